@@ -1,0 +1,51 @@
+"""What a guarantee is, how mechanisms combine, and what a whole search costs."""
+
+from .calibration import calibrate
+from .combining import compose, envelope, mixture
+from .errors import (
+    BudgetUnreachableError,
+    LeakingEstimatorError,
+    MissingDeltaError,
+    MixedNeighborsError,
+    PrivacyError,
+    UnknownGuaranteeError,
+    UnknownSensitivityError,
+)
+from .guarantees import ZCDP, DPSGD, ApproxDP, GaussianDP, Guarantee, NonPrivate, ProfileDP, PureDP, RenyiDP
+from .laws import Binomial, CountLaw, Fixed, FromPMF, Geometric, Logarithmic, NegativeBinomial, Poisson
+from .selection import best_of
+from .witness import witness, witness_epsilon
+
+__all__ = [
+    "ApproxDP",
+    "Binomial",
+    "BudgetUnreachableError",
+    "CountLaw",
+    "DPSGD",
+    "Fixed",
+    "FromPMF",
+    "GaussianDP",
+    "Geometric",
+    "Guarantee",
+    "LeakingEstimatorError",
+    "Logarithmic",
+    "MissingDeltaError",
+    "MixedNeighborsError",
+    "NegativeBinomial",
+    "NonPrivate",
+    "Poisson",
+    "PrivacyError",
+    "ProfileDP",
+    "PureDP",
+    "RenyiDP",
+    "UnknownGuaranteeError",
+    "UnknownSensitivityError",
+    "ZCDP",
+    "best_of",
+    "calibrate",
+    "compose",
+    "envelope",
+    "mixture",
+    "witness",
+    "witness_epsilon",
+]

@@ -1,0 +1,614 @@
+r"""Laws of the number of runs K, independent of the data.
+
+A law enters the privacy bound only through the slope f'(z) = E[K z^{K−1}] of its probability generating function
+f(z) = E[z^K]. Near z = 1 what matters is 1 − z, far below the spacing of doubles there; so the numerics work with z and
+its complement u = 1 − z side by side (``log_slope``, ``log_curvature``).
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import mpmath
+import numpy as np
+from scipy import integrate, optimize, special
+
+from ._types import Array, ArrayLike
+from .guarantees import require
+from .inversion import RandomBits, invert, light_tail
+
+#: Terms of a finite law that are evaluated one by one; more would take minutes.
+MOST_TERMS = 10**6
+
+
+@dataclass(frozen=True)
+class CountLaw(ABC):
+    """Law of the number of runs of a search."""
+
+    def __post_init__(self) -> None:
+        self._check()
+
+    @abstractmethod
+    def _check(self) -> None:
+        """Raise ``ValueError`` for parameters outside the domain."""
+
+    # What a law has to know about itself --------------------------------------------------------------------------
+
+    @abstractmethod
+    def log_pmf(self, k: Array) -> Array:
+        """log P[K = k] for an array of integers k ≥ 0."""
+
+    @abstractmethod
+    def log_slope(self, z: Array, u: Array) -> Array:
+        """log f'(z), with u = 1 − z given separately."""
+
+    @abstractmethod
+    def log_curvature(self, z: Array, u: Array) -> Array:
+        """log f''(z)."""
+
+    @abstractmethod
+    def generating(self, z: Array, u: Array) -> Array:
+        """f(z)."""
+
+    @abstractmethod
+    def survival(self, k: int) -> Any:
+        """P[K > k] as an ``mpmath`` number in the working precision."""
+
+    @property
+    def lowest(self) -> int:
+        """Smallest possible K (0 or 1, or more)."""
+        return 1
+
+    @property
+    def highest(self) -> float:
+        """Largest possible K, or infinity."""
+        return math.inf
+
+    # What follows from it -----------------------------------------------------------------------------------------
+
+    def pmf(self, k: ArrayLike) -> Any:
+        """P[K = k] for integers k (scalar or array)."""
+        k = np.asarray(k)
+        inside = (k >= self.lowest) & (k <= self.highest)
+        values = np.where(inside, np.exp(self.log_pmf(np.where(inside, k, max(self.lowest, 1)).astype(float))), 0.0)
+        return float(values) if k.ndim == 0 else values
+
+    def pgf(self, z: ArrayLike) -> Any:
+        """f(z) = E[z^K] for 0 ≤ z ≤ 1 (scalar or array)."""
+        return self._at(self.generating, z)
+
+    def pgf_slope(self, z: ArrayLike) -> Any:
+        """f'(z) = E[K z^{K−1}] for 0 ≤ z ≤ 1 (scalar or array)."""
+        return self._at(lambda *at: np.exp(self.log_slope(*at)), z)
+
+    def log_pgf_slope(self, z: ArrayLike) -> Any:
+        """log f'(z) for 0 ≤ z ≤ 1 (scalar or array)."""
+        return self._at(self.log_slope, z)
+
+    @staticmethod
+    def _at(function: Any, z: ArrayLike) -> Any:
+        z = np.asarray(z, dtype=float)
+        require(bool(np.all((z >= 0) & (z <= 1))), "0 <= z <= 1", z=z)
+        with np.errstate(divide="ignore"):
+            values = function(z, 1.0 - z)
+        return float(values) if z.ndim == 0 else values
+
+    @property
+    def probability_of_none(self) -> float:
+        """P[K = 0]."""
+        return float(self.pgf(0.0))
+
+    def expected_quantile(self) -> float:
+        """Expected quantile of the winner among all candidates, 1 − ∫₀¹ f (Papernot & Steinke 2022, section 3.6)."""
+        value, _ = integrate.quad(lambda t: self._at(self.generating, -math.expm1(-t)) * math.exp(-t), 0.0, 60.0, limit=400)
+        return float(1.0 - value)
+
+    def success_probability(self, share: float) -> float:
+        """Probability that the winner is among the best ``share`` of all candidates, 1 − f(1 − share)."""
+        require(0 <= share <= 1, "0 <= share <= 1", share=share)
+        return float(1.0 - self.generating(np.array(1.0 - share), np.array(share)))
+
+    def quantile(self, p: float) -> int:
+        """Smallest k with P[K ≤ k] ≥ p."""
+        require(0 <= p < 1, "0 <= p < 1", p=p)
+        with mpmath.workprec(160):
+            return invert(self, mpmath.mpf(p), margin=0.0)
+
+    def sample(self, rng: RandomBits | None = None) -> int:
+        """One draw of K by inversion of 256 random bits.
+
+        Parameters
+        ----------
+        rng : object with ``getrandbits``, optional
+            By default the operating system's entropy. A seeded ``random.Random`` is for tests: a known K voids the
+            guarantee of a search.
+
+        Notes
+        -----
+        The distribution function is taken in double precision where that decides, and in 300-bit arithmetic where
+        the draw falls within 1e-9 of a step; the law of the result differs from the stated one by less than 2^{-200}.
+        """
+        from secrets import SystemRandom
+
+        bits = (SystemRandom() if rng is None else rng).getrandbits(256)
+        with mpmath.workprec(320):
+            return invert(self, (mpmath.mpf(bits) + mpmath.mpf("0.5")) / mpmath.mpf(2) ** 256, margin=1e-9)
+
+    def at_least_one(self) -> CountLaw:
+        """This law given K ≥ 1."""
+        return self if self.lowest >= 1 else Conditioned(law=self)
+
+    def capped(self, most: int) -> CountLaw:
+        """This law given K ≤ ``most`` (a hard limit on the work; replaces Papernot & Steinke 2022, Lemma 22)."""
+        require(int(most) == most and most >= max(self.lowest, 1), f"an integer most >= {max(self.lowest, 1)}", most=most)
+        return self if self.highest <= most else Capped(law=self, most=int(most))
+
+
+# --- truncated negative binomial ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _TruncatedNegativeBinomial(CountLaw):
+    r"""Truncated negative binomial D(η, γ) of Papernot & Steinke (2022), Definition 1.
+
+    P[K = k] = C·(1−γ)^{k−1}·∏_{l=1}^{k−1} (l+η)/(l+1),  C = η(1−γ)/(γ^{−η} − 1),  f'(z) = C·(1 − (1−γ)z)^{−η−1}.
+    """
+
+    @property
+    @abstractmethod
+    def eta(self) -> float:
+        """The shape η."""
+
+    mean: float
+
+    def _check(self) -> None:
+        require(self.eta > -1 and math.isfinite(self.eta), "a shape > -1", shape=self.eta)
+        require(1 <= self.mean < math.inf, "1 <= mean < inf (K is at least 1)", mean=self.mean)
+
+    @cached_property
+    def gamma(self) -> float:
+        """The parameter γ that gives the mean."""
+        if self.mean == 1:
+            return 1.0
+        if self.eta == 1:
+            return 1.0 / self.mean
+
+        def excess(log_gamma: float) -> float:
+            return self._log_first(log_gamma) - (1 + self.eta) * log_gamma - math.log(self.mean)
+
+        low = -1.0
+        while excess(low) < 0:
+            low *= 2.0
+        return math.exp(optimize.brentq(excess, low, -1e-16, xtol=1e-300, rtol=8.9e-16))
+
+    def _log_first(self, log_gamma: float) -> float:
+        """log C = log P[K = 1]."""
+        if log_gamma == 0:
+            return 0.0
+        rest = math.log(-math.expm1(log_gamma))
+        if self.eta == 0:
+            return rest - math.log(-log_gamma)
+        return rest + math.log(abs(self.eta)) - _log_abs_expm1(-self.eta * log_gamma)
+
+    @property
+    def _failure(self) -> float:
+        """1 − γ."""
+        return 1.0 - self.gamma if self.gamma < 0.5 else -math.expm1(math.log(self.gamma))
+
+    @cached_property
+    def _log_c(self) -> float:
+        return self._log_first(math.log(self.gamma))
+
+    def _log_base(self, u: Array) -> Array:
+        """log(1 − (1−γ)z) = log(γ + (1−γ)u)."""
+        return np.log(self.gamma + self._failure * u)
+
+    def log_pmf(self, k: Array) -> Array:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            powers = np.where(k > 1, (k - 1) * np.log(self._failure), 0.0)
+        return self._log_c + powers + _log_rising(k, self.eta)
+
+    def log_slope(self, z: Array, u: Array) -> Array:
+        return self._log_c - (1 + self.eta) * self._log_base(u)
+
+    def log_curvature(self, z: Array, u: Array) -> Array:
+        with np.errstate(divide="ignore"):
+            return self._log_c + np.log((1 + self.eta) * self._failure) - (2 + self.eta) * self._log_base(u)
+
+    def generating(self, z: Array, u: Array) -> Array:
+        if self.gamma == 1:
+            return z
+        if self.eta == 0:
+            return 1.0 - np.log1p(self._failure / self.gamma * u) / -math.log(self.gamma)
+        return np.expm1(-self.eta * self._log_base(u)) / math.expm1(-self.eta * math.log(self.gamma))
+
+    def survival(self, k: int) -> Any:
+        if k < 1:
+            return mpmath.mpf(1)
+        if self.gamma == 1:
+            return mpmath.mpf(0)
+        gamma, eta = mpmath.mpf(self.gamma), mpmath.mpf(self.eta)
+        first = (1 - gamma) / -mpmath.log(gamma) if eta == 0 else eta * (1 - gamma) / (gamma**-eta - 1)
+        rising = mpmath.gammaprod([k + 1 + eta], [1 + eta, k + 2])
+        tail = mpmath.hyp2f1(k + 1 + eta, 1, k + 2, 1 - gamma)
+        return first * (1 - gamma) ** k * rising * tail
+
+
+def _log_abs_expm1(x: float) -> float:
+    """log|e^x − 1|."""
+    return x + math.log(-math.expm1(-x)) if x > 0 else math.log(-math.expm1(x))
+
+
+def _log_rising(k: Array, eta: float) -> Array:
+    """log ∏_{l=1}^{k−1} (l+η)/(l+1) = log Γ(k+η)/(Γ(1+η)·Γ(k+1)); by Stirling's series where Γ would cancel."""
+    k = np.asarray(k, dtype=float)
+    near = np.minimum(k, 1e5)
+    exact = special.gammaln(near + eta) - special.gammaln(near + 1)
+    far = np.maximum(k, 1e5)
+    a, b = far + eta, far + 1
+    # log Γ(a) − log Γ(b) with a/b = 1 + (η − 1)/b
+    series = (a - 0.5) * np.log1p((eta - 1) / b) + (eta - 1) * np.log(b) - (eta - 1) + (1 / a - 1 / b) / 12
+    return np.where(k <= 1e5, exact, series) - special.gammaln(1 + eta)
+
+
+@dataclass(frozen=True)
+class NegativeBinomial(_TruncatedNegativeBinomial):
+    """Truncated negative binomial law with shape η > −1, K ≥ 1 (Papernot & Steinke 2022, Definition 1).
+
+    Parameters
+    ----------
+    shape : float
+        η > −1. 1 is geometric, 0 logarithmic.
+    mean : float
+        E K ≥ 1.
+
+    Examples
+    --------
+    >>> law = NegativeBinomial(shape=-0.5, mean=10)
+    >>> round(law.pmf(1), 4), law.quantile(0.5), round(law.pgf_slope(1.0), 6)
+    (0.5263, 1, 10.0)
+    """
+
+    shape: float
+    mean: float
+
+    def __init__(self, shape: float, mean: float) -> None:
+        object.__setattr__(self, "shape", float(shape))
+        object.__setattr__(self, "mean", float(mean))
+        self.__post_init__()
+
+    @property
+    def eta(self) -> float:
+        return self.shape
+
+
+@dataclass(frozen=True)
+class Geometric(_TruncatedNegativeBinomial):
+    """Geometric law on 1, 2, …: after each run stop with probability 1/mean.
+
+    Examples
+    --------
+    >>> Geometric(mean=10).pmf(1)
+    0.1
+    """
+
+    mean: float
+
+    @property
+    def eta(self) -> float:
+        return 1.0
+
+
+@dataclass(frozen=True)
+class Logarithmic(_TruncatedNegativeBinomial):
+    """Logarithmic law, P[K = k] ∝ (1 − γ)^k / k, k ≥ 1."""
+
+    mean: float
+
+    @property
+    def eta(self) -> float:
+        return 0.0
+
+
+# --- light tails -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Poisson(CountLaw):
+    """Poisson law on 0, 1, 2, …; searches use it given K ≥ 1.
+
+    Examples
+    --------
+    >>> round(Poisson(mean=10).at_least_one().mean, 4)
+    10.0005
+    """
+
+    mean: float
+
+    def _check(self) -> None:
+        require(0 < self.mean < math.inf, "0 < mean < inf", mean=self.mean)
+
+    @property
+    def lowest(self) -> int:
+        return 0
+
+    def log_pmf(self, k: Array) -> Array:
+        return k * math.log(self.mean) - self.mean - special.gammaln(k + 1)
+
+    def log_slope(self, z: Array, u: Array) -> Array:
+        return math.log(self.mean) - self.mean * u
+
+    def log_curvature(self, z: Array, u: Array) -> Array:
+        return 2 * math.log(self.mean) - self.mean * u
+
+    def generating(self, z: Array, u: Array) -> Array:
+        return np.exp(-self.mean * u)
+
+    def survival(self, k: int) -> Any:
+        mu = mpmath.mpf(self.mean)
+
+        def probability(j: int) -> Any:
+            return mpmath.exp(j * mpmath.log(mu) - mu - mpmath.loggamma(j + 1))
+
+        return light_tail(k, self.mean, probability, lambda j: mu / (j + 1))
+
+
+@dataclass(frozen=True)
+class Binomial(CountLaw):
+    """Binomial law: n candidates, each run with probability p. The work has a hard cap n."""
+
+    n: int
+    p: float
+
+    def _check(self) -> None:
+        require(int(self.n) == self.n and self.n >= 1, "an integer n >= 1", n=self.n)
+        require(0 < self.p <= 1, "0 < p <= 1", p=self.p)
+
+    @property
+    def mean(self) -> float:
+        return self.n * self.p
+
+    @property
+    def lowest(self) -> int:
+        return 0 if self.p < 1 else self.n
+
+    @property
+    def highest(self) -> float:
+        return self.n
+
+    def log_pmf(self, k: Array) -> Array:
+        choose = special.gammaln(self.n + 1) - special.gammaln(k + 1) - special.gammaln(self.n - k + 1)
+        return choose + special.xlogy(k, self.p) + special.xlog1py(self.n - k, -self.p)
+
+    def _log_base(self, z: Array, u: Array) -> Array:
+        """log(1 − p + pz) = log(1 − pu)."""
+        with np.errstate(divide="ignore"):
+            return np.where(u < 0.5, np.log1p(-self.p * np.minimum(u, 0.5)), np.log(1.0 - self.p + self.p * z))
+
+    def log_slope(self, z: Array, u: Array) -> Array:
+        return math.log(self.mean) + _times(self.n - 1, self._log_base(z, u))
+
+    def log_curvature(self, z: Array, u: Array) -> Array:
+        if self.n == 1:
+            return np.full_like(u, -np.inf)
+        return math.log(self.mean * (self.n - 1) * self.p) + _times(self.n - 2, self._log_base(z, u))
+
+    def generating(self, z: Array, u: Array) -> Array:
+        return np.exp(_times(self.n, self._log_base(z, u)))
+
+    def survival(self, k: int) -> Any:
+        if k >= self.n or self.p == 1:
+            return mpmath.mpf(1 if k < self.n else 0)
+        p = mpmath.mpf(self.p)
+
+        def probability(j: int) -> Any:
+            return mpmath.binomial(self.n, j) * p**j * (1 - p) ** (self.n - j)
+
+        return light_tail(k, self.mean, probability, lambda j: (self.n - j) * p / ((j + 1) * (1 - p)))
+
+
+def _times(n: float, logs: Array) -> Array:
+    """n·log, where 0·(−∞) is 0 (an empty product)."""
+    return np.zeros_like(logs) if n == 0 else n * logs
+
+
+@dataclass(frozen=True)
+class Fixed(CountLaw):
+    """Always k runs (naive repetition)."""
+
+    k: int
+
+    def _check(self) -> None:
+        require(int(self.k) == self.k and self.k >= 1, "an integer k >= 1", k=self.k)
+
+    @property
+    def mean(self) -> float:
+        return float(self.k)
+
+    @property
+    def lowest(self) -> int:
+        return int(self.k)
+
+    @property
+    def highest(self) -> float:
+        return self.k
+
+    def log_pmf(self, k: Array) -> Array:
+        return np.where(k == self.k, 0.0, -np.inf)
+
+    @staticmethod
+    def _log_z(z: Array, u: Array) -> Array:
+        with np.errstate(divide="ignore"):
+            return np.where(u < 0.5, np.log1p(-np.minimum(u, 0.5)), np.log(z))
+
+    def log_slope(self, z: Array, u: Array) -> Array:
+        return math.log(self.k) + _times(self.k - 1, self._log_z(z, u))
+
+    def log_curvature(self, z: Array, u: Array) -> Array:
+        if self.k == 1:
+            return np.full_like(u, -np.inf)
+        return math.log(self.k * (self.k - 1)) + _times(self.k - 2, self._log_z(z, u))
+
+    def generating(self, z: Array, u: Array) -> Array:
+        return np.exp(_times(self.k, self._log_z(z, u)))
+
+    def survival(self, k: int) -> Any:
+        return mpmath.mpf(1 if k < self.k else 0)
+
+
+# --- finite laws -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Finite(CountLaw):
+    """A law on 0 … m given by its probabilities; f is a polynomial with nonnegative coefficients."""
+
+    @property
+    @abstractmethod
+    def _probabilities(self) -> Array:
+        """P[K = 0], P[K = 1], …"""
+
+    @cached_property
+    def _support(self) -> Array:
+        return np.flatnonzero(self._probabilities)
+
+    @property
+    def mean(self) -> float:
+        return float(self._probabilities @ np.arange(self._probabilities.size))
+
+    @property
+    def lowest(self) -> int:
+        return int(self._support[0])
+
+    @property
+    def highest(self) -> float:
+        return int(self._support[-1])
+
+    def log_pmf(self, k: Array) -> Array:
+        with np.errstate(divide="ignore"):
+            return np.log(self._probabilities[k.astype(int)])
+
+    def _polynomial(self, coefficients: Array, z: Array) -> Array:
+        """Horner's rule; no term is negative, so nothing cancels."""
+        value = np.zeros_like(z)
+        for one in coefficients[::-1]:
+            value = value * z + one
+        return value
+
+    def log_slope(self, z: Array, u: Array) -> Array:
+        k = np.arange(self._probabilities.size)
+        with np.errstate(divide="ignore", under="ignore"):
+            return np.log(self._polynomial((k * self._probabilities)[1:], z))
+
+    def log_curvature(self, z: Array, u: Array) -> Array:
+        k = np.arange(self._probabilities.size)
+        with np.errstate(divide="ignore", under="ignore"):
+            return np.log(self._polynomial((k * (k - 1) * self._probabilities)[2:], z))
+
+    def generating(self, z: Array, u: Array) -> Array:
+        with np.errstate(under="ignore"):
+            return self._polynomial(self._probabilities, z)
+
+
+@dataclass(frozen=True)
+class FromPMF(_Finite):
+    """Any law with finite support.
+
+    Parameters
+    ----------
+    probabilities : sequence of float
+        P[K = 0], P[K = 1], …; nonnegative, summing to 1 within 1e-9 (then scaled to 1).
+
+    Examples
+    --------
+    >>> FromPMF([0.0, 0.5, 0.5]).mean
+    1.5
+    """
+
+    probabilities: tuple[float, ...]
+
+    def __init__(self, probabilities: Sequence[float]) -> None:
+        object.__setattr__(self, "probabilities", tuple(float(p) for p in np.ravel(probabilities)))
+        self.__post_init__()
+
+    def _check(self) -> None:
+        values = np.asarray(self.probabilities)
+        require(values.size >= 2 and values.size <= MOST_TERMS, f"2 to {MOST_TERMS} probabilities", number=values.size)
+        require(bool(np.all(values >= 0)) and abs(values.sum() - 1) < 1e-9, "probabilities >= 0 with sum 1", total=values.sum())
+        require(values[1:].sum() > 0, "P[K >= 1] > 0", probabilities=self.probabilities[:3])
+
+    @cached_property
+    def _probabilities(self) -> Array:
+        values = np.trim_zeros(np.asarray(self.probabilities), "b")
+        return values / math.fsum(values)
+
+    def survival(self, k: int) -> Any:
+        exact = [mpmath.mpf(p) for p in self.probabilities]
+        return mpmath.fsum(exact[max(k + 1, 0):]) / mpmath.fsum(exact)
+
+
+@dataclass(frozen=True)
+class Capped(_Finite):
+    """A law given K ≤ most."""
+
+    law: CountLaw
+    most: int
+
+    def _check(self) -> None:
+        require(self.most <= MOST_TERMS, f"a cap of at most {MOST_TERMS}", most=self.most)
+        with mpmath.workprec(160):
+            require(self.law.survival(self.most) < 1, "a cap that K can stay under", most=self.most)
+
+    @cached_property
+    def _probabilities(self) -> Array:
+        values = self.law.pmf(np.arange(self.most + 1))
+        return np.asarray(values / math.fsum(values))
+
+    def survival(self, k: int) -> Any:
+        beyond = self.law.survival(self.most)
+        return (self.law.survival(k) - beyond) / (1 - beyond) if k < self.most else mpmath.mpf(0)
+
+
+@dataclass(frozen=True)
+class Conditioned(CountLaw):
+    """A law given K ≥ 1: (f(z) − f(0)) / (1 − f(0))."""
+
+    law: CountLaw
+    _scale: float = field(init=False, repr=False, compare=False, default=1.0)
+
+    def _check(self) -> None:
+        none = np.array(0.0)
+        object.__setattr__(self, "_scale", float(1.0 - self.law.generating(none, 1.0 - none)))
+
+    @property
+    def mean(self) -> float:
+        return float(self.law.mean / self._scale)  # type: ignore[attr-defined]
+
+    @property
+    def highest(self) -> float:
+        return self.law.highest
+
+    def log_pmf(self, k: Array) -> Array:
+        return self.law.log_pmf(k) - math.log(self._scale)
+
+    def log_slope(self, z: Array, u: Array) -> Array:
+        return self.law.log_slope(z, u) - math.log(self._scale)
+
+    def log_curvature(self, z: Array, u: Array) -> Array:
+        return self.law.log_curvature(z, u) - math.log(self._scale)
+
+    def generating(self, z: Array, u: Array) -> Array:
+        return 1.0 - (1.0 - self.law.generating(z, u)) / self._scale
+
+    def survival(self, k: int) -> Any:
+        return self.law.survival(max(k, 0)) / self.law.survival(0)
+
+
+def as_law(count: CountLaw | float) -> CountLaw:
+    """A law of K; a bare number stands for ``Geometric(mean)``, the best law at equal (ε, δ) for most budgets."""
+    return count if isinstance(count, CountLaw) else Geometric(mean=float(count))

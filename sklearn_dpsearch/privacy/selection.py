@@ -1,0 +1,243 @@
+r"""Best of K runs: Theorem 1, its exact form for pure guarantees, and the smallest of all known bounds.
+
+**Theorem 1.** Let K have the generating function f, let Q be one run with a dominating pair (P, P'), loss L, and
+testing region with lower edge q_min. The best of K independent runs of Q satisfies, for every ε ≥ 0,
+
+    δ(ε) ≤ E_{L~P} φ(e^{ε−L}),     φ(z) = max_q ( f'(q) − z·f'(q_min(q)) )₊ .
+
+φ is a maximum of lines, hence convex, decreasing and a sum of hinges: φ(z) = Σ_k w_k·(1 − z/z_k)₊. The expectation is
+then Σ_k w_k·H(e^ε/z_k), with H the hockey-stick curve of the pair: no second discretisation is needed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+import numpy as np
+
+from ._types import Array, ArrayLike
+from .combining import compose
+from .curves import randomized_response
+from .grid import Lines, Nodes, cell_lines, lower_edge, nodes, slope_ratio
+from .guarantees import Guarantee, NonPrivate, dots
+from .laws import CountLaw, Fixed, as_law
+from .profiles import Curve, DominatingPair, LossDistribution
+from .published import published_bounds
+
+@dataclass(frozen=True, eq=False)
+class Hinges:
+    """φ(z) = Σ_k weights_k·(1 − z/ends_k)₊."""
+
+    weights: Array
+    ends: Array
+
+    def delta_at(self, one: LossDistribution, epsilon: Array) -> Array:
+        """E φ(e^{ε−L}) = Σ_k weights_k·H(e^ε/ends_k)."""
+        log_ends = np.log(self.ends)
+        rows = [float(self.weights @ one.delta_at(e - log_ends)) for e in np.ravel(epsilon)]
+        return np.minimum(np.reshape(rows, np.shape(epsilon)), 1.0)
+
+
+def upper_envelope(lines: Lines) -> Hinges:
+    """The largest of the lines and 0, as hinges."""
+    order = np.lexsort((lines.fall, -lines.height))
+    height, fall = lines.height[order], lines.fall[order]
+    lower = fall < np.minimum.accumulate(np.append(np.inf, fall[:-1]))  # a smaller and steeper line never wins
+    height, fall = np.append(height[lower], 0.0), np.append(fall[lower], 0.0)
+    if fall[-2] == 0.0:
+        height, fall = height[:-1], fall[:-1]
+    kept: list[int] = []
+    for i in range(height.size):
+        while len(kept) >= 2 and _crossing(height, fall, kept[-1], i) <= _crossing(height, fall, kept[-2], kept[-1]):
+            kept.pop()
+        kept.append(i)
+    weights, drops = -np.diff(height[kept]), -np.diff(fall[kept])
+    if height[kept[-1]] > 0:  # a line that never falls: an end at infinity
+        weights, drops = np.append(weights, height[kept[-1]]), np.append(drops, 0.0)
+    with np.errstate(divide="ignore"):
+        return Hinges(weights, np.where(drops > 0, weights / np.maximum(drops, 1e-320), np.inf))
+
+
+def _crossing(height: Array, fall: Array, a: int, b: int) -> float:
+    return float((height[a] - height[b]) / max(fall[a] - fall[b], 1e-320))
+
+
+def theorem_1(one: LossDistribution, count: CountLaw) -> Hinges:
+    """φ of Theorem 1 for one direction, from above."""
+    return upper_envelope(cell_lines(one, count, nodes()))
+
+
+def exact_pure(epsilon: float, count: CountLaw) -> float:
+    r"""ε + sup_q log f'(q)/f'(q_min(q)), q_min(q) = max(e^{−ε}q, 1 − e^ε(1 − q)): the exact maximal loss.
+
+    Theorem 1 for a pure base. Branch and bound: cells whose upper bound does not exceed the best value found are
+    dropped, the others split, until both agree to 1e-7. Rounded up.
+    """
+    if epsilon == 0:
+        return 0.0
+    base = randomized_response(epsilon, 0.0)
+    grid = nodes(spacing=1.02)
+    while True:
+        upper = _ratio_of_cells(epsilon, base, count, grid)
+        reached = count.log_slope(grid.q[1:], grid.u[1:]) - _log_edge_slope(base, count, grid)
+        best, bound = float(np.max(reached)), float(np.max(upper))
+        if bound <= best + 1e-7 or grid.q.size > 2**20:
+            return float(epsilon + max(bound, 0.0))
+        grid = _refined(grid, upper > best + 1e-8)
+
+
+def _ratio_of_cells(epsilon: float, base: LossDistribution, count: CountLaw, grid: Nodes) -> Array:
+    """``slope_ratio``, and near 0, where f' may vanish: (elasticity of f' at the cell's end)·log(q/q_min) ≤ that·ε."""
+    q, u = grid.q[1:], grid.u[1:]
+    with np.errstate(divide="ignore"):
+        elasticity = np.exp(np.log(q) + count.log_curvature(q, u) - count.log_slope(q, u))
+    return np.fmin(slope_ratio(base, count, grid), elasticity * epsilon)
+
+
+def _log_edge_slope(base: LossDistribution, count: CountLaw, grid: Nodes) -> Array:
+    edge, _ = lower_edge(base, Nodes(grid.q[1:], grid.u[1:]))
+    return count.log_slope(edge.q, edge.u)
+
+
+def _refined(grid: Nodes, cells: Array) -> Nodes:
+    """The chosen cells in eight parts each, the others merged away at their ends."""
+    chosen = np.flatnonzero(cells)
+    parts = np.linspace(0.0, 1.0, 9)
+    q = (grid.q[chosen, None] + parts * (grid.q[chosen + 1] - grid.q[chosen])[:, None]).ravel()
+    u = (grid.u[chosen, None] + parts * (grid.u[chosen + 1] - grid.u[chosen])[:, None]).ravel()
+    return Nodes(q, u)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TheoremOne(Guarantee):
+    """The guarantee of Theorem 1 alone."""
+
+    one_run: Guarantee
+    count: CountLaw
+
+    @property
+    def pure_epsilon(self) -> float | None:
+        base = self.one_run.pure_epsilon
+        return None if base is None else self._exact
+
+    @cached_property
+    def _exact(self) -> float:
+        return exact_pure(float(self.one_run.pure_epsilon or 0.0), self.count)
+
+    @cached_property
+    def _hinges(self) -> tuple[Hinges, ...]:
+        return tuple(theorem_1(one, self.count) for one in self.one_run.pair.directions)
+
+    def in_direction(self, index: int, epsilon: Array) -> Array:
+        """δ(ε) for a record removed (0) or added (1)."""
+        return self._hinges[index].delta_at(self.one_run.pair.directions[index], epsilon)
+
+    def _profile(self, epsilon: Array) -> Array:
+        values = np.max([self.in_direction(i, epsilon) for i in range(len(self._hinges))], axis=0)
+        return values if self.pure_epsilon is None else np.where(epsilon >= self.pure_epsilon, 0.0, values)
+
+    def _pair(self) -> DominatingPair:
+        removed, added = partial(self.in_direction, 0), partial(self.in_direction, len(self._hinges) - 1)
+        return _pair_of(removed, added, symmetric=len(self._hinges) == 1)
+
+
+def _pair_of(removed: Curve, added: Curve, symmetric: bool) -> DominatingPair:
+    one = dots(removed, added)
+    return DominatingPair(one, one if symmetric else dots(added, removed))
+
+
+@dataclass(frozen=True, kw_only=True)
+class BestOf(Guarantee):
+    """The best of a random number of runs: at each ε the smallest of Theorem 1 and the published bounds.
+
+    Parameters
+    ----------
+    one_run : Guarantee
+        What one run, training and score together, promises.
+    count : CountLaw
+        Law of the number of runs, independent of the data and never released.
+    """
+
+    one_run: Guarantee
+    count: CountLaw
+
+    @cached_property
+    def bounds(self) -> dict[str, Guarantee]:
+        """Every bound that applies, by name."""
+        first = TheoremOne(one_run=self.one_run, count=self.count, neighboring=self.neighboring)
+        rest = dict(published_bounds(self.one_run, self.count))
+        if isinstance(self.count, Fixed):
+            rest["composition"] = compose(*[self.one_run] * int(self.count.k))
+        return {"Theorem 1": first, **rest}
+
+    def tightest(self, delta: float) -> str:
+        """Name of the bound that gives ``epsilon_at(delta)``."""
+        values = {name: one.epsilon_at(delta) for name, one in self.bounds.items()}
+        return min(values, key=lambda name: float(values[name]))
+
+    @property
+    def pure_epsilon(self) -> float | None:
+        pure = [one.pure_epsilon for one in self.bounds.values() if one.pure_epsilon is not None]
+        return min(pure) if pure else None
+
+    @property
+    def has_renyi(self) -> bool:
+        return any(one.has_renyi for one in self.bounds.values())
+
+    def renyi(self, order: ArrayLike) -> Array:
+        """The smallest of the bounds' Rényi curves."""
+        return np.min([one.renyi(order) for one in self.bounds.values() if one.has_renyi], axis=0)
+
+    def _profile(self, epsilon: Array) -> Array:
+        return np.min([one._profile(epsilon) for one in self.bounds.values()], axis=0)
+
+    def _epsilon(self, delta: float) -> float:
+        return min(one._epsilon(delta) for one in self.bounds.values())
+
+    def _pair(self) -> DominatingPair:
+        first = self.bounds["Theorem 1"]
+        rest = [one for name, one in self.bounds.items() if name != "Theorem 1"]
+        assert isinstance(first, TheoremOne)
+        last = len(self.one_run.pair.directions) - 1
+
+        def curve(index: int, epsilon: Array) -> Array:
+            return np.min([first.in_direction(index, epsilon), *(one._profile(epsilon) for one in rest)], axis=0)
+
+        return _pair_of(partial(curve, 0), partial(curve, last), symmetric=last == 0)
+
+
+def best_of(one_run: Guarantee, count: CountLaw | float) -> Guarantee:
+    """The guarantee of releasing only the best of K independent runs.
+
+    Candidates are drawn with replacement from a law that does not depend on the data, K likewise; "best" is by a
+    total order on the run's own (private) output. Nothing else is released: not K, not the losers.
+
+    Parameters
+    ----------
+    one_run : Guarantee
+        One run, the choice of its hyperparameters and its score included.
+    count : CountLaw or float
+        Law of K; a bare number stands for ``Geometric(mean)``.
+
+    Returns
+    -------
+    Guarantee
+        With ``bounds`` (all that apply) and ``tightest(delta)`` (the name of the one reported).
+
+    Notes
+    -----
+    Theorem 1 of this library (docs/theorems.md); Papernot & Steinke (2022); Koskela, Redberg & Wang (2024).
+
+    Examples
+    --------
+    >>> search = best_of(GaussianDP(mu=0.2**0.5), Geometric(10))
+    >>> round(search.epsilon_at(1e-6), 2), search.tightest(1e-6)
+    (2.89, 'Theorem 1')
+    >>> round(best_of(PureDP(epsilon=0.1), Geometric(10)).epsilon_at(0.0), 4)
+    0.2832
+    """
+    law = as_law(count)
+    if isinstance(one_run, NonPrivate) or law == Fixed(1):
+        return one_run
+    return BestOf(one_run=one_run, count=law, neighboring=one_run.neighboring)
