@@ -1,0 +1,68 @@
+"""What one training run of an estimator promises."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..privacy import Guarantee, UnknownGuaranteeError
+from ._base import Adapter, TrainingRun
+from .declared import DeclaredAdapter
+from .diffprivlib import DiffprivlibAdapter
+from .pipelines import UnionAdapter, PipelineAdapter
+from .protocol import ProtocolAdapter
+
+__all__ = ["Adapter", "TrainingRun", "adapter_for", "training_run"]
+
+Declared = Guarantee | Callable[[Any, int | None], Guarantee]
+
+
+def adapter_for(estimator: Any, declared: Declared | None = None) -> Adapter:
+    """The adapter that vouches for an estimator; the caller's own declaration comes first.
+
+    Raises
+    ------
+    UnknownGuaranteeError
+        If nothing is known about this type of estimator.
+    """
+    if declared is not None:
+        return DeclaredAdapter(declared)
+    for one in ADAPTERS:
+        if one.recognises(estimator):
+            return one
+    name = type(estimator).__name__
+    raise UnknownGuaranteeError(
+        f"{name} has no known training guarantee. Use a diffprivlib model or a net from sklearn_dpsearch.nets, give it a "
+        "method privacy_guarantee(n_samples), or declare what one fit promises, e.g. guarantee=PureDP(epsilon=1.0). "
+        f"(A subclass may have changed fit, so it is not recognised by its parent's name; found {type(estimator).__module__}.{name}.)"
+    )
+
+
+def training_run(estimator: Any, n_samples: int | None = None, declared: Declared | None = None) -> TrainingRun:
+    """What one ``fit`` of ``estimator`` as configured promises. No data is touched.
+
+    Parameters
+    ----------
+    estimator : estimator
+    n_samples : int, optional
+        Number of records, where the guarantee depends on it.
+    declared : Guarantee or callable, optional
+        The caller's word: a guarantee, or (estimator, n_samples) ↦ guarantee.
+
+    Examples
+    --------
+    >>> from sklearn_dpsearch.privacy import PureDP
+    >>> from sklearn.svm import SVC
+    >>> training_run(SVC(), declared=PureDP(epsilon=1.0)).guarantee
+    PureDP(neighboring='add_remove', epsilon=1.0)
+    """
+    return adapter_for(estimator, declared).training_run(estimator, n_samples)
+
+
+#: Asked in this order; each recognises exact types only.
+ADAPTERS: tuple[Adapter, ...] = (
+    DiffprivlibAdapter(),
+    PipelineAdapter(adapter_for),
+    UnionAdapter(adapter_for),
+    ProtocolAdapter(),
+)

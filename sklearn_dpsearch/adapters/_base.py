@@ -46,3 +46,6 @@ class Adapter(ABC):
     def fresh_randomness(self, estimator: Any) -> dict[str, Any]:
         """Parameters that give one candidate its own secure randomness and its own ledger."""
         return {}
+
+    def scrub(self, model: Any) -> None:
+        """Delete what a fitted model holds of the data beyond what its guarantee covers."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
@@ -77,6 +79,13 @@ def _add_renyi(parts: Sequence[Guarantee]) -> Guarantee:
 CLOSED_FORMS = {GaussianDP: _add_gaussian, ZCDP: _add_zcdp, RenyiDP: _add_renyi}
 
 
+def _sum_above(numbers: Sequence[float]) -> float:
+    """The sum, rounded up."""
+    total = math.fsum(numbers)
+    exact = sum(Fraction(one) for one in numbers)
+    return total if Fraction(total) >= exact else math.nextafter(total, math.inf)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Composition(Guarantee):
     """Adaptive composition of several mechanisms."""
@@ -86,7 +95,7 @@ class Composition(Guarantee):
     @property
     def pure_epsilon(self) -> float | None:
         pure = [one.pure_epsilon for one in self.parts]
-        return None if None in pure else float(np.nextafter(sum(pure), np.inf))  # type: ignore[arg-type]
+        return None if None in pure else _sum_above(pure)  # type: ignore[arg-type]
 
     @property
     def has_renyi(self) -> bool:

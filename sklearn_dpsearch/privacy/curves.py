@@ -7,7 +7,7 @@ from scipy import special
 
 from ._types import Array
 from .logspace import log_mills_ratio
-from .profiles import DominatingPair, LossDistribution, connect_the_dots, convolve, symmetric
+from .profiles import ROUNDING, DominatingPair, LossDistribution, connect_the_dots, convolve, symmetric
 
 
 def randomized_response(epsilon: float, delta: float) -> LossDistribution:
@@ -29,21 +29,23 @@ def randomized_response_renyi(epsilon: float, order: Array) -> Array:
 def delta_of_gaussian(mu: float, epsilon: Array) -> Array:
     r"""δ(ε) = Φ(μ/2 − ε/μ) − e^ε·Φ(−μ/2 − ε/μ) for any real ε (Balle & Wang 2018, Theorem 8).
 
-    With a = ε/μ − μ/2 and b = a + μ it is φ(a)·(R(a) − R(b)), R the Mills ratio: no digits cancel in the tail.
+    With a = ε/μ − μ/2 and b = a + μ it is φ(a)·(R(a) − R(b)), R the Mills ratio: no digits cancel in the tail. Rounded
+    up; R(a) and R(b) agree in all but μ of their digits, so a small μ needs a larger allowance.
     """
     if mu == 0:
         return np.maximum(-np.expm1(epsilon), 0.0)
     a = epsilon / mu - 0.5 * mu
     log_a, log_b = log_mills_ratio(a), log_mills_ratio(a + mu)
     log_density = -0.5 * a**2 - 0.5 * np.log(2 * np.pi)
-    return np.exp(log_density + log_a) * -np.expm1(log_b - log_a)
+    return np.exp(log_density + log_a) * -np.expm1(log_b - log_a) * (1.0 + ROUNDING + 2e-14 / mu)
 
 
 def delta_of_renyi(orders: Array, epsilons: Array, epsilon: Array) -> Array:
     r"""min over α of exp((α−1)(ρ(α) − ε))·(1 − 1/α)^{α−1}/α (Canonne, Kamath & Steinke 2020, Proposition 12)."""
     with np.errstate(invalid="ignore"):
         log_delta = ((orders - 1.0) * (epsilons + np.log1p(-1.0 / orders) - epsilon[..., None])) - np.log(orders)
-    return np.exp(np.minimum(np.min(np.where(np.isfinite(epsilons), log_delta, np.inf), axis=-1), 0.0))
+    says_nothing = np.isinf(epsilons) | np.isnan(log_delta)  # not a number: order ∞ at an ε that it does not reach
+    return np.exp(np.minimum(np.min(np.where(says_nothing, np.inf, log_delta), axis=-1), 0.0))
 
 
 def delta_of_zcdp(rho: float, epsilon: Array) -> Array:
@@ -121,14 +123,14 @@ def _replaced_step(noise_multiplier: float, sample_rate: float) -> LossDistribut
     mu, q = 1.0 / noise_multiplier, sample_rate
     # In units of σ the loss grows with x; a fine grid of x gives the profile at the losses of its points.
     x = np.linspace(0.0, 10.0 + mu, 40001)
-    log_p = np.logaddexp(_log(1 - q) - 0.5 * x**2, np.log(q) - 0.5 * (x - mu) ** 2)
-    log_q = np.logaddexp(_log(1 - q) - 0.5 * x**2, np.log(q) - 0.5 * (x + mu) ** 2)
-    loss = log_p - log_q
+    # Both densities are divided by that of N(0): else their logarithms would agree in most digits.
+    shared = _log(1 - q)
+    loss = np.logaddexp(shared, np.log(q) + mu * x - 0.5 * mu**2) - np.logaddexp(shared, np.log(q) - mu * x - 0.5 * mu**2)
     tail_p = (1 - q) * special.ndtr(-x) + q * special.ndtr(mu - x)
     tail_q = (1 - q) * special.ndtr(-x) + q * special.ndtr(-mu - x)
-    delta = np.maximum(tail_p - np.exp(loss) * tail_q, 0.0) + 4e-16 * tail_p
+    delta = np.maximum(tail_p - np.exp(loss) * tail_q, 0.0) + 1e-15 * tail_p
     loss[0] = 0.0
-    kept = np.append(True, np.diff(loss) > 0)
+    kept = np.append(True, loss[1:] > np.maximum.accumulate(loss)[:-1])
     return connect_the_dots(loss[kept], delta[kept], delta[kept])
 
 

@@ -12,7 +12,8 @@ import numpy as np
 
 from ._types import Array
 from .laws import CountLaw
-from .profiles import LossDistribution
+from .logspace import safe_exp
+from .profiles import ROUNDING, LossDistribution
 
 #: Ratio of neighbouring grid points of q (near 0) and of 1 − q (near 1).
 SPACING = 1.015
@@ -39,33 +40,41 @@ def nodes(smallest: float = 1e-18, spacing: float = SPACING) -> Nodes:
 
 
 class Lines(NamedTuple):
-    """Lines s − z·t, of which at each z at least one is an upper bound on f'(q) − z·f'(q_min(q)) for each q."""
+    """Lines s − z·t, of which at each z at least one is an upper bound on f'(q) − z·f'(q_min(q)) for each q.
+
+    One for each node, and one for each cell between them.
+    """
 
     height: Array
     fall: Array
 
 
-def cell_lines(one: LossDistribution, count: CountLaw, grid: Nodes) -> Lines:
-    r"""Two lines per cell [q_i, q_{i+1}], second-order accurate in its width.
+def cell_lines(one: LossDistribution, count: CountLaw, grid: Nodes) -> tuple[Lines, Lines]:
+    r"""A line per node q_i and a line per cell [q_i, q_{i+1}], second-order accurate in its width.
 
     f' is convex, so it lies below its chord. G(q) = f'(q_min(q)) is convex too (f' and q_min are, and f' increases), so
-    it lies above its tangent, here at the cell's middle. Chord minus z·tangent is linear in q: its maximum is at an end.
+    it lies above its tangents at both ends of the cell. Chord minus z·(the higher tangent) is largest at an end or where
+    the tangents cross.
     """
     height = np.exp(count.log_slope(grid.q, grid.u)) * (1.0 + SLACK)
-    middle, left, right = middles(grid)
-    edge, steepness = lower_edge(one, middle)
+    edge, steepness = lower_edge(one, grid)
     value, growth = composed(count, edge, steepness)
-    floor = np.exp(count.log_slope(np.array([0.0]), np.array([1.0])))[0]
-    fall_left, fall_right = value - growth * left, value + growth * right
-    fall = np.maximum(np.concatenate([fall_left, fall_right]), floor) * (1.0 - SLACK)
-    return Lines(np.concatenate([height[:-1], height[1:]]), np.maximum(fall, 0.0))
+    share, fall = _crossing_of_tangents(value, growth, grid.gaps)
+    between = height[:-1] + share * (height[1:] - height[:-1])
+    return Lines(height, value * (1.0 - SLACK)), Lines(between, np.maximum(fall, value[0]) * (1.0 - SLACK))
 
 
-def middles(grid: Nodes) -> tuple[Nodes, Array, Array]:
-    """Middle of each cell and its distances to both ends."""
-    q = 0.5 * (grid.q[:-1] + grid.q[1:])
-    u = 0.5 * (grid.u[:-1] + grid.u[1:])
-    return Nodes(q, u), 0.5 * grid.gaps, 0.5 * grid.gaps
+def _crossing_of_tangents(value: Array, growth: Array, gaps: Array) -> tuple[Array, Array]:
+    """Where in each cell the tangents at its ends cross, as a share of its width, and at what value.
+
+    Any share would be valid, as the lower of both tangents is returned: polygons through it and both ends lie below G.
+    """
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        rises, drops = growth[:-1] * gaps, growth[1:] * gaps
+        share = (value[:-1] - value[1:] + drops) / (drops - rises)
+        share = np.clip(np.where(np.isnan(share), 1.0, share), 0.0, 1.0)
+        from_right = value[1:] - np.where(share < 1.0, drops * (1.0 - share), 0.0)
+    return share, np.minimum(value[:-1] + rises * share, from_right)
 
 
 def lower_edge(one: LossDistribution, at: Nodes) -> tuple[Nodes, Array]:
@@ -85,22 +94,27 @@ def lower_edge(one: LossDistribution, at: Nodes) -> tuple[Nodes, Array]:
 
 
 def _edge_from_above(one: LossDistribution, at: Nodes) -> tuple[Array, Array]:
-    """q_min(q), rounded down, and its slope."""
+    """q_min(q), rounded down, and its slope.
+
+    It is taken a little to the left of q, by more than the sums of p may be wrong: at losses far below zero the slope
+    exp(−loss) would make a large error of a small one.
+    """
     above_p, above_q = one.from_above
     p = one.infinity + above_p
-    edge = np.clip(np.searchsorted(-p, -at.q, side="right") - 1, 0, one.losses.size - 1)
-    slope = np.where(at.q > one.infinity, np.exp(-one.losses[edge]), 0.0)
-    point = np.where(at.q > one.infinity, above_q[edge + 1] + slope * (at.q - p[edge + 1]), 0.0)
-    return np.clip(point * (1.0 - 1e-12), 0.0, 1.0), slope
+    q = at.q * (1.0 - ROUNDING)
+    edge = np.clip(np.searchsorted(-p, -q, side="right") - 1, 0, one.losses.size - 1)
+    slope = np.where(q > one.infinity, safe_exp(-one.losses[edge]), 0.0)
+    point = np.where(q > one.infinity, above_q[edge + 1] + slope * (q - p[edge + 1]), 0.0)
+    return np.clip(point * (1.0 - ROUNDING), 0.0, 1.0), slope
 
 
 def _edge_from_below(one: LossDistribution, at: Nodes) -> tuple[Array, Array]:
     """1 − q_min(1 − u), rounded up, and the slope of q_min."""
     below_p, below_q = one.from_below
     edge = np.clip(np.searchsorted(below_p, at.u, side="right") - 1, 0, one.losses.size - 1)
-    slope = np.exp(-one.losses[edge])
+    slope = safe_exp(-one.losses[edge])
     point = below_q[edge] + slope * (at.u - below_p[edge])
-    return np.clip(point * (1.0 + 1e-12), 0.0, 1.0), slope
+    return np.clip(point * (1.0 + ROUNDING), 0.0, 1.0), slope
 
 
 def composed(count: CountLaw, edge: Nodes, steepness: Array) -> tuple[Array, Array]:
@@ -111,9 +125,11 @@ def composed(count: CountLaw, edge: Nodes, steepness: Array) -> tuple[Array, Arr
 def slope_ratio(one: LossDistribution, count: CountLaw, grid: Nodes) -> Array:
     """log of an upper bound on f'(q)/f'(q_min(q)) for each cell.
 
-    Chord over tangent is a ratio of two linear functions, hence monotone on the cell: the larger end bounds it.
+    Chord over tangent is a ratio of two linear functions, hence monotone: the largest of both ends and of the crossing
+    of the tangents bounds it.
     """
-    lines = cell_lines(one, count, grid)
+    nodes_, cells = cell_lines(one, count, grid)
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratios = np.log(lines.height) - np.log(lines.fall)
-    return np.max(ratios.reshape(2, -1), axis=0)
+        at_nodes = np.log(nodes_.height) - np.log(nodes_.fall)
+        between = np.log(cells.height) - np.log(cells.fall)
+    return np.maximum(between, np.maximum(at_nodes[:-1], at_nodes[1:]))

@@ -17,7 +17,7 @@ import numpy as np
 from . import curves
 from ._types import NEIGHBORING, Array, ArrayLike, Neighboring
 from .errors import PrivacyError
-from .profiles import ROUNDING, DominatingPair, LossDistribution, connect_the_dots, symmetric
+from .profiles import DominatingPair, LossDistribution, connect_the_dots, symmetric
 
 #: ε beyond which a guarantee is reported as infinite.
 LARGEST_EPSILON = 600.0
@@ -88,6 +88,8 @@ class Guarantee(ABC):
         epsilon = np.asarray(epsilon, dtype=float)
         require(bool(np.all(epsilon >= 0)), "epsilon >= 0", epsilon=epsilon)
         values = self._profile(np.atleast_1d(epsilon))
+        if self.pure_epsilon is None:  # an underflow to 0 would claim pure privacy
+            values = np.maximum(values, np.finfo(float).tiny)
         return float(values[0]) if epsilon.ndim == 0 else values.reshape(epsilon.shape)
 
     def epsilon_at(self, delta: ArrayLike) -> Any:
@@ -113,8 +115,8 @@ class Guarantee(ABC):
         return values if self.pure_epsilon is None else np.where(epsilon >= self.pure_epsilon, 0.0, values)
 
     def _epsilon(self, delta: float) -> float:
-        if self.pure_epsilon is not None and delta == 0:
-            return self.pure_epsilon
+        if delta == 0:
+            return np.inf if self.pure_epsilon is None else self.pure_epsilon
         return smallest_epsilon(self._profile, delta, self.pure_epsilon)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -266,7 +268,7 @@ class GaussianDP(Guarantee):
         return 0.5 * self.mu**2 * np.asarray(order, dtype=float)
 
     def _profile(self, epsilon: Array) -> Array:
-        return curves.delta_of_gaussian(self.mu, epsilon) * (1 + ROUNDING)
+        return curves.delta_of_gaussian(self.mu, epsilon)
 
     def _pair(self) -> DominatingPair:
         if self.mu == 0:
@@ -355,7 +357,7 @@ class DPSGD(Guarantee):
     def _check(self) -> None:
         require(0 < self.noise_multiplier < np.inf, "0 < noise_multiplier < inf", noise_multiplier=self.noise_multiplier)
         require(0 < self.sample_rate <= 1, "0 < sample_rate <= 1", sample_rate=self.sample_rate)
-        require(self.steps >= 0 and int(self.steps) == self.steps, "an integer steps >= 0", steps=self.steps)
+        require(self.steps >= 0 and float(self.steps).is_integer(), "an integer steps >= 0", steps=self.steps)
 
     @property
     def pure_epsilon(self) -> float | None:

@@ -145,7 +145,7 @@ class CountLaw(ABC):
 
     def capped(self, most: int) -> CountLaw:
         """This law given K ≤ ``most`` (a hard limit on the work; replaces Papernot & Steinke 2022, Lemma 22)."""
-        require(int(most) == most and most >= max(self.lowest, 1), f"an integer most >= {max(self.lowest, 1)}", most=most)
+        require(float(most).is_integer() and most >= max(self.lowest, 1), f"an integer most >= {max(self.lowest, 1)}", most=most)
         return self if self.highest <= most else Capped(law=self, most=int(most))
 
 
@@ -169,6 +169,8 @@ class _TruncatedNegativeBinomial(CountLaw):
     def _check(self) -> None:
         require(self.eta > -1 and math.isfinite(self.eta), "a shape > -1", shape=self.eta)
         require(1 <= self.mean < math.inf, "1 <= mean < inf (K is at least 1)", mean=self.mean)
+        reach = math.log(self.mean) / (1 + self.eta)  # about log(1/gamma)
+        require(reach < 650, "log(mean)/(1 + shape) < 650 (a lighter tail)", mean=self.mean, shape=self.eta)
 
     @cached_property
     def gamma(self) -> float:
@@ -366,7 +368,7 @@ class Binomial(CountLaw):
     p: float
 
     def _check(self) -> None:
-        require(int(self.n) == self.n and self.n >= 1, "an integer n >= 1", n=self.n)
+        require(float(self.n).is_integer() and self.n >= 1, "an integer n >= 1", n=self.n)
         require(0 < self.p <= 1, "0 < p <= 1", p=self.p)
 
     @property
@@ -424,7 +426,7 @@ class Fixed(CountLaw):
     k: int
 
     def _check(self) -> None:
-        require(int(self.k) == self.k and self.k >= 1, "an integer k >= 1", k=self.k)
+        require(float(self.k).is_integer() and self.k >= 1, "an integer k >= 1", k=self.k)
 
     @property
     def mean(self) -> float:
@@ -582,8 +584,8 @@ class Conditioned(CountLaw):
     _scale: float = field(init=False, repr=False, compare=False, default=1.0)
 
     def _check(self) -> None:
-        none = np.array(0.0)
-        object.__setattr__(self, "_scale", float(1.0 - self.law.generating(none, 1.0 - none)))
+        with mpmath.workprec(160):
+            object.__setattr__(self, "_scale", float(self.law.survival(0)))
 
     @property
     def mean(self) -> float:

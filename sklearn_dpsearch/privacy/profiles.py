@@ -77,7 +77,10 @@ class LossDistribution:
 
     def moments(self) -> tuple[float, float]:
         """Mean and variance of the finite part."""
-        weights = self.masses / self.masses.sum()
+        total = float(self.masses.sum())
+        if total == 0:
+            return 0.0, 0.0
+        weights = self.masses / total
         mean = float(weights @ self.losses)
         return mean, float(weights @ (self.losses - mean) ** 2)
 
@@ -123,14 +126,22 @@ def connect_the_dots(epsilons: Array, delta: Array, delta_reversed: Array) -> Lo
     delta, delta_reversed : ndarrays of shape (n,)
         Upper bounds on H_{e^ε} of the pair and of the reversed pair.
     """
-    up, masses_up, infinity = _kinks(epsilons, np.minimum.accumulate(delta))
-    down, masses_down, minus_infinity = _kinks(epsilons, np.minimum.accumulate(delta_reversed))
+    # Both halves state H_1, the total variation distance, so the smaller value is a bound for both. Where convexity
+    # does not let it, the smaller half is raised to the larger at its first kink: otherwise the P- or the Q-masses would
+    # exceed 1 and the curve would be too low for ε < 0.
+    distance = min(delta[0], delta_reversed[0])
+    up, masses_up, infinity = _kinks(epsilons, np.minimum.accumulate(np.minimum(delta, distance)))
+    down, masses_down, minus_infinity = _kinks(epsilons, np.minimum.accumulate(np.minimum(delta_reversed, distance)))
+    apart = _at_zero(up, masses_up, infinity) - _at_zero(down, masses_down, minus_infinity)
+    masses_up, infinity = _raised(up, masses_up, infinity, -apart)
+    masses_down, minus_infinity = _raised(down, masses_down, minus_infinity, apart)
     masses_down = masses_down * np.exp(-down)  # the reversed curve carries Q-mass
     # A negative remainder means that the two halves are not convex together; cutting it at 0 only raises the curve.
     middle = max(0.0, 1.0 - infinity - float(masses_up.sum()) - float(masses_down.sum()))
     losses = np.concatenate([-down[::-1], [0.0], up])
     masses = np.concatenate([masses_down[::-1], [middle], masses_up])
-    return LossDistribution(losses[masses > 0], masses[masses > 0], infinity, minus_infinity)
+    kept = (masses > 0) | (losses == 0)
+    return LossDistribution(losses[kept], masses[kept], infinity, minus_infinity)
 
 
 def _kinks(epsilons: Array, delta: Array) -> tuple[Array, Array, float]:
@@ -141,6 +152,18 @@ def _kinks(epsilons: Array, delta: Array) -> tuple[Array, Array, float]:
         epsilons, delta = epsilons[kept], delta[kept]
         masses = _second_differences(epsilons, delta)
     return epsilons[1:], np.maximum(masses, 0.0), float(delta[-1])
+
+
+def _at_zero(losses: Array, masses: Array, infinity: float) -> float:
+    """H_1 of the losses above 0."""
+    return infinity + float(masses @ -np.expm1(-losses))
+
+
+def _raised(losses: Array, masses: Array, infinity: float, by: float) -> tuple[Array, float]:
+    """Masses whose H_1 is larger ``by`` so much (if > 0), with the curve unchanged from the first loss on."""
+    if by <= 0 or losses.size == 0:
+        return masses, infinity + max(by, 0.0)
+    return masses + np.append(by / -np.expm1(-losses[0]), np.zeros(losses.size - 1)), infinity
 
 
 def _second_differences(epsilons: Array, delta: Array) -> Array:
@@ -184,8 +207,10 @@ def convolve(parts: Sequence[LossDistribution], counts: Sequence[int]) -> LossDi
 
     Atoms are split between neighbouring grid points so that both their P- and their Q-mass stay (a mean-preserving
     spread of the likelihood ratio: only ever more loss), and convolved with the fast Fourier transform. What the
-    transform may have got wrong, and the mass of the upper tail, go to infinity.
+    transform may have got wrong, and the mass of both tails, go to infinity.
     """
+    if any(one.infinity >= 1 for one in parts):
+        return LossDistribution(np.array([0.0]), np.array([0.0]), 1.0)
     interval = _interval(parts, counts)
     grids = [on_grid(one, interval) for one in parts]
     low, high = _window(grids, counts, interval)
@@ -200,7 +225,7 @@ def convolve(parts: Sequence[LossDistribution], counts: Sequence[int]) -> LossDi
     error = 8 * np.finfo(float).eps * (sum(counts) + np.log2(size)) * spread
     survives = sum(count * np.log1p(-min(one.infinity, 1.0)) if one.infinity < 1 else -np.inf
                    for one, count in zip(parts, counts))
-    infinity = min(1.0, float(-np.expm1(survives)) + error + TAIL_MASS)
+    infinity = min(1.0, float(-np.expm1(survives)) + error + 2 * TAIL_MASS)
     kept = masses > 0
     return LossDistribution((np.arange(low, high + 1) * interval)[kept], masses[kept], infinity)
 

@@ -1,7 +1,8 @@
 """Exact noise: integers drawn from laws on the integers, with integer arithmetic and nothing else.
 
-Noise drawn in floating point is not the law its proof speaks of, and can be told apart from it in the last bits. Here
-every probability is a ratio of integers or exp(−ratio of integers), and every draw is made of fair integers below n.
+Noise drawn in floating point is not the law its proof speaks of, and can be told apart from it in the last
+bits. Here every probability is a ratio of integers or exp(−ratio of integers), and every draw is made of fair
+integers below n.
 
 Canonne, Kamath & Steinke (2020), "The Discrete Gaussian for Differential Privacy", Algorithms 1–3.
 """
@@ -46,8 +47,8 @@ def bernoulli(p: Fraction, rng: IntegerSource = SYSTEM) -> bool:
 def bernoulli_exp(gamma: Fraction, rng: IntegerSource = SYSTEM) -> bool:
     """True with probability exp(−γ).
 
-    Algorithm 1. The whole part of γ is a row of exp(−1) coins, all of which must succeed; the rest is the parity of the
-    first failure in a row of coins with probabilities γ, γ/2, γ/3, …: the series of exp(−γ).
+    Algorithm 1. The whole part of γ is a row of exp(−1) coins, all of which must succeed; the rest is the
+    parity of the first failure in a row of coins with probabilities γ, γ/2, γ/3, …: the series of exp(−γ).
 
     Parameters
     ----------
@@ -96,7 +97,7 @@ def discrete_laplace(scale: Fraction, rng: IntegerSource = SYSTEM) -> int:
     --------
     >>> import random
     >>> discrete_laplace(Fraction(10), random.Random(0))
-    -10
+    6
     """
     scale = _exact(scale, "scale")
     _require(scale > 0, "scale > 0", "scale", scale)
@@ -134,7 +135,7 @@ def discrete_gaussian(sigma_squared: Fraction, rng: IntegerSource = SYSTEM) -> i
     --------
     >>> import random
     >>> discrete_gaussian(Fraction(100), random.Random(0))
-    -10
+    6
     """
     sigma_squared = _exact(sigma_squared, "sigma_squared")
     _require(sigma_squared > 0, "sigma_squared > 0", "sigma_squared", sigma_squared)
@@ -149,8 +150,10 @@ def discrete_gaussian(sigma_squared: Fraction, rng: IntegerSource = SYSTEM) -> i
 def _exact(value: Fraction | int, name: str) -> Fraction:
     """``value`` as a fraction, or an error: a float would be a different number than the one written down."""
     if isinstance(value, bool) or not isinstance(value, Fraction | int):
-        raise TypeError(f"Expected {name} as a Fraction or an int, got {value!r} ({type(value).__name__}). "
-                        f"Write it as Fraction(numerator, denominator).")
+        raise TypeError(
+            f"Expected {name} as a Fraction or an int, got {value!r} ({type(value).__name__}). "
+            f"Write it as Fraction(numerator, denominator)."
+        )
     return Fraction(value)
 
 

@@ -12,7 +12,7 @@ then Σ_k w_k·H(e^ε/z_k), with H the hockey-stick curve of the pair: no second
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 
 import numpy as np
 
@@ -65,9 +65,11 @@ def _crossing(height: Array, fall: Array, a: int, b: int) -> float:
 
 def theorem_1(one: LossDistribution, count: CountLaw) -> Hinges:
     """φ of Theorem 1 for one direction, from above."""
-    return upper_envelope(cell_lines(one, count, nodes()))
+    at_nodes, between = cell_lines(one, count, nodes())
+    return upper_envelope(Lines(*(np.concatenate(both) for both in zip(at_nodes, between))))
 
 
+@lru_cache(maxsize=256)
 def exact_pure(epsilon: float, count: CountLaw) -> float:
     r"""ε + sup_q log f'(q)/f'(q_min(q)), q_min(q) = max(e^{−ε}q, 1 − e^ε(1 − q)): the exact maximal loss.
 
@@ -77,14 +79,16 @@ def exact_pure(epsilon: float, count: CountLaw) -> float:
     if epsilon == 0:
         return 0.0
     base = randomized_response(epsilon, 0.0)
-    grid = nodes(spacing=1.02)
+    grid, dropped = nodes(spacing=1.02), 0.0
     while True:
         upper = _ratio_of_cells(epsilon, base, count, grid)
         reached = count.log_slope(grid.q[1:], grid.u[1:]) - _log_edge_slope(base, count, grid)
         best, bound = float(np.max(reached)), float(np.max(upper))
         if bound <= best + 1e-7 or grid.q.size > 2**20:
-            return float(epsilon + max(bound, 0.0))
-        grid = _refined(grid, upper > best + 1e-8)
+            return float(epsilon + max(bound, dropped))
+        kept = upper > best + 1e-8
+        dropped = max(dropped, float(np.max(upper, where=~kept, initial=0.0)))
+        grid = _refined(grid, kept)
 
 
 def _ratio_of_cells(epsilon: float, base: LossDistribution, count: CountLaw, grid: Nodes) -> Array:
@@ -186,8 +190,15 @@ class BestOf(Guarantee):
         return any(one.has_renyi for one in self.bounds.values())
 
     def renyi(self, order: ArrayLike) -> Array:
-        """The smallest of the bounds' Rényi curves."""
-        return np.min([one.renyi(order) for one in self.bounds.values() if one.has_renyi], axis=0)
+        """The smallest of the bounds' Rényi curves, as (e^{(α−1)ρ} + P[K = 0]) where no run at all is possible.
+
+        The published curves are those of the outcomes of a run (Papernot & Steinke 2022, footnote 9); "no run" is one
+        more outcome, equally probable on all data sets.
+        """
+        order = np.asarray(order, dtype=float)
+        curve = np.min([one.renyi(order) for one in self.bounds.values() if one.has_renyi], axis=0)
+        none = self.count.probability_of_none
+        return np.logaddexp((order - 1) * curve, np.log(none)) / (order - 1) if none > 0 else curve
 
     def _profile(self, epsilon: Array) -> Array:
         return np.min([one._profile(epsilon) for one in self.bounds.values()], axis=0)

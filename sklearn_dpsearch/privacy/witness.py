@@ -17,8 +17,8 @@ import numpy as np
 from scipy import special
 
 from ._types import Array
-from .guarantees import GaussianDP, Guarantee, RenyiDP, ZCDP
 from .errors import PrivacyError
+from .guarantees import LARGEST_EPSILON, ZCDP, GaussianDP, Guarantee, RenyiDP
 from .laws import CountLaw, as_law
 from .profiles import LossDistribution
 
@@ -54,7 +54,7 @@ def witness(one_run: Guarantee, count: CountLaw | float, epsilon: float) -> floa
 
 
 def witness_epsilon(one_run: Guarantee, count: CountLaw | float, delta: float) -> float:
-    """The largest ε at which ``witness`` still exceeds ``delta`` (within 1e-7), from below."""
+    """The largest ε at which ``witness`` still exceeds ``delta`` (within 1e-7), from below; infinite if it always does."""
     law, all_tails = as_law(count), _tails(one_run)
 
     def exceeds(epsilon: float) -> bool:
@@ -62,6 +62,8 @@ def witness_epsilon(one_run: Guarantee, count: CountLaw | float, delta: float) -
 
     low, high = 0.0, 1.0
     while exceeds(high):
+        if high > LARGEST_EPSILON:
+            return np.inf
         low, high = high, 2.0 * high
     while high - low > 1e-7 * high:
         middle = 0.5 * (low + high)

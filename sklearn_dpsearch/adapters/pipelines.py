@@ -1,0 +1,156 @@
+"""Pipelines, feature unions and column transformers: private parts compose, parts that learn nothing are free."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils import get_tags
+
+from ..privacy import LeakingEstimatorError, PrivacyError, PureDP, UnknownGuaranteeError, compose
+from ._base import Adapter, TrainingRun
+
+FindAdapter = Callable[[Any], Adapter]
+
+
+class _CompositeAdapter(Adapter):
+    """An estimator made of named parts, each of which sees every record once in a ``fit``."""
+
+    def __init__(self, adapter_for: FindAdapter) -> None:
+        self.adapter_for = adapter_for
+
+    @abstractmethod
+    def listed(self, estimator: Any) -> list[tuple[str, Any]]:
+        """Name of each part, and the part (an estimator, None, "passthrough" or "drop")."""
+
+    def parts(self, estimator: Any) -> list[tuple[str, Any]]:
+        """The parts that are not skipped."""
+        return [(name, part) for name, part in self.listed(estimator) if not _skipped(part)]
+
+    def training_run(self, estimator: Any, n_samples: int | None) -> TrainingRun:
+        refuse_cache(estimator)
+        runs = [self._run(estimator, name, part, n_samples) for name, part in self.parts(estimator)]
+        assumptions = tuple(dict.fromkeys(text for run in runs if run for text in run.assumptions))
+        private = [run.guarantee for run in runs if run is not None and run.guarantee.pure_epsilon != 0]
+        free = [run.guarantee for run in runs if run is not None]
+        if not private:
+            return TrainingRun(guarantee=free[0] if free else PureDP(epsilon=0.0), assumptions=assumptions)
+        return TrainingRun(guarantee=compose(*private), assumptions=assumptions)
+
+    def _run(self, owner: Any, name: str, part: Any, n_samples: int | None) -> TrainingRun | None:
+        """Promise of one part; None if it is free and says nothing. Errors name the part."""
+        if learns_nothing(part):
+            return None if not isinstance(part, FunctionTransformer) else TrainingRun(
+                guarantee=PureDP(epsilon=0.0, neighboring=self._relation(owner, n_samples)),
+                assumptions=(f"The function of step {name!r} treats each record on its own.",),
+            )
+        try:
+            return self.adapter_for(part).training_run(part, n_samples)
+        except UnknownGuaranteeError as error:
+            if callable(getattr(part, "fit", None)) and not _is_composite(part):
+                raise UnknownGuaranteeError(
+                    f"Step {name!r} ({type(part).__name__}) learns from the data without privacy. Use a private one (for example "
+                    "from diffprivlib.models), one that learns nothing (FunctionTransformer with public constants), or declare "
+                    "guarantee= for the whole estimator."
+                ) from error
+            raise UnknownGuaranteeError(f"In step {name!r}: {error}") from error
+        except LeakingEstimatorError as error:
+            raise LeakingEstimatorError(f"In step {name!r}: {error}") from error
+
+    def _relation(self, owner: Any, n_samples: int | None) -> Any:
+        """Neighbouring relation of the private parts (free parts hold under any)."""
+        for _, part in self.parts(owner):
+            if not learns_nothing(part):
+                try:
+                    return self.adapter_for(part).training_run(part, n_samples).guarantee.neighboring
+                except PrivacyError:
+                    continue
+        return "add_remove"
+
+    def _private_parts(self, estimator: Any) -> list[tuple[str, Any, Adapter]]:
+        return [(n, part, self.adapter_for(part)) for n, part in self.parts(estimator) if not learns_nothing(part)]
+
+    def scaled(self, estimator: Any, factor: float) -> dict[str, Any]:
+        return {
+            f"{name}__{key}": value
+            for name, part, adapter in self._private_parts(estimator)
+            for key, value in adapter.scaled(part, factor).items()
+        }
+
+    def privacy_parameters(self, estimator: Any) -> tuple[str, ...] | None:
+        names = [name for name, _ in self.listed(estimator)]  # a part may be replaced by another one
+        for name, part, adapter in self._private_parts(estimator):
+            inner = adapter.privacy_parameters(part)
+            if inner is None:
+                return None
+            names += [f"{name}__{one}" for one in inner]
+        return tuple(names)
+
+    def fresh_randomness(self, estimator: Any) -> dict[str, Any]:
+        return {
+            f"{name}__{key}": value
+            for name, part, adapter in self._private_parts(estimator)
+            for key, value in adapter.fresh_randomness(part).items()
+        }
+
+    def scrub(self, model: Any) -> None:
+        for _, part in self.fitted(model):
+            if not _skipped(part) and not learns_nothing(part):
+                self.adapter_for(part).scrub(part)
+
+    def fitted(self, model: Any) -> list[tuple[str, Any]]:
+        """Name of each part of a fitted model, and the part."""
+        return self.listed(model)
+
+
+class PipelineAdapter(_CompositeAdapter):
+    """``sklearn.pipeline.Pipeline``."""
+
+    def recognises(self, estimator: Any) -> bool:
+        return type(estimator) is Pipeline
+
+    def listed(self, estimator: Any) -> list[tuple[str, Any]]:
+        return list(estimator.steps)
+
+
+class UnionAdapter(_CompositeAdapter):
+    """``sklearn.pipeline.FeatureUnion`` and ``sklearn.compose.ColumnTransformer``."""
+
+    def recognises(self, estimator: Any) -> bool:
+        return type(estimator) in (FeatureUnion, ColumnTransformer)
+
+    def listed(self, estimator: Any) -> list[tuple[str, Any]]:
+        if type(estimator) is FeatureUnion:
+            return list(estimator.transformer_list)
+        return [(name, part) for name, part, _ in estimator.transformers] + [("remainder", estimator.remainder)]
+
+    def fitted(self, model: Any) -> list[tuple[str, Any]]:
+        if type(model) is FeatureUnion:
+            return list(model.transformer_list)
+        return [(name, part) for name, part, _ in model.transformers_]
+
+
+def _skipped(part: Any) -> bool:
+    return part is None or (isinstance(part, str) and part in ("passthrough", "drop"))
+
+
+def _is_composite(part: Any) -> bool:
+    return type(part) in (Pipeline, FeatureUnion, ColumnTransformer)
+
+
+def learns_nothing(part: Any) -> bool:
+    """Whether scikit-learn's tags say that a part needs no ``fit`` (a Normalizer, a FunctionTransformer)."""
+    return type(part).__module__.startswith("sklearn.") and not _is_composite(part) and not get_tags(part).requires_fit
+
+
+def refuse_cache(estimator: Any) -> None:
+    """A cache on disk would hold the losers' steps, and hand the same noise to several candidates."""
+    if getattr(estimator, "memory", None) is not None:
+        raise LeakingEstimatorError(
+            f"{type(estimator).__name__} has memory={estimator.memory!r}: cached steps would give several candidates the same noise "
+            "and keep the losers on disk. Set memory=None."
+        )

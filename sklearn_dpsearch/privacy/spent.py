@@ -1,0 +1,134 @@
+"""The statement of what was spent: the number to publish, and what it rests on."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ._types import ArrayLike
+from .guarantees import Guarantee
+from .selection import BestOf
+
+
+@dataclass(frozen=True, kw_only=True)
+class Component:
+    """One part of a composition.
+
+    Parameters
+    ----------
+    name : str
+        What was released.
+    guarantee : Guarantee
+        What this part alone promises.
+    """
+
+    name: str
+    guarantee: Guarantee
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PrivacySpent:
+    """What everything that one ``fit`` released costs. Unpacks as ``(epsilon, delta)``.
+
+    Parameters
+    ----------
+    guarantee : Guarantee
+        The total.
+    delta : float
+        The δ at which ``epsilon`` is stated.
+    components : tuple of Component
+        What was composed.
+    assumptions : tuple of str
+        What the statement rests on, as plain sentences.
+
+    Examples
+    --------
+    >>> from sklearn_dpsearch.privacy import PureDP
+    >>> spent = PrivacySpent(guarantee=PureDP(epsilon=1.0), delta=0.0)
+    >>> epsilon, delta = spent
+    >>> epsilon, delta, spent.neighboring
+    (1.0, 0.0, 'add_remove')
+    """
+
+    guarantee: Guarantee
+    delta: float
+    components: tuple[Component, ...] = ()
+    assumptions: tuple[str, ...] = ()
+
+    @property
+    def epsilon(self) -> float:
+        """ε of the total at ``delta``, rounded up."""
+        return float(self.guarantee.epsilon_at(self.delta))
+
+    @property
+    def bound(self) -> str:
+        """The theorem that gave the search's part of the number."""
+        searches = [found for one in self.components for found in _searches(one.guarantee)]
+        return searches[0].tightest(self.delta) if searches else "composition"
+
+    @property
+    def neighboring(self) -> str:
+        """The neighbouring relation."""
+        return self.guarantee.neighboring
+
+    def epsilon_at(self, delta: ArrayLike) -> Any:
+        """ε of the total at another δ."""
+        return self.guarantee.epsilon_at(delta)
+
+    def delta_at(self, epsilon: ArrayLike) -> Any:
+        """δ of the total at an ε."""
+        return self.guarantee.delta_at(epsilon)
+
+    def __iter__(self) -> Iterator[float]:
+        return iter((self.epsilon, self.delta))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain values, ready for JSON (an infinite ε as None)."""
+        epsilon = self.epsilon
+        return {
+            "epsilon": epsilon if math.isfinite(epsilon) else None,
+            "delta": self.delta,
+            "neighboring": self.neighboring,
+            "unit": "record",
+            "bound": self.bound,
+            "components": [
+                {"name": one.name, "epsilon_alone": float(one.guarantee.epsilon_at(self.delta)), "guarantee": repr(one.guarantee)}
+                for one in self.components
+            ],
+            "assumptions": list(self.assumptions),
+        }
+
+    def __repr__(self) -> str:
+        return f"PrivacySpent(epsilon={self.epsilon:.6g}, delta={self.delta:g}, neighboring={self.neighboring!r}, bound={self.bound!r})"
+
+    def __str__(self) -> str:
+        lines = [f"epsilon = {_up(self.epsilon)} at delta = {self.delta:g} ({self.neighboring} neighbours; {self.bound})"]
+        lines += [f"  {one.name}: alone epsilon = {_up(one.guarantee.epsilon_at(self.delta))}" for one in self.components]
+        lines += [f"  assumes: {text}" for text in self.assumptions]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{html.escape(one.name)}</td><td>{_up(one.guarantee.epsilon_at(self.delta))}</td></tr>"
+            for one in self.components
+        )
+        notes = "".join(f"<li>{html.escape(text)}</li>" for text in self.assumptions)
+        return (
+            f"<div><b>ε = {_up(self.epsilon)}</b> at δ = {self.delta:g} ({html.escape(self.neighboring)} neighbours, "
+            f"{html.escape(self.bound)})<table><tr><th>released</th><th>ε alone</th></tr>{rows}</table><ul>{notes}</ul></div>"
+        )
+
+
+def _searches(guarantee: Guarantee) -> list[BestOf]:
+    """The best-of-K parts inside a guarantee."""
+    if isinstance(guarantee, BestOf):
+        return [guarantee]
+    return [one for part in getattr(guarantee, "parts", ()) for one in _searches(part)]
+
+
+def _up(epsilon: float) -> str:
+    """Three decimals, rounded up."""
+    return f"{math.ceil(epsilon * 1000) / 1000:.3f}" if math.isfinite(epsilon) else "infinity"

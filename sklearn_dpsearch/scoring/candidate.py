@@ -1,0 +1,45 @@
+"""One run of a search: a model and its private score together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..privacy import CountLaw, Guarantee, best_of, compose, envelope, mixture
+from .validation import Exposure
+
+
+def exposed(training: Guarantee, scoring: Guarantee | None, exposure: Exposure) -> Guarantee:
+    """What one run costs a record that is used like this.
+
+    A record that only trains or only validates pays for that alone; one that does both pays for the composition.
+    """
+    parts = [training] * exposure.trainings + ([scoring] * exposure.scorings if scoring is not None else [])
+    return compose(*parts)
+
+
+def candidate(training: Guarantee, scoring: Guarantee | None, exposures: Sequence[Exposure]) -> Guarantee:
+    """What one run, training and score together, promises to every record (docs/theorems.md, "Scoring").
+
+    Held-out records are touched by the score alone: the worse of both guarantees at each ε holds, and a score as
+    private as the training is free.
+    """
+    return envelope([exposed(training, scoring, one) for one in _used(exposures)])
+
+
+def best_candidate(
+    training: Guarantee, scoring: Guarantee | None, exposures: Sequence[Exposure], count: CountLaw
+) -> Guarantee:
+    """What the best of K runs promises.
+
+    Where a secret coin of the record's own decides how it is used, the divergences of the searches average over it
+    (joint convexity); otherwise the worst use counts.
+    """
+    used = _used(exposures)
+    if any(one.probability is None for one in used):
+        return best_of(candidate(training, scoring, used), count)
+    searches = [best_of(exposed(training, scoring, one), count) for one in used]
+    return mixture(searches, [float(one.probability or 0.0) for one in used])
+
+
+def _used(exposures: Sequence[Exposure]) -> list[Exposure]:
+    return [one for one in exposures if one.trainings or one.scorings]

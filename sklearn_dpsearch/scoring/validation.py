@@ -1,0 +1,207 @@
+"""Which records train and which validate, and how often one record does either.
+
+A split never depends on the data. Under add/remove neighbours every record draws its part on its own: with a split of
+fixed sizes one record more would change the parts of others.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..privacy import PrivacyError
+
+Fold = tuple[np.ndarray, np.ndarray]
+RandomBytes = Callable[[int], bytes]
+
+
+@dataclass(frozen=True)
+class Exposure:
+    """How one record may be used by one run.
+
+    Parameters
+    ----------
+    trainings, scorings : int
+        Number of models it trains, and of scores it enters.
+    probability : float or None
+        Probability of this use, if a secret coin of the record's own decides; None if the use is public.
+    """
+
+    trainings: int
+    scorings: int
+    probability: float | None = None
+
+
+class Validation(ABC):
+    """A way to choose training and validation records."""
+
+    @abstractmethod
+    def exposures(self) -> tuple[Exposure, ...]:
+        """All the ways in which one run may use one record."""
+
+    @abstractmethod
+    def folds(self, n_samples: int, random_bytes: RandomBytes) -> list[Fold]:
+        """Training and validation indices of each fold."""
+
+    @property
+    def training_sizes_vary(self) -> bool:
+        """Whether the number of training records is random, or smaller than the number of all records."""
+        return True
+
+
+@dataclass(frozen=True)
+class PublicValidation(Validation):
+    """All private records train; scores come from public data."""
+
+    def exposures(self) -> tuple[Exposure, ...]:
+        return (Exposure(1, 0),)
+
+    def folds(self, n_samples: int, random_bytes: RandomBytes) -> list[Fold]:
+        return [(np.arange(n_samples), np.arange(0))]
+
+    @property
+    def training_sizes_vary(self) -> bool:
+        return False
+
+
+@dataclass(frozen=True)
+class HoldOut(Validation):
+    """Each record validates with probability ``fraction`` and trains otherwise, by a coin of its own."""
+
+    fraction: float = 0.2
+
+    def __post_init__(self) -> None:
+        if not 0 < self.fraction < 1:
+            raise ValueError(f"Expected cv as a fraction in (0, 1), got cv={self.fraction!r}.")
+
+    def exposures(self) -> tuple[Exposure, ...]:
+        return (Exposure(1, 0, 1.0 - self.fraction), Exposure(0, 1, self.fraction))
+
+    def folds(self, n_samples: int, random_bytes: RandomBytes) -> list[Fold]:
+        validates = _uniform(n_samples, random_bytes) < self.fraction
+        return [(np.flatnonzero(~validates), np.flatnonzero(validates))]
+
+
+@dataclass(frozen=True)
+class RandomFolds(Validation):
+    """Each record draws one of ``n_folds`` parts uniformly; it validates there and trains the other folds' models."""
+
+    n_folds: int
+
+    def __post_init__(self) -> None:
+        if self.n_folds < 2:
+            raise ValueError(f"Expected cv >= 2 folds, got cv={self.n_folds!r}.")
+
+    def exposures(self) -> tuple[Exposure, ...]:
+        return (Exposure(self.n_folds - 1, 1),)
+
+    def folds(self, n_samples: int, random_bytes: RandomBytes) -> list[Fold]:
+        if n_samples < self.n_folds:
+            raise ValueError(
+                f"Cannot make {self.n_folds} folds of {n_samples} records (n_samples={n_samples}). Give a smaller cv, or a "
+                "fraction for one hold-out."
+            )
+        part = np.floor(self.n_folds * _uniform(n_samples, random_bytes)).astype(int)
+        return [(np.flatnonzero(part != i), np.flatnonzero(part == i)) for i in range(self.n_folds)]
+
+
+@dataclass(frozen=True)
+class IndexFolds(Validation):
+    """Folds fixed by index, without a look at the data; accounted by the records that are used most."""
+
+    n_samples: int
+    given: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
+
+    def exposures(self) -> tuple[Exposure, ...]:
+        trainings = sum(np.bincount(np.asarray(train, int), minlength=self.n_samples) for train, _ in self.given)
+        scorings = sum(np.bincount(np.asarray(test, int), minlength=self.n_samples) for _, test in self.given)
+        used = {(int(t), int(s)) for t, s in zip(np.atleast_1d(trainings), np.atleast_1d(scorings))}
+        worst = [a for a in used if not any(a != b and a[0] <= b[0] and a[1] <= b[1] for b in used)]
+        return tuple(Exposure(t, s) for t, s in sorted(worst))
+
+    def folds(self, n_samples: int, random_bytes: RandomBytes) -> list[Fold]:
+        if n_samples != self.n_samples:
+            raise ValueError(f"Folds were made for {self.n_samples} records, found {n_samples}.")
+        return [(np.asarray(train, dtype=int), np.asarray(test, dtype=int)) for train, test in self.given]
+
+
+def _uniform(n: int, random_bytes: RandomBytes) -> np.ndarray:
+    """n numbers in [0, 1), multiples of 2^{-53}."""
+    return (np.frombuffer(random_bytes(8 * n), dtype=np.uint64) >> np.uint64(11)) * 2.0**-53
+
+
+def validation_of(cv: Any, neighboring: str, n_samples: int | None, public: bool) -> Validation:
+    """The validation that a search's parameter ``cv`` asks for.
+
+    Parameters
+    ----------
+    cv : None, float, int, splitter or iterable of (train, test) indices
+    neighboring : str
+        The estimator's relation. Splits by index need one under which the number of records is public.
+    n_samples : int or None
+        Needed for splits by index.
+    public : bool
+        Whether public validation data is given.
+    """
+    if public:
+        if cv is not None:
+            raise ValueError(f"Found cv={cv!r} together with X_public. Scores come from one of them: leave cv=None.")
+        return PublicValidation()
+    if cv is None:
+        return HoldOut()
+    if isinstance(cv, bool) or not (isinstance(cv, (int, float, np.number)) or hasattr(cv, "split") or isinstance(cv, Iterable)):
+        raise ValueError(f"Expected cv as None, a fraction, a number of folds, a splitter or indices, got cv={cv!r}.")
+    if isinstance(cv, (int, np.integer)):
+        return RandomFolds(int(cv))
+    if isinstance(cv, (float, np.floating)):
+        return HoldOut(float(cv))
+    return _by_index(cv, neighboring, n_samples)
+
+
+def _by_index(cv: Any, neighboring: str, n_samples: int | None) -> IndexFolds:
+    if neighboring == "add_remove":
+        raise PrivacyError(
+            f"Found a split of fixed sizes (cv={cv!r}) for an estimator whose guarantee is about adding or removing a record: one "
+            "record more would move others between the parts. Use cv as a fraction or a number of folds (each record draws its "
+            "own part), or an estimator with a replace_one or zero_out guarantee."
+        )
+    if n_samples is None:
+        raise ValueError("A splitter needs the number of records. Give n_samples.")
+    # Splitters see the number of records and nothing of the data.
+    pairs = _split_blindly(cv, n_samples) if hasattr(cv, "split") else list(cv)
+    if not pairs:
+        raise ValueError("Expected at least one (train, test) pair in cv, got none.")
+    return IndexFolds(n_samples, tuple((_as_indices(train, n_samples), _as_indices(test, n_samples)) for train, test in pairs))
+
+
+def _split_blindly(cv: Any, n_samples: int) -> Sequence[Any]:
+    placeholder = np.zeros((n_samples, 1))
+    try:
+        return list(cv.split(placeholder))
+    except Exception as error:
+        if _can_split(cv, placeholder, y=np.zeros(n_samples)) or _can_split(cv, placeholder, groups=np.arange(n_samples)):
+            raise PrivacyError(
+                f"cv={cv!r} wants to see y or groups, so the split would depend on the data. Use a splitter of record numbers "
+                "alone, such as KFold or ShuffleSplit, or cv as a fraction or a number of folds."
+            ) from error
+        raise ValueError(f"cv={cv!r} cannot split {n_samples} records: {error}") from error
+
+
+def _can_split(cv: Any, placeholder: np.ndarray, **seen: Any) -> bool:
+    try:
+        return len(list(cv.split(placeholder, **seen))) > 0
+    except Exception:
+        return False
+
+
+def _as_indices(indices: Any, n_samples: int) -> tuple[int, ...]:
+    found = np.asarray(indices)
+    if found.dtype == bool:
+        found = np.flatnonzero(found)
+    if found.size and (found.min() < 0 or found.max() >= n_samples):
+        raise ValueError(f"Expected indices in [0, {n_samples}), got {found.min()} to {found.max()} in cv.")
+    return tuple(int(i) for i in found)

@@ -1,0 +1,367 @@
+"""The common ground of the private searches: plan, run, release."""
+
+from __future__ import annotations
+
+import numbers
+import os
+from abc import ABCMeta, abstractmethod
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from typing import Any
+
+import numpy as np
+from sklearn import get_config
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.metrics import check_scoring
+from sklearn.utils import get_tags, indexable
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from ..adapters import training_run
+from ..privacy import CountLaw, Guarantee, PrivacyError
+from ..privacy.spent import PrivacySpent
+from ..scoring import PrivateScorer, get_private_scorer
+from ..scoring.validation import validation_of
+from ._plan import Plan, Request, make_plan
+from ._randomness import Randomness
+from ._runs import Job, n_records, refit, run_all
+from ._space import Space
+
+NOTHING_FOUND = (
+    "No candidate could be trained and scored, so there is no model; the privacy cost in privacy_spent_ is spent all the same. Which "
+    "data made the candidates fail is not told, because that would reveal it. Usual reasons: a parameter value that the estimator "
+    "does not accept; NaN or infinite values in X or y; y with a single class, in all records or among those that train; too few "
+    "records or features; a score that is not a finite number. Try estimator.fit with the same parameters on public or made-up data to see the error."
+)
+
+
+class NoModelError(PrivacyError):
+    """Every candidate of a search failed."""
+
+
+def _delegates(name: str) -> Any:
+    """Whether the released model, or before ``fit`` the estimator, has a method."""
+
+    def check(self: Any) -> bool:
+        getattr(getattr(self, "best_estimator_", self.estimator), name)  # the AttributeError names the estimator
+        return True
+
+    return check
+
+
+class BasePrivateSearch(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
+    """A search that is private as a whole. Subclasses say how many runs there are and what they cost."""
+
+    _parameter_constraints: dict[str, Any] = {
+        "estimator": [HasMethods(["fit"])],
+        "epsilon": [None, Interval(numbers.Real, 0, None, closed="neither")],
+        "delta": [None, Interval(numbers.Real, 0, 1, closed="left")],
+        "scoring": [str, callable, PrivateScorer, None],
+        "score_noise": [StrOptions({"match"}), Guarantee],
+        "refit": [StrOptions({"winner"}), "boolean"],
+        "guarantee": [None, Guarantee, callable],
+        "n_jobs": [None, numbers.Integral],
+        "pre_dispatch": [numbers.Integral, str],
+        "error_score": [numbers.Real, StrOptions({"raise"})],
+        "verbose": ["verbose"],
+        "random_state": ["random_state"],
+    }
+    # --- to be said by each search --------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _law(self) -> CountLaw:
+        """Law of the number of runs."""
+
+    @abstractmethod
+    def _distributions(self) -> Any:
+        """The space as the user gave it."""
+
+    @abstractmethod
+    def _cost_parts(self, promises: Any, scoring: Any, validation: Any, law: CountLaw) -> Any:
+        """Components of the total, and the total."""
+
+    @abstractmethod
+    def _shown(self, best: int, number: int) -> Sequence[int]:
+        """Which runs' parameters and scores are released, the best one among them."""
+
+    # --- plan -----------------------------------------------------------------------------------------------------
+
+    def privacy_cost(self, n_samples: int | None = None, delta: float | None = None, *, public: bool = False) -> PrivacySpent:
+        """What ``fit`` will cost, before any data is touched.
+
+        Parameters
+        ----------
+        n_samples : int, optional
+            Number of records, where the guarantee or the splitter depends on it.
+        delta : float, optional
+            δ at which to state ε, instead of the search's own ``delta``.
+        public : bool, default=False
+            Whether ``fit`` will be given ``X_public`` for scoring.
+
+        Returns
+        -------
+        PrivacySpent
+        """
+        self._validate_params()
+        return self._plan(n_samples, public, delta).spent
+
+    def privacy_guarantee(self, n_samples: int | None = None) -> Guarantee:
+        """The guarantee of one ``fit``: a private search is a private estimator, and can be nested in another."""
+        return self._plan(n_samples, public=False).spent.guarantee
+
+    def _plan(self, n_samples: int | None, public: bool, delta: float | None = None) -> Plan:
+        space = Space.of(self._distributions())
+        space.check_names(self.estimator)
+        self._check_supported()
+        relation = self._relation(n_samples)
+        scorer = self._public_scorer() if public else get_private_scorer(self.scoring, self.estimator)
+        return make_plan(Request(
+            estimator=self.estimator, declared=self.guarantee, space=space, law=self._law(),
+            validation=validation_of(self.cv, relation, n_samples, public), scorer=scorer,
+            score_noise=self.score_noise, epsilon=self.epsilon, delta=self.delta if delta is None else delta,
+            n_samples=n_samples, costs=self._cost_parts, notes=self._notes(public),
+        ))
+
+    def _relation(self, n_samples: int | None) -> str:
+        return training_run(self.estimator, n_samples, self.guarantee).guarantee.neighboring
+
+    def _public_scorer(self) -> Any:
+        """A scorer for public data: any of scikit-learn's, or a private one used plainly."""
+        return self.scoring if isinstance(self.scoring, PrivateScorer) else check_scoring(self.estimator, self.scoring)
+
+    def _check_supported(self) -> None:
+        if isinstance(self.error_score, str):
+            raise PrivacyError(
+                "Found error_score='raise': an error raised by one candidate would tell what its data made it do. Use "
+                "error_score=np.nan (a failing candidate is the worst), and look for errors on public or made-up data."
+            )
+        for name, part in {"": self.estimator, **self.estimator.get_params(deep=True)}.items():
+            if getattr(part, "_skl_callbacks", None):
+                raise PrivacyError(
+                    f"Found callbacks on {name or 'the estimator'} ({type(part).__name__}): they would see every candidate, and how "
+                    "many there are. Remove them with set_callbacks()."
+                )
+
+    def _notes(self, public: bool) -> tuple[str, ...]:
+        notes = []
+        if public:
+            notes.append("The validation data X_public, y_public is public and contains none of the private records.")
+        if self.random_state is not None:
+            notes.append(
+                f"A known seed (random_state={self.random_state!r}) voids the guarantee towards everyone who knows it: it is for tests only."
+            )
+        return tuple(notes)
+
+    # --- run ------------------------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None, *, X_public: Any = None, y_public: Any = None, **params: Any) -> Any:
+        """Search, and release the best.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Private records.
+        y : array-like of shape (n_samples,), optional
+            Their targets.
+        X_public, y_public : array-like, optional
+            Public validation data, never mixed with the private records: scoring is then free.
+        **params : dict
+            Passed to the estimator's ``fit``. One value per record (``sample_weight``) needs a declared ``guarantee``.
+
+        Returns
+        -------
+        self : object
+            Fitted. Each call spends ``privacy_spent_`` anew.
+
+        Raises
+        ------
+        PrivacyError
+            If the guarantee cannot be stated; before any record is used.
+        NoModelError
+            If every candidate failed.
+        """
+        self._validate_params()
+        fit_params = self._fit_params(params)
+        X, y = indexable(X, y)
+        n_samples = n_records(X)
+        plan = self._plan(n_samples, X_public is not None)
+        self._say(plan)
+        source = Randomness(self.random_state)
+        candidates = self._draw(plan, source)
+        folds = plan.validation.folds(n_samples, source.random_bytes)
+        job = Job(
+            estimator=clone(self.estimator), adapter=plan.adapter, settings=plan.settings, folds=folds, scorer=plan.scorer,
+            noise=plan.noise, n_scored=_public_sizes(plan, folds), fit_params=fit_params,
+            public=None if X_public is None else (X_public, y_public),
+            neighboring=plan.spent.neighboring, error_score=float(self.error_score), parent=os.getpid(),
+        )
+        *seeds, last = source.run_seeds(len(candidates) + 1)
+        runs = run_all(job, candidates, seeds, X, y, n_jobs=self.n_jobs, pre_dispatch=self.pre_dispatch)
+        best = max(range(len(runs)), key=lambda i: runs[i].score)  # of equal scores the first drawn
+        model = runs[best].model
+        if self.refit is True and model is not None:
+            model = refit(job, candidates[best], last, X, y)
+        self._release(plan, len(folds), [(candidates[i], runs[i].score) for i in self._shown(best, len(runs))], model)
+        return self
+
+    def _draw(self, plan: Plan, source: Randomness) -> list[dict[str, Any]]:
+        """A random number of independent candidates, none of them outside the plan."""
+        number, drawing = plan.law.sample(source.bits), source.drawing()
+        candidates = [plan.space.draw(drawing) for _ in range(number)]
+        for one in candidates:
+            plan.promises.check(one)
+        return candidates
+
+    def _say(self, plan: Plan) -> None:
+        """All that ``verbose`` ever prints is known without the data."""
+        if self.verbose:
+            print(f"[{type(self).__name__}] number of runs: {plan.law!r}; the whole fit costs {plan.spent!r}")
+
+    def _fit_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Parameters for the estimator's ``fit``; per-record ones only on the caller's word."""
+        if get_config().get("enable_metadata_routing"):
+            params = process_routing(self, "fit", **params).estimator.fit
+        per_record = sorted(name for name, value in params.items() if hasattr(value, "__len__") and not isinstance(value, (str, dict)))
+        if per_record and self.guarantee is None:
+            raise PrivacyError(
+                f"Found {', '.join(per_record)} with one value per record: weights and the like change how much one record matters, and "
+                "with it the guarantee. Leave them out, or declare guarantee= for a fit that uses them (private scores never do)."
+            )
+        return dict(params)
+
+    # --- release --------------------------------------------------------------------------------------------------
+
+    def _release(self, plan: Plan, n_splits: int, rows: Sequence[tuple[Mapping[str, Any], float]], model: Any) -> None:
+        """The only door through which anything derived from the data leaves."""
+        for name in ("best_params_", "best_score_", "best_index_", "best_estimator_", "cv_results_"):
+            self.__dict__.pop(name, None)
+        self.privacy_spent_ = plan.spent
+        self.scorer_ = plan.scorer
+        self.n_splits_ = n_splits
+        if model is None:
+            raise NoModelError(NOTHING_FOUND)
+        scores = np.array([score for _, score in rows])
+        self.best_index_ = int(np.argmax(scores))
+        self.best_params_ = dict(rows[self.best_index_][0])
+        self.best_score_ = float(scores[self.best_index_])
+        self.cv_results_ = _results([dict(candidate) for candidate, _ in rows], scores)
+        if self.refit is not False:
+            self.best_estimator_ = model
+
+    # --- like any search of scikit-learn --------------------------------------------------------------------------
+
+    def _check_refitted(self, method: str) -> None:
+        check_is_fitted(self, "privacy_spent_")
+        if not hasattr(self, "best_estimator_"):
+            raise AttributeError(
+                f"This {type(self).__name__} has no model to {method} with: it was fitted with refit={self.refit!r}, or no candidate "
+                "succeeded. With refit='winner' the winner's own model is released at no extra cost."
+            )
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """The plain metric of the released model on (test) data of the caller: not private, nothing is noised.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,), optional
+
+        Returns
+        -------
+        float
+        """
+        self._check_refitted("score")
+        return float(self.scorer_(self.best_estimator_, X, y))
+
+    @available_if(_delegates("predict"))
+    def predict(self, X: Any) -> Any:
+        """Predictions of the released model, ``best_estimator_.predict(X)``."""
+        self._check_refitted("predict")
+        return self.best_estimator_.predict(X)
+
+    @available_if(_delegates("predict_proba"))
+    def predict_proba(self, X: Any) -> Any:
+        """Class probabilities of the released model."""
+        self._check_refitted("predict_proba")
+        return self.best_estimator_.predict_proba(X)
+
+    @available_if(_delegates("predict_log_proba"))
+    def predict_log_proba(self, X: Any) -> Any:
+        """Logarithms of the class probabilities of the released model."""
+        self._check_refitted("predict_log_proba")
+        return self.best_estimator_.predict_log_proba(X)
+
+    @available_if(_delegates("decision_function"))
+    def decision_function(self, X: Any) -> Any:
+        """Decision function of the released model."""
+        self._check_refitted("decision_function")
+        return self.best_estimator_.decision_function(X)
+
+    @available_if(_delegates("transform"))
+    def transform(self, X: Any) -> Any:
+        """Records transformed by the released model."""
+        self._check_refitted("transform")
+        return self.best_estimator_.transform(X)
+
+    @available_if(_delegates("inverse_transform"))
+    def inverse_transform(self, X: Any) -> Any:
+        """Inverse transformation of the released model."""
+        self._check_refitted("inverse_transform")
+        return self.best_estimator_.inverse_transform(X)
+
+    @property
+    def classes_(self) -> Any:
+        """Class labels, as the released model knows them."""
+        self._check_refitted("tell classes_")
+        return self.best_estimator_.classes_
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features seen by the released model."""
+        self._check_refitted("tell n_features_in_")
+        return int(self.best_estimator_.n_features_in_)
+
+    @property
+    def feature_names_in_(self) -> Any:
+        """Names of the features seen by the released model."""
+        self._check_refitted("tell feature_names_in_")
+        return self.best_estimator_.feature_names_in_
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "privacy_spent_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)
+        tags.estimator_type = inner.estimator_type
+        tags.classifier_tags = deepcopy(inner.classifier_tags)
+        tags.regressor_tags = deepcopy(inner.regressor_tags)
+        tags.transformer_tags = deepcopy(inner.transformer_tags)
+        tags.input_tags = deepcopy(inner.input_tags)
+        tags.target_tags = deepcopy(inner.target_tags)
+        tags.non_deterministic = True
+        return tags
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Routing of ``fit``'s parameters: to the estimator's ``fit``, never to a private scorer."""
+        router = MetadataRouter(owner=type(self).__name__)
+        return router.add(estimator=self.estimator, method_mapping=MethodMapping().add(caller="fit", callee="fit"))
+
+
+def _public_sizes(plan: Plan, folds: Sequence[Any]) -> list[int | None]:
+    """Validation sizes; None where the number of records is private."""
+    return [None if plan.spent.neighboring == "add_remove" else len(test) for _, test in folds]
+
+
+def _results(candidates: Sequence[Mapping[str, Any]], scores: np.ndarray) -> dict[str, Any]:
+    """The released rows in the form of scikit-learn's ``cv_results_``."""
+    columns: dict[str, Any] = {}
+    for name in sorted({name for one in candidates for name in one}):
+        column = np.ma.masked_all(len(candidates), dtype=object)
+        for i, one in enumerate(candidates):
+            if name in one:
+                column[i] = one[name]
+        columns[f"param_{name}"] = column
+    rank = np.array([1 + int(np.sum(scores > one)) for one in scores], dtype=np.int32)
+    return {**columns, "params": list(candidates), "mean_test_score": scores, "rank_test_score": rank}

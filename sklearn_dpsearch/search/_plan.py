@@ -1,0 +1,155 @@
+"""The plan of a search: what will run and what it will cost, computed before any data is touched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from sklearn.base import clone
+
+from ..adapters import Adapter, adapter_for
+from ..privacy import CountLaw, Guarantee, MissingDeltaError, PrivacyError, calibrate
+from ..privacy.spent import Component, PrivacySpent
+from ..scoring import Noise, PrivateScorer, matched_noise, noise_for
+from ..scoring.validation import IndexFolds, Validation
+from ._space import Space, SpaceGuarantee
+
+#: Factors by which the base's loss may be scaled in calibration.
+SMALLEST_FACTOR, LARGEST_FACTOR = 1e-9, 1e9
+
+
+@dataclass(frozen=True, kw_only=True)
+class Costs:
+    """What a search pays for, given the guarantees of one training and one scoring."""
+
+    training: Guarantee
+    scoring: Guarantee | None
+    components: tuple[Component, ...]
+    total: Guarantee
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """Everything that is fixed before the data is touched."""
+
+    law: CountLaw
+    adapter: Adapter
+    space: Space
+    promises: SpaceGuarantee
+    validation: Validation
+    scorer: Any
+    noise: Noise | None
+    settings: dict[str, Any]
+    spent: PrivacySpent
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What the user asked for, checked: the inputs of a plan."""
+
+    estimator: Any
+    declared: Any
+    space: Space
+    law: CountLaw
+    validation: Validation
+    scorer: Any
+    score_noise: Any
+    epsilon: float | None
+    delta: float | None
+    n_samples: int | None
+    costs: Callable[[SpaceGuarantee, Guarantee | None, Validation, CountLaw], tuple[tuple[Component, ...], Guarantee]]
+    notes: tuple[str, ...]
+
+
+def make_plan(request: Request) -> Plan:
+    """Calibrate if a total was asked for, and state what the whole will cost."""
+    adapter = adapter_for(request.estimator, request.declared)
+    factor = 1.0 if request.epsilon is None else _calibrated(request, adapter)
+    settings = {} if request.epsilon is None else adapter.scaled(request.estimator, factor)
+    promises, noise, costs = _costs(request, adapter, settings)
+    spent = PrivacySpent(
+        guarantee=costs.total, delta=_delta(request, costs.total), components=costs.components,
+        assumptions=(*promises.assumptions, *request.notes),
+    )
+    return Plan(law=request.law, adapter=adapter, space=request.space, promises=promises, validation=request.validation,
+                scorer=request.scorer, noise=noise, settings=settings, spent=spent)
+
+
+def _costs(request: Request, adapter: Adapter, settings: dict[str, Any]) -> tuple[SpaceGuarantee, Noise | None, Costs]:
+    configured = clone(request.estimator).set_params(**settings)
+    promises = SpaceGuarantee(adapter, configured, request.space, request.n_samples)
+    _check_sizes(request, adapter, configured, promises)
+    noise, scoring = _scoring(request, promises.one_run)
+    components, total = request.costs(promises, scoring, request.validation, request.law)
+    return promises, noise, Costs(training=promises.one_run, scoring=scoring, components=components, total=total)
+
+
+def _check_sizes(request: Request, adapter: Adapter, configured: Any, promises: SpaceGuarantee) -> None:
+    """A guarantee that depends on the number of records cannot be stated for parts of random size."""
+    n = request.n_samples
+    if n is None or not request.validation.training_sizes_vary:
+        return
+    sizes = {len(train) for train, _ in request.validation.given} if isinstance(request.validation, IndexFolds) else {max(n // 2, 1)}
+    for size in sizes:
+        if SpaceGuarantee(adapter, configured, request.space, size).one_run != promises.one_run:
+            raise PrivacyError(
+                f"The guarantee of {type(request.estimator).__name__} depends on the number of records (it differs for {n} and {size}), "
+                "but validation takes part of them away. Fix its sampling rate and number of steps, give X_public and y_public "
+                "for scoring, or declare guarantee= for any number of records."
+            )
+
+
+def _scoring(request: Request, training: Guarantee) -> tuple[Noise | None, Guarantee | None]:
+    """Noise of one private score and its guarantee; None, None on public data."""
+    if not isinstance(request.scorer, PrivateScorer) or not any(one.scorings for one in request.validation.exposures()):
+        return None, None
+    sensitivity = request.scorer.sensitivity(training.neighboring)
+    given = request.score_noise
+    noise = matched_noise(training, sensitivity) if isinstance(given, str) else noise_for(given, sensitivity)
+    return noise, noise.guarantee(sensitivity, training.neighboring)
+
+
+def _delta(request: Request, total: Guarantee) -> float:
+    if request.delta is not None:
+        if request.delta == 0 and total.pure_epsilon is None:
+            raise MissingDeltaError(_NEED_DELTA.format("delta=0", total.neighboring))
+        return float(request.delta)
+    if total.pure_epsilon is None:
+        raise MissingDeltaError(_NEED_DELTA.format("delta=None", total.neighboring))
+    return 0.0
+
+
+_NEED_DELTA = (
+    "Found {} although what is released is not purely private (neighbours: {}), so epsilon can only be stated with a delta > 0. Give "
+    "delta, well below 1 divided by the number of records, e.g. delta=1e-6."
+)
+
+
+def _calibrated(request: Request, adapter: Adapter) -> float:
+    """The largest factor on the base's privacy loss with which the total meets the target."""
+    searched = set(request.space.names) & set(adapter.scaled(request.estimator, 1.0))
+    if searched:
+        raise PrivacyError(
+            f"Found epsilon={request.epsilon:g} for the whole search while the candidates vary {sorted(searched)}, which calibration "
+            "sets. Remove them from the space, or leave the search's epsilon=None to have the total reported."
+        )
+
+    def total(factor: float) -> Guarantee:
+        return _costs(request, adapter, adapter.scaled(request.estimator, factor))[2].total
+
+    assert request.epsilon is not None
+    delta = _delta(request, total(1.0))
+    low, high = _bracket(lambda factor: total(factor).epsilon_at(delta) <= request.epsilon)
+    return calibrate(total, request.epsilon, delta, (low, high))
+
+
+def _bracket(met: Callable[[float], bool]) -> tuple[float, float]:
+    """Factors around the one sought, at most a factor of 8 apart (or the ends of the allowed range)."""
+    low = high = 1.0
+    while not met(low) and low > SMALLEST_FACTOR:
+        low, high = low / 8, low
+    if low == high:
+        while met(high) and high < LARGEST_FACTOR:
+            low, high = high, high * 8
+    return low, high

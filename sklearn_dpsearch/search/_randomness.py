@@ -1,0 +1,58 @@
+"""Where a search's randomness comes from: the operating system, or a seed for tests."""
+
+from __future__ import annotations
+
+import os
+import random
+import secrets
+from typing import Any
+
+import numpy as np
+
+
+class Randomness:
+    """All random choices of one ``fit``.
+
+    Parameters
+    ----------
+    random_state : None, int or RandomState
+        None: the operating system's entropy for everything. Otherwise everything follows from the seed, whatever the
+        number of jobs; whoever knows it can undo the noise.
+    """
+
+    def __init__(self, random_state: Any = None) -> None:
+        self.seeded = random_state is not None
+        if isinstance(random_state, np.random.RandomState):
+            random_state = random_state.randint(2**32, size=8, dtype=np.uint64).tolist()
+        entropy = random_state if self.seeded else secrets.randbits(256)
+        self._sequence = np.random.SeedSequence(entropy)
+        self._count, self._drawing, self._coins, self._runs = self._sequence.spawn(4)
+
+    @property
+    def bits(self) -> random.Random:
+        """Source for the number of runs."""
+        return random_bits(self._count) if self.seeded else secrets.SystemRandom()
+
+    def drawing(self) -> np.random.RandomState:
+        """Source for drawing candidates, which are public once released."""
+        return np.random.RandomState(np.random.MT19937(self._drawing))
+
+    def random_bytes(self, n: int) -> bytes:
+        """Source for the coins that split the records."""
+        return np.random.Generator(np.random.PCG64(self._coins)).bytes(n) if self.seeded else os.urandom(n)
+
+    def run_seeds(self, n: int) -> list[np.random.SeedSequence | None]:
+        """One seed per run; None where a run takes its own entropy."""
+        return list(self._runs.spawn(n)) if self.seeded else [None] * n
+
+
+def random_bits(seed: np.random.SeedSequence | None) -> random.Random:
+    """Python's generator from a seed sequence, or the operating system's."""
+    if seed is None:
+        return secrets.SystemRandom()
+    return random.Random(int.from_bytes(seed.generate_state(8).tobytes(), "little"))
+
+
+def random_state(seed: np.random.SeedSequence | None) -> np.random.RandomState:
+    """A generator for an estimator that needs one, from a seed sequence or 256 fresh bits."""
+    return np.random.RandomState(np.random.MT19937(np.random.SeedSequence(secrets.randbits(256)) if seed is None else seed))

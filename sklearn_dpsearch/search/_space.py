@@ -1,0 +1,173 @@
+"""The space of candidates: drawing with replacement, and what its points promise."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from ..adapters import Adapter, TrainingRun
+from ..privacy import Guarantee, PrivacyError, PureDP, envelope, mixture
+
+#: Points of a finite space for which the guarantee is looked up one by one.
+MOST_POINTS = 20_000
+
+
+@dataclass(frozen=True)
+class Space:
+    """A list of dictionaries: name ↦ list of values, or distribution with a method ``rvs``.
+
+    Candidates are independent and drawn with replacement: first a dictionary, then each of its parameters.
+    """
+
+    dictionaries: tuple[Mapping[str, Any], ...]
+
+    @classmethod
+    def of(cls, distributions: Any) -> Space:
+        """Check and wrap what the user gave."""
+        given = [distributions] if isinstance(distributions, Mapping) else distributions
+        if not isinstance(given, Sequence) or isinstance(given, str) or not all(isinstance(d, Mapping) for d in given):
+            raise TypeError(f"Expected param_distributions as a dict or a list of dicts, got {distributions!r}.")
+        if not given:
+            raise ValueError("Expected at least one dictionary in param_distributions, got an empty list.")
+        for dictionary in given:
+            for name, values in dictionary.items():
+                _check_values(name, values)
+        return cls(tuple({name: _listed(values) for name, values in d.items()} for d in given))
+
+    @property
+    def names(self) -> list[str]:
+        """Every parameter that a candidate may set."""
+        return sorted({name for dictionary in self.dictionaries for name in dictionary})
+
+    def draw(self, rng: np.random.RandomState) -> dict[str, Any]:
+        """One candidate."""
+        dictionary = self.dictionaries[rng.randint(len(self.dictionaries))]
+        return {name: _draw(dictionary[name], rng) for name in sorted(dictionary)}
+
+    def check_names(self, estimator: Any) -> None:
+        """An unknown name is an error before any data is read."""
+        known = estimator.get_params(deep=True)
+        nested = [name for dictionary in self.dictionaries for values in dictionary.values() if not hasattr(values, "rvs")
+                  for value in values if hasattr(value, "get_params") for name in value.get_params()]
+        for name in self.names:
+            tail = name.rpartition("__")[2]
+            if name not in known and tail not in nested:
+                raise ValueError(
+                    f"Invalid parameter {name!r} for estimator {type(estimator).__name__}. Valid parameters are: {sorted(known)}."
+                )
+
+
+def _check_values(name: str, values: Any) -> None:
+    if hasattr(values, "rvs"):
+        return
+    if isinstance(values, str) or not isinstance(values, (Iterable, np.ndarray)) or getattr(values, "ndim", 1) > 1:
+        raise TypeError(f"Expected a list of values or a distribution with a method rvs for parameter {name!r}, got {values!r}.")
+    if len(_listed(values)) == 0:
+        raise ValueError(f"Expected at least one value for parameter {name!r}, got an empty list: the space is empty.")
+
+
+def _listed(values: Any) -> Any:
+    return values if hasattr(values, "rvs") else list(values)
+
+
+def _draw(values: Any, rng: np.random.RandomState) -> Any:
+    return values.rvs(random_state=rng) if hasattr(values, "rvs") else values[rng.randint(len(values))]
+
+
+class SpaceGuarantee:
+    """What one run of a random candidate promises.
+
+    Over finitely many points the law of the draw is known, and profiles average exactly (``mixture``). Over a distribution
+    of an ``epsilon`` the largest value of its support counts. Anything else must not change the guarantee: it is
+    looked up for every drawn candidate before any data is read.
+    """
+
+    def __init__(self, adapter: Adapter, estimator: Any, space: Space, n_samples: int | None) -> None:
+        self.adapter, self.estimator, self.n_samples = adapter, estimator, n_samples
+        self.relevant = [_relevant(adapter, estimator, dictionary) for dictionary in space.dictionaries]
+        self._seen: dict[Any, TrainingRun] = {}
+        self.points = [self._of_dictionary(dictionary, names) for dictionary, names in zip(space.dictionaries, self.relevant)]
+
+    @property
+    def one_run(self) -> Guarantee:
+        """The guarantee of training one random candidate."""
+        return mixture([guarantee for guarantee, _ in self._weighted()], [weight for _, weight in self._weighted()])
+
+    @property
+    def worst(self) -> Guarantee:
+        """The guarantee of training any one candidate."""
+        return envelope([guarantee for guarantee, _ in self._weighted()])
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """Sentences of all candidates' training runs."""
+        return tuple(dict.fromkeys(text for runs in self.points for run, _ in runs for text in run.assumptions))
+
+    def check(self, candidate: Mapping[str, Any]) -> None:
+        """Raise unless the plan covers this candidate."""
+        found = self._run_of(dict(candidate)).guarantee
+        planned = [guarantee for guarantee, _ in self._weighted()]
+        if found in planned or _covered(found, planned):
+            return
+        raise PrivacyError(
+            f"A candidate ({dict(candidate)!r}) promises {found!r}, which is not what the search was planned with. A parameter drawn "
+            "from a distribution changes the guarantee: give it as a list of values, or declare a guarantee that covers all "
+            "candidates, e.g. guarantee=PureDP(epsilon=1.0)."
+        )
+
+    def _weighted(self) -> list[tuple[Guarantee, float]]:
+        share = 1.0 / len(self.points)
+        return [(run.guarantee, share * weight) for runs in self.points for run, weight in runs]
+
+    def _of_dictionary(self, dictionary: Mapping[str, Any], names: Sequence[str]) -> list[tuple[TrainingRun, float]]:
+        axes = [[(name, value) for value in _values(name, dictionary[name])] for name in names]
+        size = math.prod(len(axis) for axis in axes)
+        if size > MOST_POINTS:
+            raise PrivacyError(
+                f"The guarantee may differ between {size} candidates; at most {MOST_POINTS} are looked up. Use fewer values for "
+                f"{list(names)}, or declare a guarantee that covers all candidates, e.g. guarantee=PureDP(epsilon=1.0)."
+            )
+        return [(self._run_of(dict(point)), 1.0 / size) for point in itertools.product(*axes)]
+
+    def _run_of(self, parameters: dict[str, Any]) -> TrainingRun:
+        changed = clone(self.estimator).set_params(**{name: _cloned(value) for name, value in parameters.items()})
+        return self.adapter.training_run(changed, self.n_samples)
+
+
+def _relevant(adapter: Adapter, estimator: Any, dictionary: Mapping[str, Any]) -> list[str]:
+    """The searched parameters on which the guarantee depends."""
+    matters = adapter.privacy_parameters(estimator)
+    if matters is None:
+        return [name for name in sorted(dictionary) if not hasattr(dictionary[name], "rvs")]
+    replaced = {name for name in dictionary if any(one.startswith(name + "__") for one in matters)}
+    below = {name for name in dictionary if any(name.startswith(one + "__") for one in replaced)}
+    return sorted({name for name in dictionary if name in matters} | replaced | below)
+
+
+def _values(name: str, values: Any) -> Iterator[Any]:
+    if not hasattr(values, "rvs"):
+        yield from values
+        return
+    upper = values.support()[1] if name.rpartition("__")[2] == "epsilon" and hasattr(values, "support") else math.inf
+    if not math.isfinite(upper):
+        raise PrivacyError(
+            f"Parameter {name!r} changes the guarantee and is drawn from a distribution without a known upper end. Give a list of "
+            "values, a distribution with a bounded support (scipy.stats), or declare guarantee= for all candidates."
+        )
+    yield float(upper)
+
+
+def _covered(found: Guarantee, planned: Sequence[Guarantee]) -> bool:
+    """Whether a pure guarantee is no larger than the largest pure one that was planned."""
+    largest = [one.epsilon for one in planned if isinstance(one, PureDP) and one.neighboring == found.neighboring]
+    return isinstance(found, PureDP) and bool(largest) and found.epsilon <= max(largest)
+
+
+def _cloned(value: Any) -> Any:
+    return clone(value, safe=False) if hasattr(value, "get_params") else value

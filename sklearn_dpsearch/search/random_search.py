@@ -1,0 +1,172 @@
+"""Best of a random number of runs."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from ..privacy import CountLaw, Fixed, Guarantee, compose, mixture
+from ..privacy.laws import as_law
+from ..privacy.spent import Component
+from ..scoring import best_candidate
+from ..scoring.candidate import candidate, exposed
+from ._base import BasePrivateSearch
+
+
+class DPRandomSearchCV(BasePrivateSearch):
+    """Random search that is differentially private as a whole: the best of a random number of private runs.
+
+    The number of runs K is drawn from a public law, K candidates are drawn independently and with replacement,
+    each is trained and scored privately, and only the best one is released: its parameters, its noisy score and its
+    model. K, the losers and their scores never leave ``fit``.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A private estimator: a diffprivlib model, a pipeline of private steps and steps that learn nothing, anything with a
+        method ``privacy_guarantee(n_samples)``, or any estimator with a declared ``guarantee``.
+    param_distributions : dict or list of dicts
+        Parameter name to a list of values (drawn uniformly) or a distribution with a method ``rvs``. From a list of dicts one
+        is drawn uniformly first.
+    n_iter : float or CountLaw, default=10
+        Law of K, or its mean: a number stands for ``Geometric(mean)``. Laws are used given K >= 1.
+    epsilon, delta : float, optional
+        The total for everything that ``fit`` releases. With ``epsilon`` the estimator's own noise is scaled until the total
+        meets it; without, the estimator runs as configured and the total is reported. ``delta`` is needed
+        unless everything is purely private.
+    scoring : str, callable, PrivateScorer or None, default=None
+        On public validation data as in scikit-learn; on private records a scorer with a known sensitivity
+        (``sklearn_dpsearch.scoring``). None: accuracy for classifiers.
+    score_noise : "match" or Guarantee, default="match"
+        Noise of one private score. "match": as private as the training, which costs nothing extra.
+    cv : None, float, int, splitter or iterable, default=None
+        None or a float: each record validates with this probability (0.2), by a coin of its own. An int: each record draws a
+        fold. A splitter or indices: for replace-one and zero-out guarantees, accounted by the worst record.
+    refit : "winner", True or False, default="winner"
+        "winner": release the winning run's own model, at no cost (with several folds, the first fold's). True: one more
+        training on all records, composed into the total. False: no model.
+    release : {"best", "all"}, default="best"
+        "all": a fixed number of runs (integer ``n_iter``), every score released, accounted by composition.
+    guarantee : Guarantee or callable, optional
+        What one fit promises, on the caller's word: a guarantee, or (estimator, n_samples) to guarantee.
+    n_jobs, pre_dispatch : int, int or str
+        As in scikit-learn.
+    error_score : float, default=nan
+        Score of a candidate that fails; nan is the worst.
+    verbose : int, default=0
+        Above 0 prints the plan and its cost, which are known without the data.
+    random_state : None, int or RandomState, default=None
+        None draws on the operating system's entropy. A seed is for tests: it voids the guarantee.
+
+    Attributes
+    ----------
+    best_params_, best_score_, best_estimator_, best_index_ : dict, float, estimator, int
+        The release.
+    privacy_spent_ : PrivacySpent
+        What the whole fit cost; unpacks as (epsilon, delta).
+    cv_results_ : dict
+        The released rows: one with ``release="best"``.
+    scorer_, n_splits_, classes_, n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Notes
+    -----
+    Accounted by ``sklearn_dpsearch.privacy.best_of`` (docs/theorems.md, Theorem 1). The time that ``fit`` takes tells
+    something about K; timing is outside the guarantee.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.svm import LinearSVC
+    >>> from sklearn_dpsearch.privacy import PureDP
+    >>> X, y = load_iris(return_X_y=True)
+    >>> search = DPRandomSearchCV(LinearSVC(), {"C": [0.1, 1.0]}, n_iter=5, guarantee=PureDP(epsilon=0.1))
+    >>> round(search.privacy_cost(len(X)).epsilon, 3)
+    0.27
+    """
+
+    _parameter_constraints: dict[str, Any] = {
+        **BasePrivateSearch._parameter_constraints,
+        "param_distributions": [dict, list],
+        "n_iter": [Interval(numbers.Real, 1, None, closed="left"), CountLaw],
+        "release": [StrOptions({"best", "all"})],
+    }
+
+    def __init__(
+        self,
+        estimator: Any,
+        param_distributions: Any,
+        *,
+        n_iter: Any = 10,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        scoring: Any = None,
+        score_noise: Any = "match",
+        cv: Any = None,
+        refit: Any = "winner",
+        release: str = "best",
+        guarantee: Any = None,
+        n_jobs: int | None = None,
+        pre_dispatch: Any = "2*n_jobs",
+        error_score: Any = np.nan,
+        verbose: int = 0,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.param_distributions = param_distributions
+        self.n_iter = n_iter
+        self.epsilon = epsilon
+        self.delta = delta
+        self.scoring = scoring
+        self.score_noise = score_noise
+        self.cv = cv
+        self.refit = refit
+        self.release = release
+        self.guarantee = guarantee
+        self.n_jobs = n_jobs
+        self.pre_dispatch = pre_dispatch
+        self.error_score = error_score
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def _distributions(self) -> Any:
+        return self.param_distributions
+
+    def _law(self) -> CountLaw:
+        if self.release == "best":
+            return as_law(self.n_iter).at_least_one()
+        if isinstance(self.n_iter, Fixed):
+            return self.n_iter
+        if isinstance(self.n_iter, numbers.Real) and float(self.n_iter).is_integer():
+            return Fixed(int(self.n_iter))
+        raise ValueError(
+            f"Found n_iter={self.n_iter!r} with release='all'. Releasing every score needs a fixed number of runs: give an integer "
+            "n_iter, or release='best'."
+        )
+
+    def _cost_parts(self, promises: Any, scoring: Any, validation: Any, law: CountLaw) -> tuple[tuple[Component, ...], Guarantee]:
+        exposures = validation.exposures()
+        if self.release == "best":
+            search = Component(name=f"best of K runs, K ~ {law!r}", guarantee=best_candidate(promises.one_run, scoring, exposures, law))
+        else:
+            search = Component(name=f"all of {law.mean:g} runs", guarantee=_all_of(promises.one_run, scoring, exposures, int(law.mean)))
+        if self.refit is not True:
+            return (search,), search.guarantee
+        again = Component(name="refit of the winner on all records", guarantee=promises.worst)
+        return (search, again), compose(search.guarantee, again.guarantee)
+
+    def _shown(self, best: int, number: int) -> Sequence[int]:
+        return [best] if self.release == "best" else range(number)
+
+
+def _all_of(training: Guarantee, scoring: Guarantee | None, exposures: Any, number: int) -> Guarantee:
+    """A fixed number of runs, everything released: composition for each use of a record, averaged over its secret coin."""
+    used = [one for one in exposures if one.trainings or one.scorings]
+    if any(one.probability is None for one in used):
+        return compose(*[candidate(training, scoring, used)] * number)
+    whole = [compose(*[exposed(training, scoring, one)] * number) for one in used]
+    return mixture(whole, [one.probability for one in used])

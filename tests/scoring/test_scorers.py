@@ -1,0 +1,526 @@
+"""Private scorers: what one record can do to their integers, and what they say without noise."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.datasets import make_classification, make_regression
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.metrics import (
+    f1_score,
+    get_scorer,
+    mean_absolute_error,
+    mean_squared_error,
+    precision_score,
+    r2_score,
+    recall_score,
+    top_k_accuracy_score,
+)
+from sklearn.model_selection import cross_val_score
+
+from sklearn_dpsearch.scoring import (
+    BalancedAccuracyScorer,
+    PrivateScorer,
+    R2Scorer,
+    Sensitivity,
+    make_private_scorer,
+    private_scorer,
+)
+from sklearn_dpsearch.scoring.metrics import RETRIEVAL
+from sklearn_dpsearch.scoring.scorers import RELATIONS
+
+POISON = 666.0
+
+
+class Reader(ClassifierMixin, BaseEstimator):
+    """Reads its answer off the record: column 0 is the prediction, the others are class probabilities.
+
+    Refuses a whole batch if one record in it is poisoned.
+    """
+
+    def __init__(self, classes=(0, 1, 2)):
+        self.classes = classes
+        self.classes_ = np.array(classes)
+
+    def fit(self, X, y):
+        return self
+
+    def __sklearn_is_fitted__(self):
+        return True
+
+    def predict(self, X):
+        X = np.asarray(X, dtype=float)
+        if (X == POISON).any():
+            raise ValueError("A record is poisoned.")
+        return X[:, 0]
+
+    def predict_proba(self, X):
+        self.predict(X)
+        return np.asarray(X, dtype=float)[:, 1:]
+
+
+def pinball(y_true, y_pred):
+    return np.maximum(0.9 * (y_true - y_pred), 0.1 * (y_pred - y_true))
+
+
+def cubed(y_true, y_pred):
+    return y_pred**3
+
+
+SCORERS = {
+    "accuracy": private_scorer("accuracy"),
+    "accuracy of expected size": private_scorer("accuracy", expected_size=12.5),
+    "top k": private_scorer("top_k_accuracy", k=2),
+    "log loss": private_scorer("neg_log_loss", clip=3.0),
+    "absolute error": private_scorer("neg_mean_absolute_error", clip=2.0, resolution=7),
+    "squared error": private_scorer("neg_mean_squared_error", clip=2.0, expected_size=10),
+    "pinball": make_private_scorer(pinball, lower=0, upper=1.5, greater_is_better=False, resolution=10),
+    "cubed": make_private_scorer(cubed, lower=-3, upper=5, resolution=1),
+    "balanced accuracy": private_scorer("balanced_accuracy", classes=[0, 1, 2]),
+    "f1": private_scorer("f1", pos_label=1),
+    "precision": private_scorer("precision", pos_label=1),
+    "recall": private_scorer("recall", pos_label=2),
+    "r2": private_scorer("r2", y_range=(-1.0, 3.0)),
+    "r2 with odd resolution": private_scorer("r2", y_range=(-1.0, 3.0), clip=0.5, resolution=11),
+}
+SPECIAL = [0.0, 1.0, 2.0, 7.0, -1.0, 3.0, np.nan, np.inf, -np.inf, POISON, 1e200, 0.4999]
+
+records = st.tuples(
+    st.sampled_from(SPECIAL),
+    *[st.sampled_from([*SPECIAL, 0.3])] * 3,
+    st.sampled_from(SPECIAL) | st.floats(-5, 5),
+)
+
+
+def statistic(scorer, rows, neighboring):
+    table = np.array(rows, dtype=float).reshape(len(rows), 5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = scorer.statistic(Reader(), table[:, :4], table[:, 4], neighboring)
+    assert all(type(value) is int for value in found)
+    return np.array(found)
+
+
+def assert_within(change, sensitivity):
+    assert np.abs(change).sum() <= sensitivity.l1
+    assert (change**2).sum() <= sensitivity.l2_squared
+
+
+# --- sensitivity --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", SCORERS)
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(rows=st.lists(records, max_size=6), one=records, other=records)
+def test_one_record_never_moves_the_integers_further_than_stated(name, rows, one, other):
+    scorer = SCORERS[name]
+    with_one, with_other, without = [*rows, one], [*rows, other], rows
+    for relation in ("add_remove", "zero_out"):
+        assert_within(
+            statistic(scorer, with_one, relation) - statistic(scorer, without, relation),
+            scorer.sensitivity(relation),
+        )
+    assert_within(
+        statistic(scorer, with_one, "replace_one") - statistic(scorer, with_other, "replace_one"),
+        scorer.sensitivity("replace_one"),
+    )
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("name", SCORERS)
+def test_some_record_moves_the_integers_as_far_as_stated(name, relation):
+    scorer, rng = SCORERS[name], np.random.default_rng(0)
+    extremes = [
+        [prediction, *probabilities, y]
+        for prediction in (-1.0, 0.0, 1.0, 2.0, 3.0)
+        for probabilities in ([1.0, 0, 0], [0, 1.0, 0], [0, 0, 1.0])
+        for y in (-1.0, 0.0, 1.0, 2.0, 3.0)
+    ]
+    rows = [extremes[i] for i in rng.integers(len(extremes), size=4)]
+    single = [statistic(scorer, [*rows, one], relation) for one in extremes]
+    others = single if relation == "replace_one" else [statistic(scorer, rows, relation)]
+    moved = [a - b for a in single for b in others]
+    stated = scorer.sensitivity(relation)
+    slack = stated.l1 // 4 if isinstance(scorer, R2Scorer) and relation == "replace_one" else 0
+    assert max(np.abs(change).sum() for change in moved) >= stated.l1 - slack
+    assert max((change**2).sum() for change in moved) == stated.l2_squared
+
+
+@pytest.mark.parametrize("resolution", [*range(10, 40), 101, 200])
+def test_the_sensitivity_of_r2_covers_every_pair_of_targets(resolution):
+    scorer = R2Scorer(y_range=(-1, 1), resolution=resolution)
+    target = np.arange(-resolution, resolution + 1)
+    square = (2 * target**2 + resolution) // (2 * resolution)
+    first, second = np.subtract.outer(target, target), np.subtract.outer(square, square)
+    stated = scorer.sensitivity("replace_one")
+    assert (np.abs(first) + np.abs(second)).max() + resolution <= stated.l1 <= 1.01 * 3.25 * resolution + 2
+    assert (first**2 + second**2).max() + resolution**2 == stated.l2_squared
+    for part, change in zip(stated.parts, (resolution, first, second), strict=True):
+        assert np.abs(change).max() <= part
+    assert (np.abs(target) + resolution + resolution).max() == scorer.sensitivity("add_remove").l1
+    assert (target**2 + square**2 + (resolution - square) ** 2).max() + resolution**2 == scorer.sensitivity(
+        "add_remove"
+    ).l2_squared
+
+
+def test_accuracy_needs_no_more_noise_than_a_count():
+    scorer = private_scorer("accuracy")
+    assert {scorer.sensitivity(relation) for relation in RELATIONS} == {Sensitivity(1, 1)}
+
+
+@pytest.mark.parametrize("name", SCORERS)
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_no_records_give_zeros_without_asking_the_model(name, relation):
+    scorer = SCORERS[name]
+    empty = statistic(scorer, [], relation)
+    assert not empty.any()
+    assert len(empty) == len(statistic(scorer, [[0.0, 1.0, 0.0, 0.0, 0.0]], relation))
+    assert np.isfinite(scorer.score(empty.tolist(), 0, relation))
+
+
+def test_a_record_that_spoils_the_batch_leaves_the_others_as_they_are():
+    good = [[1.0, 0, 1, 0, 1.0], [0.0, 1, 0, 0, 2.0]]
+    bad = [POISON, 0, 0, 0, 1.0]
+    for scorer in SCORERS.values():
+        without, together = (
+            statistic(scorer, good, "add_remove"),
+            statistic(scorer, [*good, bad], "add_remove"),
+        )
+        alone = statistic(scorer, [bad], "add_remove")
+        assert np.array_equal(together, without + alone)
+
+
+def test_a_record_that_cannot_be_scored_counts_as_the_worst():
+    bad = [[POISON, 0, 0, 0, 1.0]]
+    assert list(statistic(SCORERS["accuracy"], bad, "add_remove")) == [0, 1]
+    assert list(statistic(SCORERS["log loss"], bad, "add_remove")) == [1000, 0]
+    assert list(statistic(SCORERS["balanced accuracy"], bad, "add_remove")) == [0, 0, 0, 1, 0, 0]
+    assert list(statistic(SCORERS["f1"], bad, "add_remove")) == [0, 0, 1]
+    assert statistic(SCORERS["r2"], bad, "add_remove")[0] == 1000
+
+
+# --- without noise ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def classified():
+    X, y = make_classification(300, n_informative=4, n_classes=3, random_state=0)
+    return LogisticRegression(max_iter=500).fit(X[:150], y[:150]), X[150:], y[150:]
+
+
+@pytest.fixture(scope="module")
+def regressed():
+    X, y = make_regression(300, noise=20.0, random_state=0)
+    return LinearRegression().fit(X[:220], y[:220]), X[220:], y[220:]
+
+
+def noiseless(scorer, model, X, y, relation):
+    n_scored = None if relation == "add_remove" else len(y)
+    return scorer.score(scorer.statistic(model, X, y, relation), n_scored, relation)
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize(
+    ("name", "options", "metric"),
+    [
+        ("accuracy", {}, "accuracy"),
+        ("accuracy", {"expected_size": 150}, "accuracy"),
+        ("balanced_accuracy", {"classes": [0, 1, 2]}, "balanced_accuracy"),
+        ("neg_log_loss", {"clip": 30.0, "resolution": 10**7}, "neg_log_loss"),
+        ("top_k_accuracy", {}, "top_k_accuracy"),
+    ],
+)
+def test_without_noise_scores_of_classifiers_are_those_of_scikit_learn(classified, relation, name, options, metric):
+    model, X, y = classified
+    scorer = private_scorer(name, **options)
+    expected = (
+        top_k_accuracy_score(y, model.decision_function(X), k=2)
+        if metric == "top_k_accuracy"
+        else get_scorer(metric)(model, X, y)
+    )
+    assert noiseless(scorer, model, X, y, relation) == pytest.approx(expected, abs=1e-6)
+    assert scorer(model, X, y) == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("kind", RETRIEVAL)
+def test_without_noise_retrieval_scores_are_those_of_scikit_learn(classified, relation, kind):
+    model, X, y = classified
+    reference = {"f1": f1_score, "precision": precision_score, "recall": recall_score}[kind]
+    expected = reference(y == 2, model.predict(X) == 2)
+    scorer = private_scorer(kind, pos_label=2)
+    assert noiseless(scorer, model, X, y, relation) == pytest.approx(expected)
+    assert scorer(model, X, y) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize(
+    ("name", "options", "reference"),
+    [
+        ("neg_mean_absolute_error", {"clip": 500.0}, lambda y, p: -mean_absolute_error(y, p)),
+        ("neg_mean_squared_error", {"clip": 500.0}, lambda y, p: -mean_squared_error(y, p)),
+        ("r2", {"y_range": (-900.0, 900.0)}, r2_score),
+        ("r2", {"y_range": (-900.0, 900.0), "clip": 200.0}, r2_score),
+    ],
+)
+def test_without_noise_scores_of_regressors_are_those_of_scikit_learn(regressed, relation, name, options, reference):
+    model, X, y = regressed
+    scorer = private_scorer(name, resolution=10**6, **options)
+    expected = reference(y, model.predict(X))
+    assert noiseless(scorer, model, X, y, relation) == pytest.approx(expected, rel=1e-3)
+    assert scorer(model, X, y) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_the_default_resolution_costs_less_than_half_a_step(regressed, relation):
+    model, X, y = regressed
+    scorer = private_scorer("neg_mean_absolute_error", clip=100.0)
+    assert noiseless(scorer, model, X, y, relation) == pytest.approx(scorer(model, X, y), abs=0.05)
+
+
+def test_values_beyond_the_bounds_are_clipped(regressed):
+    model, X, y = regressed
+    scorer = private_scorer("neg_mean_absolute_error", clip=5.0)
+    expected = -np.mean(np.minimum(np.abs(y - model.predict(X)), 5.0))
+    assert scorer(model, X, y) == pytest.approx(expected)
+    assert noiseless(scorer, model, X, y, "replace_one") == pytest.approx(expected, abs=0.0025)
+
+
+def test_r2_is_clipped_to_its_range(regressed):
+    _, X, y = regressed
+    bad = LinearRegression().fit(X, -3 * y)
+    scorer = private_scorer("r2", y_range=(-600, 600))
+    assert scorer(bad, X, y) == -1.0
+    assert noiseless(scorer, bad, X, y, "add_remove") == -1.0
+
+
+def test_the_mean_over_an_expected_size_leans_to_the_middle_of_the_range():
+    perfect = [[1.0, 0, 1, 0, 1.0]] * 8
+    scorer = private_scorer("accuracy", expected_size=10)
+    assert scorer.score(statistic(scorer, perfect, "add_remove").tolist(), None, "add_remove") == 0.5 + 0.5 * 0.8
+
+
+@pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
+def test_an_expected_size_is_not_used_where_the_number_of_records_is_public(relation):
+    perfect = [[1.0, 0, 1, 0, 1.0]] * 8
+    scorer = private_scorer("accuracy", expected_size=10)
+    assert scorer.score(statistic(scorer, perfect, relation).tolist(), 8, relation) == 1.0
+
+
+def test_the_number_of_records_is_not_used_where_it_is_private():
+    for scorer in SCORERS.values():
+        noisy = statistic(scorer, [[1.0, 0, 1, 0, 1.0]] * 8, "add_remove").tolist()
+        assert scorer.score(noisy, None, "add_remove") == scorer.score(noisy, 3, "add_remove")
+
+
+# --- with noise ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("name", SCORERS)
+def test_whatever_the_noise_the_score_is_a_finite_number(name, relation):
+    scorer, rng = SCORERS[name], np.random.default_rng(1)
+    length = len(statistic(scorer, [], relation))
+    for size in (1, 10**3, 10**40, 10**400):
+        for _ in range(20):
+            noisy = [int(sign) * size for sign in rng.integers(-1, 2, size=length)]
+            for n_scored in (0, 1, 50):
+                value = scorer.score(noisy, n_scored, relation)
+                assert type(value) is float
+                assert np.isfinite(value)
+
+
+def test_a_mean_over_public_records_is_not_cut_at_its_bounds_so_that_noise_makes_no_ties():
+    scorer = private_scorer("accuracy")
+    assert scorer.score([104], 100, "replace_one") == pytest.approx(1.04)
+    assert scorer.score([105], 100, "replace_one") > scorer.score([104], 100, "replace_one")
+
+
+def test_a_mean_over_a_private_number_of_records_stays_in_its_bounds():
+    scorer = private_scorer("accuracy")
+    assert scorer.score([100, -4], None, "add_remove") == 1.0
+    assert scorer.score([-3, 5], None, "add_remove") == 0.0
+    assert scorer.score([-3, -5], None, "add_remove") == 0.5
+
+
+def test_a_public_number_of_records_is_required():
+    with pytest.raises(ValueError, match="number of scored records"):
+        private_scorer("accuracy").score([3], None, "replace_one")
+
+
+# --- data of all kinds --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["array", "frame", "lists", "categorical", "string column"])
+@pytest.mark.parametrize("name", ["accuracy", "balanced_accuracy", "f1", "neg_log_loss", "top_k_accuracy"])
+def test_string_labels_in_arrays_frames_and_lists_are_scored_alike(kind, name):
+    X, y = make_classification(120, n_informative=4, n_classes=3, random_state=1)
+    labels = np.array(["ash", "beech", "cedar"])[y]
+    model = LogisticRegression(max_iter=500).fit(X[:60], labels[:60])
+    options = {"balanced_accuracy": {"classes": ["ash", "beech", "cedar"]}, "f1": {"pos_label": "beech"}}.get(name, {})
+    scorer = private_scorer(name, **options)
+    held = {
+        "array": (X[60:], labels[60:]),
+        "frame": (pd.DataFrame(X[60:]), pd.Series(labels[60:], index=range(7, 67))),
+        "lists": (X[60:].tolist(), labels[60:].tolist()),
+        "categorical": (X[60:], pd.Series(labels[60:], dtype="category")),
+        "string column": (X[60:], pd.Series(labels[60:], dtype="string")),
+    }[kind]
+    for relation in RELATIONS:
+        assert (
+            scorer.statistic(model, *held, relation)
+            == scorer.statistic(model, X[60:], labels[60:], relation)
+            != [0] * 3
+        )
+
+
+def test_a_label_of_another_type_in_a_list_changes_no_other_label():
+    X = np.array([[1.0, 0, 1, 0], [1.0, 0, 1, 0], [1.0, 0, 1, 0]])
+    for odd in ("1", None, np.nan, "ash"):
+        assert private_scorer("accuracy").statistic(Reader(), X, [1, 1, odd], "add_remove") == [2, 1]
+
+
+def test_sets_of_labels_must_agree_in_all():
+    class Several(Reader):
+        def predict(self, X):
+            return np.asarray(X)[:, :2]
+
+    X, y = np.array([[1, 0], [1, 1], [0, 0]]), np.array([[1, 0], [1, 0], [0, 0]])
+    assert private_scorer("accuracy").statistic(Several(), X, y, "replace_one") == [2]
+
+
+def test_binary_scores_in_one_column_are_read_as_two():
+    X, y = make_classification(80, random_state=2)
+    model = LogisticRegression().fit(X, y)
+    assert private_scorer("top_k_accuracy", k=1)(model, X, y) == pytest.approx(model.score(X, y))
+    assert private_scorer("top_k_accuracy", k=2)(model, X, y) == 1.0
+
+
+def test_labels_the_model_does_not_know_count_as_wrong(classified):
+    model, X, y = classified
+    unknown = np.full(len(y), 9)
+    assert private_scorer("neg_log_loss", clip=4.0)(model, X, unknown) == -4.0
+    assert private_scorer("top_k_accuracy")(model, X, unknown) == 0.0
+    assert private_scorer("balanced_accuracy", classes=[0, 1, 2]).statistic(model, X, unknown, "zero_out") == [0] * 6
+
+
+def test_a_method_the_model_lacks_is_an_error_whatever_the_data():
+    for rows in (0, 3):
+        with pytest.raises(AttributeError, match="predict_proba"):
+            private_scorer("neg_log_loss").statistic(
+                LinearRegression(), np.zeros((rows, 2)), np.zeros(rows), "add_remove"
+            )
+
+
+def test_a_model_that_was_not_fitted_is_an_error():
+    with pytest.raises(Exception, match="not fitted"):
+        private_scorer("accuracy").statistic(LogisticRegression(), np.zeros((3, 2)), np.zeros(3), "add_remove")
+
+
+def test_missing_targets_are_an_error():
+    with pytest.raises(ValueError, match="needs y"):
+        private_scorer("accuracy").statistic(Reader(), np.zeros((3, 2)), None, "add_remove")
+
+
+@pytest.mark.parametrize("name", SCORERS)
+def test_an_unknown_relation_is_an_error(name):
+    scorer = SCORERS[name]
+    for ask in (
+        scorer.sensitivity,
+        lambda relation: scorer.score([1, 1, 1, 1], 5, relation),
+        lambda relation: scorer.statistic(Reader(), np.zeros((0, 4)), [], relation),
+    ):
+        with pytest.raises(ValueError, match="replace_one"):
+            ask("add-remove")
+
+
+# --- a scikit-learn citizen ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", SCORERS)
+def test_scorers_are_values(name):
+    scorer = SCORERS[name]
+    assert pickle.loads(pickle.dumps(scorer)) == scorer
+    assert clone(scorer, safe=False) == scorer
+    assert hash(scorer) == hash(pickle.loads(pickle.dumps(scorer)))
+    assert type(scorer).__name__ in repr(scorer)
+    assert "0x" not in repr(scorer)
+
+
+def test_scorers_work_where_scikit_learn_takes_a_callable():
+    X, y = make_classification(90, random_state=3)
+    private = cross_val_score(LogisticRegression(), X, y, cv=3, scoring=private_scorer("accuracy"))
+    assert private == pytest.approx(cross_val_score(LogisticRegression(), X, y, cv=3, scoring="accuracy"))
+
+
+# --- a caller's own -----------------------------------------------------------------------------------------
+
+
+def test_a_callers_own_value_per_record_is_averaged(regressed):
+    model, X, y = regressed
+    scorer = make_private_scorer(pinball, lower=0, upper=200, greater_is_better=False)
+    assert scorer.name == "pinball"
+    assert noiseless(scorer, model, X, y, "zero_out") == pytest.approx(-pinball(y, model.predict(X)).mean(), abs=0.2)
+
+
+def test_a_callers_own_function_sees_the_response_it_asked_for(classified):
+    model, X, y = classified
+    scorer = make_private_scorer(
+        lambda y, p: p[np.arange(len(y)), y], lower=0, upper=1, response_method="predict_proba"
+    )
+    assert scorer(model, X, y) == pytest.approx(model.predict_proba(X)[np.arange(len(y)), y].mean())
+
+
+def test_a_function_that_averages_is_refused_with_the_remedy():
+    with pytest.raises(ValueError, match="before averaging"):
+        make_private_scorer(mean_squared_error, lower=0, upper=1)
+
+
+def test_a_function_that_looks_at_other_records_is_refused():
+    with pytest.raises(ValueError, match="that record only"):
+        make_private_scorer(lambda y, p: (y - p) ** 2 / (1 + np.var(y)), lower=0, upper=1)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"lower": 1, "upper": 1}, "lower < upper"),
+        ({"upper": np.inf}, "finite"),
+        ({"resolution": 0}, "resolution"),
+        ({"resolution": 1.5}, "resolution"),
+        ({"expected_size": 0}, "expected_size"),
+    ],
+)
+def test_impossible_settings_are_refused_when_built(change, message):
+    with pytest.raises(ValueError, match=message):
+        make_private_scorer(pinball, **{"lower": 0, "upper": 1, **change})
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: R2Scorer(y_range=(1, 1)), "y_range"),
+        (lambda: R2Scorer(y_range=(0, np.inf)), "y_range"),
+        (lambda: R2Scorer(y_range=(0, 1), resolution=9), "resolution"),
+        (lambda: R2Scorer(y_range=(0, 1), clip=0), "clip"),
+        (lambda: R2Scorer(y_range=(0, 1), score_range=(1, 0)), "score_range"),
+        (lambda: BalancedAccuracyScorer(classes=[1, 1]), "repetition"),
+        (lambda: BalancedAccuracyScorer(classes=[]), "at least one"),
+        (lambda: private_scorer("top_k_accuracy", k=0), "k >= 1"),
+    ],
+)
+def test_impossible_facts_are_refused_when_built(build, message):
+    with pytest.raises(ValueError, match=message):
+        build()
+
+
+def test_every_scorer_has_the_whole_interface():
+    assert all(isinstance(scorer, PrivateScorer) for scorer in SCORERS.values())
+    assert PrivateScorer.__abstractmethods__ == {"statistic", "sensitivity", "score", "__call__"}

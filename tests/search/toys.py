@@ -1,0 +1,71 @@
+"""Small private estimators whose guarantees are exact, for tests and audits."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from sklearn_dpsearch.privacy import PureDP
+
+
+class RandomizedResponse(ClassifierMixin, BaseEstimator):
+    """Tells with odds e^epsilon whether any record has a positive first feature: exactly epsilon-DP under any relation."""
+
+    def __init__(self, epsilon=1.0, label=0, neighboring="replace_one", random_state=None):
+        self.epsilon = epsilon
+        self.label = label
+        self.neighboring = neighboring
+        self.random_state = random_state
+
+    def privacy_guarantee(self, n_samples=None):
+        return PureDP(epsilon=self.epsilon, neighboring=self.neighboring)
+
+    def fit(self, X, y=None):
+        X = np.asarray(X)
+        self.classes_, self.n_features_in_ = np.array([0, 1]), X.shape[1]
+        truth = int(np.any(X[:, 0] > 0))
+        honest = check_random_state(self.random_state).uniform() < 1 / (1 + np.exp(-self.epsilon))
+        self.answer_ = truth if honest else 1 - truth
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), self.answer_)
+
+
+class NoisyCentroids(ClassifierMixin, BaseEstimator):
+    """Nearest-centroid classifier on records clipped to [-1, 1] per feature; declared, not audited, as epsilon-DP."""
+
+    def __init__(self, epsilon=1.0, shrink=0.0, random_state=None):
+        self.epsilon = epsilon
+        self.shrink = shrink
+        self.random_state = random_state
+
+    def privacy_guarantee(self, n_samples=None):
+        return PureDP(epsilon=self.epsilon, neighboring="replace_one")
+
+    def fit(self, X, y):
+        X, y = validate_data(self, X, y)
+        self.classes_ = np.unique(y)
+        if self.classes_.size < 2:
+            raise ValueError(f"secret: only class {self.classes_[0]}")
+        noise = check_random_state(self.random_state)
+        scale = 4 * X.shape[1] / (self.epsilon * max(len(X), 1))
+        clipped = np.clip(X, -1, 1)
+        self.centroids_ = np.array([clipped[y == one].mean(axis=0) for one in self.classes_])
+        self.centroids_ = (1 - self.shrink) * (self.centroids_ + noise.laplace(scale=scale, size=self.centroids_.shape))
+        return self
+
+    def predict(self, X):
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False)
+        distances = ((np.clip(X, -1, 1)[:, None] - self.centroids_) ** 2).sum(axis=2)
+        return self.classes_[distances.argmin(axis=1)]
+
+
+def two_blobs(n=200, seed=0):
+    """A public toy problem: X of shape (n, 2), y in {0, 1}."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, n)
+    return np.clip(rng.normal(0.5 * (2 * y - 1)[:, None], 0.4, (n, 2)), -1, 1), y

@@ -1,0 +1,57 @@
+"""The house of the design: who may import whom."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "sklearn_dpsearch"
+ALLOWED = {
+    "privacy": set(),
+    "adapters": {"privacy"},
+    "scoring": {"privacy"},
+    "search": {"privacy", "adapters", "scoring"},
+}
+OUTSIDE_OF_PRIVACY = {"sklearn", "joblib", "torch", "diffprivlib", "matplotlib", "skorch", "opacus"}
+
+
+def imports(path: Path) -> set[str]:
+    """Absolute names of the modules that a file imports, at any depth."""
+    package = ["sklearn_dpsearch", *path.relative_to(PACKAGE).parts[:-1]]
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            found.add(".".join([*base, *([node.module] if node.module else [])]))
+    return found
+
+
+FILES = sorted(path for path in PACKAGE.rglob("*.py") if path.parent != PACKAGE)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_a_row_imports_only_rows_below_it(path):
+    part = path.relative_to(PACKAGE).parts[0]
+    ours = {name.split(".")[1] for name in imports(path) if name.startswith("sklearn_dpsearch.")}
+    assert ours - {part} <= ALLOWED[part]
+
+
+@pytest.mark.parametrize("path", sorted((PACKAGE / "privacy").glob("*.py")), ids=lambda path: path.name)
+def test_the_accountant_knows_nothing_of_learning(path):
+    assert not {name.split(".")[0] for name in imports(path)} & OUTSIDE_OF_PRIVACY
+
+
+def test_every_part_has_a_row():
+    assert {path.relative_to(PACKAGE).parts[0] for path in FILES} == set(ALLOWED)
+
+
+def test_importing_the_package_imports_no_optional_library():
+    code = "import sys, sklearn_dpsearch; print([m for m in ('torch', 'diffprivlib', 'matplotlib') if m in sys.modules])"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=PACKAGE.parent)
+    assert shown.stdout.strip() == "[]"
