@@ -33,6 +33,8 @@ class Model:
     bounds : tuple of str
         Parameters that must be given, or they are read from the data.
     assumptions : tuple of str
+    also : tuple of str
+        Other parameters on which the guarantee depends.
     exact : tuple of str
         Fitted attributes computed from the data without noise: deleted before a model is released.
     """
@@ -40,6 +42,7 @@ class Model:
     factor: Callable[[Any], float]
     bounds: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
     exact: tuple[str, ...] = ()
 
 
@@ -59,7 +62,7 @@ def _naive_bayes(model: Any) -> float:
     """
     lower, upper = _intervals(model, "bounds")
     reach = np.maximum(np.abs(lower), np.abs(upper)) / (upper - lower)
-    return float(2.0 / 3.0 * (2.0 + np.mean(reach)) * (1.0 + 1e-12))
+    return float(2.0 * (2.0 + np.mean(reach)) / 3.0)
 
 
 def _logistic_regression(model: Any) -> float:
@@ -156,16 +159,17 @@ MODELS: dict[str, Model] = {
         (
             "All records lie within bounds_X and bounds_y: LinearRegression does not clip without an intercept.",
             "y has one column.",
-            "The optimiser of LinearRegression is a function of the noisy coefficients alone.",
         ),
+        also=("fit_intercept",),
     ),
     "LogisticRegression": Model(
         _logistic_regression,
         ("data_norm",),
         (PUBLIC_SIZE, PUBLIC_CLASSES, "The optimiser of LogisticRegression reaches the exact minimum."),
-        ("n_iter_",),
+        also=("fit_intercept", "n_jobs"),
+        exact=("n_iter_",),
     ),
-    "PCA": Model(_pca, ("data_norm",), (PUBLIC_SIZE,)),
+    "PCA": Model(_pca, ("data_norm",), (PUBLIC_SIZE,), also=("centered", "bounds", "n_components")),
     "RandomForestClassifier": Model(_forest),
     "StandardScaler": Model(_as_stated, ("bounds",), (PUBLIC_SIZE,)),
 }
@@ -192,7 +196,8 @@ class DiffprivlibAdapter(Adapter):
         return {"epsilon": estimator.epsilon * factor}
 
     def privacy_parameters(self, estimator: Any) -> tuple[str, ...]:
-        return tuple(name for name in estimator.get_params(deep=False) if name not in ("random_state", "accountant", "verbose"))
+        model = MODELS[type(estimator).__name__]
+        return ("epsilon", *model.bounds, *model.also)
 
     def fresh_randomness(self, estimator: Any) -> dict[str, Any]:
         """No seed: the mechanisms then draw on the operating system. A ledger of its own: the default one counts the runs."""
@@ -221,5 +226,5 @@ def _require_given(estimator: Any, name: str) -> None:
 
 
 def _above(epsilon: float) -> float:
-    """The next double up: the product may have been rounded down."""
-    return math.nextafter(epsilon, math.inf) if epsilon != round(epsilon, 12) else epsilon
+    """Two doubles up, unless the product is a short decimal: it may have been rounded down."""
+    return epsilon if epsilon == round(epsilon, 12) else math.nextafter(math.nextafter(epsilon, math.inf), math.inf)

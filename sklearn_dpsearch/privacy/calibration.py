@@ -16,7 +16,7 @@ def calibrate(
     delta: float,
     bracket: tuple[float, float],
     *,
-    tolerance: float = 1e-3,
+    tolerance: float = 2e-4,
 ) -> float:
     """The least private parameter found whose guarantee meets the target.
 
@@ -77,6 +77,6 @@ def _between(safe: float, unsafe: float, best: float, most: float, target: float
     """A point inside the bracket: where a power law through both ends would meet the target, kept off the ends."""
     share = 0.5
     if 0 < best < most < np.inf:
-        share = np.log(target * (1 - 3e-4) / best) / np.log(most / best)
+        share = np.log(target * (1 - 7e-5) / best) / np.log(most / best)
     share = float(np.clip(share, 0.05, 0.95))
     return float(np.exp(np.log(safe) + share * (np.log(unsafe) - np.log(safe))))

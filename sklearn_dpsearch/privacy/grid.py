@@ -59,22 +59,22 @@ def cell_lines(one: LossDistribution, count: CountLaw, grid: Nodes) -> tuple[Lin
     height = np.exp(count.log_slope(grid.q, grid.u)) * (1.0 + SLACK)
     edge, steepness = lower_edge(one, grid)
     value, growth = composed(count, edge, steepness)
-    share, fall = _crossing_of_tangents(value, growth, grid.gaps)
-    between = height[:-1] + share * (height[1:] - height[:-1])
-    return Lines(height, value * (1.0 - SLACK)), Lines(between, np.maximum(fall, value[0]) * (1.0 - SLACK))
+    rest, fall = _crossing_of_tangents(value, growth, grid.gaps)
+    between = height[1:] - rest * (height[1:] - height[:-1])
+    return Lines(height, value * (1.0 - SLACK)), Lines(between, fall * (1.0 - SLACK))
 
 
 def _crossing_of_tangents(value: Array, growth: Array, gaps: Array) -> tuple[Array, Array]:
-    """Where in each cell the tangents at its ends cross, as a share of its width, and at what value.
+    """Where in each cell the tangents at its ends cross (as a share of its width, from the right) and at what value.
 
-    Any share would be valid, as the lower of both tangents is returned: polygons through it and both ends lie below G.
+    Where rounding hides the crossing, the right end's place with the left end's value serves: G is increasing.
     """
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         rises, drops = growth[:-1] * gaps, growth[1:] * gaps
-        share = (value[:-1] - value[1:] + drops) / (drops - rises)
-        share = np.clip(np.where(np.isnan(share), 1.0, share), 0.0, 1.0)
-        from_right = value[1:] - np.where(share < 1.0, drops * (1.0 - share), 0.0)
-    return share, np.minimum(value[:-1] + rises * share, from_right)
+        rest = np.clip((value[1:] - value[:-1] - rises) / (drops - rises), 0.0, 1.0)
+        crossing = np.minimum(value[:-1] + rises * (1.0 - rest), value[1:] - drops * rest)
+    found = crossing >= value[:-1]  # False for what is not a number
+    return np.where(found, rest, 0.0), np.where(found, crossing, value[:-1])
 
 
 def lower_edge(one: LossDistribution, at: Nodes) -> tuple[Nodes, Array]:
@@ -109,12 +109,12 @@ def _edge_from_above(one: LossDistribution, at: Nodes) -> tuple[Array, Array]:
 
 
 def _edge_from_below(one: LossDistribution, at: Nodes) -> tuple[Array, Array]:
-    """1 − q_min(1 − u), rounded up, and the slope of q_min."""
+    """1 − q_min(1 − u), rounded up, and the slope of q_min: 0 where only outcomes impossible under P' are left."""
     below_p, below_q = one.from_below
     edge = np.clip(np.searchsorted(below_p, at.u, side="right") - 1, 0, one.losses.size - 1)
     slope = safe_exp(-one.losses[edge])
-    point = below_q[edge] + slope * (at.u - below_p[edge])
-    return np.clip(point * (1.0 + ROUNDING), 0.0, 1.0), slope
+    point = (below_q[edge] + slope * (at.u - below_p[edge])) * (1.0 + ROUNDING)
+    return np.clip(point, 0.0, 1.0), np.where(point < 1.0, slope, 0.0)
 
 
 def composed(count: CountLaw, edge: Nodes, steepness: Array) -> tuple[Array, Array]:
@@ -132,4 +132,5 @@ def slope_ratio(one: LossDistribution, count: CountLaw, grid: Nodes) -> Array:
     with np.errstate(divide="ignore", invalid="ignore"):
         at_nodes = np.log(nodes_.height) - np.log(nodes_.fall)
         between = np.log(cells.height) - np.log(cells.fall)
-    return np.maximum(between, np.maximum(at_nodes[:-1], at_nodes[1:]))
+    ratios = np.maximum(between, np.maximum(at_nodes[:-1], at_nodes[1:]))
+    return np.where(np.isnan(ratios), np.inf, ratios)  # 0/0 where f' vanishes: nothing is known

@@ -170,7 +170,8 @@ def _least(shift: Callable[[Any], Any], reach: float = 40.0) -> float:
     values = np.asarray(shift(grid))
     best = int(np.nanargmin(values))
     low, high = grid[max(best - 1, 0)], grid[min(best + 1, grid.size - 1)]
-    found = optimize.minimize_scalar(lambda x: float(shift(np.array([x]))[0]), bounds=(low, high), method="bounded")
+    with np.errstate(invalid="ignore"):  # where some values are infinite
+        found = optimize.minimize_scalar(lambda x: float(shift(np.array([x]))[0]), bounds=(low, high), method="bounded")
     return float(min(values[best], found.fun))
 
 

@@ -47,20 +47,26 @@ def upper_envelope(lines: Lines) -> Hinges:
     height, fall = np.append(height[lower], 0.0), np.append(fall[lower], 0.0)
     if fall[-2] == 0.0:
         height, fall = height[:-1], fall[:-1]
-    kept: list[int] = []
-    for i in range(height.size):
-        while len(kept) >= 2 and _crossing(height, fall, kept[-1], i) <= _crossing(height, fall, kept[-2], kept[-1]):
-            kept.pop()
-        kept.append(i)
+    kept = _hull(height.tolist(), fall.tolist())
     weights, drops = -np.diff(height[kept]), -np.diff(fall[kept])
     if height[kept[-1]] > 0:  # a line that never falls: an end at infinity
         weights, drops = np.append(weights, height[kept[-1]]), np.append(drops, 0.0)
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
         return Hinges(weights, np.where(drops > 0, weights / np.maximum(drops, 1e-320), np.inf))
 
 
-def _crossing(height: Array, fall: Array, a: int, b: int) -> float:
-    return float((height[a] - height[b]) / max(fall[a] - fall[b], 1e-320))
+def _hull(height: list[float], fall: list[float]) -> list[int]:
+    """Indices of the lines that are the largest somewhere, of lines with falling heights and falls."""
+
+    def crossing(a: int, b: int) -> float:
+        return (height[a] - height[b]) / max(fall[a] - fall[b], 1e-320)
+
+    kept: list[int] = []
+    for i in range(len(height)):
+        while len(kept) >= 2 and crossing(kept[-1], i) <= crossing(kept[-2], kept[-1]):
+            kept.pop()
+        kept.append(i)
+    return kept
 
 
 def theorem_1(one: LossDistribution, count: CountLaw) -> Hinges:
@@ -218,6 +224,7 @@ class BestOf(Guarantee):
         return _pair_of(partial(curve, 0), partial(curve, last), symmetric=last == 0)
 
 
+@lru_cache(maxsize=64)
 def best_of(one_run: Guarantee, count: CountLaw | float) -> Guarantee:
     """The guarantee of releasing only the best of K independent runs.
 

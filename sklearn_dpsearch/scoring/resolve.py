@@ -223,6 +223,7 @@ def get_private_scorer(scoring: Any, estimator: Any = None) -> PrivateScorer:
 def _refusal(found: str, why: str) -> UnknownSensitivityError:
     return UnknownSensitivityError(
         f"{found} has no usable sensitivity on private records{': ' + why if why else ''}. Use one of "
-        f"{', '.join(SCORERS)}; or make_private_scorer(score_func, lower=..., upper=...) for the mean of a bounded value "
-        f"per record; or validate on public data, where every scorer is fine: fit(..., X_public=..., y_public=...)."
+        f"{', '.join(SCORERS)}; or make_private_scorer(score_func, lower=..., upper=...) for the mean of a bounded "
+        "value per record; or validate on public data, where every scorer is fine: fit(..., X_public=..., "
+        "y_public=...)."
     )

@@ -165,7 +165,7 @@ def validation_of(cv: Any, neighboring: str, n_samples: int | None, public: bool
 def _by_index(cv: Any, neighboring: str, n_samples: int | None) -> IndexFolds:
     if neighboring == "add_remove":
         raise PrivacyError(
-            f"Found a split of fixed sizes (cv={cv!r}) for an estimator whose guarantee is about adding or removing a record: one "
+            f"Found a split of fixed sizes (cv is a {type(cv).__name__}) for an estimator whose guarantee is about adding or removing a record: one "
             "record more would move others between the parts. Use cv as a fraction or a number of folds (each record draws its "
             "own part), or an estimator with a replace_one or zero_out guarantee."
         )

@@ -10,6 +10,7 @@ from copy import deepcopy
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn import get_config
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.metrics import check_scoring
@@ -32,8 +33,14 @@ from ._space import Space
 NOTHING_FOUND = (
     "No candidate could be trained and scored, so there is no model; the privacy cost in privacy_spent_ is spent all the same. Which "
     "data made the candidates fail is not told, because that would reveal it. Usual reasons: a parameter value that the estimator "
-    "does not accept; NaN or infinite values in X or y; y with a single class, in all records or among those that train; too few "
-    "records or features; a score that is not a finite number. Try estimator.fit with the same parameters on public or made-up data to see the error."
+    "does not accept; NaN or infinite values in X or y; y with one class, in all records or among those that train; too few records "
+    "(one sample); a score that is not a finite number. Try estimator.fit with the same parameters on public or made-up data to see the error."
+)
+
+
+VALID_RECORDS = (
+    "Every possible record is valid input for the estimator (finite numbers, known labels): one that is not could make all candidates "
+    "fail, and that shows."
 )
 
 
@@ -145,7 +152,7 @@ class BasePrivateSearch(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
                 )
 
     def _notes(self, public: bool) -> tuple[str, ...]:
-        notes = []
+        notes = [VALID_RECORDS]
         if public:
             notes.append("The validation data X_public, y_public is public and contains none of the private records.")
         if self.random_state is not None:
@@ -184,6 +191,7 @@ class BasePrivateSearch(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         """
         self._validate_params()
         fit_params = self._fit_params(params)
+        self._check_kind(X, y)
         X, y = indexable(X, y)
         n_samples = n_records(X)
         plan = self._plan(n_samples, X_public is not None)
@@ -205,6 +213,19 @@ class BasePrivateSearch(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             model = refit(job, candidates[best], last, X, y)
         self._release(plan, len(folds), [(candidates[i], runs[i].score) for i in self._shown(best, len(runs))], model)
         return self
+
+    def _check_kind(self, X: Any, y: Any) -> None:
+        """What the kind of the data tells, whatever the records: errors that say nothing about anyone."""
+        name, tags = type(self).__name__, get_tags(self)
+        if y is None and tags.target_tags.required:
+            raise ValueError(f"This {name} estimator requires y to be passed, but the target y is None.")
+        if issparse(X) and not tags.input_tags.sparse:
+            raise TypeError(f"Sparse data was passed to {name}, but {type(self.estimator).__name__} needs dense data. Use X.toarray().")
+        shape = getattr(X, "shape", ())
+        if len(shape) == 2 and shape[1] == 0:
+            raise ValueError(f"Found array with 0 feature(s) (shape={shape}) while a minimum of 1 is required.")
+        if getattr(getattr(X, "dtype", None), "kind", "") == "c":
+            raise ValueError("Complex data not supported: X has a complex dtype. Give real features.")
 
     def _draw(self, plan: Plan, source: Randomness) -> list[dict[str, Any]]:
         """A random number of independent candidates, none of them outside the plan."""

@@ -7,6 +7,7 @@ import io
 import logging
 import math
 import os
+import random
 import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, parallel_config
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
@@ -59,7 +60,7 @@ def run_all(job: Job, candidates: Sequence[Mapping[str, Any]], seeds: Sequence[A
     """One run per candidate, in order; silent, and the same for every number of jobs."""
     tasks = (delayed(run_one)(job, candidate, seed, X, y) for candidate, seed in zip(candidates, seeds))
     try:
-        with silence():
+        with isolated():
             return list(Parallel(verbose=0, **parallel)(tasks))
     except LeakDetected:
         problem: Exception = LeakingEstimatorError(
@@ -76,7 +77,8 @@ def run_all(job: Job, candidates: Sequence[Mapping[str, Any]], seeds: Sequence[A
 
 def run_one(job: Job, candidate: Mapping[str, Any], seed: Any, X: Any, y: Any) -> Run:
     """Train and score one candidate. A failure of any kind is the worst score."""
-    with silence() if os.getpid() != job.parent else contextlib.nullcontext():
+    with isolated() if os.getpid() != job.parent else contextlib.nullcontext(), parallel_config(backend="sequential"):
+        reseed_globals(seed)
         try:
             return _train_and_score(job, candidate, seed, X, y)
         except Exception as error:
@@ -89,7 +91,8 @@ def run_one(job: Job, candidate: Mapping[str, Any], seed: Any, X: Any, y: Any) -
 def refit(job: Job, candidate: Mapping[str, Any], seed: Any, X: Any, y: Any) -> Any:
     """One more training on all records; None if it fails."""
     everything = replace(job, folds=[(np.arange(n_records(X)), np.arange(0))], n_scored=[None], public=None, scorer=None)
-    with silence():
+    with isolated(), parallel_config(backend="sequential"):
+        reseed_globals(seed)
         try:
             return releasable(job, _trained(everything, 0, candidate, seed, X, y))
         except Exception:
@@ -163,13 +166,20 @@ def n_records(X: Any) -> int:
     return int(X.shape[0]) if hasattr(X, "shape") else len(X)
 
 
+def reseed_globals(seed: Any) -> None:
+    """Fresh state for the global generators: forked workers and users who seeded them would repeat each other."""
+    words = np.frombuffer(os.urandom(64), np.uint32) if seed is None else seed.generate_state(16)
+    np.random.seed(words)
+    random.seed(words.tobytes())
+
+
 @contextlib.contextmanager
-def silence() -> Iterator[None]:
+def isolated() -> Iterator[None]:
     """No standard output, warnings or log records: each of them could count the runs or quote a record.
 
-    A diffprivlib warning about a leak becomes an exception.
+    A diffprivlib warning about a leak becomes an exception. The global generators are left as they were found.
     """
-    previous = logging.root.manager.disable
+    previous, numpy_state, python_state = logging.root.manager.disable, np.random.get_state(), random.getstate()
     logging.disable(logging.CRITICAL)
     try:
         with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
@@ -179,3 +189,5 @@ def silence() -> Iterator[None]:
             yield
     finally:
         logging.disable(previous)
+        np.random.set_state(numpy_state)
+        random.setstate(python_state)

@@ -470,6 +470,17 @@ def test_a_callers_own_value_per_record_is_averaged(regressed):
     assert noiseless(scorer, model, X, y, "zero_out") == pytest.approx(-pinball(y, model.predict(X)).mean(), abs=0.2)
 
 
+@pytest.mark.parametrize("spoilt", [np.nan, np.inf, -np.inf])
+def test_a_callers_own_value_that_is_not_finite_counts_as_the_worst(spoilt):
+    X, y = np.ones((2, 4)), np.array([1.0, spoilt])
+    for greater_is_better, expected in ((True, [10, 10]), (False, [20, 0])):
+        scorer = make_private_scorer(
+            lambda y, p: y, lower=0, upper=1, resolution=10, greater_is_better=greater_is_better
+        )
+        assert scorer.statistic(Reader(), X, y, "add_remove") == expected
+        assert scorer(Reader(), X, y) == (0.5 if greater_is_better else -1.0)
+
+
 def test_a_callers_own_function_sees_the_response_it_asked_for(classified):
     model, X, y = classified
     scorer = make_private_scorer(

@@ -1,0 +1,241 @@
+"""Bad input: what was found, what is needed, the remedy; and nothing is spent."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+
+from sklearn_dpsearch import DPRandomSearchCV, NoModelError
+from sklearn_dpsearch.privacy import (
+    BudgetUnreachableError,
+    GaussianDP,
+    LeakingEstimatorError,
+    MissingDeltaError,
+    MixedNeighborsError,
+    NegativeBinomial,
+    PrivacyError,
+    PureDP,
+    UnknownGuaranteeError,
+    UnknownSensitivityError,
+)
+
+from .toys import NoisyCentroids, two_blobs
+
+X, y = two_blobs(60)
+SPACE = {"shrink": [0.0, 0.5]}
+
+
+def fit(estimator=None, space=None, X=X, y=y, **kwargs):
+    fit_params = kwargs.pop("fit_params", {})
+    estimator = NoisyCentroids() if estimator is None else estimator
+    search = DPRandomSearchCV(estimator, SPACE if space is None else space, **{"n_iter": 3, **kwargs})
+    return search.fit(X, y, **fit_params)
+
+
+class Untouchable:
+    """Data that must not be read."""
+
+    shape = (60, 2)
+
+    def __len__(self):
+        return 60
+
+    def __getitem__(self, key):
+        raise AssertionError("data were read")
+
+    __array__ = __getitem__
+
+
+def refused(error, match, **kwargs):
+    """The error comes before any data is read."""
+    with pytest.raises(error, match=match):
+        fit(X=Untouchable(), y=Untouchable(), **kwargs)
+
+
+def test_an_estimator_that_is_not_private_is_named_with_the_remedies():
+    refused(UnknownGuaranteeError, "SVC has no known training guarantee.*guarantee=PureDP", estimator=SVC(), space={"C": [1.0]})
+
+
+def test_a_step_without_privacy_inside_nested_pipelines_is_named():
+    hidden = Pipeline([("outer", make_pipeline(StandardScaler())), ("model", NoisyCentroids())])
+    refused(UnknownGuaranteeError, "(?s)outer.*standardscaler.*StandardScaler.*learns from the data", estimator=hidden, space={})
+
+
+def test_a_cache_of_steps_is_refused(tmp_path):
+    cached = Pipeline([("model", NoisyCentroids())], memory=str(tmp_path))
+    refused(LeakingEstimatorError, "memory=", estimator=cached, space={})
+
+
+def test_an_unreachable_target_says_the_smallest_reachable_epsilon():
+    noise = PureDP(epsilon=1.0, neighboring="replace_one")
+    with pytest.raises(BudgetUnreachableError, match=r"smallest epsilon possible here is \d") as caught:
+        fit(epsilon=0.1, delta=1e-3, score_noise=noise)
+    assert float(str(caught.value).split("possible here is ")[1].split(". ")[0]) > 0.1
+
+
+@pytest.mark.parametrize("delta", [None, 0.0])
+def test_a_delta_is_needed_where_the_base_is_not_pure(delta):
+    refused(MissingDeltaError, "delta > 0.*[Gg]ive delta", estimator=LogisticRegression(), space={"C": [1.0]},
+            guarantee=GaussianDP(mu=1.0), delta=delta)
+
+
+@pytest.mark.parametrize("delta", [1.0, 1.5, -0.1])
+def test_delta_must_be_a_probability_below_one(delta):
+    refused(ValueError, "'delta'.*Got", delta=delta)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, -1.0])
+def test_epsilon_must_be_positive(epsilon):
+    refused(ValueError, "'epsilon'.*Got", epsilon=epsilon)
+
+
+@pytest.mark.parametrize("mean", [0.5, 0, -3])
+def test_fewer_than_one_expected_run_is_refused(mean):
+    refused(ValueError, "'n_iter'.*Got", n_iter=mean)
+
+
+def test_a_shape_of_minus_one_is_no_law():
+    with pytest.raises(ValueError, match="Expected a shape > -1.*got shape=-1.0"):
+        NegativeBinomial(shape=-1, mean=10)
+
+
+@pytest.mark.parametrize("space", [[], {"shrink": []}, [{"shrink": [0.1]}, {"shrink": ()}]])
+def test_an_empty_space_is_refused(space):
+    refused(ValueError, "at least one", space=space)
+
+
+def test_values_that_are_no_list_are_refused():
+    refused(TypeError, "list of values or a distribution", space={"shrink": 0.5})
+    refused(TypeError, "list of values or a distribution", space={"shrink": "0.5"})
+
+
+def test_an_unknown_parameter_is_refused_before_data_is_read():
+    refused(ValueError, "Invalid parameter 'shrunk'.*Valid parameters are", space={"shrunk": [0.1]})
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_scores_that_are_not_finite_never_win(value):
+    def score(estimator, X, y):
+        return value if estimator.shrink > 0 else 0.5
+
+    fitted = fit(scoring=score, n_iter=40, random_state=0, fit_params={"X_public": X, "y_public": y})
+    assert fitted.best_params_["shrink"] == 0.0
+    with pytest.raises(NoModelError, match="not a finite number"):
+        fit(scoring=score, space={"shrink": [0.5]}, fit_params={"X_public": X, "y_public": y})
+
+
+def test_when_every_candidate_fails_the_message_is_fixed_and_the_cost_is_kept():
+    search = DPRandomSearchCV(NoisyCentroids(), SPACE, n_iter=3)
+    with pytest.raises(NoModelError) as one_class:
+        search.fit(X, np.zeros(len(X)))
+    assert search.privacy_spent_.epsilon > 0
+    assert not hasattr(search, "best_params_")
+    with pytest.raises(NoModelError) as broken:
+        fit(X=np.full_like(X, np.nan))
+    assert str(one_class.value) == str(broken.value)
+    assert "class" in str(one_class.value)
+    assert one_class.value.__cause__ is None
+    assert one_class.value.__context__ is None
+    assert "secret" not in str(one_class.value)
+
+
+def test_fewer_records_than_folds_is_refused():
+    with pytest.raises(ValueError, match="5 folds of 4 records.*smaller cv"):
+        fit(X=X[:4], y=y[:4], cv=5)
+
+
+def test_a_metric_without_a_sensitivity_is_refused_on_private_records_with_the_remedies():
+    refused(UnknownSensitivityError, "(?s)roc_auc.*make_private_scorer.*X_public", scoring="roc_auc")
+
+
+def test_neighbouring_relations_never_mix():
+    mixed = Pipeline([("a", Relation("add_remove")), ("b", NoisyCentroids())])
+    refused(MixedNeighborsError, "add_remove.*replace_one", estimator=mixed, space={})
+
+
+class Relation(NoisyCentroids):
+    def __init__(self, relation="add_remove"):
+        super().__init__()
+        self.relation = relation
+
+    def privacy_guarantee(self, n_samples=None):
+        return PureDP(epsilon=1.0, neighboring=self.relation)
+
+    def transform(self, X):
+        return X
+
+
+@pytest.mark.parametrize("cv", [KFold(3), [(np.arange(30), np.arange(30, 60))]])
+def test_splits_of_fixed_sizes_are_refused_under_add_remove(cv):
+    refused(PrivacyError, "fixed sizes.*each record draws its own part", estimator=Relation(), space={}, cv=cv)
+
+
+def test_splitters_that_look_at_the_labels_are_refused():
+    refused(PrivacyError, "depend on the data.*KFold", cv=StratifiedKFold(3))
+
+
+@pytest.mark.parametrize("cv", [0.0, 1.0, -0.5, 1, True, "three"])
+def test_other_values_of_cv_are_refused(cv):
+    refused(ValueError, "cv", cv=cv)
+
+
+def test_public_data_and_cv_exclude_each_other():
+    with pytest.raises(ValueError, match="cv=3 together with X_public"):
+        fit(cv=3, fit_params={"X_public": X, "y_public": y})
+
+
+def test_a_known_seed_works_and_is_recorded_as_voiding_the_guarantee():
+    spent = fit(random_state=42).privacy_spent_
+    assert any("random_state=42" in text and "voids" in text for text in spent.assumptions)
+    assert not any("seed" in text for text in fit().privacy_spent_.assumptions)
+
+
+def test_raising_on_the_first_error_is_refused():
+    refused(PrivacyError, "error_score='raise'.*nan", error_score="raise")
+
+
+def test_weights_are_refused_without_a_declared_guarantee():
+    with pytest.raises(PrivacyError, match="sample_weight.*declare guarantee"):
+        fit(fit_params={"sample_weight": np.ones(len(X))})
+
+
+def test_an_all_release_needs_a_fixed_number_of_runs():
+    refused(ValueError, "fixed number of runs.*integer", release="all", n_iter=2.5)
+
+
+def test_a_target_and_a_grid_over_the_noise_exclude_each_other():
+    refused(PrivacyError, "vary.*epsilon.*calibration", epsilon=1.0, space={"epsilon": [0.1, 1.0]})
+
+
+def test_a_fixed_declared_guarantee_cannot_be_calibrated():
+    refused(PrivacyError, "cannot be calibrated", epsilon=1.0, guarantee=PureDP(epsilon=1.0))
+
+
+def test_a_guarantee_that_is_none_is_refused():
+    refused(UnknownGuaranteeError, "must be a guarantee", guarantee=lambda estimator, n_samples: 1.0)
+
+
+def test_a_guarantee_that_depends_on_the_number_of_records_needs_one_that_is_fixed():
+    refused(PrivacyError, "depends on the number of records", guarantee=lambda e, n: PureDP(epsilon=1.0 + 1 / n))
+
+
+def test_an_unbounded_distribution_of_the_noise_is_refused():
+    tuned = pytest.importorskip("diffprivlib.models").GaussianNB(bounds=(0, 1))
+    refused(PrivacyError, "without a known upper end", estimator=tuned, space={"epsilon": norm()})
+
+
+def test_callbacks_on_the_estimator_are_refused():
+    watched = NoisyCentroids()
+    watched._skl_callbacks = [object()]
+    refused(PrivacyError, "callbacks", estimator=watched)
+
+
+@pytest.mark.parametrize("name", ["refit", "release", "score_noise"])
+def test_misspelt_options_name_the_choices(name):
+    refused(ValueError, f"'{name}'.*Got 'wnner'", **{name: "wnner"})

@@ -1,0 +1,165 @@
+"""Nothing but the release is on the fitted object, its pickle, repr, HTML, output, warnings, log or exceptions."""
+
+from __future__ import annotations
+
+import io
+import logging
+import pickle
+import sys
+import warnings
+from contextlib import redirect_stderr, redirect_stdout
+
+import numpy as np
+import pytest
+from joblib import parallel_config
+
+from sklearn_dpsearch import DPRandomSearchCV, NoModelError
+from sklearn_dpsearch.privacy import Fixed, Geometric, PureDP
+from sklearn_dpsearch.scoring import make_private_scorer
+
+from .toys import NoisyCentroids, two_blobs
+
+X, y = two_blobs(120)
+TOKENS: list[str] = []
+ALLOWED = {
+    "best_params_", "best_score_", "best_index_", "best_estimator_", "cv_results_", "privacy_spent_", "scorer_", "n_splits_",
+}  # fmt: skip
+
+
+class Talkative(NoisyCentroids):
+    """Leaves a token of its own on itself and everywhere it can."""
+
+    def fit(self, X, y):
+        token = f"token-{len(TOKENS)}-of-candidate"
+        TOKENS.append(token)
+        print(token)
+        print(token, file=sys.stderr)
+        warnings.warn(token, stacklevel=2)
+        logging.getLogger("talkative").error(token)
+        self.token_ = token
+        return super().fit(X, y)
+
+
+@pytest.fixture
+def spoken(caplog):
+    """A fitted search of eight runs, and everything that came out of it."""
+    TOKENS.clear()
+    with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err, warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        one = DPRandomSearchCV(Talkative(), {"shrink": [0.0, 0.1, 0.2]}, n_iter=Fixed(8), verbose=2).fit(X, y)
+    return one, out.getvalue() + err.getvalue() + "".join(str(w.message) for w in told) + caplog.text
+
+
+def losers(one):
+    assert len(TOKENS) == 8
+    return [token for token in TOKENS if token != one.best_estimator_.token_]
+
+
+def test_attributes_are_the_release_and_nothing_else(spoken):
+    one, _ = spoken
+    assert set(vars(one)) - set(one.get_params(deep=False)) == ALLOWED
+    assert len(one.cv_results_["mean_test_score"]) == len(one.cv_results_["params"]) == 1
+    assert set(one.cv_results_) == {"param_shrink", "params", "mean_test_score", "rank_test_score"}
+
+
+def test_no_loser_is_in_the_pickle_repr_or_html(spoken):
+    one, _ = spoken
+    shown = pickle.dumps(one).decode("latin1") + repr(one) + str(one.privacy_spent_) + one._repr_html_() + repr(vars(one))
+    assert not [token for token in losers(one) if token in shown]
+
+
+def test_no_candidate_speaks_to_the_outside(spoken):
+    one, said = spoken
+    assert not [token for token in TOKENS if token in said]
+    assert said.count("\n") <= 1
+
+
+def test_the_number_of_runs_is_nowhere(monkeypatch):
+    """Two fits that differ only in K and in the losers leave the same trace, up to the release itself."""
+
+    def trace(number):
+        monkeypatch.setattr(Geometric, "sample", lambda self, rng=None: number)
+        one = DPRandomSearchCV(NoisyCentroids(), {"shrink": [0.0]}, n_iter=5).fit(X, y)
+        for name in ("best_score_", "cv_results_", "best_estimator_"):
+            delattr(one, name)
+        return pickle.dumps(one)
+
+    assert trace(2) == trace(9)
+
+
+def test_the_released_model_keeps_no_generator_and_no_records():
+    one = DPRandomSearchCV(NoisyCentroids(random_state=0), {"shrink": [0.0]}, n_iter=3).fit(X, y)
+    assert one.best_estimator_.random_state is None
+    row = X[0].tobytes()
+    assert row not in pickle.dumps(one)
+
+
+@pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing"])
+def test_workers_are_as_silent_as_the_parent(backend, capfd):
+    with parallel_config(backend=backend, n_jobs=2):
+        DPRandomSearchCV(Talkative(), {"shrink": [0.0]}, n_iter=Fixed(4)).fit(X, y)
+    captured = capfd.readouterr()
+    assert "token" not in captured.out + captured.err
+
+
+def test_noise_differs_between_forked_workers():
+    with parallel_config(backend="multiprocessing", n_jobs=2):
+        one = DPRandomSearchCV(NoisyCentroids(), {"shrink": [0.0]}, n_iter=6, release="all", refit=False).fit(X, y)
+    assert len(set(one.cv_results_["mean_test_score"])) > 1
+
+
+def test_an_exception_text_of_a_candidate_never_leaves():
+    class Quoting(NoisyCentroids):
+        def fit(self, X, y):
+            raise RuntimeError(f"the first record is {X[0]}")
+
+    with pytest.raises(NoModelError) as caught:
+        DPRandomSearchCV(Quoting(), {"shrink": [0.0]}, n_iter=2).fit(X, y)
+    assert "record is" not in str(caught.value)
+    assert caught.value.__context__ is None
+
+
+def test_a_failing_scorer_is_a_failing_candidate():
+    def broken(y_true, y_pred):
+        raise RuntimeError("the labels are secret")
+
+    scorer = make_private_scorer(broken, lower=0, upper=1)
+    one = DPRandomSearchCV(NoisyCentroids(), {"shrink": [0.0]}, n_iter=2, scoring=scorer)
+    try:
+        one.fit(X, y)
+    except NoModelError as error:
+        assert "secret" not in str(error)  # noqa: PT017 - either outcome is fine, the text is not
+
+
+def test_an_interrupt_releases_nothing():
+    class Interrupted(NoisyCentroids):
+        def fit(self, X, y):
+            raise KeyboardInterrupt
+
+    one = DPRandomSearchCV(Interrupted(), {"shrink": [0.0]}, n_iter=2)
+    with pytest.raises(KeyboardInterrupt):
+        one.fit(X, y)
+    assert set(vars(one)) == set(one.get_params(deep=False))
+
+
+def test_a_failed_fit_takes_the_earlier_release_away():
+    one = DPRandomSearchCV(NoisyCentroids(), {"shrink": [0.0]}, n_iter=2).fit(X, y)
+    with pytest.raises(NoModelError):
+        one.fit(X, np.zeros_like(y))
+    assert not hasattr(one, "best_estimator_")
+    with pytest.raises(AttributeError):
+        one.predict(X)
+
+
+def test_a_numeric_error_score_still_has_no_model():
+    class Failing(NoisyCentroids):
+        def fit(self, X, y):
+            if self.shrink > 0:
+                raise ValueError
+            return super().fit(X, y)
+
+    space = {"shrink": [0.0, 0.5]}
+    one = DPRandomSearchCV(Failing(), space, n_iter=Fixed(30), error_score=-5.0).fit(X, y)
+    assert one.best_params_ == {"shrink": 0.0}
+    with pytest.raises(NoModelError):
+        DPRandomSearchCV(Failing(), space, n_iter=Fixed(30), error_score=5.0, guarantee=PureDP(epsilon=1.0)).fit(X, y)

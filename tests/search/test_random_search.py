@@ -1,0 +1,302 @@
+"""DPRandomSearchCV does what its parameters say, and states what it cost."""
+
+from __future__ import annotations
+
+import io
+import json
+import pickle
+from contextlib import redirect_stdout
+
+import numpy as np
+import pytest
+from scipy.stats import loguniform, uniform
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import KFold, cross_val_score, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+from sklearn_dpsearch import DPRandomSearchCV
+from sklearn_dpsearch.privacy import (
+    DPSGD,
+    ApproxDP,
+    Fixed,
+    GaussianDP,
+    Logarithmic,
+    Poisson,
+    PureDP,
+    best_of,
+    compose,
+)
+from sklearn_dpsearch.scoring import make_private_scorer
+
+from .toys import NoisyCentroids, RandomizedResponse, two_blobs
+
+X, y = two_blobs()
+SPACE = {"shrink": [0.0, 0.2, 0.5]}
+
+
+def absolute_hits(y_true, y_pred):
+    return (y_true == y_pred).astype(float)
+
+
+def search(**kwargs):
+    return DPRandomSearchCV(NoisyCentroids(epsilon=1.0), SPACE, **{"n_iter": 5, **kwargs})
+
+
+def test_the_cost_before_fit_is_the_cost_after_it():
+    planned = search().privacy_cost(len(X))
+    assert tuple(search().fit(X, y).privacy_spent_) == tuple(planned)
+
+
+def test_matched_scores_make_one_run_cost_the_training_alone():
+    expected = best_of(PureDP(epsilon=1.0, neighboring="replace_one"), 5).epsilon_at(0.0)
+    assert search().privacy_cost(len(X)).epsilon == pytest.approx(expected, rel=1e-9)
+
+
+def test_scores_on_public_data_are_free_and_all_records_train():
+    fitted = search(random_state=0).fit(X, y, X_public=X, y_public=y)
+    assert fitted.privacy_spent_.epsilon == search().privacy_cost(public=True).epsilon
+    assert fitted.n_splits_ == 1
+    assert any("public" in text for text in fitted.privacy_spent_.assumptions)
+
+
+def test_a_noisier_score_than_the_training_costs_nothing_and_a_clearer_one_does():
+    costs = [search(score_noise=PureDP(epsilon=e, neighboring="replace_one")).privacy_cost(len(X)).epsilon for e in (0.1, 1, 2)]
+    assert costs[0] == pytest.approx(costs[1])
+    assert costs[2] > costs[1]
+
+
+def test_folds_pay_for_every_training_and_one_score():
+    one = compose(*[PureDP(epsilon=1.0, neighboring="replace_one")] * 5)  # 4 trainings and 1 score of a record
+    expected = best_of(one, 5).epsilon_at(0.0)
+    assert search(cv=5).privacy_cost(len(X)).epsilon == pytest.approx(expected)
+
+
+def test_index_splits_are_accounted_by_the_record_used_most():
+    half = np.arange(len(X)) < len(X) // 2
+    overlapping = [(np.flatnonzero(half), np.flatnonzero(~half)), (np.arange(len(X)), np.flatnonzero(half))]
+    one = compose(*[PureDP(epsilon=1.0, neighboring="replace_one")] * 3)  # the first half trains twice and scores once
+    assert search(cv=overlapping).privacy_cost(len(X)).epsilon == pytest.approx(best_of(one, 5).epsilon_at(0.0))
+    assert search(cv=KFold(4)).privacy_cost(len(X)).epsilon == pytest.approx(search(cv=4).privacy_cost(len(X)).epsilon)
+    assert hasattr(search(cv=KFold(3)).fit(X, y), "best_estimator_")
+
+
+def test_a_refit_is_composed_and_trained_on_everything():
+    fitted = search(refit=True).fit(X, y)
+    names = [one.name for one in fitted.privacy_spent_.components]
+    assert names[1].startswith("refit")
+    assert fitted.privacy_spent_.epsilon == pytest.approx(search().privacy_cost(len(X)).epsilon + 1.0)
+
+
+def test_without_refit_there_is_no_model_and_predict_says_so():
+    fitted = search(refit=False).fit(X, y)
+    assert set(fitted.best_params_) == {"shrink"}
+    with pytest.raises(AttributeError, match="refit=False"):
+        fitted.predict(X)
+
+
+def test_releasing_all_scores_is_composition_of_a_fixed_number_of_runs():
+    fitted = search(release="all", n_iter=4).fit(X, y)
+    assert len(fitted.cv_results_["params"]) == 4
+    assert fitted.privacy_spent_.epsilon == pytest.approx(4.0)
+    assert fitted.best_score_ == max(fitted.cv_results_["mean_test_score"])
+    assert fitted.best_params_ == fitted.cv_results_["params"][fitted.best_index_]
+
+
+@pytest.mark.parametrize("law", [3, 2.5, Logarithmic(4), Poisson(3), Fixed(2)])
+def test_any_law_of_the_number_of_runs_is_accepted(law):
+    fitted = search(n_iter=law).fit(X, y)
+    assert fitted.privacy_spent_.epsilon > 1.0
+    assert len(fitted.cv_results_["params"]) == 1
+
+
+def test_a_target_is_met_from_below_and_nearly_reached():
+    fitted = search(epsilon=2.0).fit(X, y)
+    assert 1.99 < fitted.privacy_spent_.epsilon <= 2.0
+    assert fitted.best_estimator_.epsilon == pytest.approx(2.0 / search().privacy_cost(len(X)).epsilon, rel=0.15)
+
+
+def test_a_target_with_refit_covers_the_refit_too():
+    spent = search(epsilon=2.0, refit=True).privacy_cost(len(X))
+    assert 1.99 < spent.epsilon <= 2.0
+
+
+def test_noise_multipliers_are_calibrated_as_well():
+    class Net(RandomizedResponse):
+        def __init__(self, noise_multiplier=1.0, label=0):
+            super().__init__(label=label)
+            self.noise_multiplier = noise_multiplier
+
+        def privacy_guarantee(self, n_samples=None):
+            return DPSGD(noise_multiplier=self.noise_multiplier, sample_rate=0.05, steps=100)
+
+    one = DPRandomSearchCV(Net(), {"label": [0, 1]}, epsilon=1.0, delta=1e-5, n_iter=5)
+    assert 0.99 < one.privacy_cost(len(X)).epsilon <= 1.0
+
+
+def test_a_grid_over_epsilon_costs_the_average_profile():
+    space = {"epsilon": [0.5, 2.0]}
+    spent = DPRandomSearchCV(NoisyCentroids(), space, n_iter=5, delta=1e-3).privacy_cost(len(X), delta=0.05)
+    worst = best_of(PureDP(epsilon=2.0, neighboring="replace_one"), 5).epsilon_at(0.05)
+    assert spent.epsilon < worst
+    assert DPRandomSearchCV(NoisyCentroids(), space, n_iter=5).fit(X, y).best_params_["epsilon"] in (0.5, 2.0)
+
+
+def test_a_drawn_candidate_outside_the_plan_is_an_error_before_data_is_read():
+    declared = DPRandomSearchCV(NoisyCentroids(), {"epsilon": uniform(1.5, 1.0)}, guarantee=lambda e, n: PureDP(epsilon=e.epsilon))
+    with pytest.raises(ValueError, match="not what the search was planned with"):
+        declared.fit(X, y)
+
+
+def test_lists_of_dicts_and_distributions_are_drawn_from():
+    space = [{"shrink": [0.1]}, {"shrink": loguniform(1e-3, 1e-2)}]
+    seen = {DPRandomSearchCV(NoisyCentroids(), space, n_iter=2).fit(X, y).best_params_["shrink"] > 0.05 for _ in range(30)}
+    assert seen == {True, False}
+
+
+def test_candidates_are_drawn_with_replacement():
+    fitted = DPRandomSearchCV(NoisyCentroids(), {"shrink": [0.0, 0.1]}, n_iter=6, release="all").fit(X, y)
+    assert len(fitted.cv_results_["params"]) == 6
+
+
+@pytest.mark.parametrize("cv", [None, 3])
+def test_results_do_not_depend_on_the_number_of_jobs(cv):
+    def outcome(n_jobs, pre_dispatch="2*n_jobs"):
+        one = search(random_state=7, n_jobs=n_jobs, pre_dispatch=pre_dispatch, cv=cv).fit(X, y)
+        return one.best_params_, one.best_score_, one.best_estimator_.centroids_.tolist()
+
+    assert outcome(1) == outcome(2) == outcome(2, "all")
+
+
+def test_a_seed_repeats_and_no_seed_does_not():
+    scores = [search(random_state=3).fit(X, y).best_score_ for _ in range(2)]
+    assert scores[0] == scores[1]
+    centroids = {search().fit(X, y).best_estimator_.centroids_.tobytes() for _ in range(4)}
+    assert len(centroids) == 4
+
+
+def test_users_global_generators_are_left_as_they_were():
+    np.random.seed(5)
+    search().fit(X, y)
+    first = np.random.uniform()
+    np.random.seed(5)
+    assert first == np.random.uniform()
+
+
+def test_seeding_the_global_generator_does_not_repeat_the_noise():
+    class Global(NoisyCentroids):
+        def fit(self, X, y):
+            super().fit(X, y)
+            self.centroids_ = self.centroids_ + np.random.laplace(size=self.centroids_.shape)
+            return self
+
+    found = set()
+    for _ in range(3):
+        np.random.seed(0)
+        one = DPRandomSearchCV(Global(random_state=0), SPACE, n_iter=2, guarantee=PureDP(epsilon=1.0)).fit(X, y)
+        found.add(one.best_estimator_.centroids_.tobytes())
+    assert len(found) == 3
+
+
+def test_pandas_keeps_feature_names_and_string_labels():
+    pd = pytest.importorskip("pandas")
+    frame, labels = pd.DataFrame(X, columns=["a", "b"]), pd.Series(np.where(y == 1, "yes", "no"))
+    fitted = search().fit(frame, labels)
+    assert list(fitted.feature_names_in_) == ["a", "b"]
+    assert set(fitted.classes_) == {"yes", "no"}
+    assert set(fitted.predict(frame)) <= {"yes", "no"}
+
+
+def test_methods_are_those_of_the_estimator():
+    one = search()
+    assert hasattr(one, "predict")
+    assert not hasattr(one, "transform")
+    assert not hasattr(one, "decision_function")
+    fitted = one.fit(X, y)
+    assert fitted.n_features_in_ == 2
+    assert 0 <= fitted.score(X, y) <= 1
+
+
+def test_clone_and_nested_parameters_work():
+    one = clone(search(epsilon=2.0)).set_params(estimator__shrink=0.3, n_iter=3)
+    assert one.get_params()["estimator__shrink"] == 0.3
+    assert not hasattr(clone(one.fit(X, y)), "privacy_spent_")
+
+
+def test_a_fitted_search_survives_pickling():
+    fitted = search().fit(X, y)
+    again = pickle.loads(pickle.dumps(fitted))
+    assert tuple(again.privacy_spent_) == tuple(fitted.privacy_spent_)
+    np.testing.assert_array_equal(again.predict(X), fitted.predict(X))
+
+
+def test_it_is_a_drop_in_inside_a_pipeline_and_around_one():
+    scale = FunctionTransformer(np.tanh)
+    inside = make_pipeline(scale, search()).fit(X, y)
+    assert inside[-1].privacy_spent_.epsilon > 0
+    around = DPRandomSearchCV(make_pipeline(scale, NoisyCentroids()), {"noisycentroids__shrink": [0, 0.5]}, n_iter=3).fit(X, y)
+    assert around.predict(X).shape == y.shape
+
+
+def test_each_fit_of_a_cross_validation_reports_its_own_cost():
+    done = cross_validate(search(), X, y, cv=3, return_estimator=True)
+    assert len({one.privacy_spent_.epsilon for one in done["estimator"]}) == 1
+    assert cross_val_score(search(n_jobs=1), X, y, cv=3).shape == (3,)
+
+
+def test_a_search_is_itself_a_private_estimator():
+    outer = DPRandomSearchCV(search(n_iter=2), {"estimator__shrink": [0.0, 0.5]}, n_iter=2)
+    inner = search(n_iter=2).privacy_guarantee(len(X))
+    assert outer.privacy_cost(len(X)).epsilon == pytest.approx(best_of(inner, 2).epsilon_at(0.0))
+    assert hasattr(outer.fit(X, y), "best_estimator_")
+
+
+def test_a_private_scorer_of_the_users_own_is_used():
+    scorer = make_private_scorer(absolute_hits, lower=0, upper=1, resolution=1)
+    assert hasattr(search(scoring=scorer).fit(X, y), "best_score_")
+
+
+@pytest.mark.parametrize("guarantee", [GaussianDP(mu=0.5), ApproxDP(epsilon=1.0, delta=1e-8), DPSGD(noise_multiplier=2.0, sample_rate=0.1, steps=50)])
+def test_every_kind_of_guarantee_can_be_searched_under(guarantee):
+    one = DPRandomSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, n_iter=3, delta=1e-6, guarantee=guarantee).fit(X, y)
+    assert one.privacy_spent_.neighboring == "add_remove"
+    assert guarantee.epsilon_at(1e-6) < one.privacy_spent_.epsilon < 10
+
+
+def test_released_scores_under_add_remove_do_not_publish_the_number_of_records():
+    one = DPRandomSearchCV(LogisticRegression(), {"C": [1.0]}, n_iter=1, delta=1e-6, guarantee=GaussianDP(mu=0.5)).fit(X, y)
+    assert 0 <= one.best_score_ <= 1
+
+
+def test_sample_weights_reach_fit_on_the_callers_word():
+    seen = []
+
+    class Weighted(NoisyCentroids):
+        def fit(self, X, y, sample_weight=None):
+            seen.append(len(sample_weight) == len(X))
+            return super().fit(X, y)
+
+    DPRandomSearchCV(Weighted(), SPACE, n_iter=2, guarantee=PureDP(epsilon=1.0)).fit(X, y, sample_weight=np.ones(len(X)))
+    assert seen
+    assert all(seen)
+
+
+def test_the_statement_is_complete_and_ready_for_json():
+    spent = search(refit=True, random_state=1).fit(X, y).privacy_spent_
+    told = json.loads(json.dumps(spent.to_dict()))
+    assert told["epsilon"] == spent.epsilon
+    assert [one["name"] for one in told["components"]] == [one.name for one in spent.components]
+    assert any("seed" in text for text in told["assumptions"])
+    assert "refit" in spent._repr_html_()
+    assert "assumes" in str(spent)
+
+
+def test_verbose_prints_the_plan_and_nothing_else():
+    def shown(seed):
+        with redirect_stdout(io.StringIO()) as out:
+            search(verbose=3, random_state=seed).fit(X, y)
+        return out.getvalue().replace(f"random_state={seed}", "")
+
+    assert shown(1) == shown(2)
+    assert "Geometric(mean=5.0)" in shown(1)

@@ -1,0 +1,36 @@
+"""scikit-learn's own checks of estimators, with a reason for every one that is expected to fail."""
+
+from __future__ import annotations
+
+import pytest
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from sklearn_dpsearch import DPRandomSearchCV
+from sklearn_dpsearch.privacy import PureDP
+from sklearn_dpsearch.scoring import R2Scorer
+
+from .toys import NoisyCentroids
+
+WEAK = PureDP(epsilon=50.0, neighboring="replace_one")  # checks want accurate models, not private ones
+
+
+FIXED = "errors and warnings that depend on the records are replaced by one fixed text: they would reveal a record"
+
+SEARCHES = [
+    DPRandomSearchCV(LogisticRegression(), {"C": [0.1, 1.0, 10.0]}, n_iter=3, guarantee=WEAK),
+    DPRandomSearchCV(Ridge(), {"alpha": [0.1, 1.0]}, n_iter=3, guarantee=WEAK, scoring=R2Scorer(y_range=(-300.0, 300.0))),
+    DPRandomSearchCV(NoisyCentroids(epsilon=50.0), {"shrink": [0.0]}, n_iter=3),
+]
+
+def expected_failures(search):
+    failures = {"check_dtype_object": FIXED}
+    if isinstance(search.estimator, LogisticRegression | NoisyCentroids):
+        failures |= {"check_classifiers_regression_target": FIXED, "check_supervised_y_2d": FIXED}
+    return failures
+
+
+@pytest.mark.filterwarnings("ignore")
+@parametrize_with_checks(SEARCHES, expected_failed_checks=expected_failures)
+def test_scikit_learns_checks(estimator, check):
+    check(estimator)
