@@ -52,6 +52,8 @@ def test_every_part_has_a_row():
 
 
 def test_importing_the_package_imports_no_optional_library():
-    code = "import sys, sklearn_dpsearch; print([m for m in ('torch', 'diffprivlib', 'matplotlib') if m in sys.modules])"
+    code = (
+        "import sys, sklearn_dpsearch; print([m for m in ('torch', 'diffprivlib', 'matplotlib') if m in sys.modules])"
+    )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=PACKAGE.parent)
     assert shown.stdout.strip() == "[]"

@@ -9,7 +9,7 @@ from ..privacy import Guarantee, UnknownGuaranteeError
 from ._base import Adapter, TrainingRun
 from .declared import DeclaredAdapter
 from .diffprivlib import DiffprivlibAdapter
-from .pipelines import UnionAdapter, PipelineAdapter
+from .pipelines import PipelineAdapter, UnionAdapter
 from .protocol import ProtocolAdapter
 
 __all__ = ["Adapter", "TrainingRun", "adapter_for", "training_run"]

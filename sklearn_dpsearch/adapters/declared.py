@@ -26,7 +26,9 @@ class DeclaredAdapter(Adapter):
                 f"guarantee gave {found!r}. It must be a guarantee from sklearn_dpsearch.privacy, e.g. PureDP(epsilon=1.0), or a "
                 "callable (estimator, n_samples) that returns one."
             )
-        word = f"The caller declared that one fit of {type(estimator).__name__} promises {found!r}; this was not checked."
+        word = (
+            f"The caller declared that one fit of {type(estimator).__name__} promises {found!r}; this was not checked."
+        )
         return TrainingRun(guarantee=found, assumptions=(word,))
 
     def scaled(self, estimator: Any, factor: float) -> dict[str, Any]:

@@ -19,7 +19,9 @@ from ..privacy import LeakingEstimatorError, PrivacyError, PureDP
 from ._base import Adapter, TrainingRun
 
 PUBLIC_SIZE = "The number of records is public (diffprivlib divides noise by it)."
-PUBLIC_CLASSES = "The class labels are public, and changing one record changes neither the set of labels in y nor empties a class."
+PUBLIC_CLASSES = (
+    "The class labels are public, and changing one record changes neither the set of labels in y nor empties a class."
+)
 
 
 @dataclass(frozen=True)
@@ -213,7 +215,9 @@ class DiffprivlibAdapter(Adapter):
 def _checked_epsilon(estimator: Any) -> float:
     epsilon = estimator.epsilon
     if not isinstance(epsilon, numbers.Real) or isinstance(epsilon, bool) or not 0 < epsilon < math.inf:
-        raise PrivacyError(f"{type(estimator).__name__} has epsilon={epsilon!r}. It needs 0 < epsilon < inf, e.g. epsilon=1.0.")
+        raise PrivacyError(
+            f"{type(estimator).__name__} has epsilon={epsilon!r}. It needs 0 < epsilon < inf, e.g. epsilon=1.0."
+        )
     return float(epsilon)
 
 

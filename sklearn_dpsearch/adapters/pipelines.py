@@ -44,9 +44,13 @@ class _CompositeAdapter(Adapter):
     def _run(self, owner: Any, name: str, part: Any, n_samples: int | None) -> TrainingRun | None:
         """Promise of one part; None if it is free and says nothing. Errors name the part."""
         if learns_nothing(part):
-            return None if not isinstance(part, FunctionTransformer) else TrainingRun(
-                guarantee=PureDP(epsilon=0.0, neighboring=self._relation(owner, n_samples)),
-                assumptions=(f"The function of step {name!r} treats each record on its own.",),
+            return (
+                None
+                if not isinstance(part, FunctionTransformer)
+                else TrainingRun(
+                    guarantee=PureDP(epsilon=0.0, neighboring=self._relation(owner, n_samples)),
+                    assumptions=(f"The function of step {name!r} treats each record on its own.",),
+                )
             )
         try:
             return self.adapter_for(part).training_run(part, n_samples)

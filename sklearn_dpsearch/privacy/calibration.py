@@ -43,6 +43,7 @@ def calibrate(
 
     Examples
     --------
+    >>> from sklearn_dpsearch.privacy import GaussianDP
     >>> mu = calibrate(lambda mu: GaussianDP(mu=mu), 1.0, 1e-6, (0.01, 10.0))
     >>> bool(0.999 < GaussianDP(mu=mu).epsilon_at(1e-6) <= 1.0)
     True

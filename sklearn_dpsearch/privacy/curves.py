@@ -21,7 +21,7 @@ def randomized_response(epsilon: float, delta: float) -> LossDistribution:
 
 def randomized_response_renyi(epsilon: float, order: Array) -> Array:
     r"""log( (e^{αε + (1−α)·0} + e^{(1−α)ε}) / (1 + e^ε) ) / (α − 1), at most ε (Mironov 2017, Proposition 5)."""
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         log_moment = np.logaddexp(order * epsilon, (1.0 - order) * epsilon) - np.logaddexp(0.0, epsilon)
         return np.clip(np.where(np.isinf(order), epsilon, log_moment / (order - 1.0)), 0.0, epsilon)
 

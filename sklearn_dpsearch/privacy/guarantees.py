@@ -107,7 +107,7 @@ class Guarantee(ABC):
         """
         delta = np.asarray(delta, dtype=float)
         require(bool(np.all((delta >= 0) & (delta < 1))), "0 <= delta < 1", delta=delta)
-        values = np.array([self._epsilon(float(one)) for one in np.atleast_1d(delta)])
+        values = np.array([self._epsilon(float(one)) for one in delta.ravel()])
         return float(values[0]) if delta.ndim == 0 else values.reshape(delta.shape)
 
     def _profile(self, epsilon: Array) -> Array:
@@ -173,7 +173,7 @@ class PureDP(Guarantee):
     >>> PureDP(epsilon=1.0).epsilon_at(0.0)
     1.0
     >>> round(PureDP(epsilon=1.0).epsilon_at(0.1), 3)
-    0.851
+    0.853
     """
 
     epsilon: float
@@ -323,7 +323,7 @@ class RenyiDP(Guarantee):
         return np.min(np.where(enough, self.epsilons, np.inf), axis=1).reshape(order.shape)
 
     def _profile(self, epsilon: Array) -> Array:
-        return curves.delta_of_renyi(self.orders, self.epsilons, epsilon)
+        return curves.delta_of_renyi(self.orders, self.renyi(self.orders), epsilon)
 
     def _pair(self) -> DominatingPair:
         return symmetric(dots(self._profile))

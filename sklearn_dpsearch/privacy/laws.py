@@ -295,8 +295,8 @@ class Geometric(_TruncatedNegativeBinomial):
 
     Examples
     --------
-    >>> Geometric(mean=10).pmf(1)
-    0.1
+    >>> round(Geometric(mean=10).pmf(1), 9), Geometric(mean=10).quantile(0.5)
+    (0.1, 7)
     """
 
     mean: float

@@ -153,7 +153,9 @@ def validation_of(cv: Any, neighboring: str, n_samples: int | None, public: bool
         return PublicValidation()
     if cv is None:
         return HoldOut()
-    if isinstance(cv, bool) or not (isinstance(cv, (int, float, np.number)) or hasattr(cv, "split") or isinstance(cv, Iterable)):
+    if isinstance(cv, bool) or not (
+        isinstance(cv, (int, float, np.number)) or hasattr(cv, "split") or isinstance(cv, Iterable)
+    ):
         raise ValueError(f"Expected cv as None, a fraction, a number of folds, a splitter or indices, got cv={cv!r}.")
     if isinstance(cv, (int, np.integer)):
         return RandomFolds(int(cv))
@@ -175,7 +177,9 @@ def _by_index(cv: Any, neighboring: str, n_samples: int | None) -> IndexFolds:
     pairs = _split_blindly(cv, n_samples) if hasattr(cv, "split") else list(cv)
     if not pairs:
         raise ValueError("Expected at least one (train, test) pair in cv, got none.")
-    return IndexFolds(n_samples, tuple((_as_indices(train, n_samples), _as_indices(test, n_samples)) for train, test in pairs))
+    return IndexFolds(
+        n_samples, tuple((_as_indices(train, n_samples), _as_indices(test, n_samples)) for train, test in pairs)
+    )
 
 
 def _split_blindly(cv: Any, n_samples: int) -> Sequence[Any]:
@@ -183,7 +187,9 @@ def _split_blindly(cv: Any, n_samples: int) -> Sequence[Any]:
     try:
         return list(cv.split(placeholder))
     except Exception as error:
-        if _can_split(cv, placeholder, y=np.zeros(n_samples)) or _can_split(cv, placeholder, groups=np.arange(n_samples)):
+        if _can_split(cv, placeholder, y=np.zeros(n_samples)) or _can_split(
+            cv, placeholder, groups=np.arange(n_samples)
+        ):
             raise PrivacyError(
                 f"cv={cv!r} wants to see y or groups, so the split would depend on the data. Use a splitter of record numbers "
                 "alone, such as KFold or ShuffleSplit, or cv as a fraction or a number of folds."

@@ -95,7 +95,9 @@ class BasePrivateSearch(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
 
     # --- plan -----------------------------------------------------------------------------------------------------
 
-    def privacy_cost(self, n_samples: int | None = None, delta: float | None = None, *, public: bool = False) -> PrivacySpent:
+    def privacy_cost(
+        self, n_samples: int | None = None, delta: float | None = None, *, public: bool = False
+    ) -> PrivacySpent:
         """What ``fit`` will cost, before any data is touched.
 
         Parameters
@@ -124,12 +126,22 @@ class BasePrivateSearch(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         self._check_supported()
         relation = self._relation(n_samples)
         scorer = self._public_scorer() if public else get_private_scorer(self.scoring, self.estimator)
-        return make_plan(Request(
-            estimator=self.estimator, declared=self.guarantee, space=space, law=self._law(),
-            validation=validation_of(self.cv, relation, n_samples, public), scorer=scorer,
-            score_noise=self.score_noise, epsilon=self.epsilon, delta=self.delta if delta is None else delta,
-            n_samples=n_samples, costs=self._cost_parts, notes=self._notes(public),
-        ))
+        return make_plan(
+            Request(
+                estimator=self.estimator,
+                declared=self.guarantee,
+                space=space,
+                law=self._law(),
+                validation=validation_of(self.cv, relation, n_samples, public),
+                scorer=scorer,
+                score_noise=self.score_noise,
+                epsilon=self.epsilon,
+                delta=self.delta if delta is None else delta,
+                n_samples=n_samples,
+                costs=self._cost_parts,
+                notes=self._notes(public),
+            )
+        )
 
     def _relation(self, n_samples: int | None) -> str:
         return training_run(self.estimator, n_samples, self.guarantee).guarantee.neighboring
@@ -200,10 +212,18 @@ class BasePrivateSearch(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         candidates = self._draw(plan, source)
         folds = plan.validation.folds(n_samples, source.random_bytes)
         job = Job(
-            estimator=clone(self.estimator), adapter=plan.adapter, settings=plan.settings, folds=folds, scorer=plan.scorer,
-            noise=plan.noise, n_scored=_public_sizes(plan, folds), fit_params=fit_params,
+            estimator=clone(self.estimator),
+            adapter=plan.adapter,
+            settings=plan.settings,
+            folds=folds,
+            scorer=plan.scorer,
+            noise=plan.noise,
+            n_scored=_public_sizes(plan, folds),
+            fit_params=fit_params,
             public=None if X_public is None else (X_public, y_public),
-            neighboring=plan.spent.neighboring, error_score=float(self.error_score), parent=os.getpid(),
+            neighboring=plan.spent.neighboring,
+            error_score=float(self.error_score),
+            parent=os.getpid(),
         )
         *seeds, last = source.run_seeds(len(candidates) + 1)
         runs = run_all(job, candidates, seeds, X, y, n_jobs=self.n_jobs, pre_dispatch=self.pre_dispatch)
@@ -220,7 +240,9 @@ class BasePrivateSearch(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         if y is None and tags.target_tags.required:
             raise ValueError(f"This {name} estimator requires y to be passed, but the target y is None.")
         if issparse(X) and not tags.input_tags.sparse:
-            raise TypeError(f"Sparse data was passed to {name}, but {type(self.estimator).__name__} needs dense data. Use X.toarray().")
+            raise TypeError(
+                f"Sparse data was passed to {name}, but {type(self.estimator).__name__} needs dense data. Use X.toarray()."
+            )
         shape = getattr(X, "shape", ())
         if len(shape) == 2 and shape[1] == 0:
             raise ValueError(f"Found array with 0 feature(s) (shape={shape}) while a minimum of 1 is required.")
@@ -244,7 +266,9 @@ class BasePrivateSearch(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         """Parameters for the estimator's ``fit``; per-record ones only on the caller's word."""
         if get_config().get("enable_metadata_routing"):
             params = process_routing(self, "fit", **params).estimator.fit
-        per_record = sorted(name for name, value in params.items() if hasattr(value, "__len__") and not isinstance(value, (str, dict)))
+        per_record = sorted(
+            name for name, value in params.items() if hasattr(value, "__len__") and not isinstance(value, (str, dict))
+        )
         if per_record and self.guarantee is None:
             raise PrivacyError(
                 f"Found {', '.join(per_record)} with one value per record: weights and the like change how much one record matters, and "

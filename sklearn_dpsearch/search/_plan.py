@@ -69,11 +69,22 @@ def make_plan(request: Request) -> Plan:
     settings = {} if request.epsilon is None else adapter.scaled(request.estimator, factor)
     promises, noise, costs = _costs(request, adapter, settings)
     spent = PrivacySpent(
-        guarantee=costs.total, delta=_delta(request, costs.total), components=costs.components,
+        guarantee=costs.total,
+        delta=_delta(request, costs.total),
+        components=costs.components,
         assumptions=(*promises.assumptions, *request.notes),
     )
-    return Plan(law=request.law, adapter=adapter, space=request.space, promises=promises, validation=request.validation,
-                scorer=request.scorer, noise=noise, settings=settings, spent=spent)
+    return Plan(
+        law=request.law,
+        adapter=adapter,
+        space=request.space,
+        promises=promises,
+        validation=request.validation,
+        scorer=request.scorer,
+        noise=noise,
+        settings=settings,
+        spent=spent,
+    )
 
 
 def _costs(request: Request, adapter: Adapter, settings: dict[str, Any]) -> tuple[SpaceGuarantee, Noise | None, Costs]:
@@ -90,7 +101,11 @@ def _check_sizes(request: Request, adapter: Adapter, configured: Any, promises: 
     n = request.n_samples
     if n is None or not request.validation.training_sizes_vary:
         return
-    sizes = {len(train) for train, _ in request.validation.given} if isinstance(request.validation, IndexFolds) else {max(n // 2, 1)}
+    sizes = (
+        {len(train) for train, _ in request.validation.given}
+        if isinstance(request.validation, IndexFolds)
+        else {max(n // 2, 1)}
+    )
     for size in sizes:
         if SpaceGuarantee(adapter, configured, request.space, size).one_run != promises.one_run:
             raise PrivacyError(

@@ -56,7 +56,9 @@ class LeakDetected(Exception):
     """An estimator said that it reads the data without noise."""
 
 
-def run_all(job: Job, candidates: Sequence[Mapping[str, Any]], seeds: Sequence[Any], X: Any, y: Any, **parallel: Any) -> list[Run]:
+def run_all(
+    job: Job, candidates: Sequence[Mapping[str, Any]], seeds: Sequence[Any], X: Any, y: Any, **parallel: Any
+) -> list[Run]:
     """One run per candidate, in order; silent, and the same for every number of jobs."""
     tasks = (delayed(run_one)(job, candidate, seed, X, y) for candidate, seed in zip(candidates, seeds))
     try:
@@ -90,7 +92,9 @@ def run_one(job: Job, candidate: Mapping[str, Any], seed: Any, X: Any, y: Any) -
 
 def refit(job: Job, candidate: Mapping[str, Any], seed: Any, X: Any, y: Any) -> Any:
     """One more training on all records; None if it fails."""
-    everything = replace(job, folds=[(np.arange(n_records(X)), np.arange(0))], n_scored=[None], public=None, scorer=None)
+    everything = replace(
+        job, folds=[(np.arange(n_records(X)), np.arange(0))], n_scored=[None], public=None, scorer=None
+    )
     with isolated(), parallel_config(backend="sequential"):
         reseed_globals(seed)
         try:
@@ -182,7 +186,11 @@ def isolated() -> Iterator[None]:
     previous, numpy_state, python_state = logging.root.manager.disable, np.random.get_state(), random.getstate()
     logging.disable(logging.CRITICAL)
     try:
-        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        with (
+            warnings.catch_warnings(),
+            contextlib.redirect_stdout(io.StringIO()),
+            contextlib.redirect_stderr(io.StringIO()),
+        ):
             warnings.simplefilter("ignore")
             if "diffprivlib.utils" in sys.modules:
                 warnings.simplefilter("error", sys.modules["diffprivlib.utils"].PrivacyLeakWarning)

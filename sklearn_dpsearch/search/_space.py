@@ -53,8 +53,15 @@ class Space:
     def check_names(self, estimator: Any) -> None:
         """An unknown name is an error before any data is read."""
         known = estimator.get_params(deep=True)
-        nested = [name for dictionary in self.dictionaries for values in dictionary.values() if not hasattr(values, "rvs")
-                  for value in values if hasattr(value, "get_params") for name in value.get_params()]
+        nested = [
+            name
+            for dictionary in self.dictionaries
+            for values in dictionary.values()
+            if not hasattr(values, "rvs")
+            for value in values
+            if hasattr(value, "get_params")
+            for name in value.get_params()
+        ]
         for name in self.names:
             tail = name.rpartition("__")[2]
             if name not in known and tail not in nested:
@@ -67,7 +74,9 @@ def _check_values(name: str, values: Any) -> None:
     if hasattr(values, "rvs"):
         return
     if isinstance(values, str) or not isinstance(values, (Iterable, np.ndarray)) or getattr(values, "ndim", 1) > 1:
-        raise TypeError(f"Expected a list of values or a distribution with a method rvs for parameter {name!r}, got {values!r}.")
+        raise TypeError(
+            f"Expected a list of values or a distribution with a method rvs for parameter {name!r}, got {values!r}."
+        )
     if len(_listed(values)) == 0:
         raise ValueError(f"Expected at least one value for parameter {name!r}, got an empty list: the space is empty.")
 
@@ -92,7 +101,9 @@ class SpaceGuarantee:
         self.adapter, self.estimator, self.n_samples = adapter, estimator, n_samples
         self.relevant = [_relevant(adapter, estimator, dictionary) for dictionary in space.dictionaries]
         self._seen: dict[Any, TrainingRun] = {}
-        self.points = [self._of_dictionary(dictionary, names) for dictionary, names in zip(space.dictionaries, self.relevant)]
+        self.points = [
+            self._of_dictionary(dictionary, names) for dictionary, names in zip(space.dictionaries, self.relevant)
+        ]
 
     @property
     def one_run(self) -> Guarantee:

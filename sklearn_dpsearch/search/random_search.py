@@ -86,7 +86,7 @@ class DPRandomSearchCV(BasePrivateSearch):
     >>> X, y = load_iris(return_X_y=True)
     >>> search = DPRandomSearchCV(LinearSVC(), {"C": [0.1, 1.0]}, n_iter=5, guarantee=PureDP(epsilon=0.1))
     >>> round(search.privacy_cost(len(X)).epsilon, 3)
-    0.27
+    0.233
     """
 
     _parameter_constraints: dict[str, Any] = {
@@ -148,12 +148,18 @@ class DPRandomSearchCV(BasePrivateSearch):
             "n_iter, or release='best'."
         )
 
-    def _cost_parts(self, promises: Any, scoring: Any, validation: Any, law: CountLaw) -> tuple[tuple[Component, ...], Guarantee]:
+    def _cost_parts(
+        self, promises: Any, scoring: Any, validation: Any, law: CountLaw
+    ) -> tuple[tuple[Component, ...], Guarantee]:
         exposures = validation.exposures()
         if self.release == "best":
-            search = Component(name=f"best of K runs, K ~ {law!r}", guarantee=best_candidate(promises.one_run, scoring, exposures, law))
+            search = Component(
+                name=f"best of K runs, K ~ {law!r}", guarantee=best_candidate(promises.one_run, scoring, exposures, law)
+            )
         else:
-            search = Component(name=f"all of {law.mean:g} runs", guarantee=_all_of(promises.one_run, scoring, exposures, int(law.mean)))
+            search = Component(
+                name=f"all of {law.mean:g} runs", guarantee=_all_of(promises.one_run, scoring, exposures, int(law.mean))
+            )
         if self.refit is not True:
             return (search,), search.guarantee
         again = Component(name="refit of the winner on all records", guarantee=promises.worst)

@@ -124,7 +124,10 @@ OTHER = np.array([0] * 7 + [1])
 @pytest.mark.slow
 def test_noised_private_scores_stay_below_the_reported_epsilon():
     search = private_search()
-    assert epsilon_from_below(scores(search, LABELS), scores(search, OTHER)) <= search.fit(QUIET, LABELS).privacy_spent_.epsilon
+    assert (
+        epsilon_from_below(scores(search, LABELS), scores(search, OTHER))
+        <= search.fit(QUIET, LABELS).privacy_spent_.epsilon
+    )
 
 
 @pytest.mark.slow

@@ -59,12 +59,22 @@ def refused(error, match, **kwargs):
 
 
 def test_an_estimator_that_is_not_private_is_named_with_the_remedies():
-    refused(UnknownGuaranteeError, "SVC has no known training guarantee.*guarantee=PureDP", estimator=SVC(), space={"C": [1.0]})
+    refused(
+        UnknownGuaranteeError,
+        "SVC has no known training guarantee.*guarantee=PureDP",
+        estimator=SVC(),
+        space={"C": [1.0]},
+    )
 
 
 def test_a_step_without_privacy_inside_nested_pipelines_is_named():
     hidden = Pipeline([("outer", make_pipeline(StandardScaler())), ("model", NoisyCentroids())])
-    refused(UnknownGuaranteeError, "(?s)outer.*standardscaler.*StandardScaler.*learns from the data", estimator=hidden, space={})
+    refused(
+        UnknownGuaranteeError,
+        "(?s)outer.*standardscaler.*StandardScaler.*learns from the data",
+        estimator=hidden,
+        space={},
+    )
 
 
 def test_a_cache_of_steps_is_refused(tmp_path):
@@ -81,8 +91,14 @@ def test_an_unreachable_target_says_the_smallest_reachable_epsilon():
 
 @pytest.mark.parametrize("delta", [None, 0.0])
 def test_a_delta_is_needed_where_the_base_is_not_pure(delta):
-    refused(MissingDeltaError, "delta > 0.*[Gg]ive delta", estimator=LogisticRegression(), space={"C": [1.0]},
-            guarantee=GaussianDP(mu=1.0), delta=delta)
+    refused(
+        MissingDeltaError,
+        "delta > 0.*[Gg]ive delta",
+        estimator=LogisticRegression(),
+        space={"C": [1.0]},
+        guarantee=GaussianDP(mu=1.0),
+        delta=delta,
+    )
 
 
 @pytest.mark.parametrize("delta", [1.0, 1.5, -0.1])

@@ -44,7 +44,11 @@ class Talkative(NoisyCentroids):
 def spoken(caplog):
     """A fitted search of eight runs, and everything that came out of it."""
     TOKENS.clear()
-    with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err, warnings.catch_warnings(record=True) as told:
+    with (
+        redirect_stdout(io.StringIO()) as out,
+        redirect_stderr(io.StringIO()) as err,
+        warnings.catch_warnings(record=True) as told,
+    ):
         warnings.simplefilter("always")
         one = DPRandomSearchCV(Talkative(), {"shrink": [0.0, 0.1, 0.2]}, n_iter=Fixed(8), verbose=2).fit(X, y)
     return one, out.getvalue() + err.getvalue() + "".join(str(w.message) for w in told) + caplog.text
@@ -64,7 +68,9 @@ def test_attributes_are_the_release_and_nothing_else(spoken):
 
 def test_no_loser_is_in_the_pickle_repr_or_html(spoken):
     one, _ = spoken
-    shown = pickle.dumps(one).decode("latin1") + repr(one) + str(one.privacy_spent_) + one._repr_html_() + repr(vars(one))
+    shown = (
+        pickle.dumps(one).decode("latin1") + repr(one) + str(one.privacy_spent_) + one._repr_html_() + repr(vars(one))
+    )
     assert not [token for token in losers(one) if token in shown]
 
 

@@ -62,7 +62,10 @@ def test_scores_on_public_data_are_free_and_all_records_train():
 
 
 def test_a_noisier_score_than_the_training_costs_nothing_and_a_clearer_one_does():
-    costs = [search(score_noise=PureDP(epsilon=e, neighboring="replace_one")).privacy_cost(len(X)).epsilon for e in (0.1, 1, 2)]
+    costs = [
+        search(score_noise=PureDP(epsilon=e, neighboring="replace_one")).privacy_cost(len(X)).epsilon
+        for e in (0.1, 1, 2)
+    ]
     assert costs[0] == pytest.approx(costs[1])
     assert costs[2] > costs[1]
 
@@ -144,14 +147,18 @@ def test_a_grid_over_epsilon_costs_the_average_profile():
 
 
 def test_a_drawn_candidate_outside_the_plan_is_an_error_before_data_is_read():
-    declared = DPRandomSearchCV(NoisyCentroids(), {"epsilon": uniform(1.5, 1.0)}, guarantee=lambda e, n: PureDP(epsilon=e.epsilon))
+    declared = DPRandomSearchCV(
+        NoisyCentroids(), {"epsilon": uniform(1.5, 1.0)}, guarantee=lambda e, n: PureDP(epsilon=e.epsilon)
+    )
     with pytest.raises(ValueError, match="not what the search was planned with"):
         declared.fit(X, y)
 
 
 def test_lists_of_dicts_and_distributions_are_drawn_from():
     space = [{"shrink": [0.1]}, {"shrink": loguniform(1e-3, 1e-2)}]
-    seen = {DPRandomSearchCV(NoisyCentroids(), space, n_iter=2).fit(X, y).best_params_["shrink"] > 0.05 for _ in range(30)}
+    seen = {
+        DPRandomSearchCV(NoisyCentroids(), space, n_iter=2).fit(X, y).best_params_["shrink"] > 0.05 for _ in range(30)
+    }
     assert seen == {True, False}
 
 
@@ -235,7 +242,9 @@ def test_it_is_a_drop_in_inside_a_pipeline_and_around_one():
     scale = FunctionTransformer(np.tanh)
     inside = make_pipeline(scale, search()).fit(X, y)
     assert inside[-1].privacy_spent_.epsilon > 0
-    around = DPRandomSearchCV(make_pipeline(scale, NoisyCentroids()), {"noisycentroids__shrink": [0, 0.5]}, n_iter=3).fit(X, y)
+    around = DPRandomSearchCV(
+        make_pipeline(scale, NoisyCentroids()), {"noisycentroids__shrink": [0, 0.5]}, n_iter=3
+    ).fit(X, y)
     assert around.predict(X).shape == y.shape
 
 
@@ -257,7 +266,10 @@ def test_a_private_scorer_of_the_users_own_is_used():
     assert hasattr(search(scoring=scorer).fit(X, y), "best_score_")
 
 
-@pytest.mark.parametrize("guarantee", [GaussianDP(mu=0.5), ApproxDP(epsilon=1.0, delta=1e-8), DPSGD(noise_multiplier=2.0, sample_rate=0.1, steps=50)])
+@pytest.mark.parametrize(
+    "guarantee",
+    [GaussianDP(mu=0.5), ApproxDP(epsilon=1.0, delta=1e-8), DPSGD(noise_multiplier=2.0, sample_rate=0.1, steps=50)],
+)
 def test_every_kind_of_guarantee_can_be_searched_under(guarantee):
     one = DPRandomSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, n_iter=3, delta=1e-6, guarantee=guarantee).fit(X, y)
     assert one.privacy_spent_.neighboring == "add_remove"
@@ -265,7 +277,9 @@ def test_every_kind_of_guarantee_can_be_searched_under(guarantee):
 
 
 def test_released_scores_under_add_remove_do_not_publish_the_number_of_records():
-    one = DPRandomSearchCV(LogisticRegression(), {"C": [1.0]}, n_iter=1, delta=1e-6, guarantee=GaussianDP(mu=0.5)).fit(X, y)
+    one = DPRandomSearchCV(LogisticRegression(), {"C": [1.0]}, n_iter=1, delta=1e-6, guarantee=GaussianDP(mu=0.5)).fit(
+        X, y
+    )
     assert 0 <= one.best_score_ <= 1
 
 
@@ -277,7 +291,9 @@ def test_sample_weights_reach_fit_on_the_callers_word():
             seen.append(len(sample_weight) == len(X))
             return super().fit(X, y)
 
-    DPRandomSearchCV(Weighted(), SPACE, n_iter=2, guarantee=PureDP(epsilon=1.0)).fit(X, y, sample_weight=np.ones(len(X)))
+    DPRandomSearchCV(Weighted(), SPACE, n_iter=2, guarantee=PureDP(epsilon=1.0)).fit(
+        X, y, sample_weight=np.ones(len(X))
+    )
     assert seen
     assert all(seen)
 

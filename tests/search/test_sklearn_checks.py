@@ -19,9 +19,12 @@ FIXED = "errors and warnings that depend on the records are replaced by one fixe
 
 SEARCHES = [
     DPRandomSearchCV(LogisticRegression(), {"C": [0.1, 1.0, 10.0]}, n_iter=3, guarantee=WEAK),
-    DPRandomSearchCV(Ridge(), {"alpha": [0.1, 1.0]}, n_iter=3, guarantee=WEAK, scoring=R2Scorer(y_range=(-300.0, 300.0))),
+    DPRandomSearchCV(
+        Ridge(), {"alpha": [0.1, 1.0]}, n_iter=3, guarantee=WEAK, scoring=R2Scorer(y_range=(-300.0, 300.0))
+    ),
     DPRandomSearchCV(NoisyCentroids(epsilon=50.0), {"shrink": [0.0]}, n_iter=3),
 ]
+
 
 def expected_failures(search):
     failures = {"check_dtype_object": FIXED}

@@ -1,0 +1,207 @@
+"""Composition, averages and envelopes against exact small cases."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+import pytest
+from dp_accounting.pld import privacy_loss_distribution
+
+from sklearn_dpsearch.privacy import (
+    DPSGD,
+    ZCDP,
+    ApproxDP,
+    GaussianDP,
+    Geometric,
+    MixedNeighborsError,
+    NonPrivate,
+    ProfileDP,
+    PureDP,
+    RenyiDP,
+    best_of,
+    compose,
+    envelope,
+    mixture,
+)
+from tests.privacy.brute_force import EPSILONS, Mechanism, exact_pair, hockey_stick, random_mechanism, renyi
+
+SGD = DPSGD(noise_multiplier=1.5, sample_rate=0.02, steps=300)
+
+
+# --- composition --------------------------------------------------------------------------------------------------
+
+
+def test_composition_is_above_the_exact_product_of_discrete_mechanisms() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(40):
+        one, two = random_mechanism(rng), random_mechanism(rng)
+        total = compose(*(ProfileDP.from_pair(exact_pair(part)) for part in (one, two, two)))
+        for p, q in ((one, two), (one.reversed, two.reversed)):
+            first = np.outer(np.outer(p.p, q.p), q.p).ravel()
+            second = np.outer(np.outer(p.q, q.q), q.q).ravel()
+            exact = np.array([hockey_stick(first, second, epsilon) for epsilon in EPSILONS])
+            assert np.all(total.delta_at(EPSILONS) >= exact - 1e-14)
+
+
+def test_pure_guarantees_add_up_at_delta_zero_and_gain_above() -> None:
+    parts = [PureDP(epsilon=0.1) for _ in range(10)] + [PureDP(epsilon=0.7)]
+    total = compose(*parts)
+    assert total.epsilon_at(0.0) == pytest.approx(1.7, rel=1e-15)
+    assert Fraction(total.epsilon_at(0.0)) >= sum(Fraction(one.epsilon) for one in parts)
+    assert total.epsilon_at(1e-3) < 1.5
+    assert compose(PureDP(epsilon=1.0), PureDP(epsilon=0.5)).epsilon_at(0.0) == 1.5
+
+
+def test_closed_forms_add_up_exactly() -> None:
+    assert compose(GaussianDP(mu=3.0), GaussianDP(mu=4.0)) == GaussianDP(mu=5.0)
+    assert compose(ZCDP(rho=0.25), ZCDP(rho=0.5)) == ZCDP(rho=0.75)
+    left, right = RenyiDP(orders=[2.0, 4.0], epsilons=[0.1, 0.3]), RenyiDP(orders=[3.0, 8.0], epsilons=[0.2, 0.5])
+    assert compose(left, right).renyi([2.0, 3.0, 4.0]) == pytest.approx([0.3, 0.5, 0.8])
+
+
+def test_composition_of_compositions_is_flat() -> None:
+    inner = compose(PureDP(epsilon=0.3), GaussianDP(mu=0.2))
+    assert compose(inner, GaussianDP(mu=0.2)).epsilon_at(1e-5) == pytest.approx(
+        compose(PureDP(epsilon=0.3), GaussianDP(mu=0.2 * 2**0.5)).epsilon_at(1e-5), rel=1e-9)
+    assert compose(PureDP(epsilon=0.3)) == PureDP(epsilon=0.3)
+
+
+def test_composition_agrees_with_dp_accounting() -> None:
+    theirs = (privacy_loss_distribution.from_laplace_mechanism(2.0).self_compose(3)
+              .compose(privacy_loss_distribution.from_gaussian_mechanism(3.0)))
+    ours = compose(*[ProfileDP.from_pld(privacy_loss_distribution.from_laplace_mechanism(2.0))] * 3, GaussianDP(mu=1 / 3))
+    for delta in (1e-2, 1e-4, 1e-6):
+        assert ours.epsilon_at(delta) == pytest.approx(theirs.get_epsilon_for_delta(delta), rel=5e-3)
+
+
+def test_failures_of_parts_add_up() -> None:
+    total = compose(ApproxDP(epsilon=0.1, delta=1e-3), ApproxDP(epsilon=0.1, delta=2e-3))
+    assert total.delta_at(5.0) == pytest.approx(1 - (1 - 1e-3) * (1 - 2e-3), rel=1e-6)
+
+
+def test_composition_with_no_promise_is_no_promise() -> None:
+    assert isinstance(compose(SGD, NonPrivate()), NonPrivate)
+
+
+def test_composition_is_never_above_its_renyi_route() -> None:
+    total = compose(SGD, PureDP(epsilon=0.2), ZCDP(rho=0.01))
+    route = RenyiDP(orders=np.arange(2, 200), epsilons=total.renyi(np.arange(2, 200)))
+    assert total.epsilon_at(1e-6) <= route.epsilon_at(1e-6)
+
+
+def test_composing_with_a_search_that_may_not_run_is_above_the_exact_loss() -> None:
+    """The Rényi route has to know the outcome "no run", which a hockey-stick curve at ε ≥ 0 may forget."""
+    from sklearn_dpsearch.privacy import Poisson
+    from tests.privacy.brute_force import release
+
+    response = Mechanism(np.array([0.9, 0.1]), np.array([0.1, 0.9]), np.array([0, 1]))
+    for mean in (0.01, 0.3, 2.0):
+        law = Poisson(mean)
+        p, q = (np.append(release(law, side, response.scores), np.exp(-mean)) for side in (response.p, response.q))
+        total = compose(best_of(PureDP(epsilon=np.log(9.0)), law), PureDP(epsilon=np.log(9.0)))
+        for epsilon in EPSILONS[:-1]:
+            exact = hockey_stick(np.outer(p, response.p), np.outer(q, response.q), epsilon)
+            assert exact <= total.delta_at(epsilon) + 1e-14
+
+
+# --- mixtures -----------------------------------------------------------------------------------------------------
+
+
+def test_mixture_is_the_exact_average_of_discrete_mechanisms() -> None:
+    rng = np.random.default_rng(1)
+    for _ in range(40):
+        parts = [random_mechanism(rng) for _ in range(3)]
+        weights = rng.dirichlet(np.ones(3))
+        p, q = (np.concatenate([w * side for w, side in zip(weights, sides)])
+                for sides in ([one.p for one in parts], [one.q for one in parts]))
+        pair = mixture([ProfileDP.from_pair(exact_pair(one)) for one in parts], list(weights)).pair
+        for one, (first, second) in ((pair.removed, (p, q)), (pair.added, (q, p))):
+            exact = np.array([hockey_stick(first, second, epsilon) for epsilon in EPSILONS])
+            assert one.delta_at(EPSILONS) == pytest.approx(exact, abs=1e-11)
+            assert np.all(one.delta_at(EPSILONS) >= exact - 1e-14)
+
+
+def test_mixture_of_renyi_curves_is_above_the_exact_divergence() -> None:
+    rng = np.random.default_rng(2)
+    losses, weights = [0.2, 1.0, 2.5], rng.dirichlet(np.ones(3))
+    truth = [1 / (1 + np.exp(-one)) for one in losses]
+    p = np.concatenate([w * np.array([t, 1 - t]) for w, t in zip(weights, truth)])
+    q = np.concatenate([w * np.array([1 - t, t]) for w, t in zip(weights, truth)])
+    ours = mixture([PureDP(epsilon=one) for one in losses], list(weights))
+    for order in (1.5, 2.0, 7.0, 40.0):
+        assert ours.renyi(order) == pytest.approx(renyi(p, q, order), rel=1e-9)
+    assert ours.epsilon_at(0.0) == 2.5
+
+
+def test_mixture_is_at_most_the_envelope_and_weights_count() -> None:
+    parts = [GaussianDP(mu=0.3), PureDP(epsilon=1.0), SGD]
+    average, worst = mixture(parts, [0.2, 0.3, 0.5]), envelope(parts)
+    grid = np.linspace(0, 3, 61)
+    assert np.all(average.delta_at(grid) <= worst.delta_at(grid))
+    assert mixture(parts, [0.0, 1.0, 0.0]) == PureDP(epsilon=1.0)
+    assert mixture([SGD, SGD], [0.4, 0.6]) == SGD
+
+
+def test_mixture_with_no_promise_fails_as_often_as_it_is_drawn() -> None:
+    half = mixture([NonPrivate(), PureDP(epsilon=1.0)], [0.01, 0.99])
+    assert half.delta_at(2.0) == pytest.approx(0.01)
+    assert best_of(half, Geometric(3)).delta_at(30.0) == pytest.approx(0.03, rel=0.1)
+
+
+# --- envelopes ----------------------------------------------------------------------------------------------------
+
+
+def test_envelope_is_the_largest_profile_and_its_pair_is_above_both_ways() -> None:
+    parts = [GaussianDP(mu=0.5), PureDP(epsilon=0.9), SGD, ApproxDP(epsilon=0.1, delta=1e-4)]
+    grid = np.linspace(0, 4, 333)
+    worst = envelope(parts)
+    assert worst.delta_at(grid) == pytest.approx(np.max([one.delta_at(grid) for one in parts], axis=0))
+    both_signs = np.linspace(-4, 4, 401)
+    for one, parts_of in ((worst.pair.removed, "removed"), (worst.pair.added, "added")):
+        for part in parts:
+            assert np.all(one.delta_at(both_signs) >= getattr(part.pair, parts_of).delta_at(both_signs) - 1e-11)
+
+
+def test_envelope_of_pure_guarantees_is_the_largest() -> None:
+    assert envelope([PureDP(epsilon=0.1), PureDP(epsilon=0.3)]) == PureDP(epsilon=0.3)
+    assert envelope([SGD, SGD]) == SGD
+    assert isinstance(envelope([SGD, NonPrivate()]), NonPrivate)
+
+
+# --- errors -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("combine", [compose, lambda *parts: mixture(parts, [0.5, 0.5]), lambda *parts: envelope(parts)])
+def test_guarantees_under_different_neighbouring_relations_never_combine(combine) -> None:
+    relations = ("add_remove", "zero_out", "replace_one")
+    for left, right in combinations(relations, 2):
+        with pytest.raises(MixedNeighborsError, match=f"PureDP.{left}.*GaussianDP.{right}"):
+            combine(PureDP(epsilon=1.0, neighboring=left), GaussianDP(mu=1.0, neighboring=right))
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "zero_out", "replace_one"])
+def test_neighbouring_relation_survives_every_combination(relation) -> None:
+    one = DPSGD(noise_multiplier=1.5, sample_rate=0.02, steps=30, neighboring=relation)
+    other = PureDP(epsilon=0.3, neighboring=relation)
+    for total in (compose(one, other), mixture([one, other], [0.5, 0.5]), envelope([one, other]), best_of(one, 5),
+                  compose(GaussianDP(mu=1.0, neighboring=relation), GaussianDP(mu=1.0, neighboring=relation))):
+        assert total.neighboring == relation
+        for bound in getattr(total, "bounds", {}).values():
+            assert bound.neighboring == relation
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (compose, "at least one guarantee"),
+        (lambda: envelope([]), "at least one guarantee"),
+        (lambda: mixture([SGD], [0.5, 0.5]), "as many weights as guarantees"),
+        (lambda: mixture([SGD, PureDP(epsilon=1.0)], [0.5, 0.6]), "weights >= 0 with sum 1"),
+        (lambda: mixture([SGD, PureDP(epsilon=1.0)], [-0.5, 1.5]), "weights >= 0 with sum 1"),
+    ],
+)
+def test_bad_combinations_say_what_was_expected(build, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        build()
