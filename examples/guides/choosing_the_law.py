@@ -2,8 +2,8 @@
 
     python examples/guides/choosing_the_law.py
 
-One run is a Gaussian mechanism with ε = 1.995 at δ = 1e-6 (μ = √0.2). For each total ε and each law the largest mean that stays
-within the budget is found, and with it the expected quantile of the winner among all candidates.
+One run is a Gaussian mechanism with ε = 1.995 at δ = 1e-6 (μ = √0.2). For each total ε and each law the largest mean
+that stays within the budget is found, and with it the expected quantile of the winner among all candidates.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ def largest_mean(law: Callable[[float], CountLaw], budget: float) -> float:
 
 def main() -> None:
     print(
-        f"one run: epsilon = {BASE.epsilon_at(DELTA):.3f} at delta = {DELTA:g}; entries: expected quantile of the winner (mean of K)"
+        f"one run: epsilon = {BASE.epsilon_at(DELTA):.3f} at delta = {DELTA:g}; entries: expected quantile of the "
+        "winner (mean of K)"
     )
     print("total ε".ljust(10) + "".join(name.ljust(18) for name in LAWS))
     for budget in BUDGETS:

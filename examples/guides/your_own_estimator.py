@@ -19,8 +19,8 @@ from sklearn_dpsearch.scoring import private_scorer
 class NoisyRidge(RegressorMixin, BaseEstimator):
     """Ridge regression on noisy sums (sufficient statistics perturbation), ρ-zero-concentrated DP under replace-one.
 
-    Rows are cut to norm 1 and y to [-1, 1]. One record changed moves (XᵀX, Xᵀy) by at most √8 in Euclidean norm, so that Gaussian
-    noise of standard deviation √(8/2ρ) on every entry is ρ-zCDP (Bun & Steinke 2016, Proposition 1.6).
+    Rows are cut to norm 1 and y to [-1, 1]. One record changed moves (XᵀX, Xᵀy) by at most √8 in Euclidean norm, so
+    that Gaussian noise of standard deviation √(8/2ρ) on every entry is ρ-zCDP (Bun & Steinke 2016, Proposition 1.6).
     """
 
     def __init__(self, rho=0.1, alpha=1.0):

@@ -2,8 +2,8 @@
 
     python examples/quickstart/breast_cancer.py
 
-Scikit-learn's breast cancer data: 569 patients, 30 measurements of cell nuclei. The upper end of each measurement's range
-is a round number that anybody could have written down without these patients; nothing else is public.
+Scikit-learn's breast cancer data: 569 patients, 30 measurements of cell nuclei. The upper end of each measurement's
+range is a round number that anybody could have written down without these patients; nothing else is public.
 """
 
 from __future__ import annotations

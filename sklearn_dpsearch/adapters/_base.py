@@ -49,3 +49,4 @@ class Adapter(ABC):
 
     def scrub(self, model: Any) -> None:
         """Delete what a fitted model holds of the data beyond what its guarantee covers."""
+        return None

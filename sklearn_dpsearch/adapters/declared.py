@@ -23,7 +23,8 @@ class DeclaredAdapter(Adapter):
         found = self.declared if isinstance(self.declared, Guarantee) else self.declared(estimator, n_samples)
         if not isinstance(found, Guarantee):
             raise UnknownGuaranteeError(
-                f"guarantee gave {found!r}. It must be a guarantee from sklearn_dpsearch.privacy, e.g. PureDP(epsilon=1.0), or a "
+                f"guarantee gave {found!r}. It must be a guarantee from sklearn_dpsearch.privacy, e.g. "
+                "PureDP(epsilon=1.0), or a "
                 "callable (estimator, n_samples) that returns one."
             )
         word = (
@@ -34,8 +35,10 @@ class DeclaredAdapter(Adapter):
     def scaled(self, estimator: Any, factor: float) -> dict[str, Any]:
         if isinstance(self.declared, Guarantee):
             raise PrivacyError(
-                f"A fixed declared guarantee ({self.declared!r}) cannot be calibrated to a target epsilon. Declare a callable "
-                "(estimator, n_samples) that returns the guarantee for the estimator's current parameters, or leave epsilon=None."
+                f"A fixed declared guarantee ({self.declared!r}) cannot be calibrated to a target epsilon. Declare a "
+                "callable "
+                "(estimator, n_samples) that returns the guarantee for the estimator's current parameters, or leave "
+                "epsilon=None."
             )
         return scaled_by_name(estimator, factor)
 

@@ -57,8 +57,10 @@ class _CompositeAdapter(Adapter):
         except UnknownGuaranteeError as error:
             if callable(getattr(part, "fit", None)) and not _is_composite(part):
                 raise UnknownGuaranteeError(
-                    f"Step {name!r} ({type(part).__name__}) learns from the data without privacy. Use a private one (for example "
-                    "from diffprivlib.models), one that learns nothing (FunctionTransformer with public constants), or declare "
+                    f"Step {name!r} ({type(part).__name__}) learns from the data without privacy. Use a private one "
+                    "(for example "
+                    "from diffprivlib.models), one that learns nothing (FunctionTransformer with public constants), "
+                    "or declare "
                     "guarantee= for the whole estimator."
                 ) from error
             raise UnknownGuaranteeError(f"In step {name!r}: {error}") from error
@@ -155,6 +157,7 @@ def refuse_cache(estimator: Any) -> None:
     """A cache on disk would hold the losers' steps, and hand the same noise to several candidates."""
     if getattr(estimator, "memory", None) is not None:
         raise LeakingEstimatorError(
-            f"{type(estimator).__name__} has memory={estimator.memory!r}: cached steps would give several candidates the same noise "
+            f"{type(estimator).__name__} has memory={estimator.memory!r}: cached steps would give several candidates "
+            "the same noise "
             "and keep the losers on disk. Set memory=None."
         )

@@ -38,6 +38,7 @@ def scaled_by_name(estimator: Any, factor: float) -> dict[str, Any]:
         if isinstance(parameters.get(name), (int, float)):
             return {name: parameters[name] * factor**power}
     raise PrivacyError(
-        f"The noise of {type(estimator).__name__} cannot be calibrated: it has no numeric parameter epsilon or noise_multiplier. "
+        f"The noise of {type(estimator).__name__} cannot be calibrated: it has no numeric parameter epsilon or "
+        "noise_multiplier. "
         "Leave epsilon=None in the search, which then reports what the estimator as configured costs in total."
     )

@@ -318,12 +318,19 @@ class RenyiDP(Guarantee):
 
     def renyi(self, order: ArrayLike) -> Array:
         """The smallest bound that the stated orders imply (Rényi divergences grow with their order)."""
-        order = np.asarray(order, dtype=float)
-        enough = self.orders >= np.atleast_1d(order)[:, None] * (1 - 1e-12)
-        return np.min(np.where(enough, self.epsilons, np.inf), axis=1).reshape(order.shape)
+        orders, least = self._least_above
+        return least[np.searchsorted(orders, np.asarray(order, dtype=float) * (1 - 1e-12))]
+
+    @cached_property
+    def _least_above(self) -> tuple[Array, Array]:
+        """The orders, sorted, and the smallest bound of any order from each one on (none: infinite)."""
+        sort = np.argsort(self.orders)
+        bounds = np.append(self.epsilons[sort], np.inf)
+        return self.orders[sort], np.minimum.accumulate(bounds[::-1])[::-1]
 
     def _profile(self, epsilon: Array) -> Array:
-        return curves.delta_of_renyi(self.orders, self.renyi(self.orders), epsilon)
+        orders, least = self._least_above
+        return curves.delta_of_renyi(orders, least[:-1], epsilon)
 
     def _pair(self) -> DominatingPair:
         return symmetric(dots(self._profile))

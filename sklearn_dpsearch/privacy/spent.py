@@ -95,30 +95,35 @@ class PrivacySpent:
             "unit": "record",
             "bound": self.bound,
             "components": [
-                {"name": one.name, "epsilon_alone": float(one.guarantee.epsilon_at(self.delta)), "guarantee": repr(one.guarantee)}
+                {"name": one.name, "epsilon_alone": self._alone(one), "guarantee": repr(one.guarantee)}
                 for one in self.components
             ],
             "assumptions": list(self.assumptions),
         }
 
+    def _alone(self, one: Component) -> float:
+        return float(one.guarantee.epsilon_at(self.delta))
+
     def __repr__(self) -> str:
-        return f"PrivacySpent(epsilon={self.epsilon:.6g}, delta={self.delta:g}, neighboring={self.neighboring!r}, bound={self.bound!r})"
+        number = f"epsilon={self.epsilon:.6g}, delta={self.delta:g}"
+        return f"PrivacySpent({number}, neighboring={self.neighboring!r}, bound={self.bound!r})"
 
     def __str__(self) -> str:
-        lines = [f"epsilon = {_up(self.epsilon)} at delta = {self.delta:g} ({self.neighboring} neighbours; {self.bound})"]
-        lines += [f"  {one.name}: alone epsilon = {_up(one.guarantee.epsilon_at(self.delta))}" for one in self.components]
+        basis = f"({self.neighboring} neighbours; {self.bound})"
+        lines = [f"epsilon = {_up(self.epsilon)} at delta = {self.delta:g} {basis}"]
+        lines += [f"  {one.name}: alone epsilon = {_up(self._alone(one))}" for one in self.components]
         lines += [f"  assumes: {text}" for text in self.assumptions]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         rows = "".join(
-            f"<tr><td>{html.escape(one.name)}</td><td>{_up(one.guarantee.epsilon_at(self.delta))}</td></tr>"
-            for one in self.components
+            f"<tr><td>{html.escape(one.name)}</td><td>{_up(self._alone(one))}</td></tr>" for one in self.components
         )
         notes = "".join(f"<li>{html.escape(text)}</li>" for text in self.assumptions)
+        basis = f"({html.escape(self.neighboring)} neighbours, {html.escape(self.bound)})"
         return (
-            f"<div><b>ε = {_up(self.epsilon)}</b> at δ = {self.delta:g} ({html.escape(self.neighboring)} neighbours, "
-            f"{html.escape(self.bound)})<table><tr><th>released</th><th>ε alone</th></tr>{rows}</table><ul>{notes}</ul></div>"
+            f"<div><b>ε = {_up(self.epsilon)}</b> at δ = {self.delta:g} {basis}"
+            f"<table><tr><th>released</th><th>ε alone</th></tr>{rows}</table><ul>{notes}</ul></div>"
         )
 
 

@@ -102,7 +102,8 @@ class RandomFolds(Validation):
     def folds(self, n_samples: int, random_bytes: RandomBytes) -> list[Fold]:
         if n_samples < self.n_folds:
             raise ValueError(
-                f"Cannot make {self.n_folds} folds of {n_samples} records (n_samples={n_samples}). Give a smaller cv, or a "
+                f"Cannot make {self.n_folds} folds of {n_samples} records (n_samples={n_samples}). Give a smaller "
+                "cv, or a "
                 "fraction for one hold-out."
             )
         part = np.floor(self.n_folds * _uniform(n_samples, random_bytes)).astype(int)
@@ -167,8 +168,10 @@ def validation_of(cv: Any, neighboring: str, n_samples: int | None, public: bool
 def _by_index(cv: Any, neighboring: str, n_samples: int | None) -> IndexFolds:
     if neighboring == "add_remove":
         raise PrivacyError(
-            f"Found a split of fixed sizes (cv is a {type(cv).__name__}) for an estimator whose guarantee is about adding or removing a record: one "
-            "record more would move others between the parts. Use cv as a fraction or a number of folds (each record draws its "
+            f"Found a split of fixed sizes (cv is a {type(cv).__name__}) for an estimator whose guarantee is about "
+            "adding or removing a record: one "
+            "record more would move others between the parts. Use cv as a fraction or a number of folds (each record "
+            "draws its "
             "own part), or an estimator with a replace_one or zero_out guarantee."
         )
     if n_samples is None:
@@ -191,7 +194,8 @@ def _split_blindly(cv: Any, n_samples: int) -> Sequence[Any]:
             cv, placeholder, groups=np.arange(n_samples)
         ):
             raise PrivacyError(
-                f"cv={cv!r} wants to see y or groups, so the split would depend on the data. Use a splitter of record numbers "
+                f"cv={cv!r} wants to see y or groups, so the split would depend on the data. Use a splitter of "
+                "record numbers "
                 "alone, such as KFold or ShuffleSplit, or cv as a fraction or a number of folds."
             ) from error
         raise ValueError(f"cv={cv!r} cannot split {n_samples} records: {error}") from error

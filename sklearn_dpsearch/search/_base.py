@@ -31,15 +31,20 @@ from ._runs import Job, n_records, refit, run_all
 from ._space import Space
 
 NOTHING_FOUND = (
-    "No candidate could be trained and scored, so there is no model; the privacy cost in privacy_spent_ is spent all the same. Which "
-    "data made the candidates fail is not told, because that would reveal it. Usual reasons: a parameter value that the estimator "
-    "does not accept; NaN or infinite values in X or y; y with one class, in all records or among those that train; too few records "
-    "(one sample); a score that is not a finite number. Try estimator.fit with the same parameters on public or made-up data to see the error."
+    "No candidate could be trained and scored, so there is no model; the privacy cost in privacy_spent_ is spent all "
+    "the same. Which "
+    "data made the candidates fail is not told, because that would reveal it. Usual reasons: a parameter value that "
+    "the estimator "
+    "does not accept; NaN or infinite values in X or y; y with one class, in all records or among those that train; "
+    "too few records "
+    "(one sample); a score that is not a finite number. Try estimator.fit with the same parameters on public or "
+    "made-up data to see the error."
 )
 
 
 VALID_RECORDS = (
-    "Every possible record is valid input for the estimator (finite numbers, known labels): one that is not could make all candidates "
+    "Every possible record is valid input for the estimator (finite numbers, known labels): one that is not could "
+    "make all candidates "
     "fail, and that shows."
 )
 
@@ -159,7 +164,8 @@ class BasePrivateSearch(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         for name, part in {"": self.estimator, **self.estimator.get_params(deep=True)}.items():
             if getattr(part, "_skl_callbacks", None):
                 raise PrivacyError(
-                    f"Found callbacks on {name or 'the estimator'} ({type(part).__name__}): they would see every candidate, and how "
+                    f"Found callbacks on {name or 'the estimator'} ({type(part).__name__}): they would see every "
+                    "candidate, and how "
                     "many there are. Remove them with set_callbacks()."
                 )
 
@@ -169,7 +175,8 @@ class BasePrivateSearch(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             notes.append("The validation data X_public, y_public is public and contains none of the private records.")
         if self.random_state is not None:
             notes.append(
-                f"A known seed (random_state={self.random_state!r}) voids the guarantee towards everyone who knows it: it is for tests only."
+                f"A known seed (random_state={self.random_state!r}) voids the guarantee towards everyone who knows "
+                "it: it is for tests only."
             )
         return tuple(notes)
 
@@ -241,7 +248,8 @@ class BasePrivateSearch(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             raise ValueError(f"This {name} estimator requires y to be passed, but the target y is None.")
         if issparse(X) and not tags.input_tags.sparse:
             raise TypeError(
-                f"Sparse data was passed to {name}, but {type(self.estimator).__name__} needs dense data. Use X.toarray()."
+                f"Sparse data was passed to {name}, but {type(self.estimator).__name__} needs dense data. Use "
+                "X.toarray()."
             )
         shape = getattr(X, "shape", ())
         if len(shape) == 2 and shape[1] == 0:
@@ -271,8 +279,10 @@ class BasePrivateSearch(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         )
         if per_record and self.guarantee is None:
             raise PrivacyError(
-                f"Found {', '.join(per_record)} with one value per record: weights and the like change how much one record matters, and "
-                "with it the guarantee. Leave them out, or declare guarantee= for a fit that uses them (private scores never do)."
+                f"Found {', '.join(per_record)} with one value per record: weights and the like change how much one "
+                "record matters, and "
+                "with it the guarantee. Leave them out, or declare guarantee= for a fit that uses them (private "
+                "scores never do)."
             )
         return dict(params)
 
@@ -301,7 +311,8 @@ class BasePrivateSearch(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         check_is_fitted(self, "privacy_spent_")
         if not hasattr(self, "best_estimator_"):
             raise AttributeError(
-                f"This {type(self).__name__} has no model to {method} with: it was fitted with refit={self.refit!r}, or no candidate "
+                f"This {type(self).__name__} has no model to {method} with: it was fitted with refit={self.refit!r}, "
+                "or no candidate "
                 "succeeded. With refit='winner' the winner's own model is released at no extra cost."
             )
 

@@ -109,8 +109,10 @@ def _check_sizes(request: Request, adapter: Adapter, configured: Any, promises: 
     for size in sizes:
         if SpaceGuarantee(adapter, configured, request.space, size).one_run != promises.one_run:
             raise PrivacyError(
-                f"The guarantee of {type(request.estimator).__name__} depends on the number of records (it differs for {n} and {size}), "
-                "but validation takes part of them away. Fix its sampling rate and number of steps, give X_public and y_public "
+                f"The guarantee of {type(request.estimator).__name__} depends on the number of records (it differs "
+                f"for {n} and {size}), "
+                "but validation takes part of them away. Fix its sampling rate and number of steps, give X_public "
+                "and y_public "
                 "for scoring, or declare guarantee= for any number of records."
             )
 
@@ -136,7 +138,8 @@ def _delta(request: Request, total: Guarantee) -> float:
 
 
 _NEED_DELTA = (
-    "Found {} although what is released is not purely private (neighbours: {}), so epsilon can only be stated with a delta > 0. Give "
+    "Found {} although what is released is not purely private (neighbours: {}), so epsilon can only be stated with a "
+    "delta > 0. Give "
     "delta, well below 1 divided by the number of records, e.g. delta=1e-6."
 )
 
@@ -146,7 +149,8 @@ def _calibrated(request: Request, adapter: Adapter) -> float:
     searched = set(request.space.names) & set(adapter.scaled(request.estimator, 1.0))
     if searched:
         raise PrivacyError(
-            f"Found epsilon={request.epsilon:g} for the whole search while the candidates vary {sorted(searched)}, which calibration "
+            f"Found epsilon={request.epsilon:g} for the whole search while the candidates vary {sorted(searched)}, "
+            "which calibration "
             "sets. Remove them from the space, or leave the search's epsilon=None to have the total reported."
         )
 

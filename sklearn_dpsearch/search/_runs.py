@@ -21,7 +21,7 @@ from sklearn.utils import _safe_indexing
 
 from ..adapters import Adapter
 from ..privacy import LeakingEstimatorError
-from ..scoring import Noise, PrivateScorer
+from ..scoring import Noise
 from ..scoring.validation import Fold
 from ._randomness import random_bits, random_state
 
@@ -71,7 +71,8 @@ def run_all(
         )
     except Exception as error:
         problem = RuntimeError(
-            f"The candidates could not be run by joblib ({type(error).__name__}). Estimators and scorers must be picklable, and "
+            f"The candidates could not be run by joblib ({type(error).__name__}). Estimators and scorers must be "
+            "picklable, and "
             "workers must have enough memory; n_jobs=1 needs neither."
         )
     raise problem  # outside the handlers: a chained exception could quote a record
@@ -124,7 +125,7 @@ def _train_and_score(job: Job, candidate: Mapping[str, Any], seed: Any, X: Any, 
 def _score(job: Job, model: Any, X: Any, y: Any, n_scored: int | None, seed: Any) -> float:
     if job.public is not None:
         return float(job.scorer(model, *job.public))
-    assert isinstance(job.scorer, PrivateScorer) and job.noise is not None
+    assert job.noise is not None
     bits = random_bits(seed)
     noisy = [value + job.noise.sample(bits) for value in job.scorer.statistic(model, X, y, job.neighboring)]
     return float(job.scorer.score(noisy, n_scored, job.neighboring))
@@ -150,7 +151,7 @@ def fresh(job: Job, candidate: Mapping[str, Any], seed: Any) -> Any:
 
 
 def releasable(job: Job, model: Any) -> Any:
-    """The model without what its guarantee does not cover: exact statistics, and generators whose state reveals the noise."""
+    """The model without what its guarantee does not cover: exact statistics, generators whose state tells the noise."""
     names = [name for name in model.get_params(deep=True) if name.rpartition("__")[2] == "random_state"]
     job.adapter.scrub(model)
     return model.set_params(**dict.fromkeys(names))

@@ -66,7 +66,8 @@ class Space:
             tail = name.rpartition("__")[2]
             if name not in known and tail not in nested:
                 raise ValueError(
-                    f"Invalid parameter {name!r} for estimator {type(estimator).__name__}. Valid parameters are: {sorted(known)}."
+                    f"Invalid parameter {name!r} for estimator {type(estimator).__name__}. Valid parameters are: "
+                    f"{sorted(known)}."
                 )
 
 
@@ -92,15 +93,14 @@ def _draw(values: Any, rng: np.random.RandomState) -> Any:
 class SpaceGuarantee:
     """What one run of a random candidate promises.
 
-    Over finitely many points the law of the draw is known, and profiles average exactly (``mixture``). Over a distribution
-    of an ``epsilon`` the largest value of its support counts. Anything else must not change the guarantee: it is
-    looked up for every drawn candidate before any data is read.
+    Over finitely many points the law of the draw is known, and profiles average exactly (``mixture``). Over a
+    distribution of an ``epsilon`` the largest value of its support counts. Anything else must not change the
+    guarantee: it is looked up for every drawn candidate before any data is read.
     """
 
     def __init__(self, adapter: Adapter, estimator: Any, space: Space, n_samples: int | None) -> None:
         self.adapter, self.estimator, self.n_samples = adapter, estimator, n_samples
         self.relevant = [_relevant(adapter, estimator, dictionary) for dictionary in space.dictionaries]
-        self._seen: dict[Any, TrainingRun] = {}
         self.points = [
             self._of_dictionary(dictionary, names) for dictionary, names in zip(space.dictionaries, self.relevant)
         ]
@@ -127,8 +127,10 @@ class SpaceGuarantee:
         if found in planned or _covered(found, planned):
             return
         raise PrivacyError(
-            f"A candidate ({dict(candidate)!r}) promises {found!r}, which is not what the search was planned with. A parameter drawn "
-            "from a distribution changes the guarantee: give it as a list of values, or declare a guarantee that covers all "
+            f"A candidate ({dict(candidate)!r}) promises {found!r}, which is not what the search was planned with. A "
+            "parameter drawn "
+            "from a distribution changes the guarantee: give it as a list of values, or declare a guarantee that "
+            "covers all "
             "candidates, e.g. guarantee=PureDP(epsilon=1.0)."
         )
 
@@ -138,13 +140,20 @@ class SpaceGuarantee:
 
     def _of_dictionary(self, dictionary: Mapping[str, Any], names: Sequence[str]) -> list[tuple[TrainingRun, float]]:
         axes = [[(name, value) for value in _values(name, dictionary[name])] for name in names]
+        if math.prod(len(axis) for axis in axes) > MOST_POINTS:
+            axes = [axis for axis in axes if self._matters(axis)]
         size = math.prod(len(axis) for axis in axes)
         if size > MOST_POINTS:
             raise PrivacyError(
-                f"The guarantee may differ between {size} candidates; at most {MOST_POINTS} are looked up. Use fewer values for "
-                f"{list(names)}, or declare a guarantee that covers all candidates, e.g. guarantee=PureDP(epsilon=1.0)."
+                f"The guarantee may differ between {size} candidates; at most {MOST_POINTS} are looked up. Use fewer "
+                f"values for {sorted({axis[0][0] for axis in axes})}, or declare a guarantee that covers all "
+                "candidates, e.g. guarantee=PureDP(epsilon=1.0)."
             )
         return [(self._run_of(dict(point)), 1.0 / size) for point in itertools.product(*axes)]
+
+    def _matters(self, axis: Sequence[tuple[str, Any]]) -> bool:
+        """Whether one parameter alone changes the guarantee; what is overlooked here, ``check`` refuses when drawn."""
+        return any(self._run_of({name: value}).guarantee != self._run_of({}).guarantee for name, value in axis)
 
     def _run_of(self, parameters: dict[str, Any]) -> TrainingRun:
         changed = clone(self.estimator).set_params(**{name: _cloned(value) for name, value in parameters.items()})
@@ -168,7 +177,8 @@ def _values(name: str, values: Any) -> Iterator[Any]:
     upper = values.support()[1] if name.rpartition("__")[2] == "epsilon" and hasattr(values, "support") else math.inf
     if not math.isfinite(upper):
         raise PrivacyError(
-            f"Parameter {name!r} changes the guarantee and is drawn from a distribution without a known upper end. Give a list of "
+            f"Parameter {name!r} changes the guarantee and is drawn from a distribution without a known upper end. "
+            "Give a list of "
             "values, a distribution with a bounded support (scipy.stats), or declare guarantee= for all candidates."
         )
     yield float(upper)

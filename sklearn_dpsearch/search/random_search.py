@@ -27,16 +27,16 @@ class DPRandomSearchCV(BasePrivateSearch):
     Parameters
     ----------
     estimator : estimator
-        A private estimator: a diffprivlib model, a pipeline of private steps and steps that learn nothing, anything with a
-        method ``privacy_guarantee(n_samples)``, or any estimator with a declared ``guarantee``.
+        A private estimator: a diffprivlib model, a pipeline of private steps and steps that learn nothing, anything
+        with a method ``privacy_guarantee(n_samples)``, or any estimator with a declared ``guarantee``.
     param_distributions : dict or list of dicts
-        Parameter name to a list of values (drawn uniformly) or a distribution with a method ``rvs``. From a list of dicts one
-        is drawn uniformly first.
+        Parameter name to a list of values (drawn uniformly) or a distribution with a method ``rvs``. From a list of
+        dicts one is drawn uniformly first.
     n_iter : float or CountLaw, default=10
         Law of K, or its mean: a number stands for ``Geometric(mean)``. Laws are used given K >= 1.
     epsilon, delta : float, optional
-        The total for everything that ``fit`` releases. With ``epsilon`` the estimator's own noise is scaled until the total
-        meets it; without, the estimator runs as configured and the total is reported. ``delta`` is needed
+        The total for everything that ``fit`` releases. With ``epsilon`` the estimator's own noise is scaled until the
+        total meets it; without, the estimator runs as configured and the total is reported. ``delta`` is needed
         unless everything is purely private.
     scoring : str, callable, PrivateScorer or None, default=None
         On public validation data as in scikit-learn; on private records a scorer with a known sensitivity
@@ -44,8 +44,8 @@ class DPRandomSearchCV(BasePrivateSearch):
     score_noise : "match" or Guarantee, default="match"
         Noise of one private score. "match": as private as the training, which costs nothing extra.
     cv : None, float, int, splitter or iterable, default=None
-        None or a float: each record validates with this probability (0.2), by a coin of its own. An int: each record draws a
-        fold. A splitter or indices: for replace-one and zero-out guarantees, accounted by the worst record.
+        None or a float: each record validates with this probability (0.2), by a coin of its own. An int: each record
+        draws a fold. A splitter or indices: for replace-one and zero-out guarantees, accounted by the worst record.
     refit : "winner", True or False, default="winner"
         "winner": release the winning run's own model, at no cost (with several folds, the first fold's). True: one more
         training on all records, composed into the total. False: no model.
@@ -144,7 +144,8 @@ class DPRandomSearchCV(BasePrivateSearch):
         if isinstance(self.n_iter, numbers.Real) and float(self.n_iter).is_integer():
             return Fixed(int(self.n_iter))
         raise ValueError(
-            f"Found n_iter={self.n_iter!r} with release='all'. Releasing every score needs a fixed number of runs: give an integer "
+            f"Found n_iter={self.n_iter!r} with release='all'. Releasing every score needs a fixed number of runs: "
+            "give an integer "
             "n_iter, or release='best'."
         )
 
@@ -170,7 +171,7 @@ class DPRandomSearchCV(BasePrivateSearch):
 
 
 def _all_of(training: Guarantee, scoring: Guarantee | None, exposures: Any, number: int) -> Guarantee:
-    """A fixed number of runs, everything released: composition for each use of a record, averaged over its secret coin."""
+    """A fixed number of runs, everything released: composition per use of a record, averaged over its secret coin."""
     used = [one for one in exposures if one.trainings or one.scorings]
     if any(one.probability is None for one in used):
         return compose(*[candidate(training, scoring, used)] * number)

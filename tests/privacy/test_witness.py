@@ -41,15 +41,15 @@ def test_witness_of_a_pure_base_is_a_mechanism_one_can_write_down(law, epsilon: 
     truth = 1 / (1 + np.exp(-epsilon))
     for at in (0.0, epsilon):
         best = 0.0
-        for c in np.append(0.0, np.geomspace(1e-6, 1 - truth, 80)):
-            for s in np.geomspace(1e-6, truth, 80):
+        for c in np.append(0.0, np.geomspace(1e-6, 1 - truth, 60)):
+            for s in np.geomspace(1e-6, truth, 60):
                 p = np.array([1 - c - s, s, c])
                 q = np.array([0.0, s * np.exp(-epsilon), c * np.exp(epsilon)])
                 q[0] = 1 - q.sum()
                 ours, theirs = (brute_force.release(law, side, np.arange(3))[1] for side in (p, q))
                 best = max(best, ours - np.exp(at) * theirs)
         found = witness(PureDP(epsilon=epsilon), law, at)
-        assert best * (1 - 1e-9) - 1e-12 <= found <= best * 1.02 + 1e-6
+        assert best * (1 - 1e-6) <= found <= best * 1.02 + 1e-6
 
 
 def test_witness_is_never_above_theorem_1_for_random_mechanisms_and_laws() -> None:
@@ -105,7 +105,7 @@ def test_witness_of_a_base_that_fails_openly_never_vanishes() -> None:
 
 def test_witness_uses_the_worse_direction() -> None:
     base = DPSGD(noise_multiplier=1.0, sample_rate=0.02, steps=50)
-    assert witness_epsilon(base, 10, 1e-6) == pytest.approx(best_of(base, 10).epsilon_at(1e-6), rel=0.02)
+    assert witness_epsilon(base, 10, 1e-6) == pytest.approx(best_of(base, 10).epsilon_at(1e-6), rel=0.03)
 
 
 def test_renyi_curve_has_no_known_worst_mechanism() -> None:

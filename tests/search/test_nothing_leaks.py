@@ -22,8 +22,15 @@ from .toys import NoisyCentroids, two_blobs
 X, y = two_blobs(120)
 TOKENS: list[str] = []
 ALLOWED = {
-    "best_params_", "best_score_", "best_index_", "best_estimator_", "cv_results_", "privacy_spent_", "scorer_", "n_splits_",
-}  # fmt: skip
+    "best_params_",
+    "best_score_",
+    "best_index_",
+    "best_estimator_",
+    "cv_results_",
+    "privacy_spent_",
+    "scorer_",
+    "n_splits_",
+}
 
 
 class Talkative(NoisyCentroids):
@@ -75,7 +82,7 @@ def test_no_loser_is_in_the_pickle_repr_or_html(spoken):
 
 
 def test_no_candidate_speaks_to_the_outside(spoken):
-    one, said = spoken
+    _, said = spoken
     assert not [token for token in TOKENS if token in said]
     assert said.count("\n") <= 1
 

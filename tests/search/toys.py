@@ -11,7 +11,7 @@ from sklearn_dpsearch.privacy import PureDP
 
 
 class RandomizedResponse(ClassifierMixin, BaseEstimator):
-    """Tells with odds e^epsilon whether any record has a positive first feature: exactly epsilon-DP under any relation."""
+    """Tells with odds e^epsilon whether any record has a positive first feature: exactly epsilon-DP, any relation."""
 
     def __init__(self, epsilon=1.0, label=0, neighboring="replace_one", random_state=None):
         self.epsilon = epsilon

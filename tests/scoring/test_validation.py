@@ -1,0 +1,96 @@
+"""Splits never depend on the data, and are accounted by how one record may be used."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit, StratifiedKFold
+
+from sklearn_dpsearch.privacy import PrivacyError
+from sklearn_dpsearch.scoring.validation import (
+    Exposure,
+    HoldOut,
+    IndexFolds,
+    PublicValidation,
+    RandomFolds,
+    validation_of,
+)
+
+
+def test_the_default_is_a_fifth_of_the_records_by_coins():
+    assert validation_of(None, "add_remove", 100, public=False) == HoldOut(0.2)
+
+
+def test_each_record_validates_with_the_stated_probability_and_never_does_both():
+    folds = [HoldOut(0.3).folds(5000, os.urandom)[0] for _ in range(40)]
+    share = np.mean([len(test) / 5000 for _, test in folds])
+    assert abs(share - 0.3) < 6 * np.sqrt(0.3 * 0.7 / (40 * 5000))
+    for train, test in folds:
+        assert np.array_equal(np.sort(np.concatenate([train, test])), np.arange(5000))
+
+
+def test_coins_are_the_records_own():
+    """One record more changes no other record's part: the coins of the first n are the first n coins."""
+    coins = np.random.default_rng(0).bytes(8 * 101)
+    for kind in (HoldOut(0.4), RandomFolds(3)):
+        fewer = kind.folds(100, lambda n: coins[:n])
+        more = kind.folds(101, lambda n: coins[:n])
+        for (_, before), (_, after) in zip(fewer, more):
+            assert np.array_equal(before, after[after < 100])
+
+
+def test_random_folds_partition_the_records_evenly():
+    folds = RandomFolds(4).folds(20_000, os.urandom)
+    sizes = [len(test) for _, test in folds]
+    assert sum(sizes) == 20_000
+    assert max(abs(size - 5000) for size in sizes) < 6 * np.sqrt(20_000 * 0.25 * 0.75)
+
+
+def test_exposures_of_the_standard_splits():
+    assert PublicValidation().exposures() == (Exposure(1, 0),)
+    assert HoldOut(0.25).exposures() == (Exposure(1, 0, 0.75), Exposure(0, 1, 0.25))
+    assert RandomFolds(5).exposures() == (Exposure(4, 1),)
+
+
+def test_index_folds_keep_the_uses_that_no_other_use_exceeds():
+    folds = validation_of([([0, 1], [2]), ([0, 2], [1]), ([0], [0, 3])], "replace_one", 4, public=False)
+    # records: 0 trains 3 times and scores once; 1 and 2 train once and score once; 3 scores once
+    assert folds.exposures() == (Exposure(3, 1),)
+    apart = validation_of([([0], [1])], "zero_out", 2, public=False)
+    assert apart.exposures() == (Exposure(0, 1), Exposure(1, 0))
+
+
+def test_boolean_masks_are_indices():
+    mask = np.array([True, False, True])
+    assert validation_of([(mask, ~mask)], "replace_one", 3, public=False) == IndexFolds(3, (((0, 2), (1,)),))
+
+
+@pytest.mark.parametrize("splitter", [KFold(3), ShuffleSplit(2, test_size=0.5)])
+def test_splitters_of_record_numbers_are_welcome_where_the_number_is_public(splitter):
+    assert isinstance(validation_of(splitter, "replace_one", 30, public=False), IndexFolds)
+
+
+@pytest.mark.parametrize("splitter", [StratifiedKFold(3), GroupKFold(3)])
+def test_splitters_that_want_labels_or_groups_are_refused(splitter):
+    with pytest.raises(PrivacyError, match="depend on the data"):
+        validation_of(splitter, "replace_one", 30, public=False)
+
+
+def test_more_folds_than_records_is_refused_for_splitters_too():
+    with pytest.raises(ValueError, match="cannot split 2 records"):
+        validation_of(KFold(3), "replace_one", 2, public=False)
+
+
+@pytest.mark.parametrize("indices", [[([0], [5])], [([-1], [0])]])
+def test_indices_outside_the_records_are_refused(indices):
+    with pytest.raises(ValueError, match="Expected indices in"):
+        validation_of(indices, "replace_one", 3, public=False)
+
+
+def test_no_folds_and_no_size_are_refused():
+    with pytest.raises(ValueError, match="at least one"):
+        validation_of([], "replace_one", 3, public=False)
+    with pytest.raises(ValueError, match="Give n_samples"):
+        validation_of(KFold(2), "replace_one", None, public=False)
