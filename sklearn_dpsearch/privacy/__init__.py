@@ -11,17 +11,18 @@ from .errors import (
     UnknownGuaranteeError,
     UnknownSensitivityError,
 )
-from .guarantees import ZCDP, DPSGD, ApproxDP, GaussianDP, Guarantee, NonPrivate, ProfileDP, PureDP, RenyiDP
+from .guarantees import DPSGD, ZCDP, ApproxDP, GaussianDP, Guarantee, NonPrivate, ProfileDP, PureDP, RenyiDP
 from .laws import Binomial, CountLaw, Fixed, FromPMF, Geometric, Logarithmic, NegativeBinomial, Poisson
 from .selection import best_of
 from .witness import witness, witness_epsilon
 
 __all__ = [
+    "DPSGD",
+    "ZCDP",
     "ApproxDP",
     "Binomial",
     "BudgetUnreachableError",
     "CountLaw",
-    "DPSGD",
     "Fixed",
     "FromPMF",
     "GaussianDP",
@@ -40,7 +41,6 @@ __all__ = [
     "RenyiDP",
     "UnknownGuaranteeError",
     "UnknownSensitivityError",
-    "ZCDP",
     "best_of",
     "calibrate",
     "compose",

@@ -55,22 +55,27 @@ def calibrate(
     def reached(parameter: float) -> float:
         return float(guarantee_of(parameter).epsilon_at(delta))
 
-    ends = sorted(((reached(one), one) for one in bracket))
+    ends = sorted((reached(one), one) for one in bracket)
     (least, safe), (most, unsafe) = ends
     if least > target_epsilon:
         if np.isinf(least) and delta == 0:
-            raise MissingDeltaError(f"No pure guarantee is possible here: delta={delta} was found and a delta > 0 is needed. "
-                                    "Give delta, well below 1 divided by the number of records.")
+            raise MissingDeltaError(
+                f"No pure guarantee is possible here: delta={delta} was found and a delta > 0 is needed. "
+                "Give delta, well below 1 divided by the number of records."
+            )
         raise BudgetUnreachableError(
-            f"The target epsilon={target_epsilon:g} at delta={delta:g} is out of reach: the smallest epsilon possible here is "
-            f"{least:.4g}. Give a larger epsilon or delta, fewer runs (n_iter), or a noisier estimator.")
+            f"The target epsilon={target_epsilon:g} at delta={delta:g} is out of reach: the smallest epsilon possible "
+            f"here is {least:.4g}. Give a larger epsilon or delta, fewer runs (n_iter), or a noisier estimator."
+        )
     if most <= target_epsilon:
         return unsafe
     best = least
     while best < target_epsilon * (1 - tolerance) and abs(np.log(unsafe / safe)) > 1e-9:
         middle = _between(safe, unsafe, best, most, target_epsilon)
         epsilon = reached(middle)
-        safe, best, unsafe, most = (middle, epsilon, unsafe, most) if epsilon <= target_epsilon else (safe, best, middle, epsilon)
+        safe, best, unsafe, most = (
+            (middle, epsilon, unsafe, most) if epsilon <= target_epsilon else (safe, best, middle, epsilon)
+        )
     return safe  # meets the target; the least private parameter that does lies between safe and unsafe
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from ._types import Array, ArrayLike
 from .errors import MixedNeighborsError, PrivacyError
-from .guarantees import GaussianDP, Guarantee, NonPrivate, PureDP, RenyiDP, ZCDP, require
+from .guarantees import ZCDP, GaussianDP, Guarantee, NonPrivate, PureDP, RenyiDP, require
 from .profiles import DominatingPair, LossDistribution, connect_the_dots, convolve, mix
 
 #: Rényi orders at which curves are tabulated.
@@ -26,8 +26,9 @@ def same_neighbors(guarantees: Sequence[Guarantee]) -> str:
     if len(relations) != 1:
         found = ", ".join(f"{type(one).__name__}({one.neighboring})" for one in guarantees)
         raise MixedNeighborsError(
-            f"Found guarantees under different neighbouring relations: {found}. Combining them needs one relation. State all "
-            f"of them for the same one, e.g. neighboring={relations[0]!r}.")
+            f"Found guarantees under different neighbouring relations: {found}. Combining them needs one relation. "
+            f"State all of them for the same one, e.g. neighboring={relations[0]!r}."
+        )
     return relations[0]
 
 
@@ -103,7 +104,8 @@ class Composition(Guarantee):
 
     def renyi(self, order: ArrayLike) -> Array:
         """The sum of the parts' curves."""
-        return np.sum([one.renyi(order) for one in self.parts], axis=0)
+        total: Array = np.sum([one.renyi(order) for one in self.parts], axis=0)
+        return total
 
     @cached_property
     def _renyi_route(self) -> RenyiDP | None:
@@ -136,9 +138,16 @@ def mixture(guarantees: Sequence[Guarantee], weights: Sequence[float]) -> Guaran
     weights : sequence of float
         Probabilities, summing to 1 within 1e-9.
     """
-    require(len(guarantees) == len(weights) > 0, "as many weights as guarantees", guarantees=len(guarantees), weights=len(weights))
+    require(
+        len(guarantees) == len(weights) > 0,
+        "as many weights as guarantees",
+        guarantees=len(guarantees),
+        weights=len(weights),
+    )
     shares = np.asarray(weights, dtype=float)
-    require(bool(np.all(shares >= 0)) and abs(shares.sum() - 1) < 1e-9, "weights >= 0 with sum 1", total=float(shares.sum()))
+    require(
+        bool(np.all(shares >= 0)) and abs(shares.sum() - 1) < 1e-9, "weights >= 0 with sum 1", total=float(shares.sum())
+    )
     same_neighbors(guarantees)
     total: dict[Guarantee, float] = {}
     for one, share in zip(guarantees, shares / shares.sum()):
@@ -211,10 +220,12 @@ class Envelope(Guarantee):
 
     def renyi(self, order: ArrayLike) -> Array:
         """The largest of the parts' curves."""
-        return np.max([one.renyi(order) for one in self.parts], axis=0)
+        largest: Array = np.max([one.renyi(order) for one in self.parts], axis=0)
+        return largest
 
     def _profile(self, epsilon: Array) -> Array:
-        return np.max([one._profile(epsilon) for one in self.parts], axis=0)
+        largest: Array = np.max([one._profile(epsilon) for one in self.parts], axis=0)
+        return largest
 
     def _pair(self) -> DominatingPair:
         removed = [one.pair.removed for one in self.parts]

@@ -37,7 +37,8 @@ def delta_of_gaussian(mu: float, epsilon: Array) -> Array:
     a = epsilon / mu - 0.5 * mu
     log_a, log_b = log_mills_ratio(a), log_mills_ratio(a + mu)
     log_density = -0.5 * a**2 - 0.5 * np.log(2 * np.pi)
-    return np.exp(log_density + log_a) * -np.expm1(log_b - log_a) * (1.0 + ROUNDING + 2e-14 / mu)
+    delta: Array = np.exp(log_density + log_a) * -np.expm1(log_b - log_a) * (1.0 + ROUNDING + 2e-14 / mu)
+    return delta
 
 
 def delta_of_renyi(orders: Array, epsilons: Array, epsilon: Array) -> Array:
@@ -45,17 +46,19 @@ def delta_of_renyi(orders: Array, epsilons: Array, epsilon: Array) -> Array:
     with np.errstate(invalid="ignore"):
         log_delta = ((orders - 1.0) * (epsilons + np.log1p(-1.0 / orders) - epsilon[..., None])) - np.log(orders)
     says_nothing = np.isinf(epsilons) | np.isnan(log_delta)  # not a number: order ∞ at an ε that it does not reach
-    return np.exp(np.minimum(np.min(np.where(says_nothing, np.inf, log_delta), axis=-1), 0.0))
+    delta: Array = np.exp(np.minimum(np.min(np.where(says_nothing, np.inf, log_delta), axis=-1), 0.0))
+    return delta
 
 
 def delta_of_zcdp(rho: float, epsilon: Array) -> Array:
-    """The same for ρ(α) = ρα, minimised over all α (the best order is near (ε + ρ)/(2ρ); a grid around it is enough)."""
+    """The same for ρ(α) = ρα, minimised over orders around the best one, near (ε + ρ)/(2ρ); any order is valid."""
     if rho == 0:
         return np.zeros_like(epsilon)
     best = 1.0 + np.maximum(epsilon[..., None] - rho, 0.0) / (2.0 * rho) + 1.0 / np.sqrt(2.0 * rho)
     orders = 1.0 + (best - 1.0) * np.geomspace(0.05, 3.0, 120)
     log_delta = (orders - 1.0) * (rho * orders + np.log1p(-1.0 / orders) - epsilon[..., None]) - np.log(orders)
-    return np.exp(np.minimum(log_delta.min(axis=-1), 0.0))
+    delta: Array = np.exp(np.minimum(log_delta.min(axis=-1), 0.0))
+    return delta
 
 
 def subsampled_gaussian_renyi(noise_multiplier: float, sample_rate: float, order: Array) -> Array:
@@ -93,7 +96,9 @@ def dpsgd_pair(noise_multiplier: float, sample_rate: float, steps: int, replace_
     return DominatingPair(convolve([removed], [steps]), convolve([added], [steps]))
 
 
-def _subsampled_step(noise_multiplier: float, sample_rate: float, steps: int) -> tuple[LossDistribution, LossDistribution]:
+def _subsampled_step(
+    noise_multiplier: float, sample_rate: float, steps: int
+) -> tuple[LossDistribution, LossDistribution]:
     """One step in both directions, on a grid fine enough for ``steps`` of them."""
     mu = 1.0 / noise_multiplier
     deviation = sample_rate * np.sqrt(np.expm1(min(mu**2, 50.0)))
@@ -125,7 +130,9 @@ def _replaced_step(noise_multiplier: float, sample_rate: float) -> LossDistribut
     x = np.linspace(0.0, 10.0 + mu, 40001)
     # Both densities are divided by that of N(0): else their logarithms would agree in most digits.
     shared = _log(1 - q)
-    loss = np.logaddexp(shared, np.log(q) + mu * x - 0.5 * mu**2) - np.logaddexp(shared, np.log(q) - mu * x - 0.5 * mu**2)
+    loss = np.logaddexp(shared, np.log(q) + mu * x - 0.5 * mu**2) - np.logaddexp(
+        shared, np.log(q) - mu * x - 0.5 * mu**2
+    )
     tail_p = (1 - q) * special.ndtr(-x) + q * special.ndtr(mu - x)
     tail_q = (1 - q) * special.ndtr(-x) + q * special.ndtr(-mu - x)
     delta = np.maximum(tail_p - np.exp(loss) * tail_q, 0.0) + 1e-15 * tail_p

@@ -52,9 +52,9 @@ class Lines(NamedTuple):
 def cell_lines(one: LossDistribution, count: CountLaw, grid: Nodes) -> tuple[Lines, Lines]:
     r"""A line per node q_i and a line per cell [q_i, q_{i+1}], second-order accurate in its width.
 
-    f' is convex, so it lies below its chord. G(q) = f'(q_min(q)) is convex too (f' and q_min are, and f' increases), so
-    it lies above its tangents at both ends of the cell. Chord minus z·(the higher tangent) is largest at an end or where
-    the tangents cross.
+    f' is convex, so it lies below its chord. G(q) = f'(q_min(q)) is convex too (f' and q_min are, and f' increases),
+    so it lies above its tangents at both ends of the cell. Chord minus z·(the higher tangent) is largest at an end or
+    where the tangents cross.
     """
     height = np.exp(count.log_slope(grid.q, grid.u)) * (1.0 + SLACK)
     edge, steepness = lower_edge(one, grid)
@@ -80,8 +80,8 @@ def _crossing_of_tangents(value: Array, growth: Array, gaps: Array) -> tuple[Arr
 def lower_edge(one: LossDistribution, at: Nodes) -> tuple[Nodes, Array]:
     """A point just below q_min(q), with its complement, and the slope of q_min there.
 
-    On each edge of the testing region q_min is linear with slope exp(−loss). It is followed from above (relative accuracy
-    near 0) and, where the outcomes impossible under P are known exactly, from below (relative accuracy near 1).
+    On each edge of the testing region q_min is linear with slope exp(−loss). It is followed from above (relative
+    accuracy near 0) and, where the outcomes impossible under P are known exactly, from below (the same near 1).
     """
     point, slope = _edge_from_above(one, at)
     complement = 1.0 - point

@@ -44,10 +44,12 @@ class Guarantee(ABC):
     neighboring: Neighboring = "add_remove"
 
     def __post_init__(self) -> None:
-        require(self.neighboring in NEIGHBORING, f"neighboring to be one of {NEIGHBORING}", neighboring=self.neighboring)
+        require(
+            self.neighboring in NEIGHBORING, f"neighboring to be one of {NEIGHBORING}", neighboring=self.neighboring
+        )
         self._check()
 
-    def _check(self) -> None:
+    def _check(self) -> None:  # noqa: B027 - a guarantee without parameters has nothing to check
         """Raise ``ValueError`` for parameters that no mechanism has."""
 
     @cached_property
@@ -147,7 +149,9 @@ def smallest_epsilon(profile: Callable[[Array], Array], delta: float, pure_epsil
     return high
 
 
-def dots(profile: Callable[[Array], Array], reversed_profile: Callable[[Array], Array] | None = None) -> LossDistribution:
+def dots(
+    profile: Callable[[Array], Array], reversed_profile: Callable[[Array], Array] | None = None
+) -> LossDistribution:
     """Loss distribution of a profile known as a function of ε ≥ 0."""
     both = [profile] if reversed_profile is None else [profile, reversed_profile]
     reach = min(max(_negligible_from(one) for one in both), LARGEST_EPSILON)
@@ -300,14 +304,22 @@ class RenyiDP(Guarantee):
         super().__post_init__()
 
     def _check(self) -> None:
-        require(self.orders.ndim == 1 and self.orders.shape == self.epsilons.shape and self.orders.size > 0,
-                "orders and epsilons of the same shape (n,), n >= 1", orders=self.orders.shape, epsilons=self.epsilons.shape)
+        require(
+            self.orders.ndim == 1 and self.orders.shape == self.epsilons.shape and self.orders.size > 0,
+            "orders and epsilons of the same shape (n,), n >= 1",
+            orders=self.orders.shape,
+            epsilons=self.epsilons.shape,
+        )
         require(bool(np.all(self.orders > 1)), "orders > 1", smallest=self.orders.min())
         require(bool(np.all(self.epsilons >= 0)), "epsilons >= 0", smallest=self.epsilons.min())
 
     def __eq__(self, other: object) -> bool:
-        return (isinstance(other, RenyiDP) and self.neighboring == other.neighboring
-                and np.array_equal(self.orders, other.orders) and np.array_equal(self.epsilons, other.epsilons))
+        return (
+            isinstance(other, RenyiDP)
+            and self.neighboring == other.neighboring
+            and np.array_equal(self.orders, other.orders)
+            and np.array_equal(self.epsilons, other.epsilons)
+        )
 
     def __hash__(self) -> int:
         return hash((self.neighboring, self.orders.tobytes(), self.epsilons.tobytes()))
@@ -362,7 +374,9 @@ class DPSGD(Guarantee):
     steps: int
 
     def _check(self) -> None:
-        require(0 < self.noise_multiplier < np.inf, "0 < noise_multiplier < inf", noise_multiplier=self.noise_multiplier)
+        require(
+            0 < self.noise_multiplier < np.inf, "0 < noise_multiplier < inf", noise_multiplier=self.noise_multiplier
+        )
         require(0 < self.sample_rate <= 1, "0 < sample_rate <= 1", sample_rate=self.sample_rate)
         require(self.steps >= 0 and float(self.steps).is_integer(), "an integer steps >= 0", steps=self.steps)
 
@@ -378,10 +392,14 @@ class DPSGD(Guarantee):
         """Exact at integer orders (Mironov, Talwar & Zhang 2019, eq. 3.3), log-moments interpolated between them."""
         if not self.has_renyi:
             return super().renyi(order)
-        return self.steps * curves.subsampled_gaussian_renyi(self.noise_multiplier, self.sample_rate, np.asarray(order, float))
+        return self.steps * curves.subsampled_gaussian_renyi(
+            self.noise_multiplier, self.sample_rate, np.asarray(order, float)
+        )
 
     def _pair(self) -> DominatingPair:
-        return curves.dpsgd_pair(self.noise_multiplier, self.sample_rate, int(self.steps), self.neighboring == "replace_one")
+        return curves.dpsgd_pair(
+            self.noise_multiplier, self.sample_rate, int(self.steps), self.neighboring == "replace_one"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -407,7 +425,8 @@ class ProfileDP(Guarantee):
         return cls(profile=pair.delta_at, given_pair=pair, neighboring=neighboring)
 
     def _profile(self, epsilon: Array) -> Array:
-        return np.clip(np.asarray(self.profile(epsilon), dtype=float), 0.0, 1.0)
+        values: Array = np.clip(np.asarray(self.profile(epsilon), dtype=float), 0.0, 1.0)
+        return values
 
     def _pair(self) -> DominatingPair:
         return self.given_pair if self.given_pair is not None else symmetric(dots(self._profile))

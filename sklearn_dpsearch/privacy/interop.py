@@ -20,7 +20,9 @@ def pair_from_pld(pld: Any) -> DominatingPair:
 def _from_pmf(pmf: Any) -> LossDistribution:
     dense = pmf.to_dense_pmf()
     if not dense._pessimistic_estimate:
-        raise ValueError("Expected a pessimistic privacy loss distribution, got an optimistic one: its epsilon is no bound.")
+        raise ValueError(
+            "Expected a pessimistic privacy loss distribution, got an optimistic one: its epsilon is no bound."
+        )
     masses = np.asarray(dense._probs, dtype=float)
     kept = masses > 0
     losses = (dense._lower_loss + np.arange(masses.size)) * dense._discretization

@@ -21,6 +21,7 @@ class RandomBits(Protocol):
 
 
 class Invertible(Protocol):
+    def __hash__(self) -> int: ...
     @property
     def lowest(self) -> int: ...
     @property

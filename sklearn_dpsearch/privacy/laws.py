@@ -12,10 +12,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import mpmath
 import numpy as np
+import numpy.typing as npt
 from scipy import integrate, optimize, special
 
 from ._types import Array, ArrayLike
@@ -29,6 +30,12 @@ MOST_TERMS = 10**6
 @dataclass(frozen=True)
 class CountLaw(ABC):
     """Law of the number of runs of a search."""
+
+    if TYPE_CHECKING:  # some laws have it as a field
+
+        @property
+        def mean(self) -> float:
+            """E K."""
 
     def __post_init__(self) -> None:
         self._check()
@@ -105,7 +112,9 @@ class CountLaw(ABC):
 
     def expected_quantile(self) -> float:
         """Expected quantile of the winner among all candidates, 1 − ∫₀¹ f (Papernot & Steinke 2022, section 3.6)."""
-        value, _ = integrate.quad(lambda t: self._at(self.generating, -math.expm1(-t)) * math.exp(-t), 0.0, 60.0, limit=400)
+        value, _ = integrate.quad(
+            lambda t: self._at(self.generating, -math.expm1(-t)) * math.exp(-t), 0.0, 60.0, limit=400
+        )
         return float(1.0 - value)
 
     def success_probability(self, share: float) -> float:
@@ -145,7 +154,11 @@ class CountLaw(ABC):
 
     def capped(self, most: int) -> CountLaw:
         """This law given K ≤ ``most`` (a hard limit on the work; replaces Papernot & Steinke 2022, Lemma 22)."""
-        require(float(most).is_integer() and most >= max(self.lowest, 1), f"an integer most >= {max(self.lowest, 1)}", most=most)
+        require(
+            float(most).is_integer() and most >= max(self.lowest, 1),
+            f"an integer most >= {max(self.lowest, 1)}",
+            most=most,
+        )
         return self if self.highest <= most else Capped(law=self, most=int(most))
 
 
@@ -220,7 +233,10 @@ class _TruncatedNegativeBinomial(CountLaw):
 
     def log_curvature(self, z: Array, u: Array) -> Array:
         with np.errstate(divide="ignore"):
-            return self._log_c + np.log((1 + self.eta) * self._failure) - (2 + self.eta) * self._log_base(u)
+            log_values: Array = (
+                self._log_c + np.log((1 + self.eta) * self._failure) - (2 + self.eta) * self._log_base(u)
+            )
+            return log_values
 
     def generating(self, z: Array, u: Array) -> Array:
         if self.gamma == 1:
@@ -476,7 +492,7 @@ class _Finite(CountLaw):
         """P[K = 0], P[K = 1], …"""
 
     @cached_property
-    def _support(self) -> Array:
+    def _support(self) -> npt.NDArray[np.intp]:
         return np.flatnonzero(self._probabilities)
 
     @property
@@ -493,7 +509,8 @@ class _Finite(CountLaw):
 
     def log_pmf(self, k: Array) -> Array:
         with np.errstate(divide="ignore"):
-            return np.log(self._probabilities[k.astype(int)])
+            log_values: Array = np.log(self._probabilities[k.astype(int)])
+            return log_values
 
     def _polynomial(self, coefficients: Array, z: Array) -> Array:
         """Horner's rule; no term is negative, so nothing cancels."""
@@ -541,7 +558,11 @@ class FromPMF(_Finite):
     def _check(self) -> None:
         values = np.asarray(self.probabilities)
         require(values.size >= 2 and values.size <= MOST_TERMS, f"2 to {MOST_TERMS} probabilities", number=values.size)
-        require(bool(np.all(values >= 0)) and abs(values.sum() - 1) < 1e-9, "probabilities >= 0 with sum 1", total=values.sum())
+        require(
+            bool(np.all(values >= 0)) and abs(values.sum() - 1) < 1e-9,
+            "probabilities >= 0 with sum 1",
+            total=values.sum(),
+        )
         require(values[1:].sum() > 0, "P[K >= 1] > 0", probabilities=self.probabilities[:3])
 
     @cached_property
@@ -551,7 +572,7 @@ class FromPMF(_Finite):
 
     def survival(self, k: int) -> Any:
         exact = [mpmath.mpf(p) for p in self.probabilities]
-        return mpmath.fsum(exact[max(k + 1, 0):]) / mpmath.fsum(exact)
+        return mpmath.fsum(exact[max(k + 1, 0) :]) / mpmath.fsum(exact)
 
 
 @dataclass(frozen=True)
@@ -589,7 +610,7 @@ class Conditioned(CountLaw):
 
     @property
     def mean(self) -> float:
-        return float(self.law.mean / self._scale)  # type: ignore[attr-defined]
+        return float(self.law.mean / self._scale)
 
     @property
     def highest(self) -> float:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy import fft, signal
+from scipy import fft
 
 from ._types import Array, ArrayLike
 from .logspace import safe_exp
@@ -44,7 +44,7 @@ class LossDistribution:
     infinity : float
         Probability under P of outcomes that are impossible under Q.
     minus_infinity : float, optional
-        Probability under Q of outcomes that are impossible under P, where it is known exactly (no transform was needed).
+        Probability under Q of outcomes that are impossible under P, where it is known exactly (no transform was used).
     """
 
     losses: Array
@@ -97,7 +97,8 @@ class DominatingPair:
         return (self.removed,) if self.removed is self.added else (self.removed, self.added)
 
     def delta_at(self, epsilon: ArrayLike) -> Array:
-        return np.max([one.delta_at(epsilon) for one in self.directions], axis=0)
+        values: Array = np.max([one.delta_at(epsilon) for one in self.directions], axis=0)
+        return values
 
     def map(self, change: Callable[[LossDistribution], LossDistribution]) -> DominatingPair:
         removed = change(self.removed)
@@ -127,8 +128,8 @@ def connect_the_dots(epsilons: Array, delta: Array, delta_reversed: Array) -> Lo
         Upper bounds on H_{e^ε} of the pair and of the reversed pair.
     """
     # Both halves state H_1, the total variation distance, so the smaller value is a bound for both. Where convexity
-    # does not let it, the smaller half is raised to the larger at its first kink: otherwise the P- or the Q-masses would
-    # exceed 1 and the curve would be too low for ε < 0.
+    # does not let it, the smaller half is raised to the larger at its first kink: otherwise the P- or the Q-masses
+    # would exceed 1 and the curve would be too low for ε < 0.
     distance = min(delta[0], delta_reversed[0])
     up, masses_up, infinity = _kinks(epsilons, np.minimum.accumulate(np.minimum(delta, distance)))
     down, masses_down, minus_infinity = _kinks(epsilons, np.minimum.accumulate(np.minimum(delta_reversed, distance)))
@@ -199,7 +200,8 @@ def mix(parts: Sequence[LossDistribution], weights: Sequence[float]) -> LossDist
     infinity = sum(w * one.infinity for one, w in zip(parts, weights))
     known = [one.minus_infinity for one in parts]
     minus_infinity = None if None in known else float(np.dot(weights, known))  # type: ignore[arg-type]
-    return LossDistribution(support, np.bincount(where, masses, support.size), float(infinity), minus_infinity)
+    total = np.asarray(np.bincount(where, masses, support.size), dtype=float)
+    return LossDistribution(support, total, float(infinity), minus_infinity)
 
 
 def convolve(parts: Sequence[LossDistribution], counts: Sequence[int]) -> LossDistribution:
@@ -223,11 +225,13 @@ def convolve(parts: Sequence[LossDistribution], counts: Sequence[int]) -> LossDi
     masses = around[(np.arange(low, high + 1) - offset) % size]
     spread = np.sqrt(masses.size * float(masses @ masses))
     error = 8 * np.finfo(float).eps * (sum(counts) + np.log2(size)) * spread
-    survives = sum(count * np.log1p(-min(one.infinity, 1.0)) if one.infinity < 1 else -np.inf
-                   for one, count in zip(parts, counts))
+    survives = sum(
+        count * np.log1p(-min(one.infinity, 1.0)) if one.infinity < 1 else -np.inf for one, count in zip(parts, counts)
+    )
     infinity = min(1.0, float(-np.expm1(survives)) + error + 2 * TAIL_MASS)
     kept = masses > 0
-    return LossDistribution((np.arange(low, high + 1) * interval)[kept], masses[kept], infinity)
+    losses = np.asarray(np.arange(low, high + 1) * interval, dtype=float)
+    return LossDistribution(losses[kept], masses[kept], infinity)
 
 
 def _interval(parts: Sequence[LossDistribution], counts: Sequence[int]) -> float:
@@ -235,19 +239,22 @@ def _interval(parts: Sequence[LossDistribution], counts: Sequence[int]) -> float
     variances = [one.moments()[1] for one in parts]
     typical = np.sqrt(sum(n * v for n, v in zip(counts, variances)) / sum(counts))
     widest = max(float(np.ptp(one.losses)) for one in parts)
-    return max(typical / 50.0, widest / (MOST_POINTS / 8), 1e-9)
+    return float(max(typical / 50.0, widest / (MOST_POINTS / 8), 1e-9))
 
 
 def on_grid(one: LossDistribution, interval: float) -> tuple[int, Array]:
     """First grid index and masses of ``one`` spread onto multiples of ``interval``."""
     below = np.floor(one.losses / interval).astype(np.int64)
-    share = np.expm1(one.losses - below * interval) / np.expm1(interval) * np.exp(
-        interval - (one.losses - below * interval))
+    share = (
+        np.expm1(one.losses - below * interval)
+        / np.expm1(interval)
+        * np.exp(interval - (one.losses - below * interval))
+    )
     share = np.clip(share, 0.0, 1.0)
     first = int(below[0])
     masses = np.bincount(below - first, one.masses * (1.0 - share), int(below[-1]) - first + 2)
     masses += np.bincount(below - first + 1, one.masses * share, masses.size)
-    return first, masses
+    return first, np.asarray(masses, dtype=float)
 
 
 def _window(grids: Sequence[tuple[int, Array]], counts: Sequence[int], interval: float) -> tuple[int, int]:
@@ -261,7 +268,9 @@ def _window(grids: Sequence[tuple[int, Array]], counts: Sequence[int], interval:
             reach = int(np.ceil((log_moment - np.log(TAIL_MASS)) / order)) + 1
             low, high = (low, min(high, reach)) if sign > 0 else (max(low, -reach), high)
     if high - low > MOST_POINTS:
-        raise MemoryError(f"A composition needs {high - low} grid points of {interval:.2g}; at most {MOST_POINTS} are made.")
+        raise MemoryError(
+            f"A composition needs {high - low} grid points of {interval:.2g}; at most {MOST_POINTS} are made."
+        )
     return low, high
 
 
@@ -282,4 +291,4 @@ def _folded(masses: Array, size: int) -> Array:
     """Masses wrapped around a circle of ``size`` points."""
     if masses.size <= size:
         return masses
-    return np.bincount(np.arange(masses.size) % size, masses, size)
+    return np.asarray(np.bincount(np.arange(masses.size) % size, masses, size), dtype=float)

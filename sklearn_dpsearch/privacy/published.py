@@ -1,16 +1,18 @@
-r"""Published bounds for the best of K runs, as printed; cross-checks of Theorem 1, and for a base known by its Rényi curve.
+r"""Published bounds for the best of K runs, as printed: cross-checks, and for a base known by its Rényi curve.
 
 PS22: Papernot & Steinke, ICLR 2022. KRW24: Koskela, Redberg & Wang, ICML 2024. f is the generating function of K, λ a
 Rényi order, m = E K, and η, γ are the parameters of the truncated negative binomial law.
 
 A law conditioned on K ≥ 1 has f' divided by 1 − f(0); every bound here multiplies its δ, or e^{(λ−1)ε}, by the same.
+Where K may be 0, the Rényi bounds are about the outcomes of a run alone (PS22, footnote 9): at ε ≥ 0 "no run" adds
+nothing to a hockey-stick divergence, but it is one more outcome of a Rényi divergence (``BestOf.renyi`` counts it).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy import optimize
@@ -20,8 +22,12 @@ from ._types import Array
 from .combining import ORDERS
 from .errors import PrivacyError
 from .grid import nodes, slope_ratio
-from .guarantees import ApproxDP, GaussianDP, Guarantee, ProfileDP, PureDP, RenyiDP, ZCDP
+from .guarantees import ZCDP, ApproxDP, GaussianDP, Guarantee, ProfileDP, PureDP, RenyiDP
 from .laws import Binomial, Capped, Conditioned, CountLaw, Poisson, _TruncatedNegativeBinomial
+
+#: A guarantee and a law of K; each theorem checks by ``need`` that they are of the kinds that it speaks of.
+Base: TypeAlias = Any
+Law: TypeAlias = Any
 
 
 class NotApplicable(PrivacyError):
@@ -33,7 +39,7 @@ def need(condition: bool, what: str) -> None:
         raise NotApplicable(f"This bound needs {what}.")
 
 
-def split(count: CountLaw) -> tuple[CountLaw, float]:
+def split(count: Law) -> tuple[Law, float]:
     """The law without its condition K ≥ 1, and 1/P[K ≥ 1]."""
     return (count.law, 1.0 / count._scale) if isinstance(count, Conditioned) else (count, 1.0)
 
@@ -41,37 +47,49 @@ def split(count: CountLaw) -> tuple[CountLaw, float]:
 # --- PS22 --------------------------------------------------------------------------------------------------------
 
 
-def renyi_negative_binomial(one_run: Guarantee, count: CountLaw, orders: Array = ORDERS) -> Guarantee:
+def renyi_negative_binomial(one_run: Base, count: Law, orders: Array = ORDERS) -> Guarantee:
     r"""ε'(λ) = ε(λ) + (1+η)(1 − 1/λ̂)·ε(λ̂) + (1+η)·log(1/γ)/λ̂ + log(m)/(λ−1), the best λ̂ among ``orders``.
 
     PS22 Theorem 2, for the truncated negative binomial law.
     """
-    need(one_run.has_renyi and isinstance(count, _TruncatedNegativeBinomial), "a Rényi curve and a negative binomial law")
+    need(
+        one_run.has_renyi and isinstance(count, _TruncatedNegativeBinomial), "a Rényi curve and a negative binomial law"
+    )
     base = one_run.renyi(orders)
     constant = (1 + count.eta) * np.min((1 - 1 / orders) * base - np.log(count.gamma) / orders)
-    return RenyiDP(orders=orders, epsilons=base + constant + np.log(count.mean) / (orders - 1), neighboring=one_run.neighboring)
+    return RenyiDP(
+        orders=orders, epsilons=base + constant + np.log(count.mean) / (orders - 1), neighboring=one_run.neighboring
+    )
 
 
-def pure_negative_binomial(one_run: Guarantee, count: CountLaw) -> Guarantee:
+def pure_negative_binomial(one_run: Base, count: Law) -> Guarantee:
     """(2 + η)·ε. PS22 Corollary 3 (KRW24 Corollary 5.3; η = 1 is Liu & Talwar 2019)."""
-    need(one_run.pure_epsilon is not None and isinstance(count, _TruncatedNegativeBinomial), "a pure base, negative binomial")
+    need(
+        one_run.pure_epsilon is not None and isinstance(count, _TruncatedNegativeBinomial),
+        "a pure base, negative binomial",
+    )
     return PureDP(epsilon=(2 + count.eta) * one_run.pure_epsilon, neighboring=one_run.neighboring)
 
 
-def zcdp_negative_binomial(one_run: Guarantee, count: CountLaw, orders: Array = ORDERS) -> Guarantee:
+def zcdp_negative_binomial(one_run: Base, count: Law, orders: Array = ORDERS) -> Guarantee:
     r"""ρ(λ−1) + log(m)/(λ−1) + 2(1+η)·√(ρ·log(1/γ)) − ηρ, and its least value 2√(ρ·log m) + … for smaller λ.
 
     PS22 Corollary 4, for a ρ-zCDP base with ρ ≤ log(1/γ).
     """
-    need(isinstance(one_run, (ZCDP, GaussianDP)) and isinstance(count, _TruncatedNegativeBinomial), "zCDP, negative binomial")
+    need(
+        isinstance(one_run, (ZCDP, GaussianDP)) and isinstance(count, _TruncatedNegativeBinomial),
+        "zCDP, negative binomial",
+    )
     rho = one_run.rho if isinstance(one_run, ZCDP) else 0.5 * one_run.mu**2
     need(0 < rho <= -np.log(count.gamma), "0 < rho <= log(1/gamma)")
     best = np.maximum(orders - 1, np.sqrt(np.log(count.mean) / rho))
     constant = 2 * (1 + count.eta) * np.sqrt(-rho * np.log(count.gamma)) - count.eta * rho
-    return RenyiDP(orders=orders, epsilons=rho * best + np.log(count.mean) / best + constant, neighboring=one_run.neighboring)
+    return RenyiDP(
+        orders=orders, epsilons=rho * best + np.log(count.mean) / best + constant, neighboring=one_run.neighboring
+    )
 
 
-def renyi_poisson(one_run: Guarantee, count: CountLaw, orders: Array = ORDERS) -> Guarantee:
+def renyi_poisson(one_run: Base, count: Law, orders: Array = ORDERS) -> Guarantee:
     r"""ε'(λ) = ε(λ) + m·δ(ε̂) + log(m)/(λ−1), ε̂ = log(1 + 1/(λ−1)).
 
     PS22 Theorem 6, for the Poisson law with mean m.
@@ -83,11 +101,10 @@ def renyi_poisson(one_run: Guarantee, count: CountLaw, orders: Array = ORDERS) -
     return RenyiDP(orders=orders, epsilons=np.maximum(epsilons, 0.0), neighboring=one_run.neighboring)
 
 
-def renyi_any_law(one_run: Guarantee, count: CountLaw, orders: Array = ORDERS) -> Guarantee:
+def renyi_any_law(one_run: Base, count: Law, orders: Array = ORDERS) -> Guarantee:
     r"""ε'(λ) = ε(λ) + sup over (q, q') of log( f'(q)^λ·f'(q')^{1−λ} ) / (λ−1), (q, q') in the testing region.
 
-    PS22 Lemma 7. For each q the worst q' is q_min(q); on a cell of the grid f'(q)/f'(q_min(q)) is at most a ratio of two
-    linear functions, which is largest at an end.
+    PS22 Lemma 7. For each q the worst q' is q_min(q), and ``slope_ratio`` bounds f'(q)/f'(q_min(q)) on each cell.
     """
     need(one_run.has_renyi and count.pgf_slope(0.0) > 0, "a Rényi curve and P[K = 1] > 0")
     grid = nodes()
@@ -98,13 +115,15 @@ def renyi_any_law(one_run: Guarantee, count: CountLaw, orders: Array = ORDERS) -
     return RenyiDP(orders=orders, epsilons=epsilons, neighboring=one_run.neighboring)
 
 
-def approx_negative_binomial(one_run: Guarantee, count: CountLaw) -> Guarantee:
+def approx_negative_binomial(one_run: Base, count: Law) -> Guarantee:
     r"""((2+η)·ε₀, 1 − f(1 − δ₀))-DP. PS22 Lemma 20 with Corollary 3.
 
     Lemma 20 moves the failures aside; what is left is a pure ε₀ base and a law with generating function
     f(x(1−δ₀))/f(1−δ₀), which is negative binomial with the same η.
     """
-    need(isinstance(one_run, ApproxDP) and isinstance(count, _TruncatedNegativeBinomial), "(ε, δ)-DP, negative binomial")
+    need(
+        isinstance(one_run, ApproxDP) and isinstance(count, _TruncatedNegativeBinomial), "(ε, δ)-DP, negative binomial"
+    )
     delta = float(1.0 - count.generating(np.array(1.0 - one_run.delta), np.array(one_run.delta)))
     return ApproxDP(epsilon=(2 + count.eta) * one_run.epsilon, delta=delta, neighboring=one_run.neighboring)
 
@@ -121,20 +140,24 @@ class ApproxRenyiProfile:
         return self.delta + curves.delta_of_renyi(np.array([self.order]), np.array([self.epsilon]), epsilon)
 
 
-def approx_poisson(one_run: Guarantee, count: CountLaw) -> Guarantee:
+def approx_poisson(one_run: Base, count: Law) -> Guarantee:
     r"""δ'-approximate (λ, ε')-Rényi DP, λ = 1 + 1/(e^{ε₀} − 1), ε' = ε₀ + (e^{ε₀} − 1)·log m, δ' = 1 − e^{−mδ₀}.
 
     PS22 Corollary 21 (of Lemma 20), for an (ε₀, δ₀)-DP base and the Poisson law with mean m ≥ 1.
     """
-    need(isinstance(one_run, ApproxDP) and isinstance(count, Poisson) and count.mean >= 1, "(ε, δ)-DP, Poisson, mean >= 1")
+    need(
+        isinstance(one_run, ApproxDP) and isinstance(count, Poisson) and count.mean >= 1,
+        "(ε, δ)-DP, Poisson, mean >= 1",
+    )
     need(one_run.epsilon > 0, "epsilon > 0")
     odds = np.expm1(one_run.epsilon)
-    profile = ApproxRenyiProfile(-np.expm1(-count.mean * one_run.delta), 1 + 1 / odds,
-                                 one_run.epsilon + odds * np.log(count.mean))
+    profile = ApproxRenyiProfile(
+        -np.expm1(-count.mean * one_run.delta), 1 + 1 / odds, one_run.epsilon + odds * np.log(count.mean)
+    )
     return ProfileDP(profile=profile, neighboring=one_run.neighboring)
 
 
-def renyi_capped(one_run: Guarantee, count: CountLaw, orders: Array = ORDERS) -> Guarantee:
+def renyi_capped(one_run: Base, count: Law, orders: Array = ORDERS) -> Guarantee:
     r"""Lemma 7 of the law before the cap, plus log(1/P[K ≤ c])/(λ−1) + log(1 + E[K; K > c]/(E K − E[K; K > c])).
 
     PS22 Lemma 22, for a law capped at c.
@@ -144,7 +167,7 @@ def renyi_capped(one_run: Guarantee, count: CountLaw, orders: Array = ORDERS) ->
     within = float(np.sum(free.pmf(np.arange(count.most + 1))))
     work = float(np.sum(free.pmf(np.arange(count.most + 1)) * np.arange(count.most + 1)))
     base = renyi_any_law(one_run, free, orders)
-    extra = -np.log(within) / (orders - 1) + np.log(free.mean / work)  # type: ignore[attr-defined]
+    extra = -np.log(within) / (orders - 1) + np.log(free.mean / work)
     return RenyiDP(orders=orders, epsilons=base.epsilons + extra, neighboring=one_run.neighboring)  # type: ignore[attr-defined]
 
 
@@ -175,7 +198,7 @@ def _least(shift: Callable[[Any], Any], reach: float = 40.0) -> float:
     return float(min(values[best], found.fun))
 
 
-def profile_negative_binomial(one_run: Guarantee, count: CountLaw) -> Guarantee:
+def profile_negative_binomial(one_run: Base, count: Law) -> Guarantee:
     r"""δ(ε) ≤ m·δ_Q(ε − (η+1)·log(e^{ε₁} + (1−γ)/γ·δ_Q(ε₁))) for any ε₁ ≥ 0, the best one taken.
 
     KRW24 Theorem 5.2, for the truncated negative binomial law.
@@ -184,18 +207,24 @@ def profile_negative_binomial(one_run: Guarantee, count: CountLaw) -> Guarantee:
     odds = (1 - count.gamma) / count.gamma
 
     def shift(first: Array) -> Array:
-        return (count.eta + 1) * np.log(np.exp(first) + odds * one_run.delta_at(first))
+        least: Array = (count.eta + 1) * np.log(np.exp(first) + odds * one_run.delta_at(first))
+        return least
 
     return ProfileDP(profile=ShiftedProfile(one_run, count.mean, _least(shift)), neighboring=one_run.neighboring)
 
 
-def approx_profile_negative_binomial(one_run: Guarantee, count: CountLaw) -> Guarantee:
+def approx_profile_negative_binomial(one_run: Base, count: Law) -> Guarantee:
     r"""(ε₀ + (η+1)·log(e^{ε₀} + (1−γ)/γ·δ₀), m·δ₀)-DP. KRW24 Corollary 5.4, for an (ε₀, δ₀)-DP base."""
-    need(isinstance(one_run, ApproxDP) and isinstance(count, _TruncatedNegativeBinomial), "(ε, δ)-DP, negative binomial")
+    need(
+        isinstance(one_run, ApproxDP) and isinstance(count, _TruncatedNegativeBinomial), "(ε, δ)-DP, negative binomial"
+    )
     need(count.mean * one_run.delta < 1, "mean·delta < 1")
     grown = np.log(np.exp(one_run.epsilon) + (1 - count.gamma) / count.gamma * one_run.delta)
-    return ApproxDP(epsilon=float(one_run.epsilon + (count.eta + 1) * grown), delta=count.mean * one_run.delta,
-                    neighboring=one_run.neighboring)
+    return ApproxDP(
+        epsilon=float(one_run.epsilon + (count.eta + 1) * grown),
+        delta=count.mean * one_run.delta,
+        neighboring=one_run.neighboring,
+    )
 
 
 @dataclass(frozen=True)
@@ -212,21 +241,25 @@ class GaussianChernoffProfile:
         tail = 0.5 * mu**2 + mu * np.sqrt(2 * np.log(max(self.odds, 1.0)))  # δ_Q(tail) ≤ 1/odds
         shift = (self.eta + 1) * (tail + np.log1p(np.exp(-tail)))
         excess = np.maximum((epsilon - shift - 0.5 * mu**2) / mu, 0.0)
-        return np.minimum(self.mean * np.exp(-0.5 * excess**2), 1.0)
+        delta: Array = np.minimum(self.mean * np.exp(-0.5 * excess**2), 1.0)
+        return delta
 
 
-def gaussian_negative_binomial(one_run: Guarantee, count: CountLaw) -> Guarantee:
+def gaussian_negative_binomial(one_run: Base, count: Law) -> Guarantee:
     r"""ε = ε₂ + (η+1)·log(e^{ε₁} + 1) with Chernoff bounds ε₁ = μ²/2 + μ√(2·log((1−γ)/γ)), ε₂ = μ²/2 + μ√(2·log(m/δ)).
 
     KRW24 Corollary 5.5, for a μ-Gaussian base: Theorem 5.2 with δ_Q(ε) ≤ exp(−(ε/μ − μ/2)²/2) for ε ≥ μ²/2.
     """
-    need(isinstance(one_run, GaussianDP) and isinstance(count, _TruncatedNegativeBinomial), "Gaussian DP, negative binomial")
+    need(
+        isinstance(one_run, GaussianDP) and isinstance(count, _TruncatedNegativeBinomial),
+        "Gaussian DP, negative binomial",
+    )
     need(one_run.mu > 0 and count.gamma < 1, "mu > 0 and mean > 1")
     profile = GaussianChernoffProfile(one_run.mu, count.mean, (1 - count.gamma) / count.gamma, count.eta)
     return ProfileDP(profile=profile, neighboring=one_run.neighboring)
 
 
-def profile_binomial(one_run: Guarantee, count: CountLaw) -> Guarantee:
+def profile_binomial(one_run: Base, count: Law) -> Guarantee:
     r"""δ(ε) ≤ m·δ_Q(ε − (n−1)·log(1 − p + p·(e^{ε₁} + δ_Q(ε₁)))) for ε₁ with δ_Q(ε₁) ≤ (1−p)/p·(e^{ε₁} − 1).
 
     KRW24 Theorem 5.7, for the binomial law.
@@ -244,7 +277,7 @@ def profile_binomial(one_run: Guarantee, count: CountLaw) -> Guarantee:
     return ProfileDP(profile=ShiftedProfile(one_run, law.mean * scale, least), neighboring=one_run.neighboring)
 
 
-def profile_poisson(one_run: Guarantee, count: CountLaw) -> Guarantee:
+def profile_poisson(one_run: Base, count: Law) -> Guarantee:
     """δ(ε) ≤ m·δ_Q(ε − m·δ_Q(0)). KRW24 Corollary 5.8 with ε₁ = 0, its best choice, for the Poisson law."""
     law, scale = split(count)
     need(isinstance(law, Poisson), "a Poisson law")
@@ -277,4 +310,3 @@ def published_bounds(one_run: Guarantee, count: CountLaw) -> Iterator[tuple[str,
             yield name, theorem(one_run, count)
         except NotApplicable:
             continue
-

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 
 import numpy as np
+import numpy.typing as npt
 
 from ._types import Array, ArrayLike
 from .combining import compose
@@ -24,6 +25,7 @@ from .guarantees import Guarantee, NonPrivate, dots
 from .laws import CountLaw, Fixed, as_law
 from .profiles import Curve, DominatingPair, LossDistribution
 from .published import published_bounds
+
 
 @dataclass(frozen=True, eq=False)
 class Hinges:
@@ -36,7 +38,8 @@ class Hinges:
         """E φ(e^{ε−L}) = Σ_k weights_k·H(e^ε/ends_k)."""
         log_ends = np.log(self.ends)
         rows = [float(self.weights @ one.delta_at(e - log_ends)) for e in np.ravel(epsilon)]
-        return np.minimum(np.reshape(rows, np.shape(epsilon)), 1.0)
+        delta: Array = np.minimum(np.reshape(rows, np.shape(epsilon)), 1.0)
+        return delta
 
 
 def upper_envelope(lines: Lines) -> Hinges:
@@ -110,7 +113,7 @@ def _log_edge_slope(base: LossDistribution, count: CountLaw, grid: Nodes) -> Arr
     return count.log_slope(edge.q, edge.u)
 
 
-def _refined(grid: Nodes, cells: Array) -> Nodes:
+def _refined(grid: Nodes, cells: npt.NDArray[np.bool_]) -> Nodes:
     """The chosen cells in eight parts each, the others merged away at their ends."""
     chosen = np.flatnonzero(cells)
     parts = np.linspace(0.0, 1.0, 9)
@@ -204,10 +207,12 @@ class BestOf(Guarantee):
         order = np.asarray(order, dtype=float)
         curve = np.min([one.renyi(order) for one in self.bounds.values() if one.has_renyi], axis=0)
         none = self.count.probability_of_none
-        return np.logaddexp((order - 1) * curve, np.log(none)) / (order - 1) if none > 0 else curve
+        with_none: Array = np.logaddexp((order - 1) * curve, np.log(none)) / (order - 1) if none > 0 else curve
+        return with_none
 
     def _profile(self, epsilon: Array) -> Array:
-        return np.min([one._profile(epsilon) for one in self.bounds.values()], axis=0)
+        values: Array = np.min([one._profile(epsilon) for one in self.bounds.values()], axis=0)
+        return values
 
     def _epsilon(self, delta: float) -> float:
         return min(one._epsilon(delta) for one in self.bounds.values())
@@ -219,7 +224,10 @@ class BestOf(Guarantee):
         last = len(self.one_run.pair.directions) - 1
 
         def curve(index: int, epsilon: Array) -> Array:
-            return np.min([first.in_direction(index, epsilon), *(one._profile(epsilon) for one in rest)], axis=0)
+            values: Array = np.min(
+                [first.in_direction(index, epsilon), *(one._profile(epsilon) for one in rest)], axis=0
+            )
+            return values
 
         return _pair_of(partial(curve, 0), partial(curve, last), symmetric=last == 0)
 

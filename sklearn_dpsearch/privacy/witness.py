@@ -1,7 +1,7 @@
 r"""Certificates: what some mechanism with a given guarantee really loses in best-of-K search.
 
-Order the outcomes of a dominating pair by likelihood ratio and cut them into C (lowest), B (middle) and S (highest); let
-the score order them B < S < C. The best of K runs then falls into S with probability f(P(B∪S)) − f(P(B)), so that
+Order the outcomes of a dominating pair by likelihood ratio and cut them into C (lowest), B (middle) and S (highest);
+let the score order them B < S < C. The best of K runs then falls into S with probability f(P(B∪S)) − f(P(B)), so that
 
     f(P(B∪S)) − f(P(B)) − e^ε·( f(P'(B∪S)) − f(P'(B)) )
 
@@ -54,7 +54,7 @@ def witness(one_run: Guarantee, count: CountLaw | float, epsilon: float) -> floa
 
 
 def witness_epsilon(one_run: Guarantee, count: CountLaw | float, delta: float) -> float:
-    """The largest ε at which ``witness`` still exceeds ``delta`` (within 1e-7), from below; infinite if it always does."""
+    """The largest ε at which ``witness`` exceeds ``delta`` (within 1e-7, from below); infinite if it always does."""
     law, all_tails = as_law(count), _tails(one_run)
 
     def exceeds(epsilon: float) -> bool:
@@ -73,7 +73,9 @@ def witness_epsilon(one_run: Guarantee, count: CountLaw | float, delta: float) -
 
 def _tails(one_run: Guarantee) -> list[Tails]:
     if isinstance(one_run, RenyiDP):
-        raise PrivacyError("No worst mechanism of a Rényi curve at finitely many orders is known. Use a guarantee with one.")
+        raise PrivacyError(
+            "No worst mechanism of a Rényi curve at finitely many orders is known. Use a guarantee with one."
+        )
     if isinstance(one_run, (GaussianDP, ZCDP)):
         return [_gaussian(one_run.mu if isinstance(one_run, GaussianDP) else float(np.sqrt(2.0 * one_run.rho)))]
     return [_discrete(one) for one in one_run.pair.directions]
@@ -103,7 +105,9 @@ def _largest(tails: Tails, law: CountLaw, epsilon: float) -> float:
         i, j = np.unravel_index(int(np.argmax(values)), values.shape)
         best = max(best, float(values[i, j]))
         low, high = _around(low, int(i)), _around(high, int(j))
-    return max(best, float(_gain(tails, law, epsilon, np.zeros((1, 1)), np.exp(np.linspace(-40, 0, 4001))[None, :]).max()))
+    return max(
+        best, float(_gain(tails, law, epsilon, np.zeros((1, 1)), np.exp(np.linspace(-40, 0, 4001))[None, :]).max())
+    )
 
 
 def _around(interval: tuple[float, float], index: int) -> tuple[float, float]:

@@ -110,10 +110,8 @@ def _check_sizes(request: Request, adapter: Adapter, configured: Any, promises: 
         if SpaceGuarantee(adapter, configured, request.space, size).one_run != promises.one_run:
             raise PrivacyError(
                 f"The guarantee of {type(request.estimator).__name__} depends on the number of records (it differs "
-                f"for {n} and {size}), "
-                "but validation takes part of them away. Fix its sampling rate and number of steps, give X_public "
-                "and y_public "
-                "for scoring, or declare guarantee= for any number of records."
+                f"for {n} and {size}), but validation takes part of them away. Fix its sampling rate and number of "
+                "steps, give X_public and y_public for scoring, or declare guarantee= for any number of records."
             )
 
 
@@ -146,12 +144,13 @@ _NEED_DELTA = (
 
 def _calibrated(request: Request, adapter: Adapter) -> float:
     """The largest factor on the base's privacy loss with which the total meets the target."""
-    searched = set(request.space.names) & set(adapter.scaled(request.estimator, 1.0))
+    scaled = adapter.scaled(request.estimator, 1.0)
+    searched = [name for name in request.space.names if any(f"{one}__".startswith(f"{name}__") for one in scaled)]
     if searched:
         raise PrivacyError(
-            f"Found epsilon={request.epsilon:g} for the whole search while the candidates vary {sorted(searched)}, "
-            "which calibration "
-            "sets. Remove them from the space, or leave the search's epsilon=None to have the total reported."
+            f"Found epsilon={request.epsilon:g} for the whole search while the candidates vary {searched}, and with it "
+            f"{sorted(scaled)}, which calibration sets. Remove them from the space, or leave the search's epsilon=None "
+            "to have the total reported."
         )
 
     def total(factor: float) -> Guarantee:

@@ -138,9 +138,8 @@ def _ordered(score: float) -> float:
 
 def fresh(job: Job, candidate: Mapping[str, Any], seed: Any) -> Any:
     """An unfitted estimator with the candidate's parameters, the calibrated noise and randomness of its own."""
-    model = clone(job.estimator)
+    model = clone(job.estimator).set_params(**job.settings)  # in the order of the plan: the noise, then the candidate
     model.set_params(**{name: clone(v, safe=False) if hasattr(v, "get_params") else v for name, v in candidate.items()})
-    model.set_params(**job.settings)
     names = [name for name in model.get_params(deep=True) if name.rpartition("__")[2] == "random_state"]
     seeds = [None] * len(names) if seed is None else seed.spawn(len(names))
     model.set_params(**{name: random_state(one) for name, one in zip(sorted(names), seeds)})

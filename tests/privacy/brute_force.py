@@ -197,7 +197,9 @@ def check(guarantee: Guarantee, law: CountLaw, one: Mechanism) -> float:
         rounding = 4e-15 * (1 + np.exp(epsilons))
         if np.any(exact > stated + rounding):
             worst = int(np.argmax(exact - stated - rounding))
-            raise Violation(f"delta({epsilons[worst]:.4f}) is {exact[worst]:.10g}, stated {stated[worst]:.10g}: {one}, {law}")
+            raise Violation(
+                f"delta({epsilons[worst]:.4f}) is {exact[worst]:.10g}, stated {stated[worst]:.10g}: {one}, {law}"
+            )
         told = exact > 1e-9
         tightest = max([tightest, *(exact[told] / stated[told])])
     return tightest

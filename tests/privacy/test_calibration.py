@@ -92,8 +92,15 @@ def test_failures_above_delta_are_out_of_reach_whatever_the_noise() -> None:
 
 @pytest.mark.parametrize(
     ("target", "delta", "bracket"),
-    [(0.0, 1e-5, (0.1, 1.0)), (np.inf, 1e-5, (0.1, 1.0)), (1.0, 1.0, (0.1, 1.0)), (1.0, -0.1, (0.1, 1.0)), (1.0, 1e-5, (0.0, 1.0)),
-     (1.0, 1e-5, (0.1, np.inf)), (np.nan, 1e-5, (0.1, 1.0))],
+    [
+        (0.0, 1e-5, (0.1, 1.0)),
+        (np.inf, 1e-5, (0.1, 1.0)),
+        (1.0, 1.0, (0.1, 1.0)),
+        (1.0, -0.1, (0.1, 1.0)),
+        (1.0, 1e-5, (0.0, 1.0)),
+        (1.0, 1e-5, (0.1, np.inf)),
+        (np.nan, 1e-5, (0.1, 1.0)),
+    ],
 )
 def test_bad_parameters_are_refused(target: float, delta: float, bracket: tuple[float, float]) -> None:
     with pytest.raises(ValueError, match="Expected"):

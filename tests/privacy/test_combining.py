@@ -64,14 +64,20 @@ def test_closed_forms_add_up_exactly() -> None:
 def test_composition_of_compositions_is_flat() -> None:
     inner = compose(PureDP(epsilon=0.3), GaussianDP(mu=0.2))
     assert compose(inner, GaussianDP(mu=0.2)).epsilon_at(1e-5) == pytest.approx(
-        compose(PureDP(epsilon=0.3), GaussianDP(mu=0.2 * 2**0.5)).epsilon_at(1e-5), rel=1e-9)
+        compose(PureDP(epsilon=0.3), GaussianDP(mu=0.2 * 2**0.5)).epsilon_at(1e-5), rel=1e-9
+    )
     assert compose(PureDP(epsilon=0.3)) == PureDP(epsilon=0.3)
 
 
 def test_composition_agrees_with_dp_accounting() -> None:
-    theirs = (privacy_loss_distribution.from_laplace_mechanism(2.0).self_compose(3)
-              .compose(privacy_loss_distribution.from_gaussian_mechanism(3.0)))
-    ours = compose(*[ProfileDP.from_pld(privacy_loss_distribution.from_laplace_mechanism(2.0))] * 3, GaussianDP(mu=1 / 3))
+    theirs = (
+        privacy_loss_distribution.from_laplace_mechanism(2.0)
+        .self_compose(3)
+        .compose(privacy_loss_distribution.from_gaussian_mechanism(3.0))
+    )
+    ours = compose(
+        *[ProfileDP.from_pld(privacy_loss_distribution.from_laplace_mechanism(2.0))] * 3, GaussianDP(mu=1 / 3)
+    )
     for delta in (1e-2, 1e-4, 1e-6):
         assert ours.epsilon_at(delta) == pytest.approx(theirs.get_epsilon_for_delta(delta), rel=5e-3)
 
@@ -114,8 +120,10 @@ def test_mixture_is_the_exact_average_of_discrete_mechanisms() -> None:
     for _ in range(40):
         parts = [random_mechanism(rng) for _ in range(3)]
         weights = rng.dirichlet(np.ones(3))
-        p, q = (np.concatenate([w * side for w, side in zip(weights, sides)])
-                for sides in ([one.p for one in parts], [one.q for one in parts]))
+        p, q = (
+            np.concatenate([w * side for w, side in zip(weights, sides)])
+            for sides in ([one.p for one in parts], [one.q for one in parts])
+        )
         pair = mixture([ProfileDP.from_pair(exact_pair(one)) for one in parts], list(weights)).pair
         for one, (first, second) in ((pair.removed, (p, q)), (pair.added, (q, p))):
             exact = np.array([hockey_stick(first, second, epsilon) for epsilon in EPSILONS])
@@ -173,7 +181,9 @@ def test_envelope_of_pure_guarantees_is_the_largest() -> None:
 # --- errors -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("combine", [compose, lambda *parts: mixture(parts, [0.5, 0.5]), lambda *parts: envelope(parts)])
+@pytest.mark.parametrize(
+    "combine", [compose, lambda *parts: mixture(parts, [0.5, 0.5]), lambda *parts: envelope(parts)]
+)
 def test_guarantees_under_different_neighbouring_relations_never_combine(combine) -> None:
     relations = ("add_remove", "zero_out", "replace_one")
     for left, right in combinations(relations, 2):
@@ -185,8 +195,13 @@ def test_guarantees_under_different_neighbouring_relations_never_combine(combine
 def test_neighbouring_relation_survives_every_combination(relation) -> None:
     one = DPSGD(noise_multiplier=1.5, sample_rate=0.02, steps=30, neighboring=relation)
     other = PureDP(epsilon=0.3, neighboring=relation)
-    for total in (compose(one, other), mixture([one, other], [0.5, 0.5]), envelope([one, other]), best_of(one, 5),
-                  compose(GaussianDP(mu=1.0, neighboring=relation), GaussianDP(mu=1.0, neighboring=relation))):
+    for total in (
+        compose(one, other),
+        mixture([one, other], [0.5, 0.5]),
+        envelope([one, other]),
+        best_of(one, 5),
+        compose(GaussianDP(mu=1.0, neighboring=relation), GaussianDP(mu=1.0, neighboring=relation)),
+    ):
         assert total.neighboring == relation
         for bound in getattr(total, "bounds", {}).values():
             assert bound.neighboring == relation

@@ -31,8 +31,9 @@ def test_renyi_divergence_of_randomised_response_is_the_discrete_one() -> None:
     for epsilon in (0.1, 1.0, 5.0):
         p = 1 / (1 + np.exp(-epsilon))
         for order in (1.01, 2.0, 17.0, 300.0):
-            exact = np.logaddexp(order * np.log(p) + (1 - order) * np.log(1 - p),
-                                 order * np.log(1 - p) + (1 - order) * np.log(p)) / (order - 1)
+            exact = np.logaddexp(
+                order * np.log(p) + (1 - order) * np.log(1 - p), order * np.log(1 - p) + (1 - order) * np.log(p)
+            ) / (order - 1)
             assert PureDP(epsilon=epsilon).renyi(order) == pytest.approx(exact, rel=1e-9)
     assert PureDP(epsilon=0.7).renyi(np.inf) == 0.7
 
@@ -77,7 +78,9 @@ def test_orders_with_an_infinite_bound_say_nothing() -> None:
 
 def test_order_infinity_means_a_largest_loss() -> None:
     values = curves.delta_of_renyi(np.array([2.0, np.inf]), np.array([0.5, 1.0]), np.array([0.0, 0.5, 1.0, 1.001]))
-    assert values[:3] == pytest.approx(curves.delta_of_renyi(np.array([2.0]), np.array([0.5]), np.array([0.0, 0.5, 1.0])))
+    assert values[:3] == pytest.approx(
+        curves.delta_of_renyi(np.array([2.0]), np.array([0.5]), np.array([0.0, 0.5, 1.0]))
+    )
     assert values[3] == 0.0
 
 
@@ -128,20 +131,28 @@ def test_renyi_curve_of_dpsgd_agrees_with_dp_accounting_at_integers() -> None:
 # --- DP-SGD -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("sigma", "rate", "steps"), [(1.0, 0.01, 100), (2.0, 0.01, 1000), (1.1, 0.05, 20), (1.0, 1.0, 10)])
-@pytest.mark.parametrize(("ours", "theirs"), [("add_remove", ADD_REMOVE), ("zero_out", ADD_REMOVE), ("replace_one", REPLACE_ONE)])
+@pytest.mark.parametrize(
+    ("sigma", "rate", "steps"), [(1.0, 0.01, 100), (2.0, 0.01, 1000), (1.1, 0.05, 20), (1.0, 1.0, 10)]
+)
+@pytest.mark.parametrize(
+    ("ours", "theirs"), [("add_remove", ADD_REMOVE), ("zero_out", ADD_REMOVE), ("replace_one", REPLACE_ONE)]
+)
 def test_dpsgd_agrees_with_dp_accounting(sigma: float, rate: float, steps: int, ours: str, theirs) -> None:
     pld = privacy_loss_distribution.from_gaussian_mechanism(
-        sigma, sampling_prob=rate, value_discretization_interval=1e-3, neighboring_relation=theirs).self_compose(steps)
+        sigma, sampling_prob=rate, value_discretization_interval=1e-3, neighboring_relation=theirs
+    ).self_compose(steps)
     base = DPSGD(noise_multiplier=sigma, sample_rate=rate, steps=steps, neighboring=ours)  # type: ignore[arg-type]
     for delta in (1e-3, 1e-5, 1e-7):
         assert base.epsilon_at(delta) == pytest.approx(pld.get_epsilon_for_delta(delta), rel=5e-3)
 
 
-@pytest.mark.parametrize(("sigma", "rate"), [(1.0, 0.01), (2.0, 0.2), (0.5, 0.3), (1.0, 1.0), (5.0, 0.001), (1.0, 1e-9)])
+@pytest.mark.parametrize(
+    ("sigma", "rate"), [(1.0, 0.01), (2.0, 0.2), (0.5, 0.3), (1.0, 1.0), (5.0, 0.001), (1.0, 1e-9)]
+)
 def test_step_with_a_replaced_record_is_above_the_exact_one_at_all_epsilons(sigma: float, rate: float) -> None:
     exact = privacy_loss_mechanism.GaussianPrivacyLoss(
-        sigma, sampling_prob=rate, adjacency_type=privacy_loss_mechanism.AdjacencyType.REPLACE)
+        sigma, sampling_prob=rate, adjacency_type=privacy_loss_mechanism.AdjacencyType.REPLACE
+    )
     ours = curves._replaced_step(sigma, rate)
     reach = min(2.0, 6 * rate / sigma)
     for epsilon in np.linspace(-reach, reach, 81):
@@ -157,7 +168,10 @@ def test_full_batches_are_plain_gaussian_noise() -> None:
 
 
 def test_replaced_record_costs_about_twice_an_added_one() -> None:
-    both = [DPSGD(noise_multiplier=2.0, sample_rate=0.01, steps=1000, neighboring=one) for one in ("add_remove", "replace_one")]
+    both = [
+        DPSGD(noise_multiplier=2.0, sample_rate=0.01, steps=1000, neighboring=one)
+        for one in ("add_remove", "replace_one")
+    ]
     one, two = (base.epsilon_at(1e-5) for base in both)
     assert 1.8 < two / one < 2.0
 

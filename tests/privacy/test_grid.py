@@ -34,7 +34,9 @@ def random_nodes(rng: np.random.Generator, number: int = 400) -> Nodes:
 
 
 def largest_line(one, law: CountLaw, z: np.ndarray) -> np.ndarray:
-    return np.max([np.max(part.height - z[:, None] * part.fall, axis=1) for part in cell_lines(one, law, nodes())], axis=0)
+    return np.max(
+        [np.max(part.height - z[:, None] * part.fall, axis=1) for part in cell_lines(one, law, nodes())], axis=0
+    )
 
 
 # --- nodes --------------------------------------------------------------------------------------------------------
@@ -142,7 +144,11 @@ def test_lines_are_close_to_what_they_bound(law: CountLaw) -> None:
 
 def test_slope_ratio_is_above_the_ratio_inside_each_cell() -> None:
     rng = np.random.default_rng(3)
-    for base, law in [(PureDP(epsilon=1.0), Geometric(10)), (GaussianDP(mu=0.5), Poisson(5)), (PureDP(epsilon=3.0), Fixed(4))]:
+    for base, law in [
+        (PureDP(epsilon=1.0), Geometric(10)),
+        (GaussianDP(mu=0.5), Poisson(5)),
+        (PureDP(epsilon=3.0), Fixed(4)),
+    ]:
         one, grid = base.pair.removed, nodes(spacing=1.05)
         bound = slope_ratio(one, law, grid)
         for _ in range(20):
@@ -156,7 +162,8 @@ def test_slope_ratio_is_above_the_ratio_inside_each_cell() -> None:
 
 
 @pytest.mark.parametrize(
-    "base", [GaussianDP(mu=0.3), DPSGD(noise_multiplier=1.0, sample_rate=0.05, steps=200), PureDP(epsilon=50.0)],
+    "base",
+    [GaussianDP(mu=0.3), DPSGD(noise_multiplier=1.0, sample_rate=0.05, steps=200), PureDP(epsilon=50.0)],
     ids=lambda one: type(one).__name__,
 )
 def test_lines_of_heavy_and_light_laws_are_finite_numbers(base: Guarantee) -> None:

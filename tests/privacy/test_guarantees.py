@@ -32,16 +32,29 @@ from tests.privacy.brute_force import exact_pair, random_mechanism
 
 ORDERS = np.concatenate([[1.25, 1.5], np.arange(2.0, 65.0)])
 SIMPLE = [
-    PureDP(epsilon=0.7), PureDP(epsilon=0.0), ApproxDP(epsilon=0.7, delta=1e-6), ApproxDP(epsilon=0.5, delta=0.0), ZCDP(rho=0.1),
-    ZCDP(rho=0.0), GaussianDP(mu=0.8), GaussianDP(mu=0.0), GaussianDP(mu=0.003), RenyiDP(orders=ORDERS, epsilons=0.1 * ORDERS),
-    RenyiDP(orders=[2.0, 4.0], epsilons=[0.3, np.inf]), DPSGD(noise_multiplier=1.5, sample_rate=0.02, steps=300),
+    PureDP(epsilon=0.7),
+    PureDP(epsilon=0.0),
+    ApproxDP(epsilon=0.7, delta=1e-6),
+    ApproxDP(epsilon=0.5, delta=0.0),
+    ZCDP(rho=0.1),
+    ZCDP(rho=0.0),
+    GaussianDP(mu=0.8),
+    GaussianDP(mu=0.0),
+    GaussianDP(mu=0.003),
+    RenyiDP(orders=ORDERS, epsilons=0.1 * ORDERS),
+    RenyiDP(orders=[2.0, 4.0], epsilons=[0.3, np.inf]),
+    DPSGD(noise_multiplier=1.5, sample_rate=0.02, steps=300),
     DPSGD(noise_multiplier=1.5, sample_rate=0.02, steps=300, neighboring="replace_one"),
-    DPSGD(noise_multiplier=1.5, sample_rate=0.02, steps=0), ProfileDP.from_pair(exact_pair(random_mechanism(np.random.default_rng(3)))),
+    DPSGD(noise_multiplier=1.5, sample_rate=0.02, steps=0),
+    ProfileDP.from_pair(exact_pair(random_mechanism(np.random.default_rng(3)))),
 ]
 DERIVED = [
-    compose(PureDP(epsilon=0.5), GaussianDP(mu=0.4)), mixture([GaussianDP(mu=0.3), PureDP(epsilon=1.0)], [0.5, 0.5]),
-    envelope([GaussianDP(mu=0.3), PureDP(epsilon=0.4)]), best_of(GaussianDP(mu=0.4), Geometric(5)),
-    best_of(PureDP(epsilon=0.4), Poisson(5)), best_of(ApproxDP(epsilon=0.4, delta=1e-6), Geometric(5)),
+    compose(PureDP(epsilon=0.5), GaussianDP(mu=0.4)),
+    mixture([GaussianDP(mu=0.3), PureDP(epsilon=1.0)], [0.5, 0.5]),
+    envelope([GaussianDP(mu=0.3), PureDP(epsilon=0.4)]),
+    best_of(GaussianDP(mu=0.4), Geometric(5)),
+    best_of(PureDP(epsilon=0.4), Poisson(5)),
+    best_of(ApproxDP(epsilon=0.4, delta=1e-6), Geometric(5)),
 ]
 
 
@@ -176,7 +189,12 @@ def test_no_promise_is_an_infinite_epsilon_and_a_delta_of_one() -> None:
 
 def test_limits_of_parameters_meet() -> None:
     grid = np.linspace(0, 3, 31)
-    assert GaussianDP(mu=0.0).epsilon_at(0.0) == PureDP(epsilon=0.0).epsilon_at(0.0) == ZCDP(rho=0.0).epsilon_at(1e-9) == 0.0
+    assert (
+        GaussianDP(mu=0.0).epsilon_at(0.0)
+        == PureDP(epsilon=0.0).epsilon_at(0.0)
+        == ZCDP(rho=0.0).epsilon_at(1e-9)
+        == 0.0
+    )
     assert ApproxDP(epsilon=0.7, delta=0.0).delta_at(grid) == pytest.approx(PureDP(epsilon=0.7).delta_at(grid))
     assert DPSGD(noise_multiplier=1.0, sample_rate=0.1, steps=0).epsilon_at(0.0) == 0.0
     assert np.all(ZCDP(rho=0.32).delta_at(grid) >= GaussianDP(mu=0.8).delta_at(grid))
@@ -226,8 +244,12 @@ def test_bad_parameters_say_what_was_expected_and_found(build, expected: str, fo
 
 @pytest.mark.parametrize(
     "one",
-    [ApproxDP(epsilon=1.0, delta=1e-5), NonPrivate(), ProfileDP(profile=np.ones_like),
-     DPSGD(noise_multiplier=1.0, sample_rate=0.1, steps=3, neighboring="replace_one")],
+    [
+        ApproxDP(epsilon=1.0, delta=1e-5),
+        NonPrivate(),
+        ProfileDP(profile=np.ones_like),
+        DPSGD(noise_multiplier=1.0, sample_rate=0.1, steps=3, neighboring="replace_one"),
+    ],
     ids=named,
 )
 def test_guarantees_without_a_renyi_curve_say_so(one: Guarantee) -> None:

@@ -6,7 +6,17 @@ import numpy as np
 import pytest
 from dp_accounting.pld import privacy_loss_distribution as pld
 
-from sklearn_dpsearch.privacy import DPSGD, ApproxDP, GaussianDP, Geometric, Guarantee, ProfileDP, PureDP, best_of, compose
+from sklearn_dpsearch.privacy import (
+    DPSGD,
+    ApproxDP,
+    GaussianDP,
+    Geometric,
+    Guarantee,
+    ProfileDP,
+    PureDP,
+    best_of,
+    compose,
+)
 from sklearn_dpsearch.privacy.interop import pair_from_pld, to_pld
 
 GRID = np.linspace(0, 4, 41)
@@ -14,9 +24,13 @@ GRID = np.linspace(0, 4, 41)
 
 @pytest.mark.parametrize(
     "theirs",
-    [pld.from_laplace_mechanism(1.5), pld.from_gaussian_mechanism(1.2), pld.from_gaussian_mechanism(1.2, sampling_prob=0.1),
-     pld.from_randomized_response(0.4, 3), pld.from_privacy_parameters(
-         pld.common.DifferentialPrivacyParameters(0.5, 1e-3))],
+    [
+        pld.from_laplace_mechanism(1.5),
+        pld.from_gaussian_mechanism(1.2),
+        pld.from_gaussian_mechanism(1.2, sampling_prob=0.1),
+        pld.from_randomized_response(0.4, 3),
+        pld.from_privacy_parameters(pld.common.DifferentialPrivacyParameters(0.5, 1e-3)),
+    ],
     ids=["Laplace", "Gaussian", "subsampled Gaussian", "randomised response", "epsilon and delta"],
 )
 def test_profile_read_from_dp_accounting_is_theirs(theirs) -> None:
@@ -37,8 +51,14 @@ def test_laplace_profile_is_close_to_its_closed_form() -> None:
 
 @pytest.mark.parametrize(
     "ours",
-    [PureDP(epsilon=0.7), ApproxDP(epsilon=0.7, delta=1e-3), GaussianDP(mu=0.6), DPSGD(noise_multiplier=1.2, sample_rate=0.05, steps=50),
-     best_of(PureDP(epsilon=0.2), Geometric(5)), compose(PureDP(epsilon=0.3), GaussianDP(mu=0.2))],
+    [
+        PureDP(epsilon=0.7),
+        ApproxDP(epsilon=0.7, delta=1e-3),
+        GaussianDP(mu=0.6),
+        DPSGD(noise_multiplier=1.2, sample_rate=0.05, steps=50),
+        best_of(PureDP(epsilon=0.2), Geometric(5)),
+        compose(PureDP(epsilon=0.3), GaussianDP(mu=0.2)),
+    ],
     ids=lambda one: type(one).__name__,
 )
 def test_written_to_dp_accounting_it_is_never_below_ours_and_close(ours: Guarantee) -> None:
@@ -71,4 +91,8 @@ def test_optimistic_estimate_is_refused() -> None:
 
 def test_search_over_a_mechanism_of_dp_accounting() -> None:
     base = ProfileDP.from_pld(pld.from_laplace_mechanism(5.0))
-    assert base.epsilon_at(1e-6) < best_of(base, 10).epsilon_at(1e-6) <= best_of(PureDP(epsilon=0.2), 10).epsilon_at(0.0) * 1.001
+    assert (
+        base.epsilon_at(1e-6)
+        < best_of(base, 10).epsilon_at(1e-6)
+        <= best_of(PureDP(epsilon=0.2), 10).epsilon_at(0.0) * 1.001
+    )

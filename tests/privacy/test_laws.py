@@ -12,17 +12,44 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sklearn_dpsearch.privacy import Binomial, CountLaw, Fixed, FromPMF, Geometric, Logarithmic, NegativeBinomial, Poisson
+from sklearn_dpsearch.privacy import (
+    Binomial,
+    CountLaw,
+    Fixed,
+    FromPMF,
+    Geometric,
+    Logarithmic,
+    NegativeBinomial,
+    Poisson,
+)
 from sklearn_dpsearch.privacy import inversion as inversion_module
 from sklearn_dpsearch.privacy.inversion import TABLE, invert
 from sklearn_dpsearch.privacy.laws import as_law
 from tests.privacy import brute_force
 
 LAWS: list[CountLaw] = [
-    Geometric(10), Geometric(1), Logarithmic(10), Logarithmic(1.3), NegativeBinomial(-0.5, 4), NegativeBinomial(0.5, 20),
-    NegativeBinomial(5, 7), NegativeBinomial(1e-9, 5), Poisson(4), Poisson(0.2), Binomial(8, 0.3), Binomial(1, 0.5), Binomial(4, 1.0),
-    Fixed(5), FromPMF([0.1, 0.0, 0.4, 0.5]), Poisson(4).at_least_one(), Binomial(8, 0.3).at_least_one(), Geometric(10).capped(12),
-    Poisson(4).capped(6), Poisson(4).at_least_one().capped(6), Poisson(4).capped(6).at_least_one(), Logarithmic(10).capped(3),
+    Geometric(10),
+    Geometric(1),
+    Logarithmic(10),
+    Logarithmic(1.3),
+    NegativeBinomial(-0.5, 4),
+    NegativeBinomial(0.5, 20),
+    NegativeBinomial(5, 7),
+    NegativeBinomial(1e-9, 5),
+    Poisson(4),
+    Poisson(0.2),
+    Binomial(8, 0.3),
+    Binomial(1, 0.5),
+    Binomial(4, 1.0),
+    Fixed(5),
+    FromPMF([0.1, 0.0, 0.4, 0.5]),
+    Poisson(4).at_least_one(),
+    Binomial(8, 0.3).at_least_one(),
+    Geometric(10).capped(12),
+    Poisson(4).capped(6),
+    Poisson(4).at_least_one().capped(6),
+    Poisson(4).capped(6).at_least_one(),
+    Logarithmic(10).capped(3),
     FromPMF([0.1, 0.0, 0.4, 0.5]).at_least_one(),
 ]
 K = np.arange(0, 6000)
@@ -60,7 +87,8 @@ def test_generating_function_and_its_slope_are_their_series(law: CountLaw) -> No
             assert law.pgf(z) == pytest.approx(float(pmf @ z**k), rel=1e-9, abs=1e-13)
             assert law.pgf_slope(z) == pytest.approx(float((pmf * k) @ z ** np.maximum(k - 1, 0)), rel=1e-8, abs=1e-13)
             assert np.exp(law.log_curvature(np.array(z), np.array(1 - z))) == pytest.approx(
-                float((pmf * k * (k - 1)) @ z ** np.maximum(k - 2, 0)), rel=1e-7, abs=1e-13)
+                float((pmf * k * (k - 1)) @ z ** np.maximum(k - 2, 0)), rel=1e-7, abs=1e-13
+            )
 
 
 @pytest.mark.parametrize("law", LAWS, ids=repr)
@@ -90,14 +118,18 @@ def test_named_laws_are_special_negative_binomials() -> None:
         assert Logarithmic(7).pgf(z) == pytest.approx(NegativeBinomial(0, 7).pgf(z))
         assert Logarithmic(7).pgf_slope(z) == pytest.approx(NegativeBinomial(1e-7, 7).pgf_slope(z), rel=1e-5)
     assert Geometric(7).pmf(np.arange(1, 9)) == pytest.approx(stats.geom.pmf(np.arange(1, 9), 1 / 7))
-    assert Logarithmic(7).pmf(np.arange(1, 9)) == pytest.approx(stats.logser.pmf(np.arange(1, 9), 1 - Logarithmic(7).gamma))
+    assert Logarithmic(7).pmf(np.arange(1, 9)) == pytest.approx(
+        stats.logser.pmf(np.arange(1, 9), 1 - Logarithmic(7).gamma)
+    )
     assert Poisson(7).pmf(np.arange(9)) == pytest.approx(stats.poisson.pmf(np.arange(9), 7))
     assert Binomial(9, 0.3).pmf(np.arange(10)) == pytest.approx(stats.binom.pmf(np.arange(10), 9, 0.3))
     assert as_law(7) == Geometric(7)
     assert as_law(Fixed(2)) == Fixed(2)
 
 
-@pytest.mark.parametrize("law", [Geometric(1e6), Logarithmic(1e6), NegativeBinomial(2.5, 1e5), NegativeBinomial(-0.5, 1e4)], ids=repr)
+@pytest.mark.parametrize(
+    "law", [Geometric(1e6), Logarithmic(1e6), NegativeBinomial(2.5, 1e5), NegativeBinomial(-0.5, 1e4)], ids=repr
+)
 def test_probabilities_far_out_keep_their_digits(law: CountLaw) -> None:
     """Where Γ-functions would cancel: against 50 digits."""
     with mpmath.workdps(50):
@@ -132,7 +164,9 @@ def test_success_probability_is_that_of_at_least_one_success(law: CountLaw) -> N
     k = reach(law)
     for share in (0.0, 1e-3, 0.3, 1.0):
         with np.errstate(under="ignore"):
-            assert law.success_probability(share) == pytest.approx(1 - math.fsum(law.pmf(k) * (1 - share) ** k), abs=1e-9)
+            assert law.success_probability(share) == pytest.approx(
+                1 - math.fsum(law.pmf(k) * (1 - share) ** k), abs=1e-9
+            )
 
 
 @pytest.mark.parametrize("law", LAWS, ids=repr)
@@ -176,7 +210,9 @@ def test_a_law_that_almost_never_runs_is_conditioned_to_full_accuracy() -> None:
     assert given.pmf(1) == pytest.approx(1.0, rel=1e-11)
 
 
-@pytest.mark.parametrize("law", [Geometric(10), Poisson(4), Poisson(4).at_least_one(), Logarithmic(30), NegativeBinomial(3, 20)], ids=repr)
+@pytest.mark.parametrize(
+    "law", [Geometric(10), Poisson(4), Poisson(4).at_least_one(), Logarithmic(30), NegativeBinomial(3, 20)], ids=repr
+)
 def test_capped_law_is_the_law_given_that_it_stays_under_the_cap(law: CountLaw) -> None:
     for most in (2, 9, 200):
         k = np.arange(0, most + 3)
@@ -196,8 +232,17 @@ def test_cap_above_the_largest_number_changes_nothing() -> None:
 
 @pytest.mark.parametrize(
     "law",
-    [Geometric(10), Logarithmic(10), NegativeBinomial(-0.5, 4), NegativeBinomial(3, 12), Poisson(6), Poisson(6).at_least_one(),
-     Binomial(12, 0.3), Geometric(10).capped(12), FromPMF([0.1, 0.0, 0.4, 0.5])],
+    [
+        Geometric(10),
+        Logarithmic(10),
+        NegativeBinomial(-0.5, 4),
+        NegativeBinomial(3, 12),
+        Poisson(6),
+        Poisson(6).at_least_one(),
+        Binomial(12, 0.3),
+        Geometric(10).capped(12),
+        FromPMF([0.1, 0.0, 0.4, 0.5]),
+    ],
     ids=repr,
 )
 def test_draws_follow_the_law(law: CountLaw) -> None:
@@ -223,10 +268,12 @@ def test_exact_arithmetic_draws_the_same_numbers_as_the_table(law: CountLaw) -> 
             assert invert(law, probability, margin=1e-9) == invert(law, probability, margin=2.0)
 
 
-@pytest.mark.parametrize("law", [Geometric(1e6), Logarithmic(1e5), Poisson(1e5), Binomial(10**5, 0.3), NegativeBinomial(-0.5, 1e4)], ids=repr)
+@pytest.mark.parametrize(
+    "law", [Geometric(1e6), Logarithmic(1e5), Poisson(1e5), Binomial(10**5, 0.3), NegativeBinomial(-0.5, 1e4)], ids=repr
+)
 def test_draws_are_not_clamped_to_the_edge_of_the_table(law: CountLaw) -> None:
     """Probabilities inside, below and above the window that is tabulated, against the tail itself."""
-    first, steps = inversion_module._table(law)
+    _, steps = inversion_module._table(law)
     assert steps.size <= TABLE + 1
     with mpmath.workprec(320):
         edges = [float(steps[0]), float(steps[-1])]
@@ -270,7 +317,9 @@ def test_unseeded_draws_use_the_operating_system(monkeypatch: pytest.MonkeyPatch
 
 
 def test_seeded_draws_repeat() -> None:
-    assert [Poisson(9).sample(random.Random(3)) for _ in range(3)] == [Poisson(9).sample(random.Random(3)) for _ in range(3)]
+    assert [Poisson(9).sample(random.Random(3)) for _ in range(3)] == [
+        Poisson(9).sample(random.Random(3)) for _ in range(3)
+    ]
 
 
 # --- values -------------------------------------------------------------------------------------------------------
@@ -288,18 +337,30 @@ def test_laws_are_values(law: CountLaw) -> None:
 @pytest.mark.parametrize(
     ("build", "expected"),
     [
-        (lambda: Geometric(0.9), "1 <= mean"), (lambda: Geometric(np.inf), "1 <= mean"), (lambda: Geometric(np.nan), "1 <= mean"),
-        (lambda: NegativeBinomial(-1.0, 5), "a shape > -1"), (lambda: NegativeBinomial(np.inf, 5), "a shape > -1"),
+        (lambda: Geometric(0.9), "1 <= mean"),
+        (lambda: Geometric(np.inf), "1 <= mean"),
+        (lambda: Geometric(np.nan), "1 <= mean"),
+        (lambda: NegativeBinomial(-1.0, 5), "a shape > -1"),
+        (lambda: NegativeBinomial(np.inf, 5), "a shape > -1"),
         (lambda: NegativeBinomial(-0.99, 1e6), "a lighter tail"),
-        (lambda: Poisson(0.0), "0 < mean"), (lambda: Poisson(np.nan), "0 < mean"), (lambda: Binomial(0, 0.5), "an integer n >= 1"),
-        (lambda: Binomial(2.5, 0.5), "an integer n >= 1"), (lambda: Binomial(3, 0.0), "0 < p <= 1"),  # type: ignore[arg-type]
-        (lambda: Binomial(3, 1.1), "0 < p <= 1"), (lambda: Fixed(0), "an integer k >= 1"),
+        (lambda: Poisson(0.0), "0 < mean"),
+        (lambda: Poisson(np.nan), "0 < mean"),
+        (lambda: Binomial(0, 0.5), "an integer n >= 1"),
+        (lambda: Binomial(2.5, 0.5), "an integer n >= 1"),
+        (lambda: Binomial(3, 0.0), "0 < p <= 1"),  # type: ignore[arg-type]
+        (lambda: Binomial(3, 1.1), "0 < p <= 1"),
+        (lambda: Fixed(0), "an integer k >= 1"),
         (lambda: Fixed(np.inf), "an integer k >= 1"),  # type: ignore[arg-type]
-        (lambda: FromPMF([1.0]), "probabilities"), (lambda: FromPMF([0.5, 0.6]), "with sum 1"), (lambda: FromPMF([-0.5, 1.5]), "with sum 1"),
-        (lambda: FromPMF([1.0, 0.0]), "P[K >= 1] > 0"), (lambda: Geometric(3).capped(0), "an integer most >= 1"),
-        (lambda: Fixed(5).capped(4), "an integer most >= 5"), (lambda: Geometric(3).capped(1.5), "an integer most"),  # type: ignore[arg-type]
+        (lambda: FromPMF([1.0]), "probabilities"),
+        (lambda: FromPMF([0.5, 0.6]), "with sum 1"),
+        (lambda: FromPMF([-0.5, 1.5]), "with sum 1"),
+        (lambda: FromPMF([1.0, 0.0]), "P[K >= 1] > 0"),
+        (lambda: Geometric(3).capped(0), "an integer most >= 1"),
+        (lambda: Fixed(5).capped(4), "an integer most >= 5"),
+        (lambda: Geometric(3).capped(1.5), "an integer most"),  # type: ignore[arg-type]
         (lambda: Geometric(3).capped(np.inf), "an integer most"),  # type: ignore[arg-type]
-        (lambda: Geometric(3).quantile(1.0), "0 <= p < 1"), (lambda: Geometric(3).pgf(1.1), "0 <= z <= 1"),
+        (lambda: Geometric(3).quantile(1.0), "0 <= p < 1"),
+        (lambda: Geometric(3).pgf(1.1), "0 <= z <= 1"),
         (lambda: Geometric(3).success_probability(-0.1), "0 <= share <= 1"),
         (lambda: FromPMF([0.5, 0.0, 0.0, 0.5]).at_least_one().capped(1), "a cap that K can stay under"),
     ],

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import product
-
 import mpmath
 import numpy as np
 import pytest
@@ -96,7 +94,10 @@ def true_curves(mu: float, weight: float):
 
 @settings(max_examples=60, deadline=None)
 @given(
-    st.floats(0.1, 3.0), st.floats(0.0, 1.0), st.integers(2, 80), st.integers(0, 2**32 - 1),
+    st.floats(0.1, 3.0),
+    st.floats(0.0, 1.0),
+    st.integers(2, 80),
+    st.integers(0, 2**32 - 1),
     st.sampled_from(["exact", "factors", "offsets", "tiny", "first", "step"]),
 )
 def test_dots_are_connected_above_the_true_profile(mu: float, weight: float, number: int, seed: int, kind: str) -> None:
@@ -108,14 +109,16 @@ def test_dots_are_connected_above_the_true_profile(mu: float, weight: float, num
     raised = []
     for _ in range(2):
         exact = curve(grid)
-        raised.append({
-            "exact": exact,
-            "factors": exact * (1 + rng.exponential(0.5, grid.size)),
-            "offsets": exact + rng.exponential(0.02, grid.size),
-            "tiny": exact * (1 + 1e-8 * rng.random(grid.size)),
-            "first": np.append(exact[0] * (1 + rng.random()), exact[1:]),
-            "step": np.where(grid < rng.uniform(0, 4), np.maximum(exact, 0.9), exact),
-        }[kind])
+        raised.append(
+            {
+                "exact": exact,
+                "factors": exact * (1 + rng.exponential(0.5, grid.size)),
+                "offsets": exact + rng.exponential(0.02, grid.size),
+                "tiny": exact * (1 + 1e-8 * rng.random(grid.size)),
+                "first": np.append(exact[0] * (1 + rng.random()), exact[1:]),
+                "step": np.where(grid < rng.uniform(0, 4), np.maximum(exact, 0.9), exact),
+            }[kind]
+        )
     ours = connect_the_dots(grid, *(np.minimum(one, 1.0) for one in raised))
     fine = np.linspace(-9, 9, 721)
     assert np.all(ours.delta_at(fine) >= curve(fine) - 1e-13)
@@ -190,9 +193,11 @@ def test_convolution_of_gaussians_is_the_gaussian_of_their_length() -> None:
     assert np.all(ours.delta_at(grid) <= exact * 1.002 + 1e-11)
 
 
-@pytest.mark.parametrize(("sigma", "rate", "steps"), [(1.1, 0.00427, 2000), (2.0, 0.01, 5000), (1.0, 1.0, 3), (0.7, 0.05, 500)])
+@pytest.mark.parametrize(
+    ("sigma", "rate", "steps"), [(1.1, 0.00427, 2000), (2.0, 0.01, 5000), (1.0, 1.0, 3), (0.7, 0.05, 500)]
+)
 def test_what_the_transform_gets_wrong_is_far_below_the_allowance(sigma: float, rate: float, steps: int) -> None:
-    """Against the same transform with 64-bit mantissas: the sum of all errors, and the allowance that goes to infinity."""
+    """Against the same transform with 64-bit mantissas: the sum of all errors, and the allowance made for them."""
     step, _ = curves._subsampled_step(sigma, rate, steps)
     interval = profiles._interval([step], [steps])
     first, masses = on_grid(step, interval)
@@ -269,7 +274,9 @@ def test_mixed_curve_is_the_average_of_the_curves() -> None:
 @pytest.mark.parametrize("x", [1e-300, 1e-9, 0.5, 1.0, 30.0, 700.0, 1e6])
 def test_log_of_expm1_is_right_where_expm1_is_tiny_or_infinite(x: float) -> None:
     with mpmath.workdps(400):
-        assert float(log_expm1(x)) == pytest.approx(float(mpmath.log(mpmath.expm1(mpmath.mpf(x)))), rel=1e-13, abs=1e-14)
+        assert float(log_expm1(x)) == pytest.approx(
+            float(mpmath.log(mpmath.expm1(mpmath.mpf(x)))), rel=1e-13, abs=1e-14
+        )
 
 
 @pytest.mark.parametrize("x", [-30.0, -5.0, -4.9, 0.0, 2.0, 40.0, 1e5])

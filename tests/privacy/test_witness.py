@@ -28,10 +28,18 @@ from sklearn_dpsearch.privacy import (
 )
 from sklearn_dpsearch.privacy.witness import _rise
 from tests.privacy import brute_force
-from tests.privacy.brute_force import Mechanism, hockey_stick, random_law, random_mechanism
+from tests.privacy.brute_force import Mechanism, random_law, random_mechanism
 
-LAWS = [Geometric(10), Logarithmic(100), NegativeBinomial(-0.5, 20), Poisson(5), Poisson(5).at_least_one(), Binomial(6, 0.4), Fixed(3),
-        Geometric(40).capped(10)]
+LAWS = [
+    Geometric(10),
+    Logarithmic(100),
+    NegativeBinomial(-0.5, 20),
+    Poisson(5),
+    Poisson(5).at_least_one(),
+    Binomial(6, 0.4),
+    Fixed(3),
+    Geometric(40).capped(10),
+]
 
 
 @pytest.mark.parametrize("law", LAWS, ids=repr)
@@ -64,7 +72,7 @@ def test_witness_is_never_above_theorem_1_for_random_mechanisms_and_laws() -> No
 
 @pytest.mark.parametrize("mu", [0.3, 1.0])
 def test_witness_of_a_gaussian_base_is_below_the_same_cut_of_a_fine_discrete_gaussian(mu: float) -> None:
-    """A Gaussian binned finely is a mechanism with (a little less than) the same guarantee; its best cut loses as much."""
+    """A finely binned Gaussian is a mechanism with hardly less than the same guarantee."""
     from scipy import special
 
     law, epsilon = Geometric(10), 1.5
@@ -74,9 +82,14 @@ def test_witness_of_a_gaussian_base_is_below_the_same_cut_of_a_fine_discrete_gau
     for low in range(2000, 14000, 100):
         for high in range(low + 100, 20000, 100):
             c, s = slice(0, low), slice(high, None)
-            one = Mechanism(*(np.array([1 - side[c].sum() - side[s].sum(), side[s].sum(), side[c].sum()]) for side in (p, q)),
-                            np.arange(3))
-            ours, theirs = brute_force.release(law, one.p, one.scores)[1], brute_force.release(law, one.q, one.scores)[1]
+            one = Mechanism(
+                *(np.array([1 - side[c].sum() - side[s].sum(), side[s].sum(), side[c].sum()]) for side in (p, q)),
+                np.arange(3),
+            )
+            ours, theirs = (
+                brute_force.release(law, one.p, one.scores)[1],
+                brute_force.release(law, one.q, one.scores)[1],
+            )
             best = max(best, ours - np.exp(epsilon) * theirs)
     assert witness(GaussianDP(mu=mu), law, epsilon) == pytest.approx(best, rel=0.02)
     assert witness(GaussianDP(mu=mu), law, epsilon) >= best - 1e-9
@@ -113,8 +126,18 @@ def test_renyi_curve_has_no_known_worst_mechanism() -> None:
         witness(RenyiDP(orders=[2.0], epsilons=[0.1]), 10, 1.0)
 
 
-@pytest.mark.parametrize("law", [Geometric(1000), Logarithmic(50), NegativeBinomial(-0.5, 10), NegativeBinomial(3, 100), Poisson(20),
-                                 Binomial(30, 0.2)], ids=repr)
+@pytest.mark.parametrize(
+    "law",
+    [
+        Geometric(1000),
+        Logarithmic(50),
+        NegativeBinomial(-0.5, 10),
+        NegativeBinomial(3, 100),
+        Poisson(20),
+        Binomial(30, 0.2),
+    ],
+    ids=repr,
+)
 def test_rise_of_the_generating_function_is_bracketed_with_sixty_digits(law) -> None:
     def exact(z):
         if isinstance(law, Poisson):

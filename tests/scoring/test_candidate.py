@@ -49,7 +49,7 @@ def _release(first, second, law):
 
 @pytest.mark.parametrize("share", [0.2, 0.5])
 def test_brute_force_of_a_hold_out_is_never_above_the_stated_profile(share):
-    """A record that trains moves the training's bit, one that validates moves the score's bit; both are revealed by the winner."""
+    """A record that trains moves the training's bit, one that validates the score's; the winner reveals it."""
     truth = {"train": 1 / (1 + np.exp(-1.0)), "score": 1 / (1 + np.exp(-0.4))}
     stated = best_candidate(TRAIN, SCORE, HoldOut(share).exposures(), LAW)
     for epsilon in np.linspace(0, 3, 13):

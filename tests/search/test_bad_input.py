@@ -229,6 +229,12 @@ def test_a_target_and_a_grid_over_the_noise_exclude_each_other():
     refused(PrivacyError, "vary.*epsilon.*calibration", epsilon=1.0, space={"epsilon": [0.1, 1.0]})
 
 
+def test_a_target_and_a_search_over_private_steps_exclude_each_other():
+    model = Pipeline([("model", NoisyCentroids())])
+    space = {"model": [NoisyCentroids(epsilon=0.1), NoisyCentroids(epsilon=10.0)]}
+    refused(PrivacyError, "vary.*model.*calibration", estimator=model, space=space, epsilon=1.0)
+
+
 def test_a_fixed_declared_guarantee_cannot_be_calibrated():
     refused(PrivacyError, "cannot be calibrated", epsilon=1.0, guarantee=PureDP(epsilon=1.0))
 

@@ -10,7 +10,9 @@ from contextlib import redirect_stdout
 import numpy as np
 import pytest
 from scipy.stats import loguniform, uniform
+from sklearn import config_context
 from sklearn.base import clone
+from sklearn.exceptions import UnsetMetadataPassedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold, cross_val_score, cross_validate
 from sklearn.pipeline import make_pipeline
@@ -144,6 +146,19 @@ def test_a_grid_over_epsilon_costs_the_average_profile():
     worst = best_of(PureDP(epsilon=2.0, neighboring="replace_one"), 5).epsilon_at(0.05)
     assert spent.epsilon < worst
     assert DPRandomSearchCV(NoisyCentroids(), space, n_iter=5).fit(X, y).best_params_["epsilon"] in (0.5, 2.0)
+
+
+def test_replaced_steps_run_with_the_noise_that_was_accounted():
+    model = make_pipeline(FunctionTransformer(np.tanh), NoisyCentroids(epsilon=0.1))
+    space = {"noisycentroids": [NoisyCentroids(epsilon=0.5), NoisyCentroids(epsilon=2.0)]}
+    fitted = DPRandomSearchCV(model, space, n_iter=3).fit(X, y)
+    assert fitted.best_estimator_[-1].epsilon == fitted.best_params_["noisycentroids"].epsilon
+    assert fitted.privacy_spent_.epsilon == best_of(PureDP(epsilon=2.0, neighboring="replace_one"), 3).epsilon_at(0.0)
+
+
+def test_a_large_finite_space_is_fine_where_the_guarantee_does_not_vary():
+    space = {"shrink": np.linspace(0, 0.9, 500), "random_state": list(range(500))}
+    assert hasattr(DPRandomSearchCV(NoisyCentroids(), space, n_iter=2).fit(X, y), "best_estimator_")
 
 
 def test_a_drawn_candidate_outside_the_plan_is_an_error_before_data_is_read():
@@ -284,18 +299,8 @@ def test_released_scores_under_add_remove_do_not_publish_the_number_of_records()
 
 
 def test_sample_weights_reach_fit_on_the_callers_word():
-    seen = []
-
-    class Weighted(NoisyCentroids):
-        def fit(self, X, y, sample_weight=None):
-            seen.append(len(sample_weight) == len(X))
-            return super().fit(X, y)
-
-    DPRandomSearchCV(Weighted(), SPACE, n_iter=2, guarantee=PureDP(epsilon=1.0)).fit(
-        X, y, sample_weight=np.ones(len(X))
-    )
-    assert seen
-    assert all(seen)
+    one = DPRandomSearchCV(Weighted(), SPACE, n_iter=2, guarantee=PureDP(epsilon=1.0))
+    assert one.fit(X, y, sample_weight=np.ones(len(X))).best_estimator_.weighted_
 
 
 def test_the_statement_is_complete_and_ready_for_json():
@@ -316,3 +321,26 @@ def test_verbose_prints_the_plan_and_nothing_else():
 
     assert shown(1) == shown(2)
     assert "Geometric(mean=5.0)" in shown(1)
+
+
+class Weighted(NoisyCentroids):
+    """Remembers whether weights arrived."""
+
+    def fit(self, X, y, sample_weight=None):
+        self.weighted_ = sample_weight is not None and len(sample_weight) == len(X)
+        return super().fit(X, y)
+
+
+def test_metadata_routing_reaches_the_estimators_fit():
+    with config_context(enable_metadata_routing=True):
+        model = Weighted().set_fit_request(sample_weight=True)
+        one = DPRandomSearchCV(model, SPACE, n_iter=2, guarantee=PureDP(epsilon=1.0))
+        assert one.fit(X, y, sample_weight=np.ones(len(X))).best_estimator_.weighted_
+        assert not one.fit(X, y).best_estimator_.weighted_
+
+
+def test_metadata_that_nobody_asked_for_is_refused():
+    with config_context(enable_metadata_routing=True):
+        one = DPRandomSearchCV(Weighted(), SPACE, n_iter=2, guarantee=PureDP(epsilon=1.0))
+        with pytest.raises(UnsetMetadataPassedError):
+            one.fit(X, y, sample_weight=np.ones(len(X)))

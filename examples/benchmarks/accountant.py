@@ -1,0 +1,184 @@
+"""How tight and how fast the accountant is.
+
+    python examples/benchmarks/accountant.py
+
+(a) Gaussian bases: the reported ε, the certified lower bound and the smallest published bound, for each law of K.
+(b) DP-SGD bases with every bound.  (c) The Poisson law.  (d) A pure base against brute force.
+(e) Wall time and peak memory of one cold answer and of calibrating a whole search, each in a fresh process.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from sklearn_dpsearch.privacy import (
+    DPSGD,
+    CountLaw,
+    GaussianDP,
+    Geometric,
+    Guarantee,
+    Logarithmic,
+    NegativeBinomial,
+    Poisson,
+    PureDP,
+    best_of,
+    witness_epsilon,
+)
+
+DELTA = 1e-6
+MUS = (0.25, 0.2**0.5, 1.0)
+SHAPES = (-0.5, 0.0, 0.5, 1.0, 5.0)
+MEANS = (10, 100, 1000)
+SGD = {
+    "sigma 1.1, rate 256/60000, 60 epochs": DPSGD(noise_multiplier=1.1, sample_rate=256 / 60000, steps=14062),
+    "sigma 2, rate 0.01, 5000 steps": DPSGD(noise_multiplier=2.0, sample_rate=0.01, steps=5000),
+}
+
+
+def bounds_at(base: Guarantee, law: CountLaw, delta: float) -> dict[str, float]:
+    """ε of every bound that applies, by name."""
+    return {name: float(one.epsilon_at(delta)) for name, one in best_of(base, law).bounds.items()}
+
+
+def smallest_published(bounds: dict[str, float]) -> tuple[str, float]:
+    """The tightest bound other than Theorem 1."""
+    name = min((one for one in bounds if one != "Theorem 1"), key=lambda one: bounds[one])
+    return name, bounds[name]
+
+
+# --- tightness ----------------------------------------------------------------------------------------------------
+
+
+def gaussian_table() -> Iterator[tuple[float, float, int, float, float, str, float]]:
+    """Rows (μ, η, mean, reported, witness, name of the best published bound, its ε)."""
+    for mu in MUS:
+        for shape in SHAPES:
+            for mean in MEANS:
+                base, law = GaussianDP(mu=mu), NegativeBinomial(shape, mean)
+                reported, certain = best_of(base, law).epsilon_at(DELTA), witness_epsilon(base, law, DELTA)
+                yield mu, shape, mean, reported, certain, *smallest_published(bounds_at(base, law, DELTA))
+
+
+def brute_force_pure(epsilon: float, law: CountLaw) -> float:
+    """ε + sup log f'(q)/f'(q_min(q)) over two million points."""
+    small = np.geomspace(1e-14, 0.5, 10**6)
+    kink = 1 / (1 + np.exp(epsilon))
+    u, z = np.concatenate([small, 1 - small, [kink]]), np.concatenate([1 - small, small, [1 - kink]])
+    low = u >= kink
+    lower = np.where(low, np.exp(-epsilon) * z, 1 - np.exp(epsilon) * u)
+    lower_u = np.where(low, 1 - np.exp(-epsilon) * z, np.exp(epsilon) * u)
+    return epsilon + float(np.max(law.log_slope(z, u) - law.log_slope(lower, lower_u)))
+
+
+# --- speed --------------------------------------------------------------------------------------------------------
+
+
+def cold_answer() -> float:
+    """One answer from nothing but the parameters."""
+    return float(best_of(SGD["sigma 1.1, rate 256/60000, 60 epochs"], Geometric(10)).epsilon_at(DELTA))
+
+
+def calibrated_search() -> float:
+    """The noise multiplier of a whole search with a total of (3, 1e-5)."""
+    from sklearn_dpsearch.privacy import calibrate
+
+    def search(sigma: float) -> Guarantee:
+        return best_of(DPSGD(noise_multiplier=sigma, sample_rate=256 / 60000, steps=14062), Geometric(20))
+
+    return calibrate(search, 3.0, 1e-5, (0.4, 20.0))
+
+
+TASKS: dict[str, Callable[[], float]] = {"cold_answer": cold_answer, "calibrated_search": calibrated_search}
+
+
+def peak_memory_in_mb() -> float:
+    """Largest memory this process has held (where the platform says)."""
+    try:
+        import resource
+    except ImportError:
+        return float("nan")
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (2**20 if sys.platform == "darwin" else 2**10)
+
+
+def measure(task: str) -> dict[str, float]:
+    """Run a task here; its value, seconds and the memory it added to that of the imports."""
+    before, start = peak_memory_in_mb(), time.perf_counter()
+    value = TASKS[task]()
+    return {"value": value, "seconds": time.perf_counter() - start, "megabytes": peak_memory_in_mb() - before}
+
+
+def measure_in_fresh_process(task: str) -> dict[str, float]:
+    out = subprocess.run([sys.executable, __file__, "--measure", task], capture_output=True, text=True, check=True)
+    return dict(json.loads(out.stdout))
+
+
+# --- print --------------------------------------------------------------------------------------------------------
+
+
+def print_tightness() -> None:
+    print(f"(a) Gaussian base, delta = {DELTA:g}: reported, witness, best published")
+    worst = 1.0
+    for mu, shape, mean, reported, certain, name, published in gaussian_table():
+        worst = max(worst, reported / certain)
+        print(
+            f"  mu {mu:.3f}  eta {shape:4.1f}  mean {mean:5d}   {reported:8.4f}  {certain:8.4f} "
+            f"(x {reported / certain:.4f})  {published:8.4f}  {name}"
+        )
+    print(f"  largest reported / witness: {worst:.4f}")
+
+
+def print_sgd() -> None:
+    print(f"(b) DP-SGD base, delta = {DELTA:g}")
+    for label, base in SGD.items():
+        print(f"  {label}: one run {base.epsilon_at(DELTA):.4f}")
+        for law in (Geometric(10), Logarithmic(100), Poisson(10).at_least_one()):
+            bounds = bounds_at(base, law, DELTA)
+            row = ", ".join(f"{name} {epsilon:.4f}" for name, epsilon in bounds.items())
+            print(f"    {law}: witness {witness_epsilon(base, law, DELTA):.4f}, {row}")
+
+
+def print_poisson_and_pure() -> None:
+    base, law = GaussianDP(mu=0.2**0.5), Poisson(10)
+    bounds = bounds_at(base, law, DELTA)
+    print(f"(c) Poisson, mean 10, mu sqrt(0.2): witness {witness_epsilon(base, law, DELTA):.4f}, {bounds}")
+    print("(d) pure base: reported at delta = 0, brute force, (2 + eta)·epsilon")
+    for shape, mean in ((-0.5, 10), (0.0, 10), (1.0, 10), (1.0, 1000), (5.0, 10)):
+        one = NegativeBinomial(shape, mean)
+        for epsilon in (0.1, 1.0):
+            reported = best_of(PureDP(epsilon=epsilon), one).epsilon_at(0.0)
+            brute = brute_force_pure(epsilon, one)
+            print(
+                f"  eta {shape:4.1f}  mean {mean:5d}  epsilon {epsilon}:  {reported:.8f}  {brute:.8f}  "
+                f"{(2 + shape) * epsilon:.4f}"
+            )
+
+
+def print_speed() -> None:
+    print("(e) in a fresh process, imports apart")
+    for task in TASKS:
+        taken = measure_in_fresh_process(task)
+        print(
+            f"  {task}: {taken['seconds']:.2f} s, {taken['megabytes']:.0f} MB above the imports "
+            f"(answer {taken['value']:.4f})"
+        )
+
+
+def main() -> None:
+    print_tightness()
+    print_sgd()
+    print_poisson_and_pure()
+    print_speed()
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--measure"]:
+        print(json.dumps(measure(sys.argv[2])))
+    else:
+        main()
