@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import numpy as np
 
@@ -99,6 +100,9 @@ TASKS: dict[str, Callable[[], float]] = {"cold_answer": cold_answer, "calibrated
 
 def peak_memory_in_mb() -> float:
     """Largest memory this process has held (where the platform says)."""
+    status = Path("/proc/self/status")
+    if status.exists():  # what getrusage says there counts the process that started this one
+        return int(status.read_text().split("VmHWM:")[1].split()[0]) / 2**10
     try:
         import resource
     except ImportError:

@@ -1,8 +1,8 @@
 """diffprivlib 0.6.6: what its models really promise, read from their mechanisms.
 
-The library does not say for which neighbours its ε holds. Everything is stated here for one relation, replace-one with a
-public number of records, because most models use that number exactly; a model whose noise was made for adding or removing
-a record costs more under it. Proofs, and the reasons for every refusal: docs/diffprivlib.md.
+The library does not say for which neighbours its ε holds. Everything is stated here for one relation, replace-one with
+a public number of records, because most models use that number exactly; a model whose noise was made for adding or
+removing a record costs more under it. Proofs, and the reasons for every refusal: docs/diffprivlib.md.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _scaler(model: Any) -> float:
 
 
 def _tree(model: Any) -> float:
-    """Permute-and-flip per leaf at ε for one record more or less; a changed record touches two leaves, or two counts."""
+    """Permute-and-flip per leaf at ε for a record more or less; a changed record touches two leaves or two counts."""
     return 2.0
 
 

@@ -150,12 +150,14 @@ def smallest_epsilon(profile: Callable[[Array], Array], delta: float, pure_epsil
 
 
 def dots(
-    profile: Callable[[Array], Array], reversed_profile: Callable[[Array], Array] | None = None
+    profile: Callable[[Array], Array],
+    reversed_profile: Callable[[Array], Array] | None = None,
+    number: int = 8001,
 ) -> LossDistribution:
-    """Loss distribution of a profile known as a function of ε ≥ 0."""
+    """Loss distribution through ``number`` points of a profile known as a function of ε ≥ 0."""
     both = [profile] if reversed_profile is None else [profile, reversed_profile]
     reach = min(max(_negligible_from(one) for one in both), LARGEST_EPSILON)
-    grid = reach * np.linspace(0.0, 1.0, 8001)
+    grid = reach * np.linspace(0.0, 1.0, number)
     values = [np.clip(one(grid), 0.0, 1.0) for one in both]
     return connect_the_dots(grid, values[0], values[-1])
 

@@ -1,0 +1,169 @@
+"""Papernot & Steinke (2022), "Hyperparameter Tuning with Rényi Differential Privacy": figures 2–6, ours beside them.
+
+    python examples/papers/ps22_figures.py [--out FOLDER]
+
+One run is 0.1-zCDP in all of them (here the Gaussian mechanism with μ = √0.2), and δ = 1e-6. Figures 2 and 3 show Rényi
+divergences, which our Theorem 1 does not speak of: its ε at δ is printed with them. Figures 4–6 have ε on one axis: the
+paper's bound (Theorem 2, Theorem 6) and the smallest of ours side by side. In the text of the paper at hand the signs of η are
+lost in the legends of figures 5 and 6; η = ½ and 2 are read as they stand, and −½ is added.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from sklearn_dpsearch.privacy import (
+    ZCDP,
+    CountLaw,
+    Fixed,
+    GaussianDP,
+    Geometric,
+    Logarithmic,
+    NegativeBinomial,
+    Poisson,
+    best_of,
+    published,
+)
+
+RHO, DELTA = 0.1, 1e-6
+BASE = GaussianDP(mu=(2 * RHO) ** 0.5)
+Curves = dict[str, tuple[np.ndarray, np.ndarray]]
+LAWS: dict[str, Callable[[float], CountLaw]] = {
+    "eta = -1/2": lambda mean: NegativeBinomial(-0.5, mean),
+    "logarithmic": Logarithmic,
+    "eta = 1/2": lambda mean: NegativeBinomial(0.5, mean),
+    "geometric": Geometric,
+    "eta = 2": lambda mean: NegativeBinomial(2.0, mean),
+    "eta = 5": lambda mean: NegativeBinomial(5.0, mean),
+    "Poisson": Poisson,
+}
+MEANS = np.unique(np.round(np.geomspace(2, 1000, 13)))
+ORDERS = np.linspace(1.5, 50, 98)
+
+
+def renyi_bound(law: CountLaw) -> published.Guarantee:
+    """The paper's bound for a 0.1-zCDP run: Theorem 2 (of which Corollary 4 is a case), or 6 for the Poisson law."""
+    fine = 1 + np.geomspace(0.05, 2000, 600)
+    if isinstance(law, Poisson):
+        return published.renyi_poisson(ZCDP(rho=RHO), law, fine)  # the Rényi curve gives (ε̂, δ̂) too
+    return published.renyi_negative_binomial(ZCDP(rho=RHO), law, fine)
+
+
+def figure_2(means: tuple[float, ...] = (10, 100, 1e3, 1e4, 1e5, 1e6)) -> Curves:
+    """Rényi divergence by order for the logarithmic law, with one run and ten runs composed."""
+    orders = np.linspace(1.5, 30, 58)
+    curves = {f"mean {mean:g}": (orders, renyi_bound(Logarithmic(mean)).renyi(orders)) for mean in means}
+    return {"one run": (orders, RHO * orders), "ten runs": (orders, 10 * RHO * orders), **curves}
+
+
+def figure_3(mean: float = 10) -> Curves:
+    """Rényi divergence by order for several laws with one mean."""
+    named = {name: LAWS[name](mean) for name in ("logarithmic", "geometric", "eta = 5", "Poisson")}
+    curves = {name: (ORDERS, renyi_bound(law).renyi(ORDERS)) for name, law in named.items()}
+    return {"one run": (ORDERS, RHO * ORDERS), "ten runs": (ORDERS, 10 * RHO * ORDERS), **curves}
+
+
+def epsilons(law: Callable[[float], CountLaw], means: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """ε at δ for each mean: by the paper, and by Theorem 1."""
+    theirs = [renyi_bound(law(mean)).epsilon_at(DELTA) for mean in means]
+    ours = [best_of(BASE, law(mean)).epsilon_at(DELTA) for mean in means]
+    return np.array(theirs), np.array(ours)
+
+
+def privacy_against(utility: Callable[[CountLaw], float], names: tuple[str, ...], means: np.ndarray = MEANS) -> Curves:
+    """Curves (ε, utility) for each law, by the paper and by Theorem 1."""
+    curves: Curves = {}
+    for name in names:
+        values = np.array([utility(LAWS[name](mean)) for mean in means])
+        theirs, ours = epsilons(LAWS[name], means)
+        curves[f"{name}, PS22"], curves[f"{name}, Theorem 1"] = (theirs, values), (ours, values)
+    return curves
+
+
+def naive(
+    utility: Callable[[CountLaw], float], runs: tuple[int, ...] = (1, 2, 4, 8, 16)
+) -> tuple[np.ndarray, np.ndarray]:
+    """A fixed number of runs, composed."""
+    composed = [GaussianDP(mu=BASE.mu * k**0.5).epsilon_at(DELTA) for k in runs]
+    return np.array(composed), np.array([utility(Fixed(k)) for k in runs])
+
+
+def figure_4() -> Curves:
+    """Expected number of runs by ε."""
+    curves = privacy_against(lambda law: law.mean, ("logarithmic", "geometric", "eta = 5", "Poisson"))
+    return {"naive repetition": naive(lambda law: law.mean), **curves}
+
+
+def figure_5() -> Curves:
+    """Expected quantile of the winner by ε."""
+    names = ("eta = -1/2", "logarithmic", "eta = 1/2", "geometric", "eta = 2", "Poisson")
+    return privacy_against(CountLaw.expected_quantile, names)
+
+
+def figure_6(share: float = 0.01) -> Curves:
+    """Probability that the winner is among the best hundredth of all candidates, by ε."""
+    curves = privacy_against(
+        lambda law: law.success_probability(share), ("logarithmic", "eta = 1/2", "geometric", "Poisson")
+    )
+    return {"naive repetition": naive(lambda law: law.success_probability(share)), **curves}
+
+
+# --- print and draw -----------------------------------------------------------------------------------------------
+
+FIGURES: dict[str, tuple[Callable[[], Curves], str, str]] = {
+    "figure_2": (figure_2, "Rényi order", "Rényi divergence"),
+    "figure_3": (figure_3, "Rényi order", "Rényi divergence"),
+    "figure_4": (figure_4, "epsilon at delta = 1e-6", "expected number of runs"),
+    "figure_5": (figure_5, "epsilon at delta = 1e-6", "expected quantile"),
+    "figure_6": (figure_6, "epsilon at delta = 1e-6", "success probability"),
+}
+
+
+def print_table(curves: Mapping[str, tuple[np.ndarray, np.ndarray]], points: int = 5) -> None:
+    """A few points (x, y) of each curve."""
+    for name, (x, y) in curves.items():
+        chosen = np.unique(np.linspace(0, x.size - 1, points).astype(int))
+        print(f"  {name:28s}" + "".join(f"  ({x[i]:.3g}, {y[i]:.4g})" for i in chosen))
+
+
+def draw(curves: Mapping[str, tuple[np.ndarray, np.ndarray]], x_label: str, y_label: str, path: Path) -> None:
+    """One picture; dashed lines are the paper's."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(6.5, 4.5))
+    for name, (x, y) in curves.items():
+        axes.plot(x, y, "--" if name.endswith(("PS22", "KRW24")) else "-", label=name)
+    axes.set_xlabel(x_label)
+    axes.set_ylabel(y_label)
+    if "runs" in y_label or "delta" in y_label:
+        axes.set_yscale("log")
+    axes.legend(fontsize="x-small")
+    figure.savefig(path, dpi=120)
+    plt.close(figure)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--out", type=Path, help="folder for pictures (needs matplotlib)")
+    out = parser.parse_args().out
+    for name, (make, x_label, y_label) in FIGURES.items():
+        curves = make()
+        print(f"{name}: {y_label} by {x_label}")
+        print_table(curves)
+        if out is not None:
+            out.mkdir(parents=True, exist_ok=True)
+            draw(curves, x_label, y_label, out / f"ps22_{name}.png")
+    for law in (Logarithmic(10), Geometric(10), Poisson(10)):
+        theirs, ours = renyi_bound(law).epsilon_at(DELTA), best_of(BASE, law).epsilon_at(DELTA)
+        print(f"epsilon at delta = {DELTA:g}, {law}: PS22 {theirs:.3f}, Theorem 1 {ours:.3f}")
+
+
+if __name__ == "__main__":
+    main()
