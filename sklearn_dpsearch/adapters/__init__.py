@@ -32,11 +32,10 @@ def adapter_for(estimator: Any, declared: Declared | None = None) -> Adapter:
             return one
     name = type(estimator).__name__
     raise UnknownGuaranteeError(
-        f"{name} has no known training guarantee. Use a diffprivlib model or a net from sklearn_dpsearch.nets, give "
-        "it a "
-        "method privacy_guarantee(n_samples), or declare what one fit promises, e.g. guarantee=PureDP(epsilon=1.0). "
-        "(A subclass may have changed fit, so it is not recognised by its parent's name; found "
-        f"{type(estimator).__module__}.{name}.)"
+        f"{name} has no known training guarantee. Use a diffprivlib model, give "
+        "it a method privacy_guarantee(n_samples), or declare what one fit promises, e.g. "
+        "guarantee=PureDP(epsilon=1.0). (A subclass may have changed fit, so it is not recognised by its parent's "
+        f"name; found {type(estimator).__module__}.{name}.)"
     )
 
 

@@ -24,8 +24,7 @@ class DeclaredAdapter(Adapter):
         if not isinstance(found, Guarantee):
             raise UnknownGuaranteeError(
                 f"guarantee gave {found!r}. It must be a guarantee from sklearn_dpsearch.privacy, e.g. "
-                "PureDP(epsilon=1.0), or a "
-                "callable (estimator, n_samples) that returns one."
+                "PureDP(epsilon=1.0), or a callable (estimator, n_samples) that returns one."
             )
         word = (
             f"The caller declared that one fit of {type(estimator).__name__} promises {found!r}; this was not checked."
@@ -36,9 +35,8 @@ class DeclaredAdapter(Adapter):
         if isinstance(self.declared, Guarantee):
             raise PrivacyError(
                 f"A fixed declared guarantee ({self.declared!r}) cannot be calibrated to a target epsilon. Declare a "
-                "callable "
-                "(estimator, n_samples) that returns the guarantee for the estimator's current parameters, or leave "
-                "epsilon=None."
+                "callable (estimator, n_samples) that returns the guarantee for the estimator's current parameters, "
+                "or leave epsilon=None."
             )
         return scaled_by_name(estimator, factor)
 

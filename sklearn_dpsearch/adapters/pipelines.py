@@ -58,10 +58,8 @@ class _CompositeAdapter(Adapter):
             if callable(getattr(part, "fit", None)) and not _is_composite(part):
                 raise UnknownGuaranteeError(
                     f"Step {name!r} ({type(part).__name__}) learns from the data without privacy. Use a private one "
-                    "(for example "
-                    "from diffprivlib.models), one that learns nothing (FunctionTransformer with public constants), "
-                    "or declare "
-                    "guarantee= for the whole estimator."
+                    "(for example from diffprivlib.models), one that learns nothing (FunctionTransformer with public "
+                    "constants), or declare guarantee= for the whole estimator."
                 ) from error
             raise UnknownGuaranteeError(f"In step {name!r}: {error}") from error
         except LeakingEstimatorError as error:
@@ -158,6 +156,5 @@ def refuse_cache(estimator: Any) -> None:
     if getattr(estimator, "memory", None) is not None:
         raise LeakingEstimatorError(
             f"{type(estimator).__name__} has memory={estimator.memory!r}: cached steps would give several candidates "
-            "the same noise "
-            "and keep the losers on disk. Set memory=None."
+            "the same noise and keep the losers on disk. Set memory=None."
         )

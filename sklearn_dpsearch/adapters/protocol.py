@@ -39,6 +39,6 @@ def scaled_by_name(estimator: Any, factor: float) -> dict[str, Any]:
             return {name: parameters[name] * factor**power}
     raise PrivacyError(
         f"The noise of {type(estimator).__name__} cannot be calibrated: it has no numeric parameter epsilon or "
-        "noise_multiplier. "
-        "Leave epsilon=None in the search, which then reports what the estimator as configured costs in total."
+        "noise_multiplier. Leave epsilon=None in the search, which then reports what the estimator as configured "
+        "costs in total."
     )

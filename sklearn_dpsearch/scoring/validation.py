@@ -102,9 +102,8 @@ class RandomFolds(Validation):
     def folds(self, n_samples: int, random_bytes: RandomBytes) -> list[Fold]:
         if n_samples < self.n_folds:
             raise ValueError(
-                f"Cannot make {self.n_folds} folds of {n_samples} records (n_samples={n_samples}). Give a smaller "
-                "cv, or a "
-                "fraction for one hold-out."
+                f"Cannot make {self.n_folds} folds of {n_samples} records (n_samples={n_samples}). Give a smaller cv, "
+                "or a fraction for one hold-out."
             )
         part = np.floor(self.n_folds * _uniform(n_samples, random_bytes)).astype(int)
         return [(np.flatnonzero(part != i), np.flatnonzero(part == i)) for i in range(self.n_folds)]
@@ -169,10 +168,9 @@ def _by_index(cv: Any, neighboring: str, n_samples: int | None) -> IndexFolds:
     if neighboring == "add_remove":
         raise PrivacyError(
             f"Found a split of fixed sizes (cv is a {type(cv).__name__}) for an estimator whose guarantee is about "
-            "adding or removing a record: one "
-            "record more would move others between the parts. Use cv as a fraction or a number of folds (each record "
-            "draws its "
-            "own part), or an estimator with a replace_one or zero_out guarantee."
+            "adding or removing a record: one record more would move others between the parts. Use cv as a fraction "
+            "or a number of folds (each record draws its own part), or an estimator with a replace_one or zero_out "
+            "guarantee."
         )
     if n_samples is None:
         raise ValueError("A splitter needs the number of records. Give n_samples.")
@@ -194,9 +192,8 @@ def _split_blindly(cv: Any, n_samples: int) -> Sequence[Any]:
             cv, placeholder, groups=np.arange(n_samples)
         ):
             raise PrivacyError(
-                f"cv={cv!r} wants to see y or groups, so the split would depend on the data. Use a splitter of "
-                "record numbers "
-                "alone, such as KFold or ShuffleSplit, or cv as a fraction or a number of folds."
+                f"cv={cv!r} wants to see y or groups, so the split would depend on the data. Use a splitter of record "
+                "numbers alone, such as KFold or ShuffleSplit, or cv as a fraction or a number of folds."
             ) from error
         raise ValueError(f"cv={cv!r} cannot split {n_samples} records: {error}") from error
 

@@ -7,6 +7,7 @@ import os
 from abc import ABCMeta, abstractmethod
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -32,20 +33,16 @@ from ._space import Space
 
 NOTHING_FOUND = (
     "No candidate could be trained and scored, so there is no model; the privacy cost in privacy_spent_ is spent all "
-    "the same. Which "
-    "data made the candidates fail is not told, because that would reveal it. Usual reasons: a parameter value that "
-    "the estimator "
-    "does not accept; NaN or infinite values in X or y; y with one class, in all records or among those that train; "
-    "too few records "
-    "(one sample); a score that is not a finite number. Try estimator.fit with the same parameters on public or "
-    "made-up data to see the error."
+    "the same. Which data made the candidates fail is not told, because that would reveal it. Usual reasons: a "
+    "parameter value that the estimator does not accept; NaN or infinite values in X or y; y with one class, in all "
+    "records or among those that train; too few records (one sample); a score that is not a finite number. Try "
+    "estimator.fit with the same parameters on public or made-up data to see the error."
 )
 
 
 VALID_RECORDS = (
     "Every possible record is valid input for the estimator (finite numbers, known labels): one that is not could "
-    "make all candidates "
-    "fail, and that shows."
+    "make all candidates fail, and that shows."
 )
 
 
@@ -80,6 +77,7 @@ class BasePrivateSearch(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         "verbose": ["verbose"],
         "random_state": ["random_state"],
     }
+
     # --- to be said by each search --------------------------------------------------------------------------------
 
     @abstractmethod
@@ -119,13 +117,14 @@ class BasePrivateSearch(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         PrivacySpent
         """
         self._validate_params()
-        return self._plan(n_samples, public, delta).spent
+        planned = self._plan(n_samples, public, delta if self.delta is None else self.delta).spent
+        return planned if delta is None else replace(planned, delta=float(delta))
 
     def privacy_guarantee(self, n_samples: int | None = None) -> Guarantee:
         """The guarantee of one ``fit``: a private search is a private estimator, and can be nested in another."""
-        return self._plan(n_samples, public=False).spent.guarantee
+        return self._plan(n_samples, False, self.delta).spent.guarantee
 
-    def _plan(self, n_samples: int | None, public: bool, delta: float | None = None) -> Plan:
+    def _plan(self, n_samples: int | None, public: bool, delta: float | None) -> Plan:
         space = Space.of(self._distributions())
         space.check_names(self.estimator)
         self._check_supported()
@@ -141,7 +140,7 @@ class BasePrivateSearch(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
                 scorer=scorer,
                 score_noise=self.score_noise,
                 epsilon=self.epsilon,
-                delta=self.delta if delta is None else delta,
+                delta=delta,
                 n_samples=n_samples,
                 costs=self._cost_parts,
                 notes=self._notes(public),
@@ -158,15 +157,15 @@ class BasePrivateSearch(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
     def _check_supported(self) -> None:
         if isinstance(self.error_score, str):
             raise PrivacyError(
-                "Found error_score='raise': an error raised by one candidate would tell what its data made it do. Use "
-                "error_score=np.nan (a failing candidate is the worst), and look for errors on public or made-up data."
+                "Found error_score='raise': an error raised by one candidate would tell what its data made it do. "
+                "Use error_score=np.nan (a failing candidate is the worst), and look for errors on public or made-up "
+                "data."
             )
         for name, part in {"": self.estimator, **self.estimator.get_params(deep=True)}.items():
             if getattr(part, "_skl_callbacks", None):
                 raise PrivacyError(
                     f"Found callbacks on {name or 'the estimator'} ({type(part).__name__}): they would see every "
-                    "candidate, and how "
-                    "many there are. Remove them with set_callbacks()."
+                    "candidate, and how many there are. Remove them with set_callbacks()."
                 )
 
     def _notes(self, public: bool) -> tuple[str, ...]:
@@ -213,7 +212,7 @@ class BasePrivateSearch(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         self._check_kind(X, y)
         X, y = indexable(X, y)
         n_samples = n_records(X)
-        plan = self._plan(n_samples, X_public is not None)
+        plan = self._plan(n_samples, X_public is not None, self.delta)
         self._say(plan)
         source = Randomness(self.random_state)
         candidates = self._draw(plan, source)
@@ -280,9 +279,8 @@ class BasePrivateSearch(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         if per_record and self.guarantee is None:
             raise PrivacyError(
                 f"Found {', '.join(per_record)} with one value per record: weights and the like change how much one "
-                "record matters, and "
-                "with it the guarantee. Leave them out, or declare guarantee= for a fit that uses them (private "
-                "scores never do)."
+                "record matters, and with it the guarantee. Leave them out, or declare guarantee= for a fit that "
+                "uses them (private scores never do)."
             )
         return dict(params)
 
@@ -312,8 +310,7 @@ class BasePrivateSearch(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         if not hasattr(self, "best_estimator_"):
             raise AttributeError(
                 f"This {type(self).__name__} has no model to {method} with: it was fitted with refit={self.refit!r}, "
-                "or no candidate "
-                "succeeded. With refit='winner' the winner's own model is released at no extra cost."
+                "or no candidate succeeded. With refit='winner' the winner's own model is released at no extra cost."
             )
 
     def score(self, X: Any, y: Any = None) -> float:

@@ -148,9 +148,9 @@ def _calibrated(request: Request, adapter: Adapter) -> float:
     searched = [name for name in request.space.names if any(f"{one}__".startswith(f"{name}__") for one in scaled)]
     if searched:
         raise PrivacyError(
-            f"Found epsilon={request.epsilon:g} for the whole search while the candidates vary {searched}, and with it "
-            f"{sorted(scaled)}, which calibration sets. Remove them from the space, or leave the search's epsilon=None "
-            "to have the total reported."
+            f"Found epsilon={request.epsilon:g} for the whole search while the candidates vary {searched}, and with "
+            f"it {sorted(scaled)}, which calibration sets. Remove them from the space, or leave the search's "
+            "epsilon=None to have the total reported."
         )
 
     def total(factor: float) -> Guarantee:

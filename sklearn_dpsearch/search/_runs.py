@@ -72,8 +72,7 @@ def run_all(
     except Exception as error:
         problem = RuntimeError(
             f"The candidates could not be run by joblib ({type(error).__name__}). Estimators and scorers must be "
-            "picklable, and "
-            "workers must have enough memory; n_jobs=1 needs neither."
+            "picklable, and workers must have enough memory; n_jobs=1 needs neither."
         )
     raise problem  # outside the handlers: a chained exception could quote a record
 

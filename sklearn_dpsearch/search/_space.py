@@ -128,10 +128,8 @@ class SpaceGuarantee:
             return
         raise PrivacyError(
             f"A candidate ({dict(candidate)!r}) promises {found!r}, which is not what the search was planned with. A "
-            "parameter drawn "
-            "from a distribution changes the guarantee: give it as a list of values, or declare a guarantee that "
-            "covers all "
-            "candidates, e.g. guarantee=PureDP(epsilon=1.0)."
+            "parameter drawn from a distribution changes the guarantee: give it as a list of values, or declare a "
+            "guarantee that covers all candidates, e.g. guarantee=PureDP(epsilon=1.0)."
         )
 
     def _weighted(self) -> list[tuple[Guarantee, float]]:
@@ -178,8 +176,8 @@ def _values(name: str, values: Any) -> Iterator[Any]:
     if not math.isfinite(upper):
         raise PrivacyError(
             f"Parameter {name!r} changes the guarantee and is drawn from a distribution without a known upper end. "
-            "Give a list of "
-            "values, a distribution with a bounded support (scipy.stats), or declare guarantee= for all candidates."
+            "Give a list of values, a distribution with a bounded support (scipy.stats), or declare guarantee= for "
+            "all candidates."
         )
     yield float(upper)
 

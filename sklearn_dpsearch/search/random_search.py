@@ -145,8 +145,7 @@ class DPRandomSearchCV(BasePrivateSearch):
             return Fixed(int(self.n_iter))
         raise ValueError(
             f"Found n_iter={self.n_iter!r} with release='all'. Releasing every score needs a fixed number of runs: "
-            "give an integer "
-            "n_iter, or release='best'."
+            "give an integer n_iter, or release='best'."
         )
 
     def _cost_parts(

@@ -122,6 +122,12 @@ def test_a_target_is_met_from_below_and_nearly_reached():
     assert fitted.best_estimator_.epsilon == pytest.approx(2.0 / search().privacy_cost(len(X)).epsilon, rel=0.15)
 
 
+def test_the_cost_at_another_delta_is_that_of_the_same_search():
+    one = DPRandomSearchCV(NoisyCentroids(), SPACE, epsilon=1.0, delta=1e-6)
+    spent = one.privacy_cost(len(X))
+    assert one.privacy_cost(len(X), delta=0.01).epsilon == spent.epsilon_at(0.01) < spent.epsilon
+
+
 def test_a_target_with_refit_covers_the_refit_too():
     spent = search(epsilon=2.0, refit=True).privacy_cost(len(X))
     assert 1.99 < spent.epsilon <= 2.0
