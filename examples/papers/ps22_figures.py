@@ -4,8 +4,8 @@
 
 One run is 0.1-zCDP in all of them (here the Gaussian mechanism with μ = √0.2), and δ = 1e-6. Figures 2 and 3 show Rényi
 divergences, which our Theorem 1 does not speak of: its ε at δ is printed with them. Figures 4–6 have ε on one axis: the
-paper's bound (Theorem 2, Theorem 6) and the smallest of ours side by side. In the text of the paper at hand the signs of η are
-lost in the legends of figures 5 and 6; η = ½ and 2 are read as they stand, and −½ is added.
+paper's bound (Theorem 2, Theorem 6) and the smallest of ours side by side. In the paper's text at hand the signs of
+η are lost in the legends of figures 5 and 6; η = ½ and 2 are read as they stand, and −½ is added.
 """
 
 from __future__ import annotations

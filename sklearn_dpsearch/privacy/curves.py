@@ -9,11 +9,16 @@ from ._types import Array
 from .logspace import log_mills_ratio
 from .profiles import ROUNDING, DominatingPair, LossDistribution, connect_the_dots, convolve, symmetric
 
+#: Losses above this count as infinite: exp(−loss) would leave the range of doubles.
+LARGEST_LOSS = 600.0
+
 
 def randomized_response(epsilon: float, delta: float) -> LossDistribution:
     """Answer truly with odds e^ε, and openly with probability δ: dominates every (ε, δ)-DP mechanism."""
     if epsilon == 0:
         return LossDistribution(np.array([0.0]), np.array([1.0 - delta]), delta, delta)
+    if epsilon > LARGEST_LOSS:
+        return LossDistribution(np.array([0.0]), np.array([0.0]), 1.0, 1.0)
     truth = 1.0 / (1.0 + np.exp(-epsilon))
     masses = (1.0 - delta) * np.array([np.exp(-epsilon) * truth, truth])
     return LossDistribution(np.array([-epsilon, epsilon], dtype=float), masses, delta, delta)
@@ -33,12 +38,12 @@ def delta_of_gaussian(mu: float, epsilon: Array) -> Array:
     up; R(a) and R(b) agree in all but μ of their digits, so a small μ needs a larger allowance.
     """
     if mu == 0:
-        return np.maximum(-np.expm1(epsilon), 0.0)
+        return -np.expm1(np.minimum(epsilon, 0.0))
     a = epsilon / mu - 0.5 * mu
     log_a, log_b = log_mills_ratio(a), log_mills_ratio(a + mu)
     log_density = -0.5 * a**2 - 0.5 * np.log(2 * np.pi)
     delta: Array = np.exp(log_density + log_a) * -np.expm1(log_b - log_a) * (1.0 + ROUNDING + 2e-14 / mu)
-    return delta
+    return np.minimum(delta, 1.0)
 
 
 def delta_of_renyi(orders: Array, epsilons: Array, epsilon: Array) -> Array:

@@ -20,7 +20,7 @@ from .errors import PrivacyError
 from .profiles import DominatingPair, LossDistribution, connect_the_dots, symmetric
 
 #: ε beyond which a guarantee is reported as infinite.
-LARGEST_EPSILON = 600.0
+LARGEST_EPSILON = curves.LARGEST_LOSS
 
 
 def require(condition: bool, expected: str, **found: object) -> None:
@@ -89,7 +89,7 @@ class Guarantee(ABC):
         """
         epsilon = np.asarray(epsilon, dtype=float)
         require(bool(np.all(epsilon >= 0)), "epsilon >= 0", epsilon=epsilon)
-        values = self._profile(np.atleast_1d(epsilon))
+        values = self._profile(np.minimum(np.atleast_1d(epsilon), 1e6))  # it never rises: safe for infinity too
         if self.pure_epsilon is None:  # an underflow to 0 would claim pure privacy
             values = np.maximum(values, np.finfo(float).tiny)
         return float(values[0]) if epsilon.ndim == 0 else values.reshape(epsilon.shape)

@@ -67,6 +67,7 @@ class LossDistribution:
         log_q = np.log(np.maximum(above_q[first], 1e-320))
         tail_p = above_p[first]
         finite = tail_p * -np.expm1(np.minimum(epsilon + log_q - np.log(np.maximum(tail_p, 1e-320)), 0.0))
+        finite = np.where(above_q[first] > 1e-300, finite, tail_p)  # an underflow would count for too much
         return np.minimum(self.infinity + np.where(tail_p > 0, finite, 0.0) + ROUNDING * tail_p, 1.0)
 
     @cached_property
@@ -214,8 +215,12 @@ def convolve(parts: Sequence[LossDistribution], counts: Sequence[int]) -> LossDi
     if any(one.infinity >= 1 for one in parts):
         return LossDistribution(np.array([0.0]), np.array([0.0]), 1.0)
     interval = _interval(parts, counts)
-    grids = [on_grid(one, interval) for one in parts]
-    low, high = _window(grids, counts, interval)
+    while True:
+        grids = [on_grid(one, interval) for one in parts]
+        low, high = _window(grids, counts)
+        if high - low <= MOST_POINTS:
+            break
+        interval *= 2.0 ** np.ceil(np.log2((high - low) / MOST_POINTS))
     size = fft.next_fast_len(high - low + 1, real=True)
     transform = np.ones(size // 2 + 1, dtype=complex)
     for (_, masses), count in zip(grids, counts):
@@ -257,7 +262,7 @@ def on_grid(one: LossDistribution, interval: float) -> tuple[int, Array]:
     return first, np.asarray(masses, dtype=float)
 
 
-def _window(grids: Sequence[tuple[int, Array]], counts: Sequence[int], interval: float) -> tuple[int, int]:
+def _window(grids: Sequence[tuple[int, Array]], counts: Sequence[int]) -> tuple[int, int]:
     """Grid indices between which all but ``TAIL_MASS`` of each tail of the sum lies (Chernoff's bound)."""
     low = sum(first * n for (first, _), n in zip(grids, counts))
     high = sum((first + masses.size - 1) * n for (first, masses), n in zip(grids, counts))
@@ -267,10 +272,6 @@ def _window(grids: Sequence[tuple[int, Array]], counts: Sequence[int], interval:
             log_moment = sum(n * _log_moment(first, masses, sign * order) for (first, masses), n in zip(grids, counts))
             reach = int(np.ceil((log_moment - np.log(TAIL_MASS)) / order)) + 1
             low, high = (low, min(high, reach)) if sign > 0 else (max(low, -reach), high)
-    if high - low > MOST_POINTS:
-        raise MemoryError(
-            f"A composition needs {high - low} grid points of {interval:.2g}; at most {MOST_POINTS} are made."
-        )
     return low, high
 
 

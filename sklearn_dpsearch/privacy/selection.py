@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from ._types import Array, ArrayLike
 from .combining import compose
-from .curves import randomized_response
+from .curves import LARGEST_LOSS, randomized_response
 from .grid import SLACK, Lines, Nodes, cell_lines, lower_edge, nodes, slope_ratio
 from .guarantees import Guarantee, NonPrivate, dots
 from .laws import CountLaw, Fixed, as_law
@@ -106,6 +106,8 @@ def exact_pure(epsilon: float, count: CountLaw) -> float:
     """
     if epsilon == 0:
         return 0.0
+    if epsilon > LARGEST_LOSS:
+        return epsilon + _largest_ratio(epsilon, count)
     base = randomized_response(epsilon, 0.0)
     grid, dropped = nodes(spacing=1.02), 0.0
     while True:
@@ -117,6 +119,15 @@ def exact_pure(epsilon: float, count: CountLaw) -> float:
         kept = upper > best + 1e-8
         dropped = max(dropped, float(np.max(upper, where=~kept, initial=0.0)))
         grid = _refined(grid, kept)
+
+
+def _largest_ratio(epsilon: float, count: CountLaw) -> float:
+    """log f'(1)/f'(0) or, where f' vanishes at 0, (elasticity of f' at 1)·ε: bounds that need no testing region."""
+    one, none = np.array([1.0]), np.array([0.0])
+    with np.errstate(divide="ignore"):
+        ratio = count.log_slope(one, none) - count.log_slope(none, one)
+        elasticity = np.exp(count.log_curvature(one, none) - count.log_slope(one, none))
+    return float(np.minimum(ratio, elasticity * epsilon)[0])
 
 
 def _ratio_of_cells(epsilon: float, base: LossDistribution, count: CountLaw, grid: Nodes) -> Array:

@@ -200,6 +200,19 @@ def test_limits_of_parameters_meet() -> None:
     assert np.all(ZCDP(rho=0.32).delta_at(grid) >= GaussianDP(mu=0.8).delta_at(grid))
 
 
+def test_losses_beyond_the_range_of_doubles_are_not_understated() -> None:
+    assert PureDP(epsilon=800.0).epsilon_at(1e-5) == 800.0
+    assert PureDP(epsilon=800.0).delta_at(750.0) == 1.0
+    assert best_of(PureDP(epsilon=800.0), Geometric(10)).epsilon_at(0.0) == pytest.approx(800 + 2 * np.log(10))
+    assert GaussianDP(mu=100.0).epsilon_at(1e-5) == np.inf
+    assert DPSGD(noise_multiplier=0.1, sample_rate=0.01, steps=1000).epsilon_at(1e-5) > 100
+
+
+def test_infinite_epsilon_is_answered() -> None:
+    for one in (*SIMPLE, *DERIVED):
+        assert 0 <= one.delta_at(np.inf) <= one.delta_at(100.0)
+
+
 def test_renyi_curve_is_used_at_the_next_stated_order_above() -> None:
     one = RenyiDP(orders=[2.0, 8.0], epsilons=[0.1, 0.5])
     assert one.renyi([1.5, 2.0, 2.1, 8.0, 9.0]).tolist() == [0.1, 0.1, 0.5, 0.5, np.inf]

@@ -67,6 +67,17 @@ def test_theorem_6_agrees_with_dp_accounting_at_every_order(event, mean: float) 
     assert ours.epsilons == pytest.approx(theirs, abs=1e-8)  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize(
+    ("law", "epsilon"),
+    [(Logarithmic(10), 3.45), (Geometric(10), 4.07), (Geometric(1000), 5.84), (Poisson(10), 4.61)],
+    ids=repr,
+)
+def test_points_of_figure_4(law: CountLaw, epsilon: float) -> None:
+    """Papernot & Steinke, figure 4: a 0.1-zCDP run at δ = 1e-6."""
+    theorem = published.renyi_poisson if isinstance(law, Poisson) else published.renyi_negative_binomial
+    assert theorem(ZCDP(rho=0.1), law).epsilon_at(1e-6) == pytest.approx(epsilon, abs=6e-3)
+
+
 # --- as printed ---------------------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,311 @@
+"""Composites, estimators that state their own guarantee, and guarantees on the caller's word."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline, make_union
+from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
+
+from sklearn_dpsearch import DPRandomSearchCV
+from sklearn_dpsearch.adapters import TrainingRun, adapter_for, training_run
+from sklearn_dpsearch.adapters.declared import DeclaredAdapter
+from sklearn_dpsearch.adapters.pipelines import PipelineAdapter, UnionAdapter
+from sklearn_dpsearch.adapters.protocol import ProtocolAdapter
+from sklearn_dpsearch.privacy import (
+    ZCDP,
+    ApproxDP,
+    LeakingEstimatorError,
+    MixedNeighborsError,
+    PrivacyError,
+    PureDP,
+    UnknownGuaranteeError,
+)
+
+from ..search.toys import NoisyCentroids, RandomizedResponse, two_blobs
+
+X, y = two_blobs(120)
+
+
+class NoisyShift(TransformerMixin, BaseEstimator):
+    """Subtracts a noisy mean of records clipped to [-1, 1]; its exact mean is what scrubbing must take away."""
+
+    def __init__(self, epsilon=1.0, neighboring="replace_one", random_state=None):
+        self.epsilon = epsilon
+        self.neighboring = neighboring
+        self.random_state = random_state
+
+    def privacy_guarantee(self, n_samples=None):
+        return PureDP(epsilon=self.epsilon, neighboring=self.neighboring)
+
+    def fit(self, X, y=None):
+        rng = np.random.default_rng()
+        scale = 2 * X.shape[1] / (len(X) * self.epsilon)
+        self.mean_ = np.clip(X, -1, 1).mean(axis=0) + rng.laplace(scale=scale, size=X.shape[1])
+        return self
+
+    def transform(self, X):
+        return X - self.mean_
+
+
+def chain(**kwargs):
+    return Pipeline([("shift", NoisyShift(0.25)), ("model", NoisyCentroids(epsilon=0.5))], **kwargs)
+
+
+def promise(estimator, **kwargs):
+    return training_run(estimator, **kwargs).guarantee
+
+
+def refused(kind, estimator, *words):
+    with pytest.raises(kind) as caught:
+        training_run(estimator)
+    for word in words:
+        assert word in str(caught.value)
+
+
+# --- what composes ---------------------------------------------------------------------------------------------------
+
+
+def test_private_steps_compose():
+    assert promise(chain()).pure_epsilon == 0.75
+    assert promise(chain()).neighboring == "replace_one"
+
+
+def test_a_pipeline_of_one_private_step_promises_what_the_step_does():
+    assert promise(make_pipeline(NoisyCentroids(epsilon=0.5))).pure_epsilon == 0.5
+
+
+def test_parts_of_a_union_see_the_same_records_and_compose():
+    assert promise(make_union(NoisyShift(0.25), NoisyShift(0.5))).pure_epsilon == 0.75
+
+
+def test_every_part_of_a_column_transformer_counts_and_so_does_the_remainder():
+    columns = [("a", NoisyShift(0.25), [0]), ("b", "passthrough", [1]), ("c", "drop", [2])]
+    assert promise(ColumnTransformer(columns)).pure_epsilon == 0.25
+    assert promise(ColumnTransformer(columns, remainder=NoisyShift(0.5))).pure_epsilon == 0.75
+
+
+def test_composites_nest():
+    inner = make_union(NoisyShift(0.25), make_pipeline(Normalizer(), NoisyShift(0.5)))
+    assert promise(make_pipeline(inner, NoisyCentroids(epsilon=0.25))).pure_epsilon == 1.0
+
+
+@pytest.mark.parametrize("free", [Normalizer(), FunctionTransformer(np.abs), "passthrough", None])
+def test_steps_that_learn_nothing_are_free(free):
+    estimator = Pipeline([("free", free), ("model", NoisyCentroids(epsilon=0.5))])
+    assert promise(estimator).pure_epsilon == 0.5
+    assert promise(estimator).neighboring == "replace_one"
+
+
+def test_a_function_is_assumed_to_treat_each_record_on_its_own():
+    run = training_run(Pipeline([("free", FunctionTransformer(np.abs)), ("model", NoisyCentroids())]))
+    assert any("'free' treats each record on its own" in text for text in run.assumptions)
+
+
+def test_a_composite_without_private_parts_costs_nothing():
+    assert promise(make_pipeline(Normalizer())) == PureDP(epsilon=0.0)
+
+
+def test_assumptions_are_said_once():
+    twice = training_run(make_union(NoisyShift(0.25), NoisyShift(0.25)))
+    assert len(twice.assumptions) == 1
+
+
+def test_parts_under_different_relations_are_an_error():
+    mixed = make_pipeline(NoisyShift(neighboring="add_remove"), NoisyCentroids())
+    with pytest.raises(MixedNeighborsError):
+        training_run(mixed)
+
+
+# --- what is refused -------------------------------------------------------------------------------------------------
+
+
+def test_a_step_that_learns_without_privacy_is_named_with_a_remedy():
+    words = ("'standardscaler'", "StandardScaler", "without privacy", "FunctionTransformer", "guarantee=")
+    refused(UnknownGuaranteeError, make_pipeline(StandardScaler(), NoisyCentroids()), *words)
+
+
+def test_the_innermost_offender_is_named():
+    inner = make_pipeline(StandardScaler())
+    refused(UnknownGuaranteeError, make_union(NoisyShift(), inner), "In step 'pipeline'", "'standardscaler'")
+
+
+def test_a_remainder_that_learns_is_refused():
+    columns = ColumnTransformer([("a", NoisyShift(), [0])], remainder=StandardScaler())
+    refused(UnknownGuaranteeError, columns, "'remainder'", "StandardScaler")
+
+
+def test_a_cache_is_refused(tmp_path):
+    refused(LeakingEstimatorError, chain(memory=str(tmp_path)), "memory=", "same noise", "memory=None")
+
+
+def test_a_cache_of_an_inner_pipeline_is_refused(tmp_path):
+    refused(LeakingEstimatorError, make_pipeline(chain(memory=str(tmp_path))), "In step 'pipeline'", "memory=None")
+
+
+@pytest.mark.parametrize("base", [Pipeline, FeatureUnion, ColumnTransformer])
+def test_subclasses_of_composites_are_not_recognised(base):
+    changed = type("Changed", (base,), {})
+    parts = [("shift", NoisyShift(), [0])] if base is ColumnTransformer else [("shift", NoisyShift())]
+    refused(UnknownGuaranteeError, changed(parts), "Changed", "subclass")
+
+
+def test_an_unknown_estimator_is_refused_with_three_remedies():
+    refused(UnknownGuaranteeError, LogisticRegression(), "LogisticRegression", "privacy_guarantee", "guarantee=PureDP")
+
+
+# --- parameters ------------------------------------------------------------------------------------------------------
+
+
+def test_scaling_a_pipeline_scales_every_private_step():
+    settings = adapter_for(chain()).scaled(chain(), 2.0)
+    assert settings == {"shift__epsilon": 0.5, "model__epsilon": 1.0}
+    assert promise(chain().set_params(**settings)).pure_epsilon == 1.5
+
+
+def test_parameters_of_unknown_influence_make_all_of_them_matter():
+    assert adapter_for(chain()).privacy_parameters(chain()) is None
+
+
+def test_randomness_of_parts_is_asked_for_by_name():
+    assert adapter_for(chain()).fresh_randomness(chain()) == {}
+
+
+def test_each_kind_has_its_adapter():
+    assert isinstance(adapter_for(chain()), PipelineAdapter)
+    assert isinstance(adapter_for(make_union(NoisyShift())), UnionAdapter)
+    assert isinstance(adapter_for(NoisyShift()), ProtocolAdapter)
+    assert isinstance(adapter_for(chain(), PureDP(epsilon=1.0)), DeclaredAdapter)
+
+
+def test_a_search_over_steps_prices_the_worst_of_them():
+    space = {"shift": [NoisyShift(0.25), NoisyShift(0.5), "passthrough"]}
+    for one in space["shift"]:
+        training_run(chain().set_params(shift=one))
+    search = DPRandomSearchCV(chain(), space, n_iter=3)
+    assert search.privacy_cost(120).epsilon >= promise(chain()).pure_epsilon
+    with pytest.raises(UnknownGuaranteeError, match="without privacy"):
+        DPRandomSearchCV(chain(), {"shift": [StandardScaler()]}, n_iter=3).privacy_cost(120)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        chain(),
+        make_pipeline(make_union(NoisyShift(0.25), Normalizer()), NoisyCentroids()),
+        make_pipeline(ColumnTransformer([("a", NoisyShift(), [0])], remainder="passthrough"), NoisyCentroids()),
+    ],
+    ids=["pipeline", "union", "columns"],
+)
+def test_a_search_over_a_composite_meets_its_target(estimator):
+    search = DPRandomSearchCV(clone(estimator), {}, n_iter=3, epsilon=4.0).fit(X, y)
+    assert search.privacy_spent_.epsilon <= 4.0
+    assert search.predict(X).shape == y.shape
+
+
+def test_scrubbing_reaches_the_fitted_parts(monkeypatch):
+    seen = []
+    monkeypatch.setattr(ProtocolAdapter, "scrub", lambda self, model: seen.append(model), raising=False)
+    fitted = make_pipeline(ColumnTransformer([("a", NoisyShift(), [0])], remainder=NoisyShift()), NoisyCentroids()).fit(
+        X, y
+    )
+    adapter_for(fitted).scrub(fitted)
+    assert [type(one).__name__ for one in seen] == ["NoisyShift", "NoisyShift", "NoisyCentroids"]
+    assert all(hasattr(one, "mean_") or hasattr(one, "centroids_") for one in seen)
+
+
+# --- the protocol ----------------------------------------------------------------------------------------------------
+
+
+def test_an_estimator_may_state_its_own_guarantee():
+    run = training_run(RandomizedResponse(epsilon=0.5, neighboring="zero_out"))
+    assert isinstance(run, TrainingRun)
+    assert run.guarantee == PureDP(epsilon=0.5, neighboring="zero_out")
+    assert "RandomizedResponse states its own guarantee" in run.assumptions[0]
+
+
+def test_the_number_of_records_is_passed_on():
+    class Sized(NoisyCentroids):
+        def privacy_guarantee(self, n_samples=None):
+            return PureDP(epsilon=1 / n_samples)
+
+    assert promise(Sized(), n_samples=10).epsilon == 0.1
+
+
+def test_a_stated_guarantee_must_be_one():
+    class Vague(NoisyCentroids):
+        def privacy_guarantee(self, n_samples=None):
+            return 1.0
+
+    refused(UnknownGuaranteeError, Vague(), "Vague.privacy_guarantee returned float", "PureDP(epsilon=1.0)")
+
+
+def test_epsilon_is_scaled_and_a_noise_multiplier_divided():
+    class Noisy(NoisyCentroids):
+        def __init__(self, noise_multiplier=2.0):
+            self.noise_multiplier = noise_multiplier
+
+        def privacy_guarantee(self, n_samples=None):
+            return ZCDP(rho=0.5 / self.noise_multiplier**2)
+
+    assert adapter_for(NoisyCentroids(epsilon=0.5)).scaled(NoisyCentroids(epsilon=0.5), 4.0) == {"epsilon": 2.0}
+    assert adapter_for(Noisy()).scaled(Noisy(), 4.0) == {"noise_multiplier": 0.5}
+
+
+def test_without_a_noise_parameter_there_is_no_calibration():
+    class Fixed(NoisyCentroids):
+        def __init__(self):
+            pass
+
+        def privacy_guarantee(self, n_samples=None):
+            return PureDP(epsilon=1.0, neighboring="replace_one")
+
+    with pytest.raises(PrivacyError, match="no numeric parameter epsilon or noise_multiplier"):
+        DPRandomSearchCV(Fixed(), {}, epsilon=1.0).privacy_cost(10)
+
+
+# --- declarations ----------------------------------------------------------------------------------------------------
+
+
+def test_a_declaration_comes_before_what_is_known():
+    assert promise(NoisyCentroids(epsilon=9.0), declared=PureDP(epsilon=1.0)) == PureDP(epsilon=1.0)
+
+
+def test_a_declaration_is_marked_as_unchecked():
+    run = training_run(RandomForestClassifier(), declared=ApproxDP(epsilon=1.0, delta=1e-6))
+    assert "RandomForestClassifier" in run.assumptions[0]
+    assert "not checked" in run.assumptions[0]
+
+
+def test_a_declared_callable_sees_the_parameters_and_the_number_of_records():
+    def declared(estimator, n_samples):
+        return PureDP(epsilon=estimator.C / n_samples)
+
+    assert promise(LogisticRegression(C=5.0), n_samples=10, declared=declared) == PureDP(epsilon=0.5)
+
+
+def test_a_declared_callable_must_return_a_guarantee():
+    with pytest.raises(UnknownGuaranteeError, match="guarantee gave 1.0"):
+        training_run(LogisticRegression(), declared=lambda estimator, n_samples: 1.0)
+
+
+def test_a_fixed_declaration_cannot_be_calibrated():
+    search = DPRandomSearchCV(NoisyCentroids(), {}, epsilon=1.0, guarantee=PureDP(epsilon=1.0))
+    with pytest.raises(PrivacyError, match="cannot be calibrated"):
+        search.privacy_cost(10)
+
+
+def test_a_declared_callable_can_be_calibrated():
+    search = DPRandomSearchCV(
+        NoisyCentroids(), {}, n_iter=3, epsilon=2.0, guarantee=lambda one, n: PureDP(epsilon=2 * one.epsilon)
+    )
+    assert 1.99 < search.privacy_cost(10).epsilon <= 2.0
+
+
+def test_a_fixed_declaration_depends_on_no_parameter_and_a_callable_on_all():
+    assert adapter_for(chain(), PureDP(epsilon=1.0)).privacy_parameters(chain()) == ()
+    assert adapter_for(chain(), lambda one, n: PureDP(epsilon=1.0)).privacy_parameters(chain()) is None
