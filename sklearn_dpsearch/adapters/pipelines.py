@@ -6,10 +6,9 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
 
-from sklearn.compose import ColumnTransformer
+from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer
-from sklearn.utils import get_tags
 
 from ..privacy import LeakingEstimatorError, PrivacyError, PureDP, UnknownGuaranteeError, compose
 from ._base import Adapter, TrainingRun
@@ -33,6 +32,8 @@ class _CompositeAdapter(Adapter):
 
     def training_run(self, estimator: Any, n_samples: int | None) -> TrainingRun:
         refuse_cache(estimator)
+        if isinstance(estimator, ColumnTransformer):
+            refuse_data_dependent_columns(estimator)
         runs = [self._run(estimator, name, part, n_samples) for name, part in self.parts(estimator)]
         assumptions = tuple(dict.fromkeys(text for run in runs if run for text in run.assumptions))
         private = [run.guarantee for run in runs if run is not None and run.guarantee.pure_epsilon != 0]
@@ -146,9 +147,52 @@ def _is_composite(part: Any) -> bool:
     return type(part) in (Pipeline, FeatureUnion, ColumnTransformer)
 
 
+def _always(part: Any) -> bool:
+    return True
+
+
+def _given_categories(part: Any) -> bool:
+    """Categories as a list, and no merging of rare ones."""
+    rare = getattr(part, "min_frequency", None), getattr(part, "max_categories", None)
+    return not isinstance(part.categories, str) and rare == (None, None)
+
+
+def _constant(part: Any) -> bool:
+    """A constant for missing values, and no column dropped for being empty."""
+    return part.strategy == "constant" and part.keep_empty_features and not part.add_indicator
+
+
+#: scikit-learn's transformers that take each record on its own and keep nothing of it, and when they do so.
+#: (The tag ``requires_fit`` does not tell: GaussianProcessRegressor has it unset.)
+LEARN_NOTHING: dict[str, Callable[[Any], bool]] = {
+    "AdditiveChi2Sampler": _always,
+    "Binarizer": _always,
+    "FeatureHasher": _always,
+    "FunctionTransformer": _always,
+    "HashingVectorizer": _always,
+    "Normalizer": _always,
+    "OneHotEncoder": _given_categories,
+    "OrdinalEncoder": _given_categories,
+    "PolynomialFeatures": _always,
+    "SimpleImputer": _constant,
+}
+
+
 def learns_nothing(part: Any) -> bool:
-    """Whether scikit-learn's tags say that a part needs no ``fit`` (a Normalizer, a FunctionTransformer)."""
-    return type(part).__module__.startswith("sklearn.") and not _is_composite(part) and not get_tags(part).requires_fit
+    """Whether a part is one of ``LEARN_NOTHING``, by exact type."""
+    kind = type(part)
+    of_sklearn = kind.__module__.startswith("sklearn.") and kind.__name__ in LEARN_NOTHING
+    return of_sklearn and LEARN_NOTHING[kind.__name__](part)
+
+
+def refuse_data_dependent_columns(estimator: ColumnTransformer) -> None:
+    """Column selectors that see X may select by its records; scikit-learn's own looks at names and dtypes alone."""
+    for name, _, columns in estimator.transformers:
+        if callable(columns) and type(columns) is not make_column_selector:
+            raise LeakingEstimatorError(
+                f"The columns of {name!r} are chosen by a function that sees the data. Give them by name or position, "
+                "or with sklearn.compose.make_column_selector."
+            )
 
 
 def refuse_cache(estimator: Any) -> None:

@@ -5,11 +5,21 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, TransformerMixin, clone
-from sklearn.compose import ColumnTransformer
+from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.impute import SimpleImputer
+from sklearn.kernel_approximation import AdditiveChi2Sampler
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline, make_union
-from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    Normalizer,
+    OneHotEncoder,
+    OrdinalEncoder,
+    PolynomialFeatures,
+    StandardScaler,
+)
 
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.adapters import TrainingRun, adapter_for, training_run
@@ -309,3 +319,55 @@ def test_a_declared_callable_can_be_calibrated():
 def test_a_fixed_declaration_depends_on_no_parameter_and_a_callable_on_all():
     assert adapter_for(chain(), PureDP(epsilon=1.0)).privacy_parameters(chain()) == ()
     assert adapter_for(chain(), lambda one, n: PureDP(epsilon=1.0)).privacy_parameters(chain()) is None
+
+
+FREE = [
+    AdditiveChi2Sampler(),
+    OneHotEncoder(categories=[["a", "b"]]),
+    OrdinalEncoder(categories=[[1, 2, 3]]),
+    PolynomialFeatures(2),
+    SimpleImputer(strategy="constant", fill_value=0.0, keep_empty_features=True),
+]
+LEARNING = [
+    GaussianProcessRegressor(),
+    OneHotEncoder(),
+    OneHotEncoder(categories=[["a", "b"]], min_frequency=5),
+    OrdinalEncoder(),
+    SimpleImputer(),
+    SimpleImputer(strategy="constant", fill_value=0.0),
+]
+
+
+@pytest.mark.parametrize("part", FREE, ids=repr)
+def test_parts_that_keep_nothing_of_the_records_are_free(part):
+    assert promise(make_pipeline(part, NoisyCentroids(epsilon=0.5))).epsilon_at(0.0) == 0.5
+
+
+@pytest.mark.parametrize("part", LEARNING, ids=repr)
+def test_parts_that_keep_something_of_the_records_are_refused(part):
+    refused(UnknownGuaranteeError, make_pipeline(part, NoisyCentroids()), type(part).__name__)
+
+
+def test_every_transformer_that_is_free_keeps_the_same_state_whatever_the_records():
+    """Fitted on two different data sets of one schema, no attribute differs."""
+    words = np.array([["a"], ["b"], ["a"]], dtype=object), np.array([["b"], ["b"], ["a"]], dtype=object)
+    numbers = np.array([[1.0, 2.0], [3.0, 1.0]]), np.array([[2.0, 2.0], [1.0, 3.0]])
+    for part, (first, second) in [
+        (OneHotEncoder(categories=[["a", "b"]]), words),
+        *((free, numbers) for free in FREE[3:]),
+    ]:
+        states = [vars(clone(part).fit(X)) for X in (first, second)]
+        assert repr(states[0]) == repr(states[1])
+
+
+def test_columns_chosen_by_the_data_are_refused_and_by_dtype_are_not():
+    seen = ColumnTransformer([("a", NoisyShift(), lambda X: [0])])
+    refused(LeakingEstimatorError, seen, "'a'", "by name or position")
+    promise(ColumnTransformer([("a", NoisyShift(), make_column_selector(dtype_include=float))]))
+
+
+def test_a_grid_that_makes_a_step_learn_is_refused_before_data_is_read():
+    model = make_pipeline(OrdinalEncoder(categories=[[1, 2]]), NoisyCentroids())
+    search = DPRandomSearchCV(model, {"ordinalencoder__categories": ["auto"]}, n_iter=2)
+    with pytest.raises(UnknownGuaranteeError, match="OrdinalEncoder"):
+        search.fit(np.ones((20, 1)), np.arange(20) % 2)
