@@ -271,7 +271,8 @@ def _log_rising(k: Array, eta: float) -> Array:
     a, b = far + eta, far + 1
     # log Γ(a) − log Γ(b) with a/b = 1 + (η − 1)/b
     series = (a - 0.5) * np.log1p((eta - 1) / b) + (eta - 1) * np.log(b) - (eta - 1) + (1 / a - 1 / b) / 12
-    return np.where(k <= 1e5, exact, series) - special.gammaln(1 + eta)
+    rising: Array = np.where(k <= 1e5, exact, series) - special.gammaln(1 + eta)
+    return rising
 
 
 @dataclass(frozen=True)
@@ -356,7 +357,8 @@ class Poisson(CountLaw):
         return 0
 
     def log_pmf(self, k: Array) -> Array:
-        return k * math.log(self.mean) - self.mean - special.gammaln(k + 1)
+        logs: Array = k * math.log(self.mean) - self.mean - special.gammaln(k + 1)
+        return logs
 
     def log_slope(self, z: Array, u: Array) -> Array:
         return math.log(self.mean) - self.mean * u
@@ -401,7 +403,8 @@ class Binomial(CountLaw):
 
     def log_pmf(self, k: Array) -> Array:
         choose = special.gammaln(self.n + 1) - special.gammaln(k + 1) - special.gammaln(self.n - k + 1)
-        return choose + special.xlogy(k, self.p) + special.xlog1py(self.n - k, -self.p)
+        logs: Array = choose + special.xlogy(k, self.p) + special.xlog1py(self.n - k, -self.p)
+        return logs
 
     def _log_base(self, z: Array, u: Array) -> Array:
         """log(1 − p + pz) = log(1 − pu)."""
