@@ -10,11 +10,10 @@ mean of 10 runs for the Poisson law, n = 20.
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Callable
 
 import numpy as np
+from _show import Curves, Figure, show
 
 from sklearn_dpsearch.privacy import (
     ZCDP,
@@ -30,7 +29,6 @@ from sklearn_dpsearch.privacy import (
 
 SIGMA, DELTA, MEAN, N = 4.0, 1e-6, 10.0, 20
 BASE = GaussianDP(mu=1 / SIGMA)
-Curves = dict[str, tuple[np.ndarray, np.ndarray]]
 
 
 def figure_2(law: CountLaw | None = None) -> Curves:
@@ -72,51 +70,16 @@ def figure_4() -> Curves:
     return {name: (k.astype(float), law.pmf(k)) for name, law in laws.items()}
 
 
-# --- print and draw -----------------------------------------------------------------------------------------------
+# --- all of them --------------------------------------------------------------------------------------------------
 
-FIGURES: dict[str, tuple[Callable[[], Curves], str, str]] = {
+FIGURES: dict[str, Figure] = {
     "figure_2": (figure_2, "epsilon", "delta"),
     "figure_4": (figure_4, "number of runs k", "P[K = k]"),
 }
 
 
-def print_table(curves: Mapping[str, tuple[np.ndarray, np.ndarray]], points: int = 6) -> None:
-    """A few points (x, y) of each curve."""
-    for name, (x, y) in curves.items():
-        chosen = np.unique(np.linspace(0, x.size - 1, points).astype(int))
-        print(f"  {name:40s}" + "".join(f"  ({x[i]:.3g}, {y[i]:.3g})" for i in chosen))
-
-
-def draw(curves: Mapping[str, tuple[np.ndarray, np.ndarray]], x_label: str, y_label: str, path: Path) -> None:
-    """One picture; dashed lines are the papers'."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(figsize=(6.5, 4.5))
-    for name, (x, y) in curves.items():
-        axes.plot(x, y, "--" if name.endswith(("PS22", "KRW24")) else "-", label=name)
-    axes.set_xlabel(x_label)
-    axes.set_ylabel(y_label)
-    if y_label == "delta":
-        axes.set_yscale("log")
-    axes.legend(fontsize="x-small")
-    figure.savefig(path, dpi=120)
-    plt.close(figure)
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--out", type=Path, help="folder for pictures (needs matplotlib)")
-    out = parser.parse_args().out
-    for name, (make, x_label, y_label) in FIGURES.items():
-        curves = make()
-        print(f"{name}: {y_label} by {x_label}")
-        print_table(curves)
-        if out is not None:
-            out.mkdir(parents=True, exist_ok=True)
-            draw(curves, x_label, y_label, out / f"krw24_{name}.png")
+    show(FIGURES, "krw24")
 
 
 if __name__ == "__main__":

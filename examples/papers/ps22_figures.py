@@ -10,11 +10,10 @@ paper's bound (Theorem 2, Theorem 6) and the smallest of ours side by side. In t
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Callable
 
 import numpy as np
+from _show import Curves, Figure, show
 
 from sklearn_dpsearch.privacy import (
     ZCDP,
@@ -31,7 +30,6 @@ from sklearn_dpsearch.privacy import (
 
 RHO, DELTA = 0.1, 1e-6
 BASE = GaussianDP(mu=(2 * RHO) ** 0.5)
-Curves = dict[str, tuple[np.ndarray, np.ndarray]]
 LAWS: dict[str, Callable[[float], CountLaw]] = {
     "eta = -1/2": lambda mean: NegativeBinomial(-0.5, mean),
     "logarithmic": Logarithmic,
@@ -112,9 +110,9 @@ def figure_6(share: float = 0.01) -> Curves:
     return {"naive repetition": naive(lambda law: law.success_probability(share)), **curves}
 
 
-# --- print and draw -----------------------------------------------------------------------------------------------
+# --- all of them --------------------------------------------------------------------------------------------------
 
-FIGURES: dict[str, tuple[Callable[[], Curves], str, str]] = {
+FIGURES: dict[str, Figure] = {
     "figure_2": (figure_2, "Rényi order", "Rényi divergence"),
     "figure_3": (figure_3, "Rényi order", "Rényi divergence"),
     "figure_4": (figure_4, "epsilon at delta = 1e-6", "expected number of runs"),
@@ -123,43 +121,8 @@ FIGURES: dict[str, tuple[Callable[[], Curves], str, str]] = {
 }
 
 
-def print_table(curves: Mapping[str, tuple[np.ndarray, np.ndarray]], points: int = 5) -> None:
-    """A few points (x, y) of each curve."""
-    for name, (x, y) in curves.items():
-        chosen = np.unique(np.linspace(0, x.size - 1, points).astype(int))
-        print(f"  {name:28s}" + "".join(f"  ({x[i]:.3g}, {y[i]:.4g})" for i in chosen))
-
-
-def draw(curves: Mapping[str, tuple[np.ndarray, np.ndarray]], x_label: str, y_label: str, path: Path) -> None:
-    """One picture; dashed lines are the paper's."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(figsize=(6.5, 4.5))
-    for name, (x, y) in curves.items():
-        axes.plot(x, y, "--" if name.endswith(("PS22", "KRW24")) else "-", label=name)
-    axes.set_xlabel(x_label)
-    axes.set_ylabel(y_label)
-    if "runs" in y_label or "delta" in y_label:
-        axes.set_yscale("log")
-    axes.legend(fontsize="x-small")
-    figure.savefig(path, dpi=120)
-    plt.close(figure)
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--out", type=Path, help="folder for pictures (needs matplotlib)")
-    out = parser.parse_args().out
-    for name, (make, x_label, y_label) in FIGURES.items():
-        curves = make()
-        print(f"{name}: {y_label} by {x_label}")
-        print_table(curves)
-        if out is not None:
-            out.mkdir(parents=True, exist_ok=True)
-            draw(curves, x_label, y_label, out / f"ps22_{name}.png")
+    show(FIGURES, "ps22")
     for law in (Logarithmic(10), Geometric(10), Poisson(10)):
         theirs, ours = renyi_bound(law).epsilon_at(DELTA), best_of(BASE, law).epsilon_at(DELTA)
         print(f"epsilon at delta = {DELTA:g}, {law}: PS22 {theirs:.3f}, Theorem 1 {ours:.3f}")

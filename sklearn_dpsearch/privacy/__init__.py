@@ -2,6 +2,7 @@
 
 from .calibration import calibrate
 from .combining import compose, envelope, mixture
+from .count_law import CountLaw
 from .errors import (
     BudgetUnreachableError,
     LeakingEstimatorError,
@@ -11,8 +12,10 @@ from .errors import (
     UnknownGuaranteeError,
     UnknownSensitivityError,
 )
-from .guarantees import DPSGD, ZCDP, ApproxDP, GaussianDP, Guarantee, NonPrivate, ProfileDP, PureDP, RenyiDP
-from .laws import Binomial, CountLaw, Fixed, FromPMF, Geometric, Logarithmic, NegativeBinomial, Poisson
+from .guarantee import Guarantee
+from .guarantees import DPSGD, ZCDP, ApproxDP, GaussianDP, NonPrivate, ProfileDP, PureDP, RenyiDP
+from .laws import Binomial, Fixed, Geometric, Logarithmic, NegativeBinomial, Poisson
+from .restricted_laws import FromPMF
 from .selection import best_of
 from .witness import witness, witness_epsilon
 

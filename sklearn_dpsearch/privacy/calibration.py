@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from .errors import BudgetUnreachableError, MissingDeltaError
-from .guarantees import Guarantee, require
+from .guarantee import Guarantee, require
 
 
 def calibrate(

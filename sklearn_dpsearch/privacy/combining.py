@@ -13,7 +13,8 @@ import numpy as np
 
 from ._types import Array, ArrayLike
 from .errors import MixedNeighborsError, PrivacyError
-from .guarantees import ZCDP, GaussianDP, Guarantee, NonPrivate, PureDP, RenyiDP, require
+from .guarantee import Guarantee, require
+from .guarantees import ZCDP, GaussianDP, NonPrivate, PureDP, RenyiDP
 from .profiles import DominatingPair, LossDistribution, connect_the_dots, convolve, mix
 
 #: Rényi orders at which curves are tabulated.
@@ -159,19 +160,26 @@ def mixture(guarantees: Sequence[Guarantee], weights: Sequence[float]) -> Guaran
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mixture(Guarantee):
-    """One of several mechanisms, drawn from a public law."""
+class _OneOf(Guarantee):
+    """One of several mechanisms."""
 
     parts: tuple[Guarantee, ...]
-    weights: tuple[float, ...]
 
     @property
     def pure_epsilon(self) -> float | None:
-        return _largest_pure(self.parts)
+        pure = [one.pure_epsilon for one in self.parts]
+        return None if None in pure else max(pure)  # type: ignore[type-var]
 
     @property
     def has_renyi(self) -> bool:
         return all(one.has_renyi for one in self.parts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mixture(_OneOf):
+    """One of several mechanisms, drawn from a public law."""
+
+    weights: tuple[float, ...]
 
     def renyi(self, order: ArrayLike) -> Array:
         """log Σ w_i·exp((α − 1)·ρ_i(α)) / (α − 1)."""
@@ -205,18 +213,8 @@ def envelope(guarantees: Sequence[Guarantee]) -> Guarantee:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Envelope(Guarantee):
+class Envelope(_OneOf):
     """Whichever of several mechanisms is worst at each ε."""
-
-    parts: tuple[Guarantee, ...]
-
-    @property
-    def pure_epsilon(self) -> float | None:
-        return _largest_pure(self.parts)
-
-    @property
-    def has_renyi(self) -> bool:
-        return all(one.has_renyi for one in self.parts)
 
     def renyi(self, order: ArrayLike) -> Array:
         """The largest of the parts' curves."""
@@ -234,11 +232,6 @@ class Envelope(Guarantee):
         if all(a is b for a, b in zip(removed, added)):
             return DominatingPair(above, above)
         return DominatingPair(above, _largest(added, removed))
-
-
-def _largest_pure(parts: Sequence[Guarantee]) -> float | None:
-    pure = [one.pure_epsilon for one in parts]
-    return None if None in pure else max(pure)  # type: ignore[type-var]
 
 
 def _largest(ones: Sequence[LossDistribution], reverses: Sequence[LossDistribution]) -> LossDistribution:

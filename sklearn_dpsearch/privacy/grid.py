@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ._types import Array
-from .laws import CountLaw
+from .count_law import CountLaw
 from .logspace import safe_exp
 from .profiles import ROUNDING, LossDistribution
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from dp_accounting.pld import pld_pmf, privacy_loss_distribution
 
-from .guarantees import Guarantee
+from .guarantee import Guarantee
 from .profiles import DominatingPair, LossDistribution, on_grid
 
 

@@ -20,10 +20,13 @@ from scipy import optimize
 from . import curves
 from ._types import Array
 from .combining import ORDERS
+from .count_law import CountLaw
 from .errors import PrivacyError
 from .grid import nodes, slope_ratio
-from .guarantees import ZCDP, ApproxDP, GaussianDP, Guarantee, ProfileDP, PureDP, RenyiDP
-from .laws import Binomial, Capped, Conditioned, CountLaw, Poisson, _TruncatedNegativeBinomial
+from .guarantee import Guarantee
+from .guarantees import ZCDP, ApproxDP, GaussianDP, ProfileDP, PureDP, RenyiDP
+from .laws import Binomial, Poisson, TruncatedNegativeBinomial
+from .restricted_laws import Capped, Conditioned
 
 #: A guarantee and a law of K; each theorem checks by ``need`` that they are of the kinds that it speaks of.
 Base: TypeAlias = Any
@@ -53,7 +56,7 @@ def renyi_negative_binomial(one_run: Base, count: Law, orders: Array = ORDERS) -
     PS22 Theorem 2, for the truncated negative binomial law.
     """
     need(
-        one_run.has_renyi and isinstance(count, _TruncatedNegativeBinomial), "a Rényi curve and a negative binomial law"
+        one_run.has_renyi and isinstance(count, TruncatedNegativeBinomial), "a Rényi curve and a negative binomial law"
     )
     base = one_run.renyi(orders)
     constant = (1 + count.eta) * np.min((1 - 1 / orders) * base - np.log(count.gamma) / orders)
@@ -65,7 +68,7 @@ def renyi_negative_binomial(one_run: Base, count: Law, orders: Array = ORDERS) -
 def pure_negative_binomial(one_run: Base, count: Law) -> Guarantee:
     """(2 + η)·ε. PS22 Corollary 3 (KRW24 Corollary 5.3; η = 1 is Liu & Talwar 2019)."""
     need(
-        one_run.pure_epsilon is not None and isinstance(count, _TruncatedNegativeBinomial),
+        one_run.pure_epsilon is not None and isinstance(count, TruncatedNegativeBinomial),
         "a pure base, negative binomial",
     )
     return PureDP(epsilon=(2 + count.eta) * one_run.pure_epsilon, neighboring=one_run.neighboring)
@@ -77,7 +80,7 @@ def zcdp_negative_binomial(one_run: Base, count: Law, orders: Array = ORDERS) ->
     PS22 Corollary 4, for a ρ-zCDP base with ρ ≤ log(1/γ).
     """
     need(
-        isinstance(one_run, (ZCDP, GaussianDP)) and isinstance(count, _TruncatedNegativeBinomial),
+        isinstance(one_run, (ZCDP, GaussianDP)) and isinstance(count, TruncatedNegativeBinomial),
         "zCDP, negative binomial",
     )
     rho = one_run.rho if isinstance(one_run, ZCDP) else 0.5 * one_run.mu**2
@@ -121,9 +124,7 @@ def approx_negative_binomial(one_run: Base, count: Law) -> Guarantee:
     Lemma 20 moves the failures aside; what is left is a pure ε₀ base and a law with generating function
     f(x(1−δ₀))/f(1−δ₀), which is negative binomial with the same η.
     """
-    need(
-        isinstance(one_run, ApproxDP) and isinstance(count, _TruncatedNegativeBinomial), "(ε, δ)-DP, negative binomial"
-    )
+    need(isinstance(one_run, ApproxDP) and isinstance(count, TruncatedNegativeBinomial), "(ε, δ)-DP, negative binomial")
     delta = float(1.0 - count.generating(np.array(1.0 - one_run.delta), np.array(one_run.delta)))
     return ApproxDP(epsilon=(2 + count.eta) * one_run.epsilon, delta=delta, neighboring=one_run.neighboring)
 
@@ -203,7 +204,7 @@ def profile_negative_binomial(one_run: Base, count: Law) -> Guarantee:
 
     KRW24 Theorem 5.2, for the truncated negative binomial law.
     """
-    need(isinstance(count, _TruncatedNegativeBinomial), "a negative binomial law")
+    need(isinstance(count, TruncatedNegativeBinomial), "a negative binomial law")
     odds = (1 - count.gamma) / count.gamma
 
     def shift(first: Array) -> Array:
@@ -215,9 +216,7 @@ def profile_negative_binomial(one_run: Base, count: Law) -> Guarantee:
 
 def approx_profile_negative_binomial(one_run: Base, count: Law) -> Guarantee:
     r"""(ε₀ + (η+1)·log(e^{ε₀} + (1−γ)/γ·δ₀), m·δ₀)-DP. KRW24 Corollary 5.4, for an (ε₀, δ₀)-DP base."""
-    need(
-        isinstance(one_run, ApproxDP) and isinstance(count, _TruncatedNegativeBinomial), "(ε, δ)-DP, negative binomial"
-    )
+    need(isinstance(one_run, ApproxDP) and isinstance(count, TruncatedNegativeBinomial), "(ε, δ)-DP, negative binomial")
     need(count.mean * one_run.delta < 1, "mean·delta < 1")
     grown = np.log(np.exp(one_run.epsilon) + (1 - count.gamma) / count.gamma * one_run.delta)
     return ApproxDP(
@@ -251,7 +250,7 @@ def gaussian_negative_binomial(one_run: Base, count: Law) -> Guarantee:
     KRW24 Corollary 5.5, for a μ-Gaussian base: Theorem 5.2 with δ_Q(ε) ≤ exp(−(ε/μ − μ/2)²/2) for ε ≥ μ²/2.
     """
     need(
-        isinstance(one_run, GaussianDP) and isinstance(count, _TruncatedNegativeBinomial),
+        isinstance(one_run, GaussianDP) and isinstance(count, TruncatedNegativeBinomial),
         "Gaussian DP, negative binomial",
     )
     need(one_run.mu > 0 and count.gamma < 1, "mu > 0 and mean > 1")

@@ -20,10 +20,12 @@ import numpy.typing as npt
 
 from ._types import Array, ArrayLike
 from .combining import compose
+from .count_law import CountLaw
 from .curves import LARGEST_LOSS, randomized_response
 from .grid import SLACK, Lines, Nodes, cell_lines, lower_edge, nodes, slope_ratio
-from .guarantees import Guarantee, NonPrivate, dots
-from .laws import CountLaw, Fixed, as_law
+from .guarantee import Guarantee, dots
+from .guarantees import NonPrivate
+from .laws import Fixed, as_law
 from .profiles import DominatingPair, LossDistribution
 from .published import published_bounds
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ._types import ArrayLike
-from .guarantees import Guarantee
+from .guarantee import Guarantee
 from .selection import BestOf
 
 

@@ -17,9 +17,11 @@ import numpy as np
 from scipy import special
 
 from ._types import Array
+from .count_law import CountLaw
 from .errors import PrivacyError
-from .guarantees import LARGEST_EPSILON, ZCDP, GaussianDP, Guarantee, RenyiDP
-from .laws import CountLaw, as_law
+from .guarantee import LARGEST_EPSILON, Guarantee
+from .guarantees import ZCDP, GaussianDP, RenyiDP
+from .laws import as_law
 from .profiles import LossDistribution
 
 

@@ -1,0 +1,107 @@
+"""What a search passes on to the model that it released."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+
+def _delegates(name: str) -> Any:
+    """Whether the released model, or before ``fit`` the estimator, has a method."""
+
+    def check(self: Any) -> bool:
+        getattr(getattr(self, "best_estimator_", self.estimator), name)  # the AttributeError names the estimator
+        return True
+
+    return check
+
+
+class ReleasedModel:
+    """Prediction, transformation and scoring by ``best_estimator_``, as on scikit-learn's searches."""
+
+    estimator: Any
+    best_estimator_: Any
+    scorer_: Any
+    refit: Any
+
+    def _check_refitted(self, method: str) -> None:
+        check_is_fitted(self, "privacy_spent_")
+        if not hasattr(self, "best_estimator_"):
+            raise AttributeError(
+                f"This {type(self).__name__} has no model to {method} with: it was fitted with refit={self.refit!r}, "
+                "or no candidate succeeded. With refit='winner' the winner's own model is released at no extra cost."
+            )
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """The plain metric of the released model on (test) data of the caller: not private, nothing is noised.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,), optional
+
+        Returns
+        -------
+        float
+        """
+        self._check_refitted("score")
+        return float(self.scorer_(self.best_estimator_, X, y))
+
+    @available_if(_delegates("predict"))
+    def predict(self, X: Any) -> Any:
+        """Predictions of the released model, ``best_estimator_.predict(X)``."""
+        self._check_refitted("predict")
+        return self.best_estimator_.predict(X)
+
+    @available_if(_delegates("predict_proba"))
+    def predict_proba(self, X: Any) -> Any:
+        """Class probabilities of the released model."""
+        self._check_refitted("predict_proba")
+        return self.best_estimator_.predict_proba(X)
+
+    @available_if(_delegates("predict_log_proba"))
+    def predict_log_proba(self, X: Any) -> Any:
+        """Logarithms of the class probabilities of the released model."""
+        self._check_refitted("predict_log_proba")
+        return self.best_estimator_.predict_log_proba(X)
+
+    @available_if(_delegates("decision_function"))
+    def decision_function(self, X: Any) -> Any:
+        """Decision function of the released model."""
+        self._check_refitted("decision_function")
+        return self.best_estimator_.decision_function(X)
+
+    @available_if(_delegates("transform"))
+    def transform(self, X: Any) -> Any:
+        """Records transformed by the released model."""
+        self._check_refitted("transform")
+        return self.best_estimator_.transform(X)
+
+    @available_if(_delegates("inverse_transform"))
+    def inverse_transform(self, X: Any) -> Any:
+        """Inverse transformation of the released model."""
+        self._check_refitted("inverse_transform")
+        return self.best_estimator_.inverse_transform(X)
+
+    @property
+    def classes_(self) -> Any:
+        """Class labels, as the released model knows them."""
+        self._check_refitted("tell classes_")
+        return self.best_estimator_.classes_
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features seen by the released model."""
+        self._check_refitted("tell n_features_in_")
+        return int(self.best_estimator_.n_features_in_)
+
+    @property
+    def feature_names_in_(self) -> Any:
+        """Names of the features seen by the released model."""
+        self._check_refitted("tell feature_names_in_")
+        return self.best_estimator_.feature_names_in_
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "privacy_spent_")
