@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 import pytest
+from sklearn.base import is_classifier
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -26,9 +29,15 @@ SEARCHES = [
 ]
 
 
+if find_spec("diffprivlib"):
+    from diffprivlib.models import GaussianNB
+
+    SEARCHES.append(DPRandomSearchCV(GaussianNB(epsilon=300.0, bounds=(-20, 20)), {"var_smoothing": [1e-9]}, n_iter=3))
+
+
 def expected_failures(search):
     failures = {"check_dtype_object": FIXED}
-    if isinstance(search.estimator, LogisticRegression | NoisyCentroids):
+    if is_classifier(search.estimator):
         failures |= {"check_classifiers_regression_target": FIXED, "check_supervised_y_2d": FIXED}
     return failures
 
