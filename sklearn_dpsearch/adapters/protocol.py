@@ -9,7 +9,11 @@ from ._base import Adapter, TrainingRun
 
 
 class ProtocolAdapter(Adapter):
-    """Anything with a method ``privacy_guarantee(n_samples) -> Guarantee``."""
+    """Anything with a method ``privacy_guarantee(n_samples) -> Guarantee``.
+
+    With a true attribute ``secure_without_seed`` an estimator draws on the operating system if its ``random_state`` is
+    None, and is left so; others get a generator with fresh entropy.
+    """
 
     def recognises(self, estimator: Any) -> bool:
         return callable(getattr(estimator, "privacy_guarantee", None))
@@ -29,6 +33,10 @@ class ProtocolAdapter(Adapter):
 
     def privacy_parameters(self, estimator: Any) -> None:
         return None
+
+    def fresh_randomness(self, estimator: Any) -> dict[str, Any]:
+        secure = getattr(estimator, "secure_without_seed", False)
+        return {"random_state": None} if secure and "random_state" in estimator.get_params(deep=False) else {}
 
 
 def scaled_by_name(estimator: Any, factor: float) -> dict[str, Any]:

@@ -50,27 +50,23 @@ def neg_log_loss(*, clip: float = 5.0, resolution: int = 1000, expected_size: fl
 
 def neg_mean_absolute_error(*, clip: float, resolution: int = 1000, expected_size: float | None = None) -> MeanScorer:
     """Minus the mean absolute error, each error at most ``clip``."""
-    return MeanScorer(
-        values=ErrorPower(1),
-        lower=0.0,
-        upper=clip,
-        greater_is_better=False,
-        resolution=resolution,
-        expected_size=expected_size,
-        name="neg_mean_absolute_error",
-    )
+    return _error("neg_mean_absolute_error", 1, clip, resolution, expected_size)
 
 
 def neg_mean_squared_error(*, clip: float, resolution: int = 1000, expected_size: float | None = None) -> MeanScorer:
     """Minus the mean squared error, each absolute error at most ``clip``."""
+    return _error("neg_mean_squared_error", 2, clip, resolution, expected_size)
+
+
+def _error(name: str, power: int, clip: float, resolution: int, expected_size: float | None) -> MeanScorer:
     return MeanScorer(
-        values=ErrorPower(2),
+        values=ErrorPower(power),
         lower=0.0,
-        upper=clip**2,
+        upper=clip**power,
         greater_is_better=False,
         resolution=resolution,
         expected_size=expected_size,
-        name="neg_mean_squared_error",
+        name=name,
     )
 
 

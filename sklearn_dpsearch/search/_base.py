@@ -52,6 +52,8 @@ class NoModelError(PrivacyError):
 class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
     """A search that is private as a whole. Subclasses say how many runs there are and what they cost."""
 
+    secure_without_seed = True  # nested in another search: left unseeded, it draws on the operating system
+
     _parameter_constraints: dict[str, Any] = {
         "estimator": [HasMethods(["fit"])],
         "epsilon": [None, Interval(numbers.Real, 0, None, closed="neither")],
@@ -248,10 +250,10 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
     def _draw(self, plan: Plan, source: Randomness) -> list[dict[str, Any]]:
         """A random number of independent candidates, none of them outside the plan."""
         number, drawing = plan.law.sample(source.bits), source.drawing()
-        candidates = [plan.space.draw(drawing) for _ in range(number)]
-        for one in candidates:
-            plan.promises.check(one)
-        return candidates
+        drawn = [plan.space.draw(drawing) for _ in range(number)]
+        for which, candidate in drawn:
+            plan.promises.check(which, candidate)
+        return [candidate for _, candidate in drawn]
 
     def _say(self, plan: Plan) -> None:
         """All that ``verbose`` ever prints is known without the data."""

@@ -45,10 +45,11 @@ class Space:
         """Every parameter that a candidate may set."""
         return sorted({name for dictionary in self.dictionaries for name in dictionary})
 
-    def draw(self, rng: np.random.RandomState) -> dict[str, Any]:
-        """One candidate."""
-        dictionary = self.dictionaries[rng.randint(len(self.dictionaries))]
-        return {name: _draw(dictionary[name], rng) for name in sorted(dictionary)}
+    def draw(self, rng: np.random.RandomState) -> tuple[int, dict[str, Any]]:
+        """Index of a dictionary, and one candidate from it."""
+        which = rng.randint(len(self.dictionaries))
+        dictionary = self.dictionaries[which]
+        return which, {name: _draw(dictionary[name], rng) for name in sorted(dictionary)}
 
     def check_names(self, estimator: Any) -> None:
         """An unknown name is an error before any data is read."""
@@ -100,10 +101,8 @@ class SpaceGuarantee:
 
     def __init__(self, adapter: Adapter, estimator: Any, space: Space, n_samples: int | None) -> None:
         self.adapter, self.estimator, self.n_samples = adapter, estimator, n_samples
-        self.relevant = [_relevant(adapter, estimator, dictionary) for dictionary in space.dictionaries]
-        self.points = [
-            self._of_dictionary(dictionary, names) for dictionary, names in zip(space.dictionaries, self.relevant)
-        ]
+        self.axes = [self._axes_of(dictionary) for dictionary in space.dictionaries]
+        self.points = [self._of_axes(axes) for axes in self.axes]
 
     @property
     def one_run(self) -> Guarantee:
@@ -120,11 +119,11 @@ class SpaceGuarantee:
         """Sentences of all candidates' training runs."""
         return tuple(dict.fromkeys(text for runs in self.points for run, _ in runs for text in run.assumptions))
 
-    def check(self, candidate: Mapping[str, Any]) -> None:
-        """Raise unless the plan covers this candidate."""
-        found = self._run_of(dict(candidate)).guarantee
-        planned = [guarantee for guarantee, _ in self._weighted()]
-        if found in planned or _covered(found, planned):
+    def check(self, which: int, candidate: Mapping[str, Any]) -> None:
+        """Raise unless a candidate from the dictionary ``which`` keeps what was planned for its point of the space."""
+        point = {name: candidate[name] if len(axis) > 1 else axis[0] for name, axis in self.axes[which].items()}
+        found, planned = self._run_of(dict(candidate)).guarantee, self._run_of(point).guarantee
+        if found == planned or _covered(found, planned):
             return
         raise PrivacyError(
             f"A candidate ({dict(candidate)!r}) promises {found!r}, which is not what the search was planned with. A "
@@ -136,22 +135,28 @@ class SpaceGuarantee:
         share = 1.0 / len(self.points)
         return [(run.guarantee, share * weight) for runs in self.points for run, weight in runs]
 
-    def _of_dictionary(self, dictionary: Mapping[str, Any], names: Sequence[str]) -> list[tuple[TrainingRun, float]]:
-        axes = [[(name, value) for value in _values(name, dictionary[name])] for name in names]
-        if math.prod(len(axis) for axis in axes) > MOST_POINTS:
-            axes = [axis for axis in axes if self._matters(axis)]
-        size = math.prod(len(axis) for axis in axes)
-        if size > MOST_POINTS:
+    def _axes_of(self, dictionary: Mapping[str, Any]) -> dict[str, list[Any]]:
+        """The parameters on which the guarantee depends, and their values (the upper end of a distribution)."""
+        names = _relevant(self.adapter, self.estimator, dictionary)
+        axes = {name: list(_values(name, dictionary[name])) for name in names}
+        if _size(axes) > MOST_POINTS:
+            axes = {name: axis for name, axis in axes.items() if self._matters(name, axis)}
+        if _size(axes) > MOST_POINTS:
             raise PrivacyError(
-                f"The guarantee may differ between {size} candidates; at most {MOST_POINTS} are looked up. Use fewer "
-                f"values for {sorted({axis[0][0] for axis in axes})}, or declare a guarantee that covers all "
-                "candidates, e.g. guarantee=PureDP(epsilon=1.0)."
+                f"The guarantee may differ between {_size(axes)} candidates; at most {MOST_POINTS} are looked up. Use "
+                f"fewer values for {sorted(axes)}, or declare a guarantee that covers all candidates, e.g. "
+                "guarantee=PureDP(epsilon=1.0)."
             )
-        return [(self._run_of(dict(point)), 1.0 / size) for point in itertools.product(*axes)]
+        return axes
 
-    def _matters(self, axis: Sequence[tuple[str, Any]]) -> bool:
+    def _of_axes(self, axes: Mapping[str, list[Any]]) -> list[tuple[TrainingRun, float]]:
+        """Every point's promise and its probability."""
+        points = [dict(zip(axes, values)) for values in itertools.product(*axes.values())]
+        return [(self._run_of(point), 1.0 / len(points)) for point in points]
+
+    def _matters(self, name: str, axis: Sequence[Any]) -> bool:
         """Whether one parameter alone changes the guarantee; what is overlooked here, ``check`` refuses when drawn."""
-        return any(self._run_of({name: value}).guarantee != self._run_of({}).guarantee for name, value in axis)
+        return any(self._run_of({name: value}).guarantee != self._run_of({}).guarantee for value in axis)
 
     def _run_of(self, parameters: dict[str, Any]) -> TrainingRun:
         changed = clone(self.estimator).set_params(**{name: _cloned(value) for name, value in parameters.items()})
@@ -182,10 +187,14 @@ def _values(name: str, values: Any) -> Iterator[Any]:
     yield float(upper)
 
 
-def _covered(found: Guarantee, planned: Sequence[Guarantee]) -> bool:
-    """Whether a pure guarantee is no larger than the largest pure one that was planned."""
-    largest = [one.epsilon for one in planned if isinstance(one, PureDP) and one.neighboring == found.neighboring]
-    return isinstance(found, PureDP) and bool(largest) and found.epsilon <= max(largest)
+def _size(axes: Mapping[str, list[Any]]) -> int:
+    return math.prod(len(axis) for axis in axes.values())
+
+
+def _covered(found: Guarantee, planned: Guarantee) -> bool:
+    """Whether a pure guarantee is no larger than the planned pure one."""
+    pure = isinstance(found, PureDP) and isinstance(planned, PureDP) and found.neighboring == planned.neighboring
+    return pure and found.epsilon <= planned.epsilon
 
 
 def _cloned(value: Any) -> Any:

@@ -279,7 +279,29 @@ def test_a_search_is_itself_a_private_estimator():
     outer = DPRandomSearchCV(search(n_iter=2), {"estimator__shrink": [0.0, 0.5]}, n_iter=2)
     inner = search(n_iter=2).privacy_guarantee(len(X))
     assert outer.privacy_cost(len(X)).epsilon == pytest.approx(best_of(inner, 2).epsilon_at(0.0))
-    assert hasattr(outer.fit(X, y), "best_estimator_")
+    won = outer.fit(X, y).best_estimator_
+    assert not any("seed" in text for text in won.privacy_spent_.assumptions)  # it drew on the operating system
+
+
+class Moody(NoisyCentroids):
+    """Its guarantee depends on two parameters together."""
+
+    def __init__(self, mood="calm", strength=0.0):
+        super().__init__()
+        self.mood = mood
+        self.strength = strength
+
+    def privacy_guarantee(self, n_samples=None):
+        calm = self.mood == "calm" and self.strength < 0.5
+        return PureDP(epsilon=0.1 if calm else 1.0, neighboring="replace_one")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_candidate_may_not_cost_more_than_its_own_share_of_the_mixture(seed):
+    """Half of the plan is cheap; drawn strengths make that half as dear as the other, which was planned too."""
+    one = DPRandomSearchCV(Moody(), {"mood": ["calm", "wild"], "strength": uniform(0.6, 0.1)}, n_iter=Fixed(60))
+    with pytest.raises(ValueError, match="not what the search was planned with"):
+        one.set_params(random_state=seed).fit(X, y)
 
 
 def test_a_private_scorer_of_the_users_own_is_used():
