@@ -19,7 +19,7 @@ import numpy as np
 from scipy import fft
 
 from ._types import Array, ArrayLike
-from .logspace import safe_exp
+from .logspace import LARGEST_EXPONENT, safe_exp
 
 Curve = Callable[[Array], Array]
 
@@ -100,10 +100,6 @@ class DominatingPair:
     def delta_at(self, epsilon: ArrayLike) -> Array:
         values: Array = np.max([one.delta_at(epsilon) for one in self.directions], axis=0)
         return values
-
-    def map(self, change: Callable[[LossDistribution], LossDistribution]) -> DominatingPair:
-        removed = change(self.removed)
-        return DominatingPair(removed, removed if self.removed is self.added else change(self.added))
 
 
 def symmetric(one: LossDistribution) -> DominatingPair:
@@ -230,13 +226,19 @@ def convolve(parts: Sequence[LossDistribution], counts: Sequence[int]) -> LossDi
     masses = around[(np.arange(low, high + 1) - offset) % size]
     spread = np.sqrt(masses.size * float(masses @ masses))
     error = 8 * np.finfo(float).eps * (sum(counts) + np.log2(size)) * spread
-    survives = sum(
-        count * np.log1p(-min(one.infinity, 1.0)) if one.infinity < 1 else -np.inf for one, count in zip(parts, counts)
-    )
-    infinity = min(1.0, float(-np.expm1(survives)) + error + 2 * TAIL_MASS)
+    infinity = min(1.0, _infinity(parts, counts) + error + 2 * TAIL_MASS)
     kept = masses > 0
     losses = np.asarray(np.arange(low, high + 1) * interval, dtype=float)
     return LossDistribution(losses[kept], masses[kept], infinity)
+
+
+def _infinity(parts: Sequence[LossDistribution], counts: Sequence[int]) -> float:
+    """Mass at infinity of the product: ∏ (finite + infinite) − ∏ finite, where the total of a part may exceed 1."""
+    finite = [float(one.masses.sum()) for one in parts]
+    log_finite = sum(count * np.log(mass) for mass, count in zip(finite, counts))
+    grown = sum(count * np.log1p(one.infinity / mass) for one, mass, count in zip(parts, finite, counts))
+    lost = sum(count * np.log1p(-one.infinity) for one, count in zip(parts, counts))
+    return float(max(safe_exp(log_finite) * np.expm1(min(grown, LARGEST_EXPONENT)), -np.expm1(lost)))
 
 
 def _interval(parts: Sequence[LossDistribution], counts: Sequence[int]) -> float:

@@ -298,3 +298,16 @@ def test_log_of_mills_ratio_is_right_far_out(x: float) -> None:
 def test_exponential_does_not_overflow() -> None:
     assert np.isfinite(safe_exp(np.array([1e4]))).all()
     assert safe_exp(1.0) == np.exp(1.0)
+
+
+def test_convolution_keeps_all_of_infinity_where_masses_exceed_one():
+    """A stated pair may hold more than mass 1 (an upper bound near ε = 0); its product is that of the measures."""
+    one = LossDistribution(np.array([0.0, 1.0]), np.array([0.9, 0.4]), 0.02)
+    other = LossDistribution(np.array([-0.5, 0.5]), np.array([0.5, 0.8]), 0.03)
+    composed = convolve([one, other], [1, 1])
+    losses = (one.losses[:, None] + other.losses).ravel()
+    masses = (one.masses[:, None] * other.masses).ravel()
+    infinity = (one.masses.sum() + 0.02) * (other.masses.sum() + 0.03) - one.masses.sum() * other.masses.sum()
+    for epsilon in (0.9, 1.2, 1.45, 2.0, 5.0):
+        exact = infinity + float(masses @ np.maximum(1 - np.exp(epsilon - losses), 0))
+        assert exact <= composed.delta_at(epsilon) < exact + 0.01
