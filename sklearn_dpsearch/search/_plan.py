@@ -21,10 +21,10 @@ SMALLEST_FACTOR, LARGEST_FACTOR = 1e-9, 1e9
 
 @dataclass(frozen=True, kw_only=True)
 class Costs:
-    """What a search pays for, given the guarantees of one training and one scoring."""
+    """What a search releases and what that costs, for one setting of the estimator's noise."""
 
-    training: Guarantee
-    scoring: Guarantee | None
+    promises: SpaceGuarantee
+    noise: Noise | None
     components: tuple[Component, ...]
     total: Guarantee
 
@@ -67,33 +67,33 @@ def make_plan(request: Request) -> Plan:
     adapter = adapter_for(request.estimator, request.declared)
     factor = 1.0 if request.epsilon is None else _calibrated(request, adapter)
     settings = {} if request.epsilon is None else adapter.scaled(request.estimator, factor)
-    promises, noise, costs = _costs(request, adapter, settings)
+    costs = _costs(request, adapter, settings)
     spent = PrivacySpent(
         guarantee=costs.total,
         delta=_delta(request, costs.total),
         components=costs.components,
-        assumptions=(*promises.assumptions, *request.notes),
+        assumptions=(*costs.promises.assumptions, *request.notes),
     )
     return Plan(
         law=request.law,
         adapter=adapter,
         space=request.space,
-        promises=promises,
+        promises=costs.promises,
         validation=request.validation,
         scorer=request.scorer,
-        noise=noise,
+        noise=costs.noise,
         settings=settings,
         spent=spent,
     )
 
 
-def _costs(request: Request, adapter: Adapter, settings: dict[str, Any]) -> tuple[SpaceGuarantee, Noise | None, Costs]:
+def _costs(request: Request, adapter: Adapter, settings: dict[str, Any]) -> Costs:
     configured = clone(request.estimator).set_params(**settings)
     promises = SpaceGuarantee(adapter, configured, request.space, request.n_samples)
     _check_sizes(request, adapter, configured, promises)
     noise, scoring = _scoring(request, promises.one_run)
     components, total = request.costs(promises, scoring, request.validation, request.law)
-    return promises, noise, Costs(training=promises.one_run, scoring=scoring, components=components, total=total)
+    return Costs(promises=promises, noise=noise, components=components, total=total)
 
 
 def _check_sizes(request: Request, adapter: Adapter, configured: Any, promises: SpaceGuarantee) -> None:
@@ -137,8 +137,7 @@ def _delta(request: Request, total: Guarantee) -> float:
 
 _NEED_DELTA = (
     "Found {} although what is released is not purely private (neighbours: {}), so epsilon can only be stated with a "
-    "delta > 0. Give "
-    "delta, well below 1 divided by the number of records, e.g. delta=1e-6."
+    "delta > 0. Give delta, well below 1 divided by the number of records, e.g. delta=1e-6."
 )
 
 
@@ -154,7 +153,7 @@ def _calibrated(request: Request, adapter: Adapter) -> float:
         )
 
     def total(factor: float) -> Guarantee:
-        return _costs(request, adapter, adapter.scaled(request.estimator, factor))[2].total
+        return _costs(request, adapter, adapter.scaled(request.estimator, factor)).total
 
     assert request.epsilon is not None
     delta = _delta(request, total(1.0))
