@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 from ..privacy import Guarantee, UnknownGuaranteeError
-from ._base import Adapter, TrainingRun
+from ._base import Adapter, Rule, TrainingRun
 from .declared import DeclaredAdapter
 from .diffprivlib import DiffprivlibAdapter
 from .pipelines import PipelineAdapter, UnionAdapter
 from .protocol import ProtocolAdapter
 
-__all__ = ["Adapter", "TrainingRun", "adapter_for", "training_run"]
+__all__ = ["Adapter", "Rule", "TrainingRun", "adapter_for", "training_run"]
 
 Declared = Guarantee | Callable[[Any, int | None], Guarantee]
 
@@ -32,7 +32,7 @@ def adapter_for(estimator: Any, declared: Declared | None = None) -> Adapter:
             return one
     name = type(estimator).__name__
     raise UnknownGuaranteeError(
-        f"{name} has no known training guarantee. Use a diffprivlib model, give "
+        f"{name} has no known training guarantee. Use a diffprivlib model or a net from sklearn_dpsearch.nets, give "
         "it a method privacy_guarantee(n_samples), or declare what one fit promises, e.g. "
         "guarantee=PureDP(epsilon=1.0). (A subclass may have changed fit, so it is not recognised by its parent's "
         f"name; found {type(estimator).__module__}.{name}.)"

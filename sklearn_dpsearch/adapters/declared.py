@@ -31,7 +31,7 @@ class DeclaredAdapter(Adapter):
         )
         return TrainingRun(guarantee=found, assumptions=(word,))
 
-    def scaled(self, estimator: Any, factor: float) -> dict[str, Any]:
+    def scaled(self, estimator: Any, factor: float, varying: frozenset[str] = frozenset()) -> dict[str, Any]:
         if isinstance(self.declared, Guarantee):
             raise PrivacyError(
                 f"A fixed declared guarantee ({self.declared!r}) cannot be calibrated to a target epsilon. Declare a "

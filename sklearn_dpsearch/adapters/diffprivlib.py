@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ..privacy import LeakingEstimatorError, PrivacyError, PureDP, UnknownGuaranteeError
-from ._base import Adapter, TrainingRun
+from ._base import Adapter, Rule, TrainingRun
 
 PUBLIC_SIZE = "The number of records is public (diffprivlib divides noise by it)."
 PUBLIC_CLASSES = (
@@ -260,7 +260,7 @@ class DiffprivlibAdapter(Adapter):
         guarantee = PureDP(epsilon=_above(epsilon * model.factor(estimator)), neighboring="replace_one")
         return TrainingRun(guarantee=guarantee, assumptions=model.assumptions)
 
-    def scaled(self, estimator: Any, factor: float) -> dict[str, Any]:
+    def scaled(self, estimator: Any, factor: float, varying: frozenset[str] = frozenset()) -> dict[str, Any]:
         return {"epsilon": estimator.epsilon * factor}
 
     def privacy_parameters(self, estimator: Any) -> tuple[str, ...]:
@@ -274,6 +274,10 @@ class DiffprivlibAdapter(Adapter):
         name = type(estimator).__name__
         source = SystemRandomState() if name == "DecisionTreeClassifier" else None
         return {"random_state": source, "accountant": BudgetAccountant(), **MODELS[name].settings}
+
+    def extrapolation(self, estimator: Any) -> Mapping[str, Rule]:
+        """C weighs the sum of all losses and is kept (docs/subset_search.md); no other parameter changes with n."""
+        return {"C": "keep"} if type(estimator).__name__ == "LogisticRegression" else {}
 
     def scrub(self, model: Any) -> None:
         for name in MODELS[type(model).__name__].exact:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from sklearn.compose import ColumnTransformer, make_column_selector
@@ -11,7 +11,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from ..privacy import LeakingEstimatorError, PrivacyError, PureDP, UnknownGuaranteeError, compose
-from ._base import Adapter, TrainingRun
+from ._base import Adapter, Rule, TrainingRun
 
 FindAdapter = Callable[[Any], Adapter]
 
@@ -79,11 +79,11 @@ class _CompositeAdapter(Adapter):
     def _private_parts(self, estimator: Any) -> list[tuple[str, Any, Adapter]]:
         return [(n, part, self.adapter_for(part)) for n, part in self.parts(estimator) if not learns_nothing(part)]
 
-    def scaled(self, estimator: Any, factor: float) -> dict[str, Any]:
+    def scaled(self, estimator: Any, factor: float, varying: frozenset[str] = frozenset()) -> dict[str, Any]:
         return {
             f"{name}__{key}": value
             for name, part, adapter in self._private_parts(estimator)
-            for key, value in adapter.scaled(part, factor).items()
+            for key, value in adapter.scaled(part, factor, _below(name, varying)).items()
         }
 
     def privacy_parameters(self, estimator: Any) -> tuple[str, ...] | None:
@@ -100,6 +100,26 @@ class _CompositeAdapter(Adapter):
             f"{name}__{key}": value
             for name, part, adapter in self._private_parts(estimator)
             for key, value in adapter.fresh_randomness(part).items()
+        }
+
+    def expecting(self, estimator: Any, n: float) -> dict[str, Any] | None:
+        found: dict[str, Any] = {}
+        for name, part, adapter in self._private_parts(estimator):
+            inner = adapter.expecting(part, n)
+            if inner is None:
+                return None
+            found |= {f"{name}__{key}": value for key, value in inner.items()}
+        return found
+
+    def public_size(self, estimator: Any) -> float | None:
+        sizes = {adapter.public_size(part) for _, part, adapter in self._private_parts(estimator)} - {None}
+        return sizes.pop() if len(sizes) == 1 else None
+
+    def extrapolation(self, estimator: Any) -> Mapping[str, Rule]:
+        return {
+            f"{name}__{key}": rule
+            for name, part, adapter in self._private_parts(estimator)
+            for key, rule in adapter.extrapolation(part).items()
         }
 
     def scrub(self, model: Any) -> None:
@@ -145,6 +165,11 @@ def _skipped(part: Any) -> bool:
 
 def _is_composite(part: Any) -> bool:
     return type(part) in (Pipeline, FeatureUnion, ColumnTransformer)
+
+
+def _below(name: str, varying: frozenset[str]) -> frozenset[str]:
+    """Parameters of one part, without its name in front."""
+    return frozenset(one.removeprefix(f"{name}__") for one in varying if one.startswith(f"{name}__"))
 
 
 def _always(part: Any) -> bool:

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import numbers
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..privacy import Guarantee, PrivacyError, UnknownGuaranteeError
-from ._base import Adapter, TrainingRun
+from ._base import Adapter, Rule, TrainingRun
 
 
 class ProtocolAdapter(Adapter):
     """Anything with a method ``privacy_guarantee(n_samples) -> Guarantee``.
 
-    With a true attribute ``secure_without_seed`` an estimator draws on the operating system if its ``random_state`` is
-    None, and is left so; others get a generator with fresh entropy.
+    Estimators may say more about themselves:
+
+    - ``secure_without_seed = True``: with ``random_state=None`` they draw on the operating system, and are left so
+      (others get a generator with fresh entropy); the same for ``noise_seed``;
+    - ``privacy_parameters``: the names of the parameters on which the guarantee depends;
+    - ``privacy_assumptions()``: what the guarantee rests on, as sentences;
+    - ``scaled_privacy(factor, varying)``: see ``Adapter.scaled``;
+    - ``fit_together(models, X, y)``: a static method, see ``Adapter.fit_together``;
+    - ``expecting(n)``, ``extrapolation()`` and the parameter ``public_n``: see ``Adapter.expecting``,
+      ``Adapter.extrapolation`` and ``Adapter.public_size``.
     """
 
     def recognises(self, estimator: Any) -> bool:
@@ -26,17 +36,45 @@ class ProtocolAdapter(Adapter):
                 f"{name}.privacy_guarantee returned {type(found).__name__}. It must return a guarantee from "
                 "sklearn_dpsearch.privacy, e.g. PureDP(epsilon=1.0)."
             )
+        if callable(getattr(estimator, "privacy_assumptions", None)):
+            return TrainingRun(guarantee=found, assumptions=tuple(estimator.privacy_assumptions()))
         return TrainingRun(guarantee=found, assumptions=(f"{name} states its own guarantee: {found!r}.",))
 
-    def scaled(self, estimator: Any, factor: float) -> dict[str, Any]:
+    def scaled(self, estimator: Any, factor: float, varying: frozenset[str] = frozenset()) -> dict[str, Any]:
+        if callable(getattr(estimator, "scaled_privacy", None)):
+            found: dict[str, Any] = estimator.scaled_privacy(factor, varying)
+            return found
         return scaled_by_name(estimator, factor)
 
-    def privacy_parameters(self, estimator: Any) -> None:
-        return None
+    def privacy_parameters(self, estimator: Any) -> tuple[str, ...] | None:
+        return getattr(estimator, "privacy_parameters", None)
 
     def fresh_randomness(self, estimator: Any) -> dict[str, Any]:
         secure = getattr(estimator, "secure_without_seed", False)
-        return {"random_state": None} if secure and "random_state" in estimator.get_params(deep=False) else {}
+        names = {"random_state", "noise_seed"} & set(estimator.get_params(deep=False))
+        return dict.fromkeys(sorted(names)) if secure else {}
+
+    def trains_together(self, estimator: Any) -> bool:
+        return callable(getattr(estimator, "fit_together", None))
+
+    def fit_together(self, models: Sequence[Any], X: Any, y: Any) -> list[Any]:
+        found: list[Any] = type(models[0]).fit_together(models, X, y)
+        return found
+
+    def expecting(self, estimator: Any, n: float) -> dict[str, Any] | None:
+        found: dict[str, Any] | None = (
+            estimator.expecting(n) if callable(getattr(estimator, "expecting", None)) else None
+        )
+        return found
+
+    def public_size(self, estimator: Any) -> float | None:
+        n = estimator.get_params(deep=False).get("public_n")
+        return float(n) if isinstance(n, numbers.Real) else None
+
+    def extrapolation(self, estimator: Any) -> Mapping[str, Rule]:
+        known = callable(getattr(estimator, "extrapolation", None))
+        found: Mapping[str, Rule] = estimator.extrapolation() if known else {}
+        return found
 
 
 def scaled_by_name(estimator: Any, factor: float) -> dict[str, Any]:

@@ -1,0 +1,38 @@
+"""Differentially private neural networks for scikit-learn.
+
+Ready-made for tables: ``DPMLPClassifier``, ``DPMLPRegressor``, ``DPLogisticRegression``. With a module of your own:
+``DPNeuralNetClassifier``, ``DPNeuralNetRegressor`` (skorch). All train with DP-SGD, state their guarantee from their
+arguments alone, and can be searched by every search of this library.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+_PLACES = {
+    "DPLogisticRegression": "tables",
+    "DPMLPClassifier": "tables",
+    "DPMLPRegressor": "tables",
+    "DPNeuralNetClassifier": "skorch_nets",
+    "DPNeuralNetRegressor": "skorch_nets",
+}
+__all__ = list(_PLACES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        return getattr(import_module(f".{_PLACES[name]}", __name__), name)
+    except ModuleNotFoundError as error:
+        if error.name in ("torch", "skorch", "opacus"):
+            raise ModuleNotFoundError(
+                f"{name} needs {error.name}, which is not installed: pip install 'sklearn-dpsearch[nets]'.",
+                name=error.name,
+            ) from None
+        raise
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,247 @@
+"""Optimizer steps on stacked parameters: every net with its own rates and its own state."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from .engines import Layout, named_trained
+
+#: What a schedule may change from step to step: name ↦ one value per step.
+Table = Mapping[str, Sequence[Any]]
+
+
+class Stepper(ABC):
+    """Updates the parameters of M nets, shape (M, size), in place."""
+
+    @abstractmethod
+    def step(self, weights: torch.Tensor, gradients: torch.Tensor, t: int) -> None:
+        """Step number ``t``, from 0."""
+
+    @abstractmethod
+    def keep(self, kept: torch.Tensor) -> None:
+        """Go on with some of the nets only (their places, ascending)."""
+
+
+class Rates:
+    """Hyperparameters of M optimizers of one kind, constant or scheduled, as columns of shape (M, 1)."""
+
+    def __init__(self, groups: Sequence[Mapping[str, Any]], tables: Sequence[Table], device: torch.device) -> None:
+        self.groups, self.tables, self.device = list(groups), list(tables), device
+        self._columns: dict[str, Any] = {}
+
+    def __call__(self, name: str, t: int, pick: int | None = None) -> Any:
+        """One value per net at step ``t``: a plain number if all agree, otherwise a column."""
+        scheduled = any(name in table for table in self.tables)
+        key = f"{name}{pick}"
+        if scheduled or key not in self._columns:
+            values = [
+                table[name][t] if name in table else group[name] for group, table in zip(self.groups, self.tables)
+            ]
+            numbers = [float(value if pick is None else value[pick]) for value in values]
+            same = len(set(numbers)) == 1
+            self._columns[key] = (
+                numbers[0] if same else torch.tensor(numbers, dtype=torch.float32, device=self.device).unsqueeze(1)
+            )
+        return self._columns[key]
+
+    def any(self, name: str) -> bool:
+        """Whether a hyperparameter is ever different from zero."""
+        return any(group[name] for group in self.groups) or any(any(table.get(name, ())) for table in self.tables)
+
+    def keep(self, kept: Sequence[int]) -> None:
+        self.groups, self.tables = [self.groups[i] for i in kept], [self.tables[i] for i in kept]
+        self._columns = {}
+
+
+class StackedSGD(Stepper):
+    """``torch.optim.SGD`` with weight decay, momentum, dampening, Nesterov."""
+
+    def __init__(self, rates: Rates, nesterov: bool) -> None:
+        self.rates, self.nesterov = rates, nesterov
+        self._momentum = rates.any("momentum")
+        self._decay = rates.any("weight_decay")
+        self._buffer: torch.Tensor | None = None
+
+    def step(self, weights: torch.Tensor, gradients: torch.Tensor, t: int) -> None:
+        moved = gradients
+        if self._decay:
+            moved = moved + weights * self.rates("weight_decay", t)
+        if self._momentum:
+            momentum = self.rates("momentum", t)
+            if self._buffer is None:
+                self._buffer = moved.clone()
+            else:
+                self._buffer.mul_(momentum).add_(moved * self._undamped(t))
+            moved = moved + self._buffer * momentum if self.nesterov else self._buffer
+        _subtract(weights, moved, self.rates("lr", t))
+
+    def _undamped(self, t: int) -> Any:
+        """1 − dampening; nets without momentum have none."""
+        dampening = self.rates("dampening", t)
+        momentum = self.rates("momentum", t)
+        if isinstance(momentum, float):
+            return 1.0 - dampening if momentum else 1.0
+        return 1.0 - dampening * (momentum != 0)
+
+    def keep(self, kept: torch.Tensor) -> None:
+        self.rates.keep(kept.tolist())
+        self._buffer = None if self._buffer is None else self._buffer[kept]
+
+
+class StackedAdam(Stepper):
+    """``torch.optim.Adam`` and ``AdamW`` (decoupled weight decay) without AMSGrad."""
+
+    def __init__(self, rates: Rates, decoupled: bool) -> None:
+        self.rates, self.decoupled = rates, decoupled
+        self._decay = rates.any("weight_decay")
+        self._moments: tuple[torch.Tensor, torch.Tensor] | None = None
+
+    def step(self, weights: torch.Tensor, gradients: torch.Tensor, t: int) -> None:
+        rate, first, second = self.rates("lr", t), self.rates("betas", t, 0), self.rates("betas", t, 1)
+        if self._moments is None:
+            self._moments = torch.zeros_like(weights), torch.zeros_like(weights)
+        if self._decay and self.decoupled:
+            weights.mul_(1.0 - self.rates("weight_decay", t) * rate)
+        elif self._decay:
+            gradients = gradients + weights * self.rates("weight_decay", t)
+        mean, square = self._moments
+        mean.mul_(first).add_(gradients * (1.0 - first))
+        square.mul_(second).add_(gradients.square() * (1.0 - second))
+        scale = (square / (1.0 - second ** (t + 1))).sqrt_() + self.rates("eps", t)
+        _subtract(weights, mean / scale, rate / (1.0 - first ** (t + 1)))
+
+    def keep(self, kept: torch.Tensor) -> None:
+        self.rates.keep(kept.tolist())
+        self._moments = None if self._moments is None else (self._moments[0][kept], self._moments[1][kept])
+
+
+class EachTorchOptimizer(Stepper):
+    """Any torch optimizer that works on given gradients: one object per net, over views of its parameters."""
+
+    def __init__(self, optimizers: Sequence[Built], tables: Sequence[Table], layout: Layout) -> None:
+        self.optimizers, self.tables, self.layout = list(optimizers), list(tables), layout
+
+    def step(self, weights: torch.Tensor, gradients: torch.Tensor, t: int) -> None:
+        for row, slopes, built, table in zip(weights, gradients, self.optimizers, self.tables):
+            assert built.optimizer is not None
+            for name, values in table.items():
+                for group in built.optimizer.param_groups:
+                    group[name] = values[t]
+            for name, parameter in built.parameters:
+                parameter.data = self.layout.view(name, row, row)
+                parameter.grad = self.layout.view(name, slopes, slopes)
+            built.optimizer.step()
+
+    def keep(self, kept: torch.Tensor) -> None:
+        places = kept.tolist()
+        self.optimizers, self.tables = [self.optimizers[i] for i in places], [self.tables[i] for i in places]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """SGD or Adam by their hyperparameters, without an optimizer object (importing those takes seconds).
+
+    Parameters
+    ----------
+    kind : type
+        ``StackedSGD`` or ``StackedAdam``.
+    flag : bool
+        Nesterov momentum, or weight decay decoupled from the gradient.
+    group : mapping
+        Hyperparameters under PyTorch's names.
+    """
+
+    kind: type[Stepper]
+    flag: bool
+    group: Mapping[str, Any]
+
+    @classmethod
+    def sgd(cls, lr: float, momentum: float = 0.0, weight_decay: float = 0.0, nesterov: bool = False) -> Rule:
+        """``torch.optim.SGD``."""
+        group = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, "dampening": 0.0, "nesterov": nesterov}
+        return cls(StackedSGD, nesterov, group)
+
+    @classmethod
+    def adam(cls, lr: float, weight_decay: float = 0.0) -> Rule:
+        """``torch.optim.Adam`` with PyTorch's defaults."""
+        return cls(StackedAdam, False, {"lr": lr, "betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": weight_decay})
+
+    @classmethod
+    def of(cls, optimizer: torch.optim.Optimizer) -> Rule | None:
+        """What a torch optimizer does, if it is one of the two and has one group of plain numbers."""
+        kind, groups = type(optimizer), optimizer.param_groups
+        if len(groups) != 1 or groups[0].get("maximize") or groups[0].get("amsgrad") or _of_tensors(groups[0]):
+            return None
+        if kind is torch.optim.SGD:
+            return cls(StackedSGD, bool(groups[0]["nesterov"]), groups[0])
+        if kind in (torch.optim.Adam, torch.optim.AdamW):
+            decoupled = kind is torch.optim.AdamW or bool(groups[0].get("decoupled_weight_decay"))
+            return cls(StackedAdam, decoupled, groups[0])
+        return None
+
+
+class Built:
+    """The optimizer of one net, over a private copy of its parameters.
+
+    Raises
+    ------
+    ValueError
+        If the optimizer evaluates the loss itself (a closure).
+    """
+
+    def __init__(
+        self, module: nn.Module, make: Callable[[nn.Module], torch.optim.Optimizer] | Rule, device: torch.device
+    ) -> None:
+        self.optimizer: torch.optim.Optimizer | None = None
+        if isinstance(make, Rule):
+            self.rule: Rule | None = make
+            return
+        copied = copy.deepcopy(module).to(device)
+        self.parameters = named_trained(copied)
+        self.optimizer = make(copied)
+        self.rule = Rule.of(self.optimizer)
+        check_works_on_gradients(type(self.optimizer))
+
+    @property
+    def structure(self) -> tuple[Any, ...] | None:
+        """What must agree for two optimizers to be stepped as one; None if they cannot."""
+        return None if self.rule is None else (self.rule.kind, self.rule.flag)
+
+
+def check_works_on_gradients(kind: type[torch.optim.Optimizer]) -> None:
+    """Raise for an optimizer that evaluates the loss itself."""
+    closure = inspect.signature(kind.step).parameters.get("closure")
+    if closure is not None and closure.default is inspect.Parameter.empty:
+        raise ValueError(
+            f"Found optimizer {kind.__name__}, whose step evaluates the loss itself (a closure): each evaluation would "
+            "read the records without noise. Use one that works on given gradients, e.g. torch.optim.SGD or "
+            "torch.optim.Adam."
+        )
+
+
+def _of_tensors(group: Mapping[str, Any]) -> bool:
+    return any(isinstance(value, torch.Tensor) for name, value in group.items() if name != "params")
+
+
+def stepper_for(built: Sequence[Built], tables: Sequence[Table], layout: Layout, device: torch.device) -> Stepper:
+    """The fastest way to step these optimizers: as one, if they are of one kind that is known here."""
+    rules = [one.rule for one in built if one.rule is not None]
+    if len(rules) < len(built) or len({one.structure for one in built}) > 1:
+        return EachTorchOptimizer(built, tables, layout)
+    rates = Rates([rule.group for rule in rules], tables, device)
+    return rules[0].kind(rates, rules[0].flag)
+
+
+def _subtract(weights: torch.Tensor, moved: torch.Tensor, rate: Any) -> None:
+    if isinstance(rate, float):
+        weights.sub_(moved, alpha=rate)
+    else:
+        weights.addcmul_(moved, rate.to(weights.dtype), value=-1.0)

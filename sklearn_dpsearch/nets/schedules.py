@@ -1,0 +1,57 @@
+"""Learning-rate schedules that do not look at data, as tables computed before training."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from .optimizers import Table
+
+#: Hyperparameters that PyTorch's schedulers change.
+CHANGED = ("lr", "momentum", "betas")
+
+
+def table_of(
+    optimizer: torch.optim.Optimizer,
+    schedulers: list[tuple[Callable[..., Any], dict[str, Any], bool]],
+    steps: int,
+    steps_per_epoch: int,
+) -> Table:
+    """Run schedulers without training, and note what they do.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+        Left as found.
+    schedulers : list of (class, keyword arguments, whether it steps every batch)
+    steps, steps_per_epoch : int
+
+    Returns
+    -------
+    dict
+        Name of a hyperparameter ↦ its value at each step, for those that change.
+    """
+    if not schedulers:
+        return {}
+    if len(optimizer.param_groups) > 1:
+        raise ValueError("Found a learning-rate schedule together with several parameter groups; give one of them.")
+    group = optimizer.param_groups[0]
+    before = {name: group[name] for name in CHANGED if name in group}
+    keys = set(group)
+    rows: dict[str, list[Any]] = {name: [] for name in before}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # "step of the optimizer was not called": it is not called on purpose
+        running = [(make(optimizer, **arguments), every) for make, arguments, every in schedulers]
+        for t in range(steps):
+            for name, values in rows.items():
+                values.append(group[name])
+            for scheduler, every_batch in running:
+                if every_batch or (t + 1) % steps_per_epoch == 0:
+                    scheduler.step()
+    for name in set(group) - keys:
+        del group[name]
+    group.update(before)
+    return {name: values for name, values in rows.items() if any(value != before[name] for value in values)}

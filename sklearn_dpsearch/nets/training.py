@@ -1,0 +1,293 @@
+"""DP-SGD: one net, or many of one architecture at once."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from . import plain, probe
+from .engines import ROUNDING, ROUNDING_PER_RECORD, Engine
+from .linear import LinearEngine, PlainEngine, TracedEngine
+from .optimizers import Built, Rule, Table, stepper_for
+from .randomness import Secrets, fill_normals, global_torch_seed
+from .sampling import PoissonBatches, padded_batches
+
+#: Record numbers drawn ahead, over all nets.
+AHEAD = 2**17
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    """One net to train: everything that is fixed before the data is touched.
+
+    Parameters
+    ----------
+    module : Module
+        Trained in place.
+    criterion : Module
+        (outputs, targets) ↦ sum of the records' losses.
+    optimizer : callable or Rule
+        Module ↦ torch optimizer over its parameters; or what an optimizer would do.
+    sample_rate : float
+        Probability of each record to be in each batch.
+    steps : int
+    noise_multiplier : float
+        Standard deviation of the noise ÷ ``max_grad_norm``; 0 only in tests and benchmarks.
+    max_grad_norm : float
+    expected_batch_size : float
+        What the noisy sum is divided by; public.
+    schedule : callable
+        Torch optimizer ↦ table of the hyperparameters that change from step to step, computed without data.
+    seed : None, int, RandomState or SeedSequence
+        For batches and noise; None: the operating system. A seed is for tests.
+    """
+
+    module: nn.Module
+    criterion: nn.Module
+    optimizer: Callable[[nn.Module], torch.optim.Optimizer] | Rule
+    sample_rate: float
+    steps: int
+    noise_multiplier: float
+    max_grad_norm: float
+    expected_batch_size: float
+    schedule: Callable[[torch.optim.Optimizer], Table] = field(default=lambda optimizer: {})
+    seed: Any = None
+
+
+@dataclass(frozen=True)
+class Records:
+    """Records on the device, with one more row of zeros that stands for "no record"."""
+
+    inputs: torch.Tensor
+    targets: torch.Tensor
+
+    @classmethod
+    def of(cls, inputs: torch.Tensor, targets: torch.Tensor, device: torch.device) -> Records:
+        """Copy to the device: shapes (n, ...) become (n + 1, ...)."""
+        return cls(*(_with_empty_row(one, device) for one in (inputs, targets)))
+
+    def __len__(self) -> int:
+        return len(self.inputs) - 1
+
+    def take(self, places: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Inputs and targets of some records, shapes (*places.shape, ...)."""
+        flat = places.reshape(-1)
+        inputs, targets = (one.index_select(0, flat) for one in (self.inputs, self.targets))
+        return inputs.view(*places.shape, *inputs.shape[1:]), targets.view(*places.shape, *targets.shape[1:])
+
+
+def _with_empty_row(rows: torch.Tensor, device: torch.device) -> torch.Tensor:
+    copied = torch.zeros((len(rows) + 1, *rows.shape[1:]), dtype=rows.dtype, device=device)
+    copied[:-1] = rows
+    return copied
+
+
+def train(task: Training, records: Records, *, max_physical_batch: int) -> None:
+    """Train one net in place."""
+    device = records.inputs.device
+    rows, targets = probe.made_up(records.inputs, records.targets)
+    engine = probe.engine_for(task.module, task.criterion, rows, targets, device)
+    with global_torch_seed(task.seed):  # dropout
+        Stack([task], engine, records, max_physical_batch).run()
+
+
+def train_together(tasks: Sequence[Training], records: Records, *, max_physical_batch: int) -> list[bool]:
+    """Train several nets in place, as one stack where they share an architecture; which ones came out well.
+
+    Each net has its own batches, noise, rates and number of steps; grouping changes time, never results. A net that
+    fails (its parameters do not fit its optimizer, say) leaves the others alone.
+    """
+    done = [False] * len(tasks)
+    for group in _groups(tasks, records, max_physical_batch):
+        alone = list(group)
+        if len(group) > 1:
+            stack = _stack([tasks[i] for i in group], records, max_physical_batch)
+            if stack is not None:
+                with contextlib.suppress(Exception):  # those that were not done by then have failed
+                    stack.run()
+                alone = []
+                for i in group:
+                    done[i] = not any(task is tasks[i] for task in stack.tasks)
+        for i in alone:
+            done[i] = _succeeds(tasks[i], records, max_physical_batch)
+    return done
+
+
+def _succeeds(task: Training, records: Records, max_physical_batch: int) -> bool:
+    try:
+        train(task, records, max_physical_batch=max_physical_batch)
+    except Exception:  # in a search: the worst score, and nothing told
+        return False
+    return True
+
+
+def _groups(tasks: Sequence[Training], records: Records, max_physical_batch: int) -> list[list[int]]:
+    """Nets that can be trained as one stack, of similar batch sizes, within the memory allowed."""
+    device = records.inputs.device
+    found: dict[Any, list[int]] = {}
+    for i, task in enumerate(tasks):
+        try:
+            own = (_structure(task.module, task.criterion), Built(task.module, task.optimizer, device).structure)
+            key: Any = own if None not in own else i
+            hash(key)
+        except Exception:
+            key = i
+        found.setdefault(key, []).append(i)
+    groups: list[list[int]] = []
+    for members in found.values():
+        ordered = sorted(members, key=lambda i: (tasks[i].sample_rate, tasks[i].steps))
+        groups += _within(ordered, [max(1.0, tasks[i].sample_rate * len(records)) for i in ordered], max_physical_batch)
+    return groups
+
+
+def _structure(module: nn.Module, criterion: nn.Module) -> Any:
+    """Plain nets by their structure; other nets of linear layers by their type and text, and a check of each."""
+    known = plain.structure(module, criterion)
+    if known is not None:
+        return known
+    return (type(module), repr(module), repr(criterion)) if LinearEngine.suits(module) else None
+
+
+def _within(members: list[int], lots: list[float], most: int) -> list[list[int]]:
+    """Consecutive runs whose padded batches hold at most ``most`` records, with lots within a factor of two."""
+    groups: list[list[int]] = []
+    first = 0.0
+    for i, lot in zip(members, lots):
+        if groups and lot * (len(groups[-1]) + 1) <= most and lot <= 2 * first:
+            groups[-1].append(i)
+        else:
+            groups.append([i])
+            first = lot
+    return groups
+
+
+def _stack(tasks: Sequence[Training], records: Records, max_physical_batch: int) -> Stack | None:
+    """All nets in one stack; None if they must be trained alone (one of them has a schedule that fails, say)."""
+    try:
+        engine = _stacked_engine(tasks, records)
+        return None if engine is None else Stack(tasks, engine, records, max_physical_batch)
+    except Exception:  # nothing has been trained yet
+        return None
+
+
+def _stacked_engine(tasks: Sequence[Training], records: Records) -> Engine | None:
+    """One engine for all, or None if any of the nets does not behave in the stack as it does alone."""
+    first = tasks[0]
+    device = records.inputs.device
+    if plain.structure(first.module, first.criterion) is not None:
+        return PlainEngine(first.module, first.criterion, device)
+    engine = TracedEngine(first.module, first.criterion, device, several=True)
+    rows, targets = probe.made_up(records.inputs, records.targets)
+    for task in tasks:
+        if probe.has_random_layers(task.module):
+            return None
+        probe.check_records_are_apart(task.module, task.criterion, rows, targets)
+        expected = probe.reference(task.module, task.criterion, rows, targets)
+        if not probe.agrees(engine, task.module, rows, targets, expected):
+            return None
+    return engine
+
+
+def noise_scale(task: Training) -> float:
+    """Standard deviation of the noise on a clipped sum, rounding in single precision included."""
+    rounding = ROUNDING + ROUNDING_PER_RECORD * task.expected_batch_size
+    return task.noise_multiplier * task.max_grad_norm * rounding
+
+
+class Stack:
+    """M nets in training: parameters of shape (M, size)."""
+
+    def __init__(self, tasks: Sequence[Training], engine: Engine, records: Records, max_physical_batch: int) -> None:
+        self.engine, self.records, self.max_physical_batch = engine, records, max_physical_batch
+        self.device = device = records.inputs.device
+        self.tasks = list(tasks)
+        layout, modules = engine.layout, [task.module for task in tasks]
+        self.trained, self.frozen = (layout.read(modules, device, flag) for flag in (True, False))
+        built = [Built(task.module, task.optimizer, device) for task in tasks]
+        tables = [{} if one.optimizer is None else task.schedule(one.optimizer) for task, one in zip(tasks, built)]
+        self.stepper = stepper_for(built, tables, layout, device)
+        self.secrets = [Secrets(task.seed) for task in tasks]
+        self.batches = [PoissonBatches(s.coins, task.sample_rate, len(records)) for s, task in zip(self.secrets, tasks)]
+        self._allocate()
+
+    def run(self) -> None:
+        """Every step of every net, whatever its batches hold."""
+        with one_thread() if isinstance(self.engine, LinearEngine) else contextlib.nullcontext():
+            self._run()
+
+    def _run(self) -> None:
+        t = 0
+        while self.tasks:
+            steps = self._ahead(t)
+            batches, sizes = padded_batches(self.batches, steps, len(self.records))
+            places = torch.from_numpy(batches).to(self.device)
+            for step, widest in enumerate(sizes.max(axis=1, initial=0)):
+                self._step(places[step, :, : int(widest)], t + step)
+            t += steps
+            self._finish(t)
+
+    def _ahead(self, t: int) -> int:
+        """Steps drawn at once: until the next net is done, within the memory allowed."""
+        widest = max(1.0, max(task.sample_rate for task in self.tasks) * len(self.records))
+        return max(1, min(min(task.steps for task in self.tasks) - t, int(AHEAD / (widest * len(self.tasks)))))
+
+    def _step(self, places: torch.Tensor, t: int) -> None:
+        """Clipped sums over the batches, noise once, division by a constant, optimizer."""
+        self.sums.zero_()
+        width = max(1, self.max_physical_batch // len(self.tasks))
+        for start in range(0, places.shape[1], width):
+            chunk = places[:, start : start + width]
+            bounds = (chunk < len(self.records)) * self.norms
+            self.engine.add_clipped(*self.records.take(chunk), bounds)
+        if self.noisy:
+            fill_normals(self.secrets, self.noise)
+            self.sums.copy_(self.noise.mul_(self.scales).add_(self.sums))  # rounded to single precision once
+        self.sums.div_(self.divisors)
+        self.stepper.step(self.trained, self.sums, t)
+
+    def _finish(self, t: int) -> None:
+        """Take nets out that have taken all their steps."""
+        kept = [i for i, task in enumerate(self.tasks) if task.steps > t]
+        if len(kept) == len(self.tasks):
+            return
+        for i, task in enumerate(self.tasks):
+            if task.steps <= t:
+                self.engine.layout.write(self.trained[i], task.module)
+        places = torch.tensor(kept, dtype=torch.long, device=self.device)
+        self.trained, self.frozen = self.trained[places], self.frozen[places]
+        self.tasks, self.secrets, self.batches = (
+            [one[i] for i in kept] for one in (self.tasks, self.secrets, self.batches)
+        )
+        self.stepper.keep(places)
+        if kept:
+            self._allocate()
+
+    def _allocate(self) -> None:
+        """Room for the sums and the noise, and the constants of each net as columns."""
+        self.sums = torch.zeros_like(self.trained)
+        self.noise = torch.empty_like(self.trained, dtype=torch.float64)
+        self.noisy = any(task.noise_multiplier for task in self.tasks)
+        self.norms = self._column([task.max_grad_norm for task in self.tasks]).float()
+        self.scales = self._column([noise_scale(task) for task in self.tasks])
+        self.divisors = self._column([task.expected_batch_size for task in self.tasks]).float()
+        self.engine.bind(self.trained, self.frozen, self.sums)
+
+    def _column(self, values: Sequence[float]) -> torch.Tensor:
+        return torch.tensor(np.asarray(values, float), device=self.device).unsqueeze(1)
+
+
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
+    """Steps of linear nets are too short to share: a second thread gains nothing, and costs much on a busy machine."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

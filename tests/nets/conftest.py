@@ -1,0 +1,15 @@
+"""One thread: these nets are too small to share, and the machine is not theirs alone."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+import pytest
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _one_thread():
+    if find_spec("torch"):
+        import torch
+
+        torch.set_num_threads(1)

@@ -1,0 +1,158 @@
+"""A gradient canary: ε estimated from below by training on neighbouring records; broken builds must be exposed.
+
+One record's gradient always points the same way and is always clipped; its neighbour is the same table with the record
+zeroed. The released parameters along that way are compared with a threshold, chosen on one half of the trainings and
+certified on the other by Clopper–Pearson bounds at 99.9 %; seeds are fixed. At full size (SKLEARN_DPSEARCH_FULL=1)
+fifteen times as many.
+"""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+from scipy.stats import beta
+
+pytest.importorskip("torch")
+import torch
+from torch import nn
+
+from sklearn_dpsearch.nets import linear, training
+from sklearn_dpsearch.nets.optimizers import Rule
+from sklearn_dpsearch.nets.sampling import PoissonBatches
+from sklearn_dpsearch.nets.training import Records, Stack, Training, train_together
+from sklearn_dpsearch.privacy import DPSGD
+
+from .toys import CPU
+
+pytestmark = pytest.mark.slow
+
+RUNS = 30_000 if os.environ.get("SKLEARN_DPSEARCH_FULL") else 2_000
+DELTA = 1e-5
+NOISE, RATE, STEPS = 4.0, 0.7, 12
+INPUTS = torch.tensor([[0.1, 0.0], [-0.2, 0.0], [0.3, 0.0], [0.0, 1e3]])  # the last one is the canary
+TARGETS = torch.tensor([[0.1], [0.0], [-0.1], [1e9]])
+
+
+class Traced(nn.Module):
+    """The same net as ``nn.Linear``, by another engine."""
+
+    def __init__(self):
+        super().__init__()
+        self.only = nn.Linear(2, 1, bias=False)
+
+    def forward(self, inputs):
+        return self.only(inputs)
+
+
+def plain():
+    return nn.Linear(2, 1, bias=False)
+
+
+def released(present, make=plain, runs=RUNS):
+    """The canary's parameter after each training: up if it was there."""
+    inputs, targets = INPUTS.clone(), TARGETS.clone()
+    if not present:
+        inputs[-1], targets[-1] = 0.0, 0.0
+    tasks = [
+        Training(
+            module=zeros(make()),
+            criterion=nn.MSELoss(reduction="sum"),
+            optimizer=Rule.sgd(lr=1.0),
+            sample_rate=RATE,
+            steps=STEPS,
+            noise_multiplier=NOISE,
+            max_grad_norm=0.5,
+            expected_batch_size=2.8,
+            seed=np.random.SeedSequence([present, i]),
+        )
+        for i in range(runs)
+    ]
+    records = Records.of(inputs, targets, CPU)
+    if make is plain:
+        assert all(train_together(tasks, records, max_physical_batch=10**6))
+    else:  # without the checks that each net of a user's own goes through first: they take most of the time
+        engine = linear.TracedEngine(make(), tasks[0].criterion, CPU, several=True)
+        Stack(tasks, engine, records, 10**6).run()
+    found = np.array([next(one.module.parameters())[0, 1].item() for one in tasks])
+    assert np.isfinite(found).all()
+    return found
+
+
+def zeros(module):
+    """Trainings start from the same parameters, which are public."""
+    for parameter in module.parameters():
+        nn.init.zeros_(parameter)
+    return module
+
+
+def certified(first, second, level):
+    """log((p − δ)/q) from counts, for events of probability p and q."""
+    hits, others = first.sum(), second.sum()
+    low = beta.ppf(level, hits, len(first) - hits + 1) if hits else 0.0
+    high = beta.ppf(1 - level, others + 1, len(second) - others) if others < len(second) else 1.0
+    return float(np.log((low - DELTA) / high)) if low > DELTA else 0.0
+
+
+def epsilon_from_below(one, other, confidence=0.999):
+    """Largest certified ε over thresholds, both ways round."""
+    half = len(one) // 2
+
+    def events(first, second):
+        for cut in np.quantile(np.concatenate([one[:half], other[:half]]), np.linspace(0.002, 0.998, 200)):
+            yield lambda values, cut=cut: values > cut, first, second
+            yield lambda values, cut=cut: values <= cut, first, second
+
+    chosen = max(
+        [*events(one, other), *events(other, one)],
+        key=lambda e: certified(e[0](e[1][:half]), e[0](e[2][:half]), 1e-3),
+    )
+    event, first, second = chosen
+    return certified(event(first[half:]), event(second[half:]), (1 - confidence) / 2)
+
+
+def reported():
+    return float(DPSGD(noise_multiplier=NOISE, sample_rate=RATE, steps=STEPS).epsilon_at(DELTA))
+
+
+def found(make=plain):
+    return epsilon_from_below(released(True, make), released(False, make))
+
+
+@pytest.mark.parametrize("make", [plain, Traced])
+def test_no_more_than_the_reported_epsilon_is_found(make):
+    assert found(make) <= reported()
+
+
+def test_noise_scaled_by_a_quarter_is_exposed(monkeypatch):
+    honest = training.fill_normals
+
+    def quiet(secrets, out):
+        honest(secrets, out)
+        out.mul_(0.25)
+
+    monkeypatch.setattr(training, "fill_normals", quiet)
+    assert found() > reported()
+
+
+def test_gradients_that_are_not_clipped_are_exposed(monkeypatch):
+    monkeypatch.setattr(linear, "clip_factors", lambda norms, bounds: (bounds > 0).float())
+    assert found() > reported()
+
+
+def test_records_in_every_batch_instead_of_some_are_found_to_cost_more(monkeypatch):
+    """A rate of 1 where 0.7 is stated moves the canary by more: the audit sees the difference, if not a violation."""
+    honest = released(True).mean()
+    monkeypatch.setattr(PoissonBatches, "__init__", _everybody(PoissonBatches.__init__))
+    assert released(True).mean() > honest * 1.2
+
+
+def _everybody(honest):
+    return lambda self, rng, rate, n: honest(self, rng, 1.0, n)
+
+
+def test_the_audit_itself_finds_the_epsilon_of_a_gaussian():
+    rng = np.random.default_rng(0)
+    found = epsilon_from_below(rng.normal(1.0, 1.0, 100_000), rng.normal(0.0, 1.0, 100_000))
+    assert 2.0 < found <= 4.89  # δ = 1e-5 at μ = 1

@@ -1,0 +1,147 @@
+"""On an accelerator: the same results without noise, noise drawn there, and models that come home."""
+
+from __future__ import annotations
+
+import io
+import pickle
+
+import numpy as np
+import pytest
+from scipy import stats
+
+pytest.importorskip("torch")
+pytest.importorskip("skorch")
+pytest.importorskip("opacus")
+import torch
+from torch import nn
+
+from sklearn_dpsearch.nets import DPLogisticRegression, DPMLPClassifier, DPNeuralNetClassifier
+from sklearn_dpsearch.nets.randomness import Secrets, fill_normals
+from sklearn_dpsearch.nets.training import Records, train, train_together
+
+from .toys import Residual, flat, mlp, seeded, table, training
+
+pytestmark = [
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA"),
+    pytest.mark.filterwarnings("ignore:Full backward hook is firing:UserWarning"),
+]
+
+X, y = (one.numpy() for one in table(200, classes=2))
+CUDA = torch.device("cuda")
+
+
+def norms():
+    return nn.Sequential(nn.Linear(5, 6), nn.LayerNorm(6), nn.ReLU(), nn.Linear(6, 3))
+
+
+def images():
+    return nn.Sequential(nn.Unflatten(1, (1, 1, 5)), nn.Conv2d(1, 4, (1, 3)), nn.Tanh(), nn.Flatten(), nn.Linear(12, 3))
+
+
+def with_momentum(module):
+    return torch.optim.SGD(module.parameters(), lr=0.3, momentum=0.9)
+
+
+@pytest.mark.parametrize("make", [mlp, Residual, norms, images], ids=["plain", "traced", "layer norm", "conv2d"])
+@pytest.mark.parametrize("optimizer", [None, torch.optim.Adam, torch.optim.RMSprop])
+def test_without_noise_the_device_makes_no_difference(make, optimizer):
+    found = []
+    for device in ("cpu", CUDA):
+        net = seeded(make).to(device)
+        changed = {} if optimizer is None else {"optimizer": lambda module: optimizer(module.parameters(), lr=0.01)}
+        train(training(net, steps=15, **changed), Records.of(*table(), torch.device(device)), max_physical_batch=50)
+        found.append(flat(net).cpu())
+    torch.testing.assert_close(*found, rtol=0, atol=1e-4)
+
+
+def test_nets_trained_together_there_are_the_nets_trained_alone_here():
+    def tasks(device, noise=0.0):
+        made = [mlp(seed=i, bias=i % 2 == 0).to(device) for i in range(6)]
+        return [
+            training(
+                one, seed=i, steps=4 + i, optimizer=with_momentum, sample_rate=0.1 + 0.05 * i, noise_multiplier=noise
+            )
+            for i, one in enumerate(made)
+        ]
+
+    here, there = tasks("cpu"), tasks(CUDA)
+    for one in here:
+        train(one, Records.of(*table(), torch.device("cpu")), max_physical_batch=1000)
+    assert all(train_together(there, Records.of(*table(), CUDA), max_physical_batch=1000))
+    for one, other in zip(here, there):
+        torch.testing.assert_close(flat(other.module).cpu(), flat(one.module), rtol=0, atol=1e-4)
+    noisy = tasks(CUDA, 1.0)
+    assert all(train_together(noisy, Records.of(*table(), CUDA), max_physical_batch=1000))
+    again = tasks(CUDA, 1.0)
+    for one, other in zip(noisy, again):
+        train(other, Records.of(*table(), CUDA), max_physical_batch=1000)
+        torch.testing.assert_close(flat(other.module), flat(one.module), rtol=0, atol=1e-4)
+
+
+def test_extreme_records_leave_everything_finite_there_too():
+    inputs, targets = table()
+    inputs[:5] = torch.tensor([50.0, 1e10, 1e20, 3e38, float("inf")]).unsqueeze(1)
+    for make in (mlp, Residual, norms):
+        net = seeded(make).to(CUDA)
+        train(training(net, steps=20, sample_rate=0.5), Records.of(inputs, targets, CUDA), max_physical_batch=100)
+        assert flat(net).isfinite().all()
+
+
+def test_noise_is_drawn_on_the_device_in_double_precision():
+    out = torch.empty(3, 100_000, dtype=torch.float64, device=CUDA)
+    fill_normals([Secrets(0), Secrets(1), Secrets(0)], out)
+    assert torch.equal(out[0], out[2])
+    found = out[:2].cpu().numpy()
+    assert abs(np.corrcoef(found)[0, 1]) < 5.5 / np.sqrt(100_000)
+    assert stats.kstest(found[0], "norm").pvalue > 1e-6
+    assert len(np.unique(found)) == found.size
+    drawn = torch.empty(10, dtype=torch.float64, device=CUDA)
+    source = Secrets(0)
+    source.normals(drawn)
+    first = drawn.clone()
+    source.normals(drawn)
+    assert not torch.equal(first, drawn)
+
+
+def test_unseeded_noise_does_not_follow_the_users_seed():
+    def noise():
+        torch.manual_seed(0)
+        out = torch.empty(1, 8, dtype=torch.float64, device=CUDA)
+        fill_normals([Secrets()], out)
+        return out
+
+    assert not torch.equal(noise(), noise())
+
+
+@pytest.mark.parametrize("kind", [DPLogisticRegression, DPMLPClassifier])
+def test_tables_are_trained_there(kind):
+    one = kind(noise_multiplier=1.0, sample_rate=0.2, max_steps=40, device="cuda").fit(X, y)
+    assert one.predict_proba(X).shape == (200, 2)
+
+
+class OnlyCPU(pickle.Unpickler):
+    """As on a machine without CUDA."""
+
+    def find_class(self, module, name):
+        if (module, name) == ("torch.storage", "_load_from_bytes"):
+            return lambda data: torch.load(io.BytesIO(data), map_location="cpu", weights_only=False)
+        return super().find_class(module, name)
+
+
+def test_a_fitted_skorch_net_comes_home():
+    net = DPNeuralNetClassifier(
+        Residual, module__classes=2, classes=[0, 1], noise_multiplier=1.0, sample_rate=0.2, max_steps=10, device="cuda"
+    ).fit(X, y)
+    shown = pickle.dumps(net)
+    again = pickle.loads(shown)
+    np.testing.assert_allclose(again.predict_proba(X), net.predict_proba(X), atol=1e-5)
+    home = again.set_params(device="cpu")
+    home.module_.to("cpu")
+    np.testing.assert_allclose(home.predict_proba(X), net.predict_proba(X), atol=1e-5)
+
+
+def test_a_fitted_table_net_comes_home():
+    one = DPMLPClassifier(noise_multiplier=1.0, sample_rate=0.2, max_steps=10, device="cuda").fit(X, y)
+    again = OnlyCPU(io.BytesIO(pickle.dumps(one))).load()
+    assert next(again.module_.parameters()).device.type == "cpu"
+    np.testing.assert_allclose(again.predict_proba(X), one.predict_proba(X), atol=1e-5)

@@ -1,0 +1,372 @@
+"""Training: the same in any company and any chunks, exactly as many steps, and noise as stated, each net's own."""
+
+from __future__ import annotations
+
+import copy
+import os
+import pickle
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+import torch
+from torch import nn
+from torch.optim.lr_scheduler import OneCycleLR, StepLR
+
+from sklearn_dpsearch.nets import training as module_under_test
+from sklearn_dpsearch.nets.engines import ROUNDING, Layout
+from sklearn_dpsearch.nets.linear import PlainEngine, TracedEngine
+from sklearn_dpsearch.nets.optimizers import Rule
+from sklearn_dpsearch.nets.schedules import table_of
+from sklearn_dpsearch.nets.training import Records, Stack, noise_scale, train, train_together
+
+from .toys import CPU, Residual, flat, mlp, records, seeded, training
+
+RUNS = 20_000 if os.environ.get("SKLEARN_DPSEARCH_FULL") else 2_000
+
+
+def mixed():
+    """Nets that differ in everything that may differ: rates, steps, clipping, noise, optimizers, widths."""
+
+    def halving(optimizer):
+        return table_of(optimizer, [(StepLR, {"step_size": 1, "gamma": 0.5}, False)], 9, 3)
+
+    def sgd(module):
+        return torch.optim.SGD(module.parameters(), lr=0.3, momentum=0.9)
+
+    return [
+        training(mlp(seed=0), seed=10, noise_multiplier=1.0),
+        training(mlp(seed=1), seed=11, steps=3, sample_rate=0.3, noise_multiplier=0.5),
+        training(mlp(seed=2), seed=12, steps=9, optimizer=sgd, schedule=halving, max_grad_norm=0.1),
+        training(mlp(seed=3, width=4), seed=13, steps=4, noise_multiplier=2.0),
+        training(mlp(seed=4), seed=14, optimizer=Rule.adam(lr=0.05), noise_multiplier=1.0),
+        training(seeded(Residual, 5), seed=15, steps=5, noise_multiplier=1.0),
+        training(seeded(Residual, 6), seed=16, steps=7, sample_rate=0.25, optimizer=Rule.sgd(lr=0.2, momentum=0.5)),
+        training(mlp(seed=7), seed=17, sample_rate=0.9, steps=5, noise_multiplier=1.0),
+        training(mlp(seed=8), seed=18, sample_rate=0.001, steps=8, noise_multiplier=1.0),
+    ]
+
+
+def alone(tasks, most=10_000):
+    for one in tasks:
+        train(one, records(), max_physical_batch=most)
+    return [flat(one.module) for one in tasks]
+
+
+def together(tasks, most=10_000):
+    assert all(train_together(tasks, records(), max_physical_batch=most))
+    return [flat(one.module) for one in tasks]
+
+
+def same(found, expected, atol=2e-6):
+    for mine, theirs in zip(found, expected):
+        torch.testing.assert_close(mine, theirs, rtol=1e-5, atol=atol)
+
+
+# --- results do not depend on how ---------------------------------------------------------------------------------
+
+
+def test_trained_together_is_trained_alone():
+    before = [flat(one.module) for one in mixed()]
+    expected = alone(mixed())
+    same(together(mixed()), expected)
+    assert all(float((a - b).abs().max()) > 1e-3 for a, b in zip(before, expected))
+
+
+def test_grouping_and_order_change_nothing():
+    expected = alone(mixed())
+    places = [8, 3, 0, 7, 6, 1, 5, 2, 4]
+    tasks = mixed()
+    shuffled = together([tasks[i] for i in places])
+    same(shuffled, [expected[i] for i in places])
+    halves = mixed()
+    same(together(halves[::2]) + together(halves[1::2]), expected[::2] + expected[1::2])
+
+
+@pytest.mark.parametrize("most", [1, 7, 40])
+def test_memory_for_few_records_changes_nothing(most):
+    expected = alone(mixed())
+    same(alone(mixed(), most), expected)
+    same(together(mixed(), most), expected)
+
+
+@pytest.mark.parametrize("ahead", [1, 50, 2**20])
+def test_how_far_ahead_batches_are_drawn_changes_nothing(ahead, monkeypatch):
+    expected = alone(mixed())
+    monkeypatch.setattr(module_under_test, "AHEAD", ahead)
+    same(together(mixed()), expected)
+
+
+def test_nets_without_biases_are_trained_together_as_alone():
+    """A place without a record has inputs, outputs and targets of zero: a gradient of norm zero."""
+
+    def tasks():
+        made = [mlp(classes=1, seed=i, bias=False) for i in range(3)]
+        return [training(one, seed=i, criterion=nn.MSELoss(reduction="sum")) for i, one in enumerate(made)]
+
+    inputs = records().inputs[:-1]
+    kept = Records.of(inputs, inputs[:, :1] / 10, CPU)
+    expected = tasks()
+    for one in expected:
+        train(one, kept, max_physical_batch=1000)
+    found = tasks()
+    assert all(train_together(found, kept, max_physical_batch=1000))
+    same([flat(one.module) for one in found], [flat(one.module) for one in expected])
+    assert flat(found[0].module).isfinite().all()
+
+
+def test_nets_of_one_architecture_are_one_stack_and_others_are_not():
+    groups = module_under_test._groups(mixed(), records(), 10_000)
+    assert sorted(i for group in groups for i in group) == list(range(9))
+    found = {i: tuple(sorted(group)) for group in groups for i in group}
+    assert found[0] == found[2]
+    assert found[5] == found[6]
+    assert len({found[i] for i in (0, 3, 4, 5)}) == 4
+
+
+def test_groups_respect_the_memory_allowed():
+    tasks = [training(mlp(seed=i), seed=i) for i in range(10)]  # 12 records expected in each batch
+    for most, largest in [(10_000, 10), (60, 5), (24, 2), (1, 1)]:
+        groups = module_under_test._groups(tasks, records(), most)
+        assert max(len(group) for group in groups) == largest
+
+
+def test_the_stack_shrinks_as_nets_finish():
+    steps = [1, 2, 5, 5, 9]
+    tasks = [training(mlp(seed=i), seed=i, steps=one, noise_multiplier=1.0) for i, one in enumerate(steps)]
+    stack = Stack(tasks, PlainEngine(tasks[0].module, tasks[0].criterion, CPU), records(), 1000)
+    seen, finish = [], stack._finish
+    stack._finish = lambda t: (finish(t), seen.append((t, len(stack.tasks), stack.trained.shape[0])))
+    stack.run()
+    assert seen == [(1, 4, 4), (2, 3, 3), (5, 1, 1), (9, 0, 0)]
+    again = [training(mlp(seed=i), seed=i, steps=one, noise_multiplier=1.0) for i, one in enumerate(steps)]
+    same([flat(one.module) for one in tasks], alone(again))
+
+
+def test_dropout_repeats_under_a_seed_and_differs_without():
+    def once(seed):
+        net = seeded(lambda: nn.Sequential(nn.Linear(5, 8), nn.Dropout(0.5), nn.Linear(8, 3)))
+        train(training(net, seed=seed), records(), max_physical_batch=100)
+        return flat(net)
+
+    torch.manual_seed(1)
+    first = once(4)
+    torch.manual_seed(2)
+    assert torch.equal(first, once(4))
+    assert not torch.equal(once(None), once(None))
+
+
+# --- how many steps -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [0, 1, 60])
+def test_every_step_is_taken_whatever_the_batches_hold(n):
+    """At rate 0.001 nearly all batches are empty; each step still multiplies the weights by 1 − 0.5·0.1."""
+    net = mlp()
+    before = flat(net)
+    task = training(net, sample_rate=0.001, steps=50, optimizer=Rule.sgd(lr=0.5, weight_decay=0.1), max_grad_norm=1e-9)
+    train(task, records(n), max_physical_batch=100)
+    torch.testing.assert_close(flat(net), before * 0.95**50, rtol=1e-4, atol=1e-7)
+
+
+def test_an_empty_batch_is_a_step_of_noise_alone():
+    net = mlp()
+    before = flat(net)
+    train(training(net, sample_rate=1e-12, steps=1, noise_multiplier=1.0), records(), max_physical_batch=100)
+    assert float((flat(net) - before).abs().min()) > 0
+
+
+def test_more_steps_than_the_memory_drawn_ahead_are_counted_too(monkeypatch):
+    monkeypatch.setattr(module_under_test, "AHEAD", 30)
+    net = mlp()
+    before = flat(net)
+    task = training(net, steps=37, sample_rate=0.5, optimizer=Rule.sgd(lr=0.5, weight_decay=0.1), max_grad_norm=1e-9)
+    train(task, records(), max_physical_batch=100)
+    torch.testing.assert_close(flat(net), before * 0.95**37, rtol=1e-4, atol=1e-7)
+
+
+# --- the noise of an update ---------------------------------------------------------------------------------------
+
+
+def updates(noise_multiplier, norm, expected, seeds, make=mlp, engine=PlainEngine):
+    """One step with rate 1 from the same start for each seed; the parameters' moves, shape (len(seeds), size)."""
+    start = make()
+    tasks = [
+        training(
+            copy.deepcopy(start),
+            seed=seed,
+            steps=1,
+            sample_rate=1.0,
+            optimizer=Rule.sgd(lr=1.0),
+            noise_multiplier=noise_multiplier,
+            max_grad_norm=norm,
+            expected_batch_size=expected,
+        )
+        for seed in seeds
+    ]
+    several = {"several": True} if engine is TracedEngine else {}
+    made = engine(start, tasks[0].criterion, CPU, **several)
+    Stack(tasks, made, records(5), 10**6).run()
+    return np.stack([(flat(one.module) - flat(start)).numpy() for one in tasks])
+
+
+@pytest.mark.parametrize(
+    ("noise_multiplier", "norm", "expected"), [(1.0, 1.0, 12.0), (3.0, 0.5, 7.3), (0.2, 40.0, 0.6)]
+)
+def test_noise_of_an_update_has_the_stated_variance(noise_multiplier, norm, expected):
+    noise = updates(noise_multiplier, norm, expected, range(RUNS // 10))
+    noise = noise - updates(0.0, norm, expected, [0])
+    wanted = noise_multiplier * norm / expected
+    assert noise.std() == pytest.approx(wanted, rel=5 / np.sqrt(2 * noise.size))
+    assert abs(noise.mean()) < 5 * wanted / np.sqrt(noise.size)
+    each = noise.std(axis=0)  # every single parameter gets it
+    assert each.min() > wanted * (1 - 6 / np.sqrt(2 * len(noise)))
+    assert each.max() < wanted * (1 + 6 / np.sqrt(2 * len(noise)))
+
+
+@pytest.mark.parametrize(("make", "engine"), [(mlp, PlainEngine), (lambda: seeded(Residual), TracedEngine)])
+def test_nets_of_a_stack_have_noise_independent_of_each_other(make, engine):
+    noise = updates(1.0, 1.0, 12.0, range(12), make, engine) - updates(0.0, 1.0, 12.0, [0], make, engine)
+    correlations = np.corrcoef(noise)
+    np.fill_diagonal(correlations, 0.0)
+    assert np.abs(correlations).max() < 5.5 / np.sqrt(noise.shape[1])
+
+
+def test_noise_is_independent_from_step_to_step_and_from_parameter_to_parameter():
+    tasks = [training(mlp(), seed=seed, steps=2, sample_rate=1e-12, noise_multiplier=1.0) for seed in range(RUNS // 3)]
+    stack = Stack(tasks, PlainEngine(mlp(), tasks[0].criterion, CPU), records(5), 10**6)
+    seen, step = [], stack.stepper.step
+    stack.stepper.step = lambda weights, slopes, t: (seen.append(slopes.numpy().copy()), step(weights, slopes, t))
+    stack.run()
+    first, second = (one - one.mean(axis=0) for one in seen)
+    limit = 6 / np.sqrt(len(tasks))
+    assert abs((first * second).mean(axis=0) / (first.std(0) * second.std(0))).max() < limit
+    between = np.corrcoef(first.T)
+    np.fill_diagonal(between, 0.0)
+    assert np.abs(between).max() < limit
+
+
+def test_noise_is_added_once_per_step_whatever_the_chunks():
+    def moved(most):
+        net = mlp()
+        train(training(net, steps=1, sample_rate=1.0, noise_multiplier=1.0), records(), max_physical_batch=most)
+        return flat(net)
+
+    same([moved(1)], [moved(1000)])
+
+
+def test_rounding_is_covered_by_a_little_more_noise():
+    tasks = [training(noise_multiplier=2.0, max_grad_norm=3.0)]
+    stack = Stack(tasks, PlainEngine(tasks[0].module, tasks[0].criterion, CPU), records(), 100)
+    assert stack.scales.item() == noise_scale(stack.tasks[0]) > 6.0 * ROUNDING
+    assert stack.noise.dtype is torch.float64
+
+
+# --- failures -----------------------------------------------------------------------------------------------------
+
+
+class Coupled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.last = nn.Linear(5, 3)
+
+    def forward(self, inputs):
+        outputs = self.last(inputs)
+        return outputs - outputs.mean(0)
+
+
+def broken_optimizer(module):
+    return torch.optim.SGD(module.parameters(), lr=-1.0)
+
+
+def short_schedule(optimizer):
+    return table_of(optimizer, [(OneCycleLR, {"max_lr": 1.0, "total_steps": 2}, True)], 6, 1)
+
+
+def with_momentum(module):
+    return torch.optim.SGD(module.parameters(), lr=0.3, momentum=0.9)
+
+
+def no_dense(module):
+    return torch.optim.SparseAdam(module.parameters())
+
+
+@pytest.mark.filterwarnings("ignore:Full backward hook is firing:UserWarning")
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"optimizer": broken_optimizer},
+        {"optimizer": with_momentum, "schedule": short_schedule},
+        {"optimizer": no_dense},
+        {"optimizer": lambda module: torch.optim.LBFGS(module.parameters())},
+        {"module": "coupled"},
+        {"criterion": nn.NLLLoss()},
+    ],
+    ids=["rate", "schedule", "sparse", "closure", "coupled", "mean"],
+)
+def test_a_net_that_fails_leaves_the_others(bad):
+    def tasks(bad):
+        if bad.get("module"):
+            broken = [training(Coupled(), seed=5), training(Coupled(), seed=6)]
+        else:
+            broken = [training(mlp(seed=5), seed=5, **bad), training(mlp(seed=6), seed=6, **bad)]
+        good = [training(mlp(seed=i), seed=i, optimizer=with_momentum, noise_multiplier=1.0) for i in range(3)]
+        return [good[0], broken[0], good[1], broken[1], good[2]]
+
+    found = tasks(bad)
+    untouched = [flat(found[i].module) for i in (1, 3)]
+    assert train_together(found, records(), max_physical_batch=1000) == [True, False, True, False, True]
+    same([flat(found[i].module) for i in (1, 3)], untouched, atol=0)
+    good = [tasks(bad)[i] for i in (0, 2, 4)]
+    same([flat(found[i].module) for i in (0, 2, 4)], alone(good))
+
+
+def test_an_interrupt_is_nobodys_failure_but_ends_everything():
+    class Interrupted(Residual):
+        def forward(self, inputs):
+            raise KeyboardInterrupt
+
+    tasks = [training(), training(Interrupted())]
+    with pytest.raises(KeyboardInterrupt):
+        train_together(tasks, records(), max_physical_batch=100)
+
+
+# --- what is left -------------------------------------------------------------------------------------------------
+
+
+def test_trained_modules_share_no_storage_and_hold_parameters_alone():
+    tasks = [training(mlp(seed=i), seed=i, steps=3 + i) for i in range(6)]
+    tasks += [training(seeded(Residual, i), seed=i) for i in range(2)]
+    sizes = [len(pickle.dumps(one.module)) for one in tasks]
+    together(tasks)
+    pointers = [p.untyped_storage().data_ptr() for one in tasks for p in one.module.parameters()]
+    assert len(set(pointers)) == len(pointers)
+    for one, before in zip(tasks, sizes):
+        assert len(pickle.dumps(one.module)) <= before + 64
+        assert all(p.untyped_storage().nbytes() == 4 * p.numel() for p in one.module.parameters())
+        assert all(p.grad is None and p.requires_grad for p in one.module.parameters())
+        assert not any(layer._forward_hooks or "forward" in vars(layer) for layer in one.module.modules())
+
+
+def test_the_row_that_stands_for_no_record_is_one_of_zeros():
+    kept = records(4)
+    assert len(kept) == 4
+    inputs, targets = kept.take(torch.tensor([[0, 4], [4, 4]]))
+    assert inputs.shape == (2, 2, 5)
+    assert not inputs[1].any()
+    assert not targets[1].any()
+
+
+def test_memory_grows_with_the_stack_by_little_more_than_parameters():
+    layout = Layout(mlp())
+    tasks = [training(mlp(), seed=i) for i in range(4)]
+    stack = Stack(tasks, PlainEngine(tasks[0].module, tasks[0].criterion, CPU), records(), 100)
+    assert stack.trained.shape == stack.sums.shape == stack.noise.shape == (4, layout.trained)
+
+
+def test_records_are_copied_not_kept():
+    inputs, targets = torch.ones(3, 5), torch.zeros(3, dtype=torch.long)
+    kept = Records.of(inputs, targets, CPU)
+    inputs.zero_()
+    assert kept.inputs[:3].all()

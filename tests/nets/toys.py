@@ -1,0 +1,107 @@
+"""Small nets, records and trainings that the tests of this folder share."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+import torch
+from torch import nn
+
+from sklearn_dpsearch.nets.optimizers import Rule
+from sklearn_dpsearch.nets.training import Records, Training
+
+CPU = torch.device("cpu")
+#: Features that records may have, sensible or not; 1e39 is infinite in single precision.
+ADVERSARIAL = [0.0, 1e-30, 50.0, -1e10, 1e20, 3e38, 1e39]
+
+
+def table(n=60, features=5, classes=3, seed=0):
+    """Made-up records, as single-precision inputs and labels."""
+    rng = np.random.default_rng(seed)
+    inputs = torch.from_numpy(rng.normal(size=(n, features)).astype(np.float32))
+    return inputs, torch.from_numpy(rng.integers(0, classes, n))
+
+
+def records(n=60, features=5, classes=3, seed=0):
+    """The same on the device, ready for training."""
+    return Records.of(*table(n, features, classes, seed), CPU)
+
+
+def mlp(features=5, width=7, classes=3, seed=0, activation=nn.ReLU, bias=True):
+    """A plain net with initial parameters of its own."""
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        return nn.Sequential(nn.Linear(features, width, bias=bias), activation(), nn.Linear(width, classes, bias=bias))
+
+
+class Residual(nn.Module):
+    """Linear layers in an order of their own: traced, not plain."""
+
+    def __init__(self, features=5, width=7, classes=3):
+        super().__init__()
+        self.first = nn.Linear(features, width)
+        self.middle = nn.Linear(width, width)
+        self.last = nn.Linear(width, classes)
+
+    def forward(self, inputs):
+        hidden = torch.relu(self.first(inputs))
+        return self.last(hidden + torch.tanh(self.middle(hidden)))
+
+
+def seeded(make, seed=0):
+    """A module made with the initial parameters of a seed, whatever the user's generator is doing."""
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        return make()
+
+
+def training(module=None, **changed):
+    """A short training without noise; everything can be changed."""
+    return Training(
+        **{
+            "module": mlp() if module is None else module,
+            "criterion": nn.CrossEntropyLoss(reduction="sum"),
+            "optimizer": Rule.sgd(lr=0.5),
+            "sample_rate": 0.2,
+            "steps": 6,
+            "noise_multiplier": 0.0,
+            "max_grad_norm": 1.0,
+            "expected_batch_size": 12.0,
+            "seed": 0,
+            **changed,
+        }
+    )
+
+
+def flat(module):
+    """All parameters of a module, one after the other."""
+    return torch.cat([p.detach().reshape(-1) for p in module.parameters()])
+
+
+def clipped_sums(engine, module, inputs, targets, norm=1.0, stack=1):
+    """What an engine adds up for one net (in every place of a stack), in one call."""
+    trained, frozen = (engine.layout.read([module] * stack, CPU, flag) for flag in (True, False))
+    sums = torch.zeros_like(trained)
+    engine.bind(trained, frozen, sums)
+    rows, answers = (torch.stack([one] * stack) for one in (inputs, targets))
+    engine.add_clipped(rows, answers, torch.full(rows.shape[:2], norm))
+    return sums
+
+
+def gradients(module, criterion, inputs, targets):
+    """Per-record gradients by autograd, one record at a time, in double precision where the module is."""
+    rows = []
+    trained = [p for p in module.parameters() if p.requires_grad]
+    for i in range(len(inputs)):
+        loss = criterion(module(inputs[i : i + 1]), targets[i : i + 1])
+        found = torch.autograd.grad(loss, trained, allow_unused=True)
+        rows.append(torch.cat([(torch.zeros_like(p) if g is None else g).reshape(-1) for g, p in zip(found, trained)]))
+    return torch.stack(rows)
+
+
+def clipped(rows, norm=1.0):
+    """The sum of clipped gradients, from the gradients."""
+    norms = rows.norm(dim=1, keepdim=True).clamp(min=1e-30)
+    return (rows * torch.clamp(norm / norms, max=1.0)).sum(0)

@@ -1,0 +1,317 @@
+"""Searches over private nets: the total is met, candidates are trained together, and only the release leaves."""
+
+from __future__ import annotations
+
+import os
+import pickle
+
+import numpy as np
+import pytest
+from joblib import parallel_config
+from scipy.stats import loguniform, randint, uniform
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+pytest.importorskip("torch")
+pytest.importorskip("skorch")
+pytest.importorskip("opacus")
+import torch
+from torch import nn
+
+from sklearn_dpsearch import DPRandomSearchCV
+from sklearn_dpsearch.adapters.protocol import ProtocolAdapter
+from sklearn_dpsearch.nets import DPLogisticRegression, DPMLPClassifier, DPMLPRegressor, DPNeuralNetClassifier
+from sklearn_dpsearch.privacy import DPSGD, Fixed, PrivacyError, best_of
+from sklearn_dpsearch.privacy.covering import gaussian_target
+from sklearn_dpsearch.scoring import R2Scorer
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(160, 4))
+y = (X[:, 0] + 0.5 * X[:, 1] > 0).astype(int)
+FULL = os.environ.get("SKLEARN_DPSEARCH_FULL")
+TOTAL = {"epsilon": 4.0, "delta": 1e-5}
+
+
+class Small(nn.Module):
+    def __init__(self, width=6):
+        super().__init__()
+        self.first, self.last = nn.Linear(4, width), nn.Linear(width, 2)
+
+    def forward(self, inputs):
+        return self.last(torch.relu(self.first(inputs)))
+
+
+def mlp(**changed):
+    return DPMLPClassifier(
+        **{"hidden_layer_sizes": (6,), "classes": [0, 1], "sample_rate": 0.1, "max_steps": 30, **changed}
+    )
+
+
+def skorch_net(**changed):
+    given = {"classes": [0, 1], "sample_rate": 0.1, "max_steps": 30, "lr": 0.3, **changed}
+    return DPNeuralNetClassifier(Small, **given)
+
+
+SPACES = {
+    "mlp": (
+        mlp,
+        {"learning_rate_init": loguniform(0.05, 1.0), "max_grad_norm": [0.3, 1.0], "hidden_layer_sizes": [(6,), (9,)]},
+    ),
+    "skorch": (skorch_net, {"lr": loguniform(0.05, 1.0), "max_grad_norm": [0.3, 1.0], "module__width": [4, 7]}),
+}
+
+
+def search(kind="mlp", **changed):
+    make, space = SPACES[kind]
+    given = {"param_distributions": space, "n_iter": 4, "delta": 1e-5, **changed}
+    return DPRandomSearchCV(make(noise_multiplier=None if "epsilon" in given else 2.0), **given)
+
+
+def parameters(model):
+    return torch.cat([p.detach().reshape(-1) for p in model.module_.parameters()])
+
+
+# --- the total --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", SPACES)
+def test_a_total_is_met_from_below_and_nearly_reached(kind):
+    one = search(kind, **TOTAL).fit(X, y)
+    assert 3.95 < one.privacy_spent_.epsilon <= 4.0
+    won = one.best_estimator_
+    assert won.noise_multiplier_ == won.noise_multiplier > 0.5
+    alone = won.privacy_spent_.epsilon
+    assert alone < 4.0
+    assert one.predict(X).shape == y.shape
+
+
+@pytest.mark.parametrize("kind", SPACES)
+def test_without_a_total_the_noise_as_configured_is_accounted(kind):
+    make, space = SPACES[kind]
+    one = DPRandomSearchCV(make(noise_multiplier=2.0), space, n_iter=3, delta=1e-5)
+    base = DPSGD(noise_multiplier=2.0, sample_rate=0.1, steps=30, neighboring="zero_out")
+    assert one.privacy_cost(public=True).epsilon == pytest.approx(float(best_of(base, 3).epsilon_at(1e-5)), rel=1e-6)
+
+
+CONTINUOUS = {"sample_rate": uniform(0.05, 0.1), "max_steps": randint(10, 40)}
+LISTED = {"sample_rate": [0.05, 0.2], "max_steps": [10, 40]}
+
+
+@pytest.mark.parametrize("kind", SPACES)
+@pytest.mark.parametrize("varied", [CONTINUOUS, LISTED], ids=["continuous", "listed"])
+def test_rates_and_steps_may_vary_under_one_gaussian_target(kind, varied):
+    make, space = SPACES[kind]
+    one = DPRandomSearchCV(make(), {**space, **varied}, n_iter=Fixed(5), random_state=0, **TOTAL).fit(X, y)
+    assert 3.9 < one.privacy_spent_.epsilon <= 4.0
+    won = one.best_estimator_
+    run = DPSGD(noise_multiplier=won.noise_multiplier_, sample_rate=won.sample_rate, steps=won.n_steps_)
+    target = gaussian_target(won.target_mu)
+    for epsilon in (0.0, 0.5, 1.0, 2.0):
+        assert run.delta_at(epsilon) <= target.delta_at(epsilon)
+    assert won.max_steps == one.best_params_["max_steps"] == won.n_steps_
+
+
+def test_a_gaussian_target_of_the_users_own_is_accounted_as_one_run():
+    one = DPRandomSearchCV(mlp(target_mu=0.5), CONTINUOUS, n_iter=Fixed(2), delta=1e-5)
+    expected = best_of(gaussian_target(0.5, "zero_out"), Fixed(2)).epsilon_at(1e-5)
+    assert one.privacy_cost(public=True).epsilon == pytest.approx(float(expected), rel=1e-6)
+
+
+def test_listed_rates_at_a_fixed_noise_cost_the_average_profile():
+    one = DPRandomSearchCV(mlp(noise_multiplier=2.0), {"sample_rate": [0.05, 0.2]}, n_iter=2, delta=1e-5)
+    worst = DPRandomSearchCV(mlp(noise_multiplier=2.0, sample_rate=0.2), {"alpha": [0.0]}, n_iter=2, delta=1e-5)
+    assert 0 < one.privacy_cost(len(X)).epsilon < worst.privacy_cost(len(X)).epsilon
+
+
+def test_the_noise_cannot_be_searched_while_it_is_calibrated():
+    with pytest.raises(PrivacyError, match="calibration sets"):
+        DPRandomSearchCV(mlp(), {"noise_multiplier": [1.0, 2.0]}, n_iter=2, **TOTAL).fit(X, y)
+
+
+def test_a_refit_is_composed_and_trained_on_everything():
+    one = DPRandomSearchCV(mlp(noise_multiplier=2.0), {"alpha": [0.0, 0.1]}, n_iter=2, delta=1e-5, refit=True).fit(X, y)
+    assert [part.name for part in one.privacy_spent_.components][1].startswith("refit")
+    assert one.privacy_spent_.epsilon > one.privacy_spent_.components[0].guarantee.epsilon_at(1e-5)
+
+
+# --- the same results, however they are computed ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", SPACES)
+@pytest.mark.parametrize(
+    "backend",
+    [
+        "threading",
+        pytest.param("loky", marks=pytest.mark.skipif(not FULL, reason="workers take long to import torch")),
+    ],
+)
+def test_a_seed_gives_the_same_result_for_any_number_of_jobs(kind, backend):
+    found = []
+    for n_jobs in (1, 2):
+        with parallel_config(backend=backend, n_jobs=n_jobs):
+            found.append(search(kind, n_iter=Fixed(6), random_state=3).fit(X, y))
+    assert found[0].best_params_ == found[1].best_params_
+    assert found[0].best_score_ == found[1].best_score_
+    torch.testing.assert_close(*[parameters(one.best_estimator_) for one in found], rtol=1e-5, atol=2e-6)
+    np.testing.assert_array_equal(*[one.predict(X) for one in found])
+
+
+@pytest.mark.parametrize("kind", SPACES)
+@pytest.mark.parametrize("cv", [None, 2])
+def test_training_together_gives_what_training_one_by_one_gives(kind, cv, monkeypatch):
+    def outcome():
+        return search(kind, n_iter=Fixed(6), random_state=5, cv=cv).fit(X, y)
+
+    together = outcome()
+    monkeypatch.setattr(ProtocolAdapter, "trains_together", lambda self, estimator: False)
+    alone = outcome()
+    assert together.best_params_ == alone.best_params_
+    assert together.best_score_ == alone.best_score_
+    torch.testing.assert_close(
+        parameters(together.best_estimator_), parameters(alone.best_estimator_), rtol=1e-5, atol=2e-6
+    )
+
+
+def test_candidates_really_are_trained_together(monkeypatch):
+    sizes = []
+    honest = DPMLPClassifier.fit_together
+    monkeypatch.setattr(
+        DPMLPClassifier,
+        "fit_together",
+        staticmethod(lambda nets, X, y: (sizes.append(len(nets)), honest(nets, X, y))[1]),
+    )
+    search(n_iter=Fixed(7)).fit(X, y)
+    assert sizes == [7]
+
+
+@pytest.mark.parametrize("kind", SPACES)
+def test_unseeded_searches_never_repeat_whatever_the_user_seeds(kind):
+    found = set()
+    for _ in range(3):
+        torch.manual_seed(0)
+        np.random.seed(0)
+        one = search(kind, param_distributions={"max_grad_norm": [1.0]}, n_iter=Fixed(2)).fit(X, y)
+        found.add(parameters(one.best_estimator_).numpy().tobytes())
+    assert len(found) == 3
+
+
+# --- failures -----------------------------------------------------------------------------------------------------
+
+
+class Centred(Small):
+    def forward(self, inputs):
+        return super().forward(inputs - inputs.mean(0))
+
+
+def diverging(module_width=3):
+    raise RuntimeError("never built")
+
+
+@pytest.mark.parametrize(
+    ("kind", "bad", "good"),
+    [
+        ("skorch", {"module": [diverging]}, {"module": [Small]}),
+        ("skorch", {"module": [Centred]}, {"module": [Small]}),
+        ("skorch", {"lr": [-1.0]}, {"lr": [0.3]}),
+        ("mlp", {"solver": ["adam"], "bounds_X": [([0] * 3, [1] * 3)]}, {"bounds_X": [(-2, 2)]}),
+    ],
+)
+def test_a_failing_candidate_does_not_hurt_the_others(kind, bad, good):
+    one = search(kind, param_distributions=[bad, good], n_iter=Fixed(12), random_state=0).fit(X, y)
+    assert one.best_params_ == {name: values[0] for name, values in good.items()}
+    assert one.best_score_ > 0.4
+
+
+@pytest.mark.parametrize(
+    ("kind", "space", "match"),
+    [
+        ("skorch", {"optimizer": [torch.optim.LBFGS, torch.optim.SGD]}, "closure"),
+        ("skorch", {"module__widht": [3, 4]}, "module__widht"),
+        ("mlp", {"learning_rate_init": [-1.0, 0.3]}, "learning_rate_init"),
+        ("mlp", {"hidden_layer_sizes": [(0,), (3,)]}, "hidden_layer_sizes"),
+    ],
+)
+def test_candidates_that_no_data_could_train_are_errors_before_any_is_read(kind, space, match):
+    with pytest.raises(ValueError, match=match):
+        search(kind, param_distributions=space, n_iter=Fixed(12), random_state=0).fit(X, y)
+
+
+# --- nothing but the release ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", SPACES)
+def test_neither_records_nor_losers_are_in_the_pickle(kind):
+    planted = X.copy()
+    planted[:, 2] = 1.2345678e-3
+    one = search(kind, n_iter=Fixed(10), refit="winner").fit(planted, y)
+    shown = pickle.dumps(one)
+    assert np.float32(1.2345678e-3).tobytes() not in shown
+    assert np.float64(1.2345678e-3).tobytes() not in shown
+    few = search(kind, n_iter=Fixed(1)).fit(planted, y)
+    assert abs(len(shown) - len(pickle.dumps(few))) < 2000
+    won = one.best_estimator_
+    assert (won.noise_seed, won.random_state) == (None, None)
+    storages = [p.untyped_storage().nbytes() for p in won.module_.parameters()]
+    assert storages == [4 * p.numel() for p in won.module_.parameters()]
+    again = pickle.loads(shown)
+    np.testing.assert_array_equal(again.predict(X), one.predict(X))
+
+
+def test_a_seeded_search_keeps_no_generator_either():
+    won = search(random_state=0).fit(X, y).best_estimator_
+    assert (won.noise_seed, won.random_state) == (None, None)
+
+
+# --- other surroundings -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", SPACES)
+def test_a_pipeline_of_fixed_steps_and_a_net_is_searched(kind):
+    make, space = SPACES[kind]
+    model = make_pipeline(FunctionTransformer(np.tanh), make())
+    name = model.steps[-1][0]
+    inside = {f"{name}__{key}": values for key, values in space.items()}
+    one = DPRandomSearchCV(model, inside, n_iter=3, **TOTAL).fit(X, y)
+    assert 3.95 < one.privacy_spent_.epsilon <= 4.0
+    assert set(one.best_params_) == set(inside)
+    assert one.predict(X).shape == y.shape
+
+
+def test_scores_on_public_data_are_free():
+    one = search(**TOTAL).fit(X, y, X_public=X[:50], y_public=y[:50])
+    assert 3.95 < one.privacy_spent_.epsilon <= 4.0
+
+
+def test_regressions_and_logistic_regressions_are_searched():
+    values = np.clip(X[:, 0], -1, 1)
+    regression = DPMLPRegressor(noise_multiplier=2.0, bounds_y=(-1, 1), sample_rate=0.1, max_steps=30)
+    scorer = R2Scorer(y_range=(-1.0, 1.0))
+    one = DPRandomSearchCV(regression, {"learning_rate_init": [0.1, 0.3]}, n_iter=3, scoring=scorer, delta=1e-5)
+    assert one.fit(X, values).predict(X).shape == values.shape
+    logistic = DPLogisticRegression(noise_multiplier=2.0, sample_rate=0.1, max_steps=30, classes=[0, 1])
+    assert DPRandomSearchCV(logistic, {"alpha": [0.0, 0.01]}, n_iter=3, delta=1e-5).fit(X, y).score(X, y) >= 0
+
+
+def test_labels_may_be_text_and_tables_pandas():
+    pd = pytest.importorskip("pandas")
+    frame, labels = pd.DataFrame(X, columns=list("abcd")), pd.Series(np.where(y, "yes", "no"))
+    for make in (mlp, skorch_net):
+        one = make(classes=["no", "yes"], noise_multiplier=2.0)
+        one = DPRandomSearchCV(one, {"max_grad_norm": [0.5, 1.0]}, n_iter=3, delta=1e-5)
+        assert set(one.fit(frame, labels).predict(frame)) <= {"no", "yes"}
+
+
+def test_the_released_net_states_what_the_search_cost_not_its_own_training():
+    one = DPRandomSearchCV(DPMLPClassifier((4,), max_steps=5), {"learning_rate_init": [0.1]}, epsilon=3.0, delta=1e-5)
+    one.fit(X, y)
+    net = one.best_estimator_
+    assert net.privacy_spent_.epsilon == one.privacy_spent_.epsilon > net.privacy_guarantee().epsilon_at(1e-5)
+    net.partial_fit(X, y)
+    assert net.privacy_spent_.epsilon > one.privacy_spent_.epsilon
+    assert set(one.privacy_spent_.assumptions) <= set(net.privacy_spent_.assumptions)
+
+
+def test_a_net_in_a_released_pipeline_states_what_the_search_cost():
+    model = make_pipeline(FunctionTransformer(), DPMLPClassifier((4,), max_steps=5))
+    one = DPRandomSearchCV(model, {"dpmlpclassifier__learning_rate_init": [0.1]}, epsilon=3.0, delta=1e-5).fit(X, y)
+    assert one.best_estimator_[-1].privacy_spent_ is one.privacy_spent_
