@@ -285,9 +285,10 @@ def _variance(masses: Array) -> float:
 
 
 def _log_moment(first: int, masses: Array, order: float) -> float:
-    exponents = order * (first + np.arange(masses.size))
+    there = np.flatnonzero(masses)  # beyond them an exponent may be so large that nothing else is left
+    exponents = order * (first + there)
     largest = exponents.max()
-    return float(largest + np.log(masses @ np.exp(exponents - largest)))
+    return float(largest + np.log(masses[there] @ np.exp(exponents - largest)))
 
 
 def _folded(masses: Array, size: int) -> Array:

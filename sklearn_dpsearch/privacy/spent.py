@@ -10,7 +10,9 @@ from typing import Any
 
 from ._types import ArrayLike
 from .guarantee import Guarantee
+from .partition import SubsetThenTrain
 from .selection import BestOf
+from .smallest import SmallestOf
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,9 +129,9 @@ class PrivacySpent:
         )
 
 
-def _searches(guarantee: Guarantee) -> list[BestOf]:
-    """The best-of-K parts inside a guarantee."""
-    if isinstance(guarantee, BestOf):
+def _searches(guarantee: Guarantee) -> list[BestOf | SmallestOf | SubsetThenTrain]:
+    """The searches inside a guarantee."""
+    if isinstance(guarantee, (BestOf, SmallestOf, SubsetThenTrain)):
         return [guarantee]
     return [one for part in getattr(guarantee, "parts", ()) for one in _searches(part)]
 
