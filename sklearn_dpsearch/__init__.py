@@ -2,8 +2,17 @@
 
 from .privacy.errors import PrivacyError
 from .privacy.spent import PrivacySpent
-from .search import DPRandomSearchCV, NoModelError
+from .search import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV, NoModelError
 
 __version__ = "0.1.0"
 
-__all__ = ["DPRandomSearchCV", "NoModelError", "PrivacyError", "PrivacySpent", "__version__"]
+__all__ = [
+    "DPGridSearchCV",
+    "DPRandomSearchCV",
+    "DPSubsetSearchCV",
+    "DPThresholdSearchCV",
+    "NoModelError",
+    "PrivacyError",
+    "PrivacySpent",
+    "__version__",
+]

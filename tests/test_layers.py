@@ -14,6 +14,7 @@ ALLOWED = {
     "privacy": set(),
     "adapters": {"privacy"},
     "scoring": {"privacy"},
+    "nets": {"privacy"},
     "search": {"privacy", "adapters", "scoring"},
 }
 OUTSIDE_OF_PRIVACY = {"sklearn", "joblib", "torch", "diffprivlib", "matplotlib", "skorch", "opacus"}
@@ -51,9 +52,37 @@ def test_every_part_has_a_row():
     assert {path.relative_to(PACKAGE).parts[0] for path in FILES} == set(ALLOWED)
 
 
-def test_importing_the_package_imports_no_optional_library():
-    code = (
-        "import sys, sklearn_dpsearch; print([m for m in ('torch', 'diffprivlib', 'matplotlib') if m in sys.modules])"
-    )
+def loaded(code: str) -> list[str]:
+    """Which optional libraries are loaded after some code has run in a fresh interpreter."""
+    shown = "print(*[m for m in ('torch', 'skorch', 'opacus', 'diffprivlib', 'matplotlib') if m in sys.modules])"
+    run = [sys.executable, "-W", "ignore", "-c", f"import sys; {code}; {shown}"]
+    return subprocess.run(run, capture_output=True, text=True, check=True, cwd=PACKAGE.parent).stdout.split()
+
+
+@pytest.mark.parametrize("name", ["sklearn_dpsearch", "sklearn_dpsearch.nets"])
+def test_importing_the_package_imports_no_optional_library(name):
+    assert loaded(f"import {name}") == []
+
+
+def test_nets_for_tables_need_torch_alone():
+    pytest.importorskip("torch")
+    make = "from sklearn_dpsearch.nets import DPMLPClassifier as M; M(noise_multiplier=1.0, max_steps=2)"
+    assert loaded(f"{make}.fit([[0.0], [1.0]] * 9, [0, 1] * 9)") == ["torch"]
+
+
+def test_a_missing_library_is_named_with_how_to_install_it():
+    code = """
+import sys
+class Missing:
+    def find_spec(name, *_):
+        if name.partition(".")[0] == "torch":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Missing)
+try:
+    from sklearn_dpsearch.nets import DPMLPClassifier
+except ImportError as error:
+    print(error)
+"""
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=PACKAGE.parent)
-    assert shown.stdout.strip() == "[]"
+    assert "needs torch" in shown.stdout
+    assert "sklearn-dpsearch[nets]" in shown.stdout

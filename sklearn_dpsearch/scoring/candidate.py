@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ..privacy import CountLaw, Guarantee, best_of, compose, envelope, mixture
 from .validation import Exposure
@@ -29,16 +29,27 @@ def candidate(training: Guarantee, scoring: Guarantee | None, exposures: Sequenc
 def best_candidate(
     training: Guarantee, scoring: Guarantee | None, exposures: Sequence[Exposure], count: CountLaw
 ) -> Guarantee:
-    """What the best of K runs promises.
+    """What the best of K runs promises."""
+    return searched(training, scoring, exposures, lambda one_run: best_of(one_run, count))
+
+
+def searched(
+    training: Guarantee,
+    scoring: Guarantee | None,
+    exposures: Sequence[Exposure],
+    search: Callable[[Guarantee], Guarantee],
+) -> Guarantee:
+    """What a search promises, given what it makes of one run's guarantee.
 
     Where a secret coin of the record's own decides how it is used, the divergences of the searches average over it
     (joint convexity); otherwise the worst use counts.
     """
     used = _used(exposures)
     if any(one.probability is None for one in used):
-        return best_of(candidate(training, scoring, used), count)
-    searches = [best_of(exposed(training, scoring, one), count) for one in used]
-    return mixture(searches, [float(one.probability or 0.0) for one in used])
+        return search(candidate(training, scoring, used))
+    return mixture(
+        [search(exposed(training, scoring, one)) for one in used], [float(one.probability or 0.0) for one in used]
+    )
 
 
 def _used(exposures: Sequence[Exposure]) -> list[Exposure]:

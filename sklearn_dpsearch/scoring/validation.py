@@ -45,7 +45,11 @@ class Validation(ABC):
 
     @abstractmethod
     def folds(self, n_samples: int, random_bytes: RandomBytes) -> list[Fold]:
-        """Training and validation indices of each fold."""
+        """Training and validation indices of each fold; never an error, however few records there are."""
+
+    def check(self, n_samples: int) -> None:
+        """Raise if so few records, in a public number, cannot be divided."""
+        return None
 
     @property
     def training_sizes_vary(self) -> bool:
@@ -82,7 +86,7 @@ class HoldOut(Validation):
         return (Exposure(1, 0, 1.0 - self.fraction), Exposure(0, 1, self.fraction))
 
     def folds(self, n_samples: int, random_bytes: RandomBytes) -> list[Fold]:
-        validates = _uniform(n_samples, random_bytes) < self.fraction
+        validates = coins(n_samples, self.fraction, random_bytes)
         return [(np.flatnonzero(~validates), np.flatnonzero(validates))]
 
 
@@ -99,12 +103,14 @@ class RandomFolds(Validation):
     def exposures(self) -> tuple[Exposure, ...]:
         return (Exposure(self.n_folds - 1, 1),)
 
-    def folds(self, n_samples: int, random_bytes: RandomBytes) -> list[Fold]:
+    def check(self, n_samples: int) -> None:
         if n_samples < self.n_folds:
             raise ValueError(
                 f"Cannot make {self.n_folds} folds of {n_samples} records (n_samples={n_samples}). Give a smaller cv, "
                 "or a fraction for one hold-out."
             )
+
+    def folds(self, n_samples: int, random_bytes: RandomBytes) -> list[Fold]:
         part = np.floor(self.n_folds * _uniform(n_samples, random_bytes)).astype(int)
         return [(np.flatnonzero(part != i), np.flatnonzero(part == i)) for i in range(self.n_folds)]
 
@@ -127,6 +133,11 @@ class IndexFolds(Validation):
         if n_samples != self.n_samples:
             raise ValueError(f"Folds were made for {self.n_samples} records, found {n_samples}.")
         return [(np.asarray(train, dtype=int), np.asarray(test, dtype=int)) for train, test in self.given]
+
+
+def coins(n: int, probability: float, random_bytes: RandomBytes) -> np.ndarray:
+    """n independent coins, True with this probability (a multiple of 2^{-53}); shape (n,)."""
+    return _uniform(n, random_bytes) < probability
 
 
 def _uniform(n: int, random_bytes: RandomBytes) -> np.ndarray:

@@ -7,7 +7,7 @@ import os
 from abc import ABCMeta, abstractmethod
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,15 +19,15 @@ from sklearn.utils import get_tags, indexable
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
-from ..adapters import training_run
+from ..adapters import adapter_for, training_run
 from ..privacy import CountLaw, Guarantee, PrivacyError
 from ..privacy.spent import PrivacySpent
 from ..scoring import PrivateScorer, get_private_scorer
-from ..scoring.validation import validation_of
+from ..scoring.validation import Validation
 from ._delegation import ReleasedModel
 from ._plan import Plan, Request, make_plan
 from ._randomness import Randomness
-from ._runs import Job, n_records, refit, run_all
+from ._runs import Job, Parts, n_records
 from ._space import Space
 
 NOTHING_FOUND = (
@@ -45,8 +45,42 @@ VALID_RECORDS = (
 )
 
 
+#: What a fit may leave on a search beyond its plan; a later fit that finds nothing takes all of it away.
+RELEASED = (
+    "best_params_",
+    "best_score_",
+    "best_index_",
+    "best_estimator_",
+    "final_params_",
+    "cv_results_",
+    "found_",
+    "n_rounds_",
+)
+
+
 class NoModelError(PrivacyError):
     """Every candidate of a search failed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What a search is about to release.
+
+    Parameters
+    ----------
+    found : bool
+        Whether there is a model; if not, nothing else is released.
+    may_stop : bool
+        Whether finding nothing is an ordinary result, told by ``found_``, rather than an error.
+    rows : sequence of (parameters, score)
+    attributes : mapping
+        Further attributes of the fitted search.
+    """
+
+    found: bool
+    rows: Sequence[tuple[Mapping[str, Any], float]]
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    may_stop: bool = False
 
 
 class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
@@ -60,7 +94,6 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
         "delta": [None, Interval(numbers.Real, 0, 1, closed="left")],
         "scoring": [str, callable, PrivateScorer, None],
         "score_noise": [StrOptions({"match"}), Guarantee],
-        "refit": [StrOptions({"winner"}), "boolean"],
         "guarantee": [None, Guarantee, callable],
         "n_jobs": [None, numbers.Integral],
         "pre_dispatch": [numbers.Integral, str],
@@ -72,20 +105,36 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
     # --- to be said by each search --------------------------------------------------------------------------------
 
     @abstractmethod
-    def _law(self) -> CountLaw:
-        """Law of the number of runs."""
+    def _law(self) -> CountLaw | None:
+        """Law of the number of runs, where that is random and secret."""
 
     @abstractmethod
     def _distributions(self) -> Any:
         """The space as the user gave it."""
 
     @abstractmethod
-    def _cost_parts(self, promises: Any, scoring: Any, validation: Any, law: CountLaw) -> Any:
+    def _validation(self, relation: str, n_samples: int | None, public: bool) -> Validation:
+        """How records are chosen to train and to validate; raises for parameters of the search's own that are wrong."""
+
+    @abstractmethod
+    def _cost_parts(self, promises: Any, scoring: Any, validation: Any, law: Any) -> Any:
         """Components of the total, and the total."""
 
     @abstractmethod
-    def _shown(self, best: int, number: int) -> Sequence[int]:
-        """Which runs' parameters and scores are released, the best one among them."""
+    def _own_notes(self, relation: str) -> tuple[str, ...]:
+        """What the total rests on beyond what every search's does, as plain sentences."""
+
+    @abstractmethod
+    def _parts(self, plan: Plan, candidates: Sequence[Mapping[str, Any]], n_samples: int, source: Randomness) -> Parts:
+        """Which records do what; the last step before data is read."""
+
+    @abstractmethod
+    def _candidates(self, plan: Plan, source: Randomness) -> list[dict[str, Any]]:
+        """The candidates, none of them outside the plan."""
+
+    @abstractmethod
+    def _search(self, job: Job, candidates: Sequence[Mapping[str, Any]], source: Randomness, X: Any, y: Any) -> Outcome:
+        """Run what has to be run, and say what is released."""
 
     # --- plan -----------------------------------------------------------------------------------------------------
 
@@ -115,31 +164,40 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
         """The guarantee of one ``fit``: a private search is a private estimator, and can be nested in another."""
         return self._plan(n_samples, False, self.delta).spent.guarantee
 
+    def _scorer(self, public: bool) -> Any:
+        """What scores candidates."""
+        return self._public_scorer() if public else get_private_scorer(self.scoring, self.estimator)
+
     def _plan(self, n_samples: int | None, public: bool, delta: float | None) -> Plan:
         space = Space.of(self._distributions())
         space.check_names(self.estimator)
         self._check_supported()
-        relation = self._relation(n_samples)
-        scorer = self._public_scorer() if public else get_private_scorer(self.scoring, self.estimator)
+        relation = self._relation(n_samples, frozenset(space.names))
+        scorer = self._scorer(public)
         return make_plan(
             Request(
                 estimator=self.estimator,
                 declared=self.guarantee,
                 space=space,
                 law=self._law(),
-                validation=validation_of(self.cv, relation, n_samples, public),
+                validation=self._validation(relation, n_samples, public),
                 scorer=scorer,
-                score_noise=self.score_noise,
+                score_noise=getattr(self, "score_noise", "match"),
                 epsilon=self.epsilon,
                 delta=delta,
                 n_samples=n_samples,
                 costs=self._cost_parts,
-                notes=self._notes(public),
+                notes=(*self._notes(public), *self._own_notes(relation)),
             )
         )
 
-    def _relation(self, n_samples: int | None) -> str:
-        return training_run(self.estimator, n_samples, self.guarantee).guarantee.neighboring
+    def _relation(self, n_samples: int | None, varying: frozenset[str]) -> str:
+        """Neighbouring relation of the training; an estimator that is to be calibrated need not state its noise."""
+        estimator = self.estimator
+        if self.epsilon is not None:
+            adapter = adapter_for(estimator, self.guarantee)
+            estimator = clone(estimator).set_params(**adapter.scaled(estimator, 1.0, varying))
+        return training_run(estimator, n_samples, self.guarantee).guarantee.neighboring
 
     def _public_scorer(self) -> Any:
         """A scorer for public data: any of scikit-learn's, or a private one used plainly."""
@@ -206,30 +264,26 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
         plan = self._plan(n_samples, X_public is not None, self.delta)
         self._say(plan)
         source = Randomness(self.random_state)
-        candidates = self._draw(plan, source)
-        folds = plan.validation.folds(n_samples, source.random_bytes)
-        job = Job(
+        candidates = self._candidates(plan, source)
+        parts = self._parts(plan, candidates, n_samples, source)
+        job = self._job(plan, parts, fit_params, None if X_public is None else (X_public, y_public))
+        self._release(plan, len(parts.folds), self._search(job, candidates, source, X, y))
+        return self
+
+    def _job(self, plan: Plan, parts: Parts, fit_params: Mapping[str, Any], public: tuple[Any, Any] | None) -> Job:
+        return Job(
             estimator=clone(self.estimator),
             adapter=plan.adapter,
             settings=plan.settings,
-            folds=folds,
+            parts=parts,
             scorer=plan.scorer,
             noise=plan.noise,
-            n_scored=_public_sizes(plan, folds),
             fit_params=fit_params,
-            public=None if X_public is None else (X_public, y_public),
+            public=public,
             neighboring=plan.spent.neighboring,
             error_score=float(self.error_score),
             parent=os.getpid(),
         )
-        *seeds, last = source.run_seeds(len(candidates) + 1)
-        runs = run_all(job, candidates, seeds, X, y, n_jobs=self.n_jobs, pre_dispatch=self.pre_dispatch)
-        best = max(range(len(runs)), key=lambda i: runs[i].score)  # of equal scores the first drawn
-        model = runs[best].model
-        if self.refit is True and model is not None:
-            model = refit(job, candidates[best], last, X, y)
-        self._release(plan, len(folds), [(candidates[i], runs[i].score) for i in self._shown(best, len(runs))], model)
-        return self
 
     def _check_kind(self, X: Any, y: Any) -> None:
         """What the kind of the data tells, whatever the records: errors that say nothing about anyone."""
@@ -247,18 +301,26 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
         if getattr(getattr(X, "dtype", None), "kind", "") == "c":
             raise ValueError("Complex data not supported: X has a complex dtype. Give real features.")
 
-    def _draw(self, plan: Plan, source: Randomness) -> list[dict[str, Any]]:
-        """A random number of independent candidates, none of them outside the plan."""
-        number, drawing = plan.law.sample(source.bits), source.drawing()
+    def _drawn(self, plan: Plan, number: int, source: Randomness) -> list[dict[str, Any]]:
+        """So many independent candidates, drawn with replacement, none of them outside the plan."""
+        drawing = source.drawing()
         drawn = [plan.space.draw(drawing) for _ in range(number)]
         for which, candidate in drawn:
             plan.promises.check(which, candidate)
         return [candidate for _, candidate in drawn]
 
+    def _validated(self, plan: Plan, n_samples: int, source: Randomness) -> Parts:
+        """Folds as the plan's validation draws them; how many records validate is told only where that is public."""
+        plan.validation.check(n_samples)
+        folds = plan.validation.folds(n_samples, source.random_bytes)
+        private = plan.spent.neighboring == "add_remove"
+        return Parts(folds=folds, n_scored=[None if private else len(test) for _, test in folds])
+
     def _say(self, plan: Plan) -> None:
         """All that ``verbose`` ever prints is known without the data."""
         if self.verbose:
-            print(f"[{type(self).__name__}] number of runs: {plan.law!r}; the whole fit costs {plan.spent!r}")
+            runs = "" if plan.law is None else f"number of runs: {plan.law!r}; "
+            print(f"[{type(self).__name__}] {runs}the whole fit costs {plan.spent!r}")
 
     def _fit_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Parameters for the estimator's ``fit``; per-record ones only on the caller's word."""
@@ -277,22 +339,26 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
 
     # --- release --------------------------------------------------------------------------------------------------
 
-    def _release(self, plan: Plan, n_splits: int, rows: Sequence[tuple[Mapping[str, Any], float]], model: Any) -> None:
+    def _release(self, plan: Plan, n_splits: int, outcome: Outcome) -> None:
         """The only door through which anything derived from the data leaves."""
-        for name in ("best_params_", "best_score_", "best_index_", "best_estimator_", "cv_results_"):
+        for name in RELEASED:
             self.__dict__.pop(name, None)
         self.privacy_spent_ = plan.spent
         self.scorer_ = plan.scorer
         self.n_splits_ = n_splits
-        if model is None:
+        if outcome.may_stop:
+            self.found_ = outcome.found
+        if not outcome.found and outcome.may_stop:
+            return
+        if not outcome.found:
             raise NoModelError(NOTHING_FOUND)
-        scores = np.array([score for _, score in rows])
+        scores = np.array([score for _, score in outcome.rows])
         self.best_index_ = int(np.argmax(scores))
-        self.best_params_ = dict(rows[self.best_index_][0])
+        self.best_params_ = dict(outcome.rows[self.best_index_][0])
         self.best_score_ = float(scores[self.best_index_])
-        self.cv_results_ = _results([dict(candidate) for candidate, _ in rows], scores)
-        if self.refit is not False:
-            self.best_estimator_ = model
+        self.cv_results_ = _results([dict(candidate) for candidate, _ in outcome.rows], scores)
+        self.__dict__.update(outcome.attributes)
+        _charge(outcome.attributes.get("best_estimator_"), plan.spent)
 
     # --- towards scikit-learn ---------------------------------------------------------------------------------------
 
@@ -313,9 +379,14 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
         return router.add(estimator=self.estimator, method_mapping=MethodMapping().add(caller="fit", callee="fit"))
 
 
-def _public_sizes(plan: Plan, folds: Sequence[Any]) -> list[int | None]:
-    """Validation sizes; None where the number of records is private."""
-    return [None if plan.spent.neighboring == "add_remove" else len(test) for _, test in folds]
+def _charge(model: Any, spent: PrivacySpent) -> None:
+    """A model that states what its own training cost states what the whole search did: it was chosen by it."""
+    if "privacy_spent_" in getattr(model, "__dict__", {}):
+        model.privacy_spent_ = spent
+    steps = getattr(model, "steps", ()) or getattr(model, "transformers_", ()) or getattr(model, "transformer_list", ())
+    for part in [getattr(model, "best_estimator_", None), *(one[1] for one in steps)]:
+        if hasattr(part, "fit"):
+            _charge(part, spent)
 
 
 def _results(candidates: Sequence[Mapping[str, Any]], scores: np.ndarray) -> dict[str, Any]:

@@ -24,15 +24,21 @@ class ReleasedModel:
     estimator: Any
     best_estimator_: Any
     scorer_: Any
-    refit: Any
+    _why_nothing = "the search ended without a candidate (found_ is False)."
 
     def _check_refitted(self, method: str) -> None:
         check_is_fitted(self, "privacy_spent_")
         if not hasattr(self, "best_estimator_"):
-            raise AttributeError(
-                f"This {type(self).__name__} has no model to {method} with: it was fitted with refit={self.refit!r}, "
-                "or no candidate succeeded. With refit='winner' the winner's own model is released at no extra cost."
-            )
+            reason = "no candidate succeeded."
+            if getattr(self, "found_", True) is False:
+                reason = self._why_nothing
+                raise AttributeError(f"This {type(self).__name__} has no model to {method} with: {reason}")
+            if hasattr(self, "refit"):
+                reason = (
+                    f"it was fitted with refit={self.refit!r}, or no candidate succeeded. With refit='winner' the "
+                    "winner's own model is released at no extra cost."
+                )
+            raise AttributeError(f"This {type(self).__name__} has no model to {method} with: {reason}")
 
     def score(self, X: Any, y: Any = None) -> float:
         """The plain metric of the released model on (test) data of the caller: not private, nothing is noised.

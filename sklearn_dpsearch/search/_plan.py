@@ -33,7 +33,7 @@ class Costs:
 class Plan:
     """Everything that is fixed before the data is touched."""
 
-    law: CountLaw
+    law: CountLaw | None
     adapter: Adapter
     space: Space
     promises: SpaceGuarantee
@@ -51,14 +51,16 @@ class Request:
     estimator: Any
     declared: Any
     space: Space
-    law: CountLaw
+    law: CountLaw | None
     validation: Validation
     scorer: Any
     score_noise: Any
     epsilon: float | None
     delta: float | None
     n_samples: int | None
-    costs: Callable[[SpaceGuarantee, Guarantee | None, Validation, CountLaw], tuple[tuple[Component, ...], Guarantee]]
+    costs: Callable[
+        [SpaceGuarantee, Guarantee | None, Validation, CountLaw | None], tuple[tuple[Component, ...], Guarantee]
+    ]
     notes: tuple[str, ...]
 
 
@@ -66,7 +68,7 @@ def make_plan(request: Request) -> Plan:
     """Calibrate if a total was asked for, and state what the whole will cost."""
     adapter = adapter_for(request.estimator, request.declared)
     factor = 1.0 if request.epsilon is None else _calibrated(request, adapter)
-    settings = {} if request.epsilon is None else adapter.scaled(request.estimator, factor)
+    settings = {} if request.epsilon is None else adapter.scaled(request.estimator, factor, _varying(request))
     costs = _costs(request, adapter, settings)
     spent = PrivacySpent(
         guarantee=costs.total,
@@ -143,7 +145,7 @@ _NEED_DELTA = (
 
 def _calibrated(request: Request, adapter: Adapter) -> float:
     """The largest factor on the base's privacy loss with which the total meets the target."""
-    scaled = adapter.scaled(request.estimator, 1.0)
+    scaled = adapter.scaled(request.estimator, 1.0, _varying(request))
     searched = [name for name in request.space.names if any(f"{one}__".startswith(f"{name}__") for one in scaled)]
     if searched:
         raise PrivacyError(
@@ -153,12 +155,16 @@ def _calibrated(request: Request, adapter: Adapter) -> float:
         )
 
     def total(factor: float) -> Guarantee:
-        return _costs(request, adapter, adapter.scaled(request.estimator, factor)).total
+        return _costs(request, adapter, adapter.scaled(request.estimator, factor, _varying(request))).total
 
     assert request.epsilon is not None
     delta = _delta(request, total(1.0))
     low, high = _bracket(lambda factor: total(factor).epsilon_at(delta) <= request.epsilon)
     return calibrate(total, request.epsilon, delta, (low, high))
+
+
+def _varying(request: Request) -> frozenset[str]:
+    return frozenset(request.space.names)
 
 
 def _bracket(met: Callable[[float], bool]) -> tuple[float, float]:

@@ -26,7 +26,8 @@ class Randomness:
             random_state = random_state.randint(2**32, size=8, dtype=np.uint64).tolist()
         entropy = random_state if self.seeded else secrets.randbits(256)
         self._sequence = np.random.SeedSequence(entropy)
-        self._count, self._drawing, self._coins, self._runs = self._sequence.spawn(4)
+        self._count, self._drawing, coins, self._runs = self._sequence.spawn(4)
+        self._coins = np.random.Generator(np.random.PCG64(coins))
 
     @property
     def bits(self) -> random.Random:
@@ -38,8 +39,8 @@ class Randomness:
         return np.random.RandomState(np.random.MT19937(self._drawing))
 
     def random_bytes(self, n: int) -> bytes:
-        """Source for the coins that split the records."""
-        return np.random.Generator(np.random.PCG64(self._coins)).bytes(n) if self.seeded else os.urandom(n)
+        """Source for the coins that split the records; every call gives new ones."""
+        return self._coins.bytes(n) if self.seeded else os.urandom(n)
 
     def run_seeds(self, n: int) -> list[np.random.SeedSequence | None]:
         """One seed per run; None where a run takes its own entropy."""

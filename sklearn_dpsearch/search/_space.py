@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
 from ..adapters import Adapter, TrainingRun
 from ..privacy import Guarantee, PrivacyError, PureDP, envelope, mixture
@@ -65,11 +65,23 @@ class Space:
         ]
         for name in self.names:
             tail = name.rpartition("__")[2]
-            if name not in known and tail not in nested:
+            if name not in known and tail not in nested and not _accepts(estimator, name):
                 raise ValueError(
                     f"Invalid parameter {name!r} for estimator {type(estimator).__name__}. Valid parameters are: "
                     f"{sorted(known)}."
                 )
+
+
+def _accepts(estimator: Any, name: str) -> bool:
+    """Whether an estimator takes a parameter that it does not list (skorch's ``module__…`` and the like)."""
+    owner, _, _ = name.partition("__")
+    if owner == name or (f"{owner}__" in name and type(estimator).set_params is BaseEstimator.set_params):
+        return False
+    try:
+        clone(estimator).set_params(**{name: None})
+    except (ValueError, TypeError, AttributeError):
+        return False
+    return True
 
 
 def _check_values(name: str, values: Any) -> None:
@@ -122,7 +134,7 @@ class SpaceGuarantee:
     def check(self, which: int, candidate: Mapping[str, Any]) -> None:
         """Raise unless a candidate from the dictionary ``which`` keeps what was planned for its point of the space."""
         point = {name: candidate[name] if len(axis) > 1 else axis[0] for name, axis in self.axes[which].items()}
-        found, planned = self._run_of(dict(candidate)).guarantee, self._run_of(point).guarantee
+        found, planned = self._run_of(candidate).guarantee, self._run_of(point).guarantee
         if found == planned or _covered(found, planned):
             return
         raise PrivacyError(
@@ -130,6 +142,20 @@ class SpaceGuarantee:
             "parameter drawn from a distribution changes the guarantee: give it as a list of values, or declare a "
             "guarantee that covers all candidates, e.g. guarantee=PureDP(epsilon=1.0)."
         )
+
+    def check_covered(self, candidate: Mapping[str, Any]) -> None:
+        """Raise unless a candidate from elsewhere promises what some planned point does: ``worst`` then covers it."""
+        found = self._run_of(candidate).guarantee
+        if not any(found == planned or _covered(found, planned) for planned, _ in self._weighted()):
+            raise PrivacyError(
+                f"A candidate ({dict(candidate)!r}) promises {found!r}, which no point of param_distributions does. "
+                "Add its values there, or leave the parameters that change the guarantee alone."
+            )
+
+    def keeps(self, candidate: Mapping[str, Any], model: Any) -> bool:
+        """Whether training ``model`` promises what training the candidate does, or less loss."""
+        found, planned = self.adapter.training_run(model, self.n_samples).guarantee, self._run_of(candidate).guarantee
+        return found == planned or _covered(found, planned)
 
     def _weighted(self) -> list[tuple[Guarantee, float]]:
         share = 1.0 / len(self.points)
@@ -158,9 +184,12 @@ class SpaceGuarantee:
         """Whether one parameter alone changes the guarantee; what is overlooked here, ``check`` refuses when drawn."""
         return any(self._run_of({name: value}).guarantee != self._run_of({}).guarantee for value in axis)
 
-    def _run_of(self, parameters: dict[str, Any]) -> TrainingRun:
-        changed = clone(self.estimator).set_params(**{name: _cloned(value) for name, value in parameters.items()})
-        return self.adapter.training_run(changed, self.n_samples)
+    def configured(self, parameters: Mapping[str, Any]) -> Any:
+        """An unfitted estimator with these parameters."""
+        return clone(self.estimator).set_params(**{name: _cloned(value) for name, value in parameters.items()})
+
+    def _run_of(self, parameters: Mapping[str, Any]) -> TrainingRun:
+        return self.adapter.training_run(self.configured(parameters), self.n_samples)
 
 
 def _relevant(adapter: Adapter, estimator: Any, dictionary: Mapping[str, Any]) -> list[str]:

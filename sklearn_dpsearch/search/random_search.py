@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,10 +14,15 @@ from ..privacy.laws import as_law
 from ..privacy.spent import Component
 from ..scoring import best_candidate
 from ..scoring.candidate import candidate, exposed
-from ._base import BasePrivateSearch
+from ..scoring.validation import Validation, validation_of
+from ._base import Outcome
+from ._best_of import BestOfRuns
+from ._plan import Plan
+from ._randomness import Randomness
+from ._runs import Job, Parts, Run, fresh, n_records, train_last
 
 
-class DPRandomSearchCV(BasePrivateSearch):
+class DPRandomSearchCV(BestOfRuns):
     """Random search that is differentially private as a whole: the best of a random number of private runs.
 
     The number of runs K is drawn from a public law, K candidates are drawn independently and with replacement,
@@ -90,9 +95,10 @@ class DPRandomSearchCV(BasePrivateSearch):
     """
 
     _parameter_constraints: dict[str, Any] = {
-        **BasePrivateSearch._parameter_constraints,
+        **BestOfRuns._parameter_constraints,
         "param_distributions": [dict, list],
         "n_iter": [Interval(numbers.Real, 1, None, closed="left"), CountLaw],
+        "refit": [StrOptions({"winner"}), "boolean"],
         "release": [StrOptions({"best", "all"})],
     }
 
@@ -148,6 +154,9 @@ class DPRandomSearchCV(BasePrivateSearch):
             "give an integer n_iter, or release='best'."
         )
 
+    def _validation(self, relation: str, n_samples: int | None, public: bool) -> Validation:
+        return validation_of(self.cv, relation, n_samples, public)
+
     def _cost_parts(
         self, promises: Any, scoring: Any, validation: Any, law: CountLaw
     ) -> tuple[tuple[Component, ...], Guarantee]:
@@ -165,8 +174,32 @@ class DPRandomSearchCV(BasePrivateSearch):
         again = Component(name="refit of the winner on all records", guarantee=promises.worst)
         return (search, again), compose(search.guarantee, again.guarantee)
 
-    def _shown(self, best: int, number: int) -> Sequence[int]:
-        return [best] if self.release == "best" else range(number)
+    def _own_notes(self, relation: str) -> tuple[str, ...]:
+        return ()
+
+    def _parts(self, plan: Plan, candidates: Sequence[Mapping[str, Any]], n_samples: int, source: Randomness) -> Parts:
+        return self._validated(plan, n_samples, source)
+
+    def _outcome(
+        self,
+        job: Job,
+        candidates: Sequence[Mapping[str, Any]],
+        runs: Sequence[Run],
+        best: int,
+        seed: Any,
+        X: Any,
+        y: Any,
+    ) -> Outcome:
+        model = runs[best].model
+        if self.refit is True and model is not None:
+            everything = np.arange(n_records(X))
+            model = train_last(job, lambda: fresh(job, candidates[best], seed), everything, seed, X, y)
+        shown = [best] if self.release == "best" else range(len(runs))
+        return Outcome(
+            found=model is not None,
+            rows=[(candidates[i], runs[i].score) for i in shown],
+            attributes={} if self.refit is False else {"best_estimator_": model},
+        )
 
 
 def _all_of(training: Guarantee, scoring: Guarantee | None, exposures: Any, number: int) -> Guarantee:

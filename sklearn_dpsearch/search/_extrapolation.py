@@ -1,0 +1,110 @@
+"""Hyperparameters found on a subset, carried over to the records that train the final model."""
+
+from __future__ import annotations
+
+import difflib
+import numbers
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..adapters import Rule
+
+WORDS = ("linear", "keep")
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How many records tune and how many train the final model: expected numbers, never the drawn ones.
+
+    Parameters
+    ----------
+    tune, final : float
+        Numbers of records; shares of them where their number is private.
+    known : bool
+        Whether they are numbers.
+    """
+
+    tune: float
+    final: float
+    known: bool
+
+
+def check_rules(extrapolate: Any, names: Iterable[str]) -> None:
+    """Raise for rules that no search could follow; ``names`` are those that are searched."""
+    if callable(extrapolate) or extrapolate == "auto":
+        return
+    if not isinstance(extrapolate, Mapping):
+        raise ValueError(
+            f"Found extrapolate={extrapolate!r}; 'auto', a callable (value, n_tune, n_final), or a dict from names of "
+            f"searched parameters to rules is needed.{did_you_mean(extrapolate, ['auto'])}"
+        )
+    names = sorted(names)
+    for name, rule in extrapolate.items():
+        if name not in names:
+            raise ValueError(
+                f"Found extrapolate for parameter {name!r}, which is not searched; the searched ones are {names}. "
+                f"Remove it, or add it to param_distributions.{did_you_mean(name, names)}"
+            )
+        if not callable(rule) and rule not in WORDS:
+            raise ValueError(
+                f"Found extrapolate[{name!r}]={rule!r}; 'linear', 'keep' or a callable (value, n_tune, n_final) is "
+                f"needed.{did_you_mean(rule, WORDS)}"
+            )
+
+
+def carried_over(
+    candidate: Mapping[str, Any], extrapolate: Any, known: Mapping[str, Rule], sizes: Sizes
+) -> dict[str, Any]:
+    """The candidate's parameters for the final model.
+
+    Parameters
+    ----------
+    candidate : mapping
+    extrapolate : "auto", mapping or callable
+        What the user asked for, checked.
+    known : mapping
+        What the adapter knows about an estimator with these parameters.
+    sizes : Sizes
+    """
+    if callable(extrapolate):
+        rules: dict[str, Rule] = {name: extrapolate for name, value in candidate.items() if _is_number(value)}
+    else:
+        rules = {name: rule for name, rule in known.items() if rule == "keep" or _is_number(candidate.get(name))}
+        rules |= {} if extrapolate == "auto" else dict(extrapolate)
+    return {name: _applied(rules.get(name, "keep"), name, value, sizes) for name, value in candidate.items()}
+
+
+def did_you_mean(found: Any, known: Iterable[str]) -> str:
+    """A suggestion to end an error message with, or nothing."""
+    close = difflib.get_close_matches(str(found), list(known), 1, 0.5)
+    return f" Did you mean {close[0]!r}?" if close else ""
+
+
+def _applied(rule: Rule, name: str, value: Any, sizes: Sizes) -> Any:
+    if rule == "keep":
+        return value
+    if callable(rule):
+        return _called(rule, name, value, sizes)
+    if not _is_number(value):
+        raise ValueError(
+            f"Found extrapolate[{name!r}]='linear' and the value {value!r}, which is not a number. Use 'keep', or a "
+            "callable (value, n_tune, n_final)."
+        )
+    scaled = value * (sizes.final / sizes.tune)
+    return max(1, round(scaled)) if isinstance(value, numbers.Integral) and value > 0 else scaled
+
+
+def _called(rule: Any, name: str, value: Any, sizes: Sizes) -> Any:
+    try:
+        return rule(value, sizes.tune, sizes.final)
+    except Exception as error:
+        raise ValueError(
+            f"extrapolate[{name!r}]({value!r}, {sizes.tune:g}, {sizes.final:g}) failed: {error}. It is called with a "
+            "value and the expected numbers of records that tune and that train the final model (shares of all records "
+            "where their number is private)."
+        ) from error
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)

@@ -1,0 +1,138 @@
+"""Utilities of candidates, averaged over disjoint random parts of the records: one record moves each by 1/k at most."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from joblib import delayed, parallel_config
+
+from ..privacy import PrivacyError
+from ._runs import Job, LeakDetected, fresh, in_parallel, isolated, reseed_globals, take, take_param
+
+#: Scores are rounded down to multiples of 1/RESOLUTION, so that sums of them are exact.
+RESOLUTION = 2**20
+#: Share of a part's records that its models are scored on, where there is no public data: 1 of so many.
+HELD_OUT = 4
+#: Fewest records expected in a part.
+LEAST = 10
+
+Fold = tuple[np.ndarray, np.ndarray]
+
+
+def sensitivity(n_parts: int) -> Fraction:
+    """The most by which one record changes the utility of any candidate.
+
+    A record is in one part alone, whose score is in [0, 1] whatever its records are: training, validation and failure
+    included. A record that is replaced stays in its part.
+    """
+    return Fraction(1, n_parts)
+
+
+def random_parts(n: int, n_parts: int, public: bool, random_bytes: Callable[[int], bytes]) -> list[Fold]:
+    """Training and validation records of each part; every record draws its place by itself.
+
+    Parameters
+    ----------
+    n : int
+        Number of records.
+    n_parts : int
+    public : bool
+        Whether scores come from public data, so that all records of a part train.
+    random_bytes : callable
+        Secret randomness.
+    """
+    drawn = _uniform_integers(n, n_parts * HELD_OUT, random_bytes)
+    part, validates = drawn // HELD_OUT, (drawn % HELD_OUT == 0) & (not public)
+    return [(np.flatnonzero((part == j) & ~validates), np.flatnonzero((part == j) & validates)) for j in range(n_parts)]
+
+
+def _uniform_integers(n: int, below: int, random_bytes: Callable[[int], bytes]) -> np.ndarray:
+    """n independent integers, exactly uniform on 0 … below − 1."""
+    limit = (2**63 // below) * below
+    found = np.frombuffer(random_bytes(8 * n), np.uint64) >> 1
+    while (again := np.flatnonzero(found >= limit)).size:
+        found[again] = np.frombuffer(random_bytes(8 * again.size), np.uint64) >> 1
+    return (found % np.uint64(below)).astype(np.int64)
+
+
+def check_parts(n_parts: int, n: int | None) -> None:
+    """Raise if a public number of records is too small for so many parts."""
+    if n is not None and n < n_parts * LEAST:
+        raise PrivacyError(
+            f"Found n_parts={n_parts} for {n} records: at least {LEAST} records are needed in a part on average. Give "
+            f"n_parts of at most {max(n // LEAST, 1)}."
+        )
+
+
+def utilities(
+    job: Job, candidates: Sequence[Mapping[str, Any]], seeds: Sequence[Any], X: Any, y: Any, **parallel: Any
+) -> list[Fraction]:
+    """Mean over the parts (the job's folds) of every candidate's score in [0, 1], exact.
+
+    One task per part. Scores outside of [0, 1] are moved to its ends; a candidate that fails on a part has 0 there.
+    """
+    tasks = (
+        delayed(part_scores)(job, j, candidates, seed, X, y) for j, seed in zip(range(len(job.parts.folds)), seeds)
+    )
+    scores = in_parallel(job, tasks, **parallel)
+    return [Fraction(sum(part[i] for part in scores), RESOLUTION * len(scores)) for i in range(len(candidates))]
+
+
+def part_scores(job: Job, j: int, candidates: Sequence[Mapping[str, Any]], seed: Any, X: Any, y: Any) -> list[int]:
+    """Scores of all candidates on one part, in multiples of 1/RESOLUTION."""
+    train, test = job.parts.folds[j]
+    with isolated() if os.getpid() != job.parent else contextlib.nullcontext(), parallel_config(backend="sequential"):
+        reseed_globals(seed)
+        own = [None] * len(candidates) if seed is None else seed.spawn(len(candidates))
+        models = _models(job, candidates, own, train, X, y)
+        data = job.public if job.public is not None else (take(X, test), take(y, test))
+        return [_score(job, model, *data) for model in models]
+
+
+def _models(
+    job: Job, candidates: Sequence[Mapping[str, Any]], seeds: Sequence[Any], records: np.ndarray, X: Any, y: Any
+) -> list[Any]:
+    """A model of each candidate, trained on these records and nothing else; None where it failed."""
+    models = [_made(job, candidate, seed) for candidate, seed in zip(candidates, seeds)]
+    if not job.adapter.trains_together(job.estimator) or job.fit_params:
+        return [None if model is None else _fitted(job, model, records, X, y) for model in models]
+    places = [i for i, model in enumerate(models) if model is not None]
+    with contextlib.suppress(Exception):
+        data = (take(X, records), take(y, records))
+        fitted = dict(zip(places, job.adapter.fit_together([models[i] for i in places], *data)))
+        return [fitted.get(i) for i in range(len(models))]
+    return [None] * len(models)
+
+
+def _made(job: Job, candidate: Mapping[str, Any], seed: Any) -> Any:
+    with contextlib.suppress(Exception):
+        return fresh(job, candidate, seed)
+    return None
+
+
+def _fitted(job: Job, model: Any, records: np.ndarray, X: Any, y: Any) -> Any:
+    """The model trained on these records; parameters with one entry per record follow them."""
+    try:
+        labels = () if y is None else (take(y, records),)
+        params = {name: take_param(value, records, X) for name, value in job.fit_params.items()}
+        return model.fit(take(X, records), *labels, **params)
+    except Exception as error:
+        leaks = type(error).__name__ == "PrivacyLeakWarning"
+    if leaks:
+        raise LeakDetected
+    return None
+
+
+def _score(job: Job, model: Any, X: Any, y: Any) -> int:
+    """A score in [0, 1], rounded down; for whatever goes wrong the error's score, at worst 0."""
+    found = job.error_score
+    if model is not None:
+        with contextlib.suppress(Exception):
+            found = float(job.scorer(model, X, y))
+    return math.floor(min(max(found, 0.0), 1.0) * RESOLUTION) if math.isfinite(found) else 0

@@ -1,0 +1,540 @@
+"""DPGridSearchCV: what it costs, how utilities move, how the choice is drawn, and what is released."""
+
+from __future__ import annotations
+
+import math
+import os
+import pickle
+import random
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from joblib import parallel_config
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import ParameterGrid
+
+from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, NoModelError
+from sklearn_dpsearch.adapters import training_run
+from sklearn_dpsearch.privacy import (
+    BudgetUnreachableError,
+    GaussianDP,
+    GumbelNoise,
+    LeakingEstimatorError,
+    MissingDeltaError,
+    PrivacyError,
+    PureDP,
+    compose,
+    noisy_max,
+)
+from sklearn_dpsearch.scoring import make_private_scorer, private_scorer
+from sklearn_dpsearch.search import _aggregated, _utilities, grid_search
+
+from .test_audit import epsilon_from_below
+from .test_bad_input import Untouchable
+from .test_nothing_leaks import ALLOWED, TOKENS, Talkative
+from .toys import NoisyCentroids, RandomizedResponse, two_blobs
+from .utilities_toys import (
+    RELATIONS,
+    Adversary,
+    everything_everywhere,
+    folds_of,
+    loudest,
+    neighbours,
+    utilities_on,
+    wild,
+)
+
+FULL = bool(os.environ.get("SKLEARN_DPSEARCH_FULL"))
+X, y = two_blobs(200)
+SHRINK = {"shrink": [0.0, 0.2, 0.5]}
+NOISES = ["exponential", "permute_and_flip", "laplace", "gaussian"]
+
+
+def search(estimator=None, space=None, **kwargs):
+    estimator = NoisyCentroids(epsilon=1.0) if estimator is None else estimator
+    given = {"selection_epsilon": 0.5} if kwargs.get("epsilon") is None else {}
+    return DPGridSearchCV(estimator, SHRINK if space is None else space, **{**given, "n_parts": 4, **kwargs})
+
+
+# --- what it costs ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [2, 40])
+def test_the_total_is_that_of_a_noisy_maximum_and_one_training(size):
+    one = search(LogisticRegression(), {"C": np.linspace(1, 2, size)}, guarantee=GaussianDP(mu=0.4), delta=1e-6)
+    choice = noisy_max(size, Fraction(1, 4), GumbelNoise(scale=Fraction(1, 2) / Fraction(0.5)))
+    assert one.privacy_cost().epsilon == pytest.approx(compose(choice, GaussianDP(mu=0.4)).epsilon_at(1e-6), rel=1e-12)
+    first, second = one.privacy_cost().components
+    assert first.guarantee.epsilon_at(0.0) == 0.5
+    assert second.guarantee == GaussianDP(mu=0.4)
+    assert one.privacy_cost().bound == "bounded range"
+
+
+@pytest.mark.parametrize("noise", ["exponential", "permute_and_flip", "laplace"])
+def test_a_pure_choice_costs_the_same_for_every_grid_and_number_of_parts(noise):
+    costs = {
+        search(space={"shrink": list(np.linspace(0, 1, size))}, noise=noise, n_parts=k).privacy_cost(400).epsilon
+        for size in (2, 100)
+        for k in (2, 7, 30)
+    }
+    assert costs == {1.5}
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_a_target_is_met_and_nearly_reached(noise):
+    one = search(epsilon=2.0, delta=1e-6, noise=noise, random_state=1).fit(X, y)
+    assert 1.98 < one.privacy_spent_.epsilon <= 2.0
+    assert tuple(one.privacy_spent_) == tuple(one.privacy_cost(200))
+    assert one.privacy_spent_.components[0].guarantee.epsilon_at(1e-6) <= 2.0 * 0.3
+
+
+def test_the_share_of_the_choice_can_be_set():
+    costs = [search(epsilon=2.0, selection_share=share).privacy_cost(200).components for share in (0.1, 0.8)]
+    assert [one[0].guarantee.epsilon_at(0.0) for one in costs] == pytest.approx([0.2, 1.6])
+    assert [one[1].guarantee.epsilon_at(0.0) for one in costs] == pytest.approx([1.8, 0.4], rel=1e-3)
+    fixed = search(epsilon=2.0, selection_epsilon=0.7).privacy_cost(200)
+    assert fixed.components[0].guarantee.epsilon_at(0.0) == 0.7
+
+
+@pytest.mark.parametrize("epsilon", [0.02, 0.5, 20.0])
+def test_gaussian_noise_is_calibrated_to_any_budget(epsilon):
+    one = search(noise="gaussian", selection_epsilon=epsilon, delta=1e-6)
+    choice = one.privacy_cost(200).components[0].guarantee
+    assert 0.99 * epsilon < choice.epsilon_at(1e-6) <= epsilon
+    noise = one._chooser(Fraction(1, 4), 3)
+    assert noisy_max(3, Fraction(1, 4), noise).epsilon_at(1e-6) == pytest.approx(choice.epsilon_at(1e-6), rel=1e-9)
+
+
+def test_one_candidate_leaves_the_whole_budget_to_its_training():
+    one = search(space={"shrink": [0.1]}, epsilon=2.0).fit(X, y)
+    assert one.best_params_ == {"shrink": 0.1}
+    assert 1.99 < one.best_estimator_.epsilon <= 2.0
+    assert one.privacy_spent_.epsilon <= 2.0
+    assert search(space={}, selection_epsilon=0.5).privacy_cost(200).epsilon == 1.0
+
+
+def test_the_final_training_is_charged_as_the_worst_candidate():
+    assert search(space={"epsilon": [0.5, 2.0]}).privacy_cost(200).epsilon == 2.5
+
+
+def test_it_is_itself_a_private_estimator_and_takes_one():
+    inner = search(n_parts=4)
+    assert inner.privacy_guarantee(200).epsilon_at(0.0) == 1.5
+    outer = DPRandomSearchCV(inner, {"estimator__epsilon": [0.5, 1.0]}, n_iter=2).fit(X, y)
+    assert outer.predict(X).shape == y.shape
+    around = search(DPRandomSearchCV(NoisyCentroids(), SHRINK, n_iter=2), {"estimator__epsilon": [1.0, 2.0]})
+    assert around.fit(X, y).predict(X).shape == y.shape
+
+
+# --- number of parts ----------------------------------------------------------------------------------------------
+
+
+def test_the_default_number_of_parts_follows_its_rule():
+    def k(n, epsilon=0.5):
+        one = search(n_parts=None, selection_epsilon=epsilon)
+        return one._number_of_parts("replace_one", n)
+
+    assert k(10**6) == math.ceil(2 * math.log(3) / (0.05 * 0.5))
+    assert k(1000) == 20  # no more than one part for 50 records
+    assert k(60) == 2
+    assert search(n_parts=None).fit(X, y).n_splits_ == 4
+
+
+def test_a_private_number_of_records_chooses_nothing():
+    one = search(Adversary(neighboring="add_remove"), {"label": [0, 1]}, n_parts=None)
+    with pytest.raises(PrivacyError, match="n_parts=None.*number of records is private.*Give n_parts"):
+        one.fit(Untouchable(), Untouchable())
+
+
+def test_every_record_draws_its_part_and_its_use_by_itself():
+    drawn = [_utilities.random_parts(400, 5, False, os.urandom) for _ in range(40)]
+    sizes = np.array([[[len(train), len(test)] for train, test in parts] for parts in drawn])
+    assert sizes.sum(axis=(1, 2)).tolist() == [400] * 40
+    assert abs(sizes[..., 0].mean() - 60) < 2.0
+    assert abs(sizes[..., 1].mean() - 20) < 1.5
+    assert 0.6 < sizes.sum(axis=2).std() / 8 < 1.4  # binomial: 8; parts of fixed sizes: 0
+    assert all(not len(test) for _, test in _utilities.random_parts(50, 5, True, os.urandom))
+
+
+# --- sensitivity --------------------------------------------------------------------------------------------------
+
+
+def largest_move(relation, score, trials, k=3, broken=False):
+    """The most that any utility moves between neighbours whose common records are in the same parts."""
+    rng = np.random.default_rng(0)
+    labels = list(ParameterGrid({"label": [0, 1, 2]}))
+    one = search(Adversary(neighboring=relation), {"label": [0, 1, 2]}, scoring=score, n_parts=k)
+    largest = Fraction(0)
+    for _ in range(trials):
+        drawn = rng.integers(0, 4 * k, 40)
+        moved = []
+        for data, target, present in neighbours(rng, relation=relation):
+            folds = everything_everywhere(len(data), k, False, None) if broken else folds_of(drawn, present, k)
+            moved.append(utilities_on(one, data, target, folds, labels))
+        largest = max(largest, *(abs(a - b) for a, b in zip(*moved)))
+    return largest
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("score", [wild, loudest])
+def test_one_record_moves_no_utility_by_more_than_one_part(relation, score):
+    assert largest_move(relation, score, 300 if FULL else 30) == Fraction(1, 3) == _utilities.sensitivity(3)
+
+
+def test_models_trained_on_all_records_are_caught_by_the_same_comparison():
+    assert largest_move("replace_one", loudest, 30, broken=True) == 1
+
+
+def test_utilities_are_exact_fractions_in_the_unit_interval():
+    rng = np.random.default_rng(1)
+    (data, target, _), _ = neighbours(rng)
+    folds = folds_of(rng.integers(0, 16, 40), np.arange(40), 4)
+    found = utilities_on(search(Adversary(), {"label": [0]}, scoring=wild), data, target, folds, [{"label": 0}])
+    assert all(isinstance(one, Fraction) and 0 <= one <= 1 for one in found)
+
+
+@pytest.mark.parametrize(("error_score", "utility"), [(np.nan, 0), (-3.0, 0), (0.25, Fraction(1, 4)), (9.0, 1)])
+def test_a_candidate_that_fails_has_the_stated_score_even_if_the_scorer_takes_anything(error_score, utility):
+    one = search(Adversary(fails=1.0), {"label": [0]}, scoring=lambda *_: 0.9, error_score=error_score)
+    folds = folds_of(np.arange(40) % 16, np.arange(40), 4)
+    assert utilities_on(one, X[:40], y[:40], folds, [{"label": 0}]) == [utility]
+
+
+def test_weights_follow_their_records_into_the_parts():
+    lengths = []
+
+    class Weighted(Adversary):
+        def fit(self, X, y, sample_weight=None):
+            lengths.append((len(X), len(sample_weight)))
+            assert np.array_equal(X[:, 0], sample_weight)
+            return super().fit(X, y)
+
+    one = search(Weighted(fails=0.0), {"label": [0, 1]}, guarantee=PureDP(epsilon=1.0), scoring=lambda *_: 1.0)
+    one.fit(X, y, sample_weight=X[:, 0])
+    assert len(lengths) == 2 * 4 + 1
+    assert all(a == b for a, b in lengths)
+    assert lengths[-1] == (200, 200)
+
+
+def test_models_on_parts_have_less_noise_in_proportion_and_the_final_one_what_is_accounted():
+    noises = []
+
+    class Noted(NoisyCentroids):
+        def fit(self, X, y):
+            noises.append(self.epsilon)
+            return super().fit(X, y)
+
+    one = search(Noted(), SHRINK, epsilon=2.0).fit(X, y)
+    assert noises == pytest.approx([4 * one.best_estimator_.epsilon] * 12 + [one.best_estimator_.epsilon])
+    noises.clear()
+    search(Noted(), {"epsilon": [0.5, 2.0]}, part_noise="scaled").fit(X, y)
+    assert noises[:8] == [2.0, 8.0] * 4
+    noises.clear()
+    search(Noted(), SHRINK, part_noise="same").fit(X, y)
+    assert noises == [1.0] * 13
+
+
+def test_noise_that_cannot_be_scaled_is_left_as_it_is():
+    one = search(NoisyCentroids(), SHRINK, guarantee=PureDP(epsilon=1.0)).fit(X, y)
+    assert one.best_estimator_.epsilon == 1.0
+
+
+# --- the choice ---------------------------------------------------------------------------------------------------
+
+
+def by_label(estimator, X, y):
+    return [0.2, 0.5, 0.9][estimator.label]
+
+
+@pytest.mark.slow
+def test_the_choice_follows_the_exponential_mechanism():
+    runs = 4000 if FULL else 200
+    one = search(RandomizedResponse(), {"label": [0, 1, 2]}, scoring=by_label, n_parts=2, selection_epsilon=2.0)
+    fits = (one.set_params(random_state=seed).fit(X[:20], y[:20]) for seed in range(runs))
+    counts = Counter(fit.best_params_["label"] for fit in fits)
+    weights = np.exp(np.array([0.2, 0.5, 0.9]) / (2 / (2 * 2.0)))
+    for label, chance in enumerate(weights / weights.sum()):
+        assert abs(counts[label] / runs - chance) < 4.5 * np.sqrt(chance * (1 - chance) / runs)
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_with_a_large_budget_every_noise_takes_the_best(noise):
+    one = search(
+        RandomizedResponse(), {"label": [0, 1, 2]}, scoring=by_label, noise=noise, selection_epsilon=2000.0, delta=1e-6
+    )
+    assert one.fit(X, y).best_params_ == {"label": 2}
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_the_noise_is_that_of_the_mechanism_for_the_sensitivity_of_the_parts(noise):
+    one = search(noise=noise, delta=1e-6)
+    unit = one._chooser(Fraction(1), 3)
+    parts = one._chooser(Fraction(1, 4), 3)
+    assert parts.scale == unit.scale / 4
+    assert getattr(parts, "grid", 0) == getattr(unit, "grid", 0) / 4
+
+
+@pytest.mark.parametrize("backend", ["loky", "threading"] if FULL else ["threading"])
+def test_results_do_not_depend_on_the_number_of_jobs(backend):
+    def result(n_jobs):
+        with parallel_config(backend=backend):
+            one = search(n_jobs=n_jobs, random_state=3).fit(X, y)
+        return one.best_params_, one.best_estimator_.centroids_.tolist()
+
+    assert result(1) == result(2)
+
+
+def test_without_a_seed_every_fit_draws_anew():
+    centroids = [search().fit(X, y).best_estimator_.centroids_.tolist() for _ in range(2)]
+    assert centroids[0] != centroids[1]
+
+
+# --- what is released ---------------------------------------------------------------------------------------------
+
+
+def test_the_release_is_the_winner_and_nothing_else():
+    TOKENS.clear()
+    one = search(Talkative()).fit(X, y)
+    assert set(vars(one)) - set(one.get_params(deep=False)) == ALLOWED
+    assert set(one.cv_results_) == {"param_shrink", "params", "mean_test_score", "rank_test_score"}
+    assert one.cv_results_["params"] == [one.best_params_]
+    assert math.isnan(one.best_score_)
+    shown = pickle.dumps(one).decode("latin1") + repr(one) + str(one.privacy_spent_) + one._repr_html_()
+    assert len(TOKENS) == 3 * 4 + 1
+    assert not [token for token in TOKENS[:-1] if token in shown]
+    assert TOKENS[-1] == one.best_estimator_.token_
+    assert X[0].tobytes() not in pickle.dumps(one)
+
+
+@pytest.mark.parametrize("backend", ["multiprocessing", "loky"] if FULL else ["multiprocessing"])
+def test_workers_are_silent(backend, capfd):
+    with parallel_config(backend=backend, n_jobs=2):
+        search(Talkative(), verbose=1).fit(X, y)
+    captured = capfd.readouterr()
+    assert "token" not in captured.out + captured.err
+    assert captured.out.count("\n") == 1
+
+
+def test_utilities_leave_no_trace(monkeypatch):
+    """Two fits that differ in their utilities and agree in their choice leave the same object."""
+
+    def trace(utilities):
+        monkeypatch.setattr(grid_search, "utilities_of", lambda *args, **kwargs: [Fraction(one) for one in utilities])
+        one = search(RandomizedResponse(), {"label": [0, 1]}, selection_epsilon=1e6).fit(X, y)
+        del one.best_estimator_
+        return pickle.dumps(one)
+
+    assert trace([1.0, 0.0]) == trace([0.7, 0.1])
+
+
+def test_errors_of_joblib_quote_nothing():
+    class Unpicklable(NoisyCentroids):
+        def __getstate__(self):
+            raise RuntimeError(f"secret: {X[0]}")
+
+    with pytest.raises(RuntimeError, match="could not be run by joblib") as caught:
+        search(Unpicklable(), n_jobs=2).fit(X, y)
+    assert "secret" not in str(caught.value)
+    assert caught.value.__context__ is None
+
+
+def test_candidates_that_all_fail_give_the_fixed_error():
+    one = search().fit(X, y)
+    with pytest.raises(NoModelError) as caught:
+        one.fit(X, np.zeros_like(y))
+    assert "secret" not in str(caught.value)
+    assert not hasattr(one, "best_estimator_")
+    assert one.privacy_spent_.epsilon == 1.5
+
+
+def test_an_estimator_that_would_leak_is_an_error_from_parts_too():
+    class PrivacyLeakWarning(UserWarning):
+        pass
+
+    class Leaking(NoisyCentroids):
+        def fit(self, X, y):
+            raise PrivacyLeakWarning(f"bounds {X.max()}")
+
+    with pytest.raises(LeakingEstimatorError, match="without noise"):
+        search(Leaking()).fit(X, y)
+
+
+def test_public_data_scores_and_all_records_train():
+    sizes = []
+
+    class Sized(NoisyCentroids):
+        def fit(self, X, y):
+            sizes.append(len(X))
+            return super().fit(X, y)
+
+    one = search(Sized(), {"shrink": [0.0, 0.1]}).fit(X, y, X_public=X[:20], y_public=y[:20])
+    assert sum(sizes[:-1]) == 2 * 200
+    assert sizes[-1] == 200
+    assert any("public" in text for text in one.privacy_spent_.assumptions)
+
+
+# --- audits -------------------------------------------------------------------------------------------------------
+
+RUNS = 4000 if FULL else 250
+QUIET = np.full((40, 1), -1.0)  # no record with a positive first feature
+LOUD = np.vstack([QUIET[1:], [[1.0]]])
+LABELS = np.zeros(40, dtype=int)
+
+
+class Seeing(RandomizedResponse):
+    """On parts it tells everything it saw, for the audit to find; what is audited is the private answer."""
+
+    def fit(self, X, y=None):
+        super().fit(X, y)
+        self.seen_ = int(np.any(np.asarray(X)[:, 0] > 0))
+        return self
+
+
+def seen(estimator, X, y):
+    return float(estimator.seen_ == estimator.label)
+
+
+def audited(n_parts=2, neighboring="replace_one", other=LOUD, training=0.5, choice=1.5, answers=True):
+    one = search(
+        Seeing(epsilon=training, neighboring=neighboring), {"label": [0, 1]}, scoring=seen, n_parts=n_parts,
+        selection_epsilon=choice,
+    )  # fmt: skip
+
+    def outcomes(data):
+        labels = np.zeros(len(data), dtype=int)
+        public = {"X_public": QUIET[:2], "y_public": LABELS[:2]}
+        fits = (one.set_params(random_state=seed).fit(data, labels, **public) for seed in range(RUNS))
+        return [(fit.best_params_["label"], answers and fit.best_estimator_.answer_) for fit in fits]
+
+    return epsilon_from_below(outcomes(QUIET), outcomes(other), confidence=0.99), one.privacy_spent_.epsilon
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("relation", ["replace_one", "add_remove"] if FULL else ["replace_one"])
+def test_no_more_than_the_reported_epsilon_is_found(relation):
+    other = LOUD if relation == "replace_one" else np.vstack([QUIET, [[1.0]]])
+    found, reported = audited(neighboring=relation, other=other)
+    assert (0.3 if FULL else 0.1) * reported < found <= reported == 2.0
+
+
+@pytest.mark.slow
+def test_utilities_of_models_that_train_on_all_records_are_exposed(monkeypatch):
+    monkeypatch.setattr(_aggregated, "random_parts", everything_everywhere)
+    found, reported = audited(n_parts=4, training=0.05, choice=1.0, answers=False)
+    assert found > reported
+
+
+# --- bad input: before any data is read ---------------------------------------------------------------------------
+
+
+def refused(error, match, estimator=None, space=None, **kwargs):
+    one = search(estimator, space, **kwargs)
+    with pytest.raises(error, match=match):
+        one.fit(Untouchable(), Untouchable())
+    assert set(vars(one)) == set(one.get_params(deep=False))
+
+
+def test_more_parts_than_the_data_allow_are_refused_with_the_largest_number():
+    refused(PrivacyError, "n_parts=7 for 60 records: at least 10 records.*Give n_parts of at most 6", n_parts=7)
+
+
+@pytest.mark.parametrize("scoring", ["neg_log_loss", "neg_mean_squared_error", private_scorer("neg_log_loss")])
+def test_losses_are_refused(scoring):
+    refused(
+        PrivacyError, r"whose values are negative: utilities must be in \[0, 1\].*Use a score such", scoring=scoring
+    )
+
+
+def test_means_beyond_the_unit_interval_are_refused():
+    scorer = make_private_scorer(lambda a, b: a == b, lower=0, upper=10)
+    refused(PrivacyError, r"whose values are in \[0, 10\]: utilities must be in \[0, 1\]", scoring=scorer)
+
+
+@pytest.mark.parametrize("space", [[], {"shrink": []}, [{"shrink": []}]])
+def test_an_empty_grid_is_refused(space):
+    refused(ValueError, "(param_grid|at least one value).*(candidate|empty)", space=space)
+
+
+def test_a_distribution_is_no_grid():
+    from scipy.stats import uniform
+
+    refused(ValueError, "distribution for 'shrink'.*whole grid.*DPRandomSearchCV", space={"shrink": uniform(0, 1)})
+
+
+def test_a_choice_without_a_price_is_refused():
+    refused(PrivacyError, "neither epsilon nor selection_epsilon.*Give epsilon", selection_epsilon=None)
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0, -0.5])
+def test_a_share_leaves_something_for_both(share):
+    refused(ValueError, "'selection_share'.*Got", epsilon=1.0, selection_share=share)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("n_parts", 1), ("n_parts", 2.5), ("selection_epsilon", 0.0), ("noise", "cauchy")]
+)
+def test_values_out_of_range_are_named(name, value):
+    refused(ValueError, f"'{name}'.*Got", **{name: value})
+
+
+def test_a_choice_that_costs_more_than_the_total_is_refused():
+    refused(BudgetUnreachableError, "epsilon=1.*smallest epsilon possible", epsilon=1.0, selection_epsilon=1.5)
+
+
+@pytest.mark.parametrize("delta", [None, 0.0])
+def test_gaussian_noise_needs_a_delta(delta):
+    refused(MissingDeltaError, "noise='gaussian' with delta=None or 0.*Give delta", noise="gaussian", delta=delta)
+
+
+def test_no_data_of_a_wrong_kind_is_read():
+    with pytest.raises(ValueError, match="requires y"):
+        search(LogisticRegression(), {"C": [1.0]}, guarantee=PureDP(epsilon=1.0)).fit(X)
+
+
+# --- models -------------------------------------------------------------------------------------------------------
+
+
+def test_models_of_diffprivlib_are_searched():
+    models = pytest.importorskip("diffprivlib.models")
+    base = models.GaussianNB(bounds=(-1, 1))
+    one = DPGridSearchCV(base, {"var_smoothing": [1e-9, 1e-2, 1.0]}, epsilon=20.0, n_parts=4).fit(X, y)
+    assert 19.9 < one.privacy_spent_.epsilon <= 20.0
+    assert one.score(X, y) > 0.7
+    varied = DPGridSearchCV(base, {"epsilon": [1.0, 5.0]}, selection_epsilon=1.0, n_parts=4)
+    assert varied.privacy_cost(200).epsilon == 1.0 + training_run(clone(base).set_params(epsilon=5.0)).guarantee.epsilon
+    assert varied.fit(X, y).best_params_["epsilon"] in (1.0, 5.0)
+
+
+def test_nets_are_searched_and_trained_together():
+    pytest.importorskip("torch")
+    from sklearn_dpsearch.nets import DPLogisticRegression
+
+    space = {"learning_rate_init": [0.01, 0.5], "sample_rate": [0.1, 0.2]}
+    told = DPLogisticRegression(classes=[0, 1], bounds_X=(-1, 1), max_epochs=5, public_n=200)
+    for net, n_parts in ((told, None), (clone(told).set_params(public_n=None), 4)):
+        one = DPGridSearchCV(net, space, epsilon=6.0, delta=1e-5, n_parts=n_parts).fit(X, y)
+        assert 5.9 < one.privacy_spent_.epsilon <= 6.0
+        assert one.best_estimator_.public_n == net.public_n
+        assert one.score(X, y) > 0.6
+
+
+def test_a_net_that_was_told_the_number_of_records_is_told_a_parts_on_parts():
+    pytest.importorskip("torch")
+    from sklearn_dpsearch.nets import DPLogisticRegression
+
+    net = DPLogisticRegression(classes=[0, 1], public_n=400, noise_multiplier=2.0)
+    one = DPGridSearchCV(net, {"learning_rate_init": [0.1, 0.2]}, delta=1e-5, selection_epsilon=1.0, n_parts=4)
+    job = one._job(one._plan(400, False, 1e-5), _aggregated.drawn_parts(
+        4, 400, _aggregated.InParts(False), _aggregated.Randomness(0)), {}, None)  # fmt: skip
+    assert _aggregated.on_parts(job).parts.expected == 75
+    candidate = _aggregated.less_noisy(job, [{"learning_rate_init": 0.1}])[0]
+    assert candidate["noise_multiplier"] == 0.5
+
+
+def test_draws_do_not_use_floats_of_the_utilities():
+    """The winner is drawn from fractions: equal utilities are equal."""
+    chosen = {GumbelNoise(scale=Fraction(1, 10)).select([Fraction(1, 3)] * 3, random.Random(i)) for i in range(30)}
+    assert chosen == {0, 1, 2}

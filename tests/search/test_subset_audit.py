@@ -1,0 +1,102 @@
+"""Audits of the subset search: neighbouring data, both variants, and broken builds that must be exposed.
+
+Released are the tuned answer (through a public score) and the final one. At full size (SKLEARN_DPSEARCH_FULL=1) the
+searches run twenty times as often.
+"""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+
+from sklearn_dpsearch import DPSubsetSearchCV
+from sklearn_dpsearch.privacy import Fixed
+from sklearn_dpsearch.search import _subset, subset_search
+
+from .test_audit import PUBLIC, answer_low, epsilon_from_below
+from .toys import RandomizedResponse
+
+FULL = bool(os.environ.get("SKLEARN_DPSEARCH_FULL"))
+RUNS = 8_000 if FULL else 400
+QUIET = np.full((8, 1), -1.0)  # no record with a positive first feature
+LOUD = np.vstack([QUIET, [[1.0]]])  # one record more
+ONE, TWO = np.array([[1.0]]), np.array([[1.0], [-1.0]])
+
+
+def search(epsilon=1.5, n_iter=2, neighboring="add_remove", **kwargs):
+    estimator = RandomizedResponse(epsilon=epsilon, neighboring=neighboring)
+    return DPSubsetSearchCV(
+        estimator, {"label": [0, 1]}, n_iter=n_iter, scoring=answer_low, **{"subset_fraction": 0.5, **kwargs}
+    )
+
+
+def released(one, X, runs):
+    def both(seed):
+        fitted = one.set_params(random_state=seed).fit(X, np.zeros(len(X), dtype=int), **PUBLIC)
+        return fitted.best_score_, fitted.best_estimator_.answer_
+
+    return [both(seed) for seed in range(runs)]  # seeded: the same result in every run of the tests
+
+
+def found(one, X, other, runs=RUNS, confidence=0.999):
+    return epsilon_from_below(released(one, X, runs), released(one, other, runs), confidence=confidence)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("train_on", ["rest", "all"])
+@pytest.mark.parametrize("fraction", [0.1, 0.5] if FULL else [0.5])
+def test_no_more_than_the_reported_epsilon_is_found(train_on, fraction):
+    one = search(train_on=train_on, subset_fraction=fraction)
+    certain = found(one, QUIET, LOUD)
+    assert 0.2 * one.privacy_spent_.epsilon < certain <= one.privacy_spent_.epsilon
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("train_on", ["rest", "all"] if FULL else ["all"])
+def test_a_changed_record_costs_no_more_than_reported(train_on):
+    one = search(1.0, neighboring="replace_one", train_on=train_on, subset_fraction=0.6)
+    quiet = np.full((30, 1), -1.0)
+    certain = found(one, quiet, np.vstack([quiet[1:], [[1.0]]]))
+    assert 0.2 * one.privacy_spent_.epsilon < certain <= one.privacy_spent_.epsilon
+
+
+@pytest.mark.slow
+def test_records_that_would_swap_places_cost_no_more_than_reported():
+    """The pair of data sets on which a subset of fixed size fails."""
+    one = search(2.0, n_iter=Fixed(1))
+    assert found(one, ONE, TWO) <= one.privacy_spent_.epsilon
+
+
+@pytest.mark.slow
+def test_a_subset_of_fixed_size_is_exposed(monkeypatch):
+    def of_fixed_size(n, probability, random_bytes):
+        joins = np.zeros(n, dtype=bool)
+        drawn = np.random.default_rng(list(random_bytes(8)))
+        joins[drawn.permutation(n)[: max(1, int(probability * n))]] = True
+        return joins
+
+    monkeypatch.setattr(_subset, "coins", of_fixed_size)
+    one = search(2.0, n_iter=Fixed(1))
+    assert found(one, ONE, TWO, 2 * RUNS, confidence=0.95) > one.privacy_spent_.epsilon
+
+
+@pytest.mark.slow
+def test_a_subset_that_is_used_again_without_composing_is_exposed(monkeypatch):
+    def on_all(job, make, records, *rest):
+        return honest(job, make, np.arange(len(rest[1])), *rest)
+
+    honest = subset_search.train_last
+    monkeypatch.setattr(subset_search, "train_last", on_all)
+    one = search(2.0, n_iter=Fixed(1))
+    assert found(one, QUIET, LOUD, 2 * RUNS, confidence=0.95) > one.privacy_spent_.epsilon
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not FULL, reason="needs many runs")
+def test_a_subset_whose_members_are_known_is_exposed(monkeypatch):
+    """As if the subset had been drawn by a seed: then nothing is amplified."""
+    monkeypatch.setattr(_subset, "coins", lambda n, *rest: np.arange(n) >= 4)
+    one = search(n_iter=Fixed(1), train_on="all")
+    assert found(one, QUIET, LOUD) > one.privacy_spent_.epsilon

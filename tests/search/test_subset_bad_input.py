@@ -1,0 +1,152 @@
+"""Bad input to a subset search: what was found, what is needed, the remedy; before any data is read."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import KFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+from sklearn_dpsearch import DPSubsetSearchCV
+from sklearn_dpsearch.privacy import GaussianDP, MissingDeltaError, PrivacyError, PureDP
+
+from .test_bad_input import Untouchable
+from .test_subset_search import Told, Watching
+from .toys import NoisyCentroids
+
+SPACE = {"shrink": [0.1, 0.5], "epsilon": [1.0]}
+
+
+def refused(error, match, estimator=None, space=None, **kwargs):
+    """The error comes before any data is read."""
+    estimator = NoisyCentroids() if estimator is None else estimator
+    one = DPSubsetSearchCV(estimator, SPACE if space is None else space, **{"subset_fraction": 0.5, **kwargs})
+    with pytest.raises(error, match=match):
+        one.fit(Untouchable(), Untouchable())
+    assert set(vars(one)) == set(one.get_params(deep=False))
+
+
+@pytest.mark.parametrize("fraction", [0, 1, -0.1, 1.5, "tenth"])
+def test_a_fraction_outside_of_zero_and_one_is_refused(fraction):
+    refused(ValueError, "'subset_fraction'.*Got", subset_fraction=fraction)
+
+
+@pytest.mark.parametrize(("found", "meant"), [("rset", "rest"), ("al", "all"), ("All", "all")])
+def test_a_misspelt_train_on_is_told_what_was_meant(found, meant):
+    refused(ValueError, f"train_on={found!r}; 'rest'.*is needed. Did you mean {meant!r}", train_on=found)
+
+
+def test_another_train_on_is_told_the_choices():
+    refused(ValueError, "train_on='both'; 'rest' .* or 'all' is needed.$", train_on="both")
+
+
+@pytest.mark.parametrize(
+    ("extrapolate", "match"),
+    [
+        ({"shrnk": "linear"}, "parameter 'shrnk', which is not searched.*Did you mean 'shrink'"),
+        ({"random_state": "keep"}, r"parameter 'random_state', which is not searched; the searched ones are \['eps"),
+        (
+            {"shrink": "liner"},
+            r"extrapolate\['shrink'\]='liner'; 'linear', 'keep' or a callable.*Did you mean 'linear'",
+        ),
+        ({"shrink": 2.0}, r"extrapolate\['shrink'\]=2.0; 'linear', 'keep' or a callable"),
+        ("atuo", "extrapolate='atuo'; 'auto', a callable.*Did you mean 'auto'"),
+    ],
+)
+def test_rules_that_cannot_be_followed_are_named(extrapolate, match):
+    refused(ValueError, match, extrapolate=extrapolate)
+
+
+def test_a_rule_of_another_kind_is_refused():
+    refused(ValueError, "'extrapolate'.*Got 3", extrapolate=3)
+
+
+def test_a_word_cannot_grow_in_proportion():
+    space = {"solver": ["sgd"]}
+    refused(ValueError, "'linear' and the value 'sgd', which is not a number", Watching(), space,
+            extrapolate={"solver": "linear"})  # fmt: skip
+
+
+def test_a_rule_that_fails_says_how_it_was_called():
+    refused(ValueError, r"extrapolate\['shrink'\]\(0.\d, 30, 30\) failed: float division by zero", n_iter=3,
+            extrapolate={"shrink": lambda value, n_tune, n_final: value / 0})  # fmt: skip
+
+
+@pytest.mark.parametrize("rule", ["linear", lambda value, n_tune, n_final: 5.0])
+def test_what_the_guarantee_depends_on_cannot_be_extrapolated(rule):
+    refused(PrivacyError, "promises something else.*must be kept", extrapolate={"epsilon": rule}, train_on="all")
+
+
+def test_a_rule_may_make_the_final_model_more_private():
+    one = DPSubsetSearchCV(NoisyCentroids(), SPACE, subset_fraction=0.5, extrapolate={"epsilon": lambda v, m, n: v / 2})
+    X, y = np.random.default_rng(0).normal(size=(60, 2)), np.arange(60) % 2
+    assert one.fit(X, y).best_estimator_.epsilon == 0.5
+
+
+@pytest.mark.parametrize(
+    ("estimator", "kwargs", "match"),
+    [
+        (None, {"subset_fraction": 0.1}, "the subset is expected to hold 6 of them, fewer than 10. Give a larger"),
+        (None, {"subset_fraction": 0.9}, "the rest is expected to hold 6 of them, fewer than 10. Give a smaller"),
+        (
+            Watching(neighboring="zero_out"),
+            {"space": {}, "subset_fraction": 0.01},
+            "the subset is expected to hold 0.6",
+        ),
+        (Watching(public_n=90), {"space": {}, "subset_fraction": 0.1}, "0.1 of 90 records.*expected to hold 9 of them"),
+    ],
+)
+def test_less_than_a_handful_of_records_is_refused_where_their_number_is_public(estimator, kwargs, match):
+    refused(ValueError, match, estimator, **kwargs)
+
+
+@pytest.mark.parametrize("cv", [KFold(3), [(np.arange(30), np.arange(30, 60))], "three"])
+def test_splits_by_index_are_refused(cv):
+    refused(ValueError, "(?s)cv=.*nothing to split by index. Use cv as a fraction or a number of folds", cv=cv)
+
+
+@pytest.mark.parametrize("cv", [0.0, 1.0, 1, True])
+def test_other_values_of_cv_are_refused(cv):
+    refused(ValueError, "cv", cv=cv)
+
+
+@pytest.mark.parametrize("estimator", [NoisyCentroids(), make_pipeline(FunctionTransformer(), NoisyCentroids())])
+def test_a_warm_start_needs_an_estimator_that_has_it(estimator):
+    refused(ValueError, "NoisyCentroids has no parameter warm_start.*warm_start=False", estimator, {}, warm_start=True)
+
+
+def test_a_delta_is_needed_where_the_training_is_not_pure():
+    refused(MissingDeltaError, "delta > 0", LogisticRegression(), {}, guarantee=GaussianDP(mu=1.0))
+
+
+def test_a_guarantee_that_depends_on_the_number_of_records_cannot_hold_for_a_random_part():
+    def guarantee(estimator, n):
+        return PureDP(epsilon=1.0 + 1.0 / (n or 1))
+
+    one = DPSubsetSearchCV(NoisyCentroids(), {}, subset_fraction=0.5, guarantee=guarantee)
+    with pytest.raises(PrivacyError, match="depends on the number of records"):
+        one.fit(np.zeros((60, 1)), np.arange(60) % 2, X_public=np.zeros((4, 1)), y_public=np.arange(4) % 2)
+
+
+class Counting(Told):
+    """Pretends to keep its guarantee whatever it is told."""
+
+    def privacy_guarantee(self, n_samples=None):
+        return PureDP(epsilon=1.0 if self.public_n is None else 2.0, neighboring="zero_out")
+
+
+def test_what_an_estimator_is_told_may_not_change_its_guarantee():
+    refused(PrivacyError, "promises something else", Counting(neighboring="zero_out"), {})
+
+
+def test_a_replaced_step_that_counts_its_records_is_refused_once_the_coins_are_secret():
+    model = make_pipeline(FunctionTransformer(), Told(neighboring="zero_out"))
+    space = {"told": [Watching(neighboring="zero_out")]}
+    refused(PrivacyError, "may use how many records it is given", model, space)
+
+
+def test_there_is_no_refit_and_no_release_to_ask_for():
+    with pytest.raises(TypeError, match="refit"):
+        DPSubsetSearchCV(NoisyCentroids(), {}, refit=True)

@@ -1,0 +1,540 @@
+"""DPSubsetSearchCV: what it costs, who sees which records, what is carried over, and what is released."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy.stats import loguniform
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV, NoModelError
+from sklearn_dpsearch.privacy import (
+    DPSGD,
+    ApproxDP,
+    Fixed,
+    GaussianDP,
+    Geometric,
+    PureDP,
+    best_of,
+    subset_then_train,
+)
+from sklearn_dpsearch.scoring import make_private_scorer
+
+from .test_nothing_leaks import ALLOWED, TOKENS, Talkative
+from .toys import NoisyCentroids, RandomizedResponse, two_blobs
+
+X, y = two_blobs(400)
+IDS = np.column_stack([np.arange(400.0), np.ones(400)])  # the first feature says which record it is
+SEEN: list[dict] = []
+
+
+class Watching(RandomizedResponse):
+    """Notes which records each fit was given, and what it was told; promises 1-DP under any relation."""
+
+    def __init__(self, rate=1.0, solver="sgd", public_n=None, neighboring="add_remove", warm_start=False, epsilon=1.0):
+        self.rate = rate
+        self.solver = solver
+        self.public_n = public_n
+        self.neighboring = neighboring
+        self.warm_start = warm_start
+        self.epsilon = epsilon
+
+    def extrapolation(self):
+        return {"rate": "linear"} if self.solver == "sgd" else {}
+
+    def fit(self, X, y=None):
+        self.fits_ = getattr(self, "fits_", 0) + 1 if self.warm_start else 1
+        self.classes_, self.answer_ = np.array([0, 1]), 0
+        SEEN.append({"records": set(X[:, 0].astype(int)), "fits": self.fits_, **self.get_params()})
+        return self
+
+
+class Told(Watching):
+    """Can be told how many records to expect."""
+
+    def expecting(self, n):
+        return {"public_n": round(n)}
+
+
+def rate(estimator, X, y):
+    """A public score: the larger the rate, the better."""
+    return estimator.rate
+
+
+@pytest.fixture(autouse=True)
+def _forget():
+    SEEN.clear()
+
+
+def search(estimator=None, space=None, **kwargs):
+    estimator = NoisyCentroids(epsilon=1.0) if estimator is None else estimator
+    space = {"shrink": [0.0, 0.2, 0.5]} if space is None else space
+    return DPSubsetSearchCV(estimator, space, **{"n_iter": 5, "subset_fraction": 0.3, **kwargs})
+
+
+def watched(estimator=None, space=None, **kwargs):
+    """Fit on the numbered records, scored in public; the runs on the subset and the final one."""
+    space = {"rate": [0.5, 1.0, 2.0]} if space is None else space
+    one = search(Watching() if estimator is None else estimator, space, **{"scoring": rate, **kwargs})
+    one.fit(IDS, y, X_public=IDS[:5], y_public=y[:5])
+    return one, SEEN[:-1], SEEN[-1]
+
+
+# --- what it costs ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("train_on", ["rest", "all"])
+def test_the_total_is_that_of_tuning_on_a_subset_and_training_once(train_on):
+    one = search(Watching(), {"rate": [1.0]}, train_on=train_on)
+    base = PureDP(epsilon=1.0)
+    expected = subset_then_train(best_of(base, Geometric(5)), base, 0.3, train_on)
+    assert one.privacy_cost(400).epsilon == expected.epsilon_at(0.0)
+    assert one.privacy_cost(400).bound == "Theorem 2"
+
+
+def test_the_cost_before_fit_is_the_cost_after_it_and_needs_no_data():
+    one = search(LogisticRegression(), {"C": [0.1, 1.0]}, guarantee=GaussianDP(mu=0.4), delta=1e-5)
+    planned = one.privacy_cost()
+    fitted = one.fit(X, y)
+    assert tuple(fitted.privacy_spent_) == tuple(planned)
+    assert 0.8 * GaussianDP(mu=0.4).epsilon_at(1e-5) < planned.epsilon < best_of(GaussianDP(mu=0.4), 5).epsilon_at(1e-5)
+
+
+def test_one_component_names_both_parts():
+    (part,) = search(Watching(), {"rate": [1.0]}, train_on="all").privacy_cost(400).components
+    assert "tune on a subset (each record with probability 0.3)" in part.name
+    assert "then train on all records" in part.name
+
+
+def test_under_replace_one_nothing_is_amplified_and_the_total_says_so():
+    one = search().fit(X, y)
+    assert one.privacy_spent_.bound == "mixture"
+    assert one.privacy_spent_.epsilon == best_of(PureDP(epsilon=1.0, neighboring="replace_one"), 5).epsilon_at(0.0)
+    both = search(train_on="all").privacy_cost(400).epsilon
+    assert both == pytest.approx(one.privacy_spent_.epsilon + 1.0)
+
+
+def test_under_zero_out_only_an_estimator_that_can_be_told_its_size_is_amplified():
+    costs = {}
+    for kind in (Watching, Told):
+        one, _, _ = watched(kind(neighboring="zero_out"))
+        costs[kind] = one.privacy_spent_
+        assert one.privacy_spent_.epsilon == search(kind(neighboring="zero_out"), {}).privacy_cost(public=True).epsilon
+    assert (costs[Watching].bound, costs[Told].bound) == ("mixture", "Theorem 2")
+    assert costs[Told].epsilon < costs[Watching].epsilon
+    assert any("coins count as known" in text for text in costs[Watching].assumptions)
+    assert not any("coins count as known" in text for text in costs[Told].assumptions)
+
+
+def test_a_target_is_met_with_the_same_noise_for_candidates_and_final_model():
+    one, tuning, final = watched(epsilon=3.0)
+    assert 2.99 < one.privacy_spent_.epsilon <= 3.0
+    assert {run["epsilon"] for run in tuning} == {final["epsilon"]} == {one.best_estimator_.epsilon}
+    assert final["epsilon"] > 1.0
+
+
+def test_the_final_model_is_charged_as_the_worst_candidate():
+    one = search(Watching(), {"epsilon": [0.5, 2.0]})
+    worst = PureDP(epsilon=2.0)
+    assert one.privacy_cost(400).epsilon == subset_then_train(best_of(worst, 5), worst, 0.3).epsilon_at(0.0)
+    declared = search(LogisticRegression(), {"C": [1.0]}, guarantee=ApproxDP(epsilon=0.5, delta=1e-8), delta=1e-6)
+    assert 0.4 < declared.fit(X, y).privacy_spent_.epsilon < 1.5
+
+
+def test_it_is_itself_a_private_estimator_and_takes_one():
+    inner = search(n_iter=2)
+    outer = DPRandomSearchCV(inner, {"estimator__shrink": [0.0, 0.5]}, n_iter=2)
+    promised = inner.privacy_guarantee(400)
+    assert outer.privacy_cost(400).epsilon == best_of(promised, 2).epsilon_at(0.0)
+    assert hasattr(outer.fit(X, y).best_estimator_, "final_params_")
+    around = search(DPRandomSearchCV(NoisyCentroids(), {"shrink": [0.0]}, n_iter=2), {"estimator__shrink": [0.0, 0.5]})
+    assert around.fit(X, y).predict(X).shape == y.shape
+
+
+# --- who sees which records ---------------------------------------------------------------------------------------
+
+
+def test_all_candidates_share_one_subset_and_the_final_model_sees_the_rest():
+    _, tuning, final = watched(n_iter=Fixed(4))
+    assert len(tuning) == 4
+    assert all(run["records"] == tuning[0]["records"] for run in tuning)
+    assert final["records"] == set(range(400)) - tuning[0]["records"]
+
+
+def test_the_final_model_sees_all_records_if_it_is_to():
+    _, tuning, final = watched(train_on="all")
+    assert final["records"] == set(range(400))
+    assert 60 < len(tuning[0]["records"]) < 180
+
+
+def test_every_record_joins_by_a_coin_of_its_own():
+    joined = np.zeros(400)
+    sizes = []
+    for _ in range(60):
+        _, tuning, _ = watched(n_iter=1, subset_fraction=0.2)
+        members = list(tuning[0]["records"])
+        joined[members] += 1
+        sizes.append(len(members))
+        SEEN.clear()
+    assert abs(np.mean(sizes) - 80) < 6
+    assert 0.5 < np.std(sizes) / 8 < 1.6  # binomial: 8; a subset of fixed size: 0
+    assert joined.min() >= 1
+    assert joined.max() <= 30
+
+
+@pytest.mark.parametrize("cv", [0.5, 4])
+def test_validation_happens_inside_the_subset(cv):
+    one = search(Watching(), {"rate": [1.0]}, n_iter=1, subset_fraction=0.5, cv=cv, random_state=4).fit(IDS, y)
+    *tuning, final = SEEN
+    used = set().union(*(run["records"] for run in tuning))
+    assert not used & final["records"]
+    held_out = set(range(400)) - used - final["records"]
+    assert one.n_splits_ == len(tuning) == (1 if cv == 0.5 else 4)
+    # with one seed for all coins, those of the subset and of the hold-out are different ones
+    assert 60 < len(held_out) < 140 if cv == 0.5 else not held_out
+    assert 160 < len(final["records"]) < 240
+
+
+def test_a_score_on_private_records_is_divided_by_the_expected_number_of_them():
+    def hits(y_true, y_pred):
+        return (y_true == y_pred).astype(float)
+
+    scorer = make_private_scorer(hits, lower=0, upper=1, resolution=1)
+    for _ in range(5):
+        one = search(scoring=scorer).fit(X, y)
+        assert one.best_score_ * 24 == pytest.approx(round(one.best_score_ * 24), abs=1e-9)  # 0.2·0.3·400
+
+
+@pytest.mark.parametrize("cv", [None, 7])
+def test_a_subset_too_small_to_be_split_is_not_an_error_of_its_own(cv):
+    """Under add/remove neighbours even that would tell how many records it holds."""
+    one = search(LogisticRegression(), {"C": [1.0]}, cv=cv, guarantee=PureDP(epsilon=1.0), subset_fraction=0.01)
+    with pytest.raises(NoModelError):
+        one.fit(X[:5], y[:5])
+
+
+# --- what is carried over -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("train_on", "ratio"), [("rest", 7 / 3), ("all", 10 / 3)])
+def test_auto_knows_what_the_winners_own_solver_needs(train_on, ratio):
+    space = {"rate": [0.5, 2.0], "solver": ["sgd", "adam"]}
+    for _ in range(20):
+        one, _, final = watched(space=space, n_iter=2, train_on=train_on)
+        factor = ratio if one.best_params_["solver"] == "sgd" else 1.0
+        assert one.final_params_ == {**one.best_params_, "rate": pytest.approx(one.best_params_["rate"] * factor)}
+        assert final["rate"] == one.final_params_["rate"] == one.best_estimator_.rate
+
+
+def test_a_fixed_parameter_is_left_alone():
+    one, _, final = watched(Watching(rate=0.7), {"solver": ["sgd"]})
+    assert final["rate"] == 0.7
+    assert one.final_params_ == {"solver": "sgd"}
+
+
+def test_a_pipeline_carries_over_what_its_steps_know():
+    model = make_pipeline(FunctionTransformer(), Watching())
+    one = search(model, {"watching__rate": [3.0]}, scoring=lambda estimator, X, y: 0.0)
+    one.fit(IDS, y, X_public=IDS, y_public=y)
+    assert one.final_params_ == {"watching__rate": pytest.approx(7.0)}
+
+
+@pytest.mark.parametrize(
+    ("extrapolate", "final"),
+    [
+        ({"rate": "keep"}, {"rate": 3.0, "solver": "sgd"}),
+        ({"rate": "linear"}, {"rate": pytest.approx(7.0), "solver": "sgd"}),
+        ({"solver": lambda value, n_tune, n_final: "adam"}, {"rate": pytest.approx(7.0), "solver": "adam"}),
+        (
+            {"rate": lambda value, n_tune, n_final: value * n_final / n_tune + 1},
+            {"rate": pytest.approx(8), "solver": "sgd"},
+        ),
+        (lambda value, n_tune, n_final: value + 1, {"rate": 4.0, "solver": "sgd"}),
+    ],
+    ids=["keep", "linear", "another", "callable", "all"],
+)
+def test_rules_of_the_users_own_come_first(extrapolate, final):
+    one, _, _ = watched(space={"rate": [3.0], "solver": ["sgd"]}, extrapolate=extrapolate)
+    assert one.final_params_ == final
+
+
+def test_integers_stay_integers():
+    one, _, _ = watched(space={"rate": [3]}, extrapolate={"rate": "linear"})
+    assert one.final_params_ == {"rate": 7}
+    assert isinstance(one.final_params_["rate"], int)
+
+
+def test_rules_are_given_expected_sizes_never_drawn_ones():
+    told = []
+
+    def rule(value, n_tune, n_final):
+        told.append((round(n_tune, 9), round(n_final, 9)))
+        return value
+
+    watched(Watching(neighboring="replace_one"), extrapolate=rule)
+    assert set(told) == {(120, 280)}
+    told.clear()
+    watched(Watching(), extrapolate=rule)  # the number of records is private
+    assert set(told) == {(0.3, 0.7)}
+    told.clear()
+    watched(Watching(public_n=1000), extrapolate=rule, train_on="all")
+    assert set(told) == {(300, 1000)}
+
+
+@pytest.mark.parametrize("neighboring", ["zero_out", "add_remove"])
+def test_models_are_told_the_expected_numbers_where_n_is_public(neighboring):
+    stated = None if neighboring == "zero_out" else 500
+    one, tuning, final = watched(Told(neighboring=neighboring, public_n=stated))
+    n = 400 if stated is None else stated
+    assert {run["public_n"] for run in tuning} == {round(0.3 * n)}
+    assert final["public_n"] == one.best_estimator_.public_n == round(0.7 * n)
+
+
+@pytest.mark.parametrize("kind", [Watching, Told])
+def test_models_are_told_nothing_where_n_is_private(kind):
+    _, tuning, final = watched(kind())
+    assert {run["public_n"] for run in [*tuning, final]} == {None}
+
+
+def test_a_warm_start_goes_on_from_the_winner():
+    one, tuning, final = watched(warm_start=True)
+    assert {run["fits"] for run in tuning} == {1}
+    assert final["fits"] == one.best_estimator_.fits_ == 2
+    assert final["rate"] == one.final_params_["rate"] == pytest.approx(one.best_params_["rate"] * 7 / 3)
+    _, _, cold = watched()
+    assert cold["fits"] == 1
+
+
+def test_a_warm_start_reaches_the_last_step_of_a_pipeline():
+    model = make_pipeline(FunctionTransformer(), make_pipeline(Watching()))
+    one = search(model, {}, warm_start=True, scoring=lambda estimator, X, y: 0.0)
+    one.fit(IDS, y, X_public=IDS, y_public=y)
+    assert SEEN[-1]["fits"] == 2
+
+
+# --- nothing found ------------------------------------------------------------------------------------------------
+
+
+class Choosy(NoisyCentroids):
+    """Does not train on as many records as the final model gets."""
+
+    def fit(self, X, y):
+        if len(X) > 200:
+            raise ValueError(f"{len(X)} records")
+        return super().fit(X, y)
+
+
+def outcome_of(estimator, X, y, **kwargs):
+    one = search(estimator, {}, guarantee=PureDP(epsilon=1.0), **kwargs)
+    for _ in range(200):
+        try:
+            one.fit(X, y)
+        except NoModelError as error:
+            return one, error
+    raise AssertionError("it always found a model")
+
+
+@pytest.mark.parametrize(
+    ("estimator", "records", "kwargs"),
+    [
+        (NoisyCentroids(), slice(0, 12), {"subset_fraction": 0.02}),
+        (NoisyCentroids(), np.append(np.flatnonzero(y == 0), np.flatnonzero(y == 1)[:1]), {}),
+        (NoisyCentroids(), np.append(np.flatnonzero(y == 0), np.flatnonzero(y == 1)[:3]), {"subset_fraction": 0.8}),
+        (Choosy(), slice(None), {"subset_fraction": 0.2}),
+        (NoisyCentroids(epsilon="one"), slice(None), {}),
+    ],
+    ids=["empty subset", "one class in the subset", "one class in the rest", "final model fails", "wrong parameter"],
+)
+def test_nothing_found_is_one_outcome_whatever_the_cause(estimator, records, kwargs):
+    one, error = outcome_of(estimator, X[records], y[records], **kwargs)
+    assert str(error).startswith("No candidate could be trained and scored, so there is no model; the privacy cost in")
+    assert error.__context__ is None
+    assert set(vars(one)) - set(one.get_params(deep=False)) == {"privacy_spent_", "scorer_", "n_splits_"}
+    assert one.privacy_spent_.epsilon == one.privacy_cost(400).epsilon
+    with pytest.raises(AttributeError, match="no candidate succeeded"):
+        one.predict(X)
+
+
+def test_without_a_tuned_model_nothing_is_trained():
+    class Failing(Watching):
+        def fit(self, X, y=None):
+            super().fit(X, y)
+            raise ValueError
+
+    with pytest.raises(NoModelError):
+        search(Failing(), {}, n_iter=Fixed(3)).fit(IDS, y)
+    assert len(SEEN) == 3
+
+
+def test_a_failed_fit_takes_the_earlier_release_away():
+    one = search().fit(X, y)
+    with pytest.raises(NoModelError):
+        one.fit(X, np.zeros_like(y))
+    assert not {"best_estimator_", "final_params_", "best_params_"} & set(vars(one))
+
+
+# --- what is released ---------------------------------------------------------------------------------------------
+
+
+def test_attributes_are_the_release_and_nothing_else():
+    one = search().fit(X, y)
+    assert set(vars(one)) - set(one.get_params(deep=False)) == ALLOWED | {"final_params_"}
+    assert set(one.cv_results_) == {"param_shrink", "params", "mean_test_score", "rank_test_score"}
+    assert one.cv_results_["params"] == [one.best_params_]
+    assert one.best_index_ == 0
+
+
+def test_no_loser_is_in_the_pickle_or_in_any_text(capsys):
+    TOKENS.clear()
+    one = search(Talkative(), n_iter=Fixed(6), verbose=2).fit(X, y)
+    assert len(TOKENS) == 7
+    shown = (
+        pickle.dumps(one).decode("latin1") + repr(one) + one._repr_html_() + repr(vars(one)) + capsys.readouterr().out
+    )
+    assert not [token for token in TOKENS[:-1] if token in shown]
+
+
+def test_the_size_of_the_subset_is_nowhere():
+    """Fits that differ in the subset, in K and in the losers leave the same trace, up to the release itself."""
+
+    def trace():
+        one = search(space={"shrink": [0.2]}).fit(X, y)
+        for name in ("best_score_", "cv_results_", "best_estimator_"):
+            delattr(one, name)
+        return pickle.dumps(one)
+
+    assert len({trace() for _ in range(4)}) == 1
+
+
+@pytest.mark.parametrize("kwargs", [{"cv": 3, "train_on": "all"}, {}])
+def test_results_do_not_depend_on_the_number_of_jobs(kwargs):
+    def outcome(n_jobs):
+        one = search(random_state=7, n_jobs=n_jobs, **kwargs).fit(X, y)
+        return one.best_params_, one.best_score_, one.best_estimator_.centroids_.tolist()
+
+    assert outcome(1) == outcome(2)
+
+
+def test_without_a_seed_nothing_repeats():
+    assert len({search().fit(X, y).best_estimator_.centroids_.tobytes() for _ in range(4)}) == 4
+
+
+def test_a_fitted_search_survives_pickling_and_cloning():
+    fitted = search().fit(X, y)
+    again = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(again.predict(X), fitted.predict(X))
+    assert again.final_params_ == fitted.final_params_
+    assert not hasattr(clone(fitted), "privacy_spent_")
+
+
+def test_a_seed_is_recorded_as_voiding_the_guarantee():
+    assert any(
+        "random_state=3" in text and "voids" in text for text in search(random_state=3).privacy_cost().assumptions
+    )
+
+
+# --- diffprivlib and nets -----------------------------------------------------------------------------------------
+
+
+def test_a_diffprivlib_model_is_searched_with_the_bound_that_holds():
+    models = pytest.importorskip("diffprivlib.models")
+    model = models.LogisticRegression(data_norm=2**0.5, fit_intercept=False)
+    one = search(model, {"C": loguniform(0.1, 10.0)}, epsilon=3.0).fit(X, y)
+    assert 2.99 < one.privacy_spent_.epsilon <= 3.0
+    assert one.privacy_spent_.bound == "mixture"
+    assert one.final_params_ == one.best_params_  # C is kept: docs/subset_search.md
+    assert set(one.predict(X)) <= set(y)
+
+
+@pytest.fixture
+def nets():
+    pytest.importorskip("torch")
+    return pytest.importorskip("sklearn_dpsearch.nets")
+
+
+def net_search(nets, space=None, net=None, **kwargs):
+    net = {"classes": [0, 1], "max_epochs": 3, "sample_rate": 0.1, **(net or {})}
+    space = {"learning_rate_init": [0.1, 0.2], "solver": ["sgd"]} if space is None else space
+    return search(nets.DPLogisticRegression(**net), space, **{"delta": 1e-5, "n_iter": 3, **kwargs})
+
+
+@pytest.mark.parametrize("train_on", ["rest", "all"])
+def test_a_net_is_told_its_expected_size_and_keeps_rate_noise_and_steps(nets, train_on):
+    one = net_search(nets, net={"noise_multiplier": 2.0}, train_on=train_on).fit(X, y)
+    final = one.best_estimator_
+    assert one.privacy_spent_.bound == "Theorem 2"
+    assert one.privacy_spent_.neighboring == final.privacy_spent_.neighboring == "zero_out"
+    assert (final.public_n, final.sample_rate, final.n_steps_) == (280 if train_on == "rest" else 400, 0.1, 30)
+    assert one.final_params_["learning_rate_init"] == pytest.approx(
+        one.best_params_["learning_rate_init"] * (7 / 3 if train_on == "rest" else 10 / 3)
+    )
+    assert any("number of records is public" in text for text in final.privacy_spent_.assumptions)
+
+
+def test_a_net_with_a_stated_size_keeps_its_rate_and_its_relation(nets):
+    sized = {"sample_rate": None, "batch_size": 50, "public_n": 500, "noise_multiplier": 2.0}
+    one = net_search(nets, net=sized).fit(X, y)
+    final = one.best_estimator_
+    assert one.privacy_spent_.neighboring == final.privacy_spent_.neighboring == "add_remove"
+    assert (final.public_n, final.sample_rate, final.batch_size) == (350, 0.1, None)
+    plain = DPSGD(noise_multiplier=2.0, sample_rate=0.1, steps=30)
+    assert final.privacy_guarantee() == plain
+
+
+def test_adam_keeps_its_learning_rate(nets):
+    one = net_search(nets, {"learning_rate_init": [0.01], "solver": ["adam"]}, net={"noise_multiplier": 2.0}).fit(X, y)
+    assert one.final_params_ == one.best_params_
+
+
+@pytest.mark.slow
+def test_candidates_that_vary_rate_and_steps_share_one_calibrated_target(nets):
+    space = {"sample_rate": [0.05, 0.2], "max_epochs": [2, 4]}
+    one = net_search(nets, space, epsilon=2.0).fit(X, y)
+    assert 1.99 < one.privacy_spent_.epsilon <= 2.0
+    assert one.final_params_ == one.best_params_
+    assert one.best_estimator_.target_mu > 0
+
+
+def test_a_warm_net_goes_on_and_repeats_with_a_seed(nets):
+    def weights():
+        net = {"noise_multiplier": 2.0}
+        one = net_search(nets, net=net, warm_start=True, random_state=5).fit(X, y)
+        assert one.best_estimator_.privacy_spent_ is one.privacy_spent_
+        return one.best_estimator_.coef_.tolist()
+
+    assert weights() == weights()
+
+
+def test_a_warm_net_starts_where_the_winner_ended(nets):
+    """The final training does not move: it is as good as what it started from."""
+    digits, labels = load_digits(return_X_y=True)
+    still = {"learning_rate_init": lambda value, n_tune, n_final: 1e-9}
+    net = {"classes": range(10), "bounds_X": (0, 16), "noise_multiplier": 1.0, "max_epochs": 10}
+
+    def accuracy(warm_start):
+        one = net_search(nets, {"learning_rate_init": [0.5]}, net, warm_start=warm_start, extrapolate=still)
+        return one.fit(digits, labels).score(digits, labels)
+
+    assert accuracy(False) < 0.4 < accuracy(True)
+
+
+@pytest.mark.parametrize("optimizer", ["SGD", "Adam"])
+def test_a_module_of_ones_own_is_searched_warm(nets, optimizer):
+    pytest.importorskip("skorch")
+    import torch
+
+    net = nets.DPNeuralNetClassifier(
+        torch.nn.Linear, module__in_features=2, module__out_features=2, classes=[0, 1], sample_rate=0.1, max_steps=10,
+        optimizer=getattr(torch.optim, optimizer), noise_multiplier=2.0,
+    )  # fmt: skip
+    one = search(net, {"lr": [0.1], "max_grad_norm": [1.0]}, warm_start=True, delta=1e-5, n_iter=2)
+    one.fit(X.astype(np.float32), y)
+    assert one.final_params_ == {"lr": pytest.approx(0.1 * (7 / 3 if optimizer == "SGD" else 1)), "max_grad_norm": 1.0}
+    assert one.best_estimator_.lr == one.final_params_["lr"]
+    assert one.best_estimator_.privacy_spent_ is one.privacy_spent_

@@ -1,0 +1,609 @@
+"""DPThresholdSearchCV: both modes, what they cost, what they draw, what they release, and walks by the caller."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from joblib import parallel_config
+from scipy.sparse import csr_array
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+
+from sklearn_dpsearch import DPRandomSearchCV, DPThresholdSearchCV, NoModelError
+from sklearn_dpsearch.privacy import (
+    AboveThreshold,
+    GaussianDP,
+    PrivacyError,
+    PureDP,
+    UnknownSensitivityError,
+    compose,
+    doubling_search,
+    mixture,
+    until_above,
+)
+from sklearn_dpsearch.privacy.doubling import default_max_rounds
+from sklearn_dpsearch.search import _until, _walk
+from tests.privacy.threshold_rounds import STEPS, one_round
+
+from .test_audit import LOUD as LOUD_8
+from .test_audit import PUBLIC, answer_low, epsilon_from_below
+from .test_audit import QUIET as QUIET_8
+from .test_bad_input import Untouchable
+from .test_grid_search import LABELS, LOUD, QUIET, Seeing, by_label, seen
+from .test_nothing_leaks import ALLOWED, TOKENS, Talkative
+from .toys import NoisyCentroids, RandomizedResponse, two_blobs
+from .utilities_toys import Adversary, everything_everywhere, folds_of, loudest, utilities_on
+
+FULL = bool(os.environ.get("SKLEARN_DPSEARCH_FULL"))
+RUNS = 4000 if FULL else 250
+X, y = two_blobs(200)
+SHRINK = {"shrink": [0.0, 0.2, 0.5]}
+
+
+def until(estimator=None, space=None, **kwargs):
+    estimator = NoisyCentroids(epsilon=1.0) if estimator is None else estimator
+    return DPThresholdSearchCV(estimator, SHRINK if space is None else space, **{"threshold": 0.6, **kwargs})
+
+
+def walk(estimator=None, space=None, **kwargs):
+    estimator = NoisyCentroids(epsilon=1.0) if estimator is None else estimator
+    price = {} if "epsilon" in kwargs else {"round_epsilon": 0.1}
+    return DPThresholdSearchCV(estimator, SHRINK if space is None else space, **{"n_parts": 4, **price, **kwargs})
+
+
+def labelled(levels=3, **kwargs):
+    """A walk over candidates with utilities 0.2, 0.5 and 0.9, and so little noise that it goes as it should."""
+    one = {"scoring": by_label, "round_epsilon": 1e4, "n_parts": 2}
+    return walk(RandomizedResponse(), {"label": list(range(levels))}, **{**one, **kwargs})
+
+
+# --- a number: what it costs --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_iter", [2, 10])
+def test_the_total_is_that_of_stopping_at_the_first_above(n_iter):
+    base = GaussianDP(mu=0.4)
+    one = until(LogisticRegression(), {"C": [1.0]}, guarantee=base, delta=1e-6, n_iter=n_iter)
+    expected = until_above(base, 1 / n_iter)
+    assert one.privacy_cost(public=True).epsilon == expected.epsilon_at(1e-6)
+    assert one.privacy_cost(public=True).bound == expected.tightest(1e-6)
+    pure = until(n_iter=n_iter).privacy_cost(public=True).epsilon
+    assert pure == until_above(PureDP(epsilon=1.0), 1 / n_iter).epsilon_at(0.0) < 2.0
+
+
+def test_the_published_goal_is_reached():
+    one = until(LogisticRegression(), {"C": [1.0]}, guarantee=GaussianDP(mu=0.2**0.5), delta=1e-6, n_iter=10)
+    assert one.privacy_cost(public=True).epsilon < 2.54
+
+
+def test_folds_that_train_and_score_are_composed_before_they_are_searched():
+    score = PureDP(epsilon=0.25, neighboring="replace_one")
+    one = until(cv=3, score_noise=score)
+    base = compose(*[PureDP(epsilon=1.0, neighboring="replace_one")] * 2, score)
+    assert one.privacy_cost(200).epsilon == until_above(base, 0.1).epsilon_at(0.0)
+
+
+def test_a_secret_coin_of_the_record_averages_both_uses():
+    score = PureDP(epsilon=0.25, neighboring="replace_one")
+    found = until(cv=0.5, score_noise=score, delta=0.01).privacy_cost(200).epsilon
+    both = [until_above(PureDP(epsilon=one, neighboring="replace_one"), 0.1) for one in (1.0, 0.25)]
+    assert found == mixture(both, [0.5, 0.5]).epsilon_at(0.01)
+
+
+@pytest.mark.parametrize("threshold", [0.6, "auto"])
+def test_a_target_is_met_and_nearly_reached(threshold):
+    one = DPThresholdSearchCV(NoisyCentroids(), SHRINK, threshold=threshold, epsilon=4.0, delta=1e-6, n_parts=4)
+    one.fit(X, y)
+    assert 3.95 < one.privacy_spent_.epsilon <= 4.0
+    assert tuple(one.privacy_spent_) == tuple(one.privacy_cost(200))
+
+
+def test_a_refit_is_composed():
+    assert until(refit=True).privacy_cost(200).epsilon == pytest.approx(1.0 + until().privacy_cost(200).epsilon)
+
+
+def test_it_is_itself_a_private_estimator_and_takes_one():
+    for inner in (until(n_iter=1000), walk(round_epsilon=10.0)):
+        promised = inner.privacy_guarantee(200).epsilon_at(0.0)
+        assert promised == inner.privacy_cost(200).epsilon
+        outer = DPRandomSearchCV(inner, {"estimator__shrink": [0.0, 0.1]}, n_iter=2)
+        assert outer.privacy_cost(200).epsilon > promised
+        assert outer.fit(X, y).predict(X).shape == y.shape
+    around = walk(DPRandomSearchCV(NoisyCentroids(), SHRINK, n_iter=2), {"n_iter": [2, 3]}, round_epsilon=10.0)
+    assert around.fit(X, y).predict(X).shape == y.shape
+
+
+# --- a number: what it does ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("backend", ["threading", "loky"] if FULL else ["threading"])
+def test_running_ahead_changes_nothing_but_time(backend):
+    """The first success in the order of drawing is released, however many workers found one."""
+    released = {}
+    for n_jobs in (1, 2, 5):
+        for seed in range(4):
+            with parallel_config(backend=backend):
+                one = until(
+                    space={"shrink": list(np.linspace(0, 0.9, 30))}, threshold=0.8, n_jobs=n_jobs, random_state=seed
+                ).fit(X, y)
+            shown = (one.best_params_, one.best_score_, one.best_estimator_.centroids_.tolist()) if one.found_ else None
+            released.setdefault(seed, []).append(shown)
+    assert all(first == other for first, *others in released.values() for other in others)
+    assert len({str(one[0]) for one in released.values()}) > 1
+
+
+def test_nothing_runs_after_the_first_success():
+    TOKENS.clear()
+    one = until(Talkative(), threshold=-1e9, n_iter=1e3, random_state=0).fit(X, y)
+    assert len(TOKENS) == 1
+    assert one.found_ is True
+    assert one.best_score_ >= -1e9
+
+
+def test_the_chance_of_nothing_is_that_of_the_coin():
+    """Half of the runs reach the threshold, and the coin comes first: p/(p + (1 − p)/2)."""
+    runs = 4000 if FULL else 300
+    one = until(RandomizedResponse(epsilon=1e-9), {"label": [0]}, threshold=0.0, scoring=answer_low, n_iter=4)
+    counts = Counter(one.fit(QUIET_8, np.zeros(8), **PUBLIC).found_ for _ in range(runs))
+    chance = 0.25 / (0.25 + 0.75 / 2)
+    assert abs(counts[False] / runs - chance) < 4.5 * np.sqrt(chance * (1 - chance) / runs)
+
+
+def test_candidates_that_fail_never_succeed_whatever_the_error_score():
+    one = until(Adversary(fails=1.0), {"label": [0]}, threshold=0.5, error_score=9.0, scoring="accuracy").fit(X, y)
+    assert one.found_ is False
+
+
+# --- stopped without success --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["predict", "score"])
+def test_without_success_there_is_no_model_and_the_error_says_why(method):
+    one = until(threshold=1e9).fit(X, y)
+    assert one.found_ is False
+    assert set(vars(one)) - set(one.get_params(deep=False)) == {"found_", "privacy_spent_", "scorer_", "n_splits_"}
+    with pytest.raises(AttributeError, match="stopped before a candidate reached.*Give a lower threshold") as caught:
+        getattr(one, method)(*(X,) if method == "predict" else (X, y))
+    assert "no model to" in str(caught.value)
+
+
+def test_stopping_without_success_is_the_same_whatever_else_happened(monkeypatch):
+    """No run, nine runs, nine runs that fail, another data set: one and the same object."""
+
+    def trace(number, estimator=None, target=y):
+        coins = iter([False] * number + [True])
+        monkeypatch.setattr(_until, "bernoulli", lambda p, bits: next(coins))
+        one = until(estimator, threshold=1e9).fit(X, target)
+        one.estimator = None
+        return pickle.dumps(one)
+
+    assert len({trace(0), trace(9), trace(9, target=np.zeros_like(y)), trace(3, target=1 - y)}) == 1
+
+
+def test_a_search_that_found_something_before_forgets_it():
+    one = until(threshold=-1e9, n_iter=1e3, random_state=0).fit(X, y)
+    assert one.found_
+    one.set_params(threshold=1e9, n_iter=2).fit(X, y)
+    assert not hasattr(one, "best_estimator_")
+    assert not hasattr(one, "best_score_")
+    walked = labelled().fit(X, y)
+    assert walked.n_rounds_ > 1
+    walked.set_params(threshold=1e9, scoring="accuracy", n_iter=2).fit(X, y)
+    assert not hasattr(walked, "n_rounds_")
+
+
+# --- auto: what it costs ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("threshold_noise", ["fresh", "once"])
+def test_the_walk_costs_its_worst_case_and_one_training(threshold_noise):
+    base = GaussianDP(mu=0.3)
+    one = walk(LogisticRegression(), {"C": [0.1, 1.0]}, guarantee=base, delta=1e-6, threshold_noise=threshold_noise)
+    cost = doubling_search(0.1, 50, default_max_rounds(50), threshold_noise=threshold_noise)
+    assert one.privacy_cost().epsilon == pytest.approx(compose(cost, base).epsilon_at(1e-6), rel=1e-12)
+    assert "the worst case" in one.privacy_cost().components[0].name
+
+
+def test_one_draw_for_the_threshold_is_cheaper():
+    costs = [walk(threshold_noise=one).privacy_cost(200).epsilon for one in ("fresh", "once")]
+    assert costs[1] < 0.6 * costs[0]
+
+
+@pytest.mark.parametrize("delta", [None, 1e-6])
+def test_the_share_of_the_walk_is_met(delta):
+    for noise in ("fresh", "once"):
+        one = walk(epsilon=4.0, delta=delta, selection_share=0.25, threshold_noise=noise).privacy_cost(200)
+        assert 0.99 < one.components[0].guarantee.epsilon_at(delta or 0.0) <= 1.0
+
+
+def test_the_cost_is_the_same_for_walks_of_one_round_and_of_many():
+    """A build that reports the rounds that ran fails here: its number would depend on the data."""
+    spent, rounds = set(), set()
+    for top in (0.2, 0.9):
+        one = labelled(scoring=lambda estimator, X, y, top=top: top).fit(X, y)
+        spent.add(one.privacy_spent_.epsilon)
+        rounds.add(one.n_rounds_)
+    assert len(rounds) == 2
+    assert spent == {one.privacy_cost(200).epsilon}
+    assert spent == {doubling_search(1e4, 50).epsilon_at(0.0) + 1.0}
+
+
+def test_more_rounds_than_there_can_be_are_not_paid_for():
+    costs = {walk(granularity=0.25, max_rounds=number).privacy_cost(200).epsilon for number in (9, 10, 10**9)}
+    assert len(costs) == 1
+    assert walk(granularity=0.25, max_rounds=1).privacy_cost(200).epsilon == pytest.approx(1.1)
+
+
+# --- auto: what it does -------------------------------------------------------------------------------------------
+
+
+def test_without_noise_to_speak_of_the_walk_ends_at_the_best():
+    one = labelled().fit(X, y)
+    assert one.best_params_ == {"label": 2}
+    assert 0.88 <= one.best_score_ <= 0.9
+    assert one.best_estimator_.label == 2
+    assert 1 < one.n_rounds_ <= default_max_rounds(50)
+
+
+def test_the_threshold_that_is_released_is_never_above_one():
+    for noise in ("fresh", "once"):
+        one = labelled(scoring=lambda *_: 1.0, round_epsilon=5.0, threshold_noise=noise, granularity=0.09)
+        assert all(fit.best_score_ <= 1.0 for fit in (one.fit(X, y) for _ in range(8)) if fit.found_)
+
+
+def test_every_round_draws_its_threshold_anew_unless_it_is_drawn_once(monkeypatch):
+    drawn = []
+    honest = AboveThreshold.draw_threshold_noise
+
+    def counting(self, *args):
+        drawn.append(honest(self, *args))
+        return drawn[-1]
+
+    monkeypatch.setattr(AboveThreshold, "draw_threshold_noise", counting)
+    one = labelled().fit(X, y)
+    assert len(drawn) == one.n_rounds_ > 1
+    drawn.clear()
+    labelled(threshold_noise="once").fit(X, y)
+    assert len(drawn) == 1
+
+
+def test_seeded_walks_do_not_depend_on_the_number_of_jobs():
+    def result(n_jobs):
+        with parallel_config(backend="threading"):
+            one = walk(round_epsilon=5.0, n_jobs=n_jobs, random_state=5).fit(X, y)
+        return one.best_params_, one.best_score_, one.n_rounds_, one.best_estimator_.centroids_.tolist()
+
+    assert result(1) == result(3)
+
+
+def test_a_walk_that_finds_nothing_says_so():
+    one = labelled(scoring=lambda *_: 0.0).fit(X, y)
+    assert one.found_ is False
+    with pytest.raises(AttributeError, match="no candidate was found above lowest_utility.*Give a lower"):
+        one.predict(X)
+
+
+def test_the_release_is_the_winner_the_decisions_and_nothing_else():
+    TOKENS.clear()
+    one = walk(Talkative(), round_epsilon=50.0).fit(X, y)
+    assert set(vars(one)) - set(one.get_params(deep=False)) == ALLOWED | {"found_", "n_rounds_"}
+    assert len(one.cv_results_["params"]) == 1
+    shown = pickle.dumps(one).decode("latin1") + repr(one) + str(one.privacy_spent_) + one._repr_html_()
+    assert len(TOKENS) == 3 * 4 + 1
+    assert not [token for token in TOKENS[:-1] if token in shown]
+    TOKENS.clear()
+    one = until(Talkative(), threshold=-1e9, n_iter=1e3, random_state=0, n_jobs=1).fit(X, y)
+    assert set(vars(one)) - set(one.get_params(deep=False)) == ALLOWED | {"found_"}
+
+
+def test_a_final_training_that_fails_is_the_fixed_error():
+    class Failing(RandomizedResponse):
+        def fit(self, X, y=None):
+            if len(X) == 200:
+                raise RuntimeError(f"record {X[0]}")
+            return super().fit(X, y)
+
+    one = walk(Failing(), {"label": [2]}, scoring=by_label, round_epsilon=1e4, n_parts=2)
+    with pytest.raises(NoModelError) as caught:
+        one.fit(X, y)
+    assert "record [" not in str(caught.value)
+    assert not hasattr(one, "best_estimator_")
+
+
+# --- candidates batch by batch ------------------------------------------------------------------------------------
+
+
+def test_batches_may_follow_what_was_kept():
+    one, said = labelled(), []
+
+    def batches():
+        yield [{"label": 0}]
+        yield [{"label": 0}, {"label": 1}]
+        while True:
+            yield [{"label": min(2, said[-1].params["label"] + 1)}]
+
+    for kept in one.rounds(X, y, batches()):
+        said.append(kept)
+        assert one.found_ is False
+        assert not hasattr(one, "best_estimator_")
+    assert said[0].params == {"label": 0}
+    assert said[-1].params == one.best_params_ == {"label": 2}
+    assert one.best_score_ == said[-1].utility <= 0.9
+    assert one.n_rounds_ == len(said)
+    assert one.predict(X).shape == y.shape
+    assert tuple(one.privacy_spent_) == tuple(one.privacy_cost(200))
+
+
+def test_a_kept_candidate_survives_rounds_without_one():
+    said = list(labelled(granularity=0.1).rounds(X, y, [[{"label": 1}], [{"label": 1}], [{"label": 0}]]))
+    assert [one.accepted for one in said] == [True, True, False]
+    assert said[2].params == said[1].params
+    assert said[2].utility == said[1].utility
+
+
+def test_every_batch_is_trained_on_the_parts_once():
+    TOKENS.clear()
+    one = walk(Talkative(), round_epsilon=1e4)
+    list(one.rounds(X, y, [[{"shrink": 0.0}, {"shrink": 0.1}], [{"shrink": 0.2}]]))
+    assert len(TOKENS) == 3 * 4 + one.found_
+
+
+def test_a_walk_that_is_left_has_spent_its_budget_and_has_no_model():
+    one = labelled()
+    steps = one.rounds(X, y, iter([[{"label": 2}]] * 9))
+    assert not hasattr(one, "privacy_spent_")
+    next(steps)
+    steps.close()
+    assert one.privacy_spent_.epsilon == one.privacy_cost(200).epsilon
+    assert one.found_ is False
+    with pytest.raises(AttributeError, match=r"or rounds\(\) was left before its end"):
+        one.predict(X)
+
+
+@pytest.mark.parametrize(
+    ("batch", "error", "match"),
+    [
+        ([], ValueError, "empty batch; at least one candidate.*end the batches"),
+        ({"shrink": 0.1}, TypeError, "Found the batch.*a list of dicts"),
+        ([0.1], TypeError, "a list of dicts"),
+        ([{"epsilon": 5.0}], PrivacyError, "which no point of param_distributions does.*Add its values"),
+        ([{"shrnk": 5.0}], ValueError, "Invalid parameter 'shrnk'"),
+    ],
+)
+def test_batches_that_cannot_be_used_are_refused_before_they_run(batch, error, match):
+    TOKENS.clear()
+    one = walk(Talkative())
+    with pytest.raises(error, match=match):
+        list(one.rounds(X, y, [batch]))
+    assert not TOKENS
+    assert one.found_ is False
+
+
+def test_rounds_check_everything_before_the_first_step():
+    with pytest.raises(ValueError, match="rounds.. with threshold=0.6.*threshold='auto'"):
+        until().rounds(X, y, [])
+    with pytest.raises(ValueError, match="requires y"):
+        walk(LogisticRegression(), {"C": [1.0]}, guarantee=PureDP(epsilon=1.0)).rounds(X, None, [])
+    with pytest.raises(TypeError, match="needs dense data"):
+        walk().rounds(csr_array(X), y, [])
+    with pytest.raises(PrivacyError, match="n_parts of at most 6"):
+        walk(n_parts=7).rounds(Untouchable(), Untouchable(), [])
+    assert list(walk().rounds(X, y, [])) == []
+
+
+# --- exact privacy of a round, with the utilities of real neighbours --------------------------------------------------
+
+
+def exact_loss(candidates=12, k=4, seed=0, parts=folds_of, threshold_scale=None, epsilon=1.0):
+    """Largest loss of one round between neighbours on which utilities move as far as they can."""
+    rng = np.random.default_rng(seed)
+    one = walk(Adversary(fails=0.0), {"label": list(range(candidates))}, scoring=loudest, n_parts=k)
+    drawn, labels = rng.integers(0, 4 * k, 40), [{"label": i} for i in range(candidates)]
+    data, target = rng.normal(size=(40, 2)), rng.integers(0, 2, 40)
+    other = data.copy()
+    other[int(rng.integers(40))] += 1.0
+    laws = []
+    for records in (data, other):
+        found = utilities_on(one, records, target, parts(drawn, np.arange(40), k), labels)
+        integers = np.array([int(utility * k * STEPS) for utility in found])
+        laws.append(one_round(integers, k * STEPS, epsilon, threshold_scale))
+    return float(np.max(np.abs(np.log(laws[0] / laws[1]))))
+
+
+def reported(epsilon=1.0):
+    cost = walk(round_epsilon=epsilon, max_rounds=1).privacy_cost(200)
+    return cost.components[0].guarantee.epsilon_at(0.0)
+
+
+@pytest.mark.parametrize("candidates", [1, 4, 12])
+def test_one_round_loses_no_more_than_reported(candidates):
+    losses = [exact_loss(candidates, seed=seed) for seed in range(40 if FULL else 12)]
+    assert 0.1 < max(losses) <= reported()
+
+
+def test_utilities_without_parts_are_caught():
+    def all_records(drawn, present, k):
+        return everything_everywhere(len(present), k, False, None)
+
+    assert max(exact_loss(seed=seed, parts=all_records) for seed in range(6)) > reported()
+
+
+# --- audits -------------------------------------------------------------------------------------------------------
+
+
+def audited_walk(runs=2 * RUNS):
+    """One round over one candidate, whose utility is 1 without the record and 1/2 with it."""
+    given = {"n_parts": 2, "round_epsilon": 3.0, "granularity": 0.75, "max_rounds": 1}
+    one = walk(Seeing(epsilon=0.1), {"label": [0]}, scoring=seen, **given)
+
+    def outcomes(data):
+        public = {"X_public": QUIET[:2], "y_public": LABELS[:2]}
+        fits = (one.set_params(random_state=seed).fit(data, LABELS, **public) for seed in range(runs))
+        return [fit.found_ for fit in fits]
+
+    return epsilon_from_below(outcomes(QUIET), outcomes(LOUD)), one.privacy_spent_.epsilon
+
+
+@pytest.mark.slow
+def test_no_more_than_the_reported_epsilon_of_a_walk_is_found():
+    found, reported = audited_walk()
+    assert (0.05 if FULL else 0.0) <= found <= reported
+
+
+def test_a_threshold_without_noise_is_caught():
+    """What many candidates that move the same way tell by a reject adds up, and is more than the whole search costs."""
+    cost = walk(round_epsilon=1.0, max_rounds=1).privacy_cost(200)
+    laws = {scale: [one_round(np.full(30, 20 + move), 30, 1.0, scale) for move in (0, STEPS)] for scale in (None, 0.0)}
+    losses = {scale: float(np.max(np.abs(np.log(one / other)))) for scale, (one, other) in laws.items()}
+    assert losses[None] <= cost.components[0].guarantee.epsilon_at(0.0) < losses[0.0]
+
+
+def audited_until(reveal=lambda one: one.found_, runs=3 * RUNS, epsilon=1.0, n_iter=10):
+    one = until(RandomizedResponse(epsilon=epsilon), {"label": [0]}, threshold=0.0, scoring=answer_low, n_iter=n_iter)
+
+    def outcomes(data):
+        fits = (one.set_params(random_state=seed).fit(data, np.zeros(8), **PUBLIC) for seed in range(runs))
+        return [reveal(fit) for fit in fits]
+
+    return epsilon_from_below(outcomes(QUIET_8), outcomes(LOUD_8), confidence=0.99), one.privacy_spent_.epsilon
+
+
+@pytest.mark.slow
+def test_no_more_than_the_reported_epsilon_of_stopping_is_found():
+    found, reported = audited_until()
+    assert 0.1 < found <= reported < 1.8
+
+
+@pytest.mark.slow
+def test_a_revealed_number_of_runs_is_exposed(monkeypatch):
+    ran = []
+
+    def counting(*args, **kwargs):
+        ran.append(1)
+        return honest(*args, **kwargs)
+
+    honest = _until.run_all
+    monkeypatch.setattr(_until, "run_all", counting)
+
+    def number(_):
+        many = len(ran) >= 5
+        ran.clear()
+        return many
+
+    found, reported = audited_until(number, epsilon=1.5, n_iter=20)
+    assert found > reported
+
+
+def test_an_account_that_forgets_the_threshold_noise_is_caught(monkeypatch):
+    """Noise reused for the whole walk, accounted as if the accepts alone cost: less than one round really loses."""
+
+    def forgetful(round_epsilon, levels, max_rounds, threshold_noise, relation):
+        whole = doubling_search(round_epsilon, levels, max_rounds, threshold_noise="once")
+        return PureDP(epsilon=whole.epsilon_at(0.0) - round_epsilon / 2, neighboring=relation)
+
+    utilities = np.append(np.full(30, 30), 0), np.append(np.full(30, 30 + STEPS), -STEPS)
+    laws = [one_round(one, 50, 1.0) for one in utilities]
+    loss = float(np.max(np.abs(np.log(laws[0] / laws[1]))))
+    one = walk(round_epsilon=1.0, max_rounds=1, threshold_noise="once")
+    assert loss <= one.privacy_cost(200).components[0].guarantee.epsilon_at(0.0)
+    monkeypatch.setattr(_walk, "_walk", forgetful)
+    assert loss > one.privacy_cost(200).components[0].guarantee.epsilon_at(0.0)
+
+
+# --- bad input: before any data is read ---------------------------------------------------------------------------
+
+
+def refused(one, error, match):
+    with pytest.raises(error, match=match):
+        one.fit(Untouchable(), Untouchable())
+    assert set(vars(one)) == set(one.get_params(deep=False))
+
+
+@pytest.mark.parametrize(
+    ("given", "match"),
+    [
+        ({"granularity": 0.0}, "granularity=0.0; a number with 0 < granularity < 1"),
+        ({"granularity": 1.5}, "granularity=1.5.*e.g. 0.02"),
+        ({"granularity": np.nan}, "granularity=nan"),
+        ({"lowest_utility": -0.1}, "lowest_utility=-0.1; a number with 0 <= lowest_utility < 1"),
+        ({"lowest_utility": 1.0}, "lowest_utility=1.0"),
+        ({"max_rounds": 0}, "max_rounds=0; an integer of at least 1"),
+        ({"refit": False}, "refit=False with threshold='auto'.*Leave refit='winner'"),
+        ({"cv": 5}, "cv=5 with threshold='auto'.*set n_parts"),
+        ({"n_parts": 7}, "n_parts=7 for 60 records.*of at most 6"),
+        ({"n_parts": 1}, "'n_parts'.*Got"),
+        ({"round_epsilon": None}, "neither epsilon nor round_epsilon.*Give epsilon"),
+        ({"scoring": "neg_log_loss"}, r"values are negative: utilities must be in \[0, 1\]"),
+        ({"threshold_noise": "twice"}, "'threshold_noise'.*Got"),
+        ({"space": {"shrink": []}}, "at least one value.*the space is empty"),
+        ({"space": []}, "at least one dictionary"),
+    ],
+)
+def test_what_a_walk_cannot_use_is_named_with_the_remedy(given, match):
+    space = given.pop("space", None)
+    refused(walk(space=space, **given), ValueError, match)
+
+
+def test_a_distribution_is_no_grid_for_a_walk():
+    from scipy.stats import uniform
+
+    refused(walk(space={"shrink": uniform(0, 1)}), ValueError, "distribution for 'shrink'.*whole grid is searched")
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "match"),
+    [
+        ({"threshold": np.nan}, ValueError, "threshold=nan; a finite number or 'auto'"),
+        ({"threshold": "high"}, ValueError, "'threshold'.*Got 'high'"),
+        ({"n_iter": 1}, ValueError, "'n_iter'.*Got 1"),
+        ({"n_iter": np.inf}, ValueError, "'n_iter'.*Got inf"),
+        ({"scoring": "roc_auc"}, UnknownSensitivityError, "no usable sensitivity.*X_public"),
+        ({"scoring": lambda *_: 1.0}, UnknownSensitivityError, "no usable sensitivity"),
+        ({"cv": 1.5}, ValueError, "cv=1.5"),
+    ],
+)
+def test_what_stopping_cannot_use_is_named_with_the_remedy(given, error, match):
+    refused(until(**given), error, match)
+
+
+# --- models -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("threshold", [0.5, "auto"])
+def test_models_of_diffprivlib_are_searched(threshold):
+    models = pytest.importorskip("diffprivlib.models")
+    one = DPThresholdSearchCV(
+        models.GaussianNB(bounds=(-1, 1)),
+        {"var_smoothing": [1e-9, 1e-2]},
+        threshold=threshold,
+        epsilon=60.0,
+        n_iter=1000,
+        n_parts=4 if threshold == "auto" else None,
+    ).fit(X, y)
+    assert 59.0 < one.privacy_spent_.epsilon <= 60.0
+    assert not one.found_ or one.score(X, y) > 0.6
+
+
+@pytest.mark.parametrize("threshold", [0.5, "auto"])
+def test_nets_are_searched(threshold):
+    pytest.importorskip("torch")
+    from sklearn_dpsearch.nets import DPLogisticRegression
+
+    net = DPLogisticRegression(classes=[0, 1], bounds_X=(-1, 1), max_epochs=5)
+    one = DPThresholdSearchCV(
+        clone(net), {"learning_rate_init": [0.2, 0.5]}, threshold=threshold, epsilon=8.0, delta=1e-5, n_iter=50,
+        n_parts=4,
+    ).fit(X, y)  # fmt: skip
+    assert 7.9 < one.privacy_spent_.epsilon <= 8.0
+    assert not one.found_ or one.score(X, y) > 0.5
+
+
+def test_the_walk_uses_fractions_throughout():
+    one = walk(granularity=np.float32(0.25), lowest_utility=0)
+    mode = _walk.Walk(one)
+    assert (mode.start, mode.unit, mode.levels) == (Fraction(0), Fraction(1, 4), 4)
