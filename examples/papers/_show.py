@@ -42,7 +42,7 @@ def draw(curves: Curves, x_label: str, y_label: str, path: Path) -> None:
 
     figure, axes = plt.subplots(figsize=(6.5, 4.5))
     for name, (x, y) in curves.items():
-        axes.plot(x, y, "--" if name.endswith(("PS22", "KRW24")) else "-", label=name)
+        axes.plot(x, y, "--" if name.endswith(("PS22", "KRW24", "KK23")) else "-", label=name)
     axes.set_xlabel(x_label)
     axes.set_ylabel(y_label)
     if y_label in ("delta", "expected number of runs"):
