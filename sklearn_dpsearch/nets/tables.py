@@ -67,7 +67,8 @@ _SHARED = """
     max_physical_batch : int, default=16384
         Most records in memory at once, over all nets trained together. Changes memory and time, never results.
     random_state : None, int or RandomState
-        Seeds the initial parameters, which are public. Never the batches or the noise.
+        Seeds the initial parameters, which are public (without hidden layers they are zero). Never the batches or
+        the noise.
     noise_seed : None, int or RandomState
         For tests only: seeds batches and noise. Whoever knows it can undo the noise.
 
@@ -155,13 +156,16 @@ class _TableNet(DPTraining, BaseEstimator):
         return Rule.sgd(lr=self.learning_rate_init, momentum=self.momentum, weight_decay=self.alpha)
 
     def _module(self, n_features: int) -> nn.Sequential:
-        """Initial parameters: Glorot's uniform law, from ``random_state``; biases zero."""
+        """Initial parameters: Glorot's uniform law, from ``random_state``; zero for biases and without hidden layers."""
         generator = torch.Generator().manual_seed(int(sequence(self.random_state).generate_state(1, np.uint64)[0] >> 1))
         sizes = [n_features, *self._hidden(), self._n_outputs()]
         layers: list[nn.Module] = []
         for i, (fan_in, fan_out) in enumerate(itertools.pairwise(sizes)):
             layer = nn.utils.skip_init(nn.Linear, fan_in, fan_out)
-            nn.init.xavier_uniform_(layer.weight, generator=generator)
+            if len(sizes) > 2:
+                nn.init.xavier_uniform_(layer.weight, generator=generator)
+            else:  # convex: a random start could only do harm
+                nn.init.zeros_(layer.weight)
             nn.init.zeros_(layer.bias)
             layers += [layer] if i == len(sizes) - 2 else [layer, self._activation()]
         return nn.Sequential(*layers)

@@ -61,6 +61,14 @@ def parameters(one):
     return flat(one.module_)
 
 
+@pytest.mark.parametrize("one", [model(), model(DPMLPRegressor, hidden_layer_sizes=())])
+def test_without_hidden_layers_training_starts_at_zero(one):
+    """The loss is convex: whatever the rate, the first model depends on the data and the noise alone."""
+    one.set_params(learning_rate_init=1e-12).fit(X, y)
+    assert 0 < parameters(one).abs().max() < 1e-9
+    assert model(DPMLPClassifier, learning_rate_init=1e-12).fit(X, y).module_[0].weight.abs().max() > 0.1
+
+
 # --- what it costs -------------------------------------------------------------------------------------------------
 
 
