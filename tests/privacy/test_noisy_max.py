@@ -12,6 +12,7 @@ from fractions import Fraction
 from itertools import permutations, product
 
 import numpy as np
+import opendp.prelude as dp
 import pytest
 
 from sklearn_dpsearch.privacy import GaussianDP, Guarantee, PrivacyError, ProfileDP, PureDP, compose, max_noise
@@ -367,7 +368,6 @@ def test_no_float_is_made_where_the_winner_is_drawn() -> None:
 
 
 def test_agrees_with_opendp_on_the_price_of_the_exponential_mechanism() -> None:
-    dp = pytest.importorskip("opendp.prelude")
     dp.enable_features("contrib")
     space = dp.vector_domain(dp.atom_domain(T=int)), dp.linf_distance(T=int)
     ours = noisy_max(3, STEPS, GumbelNoise(scale=Fraction(4)))
