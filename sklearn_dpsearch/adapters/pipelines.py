@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -141,6 +143,55 @@ class PipelineAdapter(_CompositeAdapter):
     def listed(self, estimator: Any) -> list[tuple[str, Any]]:
         return list(estimator.steps)
 
+    def trains_together(self, estimator: Any) -> bool:
+        """Whether the last step does and the steps before it learn nothing."""
+        *before, (_, last) = estimator.steps
+        try:
+            return all(self._is_free(step) for _, step in before) and self._trains_together(last)
+        except UnknownGuaranteeError:  # candidates may put another step there
+            return False
+
+    def fit_together(self, models: Sequence[Any], X: Any, y: Any) -> list[Any]:
+        """Each model transforms the records by itself; last steps that are then given the same are fitted at once."""
+        fitted: list[Any] = [None] * len(models)
+        groups: list[tuple[type, Any, list[int]]] = []
+        for i, model in enumerate(models):
+            with contextlib.suppress(Exception):  # this model has failed, the others have not
+                kind, seen = type(model.steps[-1][1]), model[:-1].fit_transform(X, y) if len(model.steps) > 1 else X
+                alike = (group for first, other, group in groups if first is kind and _same_records(seen, other))
+                group = next(alike, None)
+                if group is None:
+                    groups.append((kind, seen, [i]))
+                else:
+                    group.append(i)
+        for _, seen, group in groups:
+            with contextlib.suppress(Exception):
+                for i, last in zip(group, self._fit_last([models[i].steps[-1][1] for i in group], seen, y)):
+                    if last is not None:
+                        models[i].steps[-1] = (models[i].steps[-1][0], last)
+                        fitted[i] = models[i]
+        return fitted
+
+    def _fit_last(self, steps: list[Any], X: Any, y: Any) -> list[Any]:
+        """Last steps of one type, fitted; None in the place of each that failed."""
+        if self._trains_together(steps[0]):
+            return self.adapter_for(steps[0]).fit_together(steps, X, y)
+        fitted: list[Any] = [None] * len(steps)
+        for i, step in enumerate(steps):
+            with contextlib.suppress(Exception):
+                fitted[i] = step.fit(X, y)
+        return fitted
+
+    def _trains_together(self, step: Any) -> bool:
+        return not _skipped(step) and self.adapter_for(step).trains_together(step)
+
+    def _is_free(self, step: Any) -> bool:
+        """Whether a step learns nothing, nor does any part of it."""
+        if _skipped(step) or learns_nothing(step):
+            return True
+        adapter = self.adapter_for(step)
+        return isinstance(adapter, _CompositeAdapter) and all(self._is_free(one) for _, one in adapter.listed(step))
+
 
 class UnionAdapter(_CompositeAdapter):
     """``sklearn.pipeline.FeatureUnion`` and ``sklearn.compose.ColumnTransformer``."""
@@ -161,6 +212,17 @@ class UnionAdapter(_CompositeAdapter):
 
 def _skipped(part: Any) -> bool:
     return part is None or (isinstance(part, str) and part in ("passthrough", "drop"))
+
+
+def _same_records(one: Any, other: Any) -> bool:
+    """Whether two tables are known to be equal."""
+    if one is other:
+        return True
+    if type(one) is not type(other) or one.shape != other.shape:
+        return False
+    if isinstance(one, np.ndarray):
+        return one.dtype == other.dtype and bool(np.array_equal(one, other))
+    return bool(one.equals(other)) if hasattr(one, "equals") else False
 
 
 def _is_composite(part: Any) -> bool:

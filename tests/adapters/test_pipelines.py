@@ -371,3 +371,104 @@ def test_a_grid_that_makes_a_step_learn_is_refused_before_data_is_read():
     search = DPRandomSearchCV(model, {"ordinalencoder__categories": ["auto"]}, n_iter=2)
     with pytest.raises(UnknownGuaranteeError, match="OrdinalEncoder"):
         search.fit(np.ones((20, 1)), np.arange(20) % 2)
+
+
+# --- candidates trained together ------------------------------------------------------------------------------------
+
+
+def nets_below(*steps):
+    """Pipelines that end in nets with learning rates and seeds of their own."""
+    pytest.importorskip("torch")
+    from sklearn_dpsearch.nets import DPMLPClassifier
+
+    return [
+        make_pipeline(
+            *[clone(step) if hasattr(step, "get_params") else step for step in steps],
+            DPMLPClassifier((3,), noise_multiplier=1.0, max_steps=5, learning_rate_init=0.1 * (i + 1), noise_seed=i,
+                            random_state=i),
+        )
+        for i in range(4)
+    ]  # fmt: skip
+
+
+def sizes_of_stacks(monkeypatch):
+    """Filled with the number of nets in each call of their ``fit_together``."""
+    from sklearn_dpsearch.nets import DPMLPClassifier
+
+    sizes, honest = [], DPMLPClassifier.fit_together
+    counted = staticmethod(lambda nets, X, y: (sizes.append(len(nets)), honest(nets, X, y))[1])
+    monkeypatch.setattr(DPMLPClassifier, "fit_together", counted)
+    return sizes
+
+
+def scramble(X):
+    """Randomness of its own: no two calls give the same."""
+    return X + np.random.default_rng().normal(size=X.shape)
+
+
+TOGETHER = {
+    "net alone": (),
+    "steps that learn nothing": (FunctionTransformer(np.tanh), "passthrough", PolynomialFeatures(2)),
+    "columns": (ColumnTransformer([("wide", PolynomialFeatures(2), [0]), ("rest", "passthrough", [1])]), Normalizer()),
+}
+
+
+@pytest.mark.parametrize("steps", TOGETHER.values(), ids=TOGETHER)
+def test_nets_below_steps_that_learn_nothing_are_trained_together(steps, monkeypatch):
+    models, alone = nets_below(*steps), nets_below(*steps)
+    sizes = sizes_of_stacks(monkeypatch)
+    adapter = adapter_for(models[0])
+    assert adapter.trains_together(models[0])
+    assert adapter.fit_together(models, X, y) == models
+    assert sizes == [4]
+    for one, other in zip(models, alone):
+        np.testing.assert_allclose(one.predict_proba(X), other.fit(X, y).predict_proba(X), rtol=1e-4, atol=1e-6)
+
+
+def test_models_that_see_different_records_are_trained_apart(monkeypatch):
+    models = nets_below(FunctionTransformer(np.tanh))
+    for i, one in enumerate(models[2:]):
+        one.set_params(functiontransformer__func=[np.sin, np.cos][i])
+    sizes = sizes_of_stacks(monkeypatch)
+    assert adapter_for(models[0]).fit_together(models, X, y) == models
+    assert sizes == [2, 1, 1]
+
+
+def test_a_random_function_is_drawn_anew_for_each_model(monkeypatch):
+    """One draw for all would make runs depend on each other."""
+    models = nets_below(FunctionTransformer(scramble))
+    sizes = sizes_of_stacks(monkeypatch)
+    assert adapter_for(models[0]).fit_together(models, X, y) == models
+    assert sizes == [1, 1, 1, 1]
+
+
+def test_a_model_that_fails_leaves_the_others_alone():
+    def fails(X):
+        raise ValueError("no")
+
+    models = nets_below(FunctionTransformer(np.tanh))
+    models[1].set_params(functiontransformer__func=fails)
+    models[2].set_params(dpmlpclassifier__solver="none such")
+    models[3].set_params(dpmlpclassifier=NoisyCentroids(epsilon=1.0))
+    assert adapter_for(models[0]).fit_together(models, X, y) == [models[0], None, None, models[3]]
+    assert models[3].predict(X).shape == y.shape
+
+
+def test_a_step_that_learns_and_a_model_of_its_own_are_not_trained_together():
+    (below,) = nets_below(NoisyShift())[:1]
+    assert not adapter_for(below).trains_together(below)
+    assert not PipelineAdapter(adapter_for).trains_together(make_pipeline(StandardScaler(), NoisyCentroids()))
+    assert not PipelineAdapter(adapter_for).trains_together(make_pipeline(Normalizer(), NoisyCentroids()))
+
+
+def test_a_search_over_a_pipeline_of_nets_gives_what_one_by_one_gives(monkeypatch):
+    (model,) = nets_below(FunctionTransformer(np.tanh))[:1]
+    space = {"dpmlpclassifier__learning_rate_init": [0.1, 0.3], "dpmlpclassifier__hidden_layer_sizes": [(3,), (4,)]}
+    search = DPRandomSearchCV(model, space, n_iter=8, delta=1e-5, random_state=0)
+    sizes = sizes_of_stacks(monkeypatch)
+    together = clone(search).fit(X, y)
+    assert max(sizes) > 1
+    monkeypatch.setattr(PipelineAdapter, "trains_together", lambda self, estimator: False)
+    alone = clone(search).fit(X, y)
+    assert together.best_params_ == alone.best_params_
+    np.testing.assert_allclose(together.predict_proba(X), alone.predict_proba(X), rtol=1e-4, atol=1e-6)
