@@ -55,9 +55,11 @@ class DPTraining:
         n = getattr(self, "public_n", None)
         known = n is None or self.neighboring == "zero_out"
         size = "the number of records is public" if known else f"public_n={n} was not taken from the data"
+        seeded = getattr(self, "noise_seed", None) is not None
+        source = "noise_seed, which nobody else knows" if seeded else "the operating system"
         return (
-            f"{type(self).__name__}: {size}; batches and noise come from statistical generators seeded by the "
-            "operating system, noise in double precision.",
+            f"{type(self).__name__}: {size}; batches and noise come from statistical generators seeded by {source}, "
+            "noise in double precision.",
         )
 
     def scaled_privacy(self, factor: float, varying: frozenset[str] = frozenset()) -> dict[str, Any]:
@@ -144,29 +146,12 @@ class DPTraining:
             Each net fitted, or None in the place of one that failed. The same as fitting one after the other, faster.
         """
         fitted: list[Any] = [None] * len(nets)
-        shared: list[_Shared] = []
-        for i, net in enumerate(nets):
-            with contextlib.suppress(Exception):  # this net has failed, the others have not
-                net._check_arguments()
-                settings, device = settings_of(net), net._device()
-                inputs, targets = net._prepare(X, y, fresh=True)
-                task = net._task(settings, len(inputs))
-                group = next((one for one in shared if one.holds(inputs, targets, device)), None)
-                if group is None:
-                    group = _Shared(Records.of(inputs, targets, device))
-                    shared.append(group)
-                group.members.append((i, task, settings))
-        for group in shared:
-            most = min(nets[i].max_physical_batch for i, _, _ in group.members)
-            with quiet():
-                done = train_together([task for _, task, _ in group.members], group.records, max_physical_batch=most)
-            for (i, _, settings), well in zip(group.members, done):
-                if well:
-                    nets[i]._spend(settings, fresh=True)
-                    fitted[i] = nets[i]
-        for net, done in zip(nets, fitted):
-            if done is None:
-                net._unfit()
+        try:
+            _fit_shared(nets, X, y, fitted)
+        finally:  # an interrupt too: what was not trained to the end is not released
+            for net, done in zip(nets, fitted):
+                if done is None:
+                    net._unfit()
         return fitted
 
     def _spend(self, settings: Settings, fresh: bool) -> None:
@@ -199,6 +184,30 @@ class _Shared:
             mine.dtype == theirs.dtype and mine.shape == theirs[:-1].shape and torch.equal(mine.to(device), theirs[:-1])
             for mine, theirs in pairs
         )
+
+
+def _fit_shared(nets: Sequence[Any], X: Any, y: Any, fitted: list[Any]) -> None:
+    """Fit nets that share records together, and put each that came out well into its place."""
+    shared: list[_Shared] = []
+    for i, net in enumerate(nets):
+        with contextlib.suppress(Exception):  # this net has failed, the others have not
+            net._check_arguments()
+            settings, device = settings_of(net), net._device()
+            inputs, targets = net._prepare(X, y, fresh=True)
+            task = net._task(settings, len(inputs))
+            group = next((one for one in shared if one.holds(inputs, targets, device)), None)
+            if group is None:
+                group = _Shared(Records.of(inputs, targets, device))
+                shared.append(group)
+            group.members.append((i, task, settings))
+    for group in shared:
+        most = min(nets[i].max_physical_batch for i, _, _ in group.members)
+        with quiet():
+            done = train_together([task for _, task, _ in group.members], group.records, max_physical_batch=most)
+        for (i, _, settings), well in zip(group.members, done):
+            if well:
+                nets[i]._spend(settings, fresh=True)
+                fitted[i] = nets[i]
 
 
 @contextlib.contextmanager

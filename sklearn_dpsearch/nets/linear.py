@@ -117,6 +117,8 @@ class TracedEngine(LinearEngine):
         self.several = several
         for i, (_, layer) in enumerate(self.layers):
             layer.forward = functools.partial(self._watched, i)  # type: ignore[method-assign]
+        for parameter in self.template.parameters():
+            parameter.data.fill_(torch.nan)  # not those in training: of no use outside of their layers
         for one in self.template.modules():
             if getattr(one, "inplace", False):
                 one.inplace = False  # the outputs of linear layers are needed as they are

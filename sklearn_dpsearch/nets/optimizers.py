@@ -139,6 +139,8 @@ class EachTorchOptimizer(Stepper):
                 parameter.data = self.layout.view(name, row, row)
                 parameter.grad = self.layout.view(name, slopes, slopes)
             built.optimizer.step()
+            for name, parameter in built.parameters:
+                self.layout.view(name, row, row).copy_(parameter.data)  # an optimizer may have put another tensor there
 
     def keep(self, kept: torch.Tensor) -> None:
         places = kept.tolist()

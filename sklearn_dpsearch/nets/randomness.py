@@ -12,6 +12,8 @@ import numpy as np
 import torch
 
 _GLOBAL_GENERATOR = threading.Lock()
+#: Size of the state of PyTorch's CPU generator (MT19937), and where its 624 words lie, 8 bytes each.
+CPU_STATE, WORDS = 5056, slice(24, 24 + 8 * 624)
 
 
 class Secrets:
@@ -59,11 +61,16 @@ def sequence(seed: Any = None) -> np.random.SeedSequence:
 def global_torch_seed(seed: Any = None) -> Iterator[None]:
     """PyTorch's global generators seeded afresh, and put back afterwards.
 
-    For what only they serve: initial weights and dropout masks, which need to be independent between runs (forked
-    workers share their parent's state) but not secret.
+    For what only they serve: initial weights, and dropout masks. One record more moves the masks of all that follow it,
+    so masks are as secret as batches are, and 32 bits (all that the CPU's generator takes of a seed) are too few.
     """
+    source = sequence(seed)
     with _GLOBAL_GENERATOR, torch.random.fork_rng(devices=range(torch.cuda.device_count())):
-        torch.manual_seed(int(sequence(seed).generate_state(1, np.uint64)[0] >> 1))
+        torch.manual_seed(int(source.generate_state(1, np.uint64)[0] >> 1))
+        state = torch.get_rng_state()
+        if state.numel() == CPU_STATE:
+            state[WORDS] = torch.from_numpy(source.generate_state(624).astype(np.uint64).view(np.uint8))
+            torch.set_rng_state(state)
         yield
 
 

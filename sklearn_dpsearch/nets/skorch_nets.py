@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import inspect
+import numbers
 from typing import Any
 
 import numpy as np
@@ -113,6 +115,8 @@ class _DPNet(DPTraining):
         self._schedulers()
         if isinstance(self.optimizer, type):
             check_works_on_gradients(self.optimizer)
+        if not isinstance(self.max_physical_batch, numbers.Integral) or self.max_physical_batch < 1:
+            raise ValueError(f"Found max_physical_batch={self.max_physical_batch!r}; an integer >= 1 is needed.")
         _check_keywords("module", self.module, self.get_params_for("module"))
         settings_of(self)
 
@@ -383,7 +387,8 @@ def _array(name: str, data: Any) -> np.ndarray:
         data.to_numpy() if hasattr(data, "to_numpy") else to_numpy(data) if torch.is_tensor(data) else np.array(data)
     )
     if found.dtype == object:
-        found = found.astype(np.float64)
+        with contextlib.suppress(TypeError, ValueError):  # which would quote a record
+            found = found.astype(np.float64)
     if found.dtype.kind not in "fiub":
         raise ValueError(f"Expected {name} as numbers, got an array of dtype {found.dtype}.")
     if found.dtype.kind == "f" and not np.isfinite(found).all():

@@ -156,12 +156,12 @@ class _TableNet(DPTraining, BaseEstimator):
         return Rule.sgd(lr=self.learning_rate_init, momentum=self.momentum, weight_decay=self.alpha)
 
     def _module(self, n_features: int) -> nn.Sequential:
-        """Initial parameters: Glorot's uniform law, from ``random_state``; zero for biases and without hidden layers."""
+        """Initial parameters: Glorot's uniform law, from ``random_state``; biases and nets without layers at zero."""
         generator = torch.Generator().manual_seed(int(sequence(self.random_state).generate_state(1, np.uint64)[0] >> 1))
         sizes = [n_features, *self._hidden(), self._n_outputs()]
         layers: list[nn.Module] = []
         for i, (fan_in, fan_out) in enumerate(itertools.pairwise(sizes)):
-            layer = nn.utils.skip_init(nn.Linear, fan_in, fan_out)
+            layer = nn.utils.skip_init(nn.Linear, fan_in, fan_out, dtype=torch.float32)
             if len(sizes) > 2:
                 nn.init.xavier_uniform_(layer.weight, generator=generator)
             else:  # convex: a random start could only do harm
@@ -250,6 +250,7 @@ class _TableClassifier(ClassifierMixin, _TableNet):
         -------
         self : object
         """
+        self._check_arguments()
         fresh = not hasattr(self, "module_")
         if fresh and classes is not None:
             self.classes_ = np.unique(classes)
@@ -258,7 +259,10 @@ class _TableClassifier(ClassifierMixin, _TableNet):
         elif not fresh and classes is not None and not np.array_equal(np.unique(classes), self.classes_):
             raise ValueError(f"Expected the classes of the first call, {self.classes_.tolist()}, got {classes!r}.")
         self._given_classes = fresh and classes is not None
-        self._train(X, y, fresh)
+        try:
+            self._train(X, y, fresh)
+        finally:
+            vars(self).pop("_given_classes", None)
         return self
 
     def __sklearn_tags__(self) -> Any:
@@ -274,8 +278,7 @@ class _TableClassifier(ClassifierMixin, _TableNet):
 
     def _targets(self, y: np.ndarray, fresh: bool) -> torch.Tensor:
         check_classification_targets(y)
-        given = self.__dict__.pop("_given_classes", False)
-        if fresh and not given:
+        if fresh and not getattr(self, "_given_classes", False):
             self.classes_ = np.unique(y) if self.classes is None else unique_labels(self.classes)
         if len(self.classes_) < 2:
             raise ValueError(

@@ -91,10 +91,11 @@ def _with_empty_row(rows: torch.Tensor, device: torch.device) -> torch.Tensor:
 def train(task: Training, records: Records, *, max_physical_batch: int) -> None:
     """Train one net in place."""
     device = records.inputs.device
-    rows, targets = probe.made_up(records.inputs, records.targets)
-    engine = probe.engine_for(task.module, task.criterion, rows, targets, device)
-    with global_torch_seed(task.seed):  # dropout
-        Stack([task], engine, records, max_physical_batch).run()
+    with exactly(device):
+        rows, targets = probe.records_for(task.module, records.inputs, records.targets)
+        engine = probe.engine_for(task.module, task.criterion, rows, targets, device)
+        with global_torch_seed(task.seed):  # dropout
+            Stack([task], engine, records, max_physical_batch).run()
 
 
 def train_together(tasks: Sequence[Training], records: Records, *, max_physical_batch: int) -> list[bool]:
@@ -107,10 +108,12 @@ def train_together(tasks: Sequence[Training], records: Records, *, max_physical_
     for group in _groups(tasks, records, max_physical_batch):
         alone = list(group)
         if len(group) > 1:
-            stack = _stack([tasks[i] for i in group], records, max_physical_batch)
+            with exactly(records.inputs.device):
+                stack = _stack([tasks[i] for i in group], records, max_physical_batch)
+                if stack is not None:
+                    with contextlib.suppress(Exception):  # those that were not done by then have failed
+                        stack.run()
             if stack is not None:
-                with contextlib.suppress(Exception):  # those that were not done by then have failed
-                    stack.run()
                 alone = []
                 for i in group:
                     done[i] = not any(task is tasks[i] for task in stack.tasks)
@@ -147,11 +150,14 @@ def _groups(tasks: Sequence[Training], records: Records, max_physical_batch: int
 
 
 def _structure(module: nn.Module, criterion: nn.Module) -> Any:
-    """Plain nets by their structure; other nets of linear layers by their type and text, and a check of each."""
+    """Plain nets by their structure; others of linear layers by type, text and attributes, and a check of each."""
     known = plain.structure(module, criterion)
     if known is not None:
         return known
-    return (type(module), repr(module), repr(criterion)) if LinearEngine.suits(module) else None
+    if not LinearEngine.suits(module):
+        return None
+    states = str(probe.state_of(module, parameters=False)), str(probe.state_of(criterion))
+    return (type(module), repr(module), type(criterion), repr(criterion), *states)
 
 
 def _within(members: list[int], lots: list[float], most: int) -> list[list[int]]:
@@ -183,13 +189,13 @@ def _stacked_engine(tasks: Sequence[Training], records: Records) -> Engine | Non
     if plain.structure(first.module, first.criterion) is not None:
         return PlainEngine(first.module, first.criterion, device)
     engine = TracedEngine(first.module, first.criterion, device, several=True)
-    rows, targets = probe.made_up(records.inputs, records.targets)
-    for task in tasks:
-        if probe.has_random_layers(task.module):
-            return None
-        probe.check_records_are_apart(task.module, task.criterion, rows, targets)
-        expected = probe.reference(task.module, task.criterion, rows, targets)
-        if not probe.agrees(engine, task.module, rows, targets, expected):
+    rows, targets = probe.records_for(first.module, records.inputs, records.targets)
+    if probe.has_random_layers(first.module):
+        return None
+    for module in (*(task.module for task in tasks), *probe.awake(first.module)):
+        probe.check_records_are_apart(module, first.criterion, rows, targets)
+        expected = probe.reference(module, first.criterion, rows, targets)
+        if not probe.agrees(engine, module, expected, rows, targets):
             return None
     return engine
 
@@ -280,6 +286,31 @@ class Stack:
 
     def _column(self, values: Sequence[float]) -> torch.Tensor:
         return torch.tensor(np.asarray(values, float), device=self.device).unsqueeze(1)
+
+
+@contextlib.contextmanager
+def exactly(device: torch.device) -> Iterator[None]:
+    """Gradients in single precision, whatever the user has set: fewer bits would move the sums by more than covered."""
+    products = [one for one in _products() if hasattr(one, "fp32_precision")]  # since PyTorch 2.9
+    before = [one.fp32_precision for one in products]
+    try:
+        legacy = torch.get_float32_matmul_precision()
+    except RuntimeError:  # PyTorch refuses to say after its newer switches were used
+        legacy = "highest"
+    torch.set_float32_matmul_precision("highest")
+    try:
+        with torch.enable_grad(), torch.autocast(device.type, enabled=False):
+            yield
+    finally:
+        torch.set_float32_matmul_precision(legacy)
+        for one, precision in zip(products, before):
+            one.fp32_precision = precision
+
+
+def _products() -> list[Any]:
+    """Where PyTorch keeps what it may do to matrix products in single precision."""
+    backends: list[Any] = [torch.backends.cuda, torch.backends.mkldnn]
+    return [one.matmul for one in backends if hasattr(one, "matmul")]
 
 
 @contextlib.contextmanager

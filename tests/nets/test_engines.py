@@ -16,7 +16,7 @@ from opacus.optimizers import DPOptimizer
 from torch import nn
 
 from sklearn_dpsearch.nets import plain, probe
-from sklearn_dpsearch.nets.engines import ROUNDING, Layout
+from sklearn_dpsearch.nets.engines import ROUNDING, Layout, norms_of
 from sklearn_dpsearch.nets.linear import LinearEngine, PlainEngine, TracedEngine
 from sklearn_dpsearch.nets.per_sample import PerSampleEngine
 from sklearn_dpsearch.nets.randomness import Secrets
@@ -374,6 +374,28 @@ def test_nets_that_somebody_hung_a_hook_on_are_not_taken_for_plain():
         net = mlp()
         touch(net)
         assert plain.structure(net, CROSS_ENTROPY) is None
+
+
+@pytest.mark.parametrize("size", [100, 5_000, 1_000_000])
+@pytest.mark.parametrize("value", [0.013, 0.7, 1 / 3])
+def test_norms_of_long_vectors_are_not_too_small(size, value):
+    """Added one after the other in single precision, 1e6 squares are off by 7e-4."""
+    found = norms_of(torch.full((2, size), value))
+    expected = np.float32(value).astype(float) * np.sqrt(size)
+    np.testing.assert_allclose(found, expected, rtol=5e-6)
+
+
+def test_no_record_of_a_million_features_moves_the_sum_by_more_than_the_norm():
+    net = nn.Linear(1_000_000, 2, bias=False)
+    nn.init.zeros_(net.weight)
+    for engine in (PlainEngine(net, CROSS_ENTROPY, CPU), PerSampleEngine(net, CROSS_ENTROPY, CPU)):
+        found = clipped_sums(engine, net, torch.full((1, 1_000_000), 0.7), torch.tensor([1]))
+        assert float(found.double().norm()) <= ROUNDING
+
+
+def test_engines_work_on_a_loss_of_their_own():
+    criterion = nn.CrossEntropyLoss(reduction="sum")
+    assert all(engine.criterion is not criterion for engine, _ in engines_of(mlp(), criterion))
 
 
 # --- against Opacus ---------------------------------------------------------------------------------------------

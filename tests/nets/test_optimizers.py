@@ -22,8 +22,9 @@ from sklearn_dpsearch.nets.optimizers import (
     stepper_for,
 )
 from sklearn_dpsearch.nets.schedules import table_of
+from sklearn_dpsearch.nets.training import train
 
-from .toys import CPU, flat, mlp
+from .toys import CPU, flat, mlp, records, training
 
 SGD = [
     {"lr": 0.5},
@@ -255,3 +256,26 @@ def test_a_schedule_that_waits_for_losses_has_no_table():
     optimizer = torch.optim.SGD(mlp().parameters(), lr=0.1)
     with pytest.raises(TypeError):
         table_of(optimizer, [(ReduceLROnPlateau, {}, True)], 3, 1)
+
+
+class Rebinding(torch.optim.Optimizer):
+    """Puts a new tensor in the place of each parameter instead of changing it."""
+
+    def __init__(self, params, lr):
+        super().__init__(params, {"lr": lr})
+
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                parameter.data = parameter.data - group["lr"] * parameter.grad
+
+
+def test_optimizers_that_put_new_tensors_in_place_of_parameters_train_too():
+    def once(make):
+        net = mlp()
+        train(
+            training(net, optimizer=lambda module: make(module.parameters(), lr=0.5)), records(), max_physical_batch=9
+        )
+        return flat(net)
+
+    torch.testing.assert_close(once(Rebinding), once(torch.optim.SGD), rtol=1e-5, atol=1e-6)

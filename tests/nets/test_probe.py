@@ -13,6 +13,7 @@ from torch import nn
 from sklearn_dpsearch.nets import probe
 from sklearn_dpsearch.nets.linear import PlainEngine, TracedEngine
 from sklearn_dpsearch.nets.per_sample import PerSampleEngine
+from sklearn_dpsearch.nets.training import train, train_together
 from sklearn_dpsearch.privacy import LeakingEstimatorError, PrivacyError
 
 from .toys import CPU, Residual, clipped, clipped_sums, flat, gradients, mlp, records, seeded, table, training
@@ -186,7 +187,7 @@ def test_losses_that_average_over_the_batch_are_refused(criterion, kind):
 
 @pytest.mark.parametrize("kind", [Remembers, RemembersInAList, Counts, RunningMean])
 def test_modules_that_keep_something_of_a_forward_pass_are_refused(kind):
-    with pytest.raises(LeakingEstimatorError, match="changes its buffers or attributes in forward"):
+    with pytest.raises(LeakingEstimatorError, match="changes its parameters, buffers or attributes in forward"):
         engine_for(seeded(kind))
 
 
@@ -242,6 +243,133 @@ class Attention(nn.Module):
 def test_layers_without_gradients_per_record_are_refused_with_a_replacement(kind):
     with pytest.raises(ValueError, match="(?s)without per-record gradients.*Replace the layer"):
         engine_for(seeded(kind))
+
+
+class Renormed(nn.Module):
+    """PyTorch shrinks the rows of the words that occur, without noise."""
+
+    def __init__(self):
+        super().__init__()
+        self.words, self.last = nn.Embedding(10, 6, max_norm=1.0), nn.Linear(6, 3)
+
+    def forward(self, inputs):
+        return self.last(self.words(inputs).mean(1))
+
+
+def test_modules_that_change_their_parameters_in_forward_are_refused():
+    with pytest.raises(LeakingEstimatorError, match="Renormed changes its parameters"):
+        engine_for(seeded(Renormed), inputs=torch.zeros(30, 4, dtype=torch.long))
+
+
+class Remembering(nn.CrossEntropyLoss):
+    """A loss that keeps what it computed."""
+
+    def forward(self, outputs, targets):
+        self.last = super().forward(outputs, targets)
+        return self.last
+
+
+@pytest.mark.parametrize("kind", [mlp, Residual])
+def test_losses_that_keep_something_are_refused_and_left_as_they_were(kind):
+    criterion = Remembering(reduction="sum")
+    with pytest.raises(LeakingEstimatorError, match="Remembering changes its parameters, buffers or attributes"):
+        engine_for(seeded(kind), criterion)
+    assert not hasattr(criterion, "last")
+
+
+def zeros(module):
+    for parameter in module.parameters():
+        nn.init.zeros_(parameter)
+    return module
+
+
+@pytest.mark.parametrize("kind", [Centred, Outside])
+def test_coupling_behind_layers_of_zeros_is_seen(kind):
+    """All gradients but that of the last bias are zero at first; noise soon ends that."""
+    with pytest.raises(PrivacyError):
+        engine_for(zeros(seeded(kind)))
+    tasks = [training(zeros(seeded(kind)), seed=seed) for seed in range(3)]
+    assert train_together(tasks, records(60), max_physical_batch=1000) == [False] * 3
+
+
+def test_nets_that_start_at_zero_pass():
+    assert type(engine_for(zeros(seeded(Residual)))) is TracedEngine
+
+
+class Rare(nn.Module):
+    """Weights of the classes, divided by their mean in the batch: seen only where the third class occurs."""
+
+    def forward(self, outputs, targets):
+        weights = torch.tensor([1.0, 1.0, 50.0])[targets]
+        return (weights / weights.mean() * nn.functional.cross_entropy(outputs, targets, reduction="none")).sum()
+
+
+def test_every_class_is_among_the_made_up_labels():
+    rows, targets = probe.records_for(mlp(), INPUTS, TARGETS)
+    assert set(targets.tolist()) == {0, 1, 2}
+    assert set(targets[:-1].tolist()) == {0, 1, 2}
+    with pytest.raises(LeakingEstimatorError, match="something couples them"):
+        probe.engine_for(seeded(Residual), Rare(), rows, targets, CPU)
+
+
+class SmallRowsOnly(Net):
+    """Ordinary records are moved by the others, large ones are not."""
+
+    def forward(self, inputs):
+        ordinary = inputs.norm(dim=1, keepdim=True) < 10
+        return self.last(torch.relu(self.first(inputs + 0.003 * ordinary * torch.tanh(inputs).mean(0))))
+
+
+def test_a_large_record_does_not_hide_what_moves_the_others():
+    with pytest.raises(LeakingEstimatorError, match="something couples them"):
+        engine_for(seeded(SmallRowsOnly), nn.MSELoss(reduction="sum"), targets=torch.zeros(30, 3))
+
+
+class CentredDropout(nn.Dropout):
+    def forward(self, inputs):
+        return super().forward(inputs - inputs.mean(0) if self.training else inputs)
+
+
+def test_only_dropout_of_pytorch_is_left_out_of_the_probe():
+    with pytest.raises(LeakingEstimatorError, match="something couples them"):
+        engine_for(seeded(lambda: between(CentredDropout(0.1))))
+
+
+class Detached(Net):
+    """A weight that is used outside of its layer, where no gradient shows it."""
+
+    def forward(self, inputs):
+        return self.last(torch.relu(self.first(inputs)) / self.first.weight.detach().norm())
+
+
+def test_a_weight_used_without_its_gradient_is_the_one_in_training():
+    net = seeded(Detached)
+    assert type(engine_for(net)) is PerSampleEngine
+    expected = seeded(Detached)
+    kept = records(60)
+    optimizer = torch.optim.SGD(expected.parameters(), lr=0.5)
+    for _ in range(4):
+        optimizer.zero_grad()
+        (SUM(expected(kept.inputs[:-1]), kept.targets[:-1]) / 12).backward()
+        optimizer.step()
+    train(training(net, sample_rate=1.0, steps=4, max_grad_norm=1e6), kept, max_physical_batch=1000)
+    torch.testing.assert_close(flat(net), flat(expected), rtol=1e-4, atol=1e-5)
+
+
+class MixedInStacks(Net):
+    """On (batch, features) each record is alone; on (nets, batch, features) the nets are mixed."""
+
+    def forward(self, inputs):
+        hidden = self.first(inputs)
+        return self.last(hidden.mean(0, keepdim=True).expand_as(hidden) if hidden.dim() == 3 else hidden)
+
+
+def test_nets_that_would_be_mixed_in_a_stack_are_not_stacked():
+    net = seeded(MixedInStacks)
+    rows, targets = probe.made_up(INPUTS, TARGETS)
+    expected = probe.reference(net, SUM, rows, targets)
+    assert probe.agrees(TracedEngine(net, SUM, CPU, several=False), net, expected, rows, targets)
+    assert not probe.agrees(TracedEngine(net, SUM, CPU, several=True), net, expected, rows, targets)
 
 
 # --- passed -----------------------------------------------------------------------------------------------------
@@ -330,9 +458,9 @@ def test_an_engine_that_computes_something_else_does_not_agree():
     rows, targets = probe.made_up(INPUTS, TARGETS)
     engine = PlainEngine(net, SUM, CPU)
     expected = probe.reference(net, SUM, rows, targets)
-    assert probe.agrees(engine, net, rows, targets, expected)
-    assert not probe.agrees(engine, net, rows, targets, expected * 1.01)
-    assert not probe.agrees(PlainEngine(net, nn.MSELoss(reduction="sum"), CPU), net, rows, targets, expected)
+    assert probe.agrees(engine, net, expected, rows, targets)
+    assert not probe.agrees(engine, net, expected * 1.01, rows, targets)
+    assert not probe.agrees(PlainEngine(net, nn.MSELoss(reduction="sum"), CPU), net, expected, rows, targets)
 
 
 def test_dropout_trains_with_records_on_their_own():
@@ -353,8 +481,6 @@ def test_the_same_records_are_never_asked_twice():
         def forward(self, inputs):
             seen.append(len(inputs))
             return super().forward(inputs)
-
-    from sklearn_dpsearch.nets.training import train
 
     net = seeded(Watched)
     train(training(net, sample_rate=1.0, steps=4), records(60), max_physical_batch=1000)

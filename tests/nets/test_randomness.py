@@ -14,7 +14,7 @@ from scipy import stats
 pytest.importorskip("torch")
 import torch
 
-from sklearn_dpsearch.nets.randomness import Secrets, fill_normals, global_torch_seed, sequence
+from sklearn_dpsearch.nets.randomness import CPU_STATE, WORDS, Secrets, fill_normals, global_torch_seed, sequence
 
 from .toys import flat, mlp, records, training
 
@@ -171,6 +171,17 @@ def test_the_global_generator_is_seeded_afresh_and_put_back():
         once = torch.randn(3)
     with global_torch_seed(7):
         assert torch.equal(once, torch.randn(3))
+
+
+def test_masks_come_from_more_than_the_32_bits_of_a_seed():
+    """A record more moves the masks of those after it: whoever tried all seeds would know them."""
+    with global_torch_seed(7):
+        seed, found = torch.initial_seed(), torch.rand(8)
+    assert not torch.equal(found, torch.rand(8, generator=torch.Generator().manual_seed(seed)))
+    words = torch.Generator().manual_seed(2**31 + 5).get_state()[WORDS].numpy().view(np.uint64)
+    assert words[0] == 2**31 + 5  # they do lie there: the first one of MT19937 is the seed,
+    np.testing.assert_array_equal(words, np.random.RandomState(2**31 + 5).get_state()[1])  # and NumPy has the same
+    assert torch.get_rng_state().numel() == CPU_STATE
 
 
 def test_the_global_generator_is_put_back_after_an_error_too():

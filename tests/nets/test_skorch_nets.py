@@ -453,6 +453,35 @@ def test_saved_parameters_fit_a_plain_module(tmp_path):
     np.testing.assert_array_equal(other.predict(X), one.predict(X))
 
 
+class Remembering(nn.CrossEntropyLoss):
+    def forward(self, outputs, targets):
+        self.last = super().forward(outputs, targets)
+        return self.last
+
+
+def test_a_loss_that_remembers_is_refused_and_holds_nothing():
+    given = Remembering()
+    for module in (Small, nn.Linear(4, 2)):
+        one = net(module, criterion=given)
+        with pytest.raises(LeakingEstimatorError, match="Remembering changes"):
+            one.fit(X, y)
+        assert not hasattr(one.criterion_, "last")
+        assert not hasattr(given, "last")
+
+
+def test_messages_quote_no_record():
+    spoiled = X.astype(object)
+    spoiled[3, 1] = "John Smith"
+    with pytest.raises(ValueError, match="X as numbers") as caught:
+        net().fit(spoiled, y)
+    assert "John" not in str(caught.value)
+
+
+def test_a_seed_of_the_noise_is_among_the_assumptions():
+    assert any("noise_seed" in text for text in net(noise_seed=0).privacy_assumptions())
+    assert any("the operating system" in text for text in net().privacy_assumptions())
+
+
 def test_skorchs_own_loop_is_closed():
     one = net().initialize()
     with pytest.raises(LeakingEstimatorError, match="without noise"):
@@ -518,6 +547,8 @@ UNREAD = [
     ("no steps", {"max_steps": 0}, ValueError, "max_steps=0; an integer >= 1"),
     ("half a step", {"max_steps": 2.5}, ValueError, "max_steps=2.5"),
     ("no epochs", {"max_steps": None, "max_epochs": 0}, ValueError, "max_epochs=0"),
+    ("no memory", {"max_physical_batch": 0}, ValueError, "max_physical_batch=0; an integer >= 1"),
+    ("memory that is no number", {"max_physical_batch": None}, ValueError, "max_physical_batch=None"),
     ("no clipping", {"max_grad_norm": math.inf}, ValueError, "max_grad_norm=inf"),
     (
         "delta of 1",
@@ -666,3 +697,10 @@ def test_nets_that_fail_together_are_not_fitted_and_leave_the_others():
     assert [one is not None for one in found] == [True, False, False, False, False, False, True]
     assert [one.initialized_ for one in nets] == [one is not None for one in found]
     assert not any(hasattr(one, "privacy_spent_") for one in nets[1:6])
+
+
+def test_nets_interrupted_together_are_none_of_them_fitted():
+    nets = [net(), net(Interrupting, sample_rate=1.0), net()]
+    with pytest.raises(KeyboardInterrupt):
+        DPNeuralNetClassifier.fit_together(nets, X, y)
+    assert not any(one.initialized_ or hasattr(one, "module_") or hasattr(one, "privacy_spent_") for one in nets)

@@ -374,3 +374,31 @@ def test_digits_are_read_at_an_epsilon_of_three():
     given = {"target_epsilon": 3.0, "target_delta": 1e-5, "bounds_X": (0, 16), "classes": range(10)}
     scores = [DPMLPClassifier(**given).fit(train, train_y).score(test, test_y) for _ in range(5)]
     assert np.mean(scores) > 0.88
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_a_default_type_of_double_precision_changes_nothing(kind):
+    given = {"noise_seed": 0, "random_state": 0}
+    expected = model(kind, **given).fit(X, y)
+    torch.set_default_dtype(torch.float64)
+    try:
+        found = model(kind, **given).fit(X, y)
+        np.testing.assert_allclose(found.predict(X), expected.predict(X), rtol=1e-5)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert next(found.module_.parameters()).dtype is torch.float32
+
+
+@pytest.mark.parametrize("kind", CLASSIFIERS)
+@pytest.mark.parametrize("bad", [{"noise_multiplier": -1.0}, {"bounds_X": ([0, 0], [1, 1])}])
+def test_classes_of_a_partial_fit_that_failed_are_forgotten(kind, bad):
+    one = model(kind, **bad)
+    with pytest.raises(ValueError):
+        one.partial_fit(X, y, classes=[0, 1])
+    one.set_params(noise_multiplier=1.0, bounds_X=None).fit(X, three)
+    assert one.classes_.tolist() == ["low", "middle", "top"]
+
+
+def test_a_seed_of_the_noise_is_among_the_assumptions():
+    assert any("noise_seed" in text for text in model(noise_seed=0).fit(X, y).privacy_spent_.assumptions)
+    assert any("the operating system" in text for text in model().fit(X, y).privacy_spent_.assumptions)

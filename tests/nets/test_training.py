@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import os
 import pickle
 
@@ -142,6 +143,65 @@ def test_the_stack_shrinks_as_nets_finish():
     assert seen == [(1, 4, 4), (2, 3, 3), (5, 1, 1), (9, 0, 0)]
     again = [training(mlp(seed=i), seed=i, steps=one, noise_multiplier=1.0) for i, one in enumerate(steps)]
     same([flat(one.module) for one in tasks], alone(again))
+
+
+class Limited(Residual):
+    """An attribute that neither the text of the module nor made-up records show."""
+
+    def __init__(self, limit):
+        super().__init__()
+        self.limit = limit
+
+    def forward(self, inputs):
+        return super().forward(inputs.clamp(-self.limit, self.limit) / 1000)
+
+
+def test_nets_that_differ_in_an_attribute_are_trained_as_alone():
+    kept = Records.of(records().inputs[:-1] * 1000, records().targets[:-1], CPU)
+    limits = functools.partial(Limited, 300.0), functools.partial(Limited, 5000.0)
+    found = [[training(seeded(make), seed=1) for make in limits] for _ in range(2)]
+    for one in found[0]:
+        train(one, kept, max_physical_batch=1000)
+    assert all(train_together(found[1], kept, max_physical_batch=1000))
+    same([flat(one.module) for one in found[1]], [flat(one.module) for one in found[0]])
+
+
+def normed():
+    return nn.Sequential(nn.Linear(5, 6), nn.LayerNorm(6), nn.Linear(6, 3))
+
+
+@pytest.mark.filterwarnings("ignore:Full backward hook is firing:UserWarning")
+@pytest.mark.parametrize("make", [mlp, Residual, normed], ids=["plain", "traced", "per sample"])
+def test_what_the_user_has_set_in_pytorch_changes_no_precision(make):
+    expected = seeded(make)
+    train(training(expected), records(), max_physical_batch=1000)
+    found = seeded(make)
+    tasks = [training(seeded(make)) for _ in range(2)]
+    torch.set_float32_matmul_precision("medium")
+    try:
+        with torch.autocast("cpu", torch.bfloat16), torch.no_grad():
+            train(training(found), records(), max_physical_batch=1000)
+            assert all(train_together(tasks, records(), max_physical_batch=1000))
+        with module_under_test.exactly(CPU):
+            assert torch.backends.cuda.matmul.allow_tf32 is False
+        assert torch.get_float32_matmul_precision() == "medium"
+    finally:
+        torch.set_float32_matmul_precision("highest")
+    assert torch.equal(flat(found), flat(expected))
+    same([flat(one.module) for one in tasks], [flat(expected)] * 2)
+
+
+def test_pytorchs_newer_switches_are_put_back_too():
+    product = getattr(torch.backends.mkldnn, "matmul", None)
+    if not hasattr(product, "fp32_precision"):
+        pytest.skip("PyTorch before 2.9")
+    product.fp32_precision = "bf16"
+    try:
+        with module_under_test.exactly(CPU):
+            assert product.fp32_precision == "ieee"
+        assert product.fp32_precision == "bf16"
+    finally:
+        torch.set_float32_matmul_precision("highest")
 
 
 def test_dropout_repeats_under_a_seed_and_differs_without():
