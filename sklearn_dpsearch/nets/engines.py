@@ -9,17 +9,6 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
-#: Noise is larger by this factor, which covers rounding of one record's contribution in single precision.
-ROUNDING = 1.0 + 2.0**-16
-#: And by so much for every record expected in a batch: one more of them changes the order in which the others are
-#: added, each time with an error of up to 2⁻²⁴ of the clipping norm (3e-5 of it was seen for 1000 records).
-#: That is not the worst case: with 1000 records ordered for it, all in every batch, errors add up to 6e-3 of the norm.
-ROUNDING_PER_RECORD = 2.0**-24
-#: More than the norm of a vector of up to 1e5 numbers whose squares vanish in single precision.
-TINY = 1e-20
-#: Most squares that are added at once.
-LONG = 4096
-
 
 class Layout:
     """Where each parameter of a module lies in flat storage: trained and frozen ones apart."""
@@ -74,10 +63,14 @@ class Engine(ABC):
         self.layout = Layout(module)
         self.template = copy.deepcopy(module).to(device).train()  # the released module is never hooked or run
         self.criterion = copy.deepcopy(criterion).to(device)
+        self.piece = 0  # records in a sum in single precision, see ``rounding``
 
     @abstractmethod
     def bind(self, trained: torch.Tensor, frozen: torch.Tensor, sums: torch.Tensor) -> None:
-        """Use these parameters and room for sums, shapes (M, size), from now on; they may change in place."""
+        """Use these parameters and room for sums, shapes (M, size), from now on; they may change in place.
+
+        The sums are in double precision.
+        """
 
     @abstractmethod
     def add_clipped(self, inputs: torch.Tensor, targets: torch.Tensor, bounds: torch.Tensor) -> None:
@@ -106,14 +99,3 @@ def clip_factors(norms: torch.Tensor, bounds: torch.Tensor) -> torch.Tensor:
 def all_finite(values: torch.Tensor) -> bool:
     """Known for certain; on an accelerator asking would cost more than the answer is worth."""
     return values.device.type == "cpu" and bool(torch.isfinite(values.sum()))
-
-
-def norms_of(vectors: torch.Tensor) -> torch.Tensor:
-    """Norms over the last axis, and a little more: squares below 1e-45 vanish in single precision.
-
-    Long vectors in parts: the sum of 1e6 squares would be off by 1e-3.
-    """
-    if vectors.shape[-1] > LONG:
-        parts = [torch.linalg.vector_norm(part, dim=-1) for part in vectors.split(LONG, dim=-1)]
-        return norms_of(torch.stack(parts, dim=-1))
-    return torch.linalg.vector_norm(vectors, dim=-1).add_(TINY)

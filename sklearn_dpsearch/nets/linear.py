@@ -9,7 +9,8 @@ import torch
 from torch import nn
 
 from . import plain
-from .engines import TINY, Engine, all_finite, clip_factors, norms_of
+from .engines import Engine, all_finite, clip_factors
+from .rounding import TINY, add_products, norms_of
 
 
 class LinearEngine(Engine):
@@ -63,9 +64,9 @@ class LinearEngine(Engine):
                 a, slope = torch.where(finite, a, 0.0), torch.where(finite, slope, 0.0)
             scaled = slope * factors
             if weight is not None:
-                weight.baddbmm_(scaled.mT, a)
+                add_products(weight, scaled, a, self.piece)
             if bias is not None:
-                bias.add_(scaled.sum(-2))
+                bias.add_(scaled.sum(-2, dtype=torch.float64))
 
     def _affine(self, i: int, inputs: torch.Tensor) -> torch.Tensor:
         """Layer number ``i`` of every net, on inputs of shape (M, B, in)."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from .engines import Engine, all_finite, clip_factors, named_trained, norms_of
+from .engines import Engine, all_finite, clip_factors, named_trained
+from .rounding import add_products, norms_of
 
 
 class PerSampleEngine(Engine):
@@ -32,7 +33,7 @@ class PerSampleEngine(Engine):
         if len(trained) != 1:
             raise ValueError(f"Expected one net at a time, got {len(trained)}.")
         self._sums = {
-            name: self.layout.view(name, sums[0], sums[0]).view(-1) for name in self.layout.names(trained=True)
+            name: self.layout.view(name, sums[0], sums[0]).view(1, 1, -1) for name in self.layout.names(trained=True)
         }
         for name, parameter in self.template.named_parameters():
             parameter.data = self.layout.view(name, trained[0], frozen[0])
@@ -52,7 +53,7 @@ class PerSampleEngine(Engine):
         for name, gradient in gradients.items():
             if not all_finite(norms):
                 gradient = torch.where(torch.isfinite(norms).unsqueeze(-1), gradient, 0.0)
-            self._sums[name].add_(factors @ gradient)
+            add_products(self._sums[name], factors[None, :, None], gradient[None], self.piece)
 
     def _forget(self) -> None:
         """Opacus leaves records' gradients on the parameters, and activations on the layers."""

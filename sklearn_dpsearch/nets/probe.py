@@ -123,7 +123,7 @@ def agrees(
     stack = 2 if getattr(engine, "several", False) else 1
     modules = [module] * stack
     trained, frozen = (engine.layout.read(modules, device, flag) for flag in (True, False))
-    sums = torch.zeros_like(trained)
+    sums = torch.zeros_like(trained, dtype=torch.float64)
     inputs, answers = (torch.stack([one, one.flip(0)][:stack]).to(device) for one in (rows, targets))
     state = {name: one.training for name, one in engine.template.named_modules()}
     _silence(engine.template)

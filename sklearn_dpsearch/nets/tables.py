@@ -156,7 +156,7 @@ class _TableNet(DPTraining, BaseEstimator):
         return Rule.sgd(lr=self.learning_rate_init, momentum=self.momentum, weight_decay=self.alpha)
 
     def _module(self, n_features: int) -> nn.Sequential:
-        """Initial parameters: Glorot's uniform law, from ``random_state``; biases and nets without layers at zero."""
+        """Initial parameters: Glorot's uniform law from ``random_state``; zero for biases and without hidden layers."""
         generator = torch.Generator().manual_seed(int(sequence(self.random_state).generate_state(1, np.uint64)[0] >> 1))
         sizes = [n_features, *self._hidden(), self._n_outputs()]
         layers: list[nn.Module] = []

@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from . import plain, probe
-from .engines import ROUNDING, ROUNDING_PER_RECORD, Engine
+from . import plain, probe, rounding
+from .engines import Engine
 from .linear import LinearEngine, PlainEngine, TracedEngine
 from .optimizers import Built, Rule, Table, stepper_for
 from .randomness import Secrets, fill_normals, global_torch_seed
@@ -201,9 +201,8 @@ def _stacked_engine(tasks: Sequence[Training], records: Records) -> Engine | Non
 
 
 def noise_scale(task: Training) -> float:
-    """Standard deviation of the noise on a clipped sum, rounding in single precision included."""
-    rounding = ROUNDING + ROUNDING_PER_RECORD * task.expected_batch_size
-    return task.noise_multiplier * task.max_grad_norm * rounding
+    """Standard deviation of the noise on a clipped sum, what rounding needs included."""
+    return task.noise_multiplier * task.max_grad_norm * rounding.noise_factor(task.expected_batch_size)
 
 
 class Stack:
@@ -246,6 +245,7 @@ class Stack:
     def _step(self, places: torch.Tensor, t: int) -> None:
         """Clipped sums over the batches, noise once, division by a constant, optimizer."""
         self.sums.zero_()
+        self.engine.piece = self.piece if places.shape[1] <= self.most else 0
         width = max(1, self.max_physical_batch // len(self.tasks))
         for start in range(0, places.shape[1], width):
             chunk = places[:, start : start + width]
@@ -253,9 +253,9 @@ class Stack:
             self.engine.add_clipped(*self.records.take(chunk), bounds)
         if self.noisy:
             fill_normals(self.secrets, self.noise)
-            self.sums.copy_(self.noise.mul_(self.scales).add_(self.sums))  # rounded to single precision once
-        self.sums.div_(self.divisors)
-        self.stepper.step(self.trained, self.sums, t)
+            self.sums.addcmul_(self.noise, self.scales)
+        torch.div(self.sums, self.divisors, out=self.gradients)  # rounded to single precision once
+        self.stepper.step(self.trained, self.gradients, t)
 
     def _finish(self, t: int) -> None:
         """Take nets out that have taken all their steps."""
@@ -276,12 +276,15 @@ class Stack:
 
     def _allocate(self) -> None:
         """Room for the sums and the noise, and the constants of each net as columns."""
-        self.sums = torch.zeros_like(self.trained)
-        self.noise = torch.empty_like(self.trained, dtype=torch.float64)
+        self.gradients = torch.empty_like(self.trained)
+        self.sums, self.noise = (torch.empty_like(self.trained, dtype=torch.float64) for _ in range(2))
         self.noisy = any(task.noise_multiplier for task in self.tasks)
         self.norms = self._column([task.max_grad_norm for task in self.tasks]).float()
         self.scales = self._column([noise_scale(task) for task in self.tasks])
-        self.divisors = self._column([task.expected_batch_size for task in self.tasks]).float()
+        expected = [task.expected_batch_size for task in self.tasks]
+        self.divisors = self._column(expected)
+        self.most = min(map(rounding.most_records, expected), default=0.0)
+        self.piece = min(map(rounding.piece, expected), default=0) if rounding.single_is_single() else 0
         self.engine.bind(self.trained, self.frozen, self.sums)
 
     def _column(self, values: Sequence[float]) -> torch.Tensor:

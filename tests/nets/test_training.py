@@ -16,9 +16,10 @@ from torch import nn
 from torch.optim.lr_scheduler import OneCycleLR, StepLR
 
 from sklearn_dpsearch.nets import training as module_under_test
-from sklearn_dpsearch.nets.engines import ROUNDING, Layout
+from sklearn_dpsearch.nets.engines import Layout
 from sklearn_dpsearch.nets.linear import PlainEngine, TracedEngine
 from sklearn_dpsearch.nets.optimizers import Rule
+from sklearn_dpsearch.nets.rounding import noise_factor
 from sklearn_dpsearch.nets.schedules import table_of
 from sklearn_dpsearch.nets.training import Records, Stack, noise_scale, train, train_together
 
@@ -319,8 +320,8 @@ def test_noise_is_added_once_per_step_whatever_the_chunks():
 def test_rounding_is_covered_by_a_little_more_noise():
     tasks = [training(noise_multiplier=2.0, max_grad_norm=3.0)]
     stack = Stack(tasks, PlainEngine(tasks[0].module, tasks[0].criterion, CPU), records(), 100)
-    assert stack.scales.item() == noise_scale(stack.tasks[0]) > 6.0 * ROUNDING
-    assert stack.noise.dtype is torch.float64
+    assert stack.scales.item() == noise_scale(stack.tasks[0]) == 6.0 * noise_factor(12.0)
+    assert stack.noise.dtype is stack.sums.dtype is torch.float64
 
 
 # --- failures -----------------------------------------------------------------------------------------------------

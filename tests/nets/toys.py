@@ -83,11 +83,11 @@ def flat(module):
 def clipped_sums(engine, module, inputs, targets, norm=1.0, stack=1):
     """What an engine adds up for one net (in every place of a stack), in one call."""
     trained, frozen = (engine.layout.read([module] * stack, CPU, flag) for flag in (True, False))
-    sums = torch.zeros_like(trained)
+    sums = torch.zeros_like(trained, dtype=torch.float64)
     engine.bind(trained, frozen, sums)
     rows, answers = (torch.stack([one] * stack) for one in (inputs, targets))
     engine.add_clipped(rows, answers, torch.full(rows.shape[:2], norm))
-    return sums
+    return sums.float()
 
 
 def gradients(module, criterion, inputs, targets):
