@@ -180,7 +180,8 @@ class _Shared:
     def holds(self, inputs: torch.Tensor, targets: torch.Tensor, device: torch.device) -> bool:
         """Whether these are the records, on this device."""
         pairs = ((inputs, self.records.inputs), (targets, self.records.targets))
-        return self.records.inputs.device.type == device.type and all(
+        there = torch.empty(0, device=device).device  # "cuda" is the current one of several
+        return self.records.inputs.device == there and all(
             mine.dtype == theirs.dtype and mine.shape == theirs[:-1].shape and torch.equal(mine.to(device), theirs[:-1])
             for mine, theirs in pairs
         )

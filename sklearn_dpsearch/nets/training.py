@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +17,7 @@ from .linear import LinearEngine, PlainEngine, TracedEngine
 from .optimizers import Built, Rule, Table, stepper_for
 from .randomness import Secrets, fill_normals, global_torch_seed
 from .sampling import PoissonBatches, padded_batches
+from .switches import exactly, one_thread
 
 #: Record numbers drawn ahead, over all nets.
 AHEAD = 2**17
@@ -243,17 +244,18 @@ class Stack:
         return max(1, min(min(task.steps for task in self.tasks) - t, int(AHEAD / (widest * len(self.tasks)))))
 
     def _step(self, places: torch.Tensor, t: int) -> None:
-        """Clipped sums over the batches, noise once, division by a constant, optimizer."""
-        self.sums.zero_()
+        """Noise once, clipped sums over the batches, division by a constant, optimizer."""
+        if self.noisy:
+            fill_normals(self.secrets, self.sums)
+            self.sums.mul_(self.scales)
+        else:
+            self.sums.zero_()
         self.engine.piece = self.piece if places.shape[1] <= self.most else 0
         width = max(1, self.max_physical_batch // len(self.tasks))
         for start in range(0, places.shape[1], width):
             chunk = places[:, start : start + width]
             bounds = (chunk < len(self.records)) * self.norms
             self.engine.add_clipped(*self.records.take(chunk), bounds)
-        if self.noisy:
-            fill_normals(self.secrets, self.noise)
-            self.sums.addcmul_(self.noise, self.scales)
         torch.div(self.sums, self.divisors, out=self.gradients)  # rounded to single precision once
         self.stepper.step(self.trained, self.gradients, t)
 
@@ -275,9 +277,9 @@ class Stack:
             self._allocate()
 
     def _allocate(self) -> None:
-        """Room for the sums and the noise, and the constants of each net as columns."""
+        """Room for the noisy sums, and the constants of each net as columns."""
         self.gradients = torch.empty_like(self.trained)
-        self.sums, self.noise = (torch.empty_like(self.trained, dtype=torch.float64) for _ in range(2))
+        self.sums = torch.empty_like(self.trained, dtype=torch.float64)
         self.noisy = any(task.noise_multiplier for task in self.tasks)
         self.norms = self._column([task.max_grad_norm for task in self.tasks]).float()
         self.scales = self._column([noise_scale(task) for task in self.tasks])
@@ -289,39 +291,3 @@ class Stack:
 
     def _column(self, values: Sequence[float]) -> torch.Tensor:
         return torch.tensor(np.asarray(values, float), device=self.device).unsqueeze(1)
-
-
-@contextlib.contextmanager
-def exactly(device: torch.device) -> Iterator[None]:
-    """Gradients in single precision, whatever the user has set: fewer bits would move the sums by more than covered."""
-    products = [one for one in _products() if hasattr(one, "fp32_precision")]  # since PyTorch 2.9
-    before = [one.fp32_precision for one in products]
-    try:
-        legacy = torch.get_float32_matmul_precision()
-    except RuntimeError:  # PyTorch refuses to say after its newer switches were used
-        legacy = "highest"
-    torch.set_float32_matmul_precision("highest")
-    try:
-        with torch.enable_grad(), torch.autocast(device.type, enabled=False):
-            yield
-    finally:
-        torch.set_float32_matmul_precision(legacy)
-        for one, precision in zip(products, before):
-            one.fp32_precision = precision
-
-
-def _products() -> list[Any]:
-    """Where PyTorch keeps what it may do to matrix products in single precision."""
-    backends: list[Any] = [torch.backends.cuda, torch.backends.mkldnn]
-    return [one.matmul for one in backends if hasattr(one, "matmul")]
-
-
-@contextlib.contextmanager
-def one_thread() -> Iterator[None]:
-    """Steps of linear nets are too short to share: a second thread gains nothing, and costs much on a busy machine."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

@@ -80,7 +80,7 @@ def test_a_step_stays_on_one_device(pretended, make, engine, number, optimizer):
     nets = stack(make, engine, optimizer, number)
     nets.run()
     assert nets.tasks == []
-    assert nets.trained.device == nets.sums.device == nets.noise.device == CUDA
+    assert nets.trained.device == nets.sums.device == nets.gradients.device == CUDA
 
 
 def test_a_tensor_left_on_the_cpu_would_be_noticed(pretended):

@@ -15,6 +15,7 @@ import torch
 from torch import nn
 from torch.optim.lr_scheduler import OneCycleLR, StepLR
 
+from sklearn_dpsearch.nets import switches
 from sklearn_dpsearch.nets import training as module_under_test
 from sklearn_dpsearch.nets.engines import Layout
 from sklearn_dpsearch.nets.linear import PlainEngine, TracedEngine
@@ -183,26 +184,13 @@ def test_what_the_user_has_set_in_pytorch_changes_no_precision(make):
         with torch.autocast("cpu", torch.bfloat16), torch.no_grad():
             train(training(found), records(), max_physical_batch=1000)
             assert all(train_together(tasks, records(), max_physical_batch=1000))
-        with module_under_test.exactly(CPU):
+        with switches.exactly(CPU):
             assert torch.backends.cuda.matmul.allow_tf32 is False
         assert torch.get_float32_matmul_precision() == "medium"
     finally:
         torch.set_float32_matmul_precision("highest")
     assert torch.equal(flat(found), flat(expected))
     same([flat(one.module) for one in tasks], [flat(expected)] * 2)
-
-
-def test_pytorchs_newer_switches_are_put_back_too():
-    product = getattr(torch.backends.mkldnn, "matmul", None)
-    if not hasattr(product, "fp32_precision"):
-        pytest.skip("PyTorch before 2.9")
-    product.fp32_precision = "bf16"
-    try:
-        with module_under_test.exactly(CPU):
-            assert product.fp32_precision == "ieee"
-        assert product.fp32_precision == "bf16"
-    finally:
-        torch.set_float32_matmul_precision("highest")
 
 
 def test_dropout_repeats_under_a_seed_and_differs_without():
@@ -321,7 +309,7 @@ def test_rounding_is_covered_by_a_little_more_noise():
     tasks = [training(noise_multiplier=2.0, max_grad_norm=3.0)]
     stack = Stack(tasks, PlainEngine(tasks[0].module, tasks[0].criterion, CPU), records(), 100)
     assert stack.scales.item() == noise_scale(stack.tasks[0]) == 6.0 * noise_factor(12.0)
-    assert stack.noise.dtype is stack.sums.dtype is torch.float64
+    assert stack.sums.dtype is torch.float64
 
 
 # --- failures -----------------------------------------------------------------------------------------------------
@@ -423,7 +411,7 @@ def test_memory_grows_with_the_stack_by_little_more_than_parameters():
     layout = Layout(mlp())
     tasks = [training(mlp(), seed=i) for i in range(4)]
     stack = Stack(tasks, PlainEngine(tasks[0].module, tasks[0].criterion, CPU), records(), 100)
-    assert stack.trained.shape == stack.sums.shape == stack.noise.shape == (4, layout.trained)
+    assert stack.trained.shape == stack.sums.shape == stack.gradients.shape == (4, layout.trained)
 
 
 def test_records_are_copied_not_kept():

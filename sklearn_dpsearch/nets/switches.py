@@ -1,0 +1,88 @@
+"""Settings of the whole process that training needs otherwise, put back by the last thread that trains."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+
+class WhileAnyone:
+    """A change that the first to enter makes and the last to leave undoes, whatever the order in between.
+
+    Parameters
+    ----------
+    change : callable
+        Makes the change and returns what undoes it.
+    """
+
+    def __init__(self, change: Callable[[], Callable[[], None]]) -> None:
+        self._change, self._lock, self._inside = change, threading.Lock(), 0
+
+    @contextlib.contextmanager
+    def __call__(self) -> Iterator[None]:
+        with self._lock:
+            if self._inside == 0:
+                self._undo = self._change()
+            self._inside += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._inside -= 1
+                if self._inside == 0:
+                    self._undo()
+
+
+def _to_same_threads() -> Callable[[], None]:
+    before = torch.get_num_threads()
+    return lambda: torch.set_num_threads(before)
+
+
+def _to_full_precision() -> Callable[[], None]:
+    backends: list[Any] = [torch.backends.cuda, torch.backends.mkldnn]
+    products = [one.matmul for one in backends if hasattr(one, "matmul")]
+    products = [one for one in products if hasattr(one, "fp32_precision")]  # since PyTorch 2.9
+    before = [one.fp32_precision for one in products]
+    try:
+        legacy = torch.get_float32_matmul_precision()
+    except RuntimeError:  # PyTorch refuses to say after its newer switches were used
+        legacy = "highest"
+    torch.set_float32_matmul_precision("highest")
+
+    def undo() -> None:
+        torch.set_float32_matmul_precision(legacy)
+        for one, precision in zip(products, before):
+            one.fp32_precision = precision
+
+    return undo
+
+
+_same_threads = WhileAnyone(_to_same_threads)
+#: Matrix products in single precision are not rounded to fewer bits, which would move sums by more than is covered.
+full_precision = WhileAnyone(_to_full_precision)
+
+
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
+    """Steps of linear nets are too short to share: a second thread gains nothing, and costs much on a busy machine.
+
+    The number is one of the process and, in part, of each thread.
+    """
+    with _same_threads():
+        before = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(before)
+
+
+@contextlib.contextmanager
+def exactly(device: torch.device) -> Iterator[None]:
+    """Gradients, in single precision, whatever the user has set."""
+    with full_precision(), torch.enable_grad(), torch.autocast(device.type, enabled=False):
+        yield
