@@ -7,6 +7,7 @@ from typing import Any
 
 from ..privacy import Guarantee, PrivacyError, UnknownGuaranteeError
 from ._base import Adapter, TrainingRun
+from .pipelines import refuse_cache
 from .protocol import scaled_by_name
 
 
@@ -20,6 +21,8 @@ class DeclaredAdapter(Adapter):
         return True
 
     def training_run(self, estimator: Any, n_samples: int | None) -> TrainingRun:
+        for part in (estimator, *estimator.get_params(deep=True).values()):
+            refuse_cache(part)
         found = self.declared if isinstance(self.declared, Guarantee) else self.declared(estimator, n_samples)
         if not isinstance(found, Guarantee):
             raise UnknownGuaranteeError(

@@ -204,6 +204,11 @@ class UnionAdapter(_CompositeAdapter):
             return list(estimator.transformer_list)
         return [(name, part) for name, part, _ in estimator.transformers] + [("remainder", estimator.remainder)]
 
+    def fresh_randomness(self, estimator: Any) -> dict[str, Any]:
+        """Dense columns: whether sparse ones are joined as such depends on the number of zeros in all records."""
+        dense = {"sparse_threshold": 0} if type(estimator) is ColumnTransformer else {}
+        return {**super().fresh_randomness(estimator), **dense}
+
     def fitted(self, model: Any) -> list[tuple[str, Any]]:
         if type(model) is FeatureUnion:
             return list(model.transformer_list)

@@ -30,6 +30,10 @@ class ProtocolAdapter(Adapter):
 
     def training_run(self, estimator: Any, n_samples: int | None) -> TrainingRun:
         name = type(estimator).__name__
+        if callable(getattr(estimator, "_unseeded_cost", None)):  # a search: it rests on what its own estimator does
+            spent = estimator._unseeded_cost(n_samples)
+            word = f"{name} states its own guarantee: {spent.guarantee!r}."
+            return TrainingRun(guarantee=spent.guarantee, assumptions=(word, *spent.assumptions))
         found = estimator.privacy_guarantee(n_samples)
         if not isinstance(found, Guarantee):
             raise UnknownGuaranteeError(

@@ -7,17 +7,22 @@ from collections.abc import Callable, Sequence
 from ..privacy import CountLaw, Guarantee, best_of, compose, envelope, mixture
 from .validation import Exposure
 
+#: What one training promises, or number of trainings ↦ what those of one and the same candidate promise together.
+Training = Guarantee | Callable[[int], Guarantee]
 
-def exposed(training: Guarantee, scoring: Guarantee | None, exposure: Exposure) -> Guarantee:
+
+def exposed(training: Training, scoring: Guarantee | None, exposure: Exposure) -> Guarantee:
     """What one run costs a record that is used like this.
 
     A record that only trains or only validates pays for that alone; one that does both pays for the composition.
     """
-    parts = [training] * exposure.trainings + ([scoring] * exposure.scorings if scoring is not None else [])
-    return compose(*parts)
+    scorings = [scoring] * exposure.scorings if scoring is not None else []
+    if isinstance(training, Guarantee):
+        return compose(*[training] * exposure.trainings, *scorings)
+    return compose(*([training(exposure.trainings)] if exposure.trainings else []), *scorings)
 
 
-def candidate(training: Guarantee, scoring: Guarantee | None, exposures: Sequence[Exposure]) -> Guarantee:
+def candidate(training: Training, scoring: Guarantee | None, exposures: Sequence[Exposure]) -> Guarantee:
     """What one run, training and score together, promises to every record (docs/theorems.md, "Scoring").
 
     Held-out records are touched by the score alone: the worse of both guarantees at each ε holds, and a score as
@@ -27,14 +32,14 @@ def candidate(training: Guarantee, scoring: Guarantee | None, exposures: Sequenc
 
 
 def best_candidate(
-    training: Guarantee, scoring: Guarantee | None, exposures: Sequence[Exposure], count: CountLaw
+    training: Training, scoring: Guarantee | None, exposures: Sequence[Exposure], count: CountLaw
 ) -> Guarantee:
     """What the best of K runs promises."""
     return searched(training, scoring, exposures, lambda one_run: best_of(one_run, count))
 
 
 def searched(
-    training: Guarantee,
+    training: Training,
     scoring: Guarantee | None,
     exposures: Sequence[Exposure],
     search: Callable[[Guarantee], Guarantee],

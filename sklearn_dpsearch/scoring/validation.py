@@ -222,4 +222,9 @@ def _as_indices(indices: Any, n_samples: int) -> tuple[int, ...]:
         found = np.flatnonzero(found)
     if found.size and (found.min() < 0 or found.max() >= n_samples):
         raise ValueError(f"Expected indices in [0, {n_samples}), got {found.min()} to {found.max()} in cv.")
+    if np.unique(found).size < found.size:
+        raise PrivacyError(
+            "Found a record more than once in one part of a split: it would count as often in one training or score, "
+            "which no guarantee for single records covers. Give every record at most once, as KFold does."
+        )
     return tuple(int(i) for i in found)

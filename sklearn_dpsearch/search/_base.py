@@ -8,6 +8,7 @@ from abc import ABCMeta, abstractmethod
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -18,9 +19,10 @@ from sklearn.metrics import check_scoring
 from sklearn.utils import get_tags, indexable
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.validation import check_consistent_length
 
 from ..adapters import adapter_for, training_run
-from ..privacy import CountLaw, Guarantee, PrivacyError
+from ..privacy import CountLaw, Guarantee, MissingDeltaError, PrivacyError
 from ..privacy.spent import PrivacySpent
 from ..scoring import PrivateScorer, get_private_scorer
 from ..scoring.validation import Validation
@@ -28,7 +30,7 @@ from ._delegation import ReleasedModel
 from ._plan import Plan, Request, make_plan
 from ._randomness import Randomness
 from ._runs import Job, Parts, n_records
-from ._space import Space
+from ._space import Space, refuse_callbacks
 
 NOTHING_FOUND = (
     "No candidate could be trained and scored, so there is no model; the privacy cost in privacy_spent_ is spent all "
@@ -157,12 +159,21 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
         PrivacySpent
         """
         self._validate_params()
-        planned = self._plan(n_samples, public, delta if self.delta is None else self.delta).spent
+        try:
+            planned = self._plan(n_samples, public, self.delta).spent
+        except MissingDeltaError:
+            if delta is None or self.delta is not None:
+                raise
+            planned = self._plan(n_samples, public, delta).spent
         return planned if delta is None else replace(planned, delta=float(delta))
 
     def privacy_guarantee(self, n_samples: int | None = None) -> Guarantee:
         """The guarantee of one ``fit``: a private search is a private estimator, and can be nested in another."""
         return self._plan(n_samples, False, self.delta).spent.guarantee
+
+    def _unseeded_cost(self, n_samples: int | None) -> PrivacySpent:
+        """What a search around this one plans with; it takes the seed away."""
+        return clone(self).set_params(random_state=None).privacy_cost(n_samples)
 
     def _scorer(self, public: bool) -> Any:
         """What scores candidates."""
@@ -210,12 +221,9 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
                 "Use error_score=np.nan (a failing candidate is the worst), and look for errors on public or made-up "
                 "data."
             )
-        for name, part in {"": self.estimator, **self.estimator.get_params(deep=True)}.items():
-            if getattr(part, "_skl_callbacks", None):
-                raise PrivacyError(
-                    f"Found callbacks on {name or 'the estimator'} ({type(part).__name__}): they would see every "
-                    "candidate, and how many there are. Remove them with set_callbacks()."
-                )
+        if self.n_jobs == 0:
+            raise ValueError("Found n_jobs=0; None, a number of workers, or -1 for one on each processor is needed.")
+        refuse_callbacks(self.estimator)
 
     def _notes(self, public: bool) -> tuple[str, ...]:
         notes = [VALID_RECORDS]
@@ -259,6 +267,7 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
         self._validate_params()
         fit_params = self._fit_params(params)
         self._check_kind(X, y)
+        check_public(X_public, y_public, y)
         X, y = indexable(X, y)
         n_samples = n_records(X)
         plan = self._plan(n_samples, X_public is not None, self.delta)
@@ -310,10 +319,11 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
         return [candidate for _, candidate in drawn]
 
     def _validated(self, plan: Plan, n_samples: int, source: Randomness) -> Parts:
-        """Folds as the plan's validation draws them; how many records validate is told only where that is public."""
-        plan.validation.check(n_samples)
-        folds = plan.validation.folds(n_samples, source.random_bytes)
+        """Folds as the plan's validation draws them; how many records there are is told only where that is public."""
         private = plan.spent.neighboring == "add_remove"
+        if not private:
+            plan.validation.check(n_samples)
+        folds = plan.validation.folds(n_samples, source.random_bytes)
         return Parts(folds=folds, n_scored=[None if private else len(test) for _, test in folds])
 
     def _say(self, plan: Plan) -> None:
@@ -335,6 +345,10 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
                 "record matters, and with it the guarantee. Leave them out, or declare guarantee= for a fit that "
                 "uses them (private scores never do)."
             )
+        try:
+            signature(self.estimator.fit).bind_partial(**params)
+        except TypeError as error:
+            raise TypeError(f"{type(self.estimator).__name__}.fit {error}. Leave it out; nothing was spent.") from None
         return dict(params)
 
     # --- release --------------------------------------------------------------------------------------------------
@@ -377,6 +391,15 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
         """Routing of ``fit``'s parameters: to the estimator's ``fit``, never to a private scorer."""
         router = MetadataRouter(owner=type(self).__name__)
         return router.add(estimator=self.estimator, method_mapping=MethodMapping().add(caller="fit", callee="fit"))
+
+
+def check_public(X_public: Any, y_public: Any, y: Any) -> None:
+    """Raise for public data that no candidate could be scored on."""
+    if X_public is None and y_public is not None:
+        raise ValueError("Found y_public without X_public. Give both, or none to validate on private records.")
+    if X_public is not None and y_public is None and y is not None:
+        raise ValueError("Found X_public without y_public, which scores need as they need y. Give both.")
+    check_consistent_length(X_public, y_public)
 
 
 def _charge(model: Any, spent: PrivacySpent) -> None:

@@ -15,6 +15,15 @@ from ..scoring import Noise, PrivateScorer, matched_noise, noise_for
 from ..scoring.validation import IndexFolds, Validation
 from ._space import Space, SpaceGuarantee
 
+PRIVATE_SIZE = (
+    "which is private (neighbours: add_remove): the total would tell it. Fix its sampling rate and number of steps, or "
+    "declare guarantee= for any number of records."
+)
+SMALLER_SIZE = (
+    "but validation takes part of them away (it differs for {} and {}). Fix its sampling rate and number of steps, "
+    "give X_public and y_public for scoring, or declare guarantee= for any number of records."
+)
+
 #: Factors by which the base's loss may be scaled in calibration.
 SMALLEST_FACTOR, LARGEST_FACTOR = 1e-9, 1e9
 
@@ -99,9 +108,12 @@ def _costs(request: Request, adapter: Adapter, settings: dict[str, Any]) -> Cost
 
 
 def _check_sizes(request: Request, adapter: Adapter, configured: Any, promises: SpaceGuarantee) -> None:
-    """A guarantee that depends on the number of records cannot be stated for parts of random size."""
-    n = request.n_samples
-    if n is None or not request.validation.training_sizes_vary:
+    """A guarantee that depends on the number of records cannot be stated for parts of random size.
+
+    Nor where that number is private: what is reported would tell it.
+    """
+    n, private = request.n_samples, promises.one_run.neighboring == "add_remove"
+    if n is None or not (private or request.validation.training_sizes_vary):
         return
     sizes = (
         {len(train) for train, _ in request.validation.given}
@@ -111,9 +123,8 @@ def _check_sizes(request: Request, adapter: Adapter, configured: Any, promises: 
     for size in sizes:
         if SpaceGuarantee(adapter, configured, request.space, size).one_run != promises.one_run:
             raise PrivacyError(
-                f"The guarantee of {type(request.estimator).__name__} depends on the number of records (it differs "
-                f"for {n} and {size}), but validation takes part of them away. Fix its sampling rate and number of "
-                "steps, give X_public and y_public for scoring, or declare guarantee= for any number of records."
+                f"The guarantee of {type(request.estimator).__name__} depends on the number of records, "
+                + (PRIVATE_SIZE if private else SMALLER_SIZE.format(n, size))
             )
 
 

@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import io
-import logging
 import math
-import os
-import random
-import sys
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs, parallel_config
+from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
@@ -23,6 +17,7 @@ from ..adapters import Adapter
 from ..privacy import LeakingEstimatorError
 from ..scoring import Noise
 from ..scoring.validation import Fold
+from ._isolation import in_task, isolated, reseed_globals
 from ._randomness import random_bits, random_state
 
 
@@ -95,10 +90,12 @@ def in_parallel(job: Job, tasks: Iterable[Any], **parallel: Any) -> list[Any]:
         with isolated():
             return list(Parallel(verbose=0, **parallel)(tasks))
     except LeakDetected:
-        problem: Exception = LeakingEstimatorError(
+        problem: BaseException = LeakingEstimatorError(
             f"{type(job.estimator).__name__} reported that it would read something from the data without noise "
             "(PrivacyLeakWarning). Give the bounds, norms or classes that it asks for as public constants."
         )
+    except SystemExit:
+        problem = SystemExit(1)
     except Exception as error:
         problem = RuntimeError(
             f"The candidates could not be run by joblib ({type(error).__name__}). Estimators and scorers must be "
@@ -118,7 +115,7 @@ def run_several(job: Job, candidates: Sequence[Mapping[str, Any]], seeds: Sequen
     """Train and score several candidates, together if they can be."""
     if len(candidates) == 1:
         return [run_one(job, candidates[0], seeds[0], X, y)]
-    with isolated() if os.getpid() != job.parent else contextlib.nullcontext(), parallel_config(backend="sequential"):
+    with in_task(job.parent):
         reseed_globals(seeds[0])
         streams = [_streams(job, seed) for seed in seeds]
         models = [_trained_together(job, i, candidates, streams, X, y) for i in range(len(job.parts.folds))]
@@ -127,7 +124,7 @@ def run_several(job: Job, candidates: Sequence[Mapping[str, Any]], seeds: Sequen
 
 def run_one(job: Job, candidate: Mapping[str, Any], seed: Any, X: Any, y: Any) -> Run:
     """Train and score one candidate. A failure of any kind is the worst score."""
-    with isolated() if os.getpid() != job.parent else contextlib.nullcontext(), parallel_config(backend="sequential"):
+    with in_task(job.parent):
         reseed_globals(seed)
         try:
             return _train_and_score(job, candidate, seed, X, y)
@@ -140,12 +137,15 @@ def run_one(job: Job, candidate: Mapping[str, Any], seed: Any, X: Any, y: Any) -
 
 def train_last(job: Job, make: Callable[[], Any], records: np.ndarray, seed: Any, X: Any, y: Any) -> Any:
     """One more training after the runs, of the model that ``make`` returns, on some records; None if it fails."""
-    with isolated(), parallel_config(backend="sequential"):
+    with isolated(), in_task(job.parent):
         reseed_globals(seed)
         try:
             return releasable(job, _fitted(job, make(), records, X, y))
+        except SystemExit:
+            pass  # goes on below, without what it says
         except Exception:
             return None
+    raise SystemExit(1)
 
 
 def _fitted(job: Job, model: Any, records: np.ndarray, X: Any, y: Any) -> Any:
@@ -166,9 +166,11 @@ def _trained_together(
         except Exception:
             models.append(None)
     made = [i for i, model in enumerate(models) if model is not None]
-    fitted = job.adapter.fit_together([models[i] for i in made], take(X, train), take(y, train)) if made else []
-    placed = dict(zip(made, fitted))
-    return [placed.get(i) for i in range(len(models))]
+    with contextlib.suppress(Exception):  # all of them failed
+        data = (take(X, train), take(y, train))
+        placed = dict(zip(made, job.adapter.fit_together([models[i] for i in made], *data)))
+        return [placed.get(i) for i in range(len(models))]
+    return [None] * len(models)
 
 
 def _scored(job: Job, models: Sequence[Any], streams: Any, X: Any, y: Any) -> Run:
@@ -221,7 +223,7 @@ def _ordered(score: float) -> float:
 def fresh(job: Job, candidate: Mapping[str, Any], seed: Any) -> Any:
     """An unfitted estimator with the candidate's parameters, the calibrated noise and randomness of its own."""
     model = clone(job.estimator).set_params(**job.settings)  # in the order of the plan: the noise, then the candidate
-    model.set_params(**{name: clone(v, safe=False) if hasattr(v, "get_params") else v for name, v in candidate.items()})
+    model.set_params(**{name: clone(value, safe=False) for name, value in candidate.items()})
     return ready(job, model, seed)
 
 
@@ -262,34 +264,3 @@ def take_param(value: Any, indices: np.ndarray, X: Any) -> Any:
 
 def n_records(X: Any) -> int:
     return int(X.shape[0]) if hasattr(X, "shape") else len(X)
-
-
-def reseed_globals(seed: Any) -> None:
-    """Fresh state for the global generators: forked workers and users who seeded them would repeat each other."""
-    words = np.frombuffer(os.urandom(64), np.uint32) if seed is None else seed.generate_state(16)
-    np.random.seed(words)
-    random.seed(words.tobytes())
-
-
-@contextlib.contextmanager
-def isolated() -> Iterator[None]:
-    """No standard output, warnings or log records: each of them could count the runs or quote a record.
-
-    A diffprivlib warning about a leak becomes an exception. The global generators are left as they were found.
-    """
-    previous, numpy_state, python_state = logging.root.manager.disable, np.random.get_state(), random.getstate()
-    logging.disable(logging.CRITICAL)
-    try:
-        with (
-            warnings.catch_warnings(),
-            contextlib.redirect_stdout(io.StringIO()),
-            contextlib.redirect_stderr(io.StringIO()),
-        ):
-            warnings.simplefilter("ignore")
-            if "diffprivlib.utils" in sys.modules:
-                warnings.simplefilter("error", sys.modules["diffprivlib.utils"].PrivacyLeakWarning)
-            yield
-    finally:
-        logging.disable(previous)
-        np.random.set_state(numpy_state)
-        random.setstate(python_state)

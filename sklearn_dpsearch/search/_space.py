@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from ..adapters import Adapter, TrainingRun
-from ..privacy import Guarantee, PrivacyError, PureDP, envelope, mixture
+from ..privacy import Guarantee, PrivacyError, PureDP, compose, envelope, mixture
 
 #: Points of a finite space for which the guarantee is looked up one by one.
 MOST_POINTS = 20_000
@@ -87,7 +87,8 @@ def _accepts(estimator: Any, name: str) -> bool:
 def _check_values(name: str, values: Any) -> None:
     if hasattr(values, "rvs"):
         return
-    if isinstance(values, str) or not isinstance(values, (Iterable, np.ndarray)) or getattr(values, "ndim", 1) > 1:
+    wrong = isinstance(values, (str, Iterator, Mapping)) or not isinstance(values, (Iterable, np.ndarray))
+    if wrong or getattr(values, "ndim", 1) > 1:
         raise TypeError(
             f"Expected a list of values or a distribution with a method rvs for parameter {name!r}, got {values!r}."
         )
@@ -119,12 +120,22 @@ class SpaceGuarantee:
     @property
     def one_run(self) -> Guarantee:
         """The guarantee of training one random candidate."""
-        return mixture([guarantee for guarantee, _ in self._weighted()], [weight for _, weight in self._weighted()])
+        return self.trained(1)
+
+    def trained(self, times: int) -> Guarantee:
+        """The guarantee of training one random candidate so many times.
+
+        It is the same candidate every time: its trainings compose, and then the candidates average. Composing the
+        average would have every training draw a candidate of its own, which promises too much.
+        """
+        weighted = self._weighted()
+        together = [one if times == 1 else compose(*[one] * times) for one in weighted]
+        return mixture(together, list(weighted.values()))
 
     @property
     def worst(self) -> Guarantee:
         """The guarantee of training any one candidate."""
-        return envelope([guarantee for guarantee, _ in self._weighted()])
+        return envelope(list(self._weighted()))
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -146,7 +157,7 @@ class SpaceGuarantee:
     def check_covered(self, candidate: Mapping[str, Any]) -> None:
         """Raise unless a candidate from elsewhere promises what some planned point does: ``worst`` then covers it."""
         found = self._run_of(candidate).guarantee
-        if not any(found == planned or _covered(found, planned) for planned, _ in self._weighted()):
+        if not any(found == planned or _covered(found, planned) for planned in self._weighted()):
             raise PrivacyError(
                 f"A candidate ({dict(candidate)!r}) promises {found!r}, which no point of param_distributions does. "
                 "Add its values there, or leave the parameters that change the guarantee alone."
@@ -157,9 +168,12 @@ class SpaceGuarantee:
         found, planned = self.adapter.training_run(model, self.n_samples).guarantee, self._run_of(candidate).guarantee
         return found == planned or _covered(found, planned)
 
-    def _weighted(self) -> list[tuple[Guarantee, float]]:
-        share = 1.0 / len(self.points)
-        return [(run.guarantee, share * weight) for runs in self.points for run, weight in runs]
+    def _weighted(self) -> dict[Guarantee, float]:
+        """Every guarantee that a candidate may have, and its probability."""
+        found: dict[Guarantee, float] = {}
+        for run, weight in (one for runs in self.points for one in runs):
+            found[run.guarantee] = found.get(run.guarantee, 0.0) + weight / len(self.points)
+        return found
 
     def _axes_of(self, dictionary: Mapping[str, Any]) -> dict[str, list[Any]]:
         """The parameters on which the guarantee depends, and their values (the upper end of a distribution)."""
@@ -186,10 +200,22 @@ class SpaceGuarantee:
 
     def configured(self, parameters: Mapping[str, Any]) -> Any:
         """An unfitted estimator with these parameters."""
-        return clone(self.estimator).set_params(**{name: _cloned(value) for name, value in parameters.items()})
+        model = clone(self.estimator).set_params(**{name: _cloned(value) for name, value in parameters.items()})
+        refuse_callbacks(model)
+        return model
 
     def _run_of(self, parameters: Mapping[str, Any]) -> TrainingRun:
         return self.adapter.training_run(self.configured(parameters), self.n_samples)
+
+
+def refuse_callbacks(estimator: Any) -> None:
+    """Callbacks of scikit-learn would see every candidate; copies of an estimator keep them."""
+    for name, part in {"": estimator, **estimator.get_params(deep=True)}.items():
+        if getattr(part, "_skl_callbacks", None):
+            raise PrivacyError(
+                f"Found callbacks on {name or 'the estimator'} ({type(part).__name__}): they would see every "
+                "candidate, and how many there are. Remove them with set_callbacks()."
+            )
 
 
 def _relevant(adapter: Adapter, estimator: Any, dictionary: Mapping[str, Any]) -> list[str]:

@@ -55,7 +55,7 @@ class Until:
         def until(one_run: Guarantee) -> Guarantee:
             return until_above(one_run, stop)
 
-        guarantee = searched(promises.one_run, scoring, validation.exposures(), until)
+        guarantee = searched(promises.trained, scoring, validation.exposures(), until)
         name = f"first run with a score of at least {self.search.threshold:g}, or none (stop probability {stop:.4g})"
         first = Component(name=name, guarantee=guarantee)
         if self.search.refit is not True:

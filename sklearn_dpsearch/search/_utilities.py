@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from joblib import delayed, parallel_config
+from joblib import delayed
 
 from ..privacy import PrivacyError
-from ._runs import Job, LeakDetected, fresh, in_parallel, isolated, reseed_globals, take, take_param
+from ._isolation import in_task, reseed_globals
+from ._runs import Job, LeakDetected, fresh, in_parallel, take, take_param
 
 #: Scores are rounded down to multiples of 1/RESOLUTION, so that sums of them are exact.
 RESOLUTION = 2**20
@@ -87,7 +87,7 @@ def utilities(
 def part_scores(job: Job, j: int, candidates: Sequence[Mapping[str, Any]], seed: Any, X: Any, y: Any) -> list[int]:
     """Scores of all candidates on one part, in multiples of 1/RESOLUTION."""
     train, test = job.parts.folds[j]
-    with isolated() if os.getpid() != job.parent else contextlib.nullcontext(), parallel_config(backend="sequential"):
+    with in_task(job.parent):
         reseed_globals(seed)
         own = [None] * len(candidates) if seed is None else seed.spawn(len(candidates))
         models = _models(job, candidates, own, train, X, y)

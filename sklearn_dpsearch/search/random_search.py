@@ -13,7 +13,7 @@ from ..privacy import CountLaw, Fixed, Guarantee, compose, mixture
 from ..privacy.laws import as_law
 from ..privacy.spent import Component
 from ..scoring import best_candidate
-from ..scoring.candidate import candidate, exposed
+from ..scoring.candidate import Training, candidate, exposed
 from ..scoring.validation import Validation, validation_of
 from ._base import Outcome
 from ._best_of import BestOfRuns
@@ -163,11 +163,11 @@ class DPRandomSearchCV(BestOfRuns):
         exposures = validation.exposures()
         if self.release == "best":
             search = Component(
-                name=f"best of K runs, K ~ {law!r}", guarantee=best_candidate(promises.one_run, scoring, exposures, law)
+                name=f"best of K runs, K ~ {law!r}", guarantee=best_candidate(promises.trained, scoring, exposures, law)
             )
         else:
             search = Component(
-                name=f"all of {law.mean:g} runs", guarantee=_all_of(promises.one_run, scoring, exposures, int(law.mean))
+                name=f"all of {law.mean:g} runs", guarantee=_all_of(promises.trained, scoring, exposures, int(law.mean))
             )
         if self.refit is not True:
             return (search,), search.guarantee
@@ -202,7 +202,7 @@ class DPRandomSearchCV(BestOfRuns):
         )
 
 
-def _all_of(training: Guarantee, scoring: Guarantee | None, exposures: Any, number: int) -> Guarantee:
+def _all_of(training: Training, scoring: Guarantee | None, exposures: Any, number: int) -> Guarantee:
     """A fixed number of runs, everything released: composition per use of a record, averaged over its secret coin."""
     used = [one for one in exposures if one.trainings or one.scorings]
     if any(one.probability is None for one in used):

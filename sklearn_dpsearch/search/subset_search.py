@@ -223,7 +223,7 @@ class DPSubsetSearchCV(BestOfRuns):
     def _cost_parts(
         self, promises: Any, scoring: Any, validation: Any, law: CountLaw
     ) -> tuple[tuple[Component, ...], Guarantee]:
-        tune = best_candidate(promises.one_run, scoring, validation.exposures(), law)
+        tune = best_candidate(promises.trained, scoring, validation.exposures(), law)
         secret = self._secret_coins(promises.adapter, tune.neighboring)
         total = subset_then_train(tune, promises.worst, self.subset_fraction, self.train_on, secret_coins=secret)
         name = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from ..privacy import Guarantee
 from ..privacy.spent import Component
 from ..scoring.validation import Validation
 from ._aggregated import ONE_PART
-from ._base import BasePrivateSearch, Outcome
+from ._base import BasePrivateSearch, Outcome, check_public
 from ._plan import Plan
 from ._randomness import Randomness
 from ._runs import Job, Parts, n_records
@@ -226,8 +227,9 @@ class DPThresholdSearchCV(BasePrivateSearch):
                 "threshold='auto', or fit."
             )
         self._check_kind(X, y)
+        check_public(X_public, y_public, y)
         X, y = indexable(X, y)
-        mode, n_samples = Walk(self), n_records(X)
+        mode, n_samples = Walk(copy(self)), n_records(X)
         plan = self._plan(n_samples, X_public is not None, self.delta)
         self._say(plan)
         source = Randomness(self.random_state)

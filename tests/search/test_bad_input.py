@@ -5,15 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.stats import norm
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from sklearn_dpsearch import DPRandomSearchCV, NoModelError
+from sklearn_dpsearch import DPRandomSearchCV, DPThresholdSearchCV, NoModelError
 from sklearn_dpsearch.privacy import (
+    DPSGD,
     BudgetUnreachableError,
+    Fixed,
     GaussianDP,
     LeakingEstimatorError,
     MissingDeltaError,
@@ -82,6 +85,15 @@ def test_a_cache_of_steps_is_refused(tmp_path):
     refused(LeakingEstimatorError, "memory=", estimator=cached, space={})
 
 
+@pytest.mark.parametrize("space", [{}, {"inner__memory": [None, "somewhere"]}])
+def test_a_declared_guarantee_does_not_excuse_a_cache(tmp_path, space):
+    memory = None if space else str(tmp_path)
+    cached = Pipeline([("inner", Pipeline([("scale", StandardScaler()), ("model", NoisyCentroids())], memory=memory))])
+    refused(
+        LeakingEstimatorError, "memory=", estimator=cached, space=space, guarantee=PureDP(epsilon=1.0), n_iter=Fixed(40)
+    )
+
+
 def test_an_unreachable_target_says_the_smallest_reachable_epsilon():
     noise = PureDP(epsilon=1.0, neighboring="replace_one")
     with pytest.raises(BudgetUnreachableError, match=r"smallest epsilon possible here is \d") as caught:
@@ -129,6 +141,12 @@ def test_an_empty_space_is_refused(space):
 def test_values_that_are_no_list_are_refused():
     refused(TypeError, "list of values or a distribution", space={"shrink": 0.5})
     refused(TypeError, "list of values or a distribution", space={"shrink": "0.5"})
+    refused(TypeError, "list of values or a distribution", space={"shrink": iter([0.5])})
+    refused(TypeError, "list of values or a distribution", space={"shrink": {0.5: "keys are no values"}})
+
+
+def test_no_worker_at_all_is_refused():
+    refused(ValueError, "n_jobs=0; None, a number of workers, or -1", n_jobs=0)
 
 
 def test_an_unknown_parameter_is_refused_before_data_is_read():
@@ -196,6 +214,12 @@ def test_splitters_that_look_at_the_labels_are_refused():
     refused(PrivacyError, "depend on the data.*KFold", cv=StratifiedKFold(3))
 
 
+@pytest.mark.parametrize("twice", [(np.array([0, 0, 1]), np.array([2, 3])), (np.array([0, 1]), np.array([2, 3, 3]))])
+def test_a_record_twice_in_one_training_or_score_is_refused(twice):
+    """Two uses by one model are worse than one use by each of two: 2μ instead of √2·μ for Gaussian noise."""
+    refused(PrivacyError, "more than once.*at most once", cv=[twice])
+
+
 @pytest.mark.parametrize("cv", [0.0, 1.0, -0.5, 1, True, "three"])
 def test_other_values_of_cv_are_refused(cv):
     refused(ValueError, "cv", cv=cv)
@@ -204,6 +228,30 @@ def test_other_values_of_cv_are_refused(cv):
 def test_public_data_and_cv_exclude_each_other():
     with pytest.raises(ValueError, match="cv=3 together with X_public"):
         fit(cv=3, fit_params={"X_public": X, "y_public": y})
+
+
+@pytest.mark.parametrize(
+    ("public", "match"),
+    [
+        ({"X_public": X}, "X_public without y_public.*Give both"),
+        ({"y_public": y}, "y_public without X_public.*Give both"),
+        ({"X_public": X, "y_public": y[:5]}, "inconsistent numbers of samples"),
+    ],
+)
+@pytest.mark.parametrize("rounds", [False, True])
+def test_public_data_that_cannot_score_is_refused_before_anything_is_spent(public, match, rounds):
+    one = DPThresholdSearchCV(NoisyCentroids(), SPACE, round_epsilon=0.1, n_parts=2)
+    start = (lambda *data, **given: one.rounds(*data, [], **given)) if rounds else one.fit
+    with pytest.raises(ValueError, match=match):
+        start(Untouchable(), Untouchable(), **public)
+    assert not hasattr(one, "privacy_spent_")
+
+
+def test_a_parameter_that_fit_does_not_take_is_refused_before_anything_is_spent():
+    search = DPRandomSearchCV(NoisyCentroids(), SPACE, n_iter=3)
+    with pytest.raises(TypeError, match="NoisyCentroids.fit .*unexpected keyword argument 'epochs'.*nothing was spent"):
+        search.fit(Untouchable(), Untouchable(), epochs=3)
+    assert not hasattr(search, "privacy_spent_")
 
 
 def test_a_known_seed_works_and_is_recorded_as_voiding_the_guarantee():
@@ -247,6 +295,20 @@ def test_a_guarantee_that_depends_on_the_number_of_records_needs_one_that_is_fix
     refused(PrivacyError, "depends on the number of records", guarantee=lambda e, n: PureDP(epsilon=1.0 + 1 / n))
 
 
+def test_a_total_that_would_tell_a_private_number_of_records_is_refused():
+    def guarantee(estimator, n_samples):
+        return DPSGD(noise_multiplier=2.0, sample_rate=10 / (n_samples or 100), steps=100)
+
+    search = DPRandomSearchCV(NoisyCentroids(), SPACE, n_iter=2, delta=1e-6, guarantee=guarantee)
+    with pytest.raises(PrivacyError, match="depends on the number of records, which is private.*Fix its sampling rate"):
+        search.fit(Untouchable(), Untouchable(), X_public=X, y_public=y)
+
+
+def test_too_few_records_for_the_folds_are_no_error_of_their_own_where_their_number_is_private():
+    with pytest.raises(NoModelError):
+        fit(Relation("add_remove"), {}, X[:4], np.zeros(4), cv=5)
+
+
 def test_an_unbounded_distribution_of_the_noise_is_refused():
     tuned = pytest.importorskip("diffprivlib.models").GaussianNB(bounds=(0, 1))
     refused(PrivacyError, "without a known upper end", estimator=tuned, space={"epsilon": norm()})
@@ -256,6 +318,15 @@ def test_callbacks_on_the_estimator_are_refused():
     watched = NoisyCentroids()
     watched._skl_callbacks = [object()]
     refused(PrivacyError, "callbacks", estimator=watched)
+
+
+def test_callbacks_on_a_step_that_is_searched_are_refused():
+    watched = NoisyCentroids()
+    watched._skl_callbacks = [object()]
+    if not hasattr(clone(watched), "_skl_callbacks"):
+        pytest.skip("copies have no callbacks before scikit-learn 1.9")
+    model = Pipeline([("model", NoisyCentroids())])
+    refused(PrivacyError, "callbacks on model", estimator=model, space={"model": [watched]})
 
 
 @pytest.mark.parametrize("name", ["refit", "release", "score_noise"])

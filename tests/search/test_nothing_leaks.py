@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import io
 import logging
+import os
 import pickle
+import subprocess
 import sys
 import warnings
 from contextlib import redirect_stderr, redirect_stdout
@@ -12,8 +15,12 @@ from contextlib import redirect_stderr, redirect_stdout
 import numpy as np
 import pytest
 from joblib import parallel_config
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+from sklearn.svm import LinearSVC
 
-from sklearn_dpsearch import DPRandomSearchCV, NoModelError
+from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, NoModelError
 from sklearn_dpsearch.privacy import Fixed, Geometric, PureDP
 from sklearn_dpsearch.scoring import make_private_scorer
 
@@ -115,10 +122,114 @@ def test_workers_are_as_silent_as_the_parent(backend, capfd):
     assert "token" not in captured.out + captured.err
 
 
+class PastPython(NoisyCentroids):
+    """Writes as compiled code, child processes and loggers with a stream of their own do."""
+
+    def fit(self, X, y):
+        os.write(1, b"token")
+        os.write(2, b"token")
+        ctypes.CDLL(None).printf(b"token")
+        for stream in (sys.__stdout__, sys.__stderr__):
+            stream.write("token")
+        subprocess.run(["echo", "token"], check=True)
+        return super().fit(X, y)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="calls C's printf")
+@pytest.mark.parametrize("backend", ["sequential", "threading", "multiprocessing"])
+def test_nothing_is_written_past_python(backend, capfd):
+    searches = [
+        DPRandomSearchCV(PastPython(), {"shrink": [0.0]}, n_iter=Fixed(3), refit=True),
+        DPGridSearchCV(PastPython(), {"shrink": [0.0, 0.1]}, selection_epsilon=1.0, n_parts=3),
+    ]
+    os.write(1, b"before ")
+    with parallel_config(backend=backend, n_jobs=2):
+        for one in searches:
+            one.fit(X, y)
+    os.write(1, b"after")
+    assert capfd.readouterr() == ("before after", "")
+
+
+def test_models_of_sklearn_that_print_from_c_are_silent(capfd):
+    DPRandomSearchCV(LinearSVC(verbose=1), {"C": [1.0]}, n_iter=Fixed(3), guarantee=PureDP(epsilon=1.0)).fit(X, y)
+    ctypes.CDLL(None).fflush(None)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_log_records_above_every_level_are_silent(caplog):
+    class Loud(NoisyCentroids):
+        def fit(self, X, y):
+            logging.getLogger("loud").log(99, "token")
+            return super().fit(X, y)
+
+    DPRandomSearchCV(Loud(), {"shrink": [0.0]}, n_iter=2).fit(X, y)
+    assert not caplog.text
+
+
+def test_whether_columns_are_joined_as_sparse_ones_does_not_tell_how_many_zeros_the_records_hold():
+    """scikit-learn decides by their exact number, and keeps the decision: one record could be read from it."""
+    columns = ColumnTransformer([("one", OneHotEncoder(categories=[[1.0, 2.0, 3.0]], handle_unknown="ignore"), [0])])
+    decided = set()
+    for known in (107, 108):  # of 120 records: densities 0.297 and 0.3, the default threshold
+        records = np.where(np.arange(120) < known, 1 + np.arange(120) % 3, 0)[:, None].astype(float)
+        search = DPRandomSearchCV(make_pipeline(columns, NoisyCentroids()), {"noisycentroids__shrink": [0.0]}, n_iter=1)
+        search.fit(records, y, X_public=records, y_public=y)
+        decided.add(search.best_estimator_[0].sparse_output_)
+    assert decided == {False}
+
+
+def test_seeding_the_global_generator_of_torch_does_not_repeat_the_noise():
+    torch = pytest.importorskip("torch")
+
+    class Global(NoisyCentroids):
+        def fit(self, X, y):
+            super().fit(X, y)
+            self.centroids_ = self.centroids_ + torch.randn(2, 2).numpy()
+            return self
+
+    def centroids():
+        torch.manual_seed(0)
+        one = DPRandomSearchCV(Global(), {"shrink": [1.0]}, n_iter=1).fit(X, y)
+        return one.best_estimator_.centroids_.tobytes(), torch.rand(1).item()
+
+    (first, after), (second, again) = centroids(), centroids()
+    assert first != second
+    assert after == again
+
+
 def test_noise_differs_between_forked_workers():
     with parallel_config(backend="multiprocessing", n_jobs=2):
-        one = DPRandomSearchCV(NoisyCentroids(), {"shrink": [0.0]}, n_iter=6, release="all", refit=False).fit(X, y)
+        one = DPRandomSearchCV(NoisyCentroids(), {"shrink": [0.0]}, n_iter=20, release="all", refit=False).fit(X, y)
     assert len(set(one.cv_results_["mean_test_score"])) > 1
+
+
+class Writing(NoisyCentroids):
+    """Writes on the object that it was given as a parameter, as training a module of torch does."""
+
+    def __init__(self, notes=None):
+        super().__init__()
+        self.notes = notes
+
+    def fit(self, X, y):
+        self.notes.append(len(self.notes))
+        return super().fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "search",
+    [
+        DPRandomSearchCV(Writing(), {}, n_iter=Fixed(4), refit=True),
+        DPSubsetSearchCV(Writing(), {}, n_iter=Fixed(4), subset_fraction=0.5),
+        DPGridSearchCV(Writing(), {}, selection_epsilon=1.0, n_parts=2),
+    ],
+)
+def test_values_that_are_searched_are_copied_for_every_candidate(search):
+    notes: list[int] = []
+    space = {"notes": [notes, notes]}
+    name = "param_grid" if isinstance(search, DPGridSearchCV) else "param_distributions"
+    search.set_params(**{name: space}).fit(X, y)
+    assert notes == search.best_params_["notes"] == []
+    assert search.best_estimator_.notes == [0]
 
 
 def test_an_exception_text_of_a_candidate_never_leaves():
@@ -132,6 +243,19 @@ def test_an_exception_text_of_a_candidate_never_leaves():
     assert caught.value.__context__ is None
 
 
+def test_trainings_that_fail_together_are_failing_candidates_too():
+    class Together(NoisyCentroids):
+        @staticmethod
+        def fit_together(models, X, y):
+            raise KeyError(f"the first record is {X[0]}")
+
+    one = DPRandomSearchCV(Together(), {"shrink": [0.0]}, n_iter=Fixed(3))
+    with pytest.raises(NoModelError) as caught:
+        one.fit(X, y)
+    assert caught.value.__context__ is None
+    assert one.privacy_spent_.epsilon > 0
+
+
 def test_a_failing_scorer_is_a_failing_candidate():
     def broken(y_true, y_pred):
         raise RuntimeError("the labels are secret")
@@ -142,6 +266,20 @@ def test_a_failing_scorer_is_a_failing_candidate():
         one.fit(X, y)
     except NoModelError as error:
         assert "secret" not in str(error)  # noqa: PT017 - either outcome is fine, the text is not
+
+
+@pytest.mark.parametrize("last", [False, True])
+def test_an_exit_says_nothing(last):
+    class Exiting(NoisyCentroids):
+        def fit(self, X, y):
+            if len(X) == 120 or not last:
+                raise SystemExit(f"the first record is {X[0]}")
+            return super().fit(X, y)
+
+    with pytest.raises(SystemExit) as caught:
+        DPGridSearchCV(Exiting(), {"shrink": [0.0, 0.1]}, selection_epsilon=1.0, n_parts=2).fit(X, y)
+    assert caught.value.args == (1,)
+    assert caught.value.__context__ is None
 
 
 def test_an_interrupt_releases_nothing():

@@ -18,7 +18,7 @@ from sklearn.model_selection import KFold, cross_val_score, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from sklearn_dpsearch import DPRandomSearchCV
+from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV
 from sklearn_dpsearch.privacy import (
     DPSGD,
     ApproxDP,
@@ -29,6 +29,9 @@ from sklearn_dpsearch.privacy import (
     PureDP,
     best_of,
     compose,
+    mixture,
+    subset_then_train,
+    until_above,
 )
 from sklearn_dpsearch.scoring import make_private_scorer
 
@@ -76,6 +79,35 @@ def test_folds_pay_for_every_training_and_one_score():
     one = compose(*[PureDP(epsilon=1.0, neighboring="replace_one")] * 5)  # 4 trainings and 1 score of a record
     expected = best_of(one, 5).epsilon_at(0.0)
     assert search(cv=5).privacy_cost(len(X)).epsilon == pytest.approx(expected)
+
+
+def test_all_folds_train_the_same_candidate_so_their_trainings_compose_before_candidates_average():
+    """An average of two candidates, composed with itself, would draw anew for every fold and state too little."""
+    dear, cheap = PureDP(epsilon=1.0, neighboring="replace_one"), PureDP(epsilon=0.01, neighboring="replace_one")
+    score = PureDP(epsilon=0.001, neighboring="replace_one")
+    truth = mixture([compose(one, one, one, score) for one in (dear, cheap)], [0.5, 0.5])
+    given = {"cv": 4, "score_noise": score, "delta": 1e-6}
+    space = {"epsilon": [1.0, 0.01]}
+    for search in (
+        DPRandomSearchCV(NoisyCentroids(), space, n_iter=Fixed(1), **given),
+        DPRandomSearchCV(NoisyCentroids(), space, n_iter=1, release="all", **given),
+    ):
+        stated = search.privacy_cost(len(X)).guarantee
+        assert stated.delta_at(2.0) == pytest.approx(truth.delta_at(2.0), rel=1e-6) == pytest.approx(0.1235, abs=1e-4)
+    law = until_above(truth, 0.1)
+    until = DPThresholdSearchCV(NoisyCentroids(), space, threshold=0.5, **given).privacy_cost(len(X))
+    assert until.delta_at(2.0) == pytest.approx(law.delta_at(2.0), rel=1e-3)
+    subset = DPSubsetSearchCV(NoisyCentroids(), space, n_iter=Fixed(1), subset_fraction=0.5, **given)
+    expected = subset_then_train(truth, dear, 0.5)
+    assert subset.privacy_cost(len(X)).delta_at(2.0) == pytest.approx(expected.delta_at(2.0), rel=1e-3)
+
+
+def test_candidates_of_one_guarantee_pay_for_folds_as_ever():
+    base = GaussianDP(mu=0.3)
+    one = DPRandomSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, n_iter=5, guarantee=base, delta=1e-6, cv=3)
+    stated = one.set_params(score_noise=PureDP(epsilon=0.1)).privacy_cost(len(X))
+    expected = best_of(compose(base, base, PureDP(epsilon=0.1)), 5)
+    assert stated.epsilon == pytest.approx(expected.epsilon_at(1e-6), rel=1e-3)
 
 
 def test_index_splits_are_accounted_by_the_record_used_most():
@@ -126,6 +158,13 @@ def test_the_cost_at_another_delta_is_that_of_the_same_search():
     one = DPRandomSearchCV(NoisyCentroids(), SPACE, epsilon=1.0, delta=1e-6)
     spent = one.privacy_cost(len(X))
     assert one.privacy_cost(len(X), delta=0.01).epsilon == spent.epsilon_at(0.01) < spent.epsilon
+
+
+def test_the_cost_at_a_delta_of_ones_own_is_that_of_the_fit():
+    one = search(epsilon=2.0)
+    assert one.privacy_cost(len(X), delta=0.05).epsilon == one.fit(X, y).privacy_spent_.epsilon_at(0.05) < 1.95
+    gaussian = DPRandomSearchCV(LogisticRegression(), {"C": [1.0]}, n_iter=3, guarantee=GaussianDP(mu=0.5))
+    assert gaussian.privacy_cost(delta=1e-6).epsilon > 2.0
 
 
 def test_a_target_with_refit_covers_the_refit_too():
@@ -281,6 +320,13 @@ def test_a_search_is_itself_a_private_estimator():
     assert outer.privacy_cost(len(X)).epsilon == pytest.approx(best_of(inner, 2).epsilon_at(0.0))
     won = outer.fit(X, y).best_estimator_
     assert not any("seed" in text for text in won.privacy_spent_.assumptions)  # it drew on the operating system
+
+
+def test_a_search_around_a_search_rests_on_what_the_inner_one_rests_on():
+    inner = DPRandomSearchCV(LogisticRegression(), {"C": [1.0]}, guarantee=PureDP(epsilon=1.0), random_state=0)
+    told = DPRandomSearchCV(inner, {"estimator__C": [0.1, 1.0]}, n_iter=2).privacy_cost(len(X)).assumptions
+    assert any("The caller declared that one fit of LogisticRegression" in text for text in told)
+    assert not any("seed" in text for text in told)  # the outer search replaces it
 
 
 class Moody(NoisyCentroids):

@@ -53,8 +53,8 @@ SEARCHES = [
     DPGridSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, selection_epsilon=50.0, guarantee=WEAK),
     DPGridSearchCV(Ridge(), {"alpha": [0.1, 1.0]}, selection_epsilon=50.0, guarantee=WEAK),
     DPThresholdSearchCV(NaiveBayes(), {"var_smoothing": [1e-9, 0.1]}, round_epsilon=5000.0, guarantee=WEAK),
-    DPThresholdSearchCV(  # with this seed no coin ends the search before the first run
-        NaiveBayes(), {"var_smoothing": [1e-9]}, threshold=-100.0, n_iter=20, guarantee=WEAK, random_state=0
+    DPThresholdSearchCV(  # with the seed below no coin ends the search before the first run
+        NaiveBayes(), {"var_smoothing": [1e-9]}, threshold=-100.0, n_iter=20, guarantee=WEAK
     ),
 ]
 
@@ -63,6 +63,9 @@ if find_spec("diffprivlib"):
     from diffprivlib.models import GaussianNB
 
     SEARCHES.append(DPRandomSearchCV(GaussianNB(epsilon=300.0, bounds=(-20, 20)), {"var_smoothing": [1e-9]}, n_iter=3))
+
+# Some checks have so few records that a part may hold one class: the same result in every run of the tests.
+SEARCHES = [one.set_params(random_state=0) for one in SEARCHES]
 
 
 def expected_failures(search):

@@ -111,10 +111,11 @@ def test_it_is_itself_a_private_estimator_and_takes_one():
     for inner in (until(n_iter=1000), walk(round_epsilon=10.0)):
         promised = inner.privacy_guarantee(200).epsilon_at(0.0)
         assert promised == inner.privacy_cost(200).epsilon
-        outer = DPRandomSearchCV(inner, {"estimator__shrink": [0.0, 0.1]}, n_iter=2)
+        outer = DPRandomSearchCV(inner, {"estimator__shrink": [0.0, 0.1]}, n_iter=2, random_state=0)
         assert outer.privacy_cost(200).epsilon > promised
         assert outer.fit(X, y).predict(X).shape == y.shape
-    around = walk(DPRandomSearchCV(NoisyCentroids(), SHRINK, n_iter=2), {"n_iter": [2, 3]}, round_epsilon=10.0)
+    inner = DPRandomSearchCV(NoisyCentroids(), SHRINK, n_iter=2)
+    around = walk(inner, {"n_iter": [2, 3]}, round_epsilon=10.0, random_state=0)
     assert around.fit(X, y).predict(X).shape == y.shape
 
 
@@ -149,7 +150,8 @@ def test_the_chance_of_nothing_is_that_of_the_coin():
     """Half of the runs reach the threshold, and the coin comes first: p/(p + (1 − p)/2)."""
     runs = 4000 if FULL else 300
     one = until(RandomizedResponse(epsilon=1e-9), {"label": [0]}, threshold=0.0, scoring=answer_low, n_iter=4)
-    counts = Counter(one.fit(QUIET_8, np.zeros(8), **PUBLIC).found_ for _ in range(runs))
+    fits = (one.set_params(random_state=seed).fit(QUIET_8, np.zeros(8), **PUBLIC) for seed in range(runs))
+    counts = Counter(fit.found_ for fit in fits)
     chance = 0.25 / (0.25 + 0.75 / 2)
     assert abs(counts[False] / runs - chance) < 4.5 * np.sqrt(chance * (1 - chance) / runs)
 
@@ -351,6 +353,17 @@ def test_every_batch_is_trained_on_the_parts_once():
     one = walk(Talkative(), round_epsilon=1e4)
     list(one.rounds(X, y, [[{"shrink": 0.0}, {"shrink": 0.1}], [{"shrink": 0.2}]]))
     assert len(TOKENS) == 3 * 4 + one.found_
+
+
+def test_parameters_that_are_changed_during_a_walk_do_not_change_it():
+    """What it costs was said before the first round."""
+    one = labelled(max_rounds=3, granularity=0.02)
+    done = []
+    for kept in one.rounds(X, y, iter([[{"label": 2}]] * 9)):
+        done.append(kept)
+        one.set_params(max_rounds=100, granularity=0.5, round_epsilon=1e-6, part_noise="same")
+    assert [round(kept.utility, 2) for kept in done] == [0.02, 0.06, 0.14]
+    assert one.n_rounds_ == 3
 
 
 def test_a_walk_that_is_left_has_spent_its_budget_and_has_no_model():
