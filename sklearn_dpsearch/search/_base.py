@@ -272,12 +272,27 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
         n_samples = n_records(X)
         plan = self._plan(n_samples, X_public is not None, self.delta)
         self._say(plan)
+        problem: BaseException | None = None
+        try:
+            n_folds, outcome = self._searched(plan, fit_params, (X_public, y_public), X, y)
+        except BaseException as error:
+            problem = error
+        if problem is not None:  # without the frames below: tools that show their variables would show the candidates
+            problem.__cause__ = problem.__context__ = None
+            raise problem.with_traceback(None)
+        self._release(plan, n_folds, outcome)
+        return self
+
+    def _searched(
+        self, plan: Plan, fit_params: Mapping[str, Any], public: tuple[Any, Any], X: Any, y: Any
+    ) -> tuple[int, Outcome]:
+        """Number of folds, and what came out. Everything else that was drawn or run is gone when this returns."""
         source = Randomness(self.random_state)
         candidates = self._candidates(plan, source)
-        parts = self._parts(plan, candidates, n_samples, source)
-        job = self._job(plan, parts, fit_params, None if X_public is None else (X_public, y_public))
-        self._release(plan, len(parts.folds), self._search(job, candidates, source, X, y))
-        return self
+        parts = self._parts(plan, candidates, n_records(X), source)
+        job = self._job(plan, parts, fit_params, None if public[0] is None else public)
+        outcome = self._search(job, candidates, source, X, y)
+        return len(parts.folds), outcome if outcome.found else replace(outcome, rows=[], attributes={})
 
     def _job(self, plan: Plan, parts: Parts, fit_params: Mapping[str, Any], public: tuple[Any, Any] | None) -> Job:
         return Job(

@@ -79,6 +79,12 @@ class ReleasedModel:
         self._check_refitted("decision_function")
         return self.best_estimator_.decision_function(X)
 
+    @available_if(_delegates("score_samples"))
+    def score_samples(self, X: Any) -> Any:
+        """Scores of records by the released model, one each."""
+        self._check_refitted("score_samples")
+        return self.best_estimator_.score_samples(X)
+
     @available_if(_delegates("transform"))
     def transform(self, X: Any) -> Any:
         """Records transformed by the released model."""

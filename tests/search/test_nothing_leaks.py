@@ -243,6 +243,43 @@ def test_an_exception_text_of_a_candidate_never_leaves():
     assert caught.value.__context__ is None
 
 
+def everything_in_the_frames_of(error):
+    """Local variables of the library's functions in a traceback, as tools that report errors show them."""
+    found, trace = [], error.__traceback__
+    while trace is not None:
+        if "sklearn_dpsearch" in trace.tb_frame.f_globals.get("__name__", ""):
+            found += trace.tb_frame.f_locals.values()
+        trace = trace.tb_next
+    return [one for one in found if not isinstance(one, (DPRandomSearchCV, DPGridSearchCV, DPSubsetSearchCV))]
+
+
+class Failing(NoisyCentroids):
+    def fit(self, X, y):
+        raise RuntimeError("no")
+
+
+class Unpicklable(NoisyCentroids):
+    def __getstate__(self):
+        raise TypeError("no")
+
+
+@pytest.mark.parametrize(
+    ("estimator", "n_jobs", "kind"),
+    [(Failing(), None, NoModelError), (Unpicklable(), 2, RuntimeError)],
+)
+@pytest.mark.parametrize("make", [DPRandomSearchCV, DPSubsetSearchCV])
+def test_no_candidate_is_in_the_frames_of_an_error(make, estimator, n_jobs, kind):
+    space = {"shrink": np.linspace(0.41, 0.42, 1000)}
+    one = make(estimator, space, n_iter=Fixed(5), n_jobs=n_jobs)
+    with pytest.raises(kind) as caught:
+        one.fit(X, y)
+    seen = everything_in_the_frames_of(caught.value)
+    assert len(seen) > 3
+    shown = repr([vars(each) if type(each).__name__ == "Outcome" else each for each in seen])
+    assert "{'shrink': np.float64(0.41" not in shown
+    assert "{'shrink': 0.41" not in shown
+
+
 def test_trainings_that_fail_together_are_failing_candidates_too():
     class Together(NoisyCentroids):
         @staticmethod

@@ -14,7 +14,7 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.exceptions import UnsetMetadataPassedError
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import KFold, cross_val_score, cross_validate
+from sklearn.model_selection import KFold, RandomizedSearchCV, cross_val_score, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
@@ -283,6 +283,21 @@ def test_methods_are_those_of_the_estimator():
     fitted = one.fit(X, y)
     assert fitted.n_features_in_ == 2
     assert 0 <= fitted.score(X, y) <= 1
+
+
+def test_whatever_a_search_of_sklearn_passes_on_is_passed_on():
+    class Everything(NoisyCentroids):
+        pass
+
+    names = ["predict", "predict_proba", "predict_log_proba", "decision_function", "score_samples", "transform"]
+    names.append("inverse_transform")
+    for name in names:
+        assert hasattr(RandomizedSearchCV, name)
+        setattr(Everything, name, lambda self, X, name=name: (name, X))
+    fitted = DPRandomSearchCV(Everything(), SPACE)
+    fitted.best_estimator_, fitted.privacy_spent_ = Everything(), None
+    for name in names:
+        assert getattr(fitted, name)("records") == (name, "records")
 
 
 def test_clone_and_nested_parameters_work():
