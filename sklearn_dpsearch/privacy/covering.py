@@ -23,8 +23,10 @@ def gaussian_target(mu: float, neighboring: Neighboring = "add_remove", slack: f
     """The guarantee that ``noise_multiplier_under`` keeps: μ-GDP, except for a mass of ``slack``.
 
     Tails of DP-SGD are heavier than those of any Gaussian pair, though at probabilities that do not matter; the slack
-    is part of the guarantee and of every number computed from it.
+    is part of the guarantee and of every number computed from it. Under ``"replace_one"`` DP-SGD with that noise loses
+    more, so the relation has to be one of the other two.
     """
+    require(neighboring != "replace_one", 'neighboring to be "add_remove" or "zero_out"', neighboring=neighboring)
     return compose(
         GaussianDP(mu=mu, neighboring=neighboring), ApproxDP(epsilon=0.0, delta=slack, neighboring=neighboring)
     )
@@ -88,7 +90,9 @@ def noise_multiplier_under(mu: float, sample_rate: float, steps: int, slack: flo
 
 
 def covers(target: Guarantee, guarantee: Guarantee, slack: float = 0.0) -> bool:
-    """Whether a profile stays under a target's, plus ``slack``, at every ε ≥ 0 (and so, by duality, at every real ε).
+    """Whether a profile stays under a target's that besides fails openly with probability ``slack``, at every ε ≥ 0.
+
+    By duality it then does at every real ε.
 
     Between two points both profiles fall: comparing one's value at the left with the other's at the right is enough.
     """
@@ -96,7 +100,7 @@ def covers(target: Guarantee, guarantee: Guarantee, slack: float = 0.0) -> bool:
     grid = np.linspace(0.0, end, POINTS)
     ours = np.asarray(guarantee.delta_at(grid))
     theirs = np.append(np.asarray(target.delta_at(grid))[1:], 0.0)
-    return bool(np.all(ours <= theirs + slack))
+    return bool(np.all(ours <= slack + (1.0 - slack) * theirs))
 
 
 def _central_limit(mu: float, sample_rate: float, steps: int) -> float:

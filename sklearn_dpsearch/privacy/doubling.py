@@ -121,9 +121,9 @@ class DoublingWalk(Guarantee):
         flat = np.atleast_1d(np.asarray(order, dtype=float)) - 1.0
 
         def mixed(up: Array, loss_up: int, down: Array, loss_down: int) -> Array:
-            p = _probability(loss_up, loss_down, 0.5 * self.round_epsilon)
+            p, rest = _probabilities(loss_up, loss_down, 0.5 * self.round_epsilon)
             high, low = 0.5 * loss_up * self.round_epsilon * flat, -0.5 * loss_down * self.round_epsilon * flat
-            total: Array = np.logaddexp(np.log(p) + high + up, np.log1p(-p) + low + down)
+            total: Array = np.logaddexp(np.log(p) + high + up, np.log(max(rest, 1e-320)) + low + down)
             return total
 
         log_moment = self._recursion(np.zeros_like(flat), mixed)
@@ -147,10 +147,10 @@ class DoublingWalk(Guarantee):
         end = np.maximum(-np.expm1(both), 0.0)
 
         def mixed(up: Array, loss_up: int, down: Array, loss_down: int) -> Array:
-            p = _probability(loss_up, loss_down, 0.5 * self.round_epsilon)
+            p, rest = _probabilities(loss_up, loss_down, 0.5 * self.round_epsilon)
             left, right = loss_up * points, loss_down * points
             value: Array = end.copy()  # what is left at the far ends: 1 − c, and 0
-            value[left:-right] = p * up[: -left - right] + (1.0 - p) * down[left + right :]
+            value[left:-right] = p * up[: -left - right] + rest * down[left + right :]
             return value
 
         curve: Array = self._recursion(end, mixed)[reach : reach + grid.size] * (1.0 + ROUNDING)
@@ -175,9 +175,11 @@ class DoublingWalk(Guarantee):
         return symmetric(connect_the_dots(grid, self._values, self._values))
 
 
-def _probability(loss_up: int, loss_down: int, unit: float) -> float:
-    """p with p·e^{−a} + (1 − p)·e^{b} = 1: the mass of loss a where the rest has loss −b."""
-    return float(-np.expm1(-loss_down * unit) / -np.expm1(-(loss_up + loss_down) * unit))
+def _probabilities(loss_up: int, loss_down: int, unit: float) -> tuple[float, float]:
+    """p and 1 − p with p·e^{−a} + (1 − p)·e^{b} = 1: the masses of loss a and of loss −b."""
+    both = -np.expm1(-(loss_up + loss_down) * unit)
+    rest = np.exp(-loss_down * unit) * -np.expm1(-loss_up * unit) / both
+    return float(-np.expm1(-loss_down * unit) / both), float(rest)
 
 
 def doubling_search(

@@ -14,7 +14,9 @@ Number: TypeAlias = Fraction | int | float
 
 def fraction(value: Number) -> Fraction:
     """The number that ``value`` is, to the last bit. Infinities and not-a-number raise."""
-    return Fraction(value) if isinstance(value, Rational) else Fraction(float(value))
+    if isinstance(value, Rational):  # integers of NumPy would stay what they are inside of a fraction, and wrap around
+        return Fraction(int(value.numerator), int(value.denominator))
+    return Fraction(float(value))
 
 
 def positive_fraction(value: object, name: str) -> Fraction:
@@ -25,7 +27,7 @@ def positive_fraction(value: object, name: str) -> Fraction:
             f"Write it as Fraction(numerator, denominator)."
         )
     require(value > 0, f"{name} > 0", **{name: value})
-    return Fraction(value)
+    return fraction(value)
 
 
 def float_above(value: Fraction) -> float:

@@ -107,8 +107,10 @@ class TheoremTwo(_Partitioned):
         summed = summed if most is None else thinned(summed, most)
         if self.train_on == "all":
             return partial(composed_delta, summed, other)
-        weight = 1.0 - self.fraction if swap else self.fraction
-        return partial(reversed_average_delta if index else average_delta, summed, other, weight)
+        weight, rest = self.fraction, 1.0 - self.fraction
+        if swap:
+            weight, rest = rest, weight
+        return partial(reversed_average_delta if index else average_delta, summed, other, weight, rest)
 
     def _profile(self, epsilon: Array) -> Array:
         values = np.maximum(self.in_direction(0, epsilon), self.in_direction(1, epsilon))

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .logspace import safe_exp
+from ._types import Array
+from .logspace import LARGEST_EXPONENT, safe_exp
 from .profiles import ROUNDING, DominatingPair, LossDistribution, on_grid
 
 # --- one pair ----------------------------------------------------------------------------------------------------
@@ -44,6 +45,13 @@ def thinned(one: LossDistribution, most: int) -> LossDistribution:
     return LossDistribution(losses, masses[kept], one.infinity, one.minus_infinity)
 
 
+def _log_sampled(losses: Array, fraction: float) -> Array:
+    """log(1 − q + q·e^L), with all its digits for q near 0, for q near 1, and for L near 0."""
+    grown = fraction * np.expm1(np.clip(losses, -LARGEST_EXPONENT, LARGEST_EXPONENT))
+    far = np.logaddexp(np.log1p(-fraction), np.log(fraction) + losses)
+    return np.asarray(np.where(np.abs(grown) < 0.5, np.log1p(np.maximum(grown, -0.5)), far), dtype=float)
+
+
 def sampled(pair: DominatingPair, fraction: float) -> DominatingPair:
     """The pair of a mechanism on a random subset, 0 < fraction < 1, of normalized loss distributions.
 
@@ -52,11 +60,11 @@ def sampled(pair: DominatingPair, fraction: float) -> DominatingPair:
     keep = np.log1p(-fraction)
     one, other = pair.removed, pair.added
     # Under the law without the record, X = e^L has probability p·e^{−L}; X = 0 has what is left.
-    losses = np.append(keep, np.log1p(fraction * np.expm1(one.losses)))
+    losses = np.append(keep, _log_sampled(one.losses, fraction))
     q = one.masses * safe_exp(-one.losses)
     masses = np.append((1.0 - fraction) * (one.minus_infinity or 0.0), (1.0 - fraction) * q + fraction * one.masses)
     removed = LossDistribution(losses, masses, fraction * one.infinity, 0.0)
-    losses = np.append(-np.log1p(fraction * np.expm1(-other.losses)), -keep)
+    losses = np.append(-_log_sampled(-other.losses, fraction), -keep)
     masses = np.append(other.masses, other.infinity)
     added = LossDistribution(losses, masses, 0.0, fraction * (other.minus_infinity or 0.0))
     return DominatingPair(_distinct(removed), _distinct(added))
@@ -74,33 +82,37 @@ def _distinct(one: LossDistribution) -> LossDistribution:
 
 def composed_delta(summed: LossDistribution, other: LossDistribution, epsilon: float) -> float:
     """Σ_j p_j·H_{e^{ε−L_j}}: both parts, each on all records."""
-    return summed.infinity + float(summed.masses @ other.delta_at(epsilon - summed.losses))
+    return summed.infinity + float(summed.masses @ other.delta_at(epsilon - summed.losses - ROUNDING))
 
 
-def average_delta(summed: LossDistribution, other: LossDistribution, weight: float, epsilon: float) -> float:
+def average_delta(
+    summed: LossDistribution, other: LossDistribution, weight: float, rest: float, epsilon: float
+) -> float:
     """E (w·X + (1−w)·Y − c)₊ = Σ_x Q(x)·(1−w)·H_k with k = (c − w·x)/(1−w), and 1 − k in place of H_k where k ≤ 0.
 
-    Pairs (with the record, without it); c = e^ε. Q(x) = p·e^{−L} at x = e^L, and what is left at x = 0.
+    Pairs (with the record, without it); c = e^ε. Q(x) = p·e^{−L} at x = e^L, and what is left at x = 0. Both w and
+    ``rest`` = 1−w are given: the difference would lose the digits of a small one.
     """
-    rest = 1.0 - weight
     p, q = summed.masses, summed.masses * safe_exp(-summed.losses)
     share = weight * safe_exp(summed.losses - epsilon) * (1.0 + ROUNDING)  # w·x/c, up: k is rounded down
     inside = share < 1.0
-    k = epsilon - np.log(rest) + np.log1p(-share[inside])
+    k = epsilon - np.log(rest) + np.log1p(-share[inside]) - ROUNDING
     below = rest * float(q[inside] @ other.delta_at(k))
     # Beyond: Q(x)·(w·x + 1 − w − c), with Q(x)·x = p.
     p, q, cost = p[~inside], q[~inside], np.exp(epsilon - summed.losses[~inside])
     above = float(np.sum(p * (weight - cost + ROUNDING) + rest * q))
-    none = rest * (summed.minus_infinity or 0.0) * float(other.delta_at(epsilon - np.log(rest)))
+    none = rest * (summed.minus_infinity or 0.0) * float(other.delta_at(epsilon - np.log(rest) - ROUNDING))
     return weight * summed.infinity + below + above + none
 
 
-def reversed_average_delta(summed: LossDistribution, other: LossDistribution, weight: float, epsilon: float) -> float:
+def reversed_average_delta(
+    summed: LossDistribution, other: LossDistribution, weight: float, rest: float, epsilon: float
+) -> float:
     """E (1 − c·(w·X + (1−w)·Y))₊ = Σ_x p·a·H_{c(1−w)/a} with a = (1 − c·w·x)₊.
 
     Pairs (without the record, with it); c = e^ε; x = e^{−L} with probability p, and x = 0 where L is infinite.
     """
-    log_rest = np.log1p(-weight)
+    log_rest = np.log(rest) - ROUNDING
     exponent = epsilon + np.log(weight) - summed.losses
     inside = exponent < 0.0
     a = -np.expm1(exponent[inside]) + ROUNDING

@@ -18,6 +18,7 @@ from scipy import special
 from ._types import Array
 from .guarantee import Guarantee
 from .guarantees import RenyiDP
+from .profiles import ROUNDING
 from .published import need
 
 #: Integer Rényi orders at which the sums are evaluated.
@@ -27,7 +28,7 @@ INTEGER_ORDERS: Array = np.unique(np.append(np.arange(2.0, 65.0), np.round(np.ge
 def renyi_rest(tune: Guarantee, train: Guarantee, fraction: float, orders: Array = INTEGER_ORDERS) -> Guarantee:
     r"""max(ρ₁, ρ₂), training on the rest:
 
-    e^{(λ−1)ρ₁} = Σ_{j=0}^{λ} C(λ, j)·q^{λ−j}(1−q)^j·M_t(λ−j)·M_b(j),
+    e^{(λ−1)ρ₁} = Σ_{j=0}^{λ} C(λ, j)·q^j(1−q)^{λ−j}·M_t(j)·M_b(λ−j),
     e^{(λ−1)ρ₂} = Σ_{j=0}^{λ−1} C(λ−1, j)·q^j(1−q)^{λ−1−j}·M_t(j+1)·M_b(λ−j).
 
     KK23 Theorem 1, for a record more (ρ₁) and a record less (ρ₂).
@@ -36,10 +37,10 @@ def renyi_rest(tune: Guarantee, train: Guarantee, fraction: float, orders: Array
     bounds = []
     for order in orders.astype(int):
         j = np.arange(order + 1)
-        more = special.logsumexp(_log_binomial(order, 1.0 - fraction) + tuning[order - j] + training[j])
+        more = special.logsumexp(_log_binomial(order, fraction) + tuning[j] + training[order - j])
         j = np.arange(order)
         less = special.logsumexp(_log_binomial(order - 1, fraction) + tuning[j + 1] + training[order - j])
-        bounds.append(max(more, less, 0.0) / (order - 1))
+        bounds.append(_above(max(more, less)) / (order - 1))
     return RenyiDP(orders=orders, epsilons=bounds, neighboring=train.neighboring)
 
 
@@ -55,7 +56,7 @@ def renyi_all(tune: Guarantee, train: Guarantee, fraction: float, orders: Array 
     for order in orders.astype(int):
         terms = _log_binomial(order, fraction) + tuning[: order + 1]
         terms[3:] += np.log(3.0)
-        bounds.append(max(special.logsumexp(terms), 0.0) / (order - 1))
+        bounds.append(_above(special.logsumexp(terms)) / (order - 1))
     return RenyiDP(orders=orders, epsilons=np.array(bounds) + train.renyi(orders), neighboring=train.neighboring)
 
 
@@ -66,6 +67,11 @@ def _log_moments(tune: Guarantee, train: Guarantee, orders: Array) -> tuple[Arra
     k = np.arange(2.0, orders.max() + 1.0)
     with_curve = [np.append([0.0, 0.0], (k - 1.0) * one.renyi(k)) for one in (tune, train)]
     return with_curve[0], with_curve[1]
+
+
+def _above(log_moment: float) -> float:
+    """At least 0, raised by what the logarithms of factorials and the sum may be wrong."""
+    return max(float(log_moment), 0.0) * (1.0 + ROUNDING) + ROUNDING
 
 
 def _log_binomial(n: int, p: float) -> Array:

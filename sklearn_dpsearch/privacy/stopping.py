@@ -80,6 +80,18 @@ def _log_odds(mass: Array) -> Array:
     return np.asarray(np.log(np.clip(mass, 1e-300, 1.0)) - np.log(np.maximum(1.0 - mass, 1e-6)), dtype=float)
 
 
+def within_one(one: LossDistribution) -> LossDistribution:
+    """Without the lowest losses, where the masses exceed 1: on [0, 1] the polygon q_min stays as it is.
+
+    A pair that goes through points of a profile may have total masses above 1.
+    """
+    above = one.infinity + one.from_above[0][1:]
+    masses = np.clip(1.0 - above, 0.0, one.masses)
+    kept = masses > 0
+    kept[-1:] = True
+    return LossDistribution(one.losses[kept], masses[kept], one.infinity)
+
+
 def lower_edge(one: LossDistribution) -> Edge:
     """q_min from e = 0 to 1: the outcomes of highest loss first."""
     above_p, above_q = one.from_above
@@ -159,6 +171,7 @@ def _also_released(high: Edge, p: float, stop: int) -> tuple[Array, Array, Array
 def release_lines(one: LossDistribution, stop_probability: float) -> Lines:
     """Lines A − c·B of which the largest bounds the supremum of Theorem 3 for every c ≥ 1, in one direction."""
     p, heights, falls = stop_probability, [], []
+    one = within_one(one)
     low, high = lower_edge(one), upper_edge(one, p)
     for stop in (0, 1):
         x, x_other, raised = (side[:, None] for side in _told_apart(low, p, stop))
@@ -188,8 +201,8 @@ def release_curve(one: LossDistribution, stop_probability: float) -> LossDistrib
 
 def exact_pure(epsilon: float, stop_probability: float) -> float:
     """ε + log( (e^ε + p)/(1 + p·e^ε) ), the exact maximal loss for an ε-DP run: less than 2ε. Rounded up."""
-    log_p = np.log(stop_probability)
-    grown = epsilon + np.logaddexp(epsilon, log_p) - np.logaddexp(0.0, log_p + epsilon)
+    inverse = np.exp(-epsilon)
+    grown = epsilon + np.log1p((1.0 - stop_probability) * -np.expm1(-epsilon) / (inverse + stop_probability))
     return float(min(grown * (1.0 + 4e-15), 2.0 * epsilon))
 
 

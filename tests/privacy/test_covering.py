@@ -46,3 +46,16 @@ def test_the_slack_is_part_of_the_guarantee():
 def test_a_target_that_is_not_positive_is_an_error():
     with pytest.raises((ValueError, PrivacyError), match="mu"):
         noise_multiplier_under(0.0, 0.1, 10)
+
+
+@pytest.mark.parametrize(("mu", "rate", "steps", "slack"), [(0.5, 0.01, 1000, 0.1), (4.0, 1.0, 1, 0.2)])
+def test_target_with_a_large_slack_is_kept_too(mu: float, rate: float, steps: int, slack: float) -> None:
+    noise = noise_multiplier_under(mu, rate, steps, slack)
+    run, target = DPSGD(noise_multiplier=noise, sample_rate=rate, steps=steps), gaussian_target(mu, slack=slack)
+    epsilons = np.linspace(0.0, 1.5 * target.epsilon_at(1.001 * slack), 500)
+    assert np.all(run.delta_at(epsilons) <= target.delta_at(epsilons))
+
+
+def test_target_of_a_changed_record_is_refused():
+    with pytest.raises(ValueError, match="add_remove"):
+        gaussian_target(0.5, neighboring="replace_one")

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from itertools import product
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -212,7 +213,7 @@ def test_one_level_is_one_round() -> None:
 
 def test_without_a_discount_for_rejects_it_would_be_the_optimal_composition(monkeypatch: pytest.MonkeyPatch) -> None:
     """All rounds at the price of an accept, on so many levels that none is reached: Kairouz, Oh & Viswanath (2015)."""
-    monkeypatch.setattr(doubling, "_probability", lambda up, down, unit: ORIGINAL(2, 2, unit))
+    monkeypatch.setattr(doubling, "_probabilities", lambda up, down, unit: ORIGINAL(2, 2, unit))
     monkeypatch.setattr(DoublingWalk, "_recursion", only_accepts)
     walk = doubling_search(0.2, 10**6, 12)
     truth, lies = 1 / (1 + np.exp(-0.2)), np.arange(13)
@@ -222,7 +223,7 @@ def test_without_a_discount_for_rejects_it_would_be_the_optimal_composition(monk
         assert walk.delta_at(epsilon) == pytest.approx(exact, rel=1e-9)
 
 
-ORIGINAL = doubling._probability
+ORIGINAL = doubling._probabilities
 
 
 def only_accepts(self, end, mixed):
@@ -257,6 +258,17 @@ def test_finer_points_hardly_lower_the_profile(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(doubling, "GAP", 0.001)
     fine = doubling_search(0.1, 100).epsilon_at(1e-6)
     assert fine <= coarse <= fine * 1.001
+
+
+@pytest.mark.parametrize("epsilon", [1e-12, 1.0, 40.0, 100.0, 400.0])
+def test_both_masses_of_a_round_keep_their_digits(epsilon: float) -> None:
+    for up, down in product((1, 2), repeat=2):
+        p, rest = doubling._probabilities(up, down, epsilon / 2)
+        with mpmath.workdps(700):
+            a, b = (mpmath.mpf(loss) * epsilon / 2 for loss in (up, down))
+            exact = mpmath.expm1(b) / (mpmath.exp(b) - mpmath.exp(-a))
+            assert [p, rest] == pytest.approx([float(exact), float(1 - exact)], rel=1e-12)
+    assert doubling_search(epsilon, 1, 1).renyi(2.0) == pytest.approx(PureDP(epsilon=epsilon).renyi(2.0), abs=1e-12)
 
 
 def test_walk_and_final_training_compose() -> None:

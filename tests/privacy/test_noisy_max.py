@@ -17,6 +17,7 @@ import pytest
 
 from sklearn_dpsearch.privacy import GaussianDP, Guarantee, PrivacyError, ProfileDP, PureDP, compose, max_noise
 from sklearn_dpsearch.privacy.bounded_range import BoundedRangeDP
+from sklearn_dpsearch.privacy.exact import fraction, positive_fraction
 from sklearn_dpsearch.privacy.max_noise import ExponentialNoise, GaussianNoise, GumbelNoise, LaplaceNoise, MaxNoise
 from sklearn_dpsearch.privacy.noisy_max import NoisyMax, moved_gaussian, moved_laplace, noisy_max, top_share
 from sklearn_dpsearch.privacy.profiles import symmetric
@@ -359,6 +360,16 @@ def test_utilities_may_be_far_apart_or_many() -> None:
     noise = GumbelNoise(scale=Fraction(1, 1000))
     assert noise.select([0.0, 1000.0], random.Random(0)) == 1
     assert 0 <= GumbelNoise(scale=Fraction(1)).select([0.0] * 5000, random.Random(0)) < 5000
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.int32, np.int64])
+def test_integers_of_numpy_do_not_wrap_around(kind: type) -> None:
+    largest = np.iinfo(kind).max
+    assert fraction(kind(largest)) / Fraction(1, 10**20) == int(largest) * 10**20
+    scale = positive_fraction(Fraction(kind(largest), kind(7)), "scale")
+    assert scale * 10**20 == Fraction(int(largest), 7) * 10**20
+    noise = GaussianNoise(scale=Fraction(1, 1000), grid=Fraction(1, 10000))
+    assert noise.select([kind(1), kind(largest)], random.Random(0)) == 1
 
 
 def test_no_float_is_made_where_the_winner_is_drawn() -> None:

@@ -211,26 +211,26 @@ def test_publishing_who_was_in_the_subset_costs_at_most_the_mixture() -> None:
 ORIGINAL = partition.average_delta, partition.reversed_average_delta, partition.sampled
 
 
-def _weights_swapped(one, other, weight, epsilon):
-    return ORIGINAL[0](one, other, 1 - weight, epsilon)
+def _weights_swapped(one, other, weight, rest, epsilon):
+    return ORIGINAL[0](one, other, rest, weight, epsilon)
 
 
-def _one_direction_for_both(one, other, weight, epsilon):
-    return ORIGINAL[0](one, other, weight, epsilon)
+def _one_direction_for_both(one, other, weight, rest, epsilon):
+    return ORIGINAL[0](one, other, weight, rest, epsilon)
 
 
-def _average_of_the_curves(one, other, weight, epsilon):
+def _average_of_the_curves(one, other, weight, rest, epsilon):
     """Training amplified like tuning: both hinges at the wrong place."""
     shift = np.log1p(np.expm1(epsilon) / weight)
-    return weight * float(one.delta_at(shift)) + (1 - weight) * float(other.delta_at(epsilon))
+    return weight * float(one.delta_at(shift)) + rest * float(other.delta_at(epsilon))
 
 
-def _infinity_forgotten(one, other, weight, epsilon):
-    return ORIGINAL[0](one, other, weight, epsilon) - weight * one.infinity
+def _infinity_forgotten(one, other, weight, rest, epsilon):
+    return ORIGINAL[0](one, other, weight, rest, epsilon) - weight * one.infinity
 
 
-def _nothing_at_zero(one, other, weight, epsilon):
-    return ORIGINAL[1](LossDistribution(one.losses, one.masses, 0.0, 0.0), other, weight, epsilon)
+def _nothing_at_zero(one, other, weight, rest, epsilon):
+    return ORIGINAL[1](LossDistribution(one.losses, one.masses, 0.0, 0.0), other, weight, rest, epsilon)
 
 
 def _sampled_losses_scaled(pair, fraction):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
+import mpmath
 import numpy as np
 import pytest
 
@@ -22,7 +25,7 @@ from sklearn_dpsearch.privacy import (
     compose,
 )
 from sklearn_dpsearch.privacy.partition import TheoremTwo, subset_then_train
-from sklearn_dpsearch.privacy.partition_pairs import average_delta, normalized, reversed_average_delta
+from sklearn_dpsearch.privacy.partition_pairs import _log_sampled, average_delta, normalized, reversed_average_delta
 from sklearn_dpsearch.privacy.profiles import LossDistribution
 from tests.privacy import subset_search
 from tests.privacy.brute_force import Mechanism, exact_pair, hockey_stick, random_mechanism
@@ -136,9 +139,28 @@ def test_average_is_the_same_whichever_part_is_summed() -> None:
         weight, epsilon = float(rng.uniform(0.01, 0.99)), float(rng.uniform(-2, 4))
         for function, direction in ((average_delta, "removed"), (reversed_average_delta, "added")):
             first, second = (normalized(getattr(pair, direction)) for pair in (one, other))
-            assert function(first, second, weight, epsilon) == pytest.approx(
-                function(second, first, 1 - weight, epsilon), rel=1e-9, abs=1e-10
+            assert function(first, second, weight, 1 - weight, epsilon) == pytest.approx(
+                function(second, first, 1 - weight, weight, epsilon), rel=1e-9, abs=1e-10
             )
+
+
+@pytest.mark.parametrize("fraction", [1e-9, 3e-11, 1.1393127483383263e-13, 1e-20])
+def test_tiny_fraction_keeps_its_digits_whichever_part_is_summed(fraction: float) -> None:
+    """Beyond all finite losses the total fails as often as the parts do on average."""
+    exact = Fraction(fraction) * Fraction(0.1) + (1 - Fraction(fraction)) * Fraction(1e-12)
+    for losses in ((24.0, 0.0), (0.0, 24.0)):
+        tune, train = (ApproxDP(epsilon=one, delta=delta) for one, delta in zip(losses, (0.1, 1e-12)))
+        stated = theorem_two(tune, train, fraction, "rest").delta_at(60.0)
+        assert exact <= Fraction(stated)
+        assert stated == pytest.approx(float(exact), abs=1.01e-12)
+
+
+@pytest.mark.parametrize("fraction", [1e-12, 0.3, 1.0 - 1e-4, 1.0 - 1e-10, 1.0 - 1e-13])
+def test_log_ratio_of_a_subset_keeps_its_digits(fraction: float) -> None:
+    losses = np.array([-900.0, -50.0, -30.0, -20.0, -1.0, -1e-9, 1e-9, 0.4, 3.0, 30.0, 900.0])
+    with mpmath.workdps(40):
+        exact = [float(mpmath.log1p(mpmath.mpf(fraction) * mpmath.expm1(mpmath.mpf(float(one))))) for one in losses]
+    assert _log_sampled(losses, fraction) == pytest.approx(exact, rel=1e-14)
 
 
 def test_normalizing_keeps_an_exact_pair_and_bounds_the_mass_of_a_loose_one() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import comb
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -73,6 +74,25 @@ def test_bounds_hold_their_formulas() -> None:
     assert renyi_all(tune, train, q, orders).renyi(7.0) == pytest.approx(
         np.log(amplified) / (order - 1) + train.renyi(7.0)
     )
+
+
+@pytest.mark.parametrize("fraction", [1e-17, 1.1393127483383263e-13, 3e-9, 0.3, 1 - 1e-9])
+def test_curves_are_never_below_forty_digits_and_close(fraction: float) -> None:
+    tune, train = ZCDP(rho=1.5), ZCDP(rho=1e-9)
+    for order in (2, 9, 40):
+        with mpmath.workdps(40):
+            q = mpmath.mpf(fraction)
+            m_tune, m_train = ([mpmath.exp(one.rho * k * (k - 1)) for k in range(order + 1)] for one in (tune, train))
+            shares = [mpmath.binomial(order, j) * q**j * (1 - q) ** (order - j) for j in range(order + 1)]
+            fewer = [mpmath.binomial(order - 1, j) * q**j * (1 - q) ** (order - 1 - j) for j in range(order)]
+            more = mpmath.fsum(shares[j] * m_tune[j] * m_train[order - j] for j in range(order + 1))
+            less = mpmath.fsum(fewer[j] * m_tune[j + 1] * m_train[order - j] for j in range(order))
+            amplified = mpmath.fsum(shares[j] * (1 if j < 3 else 3) * m_tune[j] for j in range(order + 1))
+            exact = [mpmath.log(max(more, less)), mpmath.log(amplified * m_train[order])]
+        orders = np.array([float(order)])
+        for curve, least in zip((renyi_rest, renyi_all), exact):
+            stated = mpmath.mpf(float(curve(tune, train, fraction, orders).renyi(order))) * (order - 1)
+            assert least <= stated <= least * (1 + 1e-11) + 1e-11
 
 
 def test_an_empty_and_a_full_subset_are_the_limits() -> None:

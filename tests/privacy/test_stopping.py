@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import product
 
+import mpmath
 import numpy as np
 import opendp.prelude as dp
 import pytest
@@ -152,6 +154,27 @@ def test_bound_holds_for_a_base_known_only_by_one_epsilon_and_delta(coarse_cells
 
 
 @pytest.mark.slow
+@dataclass(frozen=True)
+class OnePoint:
+    """What an ε-DP mechanism says of itself by its profile at ε alone."""
+
+    epsilon: float
+
+    def __call__(self, epsilon: np.ndarray) -> np.ndarray:
+        return np.where(epsilon >= self.epsilon, 0.0, 1.0)
+
+
+@pytest.mark.parametrize("loss", [0.2, 1.0, 3.0])
+@pytest.mark.parametrize("p", [0.01, 0.1, 0.5])
+def test_bound_holds_for_a_pair_whose_masses_exceed_one(loss: float, p: float) -> None:
+    base = ProfileDP(profile=OnePoint(loss))
+    assert base.pair.removed.masses.sum() > 1.05
+    epsilon = np.linspace(0.0, 2 * loss, 21)
+    least = TheoremThree(one_run=PureDP(epsilon=loss), stop_probability=p).delta_at(epsilon)  # some mechanism has it
+    assert np.all(until_above(base, p).delta_at(epsilon) >= least * (1 - 1e-3))
+    assert np.all(until_above(base, p).pair.delta_at(epsilon) >= least * (1 - 1e-3))
+
+
 def test_published_curves_are_above_the_exact_divergence_and_profile(coarse_cells: None) -> None:
     rng = np.random.default_rng(9)
     orders = np.array([1.2, 1.5, 2.0, 3.0, 9.0, 33.0])
@@ -252,6 +275,17 @@ def test_pure_form_is_reached_by_a_mechanism_with_four_outcomes(p: float) -> Non
     other = one_side * np.exp([-1.0, -1.0, 1.0])
     ours, theirs = (release(side, np.array([1.0, 0.0, 1.0]), p) for side in (one_side, other))
     assert np.log(ours[1] / theirs[1]) == pytest.approx(exact_pure(1.0, p), abs=1e-6)
+
+
+def test_pure_form_is_never_below_many_digits_and_close() -> None:
+    rng = np.random.default_rng(11)
+    for _ in range(400):
+        epsilon = 10 ** rng.uniform(-14, 2.7)
+        p = rng.choice([10 ** -rng.uniform(0, 100), 1 - 10 ** -rng.uniform(1, 15)])
+        with mpmath.workdps(260):
+            grown = mpmath.exp(epsilon)
+            exact = epsilon + mpmath.log((grown + p) / (1 + p * grown))
+            assert exact <= exact_pure(float(epsilon), float(p)) <= exact * (1 + mpmath.mpf(1e-14))
 
 
 def test_pure_form_grows_to_twice_the_loss_as_the_search_becomes_endless() -> None:
