@@ -47,7 +47,6 @@ def private_search() -> DPRandomSearchCV:
         {"logisticregression__C": loguniform(1e-2, 1e2)},
         n_iter=Geometric(MEAN_RUNS),
         epsilon=TOTAL_EPSILON,
-        n_jobs=2,
     )
 
 

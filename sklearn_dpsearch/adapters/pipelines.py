@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -55,18 +55,28 @@ class _CompositeAdapter(Adapter):
                     assumptions=(f"The function of step {name!r} treats each record on its own.",),
                 )
             )
+        adapter = self._adapter(name, part)
         try:
-            return self.adapter_for(part).training_run(part, n_samples)
+            return adapter.training_run(part, n_samples)
         except UnknownGuaranteeError as error:
-            if callable(getattr(part, "fit", None)) and not _is_composite(part):
-                raise UnknownGuaranteeError(
-                    f"Step {name!r} ({type(part).__name__}) learns from the data without privacy. Use a private one "
-                    "(for example from diffprivlib.models), one that learns nothing (FunctionTransformer with public "
-                    "constants), or declare guarantee= for the whole estimator."
-                ) from error
             raise UnknownGuaranteeError(f"In step {name!r}: {error}") from error
         except LeakingEstimatorError as error:
             raise LeakingEstimatorError(f"In step {name!r}: {error}") from error
+
+    def _adapter(self, name: str, part: Any) -> Adapter:
+        """The adapter of one part. Errors name the part and what to do instead."""
+        try:
+            return self.adapter_for(part)
+        except UnknownGuaranteeError as error:
+            if not callable(getattr(part, "fit", None)):
+                raise UnknownGuaranteeError(f"In step {name!r}: {error}") from error
+            kind = type(part).__name__
+            how = f"Give it {HOW_NOTHING_IS_LEARNED[kind]}; or u" if _of_sklearn(part, HOW_NOTHING_IS_LEARNED) else "U"
+            raise UnknownGuaranteeError(
+                f"Step {name!r} ({kind}) learns from the data without privacy. {how}se a private one (for example "
+                "from diffprivlib.models), one that learns nothing (FunctionTransformer with public constants), "
+                "give it a method privacy_guarantee(n_samples), or declare guarantee= for the whole estimator."
+            ) from error
 
     def _relation(self, owner: Any, n_samples: int | None) -> Any:
         """Neighbouring relation of the private parts (free parts hold under any)."""
@@ -79,7 +89,7 @@ class _CompositeAdapter(Adapter):
         return "add_remove"
 
     def _private_parts(self, estimator: Any) -> list[tuple[str, Any, Adapter]]:
-        return [(n, part, self.adapter_for(part)) for n, part in self.parts(estimator) if not learns_nothing(part)]
+        return [(n, part, self._adapter(n, part)) for n, part in self.parts(estimator) if not learns_nothing(part)]
 
     def scaled(self, estimator: Any, factor: float, varying: frozenset[str] = frozenset()) -> dict[str, Any]:
         return {
@@ -269,12 +279,22 @@ LEARN_NOTHING: dict[str, Callable[[Any], bool]] = {
     "SimpleImputer": _constant,
 }
 
+_CATEGORIES = "public categories=[[...], ...], and neither min_frequency nor max_categories"
+#: What those of them that may learn need in order not to.
+HOW_NOTHING_IS_LEARNED: dict[str, str] = {
+    "OneHotEncoder": _CATEGORIES,
+    "OrdinalEncoder": _CATEGORIES,
+    "SimpleImputer": "strategy='constant', a public fill_value, keep_empty_features=True and add_indicator=False",
+}
+
 
 def learns_nothing(part: Any) -> bool:
     """Whether a part is one of ``LEARN_NOTHING``, by exact type."""
-    kind = type(part)
-    of_sklearn = kind.__module__.startswith("sklearn.") and kind.__name__ in LEARN_NOTHING
-    return of_sklearn and LEARN_NOTHING[kind.__name__](part)
+    return _of_sklearn(part, LEARN_NOTHING) and LEARN_NOTHING[type(part).__name__](part)
+
+
+def _of_sklearn(part: Any, names: Container[str]) -> bool:
+    return type(part).__module__.startswith("sklearn.") and type(part).__name__ in names
 
 
 def refuse_data_dependent_columns(estimator: ColumnTransformer) -> None:

@@ -13,6 +13,9 @@ from ._base import Adapter, Rule, TrainingRun
 class ProtocolAdapter(Adapter):
     """Anything with a method ``privacy_guarantee(n_samples) -> Guarantee``.
 
+    A subclass of an estimator of this library may have changed ``fit``: it needs a method of its own, and is not
+    trained together with others.
+
     Estimators may say more about themselves:
 
     - ``secure_without_seed = True``: with ``random_state=None`` they draw on the operating system, and are left so
@@ -26,7 +29,9 @@ class ProtocolAdapter(Adapter):
     """
 
     def recognises(self, estimator: Any) -> bool:
-        return callable(getattr(estimator, "privacy_guarantee", None))
+        return callable(getattr(estimator, "privacy_guarantee", None)) and not _only_inherits(
+            estimator, "privacy_guarantee"
+        )
 
     def training_run(self, estimator: Any, n_samples: int | None) -> TrainingRun:
         name = type(estimator).__name__
@@ -59,7 +64,7 @@ class ProtocolAdapter(Adapter):
         return dict.fromkeys(sorted(names)) if secure else {}
 
     def trains_together(self, estimator: Any) -> bool:
-        return callable(getattr(estimator, "fit_together", None))
+        return callable(getattr(estimator, "fit_together", None)) and not _only_inherits(estimator, "fit_together")
 
     def fit_together(self, models: Sequence[Any], X: Any, y: Any) -> list[Any]:
         found: list[Any] = type(models[0]).fit_together(models, X, y)
@@ -79,6 +84,17 @@ class ProtocolAdapter(Adapter):
         known = callable(getattr(estimator, "extrapolation", None))
         found: Mapping[str, Rule] = estimator.extrapolation() if known else {}
         return found
+
+
+def _only_inherits(estimator: Any, method: str) -> bool:
+    """Whether a class from elsewhere has a method from a class of this library."""
+    kind = type(estimator)
+    owner = next((one for one in kind.__mro__ if method in vars(one)), kind)
+    return _is_ours(owner) and not _is_ours(kind)
+
+
+def _is_ours(kind: type) -> bool:
+    return kind.__module__.partition(".")[0] == __name__.partition(".")[0]
 
 
 def scaled_by_name(estimator: Any, factor: float) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
@@ -90,12 +91,14 @@ def named_trained(module: nn.Module) -> list[tuple[str, nn.Parameter]]:
     return [(name, p) for name, p in module.named_parameters() if p.requires_grad]
 
 
-def clip_factors(norms: torch.Tensor, bounds: torch.Tensor) -> torch.Tensor:
+def finite_ones(norms: torch.Tensor) -> torch.Tensor | None:
+    """Which norms are finite; None if all are. On an accelerator asking would cost more than the answer is worth."""
+    if norms.device.type == "cpu" and math.isfinite(norms.sum().item()):
+        return None
+    return torch.isfinite(norms)
+
+
+def clip_factors(norms: torch.Tensor, bounds: torch.Tensor, finite: torch.Tensor | None) -> torch.Tensor:
     """What to multiply gradients of these norms by; 0 for one that is not finite (it is not clipped but dropped)."""
     factors = (bounds / norms).clamp_(max=1.0)
-    return factors if all_finite(norms) else torch.where(torch.isfinite(norms), factors, 0.0)
-
-
-def all_finite(values: torch.Tensor) -> bool:
-    """Known for certain; on an accelerator asking would cost more than the answer is worth."""
-    return values.device.type == "cpu" and bool(torch.isfinite(values.sum()))
+    return factors if finite is None else torch.where(finite, factors, 0.0)

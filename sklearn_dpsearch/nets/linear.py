@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import functools
+import operator
 from abc import abstractmethod
 
 import torch
 from torch import nn
 
 from . import plain
-from .engines import Engine, all_finite, clip_factors
-from .rounding import TINY, add_products, norms_of
+from .engines import Engine, clip_factors, finite_ones
+from .rounding import norms_of, root_of_sum
 
 
 class LinearEngine(Engine):
@@ -36,45 +37,66 @@ class LinearEngine(Engine):
         """For each layer: its number, its inputs (M, B, in), and the slopes of the summed loss in its outputs."""
 
     def bind(self, trained: torch.Tensor, frozen: torch.Tensor, sums: torch.Tensor) -> None:
-        def stored(name: str, end: str) -> torch.Tensor | None:
-            full = f"{name}.{end}" if name else end
-            return self.layout.view(full, trained, frozen) if full in self.layout.entries else None
+        def views(name: str, storage: torch.Tensor, other: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
+            """Weight and bias of a layer in flat storage; without ``other``, only those that are trained."""
+            found = []
+            for end in ("weight", "bias"):
+                full = f"{name}.{end}" if name else end
+                is_trained = self.layout.entries.get(full, (None,))[0]
+                held = is_trained if other is None else is_trained is not None
+                found.append(self.layout.view(full, storage, storage if other is None else other) if held else None)
+            return tuple(found)
 
-        def sum_of(name: str, end: str) -> torch.Tensor | None:
-            full = f"{name}.{end}" if name else end
-            return self.layout.view(full, sums, sums) if self.layout.entries.get(full, (False,))[0] else None
-
-        self._weights = [stored(name, "weight") for name, _ in self.layers]
-        self._biases = [stored(name, "bias") for name, _ in self.layers]
-        self._sums = [(sum_of(name, "weight"), sum_of(name, "bias")) for name, _ in self.layers]
+        stored = [views(name, trained, frozen) for name, _ in self.layers]
+        self._weights = [weight for weight, _ in stored]
+        self._turned = [None if weight is None else weight.mT for weight, _ in stored]
+        self._biases = [None if bias is None else bias.unsqueeze(1) for _, bias in stored]
+        self._all, self._piece_of_all = sums, torch.empty_like(trained)
+        self._sums, self._pieces = (
+            [views(name, one, None) for name, _ in self.layers] for one in (sums, self._piece_of_all)
+        )
+        present = torch.tensor([[one is not None for one in pair] for pair in self._sums], dtype=torch.float64)
+        self._has_weight, self._has_bias = present.to(sums.device).T.unsqueeze(-1).unsqueeze(-1)
 
     def add_clipped(self, inputs: torch.Tensor, targets: torch.Tensor, bounds: torch.Tensor) -> None:
-        parts = [(self._sums[i], a, slope) for i, a, slope in self._slopes(inputs, targets)]
-        squared = torch.zeros_like(bounds)
-        for (weight, bias), a, slope in parts:
-            if weight is not None:
-                squared.add_((norms_of(slope) * (norms_of(a).square_() + float(bias is not None)).sqrt_()).square_())
-            elif bias is not None:
-                squared.add_(norms_of(slope).square_())
-        norms = squared.sqrt_().add_(TINY)  # 0/0 where there is no record
-        factors = clip_factors(norms, bounds).unsqueeze(-1)
-        finite = None if all_finite(norms) else torch.isfinite(norms).unsqueeze(-1)
-        for (weight, bias), a, slope in parts:
-            if finite is not None:
-                a, slope = torch.where(finite, a, 0.0), torch.where(finite, slope, 0.0)
-            scaled = slope * factors
-            if weight is not None:
-                add_products(weight, scaled, a, self.piece)
-            if bias is not None:
-                bias.add_(scaled.sum(-2, dtype=torch.float64))
+        parts = sorted(self._slopes(inputs, targets), key=operator.itemgetter(0))
+        tables, slopes = [a for _, a, _ in parts], [slope for _, _, slope in parts]
+        along, across = norms_of([*tables, *slopes]).square_().chunk(2)
+        norms = root_of_sum(torch.addcmul(self._has_bias, along, self._has_weight).mul_(across))
+        finite = finite_ones(norms)
+        factors = clip_factors(norms, bounds, finite).unsqueeze(-1)
+        if finite is not None:
+            tables, slopes = (
+                [torch.where(finite.unsqueeze(-1), one, 0.0) for one in some] for some in (tables, slopes)
+            )
+        self._add([slope * factors for slope in slopes], tables)
+
+    def _add(self, slopes: list[torch.Tensor], tables: list[torch.Tensor]) -> None:
+        """Add the sums over records of δ⊗a and of δ: pieces in single precision, one after the other in double."""
+        records = tables[0].shape[1]
+        if not self.piece:
+            for slope, a, (weight, bias) in zip(slopes, tables, self._sums):
+                if weight is not None:
+                    weight.baddbmm_(slope.double().mT, a.double())
+                if bias is not None:
+                    bias.add_(slope.sum(-2, dtype=torch.float64))
+            return
+        for start in range(0, records, self.piece):
+            part = slice(start, start + self.piece)
+            for slope, a, (weight, bias) in zip(slopes, tables, self._pieces):
+                if records > self.piece:
+                    slope, a = slope[:, part], a[:, part]
+                if weight is not None:
+                    torch.bmm(slope.mT, a, out=weight)
+                if bias is not None:
+                    torch.sum(slope, -2, out=bias)
+            self._all.add_(self._piece_of_all)
 
     def _affine(self, i: int, inputs: torch.Tensor) -> torch.Tensor:
         """Layer number ``i`` of every net, on inputs of shape (M, B, in)."""
-        weight, bias = self._weights[i], self._biases[i]
-        assert weight is not None
-        if bias is None:
-            return torch.bmm(inputs, weight.mT)
-        return torch.baddbmm(bias.unsqueeze(1), inputs, weight.mT)
+        turned, bias = self._turned[i], self._biases[i]
+        assert turned is not None
+        return torch.bmm(inputs, turned) if bias is None else torch.baddbmm(bias, inputs, turned)
 
 
 class PlainEngine(LinearEngine):

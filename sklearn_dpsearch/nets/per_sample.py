@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from .engines import Engine, all_finite, clip_factors, named_trained
-from .rounding import add_products, norms_of
+from .engines import Engine, clip_factors, finite_ones, named_trained
+from .rounding import add_products, norms_of, root_of_sum
 
 
 class PerSampleEngine(Engine):
@@ -48,11 +48,12 @@ class PerSampleEngine(Engine):
             }
         finally:
             self._forget()
-        norms = torch.linalg.vector_norm(torch.stack([norms_of(one) for one in gradients.values()]), dim=0)
-        factors = clip_factors(norms, bounds[0])
+        norms = root_of_sum(norms_of(gradients.values()).square_())
+        finite = finite_ones(norms)
+        factors = clip_factors(norms, bounds[0], finite)
         for name, gradient in gradients.items():
-            if not all_finite(norms):
-                gradient = torch.where(torch.isfinite(norms).unsqueeze(-1), gradient, 0.0)
+            if finite is not None:
+                gradient = torch.where(finite.unsqueeze(-1), gradient, 0.0)
             add_products(self._sums[name], factors[None, :, None], gradient[None], self.piece)
 
     def _forget(self) -> None:

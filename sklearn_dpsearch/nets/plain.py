@@ -35,6 +35,7 @@ LOSSES: dict[type[nn.Module], tuple[str, ...]] = {
 }
 
 
+MINUS_ONE = torch.tensor(-1.0)
 #: Classes up to which ``_softmax`` runs over the other axis.
 SHORT = 32
 
@@ -91,7 +92,8 @@ def loss_slope(criterion: nn.Module, predicted: torch.Tensor, targets: torch.Ten
         )
     if classes and criterion.label_smoothing == 0 and criterion.ignore_index == -100:
         slope = _softmax(predicted)
-        return slope.scatter_add_(-1, targets.unsqueeze(-1), slope.new_full((1, 1, 1), -1.0).expand(*targets.shape, 1))
+        places = targets.unsqueeze(-1)
+        return slope.scatter_add_(-1, places, MINUS_ONE.to(slope.device).expand(places.shape))
     if type(criterion) is nn.MSELoss:
         return (predicted - targets) * 2.0
     leaf = predicted.requires_grad_()

@@ -13,6 +13,7 @@ single precision and added in double: B records err by at most u·C·B·(b + 3)/
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import torch
 
@@ -55,11 +56,20 @@ def single_is_single() -> bool:
         return False
 
 
-def norms_of(vectors: torch.Tensor) -> torch.Tensor:
-    """Norms over the last axis, and a little more: squares below 1e-45 vanish in single precision."""
-    long = vectors.shape[-1] > LONG
-    norms = torch.linalg.vector_norm(vectors, dim=-1, dtype=torch.float64 if long else None)
-    return norms.to(vectors.dtype).add_(TINY)
+def norms_of(tables: Iterable[torch.Tensor]) -> torch.Tensor:
+    """Norms over the last axis of each table, as one tensor in double precision, and a little more.
+
+    Squares below 1e-45 vanish in single precision, and of very many numbers the sum loses too much.
+    """
+    found = [
+        torch.linalg.vector_norm(one, dim=-1, dtype=torch.float64 if one.shape[-1] > LONG else None) for one in tables
+    ]
+    return torch.stack(found).double().add_(TINY)
+
+
+def root_of_sum(squares: torch.Tensor) -> torch.Tensor:
+    """Norms in single precision from the squared norms of their parts; infinite where they would be beyond 1e19."""
+    return squares.sum(0).float().sqrt_().add_(TINY)
 
 
 def add_products(sums: torch.Tensor, left: torch.Tensor, right: torch.Tensor, piece: int) -> None:

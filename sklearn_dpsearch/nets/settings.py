@@ -154,7 +154,8 @@ def _noise(net: Any) -> dict[str, float]:
     if not any(ways):
         raise PrivacyError(
             f"Found {given or 'none of noise_multiplier, target_epsilon, target_delta, target_mu'}; one way to state "
-            "the noise is needed: noise_multiplier=..., or target_epsilon=... with target_delta=..., or target_mu=..."
+            "the noise is needed: noise_multiplier=..., or target_epsilon=... with target_delta=..., or target_mu=... "
+            "(none of them in a search with epsilon=, which sets the noise)"
         )
     return given
 

@@ -233,8 +233,9 @@ class Stack:
             steps = self._ahead(t)
             batches, sizes = padded_batches(self.batches, steps, len(self.records))
             places = torch.from_numpy(batches).to(self.device)
-            for step, widest in enumerate(sizes.max(axis=1, initial=0)):
-                self._step(places[step, :, : int(widest)], t + step)
+            bounds = (places < len(self.records)) * self.norms
+            for step, widest in enumerate(sizes.max(axis=1, initial=0).tolist()):
+                self._step(places[step, :, :widest], bounds[step, :, :widest], t + step)
             t += steps
             self._finish(t)
 
@@ -243,7 +244,7 @@ class Stack:
         widest = max(1.0, max(task.sample_rate for task in self.tasks) * len(self.records))
         return max(1, min(min(task.steps for task in self.tasks) - t, int(AHEAD / (widest * len(self.tasks)))))
 
-    def _step(self, places: torch.Tensor, t: int) -> None:
+    def _step(self, places: torch.Tensor, bounds: torch.Tensor, t: int) -> None:
         """Noise once, clipped sums over the batches, division by a constant, optimizer."""
         if self.noisy:
             fill_normals(self.secrets, self.sums)
@@ -253,9 +254,8 @@ class Stack:
         self.engine.piece = self.piece if places.shape[1] <= self.most else 0
         width = max(1, self.max_physical_batch // len(self.tasks))
         for start in range(0, places.shape[1], width):
-            chunk = places[:, start : start + width]
-            bounds = (chunk < len(self.records)) * self.norms
-            self.engine.add_clipped(*self.records.take(chunk), bounds)
+            chunk = slice(start, start + width)
+            self.engine.add_clipped(*self.records.take(places[:, chunk]), bounds[:, chunk])
         torch.div(self.sums, self.divisors, out=self.gradients)  # rounded to single precision once
         self.stepper.step(self.trained, self.gradients, t)
 

@@ -15,7 +15,7 @@ from ._types import Array, ArrayLike
 from .errors import MixedNeighborsError, PrivacyError
 from .guarantee import Guarantee, require
 from .guarantees import ZCDP, GaussianDP, NonPrivate, PureDP, RenyiDP
-from .profiles import DominatingPair, LossDistribution, connect_the_dots, convolve, mix
+from .profiles import ROUNDING, DominatingPair, LossDistribution, connect_the_dots, convolve, mix
 
 #: Rényi orders at which curves are tabulated.
 ORDERS: Array = np.unique(np.concatenate([1 + np.geomspace(0.05, 8, 60), np.arange(2, 65), np.geomspace(65, 4096, 40)]))
@@ -65,12 +65,12 @@ def _merge(parts: Sequence[Guarantee]) -> list[Guarantee]:
 
 
 def _add_gaussian(parts: Sequence[Guarantee]) -> Guarantee:
-    total = float(np.sqrt(np.sum([one.mu**2 for one in parts])))  # type: ignore[attr-defined]
+    total = math.hypot(*[one.mu for one in parts])  # type: ignore[attr-defined]
     return GaussianDP(mu=total, neighboring=parts[0].neighboring)
 
 
 def _add_zcdp(parts: Sequence[Guarantee]) -> Guarantee:
-    return ZCDP(rho=float(np.sum([one.rho for one in parts])), neighboring=parts[0].neighboring)  # type: ignore[attr-defined]
+    return ZCDP(rho=_sum_above([one.rho for one in parts]), neighboring=parts[0].neighboring)  # type: ignore[attr-defined]
 
 
 def _add_renyi(parts: Sequence[Guarantee]) -> Guarantee:
@@ -190,7 +190,8 @@ class Mixture(_OneOf):
         return np.asarray(logsumexp(moments, axis=0) / (order - 1))
 
     def _profile(self, epsilon: Array) -> Array:
-        return np.minimum(sum(w * one._profile(epsilon) for one, w in zip(self.parts, self.weights)), 1.0)
+        total = sum(w * one._profile(epsilon) for one, w in zip(self.parts, self.weights))
+        return np.minimum(total * (1.0 + ROUNDING), 1.0)
 
     def _pair(self) -> DominatingPair:
         removed = mix([one.pair.removed for one in self.parts], self.weights)

@@ -17,7 +17,7 @@ import numpy as np
 from scipy import integrate
 
 from ._types import Array, ArrayLike
-from .guarantee import require
+from .guarantee import require, without_numpy
 from .inversion import RandomBits, invert
 
 
@@ -32,6 +32,7 @@ class CountLaw(ABC):
             """E K."""
 
     def __post_init__(self) -> None:
+        without_numpy(self)
         self._check()
 
     @abstractmethod
@@ -69,6 +70,11 @@ class CountLaw(ABC):
     def highest(self) -> float:
         """Largest possible K, or infinity."""
         return math.inf
+
+    @property
+    def rounding(self) -> float:
+        """What sums of ``pmf`` in double precision may be wrong by."""
+        return 1e-9
 
     # What follows from it -----------------------------------------------------------------------------------------
 
@@ -134,13 +140,14 @@ class CountLaw(ABC):
         Notes
         -----
         The distribution function is taken in double precision where that decides, and in 300-bit arithmetic where
-        the draw falls within 1e-9 of a step; the law of the result differs from the stated one by less than 2^{-200}.
+        the draw falls within ``rounding`` of a step; the law of the result differs from the stated one by less than
+        2^{-200}.
         """
         from secrets import SystemRandom
 
         bits = (SystemRandom() if rng is None else rng).getrandbits(256)
         with mpmath.workprec(320):
-            return invert(self, (mpmath.mpf(bits) + mpmath.mpf("0.5")) / mpmath.mpf(2) ** 256, margin=1e-9)
+            return invert(self, (mpmath.mpf(bits) + mpmath.mpf("0.5")) / mpmath.mpf(2) ** 256, margin=self.rounding)
 
     def at_least_one(self) -> CountLaw:
         """This law given K ≥ 1."""

@@ -6,11 +6,13 @@ import numpy as np
 from scipy import special
 
 from ._types import Array
-from .logspace import log_mills_ratio
+from .logspace import log_expm1, log_mills_ratio
 from .profiles import ROUNDING, DominatingPair, LossDistribution, connect_the_dots, convolve, symmetric
 
 #: Losses above this count as infinite: exp(−loss) would leave the range of doubles.
 LARGEST_LOSS = 600.0
+#: Values of μ below which the Mills ratios of a Gaussian profile agree in all of their digits.
+SMALLEST_MU = 1e-12
 
 
 def randomized_response(epsilon: float, delta: float) -> LossDistribution:
@@ -25,9 +27,15 @@ def randomized_response(epsilon: float, delta: float) -> LossDistribution:
 
 
 def randomized_response_renyi(epsilon: float, order: Array) -> Array:
-    r"""log( (e^{αε + (1−α)·0} + e^{(1−α)ε}) / (1 + e^ε) ) / (α − 1), at most ε (Mironov 2017, Proposition 5)."""
+    r"""log( (e^{αε} + e^{(1−α)ε}) / (1 + e^ε) ) / (α − 1), at most ε (Mironov 2017, Proposition 5).
+
+    The fraction is 1 + (1 − e^{(1−α)ε})·(e^{αε} − 1)/(1 + e^ε), in which no digits of a small ε cancel.
+    """
     with np.errstate(over="ignore", invalid="ignore"):
-        log_moment = np.logaddexp(order * epsilon, (1.0 - order) * epsilon) - np.logaddexp(0.0, epsilon)
+        far = np.logaddexp(order * epsilon, (1.0 - order) * epsilon) - np.logaddexp(0.0, epsilon)
+        excess = -np.expm1((1.0 - order) * epsilon) * np.expm1(np.minimum(order * epsilon, 1.0))
+        near = np.log1p(excess / (1.0 + np.exp(np.minimum(epsilon, 1.0))))
+        log_moment = np.where(order * epsilon < 1.0, near, far) * (1.0 + ROUNDING)
         return np.clip(np.where(np.isinf(order), epsilon, log_moment / (order - 1.0)), 0.0, epsilon)
 
 
@@ -35,21 +43,40 @@ def delta_of_gaussian(mu: float, epsilon: Array) -> Array:
     r"""δ(ε) = Φ(μ/2 − ε/μ) − e^ε·Φ(−μ/2 − ε/μ) for any real ε (Balle & Wang 2018, Theorem 8).
 
     With a = ε/μ − μ/2 and b = a + μ it is φ(a)·(R(a) − R(b)), R the Mills ratio: no digits cancel in the tail. Rounded
-    up; R(a) and R(b) agree in all but μ of their digits, so a small μ needs a larger allowance.
+    up; R(a) and R(b) agree in all but μ of their digits, so a small μ needs a larger allowance, and so does a large
+    one, where a is a small difference of ε/μ and μ/2.
     """
     if mu == 0:
         return -np.expm1(np.minimum(epsilon, 0.0))
+    if mu < SMALLEST_MU:
+        return _delta_of_tiny_gaussian(mu, epsilon)
     a = epsilon / mu - 0.5 * mu
     log_a, log_b = log_mills_ratio(a), log_mills_ratio(a + mu)
     log_density = -0.5 * a**2 - 0.5 * np.log(2 * np.pi)
-    delta: Array = np.exp(log_density + log_a) * -np.expm1(log_b - log_a) * (1.0 + ROUNDING + 2e-14 / mu)
+    allowance = ROUNDING + 2e-14 / mu + 1e-15 * np.abs(a) * (np.abs(epsilon) / mu + mu)
+    delta: Array = np.exp(log_density + log_a) * -np.expm1(log_b - log_a) * (1.0 + allowance)
     return np.minimum(delta, 1.0)
 
 
+def _delta_of_tiny_gaussian(mu: float, epsilon: Array) -> Array:
+    """R is convex and falls, so R(a) − R(a + μ) ≤ μ·(1 − a·R(a)), which for a ≥ 0 is at most μ/(1 + a²)."""
+    with np.errstate(over="ignore"):
+        a = epsilon / mu - 0.5 * mu
+        density = np.exp(-0.5 * a**2) / np.sqrt(2 * np.pi)
+        slope = np.where(a >= 0, density / (1.0 + a**2), density - np.minimum(a, 0.0))
+    delta: Array = np.minimum(mu * slope * (1.0 + 10 * ROUNDING), 1.0)
+    return delta
+
+
 def delta_of_renyi(orders: Array, epsilons: Array, epsilon: Array) -> Array:
-    r"""min over α of exp((α−1)(ρ(α) − ε))·(1 − 1/α)^{α−1}/α (Canonne, Kamath & Steinke 2020, Proposition 12)."""
+    r"""min over α of exp((α−1)(ρ(α) − ε))·(1 − 1/α)^{α−1}/α (Canonne, Kamath & Steinke 2020, Proposition 12).
+
+    Rounded up: ρ(α) and ε may agree in most of their digits.
+    """
     with np.errstate(invalid="ignore"):
         log_delta = ((orders - 1.0) * (epsilons + np.log1p(-1.0 / orders) - epsilon[..., None])) - np.log(orders)
+        allowance = 1e-15 * orders * (1.0 + epsilons + np.abs(epsilon[..., None]))
+        log_delta = log_delta + np.where(np.isinf(orders), 0.0, allowance)
     says_nothing = np.isinf(epsilons) | np.isnan(log_delta)  # not a number: order ∞ at an ε that it does not reach
     delta: Array = np.exp(np.minimum(np.min(np.where(says_nothing, np.inf, log_delta), axis=-1), 0.0))
     return delta
@@ -83,12 +110,19 @@ def subsampled_gaussian_renyi(noise_multiplier: float, sample_rate: float, order
 
 
 def _log_moment(noise_multiplier: float, sample_rate: float, order: int) -> float:
+    """log Σ_k C(α, k) (1−q)^{α−k} q^k e^{k(k−1)/(2σ²)}, rounded up.
+
+    The weights of the exponentials sum to 1: only what these exceed 1 by is summed, so that a moment just above 1
+    keeps its digits.
+    """
     if order == 1:
         return 0.0
-    k = np.arange(order + 1)
+    k = np.arange(2, order + 1)
     log_choose = special.gammaln(order + 1) - special.gammaln(k + 1) - special.gammaln(order - k + 1)
     terms = log_choose + (order - k) * np.log1p(-sample_rate) + k * np.log(sample_rate)
-    return float(special.logsumexp(terms + k * (k - 1) / (2.0 * noise_multiplier**2)))
+    log_excess = special.logsumexp(terms + log_expm1(k * (k - 1) / (2.0 * noise_multiplier**2)))
+    rounding = 1e-14 * (1.0 + special.gammaln(order + 1))  # of the logarithms above
+    return float(np.logaddexp(0.0, log_excess + rounding) * (1.0 + 1e-15))
 
 
 def dpsgd_pair(noise_multiplier: float, sample_rate: float, steps: int, replace_one: bool) -> DominatingPair:
@@ -115,8 +149,13 @@ def _subsampled_step(
     def added(epsilon: Array) -> Array:
         """The reversed pair, by duality; 0 from ε = −log(1 − q)."""
         scale = -np.expm1(-epsilon) / sample_rate  # 1 - scale = (e^{-ε} − 1 + q)/q
-        inside = scale < 1.0
-        negative = np.log1p(-np.where(inside, scale, 0.0))
+        if sample_rate >= 0.5:  # 1 − q is exact, and e^{-ε} has digits that 1 − e^{-ε} has not
+            left = (np.exp(-epsilon) - (1.0 - sample_rate)) / sample_rate
+            inside = left > 0.0
+            negative = np.minimum(np.log(np.where(inside, left, 1.0)), 0.0)
+        else:
+            inside = scale < 1.0
+            negative = np.log1p(-np.where(inside, scale, 0.0))
         # H_{e^ε}(N‖mix) = 1 − e^ε + e^ε·q·[1 − c' + c'·δ_Gauss(−log c')] with c' = 1 − scale
         value = np.exp(epsilon) * sample_rate * np.exp(negative) * delta_of_gaussian(mu, -negative)
         return np.where(inside, value, 0.0)

@@ -30,6 +30,17 @@ def require(condition: bool, expected: str, **found: object) -> None:
         raise ValueError(f"Expected {expected}, got {got}.")
 
 
+def without_numpy(value: Any) -> None:
+    """Numbers of NumPy among the fields of a frozen dataclass become Python's.
+
+    Single precision would round what is computed from them to seven digits, and small integers wrap around.
+    """
+    for one in fields(value):
+        number = getattr(value, one.name, None)
+        if isinstance(number, np.generic):
+            object.__setattr__(value, one.name, number.item())
+
+
 @dataclass(frozen=True, kw_only=True)
 class Guarantee(ABC):
     """A differential-privacy guarantee under one neighbouring relation.
@@ -44,6 +55,7 @@ class Guarantee(ABC):
     neighboring: Neighboring = "add_remove"
 
     def __post_init__(self) -> None:
+        without_numpy(self)
         require(
             self.neighboring in NEIGHBORING, f"neighboring to be one of {NEIGHBORING}", neighboring=self.neighboring
         )

@@ -40,6 +40,10 @@ class TruncatedNegativeBinomial(CountLaw):
         reach = math.log(self.mean) / (1 + self.eta)  # about log(1/gamma)
         require(reach < 650, "log(mean)/(1 + shape) < 650 (a lighter tail)", mean=self.mean, shape=self.eta)
 
+    @property
+    def rounding(self) -> float:
+        return 1e-9 + 1e-14 * max(self.eta, 0.0)
+
     @cached_property
     def gamma(self) -> float:
         """The parameter γ that gives the mean."""
@@ -74,9 +78,10 @@ class TruncatedNegativeBinomial(CountLaw):
     def _log_c(self) -> float:
         return self._log_first(math.log(self.gamma))
 
-    def _log_base(self, u: Array) -> Array:
-        """log(1 − (1−γ)z) = log(γ + (1−γ)u)."""
-        return np.log(self.gamma + self._failure * u)
+    def _log_base(self, z: Array, u: Array) -> Array:
+        """log(1 − (1−γ)z) = log(γ + (1−γ)u), with all digits where γ is small and where it is nearly 1."""
+        part = self._failure * z
+        return np.where(part < 0.5, np.log1p(-np.minimum(part, 0.5)), np.log(self.gamma + self._failure * u))
 
     def log_pmf(self, k: Array) -> Array:
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -84,12 +89,12 @@ class TruncatedNegativeBinomial(CountLaw):
         return self._log_c + powers + _log_rising(k, self.eta)
 
     def log_slope(self, z: Array, u: Array) -> Array:
-        return self._log_c - (1 + self.eta) * self._log_base(u)
+        return self._log_c - (1 + self.eta) * self._log_base(z, u)
 
     def log_curvature(self, z: Array, u: Array) -> Array:
         with np.errstate(divide="ignore"):
             log_values: Array = (
-                self._log_c + np.log((1 + self.eta) * self._failure) - (2 + self.eta) * self._log_base(u)
+                self._log_c + np.log((1 + self.eta) * self._failure) - (2 + self.eta) * self._log_base(z, u)
             )
             return log_values
 
@@ -97,8 +102,17 @@ class TruncatedNegativeBinomial(CountLaw):
         if self.gamma == 1:
             return z
         if self.eta == 0:
-            return 1.0 - np.log1p(self._failure / self.gamma * u) / -math.log(self.gamma)
-        return np.expm1(-self.eta * self._log_base(u)) / math.expm1(-self.eta * math.log(self.gamma))
+            return self._log_base(z, u) / math.log(self.gamma)
+        return np.expm1(-self.eta * self._log_base(z, u)) / math.expm1(-self.eta * math.log(self.gamma))
+
+    def shortfall(self, u: float) -> float:
+        """1 − f(1 − u), with all digits of a small u; at least u, as K ≥ 1."""
+        if self.gamma == 1:
+            return u
+        log_growth = math.log1p(self._failure / self.gamma * u)  # of 1 − (1−γ)z, from z = 1 to z = 1 − u
+        if self.eta == 0:
+            return max(u, log_growth / -math.log(self.gamma))
+        return max(u, math.expm1(-self.eta * log_growth) / math.expm1(self.eta * math.log(self.gamma)))
 
     def survival(self, k: int) -> Any:
         if k < 1:
@@ -211,6 +225,10 @@ class Poisson(CountLaw):
     def lowest(self) -> int:
         return 0
 
+    @property
+    def rounding(self) -> float:
+        return 1e-9 + 1e-14 * self.mean
+
     def log_pmf(self, k: Array) -> Array:
         logs: Array = k * math.log(self.mean) - self.mean - special.gammaln(k + 1)
         return logs
@@ -255,6 +273,10 @@ class Binomial(CountLaw):
     @property
     def highest(self) -> float:
         return self.n
+
+    @property
+    def rounding(self) -> float:
+        return 1e-9 + 1e-14 * self.n
 
     def log_pmf(self, k: Array) -> Array:
         choose = special.gammaln(self.n + 1) - special.gammaln(k + 1) - special.gammaln(self.n - k + 1)

@@ -26,6 +26,7 @@ from .grid import nodes, slope_ratio
 from .guarantee import Guarantee
 from .guarantees import ZCDP, ApproxDP, GaussianDP, ProfileDP, PureDP, RenyiDP
 from .laws import Binomial, Poisson, TruncatedNegativeBinomial
+from .profiles import ROUNDING
 from .restricted_laws import Capped, Conditioned
 
 #: A guarantee and a law of K; each theorem checks by ``need`` that they are of the kinds that it speaks of.
@@ -125,7 +126,8 @@ def approx_negative_binomial(one_run: Base, count: Law) -> Guarantee:
     f(x(1−δ₀))/f(1−δ₀), which is negative binomial with the same η.
     """
     need(isinstance(one_run, ApproxDP) and isinstance(count, TruncatedNegativeBinomial), "(ε, δ)-DP, negative binomial")
-    delta = float(1.0 - count.generating(np.array(1.0 - one_run.delta), np.array(one_run.delta)))
+    delta = count.shortfall(one_run.delta) * (1.0 + ROUNDING)  # never 0 by cancellation: that would claim pure privacy
+    need(delta < 1, "a delta below 1")
     return ApproxDP(epsilon=(2 + count.eta) * one_run.epsilon, delta=delta, neighboring=one_run.neighboring)
 
 
@@ -153,7 +155,9 @@ def approx_poisson(one_run: Base, count: Law) -> Guarantee:
     need(one_run.epsilon > 0, "epsilon > 0")
     odds = np.expm1(one_run.epsilon)
     profile = ApproxRenyiProfile(
-        -np.expm1(-count.mean * one_run.delta), 1 + 1 / odds, one_run.epsilon + odds * np.log(count.mean)
+        -np.expm1(-count.mean * one_run.delta) * (1.0 + ROUNDING),
+        1 + 1 / odds,
+        one_run.epsilon + odds * np.log(count.mean),
     )
     return ProfileDP(profile=profile, neighboring=one_run.neighboring)
 

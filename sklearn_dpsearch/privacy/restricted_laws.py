@@ -131,6 +131,11 @@ class Capped(_Finite):
         values = self.law.pmf(np.arange(self.most + 1))
         return np.asarray(values / math.fsum(values))
 
+    @property
+    def rounding(self) -> float:
+        with mpmath.workprec(160):
+            return self.law.rounding / float(1 - self.law.survival(self.most))
+
     def survival(self, k: int) -> Any:
         beyond = self.law.survival(self.most)
         return (self.law.survival(k) - beyond) / (1 - beyond) if k < self.most else mpmath.mpf(0)
@@ -154,6 +159,10 @@ class Conditioned(CountLaw):
     @property
     def highest(self) -> float:
         return self.law.highest
+
+    @property
+    def rounding(self) -> float:
+        return self.law.rounding / self._scale
 
     def log_pmf(self, k: Array) -> Array:
         return self.law.log_pmf(k) - math.log(self._scale)

@@ -154,7 +154,7 @@ def _exact(value: Fraction | int, name: str) -> Fraction:
             f"Expected {name} as a Fraction or an int, got {value!r} ({type(value).__name__}). "
             f"Write it as Fraction(numerator, denominator)."
         )
-    return Fraction(value)
+    return Fraction(int(value.numerator), int(value.denominator))  # integers of NumPy inside would wrap around
 
 
 def _require(condition: bool, expected: str, name: str, value: Fraction) -> None:

@@ -192,7 +192,7 @@ class R2Scorer(PrivateScorer):
             object.__setattr__(self, name, (low, high))
         if self.clip is not None and not 0 < self.clip < float("inf"):
             raise ValueError(f"Expected 0 < clip < inf, got clip={self.clip!r}.")
-        check_resolution(self.resolution, least=10)
+        object.__setattr__(self, "resolution", check_resolution(self.resolution, least=10))
 
     @property
     def half(self) -> float:

@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from math import inf, nextafter
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,9 @@ class Sensitivity:
     parts: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
+        for name in ("l1", "l2_squared"):  # integers of NumPy would wrap around
+            object.__setattr__(self, name, _whole(getattr(self, name), name))
+        object.__setattr__(self, "parts", tuple(_whole(part, "parts") for part in self.parts))
         if any(part < 1 for part in self.parts):
             raise ValueError(f"Expected parts >= 1, got parts={self.parts!r}.")
         if not 1 <= self.l1 <= self.l2_squared <= self.l1**2:
@@ -172,10 +176,17 @@ def float_above(value: Fraction) -> float:
     return nearest if Fraction(nearest) >= value else nextafter(nearest, inf)
 
 
+def _whole(value: Any, name: str) -> int:
+    try:
+        return index(value)
+    except TypeError:
+        raise TypeError(f"Expected {name} as an int, got {value!r} ({type(value).__name__}).") from None
+
+
 def _set_positive_fraction(noise: Any, name: str) -> None:
     value = getattr(noise, name)
     if isinstance(value, bool) or not isinstance(value, Fraction | int):
         raise TypeError(f"Expected {name} as a Fraction or an int, got {value!r} ({type(value).__name__}).")
     if value <= 0:
         raise ValueError(f"Expected {name} > 0, got {name}={value}.")
-    object.__setattr__(noise, name, Fraction(value))
+    object.__setattr__(noise, name, Fraction(int(value.numerator), int(value.denominator)))  # no integers of NumPy

@@ -109,7 +109,7 @@ class MeanScorer(PrivateScorer):
             object.__setattr__(self, "response_method", tuple(self.response_method))
         if not (isfinite(self.lower) and isfinite(self.upper - self.lower) and self.lower < self.upper):
             raise ValueError(f"Expected finite lower < upper, got lower={self.lower!r}, upper={self.upper!r}.")
-        check_resolution(self.resolution)
+        object.__setattr__(self, "resolution", check_resolution(self.resolution))
         if self.expected_size is not None and not 0 < self.expected_size < float("inf"):
             raise ValueError(f"Expected 0 < expected_size < inf, got expected_size={self.expected_size!r}.")
 
@@ -259,6 +259,8 @@ def check_relation(neighboring: str) -> None:
         raise ValueError(f"Expected neighboring to be one of {RELATIONS}, got {neighboring!r}.")
 
 
-def check_resolution(resolution: int, least: int = 1) -> None:
+def check_resolution(resolution: int, least: int = 1) -> int:
+    """``resolution`` as an integer that does not wrap around, as those of NumPy would, or an error."""
     if isinstance(resolution, bool) or int(resolution) != resolution or not least <= resolution <= 10**9:
         raise ValueError(f"Expected an integer {least} <= resolution <= 10**9, got resolution={resolution!r}.")
+    return int(resolution)

@@ -35,9 +35,10 @@ from ._space import Space, refuse_callbacks
 NOTHING_FOUND = (
     "No candidate could be trained and scored, so there is no model; the privacy cost in privacy_spent_ is spent all "
     "the same. Which data made the candidates fail is not told, because that would reveal it. Usual reasons: a "
-    "parameter value that the estimator does not accept; NaN or infinite values in X or y; y with one class, in all "
-    "records or among those that train; too few records (one sample); a score that is not a finite number. Try "
-    "estimator.fit with the same parameters on public or made-up data to see the error."
+    "parameter value that the estimator does not accept; NaN or infinite values in X or y; labels in y or categories "
+    "in X that were not declared; bounds for another number of features; y with one class, in all records or among "
+    "those that train; too few records (one sample); a score that is not a finite number. Try estimator.fit with the "
+    "same parameters on public or made-up data to see the error."
 )
 
 
@@ -267,7 +268,7 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
         self._validate_params()
         fit_params = self._fit_params(params)
         self._check_kind(X, y)
-        check_public(X_public, y_public, y)
+        check_public(X_public, y_public, X, y)
         X, y = indexable(X, y)
         n_samples = n_records(X)
         plan = self._plan(n_samples, X_public is not None, self.delta)
@@ -408,13 +409,19 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
         return router.add(estimator=self.estimator, method_mapping=MethodMapping().add(caller="fit", callee="fit"))
 
 
-def check_public(X_public: Any, y_public: Any, y: Any) -> None:
+def check_public(X_public: Any, y_public: Any, X: Any, y: Any) -> None:
     """Raise for public data that no candidate could be scored on."""
     if X_public is None and y_public is not None:
         raise ValueError("Found y_public without X_public. Give both, or none to validate on private records.")
     if X_public is not None and y_public is None and y is not None:
         raise ValueError("Found X_public without y_public, which scores need as they need y. Give both.")
     check_consistent_length(X_public, y_public)
+    found, public = (tuple(getattr(one, "shape", ()))[1:] for one in (X, X_public))
+    if X_public is not None and found and public and found != public:
+        raise ValueError(
+            f"Found records of shape {found} in X and {public} in X_public, which no candidate could predict for. Give "
+            "both the same features."
+        )
 
 
 def _charge(model: Any, spent: PrivacySpent) -> None:

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, clone
 
 from ..adapters import Adapter, TrainingRun
 from ..privacy import Guarantee, PrivacyError, PureDP, compose, envelope, mixture
+from ._extrapolation import did_you_mean
 
 #: Points of a finite space for which the guarantee is looked up one by one.
 MOST_POINTS = 20_000
@@ -68,7 +69,7 @@ class Space:
             if name not in known and tail not in nested and not _accepts(estimator, name):
                 raise ValueError(
                     f"Invalid parameter {name!r} for estimator {type(estimator).__name__}. Valid parameters are: "
-                    f"{sorted(known)}."
+                    f"{sorted(known)}.{did_you_mean(name, known)}"
                 )
 
 

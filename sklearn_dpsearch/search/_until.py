@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,18 @@ from ._plan import Plan
 from ._randomness import Randomness
 from ._runs import Job, Parts, fresh, n_records, run_all, train_last
 
+#: Parameters of the search that only the walk over a whole grid has.
+ONLY_AUTO = (
+    "n_parts",
+    "part_noise",
+    "granularity",
+    "lowest_utility",
+    "max_rounds",
+    "selection_share",
+    "round_epsilon",
+    "threshold_noise",
+)
+
 
 class Until:
     """Runs one after the other; before each a coin may end the search with nothing.
@@ -34,6 +47,13 @@ class Until:
         self.search = search
         if not np.isfinite(search.threshold):
             raise ValueError(f"Found threshold={search.threshold!r}; a finite number or 'auto' is needed.")
+        for name in ONLY_AUTO:
+            value, default = getattr(search, name), signature(type(search)).parameters[name].default
+            if value != default:
+                raise ValueError(
+                    f"Found {name}={value!r} with threshold={search.threshold!r}, where it has no meaning: candidates "
+                    f"run one after the other. Leave {name} out, or give threshold='auto'."
+                )
 
     @property
     def stop_probability(self) -> Fraction:

@@ -227,7 +227,7 @@ class DPThresholdSearchCV(BasePrivateSearch):
                 "threshold='auto', or fit."
             )
         self._check_kind(X, y)
-        check_public(X_public, y_public, y)
+        check_public(X_public, y_public, X, y)
         X, y = indexable(X, y)
         mode, n_samples = Walk(copy(self)), n_records(X)
         plan = self._plan(n_samples, X_public is not None, self.delta)

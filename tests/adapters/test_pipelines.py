@@ -139,6 +139,33 @@ def test_a_step_that_learns_without_privacy_is_named_with_a_remedy():
     refused(UnknownGuaranteeError, make_pipeline(StandardScaler(), NoisyCentroids()), *words)
 
 
+@pytest.mark.parametrize("epsilon", [None, 1.0])
+def test_a_search_names_the_step_that_learns_without_privacy(epsilon):
+    search = DPRandomSearchCV(make_pipeline(StandardScaler(), NoisyCentroids()), {}, epsilon=epsilon)
+    with pytest.raises(UnknownGuaranteeError, match="Step 'standardscaler' .StandardScaler. learns .*without privacy"):
+        search.privacy_cost(120)
+
+
+@pytest.mark.parametrize(
+    ("part", "remedy"),
+    [
+        (OneHotEncoder(), "public categories="),
+        (OrdinalEncoder(), "public categories="),
+        (SimpleImputer(strategy="constant", fill_value=0.0), "keep_empty_features=True"),
+    ],
+)
+def test_a_step_that_could_learn_nothing_is_told_how(part, remedy):
+    refused(UnknownGuaranteeError, make_pipeline(part, NoisyCentroids()), "without privacy", remedy)
+
+
+def test_a_subclass_of_a_search_does_not_inherit_its_promise():
+    class Changed(DPRandomSearchCV):
+        def fit(self, X, y=None):
+            return self
+
+    refused(UnknownGuaranteeError, Changed(NoisyCentroids(), {}), "Changed", "may have changed fit")
+
+
 def test_the_innermost_offender_is_named():
     inner = make_pipeline(StandardScaler())
     refused(UnknownGuaranteeError, make_union(NoisyShift(), inner), "In step 'pipeline'", "'standardscaler'")

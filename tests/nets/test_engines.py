@@ -381,7 +381,7 @@ def test_nets_that_somebody_hung_a_hook_on_are_not_taken_for_plain():
 @pytest.mark.parametrize("value", [0.013, 0.7, 1 / 3])
 def test_norms_of_long_vectors_are_not_too_small(size, value):
     """Added one after the other in single precision, 1e6 squares are off by 7e-4."""
-    found = norms_of(torch.full((2, size), value))
+    (found,) = norms_of([torch.full((2, size), value)])
     expected = np.float32(value).astype(float) * np.sqrt(size)
     np.testing.assert_allclose(found, expected, rtol=5e-6)
 

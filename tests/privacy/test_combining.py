@@ -220,3 +220,29 @@ def test_neighbouring_relation_survives_every_combination(relation) -> None:
 def test_bad_combinations_say_what_was_expected(build, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         build()
+
+
+def test_tiny_parts_of_a_composition_do_not_vanish() -> None:
+    """The square of a tiny μ is 0, and no loss at all would be promised."""
+    total = compose(GaussianDP(mu=1e-170), GaussianDP(mu=1e-170))
+    assert isinstance(total, GaussianDP)
+    assert total.mu > 1.4e-170
+    assert total.pure_epsilon is None
+
+
+def test_sum_of_zcdp_parameters_is_rounded_up() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        parts = rng.uniform(0, 1, 5)
+        total = compose(*(ZCDP(rho=float(rho)) for rho in parts))
+        assert isinstance(total, ZCDP)
+        assert Fraction(total.rho) >= sum(Fraction(float(rho)) for rho in parts)
+
+
+def test_average_of_failures_is_rounded_up() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        parts, weight = rng.uniform(0, 1, 2), Fraction(int(rng.integers(1, 64)), 64)
+        total = mixture([ApproxDP(epsilon=1.0, delta=float(d)) for d in parts], [float(weight), float(1 - weight)])
+        exact = weight * Fraction(float(parts[0])) + (1 - weight) * Fraction(float(parts[1]))
+        assert Fraction(total.delta_at(2.0)) >= exact

@@ -181,3 +181,85 @@ def test_gaussian_tails_of_the_closed_form() -> None:
         total_variation = 2 * special.ndtr(mu / 2) - 1
         assert curves.delta_of_gaussian(mu, np.array(0.0)) == pytest.approx(total_variation, rel=1e-11)
     assert curves.delta_of_gaussian(0.0, np.array([0.0, 1.0])).tolist() == [0.0, 0.0]
+
+
+# --- digits -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mu", [1e-6, 0.03, 1.0, 40.0, 1000.0, 4412.8, 1e5])
+def test_gaussian_profile_is_never_below_many_digits_however_large_mu_is(mu: float) -> None:
+    for a in np.random.default_rng(0).uniform(-35, 35, 60):
+        epsilon = (a + 0.5 * mu) * mu
+        if epsilon < 0:
+            continue
+        with mpmath.workdps(60):
+            m, e = mpmath.mpf(mu), mpmath.mpf(float(epsilon))
+            exact = mpmath.ncdf(m / 2 - e / m) - mpmath.exp(e) * mpmath.ncdf(-m / 2 - e / m)
+            assert curves.delta_of_gaussian(mu, np.array([epsilon]))[0] >= exact
+
+
+@pytest.mark.parametrize(("noise", "rate"), [(0.1, 1.0), (0.2, 1.0), (0.1, 1 - 1e-12), (0.2, 0.999999), (0.3, 0.6)])
+def test_both_directions_of_a_step_are_above_many_digits_where_almost_every_record_is_drawn(
+    noise: float, rate: float
+) -> None:
+    """1 − (1 − e^{−ε})/q has no digits left where e^{−ε} and 1 − q are small; at q = 1 both directions are the same."""
+    pair = DPSGD(noise_multiplier=noise, sample_rate=rate, steps=1).pair
+    for epsilon in np.random.default_rng(0).uniform(0, 100, 100):
+        with mpmath.workdps(120):
+            m, q, c = 1 / mpmath.mpf(noise), mpmath.mpf(rate), mpmath.exp(mpmath.mpf(float(epsilon)))
+
+            def gaussian(e: mpmath.mpf, m: mpmath.mpf = m) -> mpmath.mpf:
+                return mpmath.ncdf(m / 2 - e / m) - mpmath.exp(e) * mpmath.ncdf(-m / 2 - e / m)
+
+            left = (1 / c - 1 + q) / q
+            added = c * q * left * gaussian(-mpmath.log(left)) if left > 0 else 0
+            assert pair.added.delta_at(epsilon) >= added * (1 - mpmath.mpf("1e-9"))
+            assert pair.removed.delta_at(epsilon) >= q * gaussian(mpmath.log(1 + (c - 1) / q)) * (1 - 1e-9)
+
+
+@pytest.mark.parametrize(("noise", "rate"), [(1.0, 1e-7), (1.0, 1e-9), (10.0, 1e-5), (50.0, 1e-3), (2.0, 0.01)])
+@pytest.mark.parametrize("order", [2, 3, 16, 64, 300])
+def test_renyi_divergence_of_a_rare_step_keeps_its_digits(noise: float, rate: float, order: int) -> None:
+    with mpmath.workdps(60):
+        q, s = mpmath.mpf(rate), mpmath.mpf(noise)
+        moment = mpmath.fsum(
+            mpmath.binomial(order, k) * (1 - q) ** (order - k) * q**k * mpmath.exp(k * (k - 1) / (2 * s**2))
+            for k in range(order + 1)
+        )
+        exact = mpmath.log(moment) / (order - 1)
+        reported = DPSGD(noise_multiplier=noise, sample_rate=rate, steps=1).renyi(float(order))
+        assert exact <= float(reported) <= exact * (1 + mpmath.mpf("1e-9"))
+
+
+@pytest.mark.parametrize("epsilon", [1e-9, 1e-6, 1e-3, 0.1, 1.0, 30.0, 500.0])
+def test_renyi_divergence_of_randomised_response_is_never_below_many_digits(epsilon: float) -> None:
+    for order in (1.001, 1.5, 2.0, 17.0, 4096.0):
+        with mpmath.workdps(60):
+            a, e = mpmath.mpf(order), mpmath.mpf(epsilon)
+            exact = mpmath.log((mpmath.exp(a * e) + mpmath.exp((1 - a) * e)) / (1 + mpmath.exp(e))) / (a - 1)
+            reported = float(PureDP(epsilon=epsilon).renyi(order))
+            assert min(exact, e) <= reported <= exact * (1 + mpmath.mpf("1e-9"))
+
+
+def test_profile_of_a_renyi_bound_is_rounded_up() -> None:
+    """A run that loses one large loss with a small probability reaches it, but for e^{−(α−1)ρ} of it."""
+    rng = np.random.default_rng(0)
+    for order, bound in zip(rng.uniform(20, 2000, 200), rng.uniform(5, 300, 200)):
+        epsilon = float(bound) * 1.01
+        with mpmath.workdps(60):
+            a, r, e = (mpmath.mpf(float(one)) for one in (order, bound, epsilon))
+            exact = mpmath.exp((a - 1) * (r - e + mpmath.log(1 - 1 / a))) / a
+            assert RenyiDP(orders=[order], epsilons=[bound]).delta_at(epsilon) >= exact
+
+
+@pytest.mark.parametrize("mu", [1e-300, 1e-160, 1e-20, 1e-17, 1e-15, 1e-13, 1e-12, 1e-11])
+def test_gaussian_profile_does_not_vanish_however_small_mu_is(mu: float) -> None:
+    for a in (0.0, 1e-3, 0.5, 1.0, 4.0, 20.0, 33.0):
+        with mpmath.workdps(400):
+            m, e = mpmath.mpf(mu), mpmath.mpf(a * mu)
+            exact = mpmath.ncdf(m / 2 - e / m) - mpmath.exp(e) * mpmath.ncdf(-m / 2 - e / m)
+        reported = curves.delta_of_gaussian(mu, np.array([a * mu]))[0]
+        assert reported >= min(exact, 1.0) * (1 if exact > 1e-300 else 0)
+        assert reported <= 1.6 * exact + 1e-300
+    assert curves.delta_of_gaussian(mu, np.array([1.0, 1e6])).tolist() == [0.0, 0.0]
+    assert GaussianDP(mu=mu).pair.delta_at(0.0) >= 0.39 * mu

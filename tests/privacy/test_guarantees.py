@@ -276,3 +276,24 @@ def test_guarantees_cannot_be_changed() -> None:
         PureDP(epsilon=1.0).epsilon = 0.1  # type: ignore[misc]
     with pytest.raises(ValueError, match="read-only"):
         RenyiDP(orders=[2.0], epsilons=[0.1]).epsilons[0] = 0.0
+
+
+def test_numbers_of_numpy_do_not_bring_their_precision() -> None:
+    """In single precision half of all results would be rounded down, in the seventh digit."""
+    number = np.float32(0.7)
+    same = float(number)
+    pairs = [
+        (PureDP(epsilon=number), PureDP(epsilon=same)),
+        (ApproxDP(epsilon=number, delta=np.float32(1e-6)), ApproxDP(epsilon=same, delta=float(np.float32(1e-6)))),
+        (compose(*[GaussianDP(mu=number)] * 3), compose(*[GaussianDP(mu=same)] * 3)),
+        (compose(*[ZCDP(rho=number)] * 3), compose(*[ZCDP(rho=same)] * 3)),
+        (
+            DPSGD(noise_multiplier=number, sample_rate=np.float32(0.1), steps=np.int8(100)),
+            DPSGD(noise_multiplier=same, sample_rate=float(np.float32(0.1)), steps=100),
+        ),
+    ]
+    for given_, plain in pairs:
+        assert given_.delta_at(0.3) == plain.delta_at(0.3)
+        assert given_.epsilon_at(1e-6) == plain.epsilon_at(1e-6)
+        assert given_ == plain
+    assert GaussianDP(mu=number).renyi(2.0) == GaussianDP(mu=same).renyi(2.0)

@@ -369,3 +369,33 @@ def test_bad_parameters_say_what_was_expected(build, expected: str) -> None:
     with pytest.raises(ValueError, match="Expected") as caught:
         build()
     assert expected in str(caught.value)
+
+
+def test_integers_of_numpy_do_not_wrap_around() -> None:
+    """20·19 does not fit into eight bits: the slope of the generating function would rise too slowly."""
+    one = np.array([0.5])
+    assert Fixed(np.uint8(20)).log_curvature(one, one) == Fixed(20).log_curvature(one, one)
+    assert type(Fixed(np.uint8(20)).k) is int
+    assert type(Binomial(np.int32(9), np.float32(0.5)).p) is float
+    assert Geometric(np.float32(7.3)).gamma == Geometric(float(np.float32(7.3))).gamma
+
+
+@pytest.mark.parametrize("law", [Poisson(3e7), Binomial(10**9, 1e-3), NegativeBinomial(1e6, 10), Poisson(1e6)])
+def test_sums_in_double_precision_decide_no_more_than_they_know(law: CountLaw) -> None:
+    first, steps = inversion_module._table(law)
+    with mpmath.workprec(300):
+        for i in (0, steps.size // 2, steps.size - 1):
+            assert abs(steps[i] - (1 - law.survival(first + i))) <= law.rounding / 4
+
+
+@pytest.mark.parametrize("shape", [-0.5, 0.0, 0.5, 1.0, 5.0])
+@pytest.mark.parametrize("mean", [1 + 1e-12, 1 + 1e-9, 1.001, 10.0, 1e6])
+def test_generating_function_keeps_its_digits_where_one_run_is_nearly_certain(shape: float, mean: float) -> None:
+    """f(z) is nearly z there: it was wrong in the seventh digit, and with it what is said to be a lower bound."""
+    law = NegativeBinomial(shape, mean)
+    with mpmath.workdps(80):
+        gamma, eta = mpmath.mpf(law.gamma), mpmath.mpf(shape)
+        for z in (1e-9, 0.1, 0.5, 0.9, 1 - 1e-9):
+            base = 1 - (1 - gamma) * mpmath.mpf(z)
+            exact = mpmath.log(base) / mpmath.log(gamma) if shape == 0 else (base**-eta - 1) / (gamma**-eta - 1)
+            assert abs(law.pgf(z) - exact) <= 2e-15

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mpmath
 import numpy as np
 import pytest
 from dp_accounting import NeighboringRelation, dp_event
@@ -260,3 +261,28 @@ def test_theorem_1_is_never_above_a_published_profile_bound(base: Guarantee, law
         if name.startswith("KRW24") or name in ("PS22 Lemma 20", "PS22 Corollary 3"):
             for delta in (1e-3, 1e-5):
                 assert ours.epsilon_at(delta) <= one.epsilon_at(delta) * (1 + 1e-3), name
+
+
+@pytest.mark.parametrize("shape", [-0.5, 0.0, 0.5, 1.0, 5.0])
+@pytest.mark.parametrize("mean", [1.0, 1.0000001, 10.0, 1e5])
+@pytest.mark.parametrize("delta", [1e-300, 1e-20, 3e-16, 1e-12, 1e-6, 1e-3])
+def test_failures_of_many_runs_keep_their_digits(shape: float, mean: float, delta: float) -> None:
+    """1 − f(1 − δ₀) is reached by a run whose failures are its best scores; 0 would claim pure privacy."""
+    law, run = NegativeBinomial(shape, mean), ApproxDP(epsilon=1.0, delta=delta)
+    with mpmath.workdps(400):
+        gamma, eta = mpmath.mpf(law.gamma), mpmath.mpf(shape)
+        base = gamma + (1 - gamma) * mpmath.mpf(delta)
+        if mean == 1:
+            exact = mpmath.mpf(delta)
+        elif shape == 0:
+            exact = 1 - mpmath.log(base) / mpmath.log(gamma)
+        else:
+            exact = 1 - (base**-eta - 1) / (gamma**-eta - 1)
+        if exact > 0.999:
+            return
+        reported = published.approx_negative_binomial(run, law).delta_at(500.0)
+        assert exact <= reported <= exact * (1 + 1e-9)
+        # open failures at the top reach it; the smallest of all bounds is no exception
+        assert exact * (1 - 1e-15) <= best_of(run, law).delta_at(500.0)
+    assert best_of(run, law).pure_epsilon is None
+    assert best_of(run, law).epsilon_at(0.0) == np.inf

@@ -249,3 +249,14 @@ def test_no_float_enters_the_module():
     assert not [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == "float"]
     imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
     assert imported <= {"annotations", "Fraction", "isqrt", "Protocol"}
+
+
+def test_integers_of_numpy_inside_of_a_fraction_do_not_wrap_around() -> None:
+    """Their products would, and the noise would follow no law that a proof speaks of."""
+    variance = Fraction(np.int64(10**13), np.int64(7))
+    assert type(variance.numerator) is not int
+    ours, plain = (
+        [discrete_gaussian(one, random.Random(seed)) for seed in range(20)] for one in (variance, Fraction(10**13, 7))
+    )
+    assert ours == plain
+    assert all(type(one) is int for one in ours)

@@ -306,3 +306,14 @@ def test_noise_takes_exact_positive_numbers_only(kind):
 def test_sensitivities_that_no_integers_have_are_refused(impossible):
     with pytest.raises(ValueError, match="Expected"):
         Sensitivity(*impossible)
+
+
+def test_integers_of_numpy_do_not_wrap_around() -> None:
+    given = Sensitivity(np.int32(60_000), np.int64(60_000) ** 2, (np.int16(300),))
+    assert given == Sensitivity(60_000, 60_000**2, (300,))
+    assert all(type(one) is int for one in (given.l1, given.l2_squared, *given.parts))
+    assert matched_noise(ZCDP(rho=0.1), given) == DiscreteGaussianNoise(Fraction(60_000**2) / (2 * Fraction(0.1)))
+    inside = DiscreteGaussianNoise(Fraction(np.int64(7), np.int64(3)))
+    assert type(inside.sigma_squared.numerator) is int
+    with pytest.raises(TypeError, match="Expected l1 as an int"):
+        Sensitivity(1.5, 3)

@@ -535,3 +535,15 @@ def test_impossible_facts_are_refused_when_built(build, message):
 def test_every_scorer_has_the_whole_interface():
     assert all(isinstance(scorer, PrivateScorer) for scorer in SCORERS.values())
     assert PrivateScorer.__abstractmethods__ == {"statistic", "sensitivity", "score", "__call__"}
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "zero_out", "replace_one"])
+def test_resolution_of_numpy_does_not_wrap_around(relation: str) -> None:
+    """100 000² does not fit into 32 bits: too small a sensitivity would be accounted."""
+    given, plain = (
+        [make_private_scorer(np.subtract, lower=0, upper=1, resolution=one), R2Scorer(y_range=(0, 1), resolution=one)]
+        for one in (np.int32(100_000), 100_000)
+    )
+    for one, other in zip(given, plain):
+        assert one.sensitivity(relation) == other.sensitivity(relation)
+        assert type(one.resolution) is int

@@ -150,7 +150,9 @@ def test_no_worker_at_all_is_refused():
 
 
 def test_an_unknown_parameter_is_refused_before_data_is_read():
-    refused(ValueError, "Invalid parameter 'shrunk'.*Valid parameters are", space={"shrunk": [0.1]})
+    refused(
+        ValueError, "Invalid parameter 'shrunk'.*Valid parameters are.*Did you mean 'shrink'", space={"shrunk": [0.1]}
+    )
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
@@ -236,6 +238,7 @@ def test_public_data_and_cv_exclude_each_other():
         ({"X_public": X}, "X_public without y_public.*Give both"),
         ({"y_public": y}, "y_public without X_public.*Give both"),
         ({"X_public": X, "y_public": y[:5]}, "inconsistent numbers of samples"),
+        ({"X_public": X[:, :1], "y_public": y}, r"\(2,\) in X and \(1,\) in X_public.*same features"),
     ],
 )
 @pytest.mark.parametrize("rounds", [False, True])

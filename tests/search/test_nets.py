@@ -21,7 +21,7 @@ from torch import nn
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.adapters.protocol import ProtocolAdapter
 from sklearn_dpsearch.nets import DPLogisticRegression, DPMLPClassifier, DPMLPRegressor, DPNeuralNetClassifier
-from sklearn_dpsearch.privacy import DPSGD, Fixed, PrivacyError, best_of
+from sklearn_dpsearch.privacy import DPSGD, Fixed, PrivacyError, UnknownGuaranteeError, best_of
 from sklearn_dpsearch.privacy.covering import gaussian_target
 from sklearn_dpsearch.scoring import R2Scorer
 
@@ -315,3 +315,29 @@ def test_a_net_in_a_released_pipeline_states_what_the_search_cost():
     model = make_pipeline(FunctionTransformer(), DPMLPClassifier((4,), max_steps=5))
     one = DPRandomSearchCV(model, {"dpmlpclassifier__learning_rate_init": [0.1]}, epsilon=3.0, delta=1e-5).fit(X, y)
     assert one.best_estimator_[-1].privacy_spent_ is one.privacy_spent_
+
+
+class Centring(DPLogisticRegression):
+    """Changes ``fit``: subtracts exact means, and keeps them."""
+
+    def fit(self, X, y):
+        self.mean_ = X.mean(axis=0)
+        return super().fit(X - self.mean_, y)
+
+
+class Stated(Centring):
+    def privacy_guarantee(self, n_samples=None):
+        return super().privacy_guarantee(n_samples)
+
+
+def test_a_subclass_of_a_net_does_not_inherit_the_promise():
+    search = DPRandomSearchCV(Centring(classes=[0, 1], noise_multiplier=1.0), {}, delta=1e-5)
+    with pytest.raises(UnknownGuaranteeError, match="Centring has no known.*privacy_guarantee.*may have changed fit"):
+        search.fit(X, y)
+    assert not hasattr(search, "privacy_spent_")
+
+
+def test_a_subclass_with_a_promise_of_its_own_is_trained_by_its_own_fit():
+    net = Stated(classes=[0, 1], noise_multiplier=1.0, max_steps=5)
+    search = DPRandomSearchCV(net, {"learning_rate_init": [0.1, 0.2]}, n_iter=Fixed(3), delta=1e-5).fit(X, y)
+    assert hasattr(search.best_estimator_, "mean_")

@@ -97,7 +97,8 @@ def test_a_secret_coin_of_the_record_averages_both_uses():
 
 @pytest.mark.parametrize("threshold", [0.6, "auto"])
 def test_a_target_is_met_and_nearly_reached(threshold):
-    one = DPThresholdSearchCV(NoisyCentroids(), SHRINK, threshold=threshold, epsilon=4.0, delta=1e-6, n_parts=4)
+    parts = {"n_parts": 4} if threshold == "auto" else {}
+    one = DPThresholdSearchCV(NoisyCentroids(), SHRINK, threshold=threshold, epsilon=4.0, delta=1e-6, **parts)
     one.fit(X, y)
     assert 3.95 < one.privacy_spent_.epsilon <= 4.0
     assert tuple(one.privacy_spent_) == tuple(one.privacy_cost(200))
@@ -195,7 +196,7 @@ def test_a_search_that_found_something_before_forgets_it():
     assert not hasattr(one, "best_score_")
     walked = labelled().fit(X, y)
     assert walked.n_rounds_ > 1
-    walked.set_params(threshold=1e9, scoring="accuracy", n_iter=2).fit(X, y)
+    walked.set_params(**until(threshold=1e9, n_iter=2).get_params(deep=False)).fit(X, y)
     assert not hasattr(walked, "n_rounds_")
 
 
@@ -578,6 +579,8 @@ def test_a_distribution_is_no_grid_for_a_walk():
         ({"scoring": "roc_auc"}, UnknownSensitivityError, "no usable sensitivity.*X_public"),
         ({"scoring": lambda *_: 1.0}, UnknownSensitivityError, "no usable sensitivity"),
         ({"cv": 1.5}, ValueError, "cv=1.5"),
+        ({"n_parts": 8}, ValueError, "n_parts=8 with threshold=.*no meaning.*threshold='auto'"),
+        ({"round_epsilon": 0.1}, ValueError, "round_epsilon=0.1 with threshold=.*Leave round_epsilon out"),
     ],
 )
 def test_what_stopping_cannot_use_is_named_with_the_remedy(given, error, match):
@@ -608,10 +611,10 @@ def test_nets_are_searched(threshold):
     from sklearn_dpsearch.nets import DPLogisticRegression
 
     net = DPLogisticRegression(classes=[0, 1], bounds_X=(-1, 1), max_epochs=5)
+    parts = {"n_parts": 4} if threshold == "auto" else {"n_iter": 50}
     one = DPThresholdSearchCV(
-        clone(net), {"learning_rate_init": [0.2, 0.5]}, threshold=threshold, epsilon=8.0, delta=1e-5, n_iter=50,
-        n_parts=4,
-    ).fit(X, y)  # fmt: skip
+        clone(net), {"learning_rate_init": [0.2, 0.5]}, threshold=threshold, epsilon=8.0, delta=1e-5, **parts
+    ).fit(X, y)
     assert 7.9 < one.privacy_spent_.epsilon <= 8.0
     assert not one.found_ or one.score(X, y) > 0.5
 
