@@ -37,15 +37,17 @@ class Secrets:
         self._noise = np.random.Generator(np.random.SFC64(noise))
         self._device_noise: torch.Generator | None = None
 
-    def normals(self, out: torch.Tensor) -> None:
-        """Fill a contiguous double-precision tensor with independent standard normals, on its own device."""
+    def normals(self, out: torch.Tensor, scale: float = 1.0) -> None:
+        """Fill a contiguous double-precision tensor with independent normals of this scale, on its own device."""
         if out.device.type == "cpu":
-            self._noise.standard_normal(out=out.numpy())
+            values = out.numpy()
+            self._noise.standard_normal(out=values)
+            values *= scale
             return
         if self._device_noise is None:
             self._device_noise = torch.Generator(device=out.device)
             self._device_noise.manual_seed(int(self._device_seed.generate_state(1, np.uint64)[0] >> 1))
-        out.normal_(generator=self._device_noise)
+        out.normal_(std=scale, generator=self._device_noise)
 
 
 def sequence(seed: Any = None) -> np.random.SeedSequence:
@@ -74,7 +76,7 @@ def global_torch_seed(seed: Any = None) -> Iterator[None]:
         yield
 
 
-def fill_normals(sources: Sequence[Secrets], out: torch.Tensor) -> None:
-    """One row of independent standard normals from each source: shape (len(sources), n)."""
-    for source, row in zip(sources, out):
-        source.normals(row)
+def fill_normals(sources: Sequence[Secrets], scales: Sequence[float], out: torch.Tensor) -> None:
+    """One row of independent normals from each source, with a scale of its own: shape (len(sources), n)."""
+    for source, scale, row in zip(sources, scales, out):
+        source.normals(row, scale)

@@ -247,8 +247,7 @@ class Stack:
     def _step(self, places: torch.Tensor, bounds: torch.Tensor, t: int) -> None:
         """Noise once, clipped sums over the batches, division by a constant, optimizer."""
         if self.noisy:
-            fill_normals(self.secrets, self.sums)
-            self.sums.mul_(self.scales)
+            fill_normals(self.secrets, self.scales, self.sums)
         else:
             self.sums.zero_()
         self.engine.piece = self.piece if places.shape[1] <= self.most else 0
@@ -256,7 +255,7 @@ class Stack:
         for start in range(0, places.shape[1], width):
             chunk = slice(start, start + width)
             self.engine.add_clipped(*self.records.take(places[:, chunk]), bounds[:, chunk])
-        torch.div(self.sums, self.divisors, out=self.gradients)  # rounded to single precision once
+        self.gradients.copy_(self.sums).div_(self.divisors)
         self.stepper.step(self.trained, self.gradients, t)
 
     def _finish(self, t: int) -> None:
@@ -282,9 +281,9 @@ class Stack:
         self.sums = torch.empty_like(self.trained, dtype=torch.float64)
         self.noisy = any(task.noise_multiplier for task in self.tasks)
         self.norms = self._column([task.max_grad_norm for task in self.tasks]).float()
-        self.scales = self._column([noise_scale(task) for task in self.tasks])
+        self.scales = [noise_scale(task) for task in self.tasks]
         expected = [task.expected_batch_size for task in self.tasks]
-        self.divisors = self._column(expected)
+        self.divisors = self._column(expected).float()
         self.most = min(map(rounding.most_records, expected), default=0.0)
         self.piece = min(map(rounding.piece, expected), default=0) if rounding.single_is_single() else 0
         self.engine.bind(self.trained, self.frozen, self.sums)

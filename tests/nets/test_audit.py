@@ -128,9 +128,8 @@ def test_no_more_than_the_reported_epsilon_is_found(make):
 def test_noise_scaled_by_a_quarter_is_exposed(monkeypatch):
     honest = training.fill_normals
 
-    def quiet(secrets, out):
-        honest(secrets, out)
-        out.mul_(0.25)
+    def quiet(secrets, scales, out):
+        honest(secrets, [0.25 * one for one in scales], out)
 
     monkeypatch.setattr(training, "fill_normals", quiet)
     assert found() > reported()

@@ -32,7 +32,7 @@ def moved(module, device):
 def pretended(monkeypatch):
     """Tensors without data, and what needs a real device left out: its random numbers and its backward pass."""
 
-    def normals(secrets, out):
+    def normals(secrets, out, scale):
         assert out.device == CUDA
         assert out.dtype is torch.float64
 

@@ -89,7 +89,7 @@ def test_extreme_records_leave_everything_finite_there_too():
 
 def test_noise_is_drawn_on_the_device_in_double_precision():
     out = torch.empty(3, 100_000, dtype=torch.float64, device=CUDA)
-    fill_normals([Secrets(0), Secrets(1), Secrets(0)], out)
+    fill_normals([Secrets(0), Secrets(1), Secrets(0)], [1.0] * 3, out)
     assert torch.equal(out[0], out[2])
     found = out[:2].cpu().numpy()
     assert abs(np.corrcoef(found)[0, 1]) < 5.5 / np.sqrt(100_000)
@@ -107,7 +107,7 @@ def test_unseeded_noise_does_not_follow_the_users_seed():
     def noise():
         torch.manual_seed(0)
         out = torch.empty(1, 8, dtype=torch.float64, device=CUDA)
-        fill_normals([Secrets()], out)
+        fill_normals([Secrets()], [1.0], out)
         return out
 
     assert not torch.equal(noise(), noise())

@@ -136,7 +136,7 @@ def test_noise_has_the_tails_and_the_resolution_of_double_precision():
 
 def test_each_net_has_noise_of_its_own():
     out = torch.empty(5, DRAWS // 10, dtype=torch.float64)
-    fill_normals([Secrets(seed) for seed in range(5)], out)
+    fill_normals([Secrets(seed) for seed in range(5)], [1.0] * 5, out)
     correlations = np.corrcoef(out.numpy())
     np.fill_diagonal(correlations, 0.0)
     assert np.abs(correlations).max() < 5 / np.sqrt(DRAWS / 10)
@@ -150,9 +150,9 @@ def test_noise_of_one_step_tells_nothing_about_the_next():
 
 def test_a_net_has_the_same_noise_in_any_company():
     alone = torch.empty(1, 50, dtype=torch.float64)
-    fill_normals([Secrets(4)], alone)
+    fill_normals([Secrets(4)], [1.0], alone)
     together = torch.empty(3, 50, dtype=torch.float64)
-    fill_normals([Secrets(8), Secrets(4), Secrets(9)], together)
+    fill_normals([Secrets(8), Secrets(4), Secrets(9)], [1.0] * 3, together)
     assert torch.equal(alone[0], together[1])
 
 
