@@ -9,7 +9,15 @@ from typing import Any
 from sklearn.base import clone
 
 from ..adapters import Adapter, adapter_for
-from ..privacy import CountLaw, Guarantee, MissingDeltaError, PrivacyError, calibrate
+from ..privacy import (
+    BudgetUnreachableError,
+    CountLaw,
+    Guarantee,
+    LeakingEstimatorError,
+    MissingDeltaError,
+    PrivacyError,
+    calibrate,
+)
 from ..privacy.spent import Component, PrivacySpent
 from ..scoring import Noise, PrivateScorer, matched_noise, noise_for
 from ..scoring.validation import IndexFolds, Validation
@@ -168,22 +176,48 @@ def _calibrated(request: Request, adapter: Adapter) -> float:
     def total(factor: float) -> Guarantee:
         return _costs(request, adapter, adapter.scaled(request.estimator, factor, _varying(request))).total
 
+    def reached(factor: float) -> float | None:
+        """Total ε; None where the estimator could not keep its promise (its noise would be too large for it, say)."""
+        try:
+            return total(factor).epsilon_at(delta)
+        except LeakingEstimatorError:
+            if factor >= 1.0:
+                raise
+            return None
+
     assert request.epsilon is not None
     delta = _delta(request, total(1.0))
-    low, high = _bracket(lambda factor: total(factor).epsilon_at(delta) <= request.epsilon)
-    return calibrate(total, request.epsilon, delta, (low, high))
+    return calibrate(total, request.epsilon, delta, _bracket(reached, request.epsilon, delta))
 
 
 def _varying(request: Request) -> frozenset[str]:
     return frozenset(request.space.names)
 
 
-def _bracket(met: Callable[[float], bool]) -> tuple[float, float]:
+def _bracket(reached: Callable[[float], float | None], target: float, delta: float) -> tuple[float, float]:
     """Factors around the one sought, at most a factor of 8 apart (or the ends of the allowed range)."""
     low = high = 1.0
-    while not met(low) and low > SMALLEST_FACTOR:
+    while (found := reached(low)) is not None and found > target and low > SMALLEST_FACTOR:
         low, high = low / 8, low
+    if found is None:
+        return _above_the_last(reached, target, delta, low, high)
     if low == high:
-        while met(high) and high < LARGEST_FACTOR:
+        while (found := reached(high)) is not None and found <= target and high < LARGEST_FACTOR:
             low, high = high, high * 8
     return low, high
+
+
+def _above_the_last(
+    reached: Callable[[float], float | None], target: float, delta: float, low: float, high: float
+) -> tuple[float, float]:
+    """The same where the estimator cannot do ``low``, and ``high`` is too much."""
+    for _ in range(12):
+        middle = (low * high) ** 0.5
+        found = reached(middle)
+        if found is not None and found <= target:
+            return middle, high
+        low, high = (middle, high) if found is None else (low, middle)
+    raise BudgetUnreachableError(
+        f"The target epsilon={target:g} at delta={delta:g} is out of reach: the smallest epsilon possible with this "
+        f"estimator is {reached(high):.4g}. Give a larger epsilon or delta, fewer runs (n_iter), or another estimator."
+    )

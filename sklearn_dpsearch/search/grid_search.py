@@ -220,7 +220,10 @@ class DPGridSearchCV(BasePrivateSearch):
         training = promises.worst
         choice = noisy_max(number, 1, self._chooser(Fraction(1), number), neighboring=training.neighboring)
         components = (
-            Component(name=f"choice among {number} candidates by report noisy max ({self.noise})", guarantee=choice),
+            Component(
+                name=f"choice among {number} candidate{'s' * (number > 1)} by report noisy max ({self.noise})",
+                guarantee=choice,
+            ),
             Component(name="training of the winner on all records", guarantee=training),
         )
         return components, compose(choice, training)

@@ -94,6 +94,26 @@ def test_a_declared_guarantee_does_not_excuse_a_cache(tmp_path, space):
     )
 
 
+class NotTooNoisy(NoisyCentroids):
+    """Cannot keep its promise below an epsilon of its own."""
+
+    def privacy_guarantee(self, n_samples=None):
+        if self.epsilon < 0.01:
+            raise LeakingEstimatorError("too much noise for me")
+        return super().privacy_guarantee(n_samples)
+
+
+def test_an_estimator_that_cannot_be_noisy_enough_says_how_far_it_can():
+    def one(epsilon):
+        return DPRandomSearchCV(NotTooNoisy(epsilon=1.0), {"shrink": [0.0]}, n_iter=Fixed(1), epsilon=epsilon)
+
+    with pytest.raises(BudgetUnreachableError, match=r"smallest epsilon possible with this estimator is 0\.01"):
+        one(0.005).fit(Untouchable(), Untouchable())
+    assert one(0.0102).privacy_cost(100).epsilon == pytest.approx(0.0102, rel=1e-3)
+    with pytest.raises(LeakingEstimatorError, match="too much noise"):
+        one(5.0).set_params(estimator__epsilon=0.001).privacy_cost(100)
+
+
 def test_an_unreachable_target_says_the_smallest_reachable_epsilon():
     noise = PureDP(epsilon=1.0, neighboring="replace_one")
     with pytest.raises(BudgetUnreachableError, match=r"smallest epsilon possible here is \d") as caught:
