@@ -1,5 +1,8 @@
 """Errors of the library: each message says what was found, what is needed and the remedy."""
 
+import difflib
+from collections.abc import Iterable
+
 
 class PrivacyError(ValueError):
     """A stated guarantee would be false, or cannot be stated."""
@@ -27,3 +30,9 @@ class BudgetUnreachableError(PrivacyError):
 
 class MissingDeltaError(PrivacyError):
     """A δ is needed, because the guarantee is not pure."""
+
+
+def did_you_mean(found: object, known: Iterable[str]) -> str:
+    """A suggestion to end an error message with, or nothing."""
+    close = difflib.get_close_matches(str(found), list(known), 1, 0.5)
+    return f" Did you mean {close[0]!r}?" if close else ""

@@ -9,6 +9,7 @@ from typing import Any
 from sklearn.base import is_classifier
 
 from ..privacy import UnknownSensitivityError
+from ..privacy.errors import did_you_mean
 from .metrics import BalancedAccuracyScorer, R2Scorer, RetrievalScorer
 from .records import ErrorPower, InTopK, LogLoss, Match
 from .scorers import MeanScorer, PrivateScorer
@@ -156,16 +157,17 @@ def private_scorer(name: str, **options: Any) -> PrivateScorer:
     BalancedAccuracyScorer(classes=('no', 'yes'))
     """
     if name not in SCORERS:
-        raise _refusal(
-            f"scoring={name!r}",
-            next((why for start, why in REASONS.items() if str(name).startswith(start)), ""),
-        )
+        why = next((why for start, why in REASONS.items() if str(name).startswith(start)), "")
+        raise _refusal(f"scoring={name!r}", why, "" if why else did_you_mean(name, SCORERS))
     build, example = SCORERS[name]
-    missing = [
-        one.name
-        for one in inspect.signature(build).parameters.values()
-        if one.default is one.empty and one.name not in options
-    ]
+    known = inspect.signature(build).parameters
+    for one in options:
+        if one not in known:
+            raise TypeError(
+                f"Found {one}={options[one]!r} for the private scorer {name!r}, which takes {', '.join(known)}."
+                + did_you_mean(one, known)
+            )
+    missing = [one.name for one in known.values() if one.default is one.empty and one.name not in options]
     if missing:
         raise UnknownSensitivityError(
             f"scoring={name!r} has no sensitivity on private records until {' and '.join(missing)} is stated, which "
@@ -216,10 +218,10 @@ def get_private_scorer(scoring: Any, estimator: Any = None) -> PrivateScorer:
     )
 
 
-def _refusal(found: str, why: str) -> UnknownSensitivityError:
+def _refusal(found: str, why: str, hint: str = "") -> UnknownSensitivityError:
     return UnknownSensitivityError(
         f"{found} has no usable sensitivity on private records{': ' + why if why else ''}. Use one of "
         f"{', '.join(SCORERS)}; or make_private_scorer(score_func, lower=..., upper=...) for the mean of a bounded "
         "value per record; or validate on public data, where every scorer is fine: fit(..., X_public=..., "
-        "y_public=...)."
+        f"y_public=...).{hint}"
     )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import numbers
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ..adapters import Rule
+from ..privacy.errors import did_you_mean
 
 WORDS = ("linear", "keep")
 
@@ -73,12 +73,6 @@ def carried_over(
         rules = {name: rule for name, rule in known.items() if rule == "keep" or _is_number(candidate.get(name))}
         rules |= {} if extrapolate == "auto" else dict(extrapolate)
     return {name: _applied(rules.get(name, "keep"), name, value, sizes) for name, value in candidate.items()}
-
-
-def did_you_mean(found: Any, known: Iterable[str]) -> str:
-    """A suggestion to end an error message with, or nothing."""
-    close = difflib.get_close_matches(str(found), list(known), 1, 0.5)
-    return f" Did you mean {close[0]!r}?" if close else ""
 
 
 def _applied(rule: Rule, name: str, value: Any, sizes: Sizes) -> Any:

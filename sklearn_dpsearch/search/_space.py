@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, clone
 
 from ..adapters import Adapter, TrainingRun
 from ..privacy import Guarantee, PrivacyError, PureDP, compose, envelope, mixture
-from ._extrapolation import did_you_mean
+from ..privacy.errors import did_you_mean
 
 #: Points of a finite space for which the guarantee is looked up one by one.
 MOST_POINTS = 20_000

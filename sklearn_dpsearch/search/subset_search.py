@@ -12,13 +12,14 @@ from sklearn.utils._param_validation import Interval
 
 from ..adapters import Adapter, adapter_for
 from ..privacy import CountLaw, Guarantee, PrivacyError, subset_then_train
+from ..privacy.errors import did_you_mean
 from ..privacy.laws import as_law
 from ..privacy.spent import Component
 from ..scoring import best_candidate
 from ..scoring.validation import Validation, validation_of
 from ._base import Outcome
 from ._best_of import BestOfRuns
-from ._extrapolation import Sizes, carried_over, check_rules, did_you_mean
+from ._extrapolation import Sizes, carried_over, check_rules
 from ._plan import Plan
 from ._randomness import Randomness
 from ._runs import Job, Parts, Run, fresh, ready, train_last

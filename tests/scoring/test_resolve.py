@@ -86,3 +86,12 @@ def test_the_example_in_the_message_builds_a_scorer(name):
     build, example = SCORERS[name]
     assert isinstance(eval(f"private_scorer({name!r}, {example})"), PrivateScorer)
     assert bool(example) == any(one.default is one.empty for one in inspect.signature(build).parameters.values())
+
+
+def test_a_misspelt_name_or_option_is_guessed():
+    with pytest.raises(UnknownSensitivityError, match=r"Did you mean 'accuracy'\?$"):
+        private_scorer("acuracy")
+    with pytest.raises(TypeError, match=r"Found expected=5 .*expected_size.*Did you mean 'expected_size'\?$"):
+        private_scorer("accuracy", expected=5)
+    with pytest.raises(TypeError, match=r"Found clip=1 .*'accuracy', which takes expected_size\.$"):
+        private_scorer("accuracy", clip=1)
