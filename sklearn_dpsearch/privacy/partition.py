@@ -21,13 +21,14 @@ from typing import Literal
 
 import numpy as np
 
-from ._types import Array, ArrayLike
+from ._types import Array
 from .combining import compose, mixture, same_neighbors
 from .guarantee import Guarantee, dots, require
 from .guarantees import NonPrivate
 from .partition_pairs import average_delta, composed_delta, normalized, reversed_average_delta, sampled, thinned
 from .profiles import ROUNDING, DominatingPair
 from .published_partition import published_partition_bounds
+from .smallest import SmallestOf
 
 TrainOn = Literal["rest", "all"]
 #: What is composed with something else is evaluated at so many points, from at most so many atoms of one part.
@@ -122,7 +123,7 @@ class TheoremTwo(_Partitioned):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SubsetThenTrain(_Partitioned):
+class SubsetThenTrain(SmallestOf, _Partitioned):
     """Tuning on a random subset, then training: at each δ the smallest of Theorem 2 and the other bounds.
 
     Parameters
@@ -141,9 +142,7 @@ class SubsetThenTrain(_Partitioned):
 
     secret_coins: bool = True
 
-    @cached_property
-    def bounds(self) -> dict[str, Guarantee]:
-        """Every bound that applies, by name."""
+    def _bounds(self) -> dict[str, Guarantee]:
         with_record = self.tune if self.train_on == "rest" else compose(self.tune, self.train)
         by_coin = {"mixture": mixture([with_record, self.train], [self.fraction, 1.0 - self.fraction])}
         if self.neighboring == "replace_one" or not self.secret_coins:
@@ -157,33 +156,6 @@ class SubsetThenTrain(_Partitioned):
         )
         rest = dict(published_partition_bounds(self.tune, self.train, self.fraction, self.train_on))
         return {"Theorem 2": first, **by_coin, **rest}
-
-    def tightest(self, delta: float) -> str:
-        """Name of the bound that gives ``epsilon_at(delta)``."""
-        values = {name: one.epsilon_at(delta) for name, one in self.bounds.items()}
-        return min(values, key=lambda name: float(values[name]))
-
-    @property
-    def pure_epsilon(self) -> float | None:
-        pure = [one.pure_epsilon for one in self.bounds.values() if one.pure_epsilon is not None]
-        return min(pure) if pure else None
-
-    @property
-    def has_renyi(self) -> bool:
-        return any(one.has_renyi for one in self.bounds.values())
-
-    def renyi(self, order: ArrayLike) -> Array:
-        """The smallest of the bounds' Rényi curves."""
-        order = np.asarray(order, dtype=float)
-        curve: Array = np.min([one.renyi(order) for one in self.bounds.values() if one.has_renyi], axis=0)
-        return curve
-
-    def _profile(self, epsilon: Array) -> Array:
-        values: Array = np.min([one._profile(epsilon) for one in self.bounds.values()], axis=0)
-        return values
-
-    def _epsilon(self, delta: float) -> float:
-        return min(one._epsilon(delta) for one in self.bounds.values())
 
     def _pair(self) -> DominatingPair:
         return next(iter(self.bounds.values())).pair

@@ -28,6 +28,7 @@ from .guarantees import NonPrivate
 from .laws import Fixed, as_law
 from .profiles import DominatingPair, LossDistribution
 from .published import published_bounds
+from .smallest import SmallestOf
 
 #: A search that is composed with something else is evaluated at so many points, from every so-manieth hinge.
 POINTS, THINNED = 4001, 4
@@ -195,7 +196,7 @@ def _pair_of(curve: Callable[[int, Array], Array], directions: int) -> Dominatin
 
 
 @dataclass(frozen=True, kw_only=True)
-class BestOf(Guarantee):
+class BestOf(SmallestOf):
     """The best of a random number of runs: at each ε the smallest of Theorem 1 and the published bounds.
 
     Parameters
@@ -209,28 +210,12 @@ class BestOf(Guarantee):
     one_run: Guarantee
     count: CountLaw
 
-    @cached_property
-    def bounds(self) -> dict[str, Guarantee]:
-        """Every bound that applies, by name."""
+    def _bounds(self) -> dict[str, Guarantee]:
         first = TheoremOne(one_run=self.one_run, count=self.count, neighboring=self.neighboring)
         rest = dict(published_bounds(self.one_run, self.count))
         if isinstance(self.count, Fixed):
             rest["composition"] = compose(*[self.one_run] * int(self.count.k))
         return {"Theorem 1": first, **rest}
-
-    def tightest(self, delta: float) -> str:
-        """Name of the bound that gives ``epsilon_at(delta)``."""
-        values = {name: one.epsilon_at(delta) for name, one in self.bounds.items()}
-        return min(values, key=lambda name: float(values[name]))
-
-    @property
-    def pure_epsilon(self) -> float | None:
-        pure = [one.pure_epsilon for one in self.bounds.values() if one.pure_epsilon is not None]
-        return min(pure) if pure else None
-
-    @property
-    def has_renyi(self) -> bool:
-        return any(one.has_renyi for one in self.bounds.values())
 
     def renyi(self, order: ArrayLike) -> Array:
         """The smallest of the bounds' Rényi curves, as (e^{(α−1)ρ} + P[K = 0]) where no run at all is possible.
@@ -239,17 +224,10 @@ class BestOf(Guarantee):
         more outcome, equally probable on all data sets.
         """
         order = np.asarray(order, dtype=float)
-        curve = np.min([one.renyi(order) for one in self.bounds.values() if one.has_renyi], axis=0)
+        curve = super().renyi(order)
         none = self.count.probability_of_none
         with_none: Array = np.logaddexp((order - 1) * curve, np.log(none)) / (order - 1) if none > 0 else curve
         return with_none
-
-    def _profile(self, epsilon: Array) -> Array:
-        values: Array = np.min([one._profile(epsilon) for one in self.bounds.values()], axis=0)
-        return values
-
-    def _epsilon(self, delta: float) -> float:
-        return min(one._epsilon(delta) for one in self.bounds.values())
 
     def _pair(self) -> DominatingPair:
         first = self.bounds["Theorem 1"]
