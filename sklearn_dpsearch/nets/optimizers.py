@@ -26,7 +26,7 @@ class Stepper(ABC):
         """Step number ``t``, from 0."""
 
     @abstractmethod
-    def keep(self, kept: torch.Tensor) -> None:
+    def keep(self, kept: list[int]) -> None:
         """Go on with some of the nets only (their places, ascending)."""
 
 
@@ -91,8 +91,8 @@ class StackedSGD(Stepper):
             return 1.0 - dampening if momentum else 1.0
         return 1.0 - dampening * (momentum != 0)
 
-    def keep(self, kept: torch.Tensor) -> None:
-        self.rates.keep(kept.tolist())
+    def keep(self, kept: list[int]) -> None:
+        self.rates.keep(kept)
         self._buffer = None if self._buffer is None else self._buffer[kept]
 
 
@@ -118,8 +118,8 @@ class StackedAdam(Stepper):
         scale = (square / (1.0 - second ** (t + 1))).sqrt_() + self.rates("eps", t)
         _subtract(weights, mean / scale, rate / (1.0 - first ** (t + 1)))
 
-    def keep(self, kept: torch.Tensor) -> None:
-        self.rates.keep(kept.tolist())
+    def keep(self, kept: list[int]) -> None:
+        self.rates.keep(kept)
         self._moments = None if self._moments is None else (self._moments[0][kept], self._moments[1][kept])
 
 
@@ -142,9 +142,8 @@ class EachTorchOptimizer(Stepper):
             for name, parameter in built.parameters:
                 self.layout.view(name, row, row).copy_(parameter.data)  # an optimizer may have put another tensor there
 
-    def keep(self, kept: torch.Tensor) -> None:
-        places = kept.tolist()
-        self.optimizers, self.tables = [self.optimizers[i] for i in places], [self.tables[i] for i in places]
+    def keep(self, kept: list[int]) -> None:
+        self.optimizers, self.tables = [self.optimizers[i] for i in kept], [self.tables[i] for i in kept]
 
 
 @dataclass(frozen=True)

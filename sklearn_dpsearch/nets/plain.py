@@ -35,7 +35,6 @@ LOSSES: dict[type[nn.Module], tuple[str, ...]] = {
 }
 
 
-MINUS_ONE = torch.tensor(-1.0)
 #: Classes up to which ``_softmax`` runs over the other axis.
 SHORT = 32
 
@@ -93,7 +92,7 @@ def loss_slope(criterion: nn.Module, predicted: torch.Tensor, targets: torch.Ten
     if classes and criterion.label_smoothing == 0 and criterion.ignore_index == -100:
         slope = _softmax(predicted)
         places = targets.unsqueeze(-1)
-        return slope.scatter_add_(-1, places, MINUS_ONE.to(slope.device).expand(places.shape))
+        return slope.scatter_add_(-1, places, slope.new_full((1, 1, 1), -1.0).expand(places.shape))
     if type(criterion) is nn.MSELoss:
         return (predicted - targets) * 2.0
     leaf = predicted.requires_grad_()

@@ -266,12 +266,11 @@ class Stack:
         for i, task in enumerate(self.tasks):
             if task.steps <= t:
                 self.engine.layout.write(self.trained[i], task.module)
-        places = torch.tensor(kept, dtype=torch.long, device=self.device)
-        self.trained, self.frozen = self.trained[places], self.frozen[places]
+        self.trained, self.frozen = self.trained[kept], self.frozen[kept]
         self.tasks, self.secrets, self.batches = (
             [one[i] for i in kept] for one in (self.tasks, self.secrets, self.batches)
         )
-        self.stepper.keep(places)
+        self.stepper.keep(kept)
         if kept:
             self._allocate()
 
