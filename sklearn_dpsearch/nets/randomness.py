@@ -68,7 +68,10 @@ def global_torch_seed(seed: Any = None) -> Iterator[None]:
     """
     source = sequence(seed)
     with _GLOBAL_GENERATOR, torch.random.fork_rng(devices=range(torch.cuda.device_count())):
-        torch.manual_seed(int(source.generate_state(1, np.uint64)[0] >> 1))
+        word = int(source.generate_state(1, np.uint64)[0] >> 1)
+        torch.default_generator.manual_seed(word)
+        if torch.cuda.is_initialized():
+            torch.cuda.manual_seed_all(word)
         state = torch.get_rng_state()
         if state.numel() == CPU_STATE:
             state[WORDS] = torch.from_numpy(source.generate_state(624).astype(np.uint64).view(np.uint8))

@@ -60,13 +60,16 @@ def reseed_globals(seed: Any) -> None:
     np.random.seed(words)
     random.seed(words.tobytes())
     if torch := _torch():
-        torch.manual_seed(int.from_bytes(words[:2].tobytes(), "little"))
+        seed_of_torch = int.from_bytes(words[:2].tobytes(), "little")
+        torch.default_generator.manual_seed(seed_of_torch)
+        if torch.cuda.is_available():
+            torch.cuda.manual_seed_all(seed_of_torch)
 
 
 def _torch() -> Any:
     """PyTorch, if somebody imported it."""
     torch = sys.modules.get("torch")
-    return torch if hasattr(torch, "manual_seed") else None
+    return torch if hasattr(torch, "default_generator") else None
 
 
 @contextlib.contextmanager
