@@ -11,7 +11,7 @@ from torch import nn
 
 from . import plain
 from .engines import Engine, clip_factors, finite_ones
-from .rounding import norms_of, root_of_sum
+from .rounding import add_products, norms_of, root_of_sum
 
 
 class LinearEngine(Engine):
@@ -37,24 +37,22 @@ class LinearEngine(Engine):
         """For each layer: its number, its inputs (M, B, in), and the slopes of the summed loss in its outputs."""
 
     def bind(self, trained: torch.Tensor, frozen: torch.Tensor, sums: torch.Tensor) -> None:
-        def views(name: str, storage: torch.Tensor, other: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
-            """Weight and bias of a layer in flat storage; without ``other``, only those that are trained."""
-            found = []
-            for end in ("weight", "bias"):
-                full = f"{name}.{end}" if name else end
-                is_trained = self.layout.entries.get(full, (None,))[0]
-                held = is_trained if other is None else is_trained is not None
-                found.append(self.layout.view(full, storage, storage if other is None else other) if held else None)
-            return tuple(found)
+        names = [[f"{name}.{end}" if name else end for end in ("weight", "bias")] for name, _ in self.layers]
 
-        stored = [views(name, trained, frozen) for name, _ in self.layers]
+        def views(storage: torch.Tensor, kinds: tuple[bool, ...]) -> list[list[torch.Tensor | None]]:
+            """Weight and bias of each layer in flat storage, where they are among the trained, or the frozen ones."""
+            kept = [[self.layout.entries.get(one, (None,))[0] in kinds for one in pair] for pair in names]
+            return [
+                [self.layout.view(one, storage, frozen) if there else None for one, there in zip(*both)]
+                for both in zip(names, kept)
+            ]
+
+        stored = views(trained, (True, False))
         self._weights = [weight for weight, _ in stored]
         self._turned = [None if weight is None else weight.mT for weight, _ in stored]
         self._biases = [None if bias is None else bias.unsqueeze(1) for _, bias in stored]
         self._all, self._piece_of_all = sums, torch.empty_like(trained)
-        self._sums, self._pieces = (
-            [views(name, one, None) for name, _ in self.layers] for one in (sums, self._piece_of_all)
-        )
+        self._sums, self._pieces = (views(one, (True,)) for one in (self._all, self._piece_of_all))
         present = torch.tensor([[one is not None for one in pair] for pair in self._sums], dtype=torch.float64)
         self._has_weight, self._has_bias = present.to(sums.device).T.unsqueeze(-1).unsqueeze(-1)
 
@@ -77,7 +75,7 @@ class LinearEngine(Engine):
         if not self.piece:
             for slope, a, (weight, bias) in zip(slopes, tables, self._sums):
                 if weight is not None:
-                    weight.baddbmm_(slope.double().mT, a.double())
+                    add_products(weight, slope, a, piece=0)
                 if bias is not None:
                     bias.add_(slope.sum(-2, dtype=torch.float64))
             return

@@ -16,7 +16,7 @@ from sklearn.base import clone
 from ..adapters import Adapter
 from ..privacy import PrivacyError
 from ..scoring.validation import Exposure, Fold, RandomBytes, Validation
-from ._base import Outcome
+from ._outcome import Outcome
 from ._plan import Plan
 from ._randomness import Randomness
 from ._runs import Job, Parts, fresh, n_records, train_last

@@ -7,7 +7,7 @@ import os
 from abc import ABCMeta, abstractmethod
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from inspect import signature
 from typing import Any
 
@@ -27,6 +27,7 @@ from ..privacy.spent import PrivacySpent
 from ..scoring import PrivateScorer, get_private_scorer
 from ..scoring.validation import Validation
 from ._delegation import ReleasedModel
+from ._outcome import Outcome, charge, results_of
 from ._plan import Plan, Request, make_plan
 from ._randomness import Randomness
 from ._runs import Job, Parts, n_records
@@ -63,27 +64,6 @@ RELEASED = (
 
 class NoModelError(PrivacyError):
     """Every candidate of a search failed."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Outcome:
-    """What a search is about to release.
-
-    Parameters
-    ----------
-    found : bool
-        Whether there is a model; if not, nothing else is released.
-    may_stop : bool
-        Whether finding nothing is an ordinary result, told by ``found_``, rather than an error.
-    rows : sequence of (parameters, score)
-    attributes : mapping
-        Further attributes of the fitted search.
-    """
-
-    found: bool
-    rows: Sequence[tuple[Mapping[str, Any], float]]
-    attributes: Mapping[str, Any] = field(default_factory=dict)
-    may_stop: bool = False
 
 
 class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
@@ -386,9 +366,9 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
         self.best_index_ = int(np.argmax(scores))
         self.best_params_ = dict(outcome.rows[self.best_index_][0])
         self.best_score_ = float(scores[self.best_index_])
-        self.cv_results_ = _results([dict(candidate) for candidate, _ in outcome.rows], scores)
+        self.cv_results_ = results_of([dict(candidate) for candidate, _ in outcome.rows], scores)
         self.__dict__.update(outcome.attributes)
-        _charge(outcome.attributes.get("best_estimator_"), plan.spent)
+        charge(outcome.attributes.get("best_estimator_"), plan.spent)
 
     # --- towards scikit-learn ---------------------------------------------------------------------------------------
 
@@ -422,26 +402,3 @@ def check_public(X_public: Any, y_public: Any, X: Any, y: Any) -> None:
             f"Found records of shape {found} in X and {public} in X_public, which no candidate could predict for. Give "
             "both the same features."
         )
-
-
-def _charge(model: Any, spent: PrivacySpent) -> None:
-    """A model that states what its own training cost states what the whole search did: it was chosen by it."""
-    if "privacy_spent_" in getattr(model, "__dict__", {}):
-        model.privacy_spent_ = spent
-    steps = getattr(model, "steps", ()) or getattr(model, "transformers_", ()) or getattr(model, "transformer_list", ())
-    for part in [getattr(model, "best_estimator_", None), *(one[1] for one in steps)]:
-        if hasattr(part, "fit"):
-            _charge(part, spent)
-
-
-def _results(candidates: Sequence[Mapping[str, Any]], scores: np.ndarray) -> dict[str, Any]:
-    """The released rows in the form of scikit-learn's ``cv_results_``."""
-    columns: dict[str, Any] = {}
-    for name in sorted({name for one in candidates for name in one}):
-        column = np.ma.masked_all(len(candidates), dtype=object)
-        for i, one in enumerate(candidates):
-            if name in one:
-                column[i] = one[name]
-        columns[f"param_{name}"] = column
-    rank = np.array([1 + int(np.sum(scores > one)) for one in scores], dtype=np.int32)
-    return {**columns, "params": list(candidates), "mean_test_score": scores, "rank_test_score": rank}

@@ -6,7 +6,8 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ._base import BasePrivateSearch, Outcome
+from ._base import BasePrivateSearch
+from ._outcome import Outcome
 from ._plan import Plan
 from ._randomness import Randomness
 from ._runs import Job, Run, run_all

@@ -16,7 +16,7 @@ from ..privacy.spent import Component
 from ..scoring import get_private_scorer
 from ..scoring.candidate import searched
 from ..scoring.validation import Validation, validation_of
-from ._base import Outcome
+from ._outcome import Outcome
 from ._plan import Plan
 from ._randomness import Randomness
 from ._runs import Job, Parts, fresh, n_records, run_all, train_last

@@ -23,7 +23,7 @@ from ._aggregated import (
     utilities_of,
     utility_scorer,
 )
-from ._base import Outcome
+from ._outcome import Outcome
 from ._plan import Plan
 from ._randomness import Randomness
 from ._runs import Job, Parts

@@ -38,7 +38,8 @@ from ._aggregated import (
     utilities_of,
     utility_scorer,
 )
-from ._base import BasePrivateSearch, Outcome
+from ._base import BasePrivateSearch
+from ._outcome import Outcome
 from ._plan import Plan
 from ._randomness import Randomness
 from ._runs import Job, Parts

@@ -15,8 +15,8 @@ from ..privacy.spent import Component
 from ..scoring import best_candidate
 from ..scoring.candidate import Training, candidate, exposed
 from ..scoring.validation import Validation, validation_of
-from ._base import Outcome
 from ._best_of import BestOfRuns
+from ._outcome import Outcome
 from ._plan import Plan
 from ._randomness import Randomness
 from ._runs import Job, Parts, Run, fresh, n_records, train_last

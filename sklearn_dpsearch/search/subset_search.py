@@ -17,9 +17,9 @@ from ..privacy.laws import as_law
 from ..privacy.spent import Component
 from ..scoring import best_candidate
 from ..scoring.validation import Validation, validation_of
-from ._base import Outcome
 from ._best_of import BestOfRuns
 from ._extrapolation import Sizes, carried_over, check_rules
+from ._outcome import Outcome
 from ._plan import Plan
 from ._randomness import Randomness
 from ._runs import Job, Parts, Run, fresh, ready, train_last

@@ -15,7 +15,8 @@ from ..privacy import Guarantee
 from ..privacy.spent import Component
 from ..scoring.validation import Validation
 from ._aggregated import ONE_PART
-from ._base import BasePrivateSearch, Outcome, check_public
+from ._base import BasePrivateSearch, check_public
+from ._outcome import Outcome
 from ._plan import Plan
 from ._randomness import Randomness
 from ._runs import Job, Parts, n_records

@@ -86,6 +86,8 @@ def test_all_folds_train_the_same_candidate_so_their_trainings_compose_before_ca
     dear, cheap = PureDP(epsilon=1.0, neighboring="replace_one"), PureDP(epsilon=0.01, neighboring="replace_one")
     score = PureDP(epsilon=0.001, neighboring="replace_one")
     truth = mixture([compose(one, one, one, score) for one in (dear, cheap)], [0.5, 0.5])
+    average = mixture([dear, cheap], [0.5, 0.5])
+    assert compose(average, average, average, score).delta_at(2.0) == pytest.approx(0.032, abs=1e-3)
     given = {"cv": 4, "score_noise": score, "delta": 1e-6}
     space = {"epsilon": [1.0, 0.01]}
     for search in (
