@@ -11,11 +11,12 @@ import pytest
 
 PACKAGE = Path(__file__).parent.parent / "sklearn_dpsearch"
 ALLOWED = {
+    "_process": set(),
     "privacy": set(),
-    "adapters": {"privacy"},
-    "scoring": {"privacy"},
-    "nets": {"privacy"},
-    "search": {"privacy", "adapters", "scoring"},
+    "adapters": {"_process", "privacy"},
+    "scoring": {"_process", "privacy"},
+    "nets": {"_process", "privacy"},
+    "search": {"_process", "privacy", "adapters", "scoring"},
 }
 OUTSIDE_OF_PRIVACY = {"sklearn", "joblib", "torch", "diffprivlib", "matplotlib", "skorch", "opacus"}
 

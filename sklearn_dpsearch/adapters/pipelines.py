@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from abc import abstractmethod
 from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any
@@ -12,6 +11,7 @@ from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
+from .._process import contained
 from ..privacy import LeakingEstimatorError, PrivacyError, PureDP, UnknownGuaranteeError, compose
 from ._base import Adapter, Rule, TrainingRun
 
@@ -166,7 +166,7 @@ class PipelineAdapter(_CompositeAdapter):
         fitted: list[Any] = [None] * len(models)
         groups: list[tuple[type, Any, list[int]]] = []
         for i, model in enumerate(models):
-            with contextlib.suppress(Exception):  # this model has failed, the others have not
+            with contained():  # this model has failed, the others have not
                 kind, seen = type(model.steps[-1][1]), model[:-1].fit_transform(X, y) if len(model.steps) > 1 else X
                 alike = (group for first, other, group in groups if first is kind and _same_records(seen, other))
                 group = next(alike, None)
@@ -175,7 +175,7 @@ class PipelineAdapter(_CompositeAdapter):
                 else:
                     group.append(i)
         for _, seen, group in groups:
-            with contextlib.suppress(Exception):
+            with contained():
                 for i, last in zip(group, self._fit_last([models[i].steps[-1][1] for i in group], seen, y)):
                     if last is not None:
                         models[i].steps[-1] = (models[i].steps[-1][0], last)
@@ -188,8 +188,9 @@ class PipelineAdapter(_CompositeAdapter):
             return self.adapter_for(steps[0]).fit_together(steps, X, y)
         fitted: list[Any] = [None] * len(steps)
         for i, step in enumerate(steps):
-            with contextlib.suppress(Exception):
-                fitted[i] = step.fit(X, y)
+            with contained():
+                step.fit(X, y)
+                fitted[i] = step
         return fitted
 
     def _trains_together(self, step: Any) -> bool:

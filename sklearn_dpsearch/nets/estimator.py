@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import warnings
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
+from .._process import without_warnings
 from ..privacy import compose
 from ..privacy.spent import Component, PrivacySpent
 from .settings import NOISE, RATES, Settings, expecting, settings_of
@@ -119,7 +119,7 @@ class DPTraining:
         try:
             inputs, targets = self._prepare(X, y, fresh)
             task = self._task(settings, len(inputs))
-            with quiet():
+            with without_warnings():  # of the libraries underneath, which could speak of batches
                 train(task, Records.of(inputs, targets, device), max_physical_batch=self.max_physical_batch)
             self._spend(settings, fresh)
         except BaseException:  # an interrupt too: what was not trained to the end is not released
@@ -203,20 +203,12 @@ def _fit_shared(nets: Sequence[Any], X: Any, y: Any, fitted: list[Any]) -> None:
             group.members.append((i, task, settings))
     for group in shared:
         most = min(nets[i].max_physical_batch for i, _, _ in group.members)
-        with quiet():
+        with without_warnings():  # of the libraries underneath, which could speak of batches
             done = train_together([task for _, task, _ in group.members], group.records, max_physical_batch=most)
         for (i, _, settings), well in zip(group.members, done):
             if well:
                 nets[i]._spend(settings, fresh=True)
                 fitted[i] = nets[i]
-
-
-@contextlib.contextmanager
-def quiet() -> Iterator[None]:
-    """Warnings of the libraries underneath could speak of batches."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
 
 
 def device_of(name: Any) -> torch.device:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
+from .._process import without_warnings
 from .optimizers import Table
 
 #: Hyperparameters that PyTorch's schedulers change.
@@ -42,8 +42,7 @@ def table_of(
     before = {name: group[name] for name in CHANGED if name in group}
     keys = set(group)
     rows: dict[str, list[Any]] = {name: [] for name in before}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # "step of the optimizer was not called": it is not called on purpose
+    with without_warnings():  # "step of the optimizer was not called": it is not called on purpose
         running = [(make(optimizer, **arguments), every) for make, arguments, every in schedulers]
         for t in range(steps):
             for name, values in rows.items():

@@ -3,38 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 
-
-class WhileAnyone:
-    """A change that the first to enter makes and the last to leave undoes, whatever the order in between.
-
-    Parameters
-    ----------
-    change : callable
-        Makes the change and returns what undoes it.
-    """
-
-    def __init__(self, change: Callable[[], Callable[[], None]]) -> None:
-        self._change, self._lock, self._inside = change, threading.Lock(), 0
-
-    @contextlib.contextmanager
-    def __call__(self) -> Iterator[None]:
-        with self._lock:
-            if self._inside == 0:
-                self._undo = self._change()
-            self._inside += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._inside -= 1
-                if self._inside == 0:
-                    self._undo()
+from .._process import WhileAnyone
 
 
 def _to_same_threads() -> Callable[[], None]:
@@ -61,6 +35,18 @@ def _to_full_precision() -> Callable[[], None]:
     return undo
 
 
+def _to_numbers_as_they_come() -> Callable[[], None]:
+    """PyTorch's search for anomalies raises where a gradient is not a number, which one record decides."""
+    before, checks = torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()
+    torch.autograd.set_detect_anomaly(False)
+
+    def undo() -> None:
+        torch.autograd.set_detect_anomaly(before, checks)
+
+    return undo
+
+
+_no_anomalies = WhileAnyone(_to_numbers_as_they_come)
 _same_threads = WhileAnyone(_to_same_threads)
 #: Matrix products in single precision are not rounded to fewer bits, which would move sums by more than is covered.
 full_precision = WhileAnyone(_to_full_precision)
@@ -84,5 +70,5 @@ def one_thread() -> Iterator[None]:
 @contextlib.contextmanager
 def exactly(device: torch.device) -> Iterator[None]:
     """Gradients, in single precision, whatever the user has set."""
-    with full_precision(), torch.enable_grad(), torch.autocast(device.type, enabled=False):
+    with full_precision(), _no_anomalies(), torch.enable_grad(), torch.autocast(device.type, enabled=False):
         yield

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numbers
-import os
 from abc import ABCMeta, abstractmethod
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
@@ -32,6 +31,7 @@ from ._plan import Plan, Request, make_plan
 from ._randomness import Randomness
 from ._runs import Job, Parts, n_records
 from ._space import Space, refuse_callbacks
+from ._tasks import guarded
 
 NOTHING_FOUND = (
     "No candidate could be trained and scored, so there is no model; the privacy cost in privacy_spent_ is spent all "
@@ -49,8 +49,10 @@ VALID_RECORDS = (
 )
 
 
-#: What a fit may leave on a search beyond its plan; a later fit that finds nothing takes all of it away.
+#: What a fit may leave on a search beside what it spent; a later one takes all of it away before it uses a record.
 RELEASED = (
+    "scorer_",
+    "n_splits_",
     "best_params_",
     "best_score_",
     "best_index_",
@@ -160,6 +162,7 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
         """What scores candidates."""
         return self._public_scorer() if public else get_private_scorer(self.scoring, self.estimator)
 
+    @np.errstate(under="ignore")  # the user may have made it an error
     def _plan(self, n_samples: int | None, public: bool, delta: float | None) -> Plan:
         space = Space.of(self._distributions())
         space.check_names(self.estimator)
@@ -245,35 +248,39 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
         NoModelError
             If every candidate failed.
         """
-        self._validate_params()
-        fit_params = self._fit_params(params)
-        self._check_kind(X, y)
-        check_public(X_public, y_public, X, y)
-        X, y = indexable(X, y)
-        n_samples = n_records(X)
-        plan = self._plan(n_samples, X_public is not None, self.delta)
+        X, y = self._first_look(X, y, X_public, y_public, params)
+        plan = self._plan(n_records(X), X_public is not None, self.delta)
         self._say(plan)
-        problem: BaseException | None = None
-        try:
-            n_folds, outcome = self._searched(plan, fit_params, (X_public, y_public), X, y)
-        except BaseException as error:
-            problem = error
-        if problem is not None:  # without the frames below: tools that show their variables would show the candidates
-            problem.__cause__ = problem.__context__ = None
-            raise problem.with_traceback(None)
-        self._release(plan, n_folds, outcome)
+        public = None if X_public is None else (X_public, y_public)
+        self._release(plan, *guarded(lambda: self._found(plan, self._fit_params(params), public, X, y)))
         return self
 
-    def _searched(
-        self, plan: Plan, fit_params: Mapping[str, Any], public: tuple[Any, Any], X: Any, y: Any
+    def _found(
+        self, plan: Plan, fit_params: Mapping[str, Any], public: tuple[Any, Any] | None, X: Any, y: Any
     ) -> tuple[int, Outcome]:
         """Number of folds, and what came out. Everything else that was drawn or run is gone when this returns."""
         source = Randomness(self.random_state)
         candidates = self._candidates(plan, source)
         parts = self._parts(plan, candidates, n_records(X), source)
-        job = self._job(plan, parts, fit_params, None if public[0] is None else public)
+        job = self._job(plan, parts, fit_params, public)
+        self._spend(plan)
         outcome = self._search(job, candidates, source, X, y)
         return len(parts.folds), outcome if outcome.found else replace(outcome, rows=[], attributes={})
+
+    def _first_look(self, X: Any, y: Any, X_public: Any, y_public: Any, params: Mapping[str, Any]) -> tuple[Any, Any]:
+        """Refuse what cannot succeed, from parameters and the kind of the data alone: nothing is spent yet."""
+        self._validate_params()
+        fit_params = self._fit_params(params)
+        self._check_kind(X, y)
+        check_public(X_public, y_public, X, y)
+        X, y = indexable(X, y)
+        return X, y
+
+    def _spend(self, plan: Plan) -> None:
+        """From here on private records are used: whatever happens, this is spent, and earlier results are gone."""
+        for name in RELEASED:
+            self.__dict__.pop(name, None)
+        self.privacy_spent_ = plan.spent
 
     def _job(self, plan: Plan, parts: Parts, fit_params: Mapping[str, Any], public: tuple[Any, Any] | None) -> Job:
         return Job(
@@ -287,7 +294,6 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
             public=public,
             neighboring=plan.spent.neighboring,
             error_score=float(self.error_score),
-            parent=os.getpid(),
         )
 
     def _check_kind(self, X: Any, y: Any) -> None:
@@ -351,21 +357,18 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
 
     def _release(self, plan: Plan, n_splits: int, outcome: Outcome) -> None:
         """The only door through which anything derived from the data leaves."""
-        for name in RELEASED:
-            self.__dict__.pop(name, None)
-        self.privacy_spent_ = plan.spent
+        if not outcome.found and not outcome.may_stop:
+            raise NoModelError(NOTHING_FOUND)
         self.scorer_ = plan.scorer
         self.n_splits_ = n_splits
         if outcome.may_stop:
             self.found_ = outcome.found
-        if not outcome.found and outcome.may_stop:
-            return
         if not outcome.found:
-            raise NoModelError(NOTHING_FOUND)
+            return
         scores = np.array([score for _, score in outcome.rows])
-        self.best_index_ = int(np.argmax(scores))
-        self.best_params_ = dict(outcome.rows[self.best_index_][0])
-        self.best_score_ = float(scores[self.best_index_])
+        self.best_index_ = outcome.best
+        self.best_params_ = dict(outcome.rows[outcome.best][0])
+        self.best_score_ = float(scores[outcome.best])
         self.cv_results_ = results_of([dict(candidate) for candidate, _ in outcome.rows], scores)
         self.__dict__.update(outcome.attributes)
         charge(outcome.attributes.get("best_estimator_"), plan.spent)

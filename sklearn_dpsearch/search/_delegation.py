@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -27,7 +28,12 @@ class ReleasedModel:
     _why_nothing = "the search ended without a candidate (found_ is False)."
 
     def _check_refitted(self, method: str) -> None:
-        check_is_fitted(self, "privacy_spent_")
+        if hasattr(self, "privacy_spent_") and not hasattr(self, "scorer_"):
+            raise NotFittedError(
+                f"The last fit of this {type(self).__name__} ended without a result, so there is no model to {method} "
+                "with. What it cost is spent and stands in privacy_spent_."
+            )
+        check_is_fitted(self)
         if not hasattr(self, "best_estimator_"):
             reason = "no candidate succeeded."
             if getattr(self, "found_", True) is False:
@@ -116,4 +122,4 @@ class ReleasedModel:
         return self.best_estimator_.feature_names_in_
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "privacy_spent_")
+        return hasattr(self, "scorer_")

@@ -22,12 +22,15 @@ class Outcome:
     may_stop : bool
         Whether finding nothing is an ordinary result, told by ``found_``, rather than an error.
     rows : sequence of (parameters, score)
+    best : int
+        Which of them is the winner's.
     attributes : mapping
         Further attributes of the fitted search.
     """
 
     found: bool
     rows: Sequence[tuple[Mapping[str, Any], float]]
+    best: int = 0
     attributes: Mapping[str, Any] = field(default_factory=dict)
     may_stop: bool = False
 

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import delayed
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
+from .._process import reseed
 from ..adapters import Adapter
-from ..privacy import LeakingEstimatorError
 from ..scoring import Noise
 from ..scoring.validation import Fold
-from ._isolation import in_task, isolated, reseed_globals
 from ._randomness import random_bits, random_state
+from ._tasks import LeakDetected, attempt, block_sizes, dealt, in_parallel, in_task, number_of_tasks
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +55,6 @@ class Job:
     public: tuple[Any, Any] | None
     neighboring: str
     error_score: float
-    parent: int
 
 
 @dataclass(frozen=True)
@@ -66,57 +64,118 @@ class Run:
     score: float
     model: Any
 
-
-class LeakDetected(Exception):
-    """An estimator said that it reads the data without noise."""
+    @property
+    def order(self) -> tuple[bool, float]:
+        """Runs with a model come before those that failed, whatever score failures are given."""
+        return self.model is not None, self.score
 
 
 def run_all(
     job: Job, candidates: Sequence[Mapping[str, Any]], seeds: Sequence[Any], X: Any, y: Any, **parallel: Any
 ) -> list[Run]:
-    """One run per candidate, in order; silent, and the same for every number of jobs."""
-    groups = _groups(job, len(candidates), parallel.get("n_jobs"))
-    tasks = (
-        delayed(run_several)(job, [candidates[i] for i in group], [seeds[i] for i in group], X, y) for group in groups
-    )
-    found = in_parallel(job, tasks, **parallel)
-    runs = {i: run for group, part in zip(groups, found) for i, run in zip(group, part)}
+    """One run per candidate, in order; the same for every number of jobs. Their number is public."""
+    hands = dealt(len(candidates), _tasks(job, len(candidates), parallel))
+    found = _in_tasks(run_several, job, hands, candidates, seeds, X, y, **parallel)
+    runs = {i: run for hand, part in zip(hands, found) for i, run in zip(hand, part)}
     return [runs[i] for i in range(len(candidates))]
 
 
-def in_parallel(job: Job, tasks: Iterable[Any], **parallel: Any) -> list[Any]:
-    """Results of joblib's tasks, in order and in silence; errors of joblib itself without what they quote."""
-    try:
-        with isolated():
-            return list(Parallel(verbose=0, **parallel)(tasks))
-    except LeakDetected:
-        problem: BaseException = LeakingEstimatorError(
-            f"{type(job.estimator).__name__} reported that it would read something from the data without noise "
-            "(PrivacyLeakWarning). Give the bounds, norms or classes that it asks for as public constants."
-        )
-    except SystemExit:
-        problem = SystemExit(1)
-    except Exception as error:
-        problem = RuntimeError(
-            f"The candidates could not be run by joblib ({type(error).__name__}). Estimators and scorers must be "
-            "picklable, and workers must have enough memory; n_jobs=1 needs neither."
-        )
-    raise problem  # outside the handlers: a chained exception could quote a record
+def run_best(
+    job: Job,
+    candidates: Sequence[Mapping[str, Any]],
+    seeds: Sequence[Any],
+    X: Any,
+    y: Any,
+    *,
+    expected: float,
+    **parallel: Any,
+) -> tuple[int, Run]:
+    """Number and run of the best candidate, of equal ones the first; tasks depend on the expected number of runs."""
+    hands = dealt(len(candidates), _tasks(job, expected, parallel))
+    found = _in_tasks(best_of_several, job, hands, candidates, seeds, X, y, **parallel)
+    several = [(hand[place], run) for hand, (place, run) in zip(hands, found) if run is not None]
+    return max(several, key=lambda one: (*one[1].order, -one[0]))
 
 
-def _groups(job: Job, number: int, n_jobs: Any) -> list[range]:
-    """Which candidates share a task: those that can be trained together, spread evenly over the workers."""
-    together = job.adapter.trains_together(job.estimator) and not job.fit_params
-    tasks = min(number, effective_n_jobs(n_jobs)) if together else number
-    return [range(first, number, tasks) for first in range(tasks)]
+def run_until(
+    job: Job,
+    candidates: Sequence[Mapping[str, Any]],
+    seeds: Sequence[Any],
+    threshold: float,
+    X: Any,
+    y: Any,
+    *,
+    expected: float,
+    **parallel: Any,
+) -> tuple[int, Run] | None:
+    """Number and run of the first candidate that reaches a threshold.
+
+    Runs come in blocks, whose number is public: those after the first success are empty, and the last holds all that
+    is left. Workers that run ahead may find a later success, which is thrown away.
+    """
+    workers, first, start = number_of_tasks(1.0, parallel.get("n_jobs"), True), None, 0
+    for size in (*block_sizes(expected, parallel.get("n_jobs")), len(candidates)):
+        stop = min(start + size, len(candidates)) if first is None else start
+        block = [range(start + hand.start, stop, hand.step) for hand in dealt(stop - start, workers)]
+        found = _in_tasks(first_of_several, job, block, candidates, seeds, X, y, threshold, **parallel)
+        successes = [(hand[place], run) for hand, (place, run) in zip(block, found) if run is not None]
+        first = min(successes, key=lambda one: one[0]) if successes else first
+        start = stop
+    return first
+
+
+def _tasks(job: Job, expected: float, parallel: Mapping[str, Any]) -> int:
+    return number_of_tasks(expected, parallel.get("n_jobs"), trains_together(job))
+
+
+def trains_together(job: Job) -> bool:
+    """Whether candidates of this search are trained at once."""
+    return job.adapter.trains_together(job.estimator) and not job.fit_params
+
+
+def _in_tasks(
+    work: Any,
+    job: Job,
+    hands: Sequence[range],
+    candidates: Sequence[Mapping[str, Any]],
+    seeds: Sequence[Any],
+    X: Any,
+    y: Any,
+    *more: Any,
+    **parallel: Any,
+) -> list[Any]:
+    """One task for each hand, an empty one too, with the same data."""
+    job = replace(job, parts=replace(job.parts, later=None))  # one entry for each candidate
+    tasks = (delayed(work)(job, [candidates[i] for i in h], [seeds[i] for i in h], X, y, *more) for h in hands)
+    return in_parallel(type(job.estimator).__name__, tasks, **parallel)
+
+
+def best_of_several(
+    job: Job, candidates: Sequence[Mapping[str, Any]], seeds: Sequence[Any], X: Any, y: Any
+) -> tuple[int, Run | None]:
+    """Place and run of the best of several candidates, of equal ones the first; the others end here."""
+    runs = run_several(job, candidates, seeds, X, y)
+    place = max(range(len(runs)), key=lambda i: (*runs[i].order, -i), default=-1)
+    return place, runs[place] if runs else None
+
+
+def first_of_several(
+    job: Job, candidates: Sequence[Mapping[str, Any]], seeds: Sequence[Any], X: Any, y: Any, threshold: float
+) -> tuple[int, Run | None]:
+    """Place and run of the first of several candidates that reaches a threshold; those after it do not run."""
+    for place, (candidate, seed) in enumerate(zip(candidates, seeds)):
+        run = run_one(job, candidate, seed, X, y)
+        if run.model is not None and run.score >= threshold:
+            return place, run
+    return -1, None
 
 
 def run_several(job: Job, candidates: Sequence[Mapping[str, Any]], seeds: Sequence[Any], X: Any, y: Any) -> list[Run]:
     """Train and score several candidates, together if they can be."""
-    if len(candidates) == 1:
-        return [run_one(job, candidates[0], seeds[0], X, y)]
-    with in_task(job.parent):
-        reseed_globals(seeds[0])
+    if len(candidates) < 2 or not trains_together(job):
+        return [run_one(job, candidate, seed, X, y) for candidate, seed in zip(candidates, seeds)]
+    with in_task():
+        reseed(seeds[0])
         streams = [_streams(job, seed) for seed in seeds]
         models = [_trained_together(job, i, candidates, streams, X, y) for i in range(len(job.parts.folds))]
         return [_scored(job, [fold[k] for fold in models], streams[k], X, y) for k in range(len(candidates))]
@@ -124,69 +183,66 @@ def run_several(job: Job, candidates: Sequence[Mapping[str, Any]], seeds: Sequen
 
 def run_one(job: Job, candidate: Mapping[str, Any], seed: Any, X: Any, y: Any) -> Run:
     """Train and score one candidate. A failure of any kind is the worst score."""
-    with in_task(job.parent):
-        reseed_globals(seed)
-        try:
-            return _train_and_score(job, candidate, seed, X, y)
-        except Exception as error:
-            leaks = type(error).__name__ == "PrivacyLeakWarning"
-    if leaks:
-        raise LeakDetected
-    return Run(_ordered(job.error_score), None)
+    with in_task():
+        reseed(seed)
+        return attempt(lambda: _train_and_score(job, candidate, seed, X, y)) or _failed(job)
 
 
 def train_last(job: Job, make: Callable[[], Any], records: np.ndarray, seed: Any, X: Any, y: Any) -> Any:
     """One more training after the runs, of the model that ``make`` returns, on some records; None if it fails."""
-    with isolated(), in_task(job.parent):
-        reseed_globals(seed)
-        try:
-            return releasable(job, _fitted(job, make(), records, X, y))
-        except SystemExit:
-            pass  # goes on below, without what it says
-        except Exception:
-            return None
-    raise SystemExit(1)
+
+    def trained() -> Any:
+        with in_task():
+            reseed(seed)
+            return attempt(lambda: releasable(job, fitted(job, make(), records, X, y)))
+
+    try:
+        return trained()
+    except LeakDetected:
+        return None
 
 
-def _fitted(job: Job, model: Any, records: np.ndarray, X: Any, y: Any) -> Any:
+def fitted(job: Job, model: Any, records: np.ndarray, X: Any, y: Any) -> Any:
+    """The model, trained. What ``fit`` returns is not looked at, as scikit-learn does not: it may be nothing."""
     labels = () if y is None else (take(y, records),)
     params = {name: take_param(value, records, X) for name, value in job.fit_params.items()}
-    return model.fit(take(X, records), *labels, **params)
+    model.fit(take(X, records), *labels, **params)
+    return model
 
 
 def _trained_together(
     job: Job, fold: int, candidates: Sequence[Mapping[str, Any]], streams: Sequence[Any], X: Any, y: Any
 ) -> list[Any]:
     """One model per candidate; None where it failed."""
-    train = job.parts.folds[fold][0]
-    models: list[Any] = []
-    for candidate, (training, _) in zip(candidates, streams):
-        try:
-            models.append(fresh(job, candidate, training[fold]))
-        except Exception:
-            models.append(None)
+    pairs = zip(candidates, streams)
+    models = [attempt(lambda c=one, s=training[fold]: fresh(job, c, s)) for one, (training, _) in pairs]  # type: ignore[misc]
+    return fitted_together(job, models, job.parts.folds[fold][0], X, y)
+
+
+def fitted_together(job: Job, models: Sequence[Any], records: np.ndarray, X: Any, y: Any) -> list[Any]:
+    """Models trained on the same records at once; None for each that failed, or that could not be made."""
     made = [i for i, model in enumerate(models) if model is not None]
-    with contextlib.suppress(Exception):  # all of them failed
-        data = (take(X, train), take(y, train))
-        placed = dict(zip(made, job.adapter.fit_together([models[i] for i in made], *data)))
-        return [placed.get(i) for i in range(len(models))]
-    return [None] * len(models)
+    chosen = [models[i] for i in made]
+    fitted = attempt(lambda: job.adapter.fit_together(chosen, take(X, records), take(y, records))) or []
+    placed = dict(zip(made, fitted))
+    return [placed.get(i) for i in range(len(models))]
 
 
 def _scored(job: Job, models: Sequence[Any], streams: Any, X: Any, y: Any) -> Run:
     """The run of one candidate whose models, one per fold, are trained."""
-    try:
-        if all(model is not None for model in models):
-            return _run_of(job, models, streams, X, y)
-    except Exception:
-        pass  # like any other failure: the worst score
+    if any(model is None for model in models):
+        return _failed(job)
+    return attempt(lambda: _run_of(job, models, streams, X, y)) or _failed(job)
+
+
+def _failed(job: Job) -> Run:
     return Run(_ordered(job.error_score), None)
 
 
 def _train_and_score(job: Job, candidate: Mapping[str, Any], seed: Any, X: Any, y: Any) -> Run:
     streams = _streams(job, seed)
     seeded = zip(job.parts.folds, streams[0])
-    models = [_fitted(job, fresh(job, candidate, one), train, X, y) for (train, _), one in seeded]
+    models = [fitted(job, fresh(job, candidate, one), train, X, y) for (train, _), one in seeded]
     return _run_of(job, models, streams, X, y)
 
 

@@ -8,7 +8,6 @@ from inspect import signature
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
 
 from ..privacy import Guarantee, compose, until_above
 from ..privacy.sampling import bernoulli
@@ -19,7 +18,7 @@ from ..scoring.validation import Validation, validation_of
 from ._outcome import Outcome
 from ._plan import Plan
 from ._randomness import Randomness
-from ._runs import Job, Parts, fresh, n_records, run_all, train_last
+from ._runs import Job, Parts, fresh, n_records, run_until, train_last
 
 #: Parameters of the search that only the walk over a whole grid has.
 ONLY_AUTO = (
@@ -96,19 +95,15 @@ class Until:
         return self.search._validated(plan, n_samples, source)
 
     def run(self, job: Job, candidates: Sequence[Mapping[str, Any]], source: Randomness, X: Any, y: Any) -> Outcome:
-        """The first success in the order of drawing. Workers run ahead; what they find later is thrown away."""
+        """The first success in the order of drawing, or nothing."""
         search = self.search
         *seeds, last = source.run_seeds(len(candidates) + 1)
-        ahead = max(1, effective_n_jobs(search.n_jobs))
-        for start in range(0, len(candidates), ahead):
-            block = slice(start, start + ahead)
-            runs = run_all(
-                job, candidates[block], seeds[block], X, y, n_jobs=search.n_jobs, pre_dispatch=search.pre_dispatch
-            )
-            for candidate, run in zip(candidates[block], runs):
-                if run.model is not None and run.score >= search.threshold:
-                    return self._released(job, candidate, run, last, X, y)
-        return Outcome(found=False, rows=[], may_stop=True)
+        parallel = {"n_jobs": search.n_jobs, "pre_dispatch": search.pre_dispatch}
+        expected = float(search.n_iter)
+        found = run_until(job, candidates, seeds, search.threshold, X, y, expected=expected, **parallel)
+        if found is None:
+            return Outcome(found=False, rows=[], may_stop=True)
+        return self._released(job, candidates[found[0]], found[1], last, X, y)
 
     def _released(self, job: Job, candidate: Mapping[str, Any], run: Any, seed: Any, X: Any, y: Any) -> Outcome:
         model = run.model

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
@@ -11,9 +10,10 @@ from typing import Any
 import numpy as np
 from joblib import delayed
 
+from .._process import reseed
 from ..privacy import PrivacyError
-from ._isolation import in_task, reseed_globals
-from ._runs import Job, LeakDetected, fresh, in_parallel, take, take_param
+from ._runs import Job, fitted, fitted_together, fresh, take, trains_together
+from ._tasks import attempt, in_parallel, in_task
 
 #: Scores are rounded down to multiples of 1/RESOLUTION, so that sums of them are exact.
 RESOLUTION = 2**20
@@ -80,15 +80,15 @@ def utilities(
     tasks = (
         delayed(part_scores)(job, j, candidates, seed, X, y) for j, seed in zip(range(len(job.parts.folds)), seeds)
     )
-    scores = in_parallel(job, tasks, **parallel)
+    scores = in_parallel(type(job.estimator).__name__, tasks, **parallel)
     return [Fraction(sum(part[i] for part in scores), RESOLUTION * len(scores)) for i in range(len(candidates))]
 
 
 def part_scores(job: Job, j: int, candidates: Sequence[Mapping[str, Any]], seed: Any, X: Any, y: Any) -> list[int]:
     """Scores of all candidates on one part, in multiples of 1/RESOLUTION."""
     train, test = job.parts.folds[j]
-    with in_task(job.parent):
-        reseed_globals(seed)
+    with in_task():
+        reseed(seed)
         own = [None] * len(candidates) if seed is None else seed.spawn(len(candidates))
         models = _models(job, candidates, own, train, X, y)
         data = job.public if job.public is not None else (take(X, test), take(y, test))
@@ -99,40 +99,14 @@ def _models(
     job: Job, candidates: Sequence[Mapping[str, Any]], seeds: Sequence[Any], records: np.ndarray, X: Any, y: Any
 ) -> list[Any]:
     """A model of each candidate, trained on these records and nothing else; None where it failed."""
-    models = [_made(job, candidate, seed) for candidate, seed in zip(candidates, seeds)]
-    if not job.adapter.trains_together(job.estimator) or job.fit_params:
-        return [None if model is None else _fitted(job, model, records, X, y) for model in models]
-    places = [i for i, model in enumerate(models) if model is not None]
-    with contextlib.suppress(Exception):
-        data = (take(X, records), take(y, records))
-        fitted = dict(zip(places, job.adapter.fit_together([models[i] for i in places], *data)))
-        return [fitted.get(i) for i in range(len(models))]
-    return [None] * len(models)
-
-
-def _made(job: Job, candidate: Mapping[str, Any], seed: Any) -> Any:
-    with contextlib.suppress(Exception):
-        return fresh(job, candidate, seed)
-    return None
-
-
-def _fitted(job: Job, model: Any, records: np.ndarray, X: Any, y: Any) -> Any:
-    """The model trained on these records; parameters with one entry per record follow them."""
-    try:
-        labels = () if y is None else (take(y, records),)
-        params = {name: take_param(value, records, X) for name, value in job.fit_params.items()}
-        return model.fit(take(X, records), *labels, **params)
-    except Exception as error:
-        leaks = type(error).__name__ == "PrivacyLeakWarning"
-    if leaks:
-        raise LeakDetected
-    return None
+    models = [attempt(lambda c=candidate, s=seed: fresh(job, c, s)) for candidate, seed in zip(candidates, seeds)]  # type: ignore[misc]
+    if trains_together(job):
+        return fitted_together(job, models, records, X, y)
+    return [None if m is None else attempt(lambda m=m: fitted(job, m, records, X, y)) for m in models]  # type: ignore[misc]
 
 
 def _score(job: Job, model: Any, X: Any, y: Any) -> int:
     """A score in [0, 1], rounded down; for whatever goes wrong the error's score, at worst 0."""
-    found = job.error_score
-    if model is not None:
-        with contextlib.suppress(Exception):
-            found = float(job.scorer(model, X, y))
+    found = None if model is None else attempt(lambda: float(job.scorer(model, X, y)))
+    found = job.error_score if found is None else found
     return math.floor(min(max(found, 0.0), 1.0) * RESOLUTION) if math.isfinite(found) else 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -28,6 +28,7 @@ from ._plan import Plan
 from ._randomness import Randomness
 from ._runs import Job, Parts
 from ._space import Space
+from ._tasks import guarded
 from ._utilities import sensitivity
 
 
@@ -155,8 +156,9 @@ class Walk:
 
     def run(self, job: Job, candidates: Sequence[Mapping[str, Any]], source: Randomness, X: Any, y: Any) -> Outcome:
         rounds = Rounds(self, job, source, X, y)
+        utilities = rounds.utilities(candidates)
         while not rounds.over:
-            rounds.ask(candidates)
+            rounds.ask(candidates, utilities)
         return rounds.train()
 
 
@@ -190,26 +192,24 @@ class Rounds:
         self._noise = self._question.draw_threshold_noise(self._bits) if once else None
         self._level, self._step, self._done = 0, 1, 0
         self._kept: dict[str, Any] | None = None
-        self._batch: Any = None
-        self._utilities: list[Fraction] = []
 
     @property
     def over(self) -> bool:
         """Whether the walk has ended."""
         return self._step == 0 or self._level >= self.walk.levels or self._done >= self.walk.max_rounds
 
-    def ask(self, batch: Sequence[Mapping[str, Any]]) -> Kept:
+    def utilities(self, batch: Sequence[Mapping[str, Any]]) -> list[Fraction]:
+        """Exact utilities of a batch: a secret, kept no longer than its rounds last."""
+        search, seeds = self.walk.search, self.source.run_seeds(len(self.job.parts.folds))
+        return utilities_of(
+            self.job, batch, search.part_noise, seeds, self.X, self.y,
+            n_jobs=search.n_jobs, pre_dispatch=search.pre_dispatch,
+        )  # fmt: skip
+
+    def ask(self, batch: Sequence[Mapping[str, Any]], utilities: Sequence[Fraction]) -> Kept:
         """One round: the first candidate of the batch found above the next threshold is kept."""
-        search = self.walk.search
-        if batch is not self._batch:
-            seeds = self.source.run_seeds(len(self.job.parts.folds))
-            self._utilities = utilities_of(
-                self.job, batch, search.part_noise, seeds, self.X, self.y,
-                n_jobs=search.n_jobs, pre_dispatch=search.pre_dispatch,
-            )  # fmt: skip
-            self._batch = batch
         found = self._question.first_above(
-            self._utilities, self._threshold(self._level + self._step), self._bits, self._noise
+            list(utilities), self._threshold(self._level + self._step), self._bits, self._noise
         )
         self._done += 1
         if found is None:
@@ -234,6 +234,61 @@ class Rounds:
 
     def _threshold(self, level: int) -> Fraction:
         return self.walk.start + level * self.walk.unit
+
+
+class StepByStep(Iterator[Kept]):
+    """What the caller of ``rounds`` steps through.
+
+    Unlike a generator it has no frame that waits with the walk's secrets in its variables; and each step is guarded.
+
+    Parameters
+    ----------
+    start : callable
+        Spends the budget and returns the walk's rounds.
+    batches : iterable of lists of dicts
+    plan : Plan
+    release : callable
+        (plan, number of parts, outcome): the search's own.
+    """
+
+    def __init__(self, start: Callable[[], Rounds], batches: Iterable[Any], plan: Plan, release: Any) -> None:
+        rounds: list[Rounds] = []
+
+        def ask(batch: Sequence[Mapping[str, Any]]) -> tuple[Kept, bool]:
+            if not rounds:
+                rounds.append(start())
+            return rounds[0].ask(batch, rounds[0].utilities(batch)), rounds[0].over
+
+        def train() -> tuple[int, Outcome]:
+            last = rounds.pop() if rounds else start()
+            return len(last.job.parts.folds), last.train()
+
+        self._ask, self._train = ask, train
+        self._batches, self._plan, self._release = iter(batches), plan, release
+        self._over = self._ended = False
+
+    def __next__(self) -> Kept:
+        if self._ended:
+            raise StopIteration
+        batch = _END if self._over else next(self._batches, _END)
+        self._ended = True  # whatever is raised below
+        if batch is _END:
+            self._release(self._plan, *guarded(self._train))
+            raise StopIteration
+        candidates = checked(batch, self._plan)
+        kept, self._over = guarded(lambda: self._ask(candidates))
+        self._ended = False
+        return kept
+
+    def close(self) -> None:
+        """End the walk without a model; what was spent is spent."""
+        self._ended = True
+
+    def __reduce__(self) -> Any:
+        raise TypeError("A walk in progress cannot be copied or pickled: it holds private records and secret noise.")
+
+
+_END = object()
 
 
 def checked(batch: Any, plan: Plan) -> list[dict[str, Any]]:

@@ -177,6 +177,10 @@ class DPRandomSearchCV(BestOfRuns):
     def _own_notes(self, relation: str) -> tuple[str, ...]:
         return ()
 
+    @property
+    def _releases_all(self) -> bool:
+        return bool(self.release == "all")
+
     def _parts(self, plan: Plan, candidates: Sequence[Mapping[str, Any]], n_samples: int, source: Randomness) -> Parts:
         return self._validated(plan, n_samples, source)
 
@@ -184,7 +188,7 @@ class DPRandomSearchCV(BestOfRuns):
         self,
         job: Job,
         candidates: Sequence[Mapping[str, Any]],
-        runs: Sequence[Run],
+        runs: Mapping[int, Run],
         best: int,
         seed: Any,
         X: Any,
@@ -194,10 +198,10 @@ class DPRandomSearchCV(BestOfRuns):
         if self.refit is True and model is not None:
             everything = np.arange(n_records(X))
             model = train_last(job, lambda: fresh(job, candidates[best], seed), everything, seed, X, y)
-        shown = [best] if self.release == "best" else range(len(runs))
         return Outcome(
             found=model is not None,
-            rows=[(candidates[i], runs[i].score) for i in shown],
+            rows=[(candidates[i], run.score) for i, run in runs.items()],
+            best=list(runs).index(best),
             attributes={} if self.refit is False else {"best_estimator_": model},
         )
 

@@ -266,7 +266,7 @@ class DPSubsetSearchCV(BestOfRuns):
         self,
         job: Job,
         candidates: Sequence[Mapping[str, Any]],
-        runs: Sequence[Run],
+        runs: Mapping[int, Run],
         best: int,
         seed: Any,
         X: Any,

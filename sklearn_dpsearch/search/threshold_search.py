@@ -8,20 +8,19 @@ from copy import copy
 from typing import Any
 
 import numpy as np
-from sklearn.utils import indexable
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..privacy import Guarantee
 from ..privacy.spent import Component
 from ..scoring.validation import Validation
 from ._aggregated import ONE_PART
-from ._base import BasePrivateSearch, check_public
+from ._base import BasePrivateSearch
 from ._outcome import Outcome
 from ._plan import Plan
 from ._randomness import Randomness
 from ._runs import Job, Parts, n_records
 from ._until import Until
-from ._walk import Kept, Rounds, Walk, checked
+from ._walk import Kept, Rounds, StepByStep, Walk
 
 
 class DPThresholdSearchCV(BasePrivateSearch):
@@ -201,7 +200,8 @@ class DPThresholdSearchCV(BasePrivateSearch):
         Notes
         -----
         ``privacy_spent_`` is set before the first round, and is that of ``fit``. When the batches or the walk end, one
-        private training follows, and the search is fitted; one that is left before has no model.
+        private training follows, and the search is fitted; one that is left before has no model. An error ends the
+        walk.
 
         Examples
         --------
@@ -221,41 +221,33 @@ class DPThresholdSearchCV(BasePrivateSearch):
         >>> search.best_params_, search.n_rounds_
         ({'C': 100.0}, 3)
         """
-        self._validate_params()
         if not isinstance(self.threshold, str):
             raise ValueError(
                 f"Found rounds() with threshold={self.threshold!r}; rounds raise the threshold themselves. Use "
                 "threshold='auto', or fit."
             )
-        self._check_kind(X, y)
-        check_public(X_public, y_public, X, y)
-        X, y = indexable(X, y)
-        mode, n_samples = Walk(copy(self)), n_records(X)
-        plan = self._plan(n_samples, X_public is not None, self.delta)
+        X, y = self._first_look(X, y, X_public, y_public, {})
+        search = copy(self)  # the walk goes by the parameters of this moment
+        plan = search._plan(n_records(X), X_public is not None, self.delta)
         self._say(plan)
-        source = Randomness(self.random_state)
-        parts = mode.parts(plan, n_samples, source)
-        job = self._job(plan, parts, {}, None if X_public is None else (X_public, y_public))
-        return self._walked(plan, Rounds(mode, job, source, X, y), batches)
+        public = None if X_public is None else (X_public, y_public)
 
-    def _walked(self, plan: Plan, walk: Rounds, batches: Iterable[Sequence[Mapping[str, Any]]]) -> Iterator[Kept]:
-        """What the caller of ``rounds`` steps through; the budget counts as spent from the first step on."""
-        k = len(walk.job.parts.folds)
-        self._release(plan, k, Outcome(found=False, rows=[], may_stop=True))
-        for batch in batches:
-            yield walk.ask(checked(batch, plan))
-            if walk.over:
-                break
-        self._release(plan, k, walk.train())
+        def start() -> Rounds:
+            source, mode = Randomness(search.random_state), Walk(search)
+            parts = mode.parts(plan, n_records(X), source)
+            job = search._job(plan, parts, {}, public)
+            self._spend(plan)
+            return Rounds(mode, job, source, X, y)
+
+        return StepByStep(start, batches, plan, self._release)
 
     @property
     def _why_nothing(self) -> str:  # type: ignore[override]
         """Why there is no model, as far as the release tells."""
         if isinstance(self.threshold, str):
             return (
-                "no candidate was found above lowest_utility + granularity (found_ is False), or rounds() was left "
-                "before its end. Give a lower lowest_utility or a larger round_epsilon; fitting again spends "
-                "privacy_spent_ again."
+                "no candidate was found above lowest_utility + granularity (found_ is False). Give a lower "
+                "lowest_utility or a larger round_epsilon; fitting again spends privacy_spent_ again."
             )
         return (
             "the search stopped before a candidate reached the threshold (found_ is False). Give a lower threshold or "

@@ -7,6 +7,7 @@ import io
 import logging
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import warnings
@@ -16,11 +17,12 @@ import numpy as np
 import pytest
 from joblib import parallel_config
 from sklearn.compose import ColumnTransformer
+from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.svm import LinearSVC
 
-from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, NoModelError
+from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV, NoModelError
 from sklearn_dpsearch.privacy import Fixed, Geometric, PureDP
 from sklearn_dpsearch.scoring import make_private_scorer
 
@@ -305,29 +307,128 @@ def test_a_failing_scorer_is_a_failing_candidate():
         assert "secret" not in str(error)  # noqa: PT017 - either outcome is fine, the text is not
 
 
-@pytest.mark.parametrize("last", [False, True])
-def test_an_exit_says_nothing(last):
-    class Exiting(NoisyCentroids):
-        def fit(self, X, y):
-            if len(X) == 120 or not last:
-                raise SystemExit(f"the first record is {X[0]}")
-            return super().fit(X, y)
+class Panic(BaseException):
+    """Not an Exception: handlers for those let it pass."""
 
-    with pytest.raises(SystemExit) as caught:
-        DPGridSearchCV(Exiting(), {"shrink": [0.0, 0.1]}, selection_epsilon=1.0, n_parts=2).fit(X, y)
-    assert caught.value.args == (1,)
+
+class Raising(NoisyCentroids):
+    """Raises something that is no Exception, with a record in its text."""
+
+    def __init__(self, kind=Panic, late=False, shrink=0.0):
+        super().__init__(shrink=shrink)
+        self.kind = kind
+        self.late = late
+
+    def fit(self, X, y):
+        if len(X) == len(y_all) or not self.late:
+            raise self.kind(f"the first record is {X[0]}")
+        return super().fit(X, y)
+
+
+y_all = y
+KINDS = [Panic, KeyboardInterrupt, GeneratorExit, SystemExit, StopIteration]
+
+
+def searches_of(estimator, **more):
+    parts = {"selection_epsilon": 1.0, "n_parts": 2}
+    return {
+        "random": DPRandomSearchCV(estimator, {"shrink": [0.0]}, n_iter=Fixed(3), **more),
+        "refit": DPRandomSearchCV(estimator, {"shrink": [0.0]}, n_iter=Fixed(3), refit=True, **more),
+        "subset": DPSubsetSearchCV(estimator, {"shrink": [0.0]}, n_iter=Fixed(3), subset_fraction=0.5, **more),
+        "grid": DPGridSearchCV(estimator, {"shrink": [0.0, 0.1]}, **parts, **more),
+        "until": DPThresholdSearchCV(estimator, {"shrink": [0.0]}, threshold=0.1, n_iter=50, **more),
+        "walk": DPThresholdSearchCV(estimator, {"shrink": [0.0]}, round_epsilon=1e3, n_parts=2, **more),
+    }
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("which", ["random", "refit", "subset", "grid", "until", "walk"])
+def test_whatever_a_candidate_raises_is_a_failing_candidate(which, kind, late):
+    one = searches_of(Raising(kind, late))[which]
+    try:
+        one.fit(X, y)
+    except NoModelError as error:
+        assert error.__context__ is None  # noqa: PT017 - searches that may end with nothing raise nothing
+    assert one.privacy_spent_.epsilon > 0
+    if which in ("until", "walk") and not late:
+        assert one.found_ is False
+
+
+@pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing"])
+def test_whatever_a_candidate_raises_in_a_worker_is_a_failing_candidate(backend):
+    for kind in KINDS:
+        with pytest.raises(NoModelError), parallel_config(backend=backend, n_jobs=2):
+            DPRandomSearchCV(Raising(kind), {"shrink": [0.0]}, n_iter=Fixed(2)).fit(X, y)
+
+
+class Waiting(NoisyCentroids):
+    """Interrupts itself from outside, as Ctrl-C does; may swallow it as skorch does."""
+
+    def __init__(self, swallows=False, shrink=0.0):
+        super().__init__(shrink=shrink)
+        self.swallows = swallows
+
+    def fit(self, X, y):
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            if not self.swallows:
+                raise
+        return super().fit(X, y)
+
+
+@pytest.mark.parametrize("swallows", [False, True])
+@pytest.mark.parametrize("which", ["random", "refit", "subset", "grid", "until", "walk"])
+def test_an_interrupt_of_the_caller_passes_without_a_word_and_leaves_what_was_spent(which, swallows):
+    one = searches_of(Waiting(swallows))[which]
+    with pytest.raises(KeyboardInterrupt) as caught:
+        one.fit(X, y)
+    assert caught.value.args == ()
     assert caught.value.__context__ is None
+    assert set(vars(one)) - set(one.get_params(deep=False)) == {"privacy_spent_"}
+    with pytest.raises(NotFittedError, match="privacy_spent_"):
+        one.predict(X)
 
 
-def test_an_interrupt_releases_nothing():
-    class Interrupted(NoisyCentroids):
-        def fit(self, X, y):
-            raise KeyboardInterrupt
-
-    one = DPRandomSearchCV(Interrupted(), {"shrink": [0.0]}, n_iter=2)
+def test_an_interrupt_takes_the_earlier_release_away():
+    one = DPRandomSearchCV(NoisyCentroids(), {"shrink": [0.0]}, n_iter=2).fit(X, y)
+    earlier = one.privacy_spent_
+    one.set_params(estimator=Waiting(), n_iter=3)
     with pytest.raises(KeyboardInterrupt):
         one.fit(X, y)
-    assert set(vars(one)) == set(one.get_params(deep=False))
+    assert set(vars(one)) - set(one.get_params(deep=False)) == {"privacy_spent_"}
+    assert one.privacy_spent_ is not earlier
+
+
+def test_what_is_refused_before_a_record_is_used_leaves_the_earlier_release():
+    one = DPRandomSearchCV(NoisyCentroids(), {"shrink": [0.0]}, n_iter=2).fit(X, y)
+    with pytest.raises(ValueError, match="y to be passed"):
+        one.fit(X)
+    assert one.predict(X).shape == (120,)
+
+
+class Dying(NoisyCentroids):
+    def fit(self, X, y):
+        os._exit(1)
+
+
+def test_after_a_worker_died_what_was_spent_is_known():
+    one = DPRandomSearchCV(Dying(), {"shrink": [0.0]}, n_iter=Fixed(2), n_jobs=2)
+    with pytest.raises(RuntimeError, match="could not be run by joblib"):
+        one.fit(X, y)
+    assert set(vars(one)) - set(one.get_params(deep=False)) == {"privacy_spent_"}
+
+
+class FitsWithoutReturning(NoisyCentroids):
+    def fit(self, X, y):
+        super().fit(X, y)
+
+
+@pytest.mark.parametrize("which", ["random", "refit", "subset", "grid", "until", "walk"])
+def test_estimators_whose_fit_returns_nothing_work(which):
+    one = searches_of(FitsWithoutReturning())[which].fit(X, y)
+    assert one.predict(X).shape == (120,)
 
 
 def test_a_failed_fit_takes_the_earlier_release_away():
@@ -339,7 +440,7 @@ def test_a_failed_fit_takes_the_earlier_release_away():
         one.predict(X)
 
 
-def test_a_numeric_error_score_still_has_no_model():
+def test_a_failure_is_the_worst_run_whatever_score_it_is_given():
     class Failing(NoisyCentroids):
         def fit(self, X, y):
             if self.shrink > 0:
@@ -349,5 +450,5 @@ def test_a_numeric_error_score_still_has_no_model():
     space = {"shrink": [0.0, 0.5]}
     one = DPRandomSearchCV(Failing(), space, n_iter=Fixed(30), error_score=-5.0).fit(X, y)
     assert one.best_params_ == {"shrink": 0.0}
-    with pytest.raises(NoModelError):
-        DPRandomSearchCV(Failing(), space, n_iter=Fixed(30), error_score=5.0, guarantee=PureDP(epsilon=1.0)).fit(X, y)
+    one.set_params(error_score=5.0).fit(X, y)  # above every score: a failure is the worst run all the same
+    assert one.best_params_ == {"shrink": 0.0}

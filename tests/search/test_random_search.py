@@ -297,7 +297,7 @@ def test_whatever_a_search_of_sklearn_passes_on_is_passed_on():
         assert hasattr(RandomizedSearchCV, name)
         setattr(Everything, name, lambda self, X, name=name: (name, X))
     fitted = DPRandomSearchCV(Everything(), SPACE)
-    fitted.best_estimator_, fitted.privacy_spent_ = Everything(), None
+    fitted.best_estimator_, fitted.privacy_spent_, fitted.scorer_ = Everything(), None, None
     for name in names:
         assert getattr(fitted, name)("records") == (name, "records")
 

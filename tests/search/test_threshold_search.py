@@ -12,6 +12,7 @@ import pytest
 from joblib import parallel_config
 from scipy.sparse import csr_array
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
 from sklearn_dpsearch import DPRandomSearchCV, DPThresholdSearchCV, NoModelError
@@ -28,6 +29,8 @@ from sklearn_dpsearch.privacy import (
 )
 from sklearn_dpsearch.privacy.doubling import default_max_rounds
 from sklearn_dpsearch.search import _until, _walk
+from sklearn_dpsearch.search._runs import Job
+from sklearn_dpsearch.search._walk import Rounds
 from tests.privacy.threshold_rounds import STEPS, one_round
 
 from .test_audit import LOUD as LOUD_8
@@ -332,8 +335,8 @@ def test_batches_may_follow_what_was_kept():
 
     for kept in one.rounds(X, y, batches()):
         said.append(kept)
-        assert one.found_ is False
-        assert not hasattr(one, "best_estimator_")
+        assert one.privacy_spent_.epsilon == one.privacy_cost(200).epsilon
+        assert not {"found_", "scorer_", "best_estimator_"} & set(vars(one))
     assert said[0].params == {"label": 0}
     assert said[-1].params == one.best_params_ == {"label": 2}
     assert one.best_score_ == said[-1].utility <= 0.9
@@ -373,9 +376,10 @@ def test_a_walk_that_is_left_has_spent_its_budget_and_has_no_model():
     assert not hasattr(one, "privacy_spent_")
     next(steps)
     steps.close()
+    assert list(steps) == []
     assert one.privacy_spent_.epsilon == one.privacy_cost(200).epsilon
-    assert one.found_ is False
-    with pytest.raises(AttributeError, match=r"or rounds\(\) was left before its end"):
+    assert not hasattr(one, "found_")
+    with pytest.raises(NotFittedError, match="ended without a result.*spent"):
         one.predict(X)
 
 
@@ -395,7 +399,38 @@ def test_batches_that_cannot_be_used_are_refused_before_they_run(batch, error, m
     with pytest.raises(error, match=match):
         list(one.rounds(X, y, [batch]))
     assert not TOKENS
-    assert one.found_ is False
+    assert not hasattr(one, "privacy_spent_")
+
+
+def test_between_rounds_nothing_shows_a_utility_a_part_or_a_record():
+    one = walk(NoisyCentroids())
+    steps = one.rounds(X, y, iter([[{"shrink": 0.0}]] * 3))
+    next(steps)
+    assert not hasattr(steps, "gi_frame")
+    for value in vars(steps).values():
+        assert not isinstance(value, (Rounds, np.ndarray, Fraction, Job))
+    with pytest.raises(TypeError, match="cannot be copied or pickled"):
+        pickle.dumps(steps)
+
+
+def test_an_error_in_a_round_shows_no_variables_of_the_walk(monkeypatch):
+    def broken(*args, **kwargs):
+        utilities = [Fraction(1, 3)]
+        raise RuntimeError(f"no{utilities[:0]}")
+
+    one = walk(NoisyCentroids())
+    steps = one.rounds(X, y, iter([[{"shrink": 0.0}]] * 3))
+    next(steps)
+    monkeypatch.setattr(_walk, "utilities_of", broken)
+    with pytest.raises(RuntimeError) as caught:
+        next(steps)
+    trace, names = caught.value.__traceback__, []
+    while trace is not None:
+        names.append(trace.tb_frame.f_code.co_name)
+        trace = trace.tb_next
+    assert names[-2:] == ["__next__", "guarded"]
+    assert list(steps) == []
+    assert one.privacy_spent_.epsilon > 0
 
 
 def test_rounds_check_everything_before_the_first_step():

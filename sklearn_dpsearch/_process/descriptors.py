@@ -1,0 +1,93 @@
+"""The descriptors 1 and 2, to which compiled code and child processes write past Python's streams."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from .counted import WhileAnyone
+
+
+class Descriptors:
+    """Both descriptors lead nowhere while any thread mutes them; Python's streams of other threads go round that.
+
+    Descriptors belong to the process: what compiled code and child processes of *other* threads write meanwhile is
+    lost, and so is what is written to a stream object that somebody kept from before.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[int, int] = {}
+        self._around: dict[int, Any] = {}
+        self.muted = WhileAnyone(self._mute)
+
+    @contextlib.contextmanager
+    def around(self, stream: Any) -> Iterator[Any]:
+        """The stream to write to instead of one that leads to a muted descriptor."""
+        if not self.swallows(stream):
+            yield stream
+            return
+        with self.muted.lock:  # nobody puts the descriptors back, and closes the way, in the middle of a line
+            way = self._way_around(stream)
+            yield way
+            way.flush()
+
+    def swallows(self, stream: Any) -> bool:
+        """Whether what is written to a stream is lost at present."""
+        return bool(self._kept) and _descriptor_of(stream) in self._kept
+
+    def _way_around(self, stream: Any) -> Any:
+        descriptor = _descriptor_of(stream)
+        if descriptor not in self._kept:  # they were put back in between
+            return stream
+        if descriptor not in self._around:
+            encoding, errors = (getattr(stream, name, None) for name in ("encoding", "errors"))
+            self._around[descriptor] = open(  # noqa: SIM115 - closed when the descriptors are put back
+                self._kept[descriptor], "w", encoding=encoding, errors=errors, closefd=False
+            )
+        return self._around[descriptor]
+
+    def _mute(self) -> Callable[[], None]:
+        _flush()
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        for descriptor in (1, 2):
+            with contextlib.suppress(OSError):  # a process may have closed it
+                self._kept[descriptor] = os.dup(descriptor)
+                os.dup2(nowhere, descriptor)
+        os.close(nowhere)
+        return self._restore
+
+    def _restore(self) -> None:
+        """Nothing that was written meanwhile reaches the outside, not even later from a buffer."""
+        _flush()
+        for stream in self._around.values():
+            with contextlib.suppress(OSError, ValueError):
+                stream.close()
+        for descriptor, kept in self._kept.items():
+            os.dup2(kept, descriptor)
+            os.close(kept)
+        self._kept, self._around = {}, {}
+
+
+def _descriptor_of(stream: Any) -> int | None:
+    """The descriptor that a stream of Python writes to, if it has one."""
+    try:
+        found = stream.fileno()
+    except Exception:  # streams of notebooks, tests and services raise what they like
+        return None
+    return found if isinstance(found, int) else None
+
+
+def _flush() -> None:
+    """Empty the buffers of Python and of C."""
+    for stream in (sys.__stdout__, sys.__stderr__):
+        with contextlib.suppress(Exception):
+            stream.flush()  # type: ignore[union-attr]
+    with contextlib.suppress(Exception):
+        ctypes.CDLL(None).fflush(None)
+
+
+DESCRIPTORS = Descriptors()

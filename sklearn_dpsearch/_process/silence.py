@@ -1,0 +1,302 @@
+"""Threads that say nothing: not on Python's streams, by warnings or in the log. Other threads are heard as ever."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import sys
+import threading
+import warnings
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from .counted import WhileAnyone
+from .descriptors import DESCRIPTORS
+
+Undo = Callable[[], None]
+
+#: Threads that were started by a silent one.
+_BORN_SILENT: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
+
+
+@contextlib.contextmanager
+def muted() -> Iterator[None]:
+    """This thread, and those that it starts, write, warn and log nothing.
+
+    A warning of diffprivlib that a model would read the data without noise becomes an exception, and no other warning
+    does: whether a candidate fails must not depend on it.
+    """
+    with _ROUTES(), _SILENT():
+        _route_again()
+        yield
+
+
+@contextlib.contextmanager
+def without_warnings() -> Iterator[None]:
+    """This thread shows no warnings."""
+    with _ROUTES(), _UNWARNED():
+        _route_again()
+        yield
+
+
+def _silent_here() -> bool:
+    """Whether this thread may say nothing. So may none of which it is not known who started it."""
+    if not _SILENT.anyone:
+        return False
+    if _SILENT.here:
+        return True
+    thread = threading.current_thread()
+    return thread in _BORN_SILENT or isinstance(thread, threading._DummyThread)
+
+
+class Routed(io.TextIOBase):
+    """A standard stream: what silent threads write goes nowhere, the rest to the stream as it was.
+
+    Parameters
+    ----------
+    stream : text stream
+        As it was.
+    """
+
+    def __init__(self, stream: Any) -> None:
+        self.stream = stream
+
+    def write(self, text: str, /) -> int:
+        if _silent_here():
+            return len(text)
+        with DESCRIPTORS.around(self.stream) as stream:
+            written: int = stream.write(text)
+        return written
+
+    def writelines(self, lines: Any, /) -> None:
+        for one in lines:
+            self.write(one)
+
+    def flush(self) -> None:
+        if not _silent_here():
+            self.stream.flush()
+
+    @property
+    def buffer(self) -> Any:
+        """Where bytes are written."""
+        return io.BytesIO() if _silent_here() else self.stream.buffer
+
+    @property
+    def encoding(self) -> Any:  # type: ignore[override]
+        """As the stream's."""
+        return self.stream.encoding
+
+    @property
+    def errors(self) -> Any:  # type: ignore[override]
+        """As the stream's."""
+        return self.stream.errors
+
+    @property
+    def closed(self) -> bool:  # type: ignore[override]
+        """As the stream's."""
+        return bool(getattr(self.stream, "closed", False))
+
+    def close(self) -> None:
+        """Leave the stream open, as Python leaves the standard ones."""
+
+    def fileno(self) -> int:
+        return int(self.stream.fileno())
+
+    def isatty(self) -> bool:
+        return bool(self.stream.isatty())
+
+    def readable(self) -> bool:
+        return False
+
+    def writable(self) -> bool:
+        return True
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+
+# --- what is replaced while any thread is silent; each replacement passes on what others do ---------------------------
+
+
+def _route_streams() -> None:
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is not None and not isinstance(stream, Routed):
+            setattr(sys, name, Routed(stream))
+
+
+def _unroute_streams() -> None:
+    for name in ("stdout", "stderr"):
+        while isinstance(stream := getattr(sys, name), Routed):
+            setattr(sys, name, stream.stream)
+
+
+def _route_log_records(original: Any) -> Any:
+    def handle(self: logging.Logger, record: logging.LogRecord) -> None:
+        if not _silent_here():
+            original(self, record)
+
+    return handle
+
+
+def _route_handled_records(original: Any) -> Any:
+    def handle(self: logging.Handler, record: logging.LogRecord) -> Any:
+        if _silent_here():
+            return False
+        with _writing_around(self):
+            return original(self, record)
+
+    return handle
+
+
+@contextlib.contextmanager
+def _writing_around(handler: Any) -> Iterator[None]:
+    """A handler usually keeps the stream that was there before the descriptors were muted."""
+    stream = vars(handler).get("stream")
+    if stream is None or not handler.lock or not DESCRIPTORS.swallows(stream):
+        yield
+        return
+    with handler.lock:
+        handler.stream = Routed(stream)
+        try:
+            yield
+        finally:
+            handler.stream = stream
+
+
+def _route_warnings(original: Any) -> Any:
+    def _showwarnmsg(msg: Any) -> None:
+        if not (_UNWARNED.here or _silent_here()):
+            original(msg)
+
+    return _showwarnmsg
+
+
+def _mark_threads(original: Any) -> Any:
+    def start(self: threading.Thread) -> None:
+        if _silent_here():
+            _BORN_SILENT.add(self)
+        original(self)
+
+    return start
+
+
+def _raise_leaks(original: Any) -> Any:
+    def __init__(self: Any, *args: Any) -> None:
+        original(self, *args)
+        if _silent_here():
+            raise self
+
+    return __init__
+
+
+def _replace(owner: Any, name: str, router: Callable[[Any], Any]) -> Undo:
+    """Put a router in place of an attribute; what undoes it leaves alone what somebody else put there since."""
+    original = getattr(owner, name)
+    replacement = router(original)
+    setattr(owner, name, replacement)
+
+    def undo() -> None:
+        if getattr(owner, name) is replacement:
+            setattr(owner, name, original)
+
+    return undo
+
+
+def _soften_filters() -> Undo:
+    """Warnings that the user turned into errors are shown instead, for as long as any thread is silent.
+
+    Filters belong to the process. An error would make candidates fail for what their records made some code warn of.
+    """
+    changed: dict[int, tuple[Any, Any]] = {}
+    for place, one in enumerate(warnings.filters):
+        if one[0] == "error":
+            shown: Any = ("always", *one[1:])
+            changed[id(shown)] = (shown, one)
+            warnings.filters[place] = shown  # type: ignore[index]
+    _filters_changed()
+
+    def undo() -> None:
+        for place, one in enumerate(warnings.filters):
+            if id(one) in changed:
+                warnings.filters[place] = changed[id(one)][1]  # type: ignore[index]
+        _filters_changed()
+
+    return undo
+
+
+def _filters_changed() -> None:
+    """Python keeps what it decided about a warning until it is told."""
+    for name in ("_filters_mutated", "_filters_mutated_lock_held"):
+        told = getattr(warnings, name, None)
+        if told is not None:
+            with contextlib.suppress(RuntimeError):  # the second wants a lock, which the first takes
+                told()
+                return
+
+
+def _route_diffprivlib() -> Undo:
+    """Its warning of a leak is an exception when it is made: no filter, and no thread's filters, can hide it."""
+    return _replace(sys.modules["diffprivlib.utils"].PrivacyLeakWarning, "__init__", _raise_leaks)
+
+
+#: Owner, attribute, and what routes it.
+_ATTRIBUTES: tuple[tuple[Any, str, Callable[[Any], Any]], ...] = (
+    (logging.Logger, "handle", _route_log_records),
+    (logging.Handler, "handle", _route_handled_records),
+    (warnings, "_showwarnmsg", _route_warnings),
+    (threading.Thread, "start", _mark_threads),
+)
+
+
+class _Later:
+    """Changes that become possible, or necessary again, after the first thread went in."""
+
+    def __init__(self) -> None:
+        self._done: list[Undo] = []
+        self._knows_diffprivlib = False
+
+    def apply(self) -> None:
+        _route_streams()
+        if any(one[0] == "error" for one in warnings.filters):
+            self._done.append(_soften_filters())
+        if not self._knows_diffprivlib and "diffprivlib.utils" in sys.modules:
+            self._knows_diffprivlib = True
+            self._done.append(_route_diffprivlib())
+
+    def undo(self) -> None:
+        while self._done:
+            self._done.pop()()
+        self._knows_diffprivlib = False
+        _unroute_streams()
+
+
+_LATER = _Later()
+
+
+def _install() -> Undo:
+    done = [_replace(*one) for one in _ATTRIBUTES]
+
+    def undo() -> None:
+        _LATER.undo()
+        for one in reversed(done):
+            one()
+
+    return undo
+
+
+def _route_again() -> None:
+    """Streams and filters that somebody replaced since the first thread went in."""
+    with _ROUTES.lock:
+        _LATER.apply()
+
+
+def _nothing() -> Undo:
+    return lambda: None
+
+
+_ROUTES = WhileAnyone(_install)
+_SILENT = WhileAnyone(_nothing)
+_UNWARNED = WhileAnyone(_nothing)

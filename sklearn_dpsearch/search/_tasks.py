@@ -1,0 +1,139 @@
+"""Running things on private records: in silence, without an exception that could tell, in a public number of tasks."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+from joblib import Parallel, effective_n_jobs, parallel_config
+
+from .._process import DESCRIPTORS, GENERATORS, INTERRUPTS, muted
+from ..privacy import LeakingEstimatorError
+
+Found = TypeVar("Found")
+
+#: Most tasks for each worker: enough to even out runs of unequal length.
+TASKS_PER_WORKER = 8
+#: The blocks of a search that stops grow by this factor, and reach so many times the expected number of runs.
+GROWTH, REACH = 1.5, 3.0
+
+NOT_AN_INTERRUPT = (
+    "The search was stopped by an exception that is no interrupt: what raised it, and why, could depend on the records "
+    "and is not told. What privacy_spent_ says is spent. Try search.dry_run() on public or made-up records."
+)
+
+
+class LeakDetected(Exception):
+    """An estimator said that it reads the data without noise."""
+
+
+# --- silence ----------------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def in_task() -> Iterator[None]:
+    """Around everything that one task does: nothing is said, and no numerical warning is an error."""
+    with (
+        muted(),
+        DESCRIPTORS.muted(),
+        GENERATORS(),
+        np.errstate(all="ignore"),
+        parallel_config(backend="sequential"),
+    ):
+        yield
+
+
+def attempt(work: Callable[[], Found]) -> Found | None:
+    """The result of something that a candidate does, or None if it fails, in whatever way.
+
+    Only an interrupt of the caller goes on. An exception that a candidate raises may look like one.
+    """
+    found, leaks = None, False
+    try:
+        found = work()
+    except BaseException as error:
+        leaks = type(error).__name__ == "PrivacyLeakWarning"
+    INTERRUPTS.check()
+    if leaks:  # outside the handler: a chained exception could quote a record
+        raise LeakDetected
+    return found
+
+
+def guarded(work: Callable[[], Found]) -> Found:
+    """Do what reads private records. Whatever is raised comes without the frames, causes and texts underneath."""
+    with INTERRUPTS.watched():
+        try:
+            found = work()
+            INTERRUPTS.check()
+            return found
+        except Exception as error:
+            problem: BaseException = INTERRUPTS.raised or error
+        except BaseException:
+            problem = INTERRUPTS.raised or RuntimeError(NOT_AN_INTERRUPT)
+    problem.__cause__ = problem.__context__ = None
+    raise problem.with_traceback(None)  # tools that show the variables of frames would show the candidates
+
+
+# --- joblib -----------------------------------------------------------------------------------------------------------
+
+
+def in_parallel(name: str, tasks: Iterable[Any], **parallel: Any) -> list[Any]:
+    """Results of joblib's tasks, in order and in silence; errors of joblib itself without what they quote.
+
+    Parameters
+    ----------
+    name : str
+        The estimator's type, for errors.
+    tasks : iterable of delayed calls
+        A number of them that is public: schedulers count and log tasks.
+    """
+    try:
+        with muted(), GENERATORS():
+            return list(Parallel(verbose=0, **parallel)(tasks))
+    except LeakDetected:
+        problem: Exception = LeakingEstimatorError(
+            f"{name} reported that it would read something from the data without noise (PrivacyLeakWarning). Give the "
+            "bounds, norms or classes that it asks for as public constants."
+        )
+    except Exception as error:
+        problem = RuntimeError(
+            f"The candidates could not be run by joblib ({type(error).__name__}). Estimators and scorers must be "
+            "picklable, and workers must have enough memory; n_jobs=1 needs neither."
+        )
+    INTERRUPTS.check()
+    raise problem  # outside the handlers: a chained exception could quote a record
+
+
+def dealt(number: int, hands: int) -> list[range]:
+    """Numbers 0 … number − 1 dealt to so many hands in turn; some may be empty."""
+    return [range(first, number, hands) for first in range(hands)]
+
+
+def number_of_tasks(expected: float, n_jobs: int | None, together: bool) -> int:
+    """How many tasks a search makes, from what is public: schedulers see how many there are.
+
+    Parameters
+    ----------
+    expected : float
+        Expected number of runs.
+    n_jobs : int or None
+    together : bool
+        Whether runs of one task share work, so that each worker had best get one.
+    """
+    workers = max(1, effective_n_jobs(n_jobs))
+    return workers if together else workers * min(TASKS_PER_WORKER, max(1, math.ceil(2 * expected / workers)))
+
+
+def block_sizes(expected: float, n_jobs: int | None) -> Sequence[int]:
+    """Sizes of all blocks but the last, for runs of which only the first success counts; from what is public.
+
+    The first are as large as the workers are many, so that few runs come too late; later ones grow, so that there are
+    few blocks.
+    """
+    workers, sizes = max(1, effective_n_jobs(n_jobs)), [0][:0]
+    while sum(sizes) < REACH * expected:
+        sizes.append(workers * max(1, int(GROWTH ** len(sizes))))
+    return sizes

@@ -1,0 +1,104 @@
+"""What a scheduler sees of a search does not depend on how many runs there are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from joblib import parallel_backend, register_parallel_backend
+from joblib._parallel_backends import SequentialBackend, ThreadingBackend
+
+from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV
+from sklearn_dpsearch.privacy import Geometric
+from sklearn_dpsearch.search import _until
+from sklearn_dpsearch.search._tasks import block_sizes, dealt, number_of_tasks
+
+from .toys import NoisyCentroids, two_blobs
+
+X, y = two_blobs(400)
+SEEN: list[int] = []
+
+
+class Watched(ThreadingBackend):
+    """Counts the tasks that it is given, as the scheduler of a cluster does."""
+
+    def effective_n_jobs(self, n_jobs):
+        return 3
+
+    def submit(self, func, callback=None):
+        SEEN[-1] += 1
+        return super().submit(func, callback)
+
+    def apply_async(self, func, callback=None):
+        SEEN[-1] += 1
+        return super().apply_async(func, callback)
+
+
+register_parallel_backend("watched", Watched)
+
+
+def tasks_of(search, monkeypatch, number):
+    monkeypatch.setattr(Geometric, "sample", lambda self, rng=None: number)
+    coins = iter([False] * number + [True])
+    monkeypatch.setattr(_until, "bernoulli", lambda probability, rng: next(coins))
+    SEEN.append(0)
+    with parallel_backend("watched"):
+        search.fit(X, y)
+    return SEEN[-1]
+
+
+@pytest.mark.parametrize(
+    "search",
+    [
+        DPRandomSearchCV(NoisyCentroids(), {"shrink": [0.0]}, n_iter=10, n_jobs=3),
+        DPRandomSearchCV(NoisyCentroids(), {"shrink": [0.0]}, n_iter=10, n_jobs=3, refit=True),
+        DPSubsetSearchCV(NoisyCentroids(), {"shrink": [0.0]}, n_iter=10, subset_fraction=0.5, n_jobs=3),
+        DPThresholdSearchCV(NoisyCentroids(), {"shrink": [0.0]}, threshold=-1e9, n_iter=10, n_jobs=3),
+        DPThresholdSearchCV(NoisyCentroids(), {"shrink": [0.0]}, threshold=1e9, n_iter=10, n_jobs=3),
+    ],
+)
+def test_the_number_of_tasks_does_not_depend_on_the_number_of_runs(search, monkeypatch):
+    counts = {tasks_of(search, monkeypatch, number) for number in (1, 2, 7, 40, 90)}
+    assert len(counts) == 1
+    assert counts.pop() > 1
+
+
+def test_a_threshold_that_is_reached_or_not_makes_as_many_tasks(monkeypatch):
+    counts = {
+        tasks_of(
+            DPThresholdSearchCV(NoisyCentroids(), {"shrink": [0.0]}, threshold=threshold, n_iter=10, n_jobs=3),
+            monkeypatch,
+            20,
+        )
+        for threshold in (-1e9, 1e9)
+    }
+    assert len(counts) == 1
+
+
+def test_results_do_not_depend_on_the_number_of_workers():
+    def found(n_jobs, make, **more):
+        search = make(
+            NoisyCentroids(), {"shrink": np.linspace(0, 0.9, 50)}, n_iter=12, random_state=3, n_jobs=n_jobs, **more
+        )
+        search.fit(X, y)
+        return search.best_params_, search.best_score_, search.best_estimator_.centroids_.tobytes()
+
+    for make, more in (
+        (DPRandomSearchCV, {}),
+        (DPSubsetSearchCV, {"subset_fraction": 0.5}),
+        (DPThresholdSearchCV, {"threshold": 0.86}),
+    ):
+        assert found(1, make, **more) == found(2, make, **more)
+
+
+def test_everything_is_dealt_once():
+    for number in (0, 1, 5, 12):
+        assert sorted(i for hand in dealt(number, 5) for i in hand) == list(range(number))
+
+
+def test_no_worker_is_without_a_task_and_none_has_too_many():
+    assert number_of_tasks(10, 1, together=False) == 8
+    assert number_of_tasks(1, 1, together=False) == 2
+    assert number_of_tasks(1000, 1, together=True) == 1
+    assert sum(block_sizes(10, 1)) >= 30
+    assert len(block_sizes(1000, 1)) < 20
+    assert SequentialBackend().effective_n_jobs(4) == 1
