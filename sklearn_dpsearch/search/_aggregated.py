@@ -19,7 +19,7 @@ from ..scoring.validation import Exposure, Fold, RandomBytes, Validation
 from ._outcome import Outcome
 from ._plan import Plan
 from ._randomness import Randomness
-from ._runs import Job, Parts, fresh, n_records, train_last
+from ._runs import Job, Parts, fitted, fresh, n_records, releasable, train_last
 from ._space import Space
 from ._utilities import HELD_OUT, check_parts, random_parts, utilities
 
@@ -203,6 +203,17 @@ def utilities_of(
     """Utility of every candidate."""
     tried = less_noisy(job, candidates) if part_noise == "scaled" else candidates
     return utilities(on_parts(job), tried, seeds, X, y, **parallel)
+
+
+def on_part_in_the_open(job: Job, candidate: Mapping[str, Any], part_noise: str, k: int, X: Any, y: Any) -> float:
+    """Score of a candidate's model on one part, after it went the whole way on public records (``dry_run``)."""
+    everything = np.arange(n_records(X))
+    several = replace(job, parts=replace(job.parts, folds=[(everything, everything)] * k, n_scored=[None] * k))
+    tried = less_noisy(several, [candidate])[0] if part_noise == "scaled" else candidate
+    model = fitted(job, fresh(on_parts(several), tried, None), everything, X, y)
+    score = float(job.scorer(model, X, y))
+    releasable(job, fitted(job, fresh(job, candidate, None), everything, X, y))
+    return score
 
 
 def train_winner(

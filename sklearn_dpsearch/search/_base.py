@@ -7,18 +7,15 @@ from abc import ABCMeta, abstractmethod
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
-from inspect import signature
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn import get_config
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.metrics import check_scoring
 from sklearn.utils import get_tags, indexable
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
-from sklearn.utils.validation import check_consistent_length
 
 from ..adapters import adapter_for, training_run
 from ..privacy import CountLaw, Guarantee, MissingDeltaError, PrivacyError
@@ -26,6 +23,8 @@ from ..privacy.spent import PrivacySpent
 from ..scoring import PrivateScorer, get_private_scorer
 from ..scoring.validation import Validation
 from ._delegation import ReleasedModel
+from ._dry_run import DryRun, dry_run, in_the_open
+from ._first_look import check_fit_params, check_kind, check_public, check_scorer
 from ._outcome import Outcome, charge, results_of
 from ._plan import Plan, Request, make_plan
 from ._randomness import Randomness
@@ -38,8 +37,8 @@ NOTHING_FOUND = (
     "the same. Which data made the candidates fail is not told, because that would reveal it. Usual reasons: a "
     "parameter value that the estimator does not accept; NaN or infinite values in X or y; labels in y or categories "
     "in X that were not declared; bounds for another number of features; y with one class, in all records or among "
-    "those that train; too few records (one sample); a score that is not a finite number. Try estimator.fit with the "
-    "same parameters on public or made-up data to see the error."
+    "those that train; too few records (one sample); a score that is not a finite number. search.dry_run(X_example, "
+    "y_example) tries a candidate on public or made-up records and shows the error; it spends nothing."
 )
 
 
@@ -255,6 +254,48 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
         self._release(plan, *guarded(lambda: self._found(plan, self._fit_params(params), public, X, y)))
         return self
 
+    def dry_run(self, X_example: Any = None, y_example: Any = None, *, public: bool = False) -> DryRun:
+        """Try one candidate in the open: it is trained, scored and made ready for release, as in ``fit``.
+
+        Errors are shown in full, which ``fit`` must not do. Nothing is spent, and nothing is kept.
+
+        Parameters
+        ----------
+        X_example, y_example : array-like, optional
+            Public or made-up records, of the kind of the private ones: **never private ones**. Without them records
+            are made up from declared bounds, norms, classes and categories.
+        public : bool, default=False
+            Whether ``fit`` will be given ``X_public`` for scoring.
+
+        Returns
+        -------
+        DryRun
+            The candidate (``params``) and its ``score``.
+
+        Raises
+        ------
+        Exception
+            Whatever goes wrong.
+
+        Examples
+        --------
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> from sklearn_dpsearch import DPRandomSearchCV
+        >>> from sklearn_dpsearch.privacy import PureDP
+        >>> search = DPRandomSearchCV(LogisticRegression(), {"C": [1.0, -1.0]}, guarantee=PureDP(epsilon=1.0))
+        >>> search.set_params(param_distributions={"C": [1.0]}).dry_run().params
+        {'C': 1.0}
+        >>> search.set_params(param_distributions={"C": [-1.0]}).dry_run()
+        Traceback (most recent call last):
+        ...
+        sklearn.utils._param_validation.InvalidParameterError: The 'C' parameter of LogisticRegression must be ...
+        """
+        return dry_run(self, X_example, y_example, public)
+
+    def _dry(self, plan: Plan, job: Job, candidate: Mapping[str, Any], X: Any, y: Any) -> float:
+        """Take one candidate the whole way on public records; its score."""
+        return in_the_open(job, candidate, X, y)[1]
+
     def _found(
         self, plan: Plan, fit_params: Mapping[str, Any], public: tuple[Any, Any] | None, X: Any, y: Any
     ) -> tuple[int, Outcome]:
@@ -267,13 +308,17 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
         outcome = self._search(job, candidates, source, X, y)
         return len(parts.folds), outcome if outcome.found else replace(outcome, rows=[], attributes={})
 
-    def _first_look(self, X: Any, y: Any, X_public: Any, y_public: Any, params: Mapping[str, Any]) -> tuple[Any, Any]:
+    def _first_look(
+        self, X: Any, y: Any, X_public: Any, y_public: Any, params: Mapping[str, Any], public: bool = False
+    ) -> tuple[Any, Any]:
         """Refuse what cannot succeed, from parameters and the kind of the data alone: nothing is spent yet."""
         self._validate_params()
         fit_params = self._fit_params(params)
-        self._check_kind(X, y)
+        check_kind(self, X, y)
         check_public(X_public, y_public, X, y)
         X, y = indexable(X, y)
+        check_fit_params(self.estimator, fit_params, n_records(X))
+        check_scorer(self._scorer(public or X_public is not None), self.estimator, y)
         return X, y
 
     def _spend(self, plan: Plan) -> None:
@@ -295,22 +340,6 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
             neighboring=plan.spent.neighboring,
             error_score=float(self.error_score),
         )
-
-    def _check_kind(self, X: Any, y: Any) -> None:
-        """What the kind of the data tells, whatever the records: errors that say nothing about anyone."""
-        name, tags = type(self).__name__, get_tags(self)
-        if y is None and tags.target_tags.required:
-            raise ValueError(f"This {name} estimator requires y to be passed, but the target y is None.")
-        if issparse(X) and not tags.input_tags.sparse:
-            raise TypeError(
-                f"Sparse data was passed to {name}, but {type(self.estimator).__name__} needs dense data. Use "
-                "X.toarray()."
-            )
-        shape = getattr(X, "shape", ())
-        if len(shape) == 2 and shape[1] == 0:
-            raise ValueError(f"Found array with 0 feature(s) (shape={shape}) while a minimum of 1 is required.")
-        if getattr(getattr(X, "dtype", None), "kind", "") == "c":
-            raise ValueError("Complex data not supported: X has a complex dtype. Give real features.")
 
     def _drawn(self, plan: Plan, number: int, source: Randomness) -> list[dict[str, Any]]:
         """So many independent candidates, drawn with replacement, none of them outside the plan."""
@@ -347,10 +376,6 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
                 "record matters, and with it the guarantee. Leave them out, or declare guarantee= for a fit that "
                 "uses them (private scores never do)."
             )
-        try:
-            signature(self.estimator.fit).bind_partial(**params)
-        except TypeError as error:
-            raise TypeError(f"{type(self.estimator).__name__}.fit {error}. Leave it out; nothing was spent.") from None
         return dict(params)
 
     # --- release --------------------------------------------------------------------------------------------------
@@ -390,18 +415,3 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
         """Routing of ``fit``'s parameters: to the estimator's ``fit``, never to a private scorer."""
         router = MetadataRouter(owner=type(self).__name__)
         return router.add(estimator=self.estimator, method_mapping=MethodMapping().add(caller="fit", callee="fit"))
-
-
-def check_public(X_public: Any, y_public: Any, X: Any, y: Any) -> None:
-    """Raise for public data that no candidate could be scored on."""
-    if X_public is None and y_public is not None:
-        raise ValueError("Found y_public without X_public. Give both, or none to validate on private records.")
-    if X_public is not None and y_public is None and y is not None:
-        raise ValueError("Found X_public without y_public, which scores need as they need y. Give both.")
-    check_consistent_length(X_public, y_public)
-    found, public = (tuple(getattr(one, "shape", ()))[1:] for one in (X, X_public))
-    if X_public is not None and found and public and found != public:
-        raise ValueError(
-            f"Found records of shape {found} in X and {public} in X_public, which no candidate could predict for. Give "
-            "both the same features."
-        )

@@ -248,7 +248,7 @@ def _train_and_score(job: Job, candidate: Mapping[str, Any], seed: Any, X: Any, 
 
 def _run_of(job: Job, models: Sequence[Any], streams: Any, X: Any, y: Any) -> Run:
     scores = [
-        _score(job, model, take(X, test), take(y, test), n_scored, seed)
+        score_of(job, model, take(X, test), take(y, test), n_scored, seed)
         for model, (_, test), n_scored, seed in zip(models, job.parts.folds, job.parts.n_scored, streams[1])
     ]
     score = _ordered(float(np.mean(scores)))
@@ -262,7 +262,8 @@ def _streams(job: Job, seed: Any) -> list[list[Any]]:
     return [[None] * number if one is None else one.spawn(number) for one in streams]
 
 
-def _score(job: Job, model: Any, X: Any, y: Any, n_scored: int | None, seed: Any) -> float:
+def score_of(job: Job, model: Any, X: Any, y: Any, n_scored: int | None, seed: Any) -> float:
+    """A model's score, on public data or with the noise that the plan demands."""
     if job.public is not None:
         return float(job.scorer(model, *job.public))
     assert job.noise is not None

@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, clone
 from ..adapters import Adapter, TrainingRun
 from ..privacy import Guarantee, PrivacyError, PureDP, compose, envelope, mixture
 from ..privacy.errors import did_you_mean
+from ._first_look import refuse_pairwise
 
 #: Points of a finite space for which the guarantee is looked up one by one.
 MOST_POINTS = 20_000
@@ -203,6 +204,7 @@ class SpaceGuarantee:
         """An unfitted estimator with these parameters."""
         model = clone(self.estimator).set_params(**{name: _cloned(value) for name, value in parameters.items()})
         refuse_callbacks(model)
+        refuse_pairwise(model)
         return model
 
     def _run_of(self, parameters: Mapping[str, Any]) -> TrainingRun:

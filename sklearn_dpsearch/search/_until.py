@@ -15,6 +15,7 @@ from ..privacy.spent import Component
 from ..scoring import get_private_scorer
 from ..scoring.candidate import searched
 from ..scoring.validation import Validation, validation_of
+from ._dry_run import in_the_open
 from ._outcome import Outcome
 from ._plan import Plan
 from ._randomness import Randomness
@@ -104,6 +105,9 @@ class Until:
         if found is None:
             return Outcome(found=False, rows=[], may_stop=True)
         return self._released(job, candidates[found[0]], found[1], last, X, y)
+
+    def dry(self, plan: Plan, job: Job, candidate: Mapping[str, Any], X: Any, y: Any) -> float:
+        return in_the_open(job, candidate, X, y)[1]
 
     def _released(self, job: Job, candidate: Mapping[str, Any], run: Any, seed: Any, X: Any, y: Any) -> Outcome:
         model = run.model

@@ -19,6 +19,7 @@ from ._aggregated import (
     checked_points,
     drawn_parts,
     number_of_parts,
+    on_part_in_the_open,
     train_winner,
     utilities_of,
     utility_scorer,
@@ -26,7 +27,7 @@ from ._aggregated import (
 from ._outcome import Outcome
 from ._plan import Plan
 from ._randomness import Randomness
-from ._runs import Job, Parts
+from ._runs import Job, Parts, n_records
 from ._space import Space
 from ._tasks import guarded
 from ._utilities import sensitivity
@@ -160,6 +161,10 @@ class Walk:
         while not rounds.over:
             rounds.ask(candidates, utilities)
         return rounds.train()
+
+    def dry(self, plan: Plan, job: Job, candidate: Mapping[str, Any], X: Any, y: Any) -> float:
+        k = self._number_of_parts(plan.spent.neighboring, n_records(X)) or 2
+        return on_part_in_the_open(job, candidate, self.search.part_noise, k, X, y)
 
 
 @lru_cache(maxsize=256)

@@ -34,6 +34,7 @@ from ._aggregated import (
     drawn_parts,
     number_of_parts,
     number_of_points,
+    on_part_in_the_open,
     train_winner,
     utilities_of,
     utility_scorer,
@@ -42,7 +43,7 @@ from ._base import BasePrivateSearch
 from ._outcome import Outcome
 from ._plan import Plan
 from ._randomness import Randomness
-from ._runs import Job, Parts
+from ._runs import Job, Parts, n_records
 from ._space import Space
 from ._utilities import sensitivity
 
@@ -252,6 +253,10 @@ class DPGridSearchCV(BasePrivateSearch):
         )
         chosen = self._chooser(sensitivity(k), len(candidates)).select(found, source.bits)
         return train_winner(job, candidates[chosen], float("nan"), last, X, y)
+
+    def _dry(self, plan: Plan, job: Job, candidate: Mapping[str, Any], X: Any, y: Any) -> float:
+        k = self._number_of_parts(plan.spent.neighboring, n_records(X)) if self.n_parts is None else self.n_parts
+        return on_part_in_the_open(job, candidate, self.part_noise, int(k or 2), X, y)
 
 
 def _gaussian(epsilon: Fraction, unit: Fraction, candidates: int, delta: float | None) -> MaxNoise:

@@ -18,11 +18,12 @@ from ..privacy.spent import Component
 from ..scoring import best_candidate
 from ..scoring.validation import Validation, validation_of
 from ._best_of import BestOfRuns
+from ._dry_run import in_the_open
 from ._extrapolation import Sizes, carried_over, check_rules
 from ._outcome import Outcome
 from ._plan import Plan
 from ._randomness import Randomness
-from ._runs import Job, Parts, Run, fresh, ready, train_last
+from ._runs import Job, Parts, Run, fitted, fresh, ready, releasable, train_last
 from ._space import Space
 from ._subset import InSubset, check_handful, warm_start_name
 
@@ -258,6 +259,25 @@ class DPSubsetSearchCV(BestOfRuns):
             later=_Final(records, final, sizes.final if tells else None),
         )
 
+    def _dry(self, plan: Plan, job: Job, candidate: Mapping[str, Any], X: Any, y: Any) -> float:
+        sizes = self._sizes(plan.adapter, plan.spent.neighboring, None)
+        final = self._carried_over(plan, candidate, sizes)
+        _check_kept(plan, candidate, final, None)
+        tuned, score = in_the_open(job, candidate, X, y)
+        model = self._last_model(job, tuned, candidate, final, None)
+        releasable(job, fitted(job, model, job.parts.folds[0][0], X, y))
+        return score
+
+    def _last_model(
+        self, job: Job, tuned: Any, candidate: Mapping[str, Any], parameters: Mapping[str, Any], seed: Any
+    ) -> Any:
+        """The model to be trained last: a new one, or the winner's."""
+        if not self.warm_start:
+            return fresh(job, parameters, seed)
+        # setting a parameter to what it was would make some estimators forget their model
+        changed = {name: new for name, new in parameters.items() if new is not candidate[name]}
+        return ready(job, tuned.set_params(**{warm_start_name(tuned): True}, **changed), seed)
+
     def _carried_over(self, plan: Plan, candidate: Mapping[str, Any], sizes: Sizes) -> dict[str, Any]:
         known = plan.adapter.extrapolation(plan.promises.configured(candidate))
         return carried_over(candidate, self.extrapolate, known, sizes)
@@ -278,11 +298,7 @@ class DPSubsetSearchCV(BestOfRuns):
             after = replace(job, parts=replace(job.parts, expected=later.expected))
 
             def make() -> Any:
-                if not self.warm_start:
-                    return fresh(after, parameters, seed)
-                # setting a parameter to what it was would make some estimators forget their model
-                changed = {name: new for name, new in parameters.items() if new is not candidates[best][name]}
-                return ready(after, tuned.set_params(**{warm_start_name(tuned): True}, **changed), seed)
+                return self._last_model(after, tuned, candidates[best], parameters, seed)
 
             model = train_last(after, make, later.records, seed, X, y)
         return Outcome(

@@ -293,3 +293,7 @@ class DPThresholdSearchCV(BasePrivateSearch):
     def _search(self, job: Job, candidates: Sequence[Mapping[str, Any]], source: Randomness, X: Any, y: Any) -> Outcome:
         outcome: Outcome = self._mode.run(job, candidates, source, X, y)
         return outcome
+
+    def _dry(self, plan: Plan, job: Job, candidate: Mapping[str, Any], X: Any, y: Any) -> float:
+        score: float = self._mode.dry(plan, job, candidate, X, y)
+        return score

@@ -1,4 +1,4 @@
-"""Silent threads say nothing, others are heard, and afterwards everything is as it was, in whatever order they leave."""
+"""Silent threads say nothing, others are heard, and afterwards all is as it was, in whatever order they leave."""
 
 from __future__ import annotations
 
@@ -126,11 +126,10 @@ def test_eight_threads_at_once_leave_everything_as_it_was():
 
 
 def test_a_thread_that_a_silent_one_starts_is_silent_too():
-    with hearing() as heard:
-        with muted():
-            inner = threading.Thread(target=speak, args=("secret",))
-            inner.start()
-            inner.join()
+    with hearing() as heard, muted():
+        inner = threading.Thread(target=speak, args=("secret",))
+        inner.start()
+        inner.join()
     assert not heard.getvalue()
 
 
@@ -138,10 +137,9 @@ def test_a_thread_that_nobody_is_known_to_have_started_is_silent():
     import _thread
 
     done = threading.Event()
-    with hearing() as heard:
-        with muted():
-            _thread.start_new_thread(lambda: (print("secret"), done.set()), ())
-            assert done.wait(10)
+    with hearing() as heard, muted():
+        _thread.start_new_thread(lambda: (print("secret"), done.set()), ())
+        assert done.wait(10)
     assert not heard.getvalue()
 
 
@@ -157,9 +155,8 @@ def test_warnings_as_errors_do_not_reach_a_silent_thread_and_are_errors_again_af
 
 
 def test_only_warnings_are_withheld_where_only_they_are_to_be():
-    with hearing() as heard:
-        with without_warnings():
-            speak("public")
+    with hearing() as heard, without_warnings():
+        speak("public")
     assert "warning" not in heard.getvalue()
     assert "out public" in heard.getvalue()
     assert "record public" in heard.getvalue()

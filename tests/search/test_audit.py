@@ -60,7 +60,7 @@ def public_search(epsilon=0.5, n_iter=5, **kwargs):
     return DPRandomSearchCV(estimator, {"label": [0, 1]}, n_iter=n_iter, scoring=answer_low)
 
 
-PUBLIC = {"X_public": QUIET, "y_public": LABELS}
+PUBLIC = {"X_public": QUIET.copy(), "y_public": LABELS.copy()}
 
 
 @pytest.mark.slow

@@ -180,10 +180,10 @@ def test_scores_that_are_not_finite_never_win(value):
     def score(estimator, X, y):
         return value if estimator.shrink > 0 else 0.5
 
-    fitted = fit(scoring=score, n_iter=40, random_state=0, fit_params={"X_public": X, "y_public": y})
+    fitted = fit(scoring=score, n_iter=40, random_state=0, fit_params={"X_public": X.copy(), "y_public": y.copy()})
     assert fitted.best_params_["shrink"] == 0.0
     with pytest.raises(NoModelError, match="not a finite number"):
-        fit(scoring=score, space={"shrink": [0.5]}, fit_params={"X_public": X, "y_public": y})
+        fit(scoring=score, space={"shrink": [0.5]}, fit_params={"X_public": X.copy(), "y_public": y.copy()})
 
 
 def test_when_every_candidate_fails_the_message_is_fixed_and_the_cost_is_kept():
@@ -249,7 +249,7 @@ def test_other_values_of_cv_are_refused(cv):
 
 def test_public_data_and_cv_exclude_each_other():
     with pytest.raises(ValueError, match="cv=3 together with X_public"):
-        fit(cv=3, fit_params={"X_public": X, "y_public": y})
+        fit(cv=3, fit_params={"X_public": X.copy(), "y_public": y.copy()})
 
 
 @pytest.mark.parametrize(
@@ -257,8 +257,8 @@ def test_public_data_and_cv_exclude_each_other():
     [
         ({"X_public": X}, "X_public without y_public.*Give both"),
         ({"y_public": y}, "y_public without X_public.*Give both"),
-        ({"X_public": X, "y_public": y[:5]}, "inconsistent numbers of samples"),
-        ({"X_public": X[:, :1], "y_public": y}, r"\(2,\) in X and \(1,\) in X_public.*same features"),
+        ({"X_public": X.copy(), "y_public": y[:5].copy()}, "inconsistent numbers of samples"),
+        ({"X_public": X[:, :1].copy(), "y_public": y.copy()}, r"\(2,\) in X and \(1,\) in X_public.*same features"),
     ],
 )
 @pytest.mark.parametrize("rounds", [False, True])

@@ -370,7 +370,7 @@ def test_public_data_scores_and_all_records_train():
             sizes.append(len(X))
             return super().fit(X, y)
 
-    one = search(Sized(), {"shrink": [0.0, 0.1]}).fit(X, y, X_public=X[:20], y_public=y[:20])
+    one = search(Sized(), {"shrink": [0.0, 0.1]}).fit(X, y, X_public=X[:20].copy(), y_public=y[:20].copy())
     assert sum(sizes[:-1]) == 2 * 200
     assert sizes[-1] == 200
     assert any("public" in text for text in one.privacy_spent_.assumptions)
@@ -405,7 +405,7 @@ def audited(n_parts=2, neighboring="replace_one", other=LOUD, training=0.5, choi
 
     def outcomes(data):
         labels = np.zeros(len(data), dtype=int)
-        public = {"X_public": QUIET[:2], "y_public": LABELS[:2]}
+        public = {"X_public": QUIET[:2].copy(), "y_public": LABELS[:2].copy()}
         fits = (one.set_params(random_state=seed).fit(data, labels, **public) for seed in range(RUNS))
         return [(fit.best_params_["label"], answers and fit.best_estimator_.answer_) for fit in fits]
 

@@ -278,7 +278,7 @@ def test_a_pipeline_of_fixed_steps_and_a_net_is_searched(kind):
 
 
 def test_scores_on_public_data_are_free():
-    one = search(**TOTAL).fit(X, y, X_public=X[:50], y_public=y[:50])
+    one = search(**TOTAL).fit(X, y, X_public=X[:50].copy(), y_public=y[:50].copy())
     assert 3.95 < one.privacy_spent_.epsilon <= 4.0
 
 

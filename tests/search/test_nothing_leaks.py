@@ -175,7 +175,7 @@ def test_whether_columns_are_joined_as_sparse_ones_does_not_tell_how_many_zeros_
     for known in (107, 108):  # of 120 records: densities 0.297 and 0.3, the default threshold
         records = np.where(np.arange(120) < known, 1 + np.arange(120) % 3, 0)[:, None].astype(float)
         search = DPRandomSearchCV(make_pipeline(columns, NoisyCentroids()), {"noisycentroids__shrink": [0.0]}, n_iter=1)
-        search.fit(records, y, X_public=records, y_public=y)
+        search.fit(records, y, X_public=records.copy(), y_public=y.copy())
         decided.add(search.best_estimator_[0].sparse_output_)
     assert decided == {False}
 

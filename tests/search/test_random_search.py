@@ -60,7 +60,7 @@ def test_matched_scores_make_one_run_cost_the_training_alone():
 
 
 def test_scores_on_public_data_are_free_and_all_records_train():
-    fitted = search(random_state=0).fit(X, y, X_public=X, y_public=y)
+    fitted = search(random_state=0).fit(X, y, X_public=X.copy(), y_public=y.copy())
     assert fitted.privacy_spent_.epsilon == search().privacy_cost(public=True).epsilon
     assert fitted.n_splits_ == 1
     assert any("public" in text for text in fitted.privacy_spent_.assumptions)

@@ -491,7 +491,7 @@ def audited_walk(runs=2 * RUNS):
     one = walk(Seeing(epsilon=0.1), {"label": [0]}, scoring=seen, **given)
 
     def outcomes(data):
-        public = {"X_public": QUIET[:2], "y_public": LABELS[:2]}
+        public = {"X_public": QUIET[:2].copy(), "y_public": LABELS[:2].copy()}
         fits = (one.set_params(random_state=seed).fit(data, LABELS, **public) for seed in range(runs))
         return [fit.found_ for fit in fits]
 

@@ -1,0 +1,298 @@
+"""What cannot succeed is refused from public facts, before a private record is used: nothing is spent.
+
+Public are shapes, kinds of numbers and labels, declared classes and bounds, names and parameters. The records are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from inspect import signature
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator, ClassifierMixin, is_classifier, is_regressor
+from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_consistent_length
+
+from ..privacy import LeakingEstimatorError, PrivacyError
+from ..privacy.errors import did_you_mean
+from ._runs import n_records
+
+#: Kinds of NumPy types, as labels go.
+TEXT, NUMBERS = "US", "biufc"
+#: Steps that hand on as many features as they are given.
+KEEP_WIDTH = ("Binarizer", "Normalizer", "OrdinalEncoder", "SimpleImputer", "StandardScaler")
+#: Parameters that hold one pair of bounds for all features, or one for each.
+BOUNDS = ("bounds", "bounds_X")
+
+
+def check_kind(search: Any, X: Any, y: Any) -> None:
+    """What the kind of the data tells, whatever the records."""
+    name, tags = type(search).__name__, get_tags(search)
+    if y is None and tags.target_tags.required:
+        raise ValueError(f"This {name} estimator requires y to be passed, but the target y is None.")
+    if issparse(X) and not tags.input_tags.sparse:
+        raise TypeError(
+            f"Sparse data was passed to {name}, but {type(search.estimator).__name__} needs dense data. Use "
+            "X.toarray()."
+        )
+    _check_array("X", X)
+    shape, kind = getattr(X, "shape", ()), kind_of(X)
+    if len(shape) == 2 and shape[1] == 0:
+        raise ValueError(f"Found array with 0 feature(s) (shape={shape}) while a minimum of 1 is required.")
+    if kind == "c":
+        raise ValueError("Complex data not supported: X has a complex dtype. Give real features.")
+    if _dimensions(X) == 1 and kind and kind in NUMBERS and not _takes_single_numbers(search.estimator):
+        raise ValueError(
+            f"Expected 2D array, got 1D array instead: X has shape ({n_records(X)},). Give X of shape (n_samples, "
+            "n_features): X.reshape(-1, 1) if it holds one feature of many records."
+        )
+    check_declared(search.estimator, shape[1] if len(shape) == 2 else None, y)
+
+
+def check_public(X_public: Any, y_public: Any, X: Any, y: Any) -> None:
+    """Raise for public data that no candidate could be scored on, or that is not public."""
+    if X_public is None and y_public is not None:
+        raise ValueError("Found y_public without X_public. Give both, or none to validate on private records.")
+    if X_public is None:
+        return
+    if y_public is None and y is not None:
+        raise ValueError("Found X_public without y_public, which scores need as they need y. Give both.")
+    for name, public in (("X_public", X_public), ("y_public", y_public)):
+        if public is not None:
+            _check_array(name, public)
+    check_consistent_length(X_public, y_public)
+    if n_records(X_public) == 0:
+        raise ValueError("Found X_public with 0 records, on which nothing can be scored. Give some, or leave it out.")
+    if any(_share(public, private) for public, private in ((X_public, X), (y_public, y))):
+        raise PrivacyError(
+            "Found X_public or y_public that shares its memory with X or y: private records are not public, and scores "
+            "on them would be released without noise. Leave X_public out to validate on private records."
+        )
+    found, public = (tuple(getattr(one, "shape", ()))[1:] for one in (X, X_public))
+    if found and public and found != public:
+        raise ValueError(
+            f"Found records of shape {found} in X and {public} in X_public, which no candidate could predict for. Give "
+            "both the same features."
+        )
+
+
+def check_declared(estimator: Any, n_features: int | None, y: Any) -> None:
+    """Raise for declared bounds of another number of features, and for classes of another kind than the labels."""
+    steps = steps_of(estimator)
+    for step in steps:
+        if n_features is not None:
+            _check_bounds(step, n_features)
+        if type(step).__name__ not in KEEP_WIDTH:
+            break
+    classes, labels = parameter(steps[-1], "classes"), kind_of(y)
+    if classes is None or not labels or len(np.shape(classes)) != 1:
+        return
+    declared = kind_of(list(classes))
+    if {declared in TEXT, labels in TEXT} == {True, False} and declared in TEXT + NUMBERS and labels in TEXT + NUMBERS:
+        words = {True: "text", False: "numbers"}
+        raise ValueError(
+            f"Found classes={list(classes)!r} ({words[declared in TEXT]}) for labels in y that are "
+            f"{words[labels in TEXT]}: none of them is declared. Give classes of the same kind as y."
+        )
+
+
+def _check_bounds(step: Any, n_features: int) -> None:
+    for name in BOUNDS:
+        bounds = parameter(step, name)
+        if not isinstance(bounds, (tuple, list)) or len(bounds) != 2:
+            continue
+        for end in bounds:
+            if np.ndim(end) == 1 and len(end) not in (1, n_features):
+                raise ValueError(
+                    f"Found {name} of {type(step).__name__} for {len(end)} features, but X has {n_features}. Give one "
+                    "pair of numbers for all features, or two arrays with one entry for each."
+                )
+
+
+def check_fit_params(estimator: Any, params: Mapping[str, Any], n_samples: int) -> None:
+    """Raise for parameters that ``fit`` does not take, at any depth of a pipeline, and for too many or few weights."""
+    for name, value in params.items():
+        weighs = name.rpartition("__")[2] == "sample_weight" and hasattr(value, "__len__")
+        if weighs and len(value) != n_samples:
+            raise ValueError(
+                f"Found {name} with {len(value)} entries for {n_samples} records. Give one weight for each record."
+            )
+    _check_taken(estimator, params, last=True)
+
+
+def _check_taken(estimator: Any, params: Mapping[str, Any], last: bool) -> None:
+    if type(estimator) is Pipeline:
+        _check_steps(estimator, params)
+        return
+    method = estimator.fit if last or not hasattr(estimator, "fit_transform") else estimator.fit_transform
+    try:
+        signature(method).bind_partial(**params)
+    except TypeError as error:
+        raise TypeError(f"{type(estimator).__name__}.fit {error}. Leave it out; nothing was spent.") from None
+
+
+def _check_steps(pipeline: Any, params: Mapping[str, Any]) -> None:
+    names, final = [name for name, _ in pipeline.steps], len(pipeline.steps) - 1
+    for name in params:
+        step, found, _ = name.partition("__")
+        if not found or step not in names:
+            raise ValueError(
+                f"Found the fit parameter {name!r} for a pipeline of the steps {names}: it needs the name of a step "
+                f"and two underscores in front.{did_you_mean(step, names)} Nothing was spent."
+            )
+    for place, (name, step) in enumerate(pipeline.steps):
+        below = {one.partition("__")[2]: value for one, value in params.items() if one.partition("__")[0] == name}
+        if below:
+            _check_taken(step, below, last=place == final)
+
+
+def check_scorer(scorer: Any, estimator: Any, y: Any) -> None:
+    """Raise for a metric of scikit-learn that cannot work on labels of this kind: it is tried on made-up ones."""
+    function = getattr(scorer, "_score_func", None)
+    if function is None or not function.__module__.startswith("sklearn."):
+        _check_named_labels(scorer, estimator, y)
+        return
+    truth = _made_up_targets(scorer, estimator, y)
+    if truth is None:
+        return
+    made_up = _MadeUp().fit(truth) if is_classifier(estimator) else _MadeUpValues()
+    try:
+        with np.errstate(all="ignore"):
+            scorer(made_up, np.zeros((len(truth), 1)), truth)
+    except (ValueError, TypeError) as error:
+        raise PrivacyError(
+            f"Found scoring={scorer!r}, which cannot work on such labels as {np.unique(truth).tolist()[:3]!r}: {error} "
+            "Give a metric for them, e.g. make_scorer(f1_score, pos_label=...) or average='macro'. Nothing was spent."
+        ) from None
+
+
+def _check_named_labels(scorer: Any, estimator: Any, y: Any) -> None:
+    """A private scorer that names labels must name those that there are."""
+    named = getattr(scorer, "pos_label", None)
+    labels = [named] if named is not None else list(getattr(scorer, "classes", ()))
+    declared, kind = parameter(steps_of(estimator)[-1], "classes"), kind_of(y)
+    unknown = [one for one in labels if declared is not None and one not in list(declared)]
+    if labels and kind and kind in TEXT + NUMBERS and declared is None:
+        unknown = [one for one in labels if isinstance(one, str) != (kind in TEXT)]
+    if unknown:
+        known = f"classes={list(declared)!r}" if declared is not None else "labels of another kind in y"
+        raise PrivacyError(
+            f"Found scoring={scorer!r}, which names {unknown!r}, and {known}: every score would be the same. Name the "
+            "labels as they are in y. Nothing was spent."
+        )
+
+
+def _made_up_targets(scorer: Any, estimator: Any, y: Any) -> np.ndarray | None:
+    """Public labels of the kind that the private ones are of; None where nothing is known about them."""
+    if is_regressor(estimator):
+        return np.linspace(0.1, 0.9, 8)
+    declared, options = parameter(steps_of(estimator)[-1], "classes"), getattr(scorer, "_kwargs", {})
+    if declared is None and kind_of(y) in tuple(TEXT):
+        named = options.get("pos_label")
+        declared = options.get("labels") or ["one label", named if isinstance(named, str) else "another"]
+    if declared is None or not is_classifier(estimator) or len(declared) < 2:
+        return None
+    return np.resize(np.asarray(declared), 4 * len(declared))
+
+
+class _MadeUp(ClassifierMixin, BaseEstimator):
+    """A classifier whose made-up predictions are right for every other record."""
+
+    def fit(self, y: np.ndarray) -> _MadeUp:
+        self.classes_ = np.unique(y)
+        self._places = np.searchsorted(self.classes_, np.where(np.arange(len(y)) % 2, y, np.roll(y, 1)))
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        found: np.ndarray = self.classes_[self._places]
+        return found
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        chosen = np.arange(len(self.classes_)) == self._places[:, None]
+        return (chosen + 0.5) / (1.0 + 0.5 * len(self.classes_))
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        found = self.predict_proba(X)
+        return found[:, 1] - found[:, 0] if found.shape[1] == 2 else found
+
+
+class _MadeUpValues(BaseEstimator):
+    """A regressor with made-up predictions."""
+
+    _estimator_type = "regressor"
+
+    def predict(self, X: Any) -> np.ndarray:
+        return np.linspace(0.2, 0.8, len(X))
+
+
+def refuse_pairwise(estimator: Any) -> None:
+    """A kernel or distance between records would hold every record in the row of every other."""
+    if get_tags(estimator).input_tags.pairwise:
+        raise LeakingEstimatorError(
+            f"{type(estimator).__name__} takes a precomputed kernel or distances between records: the row of each "
+            "record then depends on all others, and no part of the records can be taken. Give features, and a kernel "
+            "that is computed from them."
+        )
+
+
+def kind_of(values: Any) -> str:
+    """NumPy's letter for the type of some values; empty where it does not say what they are."""
+    kind = getattr(values, "dtype", None)
+    if kind is None and isinstance(values, (list, tuple)) and len(values):
+        kind = np.asarray(values).dtype if np.ndim(values[0]) == 0 else None
+    found = getattr(kind, "kind", "")
+    return "" if found == "O" else str(found)
+
+
+def _check_array(name: str, values: Any) -> None:
+    holds = isinstance(values, (list, tuple)) or hasattr(values, "shape") or hasattr(values, "__array__")
+    if isinstance(values, (str, bytes)) or not holds:
+        raise TypeError(
+            f"Found {name} of type {type(values).__name__}; an array, a data frame or a list of records is needed."
+        )
+
+
+def _dimensions(values: Any) -> int:
+    if hasattr(values, "shape"):
+        return len(values.shape)
+    return 1 + (len(values) > 0 and hasattr(values[0], "__len__"))
+
+
+def _takes_single_numbers(estimator: Any) -> bool:
+    """Whether records may be single numbers: modules of one's own take what they like."""
+    return get_tags(estimator).input_tags.one_d_array or any(
+        kind.__module__.startswith("skorch.") for kind in type(steps_of(estimator)[0]).__mro__
+    )
+
+
+def _share(one: Any, other: Any) -> bool:
+    """Whether two collections of records are the same, or hold the same memory."""
+    if one is None or other is None:
+        return False
+    if one is other:
+        return True
+    both = isinstance(one, np.ndarray) and isinstance(other, np.ndarray)
+    return bool(both and one.size and other.size and np.may_share_memory(one, other) and _overlap(one, other))
+
+
+def _overlap(one: np.ndarray, other: np.ndarray) -> bool:
+    try:
+        return bool(np.shares_memory(one, other, max_work=1000))
+    except np.exceptions.TooHardError:
+        return True
+
+
+def steps_of(estimator: Any) -> list[Any]:
+    """The steps of a pipeline that do something, at any depth; of anything else itself."""
+    if type(estimator) is not Pipeline:
+        return [estimator]
+    found = [one for _, step in estimator.steps if hasattr(step, "fit") for one in steps_of(step)]
+    return found or [estimator]
+
+
+def parameter(estimator: Any, name: str) -> Any:
+    """A parameter of an estimator; None where it has none of this name."""
+    return estimator.get_params(deep=False).get(name) if hasattr(estimator, "get_params") else None
