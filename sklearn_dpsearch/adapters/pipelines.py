@@ -47,6 +47,7 @@ class _CompositeAdapter(Adapter):
     def _run(self, owner: Any, name: str, part: Any, n_samples: int | None) -> TrainingRun | None:
         """Promise of one part; None if it is free and says nothing. Errors name the part."""
         if learns_nothing(part):
+            refuse_unknown_categories(name, part)
             return (
                 None
                 if not isinstance(part, FunctionTransformer)
@@ -289,9 +290,26 @@ HOW_NOTHING_IS_LEARNED: dict[str, str] = {
 }
 
 
+#: How encoders take a category that was not declared.
+HOW_UNKNOWN_IS_ENCODED: dict[str, str] = {
+    "OneHotEncoder": "handle_unknown='ignore'",
+    "OrdinalEncoder": "handle_unknown='use_encoded_value' and unknown_value=-1",
+}
+
+
 def learns_nothing(part: Any) -> bool:
     """Whether a part is one of ``LEARN_NOTHING``, by exact type."""
     return _of_sklearn(part, LEARN_NOTHING) and LEARN_NOTHING[type(part).__name__](part)
+
+
+def refuse_unknown_categories(name: str, part: Any) -> None:
+    """One record with a category that was not declared would make every candidate fail: all is spent for nothing."""
+    if getattr(part, "handle_unknown", None) == "error":
+        kind = type(part).__name__
+        raise LeakingEstimatorError(
+            f"Step {name!r} ({kind}) has handle_unknown='error': a single record with a category that was not declared "
+            f"would make every candidate fail, and show. Give it {HOW_UNKNOWN_IS_ENCODED[kind]}."
+        )
 
 
 def _of_sklearn(part: Any, names: Container[str]) -> bool:

@@ -285,7 +285,7 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
         >>> search = DPRandomSearchCV(LogisticRegression(), {"C": [1.0, -1.0]}, guarantee=PureDP(epsilon=1.0))
         >>> search.set_params(param_distributions={"C": [1.0]}).dry_run().params
         {'C': 1.0}
-        >>> search.set_params(param_distributions={"C": [-1.0]}).dry_run()
+        >>> search.set_params(param_distributions={"C": [-1.0]}).dry_run()  # doctest: +ELLIPSIS
         Traceback (most recent call last):
         ...
         sklearn.utils._param_validation.InvalidParameterError: The 'C' parameter of LogisticRegression must be ...

@@ -70,5 +70,6 @@ def in_the_open(job: Job, candidate: Mapping[str, Any], X: Any, y: Any) -> tuple
     """A model of the candidate, ready for release, and its score."""
     everything = job.parts.folds[0][0]
     model = fitted(job, fresh(job, candidate, None), everything, X, y)
+    job.scorer(model, X, y)  # a private score counts records that cannot be scored as failures, and says nothing
     score = score_of(job, model, X, y, job.parts.n_scored[0], None)
     return releasable(job, model), score

@@ -120,22 +120,22 @@ def check_fit_params(estimator: Any, params: Mapping[str, Any], n_samples: int) 
             raise ValueError(
                 f"Found {name} with {len(value)} entries for {n_samples} records. Give one weight for each record."
             )
-    _check_taken(estimator, params, last=True)
+    _check_taken(estimator, params)
 
 
-def _check_taken(estimator: Any, params: Mapping[str, Any], last: bool) -> None:
+def _check_taken(estimator: Any, params: Mapping[str, Any]) -> None:
     if type(estimator) is Pipeline:
         _check_steps(estimator, params)
         return
-    method = estimator.fit if last or not hasattr(estimator, "fit_transform") else estimator.fit_transform
+    explicit = signature(estimator.fit_transform).parameters if hasattr(estimator, "fit_transform") else ()
     try:
-        signature(method).bind_partial(**params)
+        signature(estimator.fit).bind_partial(**{name: one for name, one in params.items() if name not in explicit})
     except TypeError as error:
         raise TypeError(f"{type(estimator).__name__}.fit {error}. Leave it out; nothing was spent.") from None
 
 
 def _check_steps(pipeline: Any, params: Mapping[str, Any]) -> None:
-    names, final = [name for name, _ in pipeline.steps], len(pipeline.steps) - 1
+    names = [name for name, _ in pipeline.steps]
     for name in params:
         step, found, _ = name.partition("__")
         if not found or step not in names:
@@ -143,10 +143,10 @@ def _check_steps(pipeline: Any, params: Mapping[str, Any]) -> None:
                 f"Found the fit parameter {name!r} for a pipeline of the steps {names}: it needs the name of a step "
                 f"and two underscores in front.{did_you_mean(step, names)} Nothing was spent."
             )
-    for place, (name, step) in enumerate(pipeline.steps):
+    for name, step in pipeline.steps:
         below = {one.partition("__")[2]: value for one, value in params.items() if one.partition("__")[0] == name}
         if below:
-            _check_taken(step, below, last=place == final)
+            _check_taken(step, below)
 
 
 def check_scorer(scorer: Any, estimator: Any, y: Any) -> None:

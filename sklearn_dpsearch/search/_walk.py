@@ -163,7 +163,8 @@ class Walk:
         return rounds.train()
 
     def dry(self, plan: Plan, job: Job, candidate: Mapping[str, Any], X: Any, y: Any) -> float:
-        k = self._number_of_parts(plan.spent.neighboring, n_records(X)) or 2
+        given = self.search.n_parts
+        k = given or self._number_of_parts(plan.spent.neighboring, n_records(X)) or 2
         return on_part_in_the_open(job, candidate, self.search.part_noise, k, X, y)
 
 

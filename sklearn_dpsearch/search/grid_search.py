@@ -255,8 +255,8 @@ class DPGridSearchCV(BasePrivateSearch):
         return train_winner(job, candidates[chosen], float("nan"), last, X, y)
 
     def _dry(self, plan: Plan, job: Job, candidate: Mapping[str, Any], X: Any, y: Any) -> float:
-        k = self._number_of_parts(plan.spent.neighboring, n_records(X)) if self.n_parts is None else self.n_parts
-        return on_part_in_the_open(job, candidate, self.part_noise, int(k or 2), X, y)
+        k = self.n_parts or self._number_of_parts(plan.spent.neighboring, n_records(X)) or 2
+        return on_part_in_the_open(job, candidate, self.part_noise, k, X, y)
 
 
 def _gaussian(epsilon: Fraction, unit: Fraction, candidates: int, delta: float | None) -> MaxNoise:

@@ -350,8 +350,8 @@ def test_a_fixed_declaration_depends_on_no_parameter_and_a_callable_on_all():
 
 FREE = [
     AdditiveChi2Sampler(),
-    OneHotEncoder(categories=[["a", "b"]]),
-    OrdinalEncoder(categories=[[1, 2, 3]]),
+    OneHotEncoder(categories=[["a", "b"]], handle_unknown="ignore"),
+    OrdinalEncoder(categories=[[1, 2, 3]], handle_unknown="use_encoded_value", unknown_value=-1),
     PolynomialFeatures(2),
     SimpleImputer(strategy="constant", fill_value=0.0, keep_empty_features=True),
 ]
@@ -370,6 +370,12 @@ def test_parts_that_keep_nothing_of_the_records_are_free(part):
     assert promise(make_pipeline(part, NoisyCentroids(epsilon=0.5))).epsilon_at(0.0) == 0.5
 
 
+@pytest.mark.parametrize("part", [OneHotEncoder(categories=[["a"]]), OrdinalEncoder(categories=[[1]])], ids=repr)
+def test_encoders_that_raise_at_an_unknown_category_are_refused(part):
+    """One record would make every candidate fail, and show."""
+    refused(LeakingEstimatorError, make_pipeline(part, NoisyCentroids()), "handle_unknown='error'", "Give it handle_")
+
+
 @pytest.mark.parametrize("part", LEARNING, ids=repr)
 def test_parts_that_keep_something_of_the_records_are_refused(part):
     refused(UnknownGuaranteeError, make_pipeline(part, NoisyCentroids()), type(part).__name__)
@@ -380,7 +386,7 @@ def test_every_transformer_that_is_free_keeps_the_same_state_whatever_the_record
     words = np.array([["a"], ["b"], ["a"]], dtype=object), np.array([["b"], ["b"], ["a"]], dtype=object)
     numbers = np.array([[1.0, 2.0], [3.0, 1.0]]), np.array([[2.0, 2.0], [1.0, 3.0]])
     for part, (first, second) in [
-        (OneHotEncoder(categories=[["a", "b"]]), words),
+        (OneHotEncoder(categories=[["a", "b"]], handle_unknown="ignore"), words),
         *((free, numbers) for free in FREE[3:]),
     ]:
         states = [vars(clone(part).fit(X)) for X in (first, second)]
@@ -394,7 +400,8 @@ def test_columns_chosen_by_the_data_are_refused_and_by_dtype_are_not():
 
 
 def test_a_grid_that_makes_a_step_learn_is_refused_before_data_is_read():
-    model = make_pipeline(OrdinalEncoder(categories=[[1, 2]]), NoisyCentroids())
+    encoder = OrdinalEncoder(categories=[[1, 2]], handle_unknown="use_encoded_value", unknown_value=-1)
+    model = make_pipeline(encoder, NoisyCentroids())
     search = DPRandomSearchCV(model, {"ordinalencoder__categories": ["auto"]}, n_iter=2)
     with pytest.raises(UnknownGuaranteeError, match="OrdinalEncoder"):
         search.fit(np.ones((20, 1)), np.arange(20) % 2)

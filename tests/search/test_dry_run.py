@@ -1,0 +1,148 @@
+"""A dry run takes one candidate the whole way on public records: errors are shown, nothing is spent or kept."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import ColumnTransformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
+
+from sklearn_dpsearch import DPRandomSearchCV, NoModelError
+from sklearn_dpsearch.privacy import GaussianDP, MissingDeltaError, PrivacyError, PureDP
+from sklearn_dpsearch.scoring import private_scorer
+
+from .test_first_look import SEARCHES, Bounded
+from .toys import NoisyCentroids, two_blobs
+
+X, y = two_blobs(100)
+
+
+@pytest.fixture(params=SEARCHES)
+def make(request):
+    return SEARCHES[request.param]
+
+
+@pytest.mark.parametrize("example", [(X, y), (), (X[:3], [0, 1, 0])])
+def test_a_candidate_goes_the_whole_way_and_nothing_is_kept(make, example):
+    search = make(NoisyCentroids(), {"shrink": [0.0, 0.5]})
+    before = pickle.dumps(search)
+    found = search.dry_run(*example)
+    assert found.params["shrink"] in (0.0, 0.5)
+    assert np.isfinite(found.score)
+    assert pickle.dumps(search) == before
+
+
+def test_errors_are_shown_in_full(make, capsys):
+    class Failing(NoisyCentroids):
+        def fit(self, X, y):
+            print("on the way")
+            raise KeyError(f"the first record is {X[0].tolist()}")
+
+    with pytest.raises(KeyError, match="the first record is"):
+        make(Failing(), {}).dry_run(X, y)
+    assert "on the way" in capsys.readouterr().out
+
+
+def test_errors_of_the_last_training_and_of_the_score_are_shown(make):
+    class Scoreless(NoisyCentroids):
+        def predict(self, X):
+            raise RuntimeError("no prediction")
+
+    with pytest.raises(RuntimeError, match="no prediction"):
+        make(Scoreless(), {}).dry_run()
+
+
+def test_what_fit_refuses_is_refused(make):
+    with pytest.raises(ValueError, match="bounds of Bounded for 3 features"):
+        make(Bounded(bounds=([-1] * 3, [1] * 3)), {}).dry_run(X, y)
+    with pytest.raises(MissingDeltaError):
+        make(NoisyCentroids(), {}, guarantee=GaussianDP(mu=1.0)).dry_run()
+    with pytest.raises(ValueError, match="y_example without X_example"):
+        make(NoisyCentroids(), {}).dry_run(y_example=y)
+
+
+class Seeing(NoisyCentroids):
+    """Remembers the records that it was given."""
+
+    seen: list = []
+
+    def __init__(self, epsilon=1.0, shrink=0.0, bounds=None, classes=None, data_norm=None):
+        super().__init__(epsilon, shrink)
+        self.bounds, self.classes, self.data_norm = bounds, classes, data_norm
+
+    def fit(self, X, y):
+        Seeing.seen.append((X, np.asarray(y)))
+        return super().fit(X, y)
+
+
+def made_up(estimator, **more):
+    Seeing.seen.clear()
+    DPRandomSearchCV(estimator, {}, **more).dry_run()
+    return Seeing.seen[0]
+
+
+def test_records_are_made_up_within_declared_bounds_and_classes():
+    records, labels = made_up(Seeing(bounds=([0, 10, -5], [1, 20, -4]), classes=["a", "b", "c"]))
+    assert records.shape == (200, 3)
+    assert np.all((records >= [0, 10, -5]) & (records <= [1, 20, -4]))
+    assert set(labels) == {"a", "b", "c"}
+
+
+def test_records_are_made_up_within_a_declared_norm():
+    records, labels = made_up(Seeing(data_norm=0.5))
+    assert np.linalg.norm(records, axis=1).max() <= 0.5 + 1e-12
+    assert set(labels) == {0, 1}
+
+
+def test_labels_are_those_that_the_scorer_names():
+    _, labels = made_up(Seeing(), scoring=private_scorer("f1", pos_label="yes"))
+    assert "yes" in labels
+
+
+def test_tables_are_made_up_from_declared_categories():
+    encoder = OneHotEncoder(categories=[["f", "m"], ["north", "south"]], handle_unknown="ignore")
+    columns = ColumnTransformer([("one", encoder, ["sex", "where"]), ("numbers", "passthrough", ["age"])])
+    records, _ = made_up(make_pipeline(columns, Seeing()))
+    assert records.shape == (200, 5)
+    assert np.all(records[:, :4].sum(axis=1) == 2)
+    by_place = ColumnTransformer([("rest", "passthrough", [0, 2])])
+    assert made_up(make_pipeline(by_place, Seeing()))[0].shape == (200, 2)
+
+
+def test_where_nothing_is_declared_an_example_is_asked_for():
+    model = make_pipeline(FunctionTransformer(np.log1p), NoisyCentroids())
+    with pytest.raises(PrivacyError, match="FunctionTransformer, which does not say.*Give X_example"):
+        DPRandomSearchCV(model, {}).dry_run()
+    assert DPRandomSearchCV(model, {}).dry_run(np.abs(X), y).params == {}
+    chosen = ColumnTransformer([("all", "passthrough", slice(0, 2))])
+    with pytest.raises(PrivacyError, match="Give X_example"):
+        DPRandomSearchCV(make_pipeline(chosen, NoisyCentroids()), {}).dry_run()
+
+
+def test_a_table_of_the_users_own_is_taken_as_it_is():
+    columns = ColumnTransformer([("all", "passthrough", ["a", "b"])])
+    table = pd.DataFrame(X, columns=["a", "b"])
+    assert DPRandomSearchCV(make_pipeline(columns, NoisyCentroids()), {}).dry_run(table, y).params == {}
+    with pytest.raises(ValueError, match="not a column"):
+        DPRandomSearchCV(make_pipeline(columns, NoisyCentroids()), {}).dry_run(table.rename(columns={"a": "A"}), y)
+
+
+def test_scoring_on_public_data_is_tried_with_its_own_metric():
+    search = DPRandomSearchCV(LogisticRegression(), {"C": [1.0]}, scoring="roc_auc", guarantee=PureDP(epsilon=1.0))
+    assert search.dry_run(public=True).score <= 1.0
+    with pytest.raises(PrivacyError, match="roc_auc"):
+        search.dry_run()
+
+
+def test_a_search_without_a_model_says_how_to_see_the_error():
+    class Failing(NoisyCentroids):
+        def fit(self, X, y):
+            raise ValueError
+
+    with pytest.raises(NoModelError, match="dry_run"):
+        DPRandomSearchCV(Failing(), {}, n_iter=2).fit(X, y)

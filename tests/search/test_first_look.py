@@ -1,0 +1,182 @@
+"""What cannot succeed is refused before a private record is used, and nothing is spent."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.metrics import f1_score, make_scorer
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer
+from sklearn.svm import SVC
+
+from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV
+from sklearn_dpsearch.privacy import LeakingEstimatorError, PrivacyError, PureDP
+from sklearn_dpsearch.scoring import private_scorer
+
+from .toys import NoisyCentroids, two_blobs
+
+X, y = two_blobs(400)
+TEXT = np.where(y == 1, "yes", "no")
+DECLARED = PureDP(epsilon=1.0, neighboring="replace_one")
+
+
+class Bounded(NoisyCentroids):
+    """Declares bounds and classes."""
+
+    def __init__(self, epsilon=1.0, shrink=0.0, bounds=(-1, 1), classes=None):
+        super().__init__(epsilon, shrink)
+        self.bounds = bounds
+        self.classes = classes
+
+
+SEARCHES = {
+    "random": lambda one, space, **more: DPRandomSearchCV(one, space, n_iter=2, **more),
+    "subset": lambda one, space, **more: DPSubsetSearchCV(one, space, n_iter=2, subset_fraction=0.5, **more),
+    "grid": lambda one, space, **more: DPGridSearchCV(one, space, selection_epsilon=1.0, n_parts=2, **more),
+    "until": lambda one, space, **more: DPThresholdSearchCV(one, space, threshold=0.5, **more),
+    "walk": lambda one, space, **more: DPThresholdSearchCV(one, space, round_epsilon=1.0, n_parts=2, **more),
+}
+
+
+@pytest.fixture(params=SEARCHES)
+def make(request):
+    return SEARCHES[request.param]
+
+
+def refused(search, match, error=ValueError, X=X, y=y, **kwargs):
+    with pytest.raises(error, match=match):
+        search.fit(X, y, **kwargs)
+    assert not hasattr(search, "privacy_spent_")
+
+
+@pytest.mark.parametrize(
+    ("X_public", "error", "match"),
+    [
+        (np.zeros((0, 2)), ValueError, "X_public with 0 records"),
+        ("records.csv", TypeError, "X_public of type str"),
+        (5, TypeError, "X_public of type int"),
+        (iter([[0.0, 0.0]]), TypeError, "an array, a data frame or a list"),
+        (X, PrivacyError, "shares its memory.*not public"),
+        (X[10:20], PrivacyError, "shares its memory"),
+        (X[::-1], PrivacyError, "shares its memory"),
+    ],
+    ids=["empty", "path", "number", "iterator", "the private records", "some of them", "a view of them"],
+)
+def test_public_data_that_is_none(make, X_public, error, match):
+    n = len(X_public) if hasattr(X_public, "shape") else 1
+    refused(make(NoisyCentroids(), {}), match, error, X_public=X_public, y_public=np.zeros(n, int))
+
+
+def test_private_labels_are_not_public_either(make):
+    refused(make(NoisyCentroids(), {}), "y_public that shares", PrivacyError, X_public=X.copy(), y_public=y)
+
+
+def test_different_records_of_one_array_are_not_the_same_records(make):
+    search = make(NoisyCentroids(), {}, random_state=0)
+    search.fit(X[:300], y[:300], X_public=X[300:], y_public=y[300:])
+    assert search.privacy_spent_.epsilon > 0
+
+
+@pytest.mark.parametrize(
+    ("estimator", "space"),
+    [
+        (SVC(kernel="precomputed"), {"C": [1.0]}),
+        (SVC(), {"kernel": ["precomputed"]}),
+        (KNeighborsClassifier(metric="precomputed"), {}),
+        (make_pipeline(SVC(kernel="precomputed")), {}),
+    ],
+)
+def test_kernels_between_records(make, estimator, space):
+    refused(make(estimator, space, guarantee=DECLARED), "precomputed kernel", LeakingEstimatorError)
+
+
+@pytest.mark.parametrize("name", ["sample_weight", "svc__sample_weight"])
+def test_weights_of_another_length(make, name):
+    estimator = make_pipeline(Normalizer(), SVC()) if "__" in name else SVC()
+    search = make(estimator, {}, guarantee=DECLARED)
+    refused(search, f"{name} with 7 entries for 400 records", **{name: np.ones(7)})
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "match"),
+    [
+        ("svc__typo", TypeError, "SVC.fit got an unexpected keyword argument 'typo'"),
+        ("normalizer__typo", TypeError, "typo"),
+        ("svm__sample_weight", ValueError, "steps .*'svc'.*name of a step"),
+        ("typo", ValueError, "'typo' for a pipeline"),
+    ],
+)
+def test_fit_parameters_that_no_step_takes(make, name, error, match):
+    refused(make(make_pipeline(Normalizer(), SVC()), {}, guarantee=DECLARED), match, error, **{name: 1})
+
+
+def test_records_of_one_dimension(make):
+    refused(make(NoisyCentroids(), {}), "Expected 2D array, got 1D array.*reshape", X=X[:, 0])
+
+
+@pytest.mark.parametrize("scoring", ["f1", "precision", "roc_auc_ovr", make_scorer(f1_score, pos_label=1)])
+def test_a_public_metric_that_cannot_work_on_text(scoring):
+    if scoring == "roc_auc_ovr":
+        search = SEARCHES["grid"](Bounded(classes=["a", "b", "c"]), {}, scoring="f1")
+        refused(search, "average='macro'", PrivacyError, y=np.resize(["a", "b", "c"], 400))
+        return
+    refused(SEARCHES["grid"](NoisyCentroids(), {}, scoring=scoring), "pos_label", PrivacyError, y=TEXT)
+
+
+@pytest.mark.parametrize(
+    "scoring", [make_scorer(f1_score, pos_label="yes"), "accuracy", "f1_macro", "balanced_accuracy"]
+)
+def test_a_public_metric_that_works_on_text(scoring):
+    search = SEARCHES["grid"](NoisyCentroids(), {"shrink": [0.0]}, scoring=scoring)
+    assert set(search.fit(X, TEXT).predict(X)) <= {"yes", "no"}
+
+
+@pytest.mark.parametrize("classes", [None, ["no", "yes"]])
+def test_a_private_metric_that_names_labels_there_are_none_of(classes):
+    one = Bounded(classes=classes)
+    for scoring in (private_scorer("f1", pos_label=1), private_scorer("balanced_accuracy", classes=[0, 1])):
+        refused(SEARCHES["random"](one, {}, scoring=scoring), "names .*1.*every score", PrivacyError, y=TEXT)
+    SEARCHES["random"](one, {}, scoring=private_scorer("f1", pos_label="yes")).fit(X, TEXT)
+
+
+def test_metrics_for_labels_are_none_for_numbers():
+    search = SEARCHES["grid"](Ridge(), {"alpha": [1.0]}, scoring="accuracy", guarantee=DECLARED)
+    refused(search, "cannot work on such labels", PrivacyError, y=X[:, 0])
+    search.set_params(scoring="r2").fit(X, X[:, 0])
+
+
+@pytest.mark.parametrize(
+    ("classes", "labels", "match"),
+    [(["no", "yes"], y, r"\(text\) for labels in y that are numbers"), ([0, 1], TEXT, r"\(numbers\).*are text")],
+)
+def test_labels_of_another_kind_than_the_declared_classes(make, classes, labels, match):
+    refused(make(Bounded(classes=classes), {}), match, y=labels)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        Bounded(bounds=([-1] * 3, [1] * 3)),
+        make_pipeline(Normalizer(), Bounded(bounds=(np.zeros(5), np.ones(5)))),
+    ],
+)
+def test_bounds_for_another_number_of_features(make, estimator):
+    refused(make(estimator, {}), r"bounds of Bounded for \d features, but X has 2")
+
+
+def test_a_failure_never_wins_whatever_its_score():
+    """Losses are negative: with error_score=0 every failure was better than every model."""
+
+    class Sometimes(LogisticRegression):
+        def fit(self, X, y):
+            if self.C > 1:
+                raise ValueError
+            return super().fit(X, y)
+
+    for _ in range(5):
+        search = DPRandomSearchCV(
+            Sometimes(), {"C": [1.0] * 4 + [2.0]}, n_iter=12, scoring="neg_log_loss", error_score=0, guarantee=DECLARED
+        )
+        assert search.fit(X, y).best_params_ == {"C": 1.0}
