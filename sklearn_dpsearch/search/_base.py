@@ -246,6 +246,15 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
             If the guarantee cannot be stated; before any record is used.
         NoModelError
             If every candidate failed.
+
+        Notes
+        -----
+        From the first use of a private record on, ``privacy_spent_`` is set and earlier results are gone, whatever
+        happens then. While candidates run in this process (``n_jobs=None`` or the threading backend), the threads in
+        which they run write, warn and log nothing; other threads are heard as ever. Descriptors 1 and 2 belong to the
+        process: what compiled code, child processes and streams kept from before write to them in *other* threads
+        meanwhile is lost. The global generators of NumPy, Python and PyTorch are reseeded and put back at the end.
+        Worker processes (``n_jobs=2``) leave this process as it is (docs/errors.md).
         """
         X, y = self._first_look(X, y, X_public, y_public, params)
         plan = self._plan(n_records(X), X_public is not None, self.delta)

@@ -92,7 +92,8 @@ def in_parallel(name: str, tasks: Iterable[Any], **parallel: Any) -> list[Any]:
     """
     try:
         with muted(), GENERATORS():
-            return list(Parallel(verbose=0, **parallel)(tasks))
+            # joblib would put quick tasks together: how many there are would tell how long runs took
+            return list(Parallel(verbose=0, batch_size=1, **parallel)(tasks))
     except LeakDetected:
         problem: Exception = LeakingEstimatorError(
             f"{name} reported that it would read something from the data without noise (PrivacyLeakWarning). Give the "
