@@ -10,7 +10,7 @@ from joblib._parallel_backends import SequentialBackend, ThreadingBackend
 from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV
 from sklearn_dpsearch.privacy import Geometric
 from sklearn_dpsearch.search import _until
-from sklearn_dpsearch.search._tasks import block_sizes, dealt, number_of_tasks
+from sklearn_dpsearch.search._tasks import block_sizes, dealt, guarded, number_of_tasks
 
 from .toys import NoisyCentroids, two_blobs
 
@@ -102,3 +102,17 @@ def test_no_worker_is_without_a_task_and_none_has_too_many():
     assert sum(block_sizes(10, 1)) >= 30
     assert len(block_sizes(1000, 1)) < 20
     assert SequentialBackend().effective_n_jobs(4) == 1
+
+
+class Panic(BaseException):
+    pass
+
+
+def test_an_exception_that_is_no_interrupt_is_replaced_by_fixed_words():
+    def work():
+        raise Panic("the first record")
+
+    with pytest.raises(RuntimeError, match="no interrupt.*not told") as caught:
+        guarded(work)
+    assert caught.value.__context__ is None
+    assert "first record" not in str(caught.value)
