@@ -7,16 +7,16 @@ fixed sizes one record more would change the parts of others.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..privacy import PrivacyError
+from ..privacy.coins import RandomBytes, coins, uniform_integers
 
 Fold = tuple[np.ndarray, np.ndarray]
-RandomBytes = Callable[[int], bytes]
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class RandomFolds(Validation):
             )
 
     def folds(self, n_samples: int, random_bytes: RandomBytes) -> list[Fold]:
-        part = np.floor(self.n_folds * _uniform(n_samples, random_bytes)).astype(int)
+        part = uniform_integers(n_samples, self.n_folds, random_bytes)
         return [(np.flatnonzero(part != i), np.flatnonzero(part == i)) for i in range(self.n_folds)]
 
 
@@ -133,16 +133,6 @@ class IndexFolds(Validation):
         if n_samples != self.n_samples:
             raise ValueError(f"Folds were made for {self.n_samples} records, found {n_samples}.")
         return [(np.asarray(train, dtype=int), np.asarray(test, dtype=int)) for train, test in self.given]
-
-
-def coins(n: int, probability: float, random_bytes: RandomBytes) -> np.ndarray:
-    """n independent coins, True with this probability (a multiple of 2^{-53}); shape (n,)."""
-    return _uniform(n, random_bytes) < probability
-
-
-def _uniform(n: int, random_bytes: RandomBytes) -> np.ndarray:
-    """n numbers in [0, 1), multiples of 2^{-53}."""
-    return (np.frombuffer(random_bytes(8 * n), dtype=np.uint64) >> np.uint64(11)) * 2.0**-53
 
 
 def validation_of(cv: Any, neighboring: str, n_samples: int | None, public: bool) -> Validation:

@@ -15,7 +15,8 @@ from sklearn.base import clone
 
 from ..adapters import Adapter
 from ..privacy import PrivacyError
-from ..scoring.validation import Exposure, Fold, RandomBytes, Validation
+from ..privacy.coins import RandomBytes
+from ..scoring.validation import Exposure, Fold, Validation
 from ._outcome import Outcome
 from ._plan import Plan
 from ._randomness import Randomness

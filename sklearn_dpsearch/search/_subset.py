@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from ..scoring.validation import Exposure, Fold, RandomBytes, Validation, coins
+from ..privacy.coins import RandomBytes, coins
+from ..scoring.validation import Exposure, Fold, Validation
 
 #: Records expected in a part, at least.
 HANDFUL = 10

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -12,6 +12,7 @@ from joblib import delayed
 
 from .._process import reseed
 from ..privacy import PrivacyError
+from ..privacy.coins import RandomBytes, uniform_integers
 from ._runs import Job, fitted, fitted_together, fresh, take, trains_together
 from ._tasks import attempt, in_parallel, in_task
 
@@ -34,7 +35,7 @@ def sensitivity(n_parts: int) -> Fraction:
     return Fraction(1, n_parts)
 
 
-def random_parts(n: int, n_parts: int, public: bool, random_bytes: Callable[[int], bytes]) -> list[Fold]:
+def random_parts(n: int, n_parts: int, public: bool, random_bytes: RandomBytes) -> list[Fold]:
     """Training and validation records of each part; every record draws its place by itself.
 
     Parameters
@@ -47,18 +48,9 @@ def random_parts(n: int, n_parts: int, public: bool, random_bytes: Callable[[int
     random_bytes : callable
         Secret randomness.
     """
-    drawn = _uniform_integers(n, n_parts * HELD_OUT, random_bytes)
+    drawn = uniform_integers(n, n_parts * HELD_OUT, random_bytes)
     part, validates = drawn // HELD_OUT, (drawn % HELD_OUT == 0) & (not public)
     return [(np.flatnonzero((part == j) & ~validates), np.flatnonzero((part == j) & validates)) for j in range(n_parts)]
-
-
-def _uniform_integers(n: int, below: int, random_bytes: Callable[[int], bytes]) -> np.ndarray:
-    """n independent integers, exactly uniform on 0 … below − 1."""
-    limit = (2**63 // below) * below
-    found = np.frombuffer(random_bytes(8 * n), np.uint64) >> 1
-    while (again := np.flatnonzero(found >= limit)).size:
-        found[again] = np.frombuffer(random_bytes(8 * again.size), np.uint64) >> 1
-    return (found % np.uint64(below)).astype(np.int64)
 
 
 def check_parts(n_parts: int, n: int | None) -> None:
