@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import mpmath
 import numpy as np
 from scipy import integrate
 
 from ._types import Array, ArrayLike
 from .guarantee import require, without_numpy
-from .inversion import RandomBits, invert
+from .inversion import RandomBits, Steps, draw, quantile, steps_of
 
 
 @dataclass(frozen=True)
@@ -125,8 +125,7 @@ class CountLaw(ABC):
     def quantile(self, p: float) -> int:
         """Smallest k with P[K ≤ k] ≥ p."""
         require(0 <= p < 1, "0 <= p < 1", p=p)
-        with mpmath.workprec(160):
-            return invert(self, mpmath.mpf(p), margin=0.0)
+        return quantile(self, self._steps, p)
 
     def sample(self, rng: RandomBits | None = None) -> int:
         """One draw of K by inversion of 256 random bits.
@@ -145,9 +144,19 @@ class CountLaw(ABC):
         """
         from secrets import SystemRandom
 
-        bits = (SystemRandom() if rng is None else rng).getrandbits(256)
-        with mpmath.workprec(320):
-            return invert(self, (mpmath.mpf(bits) + mpmath.mpf("0.5")) / mpmath.mpf(2) ** 256, margin=self.rounding)
+        return draw(self, self._steps, (SystemRandom() if rng is None else rng).getrandbits(256))
+
+    @cached_property
+    def _steps(self) -> Steps:
+        """What drawing looks up; it follows from the law alone, so that keeping it tells nothing of what was drawn."""
+        return steps_of(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Fields only: what was computed from them is computed again."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
 
     def at_least_one(self) -> CountLaw:
         """This law given K ≥ 1."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import pickle
 import random
+import time
 from collections import Counter
+from fractions import Fraction
 
 import mpmath
 import numpy as np
@@ -22,8 +24,7 @@ from sklearn_dpsearch.privacy import (
     NegativeBinomial,
     Poisson,
 )
-from sklearn_dpsearch.privacy import inversion as inversion_module
-from sklearn_dpsearch.privacy.inversion import TABLE, invert
+from sklearn_dpsearch.privacy.inversion import MOST_STEPS, _search, draw, steps_of
 from sklearn_dpsearch.privacy.laws import as_law
 from tests.privacy import brute_force
 
@@ -259,29 +260,45 @@ def test_draws_follow_the_law(law: CountLaw) -> None:
     assert stats.chisquare(observed[used], expected[used] * observed[used].sum() / expected[used].sum()).pvalue > 1e-4
 
 
+def exactly(law: CountLaw, bits: int) -> int:
+    """What these bits stand for in exact arithmetic, without a table."""
+    with mpmath.workprec(320):
+        return _search(law, 1 - (mpmath.mpf(bits) + mpmath.mpf("0.5")) / mpmath.mpf(2) ** 256, law.lowest)
+
+
 @pytest.mark.parametrize("law", LAWS, ids=repr)
 def test_exact_arithmetic_draws_the_same_numbers_as_the_table(law: CountLaw) -> None:
-    rng = random.Random(7)
-    with mpmath.workprec(320):
-        for _ in range(25):
-            probability = (mpmath.mpf(rng.getrandbits(256)) + mpmath.mpf("0.5")) / mpmath.mpf(2) ** 256
-            assert invert(law, probability, margin=1e-9) == invert(law, probability, margin=2.0)
+    rng, steps = random.Random(7), steps_of(law)
+    for _ in range(25):
+        bits = rng.getrandbits(256)
+        assert draw(law, steps, bits) == exactly(law, bits)
+
+
+@pytest.mark.parametrize("law", [Geometric(10), NegativeBinomial(-0.5, 100).capped(300), Poisson(20)], ids=repr)
+def test_the_table_decides_nothing_within_its_margin_of_a_step(law: CountLaw) -> None:
+    """Bits right below, on and right above every step of the doubles."""
+    steps = steps_of(law)
+    for value in steps.values[(steps.values > 1e-12) & (steps.values < 1 - 1e-12)][:40]:
+        for moved in (-2 * steps.margin, -(2.0**-60), 0.0, 2.0**-60, 2 * steps.margin):
+            bits = int((Fraction(float(value)) + Fraction(moved)) * 2**256)
+            assert draw(law, steps, bits) == exactly(law, bits)
 
 
 @pytest.mark.parametrize(
     "law", [Geometric(1e6), Logarithmic(1e5), Poisson(1e5), Binomial(10**5, 0.3), NegativeBinomial(-0.5, 1e4)], ids=repr
 )
 def test_draws_are_not_clamped_to_the_edge_of_the_table(law: CountLaw) -> None:
-    """Probabilities inside, below and above the window that is tabulated, against the tail itself."""
-    _, steps = inversion_module._table(law)
-    assert steps.size <= TABLE + 1
-    with mpmath.workprec(320):
-        edges = [float(steps[0]), float(steps[-1])]
-        for p in [1e-30, edges[0] / 2, edges[0], edges[1], (1 + edges[1]) / 2, 1 - 1e-12]:
-            if not 0 < p < 1:
-                continue
-            tail = 1 - mpmath.mpf(p)
-            found = invert(law, mpmath.mpf(p), margin=1e-9)
+    """Probabilities inside, below and above what is tabulated, against the tail itself."""
+    steps = steps_of(law)
+    assert steps.values.size <= MOST_STEPS + 1
+    edges = [float(steps.values[0]), float(steps.values[-1])]
+    for p in [1e-30, edges[0] / 2, edges[0], edges[1], (1 + edges[1]) / 2, 1 - 1e-12]:
+        bits = int(Fraction(p) * 2**256)
+        if not 0 <= bits < 2**256:
+            continue
+        found = draw(law, steps, bits)
+        with mpmath.workprec(320):
+            tail = 1 - (mpmath.mpf(bits) + mpmath.mpf("0.5")) / mpmath.mpf(2) ** 256
             assert law.survival(found) <= tail
             assert found == law.lowest or law.survival(found - 1) > tail
 
@@ -290,10 +307,40 @@ def test_draws_at_a_step_are_decided_by_exact_arithmetic() -> None:
     """Just below and just above P[K ≤ 1] = 1/10, by far less than a double can tell."""
     law = Geometric(10)
     with mpmath.workprec(320):
-        step = 1 - law.survival(1)
-        tiny = mpmath.mpf(2) ** -250
-        assert invert(law, step - tiny, margin=1e-9) == 1
-        assert invert(law, step + tiny, margin=1e-9) == 2
+        step = int((1 - law.survival(1)) * mpmath.mpf(2) ** 256)
+    assert draw(law, steps_of(law), step - 64) == 1
+    assert draw(law, steps_of(law), step + 64) == 2
+
+
+def test_a_law_that_was_drawn_from_keeps_nothing_of_it() -> None:
+    """The parameter of a search may be shown and pickled: what it holds must not depend on K."""
+    low, high, untouched = Geometric(1e6), Geometric(1e6), Geometric(1e6)
+    low.sample(Scripted(0)), high.sample(Scripted(2**256 - 1))
+    assert pickle.dumps(low) == pickle.dumps(high) == pickle.dumps(untouched)
+    assert low == high == untouched
+    assert set(vars(low)) == set(vars(high))
+    assert np.array_equal(low._steps.values, high._steps.values)
+
+
+class Scripted:
+    """A source that gives the same bits again and again."""
+
+    def __init__(self, bits: int) -> None:
+        self.bits = bits
+
+    def getrandbits(self, k: int, /) -> int:
+        return self.bits
+
+
+@pytest.mark.parametrize("law", [NegativeBinomial(-0.5, 1000).capped(3000), Geometric(1000)], ids=repr)
+def test_drawing_many_is_fast(law: CountLaw) -> None:
+    """A capped law recomputed its tail for every draw: a minute for 300,000. The limit here is ten times what it takes."""
+    rng = random.Random(0)
+    law.sample(rng)
+    start = time.process_time()
+    for _ in range(5000):
+        law.sample(rng)
+    assert time.process_time() - start < 0.5
 
 
 def test_unseeded_draws_use_the_operating_system(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -382,10 +429,10 @@ def test_integers_of_numpy_do_not_wrap_around() -> None:
 
 @pytest.mark.parametrize("law", [Poisson(3e7), Binomial(10**9, 1e-3), NegativeBinomial(1e6, 10), Poisson(1e6)])
 def test_sums_in_double_precision_decide_no_more_than_they_know(law: CountLaw) -> None:
-    first, steps = inversion_module._table(law)
+    steps = steps_of(law)
     with mpmath.workprec(300):
-        for i in (0, steps.size // 2, steps.size - 1):
-            assert abs(steps[i] - (1 - law.survival(first + i))) <= law.rounding / 4
+        for i in (0, steps.values.size // 2, steps.values.size - 1):
+            assert abs(steps.values[i] - (1 - law.survival(steps.first + i))) <= steps.margin / 4
 
 
 @pytest.mark.parametrize("shape", [-0.5, 0.0, 0.5, 1.0, 5.0])
