@@ -1,7 +1,7 @@
 """Many exact coins at once: one for every record, from random bytes and nothing else.
 
-A uniform double is a multiple of 2⁻⁵³, so comparing it with a probability of 1e-17 succeeds eleven times too often. Here
-the binary digits of a uniform number are compared with those of the probability, sixty-four at a time, until they differ.
+A uniform double is a multiple of 2⁻⁵³, so comparing it with a probability of 1e-17 succeeds eleven times too often.
+Here the binary digits of a uniform number are compared with those of the probability, 64 at a time, until they differ.
 """
 
 from __future__ import annotations

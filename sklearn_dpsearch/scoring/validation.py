@@ -6,8 +6,9 @@ fixed sizes one record more would change the parts of others.
 
 from __future__ import annotations
 
+import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,8 @@ from ..privacy import PrivacyError
 from ..privacy.coins import RandomBytes, coins, uniform_integers
 
 Fold = tuple[np.ndarray, np.ndarray]
+#: Folds that one search makes at most; every candidate trains a model for each.
+MOST_FOLDS = 1000
 
 
 @dataclass(frozen=True)
@@ -99,6 +102,7 @@ class RandomFolds(Validation):
     def __post_init__(self) -> None:
         if self.n_folds < 2:
             raise ValueError(f"Expected cv >= 2 folds, got cv={self.n_folds!r}.")
+        _check_number(self.n_folds)
 
     def exposures(self) -> tuple[Exposure, ...]:
         return (Exposure(self.n_folds - 1, 1),)
@@ -135,6 +139,10 @@ class IndexFolds(Validation):
         return [(np.asarray(train, dtype=int), np.asarray(test, dtype=int)) for train, test in self.given]
 
 
+#: What has a method split or can be iterated over, and yet says nothing about folds.
+NO_SPLIT = (bool, np.bool_, str, bytes, Mapping)
+
+
 def validation_of(cv: Any, neighboring: str, n_samples: int | None, public: bool) -> Validation:
     """The validation that a search's parameter ``cv`` asks for.
 
@@ -154,10 +162,13 @@ def validation_of(cv: Any, neighboring: str, n_samples: int | None, public: bool
         return PublicValidation()
     if cv is None:
         return HoldOut()
-    if isinstance(cv, bool) or not (
-        isinstance(cv, (int, float, np.number)) or hasattr(cv, "split") or isinstance(cv, Iterable)
+    if isinstance(cv, NO_SPLIT) or not (
+        isinstance(cv, (int, float, np.number)) or callable(getattr(cv, "split", None)) or isinstance(cv, Iterable)
     ):
-        raise ValueError(f"Expected cv as None, a fraction, a number of folds, a splitter or indices, got cv={cv!r}.")
+        raise ValueError(
+            f"Found cv={cv!r} ({type(cv).__name__}); None, a float in (0, 1) for one hold-out, an int for a number of "
+            "folds, a splitter or a list of (train, test) indices is needed. Write e.g. cv=0.2 or cv=5."
+        )
     if isinstance(cv, (int, np.integer)):
         return RandomFolds(int(cv))
     if isinstance(cv, (float, np.floating)):
@@ -176,18 +187,25 @@ def _by_index(cv: Any, neighboring: str, n_samples: int | None) -> IndexFolds:
     if n_samples is None:
         raise ValueError("A splitter needs the number of records. Give n_samples.")
     # Splitters see the number of records and nothing of the data.
-    pairs = _split_blindly(cv, n_samples) if hasattr(cv, "split") else list(cv)
+    pairs = _split_blindly(cv, n_samples) if hasattr(cv, "split") else list(itertools.islice(cv, MOST_FOLDS + 1))
     if not pairs:
         raise ValueError("Expected at least one (train, test) pair in cv, got none.")
-    return IndexFolds(
-        n_samples, tuple((_as_indices(train, n_samples), _as_indices(test, n_samples)) for train, test in pairs)
-    )
+    _check_number(len(pairs))
+    return IndexFolds(n_samples, tuple(_as_fold(i, pair, n_samples) for i, pair in enumerate(pairs)))
+
+
+def _check_number(folds: int) -> None:
+    if folds > MOST_FOLDS:
+        raise ValueError(
+            f"Found cv with {folds if folds != MOST_FOLDS + 1 else f'more than {MOST_FOLDS}'} folds; at most "
+            f"{MOST_FOLDS} are made. Give a smaller cv, or a fraction for one hold-out, e.g. cv=0.2."
+        )
 
 
 def _split_blindly(cv: Any, n_samples: int) -> Sequence[Any]:
     placeholder = np.zeros((n_samples, 1))
     try:
-        return list(cv.split(placeholder))
+        return list(itertools.islice(cv.split(placeholder), MOST_FOLDS + 1))
     except Exception as error:
         if _can_split(cv, placeholder, y=np.zeros(n_samples)) or _can_split(
             cv, placeholder, groups=np.arange(n_samples)
@@ -201,14 +219,41 @@ def _split_blindly(cv: Any, n_samples: int) -> Sequence[Any]:
 
 def _can_split(cv: Any, placeholder: np.ndarray, **seen: Any) -> bool:
     try:
-        return len(list(cv.split(placeholder, **seen))) > 0
+        return any(True for _ in cv.split(placeholder, **seen))
     except Exception:
         return False
 
 
+def _as_fold(number: int, pair: Any, n_samples: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Training and validation records of one fold: some of each, and none that is both."""
+    if isinstance(pair, (str, bytes, Mapping)) or not isinstance(pair, Iterable) or len(both := list(pair)) != 2:
+        raise TypeError(
+            f"Found {pair!r} as fold {number} of cv; a pair (train, test) of record numbers is needed. Write e.g. "
+            "cv=[(train, test)], or cv=5 for five folds."
+        )
+    train, test = (_as_indices(one, n_samples) for one in both)
+    if not train or not test:
+        raise ValueError(
+            f"Found fold {number} of cv with {len(train)} training and {len(test)} validation records; at least one of "
+            "each is needed. Leave the fold out, or give X_public and y_public for scoring."
+        )
+    if common := set(train) & set(test):
+        raise ValueError(
+            f"Found {len(common)} of the records both training and validating in fold {number} of cv: a model would be "
+            "scored on what it has seen. Give every record of a fold to one side, as KFold does."
+        )
+    return train, test
+
+
 def _as_indices(indices: Any, n_samples: int) -> tuple[int, ...]:
     found = np.asarray(indices)
-    if found.dtype == bool:
+    mask = found.dtype == bool and found.size == n_samples
+    if found.ndim != 1 or (found.size and not mask and found.dtype.kind not in "iu"):
+        raise TypeError(
+            f"Found {type(indices).__name__} of shape {found.shape} and dtype {found.dtype} as one side of a fold of "
+            f"cv; a list of record numbers, or a mask of {n_samples} booleans, is needed."
+        )
+    if mask:
         found = np.flatnonzero(found)
     if found.size and (found.min() < 0 or found.max() >= n_samples):
         raise ValueError(f"Expected indices in [0, {n_samples}), got {found.min()} to {found.max()} in cv.")

@@ -18,6 +18,7 @@ from ..privacy import PrivacyError
 from ..privacy.coins import RandomBytes
 from ..scoring.validation import Exposure, Fold, Validation
 from ._outcome import Outcome
+from ._parameters import with_parameters
 from ._plan import Plan
 from ._randomness import Randomness
 from ._runs import Job, Parts, fitted, fresh, n_records, releasable, train_last
@@ -30,6 +31,8 @@ ONE_PART = (
 )
 #: Records of a part, on average, that the default number of parts leaves.
 RECORDS = 50
+#: Points of a grid that are tried at most.
+MOST_POINTS = 10**6
 #: Loss of utility through noise, expected of the exponential mechanism, that the default number of parts aims at.
 LOSS = 0.05
 
@@ -42,7 +45,7 @@ def points_of(space: Space) -> list[tuple[int, dict[str, Any]]]:
     ValueError
         For a distribution: there would be no whole grid.
     """
-    _check_finite(space)
+    number_of_points(space)
     return [
         (which, dict(zip(dictionary, values)))
         for which, dictionary in enumerate(space.dictionaries)
@@ -53,7 +56,13 @@ def points_of(space: Space) -> list[tuple[int, dict[str, Any]]]:
 def number_of_points(space: Space) -> int:
     """How many points a finite space has."""
     _check_finite(space)
-    return sum(math.prod(len(values) for values in dictionary.values()) for dictionary in space.dictionaries)
+    number = sum(math.prod(len(values) for values in dictionary.values()) for dictionary in space.dictionaries)
+    if number > MOST_POINTS:
+        raise ValueError(
+            f"Found a grid of {number} candidates; all of them would run, and at most {MOST_POINTS} are tried. Give "
+            "fewer values, or use DPRandomSearchCV, which draws candidates."
+        )
+    return number
 
 
 def _check_finite(space: Space) -> None:
@@ -161,7 +170,7 @@ def drawn_parts(k: int, n_samples: int, validation: Any, source: Randomness) -> 
 
 def on_parts(job: Job) -> Job:
     """The job of the models on parts: an estimator that was told the public number of records is told a part's."""
-    n = job.adapter.public_size(clone(job.estimator).set_params(**job.settings))
+    n = job.adapter.public_size(with_parameters(clone(job.estimator), job.settings))
     if n is None:
         return job
     trains = 1.0 if job.public is not None else 1.0 - 1.0 / HELD_OUT
@@ -182,7 +191,7 @@ def _scaled(job: Job, candidate: Mapping[str, Any], factor: float, varying: froz
     """Parameters that make a candidate's loss ``factor`` times larger, if those for a factor of 1 leave it as it is."""
 
     def promise(settings: Mapping[str, Any]) -> Any:
-        return job.adapter.training_run(clone(configured).set_params(**settings), None).guarantee
+        return job.adapter.training_run(with_parameters(clone(configured), settings), None).guarantee
 
     with contextlib.suppress(Exception):
         configured = fresh(job, candidate, None)

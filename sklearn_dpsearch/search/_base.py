@@ -22,10 +22,12 @@ from ..privacy import CountLaw, Guarantee, MissingDeltaError, PrivacyError
 from ..privacy.spent import PrivacySpent
 from ..scoring import PrivateScorer, get_private_scorer
 from ..scoring.validation import Validation
+from ._arguments import check_arguments
 from ._delegation import ReleasedModel
 from ._dry_run import DryRun, dry_run, in_the_open
 from ._first_look import check_fit_params, check_kind, check_public, check_scorer
 from ._outcome import Outcome, charge, results_of
+from ._parameters import with_parameters
 from ._plan import Plan, Request, make_plan
 from ._randomness import Randomness
 from ._runs import Job, Parts, n_records
@@ -122,6 +124,10 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
 
     # --- plan -----------------------------------------------------------------------------------------------------
 
+    def _validate_params(self) -> None:
+        check_arguments(self)
+        super()._validate_params()
+
     def privacy_cost(
         self, n_samples: int | None = None, delta: float | None = None, *, public: bool = False
     ) -> PrivacySpent:
@@ -151,6 +157,7 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
 
     def privacy_guarantee(self, n_samples: int | None = None) -> Guarantee:
         """The guarantee of one ``fit``: a private search is a private estimator, and can be nested in another."""
+        self._validate_params()
         return self._plan(n_samples, False, self.delta).spent.guarantee
 
     def _unseeded_cost(self, n_samples: int | None) -> PrivacySpent:
@@ -190,7 +197,7 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
         estimator = self.estimator
         if self.epsilon is not None:
             adapter = adapter_for(estimator, self.guarantee)
-            estimator = clone(estimator).set_params(**adapter.scaled(estimator, 1.0, varying))
+            estimator = with_parameters(clone(estimator), adapter.scaled(estimator, 1.0, varying))
         return training_run(estimator, n_samples, self.guarantee).guarantee.neighboring
 
     def _public_scorer(self) -> Any:

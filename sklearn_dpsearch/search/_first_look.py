@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from ..privacy import LeakingEstimatorError, PrivacyError
 from ..privacy.errors import did_you_mean
+from ._arguments import check_given
 from ._runs import n_records
 
 #: Kinds of NumPy types, as labels go.
@@ -30,6 +31,7 @@ BOUNDS = ("bounds", "bounds_X")
 
 def check_kind(search: Any, X: Any, y: Any) -> None:
     """What the kind of the data tells, whatever the records."""
+    check_given(X)
     name, tags = type(search).__name__, get_tags(search)
     if y is None and tags.target_tags.required:
         raise ValueError(f"This {name} estimator requires y to be passed, but the target y is None.")

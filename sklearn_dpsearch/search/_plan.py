@@ -21,6 +21,7 @@ from ..privacy import (
 from ..privacy.spent import Component, PrivacySpent
 from ..scoring import Noise, PrivateScorer, matched_noise, noise_for
 from ..scoring.validation import IndexFolds, Validation
+from ._parameters import with_parameters
 from ._space import Space, SpaceGuarantee
 
 PRIVATE_SIZE = (
@@ -107,7 +108,7 @@ def make_plan(request: Request) -> Plan:
 
 
 def _costs(request: Request, adapter: Adapter, settings: dict[str, Any]) -> Costs:
-    configured = clone(request.estimator).set_params(**settings)
+    configured = with_parameters(clone(request.estimator), settings)
     promises = SpaceGuarantee(adapter, configured, request.space, request.n_samples)
     _check_sizes(request, adapter, configured, promises)
     noise, scoring = _scoring(request, promises.one_run)

@@ -16,6 +16,7 @@ from .._process import reseed
 from ..adapters import Adapter
 from ..scoring import Noise
 from ..scoring.validation import Fold
+from ._parameters import with_parameters
 from ._randomness import random_bits, random_state
 from ._tasks import LeakDetected, attempt, block_sizes, dealt, in_parallel, in_task, number_of_tasks
 
@@ -279,29 +280,29 @@ def _ordered(score: float) -> float:
 
 def fresh(job: Job, candidate: Mapping[str, Any], seed: Any) -> Any:
     """An unfitted estimator with the candidate's parameters, the calibrated noise and randomness of its own."""
-    model = clone(job.estimator).set_params(**job.settings)  # in the order of the plan: the noise, then the candidate
-    model.set_params(**{name: clone(value, safe=False) for name, value in candidate.items()})
+    model = with_parameters(clone(job.estimator), job.settings)  # as planned: first the noise, then the candidate
+    with_parameters(model, {name: clone(value, safe=False) for name, value in candidate.items()})
     return ready(job, model, seed)
 
 
 def ready(job: Job, model: Any, seed: Any) -> Any:
     """The model, told how many records to expect, with randomness of its own."""
     if job.parts.expected is not None:
-        model.set_params(**(job.adapter.expecting(model, job.parts.expected) or {}))
+        with_parameters(model, job.adapter.expecting(model, job.parts.expected) or {})
     names = _seed_names(model)
     seeds = [None] * len(names) if seed is None else seed.spawn(len(names))
-    model.set_params(**{name: random_state(one) for name, one in zip(sorted(names), seeds)})
+    with_parameters(model, {name: random_state(one) for name, one in zip(sorted(names), seeds)})
     own = job.adapter.fresh_randomness(model)
     if seed is not None:  # a seeded search stays seeded; ledgers are fresh all the same
         own = {name: value for name, value in own.items() if name not in names}
-    return model.set_params(**own)
+    return with_parameters(model, own)
 
 
 def releasable(job: Job, model: Any) -> Any:
     """The model without what its guarantee does not cover: exact statistics, generators whose state tells the noise."""
     names = _seed_names(model)
     job.adapter.scrub(model)
-    return model.set_params(**dict.fromkeys(names))
+    return with_parameters(model, dict.fromkeys(names))
 
 
 def _seed_names(model: Any) -> list[str]:

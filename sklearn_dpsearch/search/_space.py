@@ -15,6 +15,7 @@ from ..adapters import Adapter, TrainingRun
 from ..privacy import Guarantee, PrivacyError, PureDP, compose, envelope, mixture
 from ..privacy.errors import did_you_mean
 from ._first_look import refuse_pairwise
+from ._parameters import with_parameters
 
 #: Points of a finite space for which the guarantee is looked up one by one.
 MOST_POINTS = 20_000
@@ -30,16 +31,22 @@ class Space:
     dictionaries: tuple[Mapping[str, Any], ...]
 
     @classmethod
-    def of(cls, distributions: Any) -> Space:
-        """Check and wrap what the user gave."""
+    def of(cls, distributions: Any, parameter: str = "param_distributions") -> Space:
+        """Check and wrap what the user gave as this parameter of the search; a space is one already."""
+        if isinstance(distributions, Space):
+            return distributions
         given = [distributions] if isinstance(distributions, Mapping) else distributions
         if not isinstance(given, Sequence) or isinstance(given, str) or not all(isinstance(d, Mapping) for d in given):
-            raise TypeError(f"Expected param_distributions as a dict or a list of dicts, got {distributions!r}.")
+            raise TypeError(
+                f"Found {parameter}={distributions!r}; a dict of lists, or a list of such dicts, is needed."
+            )
         if not given:
-            raise ValueError("Expected at least one dictionary in param_distributions, got an empty list.")
+            raise ValueError(
+                f"Found {parameter}=[]; at least one dict of lists is needed. Give {parameter}={{}} for one candidate."
+            )
         for dictionary in given:
             for name, values in dictionary.items():
-                _check_values(name, values)
+                _check_values(name, values, parameter)
         return cls(tuple({name: _listed(values) for name, values in d.items()} for d in given))
 
     @property
@@ -86,16 +93,26 @@ def _accepts(estimator: Any, name: str) -> bool:
     return True
 
 
-def _check_values(name: str, values: Any) -> None:
+def _check_values(name: Any, values: Any, parameter: str) -> None:
+    if not isinstance(name, str):
+        raise TypeError(
+            f"Found {name!r} ({type(name).__name__}) as a name in {parameter}; a string is needed, the name of a "
+            "parameter of the estimator. Write e.g. {'C': [0.1, 1.0]}."
+        )
     if hasattr(values, "rvs"):
         return
     wrong = isinstance(values, (str, Iterator, Mapping)) or not isinstance(values, (Iterable, np.ndarray))
     if wrong or getattr(values, "ndim", 1) > 1:
         raise TypeError(
-            f"Expected a list of values or a distribution with a method rvs for parameter {name!r}, got {values!r}."
+            f"Found {values!r} for {name!r} in {parameter}; a list of values"
+            f"{' or a distribution with a method rvs' * (parameter != 'param_grid')} is needed. Write e.g. "
+            f"{{{name!r}: [{'...' if isinstance(values, (Iterator, Mapping)) else repr(values)}]}}."
         )
     if len(_listed(values)) == 0:
-        raise ValueError(f"Expected at least one value for parameter {name!r}, got an empty list: the space is empty.")
+        raise ValueError(
+            f"Found an empty list for {name!r} in {parameter}: the space is empty. Give at least one value, or leave "
+            f"{name!r} out."
+        )
 
 
 def _listed(values: Any) -> Any:
@@ -202,7 +219,7 @@ class SpaceGuarantee:
 
     def configured(self, parameters: Mapping[str, Any]) -> Any:
         """An unfitted estimator with these parameters."""
-        model = clone(self.estimator).set_params(**{name: _cloned(value) for name, value in parameters.items()})
+        model = with_parameters(clone(self.estimator), {name: _cloned(value) for name, value in parameters.items()})
         refuse_callbacks(model)
         refuse_pairwise(model)
         return model

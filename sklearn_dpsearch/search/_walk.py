@@ -32,6 +32,9 @@ from ._space import Space
 from ._tasks import guarded
 from ._utilities import sensitivity
 
+#: Rounds whose worst case is computed in seconds; the time grows with the square.
+MOST_ROUNDS = 5000
+
 
 @dataclass(frozen=True)
 class Kept:
@@ -70,6 +73,11 @@ class Walk:
             raise ValueError(f"Found lowest_utility={lowest!r}; a number with 0 <= lowest_utility < 1 is needed.")
         if search.max_rounds is not None and search.max_rounds < 1:
             raise ValueError(f"Found max_rounds={search.max_rounds!r}; an integer of at least 1 is needed.")
+        if self.max_rounds > MOST_ROUNDS:
+            raise ValueError(
+                f"Found max_rounds={search.max_rounds!r} with granularity={g!r}, so up to {self.max_rounds} rounds; at "
+                f"most {MOST_ROUNDS} are accounted for. Give fewer, or leave max_rounds=None."
+            )
         if search.refit is not True and search.refit != "winner":
             raise ValueError(
                 f"Found refit={search.refit!r} with threshold='auto': models on parts are not private, so one private "

@@ -180,10 +180,8 @@ class DPGridSearchCV(BasePrivateSearch):
 
     # --- plan -----------------------------------------------------------------------------------------------------
 
-    def _distributions(self) -> Any:
-        if not self.param_grid and isinstance(self.param_grid, list):
-            raise ValueError("Found param_grid=[], which has no candidate. Give a dict of lists, or several of them.")
-        return self.param_grid
+    def _distributions(self) -> Space:
+        return Space.of(self.param_grid, "param_grid")
 
     def _law(self) -> None:
         return None
@@ -206,7 +204,7 @@ class DPGridSearchCV(BasePrivateSearch):
         return NOISES[self.noise](Fraction(self._selection_epsilon()), unit, candidates, self.delta)
 
     def _number_of_parts(self, relation: str, n_samples: int | None) -> int | None:
-        adapter, space = adapter_for(self.estimator, self.guarantee), Space.of(self.param_grid)
+        adapter, space = adapter_for(self.estimator, self.guarantee), self._distributions()
         return number_of_parts(
             self.n_parts, adapter, self.estimator, relation, n_samples, self._selection_epsilon(), space
         )
@@ -218,7 +216,7 @@ class DPGridSearchCV(BasePrivateSearch):
     def _cost_parts(
         self, promises: Any, scoring: Any, validation: Any, law: Any
     ) -> tuple[tuple[Component, ...], Guarantee]:
-        number = number_of_points(Space.of(self.param_grid))
+        number = number_of_points(self._distributions())
         training = promises.worst
         choice = noisy_max(number, 1, self._chooser(Fraction(1), number), neighboring=training.neighboring)
         components = (

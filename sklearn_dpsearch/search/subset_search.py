@@ -21,6 +21,7 @@ from ._best_of import BestOfRuns
 from ._dry_run import in_the_open
 from ._extrapolation import Sizes, carried_over, check_rules
 from ._outcome import Outcome
+from ._parameters import with_parameters
 from ._plan import Plan
 from ._randomness import Randomness
 from ._runs import Job, Parts, Run, fitted, fresh, ready, releasable, train_last
@@ -276,7 +277,7 @@ class DPSubsetSearchCV(BestOfRuns):
             return fresh(job, parameters, seed)
         # setting a parameter to what it was would make some estimators forget their model
         changed = {name: new for name, new in parameters.items() if new is not candidate[name]}
-        return ready(job, tuned.set_params(**{warm_start_name(tuned): True}, **changed), seed)
+        return ready(job, with_parameters(tuned, {warm_start_name(tuned): True, **changed}), seed)
 
     def _carried_over(self, plan: Plan, candidate: Mapping[str, Any], sizes: Sizes) -> dict[str, Any]:
         known = plan.adapter.extrapolation(plan.promises.configured(candidate))
@@ -322,7 +323,7 @@ def _check_kept(
             "configured does not: the total was computed for coins that stay secret. Search over steps that all can be "
             "told how many to expect (a method expecting(n))."
         )
-    if not plan.promises.keeps(candidate, model.set_params(**(told or {}))):
+    if not plan.promises.keeps(candidate, with_parameters(model, told or {})):
         raise PrivacyError(
             f"Found {dict(parameters)!r} for the final model of the candidate {dict(candidate)!r}, which promises "
             "something else. Parameters on which the guarantee depends must be kept: remove them from extrapolate."

@@ -334,7 +334,7 @@ class Scripted:
 
 @pytest.mark.parametrize("law", [NegativeBinomial(-0.5, 1000).capped(3000), Geometric(1000)], ids=repr)
 def test_drawing_many_is_fast(law: CountLaw) -> None:
-    """A capped law recomputed its tail for every draw: a minute for 300,000. The limit here is ten times what it takes."""
+    """A capped law recomputed its tail for every draw: minutes for 300,000. The limit is ten times what it takes."""
     rng = random.Random(0)
     law.sample(rng)
     start = time.process_time()

@@ -55,9 +55,9 @@ def test_exposures_of_the_standard_splits():
 
 
 def test_index_folds_keep_the_uses_that_no_other_use_exceeds():
-    folds = validation_of([([0, 1], [2]), ([0, 2], [1]), ([0], [0, 3])], "replace_one", 4, public=False)
-    # records: 0 trains 3 times and scores once; 1 and 2 train once and score once; 3 scores once
-    assert folds.exposures() == (Exposure(3, 1),)
+    folds = validation_of([([0, 1], [2]), ([0, 2], [1, 3]), ([1], [0, 3])], "replace_one", 4, public=False)
+    # records: 0 and 1 train twice and score once; 2 trains once and scores once; 3 scores twice
+    assert folds.exposures() == (Exposure(0, 2), Exposure(2, 1))
     apart = validation_of([([0], [1])], "zero_out", 2, public=False)
     assert apart.exposures() == (Exposure(0, 1), Exposure(1, 0))
 

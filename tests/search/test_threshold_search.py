@@ -589,8 +589,8 @@ def refused(one, error, match):
         ({"round_epsilon": None}, "neither epsilon nor round_epsilon.*Give epsilon"),
         ({"scoring": "neg_log_loss"}, r"values are negative: utilities must be in \[0, 1\]"),
         ({"threshold_noise": "twice"}, "'threshold_noise'.*Got"),
-        ({"space": {"shrink": []}}, "at least one value.*the space is empty"),
-        ({"space": []}, "at least one dictionary"),
+        ({"space": {"shrink": []}}, "the space is empty.*at least one value"),
+        ({"space": []}, "at least one dict"),
     ],
 )
 def test_what_a_walk_cannot_use_is_named_with_the_remedy(given, match):

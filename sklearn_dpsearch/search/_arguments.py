@@ -1,0 +1,215 @@
+"""Arguments of the searches, checked without any data: nothing is spent on a search that could not run."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import math
+import numbers
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from joblib import effective_n_jobs
+
+from ..privacy import CountLaw
+
+#: The mean number of runs, and the number of parts of the records, from which a search is taken for a slip of the pen.
+MOST_RUNS, MOST_PARTS = 10**6, 10**6
+#: Budgets below it are not private but meaningless: halves and shares of them would no longer be numbers.
+SMALLEST_BUDGET = 1e-100
+
+BUDGETS = ("epsilon", "delta", "selection_epsilon", "round_epsilon")
+#: Parameters that are numbers, where they are not None, a word or a law.
+NUMBERS = (
+    *BUDGETS,
+    "n_iter",
+    "n_jobs",
+    "n_parts",
+    "error_score",
+    "random_state",
+    "threshold",
+    "granularity",
+    "lowest_utility",
+    "max_rounds",
+    "selection_share",
+    "subset_fraction",
+    "pre_dispatch",
+)
+
+
+def check_arguments(search: Any) -> None:
+    """Raise for parameters of a search that no data could make sense of.
+
+    Asked before scikit-learn's own validation, which takes True for 1 and stumbles over fractions.
+    """
+    given = search.get_params(deep=False)
+    for check in CHECKS:
+        check(given)
+
+
+def check_given(X: Any) -> None:
+    """Raise unless X has a number of records."""
+    if X is None or isinstance(X, (str, bytes, Mapping)) or not (hasattr(X, "shape") or hasattr(X, "__len__")):
+        raise TypeError(
+            f"Found X of type {type(X).__name__}; private records are needed, an array or table with one row for each. "
+            "Give fit(X, y)."
+        )
+
+
+def _check_estimators(given: Mapping[str, Any]) -> None:
+    """An estimator, its parts and those in the space are objects, not classes."""
+    if isinstance(given["estimator"], type):
+        _refuse_class("estimator", given["estimator"])
+    space = given.get("param_distributions", given.get("param_grid"))
+    for name, value in (*_parts_of(given["estimator"]), *_values_of(space)):
+        if isinstance(value, type) and hasattr(value, "fit") and hasattr(value, "get_params"):
+            _refuse_class(f"{name!r}", value)
+
+
+def _refuse_class(name: str, found: type) -> None:
+    raise TypeError(f"Found the class {found.__name__} as {name}; an object is needed. Write {found.__name__}(...).")
+
+
+def _parts_of(estimator: Any) -> Iterable[tuple[str, Any]]:
+    """Name and value of every parameter, and of what lists of named parts hold (a class there has no parameters)."""
+    for name, value in estimator.get_params(deep=False).items() if hasattr(estimator, "get_params") else ():
+        listed = [one for one in value if isinstance(one, tuple) and len(one) > 1] if isinstance(value, list) else []
+        for inner, part in [(name, value), *((str(one[0]), one[1]) for one in listed)]:
+            yield inner, part
+            if not isinstance(part, type):
+                yield from _parts_of(part)
+
+
+def _values_of(space: Any) -> Iterable[tuple[str, Any]]:
+    """Name and value of what the lists of a space hold."""
+    for dictionary in [space] if isinstance(space, Mapping) else space if isinstance(space, list) else []:
+        for name, values in dictionary.items() if isinstance(dictionary, Mapping) else ():
+            if isinstance(values, (list, tuple)):
+                yield from ((name, value) for value in values)
+
+
+def _check_numbers(given: Mapping[str, Any]) -> None:
+    for name in NUMBERS:
+        value = given.get(name)
+        if isinstance(value, (bool, np.bool_)):
+            raise TypeError(f"Found {name}={value!r}; a number is needed. Write {name}=1 if 1 is meant.")
+        if isinstance(value, numbers.Real) and not isinstance(value, (int, float, np.number)):
+            raise TypeError(
+                f"Found {name}={value!r} ({type(value).__name__}); an int or a float is needed. Write {name}="
+                f"{float(value)!r}, which is used as exactly that number."
+            )
+        if isinstance(value, int) and abs(value) > 2**1000:
+            raise ValueError(f"Found {name} with {len(str(value))} digits; no float is as large. Give a smaller one.")
+
+
+def _check_budgets(given: Mapping[str, Any]) -> None:
+    for name in BUDGETS:
+        value = given.get(name)
+        if isinstance(value, numbers.Real) and 0 < value < SMALLEST_BUDGET:
+            raise ValueError(
+                f"Found {name}={value!r}; at least {SMALLEST_BUDGET:g} is needed to compute with"
+                f"{', or 0' * (name == 'delta')}. Give a larger {name}."
+            )
+
+
+def _check_error_score(given: Mapping[str, Any]) -> None:
+    if isinstance(given["error_score"], numbers.Real) and given["error_score"] == math.inf:
+        raise ValueError(
+            "Found error_score=inf, which would make a failing candidate the best. Use error_score=np.nan (a failing "
+            "candidate is the worst, as with -inf), or a finite number."
+        )
+
+
+def _check_runs(given: Mapping[str, Any]) -> None:
+    n_iter = given.get("n_iter")
+    mean = n_iter.mean if isinstance(n_iter, CountLaw) else n_iter
+    if isinstance(mean, numbers.Real) and MOST_RUNS < mean < math.inf:
+        raise ValueError(
+            f"Found n_iter={n_iter!r}, so {mean:g} runs on average; at most {MOST_RUNS} are drawn. Give a smaller "
+            "n_iter, or a law with a cap, e.g. Geometric(100).capped(1000): the number of runs is never cut off later."
+        )
+
+
+def _check_parts(given: Mapping[str, Any]) -> None:
+    if isinstance(given.get("n_parts"), numbers.Real) and given["n_parts"] > MOST_PARTS:
+        raise ValueError(f"Found n_parts={given['n_parts']!r}; at most {MOST_PARTS} are made. Give fewer parts.")
+
+
+def _check_guarantee(given: Mapping[str, Any]) -> None:
+    declared = given["guarantee"]
+    if isinstance(declared, type):
+        raise TypeError(
+            f"Found the class {declared.__name__} as guarantee; a value is needed. Write e.g. "
+            "guarantee=PureDP(epsilon=1.0)."
+        )
+    if callable(declared) and not _takes_two(declared):
+        raise TypeError(
+            f"Found guarantee={declared!r}, which cannot be called with (estimator, n_samples). Write a function of "
+            "both, e.g. guarantee=lambda estimator, n_samples: PureDP(epsilon=estimator.epsilon)."
+        )
+
+
+def _takes_two(function: Callable[..., Any]) -> bool:
+    try:
+        inspect.signature(function).bind(None, None)
+    except TypeError:
+        return False
+    except ValueError:  # compiled: it does not say what it takes
+        return True
+    return True
+
+
+def _check_pre_dispatch(given: Mapping[str, Any]) -> None:
+    """joblib would find out after the data were read, and not always say so."""
+    found = given["pre_dispatch"]
+    if found == "all" or given["n_jobs"] == 0:
+        return
+    tasks = _evaluated(found, effective_n_jobs(given["n_jobs"])) if isinstance(found, str) else found
+    if isinstance(tasks, numbers.Real) and 1 <= tasks < math.inf:
+        return
+    raise ValueError(
+        f"Found pre_dispatch={found!r}; a number of tasks of at least 1, 'all', or a product with n_jobs is needed. "
+        "Leave pre_dispatch='2*n_jobs'."
+    )
+
+
+OPERATIONS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+}
+
+
+def _evaluated(expression: str, n_jobs: int) -> float | None:
+    """The value of an expression of numbers and ``n_jobs``, as joblib would find it; None if it is no such thing."""
+
+    def value(node: ast.expr) -> Any:
+        if isinstance(node, ast.Name) and node.id == "n_jobs":
+            return n_jobs
+        if isinstance(node, ast.Constant) and type(node.value) in (int, float):
+            return node.value
+        if isinstance(node, ast.BinOp) and type(node.op) in OPERATIONS:
+            return OPERATIONS[type(node.op)](value(node.left), value(node.right))
+        raise SyntaxError
+
+    try:
+        return float(value(ast.parse(expression.strip(), mode="eval").body))
+    except (SyntaxError, ArithmeticError, ValueError):
+        return None
+
+
+#: In this order.
+CHECKS: tuple[Callable[[Mapping[str, Any]], None], ...] = (
+    _check_estimators,
+    _check_numbers,
+    _check_budgets,
+    _check_error_score,
+    _check_runs,
+    _check_parts,
+    _check_guarantee,
+    _check_pre_dispatch,
+)

@@ -1,0 +1,269 @@
+"""Wrong arguments, over all searches: what was found, what is needed, the remedy; before any record is read."""
+
+from __future__ import annotations
+
+import inspect
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator
+from sklearn.model_selection import LeavePOut
+from sklearn.pipeline import Pipeline
+
+from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV
+from sklearn_dpsearch.privacy import Fixed, GaussianDP, Geometric, Poisson, PureDP
+
+from .toys import NoisyCentroids, two_blobs
+
+X, y = two_blobs(300)
+SPACE = {"shrink": [0.0, 0.5]}
+#: Name: class, and the parameters without which it has no plan.
+SEARCHES = {
+    "random": (DPRandomSearchCV, {"n_iter": 3}),
+    "subset": (DPSubsetSearchCV, {"n_iter": 3, "subset_fraction": 0.5}),
+    "until": (DPThresholdSearchCV, {"n_iter": 3, "threshold": 0.5}),
+    "walk": (DPThresholdSearchCV, {"round_epsilon": 1.0, "n_parts": 3, "max_rounds": 3}),
+    "grid": (DPGridSearchCV, {"selection_epsilon": 1.0, "n_parts": 3}),
+}
+#: What the two modes of the threshold search share no meaning with.
+ONLY = {
+    "until": {"cv", "threshold", "n_iter", "score_noise"},
+    "walk": {"n_parts", "granularity", "max_rounds", "round_epsilon"},
+}
+
+
+class Untouchable:
+    """Data that must not be read."""
+
+    shape = (300, 2)
+
+    def __len__(self):
+        return 300
+
+    def __getitem__(self, key):
+        raise AssertionError("data were read")
+
+    __array__ = __getitem__
+
+
+def made(kind, estimator=None, space=None, **parameters):
+    cls, needed = SEARCHES[kind]
+    estimator = NoisyCentroids() if estimator is None else estimator
+    return cls(estimator, SPACE if space is None else space, **{**needed, **parameters})
+
+
+def takes(kind, names):
+    """Whether a search has all of these parameters, in this mode."""
+    other = {"until": "walk", "walk": "until"}.get(kind)
+    known = set(inspect.signature(SEARCHES[kind][0]).parameters) | {"space"}
+    return set(names) <= known - (ONLY[other] if other else set())
+
+
+def every_search(*cases):
+    """Each case with each search that has the parameters."""
+    return [
+        pytest.param(kind, *case, id=f"{kind}-{', '.join(f'{n}={v!r:.40}' for n, v in case[0].items())}")
+        for case in cases
+        for kind in SEARCHES
+        if takes(kind, case[0])
+    ]
+
+
+DECLARED = {"guarantee": PureDP(epsilon=1.0, neighboring="replace_one")}
+CLASS = Pipeline([("model", NoisyCentroids)])
+
+REFUSED = every_search(
+    # an object, not its class
+    ({"estimator": NoisyCentroids}, TypeError, r"the class NoisyCentroids as estimator.*Write NoisyCentroids\("),
+    ({"estimator": CLASS, "space": {}}, TypeError, r"the class NoisyCentroids as 'model'.*Write NoisyCentroids\("),
+    ({"guarantee": PureDP}, TypeError, r"the class PureDP as guarantee.*guarantee=PureDP\(epsilon=1.0\)"),
+    ({"guarantee": lambda: PureDP(epsilon=1.0)}, TypeError, r"\(estimator, n_samples\).*lambda estimator, n_samples"),
+    # spaces
+    ({"space": {1: [2]}}, TypeError, r"Found 1 \(int\) as a name in param_.*string is needed.*Write"),
+    ({"space": [{"shrink": [0.0]}, {None: [2]}]}, TypeError, r"Found None \(NoneType\) as a name in param_"),
+    ({"space": [1]}, TypeError, r"Found param_\w+=\[1\]; a dict"),
+    ({"space": []}, ValueError, r"Found param_\w+=\[\]; at least one dict"),
+    ({"space": {"shrink": []}}, ValueError, "empty list for 'shrink' in param_.*at least one value"),
+    ({"space": {"shrink": 0.5}}, TypeError, r"Found 0.5 for 'shrink' in param_.*Write e.g. \{'shrink': \[0.5\]\}"),
+    # numbers that are no numbers
+    ({"random_state": True}, TypeError, "random_state=True; a number is needed"),
+    ({"random_state": np.True_}, TypeError, "random_state=.*True.*; a number is needed"),
+    ({"epsilon": True}, TypeError, "epsilon=True; a number is needed.*epsilon=1"),
+    ({"delta": False}, TypeError, "delta=False; a number is needed"),
+    ({"n_iter": True}, TypeError, "n_iter=True; a number is needed"),
+    ({"n_jobs": True}, TypeError, "n_jobs=True; a number is needed"),
+    ({"n_parts": True}, TypeError, "n_parts=True; a number is needed"),
+    ({"error_score": True}, TypeError, "error_score=True; a number is needed"),
+    ({"threshold": True}, TypeError, "threshold=True; a number is needed"),
+    ({"epsilon": Fraction(1, 2)}, TypeError, r"epsilon=Fraction\(1, 2\).*float is needed.*epsilon=0.5"),
+    ({"delta": Fraction(1, 1000)}, TypeError, r"delta=Fraction.*float is needed.*delta=0.001"),
+    ({"n_iter": Fraction(7, 2)}, TypeError, r"n_iter=Fraction.*float is needed.*n_iter=3.5"),
+    ({"threshold": Fraction(1, 2)}, TypeError, r"threshold=Fraction.*float is needed"),
+    ({"subset_fraction": Fraction(1, 2)}, TypeError, r"subset_fraction=Fraction.*float is needed"),
+    ({"selection_share": Fraction(1, 2)}, TypeError, r"selection_share=Fraction.*float is needed"),
+    ({"granularity": Fraction(1, 50)}, TypeError, r"granularity=Fraction.*float is needed"),
+    ({"epsilon": Decimal("0.5")}, ValueError, "'epsilon'.*Got Decimal"),
+    # numbers that nothing can be computed with
+    ({"epsilon": 1e-320}, ValueError, "epsilon=1e-320; at least 1e-100.*Give a larger epsilon"),
+    ({"delta": 1e-320}, ValueError, "delta=1e-320; at least 1e-100.*or 0"),
+    ({"selection_epsilon": 1e-320}, ValueError, "selection_epsilon=1e-320; at least 1e-100"),
+    ({"round_epsilon": 1e-320}, ValueError, "round_epsilon=1e-320; at least 1e-100"),
+    ({"epsilon": 10**400}, ValueError, "epsilon with 401 digits"),
+    ({"n_iter": np.nan}, ValueError, "'n_iter'.*Got nan"),
+    # what would run for ever; the number of runs is never cut off
+    ({"n_iter": 1e30}, ValueError, r"n_iter=1e\+30.*at most 1000000 are drawn.*capped"),
+    ({"n_iter": Geometric(1e30)}, ValueError, r"1e\+30 runs on average.*capped"),
+    ({"n_iter": Poisson(1e7)}, ValueError, r"1e\+07 runs on average.*capped"),
+    ({"n_iter": Fixed(10**9)}, ValueError, r"1e\+09 runs on average.*capped"),
+    ({"n_parts": 10**9}, ValueError, "n_parts=1000000000; at most 1000000"),
+    ({"max_rounds": 10**9, "granularity": 1e-9}, ValueError, "max_rounds=1000000000.*at most 5000.*Give fewer"),
+    ({"cv": 10**6}, ValueError, "1000000 folds; at most 1000.*Give a smaller cv"),
+    ({"cv": LeavePOut(20)}, ValueError, "more than 1000 folds; at most 1000|nothing to split by index"),
+    # a best score for failures
+    ({"error_score": np.inf}, ValueError, "error_score=inf.*failing candidate the best.*np.nan"),
+    ({"error_score": "raise"}, ValueError, "error_score='raise'.*np.nan"),
+    # folds that are none
+    ({"cv": "5"}, ValueError, r"cv='5' \(str\).*cv=5|nothing to split by index"),
+    ({"cv": {}}, ValueError, r"cv=\{\} \(dict\).*cv=5|nothing to split by index"),
+    ({"cv": True}, ValueError, r"cv=True \(bool\).*cv=5"),
+    ({"cv": Fraction(1, 5)}, ValueError, r"cv=Fraction\(1, 5\) \(Fraction\).*float in \(0, 1\)"),
+    ({"cv": 1}, ValueError, "cv >= 2"),
+    # what joblib would find out when it is too late
+    ({"pre_dispatch": "x", "n_jobs": 2}, ValueError, r"pre_dispatch='x'; a number of tasks.*2\*n_jobs"),
+    ({"pre_dispatch": 0}, ValueError, "pre_dispatch=0; a number of tasks"),
+    ({"pre_dispatch": "0.5*n_jobs", "n_jobs": 1}, ValueError, "pre_dispatch='0.5.n_jobs'; a number of tasks"),
+    ({"pre_dispatch": "__import__('os')"}, ValueError, "pre_dispatch=.*a number of tasks"),
+    ({"n_jobs": 0}, ValueError, "n_jobs=0.*is needed"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "parameters", "error", "message"), REFUSED)
+def test_it_is_refused_before_any_record_is_read(kind, parameters, error, message):
+    with pytest.raises(error, match=f"(?s){message}"):
+        made(kind, **parameters).fit(Untouchable(), Untouchable())
+    with pytest.raises(error, match=f"(?s){message}"):
+        made(kind, **parameters).privacy_cost(300)
+
+
+BY_INDEX = [
+    ([1], TypeError, r"Found 1 as fold 0 of cv; a pair \(train, test\).*cv=5"),
+    ([([0], [1], [2])], TypeError, "as fold 0 of cv; a pair"),
+    ([([0, 1], [2]), ([], [])], ValueError, "fold 1 of cv with 0 training and 0 validation records"),
+    ([([0, 1, 2], [])], ValueError, "fold 0 of cv with 3 training and 0 validation.*X_public"),
+    ([([], [1])], ValueError, "fold 0 of cv with 0 training and 1 validation"),
+    ([([0], [0])], ValueError, "both training and validating in fold 0.*as KFold does"),
+    ([(range(200), range(100, 300))], ValueError, "100 of the records both training and validating"),
+    ([(["a"], ["b"])], TypeError, "dtype <U1.*list of record numbers"),
+    ([([0.5], [1.5])], TypeError, "dtype float64.*list of record numbers"),
+    ([([True, False], [False, True])], TypeError, "mask of 300 booleans"),
+    ([([[0, 1]], [[2, 3]])], TypeError, r"shape \(1, 2\)"),
+    ([([0], [300])], ValueError, r"indices in \[0, 300\)"),
+    ([], ValueError, "at least one"),
+]
+
+
+@pytest.mark.parametrize("kind", ["random", "until"])
+@pytest.mark.parametrize(("cv", "error", "message"), BY_INDEX)
+def test_folds_that_are_none_are_refused_before_any_record_is_read(kind, cv, error, message):
+    with pytest.raises(error, match=message):
+        made(kind, cv=cv).fit(Untouchable(), Untouchable())
+
+
+@pytest.mark.parametrize("kind", SEARCHES)
+@pytest.mark.parametrize("data", [None, 5, "records", {"a": [1]}, iter([[1.0]])])
+def test_data_without_a_number_of_records_are_refused(kind, data):
+    with pytest.raises(TypeError, match=r"Found X of type \w+; private records are needed.*Give fit\(X, y\)"):
+        made(kind).fit(data, y)
+
+
+@pytest.mark.parametrize("kind", SEARCHES)
+def test_rounds_and_nested_searches_check_the_same(kind):
+    wrong = made(kind, error_score=np.inf)
+    with pytest.raises(ValueError, match="error_score=inf"):
+        wrong.privacy_guarantee(300)
+    if kind == "walk":
+        with pytest.raises(ValueError, match="error_score=inf"):
+            wrong.rounds(Untouchable(), Untouchable(), [])
+
+
+def test_the_grid_search_speaks_of_its_own_parameter():
+    for space in ({1: [2]}, [1], [], {"shrink": []}, {"shrink": 1}):
+        with pytest.raises((TypeError, ValueError)) as caught:
+            made("grid", space=space).privacy_cost(300)
+        assert "param_grid" in str(caught.value)
+        assert "param_distributions" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["grid", "walk"])
+def test_a_grid_that_nobody_could_run_is_refused(kind):
+    axis = list(range(2000))
+    with pytest.raises(ValueError, match="grid of 4000000 candidates.*at most 1000000.*DPRandomSearchCV"):
+        made(kind, space={"shrink": axis, "random_state": axis}, **DECLARED).fit(Untouchable(), Untouchable())
+
+
+@pytest.mark.parametrize("kind", SEARCHES)
+@pytest.mark.parametrize("found", ["2*n_jobs", "n_jobs", "all", "1.5*n_jobs", "3", 4, "2 * (n_jobs + 1)"])
+def test_what_joblib_understands_is_fine(kind, found):
+    assert made(kind, pre_dispatch=found).privacy_cost(300).epsilon > 0
+
+
+@pytest.mark.parametrize("kind", SEARCHES)
+@pytest.mark.parametrize("worst", [np.nan, -np.inf, 0, -5.0])
+def test_minus_infinity_is_the_worst_score_as_nan_is(kind, worst):
+    assert made(kind, error_score=worst, random_state=3).fit(X, y).privacy_spent_.epsilon > 0
+
+
+class Particular:
+    """A private estimator without scikit-learn, whose ``set_params`` has to be given something."""
+
+    _estimator_type = "classifier"
+
+    def __init__(self, label=0):
+        self.label = label
+
+    def get_params(self, deep=True):
+        return {"label": self.label}
+
+    def set_params(self, **parameters):
+        if not parameters:
+            raise TypeError("nothing to set")
+        self.__dict__.update(parameters)
+        return self
+
+    def privacy_guarantee(self, n_samples=None):
+        return PureDP(epsilon=1.0, neighboring="replace_one")
+
+    def fit(self, X, y):
+        self.classes_ = np.array([0, 1])
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), self.label)
+
+    def score(self, X, y):
+        return float(np.mean(self.predict(X) == y))
+
+    def __sklearn_tags__(self):
+        return NoisyCentroids().__sklearn_tags__()
+
+
+@pytest.mark.parametrize("kind", SEARCHES)
+@pytest.mark.parametrize("space", [{}, {"label": [0, 1]}])
+def test_estimators_are_not_told_to_set_nothing(kind, space):
+    extra = {"threshold": -5.0} if kind == "until" else {"n_iter": Fixed(2)} if takes(kind, {"n_iter"}) else {}
+    search = made(kind, Particular(), space, **{**extra, "n_iter": 1e5} if kind == "until" else extra)
+    search.set_params(**({"round_epsilon": 50.0} if kind == "walk" else {})).fit(X, y)
+    assert search.best_estimator_.predict(X[:1]) in (0, 1)
+
+
+def test_a_search_may_be_asked_for_a_guarantee_of_another_kind():
+    """Every other kind of guarantee is a value as well."""
+    search = DPRandomSearchCV(BaseWithFit(), {}, n_iter=3, guarantee=GaussianDP(mu=1.0), delta=1e-6, scoring="accuracy")
+    assert search.privacy_cost().epsilon > 0
+
+
+class BaseWithFit(BaseEstimator):
+    def fit(self, X, y):
+        return self
