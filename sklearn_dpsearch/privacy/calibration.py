@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from .errors import BudgetUnreachableError, MissingDeltaError
-from .guarantee import Guarantee, require
+from .guarantee import Guarantee, as_guarantee, require
 
 
 def calibrate(
@@ -53,7 +53,7 @@ def calibrate(
     require(0 < bracket[0] < np.inf and 0 < bracket[1] < np.inf, "a bracket of positive numbers", bracket=bracket)
 
     def reached(parameter: float) -> float:
-        return float(guarantee_of(parameter).epsilon_at(delta))
+        return float(as_guarantee(guarantee_of(parameter), "what guarantee_of returns").epsilon_at(delta))
 
     ends = sorted((reached(one), one) for one in bracket)
     (least, safe), (most, unsafe) = ends

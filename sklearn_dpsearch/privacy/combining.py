@@ -13,7 +13,7 @@ import numpy as np
 
 from ._types import Array, ArrayLike
 from .errors import MixedNeighborsError, PrivacyError
-from .guarantee import Guarantee, require
+from .guarantee import Guarantee, Statement, as_guarantee, require
 from .guarantees import ZCDP, GaussianDP, NonPrivate, PureDP, RenyiDP
 from .profiles import ROUNDING, DominatingPair, LossDistribution, connect_the_dots, convolve, mix
 
@@ -27,17 +27,34 @@ def same_neighbors(guarantees: Sequence[Guarantee]) -> str:
     if len(relations) != 1:
         found = ", ".join(f"{type(one).__name__}({one.neighboring})" for one in guarantees)
         raise MixedNeighborsError(
-            f"Found guarantees under different neighbouring relations: {found}. Combining them needs one relation. "
-            f"State all of them for the same one, e.g. neighboring={relations[0]!r}."
+            f"Found guarantees under different neighbouring relations: {found}; one relation is needed for all. "
+            "diffprivlib's models hold under replace_one alone, the nets of sklearn_dpsearch.nets under add_remove or "
+            "zero_out: use parts that share one (a step with public constants, FunctionTransformer, holds under every "
+            "one), or declare guarantee= for the whole. What is declared as ε under add_remove or zero_out may be "
+            "declared as 2ε under replace_one: PureDP(epsilon=2 * epsilon, neighboring='replace_one')."
         )
     return relations[0]
 
 
-def compose(*guarantees: Guarantee) -> Guarantee:
+def _several(guarantees: Sequence[Guarantee] | Sequence[Guarantee | Statement]) -> list[Guarantee]:
+    """Each of several guarantees, checked."""
+    if isinstance(guarantees, Guarantee | Statement):
+        raise TypeError(
+            f"Found {guarantees!r} alone; several guarantees are needed. Give a list, e.g. [{guarantees!r}]."
+        )
+    return [as_guarantee(one) for one in guarantees]
+
+
+def compose(*guarantees: Guarantee | Statement) -> Guarantee:
     """The guarantee of releasing the results of all mechanisms, each chosen in view of the earlier results.
 
     Gaussian, zero-concentrated and Rényi guarantees add up in closed form; the rest is convolved numerically, and where
     all parts have a Rényi curve the smaller of both routes is reported.
+
+    Parameters
+    ----------
+    *guarantees : Guarantee or PrivacySpent
+        Of a statement ``search.privacy_spent_`` the total counts.
 
     Examples
     --------
@@ -47,8 +64,9 @@ def compose(*guarantees: Guarantee) -> Guarantee:
     GaussianDP(neighboring='add_remove', mu=5.0)
     """
     require(len(guarantees) > 0, "at least one guarantee", number=0)
-    same_neighbors(guarantees)
-    flat = [part for one in guarantees for part in (one.parts if isinstance(one, Composition) else (one,))]
+    ones = _several(guarantees)
+    same_neighbors(ones)
+    flat = [part for one in ones for part in (one.parts if isinstance(one, Composition) else (one,))]
     if any(isinstance(one, NonPrivate) for one in flat):
         return NonPrivate(neighboring=flat[0].neighboring)
     merged = _merge(flat)
@@ -127,7 +145,7 @@ class Composition(Guarantee):
         return DominatingPair(removed, convolve([one.added for one in pairs], counts))
 
 
-def mixture(guarantees: Sequence[Guarantee], weights: Sequence[float]) -> Guarantee:
+def mixture(guarantees: Sequence[Guarantee] | Sequence[Guarantee | Statement], weights: Sequence[float]) -> Guarantee:
     """The guarantee of a mechanism that draws which of several to run from a public law, and says which: Σ w_i·δ_i(ε).
 
     The output names the drawn mechanism and the law of the draw does not depend on the data, so hockey-stick
@@ -139,24 +157,25 @@ def mixture(guarantees: Sequence[Guarantee], weights: Sequence[float]) -> Guaran
     weights : sequence of float
         Probabilities, summing to 1 within 1e-9.
     """
+    ones = _several(guarantees)
     require(
-        len(guarantees) == len(weights) > 0,
+        len(ones) == len(weights) > 0,
         "as many weights as guarantees",
-        guarantees=len(guarantees),
+        guarantees=len(ones),
         weights=len(weights),
     )
     shares = np.asarray(weights, dtype=float)
     require(
         bool(np.all(shares >= 0)) and abs(shares.sum() - 1) < 1e-9, "weights >= 0 with sum 1", total=float(shares.sum())
     )
-    same_neighbors(guarantees)
+    same_neighbors(ones)
     total: dict[Guarantee, float] = {}
-    for one, share in zip(guarantees, shares / shares.sum()):
+    for one, share in zip(ones, shares / shares.sum()):
         total[one] = total.get(one, 0.0) + float(share)
     drawn = {one: share for one, share in total.items() if share > 0}
     if len(drawn) == 1:
         return next(iter(drawn))
-    return Mixture(parts=tuple(drawn), weights=tuple(drawn.values()), neighboring=guarantees[0].neighboring)
+    return Mixture(parts=tuple(drawn), weights=tuple(drawn.values()), neighboring=ones[0].neighboring)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,17 +219,18 @@ class Mixture(_OneOf):
         return DominatingPair(removed, mix([one.pair.added for one in self.parts], self.weights))
 
 
-def envelope(guarantees: Sequence[Guarantee]) -> Guarantee:
+def envelope(guarantees: Sequence[Guarantee] | Sequence[Guarantee | Statement]) -> Guarantee:
     """The guarantee of an unknown one of several mechanisms: the largest of their profiles at each ε."""
-    require(len(guarantees) > 0, "at least one guarantee", number=0)
-    same_neighbors(guarantees)
-    different = tuple(dict.fromkeys(guarantees))
+    ones = _several(guarantees)
+    require(len(ones) > 0, "at least one guarantee", number=0)
+    same_neighbors(ones)
+    different = tuple(dict.fromkeys(ones))
     for one in different:
         if isinstance(one, NonPrivate) or len(different) == 1:
             return one
     if all(type(one) is PureDP for one in different):
         return max(different, key=lambda one: one.epsilon)  # type: ignore[attr-defined]
-    return Envelope(parts=different, neighboring=guarantees[0].neighboring)
+    return Envelope(parts=different, neighboring=ones[0].neighboring)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,7 @@ import numpy as np
 from scipy import integrate
 
 from ._types import Array, ArrayLike
-from .guarantee import require, without_numpy
+from .guarantee import plain_numbers, require, without_numpy
 from .inversion import RandomBits, Steps, draw, quantile, steps_of
 
 
@@ -33,6 +33,7 @@ class CountLaw(ABC):
 
     def __post_init__(self) -> None:
         without_numpy(self)
+        plain_numbers(self)
         self._check()
 
     @abstractmethod

@@ -9,14 +9,19 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from decimal import Decimal
+from fractions import Fraction
 from functools import cached_property
+from inspect import signature
+from math import inf, isfinite, nextafter
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from . import curves
 from ._types import NEIGHBORING, Array, ArrayLike, Neighboring
-from .errors import PrivacyError
+from .errors import PrivacyError, did_you_mean
 from .profiles import DominatingPair, LossDistribution, connect_the_dots
 
 #: ε beyond which a guarantee is reported as infinite.
@@ -41,6 +46,85 @@ def without_numpy(value: Any) -> None:
             object.__setattr__(value, one.name, number.item())
 
 
+class Statement:
+    """A statement of what was spent: where a guarantee is needed, its total counts."""
+
+    guarantee: Guarantee
+
+
+def as_guarantee(value: object, name: str = "guarantee") -> Guarantee:
+    """``value``, or the total of a ``PrivacySpent``; an error for anything that is no guarantee."""
+    found = value.guarantee if isinstance(value, Statement) else value
+    if isinstance(found, Guarantee):
+        return found
+    if isinstance(value, type) and issubclass(value, Guarantee):
+        raise TypeError(
+            f"Found the class {value.__name__} as {name}; a value is needed. Write {_call(value, ('...',), {})}."
+        )
+    if isinstance(getattr(value, "privacy_spent_", None), Statement):
+        raise TypeError(
+            f"Found {type(value).__name__} as {name}; a guarantee is needed. Give what its fit cost: privacy_spent_."
+        )
+    raise TypeError(
+        f"Found {value!r} ({type(value).__name__}) as {name}; a guarantee from sklearn_dpsearch.privacy is needed. "
+        "Write e.g. PureDP(epsilon=1.0)."
+    )
+
+
+#: Fields of guarantees for which a smaller number is the safer one.
+SAFER_BELOW = ("noise_multiplier", "stop_probability")
+
+
+def plain_numbers(value: Any) -> None:
+    """Fields of a frozen dataclass that are annotated as numbers become floats or ints; what is no number raises."""
+    for one in fields(value):
+        if one.type in ("float", "int"):
+            number = _plain_number(one.name, getattr(value, one.name))
+            object.__setattr__(value, one.name, number)
+
+
+def _plain_number(name: str, value: Any) -> float:
+    """A number that is no float, as a float on the private side."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (Real, Decimal)):
+        raise TypeError(f"Found {name}={value!r} ({type(value).__name__}); a number is needed, e.g. {name}=1.")
+    if isinstance(value, float) or (isinstance(value, int) and abs(value) <= 2**53):
+        return value
+    if not isinstance(value, int | Fraction) and not isfinite(value):
+        return float(value)
+    exact = Fraction(value) if isinstance(value, int | Fraction | Decimal) else Fraction(float(value))
+    try:
+        nearest = float(exact)
+    except OverflowError:
+        return inf if exact > 0 else -inf
+    if Fraction(nearest) == exact:
+        return nearest
+    below = Fraction(nearest) < exact
+    if name in SAFER_BELOW:
+        return nearest if below else nextafter(nearest, -inf)
+    return nextafter(nearest, inf) if below else nearest
+
+
+def _call(kind: type, positional: tuple[object, ...], named: dict[str, object]) -> str:
+    """How a guarantee with these parameters is written."""
+    names = [one.name for one in fields(kind) if one.init and one.name not in ("neighboring", *named)]
+    given = [*zip(names, positional), *((name, value) for name, value in named.items())]
+    return f"{kind.__name__}({', '.join(f'{name}={value}' for name, value in given)})"
+
+
+def _how_to_build(kind: type, positional: tuple[object, ...], named: dict[str, object], error: TypeError) -> str:
+    """What was found in place of parameters by name, and how to write it."""
+    if positional:
+        found = ", ".join([*map(repr, positional), *(f"{name}={value!r}" for name, value in named.items())])
+        return (
+            f"Found {kind.__name__}({found}); the parameters of a guarantee are given by name. Write "
+            f"{_call(kind, positional, named)}."
+        )
+    known = [one.name for one in fields(kind)]
+    wrong = [name for name in named if name not in known]
+    hint = did_you_mean(wrong[0], known) if wrong else ""
+    return f"{kind.__name__}: {error}. Its parameters are {', '.join(known)}.{hint}"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Guarantee(ABC):
     """A differential-privacy guarantee under one neighbouring relation.
@@ -54,8 +138,18 @@ class Guarantee(ABC):
 
     neighboring: Neighboring = "add_remove"
 
+    def __new__(cls, *positional: object, **named: object) -> Guarantee:
+        """An object, unless it is built in a way that no frozen value is."""
+        try:
+            if positional or not named.keys() <= cls.__dataclass_fields__.keys():  # copies are made with neither
+                signature(cls.__init__).bind(None, *positional, **named)
+        except TypeError as error:
+            raise TypeError(_how_to_build(cls, positional, named, error)) from None
+        return super().__new__(cls)
+
     def __post_init__(self) -> None:
         without_numpy(self)
+        plain_numbers(self)
         require(
             self.neighboring in NEIGHBORING, f"neighboring to be one of {NEIGHBORING}", neighboring=self.neighboring
         )

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from dp_accounting.pld import pld_pmf, privacy_loss_distribution
 
-from .guarantee import Guarantee
+from .guarantee import Guarantee, Statement, as_guarantee
 from .profiles import DominatingPair, LossDistribution, on_grid
 
 
@@ -29,9 +29,11 @@ def _from_pmf(pmf: Any) -> LossDistribution:
     return LossDistribution(losses[kept], masses[kept], float(dense._infinity_mass))
 
 
-def to_pld(guarantee: Guarantee, interval: float = 1e-4) -> privacy_loss_distribution.PrivacyLossDistribution:
+def to_pld(
+    guarantee: Guarantee | Statement, interval: float = 1e-4
+) -> privacy_loss_distribution.PrivacyLossDistribution:
     """A guarantee as a ``dp_accounting`` privacy loss distribution, rounded up to multiples of ``interval``."""
-    pair = guarantee.pair
+    pair = as_guarantee(guarantee).pair
     removed = _to_pmf(pair.removed, interval)
     if pair.removed is pair.added:
         return privacy_loss_distribution.PrivacyLossDistribution(removed)

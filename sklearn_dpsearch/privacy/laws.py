@@ -6,6 +6,7 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Real
 from typing import Any
 
 import mpmath
@@ -361,4 +362,11 @@ class Fixed(CountLaw):
 
 def as_law(count: CountLaw | float) -> CountLaw:
     """A law of K; a bare number stands for ``Geometric(mean)``, the best law at equal (ε, δ) for most budgets."""
-    return count if isinstance(count, CountLaw) else Geometric(mean=float(count))
+    if isinstance(count, CountLaw):
+        return count
+    if isinstance(count, (bool, np.bool_)) or not isinstance(count, Real):
+        found = f"the class {count.__name__}" if isinstance(count, type) else repr(count)
+        raise TypeError(
+            f"Found {found} as the law of the number of runs; a law or its mean is needed, e.g. Geometric(10) or 10."
+        )
+    return Geometric(mean=float(count))

@@ -23,7 +23,7 @@ import numpy as np
 
 from ._types import Array
 from .combining import compose, mixture, same_neighbors
-from .guarantee import Guarantee, dots, require
+from .guarantee import Guarantee, Statement, as_guarantee, dots, require
 from .guarantees import NonPrivate
 from .partition_pairs import average_delta, composed_delta, normalized, reversed_average_delta, sampled, thinned
 from .profiles import ROUNDING, DominatingPair
@@ -161,9 +161,13 @@ class SubsetThenTrain(SmallestOf, _Partitioned):
         return next(iter(self.bounds.values())).pair
 
 
-@lru_cache(maxsize=64)
 def subset_then_train(
-    tune: Guarantee, train: Guarantee, fraction: float, train_on: TrainOn = "rest", *, secret_coins: bool = True
+    tune: Guarantee | Statement,
+    train: Guarantee | Statement,
+    fraction: float,
+    train_on: TrainOn = "rest",
+    *,
+    secret_coins: bool = True,
 ) -> Guarantee:
     r"""The guarantee of tuning on a random subset and then training, releasing the results of both.
 
@@ -214,6 +218,15 @@ def subset_then_train(
     """
     require(0 <= fraction <= 1, "0 <= fraction <= 1", fraction=fraction)
     require(train_on in ("rest", "all"), 'train_on to be "rest" or "all"', train_on=train_on)
+    return _subset_then_train(
+        as_guarantee(tune, "tune"), as_guarantee(train, "train"), fraction, train_on, secret_coins
+    )
+
+
+@lru_cache(maxsize=64)
+def _subset_then_train(
+    tune: Guarantee, train: Guarantee, fraction: float, train_on: TrainOn, secret_coins: bool
+) -> Guarantee:
     same_neighbors((tune, train))
     if fraction == 0 or (train_on == "all" and isinstance(train, NonPrivate)):
         return train

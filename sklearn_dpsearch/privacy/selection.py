@@ -23,7 +23,7 @@ from .combining import compose
 from .count_law import CountLaw
 from .curves import LARGEST_LOSS, randomized_response
 from .grid import SLACK, Lines, Nodes, cell_lines, lower_edge, nodes, slope_ratio
-from .guarantee import Guarantee, dots
+from .guarantee import Guarantee, Statement, as_guarantee, dots
 from .guarantees import NonPrivate
 from .laws import Fixed, as_law
 from .profiles import DominatingPair, LossDistribution
@@ -242,8 +242,7 @@ class BestOf(SmallestOf):
         return _pair_of(curve, len(self.one_run.pair.directions))
 
 
-@lru_cache(maxsize=64)
-def best_of(one_run: Guarantee, count: CountLaw | float) -> Guarantee:
+def best_of(one_run: Guarantee | Statement, count: CountLaw | float) -> Guarantee:
     """The guarantee of releasing only the best of K independent runs.
 
     Candidates are drawn with replacement from a law that does not depend on the data, K likewise; "best" is by a
@@ -251,7 +250,7 @@ def best_of(one_run: Guarantee, count: CountLaw | float) -> Guarantee:
 
     Parameters
     ----------
-    one_run : Guarantee
+    one_run : Guarantee or PrivacySpent
         One run, the choice of its hyperparameters and its score included.
     count : CountLaw or float
         Law of K; a bare number stands for ``Geometric(mean)``.
@@ -274,7 +273,11 @@ def best_of(one_run: Guarantee, count: CountLaw | float) -> Guarantee:
     >>> round(best_of(PureDP(epsilon=0.1), Geometric(10)).epsilon_at(0.0), 4)
     0.2636
     """
-    law = as_law(count)
+    return _best_of(as_guarantee(one_run, "one_run"), as_law(count))
+
+
+@lru_cache(maxsize=64)
+def _best_of(one_run: Guarantee, law: CountLaw) -> Guarantee:
     if isinstance(one_run, NonPrivate) or law == Fixed(1):
         return one_run
     return BestOf(one_run=one_run, count=law, neighboring=one_run.neighboring)

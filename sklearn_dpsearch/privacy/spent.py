@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from ._types import ArrayLike
-from .guarantee import Guarantee
+from .guarantee import Guarantee, Statement
 from .partition import SubsetThenTrain
 from .selection import BestOf
 from .smallest import SmallestOf
 
 
 @dataclass(frozen=True, kw_only=True)
-class Component:
+class Component(Statement):
     """One part of a composition.
 
     Parameters
@@ -32,7 +32,7 @@ class Component:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class PrivacySpent:
+class PrivacySpent(Statement):
     """What everything that one ``fit`` released costs. Unpacks as ``(epsilon, delta)``.
 
     Parameters

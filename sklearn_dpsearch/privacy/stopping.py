@@ -26,7 +26,7 @@ import numpy as np
 
 from ._types import Array
 from .grid import SLACK, Lines
-from .guarantee import Guarantee, require
+from .guarantee import Guarantee, Statement, as_guarantee, require
 from .guarantees import NonPrivate
 from .profiles import ROUNDING, DominatingPair, LossDistribution, connect_the_dots
 from .published_stopping import published_bounds
@@ -259,8 +259,7 @@ class UntilAbove(SmallestOf):
         return {"Theorem 3": first, **dict(published_bounds(self.one_run, self.stop_probability))}
 
 
-@lru_cache(maxsize=64)
-def until_above(one_run: Guarantee, stop_probability: float) -> Guarantee:
+def until_above(one_run: Guarantee | Statement, stop_probability: float) -> Guarantee:
     """The guarantee of releasing only the first run whose score reaches a threshold.
 
     Runs are independent, candidates drawn with replacement; the threshold and the stop probability do not depend on the
@@ -292,6 +291,11 @@ def until_above(one_run: Guarantee, stop_probability: float) -> Guarantee:
     >>> round(until_above(PureDP(epsilon=1.0), 0.1).epsilon_at(0.0), 3)
     1.796
     """
+    return _until_above(as_guarantee(one_run, "one_run"), stop_probability)
+
+
+@lru_cache(maxsize=64)
+def _until_above(one_run: Guarantee, stop_probability: float) -> Guarantee:
     if isinstance(one_run, NonPrivate):
         return one_run
-    return UntilAbove(one_run=one_run, stop_probability=float(stop_probability), neighboring=one_run.neighboring)
+    return UntilAbove(one_run=one_run, stop_probability=stop_probability, neighboring=one_run.neighboring)

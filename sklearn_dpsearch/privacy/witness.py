@@ -19,7 +19,7 @@ from scipy import special
 from ._types import Array
 from .count_law import CountLaw
 from .errors import PrivacyError
-from .guarantee import LARGEST_EPSILON, Guarantee
+from .guarantee import LARGEST_EPSILON, Guarantee, Statement, as_guarantee
 from .guarantees import ZCDP, GaussianDP, RenyiDP
 from .laws import as_law
 from .profiles import LossDistribution
@@ -32,7 +32,7 @@ class Tails(NamedTuple):
     highest: Callable[[Array], Array]
 
 
-def witness(one_run: Guarantee, count: CountLaw | float, epsilon: float) -> float:
+def witness(one_run: Guarantee | Statement, count: CountLaw | float, epsilon: float) -> float:
     """A δ that the search over some mechanism with this guarantee really has at ε: a lower bound on any true answer.
 
     Parameters
@@ -52,12 +52,13 @@ def witness(one_run: Guarantee, count: CountLaw | float, epsilon: float) -> floa
     1.0
     """
     law = as_law(count)
+    one_run = as_guarantee(one_run, "one_run")
     return max(_largest(tails, law, float(epsilon)) for tails in _tails(one_run))
 
 
-def witness_epsilon(one_run: Guarantee, count: CountLaw | float, delta: float) -> float:
+def witness_epsilon(one_run: Guarantee | Statement, count: CountLaw | float, delta: float) -> float:
     """The largest ε at which ``witness`` exceeds ``delta`` (within 1e-7, from below); infinite if it always does."""
-    law, all_tails = as_law(count), _tails(one_run)
+    law, all_tails = as_law(count), _tails(as_guarantee(one_run, "one_run"))
 
     def exceeds(epsilon: float) -> bool:
         return any(_largest(tails, law, epsilon) > delta for tails in all_tails)

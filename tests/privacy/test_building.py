@@ -1,0 +1,154 @@
+"""What is not a guarantee is refused with the way to write one; statements of what was spent count as their total."""
+
+from __future__ import annotations
+
+import dataclasses
+import pickle
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from sklearn_dpsearch import DPRandomSearchCV
+from sklearn_dpsearch.privacy import (
+    DPSGD,
+    ZCDP,
+    ApproxDP,
+    Fixed,
+    GaussianDP,
+    Geometric,
+    MixedNeighborsError,
+    NonPrivate,
+    Poisson,
+    PureDP,
+    RenyiDP,
+    best_of,
+    calibrate,
+    compose,
+    envelope,
+    mixture,
+    subset_then_train,
+    until_above,
+    witness,
+    witness_epsilon,
+)
+from sklearn_dpsearch.privacy.interop import to_pld
+from sklearn_dpsearch.privacy.spent import Component, PrivacySpent
+
+ONE = PureDP(epsilon=1.0)
+SPENT = PrivacySpent(guarantee=ONE, delta=0.0, components=(Component(name="all", guarantee=ONE),))
+
+#: Every function of guarantees, as a function of one of them.
+COMBINED = {
+    "compose": lambda one: compose(one, one),
+    "mixture": lambda one: mixture([one, ONE], [0.5, 0.5]),
+    "envelope": lambda one: envelope([one, ONE]),
+    "best_of": lambda one: best_of(one, 3),
+    "until_above": lambda one: until_above(one, 0.1),
+    "subset_then_train, tune": lambda one: subset_then_train(one, ONE, 0.1),
+    "subset_then_train, train": lambda one: subset_then_train(ONE, one, 0.1),
+    "calibrate": lambda one: calibrate(lambda _: one, 1.0, 0.0, (0.5, 1.0)),
+    "witness": lambda one: witness(one, 3, 0.5),
+    "witness_epsilon": lambda one: witness_epsilon(one, 3, 1e-3),
+}
+
+
+@pytest.mark.parametrize("name", COMBINED)
+@pytest.mark.parametrize("statement", [SPENT, SPENT.components[0]], ids=["spent", "component"])
+def test_a_statement_counts_as_its_total(name, statement):
+    assert COMBINED[name](statement) == COMBINED[name](ONE)
+
+
+def test_a_composition_of_statements_can_be_used():
+    both = compose(SPENT, SPENT)
+    assert both.epsilon_at(0.0) == 2.0
+    assert both.pair.delta_at(np.array([0.0]))[0] > 0
+    assert to_pld(SPENT).get_delta_for_epsilon(1.0) == pytest.approx(0.0, abs=1e-9)
+
+
+WRONG = [
+    (PureDP, r"Found the class PureDP as .*Write PureDP\(epsilon=...\)"),
+    (1.0, r"Found 1.0 \(float\) as .*Write e.g. PureDP\(epsilon=1.0\)"),
+    (None, r"Found None \(NoneType\) as "),
+    ([ONE], r"Found \[PureDP.*\(list\) as "),
+    (DPRandomSearchCV(None, {}, guarantee=ONE), r"Found DPRandomSearchCV.*as .*guarantee"),
+]
+
+
+@pytest.mark.parametrize("name", COMBINED)
+@pytest.mark.parametrize(("found", "message"), WRONG)
+def test_what_is_no_guarantee_is_refused(name, found, message):
+    """A search has a guarantee of its own, which is not what its fit cost."""
+    with pytest.raises(TypeError, match=f"(?s){message}"):
+        COMBINED[name](found)
+
+
+def test_a_fitted_search_is_told_what_to_give():
+    search = DPRandomSearchCV(None, {}, guarantee=ONE)
+    search.privacy_spent_ = SPENT
+    with pytest.raises(TypeError, match="Found DPRandomSearchCV.*privacy_spent_"):
+        compose(search, ONE)
+
+
+@pytest.mark.parametrize("combine", [envelope, lambda one: mixture(one, [1.0])])
+def test_one_guarantee_is_no_list(combine):
+    with pytest.raises(TypeError, match=r"alone; several.*Give a list"):
+        combine(ONE)
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: PureDP(50), r"Found PureDP\(50\); .*by name. Write PureDP\(epsilon=50\)"),
+        (lambda: ApproxDP(1, 1e-5), r"Write ApproxDP\(epsilon=1, delta=1e-05\)"),
+        (lambda: DPSGD(1.0, 0.1, steps=10), r"Write DPSGD\(noise_multiplier=1.0, sample_rate=0.1, steps=10\)"),
+        (lambda: RenyiDP([2.0], [1.0]), r"Write RenyiDP\(orders=\[2.0\], epsilons=\[1.0\]\)"),
+        (lambda: NonPrivate(3), r"Write NonPrivate\(\)"),
+        (lambda: PureDP(epsilom=1.0), "PureDP: .*Did you mean 'epsilon'"),
+        (lambda: PureDP(epsilon=1.0, neighbouring="zero_out"), "PureDP: .*Did you mean 'neighboring'"),
+        (lambda: PureDP(epsilon=True), r"Found epsilon=True \(bool\); a number"),
+        (lambda: PureDP(epsilon="1"), r"Found epsilon='1' \(str\); a number"),
+        (lambda: ZCDP(rho=None), r"Found rho=None \(NoneType\); a number"),
+        (lambda: DPSGD(noise_multiplier=1.0, sample_rate=0.1, steps=True), r"steps=True \(bool\)"),
+        (lambda: Geometric("10"), r"Found mean='10' \(str\); a number"),
+        (lambda: Poisson(True), r"Found mean=True \(bool\); a number"),
+        (lambda: Fixed("3"), r"Found k='3' \(str\); a number"),
+        (lambda: best_of(ONE, Geometric), r"Found the class Geometric as the law.*Geometric\(10\)"),
+        (lambda: best_of(ONE, "10"), r"Found '10' as the law"),
+        (lambda: best_of(ONE, True), r"Found True as the law"),
+    ],
+)
+def test_a_value_that_is_built_wrongly_says_how_to_write_it(build, message):
+    with pytest.raises(TypeError, match=message):
+        build()
+
+
+@pytest.mark.parametrize("number", [Fraction(1, 3), Fraction(2, 3), Decimal("0.1"), Decimal("0.3"), 2**60 + 1])
+def test_exact_numbers_are_rounded_to_the_private_side(number):
+    exact = Fraction(number)
+    assert Fraction(PureDP(epsilon=number).epsilon) >= exact
+    assert Fraction(GaussianDP(mu=number).mu) >= exact
+    assert Fraction(DPSGD(noise_multiplier=number, sample_rate=0.1, steps=1).noise_multiplier) <= exact
+    assert abs(PureDP(epsilon=number).epsilon / float(number) - 1) < 1e-15
+
+
+def test_numbers_too_large_for_a_float_are_refused():
+    for number in (10**400, Fraction(10**400, 3), Decimal("1e400"), Decimal("Infinity")):
+        with pytest.raises(ValueError, match="0 <= epsilon < inf"):
+            PureDP(epsilon=number)
+
+
+def test_copies_and_pickles_are_built_as_before():
+    one = DPSGD(noise_multiplier=1.0, sample_rate=0.1, steps=10)
+    assert pickle.loads(pickle.dumps(one)) == one
+    assert dataclasses.replace(one, steps=20).steps == 20
+
+
+def test_mixed_relations_are_told_what_can_be_done():
+    """The nets know no replace_one, and diffprivlib nothing else: to restate either was no remedy."""
+    with pytest.raises(MixedNeighborsError) as caught:
+        compose(ONE, PureDP(epsilon=1.0, neighboring="replace_one"))
+    for part in ("PureDP(add_remove)", "PureDP(replace_one)", "public constants", "guarantee=", "2ε under replace_one"):
+        assert part in str(caught.value)
+    compose(PureDP(epsilon=2.0, neighboring="replace_one"), PureDP(epsilon=1.0, neighboring="replace_one"))
