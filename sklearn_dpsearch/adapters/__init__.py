@@ -7,12 +7,13 @@ from typing import Any
 
 from ..privacy import Guarantee, UnknownGuaranteeError
 from ._base import Adapter, Rule, TrainingRun
+from ._fitted import forget_seeds
 from .declared import DeclaredAdapter
 from .diffprivlib import DiffprivlibAdapter
 from .pipelines import PipelineAdapter, UnionAdapter
 from .protocol import ProtocolAdapter
 
-__all__ = ["Adapter", "Rule", "TrainingRun", "adapter_for", "training_run"]
+__all__ = ["Adapter", "Rule", "TrainingRun", "adapter_for", "forget_seeds", "training_run"]
 
 Declared = Guarantee | Callable[[Any, int | None], Guarantee]
 
@@ -26,7 +27,7 @@ def adapter_for(estimator: Any, declared: Declared | None = None) -> Adapter:
         If nothing is known about this type of estimator.
     """
     if declared is not None:
-        return DeclaredAdapter(declared)
+        return DeclaredAdapter(declared, MODELS)
     for one in ADAPTERS:
         if one.recognises(estimator):
             return one
@@ -60,10 +61,8 @@ def training_run(estimator: Any, n_samples: int | None = None, declared: Declare
     return adapter_for(estimator, declared).training_run(estimator, n_samples)
 
 
+#: Adapters of models that are not made of others.
+MODELS: tuple[Adapter, ...] = (DiffprivlibAdapter(), ProtocolAdapter())
+
 #: Asked in this order; each recognises exact types only.
-ADAPTERS: tuple[Adapter, ...] = (
-    DiffprivlibAdapter(),
-    PipelineAdapter(adapter_for),
-    UnionAdapter(adapter_for),
-    ProtocolAdapter(),
-)
+ADAPTERS: tuple[Adapter, ...] = (MODELS[0], PipelineAdapter(adapter_for), UnionAdapter(adapter_for), MODELS[1])

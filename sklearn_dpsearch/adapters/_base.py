@@ -84,6 +84,13 @@ class Adapter(ABC):
         """
         return {}
 
+    def finish(self, model: Any) -> None:
+        """What public constants say about the predictions of a fitted model; before it is scored, so that scores hold.
+
+        Post-processing: it reads nothing of the data.
+        """
+        return None
+
     def scrub(self, model: Any) -> None:
         """Delete what a fitted model holds of the data beyond what its guarantee covers."""
         return None

@@ -27,6 +27,9 @@ PUBLIC_CLASSES = (
 )
 DOUBLES = "X and y are arrays of float64 (others are clipped and summed with errors that the noise does not cover)."
 
+#: Where the models are whose predictions are clipped.
+CLIPPED = f"{__package__}._clipped"
+
 #: The release whose sources were read.
 EXAMINED = "0.6.6"
 
@@ -48,7 +51,8 @@ class Model:
     also : tuple of str
         Other parameters on which the guarantee depends.
     exact : tuple of str
-        Fitted attributes computed from the data without noise: deleted before a model is released.
+        Fitted attributes computed from the data without noise: deleted before a model is released, also where its
+        guarantee is declared.
     settings : mapping
         Parameters that every candidate gets, whatever the user's: the guarantee needs them.
     """
@@ -198,7 +202,7 @@ def _intervals(model: Any, name: str) -> tuple[np.ndarray, np.ndarray]:
 MODELS: dict[str, Model] = {
     "DecisionTreeClassifier": Model(_tree, ("bounds", "classes")),
     "GaussianNB": Model(_naive_bayes, ("bounds",), (PUBLIC_SIZE, PUBLIC_CLASSES, DOUBLES)),
-    "KMeans": Model(_k_means),
+    "KMeans": Model(_k_means, exact=("labels_", "inertia_", "n_iter_")),
     "LinearRegression": Model(
         _linear_regression,
         ("bounds_X", "bounds_y"),
@@ -217,7 +221,7 @@ MODELS: dict[str, Model] = {
         exact=("n_iter_",),
         settings={"tol": 1e-12, "max_iter": 10_000},  # the default stops a record's gradient away from the minimum
     ),
-    "PCA": Model(_pca),
+    "PCA": Model(_pca, exact=("n_samples_",)),
     "RandomForestClassifier": Model(_forest),
     "StandardScaler": Model(_scaler, ("bounds",), (PUBLIC_SIZE,)),
 }
@@ -249,10 +253,11 @@ class DiffprivlibAdapter(Adapter):
 
     def recognises(self, estimator: Any) -> bool:
         kind = type(estimator)
-        return kind.__module__.startswith("diffprivlib.models.") and kind.__name__ in MODELS
+        theirs = kind.__module__.startswith("diffprivlib.models.") or kind.__module__ == CLIPPED
+        return theirs and _name(estimator) in MODELS
 
     def training_run(self, estimator: Any, n_samples: int | None) -> TrainingRun:
-        model = MODELS[type(estimator).__name__]
+        model = MODELS[_name(estimator)]
         _examined(type(estimator).__name__)
         epsilon = _checked_epsilon(estimator)
         for name in model.bounds:
@@ -264,14 +269,14 @@ class DiffprivlibAdapter(Adapter):
         return {"epsilon": estimator.epsilon * factor}
 
     def privacy_parameters(self, estimator: Any) -> tuple[str, ...]:
-        model = MODELS[type(estimator).__name__]
+        model = MODELS[_name(estimator)]
         return ("epsilon", *model.bounds, *model.also)
 
     def fresh_randomness(self, estimator: Any) -> dict[str, Any]:
         """No seed: the mechanisms then draw on the operating system. An own ledger: the default one counts the runs."""
         from diffprivlib.accountant import BudgetAccountant
 
-        name = type(estimator).__name__
+        name = _name(estimator)
         source = SystemRandomState() if name == "DecisionTreeClassifier" else None
         return {"random_state": source, "accountant": BudgetAccountant(), **MODELS[name].settings}
 
@@ -279,9 +284,21 @@ class DiffprivlibAdapter(Adapter):
         """C weighs the sum of all losses and is kept (docs/subset_search.md); no other parameter changes with n."""
         return {"C": "keep"} if type(estimator).__name__ == "LogisticRegression" else {}
 
+    def finish(self, model: Any) -> None:
+        """Predictions of a linear regression stay within ``bounds_y``: noise on few records sends them anywhere."""
+        if type(model).__name__ == "LinearRegression":
+            from ._clipped import ClippedLinearRegression
+
+            model.__class__ = ClippedLinearRegression
+
     def scrub(self, model: Any) -> None:
-        for name in MODELS[type(model).__name__].exact:
+        for name in MODELS[_name(model)].exact:
             model.__dict__.pop(name, None)
+
+
+def _name(model: Any) -> str:
+    """The name of a model in diffprivlib."""
+    return type(model).__name__.removeprefix("Clipped")
 
 
 def _examined(name: str) -> None:

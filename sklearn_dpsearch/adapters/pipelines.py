@@ -135,10 +135,16 @@ class _CompositeAdapter(Adapter):
             for key, rule in adapter.extrapolation(part).items()
         }
 
+    def finish(self, model: Any) -> None:
+        for part in self._fitted_private_parts(model):
+            self.adapter_for(part).finish(part)
+
     def scrub(self, model: Any) -> None:
-        for _, part in self.fitted(model):
-            if not _skipped(part) and not learns_nothing(part):
-                self.adapter_for(part).scrub(part)
+        for part in self._fitted_private_parts(model):
+            self.adapter_for(part).scrub(part)
+
+    def _fitted_private_parts(self, model: Any) -> list[Any]:
+        return [part for _, part in self.fitted(model) if not _skipped(part) and not learns_nothing(part)]
 
     def fitted(self, model: Any) -> list[tuple[str, Any]]:
         """Name of each part of a fitted model, and the part."""

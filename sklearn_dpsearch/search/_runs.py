@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
 from .._process import reseed
-from ..adapters import Adapter
+from ..adapters import Adapter, forget_seeds
 from ..scoring import Noise
 from ..scoring.validation import Fold
 from ._parameters import with_parameters
@@ -208,6 +208,7 @@ def fitted(job: Job, model: Any, records: np.ndarray, X: Any, y: Any) -> Any:
     labels = () if y is None else (take(y, records),)
     params = {name: take_param(value, records, X) for name, value in job.fit_params.items()}
     model.fit(take(X, records), *labels, **params)
+    job.adapter.finish(model)
     return model
 
 
@@ -225,6 +226,9 @@ def fitted_together(job: Job, models: Sequence[Any], records: np.ndarray, X: Any
     made = [i for i, model in enumerate(models) if model is not None]
     chosen = [models[i] for i in made]
     fitted = attempt(lambda: job.adapter.fit_together(chosen, take(X, records), take(y, records))) or []
+    for model in fitted:
+        if model is not None:
+            job.adapter.finish(model)
     placed = dict(zip(made, fitted))
     return [placed.get(i) for i in range(len(models))]
 
@@ -300,9 +304,9 @@ def ready(job: Job, model: Any, seed: Any) -> Any:
 
 def releasable(job: Job, model: Any) -> Any:
     """The model without what its guarantee does not cover: exact statistics, generators whose state tells the noise."""
-    names = _seed_names(model)
     job.adapter.scrub(model)
-    return with_parameters(model, dict.fromkeys(names))
+    forget_seeds(model)
+    return with_parameters(model, dict.fromkeys(_seed_names(model)))
 
 
 def _seed_names(model: Any) -> list[str]:
