@@ -137,13 +137,16 @@ class InTopK:
 
 @dataclass(frozen=True)
 class LogLoss:
-    """−log of the probability given to the label; infinite for a label that the model does not know."""
+    """−log of the probability given to the label; infinite for a label that the model does not know.
+
+    A probability of 0 counts as the smallest step of a double, as in scikit-learn.
+    """
 
     def __call__(self, y: Any, response: Any, classes: Any) -> np.ndarray:
         place = positions(y, classes)
         given = np.take_along_axis(np.asarray(response, dtype=float), np.maximum(place, 0)[:, None], axis=1)[:, 0]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(place >= 0, -np.log(given), np.inf)
+        smallest = np.finfo(float).eps
+        return np.where(place >= 0, -np.log(np.where(given < smallest, smallest, given)), np.inf)
 
 
 @dataclass(frozen=True)

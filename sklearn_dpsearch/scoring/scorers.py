@@ -57,7 +57,18 @@ class PrivateScorer(ABC):
 
     @abstractmethod
     def __call__(self, estimator: Any, X: Any, y: Any) -> float:
-        """The same metric without noise or quantisation, for public data: NOT private. Greater is better."""
+        """The same metric without noise or quantisation, for public data: NOT private. Greater is better.
+
+        With the bounds of the private score, so that candidates on public data are ordered by what was asked for.
+        """
+
+    def plain(self, estimator: Any, X: Any, y: Any) -> float:
+        """The metric without noise and without any bound: what ``search.score`` says of the caller's own test data.
+
+        NOT private. A scorer that moves values to public bounds says here what they are without; by default there are
+        none, and this is the same as calling the scorer.
+        """
+        return float(self(estimator, X, y))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,6 +169,11 @@ class MeanScorer(PrivateScorer):
         values = np.asarray(self._evaluate(estimator)(X, y), dtype=float)
         values = np.where(np.isfinite(values), values, self.worst)
         mean = float(np.mean(np.clip(values, self.lower, self.upper)))
+        return mean if self.greater_is_better else -mean
+
+    def plain(self, estimator: Any, X: Any, y: Any) -> float:
+        """The mean of the values as they are: beyond the bounds, and not a number where a value is none."""
+        mean = float(np.mean(np.asarray(self._evaluate(estimator)(X, y), dtype=float)))
         return mean if self.greater_is_better else -mean
 
 

@@ -8,6 +8,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from ..scoring import PrivateScorer
+
 
 def _delegates(name: str) -> Any:
     """Whether the released model, or before ``fit`` the estimator, has a method."""
@@ -47,7 +49,10 @@ class ReleasedModel:
             raise AttributeError(f"This {type(self).__name__} has no model to {method} with: {reason}")
 
     def score(self, X: Any, y: Any = None) -> float:
-        """The plain metric of the released model on (test) data of the caller: not private, nothing is noised.
+        """The plain metric of the released model on (test) data of the caller: not private, nothing noised or clipped.
+
+        The bounds of a private scorer are there to bound what one record can do to a released score. Here nothing is
+        released: R² is what ``sklearn.metrics.r2_score`` says.
 
         Parameters
         ----------
@@ -59,7 +64,8 @@ class ReleasedModel:
         float
         """
         self._check_refitted("score")
-        return float(self.scorer_(self.best_estimator_, X, y))
+        metric = self.scorer_.plain if isinstance(self.scorer_, PrivateScorer) else self.scorer_
+        return float(metric(self.best_estimator_, X, y))
 
     @available_if(_delegates("predict"))
     def predict(self, X: Any) -> Any:

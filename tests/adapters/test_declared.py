@@ -103,7 +103,9 @@ def test_declared_clusters_keep_no_label_of_any_record():
 
 def test_trees_of_a_declared_forest_keep_no_seed():
     """Their seeds are integers below 2**31, from which the noise can be drawn again."""
-    model = declared(RandomForestClassifier(n_estimators=3, bounds=(-1, 1), classes=[0, 1], max_depth=2)).best_estimator_
+    model = declared(
+        RandomForestClassifier(n_estimators=3, bounds=(-1, 1), classes=[0, 1], max_depth=2)
+    ).best_estimator_
     assert len(model.estimators_) == 3
     assert all(getattr(part, "random_state", None) is None for part in fitted_parts(model))
 
@@ -184,7 +186,9 @@ def test_a_clipped_model_is_one_of_diffprivlibs():
     assert np.array_equal(copy.predict(X), model.predict(X))
     again = clone(model).fit(X, TARGET)
     assert np.abs(again.predict(1e6 * X)).max() <= 0.5
-    assert adapter_for(clone(model)).training_run(clone(model), 300) == adapter_for(linear()).training_run(linear(), 300)
+    assert adapter_for(clone(model)).training_run(clone(model), 300) == adapter_for(linear()).training_run(
+        linear(), 300
+    )
 
 
 def test_private_scores_are_those_of_the_released_predictions():

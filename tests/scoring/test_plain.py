@@ -1,0 +1,141 @@
+"""``search.score`` says what scikit-learn says of the same predictions, however far they are from the public bounds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.metrics import get_scorer, r2_score
+from sklearn.model_selection import cross_val_score
+
+from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV
+from sklearn_dpsearch.privacy import PureDP
+from sklearn_dpsearch.scoring import CountScorer, Sensitivity, make_private_scorer, private_scorer
+
+RNG = np.random.default_rng(3)
+X = RNG.normal(size=(200, 3))
+TARGET, LABELS = X[:, 0] + 5.0, (X[:, 0] > 0).astype(int)
+
+
+class Far(RegressorMixin, BaseEstimator):
+    """Predictions far from every bound."""
+
+    def privacy_guarantee(self, n_samples=None):
+        return PureDP(epsilon=50.0, neighboring="replace_one")
+
+    def fit(self, X, y):
+        self.n_features_in_ = np.shape(X)[1]
+        return self
+
+    def predict(self, X):
+        return 1000.0 * np.asarray(X)[:, 1]
+
+
+class Sure(ClassifierMixin, Far):
+    """Probabilities of 0 and 1, often wrong."""
+
+    def fit(self, X, y):
+        self.classes_ = np.array([0, 1])
+        return super().fit(X, y)
+
+    def predict_proba(self, X):
+        positive = (np.asarray(X)[:, 1] > 0).astype(float)
+        return np.column_stack([1 - positive, positive])
+
+    def predict(self, X):
+        return self.predict_proba(X)[:, 1].astype(int)
+
+
+SCORERS = {
+    "r2": (Far(), TARGET, private_scorer("r2", y_range=(0.0, 10.0))),
+    "neg_mean_absolute_error": (Far(), TARGET, private_scorer("neg_mean_absolute_error", clip=2.0)),
+    "neg_mean_squared_error": (Far(), TARGET, private_scorer("neg_mean_squared_error", clip=2.0)),
+    "neg_log_loss": (Sure(), LABELS, private_scorer("neg_log_loss", clip=3.0)),
+    "accuracy": (Sure(), LABELS, private_scorer("accuracy")),
+    "balanced_accuracy": (Sure(), LABELS, private_scorer("balanced_accuracy", classes=[0, 1])),
+    "f1": (Sure(), LABELS, private_scorer("f1", pos_label=1)),
+    "precision": (Sure(), LABELS, private_scorer("precision", pos_label=1)),
+    "recall": (Sure(), LABELS, private_scorer("recall", pos_label=1)),
+}
+
+
+@pytest.mark.parametrize("name", SCORERS)
+def test_without_bounds_the_metric_is_scikit_learns(name):
+    model, y, scorer = SCORERS[name]
+    model = model.fit(X, y)
+    assert scorer.plain(model, X, y) == pytest.approx(get_scorer(name)(model, X, y), rel=1e-9)
+
+
+KINDS = {
+    "random": lambda *given, **named: DPRandomSearchCV(*given, n_iter=3, **named),
+    "random, all": lambda *given, **named: DPRandomSearchCV(*given, n_iter=2, release="all", **named),
+    "subset": lambda *given, **named: DPSubsetSearchCV(*given, n_iter=3, subset_fraction=0.5, **named),
+    "until": lambda *given, **named: DPThresholdSearchCV(*given, n_iter=50, threshold=-1e9, **named),
+}
+
+
+@pytest.mark.parametrize("name", SCORERS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_search_scores_its_callers_test_data_by_the_plain_metric(kind, name):
+    model, y, scorer = SCORERS[name]
+    search = KINDS[kind](model, {}, scoring=scorer, random_state=0).fit(X, y)
+    assert search.score(X, y) == pytest.approx(get_scorer(name)(search, X, y), rel=1e-9)
+
+
+@pytest.mark.parametrize("kind", [DPGridSearchCV, DPThresholdSearchCV])
+def test_searches_by_utilities_do_so_too(kind):
+    """On parts of private records scores are moved into [0, 1]; that bounds a record's influence, and nothing else."""
+    budget = "selection_epsilon" if kind is DPGridSearchCV else "round_epsilon"
+    scorer = private_scorer("r2", y_range=(0.0, 10.0))
+    search = kind(Far(), {}, scoring=scorer, n_parts=3, random_state=0, **{budget: 5.0})
+    found = search.fit(X, TARGET)
+    if hasattr(found, "best_estimator_"):
+        assert found.score(X, TARGET) == pytest.approx(r2_score(TARGET, found.predict(X)))
+
+
+def test_public_data_score_by_the_bounds_and_the_test_data_without_them():
+    scorer = private_scorer("r2", y_range=(0.0, 10.0))
+    search = DPRandomSearchCV(Far(), {}, n_iter=2, scoring=scorer).fit(X, TARGET, X_public=X, y_public=TARGET)
+    assert search.best_score_ == -1.0
+    assert search.score(X, TARGET) == pytest.approx(r2_score(TARGET, search.predict(X)))
+    assert search.score(X, TARGET) < -1000
+
+
+def test_cross_validation_of_a_search_is_by_the_plain_metric():
+    search = DPRandomSearchCV(Far(), {}, n_iter=2, scoring=private_scorer("r2", y_range=(0.0, 10.0)))
+    assert max(cross_val_score(search, X, TARGET, cv=2)) < -1000
+
+
+def test_a_function_of_ones_own_is_not_clipped_either():
+    scorer = make_private_scorer(lambda y, p: np.abs(y - p), lower=0, upper=1, greater_is_better=False)
+    model = Far().fit(X, TARGET)
+    assert scorer(model, X, TARGET) >= -1.0
+    assert scorer.plain(model, X, TARGET) == pytest.approx(-np.abs(TARGET - model.predict(X)).mean())
+
+
+def test_a_scorer_without_bounds_of_its_own_is_called():
+    class Share(CountScorer):
+        n_cells = 1
+
+        def cells(self, y, prediction):
+            return np.where(np.asarray(y) == prediction, 0, -1)
+
+        def cell_of_failure(self, y):
+            return np.full(len(y), -1)
+
+        def value(self, counts):
+            return counts[0]
+
+    model = Sure().fit(X, LABELS)
+    assert Share().plain(model, X, LABELS) == (model.predict(X) == LABELS).sum()
+    assert Share().sensitivity("zero_out") == Sensitivity(1, 1)
+
+
+def test_bounded_scores_are_what_they_were_for_a_probability_of_zero():
+    """It counts as the smallest step of a double, beyond every usual clip."""
+    model = Sure().fit(X, LABELS)
+    wrong = np.mean(model.predict(X) != LABELS)
+    assert private_scorer("neg_log_loss", clip=3.0)(model, X, LABELS) == pytest.approx(-3.0 * wrong)
+    assert private_scorer("neg_log_loss", clip=3.0).statistic(model, X, LABELS, "replace_one") == [
+        1000 * int((model.predict(X) != LABELS).sum())
+    ]
