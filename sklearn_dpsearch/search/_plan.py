@@ -33,6 +33,11 @@ SMALLER_SIZE = (
     "give X_public and y_public for scoring, or declare guarantee= for any number of records."
 )
 
+SIZE_OF_DELTA = (
+    "delta={:g} is well below 1 divided by the number of records. That number is private (neighbours: add_remove), so "
+    "the two were not compared."
+)
+
 #: Factors by which the base's loss may be scaled in calibration.
 SMALLEST_FACTOR, LARGEST_FACTOR = 1e-9, 1e9
 
@@ -88,11 +93,16 @@ def make_plan(request: Request) -> Plan:
     factor = 1.0 if request.epsilon is None else _calibrated(request, adapter)
     settings = {} if request.epsilon is None else adapter.scaled(request.estimator, factor, _varying(request))
     costs = _costs(request, adapter, settings)
+    delta = _delta(request, costs.total)
     spent = PrivacySpent(
         guarantee=costs.total,
-        delta=_delta(request, costs.total),
+        delta=delta,
         components=costs.components,
-        assumptions=(*costs.promises.assumptions, *request.notes),
+        assumptions=(
+            *costs.promises.assumptions,
+            *request.notes,
+            *_size_of_delta(delta, costs.total.neighboring, request, adapter),
+        ),
     )
     return Plan(
         law=request.law,
@@ -155,6 +165,25 @@ def _delta(request: Request, total: Guarantee) -> float:
     if total.pure_epsilon is None:
         raise MissingDeltaError(_NEED_DELTA.format("delta=None", total.neighboring))
     return 0.0
+
+
+def _size_of_delta(delta: float, relation: str, request: Request, adapter: Adapter) -> tuple[str, ...]:
+    """Raise for a δ that promises nothing to so many records; a sentence where their number is private.
+
+    Publishing one record, picked at random, in full is (0, 1/n)-private. Nothing here may depend on a number of records
+    that is private: an error would tell it.
+    """
+    stated = adapter.public_size(request.estimator)
+    n = request.n_samples if stated is None and relation != "add_remove" else stated
+    if n is not None and delta * n >= 1:
+        raise PrivacyError(
+            f"Found delta={delta:g} for {n:g} records: publishing one of them in full, picked at random, is private at "
+            f"delta = 1/n = {1 / n:.3g}, so this delta promises nobody anything. Give a delta well below it, e.g. "
+            f"delta={0.01 / n:.0e}."
+        )
+    if delta > 0 and n is None and relation == "add_remove":
+        return (SIZE_OF_DELTA.format(delta),)
+    return ()
 
 
 _NEED_DELTA = (
