@@ -12,6 +12,7 @@ from joblib import Parallel, effective_n_jobs, parallel_config
 
 from .._process import DESCRIPTORS, GENERATORS, INTERRUPTS, muted
 from ..privacy import LeakingEstimatorError
+from ._failures import why
 
 Found = TypeVar("Found")
 
@@ -100,10 +101,7 @@ def in_parallel(name: str, tasks: Iterable[Any], **parallel: Any) -> list[Any]:
             "bounds, norms or classes that it asks for as public constants."
         )
     except Exception as error:
-        problem = RuntimeError(
-            f"The candidates could not be run by joblib ({type(error).__name__}). Estimators and scorers must be "
-            "picklable, and workers must have enough memory; n_jobs=1 needs neither."
-        )
+        problem = why(error)
     INTERRUPTS.check()
     raise problem  # outside the handlers: a chained exception could quote a record
 

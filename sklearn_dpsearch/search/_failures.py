@@ -1,0 +1,80 @@
+"""Why joblib could not run the tasks: one of a few fixed sentences, and nothing that the error itself says.
+
+The text of an error, and the name of its class, may come from code of the user's that saw the records.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Iterator
+from concurrent.futures import BrokenExecutor
+from pickle import PicklingError
+
+from joblib.externals.loky.process_executor import TerminatedWorkerError
+
+#: What the operating system says when there is no room left, on the disk or within a quota.
+FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
+
+
+def why(error: BaseException) -> RuntimeError:
+    """An error to raise instead, outside of the handler."""
+    for applies, sentence in SENTENCES:
+        if any(applies(one) for one in _chain(error)):
+            return RuntimeError(f"{START} {sentence}")
+    return RuntimeError(f"{START} {OTHERWISE}")
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """An error and what it came from, also where that was in a worker."""
+    found: BaseException | None = error
+    for _ in range(10):
+        if found is None:
+            return
+        yield found
+        found = found.__cause__ or found.__context__
+
+
+def _full(error: BaseException) -> bool:
+    """Workers and the thread that feeds them send the traceback as text; the number in it is the system's."""
+    text = str(getattr(error, "tb", "")) if type(error).__name__ == "_RemoteTraceback" else ""
+    return (isinstance(error, OSError) and error.errno in FULL) or any(
+        f"OSError: [Errno {one}]" in text for one in FULL
+    )
+
+
+def _of(*kinds: type[BaseException]) -> Callable[[BaseException], bool]:
+    return lambda error: isinstance(error, kinds)
+
+
+START = "The candidates could not be run by joblib, so there is no model."
+OTHERWISE = (
+    "Estimators and scorers must be picklable, and workers must have enough memory; n_jobs=1 needs neither. Try the "
+    "search on public or made-up data with the same n_jobs."
+)
+#: In this order: a full disk also shows as a task that could not be pickled.
+SENTENCES: tuple[tuple[Callable[[BaseException], bool], str], ...] = (
+    (
+        _full,
+        "A disk is full: joblib writes large arrays to a temporary folder for its workers. Free some space, name another "
+        "folder in the environment variable JOBLIB_TEMP_FOLDER, or use n_jobs=1.",
+    ),
+    (
+        _of(MemoryError),
+        "There is not enough memory. Use fewer workers (n_jobs), or n_jobs=1, which makes no copies of the data.",
+    ),
+    (
+        _of(TerminatedWorkerError, BrokenExecutor),
+        "A worker process ended before its task did: usually the system ended it for want of memory, or compiled code "
+        "crashed. Use fewer workers (n_jobs), or try the candidates on public or made-up data.",
+    ),
+    (
+        _of(PicklingError),
+        "An estimator, a scorer or a model cannot be pickled, which workers need. Define its classes and functions at "
+        "the top of a module, or use n_jobs=1.",
+    ),
+    (
+        _of(OSError),
+        "The operating system refused a worker, a file or a connection: see its limits on processes and open files. Use "
+        "fewer workers (n_jobs), or n_jobs=1.",
+    ),
+)
