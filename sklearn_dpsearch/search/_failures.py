@@ -55,8 +55,8 @@ OTHERWISE = (
 SENTENCES: tuple[tuple[Callable[[BaseException], bool], str], ...] = (
     (
         _full,
-        "A disk is full: joblib writes large arrays to a temporary folder for its workers. Free some space, name another "
-        "folder in the environment variable JOBLIB_TEMP_FOLDER, or use n_jobs=1.",
+        "A disk is full: joblib writes large arrays to a temporary folder for its workers. Free some space, name "
+        "another folder in the environment variable JOBLIB_TEMP_FOLDER, or use n_jobs=1.",
     ),
     (
         _of(MemoryError),
@@ -74,7 +74,7 @@ SENTENCES: tuple[tuple[Callable[[BaseException], bool], str], ...] = (
     ),
     (
         _of(OSError),
-        "The operating system refused a worker, a file or a connection: see its limits on processes and open files. Use "
-        "fewer workers (n_jobs), or n_jobs=1.",
+        "The operating system refused a worker, a file or a connection: see its limits on processes and open files. "
+        "Use fewer workers (n_jobs), or n_jobs=1.",
     ),
 )
