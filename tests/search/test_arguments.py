@@ -64,8 +64,8 @@ def takes(kind, names):
 def every_search(*cases):
     """Each case with each search that has the parameters."""
     return [
-        pytest.param(kind, *case, id=f"{kind}-{', '.join(f'{n}={v!r:.40}' for n, v in case[0].items())}")
-        for case in cases
+        pytest.param(kind, *case, id=f"{kind}-{number}-{'-'.join(case[0])}")
+        for number, case in enumerate(cases)
         for kind in SEARCHES
         if takes(kind, case[0])
     ]
