@@ -49,15 +49,6 @@ def check_arguments(search: Any) -> None:
         check(given)
 
 
-def check_given(X: Any) -> None:
-    """Raise unless X has a number of records."""
-    if X is None or isinstance(X, (str, bytes, Mapping)) or not (hasattr(X, "shape") or hasattr(X, "__len__")):
-        raise TypeError(
-            f"Found X of type {type(X).__name__}; private records are needed, an array or table with one row for each. "
-            "Give fit(X, y)."
-        )
-
-
 def _check_estimators(given: Mapping[str, Any]) -> None:
     """An estimator, its parts and those in the space are objects, not classes."""
     if isinstance(given["estimator"], type):

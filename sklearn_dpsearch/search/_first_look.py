@@ -18,7 +18,6 @@ from sklearn.utils.validation import check_consistent_length
 
 from ..privacy import LeakingEstimatorError, PrivacyError
 from ..privacy.errors import did_you_mean
-from ._arguments import check_given
 from ._runs import n_records
 
 #: Kinds of NumPy types, as labels go.
@@ -31,7 +30,6 @@ BOUNDS = ("bounds", "bounds_X")
 
 def check_kind(search: Any, X: Any, y: Any) -> None:
     """What the kind of the data tells, whatever the records."""
-    check_given(X)
     name, tags = type(search).__name__, get_tags(search)
     if y is None and tags.target_tags.required:
         raise ValueError(f"This {name} estimator requires y to be passed, but the target y is None.")
@@ -260,6 +258,8 @@ def _check_array(name: str, values: Any) -> None:
 def _dimensions(values: Any) -> int:
     if hasattr(values, "shape"):
         return len(values.shape)
+    if not hasattr(values, "__len__"):  # it says nothing before it is read
+        return 0
     return 1 + (len(values) > 0 and hasattr(values[0], "__len__"))
 
 

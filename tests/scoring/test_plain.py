@@ -95,7 +95,9 @@ def test_searches_by_utilities_do_so_too(kind):
 
 def test_public_data_score_by_the_bounds_and_the_test_data_without_them():
     scorer = private_scorer("r2", y_range=(0.0, 10.0))
-    search = DPRandomSearchCV(Far(), {}, n_iter=2, scoring=scorer).fit(X, TARGET, X_public=X, y_public=TARGET)
+    search = DPRandomSearchCV(Far(), {}, n_iter=2, scoring=scorer).fit(
+        X, TARGET, X_public=X.copy(), y_public=TARGET.copy()
+    )
     assert search.best_score_ == -1.0
     assert search.score(X, TARGET) == pytest.approx(r2_score(TARGET, search.predict(X)))
     assert search.score(X, TARGET) < -1000
