@@ -50,7 +50,9 @@ def random_parts(n: int, n_parts: int, public: bool, random_bytes: RandomBytes) 
     """
     drawn = uniform_integers(n, n_parts * HELD_OUT, random_bytes)
     part, validates = drawn // HELD_OUT, (drawn % HELD_OUT == 0) & (not public)
-    return [(np.flatnonzero((part == j) & ~validates), np.flatnonzero((part == j) & validates)) for j in range(n_parts)]
+    order = np.argsort(part, kind="stable")
+    members = np.split(order, np.searchsorted(part[order], np.arange(1, n_parts)))
+    return [(one[~validates[one]], one[validates[one]]) for one in members]
 
 
 def check_parts(n_parts: int, n: int | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import random
 from decimal import Decimal
 from fractions import Fraction
 
@@ -14,6 +15,7 @@ from sklearn.pipeline import Pipeline
 
 from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV
 from sklearn_dpsearch.privacy import Fixed, GaussianDP, Geometric, Poisson, PureDP
+from sklearn_dpsearch.search._utilities import random_parts
 
 from .toys import NoisyCentroids, two_blobs
 
@@ -269,3 +271,12 @@ def test_a_search_may_be_asked_for_a_guarantee_of_another_kind():
 class BaseWithFit(BaseEstimator):
     def fit(self, X, y):
         return self
+
+
+def test_many_parts_are_drawn_in_one_pass():
+    """One comparison of all records for each part took minutes for 20,000 parts."""
+    rng = random.Random(0)
+    parts = random_parts(200_000, 20_000, False, rng.randbytes)
+    assert len(parts) == 20_000
+    together = np.concatenate([np.concatenate(both) for both in parts])
+    assert np.array_equal(np.sort(together), np.arange(200_000))
