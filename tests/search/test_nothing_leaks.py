@@ -330,13 +330,13 @@ KINDS = [Panic, KeyboardInterrupt, GeneratorExit, SystemExit, StopIteration]
 
 
 def searches_of(estimator, **more):
-    parts = {"selection_epsilon": 1.0, "n_parts": 2}
+    parts, coins = {"selection_epsilon": 1.0, "n_parts": 2}, {"random_state": 0}  # some coins allow no run
     return {
         "random": DPRandomSearchCV(estimator, {"shrink": [0.0]}, n_iter=Fixed(3), **more),
         "refit": DPRandomSearchCV(estimator, {"shrink": [0.0]}, n_iter=Fixed(3), refit=True, **more),
         "subset": DPSubsetSearchCV(estimator, {"shrink": [0.0]}, n_iter=Fixed(3), subset_fraction=0.5, **more),
         "grid": DPGridSearchCV(estimator, {"shrink": [0.0, 0.1]}, **parts, **more),
-        "until": DPThresholdSearchCV(estimator, {"shrink": [0.0]}, threshold=0.1, n_iter=50, random_state=0, **more)  # some coins allow no run,
+        "until": DPThresholdSearchCV(estimator, {"shrink": [0.0]}, threshold=0.1, n_iter=50, **coins, **more),
         "walk": DPThresholdSearchCV(estimator, {"shrink": [0.0]}, round_epsilon=1e3, n_parts=2, **more),
     }
 
