@@ -58,11 +58,22 @@ def _none() -> torch.Tensor:
 
 
 class Engine(ABC):
-    """Sums of clipped per-record gradients of one or several nets of one architecture."""
+    """Sums of clipped per-record gradients of one or several nets of one architecture.
 
-    def __init__(self, module: nn.Module, criterion: nn.Module, device: torch.device) -> None:
-        self.layout = Layout(module)
-        self.template = copy.deepcopy(module).to(device).train()  # the released module is never hooked or run
+    Parameters
+    ----------
+    module, criterion : Module
+        Left as found: what is released is never run on records.
+    device : torch.device
+    template : Module, optional
+        What is run in the place of the module, with parameters of the same names.
+    """
+
+    def __init__(
+        self, module: nn.Module, criterion: nn.Module, device: torch.device, template: nn.Module | None = None
+    ) -> None:
+        self.layout, self.device = Layout(module), device
+        self.template = copy.deepcopy(module if template is None else template).to(device).train()
         self.criterion = copy.deepcopy(criterion).to(device)
         self.piece = 0  # records in a sum in single precision, see ``rounding``
 

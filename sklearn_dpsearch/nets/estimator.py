@@ -11,9 +11,11 @@ from typing import Any
 import torch
 
 from .._process import without_warnings
-from ..privacy import compose
+from ..privacy import Guarantee, compose
 from ..privacy.spent import Component, PrivacySpent
+from . import checkpoints
 from .settings import NOISE, RATES, Settings, expecting, settings_of
+from .state import contents
 from .training import Records, Training, train, train_together
 
 #: δ at which ``privacy_spent_`` states ε where no ``target_delta`` was given; ``epsilon_at`` gives any other.
@@ -53,13 +55,15 @@ class DPTraining:
     def privacy_assumptions(self) -> tuple[str, ...]:
         """What the guarantee rests on, as plain sentences."""
         n = getattr(self, "public_n", None)
-        known = n is None or self.neighboring == "zero_out"
-        size = "the number of records is public" if known else f"public_n={n} was not taken from the data"
+        public = n is None or self.neighboring == "zero_out"
+        size = "the number of records is public" if public else f"public_n={n} was not taken from the data"
         seeded = getattr(self, "noise_seed", None) is not None
-        source = "noise_seed, which nobody else knows" if seeded else "the operating system"
+        source = "noise_seed" if seeded else "the operating system"
+        known = f"{type(self).__name__}: noise_seed was given; for whoever knows it the guarantee is void."
         return (
             f"{type(self).__name__}: {size}; batches and noise come from statistical generators seeded by {source}, "
             "noise in double precision.",
+            *([known] if seeded else []),
         )
 
     def scaled_privacy(self, factor: float, varying: frozenset[str] = frozenset()) -> dict[str, Any]:
@@ -118,23 +122,83 @@ class DPTraining:
         spent = getattr(self, "privacy_spent_", None)
         try:
             inputs, targets = self._prepare(X, y, fresh)
+            costs, put_in = self._costs(fresh), () if fresh else self._put_in()
+            self._total(settings, costs)  # relations that cannot be composed fail here, before anything is spent
             task = self._task(settings, len(inputs))
             with without_warnings():  # of the libraries underneath, which could speak of batches
                 train(task, Records.of(inputs, targets, device), max_physical_batch=self.max_physical_batch)
-            self._spend(settings, fresh)
+            self._spend(settings, costs, (*put_in, *task.notes))
         except BaseException:  # an interrupt too: what was not trained to the end is not released
             if before is None:
                 self._unfit()
             else:
                 self.module_.load_state_dict(before)
-                vars(self).update({} if spent is None else {"privacy_spent_": spent})
+                if spent is not None:
+                    vars(self)["privacy_spent_"] = spent
             raise
 
     def _unfit(self) -> None:
         """Forget a training that did not end well."""
-        for name in ("module_", "privacy_spent_", "n_steps_", "noise_multiplier_"):
+        for name in ("module_", "privacy_spent_", "n_steps_", "noise_multiplier_", "_inherited", "_known_parameters"):
             if name in vars(self):
                 delattr(self, name)
+
+    # --- what it cost ----------------------------------------------------------------------------------------------
+
+    @property
+    def privacy_spent_(self) -> PrivacySpent:
+        """Cost of all training of the current parameters, which carry it with them."""
+        try:
+            found: PrivacySpent = vars(self)["privacy_spent_"]
+        except KeyError:
+            raise AttributeError(
+                f"{type(self).__name__} has no attribute 'privacy_spent_' before it is fitted"
+            ) from None
+        return found
+
+    @privacy_spent_.setter
+    def privacy_spent_(self, spent: PrivacySpent) -> None:
+        """What a search states of the model that it releases; what came before it is still noted."""
+        self._state(spent, *vars(self).get("_inherited", ()))
+
+    @privacy_spent_.deleter
+    def privacy_spent_(self) -> None:
+        del vars(self)["privacy_spent_"]
+
+    def _state(self, *spent: PrivacySpent) -> None:
+        """Set the statement, and note on the module what its parameters have cost."""
+        vars(self)["privacy_spent_"] = spent[0]
+        if "module_" in vars(self):
+            checkpoints.mark(self.module_, spent)
+
+    def _costs(self, fresh: bool) -> list[PrivacySpent]:
+        """What the parameters that training starts from have cost: this net's own trainings, or other nets'."""
+        found = checkpoints.costs(self.module_)
+        if fresh:
+            vars(self).pop("_inherited", None)
+            if found:
+                vars(self)["_inherited"] = tuple(found)
+        own = None if fresh else vars(self).get("privacy_spent_")
+        return found if found or own is None else [own]
+
+    def _remember(self) -> None:
+        """Know these parameters again: what is put in their place from elsewhere has another history."""
+        vars(self)["_known_parameters"] = contents(*self.module_.state_dict().values())
+
+    def _put_in(self) -> tuple[str, ...]:
+        """What is assumed of parameters that came into the module from elsewhere."""
+        known = vars(self).get("_known_parameters")
+        if known is None or known == contents(*self.module_.state_dict().values()):
+            return ()
+        return (f"{type(self).__name__}: parameters put into module_ from elsewhere hold nothing of the records.",)
+
+    def _total(self, settings: Settings, costs: Sequence[PrivacySpent]) -> Guarantee:
+        return compose(*(one.guarantee for one in costs), settings.guarantee)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A fitted net leaves without the seed of its noise: whoever had it could undo the noise."""
+        state: dict[str, Any] = super().__getstate__()  # type: ignore[misc, assignment]
+        return {**state, "noise_seed": None} if "privacy_spent_" in state else state
 
     @staticmethod
     def fit_together(nets: Sequence[Any], X: Any, y: Any) -> list[Any]:
@@ -154,28 +218,30 @@ class DPTraining:
                     net._unfit()
         return fitted
 
-    def _spend(self, settings: Settings, fresh: bool) -> None:
-        """Add one training to what was spent on the module."""
-        spent = None if fresh else getattr(self, "privacy_spent_", None)
-        before, assumed = ((), ()) if spent is None else (spent.components, spent.assumptions)
-        components = (*before, Component(name=f"training {len(before) + 1}", guarantee=settings.guarantee))
+    def _spend(self, settings: Settings, costs: Sequence[PrivacySpent], notes: Sequence[str]) -> None:
+        """Add one training to what was spent on the parameters."""
+        before = tuple(part for one in costs for part in one.components)
+        assumed = [text for one in costs for text in one.assumptions]
         delta = getattr(self, "target_delta", None)
-        self.privacy_spent_ = PrivacySpent(
-            guarantee=compose(*(one.guarantee for one in components)),
-            delta=STATED_DELTA if delta is None else float(delta),
-            components=components,
-            assumptions=tuple(dict.fromkeys((*assumed, *self.privacy_assumptions()))),
-        )
+        self._remember()
         self.n_steps_ = settings.steps
         self.noise_multiplier_ = settings.noise
+        self._state(
+            PrivacySpent(
+                guarantee=self._total(settings, costs),
+                delta=STATED_DELTA if delta is None else float(delta),
+                components=(*before, Component(name=f"training {len(before) + 1}", guarantee=settings.guarantee)),
+                assumptions=tuple(dict.fromkeys((*assumed, *self.privacy_assumptions(), *notes))),
+            )
+        )
 
 
 @dataclass
 class _Shared:
-    """Nets that are trained on the same records, converted in the same way: (place, training, settings) of each."""
+    """Nets trained on the same records, converted in the same way: (place, training, settings, costs) of each."""
 
     records: Records
-    members: list[tuple[int, Training, Settings]] = field(default_factory=list)
+    members: list[tuple[int, Training, Settings, list[PrivacySpent]]] = field(default_factory=list)
 
     def holds(self, inputs: torch.Tensor, targets: torch.Tensor, device: torch.device) -> bool:
         """Whether these are the records, on this device."""
@@ -195,19 +261,21 @@ def _fit_shared(nets: Sequence[Any], X: Any, y: Any, fitted: list[Any]) -> None:
             net._check_arguments()
             settings, device = settings_of(net), net._device()
             inputs, targets = net._prepare(X, y, fresh=True)
+            costs = net._costs(fresh=True)
+            net._total(settings, costs)
             task = net._task(settings, len(inputs))
             group = next((one for one in shared if one.holds(inputs, targets, device)), None)
             if group is None:
                 group = _Shared(Records.of(inputs, targets, device))
                 shared.append(group)
-            group.members.append((i, task, settings))
+            group.members.append((i, task, settings, costs))
     for group in shared:
-        most = min(nets[i].max_physical_batch for i, _, _ in group.members)
+        most = min(nets[i].max_physical_batch for i, *_ in group.members)
         with without_warnings():  # of the libraries underneath, which could speak of batches
-            done = train_together([task for _, task, _ in group.members], group.records, max_physical_batch=most)
-        for (i, _, settings), well in zip(group.members, done):
+            done = train_together([task for _, task, *_ in group.members], group.records, max_physical_batch=most)
+        for (i, task, settings, costs), well in zip(group.members, done):
             if well:
-                nets[i]._spend(settings, fresh=True)
+                nets[i]._spend(settings, costs, task.notes)
                 fitted[i] = nets[i]
 
 

@@ -11,6 +11,7 @@ from torch import nn
 
 from . import plain
 from .engines import Engine, clip_factors, finite_ones
+from .graph import Traced
 from .rounding import add_products, norms_of, root_of_sum
 
 
@@ -21,16 +22,13 @@ class LinearEngine(Engine):
     per-record gradient is ever formed (Goodfellow 2015; Li, Tramèr, Liang & Hashimoto 2022, "ghost clipping").
     """
 
-    def __init__(self, module: nn.Module, criterion: nn.Module, device: torch.device) -> None:
-        super().__init__(module, criterion, device)
+    def __init__(
+        self, module: nn.Module, criterion: nn.Module, device: torch.device, template: nn.Module | None = None
+    ) -> None:
+        super().__init__(module, criterion, device, template)
         self.layers = [(name, one) for name, one in self.template.named_modules() if type(one) is nn.Linear]
-        self.template.requires_grad_(False)
-
-    @staticmethod
-    def suits(module: nn.Module) -> bool:
-        """Whether every parameter lies in exactly one linear layer (``probe`` checks how they are used)."""
-        linear = [p for one in module.modules() if type(one) is nn.Linear for p in one.parameters()]
-        return len(linear) > 0 and len({id(p) for p in linear}) == len(linear) == len(list(module.parameters()))
+        for parameter in self.template.parameters():
+            parameter.requires_grad_(False)
 
     @abstractmethod
     def _slopes(self, inputs: torch.Tensor, targets: torch.Tensor) -> list[tuple[int, torch.Tensor, torch.Tensor]]:
@@ -51,7 +49,7 @@ class LinearEngine(Engine):
         self._weights = [weight for weight, _ in stored]
         self._turned = [None if weight is None else weight.mT for weight, _ in stored]
         self._biases = [None if bias is None else bias.unsqueeze(1) for _, bias in stored]
-        self._all, self._piece_of_all = sums, torch.empty_like(trained)
+        self._all, self._piece_of_all = sums, torch.zeros_like(trained)  # zero where no layer writes
         self._sums, self._pieces = (views(one, (True,)) for one in (self._all, self._piece_of_all))
         present = torch.tensor([[one is not None for one in pair] for pair in self._sums], dtype=torch.float64)
         self._has_weight, self._has_bias = present.to(sums.device).T.unsqueeze(-1).unsqueeze(-1)
@@ -124,43 +122,36 @@ class PlainEngine(LinearEngine):
 
 
 class TracedEngine(LinearEngine):
-    """Nets with a ``forward`` of their own: linear layers are watched while it runs, slopes come from autograd.
+    """Nets of one graph (``graph.trace``): linear layers are watched while it runs, slopes come from autograd.
+
+    Every operation acts on each record alone, so the records of several nets go through as one batch; only the linear
+    layers tell them apart.
 
     Parameters
     ----------
-    several : bool
-        Whether the net's own code is run on a whole stack, shapes (M, B, ...). Whether that gives the same as one net
-        at a time is checked with made-up records (``probe.agrees``).
+    traced : Traced
+        The graph of the module, linear.
     """
 
-    def __init__(self, module: nn.Module, criterion: nn.Module, device: torch.device, several: bool) -> None:
-        super().__init__(module, criterion, device)
-        self.several = several
+    def __init__(self, module: nn.Module, criterion: nn.Module, device: torch.device, traced: Traced) -> None:
+        super().__init__(module, criterion, device, traced.runnable)
         for i, (_, layer) in enumerate(self.layers):
             layer.forward = functools.partial(self._watched, i)  # type: ignore[method-assign]
         for parameter in self.template.parameters():
             parameter.data.fill_(torch.nan)  # not those in training: of no use outside of their layers
-        for one in self.template.modules():
-            if getattr(one, "inplace", False):
-                one.inplace = False  # the outputs of linear layers are needed as they are
-            if several and type(one) is nn.Flatten and one.start_dim == 1:
-                one.start_dim = 2
 
     def _watched(self, i: int, inputs: torch.Tensor) -> torch.Tensor:
-        if inputs.dim() != 2 + self.several:
-            raise ValueError("a linear layer is not used on one vector per record")
-        outputs = self._affine(i, inputs if self.several else inputs.unsqueeze(0))
+        stacked = inputs.reshape(self._nets, len(inputs) // self._nets, -1)
+        outputs = self._affine(i, stacked)
         if not outputs.requires_grad:
             outputs.requires_grad_()
-        self._seen.append((i, inputs.detach(), outputs))
-        return outputs if self.several else outputs[0]
+        self._seen.append((i, stacked.detach(), outputs))
+        return outputs.flatten(0, 1)
 
     def _slopes(self, inputs: torch.Tensor, targets: torch.Tensor) -> list[tuple[int, torch.Tensor, torch.Tensor]]:
+        self._nets = len(inputs)
         self._seen: list[tuple[int, torch.Tensor, torch.Tensor]] = []
-        predicted = self.template(inputs if self.several else inputs[0])
-        loss = self.criterion(predicted.flatten(0, 1) if self.several else predicted, targets.flatten(0, 1))
+        loss = self.criterion(self.template(inputs.flatten(0, 1)), targets.flatten(0, 1))
         seen, self._seen = self._seen, []
-        if sorted(i for i, _, _ in seen) != list(range(len(self.layers))):
-            raise ValueError("a linear layer is not used exactly once")
-        slopes = torch.autograd.grad(loss, [outputs for _, _, outputs in seen])
-        return [(i, a if self.several else a.unsqueeze(0), slope) for (i, a, _), slope in zip(seen, slopes)]
+        slopes = torch.autograd.grad(loss, [outputs for _, _, outputs in seen], materialize_grads=True)
+        return [(i, a, slope) for (i, a, _), slope in zip(seen, slopes)]

@@ -46,7 +46,7 @@ def structure(module: nn.Module, criterion: nn.Module) -> tuple[Any, ...] | None
     """
     loss = type(criterion)
     weighed = any(True for _ in criterion.buffers()) or any(True for _ in criterion.parameters())
-    if loss not in LOSSES or criterion.reduction != "sum" or weighed or _touched(criterion):
+    if loss not in LOSSES or criterion.reduction != "sum" or weighed or touched(criterion):
         return None
     if not _in_sequence(module):
         return None
@@ -109,7 +109,7 @@ def _softmax(logits: torch.Tensor) -> torch.Tensor:
 
 def _in_sequence(module: nn.Module) -> bool:
     known = (nn.Sequential, nn.Linear, *ELEMENTWISE)
-    return all(type(one) in known and not _touched(one) for one in module.modules())
+    return all(type(one) in known and not touched(one) for one in module.modules())
 
 
 def _structure_of(part: nn.Module) -> tuple[Any, ...]:
@@ -119,7 +119,7 @@ def _structure_of(part: nn.Module) -> tuple[Any, ...]:
     return (type(part), *(getattr(part, name) for name in ELEMENTWISE[type(part)][0]))
 
 
-def _touched(module: nn.Module) -> bool:
+def touched(module: nn.Module) -> bool:
     """Whether somebody hung something on this instance: hooks or a forward of its own."""
     hooks = (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks, module._backward_pre_hooks)
     return any(hooks) or "forward" in vars(module)

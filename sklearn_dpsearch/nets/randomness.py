@@ -32,7 +32,7 @@ class Secrets:
     """
 
     def __init__(self, seed: Any = None) -> None:
-        coins, noise, self._device_seed = sequence(seed).spawn(3)
+        coins, noise, self._device_seed = _children(sequence(seed), 3)
         self.coins = np.random.Generator(np.random.PCG64DXSM(coins))
         self._noise = np.random.Generator(np.random.SFC64(noise))
         self._device_noise: torch.Generator | None = None
@@ -57,6 +57,12 @@ def sequence(seed: Any = None) -> np.random.SeedSequence:
     if isinstance(seed, np.random.RandomState):
         seed = seed.randint(2**32, size=8, dtype=np.uint64).tolist()
     return np.random.SeedSequence(secrets.randbits(256) if seed is None else seed, pool_size=8)
+
+
+def _children(source: np.random.SeedSequence, number: int) -> list[np.random.SeedSequence]:
+    """The first children of a seed sequence, however often it was asked: a training started again has its secrets."""
+    again = np.random.SeedSequence(source.entropy, spawn_key=source.spawn_key, pool_size=source.pool_size)
+    return again.spawn(number)
 
 
 @contextlib.contextmanager

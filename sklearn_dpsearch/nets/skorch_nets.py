@@ -12,20 +12,21 @@ import numpy as np
 import skorch
 import torch
 from skorch.callbacks import LRScheduler
-from skorch.utils import to_numpy
+from skorch.utils import to_numpy, to_tensor
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
-from ..privacy import LeakingEstimatorError
+from ..privacy import LeakingEstimatorError, PrivacyError
+from . import checkpoints, losses
 from .encoding import encode
 from .engines import named_trained
 from .estimator import DPTraining, device_of
 from .optimizers import check_works_on_gradients
-from .plain import LOSSES
 from .probe import made_up
 from .randomness import global_torch_seed, sequence
 from .schedules import table_of
 from .settings import Settings, settings_of
 from .training import Training
+from .ways import separate
 
 #: Arguments of a skorch net that would look at records, or show them, and the only value they may have.
 FIXED: dict[str, Any] = {"train_split": None, "verbose": 0, "compile": False}
@@ -139,6 +140,12 @@ class _DPNet(DPTraining):
 
     # --- skorch's own steps ----------------------------------------------------------------------------------------
 
+    def initialize(self) -> Any:
+        """As in skorch. Whether parameters are changed from outside after this is noticed."""
+        super().initialize()  # type: ignore[misc]
+        self._remember()
+        return self
+
     def initialize_module(self) -> Any:
         """Initial parameters: public, from ``random_state``, and never from the generator that a user has seeded."""
         with global_torch_seed(sequence(self.random_state)):
@@ -152,6 +159,11 @@ class _DPNet(DPTraining):
     def initialize_criterion(self) -> Any:
         """The user's criterion with its losses summed: an average would divide by a private number."""
         super().initialize_criterion()  # type: ignore[misc]
+        if not isinstance(self.criterion_, torch.nn.Module):
+            raise ValueError(
+                f"Found criterion {self.criterion!r}, which makes a {type(self.criterion_).__name__}; a "
+                "torch.nn.Module is needed. Put the function into the forward of one."
+            )
         if any(True for _ in self.criterion_.parameters()):
             raise ValueError(
                 f"Found parameters in criterion {type(self.criterion_).__name__}: they would be trained without "
@@ -177,7 +189,66 @@ class _DPNet(DPTraining):
     def infer(self, x: Any, **params: Any) -> Any:
         """One forward pass, in single precision."""
         values = _single(torch.as_tensor(np.array(x) if not torch.is_tensor(x) else x))
-        return super().infer(values if getattr(self, "takes_integers_", True) else values.float(), **params)  # type: ignore[misc]
+        values = to_tensor(values if getattr(self, "takes_integers_", True) else values.float(), device=self.device)
+        return separate(self.module_)(values, **params)  # what forward keeps goes with the copy
+
+    # --- parameters in files ------------------------------------------------------------------------------------------
+
+    def save_params(self, *args: Any, **kwargs: Any) -> None:
+        """As in skorch; the file also says what the parameters have cost."""
+        if "module_" not in vars(self):
+            return super().save_params(*args, **kwargs)  # type: ignore[misc, no-any-return]
+        if kwargs.get("use_safetensors") and checkpoints.costs(self.module_):
+            raise PrivacyError(
+                "Found use_safetensors=True: such a file holds tensors alone, and would not say what the parameters "
+                "have cost. Leave it out, or pickle the net."
+            )
+        with checkpoints.saving(self.module_):
+            super().save_params(*args, **kwargs)  # type: ignore[misc]
+        return None
+
+    def load_params(self, *args: Any, **kwargs: Any) -> None:
+        """As in skorch; what the parameters have cost becomes ``privacy_spent_`` if the file says it.
+
+        Of other parameters, ``privacy_spent_.assumptions`` says after the next training that they hold nothing of the
+        private records.
+        """
+        if kwargs.get("checkpoint") is not None and not self.initialized_:
+            self.initialize()
+        if "module_" not in vars(self):
+            return super().load_params(*args, **kwargs)  # type: ignore[misc, no-any-return]
+        with checkpoints.loading(self.module_) as notes:
+            super().load_params(*args, **kwargs)  # type: ignore[misc]
+        if notes and notes[-1]:
+            checkpoints.place(self.module_, notes[-1])
+            vars(self)["privacy_spent_"] = checkpoints.together(checkpoints.costs(self.module_))
+            self._remember()
+        return None
+
+    def privacy_assumptions(self) -> tuple[str, ...]:
+        """What the guarantee rests on, as plain sentences."""
+        return (*super().privacy_assumptions(), *self._origin(), *self._code())
+
+    def _origin(self) -> tuple[str, ...]:
+        """What is assumed of parameters that were not made by this net."""
+        if not isinstance(self.module, torch.nn.Module):
+            return ()
+        given = f"{type(self).__name__}: the initial parameters, given as a"
+        if not checkpoints.costs(self.module):
+            return (f"{given} module instance, hold nothing of the private records.",)
+        apart = () if "module_" in vars(self) else (f"{given} trained module, have a cost that is not part of this.",)
+        return (f"{given} trained module, are as a private training has left them.", *apart)
+
+    def _code(self) -> tuple[str, ...]:
+        """What is taken on trust of modules and criteria of the user's own, as long as it is not known from a fit."""
+        own = [one for one in (self.module, self.criterion) if not _is_torchs(one)]
+        if not own or "module_" in vars(self):
+            return ()
+        return (
+            f"{type(self).__name__}: where the code of module and criterion is not a graph of known operations, it "
+            "runs on one record at a time and keeps nothing in files, or in other places that cannot be seen from "
+            "them.",
+        )
 
     # --- fitting ----------------------------------------------------------------------------------------------------
 
@@ -230,7 +301,7 @@ class _DPNet(DPTraining):
     def _task(self, settings: Settings, n: int) -> Training:
         return Training(
             module=self.module_,
-            criterion=self.criterion_,
+            criterion=self._training_criterion(),
             optimizer=self._make_optimizer,
             sample_rate=settings.sample_rate,
             steps=settings.steps,
@@ -242,6 +313,10 @@ class _DPNet(DPTraining):
             ),
             seed=sequence(self.noise_seed),
         )
+
+    def _training_criterion(self) -> torch.nn.Module:
+        found: torch.nn.Module = self.criterion_
+        return found
 
     def _make_optimizer(self, module: torch.nn.Module) -> torch.optim.Optimizer:
         args, kwargs = self.get_params_for_optimizer("optimizer", named_trained(module))
@@ -317,6 +392,11 @@ class DPNeuralNetClassifier(_DPNet, skorch.NeuralNetClassifier):
             )
         return inputs, targets
 
+    def _training_criterion(self) -> torch.nn.Module:
+        """As skorch trains: of probabilities, for which ``NLLLoss`` stands there, the logarithm is taken first."""
+        found = super()._training_criterion()
+        return losses.OfProbabilities(found) if isinstance(found, torch.nn.NLLLoss) else found
+
     def _targets(self, y: Any) -> torch.Tensor:
         return encode(y, np.asarray(self.classes))
 
@@ -360,10 +440,14 @@ class DPNeuralNetRegressor(_DPNet, skorch.NeuralNetRegressor):
             noise_seed=noise_seed,
         )  # fmt: skip
 
+    def _check_arguments(self) -> None:
+        super()._check_arguments()
+        losses.check_for_numbers(self.criterion)
+
     def _prepare(self, X: Any, y: Any, fresh: bool) -> tuple[torch.Tensor, torch.Tensor]:
         inputs, targets = super()._prepare(X, y, fresh)
         outputs = _outputs(self.module_, inputs)
-        if outputs is not None and type(self.criterion_) in LOSSES and outputs.shape[1:] != targets.shape[1:]:
+        if outputs is not None and type(self.criterion_) in losses.KNOWN and outputs.shape[1:] != targets.shape[1:]:
             raise ValueError(
                 f"Found outputs of shape {tuple(outputs.shape[1:])} and targets of shape {tuple(targets.shape[1:])} "
                 "per record; give the module as many outputs as y has columns."
@@ -410,6 +494,13 @@ def _outputs(module: torch.nn.Module, inputs: torch.Tensor) -> torch.Tensor | No
     except Exception:
         return None
     return found
+
+
+def _is_torchs(one: Any) -> bool:
+    """Whether a module, or a criterion, and all of its parts are PyTorch's own."""
+    parts = list(one.modules()) if isinstance(one, torch.nn.Module) else [one]
+    kinds = [part if isinstance(part, type) else type(part) for part in parts]
+    return all(kind.__module__.startswith("torch.nn.modules.") for kind in kinds)
 
 
 def _check_keywords(prefix: str, owner: Any, keywords: dict[str, Any]) -> None:

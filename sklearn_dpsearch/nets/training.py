@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from . import plain, probe, rounding
+from . import operations, plain, probe, rounding, ways
 from .engines import Engine
 from .linear import LinearEngine, PlainEngine, TracedEngine
 from .optimizers import Built, Rule, Table, stepper_for
@@ -47,6 +47,8 @@ class Training:
         Torch optimizer ↦ table of the hyperparameters that change from step to step, computed without data.
     seed : None, int, RandomState or SeedSequence
         For batches and noise; None: the operating system. A seed is for tests.
+    notes : list of str
+        Filled by training: what was taken on trust.
     """
 
     module: nn.Module
@@ -59,6 +61,7 @@ class Training:
     expected_batch_size: float
     schedule: Callable[[torch.optim.Optimizer], Table] = field(default=lambda optimizer: {})
     seed: Any = None
+    notes: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -90,37 +93,49 @@ def _with_empty_row(rows: torch.Tensor, device: torch.device) -> torch.Tensor:
 
 
 def train(task: Training, records: Records, *, max_physical_batch: int) -> None:
-    """Train one net in place."""
+    """Train one net in place.
+
+    Raises
+    ------
+    LeakingEstimatorError, PrivacyError
+        For a net that is not known to act on each record alone, or that kept something of them.
+    """
     device = records.inputs.device
     with exactly(device):
         rows, targets = probe.records_for(task.module, records.inputs, records.targets)
-        engine = probe.engine_for(task.module, task.criterion, rows, targets, device)
+        engine = ways.engine_for(task.module, task.criterion, rows, targets, device, task.expected_batch_size)
+        held = ways.held(engine)
         with global_torch_seed(task.seed):  # dropout
             Stack([task], engine, records, max_physical_batch).run()
+        if ways.held(engine) != held:
+            raise ways.kept_something(task.module)
+    task.notes[:] = ways.trusts(engine, task.module, task.criterion)
 
 
 def train_together(tasks: Sequence[Training], records: Records, *, max_physical_batch: int) -> list[bool]:
     """Train several nets in place, as one stack where they share an architecture; which ones came out well.
 
     Each net has its own batches, noise, rates and number of steps; grouping changes time, never results. A net that
-    fails (its parameters do not fit its optimizer, say) leaves the others alone.
+    fails leaves the others alone: those of its stack that are not done then start again, each by itself, with the
+    secrets that they would have had alone.
     """
     done = [False] * len(tasks)
     for group in _groups(tasks, records, max_physical_batch):
-        alone = list(group)
-        if len(group) > 1:
-            with exactly(records.inputs.device):
-                stack = _stack([tasks[i] for i in group], records, max_physical_batch)
-                if stack is not None:
-                    with contextlib.suppress(Exception):  # those that were not done by then have failed
-                        stack.run()
-            if stack is not None:
-                alone = []
-                for i in group:
-                    done[i] = not any(task is tasks[i] for task in stack.tasks)
-        for i in alone:
-            done[i] = _succeeds(tasks[i], records, max_physical_batch)
+        finished = _run_together([tasks[i] for i in group], records, max_physical_batch) if len(group) > 1 else []
+        for i in group:
+            done[i] = any(tasks[i] is one for one in finished) or _succeeds(tasks[i], records, max_physical_batch)
     return done
+
+
+def _run_together(tasks: Sequence[Training], records: Records, max_physical_batch: int) -> list[Training]:
+    """Train nets as one stack; those that came to their end. The others have the parameters that they started with."""
+    with exactly(records.inputs.device):
+        stack = _stack(tasks, records, max_physical_batch)
+        if stack is None:
+            return []
+        with contextlib.suppress(Exception):
+            stack.run()
+    return [one for one in tasks if not any(one is left for left in stack.tasks)]
 
 
 def _succeeds(task: Training, records: Records, max_physical_batch: int) -> bool:
@@ -137,7 +152,7 @@ def _groups(tasks: Sequence[Training], records: Records, max_physical_batch: int
     found: dict[Any, list[int]] = {}
     for i, task in enumerate(tasks):
         try:
-            own = (_structure(task.module, task.criterion), Built(task.module, task.optimizer, device).structure)
+            own = (_structure(task, records), Built(task.module, task.optimizer, device).structure)
             key: Any = own if None not in own else i
             hash(key)
         except Exception:
@@ -150,15 +165,23 @@ def _groups(tasks: Sequence[Training], records: Records, max_physical_batch: int
     return groups
 
 
-def _structure(module: nn.Module, criterion: nn.Module) -> Any:
-    """Plain nets by their structure; others of linear layers by type, text and attributes, and a check of each."""
-    known = plain.structure(module, criterion)
+def _structure(task: Training, records: Records) -> Any:
+    """What nets of one stack have in common: plain ones their structure, graphs their signature; None: alone."""
+    ways.refuse(task.module)
+    ways.refuse(task.criterion)
+    known = plain.structure(task.module, task.criterion)
     if known is not None:
         return known
-    if not LinearEngine.suits(module):
+    way = ways.way_of(task.module, task.criterion, *probe.records_for(task.module, records.inputs, records.targets))
+    if way.traced is None or not way.stacks:
         return None
-    states = str(probe.state_of(module, parameters=False)), str(probe.state_of(criterion))
-    return (type(module), repr(module), type(criterion), repr(criterion), *states)
+    return (way.traced.signature, *_signature(task.criterion))
+
+
+def _signature(criterion: nn.Module) -> tuple[Any, ...]:
+    """Type, attributes and weights of a known criterion, and of one inside of it."""
+    parts = [(type(one).__name__, repr(sorted(operations.attributes(one).items()))) for one in criterion.modules()]
+    return (*parts, *(one.detach().cpu().numpy().tobytes() for one in criterion.buffers()))
 
 
 def _within(members: list[int], lots: list[float], most: int) -> list[list[int]]:
@@ -184,21 +207,14 @@ def _stack(tasks: Sequence[Training], records: Records, max_physical_batch: int)
 
 
 def _stacked_engine(tasks: Sequence[Training], records: Records) -> Engine | None:
-    """One engine for all, or None if any of the nets does not behave in the stack as it does alone."""
+    """One engine for nets of equal structure."""
     first = tasks[0]
     device = records.inputs.device
     if plain.structure(first.module, first.criterion) is not None:
         return PlainEngine(first.module, first.criterion, device)
-    engine = TracedEngine(first.module, first.criterion, device, several=True)
     rows, targets = probe.records_for(first.module, records.inputs, records.targets)
-    if probe.has_random_layers(first.module):
-        return None
-    for module in (*(task.module for task in tasks), *probe.awake(first.module)):
-        probe.check_records_are_apart(module, first.criterion, rows, targets)
-        expected = probe.reference(module, first.criterion, rows, targets)
-        if not probe.agrees(engine, module, expected, rows, targets):
-            return None
-    return engine
+    traced = ways.way_of(first.module, first.criterion, rows, targets).traced
+    return None if traced is None else TracedEngine(first.module, first.criterion, device, traced)
 
 
 def noise_scale(task: Training) -> float:

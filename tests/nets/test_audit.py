@@ -24,7 +24,7 @@ from sklearn_dpsearch.nets.sampling import PoissonBatches
 from sklearn_dpsearch.nets.training import Records, Stack, Training, train_together
 from sklearn_dpsearch.privacy import DPSGD
 
-from .toys import CPU
+from .toys import CPU, traced
 
 pytestmark = pytest.mark.slow
 
@@ -73,7 +73,7 @@ def released(present, make=plain, runs=RUNS):
     if make is plain:
         assert all(train_together(tasks, records, max_physical_batch=10**6))
     else:  # without the checks that each net of a user's own goes through first: they take most of the time
-        engine = linear.TracedEngine(make(), tasks[0].criterion, CPU, several=True)
+        engine = traced(make(), tasks[0].criterion, rows=INPUTS)
         Stack(tasks, engine, records, 10**6).run()
     found = np.array([next(one.module.parameters())[0, 1].item() for one in tasks])
     assert np.isfinite(found).all()

@@ -10,10 +10,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from sklearn_dpsearch.nets import randomness
-from sklearn_dpsearch.nets.linear import PlainEngine, TracedEngine
+from sklearn_dpsearch.nets.linear import PlainEngine
 from sklearn_dpsearch.nets.training import Records, Stack
 
-from .toys import Residual, mlp, training
+from .toys import Residual, mlp, traced, training
 
 ELSEWHERE = torch.device("meta")
 #: Operations that may take tensors of two devices: copies, and places in a list.
@@ -69,7 +69,7 @@ def stack(make, engine, optimizer, number):
 
 
 def alone(module, criterion, device):
-    return TracedEngine(module, criterion, device, several=False)
+    return traced(module, criterion, device)
 
 
 @pytest.mark.parametrize("optimizer", optimizers(), ids=lambda make: make.__name__)

@@ -15,16 +15,30 @@ from opacus.layers import DPLSTM, DPMultiheadAttention
 from opacus.optimizers import DPOptimizer
 from torch import nn
 
-from sklearn_dpsearch.nets import plain, probe
+from sklearn_dpsearch.nets import graph, plain, probe, vmap, ways
 from sklearn_dpsearch.nets.engines import Layout
-from sklearn_dpsearch.nets.linear import LinearEngine, PlainEngine, TracedEngine
-from sklearn_dpsearch.nets.per_sample import PerSampleEngine
+from sklearn_dpsearch.nets.linear import PlainEngine
 from sklearn_dpsearch.nets.randomness import Secrets
 from sklearn_dpsearch.nets.rounding import OWN, norms_of
 from sklearn_dpsearch.nets.sampling import PoissonBatches
+from sklearn_dpsearch.nets.state import contents
 from sklearn_dpsearch.nets.training import Records, train
+from sklearn_dpsearch.nets.vmap import VmapEngine
 
-from .toys import ADVERSARIAL, CPU, Residual, clipped, clipped_sums, flat, gradients, mlp, seeded, table, training
+from .toys import (
+    ADVERSARIAL,
+    CPU,
+    Residual,
+    clipped,
+    clipped_sums,
+    flat,
+    gradients,
+    mlp,
+    seeded,
+    table,
+    traced,
+    training,
+)
 
 # PyTorch warns about hooks of Opacus on inputs that need no gradient
 pytestmark = pytest.mark.filterwarnings("ignore:Full backward hook is firing:UserWarning")
@@ -187,12 +201,11 @@ def test_plain_nets_sum_what_autograd_gives_record_by_record(layer, criterion):
         torch.testing.assert_close(row, expected, rtol=1e-4, atol=2e-6)
 
 
-@pytest.mark.parametrize("several", [False, True])
-def test_traced_nets_sum_what_autograd_gives_record_by_record(several):
+@pytest.mark.parametrize("stack", [1, 3])
+def test_traced_nets_sum_what_autograd_gives_record_by_record(stack):
     net = seeded(Residual)
     inputs, targets = table(40)
-    engine = TracedEngine(net, CROSS_ENTROPY, CPU, several=several)
-    found = clipped_sums(engine, net, inputs, targets, norm=0.4, stack=3 if several else 1)
+    found = clipped_sums(traced(net), net, inputs, targets, norm=0.4, stack=stack)
     expected = clipped(gradients(net, CROSS_ENTROPY, inputs, targets), 0.4)
     for row in found:
         torch.testing.assert_close(row, expected, rtol=1e-4, atol=2e-6)
@@ -202,7 +215,7 @@ def test_traced_nets_sum_what_autograd_gives_record_by_record(several):
 def test_other_layers_sum_what_autograd_gives_record_by_record(make):
     net = seeded(make)
     inputs, targets = table(20)
-    engine = PerSampleEngine(net, CROSS_ENTROPY, CPU)
+    engine = VmapEngine(net, CROSS_ENTROPY, CPU)
     expected = clipped(gradients(net, CROSS_ENTROPY, inputs, targets), 0.4)
     torch.testing.assert_close(clipped_sums(engine, net, inputs, targets, 0.4)[0], expected, rtol=1e-4, atol=2e-6)
 
@@ -210,7 +223,7 @@ def test_other_layers_sum_what_autograd_gives_record_by_record(make):
 def test_embeddings_sum_what_autograd_gives_record_by_record():
     net, labels = seeded(Tokens), table(20)[1]
     inputs = torch.randint(0, 10, (20, 4), generator=torch.Generator().manual_seed(0))
-    engine = PerSampleEngine(net, CROSS_ENTROPY, CPU)
+    engine = VmapEngine(net, CROSS_ENTROPY, CPU)
     expected = clipped(gradients(net, CROSS_ENTROPY, inputs, labels), 0.4)
     torch.testing.assert_close(clipped_sums(engine, net, inputs, labels, 0.4)[0], expected, rtol=1e-4, atol=2e-6)
 
@@ -218,9 +231,10 @@ def test_embeddings_sum_what_autograd_gives_record_by_record():
 def engines_of(net, criterion=CROSS_ENTROPY):
     """Every engine that serves a net of linear layers, with how many nets it is given."""
     found = [
-        (TracedEngine(net, criterion, CPU, several=False), 1),
-        (TracedEngine(net, criterion, CPU, several=True), 2),
-        (PerSampleEngine(net, criterion, CPU), 1),
+        (traced(net, criterion), 1),
+        (traced(net, criterion), 2),
+        (VmapEngine(net, criterion, CPU), 1),
+        (VmapEngine(net, criterion, CPU, graph.trace(net, table(8)[0]).runnable, own_code=False), 1),
     ]
     return found if plain.structure(net, criterion) is None else [*found, (PlainEngine(net, criterion, CPU), 2)]
 
@@ -229,7 +243,7 @@ def engines_of(net, criterion=CROSS_ENTROPY):
 def test_all_engines_agree_with_the_slow_reference(make):
     net = make()
     inputs, targets = table(30)
-    expected = probe.reference(net, CROSS_ENTROPY, inputs, targets)
+    expected = clipped(gradients(net, CROSS_ENTROPY, inputs, targets))
     for engine, stack in engines_of(net):
         for row in clipped_sums(engine, net, inputs, targets, 1.0, stack):
             torch.testing.assert_close(row, expected, rtol=1e-4, atol=2e-6)
@@ -253,12 +267,12 @@ def test_frozen_parameters_neither_move_nor_count_in_the_norm(frozen):
 
 @pytest.mark.parametrize("criterion", LOSSES, ids=name)
 @pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize("traced", [True, False])
-def test_places_without_a_record_add_nothing(criterion, bias, traced):
+@pytest.mark.parametrize("as_graph", [True, False])
+def test_places_without_a_record_add_nothing(criterion, bias, as_graph):
     net = mlp(bias=bias)
     inputs, labels = table(10)
     targets = targets_for(criterion, labels)
-    engine = TracedEngine(net, criterion, CPU, several=True) if traced else PlainEngine(net, criterion, CPU)
+    engine = traced(net, criterion) if as_graph else PlainEngine(net, criterion, CPU)
     alone = clipped_sums(engine, net, inputs, targets)
     trained = engine.layout.read([net], CPU, True)
     sums = torch.zeros_like(trained, dtype=torch.float64)
@@ -310,12 +324,12 @@ def test_no_record_moves_any_engine_by_more_than_the_norm(make, norm):
 @pytest.mark.parametrize("make", PER_SAMPLE.values(), ids=PER_SAMPLE)
 def test_no_record_moves_other_layers_by_more_than_the_norm(make):
     net = seeded(make)
-    assert worst(PerSampleEngine(net, CROSS_ENTROPY, CPU), net, table(33)[1], 0.5, 1) <= 0.5 * (1 + OWN)
+    assert worst(VmapEngine(net, CROSS_ENTROPY, CPU), net, table(33)[1], 0.5, 1) <= 0.5 * (1 + OWN)
 
 
 def test_no_record_moves_an_embedding_by_more_than_the_norm():
     net, targets = seeded(Tokens), table(33)[1]
-    engine = PerSampleEngine(net, CROSS_ENTROPY, CPU)
+    engine = VmapEngine(net, CROSS_ENTROPY, CPU)
     tokens = torch.randint(0, 10, (33, 4), generator=torch.Generator().manual_seed(0))
     for word in range(10):
         tokens[-1] = word
@@ -360,7 +374,7 @@ def test_a_layer_used_twice_is_clipped_as_the_one_parameter_it_is():
     net = nn.Sequential(layer, nn.Tanh(), layer)
     inputs, targets = table(30)
     assert plain.structure(net, CROSS_ENTROPY) is None
-    engine = probe.engine_for(net, CROSS_ENTROPY, *probe.made_up(inputs, targets), CPU)
+    engine = ways.engine_for(net, CROSS_ENTROPY, *probe.made_up(inputs, targets), CPU)
     expected = clipped(gradients(net, CROSS_ENTROPY, inputs, targets), 0.1)
     torch.testing.assert_close(clipped_sums(engine, net, inputs, targets, 0.1)[0], expected, rtol=1e-4, atol=1e-6)
     assert worst(engine, net, table(33)[1], 0.1, 1) <= 0.1 * (1 + OWN)
@@ -389,7 +403,7 @@ def test_norms_of_long_vectors_are_not_too_small(size, value):
 def test_no_record_of_a_million_features_moves_the_sum_by_more_than_the_norm():
     net = nn.Linear(1_000_000, 2, bias=False)
     nn.init.zeros_(net.weight)
-    for engine in (PlainEngine(net, CROSS_ENTROPY, CPU), PerSampleEngine(net, CROSS_ENTROPY, CPU)):
+    for engine in (PlainEngine(net, CROSS_ENTROPY, CPU), VmapEngine(net, CROSS_ENTROPY, CPU)):
         found = clipped_sums(engine, net, torch.full((1, 1_000_000), 0.7), torch.tensor([1]))
         assert float(found.double().norm()) <= 1 + OWN
 
@@ -458,24 +472,46 @@ def test_layouts_hold_every_parameter_once_and_give_it_back():
 
 
 def test_which_nets_need_no_gradients_record_by_record():
-    assert LinearEngine.suits(mlp())
-    assert LinearEngine.suits(Residual())
-    assert not LinearEngine.suits(seeded(PER_SAMPLE["layer norm"]))
-    tied = Residual()
-    tied.middle.weight = tied.middle.weight
-    tied.last = nn.Linear(7, 7)
+    def is_linear(net):
+        return graph.trace(net, table(8)[0]).linear
+
+    assert is_linear(mlp())
+    assert is_linear(Residual())
+    assert not is_linear(seeded(PER_SAMPLE["layer norm"]))
+    tied = Residual(width=5, classes=5)
     tied.last.weight = tied.middle.weight
-    assert not LinearEngine.suits(tied)
+    assert not is_linear(tied)
+    twice = Residual(width=5, classes=5)
+    twice.last = twice.middle
+    assert not is_linear(twice)
 
 
-def test_the_per_sample_engine_keeps_nothing_of_the_records():
+@pytest.mark.parametrize("make", PER_SAMPLE.values(), ids=PER_SAMPLE)
+def test_the_engine_for_any_code_keeps_nothing_of_the_records(make):
+    net = seeded(make)
+    inputs, targets = table(20)
+    engine = VmapEngine(net, CROSS_ENTROPY, CPU)
+    before = contents(engine.template, engine.criterion, net)
+    clipped_sums(engine, net, inputs, targets)
+    assert contents(engine.template, engine.criterion, net) == before
+    for parameter in (*engine.template.parameters(), *net.parameters()):
+        assert parameter.grad is None
+        assert not vars(parameter)
+
+
+@pytest.mark.parametrize("most", [1, 3, 7, 100])
+def test_memory_for_few_gradients_changes_nothing(most):
     net = seeded(PER_SAMPLE["conv2d"])
     inputs, targets = table(20)
-    engine = PerSampleEngine(net, CROSS_ENTROPY, CPU)
-    clipped_sums(engine, net, inputs, targets)
-    for parameter in engine.template.parameters():
-        assert parameter.grad is None
-        assert parameter.grad_sample is None
-    assert not any(getattr(layer, "activations", None) for layer in engine.template.modules())
-    assert not hasattr(next(net.parameters()), "grad_sample")
-    assert np.prod(inputs.shape) > 0
+    engine = VmapEngine(net, CROSS_ENTROPY, CPU)
+    expected = clipped_sums(engine, net, inputs, targets, 0.4)
+    engine.most = most
+    torch.testing.assert_close(clipped_sums(engine, net, inputs, targets, 0.4), expected, rtol=1e-6, atol=1e-7)
+
+
+def test_memory_is_bounded_by_the_bytes_of_the_gradients():
+    assert VmapEngine(nn.Linear(2, 2), CROSS_ENTROPY, CPU).most == vmap.MOST["cpu"]
+    wide = VmapEngine(nn.Linear(10_000, 2), CROSS_ENTROPY, CPU)
+    assert 1 < wide.most < 256
+    assert wide.most * 4 * wide.layout.trained <= vmap.MEMORY["cpu"]
+    assert VmapEngine(nn.Linear(3_000_000, 1), CROSS_ENTROPY, CPU).most == 1

@@ -11,10 +11,11 @@ from torch import nn
 
 from sklearn_dpsearch.nets import rounding
 from sklearn_dpsearch.nets.engines import Engine
-from sklearn_dpsearch.nets.linear import PlainEngine, TracedEngine
+from sklearn_dpsearch.nets.linear import PlainEngine
 from sklearn_dpsearch.nets.training import Stack, noise_scale
+from sklearn_dpsearch.nets.vmap import VmapEngine
 
-from .toys import mlp, records, training
+from .toys import mlp, records, traced, training
 
 CPU = torch.device("cpu")
 LOTS = [1, 20, 64, 128, 1000, 5000, 100_000]
@@ -51,19 +52,11 @@ def moved(engine, n, piece):
     return max(clipped_sum(engine, np.insert(others, place, 1.0), piece) - before for place in (0, n // 2, n - 1))
 
 
-def per_sample(module, criterion, device):
-    pytest.importorskip("opacus")
-    from sklearn_dpsearch.nets.per_sample import PerSampleEngine
-
-    return PerSampleEngine(module, criterion, device)
+def as_graph(module, criterion, device):
+    return traced(nn.Sequential(module), criterion, device, torch.zeros(8, 1))
 
 
-def traced(module, criterion, device):
-    return TracedEngine(module, criterion, device, several=False)
-
-
-@pytest.mark.filterwarnings("ignore:Full backward hook is firing:UserWarning")
-@pytest.mark.parametrize("make", [PlainEngine, traced, per_sample])
+@pytest.mark.parametrize("make", [PlainEngine, as_graph, VmapEngine])
 @pytest.mark.parametrize("n", [512, 1000, 5000])
 def test_records_chosen_for_it_move_a_sum_by_no_more_than_the_noise_covers(make, n):
     engine = make(nn.Linear(1, 1, bias=False), nn.MSELoss(reduction="sum"), CPU)

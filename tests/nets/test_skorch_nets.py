@@ -23,7 +23,7 @@ from skorch.exceptions import NotInitializedError
 from torch import nn
 from torch.optim.lr_scheduler import CosineAnnealingLR, OneCycleLR, ReduceLROnPlateau, StepLR
 
-from sklearn_dpsearch.nets import DPNeuralNetClassifier, DPNeuralNetRegressor
+from sklearn_dpsearch.nets import DPNeuralNetClassifier, DPNeuralNetRegressor, training
 from sklearn_dpsearch.privacy import (
     DPSGD,
     BudgetUnreachableError,
@@ -224,6 +224,96 @@ def test_initial_parameters_are_public_and_the_noise_is_not():
     assert not torch.equal(before, parameters(net(random_state=1).initialize()))
     assert not torch.equal(*[parameters(net(random_state=0).fit(X, y)) for _ in range(2)])
     assert torch.equal(*[parameters(net(random_state=0, noise_seed=0).fit(X, y)) for _ in range(2)])
+
+
+# --- criteria ---------------------------------------------------------------------------------------------------
+
+
+class Probable(Small):
+    def forward(self, inputs):
+        return torch.softmax(super().forward(inputs), dim=-1)
+
+
+class LogProbable(Small):
+    def forward(self, inputs):
+        return torch.log_softmax(super().forward(inputs), dim=-1)
+
+
+def plain_steps(module, loss, steps=6):
+    """Whole batches, without noise and clipping."""
+    inputs, labels = torch.from_numpy(X.astype(np.float32)), torch.from_numpy(y)
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.5)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        (loss(module(inputs), labels) / len(X)).backward()
+        optimizer.step()
+    return flat(module)
+
+
+def test_nllloss_is_trained_as_skorch_trains_it():
+    """It takes the logarithm of what the module returns."""
+    one = net(Probable, criterion=nn.NLLLoss, random_state=0, sample_rate=1.0, max_steps=6, max_grad_norm=1e6)
+    one.set_params(noise_multiplier=1e-12)
+    start = copy.deepcopy(one.initialize().module_)
+    theirs = skorch.NeuralNetClassifier(Probable, criterion=nn.NLLLoss, criterion__reduction="sum").initialize()
+    expected = plain_steps(start, theirs.get_loss)
+    torch.testing.assert_close(parameters(one.fit(X, y)), expected, rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(one.predict_proba(X).sum(axis=1), 1.0, rtol=1e-5)
+    assert one.score(X, y) > 0.6
+
+
+@pytest.mark.parametrize("module", [Probable, nn.Sequential(nn.Linear(4, 2), nn.Softmax(dim=1))])
+def test_a_softmax_under_a_loss_that_has_one_is_refused_with_two_remedies(module):
+    with pytest.raises(ValueError, match="(?s)softmax at its end.*CrossEntropyLoss.*Leave the softmax out.*NLLLoss"):
+        net(module).fit(X, y)
+
+
+@pytest.mark.parametrize("module", [Small, LogProbable])
+def test_nllloss_of_anything_but_probabilities_is_refused(module):
+    with pytest.raises(ValueError, match="(?s)NLLLoss.*as in skorch the logarithm.*CrossEntropyLoss"):
+        net(module, criterion=nn.NLLLoss).fit(X, y)
+
+
+def test_a_logarithm_of_softmax_under_cross_entropy_changes_nothing():
+    found = [net(kind, random_state=0, noise_seed=0).fit(X, y) for kind in (Small, LogProbable)]
+    torch.testing.assert_close(*map(parameters, found), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("criterion", [nn.BCEWithLogitsLoss, nn.CrossEntropyLoss(), nn.NLLLoss])
+def test_criteria_for_classes_are_refused_in_a_regressor(criterion):
+    with pytest.raises(ValueError, match="(?s)in a regressor.*not predicted numbers.*MSELoss.*DPNeuralNetClassifier"):
+        regressor(criterion=criterion).fit(Untouchable(), Untouchable())
+
+
+def test_a_criterion_that_is_no_module_is_refused():
+    with pytest.raises(ValueError, match="(?s)Found criterion.*torch.nn.Module is needed"):
+        net(criterion=dict).fit(X, y)
+
+
+# --- what is taken on trust -------------------------------------------------------------------------------------
+
+
+class NoGraph(Small):
+    def forward(self, inputs):
+        return super().forward(inputs + torch.zeros(4))
+
+
+def test_trust_is_said_where_there_is_any_and_only_there():
+    def trusted(one):
+        return [text for text in one.fit(X, y).privacy_spent_.assumptions if "run code of their own" in text]
+
+    assert not trusted(net())
+    assert not trusted(net(nn.Sequential(nn.Linear(4, 2))))
+    assert not trusted(net(conv()))
+    (said,) = trusted(net(NoGraph))
+    assert said.startswith("NoGraph and CrossEntropyLoss")
+    (said,) = trusted(net(criterion=MeanLoss))
+    assert said.startswith("Small and MeanLoss")
+
+
+def test_before_a_fit_trust_in_code_of_ones_own_is_said_in_advance():
+    assert any("keeps nothing in files" in text for text in net().privacy_assumptions())
+    assert not any("keeps nothing in files" in text for text in net(nn.Linear(4, 2)).privacy_assumptions())
 
 
 # --- what it costs ------------------------------------------------------------------------------------------------
@@ -488,40 +578,52 @@ def test_skorchs_own_loop_is_closed():
         one.fit_loop(X, y)
 
 
-class Interrupting(Small):
-    """Interrupted by the user in the third batch of real size."""
+@pytest.fixture
+def interrupt(monkeypatch):
+    """The user interrupts the third step of every training from now on."""
 
-    def forward(self, inputs):
-        if len(inputs) > 50:
-            raise KeyboardInterrupt
-        return super().forward(inputs)
+    def from_now_on():
+        honest, steps = training.Stack._step, []
+
+        def step(self, *args):
+            steps.append(1)
+            if len(steps) == 3:
+                raise KeyboardInterrupt
+            honest(self, *args)
+
+        monkeypatch.setattr(training.Stack, "_step", step)
+
+    return from_now_on
 
 
 @pytest.mark.parametrize("method", ["fit", "partial_fit"])
-def test_an_interrupted_training_is_not_a_fitted_net(method):
-    one = net(Interrupting, sample_rate=1.0)
+def test_an_interrupted_training_is_not_a_fitted_net(method, interrupt):
+    one = net()
+    interrupt()
     with pytest.raises(KeyboardInterrupt):
         getattr(one, method)(X, y)
     assert not one.initialized_
     assert not hasattr(one, "privacy_spent_")
     with pytest.raises(NotInitializedError):
         one.predict(X)
-    assert hasattr(one.set_params(module=Small).fit(X, y), "privacy_spent_")  # and can be trained again
+    assert hasattr(one.fit(X, y), "privacy_spent_")  # and can be trained again
 
 
-def test_an_interrupted_warm_start_keeps_what_it_had():
-    one = net(Interrupting, sample_rate=0.1).fit(X, y)
+def test_an_interrupted_warm_start_keeps_what_it_had(interrupt):
+    one = net().fit(X, y)
     before, spent = parameters(one), one.privacy_spent_
+    interrupt()
     with pytest.raises(KeyboardInterrupt):
-        one.set_params(sample_rate=1.0).partial_fit(X, y)
+        one.partial_fit(X, y)
     assert torch.equal(parameters(one), before)
     assert one.privacy_spent_ is spent
 
 
-def test_an_interrupted_second_fit_takes_the_first_away():
-    one = net(Interrupting, sample_rate=0.1).fit(X, y)
+def test_an_interrupted_second_fit_takes_the_first_away(interrupt):
+    one = net().fit(X, y)
+    interrupt()
     with pytest.raises(KeyboardInterrupt):
-        one.set_params(sample_rate=1.0).fit(X, y)
+        one.fit(X, y)
     assert not one.initialized_
     assert not hasattr(one, "privacy_spent_")
 
@@ -632,9 +734,20 @@ class Centred(Small):
         return super().forward(inputs - inputs.mean(0))
 
 
+class WeightedMean(nn.Module):
+    def forward(self, outputs, targets):
+        return nn.functional.cross_entropy(outputs, targets, weight=torch.tensor([500.0, 1.0]))
+
+
 class MeanLoss(nn.Module):
     def forward(self, outputs, targets):
         return nn.functional.cross_entropy(outputs, targets)
+
+
+def test_a_plain_mean_of_losses_is_trained_as_their_sum():
+    """Divided by the expected batch size it is the mean."""
+    found = [net(criterion=one, noise_seed=0, random_state=0).fit(X, y) for one in (MeanLoss, nn.CrossEntropyLoss)]
+    torch.testing.assert_close(*map(parameters, found), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -644,7 +757,7 @@ class MeanLoss(nn.Module):
         {"module": nn.Sequential(nn.BatchNorm1d(4, affine=False), nn.Linear(4, 2))},
         {"module": Buffered},
         {"module": Centred},
-        {"module": Small, "criterion": MeanLoss},
+        {"module": Small, "criterion": WeightedMean},
     ],
     ids=["batch norm", "batch norm without parameters", "buffers", "centred", "coupled loss"],
 )
@@ -699,8 +812,9 @@ def test_nets_that_fail_together_are_not_fitted_and_leave_the_others():
     assert not any(hasattr(one, "privacy_spent_") for one in nets[1:6])
 
 
-def test_nets_interrupted_together_are_none_of_them_fitted():
-    nets = [net(), net(Interrupting, sample_rate=1.0), net()]
+def test_nets_interrupted_together_are_none_of_them_fitted(interrupt):
+    nets = [net(), net(module__activation=nn.Tanh), net()]
+    interrupt()
     with pytest.raises(KeyboardInterrupt):
         DPNeuralNetClassifier.fit_together(nets, X, y)
     assert not any(one.initialized_ or hasattr(one, "module_") or hasattr(one, "privacy_spent_") for one in nets)

@@ -18,13 +18,13 @@ from torch.optim.lr_scheduler import OneCycleLR, StepLR
 from sklearn_dpsearch.nets import switches
 from sklearn_dpsearch.nets import training as module_under_test
 from sklearn_dpsearch.nets.engines import Layout
-from sklearn_dpsearch.nets.linear import PlainEngine, TracedEngine
+from sklearn_dpsearch.nets.linear import LinearEngine, PlainEngine
 from sklearn_dpsearch.nets.optimizers import Rule
 from sklearn_dpsearch.nets.rounding import noise_factor
 from sklearn_dpsearch.nets.schedules import table_of
 from sklearn_dpsearch.nets.training import Records, Stack, noise_scale, train, train_together
 
-from .toys import CPU, Residual, flat, mlp, records, seeded, training
+from .toys import CPU, Residual, flat, mlp, records, seeded, traced, training
 
 RUNS = 20_000 if os.environ.get("SKLEARN_DPSEARCH_FULL") else 2_000
 
@@ -254,8 +254,7 @@ def updates(noise_multiplier, norm, expected, seeds, make=mlp, engine=PlainEngin
         )
         for seed in seeds
     ]
-    several = {"several": True} if engine is TracedEngine else {}
-    made = engine(start, tasks[0].criterion, CPU, **several)
+    made = engine(start, tasks[0].criterion, CPU)
     Stack(tasks, made, records(5), 10**6).run()
     return np.stack([(flat(one.module) - flat(start)).numpy() for one in tasks])
 
@@ -274,7 +273,7 @@ def test_noise_of_an_update_has_the_stated_variance(noise_multiplier, norm, expe
     assert each.max() < wanted * (1 + 6 / np.sqrt(2 * len(noise)))
 
 
-@pytest.mark.parametrize(("make", "engine"), [(mlp, PlainEngine), (lambda: seeded(Residual), TracedEngine)])
+@pytest.mark.parametrize(("make", "engine"), [(mlp, PlainEngine), (lambda: seeded(Residual), traced)])
 def test_nets_of_a_stack_have_noise_independent_of_each_other(make, engine):
     noise = updates(1.0, 1.0, 12.0, range(12), make, engine) - updates(0.0, 1.0, 12.0, [0], make, engine)
     correlations = np.corrcoef(noise)
@@ -369,6 +368,78 @@ def test_a_net_that_fails_leaves_the_others(bad):
     same([flat(found[i].module) for i in (1, 3)], untouched, atol=0)
     good = [tasks(bad)[i] for i in (0, 2, 4)]
     same([flat(found[i].module) for i in (0, 2, 4)], alone(good))
+
+
+class Breaks(RuntimeError):
+    """What an operation may raise at some parameters of one net."""
+
+
+def ranges(monkeypatch, kind, limit):
+    """As with an operation that takes values in a range: any net whose parameters leave it makes a call fail."""
+    honest = kind.add_clipped
+
+    def checked(self, inputs, targets, bounds):
+        if self.checked.abs().max() > limit:
+            raise Breaks
+        honest(self, inputs, targets, bounds)
+
+    def bind(self, trained, frozen, sums):
+        self.checked = trained
+        binds(self, trained, frozen, sums)
+
+    binds = kind.bind
+    monkeypatch.setattr(kind, "bind", bind)
+    monkeypatch.setattr(kind, "add_clipped", checked)
+
+
+def unseeded_mlp():
+    return nn.Sequential(nn.Linear(5, 7), nn.ReLU(), nn.Linear(7, 3))
+
+
+def sixteen(make):
+    rates = np.geomspace(0.01, 20.0, 16)
+    return [
+        training(seeded(make, i), seed=i, steps=4 + i % 3, optimizer=Rule.sgd(lr=float(rate)), noise_multiplier=1.0)
+        for i, rate in enumerate(rates)
+    ]
+
+
+@pytest.mark.parametrize("make", [unseeded_mlp, Residual], ids=["plain", "graph"])
+def test_a_net_that_breaks_takes_no_other_of_its_stack_with_it(make, monkeypatch):
+    """A range check in a stack of 16: as many succeed as alone, with the same parameters, in any grouping."""
+    start = [flat(one.module) for one in sixteen(make)]
+    ranges(monkeypatch, LinearEngine, limit=2.0)
+    single = sixteen(make)
+    fine = [module_under_test._succeeds(one, records(), 10_000) for one in single]
+    assert 5 <= sum(fine) <= 13
+    for order in (range(16), range(15, -1, -1), [*range(0, 16, 2), *range(1, 16, 2)]):
+        made = sixteen(make)
+        found = train_together([made[i] for i in order], records(), max_physical_batch=10_000)
+        assert found == [fine[i] for i in order]
+        for i, one in enumerate(made):
+            expected = flat(single[i].module) if fine[i] else start[i]
+            torch.testing.assert_close(flat(one.module), expected, rtol=1e-5, atol=2e-6)
+
+
+def test_nets_that_start_again_have_secrets_that_nobody_else_had():
+    """Without a seed, too, and never those of another net."""
+    tasks = [training(mlp(seed=0), seed=None, noise_multiplier=1.0) for _ in range(4)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Stack, "run", _once_broken(Stack.run))
+        assert train_together(tasks, records(), max_physical_batch=10_000) == [True] * 4
+    assert len({flat(one.module).numpy().tobytes() for one in tasks}) == 4
+
+
+def _once_broken(honest):
+    calls = []
+
+    def run(self):
+        calls.append(1)
+        if len(calls) == 1:
+            raise Breaks
+        honest(self)
+
+    return run
 
 
 def test_an_interrupt_is_nobodys_failure_but_ends_everything():

@@ -9,7 +9,10 @@ pytest.importorskip("torch")
 import torch
 from torch import nn
 
+from sklearn_dpsearch.nets import graph, probe, ways
+from sklearn_dpsearch.nets.linear import TracedEngine
 from sklearn_dpsearch.nets.optimizers import Rule
+from sklearn_dpsearch.nets.randomness import global_torch_seed
 from sklearn_dpsearch.nets.training import Records, Training
 
 CPU = torch.device("cpu")
@@ -50,6 +53,13 @@ class Residual(nn.Module):
         return self.last(hidden + torch.tanh(self.middle(hidden)))
 
 
+def traced(module, criterion=None, device=CPU, rows=None):
+    """The engine of a net whose graph has linear layers alone, whichever way it would be given."""
+    rows = table(8)[0].to(device) if rows is None else rows
+    criterion = nn.CrossEntropyLoss(reduction="sum") if criterion is None else criterion
+    return TracedEngine(module, criterion, device, graph.trace(module, rows))
+
+
 def seeded(make, seed=0):
     """A module made with the initial parameters of a seed, whatever the user's generator is doing."""
     with torch.random.fork_rng():
@@ -88,6 +98,27 @@ def clipped_sums(engine, module, inputs, targets, norm=1.0, stack=1):
     rows, answers = (torch.stack([one] * stack) for one in (inputs, targets))
     engine.add_clipped(rows, answers, torch.full(rows.shape[:2], norm))
     return sums.float()
+
+
+def largest_change(module, criterion, inputs, targets, extra, labels, norm=1.0):
+    """The most by which any one more record changes the sum of a step, in clipping norms: 1 is allowed.
+
+    Raises what training would raise if the net is refused.
+    """
+    made_up = probe.records_for(module, inputs, targets)
+    engine = ways.engine_for(module, criterion, *made_up, CPU, lot=len(inputs))
+
+    def total(records, answers):
+        with global_torch_seed(0):  # records have the dropout masks of their places
+            return clipped_sums(engine, module, records, answers, norm)
+
+    without = total(inputs, targets)
+    joined = (
+        (torch.cat([inputs, extra[i : i + 1]]), torch.cat([targets, labels[i : i + 1]])) for i in range(len(extra))
+    )
+    changes = [float((total(*both) - without).norm()) / norm for both in joined]
+    assert max(changes) > 0.01 * min(1.0, norm)  # something is trained
+    return max(changes)
 
 
 def gradients(module, criterion, inputs, targets):

@@ -1,0 +1,348 @@
+"""Parameters carry what they cost: in copies, pickles, saved parameters, and into every net that starts from them."""
+
+from __future__ import annotations
+
+import copy
+import io
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+pytest.importorskip("torch")
+pytest.importorskip("skorch")
+import torch
+from torch import nn
+
+from sklearn_dpsearch import DPRandomSearchCV
+from sklearn_dpsearch.nets import DPMLPClassifier, DPNeuralNetClassifier, checkpoints
+from sklearn_dpsearch.privacy import (
+    DPSGD,
+    ApproxDP,
+    Geometric,
+    MixedNeighborsError,
+    Poisson,
+    PrivacyError,
+    ProfileDP,
+    PureDP,
+    RenyiDP,
+    best_of,
+    compose,
+    mixture,
+)
+from sklearn_dpsearch.privacy.covering import gaussian_target
+from sklearn_dpsearch.privacy.spent import Component, PrivacySpent
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(120, 4))
+y = (X[:, 0] + 0.3 * X[:, 1] > 0).astype(int)
+
+
+class Small(nn.Module):
+    def __init__(self, width=6):
+        super().__init__()
+        self.first, self.last = nn.Linear(4, width), nn.Linear(width, 2)
+
+    def forward(self, inputs):
+        return self.last(torch.relu(self.first(inputs)))
+
+
+def net(module=Small, **changed):
+    given = {"noise_multiplier": None, "target_epsilon": 3.0, "target_delta": 1e-5, "sample_rate": 0.1, "max_steps": 12}
+    return DPNeuralNetClassifier(module, classes=[0, 1], **{**given, **changed})
+
+
+def fresh_cost():
+    return net().privacy_guarantee()
+
+
+def twice():
+    once = fresh_cost()
+    return float(compose(once, once).epsilon_at(1e-5))
+
+
+class Backbone(nn.Module):
+    def __init__(self, first):
+        super().__init__()
+        self.first, self.last = first, nn.Linear(6, 2)
+
+    def forward(self, inputs):
+        return self.last(torch.relu(self.first(inputs)))
+
+
+WAYS = {
+    "the module itself": lambda one: one.module_,
+    "a copy": lambda one: copy.deepcopy(one.module_),
+    "a pickle": lambda one: pickle.loads(pickle.dumps(one.module_)),
+    "a pickle of the net": lambda one: pickle.loads(pickle.dumps(one)).module_,
+    "a file": lambda one: through_a_file(one.module_),
+    "a copy of the net": lambda one: copy.deepcopy(one).module_,
+    "the same module moved": lambda one: one.module_.to("cpu").float(),
+    "a layer of it": lambda one: Backbone(one.module_.first),
+    "a copy of a layer": lambda one: Backbone(copy.deepcopy(one.module_).first),
+}
+
+
+def through_a_file(module):
+    file = io.BytesIO()
+    torch.save(module, file)
+    file.seek(0)
+    return torch.load(file, weights_only=False)
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_a_net_that_starts_from_trained_parameters_adds_to_what_they_cost(way):
+    first = net().fit(X, y)
+    assert 2.9 < first.privacy_spent_.epsilon <= 3.0
+    second = net(way(first)).fit(X, y)
+    assert second.privacy_spent_.epsilon == pytest.approx(twice(), rel=1e-9)
+    assert second.privacy_spent_.epsilon > 3.5
+    assert len(second.privacy_spent_.components) == 2
+    third = net(second.module_).fit(X, y)
+    assert len(third.privacy_spent_.components) == 3
+    assert not any("hold nothing" in text for text in third.privacy_spent_.assumptions)
+    assert any("as a private training has left them" in text for text in third.privacy_spent_.assumptions)
+
+
+def test_a_clone_starts_from_the_same_parameters_at_the_same_cost():
+    second = net(net().fit(X, y).module_)
+    for one in (second, clone(second), clone(second.fit(X, y))):
+        assert one.fit(X, y).privacy_spent_.epsilon == pytest.approx(twice(), rel=1e-9)
+        assert one.fit(X, y).privacy_spent_.epsilon == pytest.approx(twice(), rel=1e-9)  # it starts there again
+    assert len(second.partial_fit(X, y).privacy_spent_.components) == 3
+
+
+def test_nets_fitted_together_add_to_what_their_parameters_cost():
+    module = net().fit(X, y).module_
+    found = DPNeuralNetClassifier.fit_together([net(module), net(module), net()], X, y)
+    assert [len(one.privacy_spent_.components) for one in found] == [2, 2, 1]
+    assert found[0].privacy_spent_.epsilon == pytest.approx(twice(), rel=1e-9)
+
+
+def test_a_new_module_costs_its_own_training_alone():
+    one = net().fit(X, y)
+    assert one.fit(X, y).privacy_spent_.epsilon == one.privacy_guarantee().epsilon_at(1e-5)
+
+
+def test_relations_that_cannot_be_composed_fail_before_training():
+    first = net().fit(X, y)  # zero_out
+    second = net(first.module_, sample_rate=None, batch_size=12, public_n=120)  # add_remove
+    with pytest.raises(MixedNeighborsError):
+        second.fit(X, y)
+    assert not hasattr(second, "privacy_spent_")
+
+
+# --- files of parameters ------------------------------------------------------------------------------------------
+
+
+def test_saved_parameters_say_what_they_cost(tmp_path):
+    path = tmp_path / "parameters.pt"
+    first = net().fit(X, y)
+    first.save_params(f_params=path)
+    assert list(torch.load(path, weights_only=True)) == list(Small().state_dict())
+    second = net().initialize()
+    second.load_params(f_params=path)
+    assert second.privacy_spent_.epsilon == first.privacy_spent_.epsilon
+    assert second.privacy_spent_.guarantee == first.privacy_spent_.guarantee
+    assert second.partial_fit(X, y).privacy_spent_.epsilon == pytest.approx(twice(), rel=1e-9)
+    with open(path, "rb") as file:  # and as an object like a file
+        third = net().initialize()
+        third.load_params(file)
+    assert net(third.module_).fit(X, y).privacy_spent_.epsilon == pytest.approx(twice(), rel=1e-9)
+    assert not first.module_._state_dict_hooks
+    assert not third.module_._load_state_dict_pre_hooks
+
+
+def test_what_was_loaded_replaces_what_was_there(tmp_path):
+    first, second = net().fit(X, y), net().fit(X, y)
+    second.partial_fit(X, y)
+    second.save_params(f_params=tmp_path / "two.pt")
+    first.load_params(f_params=tmp_path / "two.pt")
+    assert len(first.privacy_spent_.components) == 2
+    assert len(first.partial_fit(X, y).privacy_spent_.components) == 3
+
+
+def test_a_file_that_does_not_say_what_it_cost_is_an_assumption_that_is_said(tmp_path):
+    torch.save(Small().state_dict(), tmp_path / "plain.pt")
+    one = net().initialize()
+    one.load_params(f_params=tmp_path / "plain.pt")
+    one.partial_fit(X, y)
+    assert any("put into module_ from elsewhere" in text for text in one.privacy_spent_.assumptions)
+    assert len(one.privacy_spent_.components) == 1
+    assert any("put into module_ from elsewhere" in text for text in one.partial_fit(X, y).privacy_spent_.assumptions)
+    assert not any("elsewhere" in text for text in net().fit(X, y).privacy_spent_.assumptions)
+    assert not any("elsewhere" in text for text in net().initialize().partial_fit(X, y).privacy_spent_.assumptions)
+
+
+def test_parameters_put_into_a_trained_net_are_noticed():
+    one = net().fit(X, y)
+    assert not any("elsewhere" in text for text in copy.deepcopy(one).partial_fit(X, y).privacy_spent_.assumptions)
+    again = pickle.loads(pickle.dumps(one)).partial_fit(X, y)
+    assert not any("elsewhere" in text for text in again.privacy_spent_.assumptions)
+    one.module_.load_state_dict(Small().state_dict())
+    one.partial_fit(X, y)
+    assert any("put into module_ from elsewhere" in text for text in one.privacy_spent_.assumptions)
+    assert len(one.privacy_spent_.components) == 2
+
+
+def test_a_plain_file_in_a_trained_net_never_makes_it_cheaper(tmp_path):
+    torch.save(Small().state_dict(), tmp_path / "plain.pt")
+    one = net().fit(X, y)
+    one.load_params(f_params=tmp_path / "plain.pt")
+    assert len(one.partial_fit(X, y).privacy_spent_.components) == 2
+
+
+def test_files_of_tensors_alone_are_refused(tmp_path):
+    one = net().fit(X, y)
+    with pytest.raises(PrivacyError, match="(?s)use_safetensors=True.*would not say.*pickle the net"):
+        one.save_params(f_params=tmp_path / "parameters.safetensors", use_safetensors=True)
+
+
+def test_a_module_given_as_an_instance_is_an_assumption_that_is_said():
+    one = net(Small()).fit(X, y)
+    assert any("given as a module instance, hold nothing" in text for text in one.privacy_spent_.assumptions)
+    assert not any("module instance" in text for text in net().fit(X, y).privacy_spent_.assumptions)
+
+
+# --- searches -----------------------------------------------------------------------------------------------------
+
+
+def search(module=Small):
+    return DPRandomSearchCV(
+        net(module, noise_multiplier=2.0, target_epsilon=None, target_delta=None),
+        {"lr": [0.1, 0.5]},
+        n_iter=2,
+        delta=1e-5,
+    )
+
+
+def test_the_winner_of_a_search_carries_the_cost_of_the_whole_search():
+    done = search().fit(X, y)
+    released = done.best_estimator_
+    assert released.privacy_spent_.epsilon == done.privacy_spent_.epsilon
+    after = net(released.module_).fit(X, y).privacy_spent_
+    expected = compose(done.privacy_spent_.guarantee, fresh_cost()).epsilon_at(1e-5)
+    assert after.epsilon == pytest.approx(float(expected), rel=1e-9)
+
+
+def test_a_search_that_starts_from_trained_parameters_says_what_it_leaves_out_and_its_winner_does_not():
+    first = net().fit(X, y)
+    done = search(first.module_).fit(X, y)
+    assert any("given as a trained module" in text for text in done.privacy_spent_.assumptions)
+    after = net(done.best_estimator_.module_).fit(X, y).privacy_spent_
+    whole = compose(done.privacy_spent_.guarantee, first.privacy_spent_.guarantee, fresh_cost())
+    assert after.epsilon == pytest.approx(float(whole.epsilon_at(1e-5)), rel=1e-9)
+
+
+# --- notes --------------------------------------------------------------------------------------------------------
+
+GUARANTEES = [
+    PureDP(epsilon=0.1),
+    ApproxDP(epsilon=1 / 3, delta=1e-7, neighboring="zero_out"),
+    DPSGD(noise_multiplier=1.1, sample_rate=1e-3, steps=77),
+    RenyiDP(orders=np.array([2.0, 3.0]), epsilons=np.array([0.1, 0.7])),
+    gaussian_target(0.5),
+    mixture([PureDP(epsilon=1.0), PureDP(epsilon=2.0)], [0.25, 0.75]),
+    best_of(DPSGD(noise_multiplier=2.0, sample_rate=0.1, steps=10), Geometric(5)),
+    best_of(PureDP(epsilon=1.0), Poisson(3.0)),
+    compose(PureDP(epsilon=1.0), DPSGD(noise_multiplier=2.0, sample_rate=0.1, steps=10)),
+]
+
+
+def statement(guarantee):
+    return PrivacySpent(
+        guarantee=guarantee, delta=1e-5, components=(Component(name="a", guarantee=guarantee),), assumptions=("ü", "b")
+    )
+
+
+@pytest.mark.parametrize("guarantee", GUARANTEES, ids=lambda one: type(one).__name__)
+def test_notes_are_text_and_lose_nothing(guarantee):
+    module, spent = Small(), statement(guarantee)
+    checkpoints.mark(module, [spent])
+    assert all(type(note) is str for note in vars(module)[checkpoints.NOTE])
+    (found,) = checkpoints.costs(pickle.loads(pickle.dumps(module)))
+    assert repr(found.guarantee) == repr(guarantee)
+    assert tuple(found) == tuple(spent)
+    for epsilon in (0.0, 0.3, 2.0):
+        assert found.delta_at(epsilon) == spent.delta_at(epsilon)
+    assert (found.assumptions, found.components[0].name) == (spent.assumptions, "a")
+
+
+def profile(epsilon):
+    return np.exp(-epsilon) * 0.1
+
+
+def test_guarantees_that_are_not_text_stay_objects_and_are_not_saved_without_their_cost(tmp_path):
+    one = net().fit(X, y)
+    one.privacy_spent_ = statement(ProfileDP(profile=profile))
+    (found,) = checkpoints.costs(copy.deepcopy(one.module_))
+    assert found.guarantee == ProfileDP(profile=profile)
+    with pytest.raises(PrivacyError, match="(?s)cannot be written into a file.*Pickle"):
+        one.save_params(f_params=tmp_path / "parameters.pt")
+
+
+def test_a_note_makes_nothing_but_statements():
+    module = Small()
+    vars(module)[checkpoints.NOTE] = ('{"token": "a", "spent": {"type": "exact.Fraction", "fields": {}}}',)
+    with pytest.raises((ValueError, AttributeError)):
+        checkpoints.costs(module)
+
+
+def test_copies_of_one_training_count_once_and_two_trainings_twice():
+    one, other = net().fit(X, y).module_, net().fit(X, y).module_
+    both = nn.ModuleList([copy.deepcopy(one), pickle.loads(pickle.dumps(one))])
+    assert len(checkpoints.costs(both)) == 1
+    assert len(checkpoints.costs(nn.ModuleList([one, other]))) == 2
+    merged = Small()
+    merged.first, merged.last = copy.deepcopy(one.first), copy.deepcopy(other.last)
+    assert len(net(merged).fit(X, y).privacy_spent_.components) == 3
+
+
+def test_a_pickled_module_is_loaded_without_this_library(tmp_path):
+    torch.save(nn.Sequential(nn.Linear(4, 2)), tmp_path / "before.pt")
+    one = net(nn.Sequential(nn.Linear(4, 2))).fit(X, y)
+    torch.save(one.module_, tmp_path / "module.pt")
+    code = (
+        "import sys, torch; sys.modules['sklearn_dpsearch'] = None\n"
+        f"print(torch.load({str(tmp_path / 'module.pt')!r}, weights_only=False)(torch.zeros(1, 4)).shape)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "[1, 2]" in done.stdout, done.stderr
+
+
+def test_ready_made_nets_carry_their_cost_too():
+    one = DPMLPClassifier(classes=[0, 1], noise_multiplier=2.0, max_steps=10).fit(X, y)
+    after = net(one.module_).fit(X, y).privacy_spent_
+    assert len(after.components) == 2
+    assert len(one.partial_fit(X, y).privacy_spent_.components) == 2
+
+
+# --- the seed of the noise ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: net(noise_seed=7),
+        lambda: DPMLPClassifier(classes=[0, 1], noise_multiplier=2.0, max_steps=5, noise_seed=7),
+    ],
+)
+def test_the_seed_of_the_noise_stays_behind(make):
+    one = make()
+    assert pickle.loads(pickle.dumps(one)).noise_seed == 7  # not yet fitted: a worker needs it
+    one.fit(X, y)
+    for released in (pickle.loads(pickle.dumps(one)), copy.deepcopy(one)):
+        assert released.get_params()["noise_seed"] is None
+        np.testing.assert_array_equal(released.predict(X), one.predict(X))
+    assert any("for whoever knows it the guarantee is void" in text for text in one.privacy_spent_.assumptions)
+    assert "void" in str(one.privacy_spent_)
+    assert "void" in one.privacy_spent_._repr_html_()
+
+
+def test_a_search_releases_no_seed():
+    given = net(noise_seed=7, noise_multiplier=2.0, target_epsilon=None, target_delta=None)
+    done = DPRandomSearchCV(given, {"lr": [0.1, 0.5]}, n_iter=2, delta=1e-5, random_state=0).fit(X, y)
+    assert done.best_estimator_.get_params()["noise_seed"] is None

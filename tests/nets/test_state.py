@@ -1,0 +1,374 @@
+"""Nothing is kept of a forward pass: what modules, criteria and their code hold is compared by contents."""
+
+from __future__ import annotations
+
+import collections
+import functools
+import types
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from sklearn_dpsearch.nets import DPNeuralNetClassifier, probe, ways
+from sklearn_dpsearch.nets.state import contents
+from sklearn_dpsearch.nets.training import train, train_together
+from sklearn_dpsearch.nets.vmap import VmapEngine
+from sklearn_dpsearch.privacy import LeakingEstimatorError
+
+from .toys import CPU, Residual, clipped_sums, flat, mlp, records, seeded, table, training
+
+SUM = nn.CrossEntropyLoss(reduction="sum")
+INPUTS, TARGETS = table(30)
+
+
+def engine_for(net, criterion=SUM, inputs=INPUTS, targets=TARGETS):
+    return ways.engine_for(net, criterion, *probe.made_up(inputs, targets), CPU)
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = nn.Linear(5, 6), nn.Linear(6, 3)
+
+    def head(self, inputs):
+        return self.last(torch.relu(self.first(inputs)))
+
+
+class Remembers(Net):
+    def forward(self, inputs):
+        self.seen = self.first(inputs)
+        return self.last(torch.relu(self.seen))
+
+
+class RemembersInAList(Net):
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    def forward(self, inputs):
+        self.seen.append(inputs.mean().item())
+        return self.head(inputs)
+
+
+class RemembersInADeque(Net):
+    def __init__(self):
+        super().__init__()
+        self.seen = collections.deque([0.0], maxlen=1)
+
+    def forward(self, inputs):
+        self.seen.append(inputs.detach().mean())
+        return self.head(inputs)
+
+
+class Mean:
+    """An object that stays the same one."""
+
+    __slots__ = ("value",)
+
+    def __init__(self):
+        self.value = torch.zeros(())
+
+
+class RunningObject(Net):
+    def __init__(self):
+        super().__init__()
+        self.mean = Mean()
+
+    def forward(self, inputs):
+        self.mean.value = 0.9 * self.mean.value + 0.1 * inputs.detach().mean()
+        return self.head(inputs)
+
+
+class RunningArray(Net):
+    def __init__(self):
+        super().__init__()
+        self.mean = types.SimpleNamespace(inner={"mean": np.zeros(5)})
+
+    def forward(self, inputs):
+        self.mean.inner["mean"] += inputs.detach().mean(0).numpy()
+        return self.head(inputs)
+
+
+class OfTheClass(Net):
+    seen: list = []
+
+    def forward(self, inputs):
+        self.seen.append(inputs.detach().mean(0))
+        return self.head(inputs)
+
+
+class ByDefault(Net):
+    def forward(self, inputs, kept=[]):  # noqa: B006
+        kept.append(inputs.detach().mean(0))
+        return self.head(inputs)
+
+
+KEPT: dict = {}
+
+
+def helper(inputs):
+    KEPT["mean"] = inputs.detach().mean(0)
+    return inputs
+
+
+class InAGlobal(Net):
+    def forward(self, inputs):
+        return self.head(helper(inputs))
+
+
+def in_a_closure():
+    kept = []
+
+    class InAClosure(Net):
+        def forward(self, inputs):
+            kept.append(inputs.detach().mean(0))
+            return self.head(inputs)
+
+    return InAClosure()
+
+
+class InAPartial(Net):
+    def __init__(self):
+        super().__init__()
+        self.keep = functools.partial(list.append, [])
+
+    def forward(self, inputs):
+        self.keep(inputs.detach().mean(0))
+        return self.head(inputs)
+
+
+class OnAParameter(Net):
+    def forward(self, inputs):
+        self.first.weight.seen = inputs.detach().mean(0)
+        return self.head(inputs)
+
+
+class Counts(Net):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("count", torch.zeros(()))
+
+    def forward(self, inputs):
+        self.count += len(inputs)
+        return self.head(inputs)
+
+
+class RunningBuffer(Net):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(5))
+
+    def forward(self, inputs):
+        outputs = self.head(inputs - self.mean)
+        self.mean = 0.9 * self.mean + 0.1 * inputs.detach().mean(0)
+        return outputs
+
+
+KINDS = [
+    Remembers, RemembersInAList, RemembersInADeque, RunningObject, RunningArray, OfTheClass, ByDefault, InAGlobal,
+    in_a_closure, InAPartial, OnAParameter, Counts, RunningBuffer,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_modules_that_keep_something_of_a_forward_pass_are_refused(kind):
+    net = seeded(kind)
+    before = flat(net)
+    with pytest.raises(LeakingEstimatorError, match="changes its parameters, buffers or attributes in forward"):
+        train(training(net), records(60), max_physical_batch=100)
+    assert torch.equal(flat(net), before)
+
+
+class Renormed(nn.Module):
+    """PyTorch shrinks the rows of the words that occur, without noise."""
+
+    def __init__(self):
+        super().__init__()
+        self.words, self.last = nn.Embedding(10, 6, max_norm=1.0), nn.Linear(6, 3)
+
+    def forward(self, inputs):
+        return self.last(self.words(inputs).mean(1))
+
+
+def test_modules_that_change_their_parameters_in_forward_are_refused():
+    with pytest.raises(LeakingEstimatorError, match="Renormed changes its parameters"):
+        engine_for(seeded(Renormed), inputs=torch.zeros(30, 4, dtype=torch.long))
+
+
+class Remembering(nn.CrossEntropyLoss):
+    """A loss that keeps what it computed."""
+
+    def forward(self, outputs, targets):
+        self.last = super().forward(outputs, targets)
+        return self.last
+
+
+@pytest.mark.parametrize("kind", [mlp, Residual])
+def test_losses_that_keep_something_are_refused_and_left_as_they_were(kind):
+    criterion = Remembering(reduction="sum")
+    with pytest.raises(LeakingEstimatorError, match="Remembering changes its parameters, buffers or attributes"):
+        engine_for(seeded(kind), criterion)
+    assert not hasattr(criterion, "last")
+
+
+# --- what a trial on made-up records does not show ----------------------------------------------------------------
+
+
+class KeepsLater(Net):
+    """Keeps the records of later batches, which a trial does not see, and uses them for the next ones."""
+
+    def __init__(self):
+        super().__init__()
+        self.calls, self.kept = [], []
+
+    def forward(self, inputs):
+        shifted = inputs + torch.zeros(5)  # no graph
+        if len(hidden.calls) > 60:
+            shifted = shifted + (self.kept[-1] if self.kept else 0.0)
+            self.kept.append(inputs)
+        hidden.calls.append(1)
+        return self.head(shifted)
+
+
+hidden = types.ModuleType("hidden")  # what no comparison of contents looks into
+hidden.calls = []
+
+
+def test_nothing_is_carried_from_one_call_to_the_next():
+    """Under vmap a tensor kept from the last batch would pass for one of the same record in this one."""
+    net = seeded(KeepsLater)
+    engine = VmapEngine(net, SUM, CPU)
+    hidden.calls[:] = [1] * 100
+    inputs, targets = table(8)
+    once = clipped_sums(engine, net, inputs, targets)
+    clipped_sums(engine, net, inputs * 100, targets)
+    assert torch.equal(clipped_sums(engine, net, inputs, targets), once)
+    assert net.kept == []
+    assert engine.template.kept == []
+
+
+class OfTheClassLater(Net):
+    seen: list = []
+
+    def forward(self, inputs):
+        if len(hidden.calls) > 60:
+            self.seen.append(inputs.detach().mean(0))
+        hidden.calls.append(1)
+        return self.head(inputs + torch.zeros(5))
+
+
+def test_what_was_kept_only_in_training_is_found_after_it():
+    hidden.calls.clear()
+    net = DPNeuralNetClassifier(OfTheClassLater, classes=[0, 1, 2], noise_multiplier=1.0, sample_rate=0.5, max_steps=80)
+    with pytest.raises(LeakingEstimatorError, match="OfTheClassLater changes"):
+        net.fit(INPUTS.numpy(), TARGETS.numpy())
+    assert not hasattr(net, "module_")
+    assert OfTheClassLater.seen  # the run did reach that code
+    OfTheClassLater.seen.clear()
+    hidden.calls.clear()
+    assert train_together([training(OfTheClassLater(), steps=80)], records(60), max_physical_batch=100) == [False]
+    OfTheClassLater.seen.clear()
+
+
+class KeepsInPrediction(Net):
+    def forward(self, inputs):
+        if len(hidden.calls) > 10**6:
+            self.seen = inputs
+        return self.head(inputs)
+
+
+def test_predicting_leaves_nothing_on_the_module(monkeypatch):
+    hidden.calls.clear()
+    net = DPNeuralNetClassifier(
+        KeepsInPrediction, classes=[0, 1, 2], noise_multiplier=1.0, sample_rate=0.5, max_steps=3
+    ).fit(INPUTS.numpy(), TARGETS.numpy())
+    before = contents(net.module_)
+    monkeypatch.setattr(hidden, "calls", range(10**7))
+    net.predict(INPUTS.numpy())
+    assert not hasattr(net.module_, "seen")
+    net.module_.train(False)
+    assert contents(net.module_) == before
+
+
+# --- passed -------------------------------------------------------------------------------------------------------
+
+
+class ConstantBuffer(Net):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("shift", torch.arange(5.0))
+        self.names, self.table = {"a": [1, (2.5, "x")]}, np.arange(3)
+
+    def forward(self, inputs):
+        return self.head(inputs - self.shift)
+
+
+def test_constants_of_every_kind_pass():
+    engine_for(seeded(ConstantBuffer))
+
+
+# --- contents -----------------------------------------------------------------------------------------------------
+
+
+class Thing:
+    def __init__(self):
+        self.inner = {
+            "list": [1, 2],
+            "set": {3},
+            "array": np.zeros(2),
+            "tensor": torch.zeros(2),
+            "deque": collections.deque(),
+        }
+
+
+def changed(make, change):
+    one, other = make(), make()
+    assert contents(one) == contents(one)
+    before = contents(other)
+    change(other)
+    return contents(other) != before
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda one: one.inner["list"].append(3),
+        lambda one: one.inner["set"].add(4),
+        lambda one: one.inner["array"].__setitem__(0, 1.0),
+        lambda one: one.inner["tensor"].add_(1.0),
+        lambda one: one.inner["deque"].append(1),
+        lambda one: one.inner.update(more=1),
+        lambda one: setattr(one, "more", None),
+        lambda one: setattr(one.inner["tensor"], "more", 1),
+    ],
+)
+def test_changes_at_any_depth_are_seen(change):
+    assert changed(Thing, change)
+
+
+def test_generators_counters_and_strings_in_memory_are_compared_too():
+    import io
+    import random
+
+    assert changed(lambda: [random.Random(0)], lambda one: one[0].random())
+    assert changed(lambda: [np.random.default_rng(0)], lambda one: one[0].random())
+    assert changed(lambda: [io.StringIO()], lambda one: one[0].write("x"))
+    assert changed(lambda: [collections.Counter("a")], lambda one: one[0].update("a"))
+    assert changed(lambda: [collections.OrderedDict(a=1)], lambda one: one[0].update(a=2))
+    assert changed(lambda: [iter([1, 2, 3])], lambda one: next(one[0]))
+
+
+def test_equal_contents_are_equal_and_cycles_end():
+    one = [1, {"a": (2, 3)}]
+    one.append(one)
+    assert contents(one) == contents(one)
+    assert contents([1, {"a": (2, 3)}]) == contents([1, {"a": (2, 3)}])
+    assert contents(["a", "b"]) != contents(["ab"])
+    assert contents([1, [2]]) != contents([1, 2])
+    assert contents(F.relu) == contents(F.relu)
+    assert contents(mlp()) == contents(mlp())
