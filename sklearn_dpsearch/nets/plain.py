@@ -120,6 +120,6 @@ def _structure_of(part: nn.Module) -> tuple[Any, ...]:
 
 
 def touched(module: nn.Module) -> bool:
-    """Whether somebody hung something on this instance: hooks or a forward of its own."""
+    """Whether somebody hung something on this instance: hooks, or a method in the place of one of its class."""
     hooks = (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks, module._backward_pre_hooks)
-    return any(hooks) or "forward" in vars(module)
+    return any(hooks) or any(callable(getattr(type(module), name, None)) for name in vars(module))

@@ -7,6 +7,7 @@ import dis
 import functools
 import hashlib
 import sys
+import sysconfig
 import types
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -14,16 +15,16 @@ from typing import Any
 import numpy as np
 import torch
 
-#: Attributes that training changes on purpose.
-SKIPPED = ("training",)
 OWN = __name__.partition(".")[0]
 #: Packages whose functions and classes keep nothing of a user's records.
-LIBRARIES = frozenset(
-    {*sys.stdlib_module_names, "torch", "numpy", "skorch", "opacus", "sklearn", "scipy", "pandas", OWN}
-)
+LIBRARIES = frozenset({"torch", "numpy", "skorch", "opacus", "sklearn", "scipy", "pandas", OWN})
 #: Parts of libraries whose objects serve the whole process, and change by themselves.
-OPAQUE = frozenset({"logging", "threading", "_thread", "_weakref", "weakref", "multiprocessing", "unittest", "_pytest"})
-SIMPLE = (int, float, complex, str, bytes, bool, type(None), type(Ellipsis), torch.dtype, torch.device, torch.Size)
+OPAQUE = frozenset({"logging", "threading", "_thread", "_weakref", "weakref", "multiprocessing"})
+SIMPLE = frozenset(
+    {int, float, complex, str, bytes, bool, type(None), type(Ellipsis), torch.dtype, torch.device, torch.Size}
+)
+#: Where the modules of Python itself lie: a file of a user's may have the name of one.
+PYTHON = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib")})
 
 
 def contents(*things: Any) -> str:
@@ -37,7 +38,7 @@ def contents(*things: Any) -> str:
     stack: list[Any] = list(reversed(things))
     while stack:
         one = stack.pop()
-        if isinstance(one, SIMPLE):
+        if type(one) in SIMPLE:
             digest.update(f"{type(one).__name__}:{one!r};".encode())
             continue
         if id(one) in seen:
@@ -64,7 +65,7 @@ def _raw(one: Any) -> bytes | None:
         return _tensor(one)
     if isinstance(one, np.ndarray) and one.dtype != object:
         return f"{one.dtype}{one.shape}".encode() + np.ascontiguousarray(one).tobytes()
-    library = isinstance(one, (type, types.FunctionType)) and _package(one) in LIBRARIES
+    library = isinstance(one, (type, types.FunctionType)) and _is_library(_package(one))
     shared = _package(type(one)) in OPAQUE
     if library or shared or isinstance(one, (types.ModuleType, types.BuiltinFunctionType)):
         return f"{id(one)}".encode()
@@ -73,6 +74,14 @@ def _raw(one: Any) -> bytes | None:
 
 def _package(one: Any) -> str:
     return str(one.__module__).partition(".")[0]
+
+
+@functools.lru_cache(maxsize=1024)
+def _is_library(package: str) -> bool:
+    if package not in sys.stdlib_module_names:
+        return package in LIBRARIES
+    file = getattr(sys.modules.get(package), "__file__", None)
+    return file is None or file.startswith(PYTHON)
 
 
 def _tensor(one: torch.Tensor) -> bytes:
@@ -110,8 +119,7 @@ def _inside(one: Any) -> Iterator[Any]:
 
 def _entries(one: dict[Any, Any]) -> Iterator[Any]:
     for key, value in list(one.items()):
-        if key not in SKIPPED:
-            yield from (key, value)
+        yield from (key, value)
 
 
 def _attributes(one: Any) -> Iterator[Any]:
@@ -121,6 +129,8 @@ def _attributes(one: Any) -> Iterator[Any]:
         yield type(one)
         if not isinstance(one, torch.nn.Module):
             yield from _reduced(one)
+    if isinstance(one, torch.nn.Module):
+        own = {name: value for name, value in own.items() if name != "training"}  # changed on purpose
     yield from _entries({**own, **{name: getattr(one, name, None) for name in _slots(one)}})
 
 

@@ -169,19 +169,25 @@ def kept_something(one: nn.Module) -> LeakingEstimatorError:
 
 def _same(traced: Traced, module: nn.Module, rows: torch.Tensor) -> bool:
     """Whether outputs and gradients of the graph are the module's: a function may have a gradient of its own."""
-    found = [_run(one, rows) for one in (traced.runnable, separate(module).train())]
-    return all(torch.allclose(mine, own, rtol=1e-3, atol=1e-5, equal_nan=True) for mine, own in zip(*found))
+    graph, own = (_run(one, rows) for one in (traced.runnable, separate(module).train()))
+    return graph.keys() == own.keys() and all(
+        graph[name].shape == own[name].shape
+        and torch.allclose(graph[name], own[name], rtol=1e-3, atol=1e-5, equal_nan=True)
+        for name in own
+    )
 
 
-def _run(module: nn.Module, rows: torch.Tensor) -> list[torch.Tensor]:
-    """Outputs, and gradients of their weighted sum in the parameters that matter, in order of their names."""
+def _run(module: nn.Module, rows: torch.Tensor) -> dict[str, torch.Tensor]:
+    """Outputs, and gradients of their weighted sum in the parameters that matter, by name."""
     with global_torch_seed(0):
         outputs = module(rows)
-    weights = torch.linspace(0.5, 1.5, outputs.numel(), device=outputs.device).view_as(outputs)
+    found = {"": outputs.detach()}
     trained = {name: p for name, p in module.named_parameters() if p.requires_grad}
-    slopes = torch.autograd.grad((outputs * weights).sum(), list(trained.values()), materialize_grads=True)
-    moved = {name: slope for name, slope in zip(trained, slopes) if bool(slope.any())}
-    return [outputs.detach(), *(moved[name] for name in sorted(moved))]
+    if trained and outputs.requires_grad:
+        weights = torch.linspace(0.5, 1.5, outputs.numel(), device=outputs.device).view_as(outputs)
+        slopes = torch.autograd.grad((outputs * weights).sum(), list(trained.values()), materialize_grads=True)
+        found |= {name: slope for name, slope in zip(trained, slopes) if bool(slope.any())}
+    return found
 
 
 def _look(
@@ -225,7 +231,6 @@ def _refused(way: Way, module: nn.Module, criterion: nn.Module, error: Exception
         f"Found {names}, which cannot be shown to act on each record alone. As a graph: "
         f"{way.reason or 'the loss is not one that is known'}. One record at a time (torch.func.vmap): {meant}. "
         "Needed: outputs and a loss that are computed from each record alone, without branches on values, .item() or "
-        "NumPy. "
-        "Use torch.where in place of if, constants known in advance in place of statistics of a batch, and layers of "
-        "PyTorch."
+        "NumPy. Use torch.where in place of if, constants known in advance in place of statistics of a batch, and "
+        "layers of PyTorch."
     )

@@ -56,7 +56,7 @@ class SmallRowsOnly(Net):
 
     def forward(self, inputs):
         ordinary = inputs.norm(dim=1, keepdim=True) < 10
-        return self.last(torch.relu(self.first(inputs + 0.03 * ordinary * torch.tanh(inputs).mean(0))))
+        return self.last(torch.relu(self.first(inputs + 0.3 * ordinary * torch.tanh(inputs).mean(0))))
 
 
 class LargeRowsOnly(Net):

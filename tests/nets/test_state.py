@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import functools
+import sys
 import types
 
 import numpy as np
@@ -14,7 +15,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from sklearn_dpsearch.nets import DPNeuralNetClassifier, probe, ways
+from sklearn_dpsearch.nets import DPNeuralNetClassifier, probe, state, ways
 from sklearn_dpsearch.nets.state import contents
 from sklearn_dpsearch.nets.training import train, train_together
 from sklearn_dpsearch.nets.vmap import VmapEngine
@@ -361,6 +362,24 @@ def test_generators_counters_and_strings_in_memory_are_compared_too():
     assert changed(lambda: [collections.Counter("a")], lambda one: one[0].update("a"))
     assert changed(lambda: [collections.OrderedDict(a=1)], lambda one: one[0].update(a=2))
     assert changed(lambda: [iter([1, 2, 3])], lambda one: next(one[0]))
+
+
+class Text(str):
+    """A string that can hold more than its letters."""
+
+
+def test_a_subclass_of_a_simple_type_may_hold_something():
+    assert changed(lambda: [Text("a")], lambda one: setattr(one[0], "more", 1))
+
+
+def test_a_file_with_the_name_of_a_module_of_python_is_a_users(tmp_path, monkeypatch):
+    made = types.ModuleType("profile")
+    made.__file__ = str(tmp_path / "profile.py")
+    monkeypatch.setitem(sys.modules, "profile", made)
+    state._is_library.cache_clear()
+    kind = type("Mine", (), {"__module__": "profile", "kept": []})
+    assert changed(lambda: kind(), lambda one: one.kept.append(1))
+    state._is_library.cache_clear()
 
 
 def test_equal_contents_are_equal_and_cycles_end():

@@ -750,6 +750,38 @@ def test_layers_are_accepted_on_records_and_refused_across_them(layer, accepted,
             rule(layer, one)
 
 
+def test_a_layer_with_a_method_of_its_own_is_not_of_its_kind():
+    """``_conv_forward`` is what a convolution calls."""
+    net = seeded(Images)
+    honest = net.first._conv_forward
+    net.first._conv_forward = lambda inputs, *rest: honest(inputs - inputs.mean(0), *rest)
+    with pytest.raises(PrivacyError, match="something couples them"):
+        largest_change(net, SUM, *pixels(shape=(1, 28, 28)), *extremes((1, 28, 28)))
+
+
+class UnderAutocast(Net):
+    def forward(self, inputs):
+        with torch.autocast("cpu", torch.bfloat16):
+            return self.head(inputs).float()
+
+
+class FrozenPart(Net):
+    def forward(self, inputs):
+        with torch.no_grad():
+            hidden = torch.relu(self.first(inputs))
+        return self.last(hidden)
+
+
+@pytest.mark.parametrize("kind", [UnderAutocast, FrozenPart])
+def test_what_a_graph_does_not_record_is_not_lost(kind):
+    """Precision and missing gradients are seen by comparing; such a net takes the third way."""
+    net = seeded(lambda: kind(5))
+    made = ways.engine_for(net, SUM, *probe.made_up(*table()), CPU)
+    assert (type(made), made.own_code) == ANY
+    expected = clipped(gradients(net, SUM, *table(8)), 0.4)
+    torch.testing.assert_close(clipped_sums(made, net, *table(8), 0.4)[0], expected, rtol=2e-2, atol=2e-3)
+
+
 def test_a_layer_of_ones_own_is_not_its_parent():
     class Mine(nn.Linear):
         def forward(self, inputs):
