@@ -408,7 +408,11 @@ _OPERATORS = [
 
 #: Functions ↦ rule.
 FUNCTIONS: dict[Any, Rule] = {
-    **{getattr(torch, name): rule for name, rule in {**_FUNCTIONAL, **_NAMED}.items() if hasattr(torch, name)},
+    **{
+        getattr(torch, name): rule
+        for name, rule in {**_FUNCTIONAL, **_NAMED}.items()
+        if callable(getattr(torch, name, None))
+    },
     **{getattr(F, name): rule for name, rule in {**_NAMED, **_FUNCTIONAL}.items() if hasattr(F, name)},
     **{getattr(operator, name): elementwise for name in _OPERATORS},
     operator.getitem: indexed,

@@ -35,7 +35,9 @@ _PARAMETERS = """
     Parameters
     ----------
     module : torch.nn.Module class or instance
-        As in skorch; ``module__…`` sets its arguments. Layers with batch statistics are refused.
+        As in skorch; ``module__…`` sets its arguments. Every record has to act on its own: a graph of known operations,
+        or any code without branches on values, which is run on one record at a time. Batch statistics, hooks, and code
+        that keeps something of a forward pass are refused.
     noise_multiplier : float, optional
         Standard deviation of the noise ÷ ``max_grad_norm``.
     target_epsilon, target_delta : float, optional
@@ -71,7 +73,8 @@ _PARAMETERS = """
     Attributes
     ----------
     privacy_spent_ : PrivacySpent
-        Cost of all training of the current parameters: warm starts and ``partial_fit`` add to it.
+        Cost of all training of the current parameters, which carry it with them: warm starts, ``partial_fit``, and nets
+        that start from the trained module add to it.
     n_steps_, noise_multiplier_ : int, float
         Steps and noise of the last training.
     module_ : torch.nn.Module

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import types
 
 import pytest
@@ -727,6 +728,91 @@ def test_every_function_of_the_table_has_a_rule_that_is_tested():
     assert {rule.__qualname__.partition(".")[0] for rule in generic} <= {"along", "spatial"}, names
 
 
+VALUES = torch.rand(8, 5, 6, generator=torch.Generator().manual_seed(0)) * 0.8 + 0.1
+OTHERS = VALUES.flip(1) * 0.5
+WHOLE = (VALUES * 4).long()
+#: Arguments to try on every operation; tensors of eight records, and constants.
+TRIED = [
+    (VALUES,), (VALUES, OTHERS), (VALUES, OTHERS, VALUES), (VALUES > 0.5, OTHERS > 0.2), (WHOLE, WHOLE.flip(1)),
+    (VALUES > 0.5,), (VALUES > 0.5, VALUES, OTHERS), (VALUES, VALUES > 0.5, 0.3), (VALUES, torch.float32),
+    (VALUES, 0.3), (VALUES, 0.2, 0.3), (VALUES, 1), (VALUES, 2), (VALUES, 2, 1), (VALUES, 1, 2), (VALUES, 1, 1, 2),
+    (VALUES, (1, 2)), (VALUES, 1, (1, 2)), (VALUES, (0, 2, 1)), (VALUES, -1), (VALUES, (8, 30)), (VALUES, (-1, 30)),
+    (VALUES, 1, (5, 1)), (VALUES, 1, (2, 3)), ([VALUES, OTHERS], 1), (VALUES, 1, WHOLE[:, :3] % 5),
+    (VALUES, torch.rand(6, 3)), (VALUES, OTHERS.mT), ("bij,bkj->bik", VALUES, OTHERS), (VALUES, (6,)),
+    (VALUES, VALUES, OTHERS), (VALUES, (slice(None), 1)), (VALUES, (Ellipsis, 1)), (VALUES, 2.0, 1),
+]  # fmt: skip
+#: Random, or of the whole shape: not to be compared record by record.
+APART = operations.RANDOM | {"empty_like", "getattr"}
+
+
+def described(one):
+    if isinstance(one, list):
+        return [described(part) for part in one]
+    if not isinstance(one, torch.Tensor):
+        return one
+    return operations.Rows(one.shape, not one.is_floating_point()) if len(one) == 8 else operations.Fixed(one.shape)
+
+
+def part(one, i):
+    """One record alone."""
+    if isinstance(one, (list, tuple)) and any(isinstance(inner, torch.Tensor) for inner in one):
+        return type(one)(part(inner, i) for inner in one)
+    return one[i : i + 1] if isinstance(one, torch.Tensor) and len(one) == 8 else one
+
+
+def runs(function, args):
+    try:
+        found = function(*args)
+    except Exception:
+        return None
+    return [one for one in (found if isinstance(found, (tuple, list)) else [found]) if isinstance(one, torch.Tensor)]
+
+
+def accepts(rule, args):
+    try:
+        return rule(*map(described, args)) is None
+    except (operations.NotAlone, TypeError, AttributeError, IndexError):
+        return False
+
+
+def method(name):
+    return lambda value, *args: getattr(value, name)(*args)
+
+
+EVERY = {
+    **{f"{one.__module__}.{one.__name__}": (one, rule) for one, rule in operations.FUNCTIONS.items()},
+    **{f"Tensor.{name}": (method(name), rule) for name, rule in operations.METHODS.items()},
+}
+#: Needs arguments of its own, which ``TABLE`` has; or is about shapes.
+ELSEWHERE = {"_nn.linear", "Tensor.size", "Tensor.dim", "Tensor.expand", "pool3d", "pool2d"}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", [one for one in EVERY if one.rpartition(".")[2] not in APART])
+def test_whatever_the_table_accepts_acts_on_each_record_alone(name):
+    """Every operation on everything that its rule accepts, on eight records at once and on each of them."""
+    function, rule = EVERY[name]
+    compared = 0
+    for args in TRIED:
+        found = runs(function, args) if accepts(rule, args) else None
+        if not found:
+            continue
+        compared += 1
+        for one in found:
+            assert one.shape[0] == 8
+        for i in (0, 3, 7):
+            single = runs(function, tuple(part(arg, i) for arg in shaped(args)))
+            assert single is not None
+            for one, own in zip(found, single):
+                torch.testing.assert_close(one[i : i + 1], own, equal_nan=True, rtol=1e-5, atol=1e-6)
+    assert compared or any(known in name for known in ELSEWHERE), name
+
+
+def shaped(args):
+    """The number of records in a shape is that of the batch."""
+    return tuple((-1, 30) if type(one) is tuple and one == (8, 30) else one for one in args)
+
+
 LAYER_CASES = [
     (nn.Linear(6, 2), [X], [rows(8)]),
     (nn.Conv1d(5, 2, 3), [X], [rows(5, 6), rows(8, 5, 6, 7)]),
@@ -766,6 +852,18 @@ def test_layers_are_accepted_on_records_and_refused_across_them(layer, accepted,
     for one in refused:
         with pytest.raises(operations.NotAlone):
             rule(layer, one)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("layer", "accepted"), [case[:2] for case in LAYER_CASES], ids=lambda one: str(one)[:40])
+def test_whatever_layers_accept_acts_on_each_record_alone(layer, accepted):
+    if operations.is_random(None, layer):
+        layer = copy.deepcopy(layer).eval()
+    for one in accepted:
+        inputs = torch.rand(one.shape) if not one.whole else torch.randint(0, 9, one.shape)
+        found = layer(inputs)
+        apart = torch.cat([layer(inputs[i : i + 1]) for i in range(len(inputs))])
+        torch.testing.assert_close(found, apart, rtol=1e-5, atol=1e-6)
 
 
 def test_a_layer_with_a_method_of_its_own_is_not_of_its_kind():
