@@ -14,9 +14,9 @@ from typing import Any
 import torch
 from torch import fx, nn
 
-from . import operations
-from .operations import Fixed, NotAlone, Rows, Several
+from . import operations, rules
 from .plain import touched
+from .rules import Fixed, NotAlone, Rows, Several
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ def _asked(runnable: fx.GraphModule, node: fx.Node, kinds: dict[fx.Node, Any]) -
                 return node.target(*args)
             return _rule(operations.FUNCTIONS, node.target)(*args, **kwargs)
         if node.op == "output":
-            operations.needs(isinstance(args[0], Rows), "a result that is not one tensor of records")
+            rules.needs(isinstance(args[0], Rows), "a result that is not one tensor of records")
     except NotAlone as error:
         raise NotAlone(f"{_text(runnable, node)}: {error}") from None
     except TypeError:
@@ -161,10 +161,10 @@ def _asked(runnable: fx.GraphModule, node: fx.Node, kinds: dict[fx.Node, Any]) -
     return None
 
 
-def _rule(table: Any, target: Any) -> operations.Rule:
+def _rule(table: Any, target: Any) -> rules.Rule:
     rule = table.get(target)
-    operations.needs(rule is not None, "an operation that is not known to act on each record alone")
-    found: operations.Rule = rule
+    rules.needs(rule is not None, "an operation that is not known to act on each record alone")
+    found: rules.Rule = rule
     return found
 
 

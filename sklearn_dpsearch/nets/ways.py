@@ -18,9 +18,9 @@ from . import losses, plain, probe
 from .engines import Engine
 from .graph import Traced, trace
 from .linear import PlainEngine, TracedEngine
-from .operations import NotAlone
 from .randomness import global_torch_seed
 from .refusals import refuse
+from .rules import NotAlone
 from .state import contents
 from .vmap import VmapEngine
 
