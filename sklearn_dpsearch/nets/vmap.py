@@ -22,7 +22,8 @@ from .rounding import add_products, norms_of, root_of_sum
 #: Bytes of gradients that are held at once: on a CPU more do not fit into its caches, and are slower.
 MEMORY = {"cpu": 2**23}
 MEMORY_ELSEWHERE = 2**30
-#: Records at once, at most: activations take room too.
+#: Records at once: with fewer, even large products wait for each other; with more, activations take room too.
+LEAST = 4
 MOST = {"cpu": 256}
 MOST_ELSEWHERE = 4096
 #: Operators of PyTorch itself, whose rules for ``vmap`` are PyTorch's own.
@@ -59,7 +60,7 @@ class VmapEngine(Engine):
         for parameter in self.template.parameters():
             parameter.requires_grad_(False)
         room = MEMORY.get(device.type, MEMORY_ELSEWHERE) // (4 * max(1, self.layout.trained))
-        self.most = max(1, min(room, MOST.get(device.type, MOST_ELSEWHERE)))
+        self.most = max(LEAST, min(room, MOST.get(device.type, MOST_ELSEWHERE)))
 
     def bind(self, trained: torch.Tensor, frozen: torch.Tensor, sums: torch.Tensor) -> None:
         if len(trained) != 1:

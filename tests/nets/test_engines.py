@@ -512,6 +512,6 @@ def test_memory_for_few_gradients_changes_nothing(most):
 def test_memory_is_bounded_by_the_bytes_of_the_gradients():
     assert VmapEngine(nn.Linear(2, 2), CROSS_ENTROPY, CPU).most == vmap.MOST["cpu"]
     wide = VmapEngine(nn.Linear(10_000, 2), CROSS_ENTROPY, CPU)
-    assert 1 < wide.most < 256
+    assert vmap.LEAST < wide.most < 256
     assert wide.most * 4 * wide.layout.trained <= vmap.MEMORY["cpu"]
-    assert VmapEngine(nn.Linear(3_000_000, 1), CROSS_ENTROPY, CPU).most == 1
+    assert VmapEngine(nn.Linear(3_000_000, 1), CROSS_ENTROPY, CPU).most == vmap.LEAST

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import threading
 import types
 
 import pytest
@@ -604,6 +606,43 @@ def test_a_graph_that_is_not_the_module_is_not_used():
     way = ways.way_of(seeded(Surprising), SUM, *probe.made_up(*table()))
     assert way.traced is None
     assert "something else" in way.reason
+
+
+def test_recording_a_graph_patches_nothing_that_other_threads_use():
+    """fx's own tracer replaces ``nn.Module.__call__`` for the whole process."""
+    hidden = types.ModuleType("hidden")
+    hidden.seen, before = [], (nn.Module.__call__, nn.Module.__getattr__)
+
+    class Watching(Residual):
+        def forward(self, inputs):
+            hidden.seen.append((nn.Module.__call__, nn.Module.__getattr__) == before)
+            return super().forward(inputs)
+
+    assert ways.way_of(seeded(Watching), SUM, *probe.made_up(*table())).traced is not None
+    assert all(hidden.seen)
+
+
+def test_nets_fitted_in_threads_are_the_nets_fitted_alone():
+    def once(make, seed, found):
+        net = make()
+        train(training(net, seed=seed, noise_multiplier=1.0), records(), max_physical_batch=100)
+        found[seed] = flat(net)
+
+    kinds = [Residual, lambda: FunctionalDropout(5), lambda: Detached(5), mlp] * 2
+    alone, together = {}, {}
+    nets = [seeded(make, i) for i, make in enumerate(kinds)]
+    for i, net in enumerate(nets):
+        once(lambda net=net: copy.deepcopy(net), i, alone)
+    threads = [
+        threading.Thread(target=once, args=(lambda net=net: copy.deepcopy(net), i, together))
+        for i, net in enumerate(nets)
+    ]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    for i in alone:
+        torch.testing.assert_close(together[i], alone[i], rtol=1e-5, atol=1e-6)
 
 
 def test_in_place_layers_are_taken_out_of_place():
