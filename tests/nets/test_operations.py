@@ -136,7 +136,7 @@ TRIED = [
     (VALUES, 0.3), (VALUES, 0.2, 0.3), (VALUES, 1), (VALUES, 2), (VALUES, 2, 1), (VALUES, 1, 2), (VALUES, 1, 1, 2),
     (VALUES, (1, 2)), (VALUES, 1, (1, 2)), (VALUES, (0, 2, 1)), (VALUES, -1), (VALUES, (8, 30)), (VALUES, (-1, 30)),
     (VALUES, 1, (5, 1)), (VALUES, 1, (2, 3)), ([VALUES, OTHERS], 1), (VALUES, 1, WHOLE[:, :3] % 5),
-    (VALUES, torch.rand(6, 3)), (VALUES, OTHERS.mT), ("bij,bkj->bik", VALUES, OTHERS), (VALUES, (6,)),
+    (VALUES, VALUES[0, :3].mT), (VALUES, OTHERS.mT), ("bij,bkj->bik", VALUES, OTHERS), (VALUES, (6,)),
     (VALUES, VALUES, OTHERS), (VALUES, (slice(None), 1)), (VALUES, (Ellipsis, 1)), (VALUES, 2.0, 1),
 ]  # fmt: skip
 #: Random, or of the whole shape: not to be compared record by record.
@@ -202,7 +202,7 @@ def test_whatever_the_table_accepts_acts_on_each_record_alone(name):
             single = runs(function, tuple(part(arg, i) for arg in shaped(args)))
             assert single is not None
             for one, own in zip(found, single):
-                torch.testing.assert_close(one[i : i + 1], own, equal_nan=True, rtol=1e-5, atol=1e-6)
+                torch.testing.assert_close(one[i : i + 1], own, equal_nan=True, rtol=1e-4, atol=1e-5)
     assert compared or any(known in name for known in ELSEWHERE), name
 
 
@@ -258,7 +258,8 @@ def test_whatever_layers_accept_acts_on_each_record_alone(layer, accepted):
     if operations.is_random(None, layer):
         layer = copy.deepcopy(layer).eval()
     for one in accepted:
-        inputs = torch.rand(one.shape) if not one.whole else torch.randint(0, 9, one.shape)
+        rng = torch.Generator().manual_seed(0)
+        inputs = torch.randint(0, 9, one.shape, generator=rng) if one.whole else torch.rand(one.shape, generator=rng)
         found = layer(inputs)
         apart = torch.cat([layer(inputs[i : i + 1]) for i in range(len(inputs))])
-        torch.testing.assert_close(found, apart, rtol=1e-5, atol=1e-6)
+        torch.testing.assert_close(found, apart, rtol=1e-4, atol=1e-5)
