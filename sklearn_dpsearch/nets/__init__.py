@@ -26,7 +26,7 @@ def __getattr__(name: str) -> Any:
     try:
         return getattr(import_module(f".{_PLACES[name]}", __name__), name)
     except ModuleNotFoundError as error:
-        if error.name in ("torch", "skorch", "opacus"):
+        if error.name in ("torch", "skorch"):
             raise ModuleNotFoundError(
                 f"{name} needs {error.name}, which is not installed: pip install 'sklearn-dpsearch[nets]'.",
                 name=error.name,

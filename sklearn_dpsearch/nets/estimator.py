@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +9,7 @@ from typing import Any
 
 import torch
 
-from .._process import without_warnings
+from .._process import contained, without_warnings
 from ..privacy import Guarantee, compose
 from ..privacy.spent import Component, PrivacySpent
 from . import checkpoints
@@ -257,7 +256,7 @@ def _fit_shared(nets: Sequence[Any], X: Any, y: Any, fitted: list[Any]) -> None:
     """Fit nets that share records together, and put each that came out well into its place."""
     shared: list[_Shared] = []
     for i, net in enumerate(nets):
-        with contextlib.suppress(Exception):  # this net has failed, the others have not
+        with contained():  # this net has failed, the others have not
             net._check_arguments()
             settings, device = settings_of(net), net._device()
             inputs, targets = net._prepare(X, y, fresh=True)

@@ -7,6 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 
+#: Least rate for which gaps are drawn: their probabilities are wrong by about 2**-53 each.
+LEAST_RATE = 1e-9
+
+
 class PoissonBatches:
     """Batches of record numbers: each of ``n`` records is in each batch with probability ``rate``, independently.
 
@@ -19,7 +23,7 @@ class PoissonBatches:
     rng : Generator
         Secret randomness.
     rate : float
-        0 < rate <= 1.
+        At least ``LEAST_RATE``: the law of the gaps is then exact to one part in a million, and no sum overflows.
     n : int
         Number of records.
     """
@@ -45,7 +49,8 @@ class PoissonBatches:
 
     def _successes(self, last: int, number: int) -> np.ndarray:
         """The next trials that succeed, counted from the first one that is not drawn yet."""
-        return last + np.cumsum(self._rng.geometric(self._rate, number))
+        gaps = self._rng.geometric(self._rate, number)  # once in 2**53 it gives 0, which would be the same record again
+        return last + np.cumsum(np.maximum(gaps, 1))
 
 
 def padded_batches(sources: Sequence[PoissonBatches], steps: int, n: int) -> tuple[np.ndarray, np.ndarray]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..privacy import DPSGD, BudgetUnreachableError, Guarantee, PrivacyError, calibrate
 from ..privacy.covering import gaussian_target, noise_multiplier_under
+from .sampling import LEAST_RATE
 
 #: Constructor arguments on which the guarantee depends.
 NOISE = ("noise_multiplier", "target_epsilon", "target_delta", "target_mu")
@@ -128,6 +129,11 @@ def _rate(net: Any) -> float:
             f"Found batch_size={net.batch_size} above public_n={net.public_n}: the rate would be above 1. Give a "
             "smaller batch_size."
         )
+    if net.batch_size < LEAST_RATE * net.public_n:
+        raise ValueError(
+            f"Found batch_size={net.batch_size} of public_n={net.public_n}: a rate below {LEAST_RATE:g} is not drawn "
+            "exactly. Give a larger batch_size."
+        )
     return float(net.batch_size) / float(net.public_n)
 
 
@@ -166,7 +172,7 @@ EXPECTED: dict[str, tuple[str, Any]] = {
     "target_epsilon": ("a finite number > 0", lambda v: v > 0),
     "target_delta": ("a number with 0 < target_delta < 1", lambda v: 0 < v < 1),
     "target_mu": ("a finite number > 0", lambda v: v > 0),
-    "sample_rate": ("a number with 0 < sample_rate <= 1", lambda v: 0 < v <= 1),
+    "sample_rate": (f"a number with {LEAST_RATE:g} <= sample_rate <= 1", lambda v: LEAST_RATE <= v <= 1),
     "batch_size": ("a number >= 1 of records expected in a batch", lambda v: v >= 1),
     "public_n": ("a number of records >= 1", lambda v: v >= 1),
     "max_epochs": ("a number > 0", lambda v: v > 0),

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from .._process import contained
 from . import operations, plain, probe, rounding, ways
 from .engines import Engine
 from .linear import LinearEngine, PlainEngine, TracedEngine
@@ -133,17 +134,17 @@ def _run_together(tasks: Sequence[Training], records: Records, max_physical_batc
         stack = _stack(tasks, records, max_physical_batch)
         if stack is None:
             return []
-        with contextlib.suppress(Exception):
+        with contained():
             stack.run()
     return [one for one in tasks if not any(one is left for left in stack.tasks)]
 
 
 def _succeeds(task: Training, records: Records, max_physical_batch: int) -> bool:
-    try:
+    done = False
+    with contained():  # in a search: the worst score, and nothing told
         train(task, records, max_physical_batch=max_physical_batch)
-    except Exception:  # in a search: the worst score, and nothing told
-        return False
-    return True
+        done = True
+    return done
 
 
 def _groups(tasks: Sequence[Training], records: Records, max_physical_batch: int) -> list[list[int]]:
@@ -151,12 +152,11 @@ def _groups(tasks: Sequence[Training], records: Records, max_physical_batch: int
     device = records.inputs.device
     found: dict[Any, list[int]] = {}
     for i, task in enumerate(tasks):
-        try:
+        key: Any = i
+        with contained():
             own = (_structure(task, records), Built(task.module, task.optimizer, device).structure)
-            key: Any = own if None not in own else i
-            hash(key)
-        except Exception:
-            key = i
+            hash(own)
+            key = i if None in own else own
         found.setdefault(key, []).append(i)
     groups: list[list[int]] = []
     for members in found.values():
@@ -199,11 +199,11 @@ def _within(members: list[int], lots: list[float], most: int) -> list[list[int]]
 
 def _stack(tasks: Sequence[Training], records: Records, max_physical_batch: int) -> Stack | None:
     """All nets in one stack; None if they must be trained alone (one of them has a schedule that fails, say)."""
-    try:
+    found = None
+    with contained():  # nothing has been trained yet
         engine = _stacked_engine(tasks, records)
-        return None if engine is None else Stack(tasks, engine, records, max_physical_batch)
-    except Exception:  # nothing has been trained yet
-        return None
+        found = None if engine is None else Stack(tasks, engine, records, max_physical_batch)
+    return found
 
 
 def _stacked_engine(tasks: Sequence[Training], records: Records) -> Engine | None:

@@ -9,8 +9,10 @@ import pytest
 from scipy import stats
 
 pytest.importorskip("torch")
+from sklearn_dpsearch.nets import DPNeuralNetClassifier
 from sklearn_dpsearch.nets.randomness import Secrets
 from sklearn_dpsearch.nets.sampling import PoissonBatches, padded_batches
+from sklearn_dpsearch.nets.settings import settings_of
 
 STEPS = 40_000 if os.environ.get("SKLEARN_DPSEARCH_FULL") else 4_000
 #: No test here fails an exact sampler more often than once in a million runs; the seeds are fixed all the same.
@@ -133,3 +135,23 @@ def test_batches_far_above_the_expected_size_occur_and_are_kept():
     sizes = drawn(0.02, 50, steps=20_000).sum(axis=1)
     assert sizes.max() >= 6  # expected: 1
     assert (sizes == 0).mean() == pytest.approx(0.98**50, abs=0.02)
+
+
+def test_rates_that_cannot_be_drawn_exactly_are_refused():
+    """NumPy's geometric numbers are wrong by about 2**-53 in every probability, and saturate below 1e-18."""
+    for rate in ({"sample_rate": 1e-10}, {"batch_size": 1, "public_n": 10**10}):
+        net = DPNeuralNetClassifier(None, classes=[0, 1], noise_multiplier=1.0, max_steps=1, **rate)
+        with pytest.raises(ValueError, match="1e-09"):
+            settings_of(net)
+
+
+class Zeros:
+    """A generator whose gaps are 0, as NumPy's are once in 2**53."""
+
+    def geometric(self, rate, number):
+        return np.zeros(number, dtype=np.int64)
+
+
+def test_no_record_is_twice_in_a_batch():
+    step, record = PoissonBatches(Zeros(), 0.5, 7).draw(3)
+    assert len(set(zip(step.tolist(), record.tolist()))) == len(step) == 21

@@ -238,8 +238,8 @@ def test_extreme_targets_do_not_destroy_a_regression_nor_make_it_warn(bounds, va
 UNREAD = [
     ({"noise_multiplier": None}, PrivacyError, "(?s)none of noise_multiplier.*one way"),
     ({"target_epsilon": 1.0, "target_delta": 1e-5}, PrivacyError, "one way to state the noise"),
-    ({"sample_rate": 1.5}, ValueError, "0 < sample_rate <= 1"),
-    ({"sample_rate": 0}, ValueError, "0 < sample_rate <= 1"),
+    ({"sample_rate": 1.5}, ValueError, "1e-09 <= sample_rate <= 1"),
+    ({"sample_rate": 0}, ValueError, "1e-09 <= sample_rate <= 1"),
     ({"batch_size": 10}, ValueError, "exactly one is needed"),
     ({"sample_rate": None, "batch_size": 10}, ValueError, "without public_n"),
     ({"max_steps": 0}, ValueError, "max_steps=0"),
