@@ -43,6 +43,11 @@ class Interrupts:
         """What a handler raised since the main thread went in, without what it could quote; None in other threads."""
         return _bare(self._raised) if self._raised is not None and _in_main_thread() else None
 
+    @property
+    def unwatched(self) -> bool:
+        """Whether an interrupt may arrive here that nobody would tell from an exception of a candidate."""
+        return _in_main_thread() and self._depth == 0
+
     def check(self) -> None:
         """Go on with an interrupt that somebody swallowed."""
         if (found := self.raised) is not None:
@@ -88,7 +93,15 @@ INTERRUPTS = Interrupts()
 
 @contextlib.contextmanager
 def contained() -> Iterator[None]:
-    """The failure of one candidate, whatever it raises, ends here; an interrupt of the caller goes on."""
-    with contextlib.suppress(BaseException):
+    """The failure of one candidate, whatever it raises, ends here; an interrupt of the caller goes on.
+
+    Outside of a search nobody watches, and only an ``Exception`` is a failure.
+    """
+    try:
         yield
+    except Exception:
+        pass
+    except BaseException:
+        if INTERRUPTS.unwatched:
+            raise
     INTERRUPTS.check()

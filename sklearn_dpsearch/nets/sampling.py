@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-
 #: Least rate for which gaps are drawn: their probabilities are wrong by about 2**-53 each.
 LEAST_RATE = 1e-9
 

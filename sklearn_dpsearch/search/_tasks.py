@@ -38,6 +38,7 @@ class LeakDetected(Exception):
 def in_task() -> Iterator[None]:
     """Around everything that one task does: nothing is said, and no numerical warning is an error."""
     with (
+        INTERRUPTS.watched(),  # again where the task runs in a process of its own
         muted(),
         DESCRIPTORS.muted(),
         GENERATORS(),
