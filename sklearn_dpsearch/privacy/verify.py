@@ -1,7 +1,8 @@
 r"""Is the best of K runs (ε, δ)-DP? A bound that proves it, a mechanism that refutes it, or neither.
 
-The claim speaks of *every* mechanism with the stated guarantee. It is true if some valid bound on δ(ε) is at most δ, and
-false if one mechanism that has the guarantee loses more (``witness``). Both numbers are rounded against their verdict.
+The claim speaks of *every* mechanism with the stated guarantee. It is true if some valid bound on δ(ε) is at most δ,
+and false if one mechanism that has the guarantee loses more (``witness``). Both numbers are rounded against their
+verdict.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 from scipy import fft, special
 
 from ._types import Array
@@ -160,7 +162,7 @@ def _of_pair(one_run: Guarantee) -> list[Tails]:
     pair = one_run.pair
     if not _is_mechanism(pair):
         return []
-    return [_cut(*(side / (1.0 + _excess(one)) for side in _atoms(one)), 0.0) for one in pair.directions]
+    return [_cut_of(one) for one in pair.directions]
 
 
 def _of_profile(one_run: ProfileDP) -> list[Tails]:
@@ -202,13 +204,19 @@ def _atoms(one: LossDistribution) -> tuple[Array, Array]:
     return p, q
 
 
+def _cut_of(one: LossDistribution) -> Tails:
+    p, q = _atoms(one)
+    total = 1.0 + _excess(one)
+    return _cut(p / total, q / total, 0.0)
+
+
 def _excess(one: LossDistribution) -> float:
     """By how much rounding has let the masses exceed 1."""
     return max(0.0, *(float(side.sum()) - 1.0 for side in _atoms(one)))
 
 
 def _is_mechanism(pair: DominatingPair) -> bool:
-    """Whether the masses are probabilities, and each order of the neighbours stays below what is stated for the other."""
+    """Whether the masses are probabilities, and each order of the neighbours is within what the other one states."""
     if any(_excess(one) > 1e-12 for one in pair.directions):
         return False
     return _fits(pair.removed, pair.added) and _fits(pair.added, pair.removed)
@@ -245,7 +253,8 @@ def _one_step(noise: float, rate: float, replaced: bool) -> tuple[Array, Array]:
         losses = np.where((p > 1e-300) & (q > 1e-300), np.log(p / q), 0.0)
     spread = float(np.sqrt(max(p @ losses**2 - (p @ losses) ** 2, 1e-300)))
     cells = np.floor(losses / max(spread / ATOMS, float(np.ptp(losses)) / 2**18)).astype(np.int64)
-    return np.bincount(cells - cells.min(), p), np.bincount(cells - cells.min(), q)
+    numbers = cells - cells.min()
+    return np.asarray(np.bincount(numbers, p), dtype=float), np.asarray(np.bincount(numbers, q), dtype=float)
 
 
 def _added_up(masses: Array, steps: int) -> tuple[Array, float]:
@@ -256,9 +265,10 @@ def _added_up(masses: Array, steps: int) -> tuple[Array, float]:
     return total, error
 
 
-def _by_ratio(p: Array, q: Array) -> Array:
+def _by_ratio(p: Array, q: Array) -> npt.NDArray[np.intp]:
     """Order of outcomes by rising p/q; those that are mere rounding go to the middle. Any order is valid."""
     told = p + q > 1e-15 * max(float(p.max()), float(q.max()))
     ratio = np.zeros_like(p)
     ratio[told] = np.log(np.maximum(p[told], 1e-300)) - np.log(np.maximum(q[told], 1e-300))
-    return np.argsort(ratio, kind="stable")
+    order: npt.NDArray[np.intp] = np.argsort(ratio, kind="stable")
+    return order

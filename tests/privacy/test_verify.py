@@ -117,30 +117,35 @@ def test_the_epsilon_of_one_run_is_false_for_the_search() -> None:
         assert verify(base, Geometric(10), one, 1e-5) == "false"
 
 
+def delta_of_one_step(noise: float, rate: float, relation: str, epsilon: float) -> float:
+    """By integration of the densities."""
+    from scipy import integrate, stats
+
+    def with_record(x):
+        return (1 - rate) * stats.norm.pdf(x, 0, noise) + rate * stats.norm.pdf(x, 1, noise)
+
+    def without(x):
+        return with_record(-x) if relation == "replace_one" else stats.norm.pdf(x, 0, noise)
+
+    def excess(x, p, q):
+        return max(p(x) - np.exp(epsilon) * q(x), 0.0)
+
+    both = (with_record, without), (without, with_record)
+    return max(integrate.quad(excess, -12, 12, args=pair, limit=500)[0] for pair in both)
+
+
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 @pytest.mark.parametrize(("noise", "rate", "steps"), [(2.0, 1.0, 7), (0.8, 1.0, 1), (1.1, 0.1, 1)])
 def test_the_mechanism_that_refutes_dp_sgd_loses_no_more_than_dp_sgd(relation, noise, rate, steps) -> None:
     """Against closed forms: many steps with all records are one Gaussian; one step is a mixture of two."""
-    from scipy import integrate, stats
-
     far = 2.0 if relation == "replace_one" else 1.0
     base = DPSGD(noise_multiplier=noise, sample_rate=rate, steps=steps, neighboring=relation)
     for epsilon in (0.1, 0.6):
-        if rate == 1.0:
-            exact = GaussianDP(mu=far * steps**0.5 / noise).delta_at(epsilon)
-        else:
-            alone, moved = stats.norm(0, noise).pdf, stats.norm(1, noise).pdf
-
-            def p(x, alone=alone, moved=moved):
-                return (1 - rate) * alone(x) + rate * moved(x)
-
-            def q(x, alone=alone, p=p):
-                return p(-x) if relation == "replace_one" else alone(x)
-
-            exact = max(
-                integrate.quad(lambda x, a=a, b=b: max(a(x) - np.exp(epsilon) * b(x), 0.0), -12, 12, limit=500)[0]
-                for a, b in ((p, q), (q, p))
-            )
+        exact = (
+            GaussianDP(mu=far * steps**0.5 / noise).delta_at(epsilon)
+            if rate == 1.0
+            else delta_of_one_step(noise, rate, relation, epsilon)
+        )
         floor = verify(base, Fixed(1), epsilon, 0.0).witness
         assert exact * 0.985 - 1e-9 <= floor <= exact * (1 + 1e-6)
 
