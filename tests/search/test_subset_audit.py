@@ -67,7 +67,7 @@ def test_no_more_than_the_reported_epsilon_is_found(train_on, fraction):
 def test_a_changed_record_costs_no_more_than_reported(train_on):
     one = search(1.0, neighboring="replace_one", train_on=train_on, subset_fraction=0.6)
     quiet = np.full((30, 1), -1.0)
-    certain = found(one, quiet, np.vstack([quiet[1:], [[1.0]]]))
+    certain = found(one, quiet, np.vstack([quiet[1:], [[1.0]]]), 2 * RUNS)
     assert 0.2 * certain.stated_epsilon < certain.epsilon_lower <= certain.stated_epsilon
 
 
