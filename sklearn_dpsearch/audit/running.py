@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import random
-import sys
-import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +10,9 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.base import clone
 
+from .._process import GENERATORS, reseed, without_warnings
+from ..privacy import PrivacyError
+from ..search import NoModelError
 from .attacks import Statistic
 from .neighbours import Neighbours
 from .outcomes import FAILED
@@ -40,7 +38,6 @@ class Fits:
     estimator: Any
     statistic: Statistic
     fit_params: Mapping[str, Any]
-    parent: int
 
 
 def fit_many(
@@ -53,12 +50,12 @@ def fit_many(
     random_state: Any,
 ) -> Samples:
     """So many fits on each of the two data sets."""
-    fits = Fits(estimator, statistic, fit_params, os.getpid())
+    fits = Fits(estimator, statistic, fit_params)
     data = (pair.X, pair.y), (pair.other_X, pair.other_y)
     seeds = [_seeds(random_state, side, n_runs) for side in (0, 1)]
     batch = max(1, min(BATCH, -(-n_runs // effective_n_jobs(n_jobs))))
     tasks = [(side, seeds[side][i : i + batch]) for side in (0, 1) for i in range(0, n_runs, batch)]
-    with _quiet():
+    with without_warnings(), GENERATORS():
         done = Parallel(n_jobs=n_jobs)(delayed(fit_some)(fits, *data[side], some) for side, some in tasks)
     outcomes: tuple[list[Any], list[Any]] = [], []
     for (side, _), (found, _, _) in zip(tasks, done):
@@ -70,13 +67,15 @@ def fit_many(
 def fit_some(fits: Fits, X: Any, y: Any, seeds: Sequence[Any]) -> tuple[list[Any], list[Any], str | None]:
     """Outcomes of some fits on one data set, what the first of them states, and the first error."""
     outcomes, spent, error = [], [], None
-    with contextlib.nullcontext() if os.getpid() == fits.parent else _quiet():
+    with without_warnings(), GENERATORS():
         for seed in seeds:
             model = fresh(fits.estimator, seed)
-            _reseed(seed)
+            reseed(seed)
             try:
                 model.fit(X, *([] if y is None else [y]), **fits.fit_params)
             except Exception as failure:  # which data make a fit fail is told by its failing
+                if isinstance(failure, PrivacyError) and not isinstance(failure, NoModelError):
+                    raise  # a refusal, from what the caller wrote
                 outcomes.append(FAILED)
                 error = error or f"{type(failure).__name__}: {failure}"
             else:
@@ -119,26 +118,3 @@ def _seeds(random_state: Any, side: int, n_runs: int) -> list[Any]:
     if random_state is None:
         return [None] * n_runs
     return list(np.random.SeedSequence([int(random_state), side]).spawn(n_runs))
-
-
-def _reseed(seed: Any) -> None:
-    """Fresh state for the global generators: forked workers would repeat each other."""
-    words = np.frombuffer(os.urandom(64), np.uint32) if seed is None else seed.generate_state(16)
-    np.random.seed(words)
-    random.seed(words.tobytes())
-    torch = sys.modules.get("torch")
-    if hasattr(torch, "default_generator"):
-        torch.default_generator.manual_seed(int.from_bytes(words[:2].tobytes(), "little"))
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """No warning of thousands of fits; the global generators are left as they were found."""
-    numpy_state, python_state = np.random.get_state(), random.getstate()
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        np.random.set_state(numpy_state)
-        random.setstate(python_state)

@@ -56,7 +56,7 @@ def answer_low(estimator, X, y):
     return -estimator.answer_
 
 
-PUBLIC = {"X_public": QUIET, "y_public": LABELS}
+PUBLIC = {"X_public": QUIET.copy(), "y_public": LABELS.copy()}
 
 
 def search(**kwargs):
@@ -128,6 +128,12 @@ def test_a_search_that_finds_nothing_is_an_outcome() -> None:
 def test_fits_that_all_fail_are_an_error_with_the_first_of_them() -> None:
     with pytest.raises(ValueError, match="Every fit of RandomizedResponse failed .* IndexError"):
         audit(RandomizedResponse(), [1.0, 2.0], other=([1.0, 3.0], None), n_runs=10)
+
+
+def test_a_refusal_is_no_outcome() -> None:
+    """It depends on what the caller wrote, not on the records: it would look like a leak where there is none."""
+    with pytest.raises(PrivacyError, match="shares its memory"):
+        audit(search(), **PAIR, n_runs=10, fit_params={"X_public": QUIET, "y_public": LABELS.copy()})
 
 
 def test_a_fixed_seed_is_taken_away_and_said() -> None:
