@@ -9,7 +9,7 @@ MUTANTS = [
         file="privacy/profiles.py",
         old="return np.minimum(self.infinity + np.where(",
         new="return np.minimum(0.0 + np.where(",
-        tests=("privacy/test_profiles.py", "privacy/test_selection.py"),
+        tests=("privacy/test_profiles.py::test_curve_of_a_discrete_pair_is_its_hockey_stick_divergence",),
     ),
     Mutant(
         name="optimistic grid",
@@ -17,7 +17,7 @@ MUTANTS = [
         file="privacy/profiles.py",
         old="    share = np.clip(share, 0.0, 1.0)\n",
         new="    share = np.zeros_like(share)\n",
-        tests=("privacy/test_profiles.py",),
+        tests=("privacy/test_profiles.py::test_convolution_is_above_the_exact_composition_and_close",),
         seen="dp_accounting's optimistic estimate used as a bound",
     ),
     Mutant(
@@ -26,7 +26,7 @@ MUTANTS = [
         file="privacy/profiles.py",
         old="_infinity(parts, counts) + error + 2 * TAIL_MASS)",
         new="0.0)",
-        tests=("privacy/test_profiles.py", "privacy/test_combining.py"),
+        tests=("privacy/test_profiles.py::test_convolution_is_above_the_exact_composition_and_close",),
     ),
     Mutant(
         name="epsilon rounded down",
@@ -34,7 +34,7 @@ MUTANTS = [
         file="privacy/guarantee.py",
         old="    return high\n\n\ndef dots(",
         new="    return low\n\n\ndef dots(",
-        tests=("privacy/test_guarantees.py",),
+        tests=("privacy/test_guarantees.py::test_delta_at_the_stated_epsilon_is_at_most_the_stated_delta",),
     ),
     Mutant(
         name="budget exceeded by calibration",
@@ -42,7 +42,7 @@ MUTANTS = [
         file="privacy/calibration.py",
         old="    return safe  # meets",
         new="    return unsafe  # meets",
-        tests=("privacy/test_calibration.py",),
+        tests=("privacy/test_calibration.py::test_result_meets_the_target_and_is_within_the_tolerance",),
         seen="Opacus's search for a noise multiplier, where the tolerance is overrun",
     ),
     Mutant(
@@ -51,7 +51,9 @@ MUTANTS = [
         file="privacy/guarantees.py",
         old="return symmetric(curves.randomized_response(self.epsilon, self.delta))",
         new="return symmetric(curves.randomized_response(self.epsilon, 0.0))",
-        tests=("privacy/test_guarantees.py", "privacy/test_selection.py"),
+        tests=(
+            "privacy/test_selection.py::test_a_base_that_may_fail_openly_fails_once_in_the_expected_number_of_runs",
+        ),
         seen="an Optuna tuner that sums ε and keeps one δ",
     ),
     Mutant(
@@ -60,7 +62,7 @@ MUTANTS = [
         file="privacy/guarantees.py",
         old='int(self.steps), self.neighboring == "replace_one"',
         new="int(self.steps), False",
-        tests=("privacy/test_guarantees.py", "privacy/test_curves.py"),
+        tests=("privacy/test_curves.py::test_replaced_record_costs_about_twice_an_added_one",),
     ),
     Mutant(
         name="Rényi curve under replace-one",
@@ -68,7 +70,7 @@ MUTANTS = [
         file="privacy/guarantees.py",
         old='return self.neighboring != "replace_one"',
         new="return True",
-        tests=("privacy/test_guarantees.py",),
+        tests=("privacy/test_guarantees.py::test_renyi_curve_grows_with_its_order_and_bounds_the_profile",),
         seen="accountants that have one relation only",
     ),
     Mutant(
@@ -77,7 +79,7 @@ MUTANTS = [
         file="privacy/curves.py",
         old="DominatingPair(convolve([removed], [steps]), convolve([added], [steps]))",
         new="DominatingPair(convolve([added], [steps]), convolve([added], [steps]))",
-        tests=("privacy/test_curves.py", "privacy/test_guarantees.py"),
+        tests=("privacy/test_curves.py::test_dpsgd_agrees_with_dp_accounting",),
     ),
     Mutant(
         name="search in one direction",
@@ -85,7 +87,7 @@ MUTANTS = [
         file="privacy/selection.py",
         old="for i in range(len(self._hinges))], axis=0)",
         new="for i in range(1)], axis=0)",
-        tests=("privacy/test_selection.py",),
+        tests=("privacy/test_selection.py::test_bound_is_never_below_the_exact_loss",),
     ),
     Mutant(
         name="one quantile for all outcomes",
@@ -93,7 +95,7 @@ MUTANTS = [
         file="privacy/selection.py",
         old="kept = _hull(height.tolist(), fall.tolist())",
         new="kept = [0, height.size - 1]",
-        tests=("privacy/test_selection.py",),
+        tests=("privacy/test_selection.py::test_hinges_are_the_upper_envelope_of_their_lines",),
     ),
     Mutant(
         name="one run's ε for the search",
@@ -101,7 +103,7 @@ MUTANTS = [
         file="privacy/selection.py",
         old="if isinstance(one_run, NonPrivate) or law == Fixed(1):",
         new="if True:",
-        tests=("privacy/test_selection.py",),
+        tests=("privacy/test_selection.py::test_figures_of_the_documentation",),
         seen="most papers and tutorials; GridSearchCV over diffprivlib; LeakPro#438",
     ),
     Mutant(
@@ -110,7 +112,7 @@ MUTANTS = [
         file="privacy/selection.py",
         old="    law = as_law(count)\n    if isinstance",
         new='    law = as_law(float(count.mean) if type(count).__name__ == "Poisson" else count)\n    if isinstance',
-        tests=("privacy/test_selection.py", "privacy/test_published.py"),
+        tests=("privacy/test_selection.py::test_poisson_search_costs_at_most_the_stated_figure",),
     ),
     Mutant(
         name="at least one, not renormalised",
@@ -118,7 +120,7 @@ MUTANTS = [
         file="privacy/restricted_laws.py",
         old="return self.law.log_slope(z, u) - math.log(self._scale)",
         new="return self.law.log_slope(z, u)",
-        tests=("privacy/test_laws.py", "privacy/test_selection.py"),
+        tests=("privacy/test_selection.py::test_conditioning_on_a_run_multiplies_delta_by_the_same_factor",),
         seen="Poisson searches that draw again until there is a run",
     ),
     Mutant(
@@ -127,7 +129,7 @@ MUTANTS = [
         file="privacy/restricted_laws.py",
         old="        return np.asarray(values / math.fsum(values))",
         new="        return np.asarray(values)",
-        tests=("privacy/test_laws.py",),
+        tests=("privacy/test_laws.py::test_capped_law_is_the_law_given_that_it_stays_under_the_cap",),
     ),
     Mutant(
         name="δ not multiplied",
@@ -135,7 +137,7 @@ MUTANTS = [
         file="privacy/published.py",
         old="ShiftedProfile(one_run, law.mean * scale, law.mean * one_run.delta_at(0.0))",
         new="ShiftedProfile(one_run, 1.0, law.mean * one_run.delta_at(0.0))",
-        tests=("privacy/test_published.py",),
+        tests=("privacy/test_published.py::test_corollary_5_8_is_the_limit_of_theorem_5_7",),
     ),
     Mutant(
         name="the term m·δ̂ left out",
@@ -143,7 +145,7 @@ MUTANTS = [
         file="privacy/published.py",
         old="one_run.renyi(orders) + law.mean * delta + np.log(",
         new="one_run.renyi(orders) + np.log(",
-        tests=("privacy/test_published.py",),
+        tests=("privacy/test_published.py::test_theorem_6_agrees_with_dp_accounting_at_every_order",),
         seen="a reproduction of Koskela & Kulkarni, with δ̂ = 0",
     ),
     Mutant(
@@ -152,7 +154,7 @@ MUTANTS = [
         file="privacy/published.py",
         old="orders=orders, epsilons=base + constant + np.log(count.mean)",
         new="orders=orders, epsilons=base + np.log(count.mean)",
-        tests=("privacy/test_published.py",),
+        tests=("privacy/test_published.py::test_theorem_2_agrees_with_dp_accounting_at_every_order",),
         seen="an Optuna tuner",
     ),
     Mutant(
@@ -161,7 +163,7 @@ MUTANTS = [
         file="privacy/combining.py",
         old="else _sum_above(pure)  # type: ignore[arg-type]",
         new="else max(pure)  # type: ignore[arg-type]",
-        tests=("privacy/test_combining.py",),
+        tests=("privacy/test_combining.py::test_pure_guarantees_add_up_at_delta_zero_and_gain_above",),
     ),
     Mutant(
         name="Gaussian parts not added",
@@ -169,7 +171,7 @@ MUTANTS = [
         file="privacy/combining.py",
         old="total = math.hypot(*[one.mu for one in parts])",
         new="total = max([one.mu for one in parts])",
-        tests=("privacy/test_combining.py",),
+        tests=("privacy/test_combining.py::test_closed_forms_add_up_exactly",),
     ),
     Mutant(
         name="worst candidate at one δ",
@@ -180,7 +182,7 @@ MUTANTS = [
             "        return max(different, key=lambda one: one.epsilon)"
         ),
         new="    if True:\n        return max(different, key=lambda one: one.epsilon_at(1e-6))",
-        tests=("privacy/test_combining.py",),
+        tests=("privacy/test_combining.py::test_envelope_is_the_largest_profile_and_its_pair_is_above_both_ways",),
         seen="searches over clipping and noise that keep the worst ε",
     ),
     Mutant(
@@ -189,7 +191,7 @@ MUTANTS = [
         file="privacy/combining.py",
         old="return None if None in pure else max(pure)  # type: ignore[type-var]",
         new="return None if None in pure else sum(pure) / len(pure)  # type: ignore[arg-type]",
-        tests=("privacy/test_combining.py",),
+        tests=("privacy/test_combining.py::test_mixture_is_the_exact_average_of_discrete_mechanisms",),
     ),
     Mutant(
         name="relations mixed",
@@ -197,7 +199,7 @@ MUTANTS = [
         file="privacy/combining.py",
         old="    if len(relations) != 1:\n",
         new="    if len(relations) > 2:\n",
-        tests=("privacy/test_combining.py",),
+        tests=("privacy/test_combining.py::test_guarantees_under_different_neighbouring_relations_never_combine",),
     ),
     Mutant(
         name="K clamped",
@@ -205,7 +207,7 @@ MUTANTS = [
         file="privacy/count_law.py",
         old='return invert(self, (mpmath.mpf(bits) + mpmath.mpf("0.5")) / mpmath.mpf(2) ** 256, margin=self.rounding)',
         new='return min(100, invert(self, (mpmath.mpf(bits) + mpmath.mpf("0.5")) / mpmath.mpf(2) ** 256, margin=0.0))',
-        tests=("privacy/test_laws.py",),
+        tests=("privacy/test_laws.py::test_draws_are_not_clamped_to_the_edge_of_the_table",),
         seen="an Optuna tuner: min(K, 100)",
     ),
     Mutant(
@@ -214,7 +216,7 @@ MUTANTS = [
         file="privacy/count_law.py",
         old="        from secrets import SystemRandom\n\n        bits =",
         new="        return max(1, round(self.mean))\n        from secrets import SystemRandom\n\n        bits =",
-        tests=("privacy/test_laws.py",),
+        tests=("privacy/test_laws.py::test_draws_follow_the_law",),
         seen="every search with n_iter, accounted as a random one",
     ),
     Mutant(
@@ -223,7 +225,9 @@ MUTANTS = [
         file="privacy/partition.py",
         old="return min(_log_mean_exp(tune, train, self.fraction), max(tune, train))",
         new="return self.fraction * tune + (1 - self.fraction) * train",
-        tests=("privacy/test_partition.py",),
+        tests=(
+            "privacy/test_partition.py::test_bound_holds_for_parts_known_only_by_their_largest_loss_and_is_reached",
+        ),
     ),
     Mutant(
         name="secret coins that are known",
@@ -231,7 +235,7 @@ MUTANTS = [
         file="privacy/partition.py",
         old='if self.neighboring == "replace_one" or not self.secret_coins:',
         new='if self.neighboring == "replace_one":',
-        tests=("privacy/test_known_coins.py", "privacy/test_partition.py"),
+        tests=("privacy/test_known_coins.py::test_known_coins_are_the_mixture_and_cost_more",),
     ),
     Mutant(
         name="amplified under replace-one",
@@ -239,7 +243,7 @@ MUTANTS = [
         file="privacy/partition.py",
         old='if self.neighboring == "replace_one" or not self.secret_coins:',
         new="if not self.secret_coins:",
-        tests=("privacy/test_known_coins.py", "privacy/test_partition.py"),
+        tests=("privacy/test_partition.py::test_a_changed_record_costs_the_average_over_its_coin",),
     ),
     Mutant(
         name="stopping is free",
@@ -247,7 +251,9 @@ MUTANTS = [
         file="privacy/stopping.py",
         old="    return float(min(grown * (1.0 + 4e-15), 2.0 * epsilon))",
         new="    return float(epsilon)",
-        tests=("privacy/test_stopping.py",),
+        tests=(
+            "privacy/test_stopping.py::test_pure_form_is_the_supremum_over_the_testing_region_and_less_than_twice_the_loss",
+        ),
     ),
     Mutant(
         name="rejects are free",
@@ -255,7 +261,7 @@ MUTANTS = [
         file="privacy/doubling.py",
         old="return max(2 * accepts + rejects for",
         new="return max(2 * accepts for",
-        tests=("privacy/test_doubling.py",),
+        tests=("privacy/test_doubling.py::test_cost_is_that_of_the_worst_of_all_walks",),
         seen="several published sparse-vector variants (Lyu, Su & Li 2017)",
     ),
     Mutant(
@@ -264,7 +270,7 @@ MUTANTS = [
         file="privacy/noisy_max.py",
         old='    epsilon = float_above(2 * sensitivity / noise.scale)\n    return {"bounded range"',
         new='    epsilon = float_above(sensitivity / noise.scale)\n    return {"bounded range"',
-        tests=("privacy/test_noisy_max.py",),
+        tests=("privacy/test_noisy_max.py::test_guarantee_is_never_below_the_exact_loss",),
         seen="opendp#2911: noisy max spent four times the ρ it stated",
     ),
     Mutant(
@@ -273,7 +279,7 @@ MUTANTS = [
         file="privacy/noisy_max.py",
         old="    steps = 2 * noise.moved(sensitivity)\n",
         new="    steps = noise.moved(sensitivity)\n",
-        tests=("privacy/test_noisy_max.py",),
+        tests=("privacy/test_noisy_max.py::test_two_sensitivities_are_needed",),
     ),
     Mutant(
         name="threshold without noise",
@@ -281,7 +287,7 @@ MUTANTS = [
         file="privacy/above_threshold.py",
         old="reached = ceil(fraction(threshold) / self.grid) + noise\n",
         new="reached = ceil(fraction(threshold) / self.grid)\n",
-        tests=("privacy/test_above_threshold.py",),
+        tests=("privacy/test_above_threshold.py::test_rounds_follow_the_enumerated_law",),
         seen="sparse-vector variants 3 to 6 of Lyu, Su & Li 2017",
     ),
     Mutant(
@@ -290,7 +296,7 @@ MUTANTS = [
         file="privacy/above_threshold.py",
         old="drawn = discrete_laplace(4 * self.steps / self.round_epsilon, bits)",
         new="drawn = discrete_laplace(2 * self.steps / self.round_epsilon, bits)",
-        tests=("privacy/test_above_threshold.py",),
+        tests=("privacy/test_above_threshold.py::test_rounds_follow_the_enumerated_law",),
     ),
     Mutant(
         name="zero drawn twice",
@@ -298,7 +304,9 @@ MUTANTS = [
         file="privacy/sampling.py",
         old="    if negative and magnitude == 0:",
         new="    if False:",
-        tests=("privacy/test_sampling.py",),
+        tests=(
+            "privacy/test_sampling.py::test_a_round_of_the_discrete_laplace_algorithm_has_exactly_the_stated_ratios",
+        ),
     ),
     Mutant(
         name="Gaussian noise without rejection",
@@ -306,7 +314,7 @@ MUTANTS = [
         file="privacy/sampling.py",
         old="        if bernoulli_exp(excess * excess / (2 * sigma_squared), rng):",
         new="        if True:",
-        tests=("privacy/test_sampling.py",),
+        tests=("privacy/test_sampling.py::test_draws_follow_the_discrete_gaussian_law",),
     ),
     Mutant(
         name="a refutation that proves nothing",
@@ -314,7 +322,7 @@ MUTANTS = [
         file="privacy/verify.py",
         old='"false" if floor > delta else "undecided"',
         new='"false"',
-        tests=("privacy/test_verify.py",),
+        tests=("privacy/test_verify.py::test_without_a_known_mechanism_nothing_is_refuted",),
     ),
     Mutant(
         name="a proof that proves nothing",
@@ -322,7 +330,7 @@ MUTANTS = [
         file="privacy/verify.py",
         old='word = "true" if certified <= delta else',
         new='word = "true" if floor <= delta else',
-        tests=("privacy/test_verify.py",),
+        tests=("privacy/test_verify.py::test_without_a_known_mechanism_nothing_is_refuted",),
     ),
     Mutant(
         name="the attack chosen on the runs that count",
@@ -330,7 +338,7 @@ MUTANTS = [
         file="audit/result.py",
         old="chosen = choose(*(table.rows(order[: order.size // 2])",
         new="chosen = choose(*(table.rows(order[order.size // 2 :])",
-        tests=("audit/test_lower_bound.py",),
+        tests=("audit/test_lower_bound.py::test_the_choice_of_the_event_does_not_see_the_runs_that_count",),
         seen="audits that report the best of many thresholds",
     ),
     Mutant(
@@ -339,6 +347,6 @@ MUTANTS = [
         file="audit/bounds.py",
         old="    level = 1.0 - math.sqrt(confidence)\n",
         new="    level = 2.0 * (1.0 - confidence)\n",
-        tests=("audit/test_bounds.py",),
+        tests=("audit/test_bounds.py::test_the_bound_holds_with_at_least_the_stated_probability",),
     ),
 ]

@@ -22,7 +22,7 @@ class Mutant:
     old, new : str
         The text to replace, found exactly once in the file, and what stands there instead.
     tests : tuple of str
-        Test files that are likely to notice, below ``tests``.
+        Test files that are likely to notice, below ``tests``; with ``::`` one test of a file.
     seen : str
         Where the mistake was made, if known.
     """

@@ -9,7 +9,7 @@ MUTANTS = [
         file="nets/engines.py",
         old="    factors = (bounds / norms).clamp_(max=1.0)\n",
         new="    factors = (bounds / norms.amax(-1, keepdim=True)).clamp_(max=1.0)\n",
-        tests=("nets/test_engines.py",),
+        tests=("nets/test_engines.py::test_plain_nets_sum_what_autograd_gives_record_by_record",),
         seen="clip_grad_norm_ on the batch gradient",
     ),
     Mutant(
@@ -18,7 +18,7 @@ MUTANTS = [
         file="nets/engines.py",
         old="    factors = (bounds / norms).clamp_(max=1.0)\n",
         new="    factors = (bounds > 0).to(norms.dtype)\n",
-        tests=("nets/test_engines.py",),
+        tests=("nets/test_engines.py::test_plain_nets_sum_what_autograd_gives_record_by_record",),
     ),
     Mutant(
         name="a gradient that is not finite",
@@ -26,7 +26,7 @@ MUTANTS = [
         file="nets/engines.py",
         old="    return factors if finite is None else torch.where(finite, factors, 0.0)",
         new="    return factors",
-        tests=("nets/test_engines.py", "nets/test_traps.py"),
+        tests=("nets/test_engines.py::test_a_record_without_a_finite_gradient_contributes_nothing",),
         seen="Opacus's hooks and ghost clipping",
     ),
     Mutant(
@@ -35,7 +35,7 @@ MUTANTS = [
         file="nets/linear.py",
         old="torch.addcmul(self._has_bias, along, self._has_weight)",
         new="torch.addcmul(0 * self._has_bias, along, self._has_weight)",
-        tests=("nets/test_engines.py",),
+        tests=("nets/test_engines.py::test_plain_nets_sum_what_autograd_gives_record_by_record",),
         seen="ghost-clipping rules without the bias",
     ),
     Mutant(
@@ -44,7 +44,7 @@ MUTANTS = [
         file="nets/training.py",
         old="return task.noise_multiplier * task.max_grad_norm * rounding",
         new="return task.noise_multiplier * rounding",
-        tests=("nets/test_training.py", "nets/test_rounding.py"),
+        tests=("nets/test_training.py::test_noise_of_an_update_has_the_stated_variance",),
     ),
     Mutant(
         name="half the noise",
@@ -52,7 +52,7 @@ MUTANTS = [
         file="nets/training.py",
         old="return task.noise_multiplier * task.max_grad_norm * rounding",
         new="return 0.5 * task.noise_multiplier * task.max_grad_norm * rounding",
-        tests=("nets/test_training.py", "nets/test_rounding.py"),
+        tests=("nets/test_training.py::test_noise_of_an_update_has_the_stated_variance",),
     ),
     Mutant(
         name="actual batch size",
@@ -60,7 +60,7 @@ MUTANTS = [
         file="nets/training.py",
         old="self.gradients.copy_(self.sums).div_(self.divisors)",
         new="self.gradients.copy_(self.sums).div_((bounds > 0).sum(1, keepdim=True).clamp(min=1))",
-        tests=("nets/test_training.py",),
+        tests=("nets/test_training.py::test_an_empty_batch_is_a_step_of_noise_alone",),
         seen="loss_reduction='mean'",
     ),
     Mutant(
@@ -69,7 +69,7 @@ MUTANTS = [
         file="nets/training.py",
         old="        for start in range(0, places.shape[1], width):\n",
         new="        for start in range(0, min(width, places.shape[1]), width):\n",
-        tests=("nets/test_training.py",),
+        tests=("nets/test_training.py::test_memory_for_few_records_changes_nothing",),
         seen="fixed-shape pipelines with a cap",
     ),
     Mutant(
@@ -78,7 +78,7 @@ MUTANTS = [
         file="nets/training.py",
         old="self.secrets = [Secrets(task.seed) for task in tasks]",
         new="self.secrets = [Secrets(tasks[0].seed)] * len(tasks)",
-        tests=("nets/test_training.py",),
+        tests=("nets/test_training.py::test_nets_of_a_stack_have_noise_independent_of_each_other",),
     ),
     Mutant(
         name="same noise every time",
@@ -86,7 +86,9 @@ MUTANTS = [
         file="nets/randomness.py",
         old="np.random.SeedSequence(secrets.randbits(256) if seed is None else seed, pool_size=8)",
         new="np.random.SeedSequence(67280421310721 if seed is None else seed, pool_size=8)",
-        tests=("nets/test_randomness.py",),
+        tests=(
+            "nets/test_randomness.py::test_unseeded_trainings_never_repeat_even_if_the_user_seeds_every_global_generator",
+        ),
         seen="torch.Generator() as noise_generator",
     ),
     Mutant(
@@ -95,7 +97,7 @@ MUTANTS = [
         file="nets/sampling.py",
         old="np.cumsum(self._rng.geometric(self._rate, number))",
         new="np.cumsum(np.full(number, round(1 / self._rate)))",
-        tests=("nets/test_sampling.py",),
+        tests=("nets/test_sampling.py::test_batch_sizes_are_binomial",),
         seen="shuffled loaders (Chua et al. 2024)",
     ),
     Mutant(
@@ -104,7 +106,7 @@ MUTANTS = [
         file="nets/sampling.py",
         old="np.cumsum(self._rng.geometric(self._rate, number))",
         new="np.cumsum(self._rng.geometric(np.ceil(self._rate * 2**24) / 2**24, number))",
-        tests=("nets/test_sampling.py",),
+        tests=("nets/test_sampling.py::test_gaps_are_geometric_at_a_rate_of_one_in_ten_million",),
         seen="torch.rand(n) < rate",
     ),
     Mutant(
@@ -113,7 +115,7 @@ MUTANTS = [
         file="nets/rounding.py",
         old="    return 1.0 + OWN + single + DOUBLE * most**2\n",
         new="    return 1.0\n",
-        tests=("nets/test_rounding.py",),
+        tests=("nets/test_training.py::test_rounding_is_covered_by_a_little_more_noise",),
     ),
     Mutant(
         name="warm start free",
@@ -121,7 +123,7 @@ MUTANTS = [
         file="nets/estimator.py",
         old='spent = None if fresh else getattr(self, "privacy_spent_", None)\n        before',
         new="spent = None\n        before",
-        tests=("nets/test_tables.py", "nets/test_skorch_nets.py"),
+        tests=("nets/test_tables.py::test_partial_fit_and_warm_start_add_to_the_cost",),
         seen="a new PrivacyEngine for each fit",
     ),
     Mutant(
@@ -130,7 +132,7 @@ MUTANTS = [
         file="nets/settings.py",
         old='raise ValueError(\n            f"Found batch_size={net.batch_size} without',
         new='return 0.5\n        raise ValueError(\n            f"Found batch_size={net.batch_size} without',
-        tests=("nets/test_tables.py", "nets/test_skorch_nets.py"),
+        tests=("nets/test_tables.py::test_bad_arguments_are_refused_before_any_data_is_read",),
         seen="Opacus's 1 / len(loader)",
     ),
     Mutant(
@@ -139,7 +141,7 @@ MUTANTS = [
         file="nets/settings.py",
         old='    return given or ("zero_out" if net.public_n is None else "add_remove")',
         new='    return given or "add_remove"',
-        tests=("nets/test_tables.py", "nets/test_skorch_nets.py"),
+        tests=("nets/test_tables.py::test_a_stated_number_of_records_is_for_records_added_or_removed",),
         seen="Opacus#571, #819",
     ),
 ]
