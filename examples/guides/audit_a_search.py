@@ -1,7 +1,7 @@
 """Audit two searches: the usual one, which reports the ε of one run, and a private one.
 
-A private mean with ε = 1 is trained twenty times and the one that fits best is kept. On two data sets that differ in one
-record, fitted a few hundred times each, the usual search is refuted: what it releases is nearly the exact mean.
+A private mean with ε = 1 is trained twenty times, and the one that fits best is kept. Both searches are fitted a few
+hundred times on two data sets that differ in one record. The usual one is refuted: it releases nearly the exact mean.
 
     python examples/guides/audit_a_search.py
 """

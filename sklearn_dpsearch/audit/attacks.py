@@ -11,7 +11,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 #: Numbers that are read from one attribute at most.
-LARGEST = 20_000
+LARGEST = 5_000
 #: Methods whose answers for the canary are read.
 ANSWERS = ("decision_function", "predict_proba", "predict", "score_samples", "transform")
 

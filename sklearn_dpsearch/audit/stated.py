@@ -69,7 +69,9 @@ def _own_delta(guarantee: Guarantee | None) -> float:
 
 def smallest(first: Statement, spent: list[Any], steps: int) -> float | None:
     """The least of what was planned and what the fitted models state: each statement has to be true."""
-    values = [first.epsilon(steps), *(Statement(one.guarantee, first.delta).epsilon(steps) for one in spent)]
+    relation = None if first.guarantee is None else first.guarantee.neighboring
+    ours = [one for one in spent if isinstance(one, PrivacySpent) and one.neighboring == (relation or one.neighboring)]
+    values = [first.epsilon(steps), *(Statement(one.guarantee, first.delta).epsilon(steps) for one in ours)]
     known = [one for one in values if one is not None]
     return min(known) if known else None
 

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from .mutant import ROOT, Mutant
-from .run import BEGIN, END
+from .run import BEGIN, END, killer_of
 from .table import MUTANTS
 
 
@@ -30,6 +30,17 @@ def test_the_published_table_has_every_mutant_and_the_tests_that_notice_them_exi
     for file, test in re.findall(r"`(\S+)`: `(\S+?)` \|$", table, re.MULTILINE):
         path = ROOT / "tests" / file if (ROOT / "tests" / file).is_file() else ROOT / file
         assert re.search(rf"^ *def {test.rpartition('::')[2]}\(", path.read_text(), re.MULTILINE), test
+
+
+@pytest.mark.slow
+def test_a_mistake_is_noticed_and_a_change_that_matters_to_nobody_is_not():
+    tests, text = ("audit/test_bounds.py",), "    level = 1.0 - math.sqrt(confidence)\n"
+    same = Mutant(name="same", mistake="None.", file="audit/bounds.py", old=text, new=text + "\n", tests=tests)
+    wrong = Mutant(
+        name="wrong", mistake="None.", file="audit/bounds.py", old=text, new="    level = 0.5\n", tests=tests
+    )
+    assert killer_of(same, likely_only=True) is None
+    assert str(killer_of(wrong, likely_only=True)).startswith("tests/audit/test_bounds.py::test_")
 
 
 def test_a_text_that_is_not_there_is_said():
