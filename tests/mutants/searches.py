@@ -81,7 +81,7 @@ MUTANTS = [
         file="search/_runs.py",
         old="        reseed(seed)\n        return attempt(lambda: _train_and_score",
         new="        return attempt(lambda: _train_and_score",
-        tests=("search/test_nothing_leaks.py::test_noise_differs_between_forked_workers",),
+        tests=("search/test_runs.py::test_forked_workers_do_not_repeat_the_global_generator",),
         seen="joblib's multiprocessing backend with torch",
     ),
     Mutant(
@@ -225,7 +225,7 @@ MUTANTS = [
         file="search/random_search.py",
         old="guarantee=_all_of(promises.trained, scoring, exposures, int(law.mean))",
         new="guarantee=best_candidate(promises.trained, scoring, exposures, law)",
-        tests=("search/test_random_search.py::test_releasing_all_scores_is_composition_of_a_fixed_number_of_runs",),
+        tests=("search/test_runs.py::test_all_runs_released_cost_their_composition",),
         seen="cv_results_ in full; a study database",
     ),
     Mutant(
@@ -344,7 +344,7 @@ MUTANTS = [
         file="search/_utilities.py",
         old="    return Fraction(1, n_parts)\n",
         new="    return Fraction(1, 2 * n_parts)\n",
-        tests=("search/test_grid_search.py::test_the_noise_is_that_of_the_mechanism_for_the_sensitivity_of_the_parts",),
+        tests=("search/test_grid_search.py::test_one_record_moves_no_utility_by_more_than_one_part",),
     ),
     Mutant(
         name="threshold noise reused",
@@ -388,7 +388,7 @@ MUTANTS = [
         mistake="An error of a worker is shown with what it says.",
         file="search/_tasks.py",
         old="could not be run by joblib ({type(error).__name__})",
-        new="could not be run by joblib ({error})",
+        new="could not be run by joblib ({error.__cause__})",
         tests=("search/test_grid_search.py::test_errors_of_joblib_quote_nothing",),
     ),
     Mutant(
@@ -503,7 +503,7 @@ MUTANTS = [
         file="search/_runs.py",
         old="    own = job.adapter.fresh_randomness(model)\n",
         new="    own = {}\n",
-        tests=("adapters/test_diffprivlib.py::test_each_candidate_gets_a_ledger_of_its_own",),
+        tests=("adapters/test_diffprivlib.py::test_a_search_runs_and_leaves_the_default_ledger_alone",),
         seen="GridSearchCV clones the accountant: total (0, 0) after nine fits",
     ),
     Mutant(
