@@ -199,9 +199,9 @@ REFUTING: dict[type[Guarantee], Callable[..., list[Tails]]] = {
 
 def _atoms(one: LossDistribution) -> tuple[Array, Array]:
     """P- and Q-masses of the outcomes by rising likelihood ratio, those that only one side has included."""
-    p = np.concatenate([[0.0], one.masses, [one.infinity]])
-    q = np.concatenate([[one.minus_infinity or 0.0], one.masses * np.exp(-one.losses), [0.0]])
-    return p, q
+    both = one.masses * np.exp(-one.losses)
+    alone = max(0.0, 1.0 - float(both.sum())) if one.minus_infinity is None else one.minus_infinity
+    return np.concatenate([[0.0], one.masses, [one.infinity]]), np.concatenate([[alone], both, [0.0]])
 
 
 def _cut_of(one: LossDistribution) -> Tails:
@@ -217,7 +217,7 @@ def _excess(one: LossDistribution) -> float:
 
 def _is_mechanism(pair: DominatingPair) -> bool:
     """Whether the masses are probabilities, and each order of the neighbours is within what the other one states."""
-    if any(_excess(one) > 1e-12 for one in pair.directions):
+    if any(abs(float(side.sum()) - 1.0) > 1e-12 for one in pair.directions for side in _atoms(one)):
         return False
     return _fits(pair.removed, pair.added) and _fits(pair.added, pair.removed)
 

@@ -60,7 +60,7 @@ MUTANTS = [
         file="nets/training.py",
         old="self.gradients.copy_(self.sums).div_(self.divisors)",
         new="self.gradients.copy_(self.sums).div_((bounds > 0).sum(1, keepdim=True).clamp(min=1))",
-        tests=("nets/test_training.py::test_an_empty_batch_is_a_step_of_noise_alone",),
+        tests=("nets/test_engines.py::test_steps_without_noise_are_those_of_opacus", "nets/test_training.py"),
         seen="loss_reduction='mean'",
     ),
     Mutant(
@@ -74,10 +74,13 @@ MUTANTS = [
     ),
     Mutant(
         name="noise shared by stacked nets",
-        mistake="Nets that train together draw the same batches and the same noise.",
-        file="nets/training.py",
-        old="self.secrets = [Secrets(task.seed) for task in tasks]",
-        new="self.secrets = [Secrets(tasks[0].seed)] * len(tasks)",
+        mistake="Nets that train together get the same noise.",
+        file="nets/randomness.py",
+        old="        source.normals(row, scale)\n",
+        new=(
+            "        if row.data_ptr() == out.data_ptr():\n            source.normals(row, scale)\n"
+            "        else:\n            row.copy_(out[0] * (scale / scales[0]))\n"
+        ),
         tests=("nets/test_training.py::test_nets_of_a_stack_have_noise_independent_of_each_other",),
     ),
     Mutant(
