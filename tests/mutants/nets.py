@@ -118,7 +118,7 @@ MUTANTS = [
         file="nets/rounding.py",
         old="    return 1.0 + OWN + single + DOUBLE * most**2\n",
         new="    return 1.0\n",
-        tests=("nets/test_training.py::test_rounding_is_covered_by_a_little_more_noise",),
+        tests=("nets/test_rounding.py::test_pieces_keep_the_bound_that_the_noise_pays_for",),
     ),
     Mutant(
         name="warm start free",
@@ -144,7 +144,7 @@ MUTANTS = [
         file="nets/settings.py",
         old='    return given or ("zero_out" if net.public_n is None else "add_remove")',
         new='    return given or "add_remove"',
-        tests=("nets/test_tables.py::test_a_stated_number_of_records_is_for_records_added_or_removed",),
+        tests=("nets/test_settings.py::test_the_number_of_records_is_private_only_if_one_was_stated",),
         seen="Opacus#571, #819",
     ),
 ]
