@@ -16,7 +16,7 @@ from scipy import fft, special
 
 from ._types import Array
 from .count_law import CountLaw
-from .guarantee import Guarantee, require
+from .guarantee import Guarantee, Statement, as_guarantee, require
 from .guarantees import DPSGD, ZCDP, ApproxDP, GaussianDP, NonPrivate, ProfileDP, PureDP
 from .laws import as_law
 from .profiles import DominatingPair, LossDistribution
@@ -73,12 +73,12 @@ class Verdict:
         return f"Verdict({self.word!r}, epsilon={self.epsilon:g}, delta={self.delta:g}: {between})"
 
 
-def verify(one_run: Guarantee, count: CountLaw | float, epsilon: float, delta: float) -> Verdict:
+def verify(one_run: Guarantee | Statement, count: CountLaw | float, epsilon: float, delta: float) -> Verdict:
     """Whether releasing only the best of K runs is (ε, δ)-DP for every mechanism with this guarantee.
 
     Parameters
     ----------
-    one_run : Guarantee
+    one_run : Guarantee or PrivacySpent
         What one run, training and score together, promises.
     count : CountLaw or float
         Law of K; a bare number stands for ``Geometric(mean)``.
@@ -112,7 +112,9 @@ def verify(one_run: Guarantee, count: CountLaw | float, epsilon: float, delta: f
     >>> verify(one_run, 10, epsilon=2.9, delta=1e-6) == "true"
     True
     """
-    _check(one_run, epsilon, delta)
+    one_run = as_guarantee(one_run, "one_run")
+    require(0 <= epsilon < np.inf, "0 <= epsilon < inf", epsilon=epsilon)
+    require(0 <= delta < 1, "0 <= delta < 1", delta=delta)
     law = as_law(count)
     total = best_of(one_run, law)
     certified = float(total.delta_at(epsilon))
@@ -120,16 +122,6 @@ def verify(one_run: Guarantee, count: CountLaw | float, epsilon: float, delta: f
     floor = min(floor * (1.0 - MARGIN), certified)
     word = "true" if certified <= delta else "false" if floor > delta else "undecided"
     return Verdict(word, float(epsilon), float(delta), certified, _name(total, float(epsilon)), floor)
-
-
-def _check(one_run: object, epsilon: float, delta: float) -> None:
-    if not isinstance(one_run, Guarantee):
-        raise TypeError(
-            f"Found one_run={one_run!r}; what one run promises is needed, as a guarantee such as "
-            "GaussianDP(mu=0.5) or DPSGD(noise_multiplier=1.0, sample_rate=0.01, steps=1000)."
-        )
-    require(0 <= epsilon < np.inf, "0 <= epsilon < inf", epsilon=epsilon)
-    require(0 <= delta < 1, "0 <= delta < 1", delta=delta)
 
 
 def _name(total: Guarantee, epsilon: float) -> str:

@@ -198,7 +198,7 @@ def test_a_verdict_is_its_word() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"one_run": 1.0}, "Found one_run=1.0"),
+        ({"one_run": 1.0}, "Found 1.0 .float. as one_run"),
         ({"epsilon": -1.0}, "0 <= epsilon"),
         ({"epsilon": np.inf}, "epsilon < inf"),
         ({"delta": 1.0}, "delta < 1"),
