@@ -3,7 +3,7 @@
     python tests/mutants/run.py                       all of them
     python tests/mutants/run.py --only "K clamped"    one, or several
     python tests/mutants/run.py --sample 4            a few, drawn by --seed: for continuous integration
-    python tests/mutants/run.py --write docs/trust.md also the table there
+    python tests/mutants/run.py --write docs/trust.md also the table there (with --only: these rows of it)
 
 Each mutant is applied to a copy of the tree. Its likely tests run first, and only if they notice nothing the other fast
 tests. The exit status is 1 if a mutant survives.
@@ -144,15 +144,19 @@ def environment(root: Path) -> dict[str, str]:
 
 
 def write_table(path: Path, verdicts: Sequence[Verdict]) -> None:
-    """Replace what stands between the two marks."""
+    """Replace the rows of these mutants between the two marks; the others stay as they are."""
     text = path.read_text()
     before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
+    earlier, _, after = rest.partition(END)
     if not rest or not after:
         raise SystemExit(f"{path} has no marks {BEGIN} and {END}.")
-    rows = [row(one) for one in verdicts]
-    table = "\n".join(["| the mistake | made by | noticed by |", "|---|---|---|", *rows])
-    path.write_text(f"{before}{BEGIN}\n{table}\n{END}{after}")
+    rows = {name: line for line in earlier.splitlines() for name in re.findall(r"^\| \*\*(.+?)\.\*\* ", line)}
+    rows |= {one.mutant.name: row(one) for one in verdicts}
+    missing = [one.name for one in MUTANTS if one.name not in rows]
+    if missing:
+        raise SystemExit(f"The table has no row yet for {', '.join(missing)}. Run them too.")
+    table = ["| the mistake | made by | noticed by |", "|---|---|---|", *(rows[one.name] for one in MUTANTS)]
+    path.write_text("\n".join([before + BEGIN, *table, END + after]))
 
 
 def row(one: Verdict) -> str:
