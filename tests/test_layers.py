@@ -17,6 +17,7 @@ ALLOWED = {
     "scoring": {"_process", "privacy"},
     "nets": {"_process", "privacy"},
     "search": {"_process", "privacy", "adapters", "scoring"},
+    "audit": {"_process", "privacy", "adapters", "scoring", "nets", "search"},
 }
 OUTSIDE_OF_PRIVACY = {"sklearn", "joblib", "torch", "diffprivlib", "matplotlib", "skorch", "opacus"}
 

@@ -24,6 +24,7 @@ from .partition import subset_then_train
 from .restricted_laws import FromPMF
 from .selection import best_of
 from .stopping import until_above
+from .verify import Verdict, verify
 from .witness import witness, witness_epsilon
 
 __all__ = [
@@ -57,6 +58,7 @@ __all__ = [
     "RenyiDP",
     "UnknownGuaranteeError",
     "UnknownSensitivityError",
+    "Verdict",
     "best_of",
     "calibrate",
     "compose",
@@ -68,6 +70,7 @@ __all__ = [
     "noisy_max",
     "subset_then_train",
     "until_above",
+    "verify",
     "witness",
     "witness_epsilon",
 ]

@@ -12,12 +12,12 @@ import os
 
 import numpy as np
 import pytest
-from scipy.stats import beta
 
 pytest.importorskip("torch")
 import torch
 from torch import nn
 
+from sklearn_dpsearch.audit import lower_bound
 from sklearn_dpsearch.nets import linear, training
 from sklearn_dpsearch.nets.optimizers import Rule
 from sklearn_dpsearch.nets.sampling import PoissonBatches
@@ -87,37 +87,12 @@ def zeros(module):
     return module
 
 
-def certified(first, second, level):
-    """log((p − δ)/q) from counts, for events of probability p and q."""
-    hits, others = first.sum(), second.sum()
-    low = beta.ppf(level, hits, len(first) - hits + 1) if hits else 0.0
-    high = beta.ppf(1 - level, others + 1, len(second) - others) if others < len(second) else 1.0
-    return float(np.log((low - DELTA) / high)) if low > DELTA else 0.0
-
-
-def epsilon_from_below(one, other, confidence=0.999):
-    """Largest certified ε over thresholds, both ways round."""
-    half = len(one) // 2
-
-    def events(first, second):
-        for cut in np.quantile(np.concatenate([one[:half], other[:half]]), np.linspace(0.002, 0.998, 200)):
-            yield lambda values, cut=cut: values > cut, first, second
-            yield lambda values, cut=cut: values <= cut, first, second
-
-    chosen = max(
-        [*events(one, other), *events(other, one)],
-        key=lambda e: certified(e[0](e[1][:half]), e[0](e[2][:half]), 1e-3),
-    )
-    event, first, second = chosen
-    return certified(event(first[half:]), event(second[half:]), (1 - confidence) / 2)
-
-
 def reported():
     return float(DPSGD(noise_multiplier=NOISE, sample_rate=RATE, steps=STEPS).epsilon_at(DELTA))
 
 
 def found(make=plain):
-    return epsilon_from_below(released(True, make), released(False, make))
+    return lower_bound(released(True, make), released(False, make), delta=DELTA, confidence=0.999).epsilon_lower
 
 
 @pytest.mark.parametrize("make", [plain, Traced])
@@ -149,9 +124,3 @@ def test_records_in_every_batch_instead_of_some_are_found_to_cost_more(monkeypat
 
 def _everybody(honest):
     return lambda self, rng, rate, n: honest(self, rng, 1.0, n)
-
-
-def test_the_audit_itself_finds_the_epsilon_of_a_gaussian():
-    rng = np.random.default_rng(0)
-    found = epsilon_from_below(rng.normal(1.0, 1.0, 100_000), rng.normal(0.0, 1.0, 100_000))
-    assert 2.0 < found <= 4.89  # δ = 1e-5 at μ = 1

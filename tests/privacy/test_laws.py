@@ -446,3 +446,11 @@ def test_generating_function_keeps_its_digits_where_one_run_is_nearly_certain(sh
             base = 1 - (1 - gamma) * mpmath.mpf(z)
             exact = mpmath.log(base) / mpmath.log(gamma) if shape == 0 else (base**-eta - 1) / (gamma**-eta - 1)
             assert abs(law.pgf(z) - exact) <= 2e-15
+
+
+@pytest.mark.parametrize(("law", "deviation"), [(Poisson(1000), 31.7), (Geometric(1000), 1000.0), (Fixed(700), 0.0)])
+def test_large_draws_are_as_large_as_the_law_says(law: CountLaw, deviation: float) -> None:
+    """Nothing is cut off, however much work it makes."""
+    rng = random.Random(7)
+    drawn = [law.sample(rng) for _ in range(300)]
+    assert abs(np.mean(drawn) - law.mean) <= 5 * deviation / 300**0.5

@@ -29,6 +29,7 @@ from sklearn_dpsearch.privacy import (
     witness_epsilon,
 )
 from sklearn_dpsearch.privacy.grid import Lines, nodes
+from sklearn_dpsearch.privacy.profiles import DominatingPair
 from sklearn_dpsearch.privacy.selection import Hinges, TheoremOne, exact_pure, upper_envelope
 from tests.privacy import brute_force
 from tests.privacy.brute_force import Mechanism, Violation, check, random_law, random_mechanism
@@ -437,3 +438,13 @@ def test_hinges_are_the_upper_envelope_of_their_lines() -> None:
             envelope = max(0.0, float(np.max(lines.height - z * lines.fall)))
             value = float(np.sum(hinges.weights * np.maximum(1 - z / hinges.ends, 0.0)))
             assert value == pytest.approx(envelope, rel=1e-9, abs=1e-12)
+
+
+def test_both_orders_of_the_neighbours_count() -> None:
+    """A mechanism that loses much more one way round costs the same whichever way it is given."""
+    one = brute_force.exact_pair(Mechanism(np.array([0.98, 0.02]), np.array([0.7, 0.3]), np.array([0, 1])))
+    turned = DominatingPair(one.added, one.removed)
+    epsilon = np.array([0.2, 1.0, 2.5])
+    costs = [best_of(ProfileDP.from_pair(pair), Poisson(3).at_least_one()).delta_at(epsilon) for pair in (one, turned)]
+    assert costs[0] == pytest.approx(costs[1])
+    assert one.removed.delta_at(2.5)[()] < 1e-9 < 0.01 < costs[0][2]

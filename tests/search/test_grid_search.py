@@ -18,6 +18,7 @@ from sklearn.model_selection import ParameterGrid
 
 from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, NoModelError
 from sklearn_dpsearch.adapters import training_run
+from sklearn_dpsearch.audit import audit
 from sklearn_dpsearch.privacy import (
     BudgetUnreachableError,
     GaussianDP,
@@ -32,7 +33,6 @@ from sklearn_dpsearch.privacy import (
 from sklearn_dpsearch.scoring import make_private_scorer, private_scorer
 from sklearn_dpsearch.search import _aggregated, _utilities, grid_search
 
-from .test_audit import epsilon_from_below
 from .test_bad_input import Untouchable
 from .test_nothing_leaks import ALLOWED, TOKENS, Talkative
 from .toys import NoisyCentroids, RandomizedResponse, two_blobs
@@ -403,28 +403,31 @@ def audited(n_parts=2, neighboring="replace_one", other=LOUD, training=0.5, choi
         selection_epsilon=choice,
     )  # fmt: skip
 
-    def outcomes(data):
-        labels = np.zeros(len(data), dtype=int)
-        public = {"X_public": QUIET[:2].copy(), "y_public": LABELS[:2].copy()}
-        fits = (one.set_params(random_state=seed).fit(data, labels, **public) for seed in range(RUNS))
-        return [(fit.best_params_["label"], answers and fit.best_estimator_.answer_) for fit in fits]
-
-    return epsilon_from_below(outcomes(QUIET), outcomes(other), confidence=0.99), one.privacy_spent_.epsilon
+    return audit(
+        one,
+        QUIET,
+        LABELS,
+        other=(other, np.zeros(len(other), dtype=int)),
+        n_runs=RUNS,
+        statistic=lambda model: (model.best_params_["label"], answers and model.best_estimator_.answer_),
+        fit_params={"X_public": QUIET[:2].copy(), "y_public": LABELS[:2].copy()},
+        confidence=0.99,
+        random_state=0,
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("relation", ["replace_one", "add_remove"] if FULL else ["replace_one"])
 def test_no_more_than_the_reported_epsilon_is_found(relation):
     other = LOUD if relation == "replace_one" else np.vstack([QUIET, [[1.0]]])
-    found, reported = audited(neighboring=relation, other=other)
-    assert (0.3 if FULL else 0.1) * reported < found <= reported == 2.0
+    found = audited(neighboring=relation, other=other)
+    assert (0.3 if FULL else 0.1) * 2.0 < found.epsilon_lower <= found.stated_epsilon == 2.0
 
 
 @pytest.mark.slow
 def test_utilities_of_models_that_train_on_all_records_are_exposed(monkeypatch):
     monkeypatch.setattr(_aggregated, "random_parts", everything_everywhere)
-    found, reported = audited(n_parts=4, training=0.05, choice=1.0, answers=False)
-    assert found > reported
+    assert not audited(n_parts=4, training=0.05, choice=1.0, answers=False).consistent
 
 
 # --- bad input: before any data is read ---------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
 from sklearn_dpsearch import DPRandomSearchCV, DPThresholdSearchCV, NoModelError
+from sklearn_dpsearch.audit import audit
 from sklearn_dpsearch.privacy import (
     AboveThreshold,
     GaussianDP,
@@ -34,7 +35,7 @@ from sklearn_dpsearch.search._walk import Rounds
 from tests.privacy.threshold_rounds import STEPS, one_round
 
 from .test_audit import LOUD as LOUD_8
-from .test_audit import PUBLIC, answer_low, epsilon_from_below
+from .test_audit import PUBLIC, answer_low
 from .test_audit import QUIET as QUIET_8
 from .test_bad_input import Untouchable
 from .test_grid_search import LABELS, LOUD, QUIET, Seeing, by_label, seen
@@ -490,18 +491,24 @@ def audited_walk(runs=2 * RUNS):
     given = {"n_parts": 2, "round_epsilon": 3.0, "granularity": 0.75, "max_rounds": 1}
     one = walk(Seeing(epsilon=0.1), {"label": [0]}, scoring=seen, **given)
 
-    def outcomes(data):
-        public = {"X_public": QUIET[:2].copy(), "y_public": LABELS[:2].copy()}
-        fits = (one.set_params(random_state=seed).fit(data, LABELS, **public) for seed in range(runs))
-        return [fit.found_ for fit in fits]
-
-    return epsilon_from_below(outcomes(QUIET), outcomes(LOUD)), one.privacy_spent_.epsilon
+    public = {"X_public": QUIET[:2].copy(), "y_public": LABELS[:2].copy()}
+    return audit(
+        one,
+        QUIET,
+        LABELS,
+        other=(LOUD, LABELS),
+        n_runs=runs,
+        statistic=lambda model: model.found_,
+        fit_params=public,
+        confidence=0.999,
+        random_state=0,
+    )
 
 
 @pytest.mark.slow
 def test_no_more_than_the_reported_epsilon_of_a_walk_is_found():
-    found, reported = audited_walk()
-    assert (0.05 if FULL else 0.0) <= found <= reported
+    found = audited_walk()
+    assert (0.05 if FULL else 0.0) <= found.epsilon_lower <= found.stated_epsilon
 
 
 def test_a_threshold_without_noise_is_caught():
@@ -515,17 +522,23 @@ def test_a_threshold_without_noise_is_caught():
 def audited_until(reveal=lambda one: one.found_, runs=3 * RUNS, epsilon=1.0, n_iter=10):
     one = until(RandomizedResponse(epsilon=epsilon), {"label": [0]}, threshold=0.0, scoring=answer_low, n_iter=n_iter)
 
-    def outcomes(data):
-        fits = (one.set_params(random_state=seed).fit(data, np.zeros(8), **PUBLIC) for seed in range(runs))
-        return [reveal(fit) for fit in fits]
-
-    return epsilon_from_below(outcomes(QUIET_8), outcomes(LOUD_8), confidence=0.99), one.privacy_spent_.epsilon
+    return audit(
+        one,
+        QUIET_8,
+        np.zeros(8),
+        other=(LOUD_8, np.zeros(8)),
+        n_runs=runs,
+        statistic=reveal,
+        fit_params=PUBLIC,
+        confidence=0.99,
+        random_state=0,
+    )
 
 
 @pytest.mark.slow
 def test_no_more_than_the_reported_epsilon_of_stopping_is_found():
-    found, reported = audited_until()
-    assert 0.1 < found <= reported < 1.8
+    found = audited_until()
+    assert 0.1 < found.epsilon_lower <= found.stated_epsilon < 1.8
 
 
 @pytest.mark.slow
@@ -544,8 +557,7 @@ def test_a_revealed_number_of_runs_is_exposed(monkeypatch):
         ran.clear()
         return many
 
-    found, reported = audited_until(number, epsilon=1.5, n_iter=20)
-    assert found > reported
+    assert not audited_until(number, epsilon=1.5, n_iter=20).consistent
 
 
 def test_an_account_that_forgets_the_threshold_noise_is_caught(monkeypatch):

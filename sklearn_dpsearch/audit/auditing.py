@@ -1,0 +1,150 @@
+"""The audit of an estimator or a search."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from ..privacy import PrivacyError
+from .attacks import Everything, Statistic
+from .neighbours import Neighbours, worst_case
+from .outcomes import has_failed
+from .result import AuditResult, check_levels, check_runs, lower_bound
+from .running import Samples, fit_many, stripped
+from .stated import Statement, smallest, statement
+
+
+def audit(
+    estimator: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    other: tuple[Any, Any] | None = None,
+    neighboring: str | None = None,
+    absent: bool = False,
+    n_runs: int = 1000,
+    delta: float | None = None,
+    confidence: float = 0.95,
+    stated: Any = None,
+    statistic: Statistic | None = None,
+    fit_params: Mapping[str, Any] | None = None,
+    n_jobs: int | None = None,
+    random_state: int | None = None,
+) -> AuditResult:
+    """Fit a private estimator or search many times on two neighbouring data sets, and bound its ε from below.
+
+    An audit refutes a false statement; it never proves a true one. Its result is not private: use public or made-up
+    data.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Anything with ``fit``. Fixed seeds in it are set to None, and the result says so.
+    X : array-like of shape (n_samples, n_features)
+    y : array-like of shape (n_samples,), optional
+        One data set.
+    other : (X, y), optional
+        Its neighbour. Without it one is built: an extreme record added, replaced or put in the place of zeros
+        (``worst_case``).
+    neighboring : {"add_remove", "zero_out", "replace_one"}, optional
+        The relation. Without it the one that the estimator states.
+    absent : bool, default=False
+        Under zero-out, your word that the changed record of one data set (the record of zeros) contributes nothing to
+        the fit. Otherwise the two data sets are two steps apart, and the statement for two steps is what is compared.
+    n_runs : int, default=1000
+        Fits on each data set. ``runs_needed(epsilon)`` says without how many an ε cannot be proved.
+    delta : float, optional
+        δ at which ε is bounded; without it the one stated.
+    confidence : float, default=0.95
+        Probability with which the bound holds.
+    stated : Guarantee or PrivacySpent, optional
+        What is claimed. Without it what the estimator says of itself: ``privacy_cost``, ``privacy_guarantee``, an
+        adapter, and after fitting ``privacy_spent_``; the smallest counts.
+    statistic : callable, optional
+        Fitted model ↦ a number, an array of numbers, a label (str, bool, tuple, None), or a dict of such parts.
+        Without it everything that an attacker reads: ``best_params_``, ``best_score_``, every fitted number, and the
+        answers for the canary. A fit that fails is an outcome of its own.
+    fit_params : dict, optional
+        Further arguments of ``fit``, such as ``X_public`` and ``y_public``.
+    n_jobs : int, optional
+        As in scikit-learn.
+    random_state : int, optional
+        For tests: the same result every time. None draws on the operating system.
+
+    Returns
+    -------
+    AuditResult
+        With ``epsilon_lower``, ``stated_epsilon`` and ``consistent``.
+
+    Raises
+    ------
+    PrivacyError
+        If the data sets are not neighbours under the relation.
+    ValueError
+        If every fit fails, or with too few runs.
+
+    Examples
+    --------
+    A counter that claims ε = 1 and adds noise for ε = 8:
+
+    >>> import numpy as np
+    >>> from sklearn.base import BaseEstimator
+    >>> from sklearn_dpsearch.privacy import PureDP
+    >>> class Counter(BaseEstimator):
+    ...     def privacy_guarantee(self, n_samples=None):
+    ...         return PureDP(epsilon=1.0)
+    ...     def fit(self, X, y=None):
+    ...         self.count_ = len(X) + np.random.default_rng().laplace(scale=1 / 8)
+    ...         return self
+    >>> found = audit(Counter(), np.ones((5, 1)), n_runs=500)
+    >>> found.consistent, found.epsilon_lower > 3
+    (False, True)
+    """
+    check_runs(n_runs)
+    check_levels(0.0 if delta is None else delta, confidence)
+    estimator, notes = stripped(estimator)
+    params = dict(fit_params or {})
+    claim = statement(estimator, _length(X), params.get("X_public") is not None, stated, delta)
+    pair = _pair(X, y, other, neighboring, claim, absent)
+    samples = fit_many(estimator, pair, n_runs, statistic or Everything(pair.canary), params, n_jobs, random_state)
+    _check_some_fitted(samples, estimator)
+    found = lower_bound(samples.first, samples.second, delta=claim.delta, confidence=confidence)
+    return replace(
+        found,
+        stated_epsilon=smallest(claim, samples.spent, pair.steps),
+        neighboring=pair.neighboring,
+        steps=pair.steps,
+        notes=notes,
+    )
+
+
+def _pair(
+    X: Any, y: Any, other: tuple[Any, Any] | None, neighboring: str | None, claim: Statement, absent: bool
+) -> Neighbours:
+    relation = neighboring or (None if claim.guarantee is None else claim.guarantee.neighboring)
+    if relation is None:
+        raise PrivacyError(
+            "Found neither a stated guarantee nor neighboring=: which data sets are neighbours? Give "
+            "neighboring='add_remove', 'zero_out' or 'replace_one', or stated=, e.g. PureDP(epsilon=1.0)."
+        )
+    if claim.guarantee is not None and relation != claim.guarantee.neighboring:
+        raise PrivacyError(
+            f"Found neighboring={relation!r}, but the guarantee is stated for {claim.guarantee.neighboring!r}: it says "
+            "nothing about other pairs. Leave neighboring out, or give stated= for this relation."
+        )
+    if other is None:
+        return worst_case(X, y, neighboring=relation, absent=absent)
+    return Neighbours.of((X, y), other, relation, absent)
+
+
+def _check_some_fitted(samples: Samples, estimator: Any) -> None:
+    if all(has_failed(one) for one in [*samples.first, *samples.second]):
+        raise ValueError(
+            f"Every fit of {type(estimator).__name__} failed on both data sets, the first with {samples.error}. Give "
+            "data and fit_params with which fit works."
+        )
+
+
+def _length(X: Any) -> int:
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)

@@ -1,0 +1,79 @@
+r"""What counts prove: Clopper–Pearson bounds on two probabilities, and with them a lower bound on ε.
+
+If a mechanism is (ε, δ)-DP, every event has p ≤ e^ε·q + δ, p and q its probabilities on two neighbours. With p_low ≤ p
+and q_high ≥ q, ε ≥ log((p_low − δ)/q_high). The two samples are independent: each bound holds with probability at least
+√confidence, so both hold with at least the stated confidence.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from scipy.stats import beta
+
+
+def certified_epsilon(
+    hits: Any, runs: int, other_hits: Any, other_runs: int, delta: float = 0.0, confidence: float = 0.95
+) -> np.ndarray:
+    """The ε that the counts of one event prove (arrays allowed), at least 0.
+
+    Parameters
+    ----------
+    hits, runs : int or array-like
+        How often the event happened on one data set, and of how many runs.
+    other_hits, other_runs : int or array-like
+        The same on its neighbour.
+    delta : float
+        δ at which ε is bounded.
+    confidence : float
+        Probability with which the bound holds, for an event that was chosen without these counts.
+    """
+    level = 1.0 - math.sqrt(confidence)
+    hits, other_hits = np.asarray(hits), np.asarray(other_hits)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        low = np.where(hits > 0, beta.ppf(level, hits, runs - hits + 1), 0.0)
+        high = np.where(other_hits < other_runs, beta.ppf(1.0 - level, other_hits + 1, other_runs - other_hits), 1.0)
+        found = np.log(np.maximum(low - delta, 0.0)) - np.log(high)
+    return np.maximum(found, 0.0)
+
+
+def evaluated(n_runs: int) -> int:
+    """How many of the runs on each data set count; the others choose the event."""
+    return n_runs - n_runs // 2
+
+
+def largest_provable_epsilon(n_runs: int, delta: float = 0.0, confidence: float = 0.95) -> float:
+    """The most that ``n_runs`` fits on each data set prove: the event always happens on one, never on the other.
+
+    Examples
+    --------
+    >>> [round(largest_provable_epsilon(n), 1) for n in (100, 1000, 10_000)]
+    [2.6, 4.9, 7.2]
+    """
+    m = evaluated(n_runs)
+    return float(certified_epsilon(m, m, 0, m, delta, confidence))
+
+
+def runs_needed(epsilon: float, delta: float = 0.0, confidence: float = 0.95) -> int:
+    """Fits on each data set without which ``epsilon`` cannot be proved, whatever the estimator does.
+
+    Examples
+    --------
+    >>> runs_needed(1.0), runs_needed(3.0), runs_needed(5.0)
+    (23, 151, 1095)
+    """
+    if not (0 <= epsilon < 30 and 0 <= delta < 1 and 0 < confidence < 1):
+        raise ValueError(
+            f"Found epsilon={epsilon!r}, delta={delta!r}, confidence={confidence!r}; 0 <= epsilon < 30, 0 <= delta < 1 "
+            "and 0 < confidence < 1 are needed."
+        )
+    low, high = 1, 2
+    while largest_provable_epsilon(high, delta, confidence) < epsilon:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        reached = largest_provable_epsilon(middle, delta, confidence) >= epsilon
+        low, high = (low, middle) if reached else (middle, high)
+    return high

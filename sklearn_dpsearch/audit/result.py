@@ -1,0 +1,170 @@
+"""What an audit found, and the statistics without any fitting."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .bounds import certified_epsilon, largest_provable_epsilon
+from .events import NOTHING, choose, counts
+from .outcomes import tabulate
+
+#: Fewest runs on each data set.
+LEAST = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditResult:
+    """A lower bound on ε, and what it rests on.
+
+    Parameters
+    ----------
+    epsilon_lower : float
+        With probability ``confidence`` the true ε at ``delta`` is at least this.
+    delta, confidence : float
+    n_runs : int
+        Runs on each data set. Half of them chose the event, the others were counted.
+    event : str
+        What was counted.
+    counts : tuple of int
+        Hits and runs on the data set where the event is more probable, then on the other.
+    stated_epsilon : float or None
+        ε that the estimator states at ``delta`` for these data sets; None if nothing is stated.
+    neighboring : str or None
+        Neighbouring relation of the statement.
+    steps : int
+        Steps of that relation between the two data sets; ``stated_epsilon`` counts them.
+    notes : tuple of str
+        What was changed in the estimator.
+    """
+
+    epsilon_lower: float
+    delta: float
+    confidence: float
+    n_runs: int
+    event: str
+    counts: tuple[int, int, int, int]
+    stated_epsilon: float | None = None
+    neighboring: str | None = None
+    steps: int = 1
+    notes: tuple[str, ...] = ()
+
+    @property
+    def consistent(self) -> bool | None:
+        """Whether the stated ε is at least the lower bound; None if nothing is stated."""
+        return None if self.stated_epsilon is None else self.stated_epsilon >= self.epsilon_lower
+
+    @property
+    def largest_provable(self) -> float:
+        """The most that so many runs could have proved."""
+        return largest_provable_epsilon(self.n_runs, self.delta, self.confidence)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain values, ready for JSON (an infinite ε as None, with ``stated_is_infinite``)."""
+        stated = self.stated_epsilon
+        infinite = stated is not None and not math.isfinite(stated)
+        return {
+            "epsilon_lower": self.epsilon_lower,
+            "delta": self.delta,
+            "confidence": self.confidence,
+            "n_runs": self.n_runs,
+            "event": self.event,
+            "counts": list(self.counts),
+            "stated_epsilon": None if infinite else stated,
+            "stated_is_infinite": infinite,
+            "neighboring": self.neighboring,
+            "steps": self.steps,
+            "consistent": self.consistent,
+            "largest_provable": self.largest_provable,
+            "notes": list(self.notes),
+        }
+
+    def __str__(self) -> str:
+        hits, runs, others, other_runs = self.counts
+        verdict = {None: "nothing is stated", True: "consistent", False: "REFUTED: the statement is false"}
+        stated = "" if self.stated_epsilon is None else f"; stated epsilon = {self.stated_epsilon:.4g}"
+        two = "" if self.steps == 1 else f" ({self.steps} steps of {self.neighboring})"
+        notes = "".join(f"\n  note: {note}" for note in self.notes)
+        return (
+            f"epsilon >= {self.epsilon_lower:.4g} at delta = {self.delta:g} with {self.confidence:.4g} confidence"
+            f"{stated}{two}: {verdict[self.consistent]}\n"
+            f"  event: {self.event}\n"
+            f"  happened in {hits} of {runs} runs and in {others} of {other_runs} on the neighbour; "
+            f"{self.n_runs} runs a side prove at most {self.largest_provable:.4g}{notes}"
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"AuditResult(epsilon_lower={self.epsilon_lower:.4g}, stated_epsilon={self.stated_epsilon}, "
+            f"delta={self.delta:g}, confidence={self.confidence:g}, n_runs={self.n_runs}, "
+            f"consistent={self.consistent}, event={self.event!r})"
+        )
+
+
+def lower_bound(
+    outcomes: Sequence[Any], others: Sequence[Any], *, delta: float = 0.0, confidence: float = 0.95
+) -> AuditResult:
+    """A lower bound on ε from what a mechanism returned on two neighbouring data sets.
+
+    Parameters
+    ----------
+    outcomes, others : sequence of length n
+        One entry per independent run on each of the two data sets: a number, an array of numbers, a label (str, bool,
+        tuple, None), or a dict of such parts.
+    delta : float, default=0.0
+        δ at which ε is bounded.
+    confidence : float, default=0.95
+
+    Returns
+    -------
+    AuditResult
+        Half of the runs choose the event (which outcomes, on which data set more probable), the other half is counted.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> found = lower_bound(rng.normal(1.0, size=4000), rng.normal(0.0, size=4000), delta=1e-5)
+    >>> 1.5 < found.epsilon_lower < 4.38  # N(1, 1) and N(0, 1): exactly 4.38
+    True
+    """
+    check(outcomes, others, delta, confidence)
+    both = tabulate(outcomes, others)
+    rng = np.random.default_rng(0)  # any order that does not depend on the outcomes
+    orders = [rng.permutation(len(one)) for one in (outcomes, others)]
+    chosen = choose(*(table.rows(order[: order.size // 2]) for table, order in zip(both, orders)), delta)
+    n_runs = min(len(outcomes), len(others))
+    if chosen is None:
+        rest = tuple(size for order in orders for size in (0, order.size - order.size // 2))
+        event, found, proved = NOTHING, rest, 0.0
+    else:
+        found = counts(chosen, *(table.rows(order[order.size // 2 :]) for table, order in zip(both, orders)))
+        event, proved = str(chosen), float(certified_epsilon(*found, delta, confidence))
+    return AuditResult(
+        epsilon_lower=proved, delta=float(delta), confidence=float(confidence), n_runs=n_runs, event=event, counts=found
+    )
+
+
+def check(outcomes: Sequence[Any], others: Sequence[Any], delta: float, confidence: float) -> None:
+    """Raise for samples and levels from which nothing can follow."""
+    check_runs(min(len(outcomes), len(others)))
+    check_levels(delta, confidence)
+
+
+def check_runs(n_runs: int) -> None:
+    if n_runs < LEAST:
+        raise ValueError(
+            f"Found {n_runs} runs on a data set; at least {LEAST} are needed. To prove an epsilon takes "
+            "runs_needed(epsilon): 23 for 1, 151 for 3, 1095 for 5."
+        )
+
+
+def check_levels(delta: float, confidence: float) -> None:
+    if not 0 <= delta < 1:
+        raise ValueError(f"Found delta={delta!r}; 0 <= delta < 1 is needed.")
+    if not 0.5 <= confidence < 1:
+        raise ValueError(f"Found confidence={confidence!r}; at least 0.5 and less than 1 is needed, e.g. 0.95.")

@@ -1,0 +1,97 @@
+"""Pairs of data sets: checked against the relation, or built."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.sparse import csr_matrix
+
+from sklearn_dpsearch.audit import Neighbours, worst_case
+from sklearn_dpsearch.privacy import PrivacyError
+
+X = np.arange(12.0).reshape(6, 2)
+Y = np.array([0, 1, 0, 1, 1, 1])
+
+
+def changed(X, y, place=2):
+    other, labels = X.copy(), y.copy()
+    other[place] += 1
+    return other, labels
+
+
+@pytest.mark.parametrize("place", [0, 3, 5])
+def test_one_record_more_is_found_wherever_it_stands(place) -> None:
+    less = np.delete(X, place, axis=0), np.delete(Y, place)
+    for data, other in (((X, Y), less), (less, (X, Y))):
+        assert Neighbours.of(data, other, "add_remove").canary.tolist() == [X[place].tolist()]
+
+
+@pytest.mark.parametrize("as_given", [np.asarray, csr_matrix, pd.DataFrame, lambda X: X.tolist()])
+def test_every_kind_of_table_is_compared(as_given) -> None:
+    pair = Neighbours.of((as_given(X), Y), (as_given(changed(X, Y)[0]), Y), "replace_one")
+    shown = pair.canary.toarray() if hasattr(pair.canary, "toarray") else np.asarray(pair.canary)
+    assert shown.tolist() == [[4.0, 5.0], [5.0, 6.0]]
+
+
+def test_a_changed_target_is_a_changed_record_and_missing_values_are_equal() -> None:
+    with_missing = X.copy()
+    with_missing[1, 1] = np.nan
+    labels = Y.copy()
+    labels[4] = 0
+    assert Neighbours.of((with_missing, Y), (with_missing.copy(), labels), "replace_one").steps == 1
+
+
+@pytest.mark.parametrize(("absent", "steps"), [(False, 2), (True, 1)])
+def test_two_values_of_a_record_are_two_steps_of_zero_out_unless_one_counts_as_absent(absent, steps) -> None:
+    assert Neighbours.of((X, Y), changed(X, Y), "zero_out", absent).steps == steps
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "zero_out", "replace_one"])
+@pytest.mark.parametrize(
+    "other",
+    [(X, Y), (X[:4], Y[:4]), (X[::-1], Y[::-1]), (X + 1, Y), (X[:, :1], Y), (np.vstack([X, X[:1] + 1])[::-1], [0] * 7)],
+    ids=["equal", "two less", "reversed", "all changed", "a feature less", "another order"],
+)
+def test_pairs_that_are_not_neighbours_are_refused(relation, other) -> None:
+    with pytest.raises(PrivacyError, match=f"not neighbours under '{relation}': .* needed are .* Give"):
+        Neighbours.of((X, Y), other, relation)
+
+
+def test_the_relation_must_fit_the_pair() -> None:
+    with pytest.raises(PrivacyError, match="1 of 6 records differ"):
+        Neighbours.of((X, Y), changed(X, Y), "add_remove")
+    with pytest.raises(ValueError, match="Found neighboring='swap'"):
+        Neighbours.of((X, Y), changed(X, Y), "swap")
+    with pytest.raises(ValueError, match="6 records and 3 targets"):
+        Neighbours.of((X, Y), (X, Y[:3]), "add_remove")
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "zero_out", "replace_one"])
+@pytest.mark.parametrize(
+    "y", [None, Y, Y.astype(str), np.linspace(-1.5, 2, 6)], ids=["none", "labels", "texts", "numbers"]
+)
+def test_a_built_canary_makes_neighbours_and_stays_within_what_occurs(relation, y) -> None:
+    pair = worst_case(X, y, neighboring=relation)
+    assert len(pair.other_X) - len(pair.X) == (relation == "add_remove")
+    assert np.all(pair.other_X >= X.min(axis=0))
+    assert np.all(pair.other_X <= X.max(axis=0))
+    if y is not None:
+        assert set(pair.other_y) <= set(y)
+
+
+def test_a_canary_contradicts_what_the_others_say() -> None:
+    rng = np.random.default_rng(0)
+    values = rng.uniform(-1, 1, (50, 3))
+    pair = worst_case(values, values @ [1.0, -2.0, 3.0], neighboring="add_remove")
+    assert np.all(np.sign(pair.canary[0]) == [-1, 1, -1])
+    assert pair.other_y[-1] == pytest.approx((values @ [1.0, -2.0, 3.0]).max())
+    far = worst_case(values, neighboring="add_remove", scale=10.0)
+    assert np.all(np.abs(far.canary) > 5)
+
+
+def test_without_numbers_no_canary_is_built() -> None:
+    with pytest.raises(ValueError, match="Give other="):
+        worst_case([["a", "b"], ["c", "d"]], neighboring="add_remove")
+    with pytest.raises(ValueError, match="several targets"):
+        worst_case(X, np.ones((6, 2)), neighboring="add_remove")

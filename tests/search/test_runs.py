@@ -1,0 +1,123 @@
+"""Runs of a random search: as many as the law drew, each with noise of its own, each scored once."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from joblib import parallel_config
+from scipy.stats import uniform
+
+from sklearn_dpsearch import DPRandomSearchCV
+from sklearn_dpsearch.privacy import Fixed, GaussianDP, Geometric, PureDP, best_of
+from sklearn_dpsearch.scoring import DiscreteLaplaceNoise
+
+from .toys import NoisyCentroids, RandomizedResponse, two_blobs
+
+X, y = two_blobs()
+DRAWN: list[float] = []
+
+
+class Recording(NoisyCentroids):
+    """Writes down what its generator gives."""
+
+    def fit(self, X, y):
+        DRAWN.append(self.random_state.uniform())
+        return super().fit(X, y)
+
+
+class Numbered:
+    """A distribution that gives 0, 1, 2, … and has no largest value."""
+
+    def __init__(self):
+        self.given = 0
+
+    def rvs(self, random_state=None):
+        self.given += 1
+        return float(self.given - 1)
+
+
+def equal_scores(estimator, X, y):
+    return 0.5
+
+
+@pytest.fixture(autouse=True)
+def nothing_drawn():
+    DRAWN.clear()
+
+
+@pytest.mark.parametrize("number", [1, 37, 150])
+def test_as_many_candidates_run_as_the_law_drew(number, monkeypatch):
+    monkeypatch.setattr(Geometric, "sample", lambda self, rng=None: number)
+    DPRandomSearchCV(Recording(), {"shrink": [0.0]}, n_iter=5).fit(X, y)
+    assert len(DRAWN) == number
+
+
+@pytest.mark.parametrize("seed", [None, 0])
+@pytest.mark.parametrize("of_estimator", [None, 7])
+def test_every_run_has_noise_of_its_own(seed, of_estimator):
+    one = DPRandomSearchCV(Recording(random_state=of_estimator), {"shrink": [0.0]}, n_iter=Fixed(12), random_state=seed)
+    one.fit(X, y)
+    assert len(set(DRAWN)) == 12
+    assert one.best_estimator_.random_state is None
+
+
+def test_every_score_has_noise_and_none_is_drawn_twice(monkeypatch):
+    """The released score is one of those that were compared, with the noise that it had then."""
+    noises = []
+
+    def sample(self, rng=None):
+        noises.append(10**6 * len(noises))
+        return noises[-1]
+
+    monkeypatch.setattr(DiscreteLaplaceNoise, "sample", sample)
+    one = DPRandomSearchCV(Recording(), {"shrink": [0.0]}, n_iter=Fixed(9), cv=0.5).fit(X, y)
+    assert len(noises) == len(DRAWN) == 9
+    assert one.best_score_ > 8 * 10**6 / 1000 / len(X)  # the last one's, in units of 1/1000 of a record
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_of_equal_scores_the_first_drawn_wins(n_jobs):
+    one = DPRandomSearchCV(
+        NoisyCentroids(), {"shrink": Numbered()}, n_iter=Fixed(30), scoring=equal_scores, n_jobs=n_jobs
+    )
+    assert one.fit(X, y, X_public=X.copy(), y_public=y.copy()).best_params_ == {"shrink": 0.0}
+
+
+def test_without_a_seed_candidates_are_drawn_anew_each_time():
+    one = DPRandomSearchCV(NoisyCentroids(), {"shrink": uniform(0, 1)}, n_iter=Fixed(1))
+    assert one.fit(X, y).best_params_ != one.fit(X, y).best_params_
+
+
+class Stating(RandomizedResponse):
+    privacy_parameters = ("epsilon",)
+
+
+def test_the_upper_end_of_a_distribution_of_epsilon_is_charged():
+    one = DPRandomSearchCV(Stating(), {"epsilon": uniform(0.5, 1.0)}, n_iter=5)
+    assert one.privacy_cost(8, public=True).guarantee == best_of(PureDP(epsilon=1.5, neighboring="replace_one"), 5)
+
+
+def test_all_runs_released_cost_their_composition():
+    """At δ > 0 that is more than the best of as many."""
+    one_run = GaussianDP(mu=0.3, neighboring="replace_one")
+    one = DPRandomSearchCV(NoisyCentroids(), {"shrink": [0.0]}, n_iter=4, release="all", guarantee=one_run, delta=1e-6)
+    assert one.privacy_cost(8, public=True).guarantee == GaussianDP(mu=0.6, neighboring="replace_one")
+
+
+class Global(NoisyCentroids):
+    """Draws on the global generator."""
+
+    def fit(self, X, y):
+        self.drawn_ = np.random.uniform()
+        return super().fit(X, y)
+
+
+def drawn(estimator, X, y):
+    return estimator.drawn_
+
+
+def test_forked_workers_do_not_repeat_the_global_generator():
+    one = DPRandomSearchCV(Global(), {"shrink": [0.0]}, n_iter=12, release="all", refit=False, scoring=drawn)
+    with parallel_config(backend="multiprocessing", n_jobs=2):
+        one.fit(X, y, X_public=X.copy(), y_public=y.copy())
+    assert len(set(one.cv_results_["mean_test_score"])) == 12
