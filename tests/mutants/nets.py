@@ -170,9 +170,7 @@ MUTANTS = [
         file="nets/rules.py",
         old="    needs(dim % rank != 0, ",
         new="    needs(True, ",
-        tests=(
-            "nets/test_ways.py::test_coupling_that_depends_on_values_or_sizes_is_refused_with_a_reason_and_a_remedy",
-        ),
+        tests=("nets/test_operations.py::test_operations_across_records_are_refused",),
         seen="per-sample gradients by hooks, whatever forward does",
     ),
     Mutant(
@@ -181,9 +179,7 @@ MUTANTS = [
         file="nets/vmap.py",
         old='        if not getattr(function, "generate_vmap_rule", False):\n',
         new="        if False:\n",
-        tests=(
-            "nets/test_ways.py::test_coupling_that_depends_on_values_or_sizes_is_refused_with_a_reason_and_a_remedy",
-        ),
+        tests=("nets/test_ways.py::test_a_refusal_names_the_operation",),
     ),
     Mutant(
         name="hooks",
