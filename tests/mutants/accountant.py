@@ -307,7 +307,7 @@ MUTANTS = [
         old="digits, rest = divmod(rest * 2**64, 1)",
         new="digits, rest = int(-(-rest * 2**53 // 1)) * 2**11, 0",
         tests=("privacy/test_coins.py::test_a_probability_of_1e_17_is_not_that_of_a_53_bit_uniform",),
-        seen="this library, before version 0.2; np.random.rand(n) < q",
+        seen="this library, in its first form; np.random.rand(n) < q",
     ),
     Mutant(
         name="zero drawn twice",
