@@ -29,7 +29,7 @@ from sklearn_dpsearch.privacy import (
     until_above,
 )
 from sklearn_dpsearch.privacy.doubling import default_max_rounds
-from sklearn_dpsearch.search import _until, _walk
+from sklearn_dpsearch.search import _runs, _until, _walk
 from sklearn_dpsearch.search._runs import Job
 from sklearn_dpsearch.search._walk import Rounds
 from tests.privacy.threshold_rounds import STEPS, one_round
@@ -549,8 +549,8 @@ def test_a_revealed_number_of_runs_is_exposed(monkeypatch):
         ran.append(1)
         return honest(*args, **kwargs)
 
-    honest = _until.run_all
-    monkeypatch.setattr(_until, "run_all", counting)
+    honest = _runs.run_one
+    monkeypatch.setattr(_runs, "run_one", counting)
 
     def number(_):
         many = len(ran) >= 5
