@@ -172,6 +172,7 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
     def _plan(self, n_samples: int | None, public: bool, delta: float | None) -> Plan:
         space = Space.of(self._distributions())
         space.check_names(self.estimator)
+        space.check_values(self.estimator)
         self._check_supported()
         relation = self._relation(n_samples, frozenset(space.names))
         scorer = self._scorer(public)

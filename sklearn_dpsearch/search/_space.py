@@ -80,6 +80,34 @@ class Space:
                     f"{sorted(known)}.{did_you_mean(name, known)}"
                 )
 
+    def check_values(self, estimator: Any) -> None:
+        """A listed word or estimator that no candidate may have is an error, whether or not it would be drawn."""
+        for dictionary in self.dictionaries:
+            for name, values in dictionary.items():
+                for value in () if hasattr(values, "rvs") else values:
+                    if isinstance(value, str) or hasattr(value, "get_params"):
+                        for owner in _owners(dictionary, name):
+                            configured(estimator, {**owner, name: value})
+
+
+def configured(estimator: Any, parameters: Mapping[str, Any]) -> Any:
+    """An unfitted estimator with these parameters; raises if it would see the other candidates or compare records."""
+    model = with_parameters(clone(estimator), {name: _cloned(value) for name, value in parameters.items()})
+    refuse_callbacks(model)
+    refuse_pairwise(model)
+    return model
+
+
+def _owners(dictionary: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+    """The parts of a candidate to which a parameter may belong, where the space replaces them; else nothing."""
+    above = [one for one in dictionary if name.startswith(f"{one}__") and not hasattr(dictionary[one], "rvs")]
+    owners = [dict(zip(above, values)) for values in itertools.product(*(dictionary[one] for one in above))]
+    return [owner for owner in owners if all(_has(part, name, above) for above, part in owner.items())]
+
+
+def _has(part: Any, name: str, above: str) -> bool:
+    return hasattr(part, "get_params") and name.removeprefix(f"{above}__") in part.get_params()
+
 
 def _accepts(estimator: Any, name: str) -> bool:
     """Whether an estimator takes a parameter that it does not list (skorch's ``module__…`` and the like)."""
@@ -219,10 +247,7 @@ class SpaceGuarantee:
 
     def configured(self, parameters: Mapping[str, Any]) -> Any:
         """An unfitted estimator with these parameters."""
-        model = with_parameters(clone(self.estimator), {name: _cloned(value) for name, value in parameters.items()})
-        refuse_callbacks(model)
-        refuse_pairwise(model)
-        return model
+        return configured(self.estimator, parameters)
 
     def _run_of(self, parameters: Mapping[str, Any]) -> TrainingRun:
         return self.adapter.training_run(self.configured(parameters), self.n_samples)

@@ -7,7 +7,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import f1_score, make_scorer
 from sklearn.neighbors import KNeighborsClassifier
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import Normalizer
 from sklearn.svm import SVC
 
@@ -84,6 +84,12 @@ def test_different_records_of_one_array_are_not_the_same_records(make):
     [
         (SVC(kernel="precomputed"), {"C": [1.0]}),
         (SVC(), {"kernel": ["precomputed"]}),
+        (SVC(), {"kernel": [*["rbf"] * 99, "precomputed"]}),  # whether or not it would be drawn
+        (make_pipeline(LogisticRegression()), {"logisticregression": [SVC(), SVC(kernel="precomputed")]}),
+        (
+            Pipeline([("last", LogisticRegression())]),
+            {"last": [LogisticRegression(), SVC()], "last__kernel": ["rbf", "precomputed"]},
+        ),
         (KNeighborsClassifier(metric="precomputed"), {}),
         (make_pipeline(SVC(kernel="precomputed")), {}),
     ],
@@ -175,8 +181,9 @@ def test_a_failure_never_wins_whatever_its_score():
                 raise ValueError
             return super().fit(X, y)
 
-    for _ in range(5):
+    for seed in range(5):
         search = DPRandomSearchCV(
-            Sometimes(), {"C": [1.0] * 4 + [2.0]}, n_iter=12, scoring="neg_log_loss", error_score=0, guarantee=DECLARED
-        )
+            Sometimes(), {"C": [1.0] * 4 + [2.0]}, n_iter=12, scoring="neg_log_loss", error_score=0, guarantee=DECLARED,
+            random_state=seed,
+        )  # fmt: skip
         assert search.fit(X, y).best_params_ == {"C": 1.0}
