@@ -15,17 +15,8 @@ from collections.abc import Callable
 import numpy as np
 from _show import Curves, Figure, show
 
-from sklearn_dpsearch.privacy import (
-    ZCDP,
-    Binomial,
-    CountLaw,
-    GaussianDP,
-    Geometric,
-    Poisson,
-    best_of,
-    published,
-    witness,
-)
+from sklearn_dpsearch.privacy import ZCDP, Binomial, CountLaw, GaussianDP, Geometric, Poisson, best_of, witness
+from sklearn_dpsearch.privacy.selection import best_of_published
 
 SIGMA, DELTA, MEAN, N = 4.0, 1e-6, 10.0, 20
 BASE = GaussianDP(mu=1 / SIGMA)
@@ -37,9 +28,9 @@ def figure_2(law: CountLaw | None = None) -> Curves:
     grid = np.linspace(0.4, 2.4, 41)
     curves = {
         "one run": BASE.delta_at(grid),
-        "Theorem 2, PS22": published.renyi_negative_binomial(BASE, law).delta_at(grid),
-        "Corollary 5.5, KRW24": published.gaussian_negative_binomial(BASE, law).delta_at(grid),
-        "Theorem 5.2, KRW24": published.profile_negative_binomial(BASE, law).delta_at(grid),
+        "Theorem 2, PS22": best_of_published.renyi_negative_binomial(BASE, law).delta_at(grid),
+        "Corollary 5.5, KRW24": best_of_published.gaussian_negative_binomial(BASE, law).delta_at(grid),
+        "Theorem 5.2, KRW24": best_of_published.profile_negative_binomial(BASE, law).delta_at(grid),
         "Theorem 1": best_of(BASE, law).delta_at(grid),
         "witness": np.array([witness(BASE, law, epsilon) for epsilon in grid]),
     }
@@ -58,8 +49,8 @@ def largest_share(epsilon_of: Callable[[CountLaw], float], budget: float) -> Bin
 def figure_4() -> Curves:
     """P[K = k] by k at the ε that Rényi accounting gives the Poisson law: the laws that each bound allows."""
     poisson = Poisson(MEAN)
-    budget = published.renyi_poisson(ZCDP(rho=0.5 * BASE.mu**2), poisson).epsilon_at(DELTA)
-    theirs = largest_share(lambda law: published.profile_binomial(BASE, law).epsilon_at(DELTA), budget)
+    budget = best_of_published.renyi_poisson(ZCDP(rho=0.5 * BASE.mu**2), poisson).epsilon_at(DELTA)
+    theirs = largest_share(lambda law: best_of_published.profile_binomial(BASE, law).epsilon_at(DELTA), budget)
     ours = largest_share(lambda law: best_of(BASE, law).epsilon_at(DELTA), budget)
     k = np.arange(0, 26)
     laws: dict[str, CountLaw] = {

@@ -25,8 +25,8 @@ from sklearn_dpsearch.privacy import (
     NegativeBinomial,
     Poisson,
     best_of,
-    published,
 )
+from sklearn_dpsearch.privacy.selection import best_of_published
 
 RHO, DELTA = 0.1, 1e-6
 BASE = GaussianDP(mu=(2 * RHO) ** 0.5)
@@ -43,12 +43,12 @@ MEANS = np.unique(np.round(np.geomspace(2, 1000, 13)))
 ORDERS = np.linspace(1.5, 50, 98)
 
 
-def renyi_bound(law: CountLaw) -> published.Guarantee:
+def renyi_bound(law: CountLaw) -> best_of_published.Guarantee:
     """The paper's bound for a 0.1-zCDP run: Theorem 2 (of which Corollary 4 is a case), or 6 for the Poisson law."""
     fine = 1 + np.geomspace(0.05, 2000, 600)
     if isinstance(law, Poisson):
-        return published.renyi_poisson(ZCDP(rho=RHO), law, fine)  # the Rényi curve gives (ε̂, δ̂) too
-    return published.renyi_negative_binomial(ZCDP(rho=RHO), law, fine)
+        return best_of_published.renyi_poisson(ZCDP(rho=RHO), law, fine)  # the Rényi curve gives (ε̂, δ̂) too
+    return best_of_published.renyi_negative_binomial(ZCDP(rho=RHO), law, fine)
 
 
 def figure_2(means: tuple[float, ...] = (10, 100, 1e3, 1e4, 1e5, 1e6)) -> Curves:

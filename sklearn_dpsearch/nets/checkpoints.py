@@ -18,7 +18,7 @@ import numpy as np
 from torch import nn
 
 from ..privacy import Guarantee, PrivacyError, compose
-from ..privacy.count_law import CountLaw
+from ..privacy.count_laws.base import CountLaw
 from ..privacy.spent import Component, PrivacySpent
 
 #: The attribute of a module, and the entry of saved parameters, that hold the note.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..privacy import DPSGD, BudgetUnreachableError, Guarantee, PrivacyError, calibrate
-from ..privacy.covering import gaussian_target, noise_multiplier_under
+from ..privacy.guarantees.covering import gaussian_target, noise_multiplier_under
 from .sampling import LEAST_RATE
 
 #: Constructor arguments on which the guarantee depends.

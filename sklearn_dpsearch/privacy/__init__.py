@@ -1,11 +1,9 @@
 """What a guarantee is, how mechanisms combine, and what a whole search costs."""
 
-from .above_threshold import AboveThreshold
-from .bounded_range import BoundedRangeDP
 from .calibration import calibrate
-from .combining import compose, envelope, mixture
-from .count_law import CountLaw
-from .doubling import default_max_rounds, doubling_search, doubling_walk
+from .count_laws.base import CountLaw
+from .count_laws.laws import Binomial, Fixed, FromPMF, Poisson
+from .count_laws.negative_binomial import Geometric, Logarithmic, NegativeBinomial
 from .errors import (
     BudgetUnreachableError,
     LeakingEstimatorError,
@@ -15,17 +13,19 @@ from .errors import (
     UnknownGuaranteeError,
     UnknownSensitivityError,
 )
-from .guarantee import Guarantee
-from .guarantees import DPSGD, ZCDP, ApproxDP, GaussianDP, NonPrivate, ProfileDP, PureDP, RenyiDP
-from .laws import Binomial, Fixed, Geometric, Logarithmic, NegativeBinomial, Poisson
-from .max_noise import ExponentialNoise, GaussianNoise, GumbelNoise, LaplaceNoise
-from .noisy_max import noisy_max
-from .partition import subset_then_train
-from .restricted_laws import FromPMF
-from .selection import best_of
-from .stopping import until_above
-from .verify import Verdict, verify
-from .witness import witness, witness_epsilon
+from .guarantees.base import Guarantee
+from .guarantees.bounded_range import BoundedRangeDP
+from .guarantees.composition import compose, envelope, mixture
+from .guarantees.values import DPSGD, ZCDP, ApproxDP, GaussianDP, NonPrivate, ProfileDP, PureDP, RenyiDP
+from .mechanisms.above_threshold import AboveThreshold
+from .mechanisms.report_noisy_max import ExponentialNoise, GaussianNoise, GumbelNoise, LaplaceNoise
+from .selection.best_of import best_of
+from .selection.doubling import default_max_rounds, doubling_search, doubling_walk
+from .selection.noisy_max import noisy_max
+from .selection.subset import subset_then_train
+from .selection.threshold import until_above
+from .selection.verify import Verdict, verify
+from .selection.witness import witness, witness_epsilon
 
 __all__ = [
     "DPSGD",

@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ._checks import require
 from .errors import BudgetUnreachableError, MissingDeltaError
-from .guarantee import Guarantee, as_guarantee, require
+from .guarantees.base import Guarantee, as_guarantee
 
 
 def calibrate(

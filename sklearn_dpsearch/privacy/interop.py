@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from dp_accounting.pld import pld_pmf, privacy_loss_distribution
 
-from .guarantee import Guarantee, Statement, as_guarantee
-from .profiles import DominatingPair, LossDistribution, on_grid
+from .guarantees.base import Guarantee, Statement, as_guarantee
+from .numerics.loss_distribution import DominatingPair, LossDistribution, on_grid
 
 
 def pair_from_pld(pld: Any) -> DominatingPair:

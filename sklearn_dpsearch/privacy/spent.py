@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ._types import ArrayLike
-from .guarantee import Guarantee, Statement
-from .partition import SubsetThenTrain
-from .selection import BestOf
-from .smallest import SmallestOf
+from .guarantees.base import Guarantee, Statement
+from .guarantees.tightest import SmallestOf
+from .selection.best_of import BestOf
+from .selection.subset import SubsetThenTrain
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from ..privacy import ZCDP, Guarantee, ProfileDP, PureDP, compose
-from ..privacy.sampling import SYSTEM, IntegerSource, discrete_gaussian, discrete_laplace
+from ..privacy.mechanisms.exact_sampling import SYSTEM, IntegerSource, discrete_gaussian, discrete_laplace
 from .tails import shifted_profile
 
 #: ρ beyond which losses are too large to be worth convolving.

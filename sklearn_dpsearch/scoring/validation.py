@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..privacy import PrivacyError
-from ..privacy.coins import RandomBytes, coins, uniform_integers
+from ..privacy.mechanisms.coins import RandomBytes, coins, uniform_integers
 
 Fold = tuple[np.ndarray, np.ndarray]
 #: Folds that one search makes at most; every candidate trains a model for each.

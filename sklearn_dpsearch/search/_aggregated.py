@@ -15,7 +15,7 @@ from sklearn.base import clone
 
 from ..adapters import Adapter
 from ..privacy import PrivacyError
-from ..privacy.coins import RandomBytes
+from ..privacy.mechanisms.coins import RandomBytes
 from ..scoring.validation import Exposure, Fold, Validation
 from ._outcome import Outcome
 from ._parameters import with_parameters

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from ..privacy.coins import RandomBytes, coins
+from ..privacy.mechanisms.coins import RandomBytes, coins
 from ..scoring.validation import Exposure, Fold, Validation
 
 #: Records expected in a part, at least.

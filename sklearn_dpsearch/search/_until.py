@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..privacy import Guarantee, compose, until_above
-from ..privacy.sampling import bernoulli
+from ..privacy.mechanisms.exact_sampling import bernoulli
 from ..privacy.spent import Component
 from ..scoring import get_private_scorer
 from ..scoring.candidate import searched

@@ -12,7 +12,7 @@ from joblib import delayed
 
 from .._process import reseed
 from ..privacy import PrivacyError
-from ..privacy.coins import RandomBytes, uniform_integers
+from ..privacy.mechanisms.coins import RandomBytes, uniform_integers
 from ._runs import Job, fitted, fitted_together, fresh, take, trains_together
 from ._tasks import attempt, in_parallel, in_task
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..adapters import adapter_for
 from ..privacy import AboveThreshold, Guarantee, PrivacyError, calibrate, compose, doubling_search
-from ..privacy.doubling import default_max_rounds
+from ..privacy.selection.doubling import default_max_rounds
 from ..privacy.spent import Component
 from ..scoring.validation import Validation
 from ._aggregated import (

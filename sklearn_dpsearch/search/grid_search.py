@@ -24,7 +24,7 @@ from ..privacy import (
     compose,
     noisy_max,
 )
-from ..privacy.max_noise import MaxNoise
+from ..privacy.mechanisms.report_noisy_max import MaxNoise
 from ..privacy.spent import Component
 from ..scoring.validation import Validation
 from ._aggregated import (

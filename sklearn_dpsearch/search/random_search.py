@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..privacy import CountLaw, Fixed, Guarantee, compose, mixture
-from ..privacy.laws import as_law
+from ..privacy.count_laws.laws import as_law
 from ..privacy.spent import Component
 from ..scoring import best_candidate
 from ..scoring.candidate import Training, candidate, exposed

@@ -12,8 +12,8 @@ from sklearn.utils._param_validation import Interval
 
 from ..adapters import Adapter, adapter_for
 from ..privacy import CountLaw, Guarantee, PrivacyError, subset_then_train
+from ..privacy.count_laws.laws import as_law
 from ..privacy.errors import did_you_mean
-from ..privacy.laws import as_law
 from ..privacy.spent import Component
 from ..scoring import best_candidate
 from ..scoring.validation import Validation, validation_of

@@ -33,7 +33,7 @@ from sklearn_dpsearch.privacy import (
     compose,
     mixture,
 )
-from sklearn_dpsearch.privacy.covering import gaussian_target
+from sklearn_dpsearch.privacy.guarantees.covering import gaussian_target
 from sklearn_dpsearch.privacy.spent import Component, PrivacySpent
 
 rng = np.random.default_rng(0)

@@ -24,7 +24,7 @@ from sklearn_dpsearch.privacy import (
     NegativeBinomial,
     Poisson,
 )
-from sklearn_dpsearch.privacy.profiles import DominatingPair, LossDistribution
+from sklearn_dpsearch.privacy.numerics.loss_distribution import DominatingPair, LossDistribution
 
 #: Full size where SKLEARN_DPSEARCH_FULL=1, else about a seventh of it.
 FULL = os.environ.get("SKLEARN_DPSEARCH_FULL") == "1"

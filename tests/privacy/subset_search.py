@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sklearn_dpsearch.privacy import Guarantee, ProfileDP, envelope
-from sklearn_dpsearch.privacy.partition import TheoremTwo
+from sklearn_dpsearch.privacy.selection.subset import TheoremTwo
 from tests.privacy.brute_force import Mechanism, Violation, exact_pair, hockey_stick, random_mechanism
 
 Records = frozenset[int]

@@ -22,7 +22,7 @@ from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.adapters.protocol import ProtocolAdapter
 from sklearn_dpsearch.nets import DPLogisticRegression, DPMLPClassifier, DPMLPRegressor, DPNeuralNetClassifier
 from sklearn_dpsearch.privacy import DPSGD, Fixed, PrivacyError, UnknownGuaranteeError, best_of
-from sklearn_dpsearch.privacy.covering import gaussian_target
+from sklearn_dpsearch.privacy.guarantees.covering import gaussian_target
 from sklearn_dpsearch.scoring import R2Scorer
 
 rng = np.random.default_rng(0)

@@ -28,7 +28,7 @@ from sklearn_dpsearch.privacy import (
     mixture,
     until_above,
 )
-from sklearn_dpsearch.privacy.doubling import default_max_rounds
+from sklearn_dpsearch.privacy.selection.doubling import default_max_rounds
 from sklearn_dpsearch.search import _runs, _until, _walk
 from sklearn_dpsearch.search._runs import Job
 from sklearn_dpsearch.search._walk import Rounds

@@ -1,0 +1,1 @@
+"""Laws of the secret number of runs K, and drawing from them."""

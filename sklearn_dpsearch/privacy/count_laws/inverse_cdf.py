@@ -1,0 +1,144 @@
+"""Inversion of distribution functions on the integers: doubles where they decide, many digits where they do not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import mpmath
+import numpy as np
+
+from .._types import Array
+
+#: Steps of a table at first and at most; it ends where less than NEGLIGIBLE is left.
+FIRST_STEPS, MOST_STEPS, NEGLIGIBLE = 2**10, 2**20, 1e-9
+#: What one more term adds to the rounding of a sum of probabilities, and of their logarithms.
+ONE_TERM = 2e-16
+
+
+class RandomBits(Protocol):
+    """A source of random bits, such as ``random.SystemRandom()``."""
+
+    def getrandbits(self, k: int, /) -> int: ...
+
+
+class Invertible(Protocol):
+    @property
+    def lowest(self) -> int: ...
+    @property
+    def highest(self) -> float: ...
+    @property
+    def mean(self) -> float: ...
+    @property
+    def rounding(self) -> float: ...
+    def pmf(self, k: Any) -> Any: ...
+    def survival(self, k: int) -> Any: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """P[K ≤ first], P[K ≤ first + 1], … in double precision, each wrong by less than ``margin``.
+
+    Which steps there are depends on the law alone, not on what was drawn: a law keeps its table.
+    """
+
+    first: int
+    values: Array
+    margin: float
+    below: float  # P[K < first]
+
+    def deciding(self, at: float) -> int | None:
+        """Smallest k with P[K ≤ k] ≥ ``at``, if the doubles decide it."""
+        i = int(self.values.searchsorted(at))
+        if i == self.values.size or self.values[i] - at <= self.margin:
+            return None
+        before = self.values[i - 1] if i else self.below
+        return self.first + i if at - before > self.margin else None
+
+    def near(self, at: float) -> int:
+        """Where to begin to look for that k."""
+        return self.first + int(self.values.searchsorted(at))
+
+
+def steps_of(law: Invertible) -> Steps:
+    """The table of a law: from the lowest K or, where a large mean is far from it, from below the mean."""
+    first = law.lowest
+    if law.mean >= MOST_STEPS // 2 and law.pmf(first) < law.pmf(int(law.mean)):
+        first = max(first, int(law.mean) - MOST_STEPS // 2)
+    with mpmath.workprec(160):
+        start = -np.inf if first == law.lowest else 1.0 - float(law.survival(first - 1))
+    values, margin = np.array([]), law.rounding
+    while _goes_on(values, first, law.highest, margin):
+        last = int(min(law.highest, first + max(4 * values.size, FIRST_STEPS) - 1))
+        total = values[-1] if values.size else max(start, 0.0)
+        more = law.pmf(np.arange(first + values.size, last + 1))
+        values = np.append(values, total + np.cumsum(more))
+    return Steps(first, values, margin + ONE_TERM * (first + values.size), start)
+
+
+def _goes_on(values: Array, first: int, highest: float, margin: float) -> bool:
+    """Whether a table needs more steps, and may have them."""
+    if values.size == 0:
+        return True
+    return bool(
+        values.size < MOST_STEPS and first + values.size <= highest and 1.0 - values[-1] > max(NEGLIGIBLE, margin)
+    )
+
+
+def draw(law: Invertible, steps: Steps, bits: int) -> int:
+    """The K that 256 random bits stand for: smallest k with P[K ≤ k] ≥ (bits + 1/2)/2^256."""
+    at = (2 * bits + 1) / 2**257  # Python divides integers with one rounding
+    found = steps.deciding(at)
+    if found is not None:
+        return found
+    with mpmath.workprec(320):
+        return _search(law, 1 - (mpmath.mpf(bits) + mpmath.mpf("0.5")) / mpmath.mpf(2) ** 256, steps.near(at))
+
+
+def quantile(law: Invertible, steps: Steps, p: float) -> int:
+    """Smallest k with P[K ≤ k] ≥ p, in 160-bit arithmetic."""
+    with mpmath.workprec(160):
+        return _search(law, 1 - mpmath.mpf(p), steps.near(p))
+
+
+def _search(law: Invertible, tail: Any, start: int) -> int:
+    """Smallest k with P[K > k] ≤ ``tail``, by doubling steps away from ``start`` and interpolation between its ends."""
+    step, low = 1, max(start - 1, law.lowest - 1)
+    while low >= law.lowest and law.survival(low) <= tail:
+        low, step = max(low - step, law.lowest - 1), 2 * step
+    high, step = low + 1, 1
+    while law.survival(high) > tail:
+        low, high, step = high, high + step, 2 * step
+    turn = 0
+    while high - low > 1:
+        middle = (low + high) // 2 if turn % 3 == 2 or high - low < 8 else _between(law, tail, low, high)
+        low, high = (low, middle) if law.survival(middle) <= tail else (middle, high)
+        turn += 1
+    return int(high)
+
+
+def _between(law: Invertible, tail: Any, low: int, high: int) -> int:
+    """A point strictly inside, where P[K > k] would meet ``tail`` if it fell by a constant factor."""
+    above, below = (mpmath.log(law.survival(k)) if law.survival(k) > 0 else mpmath.mpf(-800) for k in (low, high))
+    share = float((above - mpmath.log(tail)) / (above - below)) if above > below else 0.5
+    return min(max(low + round(share * (high - low)), low + 1), high - 1)
+
+
+def light_tail(k: int, mean: float, probability: Callable[[int], Any], ratio: Callable[[int], Any]) -> Any:
+    """P[K > k] of a unimodal law with light tails, from P[K = j] and P[K = j+1] / P[K = j].
+
+    Summed away from the mode, in the working precision of ``mpmath``.
+    """
+    if k < 0:
+        return mpmath.mpf(1)
+    tiny = mpmath.mpf(2) ** -(mpmath.mp.prec + 20)
+    upwards = k + 1 > mean
+    j = k + 1 if upwards else k
+    term = probability(j)
+    total = term
+    while term > tiny * total and (upwards or j > 0):
+        term = term * ratio(j) if upwards else term / ratio(j - 1)
+        j = j + 1 if upwards else j - 1
+        total += term
+    return total if upwards else 1 - total

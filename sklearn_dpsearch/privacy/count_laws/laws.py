@@ -1,0 +1,226 @@
+"""Poisson, binomial, fixed and any finite law of K; what a bare number stands for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from numbers import Real
+from typing import Any
+
+import mpmath
+import numpy as np
+from scipy import special
+
+from .._checks import require
+from .._types import Array
+from .base import MOST_TERMS, CountLaw, Finite
+from .inverse_cdf import light_tail
+from .negative_binomial import Geometric
+
+
+@dataclass(frozen=True)
+class Poisson(CountLaw):
+    """Poisson law on 0, 1, 2, …; searches use it given K ≥ 1.
+
+    Examples
+    --------
+    >>> round(Poisson(mean=10).at_least_one().mean, 4)
+    10.0005
+    """
+
+    mean: float
+
+    def _check(self) -> None:
+        require(0 < self.mean < math.inf, "0 < mean < inf", mean=self.mean)
+
+    @property
+    def lowest(self) -> int:
+        return 0
+
+    @property
+    def rounding(self) -> float:
+        return 1e-9 + 1e-14 * self.mean
+
+    def log_pmf(self, k: Array) -> Array:
+        logs: Array = k * math.log(self.mean) - self.mean - special.gammaln(k + 1)
+        return logs
+
+    def log_slope(self, z: Array, u: Array) -> Array:
+        return math.log(self.mean) - self.mean * u
+
+    def log_curvature(self, z: Array, u: Array) -> Array:
+        return 2 * math.log(self.mean) - self.mean * u
+
+    def generating(self, z: Array, u: Array) -> Array:
+        return np.exp(-self.mean * u)
+
+    def survival(self, k: int) -> Any:
+        mu = mpmath.mpf(self.mean)
+
+        def probability(j: int) -> Any:
+            return mpmath.exp(j * mpmath.log(mu) - mu - mpmath.loggamma(j + 1))
+
+        return light_tail(k, self.mean, probability, lambda j: mu / (j + 1))
+
+
+@dataclass(frozen=True)
+class Binomial(CountLaw):
+    """Binomial law: n candidates, each run with probability p. The work has a hard cap n."""
+
+    n: int
+    p: float
+
+    def _check(self) -> None:
+        require(float(self.n).is_integer() and self.n >= 1, "an integer n >= 1", n=self.n)
+        require(0 < self.p <= 1, "0 < p <= 1", p=self.p)
+
+    @property
+    def mean(self) -> float:
+        return self.n * self.p
+
+    @property
+    def lowest(self) -> int:
+        return 0 if self.p < 1 else self.n
+
+    @property
+    def highest(self) -> float:
+        return self.n
+
+    @property
+    def rounding(self) -> float:
+        return 1e-9 + 1e-14 * self.n
+
+    def log_pmf(self, k: Array) -> Array:
+        choose = special.gammaln(self.n + 1) - special.gammaln(k + 1) - special.gammaln(self.n - k + 1)
+        logs: Array = choose + special.xlogy(k, self.p) + special.xlog1py(self.n - k, -self.p)
+        return logs
+
+    def _log_base(self, z: Array, u: Array) -> Array:
+        """log(1 − p + pz) = log(1 − pu)."""
+        with np.errstate(divide="ignore"):
+            return np.where(u < 0.5, np.log1p(-self.p * np.minimum(u, 0.5)), np.log(1.0 - self.p + self.p * z))
+
+    def log_slope(self, z: Array, u: Array) -> Array:
+        return math.log(self.mean) + _times(self.n - 1, self._log_base(z, u))
+
+    def log_curvature(self, z: Array, u: Array) -> Array:
+        if self.n == 1:
+            return np.full_like(u, -np.inf)
+        return math.log(self.mean * (self.n - 1) * self.p) + _times(self.n - 2, self._log_base(z, u))
+
+    def generating(self, z: Array, u: Array) -> Array:
+        return np.exp(_times(self.n, self._log_base(z, u)))
+
+    def survival(self, k: int) -> Any:
+        if k >= self.n or self.p == 1:
+            return mpmath.mpf(1 if k < self.n else 0)
+        p = mpmath.mpf(self.p)
+
+        def probability(j: int) -> Any:
+            return mpmath.binomial(self.n, j) * p**j * (1 - p) ** (self.n - j)
+
+        return light_tail(k, self.mean, probability, lambda j: (self.n - j) * p / ((j + 1) * (1 - p)))
+
+
+def _times(n: float, logs: Array) -> Array:
+    """n·log, where 0·(−∞) is 0 (an empty product)."""
+    return np.zeros_like(logs) if n == 0 else n * logs
+
+
+@dataclass(frozen=True)
+class Fixed(CountLaw):
+    """Always k runs (naive repetition)."""
+
+    k: int
+
+    def _check(self) -> None:
+        require(float(self.k).is_integer() and self.k >= 1, "an integer k >= 1", k=self.k)
+
+    @property
+    def mean(self) -> float:
+        return float(self.k)
+
+    @property
+    def lowest(self) -> int:
+        return int(self.k)
+
+    @property
+    def highest(self) -> float:
+        return self.k
+
+    def log_pmf(self, k: Array) -> Array:
+        return np.where(k == self.k, 0.0, -np.inf)
+
+    @staticmethod
+    def _log_z(z: Array, u: Array) -> Array:
+        with np.errstate(divide="ignore"):
+            return np.where(u < 0.5, np.log1p(-np.minimum(u, 0.5)), np.log(z))
+
+    def log_slope(self, z: Array, u: Array) -> Array:
+        return math.log(self.k) + _times(self.k - 1, self._log_z(z, u))
+
+    def log_curvature(self, z: Array, u: Array) -> Array:
+        if self.k == 1:
+            return np.full_like(u, -np.inf)
+        return math.log(self.k * (self.k - 1)) + _times(self.k - 2, self._log_z(z, u))
+
+    def generating(self, z: Array, u: Array) -> Array:
+        return np.exp(_times(self.k, self._log_z(z, u)))
+
+    def survival(self, k: int) -> Any:
+        return mpmath.mpf(1 if k < self.k else 0)
+
+
+@dataclass(frozen=True)
+class FromPMF(Finite):
+    """Any law with finite support.
+
+    Parameters
+    ----------
+    probabilities : sequence of float
+        P[K = 0], P[K = 1], …; nonnegative, summing to 1 within 1e-9 (then scaled to 1).
+
+    Examples
+    --------
+    >>> FromPMF([0.0, 0.5, 0.5]).mean
+    1.5
+    """
+
+    probabilities: tuple[float, ...]
+
+    def __init__(self, probabilities: Sequence[float]) -> None:
+        object.__setattr__(self, "probabilities", tuple(float(p) for p in np.ravel(probabilities)))
+        self.__post_init__()
+
+    def _check(self) -> None:
+        values = np.asarray(self.probabilities)
+        require(values.size >= 2 and values.size <= MOST_TERMS, f"2 to {MOST_TERMS} probabilities", number=values.size)
+        require(
+            bool(np.all(values >= 0)) and abs(values.sum() - 1) < 1e-9,
+            "probabilities >= 0 with sum 1",
+            total=values.sum(),
+        )
+        require(values[1:].sum() > 0, "P[K >= 1] > 0", probabilities=self.probabilities[:3])
+
+    @cached_property
+    def _probabilities(self) -> Array:
+        values = np.trim_zeros(np.asarray(self.probabilities), "b")
+        return values / math.fsum(values)
+
+    def survival(self, k: int) -> Any:
+        exact = [mpmath.mpf(p) for p in self.probabilities]
+        return mpmath.fsum(exact[max(k + 1, 0) :]) / mpmath.fsum(exact)
+
+
+def as_law(count: CountLaw | float) -> CountLaw:
+    """A law of K; a bare number stands for ``Geometric(mean)``, the best law at equal (ε, δ) for most budgets."""
+    if isinstance(count, CountLaw):
+        return count
+    if isinstance(count, (bool, np.bool_)) or not isinstance(count, Real):
+        found = f"the class {count.__name__}" if isinstance(count, type) else repr(count)
+        raise TypeError(
+            f"Found {found} as the law of the number of runs; a law or its mean is needed, e.g. Geometric(10) or 10."
+        )
+    return Geometric(mean=float(count))

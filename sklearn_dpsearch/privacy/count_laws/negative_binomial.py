@@ -1,0 +1,200 @@
+"""The negative binomial laws of K, truncated at 0: geometric, logarithmic, any shape."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import mpmath
+import numpy as np
+from scipy import optimize, special
+
+from .._checks import require
+from .._types import Array
+from .base import CountLaw
+
+
+@dataclass(frozen=True)
+class TruncatedNegativeBinomial(CountLaw):
+    r"""Truncated negative binomial D(η, γ) of Papernot & Steinke (2022), Definition 1.
+
+    P[K = k] = C·(1−γ)^{k−1}·∏_{l=1}^{k−1} (l+η)/(l+1),  C = η(1−γ)/(γ^{−η} − 1),  f'(z) = C·(1 − (1−γ)z)^{−η−1}.
+    """
+
+    @property
+    @abstractmethod
+    def eta(self) -> float:
+        """The shape η."""
+
+    mean: float
+
+    def _check(self) -> None:
+        require(self.eta > -1 and math.isfinite(self.eta), "a shape > -1", shape=self.eta)
+        require(1 <= self.mean < math.inf, "1 <= mean < inf (K is at least 1)", mean=self.mean)
+        reach = math.log(self.mean) / (1 + self.eta)  # about log(1/gamma)
+        require(reach < 650, "log(mean)/(1 + shape) < 650 (a lighter tail)", mean=self.mean, shape=self.eta)
+
+    @property
+    def rounding(self) -> float:
+        return 1e-9 + 1e-14 * max(self.eta, 0.0)
+
+    @cached_property
+    def gamma(self) -> float:
+        """The parameter γ that gives the mean."""
+        if self.mean == 1:
+            return 1.0
+        if self.eta == 1:
+            return 1.0 / self.mean
+
+        def excess(log_gamma: float) -> float:
+            return self._log_first(log_gamma) - (1 + self.eta) * log_gamma - math.log(self.mean)
+
+        low = -1.0
+        while excess(low) < 0:
+            low *= 2.0
+        return math.exp(optimize.brentq(excess, low, -1e-16, xtol=1e-300, rtol=8.9e-16))
+
+    def _log_first(self, log_gamma: float) -> float:
+        """log C = log P[K = 1]."""
+        if log_gamma == 0:
+            return 0.0
+        rest = math.log(-math.expm1(log_gamma))
+        if self.eta == 0:
+            return rest - math.log(-log_gamma)
+        return rest + math.log(abs(self.eta)) - _log_abs_expm1(-self.eta * log_gamma)
+
+    @property
+    def _failure(self) -> float:
+        """1 − γ."""
+        return 1.0 - self.gamma if self.gamma < 0.5 else -math.expm1(math.log(self.gamma))
+
+    @cached_property
+    def _log_c(self) -> float:
+        return self._log_first(math.log(self.gamma))
+
+    def _log_base(self, z: Array, u: Array) -> Array:
+        """log(1 − (1−γ)z) = log(γ + (1−γ)u), with all digits where γ is small and where it is nearly 1."""
+        part = self._failure * z
+        return np.where(part < 0.5, np.log1p(-np.minimum(part, 0.5)), np.log(self.gamma + self._failure * u))
+
+    def log_pmf(self, k: Array) -> Array:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            powers = np.where(k > 1, (k - 1) * np.log(self._failure), 0.0)
+        return self._log_c + powers + _log_rising(k, self.eta)
+
+    def log_slope(self, z: Array, u: Array) -> Array:
+        return self._log_c - (1 + self.eta) * self._log_base(z, u)
+
+    def log_curvature(self, z: Array, u: Array) -> Array:
+        with np.errstate(divide="ignore"):
+            log_values: Array = (
+                self._log_c + np.log((1 + self.eta) * self._failure) - (2 + self.eta) * self._log_base(z, u)
+            )
+            return log_values
+
+    def generating(self, z: Array, u: Array) -> Array:
+        if self.gamma == 1:
+            return z
+        if self.eta == 0:
+            return self._log_base(z, u) / math.log(self.gamma)
+        return np.expm1(-self.eta * self._log_base(z, u)) / math.expm1(-self.eta * math.log(self.gamma))
+
+    def shortfall(self, u: float) -> float:
+        """1 − f(1 − u), with all digits of a small u; at least u, as K ≥ 1."""
+        if self.gamma == 1:
+            return u
+        log_growth = math.log1p(self._failure / self.gamma * u)  # of 1 − (1−γ)z, from z = 1 to z = 1 − u
+        if self.eta == 0:
+            return max(u, log_growth / -math.log(self.gamma))
+        return max(u, math.expm1(-self.eta * log_growth) / math.expm1(self.eta * math.log(self.gamma)))
+
+    def survival(self, k: int) -> Any:
+        if k < 1:
+            return mpmath.mpf(1)
+        if self.gamma == 1:
+            return mpmath.mpf(0)
+        gamma, eta = mpmath.mpf(self.gamma), mpmath.mpf(self.eta)
+        first = (1 - gamma) / -mpmath.log(gamma) if eta == 0 else eta * (1 - gamma) / (gamma**-eta - 1)
+        rising = mpmath.gammaprod([k + 1 + eta], [1 + eta, k + 2])
+        tail = mpmath.hyp2f1(k + 1 + eta, 1, k + 2, 1 - gamma)
+        return first * (1 - gamma) ** k * rising * tail
+
+
+def _log_abs_expm1(x: float) -> float:
+    """log|e^x − 1|."""
+    return x + math.log(-math.expm1(-x)) if x > 0 else math.log(-math.expm1(x))
+
+
+def _log_rising(k: Array, eta: float) -> Array:
+    """log ∏_{l=1}^{k−1} (l+η)/(l+1) = log Γ(k+η)/(Γ(1+η)·Γ(k+1)); by Stirling's series where Γ would cancel."""
+    k = np.asarray(k, dtype=float)
+    near = np.minimum(k, 1e5)
+    exact = special.gammaln(near + eta) - special.gammaln(near + 1)
+    far = np.maximum(k, 1e5)
+    a, b = far + eta, far + 1
+    # log Γ(a) − log Γ(b) with a/b = 1 + (η − 1)/b
+    series = (a - 0.5) * np.log1p((eta - 1) / b) + (eta - 1) * np.log(b) - (eta - 1) + (1 / a - 1 / b) / 12
+    rising: Array = np.where(k <= 1e5, exact, series) - special.gammaln(1 + eta)
+    return rising
+
+
+@dataclass(frozen=True)
+class NegativeBinomial(TruncatedNegativeBinomial):
+    """Truncated negative binomial law with shape η > −1, K ≥ 1 (Papernot & Steinke 2022, Definition 1).
+
+    Parameters
+    ----------
+    shape : float
+        η > −1. 1 is geometric, 0 logarithmic.
+    mean : float
+        E K ≥ 1.
+
+    Examples
+    --------
+    >>> law = NegativeBinomial(shape=-0.5, mean=10)
+    >>> round(law.pmf(1), 4), law.quantile(0.5), round(law.pgf_slope(1.0), 6)
+    (0.5263, 1, 10.0)
+    """
+
+    shape: float
+    mean: float
+
+    def __init__(self, shape: float, mean: float) -> None:
+        object.__setattr__(self, "shape", float(shape))
+        object.__setattr__(self, "mean", float(mean))
+        self.__post_init__()
+
+    @property
+    def eta(self) -> float:
+        return self.shape
+
+
+@dataclass(frozen=True)
+class Geometric(TruncatedNegativeBinomial):
+    """Geometric law on 1, 2, …: after each run stop with probability 1/mean.
+
+    Examples
+    --------
+    >>> round(Geometric(mean=10).pmf(1), 9), Geometric(mean=10).quantile(0.5)
+    (0.1, 7)
+    """
+
+    mean: float
+
+    @property
+    def eta(self) -> float:
+        return 1.0
+
+
+@dataclass(frozen=True)
+class Logarithmic(TruncatedNegativeBinomial):
+    """Logarithmic law, P[K = k] ∝ (1 − γ)^k / k, k ≥ 1."""
+
+    mean: float
+
+    @property
+    def eta(self) -> float:
+        return 0.0

@@ -1,0 +1,220 @@
+"""What every guarantee is: a frozen value that knows its profile, its Rényi curve and its dominating pair.
+
+Every guarantee answers ``delta_at(epsilon)`` and ``epsilon_at(delta)`` (both rounded up), and knows the pair of output
+laws that dominates it (``pair``); those with a Rényi curve also answer ``renyi(order)``.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import cached_property
+from inspect import signature
+from typing import Any
+
+import numpy as np
+
+from .._checks import check_neighboring, plain_numbers, require, without_numpy
+from .._types import Array, ArrayLike, Neighboring
+from ..errors import PrivacyError, did_you_mean
+from ..numerics import curves
+from ..numerics.loss_distribution import DominatingPair, LossDistribution, connect_the_dots
+
+#: ε beyond which a guarantee is reported as infinite.
+LARGEST_EPSILON = curves.LARGEST_LOSS
+
+
+class Statement:
+    """A statement of what was spent: where a guarantee is needed, its total counts."""
+
+    guarantee: Guarantee
+
+
+def as_guarantee(value: object, name: str = "guarantee") -> Guarantee:
+    """``value``, or the total of a ``PrivacySpent``; an error for anything that is no guarantee."""
+    found = value.guarantee if isinstance(value, Statement) else value
+    if isinstance(found, Guarantee):
+        return found
+    if isinstance(value, type) and issubclass(value, Guarantee):
+        raise TypeError(
+            f"Found the class {value.__name__} as {name}; a value is needed. Write {_call(value, ('...',), {})}."
+        )
+    if isinstance(getattr(value, "privacy_spent_", None), Statement):
+        raise TypeError(
+            f"Found {type(value).__name__} as {name}; a guarantee is needed. Give what its fit cost: privacy_spent_."
+        )
+    raise TypeError(
+        f"Found {value!r} ({type(value).__name__}) as {name}; a guarantee from sklearn_dpsearch.privacy is needed. "
+        "Write e.g. PureDP(epsilon=1.0)."
+    )
+
+
+def _call(kind: type, positional: tuple[object, ...], named: dict[str, object]) -> str:
+    """How a guarantee with these parameters is written."""
+    names = [one.name for one in fields(kind) if one.init and one.name not in ("neighboring", *named)]
+    given = [*zip(names, positional), *((name, value) for name, value in named.items())]
+    return f"{kind.__name__}({', '.join(f'{name}={value}' for name, value in given)})"
+
+
+def _how_to_build(kind: type, positional: tuple[object, ...], named: dict[str, object], error: TypeError) -> str:
+    """What was found in place of parameters by name, and how to write it."""
+    if positional:
+        found = ", ".join([*map(repr, positional), *(f"{name}={value!r}" for name, value in named.items())])
+        return (
+            f"Found {kind.__name__}({found}); the parameters of a guarantee are given by name. Write "
+            f"{_call(kind, positional, named)}."
+        )
+    known = [one.name for one in fields(kind)]
+    wrong = [name for name in named if name not in known]
+    hint = did_you_mean(wrong[0], known) if wrong else ""
+    return f"{kind.__name__}: {error}. Its parameters are {', '.join(known)}.{hint}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guarantee(ABC):
+    """A differential-privacy guarantee under one neighbouring relation.
+
+    Parameters
+    ----------
+    neighboring : {"add_remove", "zero_out", "replace_one"}
+        Which data sets are neighbours: one record more or less; one record replaced by nothing in its place (n public);
+        one record changed (n public).
+    """
+
+    neighboring: Neighboring = "add_remove"
+
+    def __new__(cls, *positional: object, **named: object) -> Guarantee:
+        """An object, unless it is built in a way that no frozen value is."""
+        try:
+            if positional or not named.keys() <= cls.__dataclass_fields__.keys():  # copies are made with neither
+                signature(cls.__init__).bind(None, *positional, **named)
+        except TypeError as error:
+            raise TypeError(_how_to_build(cls, positional, named, error)) from None
+        return super().__new__(cls)
+
+    def __post_init__(self) -> None:
+        without_numpy(self)
+        plain_numbers(self)
+        check_neighboring(self.neighboring)
+        self._check()
+
+    def _check(self) -> None:  # noqa: B027 - a guarantee without parameters has nothing to check
+        """Raise ``ValueError`` for parameters that no mechanism has."""
+
+    @cached_property
+    def pair(self) -> DominatingPair:
+        """Dominating loss distributions, one for each order of the neighbours."""
+        return self._pair()
+
+    @abstractmethod
+    def _pair(self) -> DominatingPair: ...
+
+    @property
+    def pure_epsilon(self) -> float | None:
+        """The exact maximal privacy loss, if it is finite and known (a pure guarantee), else None."""
+        return None
+
+    @property
+    def has_renyi(self) -> bool:
+        """Whether ``renyi`` is defined."""
+        return False
+
+    def renyi(self, order: ArrayLike) -> Array:
+        """Bound on the Rényi divergence of each order > 1 (array-like), in nats."""
+        raise PrivacyError(f"{type(self).__name__} has no Rényi curve. Use delta_at or epsilon_at.")
+
+    def delta_at(self, epsilon: ArrayLike) -> Any:
+        """δ(ε): the least δ for which the guarantee implies (ε, δ)-DP.
+
+        Parameters
+        ----------
+        epsilon : float or array-like
+            ε ≥ 0.
+
+        Returns
+        -------
+        float or ndarray
+            Rounded up, in [0, 1].
+        """
+        epsilon = np.asarray(epsilon, dtype=float)
+        require(bool(np.all(epsilon >= 0)), "epsilon >= 0", epsilon=epsilon)
+        values = self._profile(np.minimum(np.atleast_1d(epsilon), 1e6))  # it never rises: safe for infinity too
+        if self.pure_epsilon is None:  # an underflow to 0 would claim pure privacy
+            values = np.maximum(values, np.finfo(float).tiny)
+        return float(values[0]) if epsilon.ndim == 0 else values.reshape(epsilon.shape)
+
+    def epsilon_at(self, delta: ArrayLike) -> Any:
+        """ε(δ): the least ε for which the guarantee implies (ε, δ)-DP.
+
+        Parameters
+        ----------
+        delta : float or array-like
+            0 ≤ δ < 1.
+
+        Returns
+        -------
+        float or ndarray
+            Rounded up; infinite where no finite ε exists.
+        """
+        delta = np.asarray(delta, dtype=float)
+        require(bool(np.all((delta >= 0) & (delta < 1))), "0 <= delta < 1", delta=delta)
+        values = np.array([self._epsilon(float(one)) for one in delta.ravel()])
+        return float(values[0]) if delta.ndim == 0 else values.reshape(delta.shape)
+
+    def _profile(self, epsilon: Array) -> Array:
+        values = self.pair.delta_at(epsilon)
+        return values if self.pure_epsilon is None else np.where(epsilon >= self.pure_epsilon, 0.0, values)
+
+    def _epsilon(self, delta: float) -> float:
+        if delta == 0:
+            return np.inf if self.pure_epsilon is None else self.pure_epsilon
+        return smallest_epsilon(self._profile, delta, self.pure_epsilon)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Fields only: what was computed from them is computed again."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+
+def smallest_epsilon(profile: Callable[[Array], Array], delta: float, pure_epsilon: float | None = None) -> float:
+    """The end of the last bisection interval at which ``profile`` meets ``delta``."""
+
+    def met(epsilon: float) -> bool:
+        return bool(profile(np.array([epsilon]))[0] <= delta)
+
+    if met(0.0):
+        return 0.0
+    high = 1.0 if pure_epsilon is None else pure_epsilon
+    while not met(high):
+        high *= 2.0
+        if high > LARGEST_EPSILON:
+            return np.inf
+    low = 0.0
+    while high - low > 1e-10 + 1e-9 * high:
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if met(middle) else (middle, high)
+    return high
+
+
+def dots(
+    profile: Callable[[Array], Array],
+    reversed_profile: Callable[[Array], Array] | None = None,
+    number: int = 8001,
+) -> LossDistribution:
+    """Loss distribution through ``number`` points of a profile known as a function of ε ≥ 0."""
+    both = [profile] if reversed_profile is None else [profile, reversed_profile]
+    reach = min(max(_negligible_from(one) for one in both), LARGEST_EPSILON)
+    grid = reach * np.linspace(0.0, 1.0, number)
+    values = [np.clip(one(grid), 0.0, 1.0) for one in both]
+    return connect_the_dots(grid, values[0], values[-1])
+
+
+def _negligible_from(profile: Callable[[Array], Array], mass: float = 1e-18) -> float:
+    """An ε from which the profile is below ``mass`` or no longer falls."""
+    grid = np.geomspace(1e-6, LARGEST_EPSILON, 400)
+    values = profile(grid)
+    below = np.flatnonzero((values <= mass) | (values <= values[-1] * (1 + 1e-9)))
+    return float(grid[below[0]])

@@ -1,0 +1,266 @@
+"""How guarantees combine: composition, averages and upper envelopes."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from .._checks import require
+from .._types import Array, ArrayLike
+from ..errors import MixedNeighborsError, PrivacyError
+from ..numerics.loss_distribution import ROUNDING, DominatingPair, LossDistribution, connect_the_dots, convolve, mix
+from .base import Guarantee, Statement, as_guarantee
+from .values import ZCDP, GaussianDP, NonPrivate, PureDP, RenyiDP
+
+#: Rényi orders at which curves are tabulated.
+ORDERS: Array = np.unique(np.concatenate([1 + np.geomspace(0.05, 8, 60), np.arange(2, 65), np.geomspace(65, 4096, 40)]))
+
+
+def same_neighbors(guarantees: Sequence[Guarantee]) -> str:
+    """The common neighbouring relation, or an error: guarantees under different relations never combine."""
+    relations = sorted({one.neighboring for one in guarantees})
+    if len(relations) != 1:
+        found = ", ".join(f"{type(one).__name__}({one.neighboring})" for one in guarantees)
+        raise MixedNeighborsError(
+            f"Found guarantees under different neighbouring relations: {found}; one relation is needed for all. "
+            "diffprivlib's models hold under replace_one alone, the nets of sklearn_dpsearch.nets under add_remove or "
+            "zero_out: use parts that share one (a step with public constants, FunctionTransformer, holds under every "
+            "one), or declare guarantee= for the whole. What is declared as ε under add_remove or zero_out may be "
+            "declared as 2ε under replace_one: PureDP(epsilon=2 * epsilon, neighboring='replace_one')."
+        )
+    return relations[0]
+
+
+def _several(guarantees: Sequence[Guarantee] | Sequence[Guarantee | Statement]) -> list[Guarantee]:
+    """Each of several guarantees, checked."""
+    if isinstance(guarantees, Guarantee | Statement):
+        raise TypeError(
+            f"Found {guarantees!r} alone; several guarantees are needed. Give a list, e.g. [{guarantees!r}]."
+        )
+    return [as_guarantee(one) for one in guarantees]
+
+
+def compose(*guarantees: Guarantee | Statement) -> Guarantee:
+    """The guarantee of releasing the results of all mechanisms, each chosen in view of the earlier results.
+
+    Gaussian, zero-concentrated and Rényi guarantees add up in closed form; the rest is convolved numerically, and where
+    all parts have a Rényi curve the smaller of both routes is reported.
+
+    Parameters
+    ----------
+    *guarantees : Guarantee or PrivacySpent
+        Of a statement ``search.privacy_spent_`` the total counts.
+
+    Examples
+    --------
+    >>> compose(PureDP(epsilon=1.0), PureDP(epsilon=0.5)).epsilon_at(0.0)
+    1.5
+    >>> compose(GaussianDP(mu=3.0), GaussianDP(mu=4.0))
+    GaussianDP(neighboring='add_remove', mu=5.0)
+    """
+    require(len(guarantees) > 0, "at least one guarantee", number=0)
+    ones = _several(guarantees)
+    same_neighbors(ones)
+    flat = [part for one in ones for part in (one.parts if isinstance(one, Composition) else (one,))]
+    if any(isinstance(one, NonPrivate) for one in flat):
+        return NonPrivate(neighboring=flat[0].neighboring)
+    merged = _merge(flat)
+    return merged[0] if len(merged) == 1 else Composition(parts=tuple(merged), neighboring=flat[0].neighboring)
+
+
+def _merge(parts: Sequence[Guarantee]) -> list[Guarantee]:
+    """Parts of the kinds whose parameters add up, added up; the others as they are."""
+    rest = [one for one in parts if type(one) not in CLOSED_FORMS]
+    for kind, add in CLOSED_FORMS.items():
+        same = [one for one in parts if type(one) is kind]
+        rest += [add(same)] if len(same) > 1 else same
+    return rest
+
+
+def _add_gaussian(parts: Sequence[Guarantee]) -> Guarantee:
+    total = math.hypot(*[one.mu for one in parts])  # type: ignore[attr-defined]
+    return GaussianDP(mu=total, neighboring=parts[0].neighboring)
+
+
+def _add_zcdp(parts: Sequence[Guarantee]) -> Guarantee:
+    return ZCDP(rho=_sum_above([one.rho for one in parts]), neighboring=parts[0].neighboring)  # type: ignore[attr-defined]
+
+
+def _add_renyi(parts: Sequence[Guarantee]) -> Guarantee:
+    orders = np.unique(np.concatenate([one.orders for one in parts]))  # type: ignore[attr-defined]
+    return RenyiDP(orders=orders, epsilons=sum(one.renyi(orders) for one in parts), neighboring=parts[0].neighboring)
+
+
+CLOSED_FORMS = {GaussianDP: _add_gaussian, ZCDP: _add_zcdp, RenyiDP: _add_renyi}
+
+
+def _sum_above(numbers: Sequence[float]) -> float:
+    """The sum, rounded up."""
+    total = math.fsum(numbers)
+    exact = sum(Fraction(one) for one in numbers)
+    return total if Fraction(total) >= exact else math.nextafter(total, math.inf)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Composition(Guarantee):
+    """Adaptive composition of several mechanisms."""
+
+    parts: tuple[Guarantee, ...]
+
+    @property
+    def pure_epsilon(self) -> float | None:
+        pure = [one.pure_epsilon for one in self.parts]
+        return None if None in pure else _sum_above(pure)  # type: ignore[arg-type]
+
+    @property
+    def has_renyi(self) -> bool:
+        return all(one.has_renyi for one in self.parts)
+
+    def renyi(self, order: ArrayLike) -> Array:
+        """The sum of the parts' curves."""
+        total: Array = np.sum([one.renyi(order) for one in self.parts], axis=0)
+        return total
+
+    @cached_property
+    def _renyi_route(self) -> RenyiDP | None:
+        if not self.has_renyi:
+            return None
+        return RenyiDP(orders=ORDERS, epsilons=self.renyi(ORDERS), neighboring=self.neighboring)
+
+    def _profile(self, epsilon: Array) -> Array:
+        convolved = super()._profile(epsilon)
+        return convolved if self._renyi_route is None else np.minimum(convolved, self._renyi_route.delta_at(epsilon))
+
+    def _pair(self) -> DominatingPair:
+        different = Counter(self.parts)
+        pairs, counts = [one.pair for one in different], list(different.values())
+        removed = convolve([one.removed for one in pairs], counts)
+        if all(one.removed is one.added for one in pairs):
+            return DominatingPair(removed, removed)
+        return DominatingPair(removed, convolve([one.added for one in pairs], counts))
+
+
+def mixture(guarantees: Sequence[Guarantee] | Sequence[Guarantee | Statement], weights: Sequence[float]) -> Guarantee:
+    """The guarantee of a mechanism that draws which of several to run from a public law, and says which: Σ w_i·δ_i(ε).
+
+    The output names the drawn mechanism and the law of the draw does not depend on the data, so hockey-stick
+    divergences average (docs/theorems.md, "Mixture"); Rényi divergences of order α average as exp((α − 1)·ρ).
+
+    Parameters
+    ----------
+    guarantees : sequence of Guarantee
+    weights : sequence of float
+        Probabilities, summing to 1 within 1e-9.
+    """
+    ones = _several(guarantees)
+    require(
+        len(ones) == len(weights) > 0,
+        "as many weights as guarantees",
+        guarantees=len(ones),
+        weights=len(weights),
+    )
+    shares = np.asarray(weights, dtype=float)
+    require(
+        bool(np.all(shares >= 0)) and abs(shares.sum() - 1) < 1e-9, "weights >= 0 with sum 1", total=float(shares.sum())
+    )
+    same_neighbors(ones)
+    total: dict[Guarantee, float] = {}
+    for one, share in zip(ones, shares / shares.sum()):
+        total[one] = total.get(one, 0.0) + float(share)
+    drawn = {one: share for one, share in total.items() if share > 0}
+    if len(drawn) == 1:
+        return next(iter(drawn))
+    return Mixture(parts=tuple(drawn), weights=tuple(drawn.values()), neighboring=ones[0].neighboring)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _OneOf(Guarantee):
+    """One of several mechanisms."""
+
+    parts: tuple[Guarantee, ...]
+
+    @property
+    def pure_epsilon(self) -> float | None:
+        pure = [one.pure_epsilon for one in self.parts]
+        return None if None in pure else max(pure)  # type: ignore[type-var]
+
+    @property
+    def has_renyi(self) -> bool:
+        return all(one.has_renyi for one in self.parts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mixture(_OneOf):
+    """One of several mechanisms, drawn from a public law."""
+
+    weights: tuple[float, ...]
+
+    def renyi(self, order: ArrayLike) -> Array:
+        """log Σ w_i·exp((α − 1)·ρ_i(α)) / (α − 1)."""
+        from scipy.special import logsumexp
+
+        order = np.asarray(order, dtype=float)
+        moments = [np.log(w) + (order - 1) * one.renyi(order) for one, w in zip(self.parts, self.weights)]
+        return np.asarray(logsumexp(moments, axis=0) / (order - 1))
+
+    def _profile(self, epsilon: Array) -> Array:
+        total = sum(w * one._profile(epsilon) for one, w in zip(self.parts, self.weights))
+        return np.minimum(total * (1.0 + ROUNDING), 1.0)
+
+    def _pair(self) -> DominatingPair:
+        removed = mix([one.pair.removed for one in self.parts], self.weights)
+        if all(one.pair.removed is one.pair.added for one in self.parts):
+            return DominatingPair(removed, removed)
+        return DominatingPair(removed, mix([one.pair.added for one in self.parts], self.weights))
+
+
+def envelope(guarantees: Sequence[Guarantee] | Sequence[Guarantee | Statement]) -> Guarantee:
+    """The guarantee of an unknown one of several mechanisms: the largest of their profiles at each ε."""
+    ones = _several(guarantees)
+    require(len(ones) > 0, "at least one guarantee", number=0)
+    same_neighbors(ones)
+    different = tuple(dict.fromkeys(ones))
+    for one in different:
+        if isinstance(one, NonPrivate) or len(different) == 1:
+            return one
+    if all(type(one) is PureDP for one in different):
+        return max(different, key=lambda one: one.epsilon)  # type: ignore[attr-defined]
+    return Envelope(parts=different, neighboring=ones[0].neighboring)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Envelope(_OneOf):
+    """Whichever of several mechanisms is worst at each ε."""
+
+    def renyi(self, order: ArrayLike) -> Array:
+        """The largest of the parts' curves."""
+        largest: Array = np.max([one.renyi(order) for one in self.parts], axis=0)
+        return largest
+
+    def _profile(self, epsilon: Array) -> Array:
+        largest: Array = np.max([one._profile(epsilon) for one in self.parts], axis=0)
+        return largest
+
+    def _pair(self) -> DominatingPair:
+        removed = [one.pair.removed for one in self.parts]
+        added = [one.pair.added for one in self.parts]
+        above = _largest(removed, added)
+        if all(a is b for a, b in zip(removed, added)):
+            return DominatingPair(above, above)
+        return DominatingPair(above, _largest(added, removed))
+
+
+def _largest(ones: Sequence[LossDistribution], reverses: Sequence[LossDistribution]) -> LossDistribution:
+    """Dots of the pointwise maximum at every loss that occurs (a maximum of convex curves is convex)."""
+    occurring = np.concatenate([np.abs(one.losses) for one in (*ones, *reverses)])
+    if occurring.size == 0:
+        raise PrivacyError("A mechanism whose loss is always infinite has no envelope with others.")
+    grid = np.unique(np.append(0.0, occurring))
+    delta = np.max([one.delta_at(grid) for one in ones], axis=0)
+    return connect_the_dots(grid, delta, np.max([one.delta_at(grid) for one in reverses], axis=0))

@@ -1,0 +1,291 @@
+"""What a mechanism promises: pure, approximate, concentrated, Gaussian and Rényi DP, DP-SGD, any profile, nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from .._checks import require
+from .._types import Array, ArrayLike, Neighboring
+from ..numerics import curves
+from ..numerics.loss_distribution import DominatingPair, LossDistribution, connect_the_dots, symmetric
+from .base import Guarantee, dots
+
+
+@dataclass(frozen=True, kw_only=True)
+class PureDP(Guarantee):
+    """ε-differential privacy: the loss never exceeds ε. Dominated by randomised response.
+
+    Examples
+    --------
+    >>> PureDP(epsilon=1.0).epsilon_at(0.0)
+    1.0
+    >>> round(PureDP(epsilon=1.0).epsilon_at(0.1), 3)
+    0.853
+    """
+
+    epsilon: float
+
+    def _check(self) -> None:
+        require(0 <= self.epsilon < np.inf, "0 <= epsilon < inf", epsilon=self.epsilon)
+
+    @property
+    def pure_epsilon(self) -> float:
+        return float(self.epsilon)
+
+    @property
+    def has_renyi(self) -> bool:
+        return True
+
+    def renyi(self, order: ArrayLike) -> Array:
+        """Randomised response with odds e^ε, the worst case of every order."""
+        return curves.randomized_response_renyi(self.epsilon, np.asarray(order, dtype=float))
+
+    def _pair(self) -> DominatingPair:
+        return symmetric(curves.randomized_response(self.epsilon, 0.0))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApproxDP(Guarantee):
+    """(ε, δ)-differential privacy, nothing else known. Dominated by randomised response that fails openly with δ."""
+
+    epsilon: float
+    delta: float
+
+    def _check(self) -> None:
+        require(0 <= self.epsilon < np.inf, "0 <= epsilon < inf", epsilon=self.epsilon)
+        require(0 <= self.delta < 1, "0 <= delta < 1", delta=self.delta)
+
+    @property
+    def pure_epsilon(self) -> float | None:
+        return float(self.epsilon) if self.delta == 0 else None
+
+    def _pair(self) -> DominatingPair:
+        return symmetric(curves.randomized_response(self.epsilon, self.delta))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ZCDP(Guarantee):
+    """ρ-zero-concentrated DP (Bun & Steinke 2016): Rényi divergence of order α at most ρ·α for every α > 1."""
+
+    rho: float
+
+    def _check(self) -> None:
+        require(0 <= self.rho < np.inf, "0 <= rho < inf", rho=self.rho)
+
+    @property
+    def has_renyi(self) -> bool:
+        return True
+
+    def renyi(self, order: ArrayLike) -> Array:
+        """ρ·α."""
+        return self.rho * np.asarray(order, dtype=float)
+
+    def _profile(self, epsilon: Array) -> Array:
+        return curves.delta_of_zcdp(self.rho, epsilon)
+
+    def _pair(self) -> DominatingPair:
+        return symmetric(dots(self._profile))
+
+
+@dataclass(frozen=True, kw_only=True)
+class GaussianDP(Guarantee):
+    """μ-Gaussian DP (Dong, Roth & Su 2022): no easier to tell apart than N(0, 1) and N(μ, 1).
+
+    Examples
+    --------
+    >>> round(GaussianDP(mu=1.0).epsilon_at(1e-5), 3)
+    4.377
+    """
+
+    mu: float
+
+    def _check(self) -> None:
+        require(0 <= self.mu < np.inf, "0 <= mu < inf", mu=self.mu)
+
+    @property
+    def pure_epsilon(self) -> float | None:
+        return 0.0 if self.mu == 0 else None
+
+    @property
+    def has_renyi(self) -> bool:
+        return True
+
+    def renyi(self, order: ArrayLike) -> Array:
+        """μ²·α/2."""
+        return 0.5 * self.mu**2 * np.asarray(order, dtype=float)
+
+    def _profile(self, epsilon: Array) -> Array:
+        return curves.delta_of_gaussian(self.mu, epsilon)
+
+    def _pair(self) -> DominatingPair:
+        if self.mu == 0:
+            return symmetric(curves.randomized_response(0.0, 0.0))
+        reach = 0.5 * self.mu**2 + 10.0 * self.mu
+        grid = np.linspace(0.0, reach, 1 + int(np.clip(2000 * reach / self.mu, 1, 2**17)))
+        values = self._profile(grid)
+        return symmetric(connect_the_dots(grid, values, values))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RenyiDP(Guarantee):
+    """A Rényi-DP curve at finitely many orders (Mironov 2017).
+
+    Parameters
+    ----------
+    orders, epsilons : array-like of shape (n,)
+        Orders α > 1 and bounds on the Rényi divergence of that order, in nats. Infinite bounds are allowed.
+    """
+
+    orders: Any
+    epsilons: Any
+
+    def __post_init__(self) -> None:
+        for name in ("orders", "epsilons"):
+            values = np.array(getattr(self, name), dtype=float, ndmin=1)
+            values.setflags(write=False)
+            object.__setattr__(self, name, values)
+        super().__post_init__()
+
+    def _check(self) -> None:
+        require(
+            self.orders.ndim == 1 and self.orders.shape == self.epsilons.shape and self.orders.size > 0,
+            "orders and epsilons of the same shape (n,), n >= 1",
+            orders=self.orders.shape,
+            epsilons=self.epsilons.shape,
+        )
+        require(bool(np.all(self.orders > 1)), "orders > 1", smallest=self.orders.min())
+        require(bool(np.all(self.epsilons >= 0)), "epsilons >= 0", smallest=self.epsilons.min())
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, RenyiDP)
+            and self.neighboring == other.neighboring
+            and np.array_equal(self.orders, other.orders)
+            and np.array_equal(self.epsilons, other.epsilons)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.neighboring, self.orders.tobytes(), self.epsilons.tobytes()))
+
+    @property
+    def has_renyi(self) -> bool:
+        return True
+
+    def renyi(self, order: ArrayLike) -> Array:
+        """The smallest bound that the stated orders imply (Rényi divergences grow with their order)."""
+        orders, least = self._least_above
+        return least[np.searchsorted(orders, np.asarray(order, dtype=float) * (1 - 1e-12))]
+
+    @cached_property
+    def _least_above(self) -> tuple[Array, Array]:
+        """The orders, sorted, and the smallest bound of any order from each one on (none: infinite)."""
+        sort = np.argsort(self.orders)
+        bounds = np.append(self.epsilons[sort], np.inf)
+        return self.orders[sort], np.minimum.accumulate(bounds[::-1])[::-1]
+
+    def _profile(self, epsilon: Array) -> Array:
+        orders, least = self._least_above
+        return curves.delta_of_renyi(orders, least[:-1], epsilon)
+
+    def _pair(self) -> DominatingPair:
+        return symmetric(dots(self._profile))
+
+
+@dataclass(frozen=True, kw_only=True)
+class DPSGD(Guarantee):
+    """DP-SGD: ``steps`` adaptive Gaussian sums over Poisson batches (Abadi et al. 2016), everything fixed in advance.
+
+    Parameters
+    ----------
+    noise_multiplier : float
+        Standard deviation of the noise ÷ clipping norm.
+    sample_rate : float
+        Probability with which each record enters each batch, independently.
+    steps : int
+        Number of steps, whatever the batches hold.
+    neighboring : {"add_remove", "zero_out", "replace_one"}
+        Under add_remove and zero_out the loss is the same; replace_one costs 1.8–2 times as much.
+
+    Examples
+    --------
+    >>> round(DPSGD(noise_multiplier=2.0, sample_rate=0.01, steps=5000).epsilon_at(1e-5), 2)
+    1.48
+    """
+
+    noise_multiplier: float
+    sample_rate: float
+    steps: int
+
+    def _check(self) -> None:
+        require(
+            0 < self.noise_multiplier < np.inf, "0 < noise_multiplier < inf", noise_multiplier=self.noise_multiplier
+        )
+        require(0 < self.sample_rate <= 1, "0 < sample_rate <= 1", sample_rate=self.sample_rate)
+        require(self.steps >= 0 and float(self.steps).is_integer(), "an integer steps >= 0", steps=self.steps)
+
+    @property
+    def pure_epsilon(self) -> float | None:
+        return 0.0 if self.steps == 0 else None
+
+    @property
+    def has_renyi(self) -> bool:
+        return self.neighboring != "replace_one"
+
+    def renyi(self, order: ArrayLike) -> Array:
+        """Exact at integer orders (Mironov, Talwar & Zhang 2019, eq. 3.3), log-moments interpolated between them."""
+        if not self.has_renyi:
+            return super().renyi(order)
+        return self.steps * curves.subsampled_gaussian_renyi(
+            self.noise_multiplier, self.sample_rate, np.asarray(order, float)
+        )
+
+    def _pair(self) -> DominatingPair:
+        return curves.dpsgd_pair(
+            self.noise_multiplier, self.sample_rate, int(self.steps), self.neighboring == "replace_one"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProfileDP(Guarantee):
+    """A privacy profile: any callable ε ↦ δ(ε) on arrays of ε ≥ 0, an upper bound and nonincreasing.
+
+    To be pickled, the callable must be picklable.
+    """
+
+    profile: Callable[[Array], Array]
+    given_pair: DominatingPair | None = field(default=None, repr=False, compare=False)
+
+    @classmethod
+    def from_pld(cls, pld: Any, neighboring: Neighboring = "add_remove") -> ProfileDP:
+        """From a ``dp_accounting.pld`` privacy loss distribution (a pessimistic estimate)."""
+        from ..interop import pair_from_pld
+
+        return cls.from_pair(pair_from_pld(pld), neighboring)
+
+    @classmethod
+    def from_pair(cls, pair: DominatingPair, neighboring: Neighboring = "add_remove") -> ProfileDP:
+        """From loss distributions."""
+        return cls(profile=pair.delta_at, given_pair=pair, neighboring=neighboring)
+
+    def _profile(self, epsilon: Array) -> Array:
+        values: Array = np.clip(np.asarray(self.profile(epsilon), dtype=float), 0.0, 1.0)
+        return values
+
+    def _pair(self) -> DominatingPair:
+        return self.given_pair if self.given_pair is not None else symmetric(dots(self._profile))
+
+
+@dataclass(frozen=True, kw_only=True)
+class NonPrivate(Guarantee):
+    """No promise: ε is infinite."""
+
+    def _profile(self, epsilon: Array) -> Array:
+        return np.ones_like(epsilon)
+
+    def _pair(self) -> DominatingPair:
+        return symmetric(LossDistribution(np.array([]), np.array([]), 1.0))

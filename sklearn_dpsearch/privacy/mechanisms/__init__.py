@@ -1,0 +1,1 @@
+"""Drawing noise and coins exactly; what they cost is in the other rooms."""

@@ -1,0 +1,55 @@
+"""Many exact coins at once: one for every record, from random bytes and nothing else.
+
+A uniform double is a multiple of 2⁻⁵³, so comparing it with a probability of 1e-17 succeeds eleven times too often.
+Here the binary digits of a uniform number are compared with those of the probability, 64 at a time, until they differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from .._checks import require
+from ..numerics.exact_numbers import Number, fraction
+
+#: Number of bytes ↦ so many secret random bytes.
+RandomBytes = Callable[[int], bytes]
+
+
+def coins(n: int, probability: Number, random_bytes: RandomBytes) -> npt.NDArray[np.bool_]:
+    """n independent coins, each True with exactly this probability; shape (n,).
+
+    Parameters
+    ----------
+    n : int
+        Number of coins.
+    probability : Fraction, int or float
+        In [0, 1]. A float counts for exactly what it is.
+    random_bytes : callable
+        Secret randomness: 8 bytes for each coin, and 8 more for each that 64 digits do not decide.
+    """
+    rest = fraction(probability)
+    require(0 <= rest <= 1, "0 <= probability <= 1", probability=probability)
+    heads, undecided = np.full(n, rest == 1), np.arange(n)
+    while 0 < rest < 1 and undecided.size:
+        digits, rest = divmod(rest * 2**64, 1)
+        drawn = _words(undecided.size, random_bytes)
+        heads[undecided] = drawn < np.uint64(digits)
+        undecided = undecided[drawn == np.uint64(digits)]  # without digits left, equal is not below: tails
+    return heads
+
+
+def uniform_integers(n: int, below: int, random_bytes: RandomBytes) -> npt.NDArray[np.int64]:
+    """n independent integers, exactly uniform on 0 … below − 1; shape (n,)."""
+    require(0 < below <= 2**62, "0 < below <= 2**62", below=below)
+    limit = np.uint64((2**63 // below) * below)
+    found = _words(n, random_bytes) >> np.uint64(1)
+    while (again := np.flatnonzero(found >= limit)).size:
+        found[again] = _words(again.size, random_bytes) >> np.uint64(1)
+    return (found % np.uint64(below)).astype(np.int64)
+
+
+def _words(n: int, random_bytes: RandomBytes) -> npt.NDArray[np.uint64]:
+    return np.frombuffer(random_bytes(8 * n), dtype="<u8").astype(np.uint64)

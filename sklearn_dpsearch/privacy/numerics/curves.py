@@ -1,0 +1,189 @@
+"""The curves of the basic mechanisms: privacy profiles, Rényi divergences, dominating pairs."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import special
+
+from .._types import Array
+from .logspace import log_expm1, log_mills_ratio
+from .loss_distribution import ROUNDING, DominatingPair, LossDistribution, connect_the_dots, convolve, symmetric
+
+#: Losses above this count as infinite: exp(−loss) would leave the range of doubles.
+LARGEST_LOSS = 600.0
+#: Values of μ below which the Mills ratios of a Gaussian profile agree in all of their digits.
+SMALLEST_MU = 1e-12
+
+
+def randomized_response(epsilon: float, delta: float) -> LossDistribution:
+    """Answer truly with odds e^ε, and openly with probability δ: dominates every (ε, δ)-DP mechanism."""
+    if epsilon == 0:
+        return LossDistribution(np.array([0.0]), np.array([1.0 - delta]), delta, delta)
+    if epsilon > LARGEST_LOSS:
+        return LossDistribution(np.array([0.0]), np.array([0.0]), 1.0, 1.0)
+    truth = 1.0 / (1.0 + np.exp(-epsilon))
+    masses = (1.0 - delta) * np.array([np.exp(-epsilon) * truth, truth])
+    return LossDistribution(np.array([-epsilon, epsilon], dtype=float), masses, delta, delta)
+
+
+def randomized_response_renyi(epsilon: float, order: Array) -> Array:
+    r"""log( (e^{αε} + e^{(1−α)ε}) / (1 + e^ε) ) / (α − 1), at most ε (Mironov 2017, Proposition 5).
+
+    The fraction is 1 + (1 − e^{(1−α)ε})·(e^{αε} − 1)/(1 + e^ε), in which no digits of a small ε cancel.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        far = np.logaddexp(order * epsilon, (1.0 - order) * epsilon) - np.logaddexp(0.0, epsilon)
+        excess = -np.expm1((1.0 - order) * epsilon) * np.expm1(np.minimum(order * epsilon, 1.0))
+        near = np.log1p(excess / (1.0 + np.exp(np.minimum(epsilon, 1.0))))
+        log_moment = np.where(order * epsilon < 1.0, near, far) * (1.0 + ROUNDING)
+        return np.clip(np.where(np.isinf(order), epsilon, log_moment / (order - 1.0)), 0.0, epsilon)
+
+
+def delta_of_gaussian(mu: float, epsilon: Array) -> Array:
+    r"""δ(ε) = Φ(μ/2 − ε/μ) − e^ε·Φ(−μ/2 − ε/μ) for any real ε (Balle & Wang 2018, Theorem 8).
+
+    With a = ε/μ − μ/2 and b = a + μ it is φ(a)·(R(a) − R(b)), R the Mills ratio: no digits cancel in the tail. Rounded
+    up; R(a) and R(b) agree in all but μ of their digits, so a small μ needs a larger allowance, and so does a large
+    one, where a is a small difference of ε/μ and μ/2.
+    """
+    if mu == 0:
+        return -np.expm1(np.minimum(epsilon, 0.0))
+    if mu < SMALLEST_MU:
+        return _delta_of_tiny_gaussian(mu, epsilon)
+    a = epsilon / mu - 0.5 * mu
+    log_a, log_b = log_mills_ratio(a), log_mills_ratio(a + mu)
+    log_density = -0.5 * a**2 - 0.5 * np.log(2 * np.pi)
+    allowance = ROUNDING + 2e-14 / mu + 1e-15 * np.abs(a) * (np.abs(epsilon) / mu + mu)
+    delta: Array = np.exp(log_density + log_a) * -np.expm1(log_b - log_a) * (1.0 + allowance)
+    return np.minimum(delta, 1.0)
+
+
+def _delta_of_tiny_gaussian(mu: float, epsilon: Array) -> Array:
+    """R is convex and falls, so R(a) − R(a + μ) ≤ μ·(1 − a·R(a)), which for a ≥ 0 is at most μ/(1 + a²)."""
+    with np.errstate(over="ignore"):
+        a = epsilon / mu - 0.5 * mu
+        density = np.exp(-0.5 * a**2) / np.sqrt(2 * np.pi)
+        slope = np.where(a >= 0, density / (1.0 + a**2), density - np.minimum(a, 0.0))
+    delta: Array = np.minimum(mu * slope * (1.0 + 10 * ROUNDING), 1.0)
+    return delta
+
+
+def delta_of_renyi(orders: Array, epsilons: Array, epsilon: Array) -> Array:
+    r"""min over α of exp((α−1)(ρ(α) − ε))·(1 − 1/α)^{α−1}/α (Canonne, Kamath & Steinke 2020, Proposition 12).
+
+    Rounded up: ρ(α) and ε may agree in most of their digits.
+    """
+    with np.errstate(invalid="ignore"):
+        log_delta = ((orders - 1.0) * (epsilons + np.log1p(-1.0 / orders) - epsilon[..., None])) - np.log(orders)
+        allowance = 1e-15 * orders * (1.0 + epsilons + np.abs(epsilon[..., None]))
+        log_delta = log_delta + np.where(np.isinf(orders), 0.0, allowance)
+    says_nothing = np.isinf(epsilons) | np.isnan(log_delta)  # not a number: order ∞ at an ε that it does not reach
+    delta: Array = np.exp(np.minimum(np.min(np.where(says_nothing, np.inf, log_delta), axis=-1), 0.0))
+    return delta
+
+
+def delta_of_zcdp(rho: float, epsilon: Array) -> Array:
+    """The same for ρ(α) = ρα, minimised over orders around the best one, near (ε + ρ)/(2ρ); any order is valid."""
+    if rho == 0:
+        return np.zeros_like(epsilon)
+    best = 1.0 + np.maximum(epsilon[..., None] - rho, 0.0) / (2.0 * rho) + 1.0 / np.sqrt(2.0 * rho)
+    orders = 1.0 + (best - 1.0) * np.geomspace(0.05, 3.0, 120)
+    log_delta = (orders - 1.0) * (rho * orders + np.log1p(-1.0 / orders) - epsilon[..., None]) - np.log(orders)
+    delta: Array = np.exp(np.minimum(log_delta.min(axis=-1), 0.0))
+    return delta
+
+
+def subsampled_gaussian_renyi(noise_multiplier: float, sample_rate: float, order: Array) -> Array:
+    r"""Rényi divergence of one DP-SGD step.
+
+    For integers α: log Σ_k C(α, k) (1−q)^{α−k} q^k e^{k(k−1)/(2σ²)} / (α − 1) (Mironov, Talwar & Zhang 2019). Between
+    integers (α − 1)·ρ(α) is convex, so linear interpolation is an upper bound; the value at α = 1 is 0.
+    """
+    if sample_rate == 1:
+        return order / (2.0 * noise_multiplier**2)
+    flat = np.atleast_1d(order)
+    below = np.floor(flat)
+    moments = {k: _log_moment(noise_multiplier, sample_rate, int(k)) for k in np.unique([below, below + 1])}
+    low, high = np.array([moments[k] for k in below]), np.array([moments[k] for k in below + 1])
+    log_moment = np.where(flat == below, low, low + (flat - below) * (high - low))
+    return (log_moment / (flat - 1.0)).reshape(np.shape(order))
+
+
+def _log_moment(noise_multiplier: float, sample_rate: float, order: int) -> float:
+    """log Σ_k C(α, k) (1−q)^{α−k} q^k e^{k(k−1)/(2σ²)}, rounded up.
+
+    The weights of the exponentials sum to 1: only what these exceed 1 by is summed, so that a moment just above 1
+    keeps its digits.
+    """
+    if order == 1:
+        return 0.0
+    k = np.arange(2, order + 1)
+    log_choose = special.gammaln(order + 1) - special.gammaln(k + 1) - special.gammaln(order - k + 1)
+    terms = log_choose + (order - k) * np.log1p(-sample_rate) + k * np.log(sample_rate)
+    log_excess = special.logsumexp(terms + log_expm1(k * (k - 1) / (2.0 * noise_multiplier**2)))
+    rounding = 1e-14 * (1.0 + special.gammaln(order + 1))  # of the logarithms above
+    return float(np.logaddexp(0.0, log_excess + rounding) * (1.0 + 1e-15))
+
+
+def dpsgd_pair(noise_multiplier: float, sample_rate: float, steps: int, replace_one: bool) -> DominatingPair:
+    """Dominating pair of ``steps`` DP-SGD steps: (1−q)·N(0, σ²) + q·N(1, σ²) against N(0, σ²), composed."""
+    if steps == 0:
+        return symmetric(randomized_response(0.0, 0.0))
+    if replace_one:
+        return symmetric(convolve([_replaced_step(noise_multiplier, sample_rate)], [steps]))
+    removed, added = _subsampled_step(noise_multiplier, sample_rate, steps)
+    return DominatingPair(convolve([removed], [steps]), convolve([added], [steps]))
+
+
+def _subsampled_step(
+    noise_multiplier: float, sample_rate: float, steps: int
+) -> tuple[LossDistribution, LossDistribution]:
+    """One step in both directions, on a grid fine enough for ``steps`` of them."""
+    mu = 1.0 / noise_multiplier
+    deviation = sample_rate * np.sqrt(np.expm1(min(mu**2, 50.0)))
+
+    def removed(epsilon: Array) -> Array:
+        """δ of the amplified Gaussian: q·δ_Gauss(log(1 + (e^ε − 1)/q))."""
+        return sample_rate * delta_of_gaussian(mu, np.log1p(np.expm1(epsilon) / sample_rate))
+
+    def added(epsilon: Array) -> Array:
+        """The reversed pair, by duality; 0 from ε = −log(1 − q)."""
+        scale = -np.expm1(-epsilon) / sample_rate  # 1 - scale = (e^{-ε} − 1 + q)/q
+        if sample_rate >= 0.5:  # 1 − q is exact, and e^{-ε} has digits that 1 − e^{-ε} has not
+            left = (np.exp(-epsilon) - (1.0 - sample_rate)) / sample_rate
+            inside = left > 0.0
+            negative = np.minimum(np.log(np.where(inside, left, 1.0)), 0.0)
+        else:
+            inside = scale < 1.0
+            negative = np.log1p(-np.where(inside, scale, 0.0))
+        # H_{e^ε}(N‖mix) = 1 − e^ε + e^ε·q·[1 − c' + c'·δ_Gauss(−log c')] with c' = 1 − scale
+        value = np.exp(epsilon) * sample_rate * np.exp(negative) * delta_of_gaussian(mu, -negative)
+        return np.where(inside, value, 0.0)
+
+    reach = np.log1p(sample_rate * np.expm1(min(0.5 * mu**2 + 10.0 * mu, 600.0)))
+    gap = max(min(deviation, 1.0) / 50.0, reach / 2**18)
+    grid = gap * np.arange(int(np.ceil(reach / gap)) + 2)
+    up, down = removed(grid), added(grid)
+    return connect_the_dots(grid, up, down), connect_the_dots(grid, down, up)
+
+
+def _replaced_step(noise_multiplier: float, sample_rate: float) -> LossDistribution:
+    """One step when a record changes: (1−q)·N(0) + q·N(1) against (1−q)·N(0) + q·N(−1) (symmetric)."""
+    mu, q = 1.0 / noise_multiplier, sample_rate
+    # In units of σ the loss grows with x; a fine grid of x gives the profile at the losses of its points.
+    x = np.linspace(0.0, 10.0 + mu, 40001)
+    # Both densities are divided by that of N(0): else their logarithms would agree in most digits.
+    shared = _log(1 - q)
+    loss = np.logaddexp(shared, np.log(q) + mu * x - 0.5 * mu**2) - np.logaddexp(
+        shared, np.log(q) - mu * x - 0.5 * mu**2
+    )
+    tail_p = (1 - q) * special.ndtr(-x) + q * special.ndtr(mu - x)
+    tail_q = (1 - q) * special.ndtr(-x) + q * special.ndtr(-mu - x)
+    delta = np.maximum(tail_p - np.exp(loss) * tail_q, 0.0) + 1e-15 * tail_p
+    loss[0] = 0.0
+    kept = np.append(True, loss[1:] > np.maximum.accumulate(loss)[:-1])
+    return connect_the_dots(loss[kept], delta[kept], delta[kept])
+
+
+def _log(x: float) -> float:
+    return float(np.log(x)) if x > 0 else -np.inf

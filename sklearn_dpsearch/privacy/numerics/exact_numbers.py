@@ -1,0 +1,36 @@
+"""Exact numbers in and out: fractions for what is drawn, doubles rounded up for what is reported."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import inf, nextafter
+from numbers import Rational
+from typing import TypeAlias
+
+from .._checks import require
+
+Number: TypeAlias = Fraction | int | float
+
+
+def fraction(value: Number) -> Fraction:
+    """The number that ``value`` is, to the last bit. Infinities and not-a-number raise."""
+    if isinstance(value, Rational):  # integers of NumPy would stay what they are inside of a fraction, and wrap around
+        return Fraction(int(value.numerator), int(value.denominator))
+    return Fraction(float(value))
+
+
+def positive_fraction(value: object, name: str) -> Fraction:
+    """``value`` as a fraction above 0, or an error: a float would be a different number than the one written down."""
+    if isinstance(value, bool) or not isinstance(value, Fraction | int):
+        raise TypeError(
+            f"Expected {name} as a Fraction or an int, got {value!r} ({type(value).__name__}). "
+            f"Write it as Fraction(numerator, denominator)."
+        )
+    require(value > 0, f"{name} > 0", **{name: value})
+    return fraction(value)
+
+
+def float_above(value: Fraction) -> float:
+    """The least double that is not below ``value``."""
+    nearest = float(value)
+    return nearest if Fraction(nearest) >= value else nextafter(nearest, inf)

@@ -1,0 +1,298 @@
+r"""Numerics of privacy profiles: dominating pairs, their testing region, convolution, outward rounding.
+
+A pair of output laws (P, Q) enters everything only through its hockey-stick curve H_c(P‖Q) = ∫ (P − cQ)₊,
+c ≥ 0. It is stored as the law of the privacy loss L = log(dP/dQ) under P: atoms on a finite set of losses and a
+mass at infinity,
+
+    H_c = mass_at_infinity + Σ_j p_j · (1 − c·exp(−L_j))₊.
+
+Every operation may only raise this curve (``theory``: docs/theorems.md, "Language").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy import fft
+
+from .._types import Array, ArrayLike
+from .logspace import LARGEST_EXPONENT, safe_exp
+
+Curve = Callable[[Array], Array]
+
+#: Relative slack added to every sum of floating-point numbers that leaves this file.
+ROUNDING = 1e-12
+#: Mass that a composition may move from a far tail to infinity.
+TAIL_MASS = 1e-15
+#: Grid points of a composed loss distribution at most; a larger grid would be finer, not more correct.
+MOST_POINTS = 2**21
+
+
+@dataclass(frozen=True, eq=False)
+class LossDistribution:
+    """Law of the privacy loss of one dominating pair, one direction.
+
+    Parameters
+    ----------
+    losses : ndarray of shape (n,)
+        Finite support, strictly increasing.
+    masses : ndarray of shape (n,)
+        Probability under P of each loss, ≥ 0. The total with ``infinity`` may exceed 1 by rounding upwards.
+    infinity : float
+        Probability under P of outcomes that are impossible under Q.
+    minus_infinity : float, optional
+        Probability under Q of outcomes that are impossible under P, where it is known exactly (no transform was used).
+    """
+
+    losses: Array
+    masses: Array
+    infinity: float = 0.0
+    minus_infinity: float | None = None
+
+    @cached_property
+    def from_above(self) -> tuple[Array, Array]:
+        """Σ_{i ≥ j} p_i and Σ_{i ≥ j} p_i·exp(−L_i) for j = 0 … n (the last is 0)."""
+        above_p = np.append(np.cumsum(self.masses[::-1])[::-1], 0.0)
+        above_q = np.append(np.cumsum((self.masses * safe_exp(-self.losses))[::-1])[::-1], 0.0)
+        return above_p, above_q
+
+    def delta_at(self, epsilon: ArrayLike) -> Array:
+        """H_{e^ε} for any real ε (array), rounded up, at most 1."""
+        epsilon = np.asarray(epsilon, dtype=float)
+        above_p, above_q = self.from_above
+        first = np.searchsorted(self.losses, epsilon, side="right")
+        log_q = np.log(np.maximum(above_q[first], 1e-320))
+        tail_p = above_p[first]
+        finite = tail_p * -np.expm1(np.minimum(epsilon + log_q - np.log(np.maximum(tail_p, 1e-320)), 0.0))
+        finite = np.where(above_q[first] > 1e-300, finite, tail_p)  # an underflow would count for too much
+        return np.minimum(self.infinity + np.where(tail_p > 0, finite, 0.0) + ROUNDING * tail_p, 1.0)
+
+    @cached_property
+    def from_below(self) -> tuple[Array, Array]:
+        """Σ_{i < j} p_i and, with the outcomes impossible under P, Σ_{i < j} p_i·exp(−L_i) for j = 0 … n."""
+        below_q = np.cumsum(np.append(self.minus_infinity or 0.0, self.masses * safe_exp(-self.losses)))
+        return np.append(0.0, np.cumsum(self.masses)), below_q
+
+    def moments(self) -> tuple[float, float]:
+        """Mean and variance of the finite part."""
+        total = float(self.masses.sum())
+        if total == 0:
+            return 0.0, 0.0
+        weights = self.masses / total
+        mean = float(weights @ self.losses)
+        return mean, float(weights @ (self.losses - mean) ** 2)
+
+
+@dataclass(frozen=True, eq=False)
+class DominatingPair:
+    """Loss distributions for both orders of two neighbours: a record removed (x, x') and a record added (x', x)."""
+
+    removed: LossDistribution
+    added: LossDistribution
+
+    @property
+    def directions(self) -> tuple[LossDistribution, ...]:
+        return (self.removed,) if self.removed is self.added else (self.removed, self.added)
+
+    def delta_at(self, epsilon: ArrayLike) -> Array:
+        values: Array = np.max([one.delta_at(epsilon) for one in self.directions], axis=0)
+        return values
+
+
+def symmetric(one: LossDistribution) -> DominatingPair:
+    return DominatingPair(one, one)
+
+
+# --- a profile in ------------------------------------------------------------------------------------------------
+
+
+def connect_the_dots(epsilons: Array, delta: Array, delta_reversed: Array) -> LossDistribution:
+    r"""Loss distribution whose curve runs through or above the given points of a profile.
+
+    Doroshenko, Ghazi, Kamath, Kumar & Manurangsi (2022), on a grid that need not be even. The part below zero comes
+    from the reversed pair by duality, H_{e^{−ε}}(P‖Q) = 1 − e^{−ε} + e^{−ε}·H_{e^ε}(Q‖P), so that no digits cancel.
+    A true profile is convex in c = e^ε; where the given upper bounds are not, their lower convex hull is still an
+    upper bound of the true profile and is what is used.
+
+    Parameters
+    ----------
+    epsilons : ndarray of shape (n,)
+        0 = ε_0 < … < ε_{n−1}.
+    delta, delta_reversed : ndarrays of shape (n,)
+        Upper bounds on H_{e^ε} of the pair and of the reversed pair.
+    """
+    # Both halves state H_1, the total variation distance, so the smaller value is a bound for both. Where convexity
+    # does not let it, the smaller half is raised to the larger at its first kink: otherwise the P- or the Q-masses
+    # would exceed 1 and the curve would be too low for ε < 0.
+    distance = min(delta[0], delta_reversed[0])
+    up, masses_up, infinity = _kinks(epsilons, np.minimum.accumulate(np.minimum(delta, distance)))
+    down, masses_down, minus_infinity = _kinks(epsilons, np.minimum.accumulate(np.minimum(delta_reversed, distance)))
+    apart = _at_zero(up, masses_up, infinity) - _at_zero(down, masses_down, minus_infinity)
+    masses_up, infinity = _raised(up, masses_up, infinity, -apart)
+    masses_down, minus_infinity = _raised(down, masses_down, minus_infinity, apart)
+    masses_down = masses_down * np.exp(-down)  # the reversed curve carries Q-mass
+    # A negative remainder means that the two halves are not convex together; cutting it at 0 only raises the curve.
+    middle = max(0.0, 1.0 - infinity - float(masses_up.sum()) - float(masses_down.sum()))
+    losses = np.concatenate([-down[::-1], [0.0], up])
+    masses = np.concatenate([masses_down[::-1], [middle], masses_up])
+    kept = (masses > 0) | (losses == 0)
+    return LossDistribution(losses[kept], masses[kept], infinity, minus_infinity)
+
+
+def _kinks(epsilons: Array, delta: Array) -> tuple[Array, Array, float]:
+    """Losses > 0, their masses and the mass at infinity of the piecewise linear curve through (e^ε, δ)."""
+    masses = _second_differences(epsilons, delta)
+    if np.any(masses < -1e-7 * delta[1:]):
+        kept = _lower_hull(epsilons, delta)
+        epsilons, delta = epsilons[kept], delta[kept]
+        masses = _second_differences(epsilons, delta)
+    return epsilons[1:], np.maximum(masses, 0.0), float(delta[-1])
+
+
+def _at_zero(losses: Array, masses: Array, infinity: float) -> float:
+    """H_1 of the losses above 0."""
+    return infinity + float(masses @ -np.expm1(-losses))
+
+
+def _raised(losses: Array, masses: Array, infinity: float, by: float) -> tuple[Array, float]:
+    """Masses whose H_1 is larger ``by`` so much (if > 0), with the curve unchanged from the first loss on."""
+    if by <= 0 or losses.size == 0:
+        return masses, infinity + max(by, 0.0)
+    return masses + np.append(by / -np.expm1(-losses[0]), np.zeros(losses.size - 1)), infinity
+
+
+def _second_differences(epsilons: Array, delta: Array) -> Array:
+    """c_i·(slope right of c_i − slope left of c_i) for i ≥ 1, with c = e^ε and slope 0 after the last point."""
+    gaps, falls = np.diff(epsilons), np.diff(delta)
+    right = np.append(falls[1:] / np.expm1(gaps[1:]), 0.0)
+    return right - falls / -np.expm1(-gaps)
+
+
+def _lower_hull(epsilons: Array, delta: Array) -> Array:
+    """Indices of the lower convex hull of the points (e^ε, δ)."""
+    kept: list[int] = []
+    for i in range(len(epsilons)):
+        while len(kept) >= 2:
+            a, b = kept[-2], kept[-1]
+            # b stays if it lies below the chord from a to i; both widths are divided by e^{ε_b}.
+            left, right = -np.expm1(epsilons[a] - epsilons[b]), np.expm1(epsilons[i] - epsilons[b])
+            if (delta[b] - delta[a]) * right < (delta[i] - delta[b]) * left:
+                break
+            kept.pop()
+        kept.append(i)
+    return np.asarray(kept)
+
+
+# --- mixing and composing ----------------------------------------------------------------------------------------
+
+
+def mix(parts: Sequence[LossDistribution], weights: Sequence[float]) -> LossDistribution:
+    """The loss distribution whose curve is Σ w_i·H_i, exactly."""
+    losses = np.concatenate([one.losses for one in parts])
+    masses = np.concatenate([w * one.masses for one, w in zip(parts, weights)])
+    support, where = np.unique(losses, return_inverse=True)
+    infinity = sum(w * one.infinity for one, w in zip(parts, weights))
+    known = [one.minus_infinity for one in parts]
+    minus_infinity = None if None in known else float(np.dot(weights, known))  # type: ignore[arg-type]
+    total = np.asarray(np.bincount(where, masses, support.size), dtype=float)
+    return LossDistribution(support, total, float(infinity), minus_infinity)
+
+
+def convolve(parts: Sequence[LossDistribution], counts: Sequence[int]) -> LossDistribution:
+    """Loss distribution of the composition of ``counts[i]`` runs of ``parts[i]``, rounded up.
+
+    Atoms are split between neighbouring grid points so that both their P- and their Q-mass stay (a mean-preserving
+    spread of the likelihood ratio: only ever more loss), and convolved with the fast Fourier transform. What the
+    transform may have got wrong, and the mass of both tails, go to infinity.
+    """
+    if any(one.infinity >= 1 for one in parts):
+        return LossDistribution(np.array([0.0]), np.array([0.0]), 1.0)
+    interval = _interval(parts, counts)
+    while True:
+        grids = [on_grid(one, interval) for one in parts]
+        low, high = _window(grids, counts)
+        if high - low <= MOST_POINTS:
+            break
+        interval *= 2.0 ** np.ceil(np.log2((high - low) / MOST_POINTS))
+    size = fft.next_fast_len(high - low + 1, real=True)
+    transform = np.ones(size // 2 + 1, dtype=complex)
+    for (_, masses), count in zip(grids, counts):
+        transform *= fft.rfft(_folded(masses, size), size) ** count
+    offset = sum(first * count for (first, _), count in zip(grids, counts))
+    around = fft.irfft(transform, size)
+    masses = around[(np.arange(low, high + 1) - offset) % size]
+    spread = np.sqrt(masses.size * float(masses @ masses))
+    error = 8 * np.finfo(float).eps * (sum(counts) + np.log2(size)) * spread
+    infinity = min(1.0, _infinity(parts, counts) + error + 2 * TAIL_MASS)
+    kept = masses > 0
+    losses = np.asarray(np.arange(low, high + 1) * interval, dtype=float)
+    return LossDistribution(losses[kept], masses[kept], infinity)
+
+
+def _infinity(parts: Sequence[LossDistribution], counts: Sequence[int]) -> float:
+    """Mass at infinity of the product: ∏ (finite + infinite) − ∏ finite, where the total of a part may exceed 1."""
+    finite = [float(one.masses.sum()) for one in parts]
+    log_finite = sum(count * np.log(mass) for mass, count in zip(finite, counts))
+    grown = sum(count * np.log1p(one.infinity / mass) for one, mass, count in zip(parts, finite, counts))
+    lost = sum(count * np.log1p(-one.infinity) for one, count in zip(parts, counts))
+    return float(max(safe_exp(log_finite) * np.expm1(min(grown, LARGEST_EXPONENT)), -np.expm1(lost)))
+
+
+def _interval(parts: Sequence[LossDistribution], counts: Sequence[int]) -> float:
+    """Grid on which rounding adds about 1e-4 of the variance of the total loss."""
+    variances = [one.moments()[1] for one in parts]
+    typical = np.sqrt(sum(n * v for n, v in zip(counts, variances)) / sum(counts))
+    widest = max(float(np.ptp(one.losses)) for one in parts)
+    return float(max(typical / 50.0, widest / (MOST_POINTS / 8), 1e-9))
+
+
+def on_grid(one: LossDistribution, interval: float) -> tuple[int, Array]:
+    """First grid index and masses of ``one`` spread onto multiples of ``interval``."""
+    below = np.floor(one.losses / interval).astype(np.int64)
+    share = (
+        np.expm1(one.losses - below * interval)
+        / np.expm1(interval)
+        * np.exp(interval - (one.losses - below * interval))
+    )
+    share = np.clip(share, 0.0, 1.0)
+    first = int(below[0])
+    masses = np.bincount(below - first, one.masses * (1.0 - share), int(below[-1]) - first + 2)
+    masses += np.bincount(below - first + 1, one.masses * share, masses.size)
+    return first, np.asarray(masses, dtype=float)
+
+
+def _window(grids: Sequence[tuple[int, Array]], counts: Sequence[int]) -> tuple[int, int]:
+    """Grid indices between which all but ``TAIL_MASS`` of each tail of the sum lies (Chernoff's bound)."""
+    low = sum(first * n for (first, _), n in zip(grids, counts))
+    high = sum((first + masses.size - 1) * n for (first, masses), n in zip(grids, counts))
+    deviation = np.sqrt(sum(n * _variance(masses) for (_, masses), n in zip(grids, counts)))
+    for order in np.geomspace(0.5, 60.0, 24) / max(deviation, 1.0):
+        for sign in (1, -1):
+            log_moment = sum(n * _log_moment(first, masses, sign * order) for (first, masses), n in zip(grids, counts))
+            reach = int(np.ceil((log_moment - np.log(TAIL_MASS)) / order)) + 1
+            low, high = (low, min(high, reach)) if sign > 0 else (max(low, -reach), high)
+    return low, high
+
+
+def _variance(masses: Array) -> float:
+    index = np.arange(masses.size)
+    total = masses.sum()
+    mean = masses @ index / total
+    return float(masses @ (index - mean) ** 2 / total)
+
+
+def _log_moment(first: int, masses: Array, order: float) -> float:
+    there = np.flatnonzero(masses)  # beyond them an exponent may be so large that nothing else is left
+    exponents = order * (first + there)
+    largest = exponents.max()
+    return float(largest + np.log(masses[there] @ np.exp(exponents - largest)))
+
+
+def _folded(masses: Array, size: int) -> Array:
+    """Masses wrapped around a circle of ``size`` points."""
+    if masses.size <= size:
+        return masses
+    return np.asarray(np.bincount(np.arange(masses.size) % size, masses, size), dtype=float)

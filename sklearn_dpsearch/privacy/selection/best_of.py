@@ -1,0 +1,283 @@
+r"""Best of K runs: Theorem 1, its exact form for pure guarantees, and the smallest of all known bounds.
+
+**Theorem 1.** Let K have the generating function f, let Q be one run with a dominating pair (P, P'), loss L, and
+testing region with lower edge q_min. The best of K independent runs of Q satisfies, for every ε ≥ 0,
+
+    δ(ε) ≤ E_{L~P} φ(e^{ε−L}),     φ(z) = max_q ( f'(q) − z·f'(q_min(q)) )₊ .
+
+φ is a maximum of lines, hence convex, decreasing and a sum of hinges: φ(z) = Σ_k w_k·(1 − z/z_k)₊. The expectation is
+then Σ_k w_k·H(e^ε/z_k), with H the hockey-stick curve of the pair: no second discretisation is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache, partial
+
+import numpy as np
+import numpy.typing as npt
+
+from .._types import Array, ArrayLike
+from ..count_laws.base import CountLaw
+from ..count_laws.laws import Fixed, as_law
+from ..guarantees.base import Guarantee, Statement, as_guarantee, dots
+from ..guarantees.composition import compose
+from ..guarantees.tightest import SmallestOf
+from ..guarantees.values import NonPrivate
+from ..numerics.curves import LARGEST_LOSS, randomized_response
+from ..numerics.loss_distribution import DominatingPair, LossDistribution
+from .best_of_published import published_bounds
+from .hinges import SLACK, Lines, Nodes, cell_lines, lower_edge, nodes, slope_ratio
+
+#: A search that is composed with something else is evaluated at so many points, from every so-manieth hinge.
+POINTS, THINNED = 4001, 4
+
+
+@dataclass(frozen=True, eq=False)
+class Hinges:
+    """φ(z) = Σ_k weights_k·(1 − z/ends_k)₊."""
+
+    weights: Array
+    ends: Array
+
+    def delta_at(self, one: LossDistribution, epsilon: Array) -> Array:
+        """E φ(e^{ε−L}) = Σ_k weights_k·H(e^ε/ends_k)."""
+        log_ends = np.log(self.ends)
+        rows = [float(self.weights @ one.delta_at(e - log_ends)) for e in np.ravel(epsilon)]
+        delta: Array = np.minimum(np.reshape(rows, np.shape(epsilon)), 1.0)
+        return delta
+
+    def thinned(self, every: int) -> Hinges:
+        """Every so-manieth hinge, and the last: chords of a convex function lie above it."""
+        bends = np.isfinite(self.ends)
+        weights, ends = self.weights[bends], self.ends[bends]
+        kept = np.unique(np.append(np.arange(0, ends.size, every), ends.size - 1))
+        beyond = (
+            np.append(np.cumsum(weights[::-1])[::-1][1:], 0.0),
+            np.append(np.cumsum((weights / ends)[::-1])[::-1][1:], 0.0),
+        )
+        points = np.append(0.0, ends[kept])
+        values = np.append(weights.sum(), np.maximum(beyond[0] - ends * beyond[1], 0.0)[kept])
+        slopes = np.append(np.diff(values) / np.diff(points), 0.0)
+        chords = np.maximum(np.diff(slopes), 0.0) * points[1:] * (1.0 + SLACK)
+        return Hinges(np.append(chords, self.weights[~bends]), np.append(points[1:], self.ends[~bends]))
+
+
+def upper_envelope(lines: Lines) -> Hinges:
+    """The largest of the lines and 0, as hinges."""
+    order = np.lexsort((lines.fall, -lines.height))
+    height, fall = lines.height[order], lines.fall[order]
+    lower = fall < np.minimum.accumulate(np.append(np.inf, fall[:-1]))  # a smaller and steeper line never wins
+    height, fall = np.append(height[lower], 0.0), np.append(fall[lower], 0.0)
+    if fall[-2] == 0.0:
+        height, fall = height[:-1], fall[:-1]
+    kept = _hull(height.tolist(), fall.tolist())
+    weights, drops = -np.diff(height[kept]), -np.diff(fall[kept])
+    if height[kept[-1]] > 0:  # a line that never falls: an end at infinity
+        weights, drops = np.append(weights, height[kept[-1]]), np.append(drops, 0.0)
+    with np.errstate(divide="ignore", over="ignore"):
+        return Hinges(weights, np.where(drops > 0, weights / np.maximum(drops, 1e-320), np.inf))
+
+
+def _hull(height: list[float], fall: list[float]) -> list[int]:
+    """Indices of the lines that are the largest somewhere, of lines with falling heights and falls."""
+
+    def crossing(a: int, b: int) -> float:
+        return (height[a] - height[b]) / max(fall[a] - fall[b], 1e-320)
+
+    kept: list[int] = []
+    for i in range(len(height)):
+        while len(kept) >= 2 and crossing(kept[-1], i) <= crossing(kept[-2], kept[-1]):
+            kept.pop()
+        kept.append(i)
+    return kept
+
+
+def theorem_1(one: LossDistribution, count: CountLaw) -> Hinges:
+    """φ of Theorem 1 for one direction, from above."""
+    at_nodes, between = cell_lines(one, count, nodes())
+    return upper_envelope(Lines(*(np.concatenate(both) for both in zip(at_nodes, between))))
+
+
+@lru_cache(maxsize=256)
+def exact_pure(epsilon: float, count: CountLaw) -> float:
+    r"""ε + sup_q log f'(q)/f'(q_min(q)), q_min(q) = max(e^{−ε}q, 1 − e^ε(1 − q)): the exact maximal loss.
+
+    Theorem 1 for a pure base. Branch and bound: cells whose upper bound does not exceed the best value found are
+    dropped, the others split, until both agree to 1e-7. Rounded up.
+    """
+    if epsilon == 0:
+        return 0.0
+    if epsilon > LARGEST_LOSS:
+        return epsilon + _largest_ratio(epsilon, count)
+    base = randomized_response(epsilon, 0.0)
+    grid, dropped = nodes(spacing=1.02), 0.0
+    while True:
+        upper = _ratio_of_cells(epsilon, base, count, grid)
+        reached = count.log_slope(grid.q[1:], grid.u[1:]) - _log_edge_slope(base, count, grid)
+        best, bound = float(np.max(reached)), float(np.max(upper))
+        if bound <= best + 1e-7 or grid.q.size > 2**20:
+            return float(epsilon + max(bound, dropped))
+        kept = upper > best + 1e-8
+        dropped = max(dropped, float(np.max(upper, where=~kept, initial=0.0)))
+        grid = _refined(grid, kept)
+
+
+def _largest_ratio(epsilon: float, count: CountLaw) -> float:
+    """log f'(1)/f'(0) or, where f' vanishes at 0, (elasticity of f' at 1)·ε: bounds that need no testing region."""
+    one, none = np.array([1.0]), np.array([0.0])
+    with np.errstate(divide="ignore"):
+        ratio = count.log_slope(one, none) - count.log_slope(none, one)
+        elasticity = np.exp(count.log_curvature(one, none) - count.log_slope(one, none))
+    return float(np.minimum(ratio, elasticity * epsilon)[0])
+
+
+def _ratio_of_cells(epsilon: float, base: LossDistribution, count: CountLaw, grid: Nodes) -> Array:
+    """``slope_ratio``, and near 0, where f' may vanish: (elasticity of f' at the cell's end)·log(q/q_min) ≤ that·ε."""
+    q, u = grid.q[1:], grid.u[1:]
+    with np.errstate(divide="ignore"):
+        elasticity = np.exp(np.log(q) + count.log_curvature(q, u) - count.log_slope(q, u))
+    return np.fmin(slope_ratio(base, count, grid), elasticity * epsilon)
+
+
+def _log_edge_slope(base: LossDistribution, count: CountLaw, grid: Nodes) -> Array:
+    edge, _ = lower_edge(base, Nodes(grid.q[1:], grid.u[1:]))
+    return count.log_slope(edge.q, edge.u)
+
+
+def _refined(grid: Nodes, cells: npt.NDArray[np.bool_]) -> Nodes:
+    """The chosen cells in eight parts each, the others merged away at their ends."""
+    chosen = np.flatnonzero(cells)
+    parts = np.linspace(0.0, 1.0, 9)
+    q = (grid.q[chosen, None] + parts * (grid.q[chosen + 1] - grid.q[chosen])[:, None]).ravel()
+    u = (grid.u[chosen, None] + parts * (grid.u[chosen + 1] - grid.u[chosen])[:, None]).ravel()
+    return Nodes(q, u)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TheoremOne(Guarantee):
+    """The guarantee of Theorem 1 alone."""
+
+    one_run: Guarantee
+    count: CountLaw
+
+    @property
+    def pure_epsilon(self) -> float | None:
+        base = self.one_run.pure_epsilon
+        return None if base is None else self._exact
+
+    @cached_property
+    def _exact(self) -> float:
+        return exact_pure(float(self.one_run.pure_epsilon or 0.0), self.count)
+
+    @cached_property
+    def _hinges(self) -> tuple[Hinges, ...]:
+        return tuple(theorem_1(one, self.count) for one in self.one_run.pair.directions)
+
+    def in_direction(self, index: int, epsilon: Array, every: int = 1) -> Array:
+        """δ(ε) for a record removed (0) or added (1), from every so-manieth hinge."""
+        hinges = self._hinges[index]
+        return (hinges if every == 1 else hinges.thinned(every)).delta_at(self.one_run.pair.directions[index], epsilon)
+
+    def _profile(self, epsilon: Array) -> Array:
+        values = np.max([self.in_direction(i, epsilon) for i in range(len(self._hinges))], axis=0)
+        return values if self.pure_epsilon is None else np.where(epsilon >= self.pure_epsilon, 0.0, values)
+
+    def _pair(self) -> DominatingPair:
+        return _pair_of(partial(self.in_direction, every=THINNED), len(self._hinges))
+
+
+def _pair_of(curve: Callable[[int, Array], Array], directions: int) -> DominatingPair:
+    """Loss distributions of a profile that is costly to evaluate, known in one or two directions."""
+    removed, added = partial(curve, 0), partial(curve, directions - 1)
+    one = dots(removed, added, POINTS)
+    return DominatingPair(one, one if directions == 1 else dots(added, removed, POINTS))
+
+
+@dataclass(frozen=True, kw_only=True)
+class BestOf(SmallestOf):
+    """The best of a random number of runs: at each ε the smallest of Theorem 1 and the published bounds.
+
+    Parameters
+    ----------
+    one_run : Guarantee
+        What one run, training and score together, promises.
+    count : CountLaw
+        Law of the number of runs, independent of the data and never released.
+    """
+
+    one_run: Guarantee
+    count: CountLaw
+
+    def _bounds(self) -> dict[str, Guarantee]:
+        first = TheoremOne(one_run=self.one_run, count=self.count, neighboring=self.neighboring)
+        rest = dict(published_bounds(self.one_run, self.count))
+        if isinstance(self.count, Fixed):
+            rest["composition"] = compose(*[self.one_run] * int(self.count.k))
+        return {"Theorem 1": first, **rest}
+
+    def renyi(self, order: ArrayLike) -> Array:
+        """The smallest of the bounds' Rényi curves, as (e^{(α−1)ρ} + P[K = 0]) where no run at all is possible.
+
+        The published curves are those of the outcomes of a run (Papernot & Steinke 2022, footnote 9); "no run" is one
+        more outcome, equally probable on all data sets.
+        """
+        order = np.asarray(order, dtype=float)
+        curve = super().renyi(order)
+        none = self.count.probability_of_none
+        with_none: Array = np.logaddexp((order - 1) * curve, np.log(none)) / (order - 1) if none > 0 else curve
+        return with_none
+
+    def _pair(self) -> DominatingPair:
+        first = self.bounds["Theorem 1"]
+        rest = [one for name, one in self.bounds.items() if name != "Theorem 1"]
+        assert isinstance(first, TheoremOne)
+
+        def curve(index: int, epsilon: Array) -> Array:
+            ours = first.in_direction(index, epsilon, every=THINNED)
+            values: Array = np.min([ours, *(one._profile(epsilon) for one in rest)], axis=0)
+            return values
+
+        return _pair_of(curve, len(self.one_run.pair.directions))
+
+
+def best_of(one_run: Guarantee | Statement, count: CountLaw | float) -> Guarantee:
+    """The guarantee of releasing only the best of K independent runs.
+
+    Candidates are drawn with replacement from a law that does not depend on the data, K likewise; "best" is by a
+    total order on the run's own (private) output. Nothing else is released: not K, not the losers.
+
+    Parameters
+    ----------
+    one_run : Guarantee or PrivacySpent
+        One run, the choice of its hyperparameters and its score included.
+    count : CountLaw or float
+        Law of K; a bare number stands for ``Geometric(mean)``.
+
+    Returns
+    -------
+    Guarantee
+        With ``bounds`` (all that apply) and ``tightest(delta)`` (the name of the one reported).
+
+    Notes
+    -----
+    Theorem 1 of this library (docs/theorems.md); Papernot & Steinke (2022); Koskela, Redberg & Wang (2024).
+
+    Examples
+    --------
+    >>> from sklearn_dpsearch.privacy import GaussianDP, Geometric, PureDP
+    >>> search = best_of(GaussianDP(mu=0.2**0.5), Geometric(10))
+    >>> round(search.epsilon_at(1e-6), 2), search.tightest(1e-6)
+    (2.89, 'Theorem 1')
+    >>> round(best_of(PureDP(epsilon=0.1), Geometric(10)).epsilon_at(0.0), 4)
+    0.2636
+    """
+    return _best_of(as_guarantee(one_run, "one_run"), as_law(count))
+
+
+@lru_cache(maxsize=64)
+def _best_of(one_run: Guarantee, law: CountLaw) -> Guarantee:
+    if isinstance(one_run, NonPrivate) or law == Fixed(1):
+        return one_run
+    return BestOf(one_run=one_run, count=law, neighboring=one_run.neighboring)

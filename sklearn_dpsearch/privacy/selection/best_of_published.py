@@ -1,0 +1,315 @@
+r"""Published bounds for the best of K runs, as printed: cross-checks, and for a base known by its Rényi curve.
+
+PS22: Papernot & Steinke, ICLR 2022. KRW24: Koskela, Redberg & Wang, ICML 2024. f is the generating function of K, λ a
+Rényi order, m = E K, and η, γ are the parameters of the truncated negative binomial law.
+
+A law conditioned on K ≥ 1 has f' divided by 1 − f(0); every bound here multiplies its δ, or e^{(λ−1)ε}, by the same.
+Where K may be 0, the Rényi bounds are about the outcomes of a run alone (PS22, footnote 9): at ε ≥ 0 "no run" adds
+nothing to a hockey-stick divergence, but it is one more outcome of a Rényi divergence (``BestOf.renyi`` counts it).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from scipy import optimize
+
+from .._types import Array
+from ..count_laws.base import Capped, Conditioned, CountLaw
+from ..count_laws.laws import Binomial, Poisson
+from ..count_laws.negative_binomial import TruncatedNegativeBinomial
+from ..errors import PrivacyError
+from ..guarantees.base import Guarantee
+from ..guarantees.composition import ORDERS
+from ..guarantees.values import ZCDP, ApproxDP, GaussianDP, ProfileDP, PureDP, RenyiDP
+from ..numerics import curves
+from ..numerics.loss_distribution import ROUNDING
+from .hinges import nodes, slope_ratio
+
+#: A guarantee and a law of K; each theorem checks by ``need`` that they are of the kinds that it speaks of.
+Base: TypeAlias = Any
+Law: TypeAlias = Any
+
+
+class NotApplicable(PrivacyError):
+    """A published bound does not cover this combination of base guarantee and law of K."""
+
+
+def need(condition: bool, what: str) -> None:
+    if not condition:
+        raise NotApplicable(f"This bound needs {what}.")
+
+
+def split(count: Law) -> tuple[Law, float]:
+    """The law without its condition K ≥ 1, and 1/P[K ≥ 1]."""
+    return (count.law, 1.0 / count._scale) if isinstance(count, Conditioned) else (count, 1.0)
+
+
+# --- PS22 --------------------------------------------------------------------------------------------------------
+
+
+def renyi_negative_binomial(one_run: Base, count: Law, orders: Array = ORDERS) -> Guarantee:
+    r"""ε'(λ) = ε(λ) + (1+η)(1 − 1/λ̂)·ε(λ̂) + (1+η)·log(1/γ)/λ̂ + log(m)/(λ−1), the best λ̂ among ``orders``.
+
+    PS22 Theorem 2, for the truncated negative binomial law.
+    """
+    need(
+        one_run.has_renyi and isinstance(count, TruncatedNegativeBinomial), "a Rényi curve and a negative binomial law"
+    )
+    base = one_run.renyi(orders)
+    constant = (1 + count.eta) * np.min((1 - 1 / orders) * base - np.log(count.gamma) / orders)
+    return RenyiDP(
+        orders=orders, epsilons=base + constant + np.log(count.mean) / (orders - 1), neighboring=one_run.neighboring
+    )
+
+
+def pure_negative_binomial(one_run: Base, count: Law) -> Guarantee:
+    """(2 + η)·ε. PS22 Corollary 3 (KRW24 Corollary 5.3; η = 1 is Liu & Talwar 2019)."""
+    need(
+        one_run.pure_epsilon is not None and isinstance(count, TruncatedNegativeBinomial),
+        "a pure base, negative binomial",
+    )
+    return PureDP(epsilon=(2 + count.eta) * one_run.pure_epsilon, neighboring=one_run.neighboring)
+
+
+def zcdp_negative_binomial(one_run: Base, count: Law, orders: Array = ORDERS) -> Guarantee:
+    r"""ρ(λ−1) + log(m)/(λ−1) + 2(1+η)·√(ρ·log(1/γ)) − ηρ, and its least value 2√(ρ·log m) + … for smaller λ.
+
+    PS22 Corollary 4, for a ρ-zCDP base with ρ ≤ log(1/γ).
+    """
+    need(
+        isinstance(one_run, (ZCDP, GaussianDP)) and isinstance(count, TruncatedNegativeBinomial),
+        "zCDP, negative binomial",
+    )
+    rho = one_run.rho if isinstance(one_run, ZCDP) else 0.5 * one_run.mu**2
+    need(0 < rho <= -np.log(count.gamma), "0 < rho <= log(1/gamma)")
+    best = np.maximum(orders - 1, np.sqrt(np.log(count.mean) / rho))
+    constant = 2 * (1 + count.eta) * np.sqrt(-rho * np.log(count.gamma)) - count.eta * rho
+    return RenyiDP(
+        orders=orders, epsilons=rho * best + np.log(count.mean) / best + constant, neighboring=one_run.neighboring
+    )
+
+
+def renyi_poisson(one_run: Base, count: Law, orders: Array = ORDERS) -> Guarantee:
+    r"""ε'(λ) = ε(λ) + m·δ(ε̂) + log(m)/(λ−1), ε̂ = log(1 + 1/(λ−1)).
+
+    PS22 Theorem 6, for the Poisson law with mean m.
+    """
+    law, scale = split(count)
+    need(one_run.has_renyi and isinstance(law, Poisson), "a Rényi curve and a Poisson law")
+    delta = one_run.delta_at(np.log1p(1 / (orders - 1)))
+    epsilons = one_run.renyi(orders) + law.mean * delta + np.log(law.mean * scale) / (orders - 1)
+    return RenyiDP(orders=orders, epsilons=np.maximum(epsilons, 0.0), neighboring=one_run.neighboring)
+
+
+def renyi_any_law(one_run: Base, count: Law, orders: Array = ORDERS) -> Guarantee:
+    r"""ε'(λ) = ε(λ) + sup over (q, q') of log( f'(q)^λ·f'(q')^{1−λ} ) / (λ−1), (q, q') in the testing region.
+
+    PS22 Lemma 7. For each q the worst q' is q_min(q), and ``slope_ratio`` bounds f'(q)/f'(q_min(q)) on each cell.
+    """
+    need(one_run.has_renyi and count.pgf_slope(0.0) > 0, "a Rényi curve and P[K = 1] > 0")
+    grid = nodes()
+    log_slope = count.log_slope(grid.q[1:], grid.u[1:])
+    log_ratio = np.max([slope_ratio(one, count, grid) for one in one_run.pair.directions], axis=0)
+    worst = np.max(log_slope + (orders[:, None] - 1) * log_ratio, axis=1)
+    epsilons = np.maximum(one_run.renyi(orders) + worst / (orders - 1), 0.0)
+    return RenyiDP(orders=orders, epsilons=epsilons, neighboring=one_run.neighboring)
+
+
+def approx_negative_binomial(one_run: Base, count: Law) -> Guarantee:
+    r"""((2+η)·ε₀, 1 − f(1 − δ₀))-DP. PS22 Lemma 20 with Corollary 3.
+
+    Lemma 20 moves the failures aside; what is left is a pure ε₀ base and a law with generating function
+    f(x(1−δ₀))/f(1−δ₀), which is negative binomial with the same η.
+    """
+    need(isinstance(one_run, ApproxDP) and isinstance(count, TruncatedNegativeBinomial), "(ε, δ)-DP, negative binomial")
+    delta = count.shortfall(one_run.delta) * (1.0 + ROUNDING)  # never 0 by cancellation: that would claim pure privacy
+    need(delta < 1, "a delta below 1")
+    return ApproxDP(epsilon=(2 + count.eta) * one_run.epsilon, delta=delta, neighboring=one_run.neighboring)
+
+
+@dataclass(frozen=True)
+class ApproxRenyiProfile:
+    """δ₀ + δ(ε) of a Rényi bound: the profile of δ₀-approximate Rényi DP."""
+
+    delta: float
+    order: float
+    epsilon: float
+
+    def __call__(self, epsilon: Array) -> Array:
+        return self.delta + curves.delta_of_renyi(np.array([self.order]), np.array([self.epsilon]), epsilon)
+
+
+def approx_poisson(one_run: Base, count: Law) -> Guarantee:
+    r"""δ'-approximate (λ, ε')-Rényi DP, λ = 1 + 1/(e^{ε₀} − 1), ε' = ε₀ + (e^{ε₀} − 1)·log m, δ' = 1 − e^{−mδ₀}.
+
+    PS22 Corollary 21 (of Lemma 20), for an (ε₀, δ₀)-DP base and the Poisson law with mean m ≥ 1.
+    """
+    need(
+        isinstance(one_run, ApproxDP) and isinstance(count, Poisson) and count.mean >= 1,
+        "(ε, δ)-DP, Poisson, mean >= 1",
+    )
+    need(one_run.epsilon > 0, "epsilon > 0")
+    odds = np.expm1(one_run.epsilon)
+    profile = ApproxRenyiProfile(
+        -np.expm1(-count.mean * one_run.delta) * (1.0 + ROUNDING),
+        1 + 1 / odds,
+        one_run.epsilon + odds * np.log(count.mean),
+    )
+    return ProfileDP(profile=profile, neighboring=one_run.neighboring)
+
+
+def renyi_capped(one_run: Base, count: Law, orders: Array = ORDERS) -> Guarantee:
+    r"""Lemma 7 of the law before the cap, plus log(1/P[K ≤ c])/(λ−1) + log(1 + E[K; K > c]/(E K − E[K; K > c])).
+
+    PS22 Lemma 22, for a law capped at c.
+    """
+    need(isinstance(count, Capped), "a capped law")
+    free = count.law
+    within = float(np.sum(free.pmf(np.arange(count.most + 1))))
+    work = float(np.sum(free.pmf(np.arange(count.most + 1)) * np.arange(count.most + 1)))
+    base = renyi_any_law(one_run, free, orders)
+    extra = -np.log(within) / (orders - 1) + np.log(free.mean / work)
+    return RenyiDP(orders=orders, epsilons=base.epsilons + extra, neighboring=one_run.neighboring)  # type: ignore[attr-defined]
+
+
+# --- KRW24 -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ShiftedProfile:
+    """δ(ε) = factor·δ_Q(ε − shift), the form of the KRW24 bounds; 1 where ε < shift."""
+
+    base: Guarantee
+    factor: float
+    shift: float
+
+    def __call__(self, epsilon: Array) -> Array:
+        moved = self.base.delta_at(np.maximum(epsilon - self.shift, 0.0))
+        return np.where(epsilon >= self.shift, np.minimum(self.factor * moved, 1.0), 1.0)
+
+
+def _least(shift: Callable[[Any], Any], reach: float = 40.0) -> float:
+    """Smallest value found of ``shift`` over ε₁ in [0, reach]; every value is a valid choice."""
+    grid = np.append(0.0, np.geomspace(1e-6, reach, 300))
+    values = np.asarray(shift(grid))
+    best = int(np.nanargmin(values))
+    low, high = grid[max(best - 1, 0)], grid[min(best + 1, grid.size - 1)]
+    with np.errstate(invalid="ignore"):  # where some values are infinite
+        found = optimize.minimize_scalar(lambda x: float(shift(np.array([x]))[0]), bounds=(low, high), method="bounded")
+    return float(min(values[best], found.fun))
+
+
+def profile_negative_binomial(one_run: Base, count: Law) -> Guarantee:
+    r"""δ(ε) ≤ m·δ_Q(ε − (η+1)·log(e^{ε₁} + (1−γ)/γ·δ_Q(ε₁))) for any ε₁ ≥ 0, the best one taken.
+
+    KRW24 Theorem 5.2, for the truncated negative binomial law.
+    """
+    need(isinstance(count, TruncatedNegativeBinomial), "a negative binomial law")
+    odds = (1 - count.gamma) / count.gamma
+
+    def shift(first: Array) -> Array:
+        least: Array = (count.eta + 1) * np.log(np.exp(first) + odds * one_run.delta_at(first))
+        return least
+
+    return ProfileDP(profile=ShiftedProfile(one_run, count.mean, _least(shift)), neighboring=one_run.neighboring)
+
+
+def approx_profile_negative_binomial(one_run: Base, count: Law) -> Guarantee:
+    r"""(ε₀ + (η+1)·log(e^{ε₀} + (1−γ)/γ·δ₀), m·δ₀)-DP. KRW24 Corollary 5.4, for an (ε₀, δ₀)-DP base."""
+    need(isinstance(one_run, ApproxDP) and isinstance(count, TruncatedNegativeBinomial), "(ε, δ)-DP, negative binomial")
+    need(count.mean * one_run.delta < 1, "mean·delta < 1")
+    grown = np.log(np.exp(one_run.epsilon) + (1 - count.gamma) / count.gamma * one_run.delta)
+    return ApproxDP(
+        epsilon=float(one_run.epsilon + (count.eta + 1) * grown),
+        delta=count.mean * one_run.delta,
+        neighboring=one_run.neighboring,
+    )
+
+
+@dataclass(frozen=True)
+class GaussianChernoffProfile:
+    """The profile behind KRW24 Corollary 5.5 at one δ; 1 where the corollary says nothing."""
+
+    mu: float
+    mean: float
+    odds: float
+    eta: float
+
+    def __call__(self, epsilon: Array) -> Array:
+        mu = self.mu
+        tail = 0.5 * mu**2 + mu * np.sqrt(2 * np.log(max(self.odds, 1.0)))  # δ_Q(tail) ≤ 1/odds
+        shift = (self.eta + 1) * (tail + np.log1p(np.exp(-tail)))
+        excess = np.maximum((epsilon - shift - 0.5 * mu**2) / mu, 0.0)
+        delta: Array = np.minimum(self.mean * np.exp(-0.5 * excess**2), 1.0)
+        return delta
+
+
+def gaussian_negative_binomial(one_run: Base, count: Law) -> Guarantee:
+    r"""ε = ε₂ + (η+1)·log(e^{ε₁} + 1) with Chernoff bounds ε₁ = μ²/2 + μ√(2·log((1−γ)/γ)), ε₂ = μ²/2 + μ√(2·log(m/δ)).
+
+    KRW24 Corollary 5.5, for a μ-Gaussian base: Theorem 5.2 with δ_Q(ε) ≤ exp(−(ε/μ − μ/2)²/2) for ε ≥ μ²/2.
+    """
+    need(
+        isinstance(one_run, GaussianDP) and isinstance(count, TruncatedNegativeBinomial),
+        "Gaussian DP, negative binomial",
+    )
+    need(one_run.mu > 0 and count.gamma < 1, "mu > 0 and mean > 1")
+    profile = GaussianChernoffProfile(one_run.mu, count.mean, (1 - count.gamma) / count.gamma, count.eta)
+    return ProfileDP(profile=profile, neighboring=one_run.neighboring)
+
+
+def profile_binomial(one_run: Base, count: Law) -> Guarantee:
+    r"""δ(ε) ≤ m·δ_Q(ε − (n−1)·log(1 − p + p·(e^{ε₁} + δ_Q(ε₁)))) for ε₁ with δ_Q(ε₁) ≤ (1−p)/p·(e^{ε₁} − 1).
+
+    KRW24 Theorem 5.7, for the binomial law.
+    """
+    law, scale = split(count)
+    need(isinstance(law, Binomial), "a binomial law")
+
+    def shift(first: Array) -> Array:
+        delta = one_run.delta_at(first)
+        allowed = law.p * delta <= (1 - law.p) * np.expm1(first)
+        return np.where(allowed, (law.n - 1) * np.log(1 - law.p + law.p * (np.exp(first) + delta)), np.inf)
+
+    least = _least(shift)
+    need(np.isfinite(least), "an ε₁ with δ(ε₁) <= (1−p)/p·(e^{ε₁} − 1)")
+    return ProfileDP(profile=ShiftedProfile(one_run, law.mean * scale, least), neighboring=one_run.neighboring)
+
+
+def profile_poisson(one_run: Base, count: Law) -> Guarantee:
+    """δ(ε) ≤ m·δ_Q(ε − m·δ_Q(0)). KRW24 Corollary 5.8 with ε₁ = 0, its best choice, for the Poisson law."""
+    law, scale = split(count)
+    need(isinstance(law, Poisson), "a Poisson law")
+    profile = ShiftedProfile(one_run, law.mean * scale, law.mean * one_run.delta_at(0.0))
+    return ProfileDP(profile=profile, neighboring=one_run.neighboring)
+
+
+#: Every published bound by the name under which it is reported.
+THEOREMS: dict[str, Callable[[Guarantee, CountLaw], Guarantee]] = {
+    "PS22 Theorem 2": renyi_negative_binomial,
+    "PS22 Corollary 3": pure_negative_binomial,
+    "PS22 Corollary 4": zcdp_negative_binomial,
+    "PS22 Theorem 6": renyi_poisson,
+    "PS22 Lemma 7": renyi_any_law,
+    "PS22 Lemma 20": approx_negative_binomial,
+    "PS22 Corollary 21": approx_poisson,
+    "PS22 Lemma 22": renyi_capped,
+    "KRW24 Theorem 5.2": profile_negative_binomial,
+    "KRW24 Corollary 5.4": approx_profile_negative_binomial,
+    "KRW24 Corollary 5.5": gaussian_negative_binomial,
+    "KRW24 Theorem 5.7": profile_binomial,
+    "KRW24 Corollary 5.8": profile_poisson,
+}
+
+
+def published_bounds(one_run: Guarantee, count: CountLaw) -> Iterator[tuple[str, Guarantee]]:
+    """Name and guarantee of each published bound that applies."""
+    for name, theorem in THEOREMS.items():
+        try:
+            yield name, theorem(one_run, count)
+        except NotApplicable:
+            continue

@@ -1,0 +1,243 @@
+r"""Tune on a random subset, then train: Theorem 2 and the smallest of all known bounds.
+
+Every record joins the subset with probability q, by a coin of its own. Let X and Y be the likelihood ratios (with the
+record ÷ without it) of independent dominating pairs of tuning and of training.
+
+**Theorem 2.** The release of both has the dominating likelihood ratio q·X + (1−q)·Y if the training uses the rest, and
+(1−q+q·X)·Y if it uses all records:
+
+    record in the first data set:   δ(ε) ≤ E (Z − e^ε)₊ ,     Z either ratio, under the law without the record,
+    record in the second:           δ(ε) ≤ E (1 − e^ε·Z)₊ ,
+
+counting infinite X and Y with the slopes of Z.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache, partial
+from typing import Literal
+
+import numpy as np
+
+from .._checks import require
+from .._types import Array
+from ..guarantees.base import Guarantee, Statement, as_guarantee, dots
+from ..guarantees.composition import compose, mixture, same_neighbors
+from ..guarantees.tightest import SmallestOf
+from ..guarantees.values import NonPrivate
+from ..numerics.loss_distribution import ROUNDING, DominatingPair
+from .subset_pairs import average_delta, composed_delta, normalized, reversed_average_delta, sampled, thinned
+from .subset_published import published_partition_bounds
+
+TrainOn = Literal["rest", "all"]
+#: What is composed with something else is evaluated at so many points, from at most so many atoms of one part.
+POINTS, ATOMS = 4001, 500
+
+
+def _log_mean_exp(a: float, b: float, weight: float) -> float:
+    """log(w·e^a + (1−w)·e^b) of a, b ≥ 0, rounded up."""
+    if max(a, b) < 30.0:
+        mean = np.log1p(weight * np.expm1(a) + (1.0 - weight) * np.expm1(b))
+    else:
+        mean = np.logaddexp(np.log(weight) + a, np.log1p(-weight) + b)
+    return float(mean * (1.0 + ROUNDING))
+
+
+def _remembered(curve: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    """The curve, which answers for the same points only once: both directions of a pair ask both curves."""
+    answers: dict[bytes, Array] = {}
+
+    def values(epsilon: Array) -> Array:
+        key = epsilon.tobytes()
+        if key not in answers:
+            answers[key] = curve(epsilon)
+        return answers[key]
+
+    return values
+
+
+# --- guarantees --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Partitioned(Guarantee):
+    """Tuning on a random subset, then training."""
+
+    tune: Guarantee
+    train: Guarantee
+    fraction: float
+    train_on: TrainOn
+
+
+@dataclass(frozen=True, kw_only=True)
+class TheoremTwo(_Partitioned):
+    """The guarantee of Theorem 2 alone, for 0 < fraction < 1 and neighbours that differ by the presence of a record."""
+
+    @property
+    def pure_epsilon(self) -> float | None:
+        """log(q·e^a + (1−q)·e^b), respectively log(1−q+q·e^a) + b: the largest log-ratio, which is reached.
+
+        That of the inverse ratio is never larger: −log E e^{−L} ≤ E L ≤ log E e^L.
+        """
+        tune, train = self.tune.pure_epsilon, self.train.pure_epsilon
+        if tune is None or train is None:
+            return None
+        if self.train_on == "rest":
+            return min(_log_mean_exp(tune, train, self.fraction), max(tune, train))
+        return (_log_mean_exp(tune, 0.0, self.fraction) + train) * (1.0 + ROUNDING)
+
+    @cached_property
+    def _pairs(self) -> tuple[DominatingPair, DominatingPair]:
+        tune, train = (
+            DominatingPair(normalized(one.pair.removed), normalized(one.pair.added)) for one in (self.tune, self.train)
+        )
+        return (tune if self.train_on == "rest" else sampled(tune, self.fraction)), train
+
+    def in_direction(self, index: int, epsilon: Array, most: int | None = None) -> Array:
+        """δ(ε) for a record removed (0) or added (1), from ``most`` atoms of the part that has fewer of them."""
+        curve = self._curve(index, most)
+        rows = [curve(float(e)) for e in np.ravel(epsilon)]
+        return np.minimum(np.reshape(rows, np.shape(epsilon)) * (1.0 + ROUNDING), 1.0)
+
+    def _curve(self, index: int, most: int | None) -> Callable[[float], float]:
+        """ε ↦ δ(ε) in one direction, the part with fewer atoms summed."""
+        tune, train = (pair.added if index else pair.removed for pair in self._pairs)
+        swap = train.losses.size < tune.losses.size
+        summed, other = (train, tune) if swap else (tune, train)
+        summed = summed if most is None else thinned(summed, most)
+        if self.train_on == "all":
+            return partial(composed_delta, summed, other)
+        weight, rest = self.fraction, 1.0 - self.fraction
+        if swap:
+            weight, rest = rest, weight
+        return partial(reversed_average_delta if index else average_delta, summed, other, weight, rest)
+
+    def _profile(self, epsilon: Array) -> Array:
+        values = np.maximum(self.in_direction(0, epsilon), self.in_direction(1, epsilon))
+        return values if self.pure_epsilon is None else np.where(epsilon >= self.pure_epsilon, 0.0, values)
+
+    def _pair(self) -> DominatingPair:
+        removed, added = (_remembered(partial(self.in_direction, index, most=ATOMS)) for index in (0, 1))
+        return DominatingPair(dots(removed, added, POINTS), dots(added, removed, POINTS))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubsetThenTrain(SmallestOf, _Partitioned):
+    """Tuning on a random subset, then training: at each δ the smallest of Theorem 2 and the other bounds.
+
+    Parameters
+    ----------
+    tune : Guarantee
+        What tuning promises for the data set that it is given.
+    train : Guarantee
+        What training promises for the data set that it is given, whatever tuning returned.
+    fraction : float
+        Probability with which each record joins the tuning subset.
+    train_on : {"rest", "all"}
+        Whether the training uses the records outside the subset or all.
+    secret_coins : bool
+        Whether nothing depends on who is in the subset but through the records themselves.
+    """
+
+    secret_coins: bool = True
+
+    def _bounds(self) -> dict[str, Guarantee]:
+        with_record = self.tune if self.train_on == "rest" else compose(self.tune, self.train)
+        by_coin = {"mixture": mixture([with_record, self.train], [self.fraction, 1.0 - self.fraction])}
+        if self.neighboring == "replace_one" or not self.secret_coins:
+            return by_coin
+        first = TheoremTwo(
+            tune=self.tune,
+            train=self.train,
+            fraction=self.fraction,
+            train_on=self.train_on,
+            neighboring=self.neighboring,
+        )
+        rest = dict(published_partition_bounds(self.tune, self.train, self.fraction, self.train_on))
+        return {"Theorem 2": first, **by_coin, **rest}
+
+    def _pair(self) -> DominatingPair:
+        return next(iter(self.bounds.values())).pair
+
+
+def subset_then_train(
+    tune: Guarantee | Statement,
+    train: Guarantee | Statement,
+    fraction: float,
+    train_on: TrainOn = "rest",
+    *,
+    secret_coins: bool = True,
+) -> Guarantee:
+    r"""The guarantee of tuning on a random subset and then training, releasing the results of both.
+
+    Every record joins the subset by a secret coin of its own. Training may depend on all that tuning returned (its
+    hyperparameters, its model as a starting point), and on nothing else that depends on the subset.
+
+    Parameters
+    ----------
+    tune : Guarantee
+        What tuning promises for the data set that it is given, e.g. ``best_of(one_run, count)``.
+    train : Guarantee
+        What training promises for the data set that it is given, for every fixed result of tuning.
+    fraction : float
+        Probability with which a record joins the subset, 0 ≤ fraction ≤ 1.
+    train_on : {"rest", "all"}
+        Train on the records outside the subset, or on all.
+    secret_coins : bool, default=True
+        False if a part uses how many records it was given, under ``"zero_out"``: the total is then the average over a
+        known coin.
+
+    Returns
+    -------
+    Guarantee
+        With ``bounds`` (all that apply) and ``tightest(delta)`` (the name of the one reported), unless one of the parts
+        sees no record.
+
+    Notes
+    -----
+    Theorem 2 of this library (docs/theorems.md); Koskela & Kulkarni (2023); Zhu & Wang (2019).
+
+    How many records the subset holds is as secret as the coins. Under ``"add_remove"`` the parts' own guarantees see to
+    that. Under ``"zero_out"`` a record outside a part counts as replaced by nothing in its place: a part may use the
+    number of all records n, and fraction·n, but not the number that it was given (else ``secret_coins=False``). Under
+    ``"replace_one"`` the coins may be known, and the guarantees of both outcomes of the changed record's coin average:
+    no amplification in ε.
+
+    Examples
+    --------
+    >>> from sklearn_dpsearch.privacy import GaussianDP, Geometric, PureDP, best_of
+    >>> one_run = GaussianDP(mu=0.5)
+    >>> search = best_of(one_run, Geometric(10))
+    >>> [round(one.epsilon_at(1e-5), 2) for one in (one_run, search)]
+    [1.99, 3.01]
+    >>> [round(subset_then_train(search, one_run, 0.1, on).epsilon_at(1e-5), 2) for on in ("rest", "all")]
+    [1.94, 2.22]
+    >>> round(subset_then_train(PureDP(epsilon=2.0), PureDP(epsilon=1.0), 0.1).epsilon_at(0.0), 4)
+    1.1586
+    """
+    require(0 <= fraction <= 1, "0 <= fraction <= 1", fraction=fraction)
+    require(train_on in ("rest", "all"), 'train_on to be "rest" or "all"', train_on=train_on)
+    return _subset_then_train(
+        as_guarantee(tune, "tune"), as_guarantee(train, "train"), fraction, train_on, secret_coins
+    )
+
+
+@lru_cache(maxsize=64)
+def _subset_then_train(
+    tune: Guarantee, train: Guarantee, fraction: float, train_on: TrainOn, secret_coins: bool
+) -> Guarantee:
+    same_neighbors((tune, train))
+    if fraction == 0 or (train_on == "all" and isinstance(train, NonPrivate)):
+        return train
+    if fraction == 1:
+        return tune if train_on == "rest" else compose(tune, train)
+    return SubsetThenTrain(
+        tune=tune,
+        train=train,
+        fraction=fraction,
+        train_on=train_on,
+        secret_coins=secret_coins,
+        neighboring=train.neighboring,
+    )

@@ -1,0 +1,140 @@
+r"""Certificates: what some mechanism with a given guarantee really loses in best-of-K search.
+
+Order the outcomes of a dominating pair by likelihood ratio and cut them into C (lowest), B (middle) and S (highest);
+let the score order them B < S < C. The best of K runs then falls into S with probability f(P(B∪S)) − f(P(B)), so that
+
+    f(P(B∪S)) − f(P(B)) − e^ε·( f(P'(B∪S)) − f(P'(B)) )
+
+is a lower bound on the δ of *some* mechanism with this guarantee. No valid accountant can report less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from scipy import special
+
+from .._types import Array
+from ..count_laws.base import CountLaw
+from ..count_laws.laws import as_law
+from ..errors import PrivacyError
+from ..guarantees.base import LARGEST_EPSILON, Guarantee, Statement, as_guarantee
+from ..guarantees.values import ZCDP, GaussianDP, RenyiDP
+from ..numerics.loss_distribution import LossDistribution
+
+
+class Tails(NamedTuple):
+    """P'-probability of the outcomes of lowest and of highest likelihood ratio with a given P-probability."""
+
+    lowest: Callable[[Array], Array]
+    highest: Callable[[Array], Array]
+
+
+def witness(one_run: Guarantee | Statement, count: CountLaw | float, epsilon: float) -> float:
+    """A δ that the search over some mechanism with this guarantee really has at ε: a lower bound on any true answer.
+
+    Parameters
+    ----------
+    one_run : Guarantee
+        A guarantee with an exactly known worst mechanism: Gaussian, zCDP (the Gaussian mechanism), pure, (ε, δ). For
+        any other the accountant's own dominating pair is taken: the certificate then bounds how much the *search* bound
+        could improve, given that pair.
+    count : CountLaw or float
+        Law of K.
+    epsilon : float
+        ε ≥ 0.
+
+    Examples
+    --------
+    >>> round(witness(GaussianDP(mu=0.2**0.5), 10, 2.88) * 1e6, 2)
+    1.0
+    """
+    law = as_law(count)
+    one_run = as_guarantee(one_run, "one_run")
+    return max(_largest(tails, law, float(epsilon)) for tails in _tails(one_run))
+
+
+def witness_epsilon(one_run: Guarantee | Statement, count: CountLaw | float, delta: float) -> float:
+    """The largest ε at which ``witness`` exceeds ``delta`` (within 1e-7, from below); infinite if it always does."""
+    law, all_tails = as_law(count), _tails(as_guarantee(one_run, "one_run"))
+
+    def exceeds(epsilon: float) -> bool:
+        return any(_largest(tails, law, epsilon) > delta for tails in all_tails)
+
+    low, high = 0.0, 1.0
+    while exceeds(high):
+        if high > LARGEST_EPSILON:
+            return np.inf
+        low, high = high, 2.0 * high
+    while high - low > 1e-7 * high:
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if exceeds(middle) else (low, middle)
+    return low
+
+
+def _tails(one_run: Guarantee) -> list[Tails]:
+    if isinstance(one_run, RenyiDP):
+        raise PrivacyError(
+            "No worst mechanism of a Rényi curve at finitely many orders is known. Use a guarantee with one."
+        )
+    if isinstance(one_run, (GaussianDP, ZCDP)):
+        return [_gaussian(one_run.mu if isinstance(one_run, GaussianDP) else float(np.sqrt(2.0 * one_run.rho)))]
+    return [_discrete(one) for one in one_run.pair.directions]
+
+
+def _gaussian(mu: float) -> Tails:
+    return Tails(lambda p: special.ndtr(special.ndtri(p) + mu), lambda p: special.ndtr(special.ndtri(p) - mu))
+
+
+def _discrete(one: LossDistribution) -> Tails:
+    """Cuts may split an atom: the score may toss a coin."""
+    q = one.masses * np.exp(-one.losses)
+    missing = max(0.0, 1.0 - float(q.sum()))
+    low_p, low_q = np.append(0.0, np.cumsum(one.masses)), missing + np.append(0.0, np.cumsum(q))
+    high_p = np.append(one.infinity, one.infinity + np.cumsum(one.masses[::-1]))
+    high_q = np.append(0.0, np.cumsum(q[::-1]))
+    return Tails(lambda p: np.interp(p, low_p, np.minimum(low_q, 1.0)), lambda p: np.interp(p, high_p, high_q))
+
+
+def _largest(tails: Tails, law: CountLaw, epsilon: float) -> float:
+    """Best pair of cuts: a coarse grid of both, then finer ones around the best."""
+    low = high = (-40.0, 0.0)  # log-probabilities of C and of S
+    best = 0.0
+    for _ in range(7):
+        c, s = np.exp(np.linspace(*low, 81)), np.exp(np.linspace(*high, 81))
+        values = _gain(tails, law, epsilon, c[:, None], s[None, :])
+        i, j = np.unravel_index(int(np.argmax(values)), values.shape)
+        best = max(best, float(values[i, j]))
+        low, high = _around(low, int(i)), _around(high, int(j))
+    return max(
+        best, float(_gain(tails, law, epsilon, np.zeros((1, 1)), np.exp(np.linspace(-40, 0, 4001))[None, :]).max())
+    )
+
+
+def _around(interval: tuple[float, float], index: int) -> tuple[float, float]:
+    step = (interval[1] - interval[0]) / 80
+    middle = interval[0] + index * step
+    return middle - 3 * step, min(middle + 3 * step, 0.0)
+
+
+def _gain(tails: Tails, law: CountLaw, epsilon: float, c: Array, s: Array) -> Array:
+    """A(S) − e^ε·A'(S), rounded down."""
+    c_other, s_other = tails.lowest(c), tails.highest(s)
+    inside = (c + s <= 1.0) & (c_other + s_other <= 1.0)
+    ours, _ = _rise(law, c, s)
+    _, theirs = _rise(law, c_other, s_other)
+    return np.where(inside, ours - np.exp(min(epsilon, 600.0)) * theirs, 0.0)
+
+
+def _rise(law: CountLaw, top: Array, width: Array) -> tuple[Array, Array]:
+    """Bounds on f(1 − top) − f(1 − top − width), from below and from above.
+
+    The difference of values cancels for small widths. f is convex: slope times width at either end bounds its rise.
+    """
+    bottom = np.minimum(top + width, 1.0)
+    rise = law.generating(1.0 - top, top) - law.generating(1.0 - bottom, bottom)
+    least = np.exp(law.log_slope(1.0 - bottom, bottom)) * width
+    most = np.exp(law.log_slope(1.0 - top, top)) * width
+    return np.maximum(rise - 4e-15, least * (1 - 1e-12)), np.minimum(np.maximum(rise, 0.0) + 4e-15, most * (1 + 1e-12))

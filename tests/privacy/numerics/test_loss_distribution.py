@@ -1,0 +1,322 @@
+"""Loss distributions: exact where they can be, above the truth everywhere else."""
+
+from __future__ import annotations
+
+import mpmath
+import numpy as np
+import pytest
+from dp_accounting.pld import privacy_loss_distribution
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import fft
+
+from sklearn_dpsearch.privacy import GaussianDP
+from sklearn_dpsearch.privacy.numerics import curves
+from sklearn_dpsearch.privacy.numerics import loss_distribution as numerics
+from sklearn_dpsearch.privacy.numerics.curves import delta_of_gaussian, randomized_response
+from sklearn_dpsearch.privacy.numerics.logspace import log_expm1, log_mills_ratio, safe_exp
+from sklearn_dpsearch.privacy.numerics.loss_distribution import (
+    LossDistribution,
+    connect_the_dots,
+    convolve,
+    mix,
+    on_grid,
+)
+from tests.privacy.brute_force import exact_pair, hockey_stick, loss_distribution, random_mechanism
+
+ALL_EPSILONS = np.linspace(-6, 6, 97)
+
+
+# --- hockey-stick curves ------------------------------------------------------------------------------------------
+
+
+def test_curve_of_a_discrete_pair_is_its_hockey_stick_divergence() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        one = random_mechanism(rng)
+        ours = loss_distribution(one.p, one.q).delta_at(ALL_EPSILONS)
+        exact = np.array([hockey_stick(one.p, one.q, epsilon) for epsilon in ALL_EPSILONS])
+        assert np.all(ours >= exact - 1e-15)
+        assert ours == pytest.approx(exact, abs=3e-12)
+
+
+def test_one_direction_is_the_dual_of_the_other() -> None:
+    """H_{e^{−ε}}(P‖Q) = 1 − e^{−ε} + e^{−ε}·H_{e^ε}(Q‖P)."""
+    rng = np.random.default_rng(1)
+    gaussian = GaussianDP(mu=0.7).pair
+    pairs = [gaussian, *(exact_pair(random_mechanism(rng)) for _ in range(50))]
+    for pair in pairs:
+        dual = 1 - np.exp(ALL_EPSILONS) + np.exp(ALL_EPSILONS) * pair.added.delta_at(-ALL_EPSILONS)
+        assert pair.removed.delta_at(ALL_EPSILONS) == pytest.approx(dual, abs=1e-9)
+
+
+def test_curve_never_rises_and_never_leaves_the_unit_interval() -> None:
+    rng = np.random.default_rng(2)
+    for _ in range(50):
+        values = loss_distribution(*random_mechanism(rng)[:2]).delta_at(np.linspace(-800, 800, 3001))
+        assert np.all(np.diff(values) <= 1e-12)
+        assert 0 <= values.min() <= values.max() <= 1
+
+
+# --- the Gaussian curve -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mu", [1e-6, 1e-3, 0.1, 0.7, 3.0, 10.0])
+def test_gaussian_curve_is_above_sixty_digits_and_close(mu: float) -> None:
+    with mpmath.workdps(60):
+        for epsilon in 0.5 * mu**2 + mu * np.linspace(-6, 12, 25):
+            m, e = mpmath.mpf(mu), mpmath.mpf(float(epsilon))
+            exact = mpmath.ncdf(m / 2 - e / m) - mpmath.exp(e) * mpmath.ncdf(-m / 2 - e / m)
+            ours = float(delta_of_gaussian(mu, np.array(float(epsilon))))
+            assert exact <= ours <= exact * (1 + mpmath.mpf(1e-11) + mpmath.mpf(5e-14) / m)
+
+
+@pytest.mark.parametrize(("sigma", "rate"), [(1.0, 0.01), (0.5, 0.2), (4.0, 0.5), (2.0, 1.0)])
+def test_subsampled_step_is_above_sixty_digits_at_and_between_its_dots(sigma: float, rate: float) -> None:
+    removed, added = curves._subsampled_step(sigma, rate, 1)
+    rng = np.random.default_rng(4)
+    with mpmath.workdps(60):
+        mu, q = 1 / mpmath.mpf(sigma), mpmath.mpf(rate)
+
+        def gaussian(e):
+            return mpmath.ncdf(mu / 2 - e / mu) - mpmath.exp(e) * mpmath.ncdf(-mu / 2 - e / mu)
+
+        for epsilon in np.append(0.0, rng.uniform(0, 3 * rate * np.expm1(min(1 / sigma**2, 3)) ** 0.5, 40)):
+            c = mpmath.exp(float(epsilon))
+            forward = q * gaussian(mpmath.log((c - 1 + q) / q))
+            left = 1 - c * (1 - q)
+            backward = left * gaussian(mpmath.log(c * q / left)) if left > 0 else mpmath.mpf(0)
+            for ours, exact in ((removed, forward), (added, backward)):
+                value = float(ours.delta_at(float(epsilon)))
+                assert exact <= value <= float(exact) * 1.01 + 1e-2 * rate
+
+
+# --- connecting the dots ------------------------------------------------------------------------------------------
+
+
+def true_curves(mu: float, weight: float):
+    """A mixture of a Gaussian and a randomised-response curve, as functions of real ε."""
+    response = randomized_response(1.0, 1e-4)
+    return lambda epsilon: weight * delta_of_gaussian(mu, epsilon) + (1 - weight) * response.delta_at(epsilon)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.floats(0.1, 3.0),
+    st.floats(0.0, 1.0),
+    st.integers(2, 80),
+    st.integers(0, 2**32 - 1),
+    st.sampled_from(["exact", "factors", "offsets", "tiny", "first", "step"]),
+)
+def test_dots_are_connected_above_the_true_profile(mu: float, weight: float, number: int, seed: int, kind: str) -> None:
+    """Upper bounds of any shape, convex or not, the same or different for both directions: checked between dots too."""
+    rng = np.random.default_rng(seed)
+    curve = true_curves(mu, weight)
+    grid = np.append(0.0, np.sort(rng.uniform(0.01, 8.0, number)))
+    grid = grid[np.append(True, np.diff(grid) > 1e-6)]
+    raised = []
+    for _ in range(2):
+        exact = curve(grid)
+        raised.append(
+            {
+                "exact": exact,
+                "factors": exact * (1 + rng.exponential(0.5, grid.size)),
+                "offsets": exact + rng.exponential(0.02, grid.size),
+                "tiny": exact * (1 + 1e-8 * rng.random(grid.size)),
+                "first": np.append(exact[0] * (1 + rng.random()), exact[1:]),
+                "step": np.where(grid < rng.uniform(0, 4), np.maximum(exact, 0.9), exact),
+            }[kind]
+        )
+    ours = connect_the_dots(grid, *(np.minimum(one, 1.0) for one in raised))
+    fine = np.linspace(-9, 9, 721)
+    allowance = 2e-12 + 2e-15 * (fine / mu) ** 2  # of the curve itself, which is rounded up (delta_of_gaussian)
+    assert np.all(ours.delta_at(fine) >= curve(fine) * (1 - allowance) - 1e-13)
+    assert ours.infinity + ours.masses.sum() >= 1 - 1e-12
+
+
+def test_unequal_distances_at_zero_do_not_lower_the_curve_below_zero_epsilon() -> None:
+    grid = np.linspace(0, 5, 501)
+    exact = delta_of_gaussian(1.0, grid)
+    for excess in (1e-9, 1e-5, 1e-2):
+        raised = exact + np.append(excess, np.zeros(500))
+        for one in (connect_the_dots(grid, exact, raised), connect_the_dots(grid, raised, exact)):
+            assert np.all(one.delta_at(ALL_EPSILONS) >= delta_of_gaussian(1.0, ALL_EPSILONS) - 1e-13)
+
+
+def test_dots_of_a_smooth_profile_cost_next_to_nothing() -> None:
+    grid = np.linspace(0, 10.5, 21001)
+    values = delta_of_gaussian(1.0, grid)
+    one, fine = connect_the_dots(grid, values, values), np.linspace(0, 6, 1234)
+    assert one.delta_at(fine) == pytest.approx(delta_of_gaussian(1.0, fine), rel=1e-6)
+    assert one.infinity < 1e-22
+
+
+def test_dots_of_a_constant_profile_promise_nothing() -> None:
+    one = connect_the_dots(np.array([0.0, 1.0]), np.ones(2), np.ones(2))
+    assert one.infinity == 1.0
+    assert np.all(one.delta_at(np.array([0.0, 5.0, 100.0])) == 1.0)
+
+
+# --- convolution --------------------------------------------------------------------------------------------------
+
+
+def composed_exactly(parts, counts) -> tuple[np.ndarray, np.ndarray]:
+    """Output probabilities of a product of discrete mechanisms, on both neighbours."""
+    p = q = np.ones(1)
+    for (one_p, one_q), count in zip(parts, counts):
+        for _ in range(count):
+            p, q = np.outer(p, one_p).ravel(), np.outer(q, one_q).ravel()
+    return p, q
+
+
+def test_convolution_is_above_the_exact_composition_and_close() -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(60):
+        parts = [random_mechanism(rng)[:2] for _ in range(int(rng.integers(1, 3)))]
+        counts = [int(rng.integers(1, 4)) for _ in parts]
+        p, q = composed_exactly(parts, counts)
+        ours = convolve([loss_distribution(*one) for one in parts], counts).delta_at(ALL_EPSILONS)
+        exact = np.array([hockey_stick(p, q, epsilon) for epsilon in ALL_EPSILONS])
+        assert np.all(ours >= exact - 1e-15)
+        assert np.all(ours <= exact + 2e-2)
+
+
+def test_convolution_is_close_to_binomial_sums_of_randomised_responses() -> None:
+    from scipy import stats
+
+    epsilon, number = 0.1, 200
+    k = np.arange(number + 1)
+    truth = 1 / (1 + np.exp(-epsilon))
+    p, q = stats.binom.pmf(k, number, truth), stats.binom.pmf(k, number, 1 - truth)
+    ours = convolve([randomized_response(epsilon, 0.0)], [number])
+    for at in (0.0, 1.0, 3.0, 5.0, 8.0):
+        exact = hockey_stick(p, q, at)
+        assert exact <= ours.delta_at(at) <= exact * 1.02 + 1e-11
+
+
+def test_convolution_of_gaussians_is_the_gaussian_of_their_length() -> None:
+    ours = convolve([GaussianDP(mu=0.1).pair.removed, GaussianDP(mu=0.3).pair.removed], [91, 1])
+    grid = np.linspace(0, 6, 61)
+    exact = delta_of_gaussian(1.0, grid)
+    assert np.all(ours.delta_at(grid) >= exact)
+    assert np.all(ours.delta_at(grid) <= exact * 1.002 + 1e-11)
+
+
+@pytest.mark.parametrize(
+    ("sigma", "rate", "steps"), [(1.1, 0.00427, 2000), (2.0, 0.01, 5000), (1.0, 1.0, 3), (0.7, 0.05, 500)]
+)
+def test_what_the_transform_gets_wrong_is_far_below_the_allowance(sigma: float, rate: float, steps: int) -> None:
+    """Against the same transform with 64-bit mantissas: the sum of all errors, and the allowance made for them."""
+    step, _ = curves._subsampled_step(sigma, rate, steps)
+    interval = numerics._interval([step], [steps])
+    first, masses = on_grid(step, interval)
+    low, high = numerics._window([(first, masses)], [steps])
+    size = fft.next_fast_len(high - low + 1, real=True)
+    short = fft.irfft(fft.rfft(numerics._folded(masses, size), size) ** steps, size)
+    square = fft.rfft(numerics._folded(masses, size).astype(np.longdouble), size)
+    power, left = np.ones_like(square), steps
+    while left:
+        power = power * square if left & 1 else power
+        square, left = square * square, left >> 1
+    error = float(np.abs(short - fft.irfft(power, size)).sum())
+    allowed = convolve([step], [steps]).infinity + np.expm1(steps * np.log1p(-step.infinity))
+    assert 5 * error < allowed < 1e-10
+
+
+def test_rounding_to_a_grid_keeps_both_masses_and_only_raises_the_curve() -> None:
+    rng = np.random.default_rng(6)
+    for _ in range(100):
+        one = loss_distribution(*random_mechanism(rng)[:2])
+        interval = float(np.exp(rng.uniform(-7, -0.5)))
+        first, masses = on_grid(one, interval)
+        losses = (first + np.arange(masses.size)) * interval
+        assert masses.sum() == pytest.approx(one.masses.sum(), rel=1e-12)
+        assert masses @ np.exp(-losses) == pytest.approx(one.masses @ np.exp(-one.losses), rel=1e-9)
+        spread = LossDistribution(losses, masses, one.infinity)
+        assert np.all(spread.delta_at(ALL_EPSILONS) >= one.delta_at(ALL_EPSILONS) - 2e-12)  # less its own slack
+
+
+def test_window_leaves_out_next_to_nothing_in_either_tail() -> None:
+    one = GaussianDP(mu=1.0).pair.removed
+    for count in (1, 7, 50):
+        ours = convolve([one], [count])
+        total = ours.infinity + ours.masses.sum()
+        assert 1 <= total <= 1 + 1e-10
+
+
+def test_convolution_with_an_open_secret_promises_nothing() -> None:
+    nothing = LossDistribution(np.array([0.0]), np.array([0.0]), 1.0)
+    assert convolve([nothing, GaussianDP(mu=1.0).pair.removed], [1, 2]).delta_at(50.0) == 1.0
+
+
+def test_composition_too_large_for_the_grid_takes_a_coarser_one_and_stays_above(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    one, grid = GaussianDP(mu=1.0).pair.removed, np.linspace(0, 900, 91)
+    exact = delta_of_gaussian(1000**0.5, grid)
+    fine = convolve([one], [1000]).delta_at(grid)
+    monkeypatch.setattr(numerics, "MOST_POINTS", 2**12)
+    coarse = convolve([one], [1000])
+    assert coarse.losses.size <= 2**12 + 1
+    assert np.all(coarse.delta_at(grid) >= exact)
+    assert np.all(fine >= exact)
+    assert np.all(coarse.delta_at(grid) <= fine + 0.1)
+
+
+def test_convolution_agrees_with_dp_accounting() -> None:
+    theirs = privacy_loss_distribution.from_laplace_mechanism(2.0).self_compose(10)
+    one = privacy_loss_distribution.from_laplace_mechanism(2.0)
+    from sklearn_dpsearch.privacy.interop import pair_from_pld
+
+    ours = convolve([pair_from_pld(one).removed], [10])
+    for epsilon in (0.5, 1.0, 2.0, 3.0):
+        assert ours.delta_at(epsilon) == pytest.approx(theirs.get_delta_for_epsilon(epsilon), rel=5e-3)
+
+
+# --- mixing -------------------------------------------------------------------------------------------------------
+
+
+def test_mixed_curve_is_the_average_of_the_curves() -> None:
+    rng = np.random.default_rng(7)
+    for _ in range(50):
+        parts = [loss_distribution(*random_mechanism(rng)[:2]) for _ in range(3)]
+        weights = rng.dirichlet(np.ones(3))
+        average = sum(w * one.delta_at(ALL_EPSILONS) for w, one in zip(weights, parts))
+        assert mix(parts, list(weights)).delta_at(ALL_EPSILONS) == pytest.approx(average, abs=1e-11)
+
+
+# --- log space ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("x", [1e-300, 1e-9, 0.5, 1.0, 30.0, 700.0, 1e6])
+def test_log_of_expm1_is_right_where_expm1_is_tiny_or_infinite(x: float) -> None:
+    with mpmath.workdps(400):
+        assert float(log_expm1(x)) == pytest.approx(
+            float(mpmath.log(mpmath.expm1(mpmath.mpf(x)))), rel=1e-13, abs=1e-14
+        )
+
+
+@pytest.mark.parametrize("x", [-30.0, -5.0, -4.9, 0.0, 2.0, 40.0, 1e5])
+def test_log_of_mills_ratio_is_right_far_out(x: float) -> None:
+    with mpmath.workdps(60):
+        y = mpmath.mpf(x)
+        exact = mpmath.log(mpmath.erfc(y / mpmath.sqrt(2)) / 2 / mpmath.npdf(y))
+        assert float(log_mills_ratio(x)) == pytest.approx(float(exact), rel=1e-13)
+
+
+def test_exponential_does_not_overflow() -> None:
+    assert np.isfinite(safe_exp(np.array([1e4]))).all()
+    assert safe_exp(1.0) == np.exp(1.0)
+
+
+def test_convolution_keeps_all_of_infinity_where_masses_exceed_one():
+    """A stated pair may hold more than mass 1 (an upper bound near ε = 0); its product is that of the measures."""
+    one = LossDistribution(np.array([0.0, 1.0]), np.array([0.9, 0.4]), 0.02)
+    other = LossDistribution(np.array([-0.5, 0.5]), np.array([0.5, 0.8]), 0.03)
+    composed = convolve([one, other], [1, 1])
+    losses = (one.losses[:, None] + other.losses).ravel()
+    masses = (one.masses[:, None] * other.masses).ravel()
+    infinity = (one.masses.sum() + 0.02) * (other.masses.sum() + 0.03) - one.masses.sum() * other.masses.sum()
+    for epsilon in (0.9, 1.2, 1.45, 2.0, 5.0):
+        exact = infinity + float(masses @ np.maximum(1 - np.exp(epsilon - losses), 0))
+        assert exact <= composed.delta_at(epsilon) < exact + 0.01

@@ -1,0 +1,450 @@
+"""Theorem 1: never below the exact loss of any small mechanism, and close to what some mechanism really loses."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sklearn_dpsearch.privacy import (
+    DPSGD,
+    ZCDP,
+    ApproxDP,
+    Binomial,
+    CountLaw,
+    Fixed,
+    FromPMF,
+    GaussianDP,
+    Geometric,
+    Guarantee,
+    Logarithmic,
+    NegativeBinomial,
+    NonPrivate,
+    Poisson,
+    ProfileDP,
+    PureDP,
+    RenyiDP,
+    best_of,
+    compose,
+    witness_epsilon,
+)
+from sklearn_dpsearch.privacy.numerics.loss_distribution import DominatingPair
+from sklearn_dpsearch.privacy.selection import best_of as best_of_file
+from sklearn_dpsearch.privacy.selection.best_of import Hinges, TheoremOne, exact_pure, upper_envelope
+from sklearn_dpsearch.privacy.selection.hinges import Lines, nodes
+from tests.privacy import brute_force
+from tests.privacy.brute_force import Mechanism, Violation, check, random_law, random_mechanism
+
+DELTA = 1e-6
+
+
+def theorem_one(base: Guarantee, law: CountLaw) -> TheoremOne:
+    return TheoremOne(one_run=base, count=law)
+
+
+def check_many(number: int, seed: int) -> float:
+    """Theorem 1 for the exact pair of ``number`` random mechanisms; the tightest ratio met."""
+    rng = np.random.default_rng(seed)
+    tightest = 0.0
+    for _ in range(number):
+        one, law = random_mechanism(rng), random_law(rng)
+        bound = theorem_one(ProfileDP.from_pair(brute_force.exact_pair(one)), law)
+        tightest = max(tightest, check(bound, law, one))
+    return tightest
+
+
+# --- oracle -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(5))
+def test_bound_is_never_below_the_exact_loss(seed: int) -> None:
+    tightest = check_many(brute_force.size(2400, 240), seed)
+    print(f"tightest exact/stated delta: {tightest}")
+    assert 0.9 < tightest <= 1.0 + 1e-9
+
+
+@pytest.mark.slow
+def test_bound_holds_for_every_order_of_the_outcomes() -> None:
+    rng = np.random.default_rng(11)
+    for _ in range(brute_force.size(300, 40)):
+        one, law = random_mechanism(rng), random_law(rng)
+        bound = theorem_one(ProfileDP.from_pair(brute_force.exact_pair(one)), law)
+        if one.p.size <= 4:
+            for ordered in brute_force.all_orders(one):
+                check(bound, law, ordered)
+
+
+@pytest.mark.slow
+def test_bound_holds_for_a_base_known_only_by_its_largest_loss() -> None:
+    rng = np.random.default_rng(12)
+    for _ in range(brute_force.size(1500, 150)):
+        one, law = random_mechanism(rng, finite_loss=True), random_law(rng)
+        loss = max(brute_force.largest_loss(one.p, one.q), brute_force.largest_loss(one.q, one.p))
+        bound = best_of(PureDP(epsilon=loss * (1 + 1e-12)), law)
+        check(bound, law, one)
+        p, q = (brute_force.release(law, side, one.scores) for side in (one.p, one.q))
+        told = np.minimum(p, q) > 1e-7  # smaller ones are lost in the rounding of the oracle itself
+        assert np.all(np.abs(np.log(p[told] / q[told])) <= bound.epsilon_at(0.0) + 1e-7)
+
+
+@pytest.mark.slow
+def test_bound_holds_for_a_base_known_only_by_one_epsilon_and_delta() -> None:
+    rng = np.random.default_rng(13)
+    for _ in range(brute_force.size(1500, 150)):
+        one, law = random_mechanism(rng), random_law(rng)
+        epsilon = float(rng.uniform(0, 3))
+        delta = max(brute_force.hockey_stick(one.p, one.q, epsilon), brute_force.hockey_stick(one.q, one.p, epsilon))
+        if delta < 0.99:
+            check(best_of(ApproxDP(epsilon=epsilon, delta=delta + 1e-15), law), law, one)
+
+
+@pytest.mark.slow
+def test_every_published_bound_is_above_the_exact_loss_too() -> None:
+    rng = np.random.default_rng(14)
+    seen = set()
+    for _ in range(brute_force.size(400, 60)):
+        one, law = random_mechanism(rng, finite_loss=True), random_law(rng)
+        loss = max(brute_force.largest_loss(one.p, one.q), brute_force.largest_loss(one.q, one.p))
+        for base in (PureDP(epsilon=loss * (1 + 1e-12)), ProfileDP.from_pair(brute_force.exact_pair(one))):
+            for name, bound in best_of(base, law).bounds.items() if law != Fixed(1) else ():
+                check(bound, law, one)
+                seen.add(name)
+    assert {
+        "Theorem 1",
+        "PS22 Theorem 2",
+        "PS22 Corollary 3",
+        "PS22 Theorem 6",
+        "PS22 Lemma 7",
+        "PS22 Lemma 22",
+        "KRW24 Theorem 5.2",
+        "KRW24 Corollary 5.8",
+        "composition",
+    } <= seen
+
+
+@pytest.mark.slow
+def test_renyi_curve_is_above_the_exact_divergence_also_when_no_run_is_possible() -> None:
+    rng = np.random.default_rng(15)
+    orders = np.array([1.1, 1.5, 2.0, 4.0, 9.0, 33.0])
+    for _ in range(brute_force.size(600, 100)):
+        one, law = random_mechanism(rng, finite_loss=True), random_law(rng)
+        loss = max(brute_force.largest_loss(one.p, one.q), brute_force.largest_loss(one.q, one.p))
+        bound = best_of(PureDP(epsilon=loss * (1 + 1e-12)), law)
+        if not bound.has_renyi:
+            continue
+        none = 1.0 - sum(brute_force.release(law, one.p, one.scores))
+        p, q = (np.append(brute_force.release(law, side, one.scores), max(none, 0.0)) for side in (one.p, one.q))
+        kept = np.minimum(p, q) > 1e-9  # the oracle's own differences of f are exact to about 1e-16
+        exact = np.array([brute_force.renyi(p[kept], q[kept], order) for order in orders])
+        assert np.all(exact <= bound.renyi(orders) + 1e-6)
+
+
+def test_renyi_bounds_of_a_search_that_mostly_runs_nothing_count_that_outcome() -> None:
+    """The printed Theorem 6 would say 0 here, yet now and then a run of the base is released."""
+    law, base = Poisson(mean=0.01), PureDP(epsilon=2.0)
+    one = Mechanism(np.array([0.88, 0.12]), np.array([0.12, 0.88]), np.array([0, 1]))
+    p, q = (np.append(brute_force.release(law, side, one.scores), np.exp(-law.mean)) for side in (one.p, one.q))
+    exact = brute_force.renyi(p, q, 2.0)
+    bound = best_of(base, law)
+    assert bound.bounds["PS22 Theorem 6"].renyi(2.0) < exact <= bound.renyi(2.0)
+
+
+# --- the checker can fail -----------------------------------------------------------------------------------------
+
+
+def _one_ratio_for_all_outcomes(one, law):
+    """The maximum over q taken outside the expectation."""
+    at, _ = nodes(spacing=1.1)
+    edge = np.interp(at, *_edge(one))
+    height, fall = (np.exp(law.log_slope(z, 1 - z)) for z in (at, edge))
+    best = int(
+        np.argmax(
+            [
+                Hinges(np.array([h]), np.array([h / f])).delta_at(one, np.array([1.0]))[0] if f > 0 else 0
+                for h, f in zip(height, fall)
+            ]
+        )
+    )
+    return Hinges(height[best : best + 1], height[best : best + 1] / fall[best])
+
+
+def _slope_at_q_on_both_sides(one, law):
+    """f'(q_min) forgotten: f'(q) on both sides."""
+    height = np.exp(law.log_slope(*nodes(spacing=1.1)))
+    return upper_envelope(Lines(height, height))
+
+
+def _upper_edge_for_lower(one, law):
+    """q_max in place of q_min."""
+    at, u = nodes(spacing=1.1)
+    height = np.exp(law.log_slope(at, u))
+    edge = 1.0 - np.interp(u, *_edge(one))
+    return upper_envelope(Lines(height, np.exp(law.log_slope(edge, 1 - edge))))
+
+
+def _half_the_expected_runs(one, law):
+    good = ORIGINAL(one, law)
+    return Hinges(0.5 * good.weights, good.ends)
+
+
+def _edge(one):
+    above_p, above_q = one.from_above
+    return (one.infinity + above_p)[::-1], above_q[::-1]
+
+
+ORIGINAL = best_of_file.theorem_1
+
+
+@pytest.mark.parametrize(
+    "broken", [_one_ratio_for_all_outcomes, _slope_at_q_on_both_sides, _upper_edge_for_lower, _half_the_expected_runs]
+)
+def test_a_broken_accountant_is_caught(monkeypatch: pytest.MonkeyPatch, broken) -> None:
+    monkeypatch.setattr(best_of_file, "theorem_1", broken)
+    with np.errstate(all="ignore"), pytest.raises(Violation):
+        check_many(200, seed=1)
+
+
+def test_reporting_the_loss_of_one_run_alone_is_caught() -> None:
+    rng = np.random.default_rng(3)
+
+    def check_without_the_law() -> None:
+        for _ in range(200):
+            one, law = random_mechanism(rng), random_law(rng)
+            check(ProfileDP.from_pair(brute_force.exact_pair(one)), law, one)
+
+    with pytest.raises(Violation):
+        check_without_the_law()
+
+
+# --- the exact pure form ------------------------------------------------------------------------------------------
+
+
+PURE_LAWS = [
+    Geometric(10),
+    Logarithmic(100),
+    NegativeBinomial(-0.5, 20),
+    NegativeBinomial(5, 7),
+    Poisson(4).at_least_one(),
+    Binomial(6, 0.4),
+    Fixed(3),
+    FromPMF([0.0, 0.5, 0.0, 0.5]),
+    Geometric(30).capped(12),
+]
+
+
+def brute_force_pure(epsilon: float, law: CountLaw) -> float:
+    """sup over a fine grid of q, geometric towards 0 and 1, with the point where the edges of q_min meet."""
+    small = np.geomspace(1e-13, 0.5, 400_000)
+    kink = 1.0 / (1.0 + np.exp(epsilon))
+    u = np.concatenate([small, 1.0 - small, [kink]])
+    z = np.concatenate([1.0 - small, small, [1.0 - kink]])
+    low = u >= kink  # where q_min = e^{−ε}q; above, 1 − q_min = e^ε·(1 − q)
+    lower = np.where(low, np.exp(-epsilon) * z, 1.0 - np.exp(epsilon) * u)
+    lower_u = np.where(low, 1.0 - np.exp(-epsilon) * z, np.exp(epsilon) * u)
+    with np.errstate(divide="ignore"):
+        return epsilon + float(np.max(law.log_slope(z, u) - law.log_slope(lower, lower_u)))
+
+
+@pytest.mark.parametrize("law", PURE_LAWS, ids=repr)
+@pytest.mark.parametrize("epsilon", [0.01, 0.3, 1.0, 4.0])
+def test_pure_form_is_the_supremum_over_the_testing_region(epsilon: float, law: CountLaw) -> None:
+    brute = brute_force_pure(epsilon, law)
+    exact = exact_pure(epsilon, law)
+    assert brute - 1e-9 <= exact <= brute + 1e-6
+    assert best_of(PureDP(epsilon=epsilon), law).epsilon_at(0.0) <= exact
+
+
+@pytest.mark.parametrize(
+    "law", [Geometric(10), Logarithmic(100), NegativeBinomial(-0.5, 20), NegativeBinomial(5, 7)], ids=repr
+)
+@pytest.mark.parametrize("epsilon", [0.01, 0.3, 1.0, 4.0])
+def test_pure_form_is_reached_by_a_mechanism_with_three_outcomes(epsilon: float, law: CountLaw) -> None:
+    """All of the supremum but a part in a thousand: outcomes rest < sliver < top, the sliver with odds e^ε."""
+    best = 0.0
+    for top in np.geomspace(1e-7, 1 / (1 + np.exp(epsilon)), 4000):
+        sliver = 1e-4 * top
+        p = np.array([1 - top - sliver, sliver, top])
+        q = np.array([0.0, sliver * np.exp(-epsilon), min(top * np.exp(epsilon), 1 - sliver)])
+        q[0] = 1 - q.sum()
+        if q[0] >= p[0] * np.exp(-epsilon) * (1 - 1e-9):
+            ours, theirs = (brute_force.release(law, side, np.arange(3))[1] for side in (p, q))
+            best = max(best, float(np.log(ours / theirs)) if ours > 1e-12 and theirs > 0 else 0.0)
+    assert exact_pure(epsilon, law) * (1 - 5e-3) <= best <= exact_pure(epsilon, law) + 1e-3
+
+
+@pytest.mark.parametrize("shape", [-0.5, 0.0, 1.0, 5.0])
+@pytest.mark.parametrize("mean", [1.5, 10, 1000])
+def test_pure_form_is_at_most_the_published_multiple(shape: float, mean: float) -> None:
+    for epsilon in (0.05, 0.5, 2.0):
+        bound = best_of(PureDP(epsilon=epsilon), NegativeBinomial(shape, mean))
+        assert epsilon < bound.epsilon_at(0.0) <= (2 + shape) * epsilon
+        assert bound.delta_at(bound.epsilon_at(0.0)) == 0.0
+
+
+# --- sandwich -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mu", [0.25, 0.2**0.5, 1.0])
+@pytest.mark.parametrize("shape", [-0.5, 0.0, 0.5, 1.0, 5.0])
+def test_gaussian_base_lies_between_witness_and_published_bounds(mu: float, shape: float) -> None:
+    for mean in (10, 100, 1000):
+        search = best_of(GaussianDP(mu=mu), NegativeBinomial(shape, mean))
+        reported = search.epsilon_at(DELTA)
+        certain = witness_epsilon(GaussianDP(mu=mu), NegativeBinomial(shape, mean), DELTA)
+        assert certain <= reported <= 1.01 * certain
+        for name, bound in search.bounds.items():
+            assert reported <= bound.epsilon_at(DELTA), name
+
+
+def test_poisson_search_costs_at_most_the_stated_figure() -> None:
+    base, law = GaussianDP(mu=0.2**0.5), Poisson(10)
+    assert witness_epsilon(base, law, DELTA) <= best_of(base, law).epsilon_at(DELTA) <= 3.70
+
+
+@pytest.mark.parametrize(("sigma", "rate", "steps"), [(1.1, 256 / 60000, 14062), (2.0, 0.01, 5000)])
+@pytest.mark.parametrize("law", [Geometric(10), Logarithmic(100), Poisson(10).at_least_one()], ids=repr)
+def test_dpsgd_base_lies_between_witness_and_published_bounds(
+    sigma: float, rate: float, steps: int, law: CountLaw
+) -> None:
+    base = DPSGD(noise_multiplier=sigma, sample_rate=rate, steps=steps)
+    search = best_of(base, law)
+    for delta in (1e-5, 1e-7):
+        reported = search.epsilon_at(delta)
+        assert witness_epsilon(base, law, delta) <= reported
+        for name, bound in search.bounds.items():
+            assert reported <= bound.epsilon_at(delta), name
+        assert search.tightest(delta) == "Theorem 1"
+
+
+@pytest.mark.parametrize(
+    ("law", "theorem", "certain"),
+    [
+        (Logarithmic(10), 2.74, 2.731),
+        (Geometric(10), 2.89, 2.880),
+        (Geometric(1000), 4.54, 4.513),
+        (Poisson(10), 3.67, 3.625),
+    ],
+    ids=repr,
+)
+def test_figures_of_the_documentation(law: CountLaw, theorem: float, certain: float) -> None:
+    base = GaussianDP(mu=0.2**0.5)
+    assert best_of(base, law).epsilon_at(DELTA) <= theorem
+    assert witness_epsilon(base, law, DELTA) == pytest.approx(certain, abs=2e-3)
+
+
+# --- limits and properties ----------------------------------------------------------------------------------------
+
+
+BASES = [
+    PureDP(epsilon=0.5),
+    ApproxDP(epsilon=0.5, delta=1e-7),
+    ZCDP(rho=0.05),
+    GaussianDP(mu=0.4),
+    RenyiDP(orders=np.arange(2, 64), epsilons=0.05 * np.arange(2, 64)),
+    DPSGD(noise_multiplier=2.0, sample_rate=0.01, steps=1000),
+]
+
+
+@pytest.mark.parametrize("base", BASES, ids=lambda one: type(one).__name__)
+def test_one_run_for_certain_gives_the_base_back(base: Guarantee) -> None:
+    assert best_of(base, Fixed(1)) is base
+    for law in (FromPMF([0.0, 1.0]), Binomial(1, 1.0), Geometric(1), Logarithmic(1)):
+        ours = theorem_one(base, law)
+        assert ours.delta_at(0.7) == pytest.approx(base.pair.delta_at(0.7), rel=1e-7)
+        assert ours.epsilon_at(1e-5) == pytest.approx(base.epsilon_at(1e-5), rel=2e-3)
+
+
+@pytest.mark.parametrize("base", BASES, ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize(
+    "law", [Geometric(10), Poisson(3), Poisson(3).at_least_one(), Fixed(3), Geometric(50).capped(20)], ids=repr
+)
+def test_search_answers_like_any_guarantee(base: Guarantee, law: CountLaw) -> None:
+    search = best_of(base, law)
+    for delta in (1e-3, 1e-5):
+        epsilon = search.epsilon_at(delta)
+        assert search.delta_at(epsilon) <= delta
+        assert epsilon == min(one.epsilon_at(delta) for one in search.bounds.values())
+        assert search.bounds[search.tightest(delta)].epsilon_at(delta) == epsilon
+    grid = np.linspace(0, 8, 81)
+    assert np.all(np.diff(search.delta_at(grid)) <= 1e-15)
+    if base.pure_epsilon is None:
+        assert search.epsilon_at(0.0) == np.inf
+
+
+def test_conditioning_on_a_run_multiplies_delta_by_the_same_factor() -> None:
+    base, grid = GaussianDP(mu=0.7), np.linspace(0.5, 4, 8)
+    free, given = theorem_one(base, Poisson(2)), theorem_one(base, Poisson(2).at_least_one())
+    assert given.delta_at(grid) == pytest.approx(free.delta_at(grid) / -np.expm1(-2.0), rel=1e-9)
+
+
+def test_number_stands_for_the_geometric_law() -> None:
+    assert best_of(PureDP(epsilon=1.0), 7) == best_of(PureDP(epsilon=1.0), Geometric(7))
+
+
+def test_no_promise_stays_none() -> None:
+    assert best_of(NonPrivate(), 10).epsilon_at(0.5) == np.inf
+
+
+def test_a_base_that_may_fail_openly_fails_once_in_the_expected_number_of_runs() -> None:
+    """As ε grows only openly failing runs count: with two of them the loss is at most 2δ and at least 1 − (1 − δ)²."""
+    delta = theorem_one(ApproxDP(epsilon=1.0, delta=0.1), Fixed(2)).delta_at(40.0)
+    assert delta >= 1 - 0.9**2
+
+
+def test_a_search_within_a_search_and_a_final_training_compose() -> None:
+    base = DPSGD(noise_multiplier=2.0, sample_rate=0.01, steps=1000)
+    search = best_of(base, Geometric(10))
+    total = compose(search, base)
+    assert search.epsilon_at(1e-5) < total.epsilon_at(1e-5) < search.epsilon_at(5e-6) + base.epsilon_at(5e-6)
+    assert best_of(search, Geometric(2)).epsilon_at(1e-5) > search.epsilon_at(1e-5)
+
+
+def test_pair_of_a_search_is_above_the_release_at_every_real_epsilon() -> None:
+    """What a later composition or search builds on; below ε = 0 the outcome "no run" counts too."""
+    rng = np.random.default_rng(16)
+    grid = np.linspace(-5, 5, 41)
+    for _ in range(brute_force.size(150, 25)):
+        one, law = random_mechanism(rng), random_law(rng)
+        pair = theorem_one(ProfileDP.from_pair(brute_force.exact_pair(one)), law).pair
+        for stated, part in ((pair.removed, one), (pair.added, one.reversed)):
+            released = [brute_force.release(law, side, one.scores) for side in (part.p, part.q)]
+            p, q = (np.append(side, max(1 - side.sum(), 0.0)) for side in released)
+            exact = np.array([brute_force.hockey_stick(p, q, epsilon) for epsilon in grid])
+            assert np.all(stated.delta_at(grid) >= exact - 1e-12)
+
+
+def test_search_of_searches_is_above_the_exact_loss() -> None:
+    """The best of several searches, each over a few runs of a small mechanism, with one and the same score."""
+    rng = np.random.default_rng(17)
+    for _ in range(brute_force.size(100, 15)):
+        one, inner, outer = random_mechanism(rng), random_law(rng).at_least_one(), random_law(rng)
+        base = ProfileDP.from_pair(brute_force.exact_pair(one))
+        total = theorem_one(theorem_one(base, inner), outer)
+        p, q = (brute_force.release(inner, side, one.scores) for side in (one.p, one.q))
+        check(total, outer, Mechanism(p / p.sum(), q / q.sum(), one.scores))
+
+
+# --- hinges -------------------------------------------------------------------------------------------------------
+
+
+def test_hinges_are_the_upper_envelope_of_their_lines() -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(200):
+        n = int(rng.integers(1, 30))
+        lines = Lines(rng.random(n) * 10, rng.random(n) * (rng.random(n) > 0.1))
+        hinges = upper_envelope(lines)
+        for z in np.append(0.0, rng.exponential(5.0, 20)):
+            envelope = max(0.0, float(np.max(lines.height - z * lines.fall)))
+            value = float(np.sum(hinges.weights * np.maximum(1 - z / hinges.ends, 0.0)))
+            assert value == pytest.approx(envelope, rel=1e-9, abs=1e-12)
+
+
+def test_both_orders_of_the_neighbours_count() -> None:
+    """A mechanism that loses much more one way round costs the same whichever way it is given."""
+    one = brute_force.exact_pair(Mechanism(np.array([0.98, 0.02]), np.array([0.7, 0.3]), np.array([0, 1])))
+    turned = DominatingPair(one.added, one.removed)
+    epsilon = np.array([0.2, 1.0, 2.5])
+    costs = [best_of(ProfileDP.from_pair(pair), Poisson(3).at_least_one()).delta_at(epsilon) for pair in (one, turned)]
+    assert costs[0] == pytest.approx(costs[1])
+    assert one.removed.delta_at(2.5)[()] < 1e-9 < 0.01 < costs[0][2]

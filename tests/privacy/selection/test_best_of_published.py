@@ -1,0 +1,291 @@
+"""Published bounds: as dp_accounting computes them, as the papers print them, and above Theorem 1."""
+
+from __future__ import annotations
+
+import mpmath
+import numpy as np
+import pytest
+from dp_accounting import NeighboringRelation, dp_event
+from dp_accounting.rdp import RdpAccountant
+
+from sklearn_dpsearch.privacy import (
+    DPSGD,
+    ZCDP,
+    ApproxDP,
+    Binomial,
+    CountLaw,
+    FromPMF,
+    GaussianDP,
+    Geometric,
+    Guarantee,
+    Logarithmic,
+    NegativeBinomial,
+    Poisson,
+    ProfileDP,
+    PureDP,
+    RenyiDP,
+    best_of,
+)
+from sklearn_dpsearch.privacy.guarantees.composition import ORDERS
+from sklearn_dpsearch.privacy.selection import best_of_published
+from sklearn_dpsearch.privacy.selection.best_of_published import THEOREMS, NotApplicable, published_bounds
+
+GAUSSIAN, LAPLACE = dp_event.GaussianDpEvent(2.0), dp_event.LaplaceDpEvent(2.0)
+SHAPES_AND_MEANS = [(0.0, 10.0), (1.0, 10.0), (0.5, 1000.0), (5.0, 3.0), (1.0, 1.5)]
+
+
+def renyi_of(event: dp_event.DpEvent) -> np.ndarray:
+    """What dp_accounting says about an event at our orders."""
+    accountant = RdpAccountant(orders=ORDERS, neighboring_relation=NeighboringRelation.ADD_OR_REMOVE_ONE)
+    accountant.compose(event)
+    return np.asarray(accountant._rdp)
+
+
+# --- PS22 against dp_accounting -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("shape", "mean"), SHAPES_AND_MEANS)
+@pytest.mark.parametrize("event", [GAUSSIAN, LAPLACE], ids=["Gaussian", "Laplace"])
+def test_theorem_2_agrees_with_dp_accounting_at_every_order(event, shape: float, mean: float) -> None:
+    """Both take the smallest value over all higher orders, ours when it is asked for it."""
+    base = RenyiDP(orders=ORDERS, epsilons=renyi_of(event))
+    ours = best_of_published.renyi_negative_binomial(base, NegativeBinomial(shape, mean), ORDERS)
+    theirs = renyi_of(dp_event.RepeatAndSelectDpEvent(event, mean, shape))
+    assert ours.renyi(ORDERS) == pytest.approx(theirs, abs=1e-8)
+
+
+@pytest.mark.parametrize("mean", [1.0, 10.0, 300.0])
+@pytest.mark.parametrize("event", [GAUSSIAN, LAPLACE], ids=["Gaussian", "Laplace"])
+def test_theorem_6_agrees_with_dp_accounting_at_every_order(event, mean: float) -> None:
+    """A base known only by its Rényi curve at the same orders, so that both convert it to δ(ε̂) alike.
+
+    Theirs also tries δ ≤ √(1 − e^{−KL}) at each order, which is smaller only where ε̂ is far below the divergences;
+    ours is then the larger, and by at most what that conversion gains.
+    """
+    base = RenyiDP(orders=ORDERS, epsilons=renyi_of(event))
+    ours = best_of_published.renyi_poisson(base, Poisson(mean), ORDERS)
+    theirs = renyi_of(dp_event.RepeatAndSelectDpEvent(event, mean, np.inf))
+    assert ours.epsilons == pytest.approx(theirs, abs=1e-8)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("law", "epsilon"),
+    [(Logarithmic(10), 3.45), (Geometric(10), 4.07), (Geometric(1000), 5.84), (Poisson(10), 4.61)],
+    ids=repr,
+)
+def test_points_of_figure_4(law: CountLaw, epsilon: float) -> None:
+    """Papernot & Steinke, figure 4: a 0.1-zCDP run at δ = 1e-6."""
+    theorem = best_of_published.renyi_poisson if isinstance(law, Poisson) else best_of_published.renyi_negative_binomial
+    assert theorem(ZCDP(rho=0.1), law).epsilon_at(1e-6) == pytest.approx(epsilon, abs=6e-3)
+
+
+# --- as printed ---------------------------------------------------------------------------------------------------
+
+
+def test_corollary_4_is_theorem_2_with_its_best_auxiliary_order() -> None:
+    fine = 1 + np.geomspace(1e-3, 1e4, 8001)
+    for shape, mean in [(0.0, 10), (1.0, 100), (-0.5, 30), (4.0, 10)]:
+        law, base = NegativeBinomial(shape, mean), ZCDP(rho=0.1)
+        four = best_of_published.zcdp_negative_binomial(base, law, fine)
+        two = best_of_published.renyi_negative_binomial(base, law, fine)
+        assert four.renyi(fine[:-1]) == pytest.approx(two.renyi(fine[:-1]), rel=1e-4)
+
+
+def test_lemma_7_is_at_most_the_theorems_that_follow_from_it() -> None:
+    for base in (GaussianDP(mu=0.4), PureDP(epsilon=0.5)):
+        for law, theorem in [
+            (Geometric(10), best_of_published.renyi_negative_binomial),
+            (Logarithmic(100), best_of_published.renyi_negative_binomial),
+            (Poisson(10), best_of_published.renyi_poisson),
+        ]:
+            seven = best_of_published.renyi_any_law(base, law).renyi(ORDERS)
+            assert np.all(seven <= theorem(base, law).renyi(ORDERS) * 1.03)
+
+
+def test_corollary_3_is_theorem_2_as_the_order_grows() -> None:
+    law, orders = NegativeBinomial(0.5, 10), np.array([1e7, 1e8])
+    assert best_of_published.renyi_negative_binomial(PureDP(epsilon=0.3), law, orders).renyi(1e7) == pytest.approx(
+        2.5 * 0.3, abs=1e-5
+    )
+    assert best_of_published.pure_negative_binomial(PureDP(epsilon=0.3), law) == PureDP(epsilon=0.75)
+
+
+def test_lemma_20_fails_exactly_when_some_run_fails() -> None:
+    """1 − f(1 − δ₀): the probability that at least one of K runs fails."""
+    law, base = Geometric(10), ApproxDP(epsilon=0.2, delta=1e-3)
+    ours = best_of_published.approx_negative_binomial(base, law)
+    k = np.arange(1, 4000)
+    assert ours.epsilon_at(0.9) == 0.0
+    assert ours.delta_at(3 * 0.2) == pytest.approx(float(law.pmf(k) @ (1 - 0.999**k)), rel=1e-9)
+
+
+def test_corollary_21_holds_its_formula() -> None:
+    base, law = ApproxDP(epsilon=0.2, delta=1e-5), Poisson(10)
+    odds = np.expm1(0.2)
+    curve = RenyiDP(orders=[1 + 1 / odds], epsilons=[0.2 + odds * np.log(10)])
+    assert best_of_published.approx_poisson(base, law).delta_at(1.5) == pytest.approx(
+        -np.expm1(-1e-4) + curve.delta_at(1.5), rel=1e-9
+    )
+
+
+def test_lemma_22_approaches_lemma_7_as_the_cap_is_lifted() -> None:
+    base, law = GaussianDP(mu=0.4), Geometric(10)
+    free = best_of_published.renyi_any_law(base, law).renyi(ORDERS)
+    gaps = [np.max(best_of_published.renyi_capped(base, law.capped(cap)).renyi(ORDERS) - free) for cap in (20, 60, 400)]
+    assert gaps[0] > gaps[1] > gaps[2] > -1e-12
+    assert gaps[2] < 1e-6
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.5, 3.0])
+def test_theorem_5_2_is_below_every_choice_of_its_free_parameter(epsilon: float) -> None:
+    """The best ε₁ is taken; any other is valid too."""
+    base, law = GaussianDP(mu=0.4), NegativeBinomial(0.5, 20)
+    ours = best_of_published.profile_negative_binomial(base, law).delta_at(epsilon)
+    others = []
+    for first in np.linspace(0, 4, 400):
+        shift = 1.5 * np.log(np.exp(first) + (1 - law.gamma) / law.gamma * base.delta_at(first))
+        others.append(law.mean * base.delta_at(epsilon - shift) if epsilon >= shift else 1.0)
+    assert ours <= min(1.0, *others) * (1 + 1e-6)
+    assert ours == pytest.approx(min(1.0, *others), rel=1e-3)
+
+
+def test_corollary_5_4_is_theorem_5_2_at_the_stated_point() -> None:
+    law, base = Geometric(10), ApproxDP(epsilon=0.3, delta=1e-6)
+    stated = best_of_published.approx_profile_negative_binomial(base, law)
+    assert stated.epsilon_at(2e-5) <= 0.3 + 2 * np.log(np.exp(0.3) + 9 * 1e-6) + 1e-9
+    assert stated.delta_at(1.0) == pytest.approx(1e-5)
+    assert best_of_published.profile_negative_binomial(base, law).epsilon_at(1e-5 * (1 + 1e-9)) <= 0.9 + 1e-4
+
+
+def test_corollary_5_5_is_above_theorem_5_2() -> None:
+    for mu, mean in [(0.25, 10), (0.5, 100), (1.0, 1.5)]:
+        base, law = GaussianDP(mu=mu), Geometric(mean)
+        chernoff, exact = (
+            best_of_published.gaussian_negative_binomial(base, law),
+            best_of_published.profile_negative_binomial(base, law),
+        )
+        first = 0.5 * mu**2 + mu * np.sqrt(2 * np.log(max(mean - 1, 1)))
+        second = 0.5 * mu**2 + mu * np.sqrt(2 * np.log(mean / 1e-6))
+        assert chernoff.epsilon_at(1e-6) == pytest.approx(second + 2 * np.log(np.exp(first) + 1), rel=1e-6)
+        assert chernoff.epsilon_at(1e-6) >= exact.epsilon_at(1e-6)
+
+
+def test_corollary_5_8_is_the_limit_of_theorem_5_7() -> None:
+    """Binomial(n, m/n) becomes Poisson(m)."""
+    base = GaussianDP(mu=0.3)
+    poisson = best_of_published.profile_poisson(base, Poisson(5)).epsilon_at(1e-6)
+    gaps = [
+        best_of_published.profile_binomial(base, Binomial(n, 5 / n)).epsilon_at(1e-6) - poisson
+        for n in (50, 1000, 10**6)
+    ]
+    assert gaps[0] > gaps[1] > gaps[2]
+    assert abs(gaps[2]) < 1e-3
+
+
+def test_condition_on_a_run_scales_delta_and_the_exponential_of_the_divergence() -> None:
+    base, law = GaussianDP(mu=0.4), Poisson(2)
+    factor = 1 / -np.expm1(-2.0)
+    free, given = (best_of_published.profile_poisson(base, one) for one in (law, law.at_least_one()))
+    assert given.delta_at(2.0) == pytest.approx(factor * free.delta_at(2.0))
+    free, given = (best_of_published.renyi_poisson(base, one, ORDERS) for one in (law, law.at_least_one()))
+    assert (ORDERS - 1) * (given.epsilons - free.epsilons) == pytest.approx(np.full(ORDERS.size, np.log(factor)))  # type: ignore[attr-defined]
+
+
+# --- which bounds apply, and where they lie -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("base", "law", "names"),
+    [
+        (
+            PureDP(epsilon=0.5),
+            Geometric(10),
+            {"PS22 Theorem 2", "PS22 Corollary 3", "PS22 Lemma 7", "KRW24 Theorem 5.2"},
+        ),
+        (
+            ApproxDP(epsilon=0.5, delta=1e-6),
+            Geometric(10),
+            {"PS22 Lemma 20", "KRW24 Theorem 5.2", "KRW24 Corollary 5.4"},
+        ),
+        (ApproxDP(epsilon=0.5, delta=1e-6), Poisson(10), {"PS22 Corollary 21", "KRW24 Corollary 5.8"}),
+        (ApproxDP(epsilon=0.5, delta=1e-6), Poisson(10).at_least_one(), {"KRW24 Corollary 5.8"}),
+        (
+            GaussianDP(mu=0.3),
+            Logarithmic(10),
+            {"PS22 Theorem 2", "PS22 Corollary 4", "PS22 Lemma 7", "KRW24 Theorem 5.2", "KRW24 Corollary 5.5"},
+        ),
+        (GaussianDP(mu=0.3), Poisson(10), {"PS22 Theorem 6", "PS22 Lemma 7", "KRW24 Corollary 5.8"}),
+        (GaussianDP(mu=0.3), Binomial(10, 0.2), {"PS22 Lemma 7", "KRW24 Theorem 5.7"}),
+        (GaussianDP(mu=0.3), Geometric(10).capped(20), {"PS22 Lemma 7", "PS22 Lemma 22"}),
+        (GaussianDP(mu=0.3), FromPMF([0.0, 0.0, 1.0]), set()),
+        (ProfileDP(profile=GaussianDP(mu=0.3).delta_at), Geometric(10), {"KRW24 Theorem 5.2"}),
+    ],
+    ids=lambda one: repr(sorted(one) if isinstance(one, set) else one),  # the same in every process
+)
+def test_the_bounds_that_apply_are_listed(base: Guarantee, law: CountLaw, names: set[str]) -> None:
+    assert {name for name, _ in published_bounds(base, law)} == names
+
+
+@pytest.mark.parametrize("name", THEOREMS)
+def test_bounds_that_do_not_apply_say_so(name: str) -> None:
+    base = ProfileDP(profile=GaussianDP(mu=0.3).delta_at)
+    with pytest.raises(NotApplicable, match="This bound needs"):
+        THEOREMS[name](base, FromPMF([0.0, 0.5, 0.5]))
+
+
+@pytest.mark.parametrize(
+    "base",
+    [
+        PureDP(epsilon=0.5),
+        ApproxDP(epsilon=0.5, delta=1e-7),
+        ZCDP(rho=0.1),
+        GaussianDP(mu=0.3),
+        DPSGD(noise_multiplier=1.5, sample_rate=0.02, steps=300),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+@pytest.mark.parametrize(
+    "law",
+    [
+        Geometric(10),
+        NegativeBinomial(-0.5, 50),
+        Poisson(6),
+        Poisson(6).at_least_one(),
+        Binomial(8, 0.3),
+        Geometric(10).capped(15),
+    ],
+    ids=repr,
+)
+def test_theorem_1_is_never_above_a_published_profile_bound(base: Guarantee, law: CountLaw) -> None:
+    """A Rényi base may gain by its own route; from a profile nothing published is tighter."""
+    bounds = best_of(base, law).bounds
+    ours = bounds["Theorem 1"]
+    for name, one in bounds.items():
+        if name.startswith("KRW24") or name in ("PS22 Lemma 20", "PS22 Corollary 3"):
+            for delta in (1e-3, 1e-5):
+                assert ours.epsilon_at(delta) <= one.epsilon_at(delta) * (1 + 1e-3), name
+
+
+@pytest.mark.parametrize("shape", [-0.5, 0.0, 0.5, 1.0, 5.0])
+@pytest.mark.parametrize("mean", [1.0, 1.0000001, 10.0, 1e5])
+@pytest.mark.parametrize("delta", [1e-300, 1e-20, 3e-16, 1e-12, 1e-6, 1e-3])
+def test_failures_of_many_runs_keep_their_digits(shape: float, mean: float, delta: float) -> None:
+    """1 − f(1 − δ₀) is reached by a run whose failures are its best scores; 0 would claim pure privacy."""
+    law, run = NegativeBinomial(shape, mean), ApproxDP(epsilon=1.0, delta=delta)
+    with mpmath.workdps(400):
+        gamma, eta = mpmath.mpf(law.gamma), mpmath.mpf(shape)
+        base = gamma + (1 - gamma) * mpmath.mpf(delta)
+        if mean == 1:
+            exact = mpmath.mpf(delta)
+        elif shape == 0:
+            exact = 1 - mpmath.log(base) / mpmath.log(gamma)
+        else:
+            exact = 1 - (base**-eta - 1) / (gamma**-eta - 1)
+        if exact > 0.999:
+            return
+        reported = best_of_published.approx_negative_binomial(run, law).delta_at(500.0)
+        assert exact <= reported <= exact * (1 + 1e-9)
+        # open failures at the top reach it; the smallest of all bounds is no exception
+        assert exact * (1 - 1e-15) <= best_of(run, law).delta_at(500.0)
+    assert best_of(run, law).pure_epsilon is None
+    assert best_of(run, law).epsilon_at(0.0) == np.inf

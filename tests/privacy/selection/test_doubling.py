@@ -1,0 +1,329 @@
+"""The doubling walk: one round enumerated, short walks enumerated, and the worst case over all walks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from itertools import product
+
+import mpmath
+import numpy as np
+import pytest
+
+from sklearn_dpsearch.privacy import PureDP, compose
+from sklearn_dpsearch.privacy.selection import doubling
+from sklearn_dpsearch.privacy.selection.doubling import (
+    DoublingWalk,
+    default_max_rounds,
+    doubling_search,
+    doubling_walk,
+    lowest_levels,
+)
+from tests.privacy import brute_force
+from tests.privacy.brute_force import Violation, hockey_stick, largest_loss, renyi
+from tests.privacy.threshold_rounds import STEPS, neighbours, noise_law, one_round
+
+# --- short walks, enumerated --------------------------------------------------------------------------------------
+
+
+def transcripts(
+    round_law: Callable[[int], np.ndarray], levels: int, max_rounds: int, level: int = 0, step: int = 1
+) -> list[float]:
+    """Probability of every sequence of results, in a fixed order; ``round_law`` is that of one round at a threshold."""
+    if max_rounds == 0 or step == 0 or level >= levels:
+        return [1.0]
+    *accepted, rejected = round_law(level + step)
+    found: list[float] = []
+    for chance in accepted:
+        found += [chance * one for one in transcripts(round_law, levels, max_rounds - 1, level + step, 2 * step)]
+    return found + [rejected * one for one in transcripts(round_law, levels, max_rounds - 1, level, step // 2)]
+
+
+def walk_laws(
+    one: np.ndarray, other: np.ndarray, epsilon: float, levels: int, max_rounds: int, **changed: float
+) -> tuple[np.ndarray, np.ndarray]:
+    cache: dict[tuple[bool, int], np.ndarray] = {}
+
+    def law(first: bool, level: int) -> np.ndarray:
+        if (first, level) not in cache:
+            cache[first, level] = one_round(one if first else other, 8 * level, epsilon, **changed)
+        return cache[first, level]
+
+    return tuple(  # type: ignore[return-value]
+        np.array(transcripts(lambda level, first=first: law(first, level), levels, max_rounds))
+        for first in (True, False)
+    )
+
+
+def check_walks(number: int, seed: int, cost: Callable[..., float], **changed: float) -> float:
+    """Raise ``Violation`` if a walk loses more than stated; the largest share of the stated pure loss that was seen."""
+    rng = np.random.default_rng(seed)
+    seen = 0.0
+    for _ in range(number):
+        levels, rounds = int(rng.integers(1, 7)), int(rng.integers(1, 6))
+        epsilon = float(rng.choice([0.3, 1.0]))
+        one, other = neighbours(rng, int(rng.integers(1, 4)) if rounds > 3 else int(rng.choice([2, 6, 12])))
+        p, q = walk_laws(one, other, epsilon, levels, rounds, **changed)
+        assert p.sum() == pytest.approx(1.0)
+        stated = cost(epsilon, levels, rounds)
+        told = p > 1e-12
+        loss = float(np.max(np.abs(np.log(p[told] / q[told]))))
+        if loss > stated * (1 + 1e-9):
+            raise Violation(f"loss {loss}, stated {stated}: {one}, {other}, {levels} levels, {rounds} rounds")
+        seen = max(seen, loss / stated)
+    return seen
+
+
+def worst_case(epsilon: float, levels: int, rounds: int) -> float:
+    return doubling_search(epsilon, levels, rounds).epsilon_at(0.0)
+
+
+def test_walks_never_lose_more_than_the_worst_case() -> None:
+    assert 0.5 < check_walks(brute_force.size(300, 40), 2, worst_case) <= 1.0 + 1e-9
+
+
+def test_profile_and_divergence_of_walks_are_never_above_the_stated_ones() -> None:
+    rng = np.random.default_rng(3)
+    orders = np.array([1.3, 2.0, 5.0, 20.0])
+    for _ in range(brute_force.size(200, 25)):
+        levels, rounds = int(rng.integers(1, 7)), int(rng.integers(1, 6))
+        one, other = neighbours(rng, int(rng.integers(1, 4)))
+        p, q = walk_laws(one, other, 0.7, levels, rounds)
+        walk = doubling_search(0.7, levels, rounds)
+        for ours, theirs in ((p, q), (q, p)):
+            for epsilon in (0.0, 0.2, 0.5, 1.0, 2.0):
+                assert hockey_stick(ours, theirs, epsilon) <= walk.delta_at(epsilon) + 1e-13
+            assert np.all(np.array([renyi(ours, theirs, order) for order in orders]) <= walk.renyi(orders) + 1e-9)
+
+
+@pytest.mark.parametrize(
+    "cost",
+    [
+        lambda epsilon, levels, rounds: epsilon * rounds / 3,  # as if most rounds were free
+        lambda epsilon, levels, rounds: epsilon * max(1.0, np.log2(levels)) / 2,  # as if the walk behaved
+        lambda epsilon, levels, rounds: 0.55 * worst_case(epsilon, levels, rounds),  # an accept for a reject's price
+    ],
+)
+def test_a_cost_for_walks_that_behave_is_caught(cost: Callable[..., float]) -> None:
+    with pytest.raises(Violation):
+        check_walks(60, 2, cost)
+
+
+def test_a_walk_without_noise_on_the_threshold_is_caught() -> None:
+    one, other = np.full(20, 20), np.full(20, 20 + STEPS)
+    p, q = (np.array(one_round(side, 24, 1.0, threshold_scale=0.0)) for side in (one, other))
+    assert largest_loss(p, q) > worst_case(1.0, 1, 1)
+
+
+def one_draw_for_all(utilities: np.ndarray, epsilon: float, levels: int, rounds: int) -> np.ndarray:
+    """Law of the transcripts where the threshold's noise z is drawn once: the law given z, averaged over z."""
+    total = 0.0
+    for z, mass in zip(*noise_law(2 * STEPS / epsilon)):
+        if mass > 1e-9:
+            laws = {m: one_round(utilities - z, 8 * m, epsilon, threshold_scale=0.0) for m in range(1, 2 * levels + 2)}
+            total = total + mass * np.array(transcripts(laws.__getitem__, levels, rounds))
+    return np.asarray(total)
+
+
+def test_with_one_draw_for_the_threshold_an_accept_costs_half_and_a_reject_nothing() -> None:
+    rng = np.random.default_rng(4)
+    seen = 0.0
+    for _ in range(brute_force.size(60, 6)):
+        levels, rounds = int(rng.integers(1, 6)), int(rng.integers(1, 5))
+        one, other = neighbours(rng, int(rng.integers(1, 3)))
+        p, q = one_draw_for_all(one, 1.0, levels, rounds), one_draw_for_all(other, 1.0, levels, rounds)
+        stated = doubling_search(1.0, levels, rounds, threshold_noise="once").epsilon_at(0.0)
+        told = np.minimum(p, q) > 1e-6
+        loss = float(np.max(np.abs(np.log(p[told] / q[told]))))
+        assert loss <= stated + 1e-2  # what lies beyond the cut of z
+        seen = max(seen, loss / stated)
+    assert seen > 0.25
+
+
+# --- the worst case -----------------------------------------------------------------------------------------------
+
+
+def every_walk(levels: int, max_rounds: int) -> list[tuple[int, int]]:
+    """Accepts and rejects of every sequence of answers that the rules allow, by trying all answers."""
+    found = set()
+    for answers in product((True, False), repeat=max_rounds):
+        level, step, accepts, rejects = 0, 1, 0, 0
+        for accepted in answers:
+            if accepted:
+                level, step, accepts = level + step, 2 * step, accepts + 1
+            else:
+                step, rejects = step // 2, rejects + 1
+            if step == 0 or level >= levels:
+                break
+        found.add((accepts, rejects))
+    return sorted(found)
+
+
+@pytest.mark.parametrize("levels", [1, 2, 3, 5, 8, 13])
+@pytest.mark.parametrize("max_rounds", [1, 2, 5, 9])
+def test_cost_is_that_of_the_worst_of_all_walks(levels: int, max_rounds: int) -> None:
+    walks = every_walk(levels, max_rounds)
+    walk = doubling_search(1.0, levels, max_rounds)
+    assert walk.epsilon_at(0.0) == max(accepts + rejects / 2 for accepts, rejects in walks)
+    once = doubling_search(1.0, levels, max_rounds, threshold_noise="once")
+    assert once.epsilon_at(0.0) == (max(accepts for accepts, _ in walks) + 1) / 2
+
+
+def random_tree(rng: np.random.Generator, epsilon: float, levels: int, rounds: int, level: int = 0, step: int = 1):
+    """The law of a walk whose rounds have losses within ±ε at accepts and ±ε/2 at rejects, chosen round by round."""
+    if rounds == 0 or step == 0 or level >= levels:
+        return np.array([1.0]), np.array([1.0])
+    kinds = [True, True, False]
+    ratio = np.exp([rng.choice([-1, 1]) * epsilon * (1.0 if accept else 0.5) for accept in kinds])  # Q/P
+    if np.all(ratio > 1) or np.all(ratio < 1):
+        ratio[0] = 1 / ratio[0]
+    up, down = int(rng.choice(np.flatnonzero(ratio > 1))), int(rng.choice(np.flatnonzero(ratio < 1)))
+    p = np.zeros(3)
+    p[up] = (1 - ratio[down]) / (ratio[up] - ratio[down])
+    p[down] = 1 - p[up]
+    law = [
+        random_tree(rng, epsilon, levels, rounds - 1, *((level + step, 2 * step) if accept else (level, step // 2)))
+        for accept in kinds
+    ]
+    ours = np.concatenate([mass * branch for mass, (branch, _) in zip(p, law)])
+    theirs = np.concatenate([mass * r * branch for mass, r, (_, branch) in zip(p, ratio, law)])
+    return ours, theirs
+
+
+def test_profile_is_above_that_of_every_tree_of_rounds_and_close_to_the_worst_of_them() -> None:
+    rng = np.random.default_rng(5)
+    closest = 0.0
+    for _ in range(brute_force.size(1000, 120)):
+        levels, rounds, epsilon = int(rng.integers(1, 6)), int(rng.integers(1, 4)), float(rng.choice([0.2, 1.0]))
+        p, q = random_tree(rng, epsilon, levels, rounds)
+        assert p.sum() == pytest.approx(1.0)
+        assert q.sum() == pytest.approx(1.0)
+        walk = doubling_search(epsilon, levels, rounds)
+        for at in (0.0, 0.5 * epsilon, epsilon, 1.3 * epsilon):
+            exact, stated = hockey_stick(p, q, at), walk.delta_at(at)
+            assert exact <= stated + 1e-12
+            closest = max(closest, exact / stated if stated > 1e-9 else 0.0)
+    assert closest > 0.99
+
+
+def test_one_level_is_one_round() -> None:
+    assert worst_case(0.3, 1, 10) == 0.3
+    grid = np.linspace(0, 0.3, 7)
+    assert doubling_search(0.3, 1, 10).delta_at(grid) == pytest.approx(PureDP(epsilon=0.3).delta_at(grid), abs=1e-5)
+
+
+def test_without_a_discount_for_rejects_it_would_be_the_optimal_composition(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All rounds at the price of an accept, on so many levels that none is reached: Kairouz, Oh & Viswanath (2015)."""
+    monkeypatch.setattr(doubling, "_probabilities", lambda up, down, unit: ORIGINAL(2, 2, unit))
+    monkeypatch.setattr(DoublingWalk, "_recursion", only_accepts)
+    walk = doubling_search(0.2, 10**6, 12)
+    truth, lies = 1 / (1 + np.exp(-0.2)), np.arange(13)
+    masses = np.array([math.comb(12, j) for j in lies]) * truth ** (12 - lies) * (1 - truth) ** lies
+    for epsilon in (0.0, 0.4, 0.8, 1.6):
+        exact = masses @ np.maximum(1 - np.exp(epsilon - 0.2 * (12 - 2 * lies)), 0.0)
+        assert walk.delta_at(epsilon) == pytest.approx(exact, rel=1e-9)
+
+
+ORIGINAL = doubling._probabilities
+
+
+def only_accepts(self, end, mixed):
+    left = end
+    for _ in range(12):
+        left = mixed(left, 2, left, 2)
+    return left
+
+
+@pytest.mark.parametrize("levels", [10, 100, 1000])
+@pytest.mark.parametrize("epsilon", [0.02, 0.1, 0.5])
+def test_worst_case_is_below_the_composition_of_all_rounds(levels: int, epsilon: float) -> None:
+    rounds = default_max_rounds(levels)
+    walk = doubling_search(epsilon, levels)
+    free = compose(*[PureDP(epsilon=epsilon)] * rounds)
+    for delta in (1e-6, 1e-3):
+        assert walk.epsilon_at(delta) < free.epsilon_at(delta)
+    assert walk.epsilon_at(0.0) < rounds * epsilon
+    assert walk.epsilon_at(1e-6) <= walk.epsilon_at(0.0)
+    assert doubling_search(epsilon, levels, threshold_noise="once").epsilon_at(0.0) < walk.epsilon_at(1e-6)
+
+
+def test_figures_of_the_documentation() -> None:
+    walk = doubling_search(0.1, levels=100)
+    assert walk.epsilon_at(0.0) == pytest.approx(2.95)
+    assert walk.epsilon_at(1e-6) == pytest.approx(2.258, abs=2e-3)
+    assert doubling_search(0.1, levels=100, threshold_noise="once").epsilon_at(0.0) == pytest.approx(1.15)
+
+
+def test_finer_points_hardly_lower_the_profile(monkeypatch: pytest.MonkeyPatch) -> None:
+    coarse = doubling_search(0.1, 100).epsilon_at(1e-6)
+    monkeypatch.setattr(doubling, "GAP", 0.001)
+    fine = doubling_search(0.1, 100).epsilon_at(1e-6)
+    assert fine <= coarse <= fine * 1.001
+
+
+@pytest.mark.parametrize("epsilon", [1e-12, 1.0, 40.0, 100.0, 400.0])
+def test_both_masses_of_a_round_keep_their_digits(epsilon: float) -> None:
+    for up, down in product((1, 2), repeat=2):
+        p, rest = doubling._probabilities(up, down, epsilon / 2)
+        with mpmath.workdps(700):
+            a, b = (mpmath.mpf(loss) * epsilon / 2 for loss in (up, down))
+            exact = mpmath.expm1(b) / (mpmath.exp(b) - mpmath.exp(-a))
+            assert [p, rest] == pytest.approx([float(exact), float(1 - exact)], rel=1e-12)
+    assert doubling_search(epsilon, 1, 1).renyi(2.0) == pytest.approx(PureDP(epsilon=epsilon).renyi(2.0), abs=1e-12)
+
+
+def test_walk_and_final_training_compose() -> None:
+    walk = doubling_search(0.1, 50)
+    assert compose(walk, PureDP(epsilon=1.0)).epsilon_at(0.0) == pytest.approx(walk.epsilon_at(0.0) + 1.0)
+    assert walk.epsilon_at(1e-6) < compose(walk, PureDP(epsilon=1.0)).epsilon_at(1e-6) < walk.epsilon_at(1e-6) + 1.0
+
+
+def test_more_rounds_and_more_levels_never_cost_less() -> None:
+    costs = [[worst_case(1.0, levels, rounds) for rounds in range(1, 30)] for levels in (1, 3, 10, 50)]
+    assert np.all(np.diff(costs, axis=0) >= 0)
+    assert np.all(np.diff(costs, axis=1) >= 0)
+
+
+def test_lowest_levels_are_those_of_the_cheapest_order_of_answers() -> None:
+    lowest = lowest_levels(100, 7)
+    assert lowest[3, 0] == 7
+    assert lowest[3, 2] == 3  # accept, reject, accept, reject, accept
+    assert (2, 3) not in lowest
+
+
+@pytest.mark.parametrize(("levels", "expected"), [(1, 2), (2, 7), (3, 12), (4, 12), (100, 37), (128, 37), (129, 42)])
+def test_default_number_of_rounds(levels: int, expected: int) -> None:
+    assert default_max_rounds(levels) == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [((0.0, 10), "round_epsilon"), ((0.1, 0), "levels"), ((0.1, 10, 0), "max_rounds"), ((0.1, 2.5), "levels")],
+)
+def test_impossible_walks_are_refused(arguments: tuple, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        doubling_search(*arguments)
+
+
+# --- the mechanism ------------------------------------------------------------------------------------------------
+
+
+def test_walk_returns_the_last_accepted_candidate_and_its_level() -> None:
+    assert doubling_walk(lambda level: None, levels=10) == (None, 0)
+    assert doubling_walk(lambda level: level, levels=10)[1] >= 10
+    for best in range(1, 40):
+        assert doubling_walk(lambda level, best=best: 0 if level <= best else None, levels=100, max_rounds=100) == (
+            0,
+            best,
+        )
+
+
+def test_walk_ends_after_max_rounds() -> None:
+    asked: list[int] = []
+
+    def record(level: int) -> int:
+        asked.append(level)
+        return 0
+
+    doubling_walk(record, levels=10**9, max_rounds=5)
+    assert asked == [1, 3, 7, 15, 31]

@@ -1,0 +1,185 @@
+"""Published bounds for searches on a random subset: as printed, above brute force, and above Theorem 2."""
+
+from __future__ import annotations
+
+from math import comb
+
+import mpmath
+import numpy as np
+import pytest
+
+from sklearn_dpsearch.privacy import (
+    DPSGD,
+    ZCDP,
+    ApproxDP,
+    GaussianDP,
+    Geometric,
+    Guarantee,
+    Poisson,
+    PureDP,
+    RenyiDP,
+    best_of,
+)
+from sklearn_dpsearch.privacy.selection import best_of_published
+from sklearn_dpsearch.privacy.selection.best_of_published import NotApplicable
+from sklearn_dpsearch.privacy.selection.subset import subset_then_train
+from sklearn_dpsearch.privacy.selection.subset_published import (
+    INTEGER_ORDERS,
+    THEOREMS,
+    published_partition_bounds,
+    renyi_all,
+    renyi_rest,
+)
+from tests.privacy import brute_force, subset_search
+from tests.privacy.brute_force import largest_loss, renyi
+from tests.privacy.subset_search import VARIANTS, check, neighbours
+
+SGD = DPSGD(noise_multiplier=2.0, sample_rate=0.01, steps=5000)
+DELTA = 1e-5
+
+
+# --- the papers ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("mean", "rest", "on_all"),
+    [(15, 2.455, 2.914), (45, 6.988, 6.946)],
+)
+def test_points_of_figure_1(mean: float, rest: float, on_all: float) -> None:
+    """Koskela & Kulkarni, figure 1 at q = 0.1: Rényi curves all the way, PS22 Theorem 6 for the tuning."""
+    base = RenyiDP(orders=INTEGER_ORDERS, epsilons=SGD.renyi(INTEGER_ORDERS))
+    tune = best_of_published.renyi_poisson(base, Poisson(mean), INTEGER_ORDERS)
+    assert renyi_rest(tune, base, 0.1).epsilon_at(DELTA) == pytest.approx(rest, abs=2e-3)
+    assert renyi_all(tune, base, 0.1).epsilon_at(DELTA) == pytest.approx(on_all, abs=2e-3)
+
+
+def test_bounds_hold_their_formulas() -> None:
+    tune, train, q, order = GaussianDP(mu=1.1), GaussianDP(mu=0.6), 0.3, 7
+    m_tune, m_train = (
+        [np.exp(max(k - 1, 0) * (float(one.renyi(float(k))) if k > 1 else 0.0)) for k in range(order + 1)]
+        for one in (tune, train)
+    )
+    more = sum(
+        comb(order, j) * q ** (order - j) * (1 - q) ** j * m_tune[order - j] * m_train[j] for j in range(order + 1)
+    )
+    less = sum(
+        comb(order - 1, j) * q**j * (1 - q) ** (order - 1 - j) * m_tune[j + 1] * m_train[order - j]
+        for j in range(order)
+    )
+    orders = np.array([float(order)])
+    assert renyi_rest(tune, train, q, orders).renyi(7.0) == pytest.approx(np.log(max(more, less)) / (order - 1))
+    amplified = (1 - q) ** (order - 1) * (order * q - q + 1)
+    amplified += comb(order, 2) * q**2 * (1 - q) ** (order - 2) * m_tune[2]
+    amplified += 3 * sum(comb(order, j) * q**j * (1 - q) ** (order - j) * m_tune[j] for j in range(3, order + 1))
+    assert renyi_all(tune, train, q, orders).renyi(7.0) == pytest.approx(
+        np.log(amplified) / (order - 1) + train.renyi(7.0)
+    )
+
+
+@pytest.mark.parametrize("fraction", [1e-17, 1.1393127483383263e-13, 3e-9, 0.3, 1 - 1e-9])
+def test_curves_are_never_below_forty_digits_and_close(fraction: float) -> None:
+    tune, train = ZCDP(rho=1.5), ZCDP(rho=1e-9)
+    for order in (2, 9, 40):
+        with mpmath.workdps(40):
+            q = mpmath.mpf(fraction)
+            m_tune, m_train = ([mpmath.exp(one.rho * k * (k - 1)) for k in range(order + 1)] for one in (tune, train))
+            shares = [mpmath.binomial(order, j) * q**j * (1 - q) ** (order - j) for j in range(order + 1)]
+            fewer = [mpmath.binomial(order - 1, j) * q**j * (1 - q) ** (order - 1 - j) for j in range(order)]
+            more = mpmath.fsum(shares[j] * m_tune[j] * m_train[order - j] for j in range(order + 1))
+            less = mpmath.fsum(fewer[j] * m_tune[j + 1] * m_train[order - j] for j in range(order))
+            amplified = mpmath.fsum(shares[j] * (1 if j < 3 else 3) * m_tune[j] for j in range(order + 1))
+            exact = [mpmath.log(max(more, less)), mpmath.log(amplified * m_train[order])]
+        orders = np.array([float(order)])
+        for curve, least in zip((renyi_rest, renyi_all), exact):
+            stated = mpmath.mpf(float(curve(tune, train, fraction, orders).renyi(order))) * (order - 1)
+            assert least <= stated <= least * (1 + 1e-11) + 1e-11
+
+
+def test_an_empty_and_a_full_subset_are_the_limits() -> None:
+    """KK23, Remark 2."""
+    tune, train = ZCDP(rho=0.3), ZCDP(rho=0.1)
+    orders = np.arange(2.0, 20.0)
+    assert renyi_rest(tune, train, 1e-12, orders).renyi(orders) == pytest.approx(train.renyi(orders), rel=1e-6)
+    assert renyi_rest(tune, train, 1 - 1e-12, orders).renyi(orders) == pytest.approx(tune.renyi(orders), rel=1e-6)
+    assert renyi_all(tune, train, 1e-12, orders).renyi(orders) == pytest.approx(train.renyi(orders), rel=1e-6)
+
+
+# --- brute force --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_bounds_are_above_the_exact_divergence_and_the_exact_loss() -> None:
+    rng = np.random.default_rng(41)
+    orders = np.array([2.0, 3.0, 4.0, 6.0, 9.0, 17.0])
+    seen = 0
+    for _ in range(brute_force.size(1500, 150)):
+        search, fraction = subset_search.of_many_records(rng), float(rng.uniform(0.02, 0.95))
+        parts = [_largest_loss(one, search.number) for one in (search.tune, *search.train)]
+        if not np.all(np.isfinite(parts)):
+            continue
+        tune, train = PureDP(epsilon=parts[0] * (1 + 1e-12)), PureDP(epsilon=max(parts[1:]) * (1 + 1e-12))
+        for train_on in VARIANTS:
+            p, q = neighbours(search, fraction, train_on)
+            kept = (p > 0) & (q > 0)
+            for one in THEOREMS[train_on].values():
+                bound = one(tune, train, fraction, orders)  # type: ignore[call-arg]
+                exact = [max(renyi(p[kept], q[kept], o), renyi(q[kept], p[kept], o)) for o in orders]
+                assert np.all(exact <= bound.renyi(orders) + 1e-9)
+                check(bound, p, q)
+                seen += 1
+    assert seen > 30
+
+
+def _largest_loss(laws: dict[frozenset[int], np.ndarray], number: int) -> float:
+    last = number - 1
+    pairs = [(laws[one | {last}], laws[one]) for one in subset_search.subsets(frozenset(range(last)))]
+    return max(max(largest_loss(p, q), largest_loss(q, p)) for p, q in pairs)
+
+
+# --- sandwich -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("tune", "train"),
+    [
+        (PureDP(epsilon=2.0), PureDP(epsilon=1.0)),
+        (ZCDP(rho=0.3), ZCDP(rho=0.05)),
+        (best_of(SGD, Geometric(10)), SGD),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+@pytest.mark.parametrize("train_on", VARIANTS)
+def test_theorem_2_is_never_above_a_published_bound(tune: Guarantee, train: Guarantee, train_on: str) -> None:
+    for fraction in (0.02, 0.4) if isinstance(train, PureDP) else (0.1,):
+        bounds = dict(subset_then_train(tune, train, fraction, train_on).bounds)
+        ours = bounds.pop("Theorem 2").epsilon_at(DELTA)
+        assert set(bounds) == {"mixture", *THEOREMS[train_on]}
+        for name, one in bounds.items():
+            assert ours <= one.epsilon_at(DELTA) * (1 + 1e-4), name
+
+
+def test_a_base_known_only_by_its_renyi_curve_takes_the_smaller_route() -> None:
+    base = RenyiDP(orders=INTEGER_ORDERS, epsilons=SGD.renyi(INTEGER_ORDERS))
+    tune = best_of_published.renyi_poisson(base, Poisson(15), INTEGER_ORDERS)
+    for train_on, name in (("rest", "KK23 Theorem 1"), ("all", "ZW19, composed")):
+        total = subset_then_train(tune, base, 0.1, train_on)
+        epsilons = {which: one.epsilon_at(DELTA) for which, one in total.bounds.items()}
+        assert total.epsilon_at(DELTA) == min(epsilons.values()) <= epsilons[name]
+        assert total.tightest(DELTA) == min(epsilons, key=lambda which: epsilons[which])
+        assert total.has_renyi
+        assert np.all(total.renyi(INTEGER_ORDERS) <= total.bounds[name].renyi(INTEGER_ORDERS))
+
+
+# --- which bounds apply -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("train_on", VARIANTS)
+def test_bounds_that_do_not_apply_are_left_out_and_say_so(train_on: str) -> None:
+    known, unknown = PureDP(epsilon=1.0), ApproxDP(epsilon=1.0, delta=1e-6)
+    changed = PureDP(epsilon=1.0, neighboring="replace_one")
+    assert [name for name, _ in published_partition_bounds(known, known, 0.1, train_on)] == list(THEOREMS[train_on])
+    for tune, train in ((unknown, known), (known, unknown), (changed, changed)):
+        assert not list(published_partition_bounds(tune, train, 0.1, train_on))
+        for theorem in THEOREMS[train_on].values():
+            with pytest.raises(NotApplicable, match="This bound needs"):
+                theorem(tune, train, 0.1)

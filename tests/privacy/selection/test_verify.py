@@ -1,0 +1,210 @@
+"""Verdicts: never "true" where a mechanism loses more, never "false" where none does."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+from sklearn_dpsearch.privacy import (
+    DPSGD,
+    ZCDP,
+    ApproxDP,
+    Fixed,
+    GaussianDP,
+    Geometric,
+    Logarithmic,
+    NonPrivate,
+    Poisson,
+    ProfileDP,
+    PureDP,
+    RenyiDP,
+    best_of,
+    compose,
+    verify,
+)
+from sklearn_dpsearch.privacy.numerics.loss_distribution import DominatingPair, LossDistribution, symmetric
+from tests.privacy import brute_force
+from tests.privacy.brute_force import Mechanism, hockey_stick, random_law, random_mechanism, release
+
+#: One run with ε = 2.00 at δ = 1e-6, as in the table of docs/theorems.md.
+GAUSSIAN = GaussianDP(mu=0.2**0.5)
+
+
+def worst_of_orders(one: Mechanism, law, epsilon: float) -> float:
+    """The largest δ of the release, over all orders of the outcomes and both orders of the neighbours."""
+    return max(
+        hockey_stick(release(law, p, order.scores), release(law, q, order.scores), epsilon)
+        for order in brute_force.all_orders(one)
+        for p, q in ((one.p, one.q), (one.q, one.p))
+    )
+
+
+def small_mechanism(rng) -> Mechanism:
+    while True:
+        one = random_mechanism(rng)
+        if one.p.size <= 4:
+            return one
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_claim_below_what_a_mechanism_loses_is_never_found_true(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    for _ in range(brute_force.size(60, 6)):
+        one, law = small_mechanism(rng), random_law(rng)
+        base = ProfileDP.from_pair(brute_force.exact_pair(one))
+        for epsilon in (0.0, 0.7, 1.6):
+            exact = worst_of_orders(one, law, epsilon)
+            if exact > 1e-9:
+                assert verify(base, law, epsilon, min(exact * (1 - 1e-6), 0.999)) != "true"
+
+
+def best_of_three_blocks(one: Mechanism, law, epsilon: float, pieces: int = 60) -> float:
+    """The largest A(S) − e^ε·A'(S) over all cuts of the outcomes, each split in ``pieces``, into C (lowest ratios, best
+    scores), B (lowest scores) and S (highest ratios): a mechanism that one can write down."""
+    with np.errstate(divide="ignore"):
+        order = np.argsort(np.where(one.q > 0, one.p / np.where(one.q > 0, one.q, 1.0), np.inf), kind="stable")
+    below = [np.append(0.0, np.cumsum(np.repeat(side[order] / pieces, pieces))) for side in (one.p, one.q)]
+    ours, theirs = (
+        law.pgf(np.clip(1 - side, 0, 1))[:, None] - law.pgf(np.clip(side[None, :] - side[:, None], 0, 1))
+        for side in below
+    )
+    first, last = np.indices(ours.shape)  # C is everything before ``first``, S everything from ``last`` on
+    return float(np.max(np.where(first <= last, ours - np.exp(epsilon) * theirs, 0.0)))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_claim_is_found_false_only_where_a_mechanism_that_can_be_written_down_loses_more(seed: int) -> None:
+    rng = np.random.default_rng(100 + seed)
+    for _ in range(brute_force.size(60, 8)):
+        one, law, epsilon = small_mechanism(rng), random_law(rng), float(rng.uniform(0, 1.5))
+        base = ProfileDP.from_pair(brute_force.exact_pair(one))
+        found = max(best_of_three_blocks(side, law, epsilon) for side in (one, one.reversed))
+        assert verify(base, law, epsilon, 0.0).witness <= found * 1.1 + 0.01
+        if found > 1e-3:
+            assert verify(base, law, epsilon, found * 0.9) == "false"
+
+
+def test_both_numbers_of_a_verdict_bracket_the_exact_loss_of_randomised_response() -> None:
+    base, exact = PureDP(epsilon=0.5), best_of(PureDP(epsilon=0.5), Geometric(10)).epsilon_at(0.0)
+    assert verify(base, Geometric(10), exact, 0.0) == "true"
+    assert verify(base, Geometric(10), exact * 0.98, 0.0) == "false"
+
+
+@pytest.mark.parametrize(
+    ("law", "proved", "certain"),
+    [
+        (Logarithmic(10), 2.745, 2.73),
+        (Geometric(10), 2.895, 2.878),
+        (Geometric(1000), 4.545, 4.51),
+        (Poisson(10), 3.675, 3.62),
+    ],
+)
+def test_the_table_of_the_certificates_is_reproduced(law, proved: float, certain: float) -> None:
+    """docs/theorems.md: Theorem 1 and the witness, for a Gaussian base with ε = 2 at δ = 1e-6."""
+    assert verify(GAUSSIAN, law, proved, 1e-6) == "true"
+    assert verify(GAUSSIAN, law, certain, 1e-6) == "false"
+    between = verify(GAUSSIAN, law, (proved + certain) / 2, 1e-6)
+    assert between.witness <= between.certified_delta
+    assert verify(ZCDP(rho=0.1), law, certain, 1e-6) == "false"
+
+
+def test_the_epsilon_of_one_run_is_false_for_the_search() -> None:
+    for base in (GAUSSIAN, DPSGD(noise_multiplier=2.0, sample_rate=0.01, steps=5000)):
+        one = base.epsilon_at(1e-5)
+        assert verify(base, Fixed(1), one, 1e-5) == "true"
+        assert verify(base, Geometric(10), one, 1e-5) == "false"
+
+
+def delta_of_one_step(noise: float, rate: float, relation: str, epsilon: float) -> float:
+    """By integration of the densities."""
+    from scipy import integrate, stats
+
+    def with_record(x):
+        return (1 - rate) * stats.norm.pdf(x, 0, noise) + rate * stats.norm.pdf(x, 1, noise)
+
+    def without(x):
+        return with_record(-x) if relation == "replace_one" else stats.norm.pdf(x, 0, noise)
+
+    def excess(x, p, q):
+        return max(p(x) - np.exp(epsilon) * q(x), 0.0)
+
+    both = (with_record, without), (without, with_record)
+    return max(integrate.quad(excess, -12, 12, args=pair, limit=500)[0] for pair in both)
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+@pytest.mark.parametrize(("noise", "rate", "steps"), [(2.0, 1.0, 7), (0.8, 1.0, 1), (1.1, 0.1, 1)])
+def test_the_mechanism_that_refutes_dp_sgd_loses_no_more_than_dp_sgd(relation, noise, rate, steps) -> None:
+    """Against closed forms: many steps with all records are one Gaussian; one step is a mixture of two."""
+    far = 2.0 if relation == "replace_one" else 1.0
+    base = DPSGD(noise_multiplier=noise, sample_rate=rate, steps=steps, neighboring=relation)
+    for epsilon in (0.1, 0.6):
+        exact = (
+            GaussianDP(mu=far * steps**0.5 / noise).delta_at(epsilon)
+            if rate == 1.0
+            else delta_of_one_step(noise, rate, relation, epsilon)
+        )
+        floor = verify(base, Fixed(1), epsilon, 0.0).witness
+        assert exact * 0.985 - 1e-9 <= floor <= exact * (1 + 1e-6)
+
+
+def test_dp_sgd_is_refuted_nearly_up_to_what_the_accountant_reports() -> None:
+    base = DPSGD(noise_multiplier=1.1, sample_rate=0.01, steps=1000)
+    reported = best_of(base, Geometric(10)).epsilon_at(1e-5)
+    assert verify(base, Geometric(10), reported, 1e-5) == "true"
+    assert verify(base, Geometric(10), reported * 0.98, 1e-5) == "false"
+
+
+def test_an_open_failure_is_refuted_at_every_epsilon() -> None:
+    assert verify(ApproxDP(epsilon=0.5, delta=1e-3), Geometric(5), 30.0, 4e-3) == "false"
+    assert verify(ApproxDP(epsilon=0.5, delta=1e-3), Geometric(5), 30.0, 6e-3) == "true"
+    assert verify(NonPrivate(), 3, 50.0, 0.5) == "false"
+
+
+def test_without_a_known_mechanism_nothing_is_refuted() -> None:
+    curve = RenyiDP(orders=[2.0, 8.0], epsilons=[0.1, 0.5])
+    assert verify(curve, 10, 0.1, 1e-9) == "undecided"
+    assert verify(curve, 10, 0.1, 1e-9).witness == 0.0
+    assert verify(compose(PureDP(epsilon=1.0), GAUSSIAN), 10, 0.1, 1e-9) == "undecided"
+    assert verify(ProfileDP(profile=GAUSSIAN.delta_at), 10, 0.1, 1e-9) == "undecided"
+
+
+def test_a_pair_that_no_mechanism_has_refutes_nothing() -> None:
+    """Masses above 1, and an order of the neighbours that the other one forbids."""
+    heavy = LossDistribution(np.array([0.0, 1.0]), np.array([0.7, 0.7]))
+    assert verify(ProfileDP.from_pair(symmetric(heavy)), 10, 0.1, 0.5) != "false"
+    mild = LossDistribution(np.array([0.0]), np.array([1.0]), 0.0, 0.0)
+    missing = LossDistribution(np.array([0.5]), np.array([1.0]))  # the rest of Q lies where P is impossible
+    assert verify(ProfileDP.from_pair(DominatingPair(missing, mild)), 10, 0.1, 0.01) != "false"
+    assert verify(ProfileDP.from_pair(symmetric(missing)), 10, 0.1, 0.01) != "false"
+    strong = LossDistribution(np.array([-2.0, 2.0]), np.array([1, np.exp(2)]) / (1 + np.exp(2)), 0.0, 0.0)
+    assert verify(ProfileDP.from_pair(DominatingPair(strong, mild)), 10, 0.1, 0.5) != "false"
+    assert verify(ProfileDP.from_pair(symmetric(strong)), 10, 0.1, 0.5) == "false"
+
+
+def test_a_verdict_is_its_word() -> None:
+    verdict = verify(GAUSSIAN, 10, 2.0, 1e-6)
+    assert (verdict == "false", verdict != "true", str(verdict), f"{verdict}") == (True, True, "false", "false")
+    assert verdict in {"false"}
+    assert verdict == pickle.loads(pickle.dumps(verdict)) == verify(GAUSSIAN, Geometric(10), 2.0, 1e-6)
+    assert repr(verdict).startswith("Verdict('false', epsilon=2, delta=1e-06: ")
+    assert verdict.bound in best_of(GAUSSIAN, Geometric(10)).bounds
+    with pytest.raises(TypeError, match="three values"):
+        bool(verdict)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"one_run": 1.0}, "Found 1.0 .float. as one_run"),
+        ({"epsilon": -1.0}, "0 <= epsilon"),
+        ({"epsilon": np.inf}, "epsilon < inf"),
+        ({"delta": 1.0}, "delta < 1"),
+        ({"count": -3}, "mean"),
+    ],
+)
+def test_a_claim_that_makes_no_sense_is_refused(change, message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        verify(**{"one_run": GAUSSIAN, "count": 10, "epsilon": 1.0, "delta": 1e-6, **change})

@@ -1,0 +1,157 @@
+"""Witnesses: true lower bounds, from mechanisms that exist."""
+
+from __future__ import annotations
+
+import mpmath
+import numpy as np
+import pytest
+
+from sklearn_dpsearch.privacy import (
+    DPSGD,
+    ZCDP,
+    ApproxDP,
+    Binomial,
+    Fixed,
+    GaussianDP,
+    Geometric,
+    Logarithmic,
+    NegativeBinomial,
+    NonPrivate,
+    Poisson,
+    PrivacyError,
+    ProfileDP,
+    PureDP,
+    RenyiDP,
+    best_of,
+    witness,
+    witness_epsilon,
+)
+from sklearn_dpsearch.privacy.selection.witness import _rise
+from tests.privacy import brute_force
+from tests.privacy.brute_force import Mechanism, random_law, random_mechanism
+
+LAWS = [
+    Geometric(10),
+    Logarithmic(100),
+    NegativeBinomial(-0.5, 20),
+    Poisson(5),
+    Poisson(5).at_least_one(),
+    Binomial(6, 0.4),
+    Fixed(3),
+    Geometric(40).capped(10),
+]
+
+
+@pytest.mark.parametrize("law", LAWS, ids=repr)
+@pytest.mark.parametrize("epsilon", [0.3, 1.0])
+def test_witness_of_a_pure_base_is_a_mechanism_one_can_write_down(law, epsilon: float) -> None:
+    """Randomised response whose outcomes are cut in three: the best cut by brute force is no better and as good."""
+    truth = 1 / (1 + np.exp(-epsilon))
+    for at in (0.0, epsilon):
+        best = 0.0
+        for c in np.append(0.0, np.geomspace(1e-6, 1 - truth, 60)):
+            for s in np.geomspace(1e-6, truth, 60):
+                p = np.array([1 - c - s, s, c])
+                q = np.array([0.0, s * np.exp(-epsilon), c * np.exp(epsilon)])
+                q[0] = 1 - q.sum()
+                ours, theirs = (brute_force.release(law, side, np.arange(3))[1] for side in (p, q))
+                best = max(best, ours - np.exp(at) * theirs)
+        found = witness(PureDP(epsilon=epsilon), law, at)
+        assert best * (1 - 1e-6) <= found <= best * 1.02 + 1e-6
+
+
+def test_witness_is_never_above_theorem_1_for_random_mechanisms_and_laws() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(25):
+        one, law = random_mechanism(rng), random_law(rng)
+        base = ProfileDP.from_pair(brute_force.exact_pair(one))
+        for epsilon in (0.0, 0.5, 1.5):
+            if law != Fixed(1):
+                assert witness(base, law, epsilon) <= best_of(base, law).bounds["Theorem 1"].delta_at(epsilon) + 1e-12
+
+
+@pytest.mark.parametrize("mu", [0.3, 1.0])
+def test_witness_of_a_gaussian_base_is_below_the_same_cut_of_a_fine_discrete_gaussian(mu: float) -> None:
+    """A finely binned Gaussian is a mechanism with hardly less than the same guarantee."""
+    from scipy import special
+
+    law, epsilon = Geometric(10), 1.5
+    edges = np.linspace(-8, 8 + mu, 20001)
+    p, q = np.diff(special.ndtr(edges - mu)), np.diff(special.ndtr(edges))
+    best = 0.0
+    for low in range(2000, 14000, 100):
+        for high in range(low + 100, 20000, 100):
+            c, s = slice(0, low), slice(high, None)
+            one = Mechanism(
+                *(np.array([1 - side[c].sum() - side[s].sum(), side[s].sum(), side[c].sum()]) for side in (p, q)),
+                np.arange(3),
+            )
+            ours, theirs = (
+                brute_force.release(law, one.p, one.scores)[1],
+                brute_force.release(law, one.q, one.scores)[1],
+            )
+            best = max(best, ours - np.exp(epsilon) * theirs)
+    assert witness(GaussianDP(mu=mu), law, epsilon) == pytest.approx(best, rel=0.02)
+    assert witness(GaussianDP(mu=mu), law, epsilon) >= best - 1e-9
+
+
+def test_witness_falls_with_epsilon_and_its_epsilon_meets_it() -> None:
+    base, law = GaussianDP(mu=0.4), Geometric(10)
+    values = [witness(base, law, epsilon) for epsilon in np.linspace(0, 5, 21)]
+    assert np.all(np.diff(values) <= 1e-9)
+    certain = witness_epsilon(base, law, 1e-6)
+    assert witness(base, law, certain * 1.001) < 1e-6 <= witness(base, law, certain * 0.999)
+    assert witness_epsilon(ZCDP(rho=0.08), law, 1e-6) == certain
+
+
+def test_witness_of_one_run_is_the_run_itself() -> None:
+    assert witness(GaussianDP(mu=0.7), Fixed(1), 0.5) == pytest.approx(GaussianDP(mu=0.7).delta_at(0.5), rel=1e-3)
+    assert witness(PureDP(epsilon=0.7), Fixed(1), 0.5) == pytest.approx(PureDP(epsilon=0.7).delta_at(0.5), rel=1e-3)
+
+
+def test_witness_of_a_base_that_fails_openly_never_vanishes() -> None:
+    base = ApproxDP(epsilon=0.5, delta=1e-3)
+    assert witness(base, Geometric(5), 20.0) == pytest.approx(5e-3, rel=0.02)
+    assert witness_epsilon(base, Geometric(5), 1e-6) == np.inf
+    assert witness_epsilon(NonPrivate(), Geometric(5), 1e-6) == np.inf
+
+
+def test_witness_uses_the_worse_direction() -> None:
+    base = DPSGD(noise_multiplier=1.0, sample_rate=0.02, steps=50)
+    assert witness_epsilon(base, 10, 1e-6) == pytest.approx(best_of(base, 10).epsilon_at(1e-6), rel=0.03)
+
+
+def test_renyi_curve_has_no_known_worst_mechanism() -> None:
+    with pytest.raises(PrivacyError, match="No worst mechanism"):
+        witness(RenyiDP(orders=[2.0], epsilons=[0.1]), 10, 1.0)
+
+
+@pytest.mark.parametrize(
+    "law",
+    [
+        Geometric(1000),
+        Logarithmic(50),
+        NegativeBinomial(-0.5, 10),
+        NegativeBinomial(3, 100),
+        Poisson(20),
+        Binomial(30, 0.2),
+    ],
+    ids=repr,
+)
+def test_rise_of_the_generating_function_is_bracketed_with_sixty_digits(law) -> None:
+    def exact(z):
+        if isinstance(law, Poisson):
+            return mpmath.exp(mpmath.mpf(law.mean) * (z - 1))
+        if isinstance(law, Binomial):
+            return (1 - mpmath.mpf(law.p) * (1 - z)) ** law.n
+        gamma, eta = mpmath.mpf(law.gamma), mpmath.mpf(law.eta)
+        if eta == 0:
+            return mpmath.log(1 - (1 - gamma) * z) / mpmath.log(gamma)
+        return ((1 - (1 - gamma) * z) ** -eta - 1) / (gamma**-eta - 1)
+
+    with mpmath.workdps(60):
+        for top in (0.0, 1e-12, 1e-5, 0.3):
+            for width in (1e-15, 1e-9, 1e-3, 0.5):
+                rise = exact(1 - mpmath.mpf(top)) - exact(1 - mpmath.mpf(top) - mpmath.mpf(width))
+                least, most = _rise(law, np.array(top), np.array(width))
+                assert float(least) <= rise <= float(most)
