@@ -2,7 +2,7 @@
 
 The library does not say for which neighbours its ε holds. Everything is stated here for one relation, replace-one with
 a public number of records, because most models use that number exactly; a model whose noise was made for adding or
-removing a record costs more under it. Proofs, and the reasons for every refusal: docs/diffprivlib.md.
+removing a record costs more under it. Proofs, and the reasons for every refusal: docs/reference/diffprivlib.md.
 """
 
 from __future__ import annotations
@@ -281,7 +281,7 @@ class DiffprivlibAdapter(Adapter):
         return {"random_state": source, "accountant": BudgetAccountant(), **MODELS[name].settings}
 
     def extrapolation(self, estimator: Any) -> Mapping[str, Rule]:
-        """C weighs the sum of all losses and is kept (docs/subset_search.md); no other parameter changes with n."""
+        """C weighs the sum of all losses and is kept (docs/theory/extrapolation.md); no other parameter changes with n."""
         return {"C": "keep"} if type(estimator).__name__ == "LogisticRegression" else {}
 
     def finish(self, model: Any) -> None:

@@ -23,7 +23,7 @@ def exposed(training: Training, scoring: Guarantee | None, exposure: Exposure) -
 
 
 def candidate(training: Training, scoring: Guarantee | None, exposures: Sequence[Exposure]) -> Guarantee:
-    """What one run, training and score together, promises to every record (docs/theorems.md, "Scoring").
+    """What one run, training and score together, promises to every record (docs/theory/scoring.md, "Uses").
 
     Held-out records are touched by the score alone: the worse of both guarantees at each ε holds, and a score as
     private as the training is free.

@@ -150,7 +150,7 @@ def mixture(guarantees: Sequence[Guarantee] | Sequence[Guarantee | Statement], w
     """The guarantee of a mechanism that draws which of several to run from a public law, and says which: Σ w_i·δ_i(ε).
 
     The output names the drawn mechanism and the law of the draw does not depend on the data, so hockey-stick
-    divergences average (docs/theorems.md, "Mixture"); Rényi divergences of order α average as exp((α − 1)·ρ).
+    divergences average (docs/theory/composition.md); Rényi divergences of order α average as exp((α − 1)·ρ).
 
     Parameters
     ----------

@@ -210,7 +210,7 @@ def doubling_search(
     Notes
     -----
     Ding, Wu et al. (2022) state O(log n)·ε for rounds that behave as expected, which is not a guarantee. This is the
-    worst case over all walks that the rules allow (docs/theorems.md, "Doubling walk").
+    worst case over all walks that the rules allow (docs/theory/doubling.md).
 
     Examples
     --------
