@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import textwrap
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -16,8 +17,11 @@ import sklearn_dpsearch
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-#: Where code and messages send the reader.
+CODE = [path for part in ("sklearn_dpsearch", "tests", "examples") for path in sorted((ROOT / part).rglob("*.py"))]
+#: Where code and messages send the reader; and the files and tests that pages name.
 MENTIONED = re.compile(r"docs/[\w/]+\.md|(?:examples|tests|sklearn_dpsearch)/[\w/]+\.py")
+FILE = re.compile(r"`([\w/]+/\w+\.py)`")
+TEST = re.compile(r"`(test_\w+)(\.py)?`")
 
 
 def name_of(page: Path) -> str:
@@ -70,21 +74,35 @@ def test_every_page_is_reached_from_the_index():
     reached, waiting = set(), [ROOT / "docs" / "index.md"]
     while waiting:
         page = waiting.pop()
-        if page not in reached and page.suffix == ".md":
+        if page not in reached and page.suffix == ".md" and page.is_file():
             reached.add(page)
             waiting += [(page.parent / link.partition("#")[0]).resolve() for link in links(page) if link[0] != "#"]
     assert [name_of(one) for one in ROOT.glob("docs/**/*.md") if one not in reached] == []
 
 
 def test_the_files_that_code_and_docs_speak_of_exist():
-    files = [*PAGES, *(path for part in ("sklearn_dpsearch", "tests", "examples") for path in (ROOT / part).rglob("*.py"))]
     gone = {
         (name_of(file), one)
-        for file in files
+        for file in [*PAGES, *CODE]
         for one in MENTIONED.findall(file.read_text())
         if not (ROOT / one).is_file()
     }
     assert gone == set()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_the_files_and_tests_that_a_page_names_exist(page):
+    places = [ROOT, ROOT / "sklearn_dpsearch", ROOT / "tests"]
+    text = FENCED.sub("", page.read_text())
+    assert [one for one in FILE.findall(text) if not any((place / one).is_file() for place in places)] == []
+    files = {path.stem for path in CODE}
+    assert [name for name, _ in TEST.findall(text) if name not in files | tests_by_name()] == []
+
+
+@cache
+def tests_by_name() -> set[str]:
+    text = "\n".join(path.read_text() for path in CODE if path.name.startswith("test_"))
+    return set(re.findall(r"^ *def (test_\w+)\(", text, re.MULTILINE))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
