@@ -66,7 +66,9 @@ def test_every_link_leads_to_a_page_and_a_heading(page):
 
 def test_a_link_to_nowhere_is_noticed(tmp_path):
     page = tmp_path / "page.md"
-    page.write_text("# One two\n[good](#one-two) [bad](#three) [gone](no.md) [web](https://example.org) `[code](x.md)`\n")
+    page.write_text(
+        "# One two\n[good](#one-two) [bad](#three) [gone](no.md) [web](https://example.org) `[code](x.md)`\n"
+    )
     assert broken(page) == ["#three", "no.md"]
 
 
@@ -96,11 +98,11 @@ def test_the_files_and_tests_that_a_page_names_exist(page):
     text = FENCED.sub("", page.read_text())
     assert [one for one in FILE.findall(text) if not any((place / one).is_file() for place in places)] == []
     files = {path.stem for path in CODE}
-    assert [name for name, _ in TEST.findall(text) if name not in files | tests_by_name()] == []
+    assert [name for name, _ in TEST.findall(text) if name not in files | names_of_tests()] == []
 
 
 @cache
-def tests_by_name() -> set[str]:
+def names_of_tests() -> set[str]:
     text = "\n".join(path.read_text() for path in CODE if path.name.startswith("test_"))
     return set(re.findall(r"^ *def (test_\w+)\(", text, re.MULTILINE))
 

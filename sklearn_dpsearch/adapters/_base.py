@@ -20,6 +20,7 @@ class TrainingRun:
     Parameters
     ----------
     guarantee : Guarantee
+        What one ``fit`` promises.
     assumptions : tuple of str
         What the guarantee rests on beyond the mechanism, as plain sentences for ``privacy_spent_.assumptions``.
     """

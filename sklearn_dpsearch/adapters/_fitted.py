@@ -29,7 +29,13 @@ def fitted_parts(model: Any) -> Iterator[Any]:
 
 
 def forget_seeds(model: Any) -> None:
-    """No part of a fitted model keeps the randomness that it was fitted with."""
+    """Take away the randomness that a fitted model, or a part of it, was fitted with.
+
+    Parameters
+    ----------
+    model : estimator
+        Changed in place.
+    """
     for part in fitted_parts(model):
         for name in SEEDS:
             if vars(part).get(name) is not None:

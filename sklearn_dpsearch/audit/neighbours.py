@@ -72,14 +72,16 @@ def check_relation(neighboring: Any) -> None:
 
 
 def worst_case(X: Any, y: Any = None, *, neighboring: str, scale: float = 1.0, absent: bool = False) -> Neighbours:
-    """Neighbours of one data set that tell much about one record: its features at the ends of what occurs, its target
-    against them.
+    """Neighbours of one data set that tell much about one record.
+
+    Its features are at the ends of what occurs, its target is against them.
 
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
         Numbers.
     y : array-like of shape (n_samples,), optional
+        Labels or numbers.
     neighboring : {"add_remove", "zero_out", "replace_one"}
         The extreme record is added; or stands in the place of a record of zeros; or in the place of one with the same
         features and the opposite target (without y: the opposite features).
@@ -88,6 +90,11 @@ def worst_case(X: Any, y: Any = None, *, neighboring: str, scale: float = 1.0, a
         was told are clipped by it.
     absent : bool, default=False
         Under zero-out, the caller's word that a record of zeros contributes nothing.
+
+    Returns
+    -------
+    Neighbours
+        Both data sets, and the record in which they differ.
 
     Examples
     --------

@@ -27,6 +27,20 @@ def candidate(training: Training, scoring: Guarantee | None, exposures: Sequence
 
     Held-out records are touched by the score alone: the worse of both guarantees at each ε holds, and a score as
     private as the training is free.
+
+    Parameters
+    ----------
+    training : Guarantee or callable
+        What one training promises, or number of trainings ↦ what those of one candidate promise together.
+    scoring : Guarantee or None
+        What one score promises; None if scores are free.
+    exposures : sequence of Exposure
+        All the ways in which one run may use one record.
+
+    Returns
+    -------
+    Guarantee
+        Of one run.
     """
     return envelope([exposed(training, scoring, one) for one in _used(exposures)])
 
@@ -34,7 +48,24 @@ def candidate(training: Training, scoring: Guarantee | None, exposures: Sequence
 def best_candidate(
     training: Training, scoring: Guarantee | None, exposures: Sequence[Exposure], count: CountLaw
 ) -> Guarantee:
-    """What the best of K runs promises."""
+    """What the best of K runs promises.
+
+    Parameters
+    ----------
+    training : Guarantee or callable
+        What one training promises, or number of trainings ↦ what those of one candidate promise together.
+    scoring : Guarantee or None
+        What one score promises; None if scores are free.
+    exposures : sequence of Exposure
+        All the ways in which one run may use one record.
+    count : CountLaw
+        Law of K.
+
+    Returns
+    -------
+    Guarantee
+        Of the search.
+    """
     return searched(training, scoring, exposures, lambda one_run: best_of(one_run, count))
 
 

@@ -104,6 +104,7 @@ class MeanScorer(PrivateScorer):
         A public guess of the number of scored records, chosen without looking at the data. Used under
         add_remove only.
     name : str, optional
+        For display.
     """
 
     values: Callable[[Any, Any, Any], Any]

@@ -25,6 +25,13 @@ class BoundedRangeDP(Guarantee):
     δ(ε') = (e^{ε/2} − e^{ε'/2})²/(e^ε − 1) for |ε'| ≤ ε, the worst case of losses t and t − ε, and Rényi divergence at
     most α·ε²/8 (docs/theory/noisy_max.md).
 
+    Parameters
+    ----------
+    epsilon : float
+        Length of the interval, ≥ 0.
+    neighboring : {"add_remove", "zero_out", "replace_one"}
+        How neighbours differ.
+
     Examples
     --------
     >>> round(BoundedRangeDP(epsilon=1.0).delta_at(0.0), 3), round(PureDP(epsilon=1.0).delta_at(0.0), 3)

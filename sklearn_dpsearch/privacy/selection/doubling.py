@@ -37,6 +37,16 @@ GAP = 0.01
 def default_max_rounds(levels: int) -> int:
     """5·⌈log₂ n⌉ + 2: more rounds than Ding, Wu et al. (2022, figure 4) saw in any of their walks.
 
+    Parameters
+    ----------
+    levels : int
+        Number of levels n.
+
+    Returns
+    -------
+    int
+        A number of rounds for ``max_rounds``.
+
     Examples
     --------
     >>> default_max_rounds(100)
@@ -206,6 +216,11 @@ def doubling_search(
         reject nothing, and the draw ε/2 once.
     neighboring : {"add_remove", "zero_out", "replace_one"}
         The relation under which the utilities have their sensitivity.
+
+    Returns
+    -------
+    Guarantee
+        Of everything that the walk decides.
 
     Notes
     -----
