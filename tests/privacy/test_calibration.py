@@ -72,9 +72,10 @@ def test_a_start_whose_epsilon_is_infinite_says_nothing_about_the_direction() ->
 def test_parameters_that_no_mechanism_has_are_kept_off(power: int, smallest: float) -> None:
     """A tree with public classes, say, can add only so much noise: below that there is no guarantee."""
 
-    def guarantee_of(x: float) -> Guarantee | None:
-        epsilon = x**power
-        return PureDP(epsilon=4 * epsilon) if epsilon >= smallest else None
+    def guarantee_of(x: float) -> Guarantee:
+        if x**power < smallest:
+            raise BudgetUnreachableError("so much noise it cannot add")
+        return PureDP(epsilon=4 * x**power)
 
     for target in (4 * smallest * 1.01, 4 * smallest * 1.5, 30.0):
         found = calibrate(guarantee_of, target, 0.0)

@@ -97,19 +97,19 @@ def _tails(one_run: Guarantee) -> list[Tails]:
         )
     if isinstance(one_run, (GaussianDP, ZCDP)):
         return [_gaussian(one_run.mu if isinstance(one_run, GaussianDP) else float(np.sqrt(2.0 * one_run.rho)))]
-    return [_discrete(one) for one in one_run.pair.directions]
+    return [_discrete(pld) for pld in one_run.pair.directions]
 
 
 def _gaussian(mu: float) -> Tails:
     return Tails(lambda p: special.ndtr(special.ndtri(p) + mu), lambda p: special.ndtr(special.ndtri(p) - mu))
 
 
-def _discrete(one: LossDistribution) -> Tails:
+def _discrete(pld: LossDistribution) -> Tails:
     """Cuts may split an atom: the score may toss a coin."""
-    q = one.masses * np.exp(-one.losses)
+    q = pld.masses * np.exp(-pld.losses)
     missing = max(0.0, 1.0 - float(q.sum()))
-    low_p, low_q = np.append(0.0, np.cumsum(one.masses)), missing + np.append(0.0, np.cumsum(q))
-    high_p = np.append(one.infinity, one.infinity + np.cumsum(one.masses[::-1]))
+    low_p, low_q = np.append(0.0, np.cumsum(pld.masses)), missing + np.append(0.0, np.cumsum(q))
+    high_p = np.append(pld.infinity, pld.infinity + np.cumsum(pld.masses[::-1]))
     high_q = np.append(0.0, np.cumsum(q[::-1]))
     return Tails(lambda p: np.interp(p, low_p, np.minimum(low_q, 1.0)), lambda p: np.interp(p, high_p, high_q))
 
