@@ -107,6 +107,15 @@ def names_of_tests() -> set[str]:
     return set(re.findall(r"^ *def (test_\w+)\(", text, re.MULTILINE))
 
 
+def test_the_design_shows_every_room_of_the_house():
+    tree = next(
+        code for language, code in FENCED.findall((ROOT / "docs" / "design.md").read_text()) if language == "text"
+    )
+    shown = re.findall(r"^ +(\w+)/  ", tree.partition("\ntests/")[0], re.MULTILINE)
+    rooms = [path.parent.name for path in (ROOT / "sklearn_dpsearch").rglob("*/__init__.py")]
+    assert sorted(shown) == sorted(rooms)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_python_code_of_a_page_can_be_compiled(page):
     for language, code in FENCED.findall(page.read_text()):
