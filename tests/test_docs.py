@@ -41,11 +41,11 @@ def anchor(heading: str) -> str:
 
 def anchors(page: Path) -> set[str]:
     headings = re.findall(r"^#+ (.+)$", FENCED.sub("", page.read_text()), re.MULTILINE)
-    return {anchor(one) for one in headings} | set(re.findall(r'<a id="([^"]+)"', page.read_text()))
+    return {anchor(heading) for heading in headings} | set(re.findall(r'<a id="([^"]+)"', page.read_text()))
 
 
 def links(page: Path) -> list[str]:
-    return [one for one in re.findall(r"\]\(([^)\s]+)\)", prose(page)) if not re.match(r"[a-z]+:", one)]
+    return [link for link in re.findall(r"\]\(([^)\s]+)\)", prose(page)) if not re.match(r"[a-z]+:", link)]
 
 
 def broken(page: Path) -> list[str]:
@@ -79,15 +79,15 @@ def test_every_page_is_reached_from_the_index():
         if page not in reached and page.suffix == ".md" and page.is_file():
             reached.add(page)
             waiting += [(page.parent / link.partition("#")[0]).resolve() for link in links(page) if link[0] != "#"]
-    assert [name_of(one) for one in ROOT.glob("docs/**/*.md") if one not in reached] == []
+    assert [name_of(page) for page in ROOT.glob("docs/**/*.md") if page not in reached] == []
 
 
 def test_the_files_that_code_and_docs_speak_of_exist():
     gone = {
-        (name_of(file), one)
+        (name_of(file), mention)
         for file in [*PAGES, *CODE]
-        for one in MENTIONED.findall(file.read_text())
-        if not (ROOT / one).is_file()
+        for mention in MENTIONED.findall(file.read_text())
+        if not (ROOT / mention).is_file()
     }
     assert gone == set()
 
@@ -96,7 +96,7 @@ def test_the_files_that_code_and_docs_speak_of_exist():
 def test_the_files_and_tests_that_a_page_names_exist(page):
     places = [ROOT, ROOT / "sklearn_dpsearch", ROOT / "tests"]
     text = FENCED.sub("", page.read_text())
-    assert [one for one in FILE.findall(text) if not any((place / one).is_file() for place in places)] == []
+    assert [file for file in FILE.findall(text) if not any((place / file).is_file() for place in places)] == []
     files = {path.stem for path in CODE}
     assert [name for name, _ in TEST.findall(text) if name not in files | names_of_tests()] == []
 
@@ -139,8 +139,8 @@ def test_the_code_of_the_readme_can_be_pasted_and_runs():
 
 def test_the_readme_says_how_to_run_the_quickstart_and_the_tests_in_one_line_each():
     lines = (ROOT / "README.md").read_text().splitlines()
-    commands = [one for one in lines if one.startswith("python3 -m venv ")]
-    assert [one.rpartition(".venv/bin/python ")[2] for one in commands] == [
+    commands = [line for line in lines if line.startswith("python3 -m venv ")]
+    assert [line.rpartition(".venv/bin/python ")[2] for line in commands] == [
         "examples/quickstart/breast_cancer.py",
         '-m pytest -m "not slow" -n 2',
     ]

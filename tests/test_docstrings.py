@@ -10,6 +10,7 @@ import pytest
 from sklearn_dpsearch.privacy import Guarantee
 
 validate = pytest.importorskip("numpydoc.validate").validate
+pytest.importorskip("skorch")
 
 PLACES = ("", ".privacy", ".scoring", ".adapters", ".nets", ".audit")
 #: What is checked on every public name. GL: the sections, SS: the summary, PR: parameters, RT: what is returned.
@@ -32,18 +33,18 @@ def public() -> dict[str, object]:
     found = {}
     for place in PLACES:
         module = import_module(f"sklearn_dpsearch{place}")
-        for one in (getattr(module, name) for name in module.__all__):
-            if inspect.isclass(one) or inspect.isfunction(one):
-                found[f"{one.__module__}.{one.__qualname__}"] = one
+        for value in (getattr(module, name) for name in module.__all__):
+            if inspect.isclass(value) or inspect.isfunction(value):
+                found[f"{value.__module__}.{value.__qualname__}"] = value
     return found
 
 
 NAMES = public()
 METHODS = {
     f"{name}.{own}": value
-    for name, one in NAMES.items()
-    if inspect.isclass(one)
-    for own, value in vars(one).items()
+    for name, kind in NAMES.items()
+    if inspect.isclass(kind)
+    for own, value in vars(kind).items()
     if not own.startswith("_")
     and (inspect.isfunction(value) or isinstance(value, property | classmethod | staticmethod))
 }
@@ -63,16 +64,16 @@ def test_a_public_name_is_documented(name):
 
 def test_what_a_method_says_of_its_parameters_is_true():
     found = {name: complaints(name, OF_METHODS) for name in METHODS if inspect.getdoc(METHODS[name])}
-    assert {name: one for name, one in found.items() if one} == {}
+    assert {name: texts for name, texts in found.items() if texts} == {}
 
 
 def test_every_public_method_is_documented_by_itself_or_by_its_parent():
     silent = [
         f"{name}.{own}"
-        for name, one in NAMES.items()
-        if inspect.isclass(one)
-        for own in vars(one)
-        if not own.startswith("_") and not is_field(one, own) and not inspect.getdoc(getattr(one, own))
+        for name, kind in NAMES.items()
+        if inspect.isclass(kind)
+        for own in vars(kind)
+        if not own.startswith("_") and not is_field(kind, own) and not inspect.getdoc(getattr(kind, own))
     ]
     assert silent == []
 
@@ -84,4 +85,4 @@ def is_field(kind: type, name: str) -> bool:
 
 def test_a_missing_parameter_is_noticed():
     name = "sklearn_dpsearch.privacy.guarantees.base.as_guarantee"
-    assert [one[:4] for one in complaints(name, {"PR01", "RT01"})] != []
+    assert [text[:4] for text in complaints(name, {"PR01", "RT01"})] != []
