@@ -8,15 +8,17 @@ and q_high ≥ q, ε ≥ log((p_low − δ)/q_high). The two samples are indepen
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from scipy.stats import beta
 
+from ..privacy._checks import require
+from ..privacy._types import Array, ArrayLike
+
 
 def certified_epsilon(
-    hits: Any, runs: int, other_hits: Any, other_runs: int, delta: float = 0.0, confidence: float = 0.95
-) -> np.ndarray:
+    hits: ArrayLike, runs: int, other_hits: ArrayLike, other_runs: int, delta: float = 0.0, confidence: float = 0.95
+) -> Array:
     """The ε that the counts of one event prove (arrays allowed), at least 0.
 
     Parameters
@@ -36,11 +38,11 @@ def certified_epsilon(
         low = np.where(hits > 0, beta.ppf(level, hits, runs - hits + 1), 0.0)
         high = np.where(other_hits < other_runs, beta.ppf(1.0 - level, other_hits + 1, other_runs - other_hits), 1.0)
         found = np.log(np.maximum(low - delta, 0.0)) - np.log(high)
-    return np.maximum(found, 0.0)
+    return np.asarray(np.maximum(found, 0.0))
 
 
 def evaluated(n_runs: int) -> int:
-    """How many of the runs on each data set count; the others choose the event."""
+    """How many of the runs on each data set are counted; the others choose the event."""
     return n_runs - n_runs // 2
 
 
@@ -64,11 +66,9 @@ def runs_needed(epsilon: float, delta: float = 0.0, confidence: float = 0.95) ->
     >>> runs_needed(1.0), runs_needed(3.0), runs_needed(5.0)
     (23, 151, 1095)
     """
-    if not (0 <= epsilon < 30 and 0 <= delta < 1 and 0 < confidence < 1):
-        raise ValueError(
-            f"Found epsilon={epsilon!r}, delta={delta!r}, confidence={confidence!r}; 0 <= epsilon < 30, 0 <= delta < 1 "
-            "and 0 < confidence < 1 are needed."
-        )
+    require(0 <= epsilon < 30, "0 <= epsilon < 30", epsilon=epsilon)
+    require(0 <= delta < 1, "0 <= delta < 1", delta=delta)
+    require(0 < confidence < 1, "0 < confidence < 1", confidence=confidence)
     low, high = 1, 2
     while largest_provable_epsilon(high, delta, confidence) < epsilon:
         low, high = high, 2 * high

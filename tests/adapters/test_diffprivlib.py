@@ -18,7 +18,8 @@ from sklearn.preprocessing import StandardScaler as PlainScaler
 
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.adapters import adapter_for, training_run
-from sklearn_dpsearch.adapters import diffprivlib as adapter
+from sklearn_dpsearch.adapters.diffprivlib import SystemRandomState
+from sklearn_dpsearch.adapters.diffprivlib_models import MODELS, SMALLEST_EPSILON
 from sklearn_dpsearch.audit import audit
 from sklearn_dpsearch.privacy import LeakingEstimatorError, PrivacyError, PureDP, UnknownGuaranteeError
 
@@ -92,7 +93,7 @@ def cancer():
 
 def test_every_model_of_the_library_has_a_row():
     public = {name for name, kind in vars(models).items() if isinstance(kind, type) and hasattr(kind, "fit")}
-    assert public == set(adapter.MODELS)
+    assert public == set(MODELS)
 
 
 @pytest.mark.parametrize(
@@ -250,7 +251,7 @@ def test_a_tree_draws_from_the_operating_system_even_when_copied():
     source = adapter_for(tree()).fresh_randomness(tree())["random_state"]
     copy = deepcopy(source)
     for one in (source, copy):
-        assert isinstance(one, adapter.SystemRandomState)
+        assert isinstance(one, SystemRandomState)
         one.seed(0)
     assert source.random() != copy.random()
     assert 2.0 <= source.uniform(2.0, 3.0) <= 3.0
@@ -440,7 +441,7 @@ def test_bounded_laplace_noise_is_too_small_at_tiny_epsilons():
     scale = LaplaceBoundedDomain(epsilon=1e-8, sensitivity=1.0, lower=0.0, upper=1.3)._find_scale()
     loss = log_bounded(0.0, 0.0, scale, 1.3) - log_bounded(0.0, 1.0, scale, 1.3)
     assert loss > 1.2e-8
-    assert adapter.SMALLEST_EPSILON > 1e4 * 1e-8
+    assert SMALLEST_EPSILON > 1e4 * 1e-8
 
 
 def log_geometric(k, value, epsilon, top):

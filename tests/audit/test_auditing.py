@@ -11,7 +11,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from sklearn_dpsearch import DPRandomSearchCV, DPThresholdSearchCV
 from sklearn_dpsearch.audit import audit
-from sklearn_dpsearch.audit.stated import two_steps
+from sklearn_dpsearch.audit.claims import two_steps
 from sklearn_dpsearch.privacy import (
     DPSGD,
     ZCDP,
@@ -228,7 +228,7 @@ def test_two_steps_of_any_guarantee_cost_no_less_than_the_worst_case() -> None:
         ({"confidence": 2}, ValueError, "confidence=2"),
         ({"other": (QUIET, LABELS)}, PrivacyError, "not neighbours"),
         ({"neighboring": "add_remove"}, PrivacyError, "stated for 'replace_one'"),
-        ({"stated": 1.0}, TypeError, "Found stated=1.0"),
+        ({"stated": 1.0}, TypeError, "Found 1.0 .float. as stated"),
         ({"stated": GaussianDP(mu=1.0, neighboring="replace_one")}, MissingDeltaError, "Give delta"),
         ({"estimator": BaseEstimator()}, PrivacyError, "Found neither a stated guarantee"),
     ],
