@@ -14,6 +14,7 @@ from scipy.stats import beta
 
 from ..privacy._checks import require
 from ..privacy._types import Array, ArrayLike
+from ..privacy.numerics.inversion import bracket, geometric, narrowed, whole_mean, within
 
 
 def certified_epsilon(
@@ -69,11 +70,9 @@ def runs_needed(epsilon: float, delta: float = 0.0, confidence: float = 0.95) ->
     require(0 <= epsilon < 30, "0 <= epsilon < 30", epsilon=epsilon)
     require(0 <= delta < 1, "0 <= delta < 1", delta=delta)
     require(0 < confidence < 1, "0 < confidence < 1", confidence=confidence)
-    low, high = 1, 2
-    while largest_provable_epsilon(high, delta, confidence) < epsilon:
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        reached = largest_provable_epsilon(middle, delta, confidence) >= epsilon
-        low, high = (low, middle) if reached else (middle, high)
-    return high
+
+    def reached(n_runs: float) -> bool:
+        return largest_provable_epsilon(int(n_runs), delta, confidence) >= epsilon
+
+    doubled = bracket(reached, 2, [], geometric(2, 2, math.inf))
+    return int(narrowed(reached, doubled, within(absolute=1), whole_mean).holds or 0)

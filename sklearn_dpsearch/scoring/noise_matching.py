@@ -10,12 +10,15 @@ import numpy as np
 
 from ..privacy import ZCDP, ApproxDP, GaussianDP, Guarantee, NonPrivate, PrivacyError, PureDP
 from ..privacy._types import Array
+from ..privacy.numerics.inversion import bracket, geometric, narrowed, whole_mean
 from .noise import DiscreteGaussianNoise, DiscreteLaplaceNoise, Noise, Sensitivity
 
 #: δ below which a training guarantee's profile is ignored.
 NEGLIGIBLE = 1e-12
 #: The variances tried differ by a relative step of 1/4096.
 FINENESS = 4096
+#: Where the search for a variance ends, in such steps.
+LARGEST_MULTIPLE = FINENESS * 2**80
 
 
 def matched_noise(training: Guarantee, sensitivity: Sensitivity) -> Noise:
@@ -80,13 +83,15 @@ def _same_epsilon(training: PureDP | ApproxDP, sensitivity: Sensitivity) -> Nois
 
 def _same_rho(training: ZCDP, sensitivity: Sensitivity) -> Noise:
     """ρ = l2²/(2σ²), in exact arithmetic."""
-    _require_room(training.rho > 0, training)
+    if training.rho == 0:
+        raise _no_room(training)
     return DiscreteGaussianNoise(Fraction(sensitivity.l2_squared) / (2 * Fraction(float(training.rho))))
 
 
 def _nearly_same_mu(training: GaussianDP, sensitivity: Sensitivity) -> Noise:
     """σ ≥ l2/μ, and a little more: on the integers the profile has steps."""
-    _require_room(training.mu > 0, training)
+    if training.mu == 0:
+        raise _no_room(training)
     return _least_gaussian(training, sensitivity, least=sensitivity.l2_squared / Fraction(float(training.mu)) ** 2)
 
 
@@ -106,7 +111,8 @@ MATCHING: dict[type[Guarantee], Callable[[Any, Sensitivity], Noise]] = {
 
 
 def _laplace(epsilon: float, sensitivity: Sensitivity) -> DiscreteLaplaceNoise:
-    _require_room(epsilon > 0, PureDP(epsilon=epsilon))
+    if epsilon == 0:
+        raise _no_room(PureDP(epsilon=0.0))
     return DiscreteLaplaceNoise(sensitivity.l1 / Fraction(float(epsilon)))
 
 
@@ -117,22 +123,21 @@ def _least_gaussian(
     epsilon, allowed = _allowed_profile(training)
     unit = Fraction(sensitivity.l2_squared, FINENESS)
 
-    def noise(multiple: int) -> DiscreteGaussianNoise:
-        return DiscreteGaussianNoise(multiple * unit)
+    def noise(multiple: float) -> DiscreteGaussianNoise:
+        return DiscreteGaussianNoise(int(multiple) * unit)
 
-    def fits(multiple: int) -> bool:
+    def fits(multiple: float) -> bool:
         guarantee = noise(multiple).guarantee(sensitivity, training.neighboring)
         return bool(np.all(guarantee.delta_at(epsilon) <= allowed))
 
-    low = max(-(-least // unit) - 1, 0)
-    high = low + 1
-    while not fits(high):
-        low, high = high, 2 * high
-        _require_room(high < FINENESS * 2**80, training)
-    while high - low > max(1, high // FINENESS):
-        middle = (low + high) // 2
-        low, high = (low, middle) if fits(middle) else (middle, high)
-    return noise(high)
+    def close(low: float, high: float) -> bool:
+        return high - low <= max(1, high // FINENESS)
+
+    first = max(-(-least // unit), 1)
+    turn = narrowed(fits, bracket(fits, first, [], geometric(first, 2, LARGEST_MULTIPLE)), close, whole_mean)
+    if turn.holds is None:
+        raise _no_room(training)
+    return noise(turn.holds)
 
 
 def _allowed_profile(training: Guarantee) -> tuple[Array, Array]:
@@ -152,9 +157,8 @@ def _negligible_from(training: Guarantee) -> float:
     return float(grid[np.flatnonzero((delta <= NEGLIGIBLE) | (delta <= delta[-1] * (1 + 1e-9)))[0]])
 
 
-def _require_room(condition: bool, training: Guarantee) -> None:
-    if not condition:
-        raise PrivacyError(
-            f"{training!r} reveals nothing (ε = 0), and only infinite noise could match it. Give the score its own "
-            f"guarantee, e.g. score_noise=PureDP(epsilon=1.0), or validate on public data."
-        )
+def _no_room(training: Guarantee) -> PrivacyError:
+    return PrivacyError(
+        f"{training!r} reveals nothing (ε = 0), and only infinite noise could match it. Give the score its own "
+        f"guarantee, e.g. score_noise=PureDP(epsilon=1.0), or validate on public data."
+    )
