@@ -18,7 +18,12 @@ from ..privacy.numerics.inversion import bracket, geometric, narrowed, whole_mea
 
 
 def certified_epsilon(
-    hits: ArrayLike, runs: int, other_hits: ArrayLike, other_runs: int, delta: float = 0.0, confidence: float = 0.95
+    hits: ArrayLike,
+    runs: ArrayLike,
+    other_hits: ArrayLike,
+    other_runs: ArrayLike,
+    delta: float = 0.0,
+    confidence: float = 0.95,
 ) -> Array:
     """The ε that the counts of one event prove (arrays allowed), at least 0.
 
@@ -34,7 +39,7 @@ def certified_epsilon(
         Probability with which the bound holds, for an event that was chosen without these counts.
     """
     level = 1.0 - math.sqrt(confidence)
-    hits, other_hits = np.asarray(hits), np.asarray(other_hits)
+    hits, runs, other_hits, other_runs = (np.asarray(count) for count in (hits, runs, other_hits, other_runs))
     with np.errstate(divide="ignore", invalid="ignore"):
         low = np.where(hits > 0, beta.ppf(level, hits, runs - hits + 1), 0.0)
         high = np.where(other_hits < other_runs, beta.ppf(1.0 - level, other_hits + 1, other_runs - other_hits), 1.0)

@@ -183,18 +183,15 @@ def _best_cut(score: Score, first: Table, second: Table, delta: float, missing: 
     cuts = _thresholds(np.concatenate([ours, theirs]))
     over, other = (values.size - np.searchsorted(values, cuts, side="right") for values in (ours, theirs))
     n, m = ours.size, theirs.size
-    options = [
-        (over, n, other, m, True, True),
-        (n - over, n, m - other, m, False, True),
-        (other, m, over, n, True, False),
-        (m - other, m, n - over, n, False, False),
-    ]
+    sides = [(True, True), (False, True), (True, False), (False, False)]  # above the cut?, likelier on the first?
+    hits, runs = np.array([over, n - over, other, m - other]), np.array([n, n, m, m])[:, None]
+    other_hits, other_runs = hits[[2, 3, 0, 1]], runs[[2, 3, 0, 1]]
+    proved = certified_epsilon(hits, runs, other_hits, other_runs, delta, STRICT)
+    apart = hits / runs - other_hits / other_runs  # ranks the events that prove nothing yet
     found = []
-    for hits, runs, rest, other_runs, above, is_first in options:
-        proved = certified_epsilon(hits, runs, rest, other_runs, delta, STRICT)
-        apart = hits / runs - rest / other_runs  # ranks the events that prove nothing yet
-        best = int(np.lexsort((apart, proved))[-1])
-        rank = float(proved[best]), float(apart[best])
+    for side, (above, is_first) in enumerate(sides):
+        best = int(np.lexsort((apart[side], proved[side]))[-1])
+        rank = float(proved[side, best]), float(apart[side, best])
         found.append((rank, Event(score, float(cuts[best]), above, missing, is_first)))
     return max(found, key=lambda ranked: ranked[0])
 
