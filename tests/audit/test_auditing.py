@@ -22,12 +22,9 @@ from sklearn_dpsearch.privacy import (
     PureDP,
     compose,
 )
-from tests.search.toys import NoisyCentroids, RandomizedResponse
 
-QUIET = np.full((8, 1), -1.0)
-LOUD = np.vstack([QUIET[1:], [[1.0]]])
-LABELS = np.zeros(8, dtype=int)
-PAIR = {"X": QUIET, "y": LABELS, "other": (LOUD, LABELS)}
+from ..search.toys import NoisyCentroids, RandomizedResponse
+from .toys import LABELS, PAIR, PUBLIC, QUIET, answer_low
 
 
 class Counter(BaseEstimator):
@@ -46,17 +43,6 @@ class Counter(BaseEstimator):
         rng = np.random.default_rng(self.random_state)
         self.count_ = float(np.sum(np.asarray(X)[:, 0] > 0) + rng.laplace(scale=1 / self.noise))
         return self
-
-
-def answer(model):
-    return model.answer_
-
-
-def answer_low(estimator, X, y):
-    return -estimator.answer_
-
-
-PUBLIC = {"X_public": QUIET.copy(), "y_public": LABELS.copy()}
 
 
 def search(**kwargs):

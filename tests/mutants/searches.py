@@ -98,7 +98,7 @@ MUTANTS = [
         file="search/_runs.py",
         old="    forget_seeds(model)\n",
         new="",
-        tests=("adapters/test_declared.py::test_fitted_copies_inside_a_model_keep_no_generator",),
+        tests=("adapters/test_seeds.py::test_fitted_copies_inside_a_model_keep_no_generator",),
     ),
     # --- scores ---------------------------------------------------------------------------------------------------
     Mutant(
@@ -554,7 +554,7 @@ MUTANTS = [
         file="adapters/declared.py",
         old="        return [(part, adapter) for part, adapter in found if adapter is not None]\n",
         new="        return []\n",
-        tests=("adapters/test_declared.py::test_exact_iteration_counts_are_not_released",),
+        tests=("adapters/test_declared_diffprivlib.py::test_exact_iteration_counts_are_not_released",),
     ),
     Mutant(
         name="δ of one in n",
