@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from sklearn.utils.validation import _num_samples
+
 from ..privacy import Guarantee, PrivacyError
 from ..privacy._types import Neighboring
 from ..privacy.spent import PrivacySpent
@@ -53,7 +55,8 @@ def audit(
         The relation. Without it the one that the estimator states.
     absent : bool, default=False
         Under zero-out, your word that the changed record of one data set (the record of zeros) contributes nothing to
-        the fit. Otherwise the two data sets are two steps apart, and the statement for two steps is what is compared.
+        the fit. Without it the two data sets are two steps apart, and the bound is compared with what the statement
+        implies for two steps.
     n_runs : int, default=1000
         Fits on each data set. ``runs_needed(epsilon)`` says without how many an ε cannot be proved.
     delta : float, optional
@@ -107,7 +110,7 @@ def audit(
     check_levels(0.0 if delta is None else delta, confidence)
     estimator, notes = without_seeds(estimator)
     params = dict(fit_params or {})
-    claim = claim_about(estimator, _length(X), params.get("X_public") is not None, stated, delta)
+    claim = claim_about(estimator, _num_samples(X), params.get("X_public") is not None, stated, delta)
     pair = _pair(X, y, other, neighboring, claim, absent)
     samples = fit_many(estimator, pair, n_runs, statistic or Everything(pair.canary), params, n_jobs, random_state)
     _check_some_fitted(samples, estimator)
@@ -146,7 +149,3 @@ def _check_some_fitted(samples: Samples, estimator: Any) -> None:
             f"Every fit of {type(estimator).__name__} failed on both data sets, the first with {samples.error}. Give "
             "data and fit_params with which fit works."
         )
-
-
-def _length(X: Any) -> int:
-    return int(X.shape[0]) if hasattr(X, "shape") else len(X)

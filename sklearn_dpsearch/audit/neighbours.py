@@ -73,8 +73,7 @@ class Neighbours:
 def worst_case(
     X: Any, y: Any = None, *, neighboring: Neighboring, scale: float = 1.0, absent: bool = False
 ) -> Neighbours:
-    """Neighbours that differ in an extreme record: its features lie at the ends of their ranges, its target contradicts
-    them.
+    """Neighbours that differ in one extreme record, whose target contradicts its features.
 
     Parameters
     ----------
