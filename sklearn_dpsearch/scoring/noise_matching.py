@@ -122,13 +122,18 @@ def _least_gaussian(
     """Bisection on whole multiples of l2²/4096; returns the end of the bracket that meets the condition."""
     epsilon, allowed = _allowed_profile(training)
     unit = Fraction(sensitivity.l2_squared, FINENESS)
+    # one block alone is cheap to check, and most variances that are too small fail there
+    changes = [*(Sensitivity(l1, l1**2) for l1 in sensitivity.l1_of_blocks[:1]), sensitivity]
 
     def noise(multiple: float) -> DiscreteGaussianNoise:
         return DiscreteGaussianNoise(int(multiple) * unit)
 
-    def fits(multiple: float) -> bool:
-        guarantee = noise(multiple).guarantee(sensitivity, training.neighboring)
+    def stays_under(multiple: float, change: Sensitivity) -> bool:
+        guarantee = noise(multiple).guarantee(change, training.neighboring)
         return bool(np.all(guarantee.delta_at(epsilon) <= allowed))
+
+    def fits(multiple: float) -> bool:
+        return all(stays_under(multiple, change) for change in changes)
 
     def close(low: float, high: float) -> bool:
         return high - low <= max(1, high // FINENESS)
