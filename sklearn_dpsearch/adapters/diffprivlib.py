@@ -131,5 +131,5 @@ def _require_given(estimator: Estimator, name: str) -> None:
 
 
 def _above(epsilon: float) -> float:
-    """Two doubles up, because the product may have been rounded down; a short decimal is exact and stays."""
+    """Two doubles up, because the product may have been rounded down; a short decimal stays as it is."""
     return epsilon if epsilon == round(epsilon, 12) else math.nextafter(math.nextafter(epsilon, math.inf), math.inf)

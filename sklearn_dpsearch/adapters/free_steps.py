@@ -75,7 +75,7 @@ def refuse_unknown_categories(name: str, part: Any) -> None:
 
 
 def how_to_learn_nothing(part: object) -> str:
-    """What a step that learns would need in order not to, or nothing."""
+    """What a step that learns would need in order not to; an empty text if nothing helps."""
     return HOW_NOTHING_IS_LEARNED[type(part).__name__] if _of_sklearn(part, HOW_NOTHING_IS_LEARNED) else ""
 
 

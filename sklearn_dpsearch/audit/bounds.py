@@ -65,7 +65,7 @@ def largest_provable_epsilon(n_runs: int, delta: float = 0.0, confidence: float 
 
 
 def runs_needed(epsilon: float, delta: float = 0.0, confidence: float = 0.95) -> int:
-    """Fits on each data set without which ``epsilon`` cannot be proved, whatever the estimator does.
+    """The fewest fits on each data set that can prove ``epsilon``, whatever the estimator does.
 
     Examples
     --------

@@ -20,8 +20,9 @@ from .record_values import OfPredictions, RecordValues
 
 @dataclass(frozen=True, kw_only=True)
 class MeanScorer(PrivateScorer):
-    """Mean over the records of a value between public bounds. Built by ``private_scorer`` and
-    ``make_private_scorer``.
+    """The mean over the records of a value between public bounds.
+
+    ``private_scorer`` and ``make_private_scorer`` build it.
 
     Values are clipped to [lower, upper] and rounded to x ∈ {0, …, R} (R = ``resolution``). What is summed,
     and by how much one record moves it:
@@ -97,7 +98,7 @@ class MeanScorer(PrivateScorer):
         return mean if self.greater_is_better else -mean
 
     def _share(self, noisy: list[int], n_scored: int | None, neighboring: Neighboring) -> float:
-        """Where the mean lies between lower (0) and upper (1); the middle if there is nothing to go by."""
+        """Where the mean lies between lower (0) and upper (1); the middle if no record was counted."""
         if neighboring == "add_remove" and self.expected_size is None:
             up, down = (max(value, 0) for value in noisy)
             return up / (up + down) if up + down else 0.5
@@ -119,7 +120,7 @@ class MeanScorer(PrivateScorer):
         return mean if self.greater_is_better else -mean
 
     def plain(self, estimator: object, X: Any, y: Any) -> float:
-        """The mean of the values as they are: beyond the bounds, and not a number where a value is none."""
+        """The mean of the values, neither clipped nor replaced where they are not finite."""
         mean = float(np.mean(np.asarray(self._evaluate(estimator)(X, y), dtype=float)))
         return mean if self.greater_is_better else -mean
 
@@ -183,7 +184,7 @@ def make_private_scorer(
 
 
 def _check_record_wise(score_func: Callable[[Any, Any], Any], response_method: str | Sequence[str]) -> None:
-    """Try the function on three made-up records; a function that does not take those is taken at its word."""
+    """Try the function on three made-up records; one that fails on them is trusted."""
     truth, response = np.array([0, 1, 1]), np.array([1, 1, 0])
     if response_method == "predict_proba":
         response = np.array([[0.2, 0.8], [0.4, 0.6], [0.7, 0.3]])
