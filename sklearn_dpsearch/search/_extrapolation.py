@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..adapters import Rule
+from ..adapters import ExtrapolationRule
 from ..privacy.errors import did_you_mean
 
 WORDS = ("linear", "keep")
@@ -54,7 +54,7 @@ def check_rules(extrapolate: Any, names: Iterable[str]) -> None:
 
 
 def carried_over(
-    candidate: Mapping[str, Any], extrapolate: Any, known: Mapping[str, Rule], sizes: Sizes
+    candidate: Mapping[str, Any], extrapolate: Any, known: Mapping[str, ExtrapolationRule], sizes: Sizes
 ) -> dict[str, Any]:
     """The candidate's parameters for the final model.
 
@@ -68,14 +68,15 @@ def carried_over(
     sizes : Sizes
     """
     if callable(extrapolate):
-        rules: dict[str, Rule] = {name: extrapolate for name, value in candidate.items() if _is_number(value)}
+        rules: dict[str, ExtrapolationRule]
+        rules = {name: extrapolate for name, value in candidate.items() if _is_number(value)}
     else:
         rules = {name: rule for name, rule in known.items() if rule == "keep" or _is_number(candidate.get(name))}
         rules |= {} if extrapolate == "auto" else dict(extrapolate)
     return {name: _applied(rules.get(name, "keep"), name, value, sizes) for name, value in candidate.items()}
 
 
-def _applied(rule: Rule, name: str, value: Any, sizes: Sizes) -> Any:
+def _applied(rule: ExtrapolationRule, name: str, value: Any, sizes: Sizes) -> Any:
     if rule == "keep":
         return value
     if callable(rule):

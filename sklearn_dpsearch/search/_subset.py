@@ -36,10 +36,9 @@ class InSubset(Validation):
         inside = self.inside.folds(members.size, random_bytes)
         return joins, [(members[train], members[test]) for train, test in inside]
 
-    def n_scored(self, n_samples: int, n_folds: int) -> int:
-        """Expected number of validation records of one fold."""
-        share = sum((1.0 if one.probability is None else one.probability) * one.scorings for one in self.exposures())
-        return max(1, round(share / n_folds * self.fraction * n_samples))
+    @property
+    def taking_part(self) -> float:
+        return self.fraction
 
 
 def check_handful(fraction: float, train_on: str, n: float) -> None:

@@ -12,8 +12,7 @@ import numpy as np
 from ..privacy import Guarantee, compose, until_above
 from ..privacy.mechanisms.exact_sampling import bernoulli
 from ..privacy.spent import Component
-from ..scoring import get_private_scorer
-from ..scoring.candidate import searched
+from ..scoring import get_private_scorer, search_guarantee
 from ..scoring.validation import Validation, validation_of
 from ._dry_run import in_the_open
 from ._outcome import Outcome
@@ -75,7 +74,7 @@ class Until:
         def until(one_run: Guarantee) -> Guarantee:
             return until_above(one_run, stop)
 
-        guarantee = searched(promises.trained, scoring, validation.exposures(), until)
+        guarantee = search_guarantee(promises.trained, scoring, validation.exposures(), until)
         name = f"first run with a score of at least {self.search.threshold:g}, or none (stop probability {stop:.4g})"
         first = Component(name=name, guarantee=guarantee)
         if self.search.refit is not True:

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ..privacy import CountLaw, Fixed, Guarantee, compose, mixture
+from ..privacy import CountLaw, Fixed, Guarantee, compose
 from ..privacy.count_laws.laws import as_law
 from ..privacy.spent import Component
-from ..scoring import best_candidate
-from ..scoring.candidate import Training, candidate, exposed
+from ..scoring import all_of_runs, best_of_runs
 from ..scoring.validation import Validation, validation_of
 from ._best_of import BestOfRuns
 from ._outcome import Outcome
@@ -163,11 +162,12 @@ class DPRandomSearchCV(BestOfRuns):
         exposures = validation.exposures()
         if self.release == "best":
             search = Component(
-                name=f"best of K runs, K ~ {law!r}", guarantee=best_candidate(promises.trained, scoring, exposures, law)
+                name=f"best of K runs, K ~ {law!r}", guarantee=best_of_runs(promises.trained, scoring, exposures, law)
             )
         else:
             search = Component(
-                name=f"all of {law.mean:g} runs", guarantee=_all_of(promises.trained, scoring, exposures, int(law.mean))
+                name=f"all of {law.mean:g} runs",
+                guarantee=all_of_runs(promises.trained, scoring, exposures, int(law.mean)),
             )
         if self.refit is not True:
             return (search,), search.guarantee
@@ -204,12 +204,3 @@ class DPRandomSearchCV(BestOfRuns):
             best=list(runs).index(best),
             attributes={} if self.refit is False else {"best_estimator_": model},
         )
-
-
-def _all_of(training: Training, scoring: Guarantee | None, exposures: Any, number: int) -> Guarantee:
-    """A fixed number of runs, everything released: composition per use of a record, averaged over its secret coin."""
-    used = [one for one in exposures if one.trainings or one.scorings]
-    if any(one.probability is None for one in used):
-        return compose(*[candidate(training, scoring, used)] * number)
-    whole = [compose(*[exposed(training, scoring, one)] * number) for one in used]
-    return mixture(whole, [one.probability for one in used])

@@ -15,7 +15,7 @@ from ..privacy import CountLaw, Guarantee, PrivacyError, subset_then_train
 from ..privacy.count_laws.laws import as_law
 from ..privacy.errors import did_you_mean
 from ..privacy.spent import Component
-from ..scoring import best_candidate
+from ..scoring import best_of_runs
 from ..scoring.validation import Validation, validation_of
 from ._best_of import BestOfRuns
 from ._dry_run import in_the_open
@@ -226,7 +226,7 @@ class DPSubsetSearchCV(BestOfRuns):
     def _cost_parts(
         self, promises: Any, scoring: Any, validation: Any, law: CountLaw
     ) -> tuple[tuple[Component, ...], Guarantee]:
-        tune = best_candidate(promises.trained, scoring, validation.exposures(), law)
+        tune = best_of_runs(promises.trained, scoring, validation.exposures(), law)
         secret = self._secret_coins(promises.adapter, tune.neighboring)
         total = subset_then_train(tune, promises.worst, self.subset_fraction, self.train_on, secret_coins=secret)
         name = (

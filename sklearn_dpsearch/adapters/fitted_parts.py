@@ -1,4 +1,4 @@
-"""What a fitted model is made of: its own parts, and the copies that ``fit`` made of them."""
+"""The estimators inside a fitted model: its own parts, and the copies that ``fit`` made of them."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ from typing import Any
 
 import numpy as np
 
-#: Parameters that hold randomness: the state of a generator tells what it drew, a seed lets everyone draw it again.
-SEEDS = ("random_state", "noise_seed")
 
-
-def fitted_parts(model: Any) -> Iterator[Any]:
+def fitted_parts(model: object) -> Iterator[Any]:
     """The model and every estimator that its attributes hold, at any depth, in lists, dicts and arrays of objects."""
-    left, seen = [model], set[int]()
+    left: list[Any] = [model]
+    seen: set[int] = set()
     while left:
         found = left.pop()
         if id(found) in seen:
@@ -28,19 +26,5 @@ def fitted_parts(model: Any) -> Iterator[Any]:
             left += list(np.ravel(found)) if isinstance(found, np.ndarray) else found
 
 
-def forget_seeds(model: Any) -> None:
-    """Take away the randomness that a fitted model, or a part of it, was fitted with.
-
-    Parameters
-    ----------
-    model : estimator
-        Changed in place.
-    """
-    for part in fitted_parts(model):
-        for name in SEEDS:
-            if vars(part).get(name) is not None:
-                setattr(part, name, None)
-
-
-def _is_estimator(found: Any) -> bool:
+def _is_estimator(found: object) -> bool:
     return not isinstance(found, type) and hasattr(found, "get_params") and hasattr(found, "__dict__")

@@ -1,18 +1,21 @@
-"""From what a user passes as ``scoring`` to a private scorer, or to an error that says what to do."""
+"""Private scorers by scikit-learn's names, and what a search makes of its parameter ``scoring``."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sklearn.base import is_classifier
 
 from ..privacy import UnknownSensitivityError
+from ..privacy._checks import require
 from ..privacy.errors import did_you_mean
-from .metrics import BalancedAccuracyScorer, R2Scorer, RetrievalScorer
-from .records import ErrorPower, InTopK, LogLoss, Match
-from .scorers import MeanScorer, PrivateScorer
+from .base import PrivateScorer
+from .counts import BalancedAccuracyScorer, RetrievalScorer
+from .mean import MeanScorer
+from .r2 import R2Scorer
+from .record_values import ErrorPower, InTopK, LogLoss, Match
 
 
 def accuracy(*, expected_size: float | None = None) -> MeanScorer:
@@ -22,8 +25,7 @@ def accuracy(*, expected_size: float | None = None) -> MeanScorer:
 
 def top_k_accuracy(*, k: int = 2, expected_size: float | None = None) -> MeanScorer:
     """Share of records whose label is among the k classes with the largest scores."""
-    if int(k) != k or k < 1:
-        raise ValueError(f"Expected an integer k >= 1, got k={k!r}.")
+    require(int(k) == k and k >= 1, "an integer k >= 1", k=k)
     return MeanScorer(
         values=InTopK(int(k)),
         lower=0.0,
@@ -71,7 +73,7 @@ def _error(name: str, power: int, clip: float, resolution: int, expected_size: f
     )
 
 
-def balanced_accuracy(*, classes: Any) -> BalancedAccuracyScorer:
+def balanced_accuracy(*, classes: Sequence[Any]) -> BalancedAccuracyScorer:
     """Mean over the classes of their share of right predictions."""
     return BalancedAccuracyScorer(classes=classes)
 
@@ -102,7 +104,7 @@ def r2(
     return R2Scorer(y_range=y_range, clip=clip, score_range=score_range, resolution=resolution)
 
 
-#: scikit-learn's name of a metric: its private scorer, and an example of what must be said in advance.
+#: scikit-learn's name of a metric ↦ what builds its private scorer, and an example of the public facts it needs.
 SCORERS: dict[str, tuple[Callable[..., PrivateScorer], str]] = {
     "accuracy": (accuracy, ""),
     "top_k_accuracy": (top_k_accuracy, ""),
@@ -116,7 +118,7 @@ SCORERS: dict[str, tuple[Callable[..., PrivateScorer], str]] = {
     "r2": (r2, "y_range=(0.0, 100.0)"),
 }
 
-#: Why some metrics are not offered, by the beginning of their name.
+#: Beginning of a metric's name ↦ why the metric is not offered.
 REASONS = {
     "roc_auc": "one record is compared with all others, so where a class is rare a single record decides",
     "average_precision": "one record at the top of the ranking changes the precision of all others",
@@ -161,13 +163,14 @@ def private_scorer(name: str, **options: Any) -> PrivateScorer:
         raise _refusal(f"scoring={name!r}", why, "" if why else did_you_mean(name, SCORERS))
     build, example = SCORERS[name]
     known = inspect.signature(build).parameters
-    for one in options:
-        if one not in known:
+    for option, value in options.items():
+        if option not in known:
             raise TypeError(
-                f"Found {one}={options[one]!r} for the private scorer {name!r}, which takes {', '.join(known)}."
-                + did_you_mean(one, known)
+                f"Found {option}={value!r} for the private scorer {name!r}, which takes {', '.join(known)}."
+                + did_you_mean(option, known)
             )
-    missing = [one.name for one in known.values() if one.default is one.empty and one.name not in options]
+    needed = [parameter.name for parameter in known.values() if parameter.default is parameter.empty]
+    missing = [option for option in needed if option not in options]
     if missing:
         raise UnknownSensitivityError(
             f"scoring={name!r} has no sensitivity on private records until {' and '.join(missing)} is stated, which "
@@ -177,16 +180,16 @@ def private_scorer(name: str, **options: Any) -> PrivateScorer:
     return build(**options)
 
 
-def get_private_scorer(scoring: Any, estimator: Any = None) -> PrivateScorer:
+def get_private_scorer(scoring: object, estimator: object = None) -> PrivateScorer:
     """The private scorer that ``scoring`` stands for.
 
     Parameters
     ----------
     scoring : None, str or PrivateScorer
-        None is accuracy for classifiers. A name is ``private_scorer(name)``. Scorers are returned as they
-        are.
+        None stands for accuracy where the estimator is a classifier, a name for ``private_scorer(name)``. Private
+        scorers are returned as they are.
     estimator : estimator, optional
-        Looked at where ``scoring`` is None.
+        Used only where ``scoring`` is None.
 
     Returns
     -------
@@ -207,7 +210,7 @@ def get_private_scorer(scoring: Any, estimator: Any = None) -> PrivateScorer:
     if isinstance(scoring, str):
         return private_scorer(scoring)
     if scoring is not None:
-        raise _refusal(f"scoring={scoring!r}", "nothing is known of what one record contributes")
+        raise _refusal(f"scoring={scoring!r}", "nothing is known about what one record contributes")
     if is_classifier(estimator):
         return private_scorer("accuracy")
     raise UnknownSensitivityError(

@@ -1,80 +1,28 @@
-"""Scores that one record can move only so far, computed from exact integers."""
+"""The mean over the records of a value between public bounds."""
 
 from __future__ import annotations
 
 import warnings
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import isfinite
+from math import inf, isfinite
 from typing import Any
 
 import numpy as np
 
+from ..privacy._checks import check_neighboring, require
+from ..privacy._types import Neighboring
+from .base import PrivateScorer, check_resolution, known_size
+from .contributions import as_array, contributions, finite, quantised, response_function
 from .noise import Sensitivity
-from .records import OfPredictions, as_array, contributions, finite, quantised, response_function
-
-RELATIONS = ("add_remove", "zero_out", "replace_one")
-
-
-class PrivateScorer(ABC):
-    """A score of a fitted model on private records, through a vector of integers of known sensitivity.
-
-    The search computes ``statistic``, adds noise drawn for ``sensitivity`` to each integer, and passes them
-    to ``score``, which sees nothing else of the data. All three are told the neighbouring relation of the
-    whole search: under ``"add_remove"`` the number of records is private too, so the integers have to speak
-    for it.
-
-    A record's contribution must depend on that record and the model alone. Sample weights are not supported:
-    they change the sensitivity.
-    """
-
-    @abstractmethod
-    def statistic(self, estimator: Any, X: Any, y: Any, neighboring: str) -> list[int]:
-        """The integers before noise: NOT private.
-
-        A record that cannot be scored, or not with finite numbers, contributes the worst value.
-        """
-
-    @abstractmethod
-    def sensitivity(self, neighboring: str) -> Sensitivity:
-        """How far one record can move them."""
-
-    @abstractmethod
-    def score(self, noisy: Sequence[int], n_scored: int | None, neighboring: str) -> float:
-        """The score, from noisy integers and public numbers. Greater is better; always finite.
-
-        Parameters
-        ----------
-        noisy : sequence of int
-            Statistic plus noise.
-        n_scored : int or None
-            The public number of scored records; not used under ``"add_remove"``, where that number is
-            private.
-        neighboring : str
-            The relation given to ``statistic``.
-        """
-
-    @abstractmethod
-    def __call__(self, estimator: Any, X: Any, y: Any) -> float:
-        """The same metric without noise or quantisation, for public data: NOT private. Greater is better.
-
-        With the bounds of the private score, so that candidates on public data are ordered by what was asked for.
-        """
-
-    def plain(self, estimator: Any, X: Any, y: Any) -> float:
-        """The metric without noise and without any bound: what ``search.score`` says of the caller's own test data.
-
-        NOT private. A scorer that moves values to public bounds says here what they are without; by default there are
-        none, and this is the same as calling the scorer.
-        """
-        return float(self(estimator, X, y))
+from .record_values import OfPredictions, RecordValues
 
 
 @dataclass(frozen=True, kw_only=True)
 class MeanScorer(PrivateScorer):
-    """Mean over the records of a value between public bounds. Built by ``private_scorer`` and
-    ``make_private_scorer``.
+    """The mean over the records of a value between public bounds.
+
+    ``private_scorer`` and ``make_private_scorer`` build it.
 
     Values are clipped to [lower, upper] and rounded to x ∈ {0, …, R} (R = ``resolution``). What is summed,
     and by how much one record moves it:
@@ -107,10 +55,10 @@ class MeanScorer(PrivateScorer):
         For display.
     """
 
-    values: Callable[[Any, Any, Any], Any]
+    values: RecordValues
     lower: float
     upper: float
-    response_method: str | tuple[str, ...] = "predict"
+    response_method: str | Sequence[str] = "predict"
     greater_is_better: bool = True
     resolution: int = 1000
     expected_size: float | None = None
@@ -119,19 +67,19 @@ class MeanScorer(PrivateScorer):
     def __post_init__(self) -> None:
         if not isinstance(self.response_method, str):
             object.__setattr__(self, "response_method", tuple(self.response_method))
-        if not (isfinite(self.lower) and isfinite(self.upper - self.lower) and self.lower < self.upper):
-            raise ValueError(f"Expected finite lower < upper, got lower={self.lower!r}, upper={self.upper!r}.")
+        finite_bounds = isfinite(self.lower) and isfinite(self.upper - self.lower) and self.lower < self.upper
+        require(finite_bounds, "finite lower < upper", lower=self.lower, upper=self.upper)
         object.__setattr__(self, "resolution", check_resolution(self.resolution))
-        if self.expected_size is not None and not 0 < self.expected_size < float("inf"):
-            raise ValueError(f"Expected 0 < expected_size < inf, got expected_size={self.expected_size!r}.")
+        if self.expected_size is not None:
+            require(0 < self.expected_size < inf, "0 < expected_size < inf", expected_size=self.expected_size)
 
     @property
     def worst(self) -> float:
         """The value of a record that cannot be scored."""
         return self.lower if self.greater_is_better else self.upper
 
-    def statistic(self, estimator: Any, X: Any, y: Any, neighboring: str) -> list[int]:
-        check_relation(neighboring)
+    def statistic(self, estimator: object, X: Any, y: Any, neighboring: Neighboring) -> list[int]:
+        check_neighboring(neighboring)
         values = contributions(self._evaluate(estimator), X, y, [self.worst])[:, 0]
         levels = quantised(values, self.lower, self.upper, self.resolution)
         up, whole = int(levels.sum()), self.resolution * len(levels)
@@ -141,39 +89,39 @@ class MeanScorer(PrivateScorer):
             return [2 * up - whole]
         return [up, whole - up]
 
-    def sensitivity(self, neighboring: str) -> Sensitivity:
-        check_relation(neighboring)
+    def sensitivity(self, neighboring: Neighboring) -> Sensitivity:
+        check_neighboring(neighboring)
         return Sensitivity(self.resolution, self.resolution**2)
 
-    def score(self, noisy: Sequence[int], n_scored: int | None, neighboring: str) -> float:
-        check_relation(neighboring)
+    def score(self, noisy: Sequence[int], n_scored: int | None, neighboring: Neighboring) -> float:
+        check_neighboring(neighboring)
         mean = self.lower + (self.upper - self.lower) * self._share(finite(noisy), n_scored, neighboring)
         return mean if self.greater_is_better else -mean
 
-    def _share(self, noisy: list[int], n_scored: int | None, neighboring: str) -> float:
-        """Where the mean lies between lower (0) and upper (1); the middle if there is nothing to go by."""
+    def _share(self, noisy: list[int], n_scored: int | None, neighboring: Neighboring) -> float:
+        """Where the mean lies between lower (0) and upper (1); the middle if no record was counted."""
         if neighboring == "add_remove" and self.expected_size is None:
             up, down = (max(value, 0) for value in noisy)
             return up / (up + down) if up + down else 0.5
-        n = self.expected_size if neighboring == "add_remove" else known(n_scored)
+        n = self.expected_size if neighboring == "add_remove" else known_size(n_scored)
         if not n:
             return 0.5
         whole = self.resolution * n
         return noisy[0] / whole if neighboring == "replace_one" else 0.5 + noisy[0] / (2 * whole)
 
-    def _evaluate(self, estimator: Any) -> Callable[[Any, Any], Any]:
+    def _evaluate(self, estimator: object) -> Callable[[Any, Any], Any]:
         respond = response_function(estimator, self.response_method)
         classes = getattr(estimator, "classes_", None)
         return lambda X, y: self.values(as_array(y), respond(X), classes)
 
-    def __call__(self, estimator: Any, X: Any, y: Any) -> float:
+    def __call__(self, estimator: object, X: Any, y: Any) -> float:
         values = np.asarray(self._evaluate(estimator)(X, y), dtype=float)
         values = np.where(np.isfinite(values), values, self.worst)
         mean = float(np.mean(np.clip(values, self.lower, self.upper)))
         return mean if self.greater_is_better else -mean
 
-    def plain(self, estimator: Any, X: Any, y: Any) -> float:
-        """The mean of the values as they are: beyond the bounds, and not a number where a value is none."""
+    def plain(self, estimator: object, X: Any, y: Any) -> float:
+        """The mean of the values, neither clipped nor replaced where they are not finite."""
         mean = float(np.mean(np.asarray(self._evaluate(estimator)(X, y), dtype=float)))
         return mean if self.greater_is_better else -mean
 
@@ -221,14 +169,14 @@ def make_private_scorer(
     ...     return np.maximum(0.9 * (y_true - y_pred), 0.1 * (y_pred - y_true))
     >>> scorer = make_private_scorer(pinball, lower=0, upper=50, greater_is_better=False)
     >>> scorer.sensitivity("replace_one")
-    Sensitivity(l1=1000, l2_squared=1000000, parts=())
+    Sensitivity(l1=1000, l2_squared=1000000, l1_of_blocks=())
     """
     _check_record_wise(score_func, response_method)
     return MeanScorer(
         values=OfPredictions(score_func),
         lower=lower,
         upper=upper,
-        response_method=response_method,  # type: ignore[arg-type]
+        response_method=response_method,
         greater_is_better=greater_is_better,
         resolution=resolution,
         expected_size=expected_size,
@@ -237,7 +185,7 @@ def make_private_scorer(
 
 
 def _check_record_wise(score_func: Callable[[Any, Any], Any], response_method: str | Sequence[str]) -> None:
-    """Try the function on three made-up records; a function that does not take those is taken at its word."""
+    """Try the function on three made-up records; one that fails on them is trusted."""
     truth, response = np.array([0, 1, 1]), np.array([1, 1, 0])
     if response_method == "predict_proba":
         response = np.array([[0.2, 0.8], [0.4, 0.6], [0.7, 0.3]])
@@ -260,24 +208,3 @@ def _check_record_wise(score_func: Callable[[Any, Any], Any], response_method: s
             "Expected a score_func whose value for a record depends on that record only, got one that gives a "
             "record another value when the other records are left out. Remove what is computed over records."
         )
-
-
-def known(n_scored: int | None) -> int:
-    """The public number of scored records, or an error."""
-    if n_scored is None or n_scored < 0:
-        raise ValueError(
-            f"Expected the number of scored records, which is public under this relation, got {n_scored!r}."
-        )
-    return int(n_scored)
-
-
-def check_relation(neighboring: str) -> None:
-    if neighboring not in RELATIONS:
-        raise ValueError(f"Expected neighboring to be one of {RELATIONS}, got {neighboring!r}.")
-
-
-def check_resolution(resolution: int, least: int = 1) -> int:
-    """``resolution`` as an integer that does not wrap around, as those of NumPy would, or an error."""
-    if isinstance(resolution, bool) or int(resolution) != resolution or not least <= resolution <= 10**9:
-        raise ValueError(f"Expected an integer {least} <= resolution <= 10**9, got resolution={resolution!r}.")
-    return int(resolution)

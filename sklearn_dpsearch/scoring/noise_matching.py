@@ -1,33 +1,38 @@
-"""Noise that keeps a promise: the one of the training, or one given for the score."""
+"""The least noise that makes a score as private as the training, or as private as the caller asks."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from ..privacy import ZCDP, ApproxDP, GaussianDP, Guarantee, NonPrivate, PrivacyError, PureDP
+from ..privacy._types import Array
+from ..privacy.numerics.inversion import bracket, geometric, narrowed, whole_mean
 from .noise import DiscreteGaussianNoise, DiscreteLaplaceNoise, Noise, Sensitivity
 
-#: Part of a training guarantee's tail that matching ignores.
+#: δ below which a training guarantee's profile is ignored.
 NEGLIGIBLE = 1e-12
-#: Relative step of the variances tried.
+#: The variances tried differ by a relative step of 1/4096.
 FINENESS = 4096
+#: Where the search for a variance ends, in such steps.
+LARGEST_MULTIPLE = FINENESS * 2**80
 
 
 def matched_noise(training: Guarantee, sensitivity: Sensitivity) -> Noise:
     """The least noise that promises at every ε what the training promises.
 
-    A record that is scored by such noise is no worse off than a record that is trained on, so held-out scores
-    cost nothing where the two never happen to one record.
+    A record that is only scored, with such noise, is no worse off than one that is only trained on. So scores on
+    held-out records cost nothing extra.
 
     Parameters
     ----------
     training : Guarantee
         One training run. Pure and (ε, δ) guarantees are matched by discrete Laplace noise with that ε, ρ-zCDP
         by discrete Gaussian noise with that ρ, all others by the discrete Gaussian noise of least variance
-        whose profile stays under theirs, their tail below 1e-12 excepted.
+        whose profile stays under theirs (where theirs is below 1e-12, under 1e-12).
     sensitivity : Sensitivity
         Of the statistic, under the relation of ``training``.
 
@@ -38,7 +43,7 @@ def matched_noise(training: Guarantee, sensitivity: Sensitivity) -> Noise:
     Raises
     ------
     PrivacyError
-        If the training promises nothing, or everything (ε = 0).
+        If the training promises nothing (``NonPrivate``), or reveals nothing (ε = 0).
 
     Examples
     --------
@@ -81,22 +86,24 @@ def noise_for(guarantee: Guarantee, sensitivity: Sensitivity) -> Noise:
     return matched_noise(guarantee, sensitivity)
 
 
-def _same_epsilon(training: Any, sensitivity: Sensitivity) -> Noise:
+def _same_epsilon(training: PureDP | ApproxDP, sensitivity: Sensitivity) -> Noise:
     """ε = l1/scale, in exact arithmetic."""
     if training.epsilon == 0 and training.delta_at(0.0) > 0:
         return _least_gaussian(training, sensitivity)
     return _laplace(training.epsilon, sensitivity)
 
 
-def _same_rho(training: Any, sensitivity: Sensitivity) -> Noise:
+def _same_rho(training: ZCDP, sensitivity: Sensitivity) -> Noise:
     """ρ = l2²/(2σ²), in exact arithmetic."""
-    _require_room(training.rho > 0, training)
+    if training.rho == 0:
+        raise _no_room(training)
     return DiscreteGaussianNoise(Fraction(sensitivity.l2_squared) / (2 * Fraction(float(training.rho))))
 
 
-def _nearly_same_mu(training: Any, sensitivity: Sensitivity) -> Noise:
-    """σ ≥ l2/μ: a little more, since the integers make steps in the profile."""
-    _require_room(training.mu > 0, training)
+def _nearly_same_mu(training: GaussianDP, sensitivity: Sensitivity) -> Noise:
+    """σ ≥ l2/μ, and a little more: on the integers the profile has steps."""
+    if training.mu == 0:
+        raise _no_room(training)
     return _least_gaussian(training, sensitivity, least=sensitivity.l2_squared / Fraction(float(training.mu)) ** 2)
 
 
@@ -106,56 +113,69 @@ def _laplace_if_pure(training: Guarantee, sensitivity: Sensitivity) -> Noise:
     return _least_gaussian(training, sensitivity)
 
 
-MATCHING = {PureDP: _same_epsilon, ApproxDP: _same_epsilon, ZCDP: _same_rho, GaussianDP: _nearly_same_mu}
+#: Kind of training guarantee ↦ how it is matched; all others by ``_laplace_if_pure``.
+MATCHING: dict[type[Guarantee], Callable[[Any, Sensitivity], Noise]] = {
+    PureDP: _same_epsilon,
+    ApproxDP: _same_epsilon,
+    ZCDP: _same_rho,
+    GaussianDP: _nearly_same_mu,
+}
 
 
 def _laplace(epsilon: float, sensitivity: Sensitivity) -> DiscreteLaplaceNoise:
-    _require_room(epsilon > 0, PureDP(epsilon=epsilon))
+    if epsilon == 0:
+        raise _no_room(PureDP(epsilon=0.0))
     return DiscreteLaplaceNoise(sensitivity.l1 / Fraction(float(epsilon)))
 
 
 def _least_gaussian(
     training: Guarantee, sensitivity: Sensitivity, least: Fraction = Fraction(0)
 ) -> DiscreteGaussianNoise:
-    """Bisection on whole multiples of l2²/4096: the end that satisfies the condition."""
+    """Bisection on whole multiples of l2²/4096; returns the end of the bracket that meets the condition."""
     epsilon, allowed = _allowed_profile(training)
     unit = Fraction(sensitivity.l2_squared, FINENESS)
+    # one block alone is cheap to check, and most variances that are too small fail there
+    changes = [*(Sensitivity(l1, l1**2) for l1 in sensitivity.l1_of_blocks[:1]), sensitivity]
 
-    def noise(multiple: int) -> DiscreteGaussianNoise:
-        return DiscreteGaussianNoise(multiple * unit)
+    def noise(multiple: float) -> DiscreteGaussianNoise:
+        return DiscreteGaussianNoise(int(multiple) * unit)
 
-    def fits(multiple: int) -> bool:
-        guarantee = noise(multiple).guarantee(sensitivity, training.neighboring)
+    def stays_under(multiple: float, change: Sensitivity) -> bool:
+        guarantee = noise(multiple).guarantee(change, training.neighboring)
         return bool(np.all(guarantee.delta_at(epsilon) <= allowed))
 
-    low = max(-(-least // unit) - 1, 0)
-    high = low + 1
-    while not fits(high):
-        low, high = high, 2 * high
-        _require_room(high < FINENESS * 2**80, training)
-    while high - low > max(1, high // FINENESS):
-        middle = (low + high) // 2
-        low, high = (low, middle) if fits(middle) else (middle, high)
-    return noise(high)
+    def fits(multiple: float) -> bool:
+        return all(stays_under(multiple, change) for change in changes)
+
+    def close(low: float, high: float) -> bool:
+        return high - low <= max(1, high // FINENESS)
+
+    first = max(-(-least // unit), 1)
+    turn = narrowed(fits, bracket(fits, first, [], geometric(first, 2, LARGEST_MULTIPLE)), close, whole_mean)
+    if turn.holds is None:
+        raise _no_room(training)
+    return noise(turn.holds)
 
 
-def _allowed_profile(training: Guarantee) -> tuple[np.ndarray, np.ndarray]:
-    """ε_i and δ_training(ε_{i+1}): noise whose δ(ε_i) is never larger is nowhere above the training, as both fall."""
+def _allowed_profile(training: Guarantee) -> tuple[Array, Array]:
+    """Points ε_i, and at each the training's δ at the next point.
+
+    Profiles never rise. Noise with δ(ε_i) ≤ δ_training(ε_{i+1}) is therefore nowhere above the training.
+    """
     reach = _negligible_from(training)
     grid = np.unique(np.concatenate([[0.0], np.geomspace(1e-4 * reach, reach, 800), np.linspace(0.0, reach, 1600)[1:]]))
     return grid[:-1], np.maximum(training.delta_at(grid[1:]), NEGLIGIBLE)
 
 
 def _negligible_from(training: Guarantee) -> float:
-    """An ε from which the profile is negligible or no longer falls."""
+    """An ε from which on the profile is negligible or constant."""
     grid = np.geomspace(1e-6, 500.0, 400)
     delta = training.delta_at(grid)
     return float(grid[np.flatnonzero((delta <= NEGLIGIBLE) | (delta <= delta[-1] * (1 + 1e-9)))[0]])
 
 
-def _require_room(condition: bool, training: Guarantee) -> None:
-    if not condition:
-        raise PrivacyError(
-            f"{training!r} promises ε = 0, and only infinite noise could match it. Give the score its own "
-            f"guarantee, e.g. score_noise=PureDP(epsilon=1.0), or validate on public data."
-        )
+def _no_room(training: Guarantee) -> PrivacyError:
+    return PrivacyError(
+        f"{training!r} reveals nothing (ε = 0), and only infinite noise could match it. Give the score its own "
+        f"guarantee, e.g. score_noise=PureDP(epsilon=1.0), or validate on public data."
+    )

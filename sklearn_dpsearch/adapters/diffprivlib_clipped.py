@@ -1,6 +1,6 @@
 """Models of diffprivlib whose predictions stay within the public bounds of the target: post-processing, and free.
 
-Imported only where diffprivlib is.
+It is imported only where a model of diffprivlib is at hand.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import numpy as np
 from diffprivlib.models import LinearRegression
 
 
-class ClippedLinearRegression(LinearRegression):  # type: ignore[misc]
+class ClippedLinearRegression(LinearRegression):
     """diffprivlib's ``LinearRegression``, predicting within its public ``bounds_y``: no target lies outside."""
 
     def predict(self, X: Any) -> Any:

@@ -11,7 +11,7 @@ from sklearn.metrics import f1_score, get_scorer_names, make_scorer, mean_absolu
 
 from sklearn_dpsearch.privacy import UnknownSensitivityError
 from sklearn_dpsearch.scoring import PrivateScorer, get_private_scorer, make_private_scorer, private_scorer
-from sklearn_dpsearch.scoring.resolve import SCORERS
+from sklearn_dpsearch.scoring.named_scorers import SCORERS
 
 OWN = make_private_scorer(lambda y_true, y_pred: y_true == y_pred, lower=0, upper=1)
 
