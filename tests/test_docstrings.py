@@ -34,7 +34,8 @@ def public() -> dict[str, object]:
     for place in PLACES:
         module = import_module(f"sklearn_dpsearch{place}")
         for value in (getattr(module, name) for name in module.__all__):
-            if inspect.isclass(value) or inspect.isfunction(value):
+            protocol = getattr(value, "_is_protocol", False)  # a type, which nobody calls
+            if (inspect.isclass(value) and not protocol) or inspect.isfunction(value):
                 found[f"{value.__module__}.{value.__qualname__}"] = value
     return found
 
