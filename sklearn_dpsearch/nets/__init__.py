@@ -11,11 +11,11 @@ from importlib import import_module
 from typing import Any
 
 _PLACES = {
-    "DPLogisticRegression": "tables",
-    "DPMLPClassifier": "tables",
-    "DPMLPRegressor": "tables",
-    "DPNeuralNetClassifier": "skorch_nets",
-    "DPNeuralNetRegressor": "skorch_nets",
+    "DPLogisticRegression": "estimators.tables",
+    "DPMLPClassifier": "estimators.tables",
+    "DPMLPRegressor": "estimators.tables",
+    "DPNeuralNetClassifier": "estimators.skorch_nets",
+    "DPNeuralNetRegressor": "estimators.skorch_nets",
 }
 __all__ = list(_PLACES)
 

@@ -16,14 +16,16 @@ from torch import nn
 from torch.optim.lr_scheduler import OneCycleLR, StepLR
 
 from sklearn_dpsearch._process import INTERRUPTS
-from sklearn_dpsearch.nets import switches
+from sklearn_dpsearch.nets import stack, switches
 from sklearn_dpsearch.nets import training as module_under_test
-from sklearn_dpsearch.nets.engines import Layout
-from sklearn_dpsearch.nets.linear import LinearEngine, PlainEngine
-from sklearn_dpsearch.nets.optimizers import Rule
-from sklearn_dpsearch.nets.rounding import noise_factor
+from sklearn_dpsearch.nets.engines.linear import LinearEngine, PlainEngine
+from sklearn_dpsearch.nets.engines.rounding import noise_factor
+from sklearn_dpsearch.nets.layout import Layout
+from sklearn_dpsearch.nets.optimizers import UpdateRule
 from sklearn_dpsearch.nets.schedules import table_of
-from sklearn_dpsearch.nets.training import Records, Stack, noise_scale, train, train_together
+from sklearn_dpsearch.nets.stack import Stack, noise_scale
+from sklearn_dpsearch.nets.task import Records
+from sklearn_dpsearch.nets.training import train, train_together
 
 from .toys import CPU, Residual, flat, mlp, records, seeded, traced, training
 
@@ -44,9 +46,11 @@ def mixed():
         training(mlp(seed=1), seed=11, steps=3, sample_rate=0.3, noise_multiplier=0.5),
         training(mlp(seed=2), seed=12, steps=9, optimizer=sgd, schedule=halving, max_grad_norm=0.1),
         training(mlp(seed=3, width=4), seed=13, steps=4, noise_multiplier=2.0),
-        training(mlp(seed=4), seed=14, optimizer=Rule.adam(lr=0.05), noise_multiplier=1.0),
+        training(mlp(seed=4), seed=14, optimizer=UpdateRule.adam(lr=0.05), noise_multiplier=1.0),
         training(seeded(Residual, 5), seed=15, steps=5, noise_multiplier=1.0),
-        training(seeded(Residual, 6), seed=16, steps=7, sample_rate=0.25, optimizer=Rule.sgd(lr=0.2, momentum=0.5)),
+        training(
+            seeded(Residual, 6), seed=16, steps=7, sample_rate=0.25, optimizer=UpdateRule.sgd(lr=0.2, momentum=0.5)
+        ),
         training(mlp(seed=7), seed=17, sample_rate=0.9, steps=5, noise_multiplier=1.0),
         training(mlp(seed=8), seed=18, sample_rate=0.001, steps=8, noise_multiplier=1.0),
     ]
@@ -98,7 +102,7 @@ def test_memory_for_few_records_changes_nothing(most):
 @pytest.mark.parametrize("ahead", [1, 50, 2**20])
 def test_how_far_ahead_batches_are_drawn_changes_nothing(ahead, monkeypatch):
     expected = alone(mixed())
-    monkeypatch.setattr(module_under_test, "AHEAD", ahead)
+    monkeypatch.setattr(stack, "AHEAD", ahead)
     same(together(mixed()), expected)
 
 
@@ -215,7 +219,9 @@ def test_every_step_is_taken_whatever_the_batches_hold(n):
     """At rate 0.001 nearly all batches are empty; each step still multiplies the weights by 1 − 0.5·0.1."""
     net = mlp()
     before = flat(net)
-    task = training(net, sample_rate=0.001, steps=50, optimizer=Rule.sgd(lr=0.5, weight_decay=0.1), max_grad_norm=1e-9)
+    task = training(
+        net, sample_rate=0.001, steps=50, optimizer=UpdateRule.sgd(lr=0.5, weight_decay=0.1), max_grad_norm=1e-9
+    )
     train(task, records(n), max_physical_batch=100)
     torch.testing.assert_close(flat(net), before * 0.95**50, rtol=1e-4, atol=1e-7)
 
@@ -228,10 +234,12 @@ def test_an_empty_batch_is_a_step_of_noise_alone():
 
 
 def test_more_steps_than_the_memory_drawn_ahead_are_counted_too(monkeypatch):
-    monkeypatch.setattr(module_under_test, "AHEAD", 30)
+    monkeypatch.setattr(stack, "AHEAD", 30)
     net = mlp()
     before = flat(net)
-    task = training(net, steps=37, sample_rate=0.5, optimizer=Rule.sgd(lr=0.5, weight_decay=0.1), max_grad_norm=1e-9)
+    task = training(
+        net, steps=37, sample_rate=0.5, optimizer=UpdateRule.sgd(lr=0.5, weight_decay=0.1), max_grad_norm=1e-9
+    )
     train(task, records(), max_physical_batch=100)
     torch.testing.assert_close(flat(net), before * 0.95**37, rtol=1e-4, atol=1e-7)
 
@@ -248,7 +256,7 @@ def updates(noise_multiplier, norm, expected, seeds, make=mlp, engine=PlainEngin
             seed=seed,
             steps=1,
             sample_rate=1.0,
-            optimizer=Rule.sgd(lr=1.0),
+            optimizer=UpdateRule.sgd(lr=1.0),
             noise_multiplier=noise_multiplier,
             max_grad_norm=norm,
             expected_batch_size=expected,
@@ -400,7 +408,9 @@ def unseeded_mlp():
 def sixteen(make):
     rates = np.geomspace(0.01, 20.0, 16)
     return [
-        training(seeded(make, i), seed=i, steps=4 + i % 3, optimizer=Rule.sgd(lr=float(rate)), noise_multiplier=1.0)
+        training(
+            seeded(make, i), seed=i, steps=4 + i % 3, optimizer=UpdateRule.sgd(lr=float(rate)), noise_multiplier=1.0
+        )
         for i, rate in enumerate(rates)
     ]
 

@@ -9,11 +9,11 @@ pytest.importorskip("torch")
 import torch
 from torch import nn
 
-from sklearn_dpsearch.nets import graph, probe, ways
-from sklearn_dpsearch.nets.linear import TracedEngine
-from sklearn_dpsearch.nets.optimizers import Rule
+from sklearn_dpsearch.nets.engines import graph, probe, ways
+from sklearn_dpsearch.nets.engines.linear import TracedEngine
+from sklearn_dpsearch.nets.optimizers import UpdateRule
 from sklearn_dpsearch.nets.randomness import global_torch_seed
-from sklearn_dpsearch.nets.training import Records, Training
+from sklearn_dpsearch.nets.task import Records, TrainingTask
 
 CPU = torch.device("cpu")
 #: Features that records may have, sensible or not; 1e39 is infinite in single precision.
@@ -69,11 +69,11 @@ def seeded(make, seed=0):
 
 def training(module=None, **changed):
     """A short training without noise; everything can be changed."""
-    return Training(
+    return TrainingTask(
         **{
             "module": mlp() if module is None else module,
             "criterion": nn.CrossEntropyLoss(reduction="sum"),
-            "optimizer": Rule.sgd(lr=0.5),
+            "optimizer": UpdateRule.sgd(lr=0.5),
             "sample_rate": 0.2,
             "steps": 6,
             "noise_multiplier": 0.0,

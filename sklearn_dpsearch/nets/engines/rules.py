@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 
-class NotAlone(Exception):
+class NotPerRecord(Exception):
     """Why something is not known to act on each record alone."""
 
 
@@ -59,13 +59,13 @@ class _Number:
 
 NUMBER = _Number()
 PLAIN = (bool, int, float, str, type(None), torch.dtype, torch.device, torch.memory_format, torch.layout)
-Rule = Callable[..., Any]
+OperationRule = Callable[..., Any]
 
 
 def needs(condition: Any, reason: str) -> None:
     """Raise unless a condition holds."""
     if not condition:
-        raise NotAlone(reason)
+        raise NotPerRecord(reason)
 
 
 def within(dim: Any, rank: int) -> None:
@@ -123,7 +123,7 @@ def chosen(condition: Any, *others: Any) -> None:
     elementwise(condition, *others)
 
 
-def along(*names: str, dims: str = "dim", default: Any = None, rank: int = 2) -> Rule:
+def along(*names: str, dims: str = "dim", default: Any = None, rank: int = 2) -> OperationRule:
     """An operation along dimensions that are named; the other arguments are constants."""
 
     def rule(value: Any, *args: Any, **kwargs: Any) -> None:
@@ -262,7 +262,7 @@ def affine(value: Any, weight: Any, bias: Any = None) -> None:
     needs(isinstance(weight, Fixed) and (bias is None or isinstance(bias, Fixed)), "weights that are not constant")
 
 
-def spatial(rank: int) -> Rule:
+def spatial(rank: int) -> OperationRule:
     """Pooling, padding and the like on (records, channels, places)."""
 
     def rule(value: Any, *args: Any, **kwargs: Any) -> None:
@@ -326,7 +326,7 @@ def any_shape(layer: nn.Module, value: Any) -> None:
     rows(value)
 
 
-def of_rank(least: int, most: int = 99) -> Rule:
+def of_rank(least: int, most: int = 99) -> OperationRule:
     def rule(layer: nn.Module, value: Any) -> None:
         any_shape(layer, value)
         needs(least <= value.rank <= most, f"{type(layer).__name__} on an input of rank {value.rank}")

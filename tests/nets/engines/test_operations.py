@@ -12,7 +12,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from sklearn_dpsearch.nets import operations, rules
+from sklearn_dpsearch.nets.engines import operations, rules
 
 
 def rows(*shape, whole=False):
@@ -105,14 +105,14 @@ def test_operations_within_each_record_are_accepted(operation, accepted):
 
 @pytest.mark.parametrize(("operation", "refused"), [(one, case) for one, (_, bad) in TABLE.items() for case in bad])
 def test_operations_across_records_are_refused(operation, refused):
-    with pytest.raises((rules.NotAlone, TypeError)):
+    with pytest.raises((rules.NotPerRecord, TypeError)):
         operations.FUNCTIONS[operation](*refused)
 
 
 def test_results_are_never_written_elsewhere():
-    with pytest.raises(rules.NotAlone, match="out="):
+    with pytest.raises(rules.NotPerRecord, match="out="):
         operations.FUNCTIONS[torch.add](X, W, out=X)
-    with pytest.raises(rules.NotAlone, match="in place"):
+    with pytest.raises(rules.NotPerRecord, match="in place"):
         operations.FUNCTIONS[F.relu](X, inplace=True)
     assert torch.Tensor.add_ not in operations.FUNCTIONS
     assert not [name for name in operations.METHODS if name.endswith("_")]
@@ -169,7 +169,7 @@ def runs(function, args):
 def accepts(rule, args):
     try:
         return rule(*map(described, args)) is None
-    except (rules.NotAlone, TypeError, AttributeError, IndexError):
+    except (rules.NotPerRecord, TypeError, AttributeError, IndexError):
         return False
 
 
@@ -248,7 +248,7 @@ def test_layers_are_accepted_on_records_and_refused_across_them(layer, accepted,
     for one in accepted:
         rule(layer, one)
     for one in refused:
-        with pytest.raises(rules.NotAlone):
+        with pytest.raises(rules.NotPerRecord):
             rule(layer, one)
 
 

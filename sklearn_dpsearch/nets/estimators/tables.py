@@ -15,12 +15,12 @@ from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from torch import nn
 
+from ..optimizers import UpdateRule
+from ..randomness import sequence
+from ..task import TrainingTask
+from .base import DPSGDEstimator, device_of
 from .encoding import encode
-from .estimator import DPTraining, device_of
-from .optimizers import Rule
-from .randomness import sequence
 from .settings import Settings, settings_of
-from .training import Training
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {
     "identity": nn.Identity,
@@ -88,7 +88,7 @@ _CLASSES = """
         are public anyway."""
 
 
-class _TableNet(DPTraining, BaseEstimator):
+class _TableNet(DPSGDEstimator, BaseEstimator):
     """A net of linear layers for a table."""
 
     _parameter_constraints: dict[str, Any] = {
@@ -137,8 +137,8 @@ class _TableNet(DPTraining, BaseEstimator):
             self.module_ = self._module(inputs.shape[1])
         return inputs, targets
 
-    def _task(self, settings: Settings, n: int) -> Training:
-        return Training(
+    def _task(self, settings: Settings, n: int) -> TrainingTask:
+        return TrainingTask(
             module=self.module_,
             criterion=self._criterion(),
             optimizer=self._rule(),
@@ -150,10 +150,10 @@ class _TableNet(DPTraining, BaseEstimator):
             seed=sequence(self.noise_seed),
         )
 
-    def _rule(self) -> Rule:
+    def _rule(self) -> UpdateRule:
         if self.solver == "adam":
-            return Rule.adam(lr=self.learning_rate_init, weight_decay=self.alpha)
-        return Rule.sgd(lr=self.learning_rate_init, momentum=self.momentum, weight_decay=self.alpha)
+            return UpdateRule.adam(lr=self.learning_rate_init, weight_decay=self.alpha)
+        return UpdateRule.sgd(lr=self.learning_rate_init, momentum=self.momentum, weight_decay=self.alpha)
 
     def _module(self, n_features: int) -> nn.Sequential:
         """Initial parameters: Glorot's uniform law from ``random_state``; zero for biases and without hidden layers."""

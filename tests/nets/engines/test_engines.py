@@ -15,17 +15,18 @@ from opacus.layers import DPLSTM, DPMultiheadAttention
 from opacus.optimizers import DPOptimizer
 from torch import nn
 
-from sklearn_dpsearch.nets import graph, plain, probe, vmap, ways
-from sklearn_dpsearch.nets.engines import Layout
-from sklearn_dpsearch.nets.linear import PlainEngine
+from sklearn_dpsearch.nets.engines import graph, plain, probe, vmap, ways
+from sklearn_dpsearch.nets.engines.linear import PlainEngine
+from sklearn_dpsearch.nets.engines.rounding import OWN, norms_of
+from sklearn_dpsearch.nets.engines.vmap import VmapEngine
+from sklearn_dpsearch.nets.layout import Layout
 from sklearn_dpsearch.nets.randomness import Secrets
-from sklearn_dpsearch.nets.rounding import OWN, norms_of
 from sklearn_dpsearch.nets.sampling import PoissonBatches
 from sklearn_dpsearch.nets.state import contents
-from sklearn_dpsearch.nets.training import Records, train
-from sklearn_dpsearch.nets.vmap import VmapEngine
+from sklearn_dpsearch.nets.task import Records
+from sklearn_dpsearch.nets.training import train
 
-from .toys import (
+from ..toys import (
     ADVERSARIAL,
     CPU,
     Residual,

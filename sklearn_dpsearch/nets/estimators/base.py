@@ -9,19 +9,20 @@ from typing import Any
 
 import torch
 
-from .._process import contained, without_warnings
-from ..privacy import Guarantee, compose
-from ..privacy.spent import Component, PrivacySpent
-from . import checkpoints
+from ..._process import contained, without_warnings
+from ...privacy import Guarantee, compose
+from ...privacy.spent import Component, PrivacySpent
+from .. import checkpoints
+from ..state import contents
+from ..task import Records, TrainingTask
+from ..training import train, train_together
 from .settings import NOISE, RATES, Settings, expecting, settings_of
-from .state import contents
-from .training import Records, Training, train, train_together
 
 #: δ at which ``privacy_spent_`` states ε where no ``target_delta`` was given; ``epsilon_at`` gives any other.
 STATED_DELTA = 1e-5
 
 
-class DPTraining:
+class DPSGDEstimator:
     """Mixin: an estimator that trains a torch module with DP-SGD."""
 
     #: Unseeded, batches and noise come from the operating system, in each fit.
@@ -103,7 +104,7 @@ class DPTraining:
         """Check the records, initialise the module if ``fresh``, and return inputs and targets as tensors."""
 
     @abstractmethod
-    def _task(self, settings: Settings, n: int) -> Training:
+    def _task(self, settings: Settings, n: int) -> TrainingTask:
         """The training that the arguments describe."""
 
     @abstractmethod
@@ -240,7 +241,7 @@ class _Shared:
     """Nets trained on the same records, converted in the same way: (place, training, settings, costs) of each."""
 
     records: Records
-    members: list[tuple[int, Training, Settings, list[PrivacySpent]]] = field(default_factory=list)
+    members: list[tuple[int, TrainingTask, Settings, list[PrivacySpent]]] = field(default_factory=list)
 
     def holds(self, inputs: torch.Tensor, targets: torch.Tensor, device: torch.device) -> bool:
         """Whether these are the records, on this device."""

@@ -8,9 +8,9 @@ import numbers
 from dataclasses import dataclass
 from typing import Any
 
-from ..privacy import DPSGD, BudgetUnreachableError, Guarantee, PrivacyError, calibrate
-from ..privacy.guarantees.covering import gaussian_target, noise_multiplier_under
-from .sampling import LEAST_RATE
+from ...privacy import DPSGD, BudgetUnreachableError, Guarantee, PrivacyError, calibrate
+from ...privacy.guarantees.covering import gaussian_target, noise_multiplier_under
+from ..sampling import LEAST_RATE
 
 #: Constructor arguments on which the guarantee depends.
 NOISE = ("noise_multiplier", "target_epsilon", "target_delta", "target_mu")

@@ -23,7 +23,7 @@ from skorch.exceptions import NotInitializedError
 from torch import nn
 from torch.optim.lr_scheduler import CosineAnnealingLR, OneCycleLR, ReduceLROnPlateau, StepLR
 
-from sklearn_dpsearch.nets import DPNeuralNetClassifier, DPNeuralNetRegressor, training
+from sklearn_dpsearch.nets import DPNeuralNetClassifier, DPNeuralNetRegressor, stack
 from sklearn_dpsearch.privacy import (
     DPSGD,
     BudgetUnreachableError,
@@ -32,7 +32,7 @@ from sklearn_dpsearch.privacy import (
     compose,
 )
 
-from .toys import flat
+from ..toys import flat
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(120, 4))
@@ -389,7 +389,7 @@ def test_parameters_loaded_before_training_are_public_and_cost_nothing():
 def test_schedules_change_the_rate_as_pytorch_does(policy, arguments, every):
     callback = ("rate", LRScheduler(policy, step_every=every, **arguments))
     one = net(callbacks=[callback], optimizer__momentum=0.9, max_steps=20).initialize()
-    from sklearn_dpsearch.nets.settings import settings_of
+    from sklearn_dpsearch.nets.estimators.settings import settings_of
 
     task = one._task(settings_of(one), len(X))
     table = task.schedule(task.optimizer(one.module_))
@@ -583,7 +583,7 @@ def interrupt(monkeypatch):
     """The user interrupts the third step of every training from now on."""
 
     def from_now_on():
-        honest, steps = training.Stack._step, []
+        honest, steps = stack.Stack._step, []
 
         def step(self, *args):
             steps.append(1)
@@ -591,7 +591,7 @@ def interrupt(monkeypatch):
                 raise KeyboardInterrupt
             honest(self, *args)
 
-        monkeypatch.setattr(training.Stack, "_step", step)
+        monkeypatch.setattr(stack.Stack, "_step", step)
 
     return from_now_on
 

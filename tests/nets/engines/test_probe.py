@@ -9,13 +9,13 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from sklearn_dpsearch.nets import probe, ways
+from sklearn_dpsearch.nets.engines import probe, ways
+from sklearn_dpsearch.nets.engines.vmap import VmapEngine
 from sklearn_dpsearch.nets.randomness import global_torch_seed
 from sklearn_dpsearch.nets.training import train, train_together
-from sklearn_dpsearch.nets.vmap import VmapEngine
 from sklearn_dpsearch.privacy import LeakingEstimatorError
 
-from .toys import CPU, clipped_sums, flat, mlp, records, seeded, table, training
+from ..toys import CPU, clipped_sums, flat, mlp, records, seeded, table, training
 
 SUM = nn.CrossEntropyLoss(reduction="sum")
 INPUTS, TARGETS = table(30)

@@ -54,10 +54,10 @@ class OfProbabilities(nn.Module):
         return found
 
 
-def acts_alone(criterion: nn.Module, outputs: torch.Tensor, targets: torch.Tensor) -> bool:
+def sums_over_records(criterion: nn.Module, outputs: torch.Tensor, targets: torch.Tensor) -> bool:
     """Whether a criterion is known to be a sum of one loss per record, for outputs and targets of these shapes."""
     if type(criterion) is OfProbabilities:
-        return not touched(criterion) and acts_alone(criterion.criterion, outputs, targets)
+        return not touched(criterion) and sums_over_records(criterion.criterion, outputs, targets)
     fits: Any = KNOWN.get(type(criterion))
     if fits is None or touched(criterion) or getattr(criterion, "reduction", None) != "sum":
         return False

@@ -16,7 +16,7 @@ from torch import fx, nn
 
 from . import operations, rules
 from .plain import touched
-from .rules import Fixed, NotAlone, Rows, Several
+from .rules import Fixed, NotPerRecord, Rows, Several
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def trace(module: nn.Module, rows: torch.Tensor) -> Traced:
 
     Raises
     ------
-    NotAlone
+    NotPerRecord
         With the first operation that is not known to act on each record alone, or the reason why there is no graph.
     """
     graph = _recorded(module)
@@ -82,7 +82,7 @@ class _Recorder(fx.Tracer):
         if isinstance(a, torch.Tensor):  # constants that were computed from parameters would not follow them
             names = [name for name, own in (*self.root.named_parameters(), *self.root.named_buffers()) if own is a]
             if not names:
-                raise NotAlone("a tensor that forward makes itself (keep constants as buffers)")
+                raise NotPerRecord("a tensor that forward makes itself (keep constants as buffers)")
             return self.create_node("get_attr", names[0], (), {})
         return super().create_arg(a)
 
@@ -98,10 +98,10 @@ def _recorded(module: nn.Module) -> fx.Graph:
     try:
         result = root(records)
         recorder.create_node("output", "output", (recorder.create_arg(result),), {})
-    except NotAlone:
+    except NotPerRecord:
         raise
     except Exception as error:
-        raise NotAlone(f"forward cannot be recorded without data ({_first_line(error)})") from None
+        raise NotPerRecord(f"forward cannot be recorded without data ({_first_line(error)})") from None
     return recorder.graph
 
 
@@ -134,7 +134,7 @@ def _checked(runnable: fx.GraphModule, rows: torch.Tensor) -> dict[fx.Node, Any]
             try:
                 found[node] = _computed(runnable, node, found, rows)
             except Exception as error:
-                raise NotAlone(f"{_text(runnable, node)} fails on made-up records ({_first_line(error)})") from None
+                raise NotPerRecord(f"{_text(runnable, node)} fails on made-up records ({_first_line(error)})") from None
             kinds[node] = _kind(node, found[node], kinds) if kind is None else kind
     return kinds
 
@@ -154,17 +154,17 @@ def _asked(runnable: fx.GraphModule, node: fx.Node, kinds: dict[fx.Node, Any]) -
             return _rule(operations.FUNCTIONS, node.target)(*args, **kwargs)
         if node.op == "output":
             rules.needs(isinstance(args[0], Rows), "a result that is not one tensor of records")
-    except NotAlone as error:
-        raise NotAlone(f"{_text(runnable, node)}: {error}") from None
+    except NotPerRecord as error:
+        raise NotPerRecord(f"{_text(runnable, node)}: {error}") from None
     except TypeError:
-        raise NotAlone(f"{_text(runnable, node)}: arguments that are not known") from None
+        raise NotPerRecord(f"{_text(runnable, node)}: arguments that are not known") from None
     return None
 
 
-def _rule(table: Any, target: Any) -> rules.Rule:
+def _rule(table: Any, target: Any) -> rules.OperationRule:
     rule = table.get(target)
     rules.needs(rule is not None, "an operation that is not known to act on each record alone")
-    found: rules.Rule = rule
+    found: rules.OperationRule = rule
     return found
 
 
@@ -190,7 +190,7 @@ def _kind(node: fx.Node, value: Any, kinds: dict[fx.Node, Any]) -> Any:
         return Rows(value.shape, not value.is_floating_point())
     if isinstance(value, (tuple, list)):
         return Several(tuple(_kind(node, one, kinds) for one in value))
-    raise NotAlone(f"{node.format_node()}: a result that is no tensor")
+    raise NotPerRecord(f"{node.format_node()}: a result that is no tensor")
 
 
 def _text(runnable: fx.GraphModule, node: fx.Node) -> str:

@@ -13,15 +13,15 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from ..privacy import LeakingEstimatorError, PrivacyError
+from ...privacy import LeakingEstimatorError, PrivacyError
+from ..randomness import global_torch_seed
+from ..state import contents
 from . import losses, plain, probe
-from .engines import Engine
+from .base import Engine
 from .graph import Traced, trace
 from .linear import PlainEngine, TracedEngine
-from .randomness import global_torch_seed
 from .refusals import refuse
-from .rules import NotAlone
-from .state import contents
+from .rules import NotPerRecord
 from .vmap import VmapEngine
 
 #: What is taken on trust where a module, or a criterion, runs code that is not known.
@@ -72,7 +72,7 @@ def way_of(module: nn.Module, criterion: nn.Module, rows: torch.Tensor, targets:
         losses.check_outputs(criterion, outputs)
     if traced is not None and (outputs is None or not _same(traced, module, rows)):
         traced, reason = None, "forward computes something else than its graph"
-    known = outputs is not None and losses.acts_alone(criterion, outputs, targets)
+    known = outputs is not None and losses.sums_over_records(criterion, outputs, targets)
     return Way(traced, known, reason)
 
 
@@ -119,7 +119,7 @@ def _traced(module: nn.Module, rows: torch.Tensor) -> tuple[Traced | None, str]:
     try:
         with global_torch_seed(0):
             return trace(module, rows), ""
-    except NotAlone as error:
+    except NotPerRecord as error:
         return None, str(error)
 
 
@@ -152,7 +152,7 @@ def held(engine: Engine) -> str:
     return contents(engine.template, engine.criterion) if own else ""
 
 
-def trusts(engine: Engine, module: nn.Module, criterion: nn.Module) -> tuple[str, ...]:
+def assumptions(engine: Engine, module: nn.Module, criterion: nn.Module) -> tuple[str, ...]:
     """What is taken on trust in a training with this engine, as plain sentences."""
     own = isinstance(engine, VmapEngine) and engine.own_code
     return (TRUST.format(module=type(module).__name__, criterion=type(criterion).__name__),) if own else ()

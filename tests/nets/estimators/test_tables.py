@@ -18,11 +18,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 pytest.importorskip("torch")
 import torch
 
-from sklearn_dpsearch.nets import DPLogisticRegression, DPMLPClassifier, DPMLPRegressor
-from sklearn_dpsearch.nets import training as trainer
+from sklearn_dpsearch.nets import DPLogisticRegression, DPMLPClassifier, DPMLPRegressor, stack
 from sklearn_dpsearch.privacy import DPSGD, BudgetUnreachableError, GaussianDP, PrivacyError, compose
 
-from .toys import flat
+from ..toys import flat
 
 ESTIMATORS = [DPLogisticRegression, DPMLPClassifier, DPMLPRegressor]
 CLASSIFIERS = ESTIMATORS[:2]
@@ -294,7 +293,7 @@ def test_an_interrupted_training_is_not_a_fitted_net(monkeypatch):
 
     one = model(DPMLPClassifier)
     with monkeypatch.context() as patched:
-        patched.setattr(trainer.Stack, "_step", interrupted)
+        patched.setattr(stack.Stack, "_step", interrupted)
         with pytest.raises(KeyboardInterrupt):
             one.fit(X, y)
     with pytest.raises(NotFittedError):

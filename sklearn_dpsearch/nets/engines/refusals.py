@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from ..privacy import LeakingEstimatorError
+from ...privacy import LeakingEstimatorError
 
 
 def _keeps_statistics(one: nn.Module) -> bool:

@@ -13,7 +13,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from . import rules
-from .rules import PLAIN, Rule, along, spatial
+from .rules import PLAIN, OperationRule, along, spatial
 
 _ELEMENTWISE = """
 abs add addcdiv addcmul alpha_dropout asin asinh acos acosh atan atan2 atanh bitwise_and bitwise_not bitwise_or ceil
@@ -27,7 +27,7 @@ where zeros_like
 """
 #: What draws random numbers: nets that contain it are trained alone.
 RANDOM = {"alpha_dropout", "dropout", "dropout1d", "dropout2d", "dropout3d", "rand_like", "randn_like", "rrelu"}
-_ALONG: dict[str, Rule] = {
+_ALONG: dict[str, OperationRule] = {
     **dict.fromkeys(("sum", "mean", "amax", "amin", "logsumexp", "all", "any"), along("dim", "keepdim", "dtype")),
     **dict.fromkeys(("prod", "argmax", "argmin", "cumsum", "cumprod"), along("dim", "keepdim", "dtype")),
     **dict.fromkeys(("softmax", "log_softmax", "softmin"), along("dim", "_stacklevel", "dtype")),
@@ -49,7 +49,7 @@ _ALONG: dict[str, Rule] = {
     "glu": along("dim", default=-1),
     "normalize": along("p", "dim", "eps", default=1),
 }
-_SHAPES: dict[str, Rule] = {
+_SHAPES: dict[str, OperationRule] = {
     "cat": rules.joined,
     "concat": rules.joined,
     "einsum": rules.summed,
@@ -69,7 +69,7 @@ _SHAPES: dict[str, Rule] = {
     "unflatten": rules.unflattened,
     "unsqueeze": rules.inserted,
 }
-_FUNCTIONAL: dict[str, Rule] = {
+_FUNCTIONAL: dict[str, OperationRule] = {
     "layer_norm": rules.normed,
     "linear": rules.affine,
     "scaled_dot_product_attention": rules.attended,
@@ -78,7 +78,7 @@ _FUNCTIONAL: dict[str, Rule] = {
     },
     **{f"dropout{n}d": spatial(n + 2) for n in (1, 2, 3)},
 }
-_NAMED: dict[str, Rule] = {
+_NAMED: dict[str, OperationRule] = {
     **dict.fromkeys(_ELEMENTWISE.split(), rules.elementwise),
     **_ALONG,
     **_SHAPES,
@@ -87,7 +87,7 @@ _NAMED: dict[str, Rule] = {
 _OPERATORS = "add and_ eq floordiv ge gt invert le lt mod mul ne neg or_ pow sub truediv xor"
 
 #: Functions ↦ rule.
-FUNCTIONS: dict[Any, Rule] = {
+FUNCTIONS: dict[Any, OperationRule] = {
     **{
         getattr(torch, name): rule
         for name, rule in {**_FUNCTIONAL, **_NAMED}.items()
@@ -100,7 +100,7 @@ FUNCTIONS: dict[Any, Rule] = {
     getattr: rules.attribute,
 }
 #: Methods of tensors ↦ rule.
-METHODS: dict[str, Rule] = {
+METHODS: dict[str, OperationRule] = {
     **{name: rule for name, rule in _NAMED.items() if hasattr(torch.Tensor, name)},
     "size": rules.sized,
     "dim": lambda value: rules.rows(value).rank,
@@ -119,7 +119,7 @@ _SPATIAL = """
 AdaptiveAvgPool AdaptiveMaxPool AvgPool ConstantPad Conv ConvTranspose Dropout InstanceNorm LPPool MaxPool
 ReflectionPad ReplicationPad ZeroPad
 """
-_LAYERS: dict[str, Rule] = {
+_LAYERS: dict[str, OperationRule] = {
     **dict.fromkeys(_ANY_SHAPE.split(), rules.any_shape),
     **dict.fromkeys(("GroupNorm", "Linear", "PReLU"), rules.of_rank(2)),
     **dict.fromkeys(("Upsample", "LocalResponseNorm"), rules.of_rank(3)),
@@ -135,7 +135,9 @@ _LAYERS: dict[str, Rule] = {
     "Unflatten": lambda layer, value: rules.unflattened(value, layer.dim, tuple(layer.unflattened_size)),
 }
 #: Layers of PyTorch, by exact type ↦ rule.
-LAYERS: dict[type[nn.Module], Rule] = {getattr(nn, name): rule for name, rule in _LAYERS.items() if hasattr(nn, name)}
+LAYERS: dict[type[nn.Module], OperationRule] = {
+    getattr(nn, name): rule for name, rule in _LAYERS.items() if hasattr(nn, name)
+}
 
 
 def is_random(target: Any, layer: nn.Module | None = None) -> bool:

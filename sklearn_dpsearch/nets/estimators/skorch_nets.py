@@ -15,18 +15,19 @@ from skorch.callbacks import LRScheduler
 from skorch.utils import to_numpy, to_tensor
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
-from ..privacy import LeakingEstimatorError, PrivacyError
-from . import checkpoints, losses
+from ...privacy import LeakingEstimatorError, PrivacyError
+from .. import checkpoints
+from ..engines import losses
+from ..engines.probe import made_up
+from ..engines.ways import separate
+from ..layout import named_trained
+from ..optimizers import check_works_on_gradients
+from ..randomness import global_torch_seed, sequence
+from ..schedules import table_of
+from ..task import TrainingTask
+from .base import DPSGDEstimator, device_of
 from .encoding import encode
-from .engines import named_trained
-from .estimator import DPTraining, device_of
-from .optimizers import check_works_on_gradients
-from .probe import made_up
-from .randomness import global_torch_seed, sequence
-from .schedules import table_of
 from .settings import Settings, settings_of
-from .training import Training
-from .ways import separate
 
 #: Arguments of a skorch net that would look at records, or show them, and the only value they may have.
 FIXED: dict[str, Any] = {"train_split": None, "verbose": 0, "compile": False}
@@ -82,7 +83,7 @@ _PARAMETERS = """
 """
 
 
-class _DPNet(DPTraining):
+class _SkorchNet(DPSGDEstimator):
     """What both skorch nets do differently from skorch."""
 
     def _set(self, **arguments: Any) -> None:
@@ -301,8 +302,8 @@ class _DPNet(DPTraining):
         self.n_features_in_ = int(np.prod(inputs.shape[1:]))
         return inputs, targets
 
-    def _task(self, settings: Settings, n: int) -> Training:
-        return Training(
+    def _task(self, settings: Settings, n: int) -> TrainingTask:
+        return TrainingTask(
             module=self.module_,
             criterion=self._training_criterion(),
             optimizer=self._make_optimizer,
@@ -333,7 +334,7 @@ class _DPNet(DPTraining):
         self.initialized_ = False
 
 
-class DPNeuralNetClassifier(_DPNet, skorch.NeuralNetClassifier):
+class DPNeuralNetClassifier(_SkorchNet, skorch.NeuralNetClassifier):
     __doc__ = f"""A classifier with a module of your own, trained with DP-SGD (Abadi et al. 2016).
 {_PARAMETERS}
     classes_ : ndarray of shape (n_classes,)
@@ -408,7 +409,7 @@ class DPNeuralNetClassifier(_DPNet, skorch.NeuralNetClassifier):
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
 
-class DPNeuralNetRegressor(_DPNet, skorch.NeuralNetRegressor):
+class DPNeuralNetRegressor(_SkorchNet, skorch.NeuralNetRegressor):
     __doc__ = f"""A regressor with a module of your own, trained with DP-SGD (Abadi et al. 2016).
 {_PARAMETERS}
     Examples

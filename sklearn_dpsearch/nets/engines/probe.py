@@ -12,8 +12,8 @@ from collections.abc import Iterator
 import torch
 from torch import nn
 
-from ..privacy import LeakingEstimatorError
-from .randomness import global_torch_seed
+from ...privacy import LeakingEstimatorError
+from ..randomness import global_torch_seed
 from .vmap import VmapEngine
 
 ROWS = 8

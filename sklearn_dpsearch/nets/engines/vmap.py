@@ -16,7 +16,7 @@ from torch._ops import HigherOrderOperator, OpOverload, OpOverloadPacket
 from torch.func import functional_call, grad, vmap
 from torch.overrides import TorchFunctionMode
 
-from .engines import Engine, clip_factors, finite_ones
+from .base import Engine, clip_factors, which_finite
 from .rounding import add_products, norms_of, root_of_sum
 
 #: Bytes of gradients that are held at once: on a CPU more do not fit into its caches, and are slower.
@@ -104,7 +104,7 @@ class VmapEngine(Engine):
 
     def _add(self, gradients: dict[str, torch.Tensor], bounds: torch.Tensor) -> None:
         norms = root_of_sum(norms_of(gradients.values()).square_())
-        finite = finite_ones(norms)
+        finite = which_finite(norms)
         factors = clip_factors(norms, bounds, finite)
         for name, gradient in gradients.items():
             if finite is not None:

@@ -51,17 +51,17 @@ def structure(module: nn.Module, criterion: nn.Module) -> tuple[Any, ...] | None
     if not _in_sequence(module):
         return None
     parameters = [p for p in module.parameters() if p.dtype is torch.float32]
-    linear = [p for part in parts(module) if type(part) is nn.Linear for p in part.parameters()]
+    linear = [p for part in layers_of(module) if type(part) is nn.Linear for p in part.parameters()]
     if not linear or len(parameters) != len(linear):  # none at all, another type, used twice
         return None
-    found = [_structure_of(part) for part in parts(module)]
+    found = [_structure_of(part) for part in layers_of(module)]
     return (*found, loss, *(getattr(criterion, name) for name in LOSSES[loss]))
 
 
-def parts(module: nn.Module) -> list[nn.Module]:
+def layers_of(module: nn.Module) -> list[nn.Module]:
     """The layers in order, nested sequences opened."""
     if type(module) is nn.Sequential:
-        return [part for one in module for part in parts(one)]
+        return [part for one in module for part in layers_of(one)]
     return [module]
 
 

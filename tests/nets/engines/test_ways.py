@@ -15,17 +15,18 @@ from opacus.layers import DPGRU, DPLSTM, DPMultiheadAttention
 from torch import nn
 from torch.nn import functional as F
 
-from sklearn_dpsearch.nets import probe, ways
-from sklearn_dpsearch.nets.linear import PlainEngine, TracedEngine
-from sklearn_dpsearch.nets.rounding import OWN
-from sklearn_dpsearch.nets.training import Records, train, train_together
-from sklearn_dpsearch.nets.vmap import VmapEngine
+from sklearn_dpsearch.nets.engines import probe, ways
+from sklearn_dpsearch.nets.engines.linear import PlainEngine, TracedEngine
+from sklearn_dpsearch.nets.engines.rounding import OWN
+from sklearn_dpsearch.nets.engines.vmap import VmapEngine
+from sklearn_dpsearch.nets.task import Records
+from sklearn_dpsearch.nets.training import train, train_together
 from sklearn_dpsearch.privacy import LeakingEstimatorError, PrivacyError
 
 # PyTorch warns that an LSTM is computed one record after the other
 pytestmark = pytest.mark.filterwarnings("ignore:There is a performance drop:UserWarning")
 
-from .toys import (
+from ..toys import (
     CPU,
     Residual,
     clipped,

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from . import plain
-from .engines import Engine, clip_factors, finite_ones
+from .base import Engine, clip_factors, which_finite
 from .graph import Traced
 from .rounding import add_products, norms_of, root_of_sum
 
@@ -59,7 +59,7 @@ class LinearEngine(Engine):
         tables, slopes = [a for _, a, _ in parts], [slope for _, _, slope in parts]
         along, across = norms_of([*tables, *slopes]).square_().chunk(2)
         norms = root_of_sum(torch.addcmul(self._has_bias, along, self._has_weight).mul_(across))
-        finite = finite_ones(norms)
+        finite = which_finite(norms)
         factors = clip_factors(norms, bounds, finite).unsqueeze(-1)
         if finite is not None:
             tables, slopes = (
@@ -101,7 +101,7 @@ class PlainEngine(LinearEngine):
     def __init__(self, module: nn.Module, criterion: nn.Module, device: torch.device) -> None:
         super().__init__(module, criterion, device)
         numbers = {id(layer): i for i, (_, layer) in enumerate(self.layers)}
-        self.parts = [numbers.get(id(part), part) for part in plain.parts(self.template)]
+        self.parts = [numbers.get(id(part), part) for part in plain.layers_of(self.template)]
 
     def _slopes(self, inputs: torch.Tensor, targets: torch.Tensor) -> list[tuple[int, torch.Tensor, torch.Tensor]]:
         seen = [inputs]

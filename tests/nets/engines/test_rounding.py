@@ -9,13 +9,13 @@ pytest.importorskip("torch")
 import torch
 from torch import nn
 
-from sklearn_dpsearch.nets import rounding
-from sklearn_dpsearch.nets.engines import Engine
-from sklearn_dpsearch.nets.linear import PlainEngine
-from sklearn_dpsearch.nets.training import Stack, noise_scale
-from sklearn_dpsearch.nets.vmap import VmapEngine
+from sklearn_dpsearch.nets.engines import rounding
+from sklearn_dpsearch.nets.engines.base import Engine
+from sklearn_dpsearch.nets.engines.linear import PlainEngine
+from sklearn_dpsearch.nets.engines.vmap import VmapEngine
+from sklearn_dpsearch.nets.stack import Stack, noise_scale
 
-from .toys import mlp, records, traced, training
+from ..toys import mlp, records, traced, training
 
 CPU = torch.device("cpu")
 LOTS = [1, 20, 64, 128, 1000, 5000, 100_000]
