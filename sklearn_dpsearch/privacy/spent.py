@@ -11,8 +11,6 @@ from typing import Any
 from ._types import ArrayLike
 from .guarantees.base import Guarantee, Statement
 from .guarantees.tightest import SmallestOf
-from .selection.best_of import BestOf
-from .selection.subset import SubsetThenTrain
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,9 +127,9 @@ class PrivacySpent(Statement):
         )
 
 
-def _searches(guarantee: Guarantee) -> list[BestOf | SmallestOf | SubsetThenTrain]:
-    """The searches inside a guarantee."""
-    if isinstance(guarantee, (BestOf, SmallestOf, SubsetThenTrain)):
+def _searches(guarantee: Guarantee) -> list[SmallestOf]:
+    """The searches inside a guarantee: what has several bounds."""
+    if isinstance(guarantee, SmallestOf):
         return [guarantee]
     return [one for part in getattr(guarantee, "parts", ()) for one in _searches(part)]
 

@@ -19,6 +19,7 @@ from .._checks import check_neighboring, plain_numbers, require, without_numpy
 from .._types import Array, ArrayLike, Neighboring
 from ..errors import PrivacyError, did_you_mean
 from ..numerics import curves
+from ..numerics.inversion import bracket, geometric, narrowed, within
 from ..numerics.loss_distribution import DominatingPair, LossDistribution, connect_the_dots
 
 #: ε beyond which a guarantee is reported as infinite.
@@ -180,23 +181,15 @@ class Guarantee(ABC):
 
 
 def smallest_epsilon(profile: Callable[[Array], Array], delta: float, pure_epsilon: float | None = None) -> float:
-    """The end of the last bisection interval at which ``profile`` meets ``delta``."""
+    """The least ε at which ``profile`` meets ``delta``, from above; infinite if it does nowhere."""
 
     def met(epsilon: float) -> bool:
         return bool(profile(np.array([epsilon]))[0] <= delta)
 
-    if met(0.0):
-        return 0.0
-    high = 1.0 if pure_epsilon is None else pure_epsilon
-    while not met(high):
-        high *= 2.0
-        if high > LARGEST_EPSILON:
-            return np.inf
-    low = 0.0
-    while high - low > 1e-10 + 1e-9 * high:
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if met(middle) else (middle, high)
-    return high
+    start = 1.0 if pure_epsilon is None else pure_epsilon
+    turn = bracket(met, start, falling=(0.0,), rising=geometric(start, 2.0, LARGEST_EPSILON))
+    holds = narrowed(met, turn, within(1e-9, absolute=1e-10)).holds
+    return np.inf if holds is None else holds
 
 
 def dots(

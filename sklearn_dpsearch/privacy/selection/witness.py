@@ -22,6 +22,7 @@ from ..count_laws.laws import as_law
 from ..errors import PrivacyError
 from ..guarantees.base import LARGEST_EPSILON, Guarantee, Statement, as_guarantee
 from ..guarantees.values import ZCDP, GaussianDP, RenyiDP
+from ..numerics.inversion import bracket, geometric, narrowed, within
 from ..numerics.loss_distribution import LossDistribution
 
 
@@ -60,18 +61,13 @@ def witness_epsilon(one_run: Guarantee | Statement, count: CountLaw | float, del
     """The largest ε at which ``witness`` exceeds ``delta`` (within 1e-7, from below); infinite if it always does."""
     law, all_tails = as_law(count), _tails(as_guarantee(one_run, "one_run"))
 
-    def exceeds(epsilon: float) -> bool:
-        return any(_largest(tails, law, epsilon) > delta for tails in all_tails)
+    def kept(epsilon: float) -> bool:
+        return all(_largest(tails, law, epsilon) <= delta for tails in all_tails)
 
-    low, high = 0.0, 1.0
-    while exceeds(high):
-        if high > LARGEST_EPSILON:
-            return np.inf
-        low, high = high, 2.0 * high
-    while high - low > 1e-7 * high:
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if exceeds(middle) else (low, middle)
-    return low
+    turn = bracket(kept, 1.0, falling=(0.0,), rising=geometric(1.0, 2.0, LARGEST_EPSILON))
+    if turn.holds is None:
+        return np.inf
+    return narrowed(kept, turn, within(1e-7, absolute=1e-12)).fails or 0.0
 
 
 def _tails(one_run: Guarantee) -> list[Tails]:

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from sklearn_dpsearch.privacy import _checks
 from sklearn_dpsearch.privacy.mechanisms import exact_sampling
 from sklearn_dpsearch.privacy.mechanisms.exact_sampling import (
     bernoulli,
@@ -23,6 +24,7 @@ from sklearn_dpsearch.privacy.mechanisms.exact_sampling import (
     discrete_laplace,
     geometric_exp,
 )
+from sklearn_dpsearch.privacy.numerics import exact_numbers
 
 # --- every path of an algorithm, with its probability -------------------------------------------------------
 
@@ -244,11 +246,12 @@ def test_numbers_out_of_range_are_refused(draw, value):
 
 
 def test_no_float_enters_the_module():
-    tree = ast.parse(inspect.getsource(exact_sampling))
+    borrowed = (exact_numbers.exact_fraction, exact_numbers._ratio, _checks.require)
+    tree = ast.parse("\n".join(map(inspect.getsource, (exact_sampling, *borrowed))))
     assert not [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, float)]
     assert not [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == "float"]
     imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
-    assert imported <= {"annotations", "Fraction", "isqrt", "Protocol"}
+    assert imported <= {"annotations", "Fraction", "isqrt", "Protocol", "exact_fraction", "require"}
 
 
 def test_integers_of_numpy_inside_of_a_fraction_do_not_wrap_around() -> None:
