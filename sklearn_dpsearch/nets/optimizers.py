@@ -160,7 +160,7 @@ class UpdateRule:
         Hyperparameters under PyTorch's names.
     """
 
-    kind: type[Stepper]
+    kind: type[StackedSGD] | type[StackedAdam]
     flag: bool
     group: Mapping[str, Any]
 

@@ -58,7 +58,7 @@ def sequence(seed: Seed = None) -> np.random.SeedSequence:
     if isinstance(seed, np.random.SeedSequence):
         return seed
     if isinstance(seed, np.random.RandomState):
-        seed = seed.randint(2**32, size=8, dtype=np.uint64).tolist()
+        seed = [int(word) for word in seed.randint(2**32, size=8, dtype=np.uint64)]
     return np.random.SeedSequence(secrets.randbits(256) if seed is None else seed, pool_size=8)
 
 

@@ -87,7 +87,8 @@ def _is_library(package: str) -> bool:
 def _tensor(one: torch.Tensor) -> bytes:
     try:
         values = one.detach().cpu().contiguous()
-        return f"{values.dtype}{tuple(values.shape)}".encode() + values.reshape(-1).view(torch.uint8).numpy().tobytes()
+        numbers: bytes = values.reshape(-1).view(torch.uint8).numpy().tobytes()
+        return f"{values.dtype}{tuple(values.shape)}".encode() + numbers
     except Exception:  # a stand-in without values, or one of another transformation
         return f"{id(one)}".encode()
 

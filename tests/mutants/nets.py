@@ -123,8 +123,8 @@ MUTANTS = [
     Mutant(
         name="warm start free",
         mistake="A second training from the parameters of the first costs what it costs alone.",
-        file="nets/estimators/base.py",
-        old="return compose(*(one.guarantee for one in costs), settings.guarantee)",
+        file="nets/estimators/cost.py",
+        old="return compose(*(spent.guarantee for spent in costs), settings.guarantee)",
         new="return settings.guarantee",
         tests=("nets/estimators/test_tables.py::test_partial_fit_and_warm_start_add_to_the_cost",),
         seen="a new PrivacyEngine for each fit",
@@ -150,7 +150,7 @@ MUTANTS = [
     Mutant(
         name="parameters forget what they cost",
         mistake="A net that starts from another net's parameters states its own training alone.",
-        file="nets/estimators/base.py",
+        file="nets/estimators/cost.py",
         old="        found = checkpoints.costs(self.module_)\n",
         new="        found = []\n",
         tests=("nets/test_checkpoints.py::test_a_net_that_starts_from_trained_parameters_adds_to_what_they_cost",),
@@ -159,7 +159,7 @@ MUTANTS = [
     Mutant(
         name="seed of the noise in the release",
         mistake="A pickled net tells the seed of its noise.",
-        file="nets/estimators/base.py",
+        file="nets/estimators/cost.py",
         old='        return {**state, "noise_seed": None} if "privacy_spent_" in state else state\n',
         new="        return state\n",
         tests=("nets/test_checkpoints.py::test_the_seed_of_the_noise_stays_behind",),

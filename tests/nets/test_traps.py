@@ -32,7 +32,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:Full backward hook is firing:Use
 
 X, y = (one.numpy() for one in table(80, classes=2))
 #: Of the released parameters, and so different for each training.
-DIGEST = "_known_parameters"
+DIGEST = "_known_parameters_"
 
 
 class Normed(nn.Module):

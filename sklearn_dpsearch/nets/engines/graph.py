@@ -60,7 +60,7 @@ def trace(module: nn.Module, rows: torch.Tensor) -> Traced:
     copied = _copy(module)
     for one in copied.modules():
         if getattr(one, "inplace", False) is True:
-            one.inplace = False  # type: ignore[assignment]
+            one.inplace = False
     runnable = fx.GraphModule(copied, graph)
     values = _checked(runnable, rows)
     layers = {node: runnable.get_submodule(node.target) for node in graph.nodes if node.op == "call_module"}
@@ -76,7 +76,8 @@ class _Recorder(fx.Tracer):
 
     def __init__(self, root: nn.Module) -> None:
         super().__init__()
-        self.root, self.graph, self.tensor_attrs = root, fx.Graph(), {}
+        self.root, self.graph = root, fx.Graph()
+        self.tensor_attrs: dict[torch.Tensor, str] = {}
 
     def create_arg(self, a: Any) -> Any:
         if isinstance(a, torch.Tensor):  # constants that were computed from parameters would not follow them
@@ -179,7 +180,7 @@ def _computed(runnable: fx.GraphModule, node: fx.Node, found: dict[fx.Node, Any]
         return runnable.get_submodule(str(node.target))(*args, **kwargs)
     if node.op == "call_method":
         return getattr(args[0], str(node.target))(*args[1:], **kwargs)
-    return args[0] if node.op == "output" else node.target(*args, **kwargs)  # type: ignore[operator]
+    return args[0] if node.op == "output" else node.target(*args, **kwargs)
 
 
 def _kind(node: fx.Node, value: Any, kinds: dict[fx.Node, Any]) -> Any:
@@ -209,7 +210,7 @@ def _is_linear(runnable: fx.GraphModule, layers: dict[fx.Node, nn.Module], kinds
     """All parameters in linear layers, each called once, on one vector per record, no two of them sharing one."""
     used = [(node, one) for node, one in layers.items() if len(list(one.parameters())) > 0]
     once = len({id(one) for _, one in used}) == len(used) > 0
-    on_vectors = all(type(one) is nn.Linear and kinds[node.args[0]].rank == 2 for node, one in used)  # type: ignore[index]
+    on_vectors = all(type(one) is nn.Linear and kinds[node.args[0]].rank == 2 for node, one in used)
     own = [id(p) for _, one in used for p in one.parameters()]
     parameters = dict(runnable.named_parameters())
     apart = len(set(own)) == len(own) == len(parameters)

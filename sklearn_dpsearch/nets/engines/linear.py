@@ -136,7 +136,7 @@ class TracedEngine(LinearEngine):
     def __init__(self, module: nn.Module, criterion: nn.Module, device: torch.device, traced: Traced) -> None:
         super().__init__(module, criterion, device, traced.runnable)
         for i, (_, layer) in enumerate(self.layers):
-            layer.forward = functools.partial(self._watched, i)  # type: ignore[method-assign]
+            layer.forward = functools.partial(self._watched, i)
         for parameter in self.template.parameters():
             parameter.data.fill_(torch.nan)  # not those in training: of no use outside of their layers
 

@@ -16,7 +16,7 @@ Fits = Callable[[torch.Size, torch.Size], bool]
 
 def _values(outputs: torch.Size, targets: torch.Size) -> bool:
     """One number for each output: other shapes would be spread over the records."""
-    return outputs == targets
+    return bool(outputs == targets)
 
 
 def _classes(outputs: torch.Size, targets: torch.Size) -> bool:

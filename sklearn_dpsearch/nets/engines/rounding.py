@@ -54,7 +54,7 @@ def noise_factor(expected: float) -> float:
 def single_is_single() -> bool:
     """Whether products of single-precision matrices are not rounded to fewer bits (TF32, bfloat16) on the way."""
     try:
-        return torch.get_float32_matmul_precision() == "highest"
+        return bool(torch.get_float32_matmul_precision() == "highest")
     except RuntimeError:  # settings of the older and the newer kind contradict each other
         return False
 

@@ -22,7 +22,7 @@ def encode(y: Any, classes: np.ndarray) -> torch.Tensor:
     places = {label: i for i, label in enumerate(classes.tolist())}
     try:
         return torch.tensor([places[label] for label in labels.tolist()], dtype=torch.long)
-    except (KeyError, TypeError):
+    except (KeyError, TypeError):  # not from it: the error would quote a record
         raise ValueError(
             f"Found labels in y that are not among the declared classes={classes.tolist()}. Declare every label that a "
             "record could have."
