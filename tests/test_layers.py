@@ -19,6 +19,21 @@ ALLOWED = {
     "search": {"_process", "privacy", "adapters", "scoring"},
     "audit": {"_process", "privacy", "adapters", "scoring", "nets", "search"},
 }
+#: Inside of nets: what a folder, or a file beside the folders, may import of the others.
+INSIDE_NETS = {
+    "checkpoints": set(),
+    "layout": set(),
+    "randomness": set(),
+    "sampling": set(),
+    "state": set(),
+    "switches": set(),
+    "optimizers": {"layout"},
+    "schedules": {"optimizers"},
+    "task": {"optimizers", "randomness"},
+    "engines": {"layout", "randomness", "state"},
+    "stack": {"task", "engines", "optimizers", "randomness", "sampling", "switches"},
+    "training": {"task", "stack", "engines", "optimizers", "randomness", "switches"},
+}
 OUTSIDE_OF_PRIVACY = {"sklearn", "joblib", "torch", "diffprivlib", "matplotlib", "skorch", "opacus"}
 
 
@@ -31,7 +46,8 @@ def imports(path: Path) -> set[str]:
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             base = package[: len(package) - node.level + 1] if node.level else []
-            found.add(".".join([*base, *([node.module] if node.module else [])]))
+            names = [node.module] if node.module else [alias.name for alias in node.names]
+            found |= {".".join([*base, name]) for name in names}
     return found
 
 
@@ -48,6 +64,16 @@ def test_a_row_imports_only_rows_below_it(path):
 @pytest.mark.parametrize("path", sorted((PACKAGE / "privacy").glob("*.py")), ids=lambda path: path.name)
 def test_the_accountant_knows_nothing_of_learning(path):
     assert not {name.split(".")[0] for name in imports(path)} & OUTSIDE_OF_PRIVACY
+
+
+NETS = [path for path in FILES if path.relative_to(PACKAGE).parts[0] == "nets" and path.parent.name != "estimators"]
+
+
+@pytest.mark.parametrize("path", NETS[1:], ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_inside_of_nets_arrows_go_from_estimators_to_training_to_engines(path):
+    part = path.relative_to(PACKAGE).with_suffix("").parts[1]
+    found = {name.split(".")[2] for name in imports(path) if name.startswith("sklearn_dpsearch.nets.")}
+    assert found - {part} <= INSIDE_NETS[part]
 
 
 def test_every_part_has_a_row():

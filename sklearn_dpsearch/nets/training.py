@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+import contextlib
+from collections.abc import Hashable, Iterator, Sequence
 
 from torch import nn
 
@@ -25,17 +26,35 @@ def train(task: TrainingTask, records: Records, *, max_physical_batch: int) -> N
     ------
     LeakingEstimatorError, PrivacyError
         For a net that is not known to act on each record alone, or that kept something of them.
+    ValueError
+        For tokens that an embedding has no row for.
     """
     device = records.inputs.device
     with exactly(device):
         rows, targets = probe.records_for(task.module, records.inputs, records.targets)
         engine = ways.engine_for(task.module, task.criterion, rows, targets, device, task.expected_batch_size)
         held = ways.held(engine)
-        with global_torch_seed(task.seed):  # dropout
+        with global_torch_seed(task.seed), _tokens_explained(task.module):  # seeded for dropout
             Stack([task], engine, records, max_physical_batch).run()
         if ways.held(engine) != held:
             raise ways.kept_something(task.module)
     task.notes[:] = ways.assumptions(engine, task.module, task.criterion)
+
+
+@contextlib.contextmanager
+def _tokens_explained(module: nn.Module) -> Iterator[None]:
+    """PyTorch's error for a token beyond an embedding, as one that says what is needed, and nothing of the record."""
+    try:
+        yield
+    except IndexError as error:
+        sizes = sorted({layer.num_embeddings for layer in module.modules() if isinstance(layer, nn.Embedding)})
+        if not sizes or "index out of range" not in str(error):
+            raise
+        raise ValueError(
+            f"Found tokens in X that an embedding of {type(module).__name__} has no row for: num_embeddings is "
+            f"{' and '.join(map(str, sizes))}, and tokens from 0 to one less are needed. Map all others to one of them "
+            "by a rule fixed in advance, or make the embedding larger."
+        ) from None
 
 
 def train_together(tasks: Sequence[TrainingTask], records: Records, *, max_physical_batch: int) -> list[bool]:

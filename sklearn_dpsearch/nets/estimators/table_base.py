@@ -275,7 +275,8 @@ class TableClassifier(ClassifierMixin, TableNet):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable label of each record, shape (n_samples,)."""
-        labels: NDArray[Any] = self.classes_[self._outputs(X).argmax(axis=1)]
+        outputs = self._outputs(X)  # first: it raises if the net is not fitted
+        labels: NDArray[Any] = self.classes_[outputs.argmax(axis=1)]
         return labels
 
     def privacy_assumptions(self) -> tuple[str, ...]:

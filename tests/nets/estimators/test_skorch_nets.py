@@ -713,6 +713,28 @@ def test_bad_records_are_refused_before_any_training(X, y, match):
     assert not one.initialized_
 
 
+class Recurrent(nn.Module):
+    """Tokens, one after the other: no graph, so the code itself runs, on one record at a time."""
+
+    def __init__(self):
+        super().__init__()
+        self.words, self.memory, self.last = nn.Embedding(10, 4), nn.GRU(4, 3, batch_first=True), nn.Linear(3, 2)
+
+    def forward(self, tokens):
+        return self.last(self.memory(self.words(tokens))[0][:, -1])
+
+
+@pytest.mark.parametrize("module", [nn.Sequential(nn.Embedding(10, 4), nn.Flatten(), nn.Linear(20, 2)), Recurrent])
+@pytest.mark.parametrize("token", [10, 17, -1])
+def test_a_token_beyond_an_embedding_is_refused_with_the_range_that_is_needed(module, token):
+    tokens = np.random.default_rng(0).integers(0, 10, (120, 5))
+    tokens[:, 3] = token
+    with pytest.raises(ValueError, match="(?s)tokens in X.*num_embeddings is 10.*from 0 to one less.*Map") as caught:
+        net(module).fit(tokens, y)
+    assert "17" not in str(caught.value)
+    assert net(module).fit(np.clip(tokens, 0, 9), y).n_steps_ == 12
+
+
 def test_bad_targets_of_a_regression_are_refused():
     with pytest.raises(ValueError, match="y contains NaN or infinity"):
         regressor().fit(X, np.where(y, np.nan, 1.0))

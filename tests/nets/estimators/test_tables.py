@@ -197,6 +197,15 @@ def test_public_bounds_clip_and_scale_the_targets_and_predictions_come_back():
     assert torch.equal(parameters(clone(low).fit(X, values)), parameters(clone(low).fit(X, clipped)))
 
 
+def test_no_prediction_lies_beyond_the_bounds_that_were_declared():
+    """Free: predictions are computed from the released parameters."""
+    wild = model(DPMLPRegressor, bounds_y=(0.1, 0.7), noise_multiplier=20.0, learning_rate_init=5.0, noise_seed=0)
+    predicted = wild.fit(X, X[:, 0]).predict(10 * X)
+    assert predicted.min() == 0.1
+    assert predicted.max() == 0.7
+    assert abs(model(DPMLPRegressor, noise_multiplier=20.0, noise_seed=0).fit(X, X[:, 0]).predict(10 * X)).max() > 1.0
+
+
 @pytest.mark.parametrize("bounds", [(1, 0), (0, 0), (0,), (0, np.inf), (0, np.nan), ([0, 0], [1]), ("a", "b")])
 def test_bounds_that_are_none_are_refused_before_data_is_read(bounds):
     with pytest.raises(ValueError, match="bounds_X"):
