@@ -34,13 +34,13 @@ def mark(module: nn.Module, spent: Sequence[PrivacySpent]) -> None:
 
 def place(module: nn.Module, notes: tuple[Any, ...]) -> None:
     """Put notes on a module and on all of its parts."""
-    for one in module.modules():
-        vars(one)[NOTE] = notes
+    for part in module.modules():
+        vars(part)[NOTE] = notes
 
 
 def costs(module: nn.Module) -> list[PrivacySpent]:
     """What the parameters of a module have cost so far: one entry for each training, or search, that left a note."""
-    return read(note for one in module.modules() for note in vars(one).get(NOTE, ()))
+    return read(note for part in module.modules() for note in vars(part).get(NOTE, ()))
 
 
 def _note_of(spent: PrivacySpent) -> str | tuple[str, PrivacySpent]:
@@ -70,10 +70,10 @@ def together(spent: Sequence[PrivacySpent]) -> PrivacySpent:
     if len(spent) == 1:
         return spent[0]
     return PrivacySpent(
-        guarantee=compose(*(one.guarantee for one in spent)),
+        guarantee=compose(*(statement.guarantee for statement in spent)),
         delta=spent[0].delta,
-        components=tuple(part for one in spent for part in one.components),
-        assumptions=tuple(dict.fromkeys(text for one in spent for text in one.assumptions)),
+        components=tuple(component for statement in spent for component in statement.components),
+        assumptions=tuple(dict.fromkeys(text for statement in spent for text in statement.assumptions)),
     )
 
 
@@ -111,7 +111,7 @@ def loading(module: nn.Module) -> Iterator[list[tuple[Any, ...]]]:
     found: list[tuple[Any, ...]] = []
 
     def note(state: Any, prefix: str, metadata: dict[str, Any], *rest: Any) -> None:
-        found.append(tuple(one for one in metadata.get(NOTE, ()) if isinstance(one, str)))
+        found.append(tuple(text for text in metadata.get(NOTE, ()) if isinstance(text, str)))
 
     handle = module._register_load_state_dict_pre_hook(note)
     try:
@@ -130,9 +130,9 @@ def _encode(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return {"array": value.tolist()}
     if isinstance(value, (tuple, list)):
-        return {type(value).__name__: [_encode(one) for one in value]}
+        return {type(value).__name__: [_encode(item) for item in value]}
     if is_dataclass(value) and type(value).__module__.startswith(PACKAGE):
-        own = {one.name: _encode(getattr(value, one.name)) for one in fields(value) if one.init}
+        own = {entry.name: _encode(getattr(value, entry.name)) for entry in fields(value) if entry.init}
         return {"type": f"{type(value).__module__[len(PACKAGE) :]}.{type(value).__qualname__}", "fields": own}
     raise TypeError(type(value).__name__)
 
@@ -144,9 +144,10 @@ def _decode(value: Any) -> Any:
         return np.asarray(value["array"])
     for kind in (tuple, list):
         if kind.__name__ in value:
-            return kind(_decode(one) for one in value[kind.__name__])
+            return kind(_decode(item) for item in value[kind.__name__])
     module, _, name = value["type"].rpartition(".")
+    # A file of parameters may come from anybody: nothing but statements is made from it, whatever it names.
     made = getattr(import_module(PACKAGE + module), name)
     if not (isinstance(made, type) and issubclass(made, (Guarantee, CountLaw, Component, PrivacySpent))):
         raise ValueError(f"Found {value['type']!r} in a note of what parameters cost; a guarantee is needed.")
-    return made(**{name: _decode(one) for name, one in value["fields"].items()})
+    return made(**{name: _decode(item) for name, item in value["fields"].items()})

@@ -236,8 +236,8 @@ def stepper_for(
     built: Sequence[BuiltOptimizer], tables: Sequence[Table], layout: Layout, device: torch.device
 ) -> Stepper:
     """The fastest way to step these optimizers: as one, if they are of one kind that is known here."""
-    rules = [one.rule for one in built if one.rule is not None]
-    if len(rules) < len(built) or len({one.structure for one in built}) > 1:
+    rules = [own.rule for own in built if own.rule is not None]
+    if len(rules) < len(built) or len({own.structure for own in built}) > 1:
         return EachTorchOptimizer(built, tables, layout)
     rates = Rates([rule.group for rule in rules], tables, device)
     return rules[0].kind(rates, rules[0].flag)

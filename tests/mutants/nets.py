@@ -194,7 +194,7 @@ MUTANTS = [
         name="state that modules keep",
         mistake="Code that keeps a running mean of what it saw is trained and released.",
         file="nets/engines/ways.py",
-        old="        if contents(one) != held:\n",
+        old="        if contents(code) != held:\n",
         new="        if False:\n",
         tests=("nets/test_state.py", "nets/engines/test_ways.py"),
         seen="batch normalisation and its relatives, found by name only",

@@ -58,9 +58,9 @@ def trace(module: nn.Module, rows: torch.Tensor) -> Traced:
     """
     graph = _recorded(module)
     copied = _copy(module)
-    for one in copied.modules():
-        if getattr(one, "inplace", False) is True:
-            one.inplace = False
+    for layer in copied.modules():
+        if getattr(layer, "inplace", False) is True:
+            layer.inplace = False
     runnable = fx.GraphModule(copied, graph)
     values = _checked(runnable, rows)
     layers = {node: runnable.get_submodule(node.target) for node in graph.nodes if node.op == "call_module"}
@@ -92,9 +92,9 @@ def _recorded(module: nn.Module) -> fx.Graph:
     """The graph, from a copy without the values of parameters."""
     root = _copy(module, empty=True)
     recorder = _Recorder(root)
-    for name, one in root.named_modules():
-        if name and type(one) in operations.LAYERS and not touched(one):
-            vars(one)["forward"] = _stand_in(recorder, name)
+    for name, layer in root.named_modules():
+        if name and type(layer) in operations.LAYERS and not touched(layer):
+            vars(layer)["forward"] = _stand_in(recorder, name)
     records = recorder.create_proxy("placeholder", "records", (), {})
     try:
         result = root(records)
@@ -150,7 +150,7 @@ def _asked(runnable: fx.GraphModule, node: fx.Node, kinds: dict[fx.Node, Any]) -
         if node.op == "call_method":
             return _rule(operations.METHODS, node.target)(*args, **kwargs)
         if node.op == "call_function":
-            if node.target in operations.NUMBERS and all(type(one) in (int, float) for one in args):
+            if node.target in operations.NUMBERS and all(type(number) in (int, float) for number in args):
                 return node.target(*args)
             return _rule(operations.FUNCTIONS, node.target)(*args, **kwargs)
         if node.op == "output":
@@ -190,7 +190,7 @@ def _kind(node: fx.Node, value: Any, kinds: dict[fx.Node, Any]) -> Any:
     if isinstance(value, torch.Tensor):
         return Rows(value.shape, not value.is_floating_point())
     if isinstance(value, (tuple, list)):
-        return Several(tuple(_kind(node, one, kinds) for one in value))
+        return Several(tuple(_kind(node, part, kinds) for part in value))
     raise NotPerRecord(f"{node.format_node()}: a result that is no tensor")
 
 
@@ -208,10 +208,10 @@ def _text(runnable: fx.GraphModule, node: fx.Node) -> str:
 
 def _is_linear(runnable: fx.GraphModule, layers: dict[fx.Node, nn.Module], kinds: dict[fx.Node, Any]) -> bool:
     """All parameters in linear layers, each called once, on one vector per record, no two of them sharing one."""
-    used = [(node, one) for node, one in layers.items() if len(list(one.parameters())) > 0]
-    once = len({id(one) for _, one in used}) == len(used) > 0
-    on_vectors = all(type(one) is nn.Linear and kinds[node.args[0]].rank == 2 for node, one in used)
-    own = [id(p) for _, one in used for p in one.parameters()]
+    used = [(node, layer) for node, layer in layers.items() if len(list(layer.parameters())) > 0]
+    once = len({id(layer) for _, layer in used}) == len(used) > 0
+    on_vectors = all(type(layer) is nn.Linear and kinds[node.args[0]].rank == 2 for node, layer in used)
+    own = [id(p) for _, layer in used for p in layer.parameters()]
     parameters = dict(runnable.named_parameters())
     apart = len(set(own)) == len(own) == len(parameters)
     inside = not parameters.keys() & {str(node.target) for node in runnable.graph.nodes if node.op == "get_attr"}
@@ -221,9 +221,9 @@ def _is_linear(runnable: fx.GraphModule, layers: dict[fx.Node, nn.Module], kinds
 def _signature(runnable: fx.GraphModule, layers: dict[fx.Node, nn.Module]) -> tuple[Any, ...]:
     """The operations with their constants, the attributes of the layers, shapes and flags, and the buffers."""
     own = [
-        (type(one).__name__, one.extra_repr(), repr(sorted(operations.attributes(one).items())))
-        for one in layers.values()
+        (type(layer).__name__, layer.extra_repr(), repr(sorted(operations.attributes(layer).items())))
+        for layer in layers.values()
     ]
     parameters = [(name, tuple(p.shape), p.requires_grad) for name, p in runnable.named_parameters()]
-    buffers = [(name, one.detach().cpu().numpy().tobytes()) for name, one in runnable.named_buffers()]
+    buffers = [(name, buffer.detach().cpu().numpy().tobytes()) for name, buffer in runnable.named_buffers()]
     return (str(runnable.graph), tuple(own), tuple(parameters), tuple(buffers))

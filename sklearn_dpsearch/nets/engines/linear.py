@@ -26,7 +26,7 @@ class LinearEngine(Engine):
         self, module: nn.Module, criterion: nn.Module, device: torch.device, template: nn.Module | None = None
     ) -> None:
         super().__init__(module, criterion, device, template)
-        self.layers = [(name, one) for name, one in self.template.named_modules() if type(one) is nn.Linear]
+        self.layers = [(name, layer) for name, layer in self.template.named_modules() if type(layer) is nn.Linear]
         for parameter in self.template.parameters():
             parameter.requires_grad_(False)
 
@@ -39,32 +39,34 @@ class LinearEngine(Engine):
 
         def views(storage: torch.Tensor, kinds: tuple[bool, ...]) -> list[list[torch.Tensor | None]]:
             """Weight and bias of each layer in flat storage, where they are among the trained, or the frozen ones."""
-            kept = [[self.layout.entries.get(one, (None,))[0] in kinds for one in pair] for pair in names]
-            return [
-                [self.layout.view(one, storage, frozen) if there else None for one, there in zip(*both)]
-                for both in zip(names, kept)
-            ]
+
+            def view(name: str) -> torch.Tensor | None:
+                entry = self.layout.entries.get(name)
+                return self.layout.view(name, storage, frozen) if entry and entry[0] in kinds else None
+
+            return [[view(name) for name in pair] for pair in names]
 
         stored = views(trained, (True, False))
         self._weights = [weight for weight, _ in stored]
         self._turned = [None if weight is None else weight.mT for weight, _ in stored]
         self._biases = [None if bias is None else bias.unsqueeze(1) for _, bias in stored]
         self._all, self._piece_of_all = sums, torch.zeros_like(trained)  # zero where no layer writes
-        self._sums, self._pieces = (views(one, (True,)) for one in (self._all, self._piece_of_all))
-        present = torch.tensor([[one is not None for one in pair] for pair in self._sums], dtype=torch.float64)
+        self._sums, self._pieces = views(sums, (True,)), views(self._piece_of_all, (True,))
+        # 1 where there is something to train: what is frozen does not count in the norm that is clipped.
+        present = torch.tensor([[view is not None for view in pair] for pair in self._sums], dtype=torch.float64)
         self._has_weight, self._has_bias = present.to(sums.device).T.unsqueeze(-1).unsqueeze(-1)
 
     def add_clipped(self, inputs: torch.Tensor, targets: torch.Tensor, bounds: torch.Tensor) -> None:
-        parts = sorted(self._slopes(inputs, targets), key=operator.itemgetter(0))
-        tables, slopes = [a for _, a, _ in parts], [slope for _, _, slope in parts]
+        seen = sorted(self._slopes(inputs, targets), key=operator.itemgetter(0))
+        tables, slopes = [a for _, a, _ in seen], [slope for _, _, slope in seen]
         along, across = norms_of([*tables, *slopes]).square_().chunk(2)
+        # |δ|²·(|a|² + 1), of all layers together: one norm per record, whatever part of it a layer has.
         norms = root_of_sum(torch.addcmul(self._has_bias, along, self._has_weight).mul_(across))
         finite = which_finite(norms)
         factors = clip_factors(norms, bounds, finite).unsqueeze(-1)
-        if finite is not None:
-            tables, slopes = (
-                [torch.where(finite.unsqueeze(-1), one, 0.0) for one in some] for some in (tables, slopes)
-            )
+        if finite is not None:  # a factor of 0 is not enough: 0·∞ is not a number, for all records
+            tables = [torch.where(finite.unsqueeze(-1), table, 0.0) for table in tables]
+            slopes = [torch.where(finite.unsqueeze(-1), slope, 0.0) for slope in slopes]
         self._add([slope * factors for slope in slopes], tables)
 
     def _add(self, slopes: list[torch.Tensor], tables: list[torch.Tensor]) -> None:
@@ -101,23 +103,24 @@ class PlainEngine(LinearEngine):
     def __init__(self, module: nn.Module, criterion: nn.Module, device: torch.device) -> None:
         super().__init__(module, criterion, device)
         numbers = {id(layer): i for i, (_, layer) in enumerate(self.layers)}
-        self.parts = [numbers.get(id(part), part) for part in plain.layers_of(self.template)]
+        #: Of each layer its number, if it is linear, or the layer itself.
+        self.sequence = [numbers.get(id(layer), layer) for layer in plain.layers_of(self.template)]
 
     def _slopes(self, inputs: torch.Tensor, targets: torch.Tensor) -> list[tuple[int, torch.Tensor, torch.Tensor]]:
         seen = [inputs]
-        for part in self.parts:
-            seen.append(self._affine(part, seen[-1]) if isinstance(part, int) else plain.forward(part, seen[-1]))
+        for layer in self.sequence:
+            seen.append(self._affine(layer, seen[-1]) if isinstance(layer, int) else plain.forward(layer, seen[-1]))
         slope = plain.loss_slope(self.criterion, seen[-1], targets)
         found = []
-        first = next(k for k, part in enumerate(self.parts) if isinstance(part, int))
-        for k in range(len(self.parts) - 1, first - 1, -1):
-            part = self.parts[k]
-            if not isinstance(part, int):
-                slope = plain.backward(part, slope, seen[k], seen[k + 1])
+        first = next(k for k, layer in enumerate(self.sequence) if isinstance(layer, int))
+        for k in range(len(self.sequence) - 1, first - 1, -1):  # before the first linear layer nothing is trained
+            layer = self.sequence[k]
+            if not isinstance(layer, int):
+                slope = plain.backward(layer, slope, seen[k], seen[k + 1])
                 continue
-            found.append((part, seen[k], slope))
+            found.append((layer, seen[k], slope))
             if k > first:
-                slope = torch.bmm(slope, self._weights[part])
+                slope = torch.bmm(slope, self._weights[layer])
         return found
 
 

@@ -62,7 +62,7 @@ def sums_over_records(criterion: nn.Module, outputs: torch.Tensor, targets: torc
     if fits is None or touched(criterion) or getattr(criterion, "reduction", None) != "sum":
         return False
     weights = [*criterion.buffers(), *criterion.parameters()]
-    spread = any(one.dim() >= outputs.dim() for one in weights)  # an entry per record
+    spread = any(weight.dim() >= outputs.dim() for weight in weights)  # an entry per record
     return not spread and not any(True for _ in criterion.parameters()) and fits(outputs.shape[1:], targets.shape[1:])
 
 

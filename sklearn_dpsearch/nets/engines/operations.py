@@ -143,7 +143,7 @@ LAYERS: dict[type[nn.Module], OperationRule] = {
 def is_random(target: Any, layer: nn.Module | None = None) -> bool:
     """Whether an operation, or a layer, draws random numbers."""
     name = type(layer).__name__ if layer is not None else target if type(target) is str else target.__name__
-    return name.lower() in {one.replace("_", "") for one in RANDOM} | RANDOM
+    return name.lower() in {known.replace("_", "") for known in RANDOM} | RANDOM
 
 
 def attributes(layer: nn.Module) -> dict[str, Any]:

@@ -61,7 +61,7 @@ def structure(module: nn.Module, criterion: nn.Module) -> tuple[Any, ...] | None
 def layers_of(module: nn.Module) -> list[nn.Module]:
     """The layers in order, nested sequences opened."""
     if type(module) is nn.Sequential:
-        return [part for one in module for part in layers_of(one)]
+        return [part for child in module for part in layers_of(child)]
     return [module]
 
 
@@ -109,7 +109,7 @@ def _softmax(logits: torch.Tensor) -> torch.Tensor:
 
 def _in_sequence(module: nn.Module) -> bool:
     known = (nn.Sequential, nn.Linear, *ELEMENTWISE)
-    return all(type(one) in known and not touched(one) for one in module.modules())
+    return all(type(layer) in known and not touched(layer) for layer in module.modules())
 
 
 def _structure_of(part: nn.Module) -> tuple[Any, ...]:

@@ -74,7 +74,7 @@ def batches(module: nn.Module, rows: torch.Tensor, lot: int) -> Iterator[torch.T
     rng = torch.Generator().manual_seed(1)
     shape = rows.shape[1:]
     if not rows.is_floating_point():
-        words = [one.num_embeddings for one in module.modules() if isinstance(one, nn.Embedding)]
+        words = [layer.num_embeddings for layer in module.modules() if isinstance(layer, nn.Embedding)]
         top = min(words, default=2)
         yield torch.randint(0, top, rows.shape, generator=rng)
         yield torch.stack([torch.full(shape, word) for word in (0, min(1, top - 1), top - 1)])
@@ -99,8 +99,8 @@ def check_same_on_batches(
         For batch statistics, losses that weigh by the batch, and whatever else is one thing for a batch and another for
         a record.
     """
-    for one in (module, engine.template):
-        _silence(one)
+    for net in (module, engine.template):
+        _silence(net)
     if _is_random(module, rows):  # by functions of its own: without them
         module.eval()
         engine.template.eval()
@@ -128,8 +128,8 @@ def _both(
         loss = criterion(module(rows), targets).sum()
     trained = [p for p in module.parameters() if p.requires_grad]
     slopes = torch.autograd.grad(loss, trained, allow_unused=True)
-    flat = [torch.zeros_like(p) if one is None else one.to_dense() for p, one in zip(trained, slopes)]
-    return found, torch.cat([one.reshape(-1) for one in flat])
+    flat = [torch.zeros_like(p) if slope is None else slope.to_dense() for p, slope in zip(trained, slopes)]
+    return found, torch.cat([slope.reshape(-1) for slope in flat])
 
 
 def _is_random(module: nn.Module, rows: torch.Tensor) -> bool:
@@ -148,7 +148,7 @@ def _explained(together: torch.Tensor, single: torch.Tensor) -> bool:
     """Whether a gradient is the sum of these, or their mean."""
     total, most = single.sum(0), TOLERANCE * single.norm(dim=1).sum()
     sums = [(total, most), (total / len(single), most / len(single))]
-    return any(bool((together - one).norm() <= limit) for one, limit in sums)
+    return any(bool((together - expected).norm() <= limit) for expected, limit in sums)
 
 
 def awake(module: nn.Module) -> nn.Module:
@@ -163,6 +163,6 @@ def awake(module: nn.Module) -> nn.Module:
 
 def _silence(module: nn.Module) -> None:
     """Dropout layers, also such of one's own, drop nothing: masks would differ between two evaluations."""
-    for one in module.modules():
-        if isinstance(one, nn.modules.dropout._DropoutNd):
-            one.p = 0.0
+    for layer in module.modules():
+        if isinstance(layer, nn.modules.dropout._DropoutNd):
+            layer.p = 0.0

@@ -11,13 +11,13 @@ from torch import nn
 from ...privacy import LeakingEstimatorError
 
 
-def _keeps_statistics(one: nn.Module) -> bool:
-    return isinstance(one, nn.modules.batchnorm._BatchNorm) or bool(getattr(one, "track_running_stats", False))
+def _keeps_statistics(layer: nn.Module) -> bool:
+    return isinstance(layer, nn.modules.batchnorm._BatchNorm) or bool(getattr(layer, "track_running_stats", False))
 
 
-def _is_compiled(one: nn.Module) -> bool:
-    optimized = type(one).__name__ == "OptimizedModule" and type(one).__module__.startswith("torch.")
-    return optimized or isinstance(one, torch.jit.ScriptModule) or one._compiled_call_impl is not None
+def _is_compiled(layer: nn.Module) -> bool:
+    optimized = type(layer).__name__ == "OptimizedModule" and type(layer).__module__.startswith("torch.")
+    return optimized or isinstance(layer, torch.jit.ScriptModule) or layer._compiled_call_impl is not None
 
 
 #: Whether a layer is of a kind, what such a layer does, and the remedy.
@@ -30,12 +30,12 @@ KINDS: tuple[tuple[Callable[[nn.Module], bool], str, str], ...] = (
     ),
     (_is_compiled, "is compiled, so what it does cannot be read", "Give the module as it was before it was compiled"),
     (
-        lambda one: isinstance(one, (nn.DataParallel, nn.parallel.DistributedDataParallel)),
+        lambda layer: isinstance(layer, (nn.DataParallel, nn.parallel.DistributedDataParallel)),
         "spreads batches over devices",
         "Give the module inside of it",
     ),
     (
-        lambda one: isinstance(one, nn.modules.lazy.LazyModuleMixin),
+        lambda layer: isinstance(layer, nn.modules.lazy.LazyModuleMixin),
         "takes the shapes of its parameters from the records",
         "State the shapes, e.g. nn.Linear in place of nn.LazyLinear",
     ),
@@ -53,12 +53,12 @@ def refuse(module: nn.Module) -> None:
         For statistics over a batch, compiled or distributed modules, hooks.
     """
     _refuse_hooks_on_everything()
-    for name, one in module.named_modules():
-        where = f"Layer {name!r} ({type(one).__name__})" if name else type(one).__name__
-        for is_one, found, remedy in KINDS:
-            if is_one(one):
+    for name, layer in module.named_modules():
+        where = f"Layer {name!r} ({type(layer).__name__})" if name else type(layer).__name__
+        for applies, found, remedy in KINDS:
+            if applies(layer):
                 raise LeakingEstimatorError(f"{where} {found}. {remedy}.")
-        if any(getattr(one, hooks, None) for hooks in HOOKS):
+        if any(getattr(layer, hooks, None) for hooks in HOOKS):
             raise LeakingEstimatorError(
                 f"{where} has hooks: they would see records without noise, and may keep them. Remove the hooks, and "
                 "compute in forward what they compute (torch.nn.utils.parametrizations.weight_norm and the like do)."

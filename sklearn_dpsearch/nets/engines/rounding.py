@@ -65,7 +65,8 @@ def norms_of(tables: Iterable[torch.Tensor]) -> torch.Tensor:
     Squares below 1e-45 vanish in single precision, and of very many numbers the sum loses too much.
     """
     found = [
-        torch.linalg.vector_norm(one, dim=-1, dtype=torch.float64 if one.shape[-1] > LONG else None) for one in tables
+        torch.linalg.vector_norm(table, dim=-1, dtype=torch.float64 if table.shape[-1] > LONG else None)
+        for table in tables
     ]
     return torch.stack(found).double().add_(TINY)
 

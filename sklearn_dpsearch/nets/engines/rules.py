@@ -106,15 +106,15 @@ def elementwise(*args: Any, inplace: bool = False, **kwargs: Any) -> None:
     needs(not inplace, "an operation in place")
     given = [*args, *kwargs.values()]
     needs("out" not in kwargs, "an argument out=")
-    ranks = {one.rank for one in given if isinstance(one, Rows)}
+    ranks = {value.rank for value in given if isinstance(value, Rows)}
     needs(len(ranks) == 1, "tensors of records of different ranks, of which one is spread over the others' records")
     (rank,) = ranks
-    for one in given:
-        if isinstance(one, Fixed):
-            apart = len(one.shape) < rank or (len(one.shape) == rank and one.shape[0] == 1)
+    for value in given:
+        if isinstance(value, Fixed):
+            apart = len(value.shape) < rank or (len(value.shape) == rank and value.shape[0] == 1)
             needs(apart, "a constant with an entry per record")
-        elif not isinstance(one, Rows):
-            plain(one)
+        elif not isinstance(value, Rows):
+            plain(value)
 
 
 def chosen(condition: Any, *others: Any) -> None:
@@ -160,7 +160,9 @@ def reshaped(value: Any, *shape: Any) -> None:
     """A new shape that keeps the records in the first place."""
     found = rows(value)
     sizes = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
-    needs(len(sizes) >= 1 and all(one is NUMBER or type(one) is int for one in sizes), "a shape that is not constant")
+    needs(
+        len(sizes) >= 1 and all(size is NUMBER or type(size) is int for size in sizes), "a shape that is not constant"
+    )
     first, rest = sizes[0], sizes[1:]
     needs(NUMBER not in rest, "the number of records in another place than the first")
     if first is not NUMBER:
@@ -208,7 +210,7 @@ def expanded(value: Any, *sizes: Any) -> None:
 def joined(values: Any, dim: Any = 0, new: int = 0) -> None:
     """Tensors of the same records, joined along another dimension."""
     needs(isinstance(values, (tuple, list)) and values, "tensors that are not listed one by one")
-    ranks = {rows(one).rank for one in values}
+    ranks = {rows(value).rank for value in values}
     needs(len(ranks) == 1, "tensors of different ranks")
     within(dim, ranks.pop() + new)
 
@@ -233,17 +235,17 @@ def summed(equation: Any, *operands: Any) -> None:
     left, right = equation.replace(" ", "").split("->")
     terms = left.split(",")
     needs(len(terms) == len(operands) and right, "einsum without a result for each record")
-    for term, one in zip(terms, operands):
-        known = term[:1] == right[0] and right[0] not in term[1:] if isinstance(one, Rows) else right[0] not in term
-        needs(known and isinstance(one, (Rows, Fixed)), "einsum across records")
-    needs(right[0] not in right[1:] and any(isinstance(one, Rows) for one in operands), "einsum across records")
+    for term, operand in zip(terms, operands):
+        known = term[:1] == right[0] and right[0] not in term[1:] if isinstance(operand, Rows) else right[0] not in term
+        needs(known and isinstance(operand, (Rows, Fixed)), "einsum across records")
+    needs(right[0] not in right[1:] and any(isinstance(operand, Rows) for operand in operands), "einsum across records")
 
 
 def attended(
     query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: Any = 0.0, is_causal: Any = False
 ) -> None:
     """Attention among the parts of one record."""
-    ranks = {rows(one, 3).rank for one in (query, key, value)}
+    ranks = {rows(tensor, 3).rank for tensor in (query, key, value)}
     needs(len(ranks) == 1, "tensors of different ranks")
     needs(attn_mask is None or (isinstance(attn_mask, Fixed) and len(attn_mask.shape) == 2), "a mask of another kind")
     plain(dropout_p, is_causal)
@@ -253,7 +255,7 @@ def normed(value: Any, shape: Any, weight: Any = None, bias: Any = None, eps: An
     """Layer normalisation over dimensions of a record."""
     plain(shape, eps)
     needs(rows(value).rank > len(shape), "normalisation over the records")
-    needs(all(one is None or isinstance(one, Fixed) for one in (weight, bias)), "scales that are not constant")
+    needs(all(scale is None or isinstance(scale, Fixed) for scale in (weight, bias)), "scales that are not constant")
 
 
 def affine(value: Any, weight: Any, bias: Any = None) -> None:
@@ -283,13 +285,13 @@ def indexed(value: Any, index: Any) -> Any:
     found = rows(value, 2)
     places = index if isinstance(index, tuple) else (index,)
     if places[0] is Ellipsis:
-        used = sum(one is not None for one in places[1:])
+        used = sum(place is not None for place in places[1:])
         needs(0 < used < found.rank and None not in places, "an index over the records")
     else:
         needs(places[0] == slice(None) and Ellipsis not in places[1:], "an index over the records")
-    for one in places[1:]:
-        plain(*((one.start, one.stop, one.step) if isinstance(one, slice) else (one,)))
-        needs(type(one) in (int, slice, type(None)), "an index that is not constant")
+    for place in places[1:]:
+        plain(*((place.start, place.stop, place.step) if isinstance(place, slice) else (place,)))
+        needs(type(place) in (int, slice, type(None)), "an index that is not constant")
     return None
 
 

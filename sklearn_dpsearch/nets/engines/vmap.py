@@ -54,9 +54,9 @@ class VmapEngine(Engine):
     ) -> None:
         super().__init__(module, criterion, device, template)
         self.own_code = own_code
-        for one in self.template.modules():
-            if type(one) is nn.GRU or type(one) is nn.RNN:
-                vars(one)["forward"] = _Started(type(one), one)
+        for layer in self.template.modules():
+            if type(layer) is nn.GRU or type(layer) is nn.RNN:
+                vars(layer)["forward"] = _Started(type(layer), layer)
         for parameter in self.template.parameters():
             parameter.requires_grad_(False)
         room = MEMORY.get(device.type, MEMORY_ELSEWHERE) // (4 * max(1, self.layout.trained))

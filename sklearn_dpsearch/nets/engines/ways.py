@@ -65,7 +65,7 @@ def way_of(module: nn.Module, criterion: nn.Module, rows: torch.Tensor, targets:
     ValueError
         For outputs that the criterion does not take.
     """
-    rows, targets = (one.to(next(module.parameters()).device) for one in (rows, targets))
+    rows, targets = (tensor.to(next(module.parameters()).device) for tensor in (rows, targets))
     traced, reason = _traced(module, rows)
     outputs = _tried(module, criterion, rows, targets)
     if outputs is not None:
@@ -134,9 +134,9 @@ def _tried(module: nn.Module, criterion: nn.Module, rows: torch.Tensor, targets:
             loss(outputs, targets)
     except Exception:  # the third way says what is wrong
         pass
-    for one, held in zip((probed, loss), before):
-        if contents(one) != held:
-            raise kept_something(one)
+    for code, held in zip((probed, loss), before):
+        if contents(code) != held:
+            raise kept_something(code)
     return outputs if isinstance(outputs, torch.Tensor) else None
 
 
@@ -158,10 +158,10 @@ def assumptions(engine: Engine, module: nn.Module, criterion: nn.Module) -> tupl
     return (TRUST.format(module=type(module).__name__, criterion=type(criterion).__name__),) if own else ()
 
 
-def kept_something(one: nn.Module) -> LeakingEstimatorError:
+def kept_something(code: nn.Module) -> LeakingEstimatorError:
     """The error for code that keeps something of a forward pass."""
     return LeakingEstimatorError(
-        f"{type(one).__name__} changes its parameters, buffers or attributes in forward, or something that its code "
+        f"{type(code).__name__} changes its parameters, buffers or attributes in forward, or something that its code "
         "refers to, so what it holds after training would tell about records without noise. Keep only parameters, and "
         "constant buffers."
     )
@@ -169,7 +169,7 @@ def kept_something(one: nn.Module) -> LeakingEstimatorError:
 
 def _same(traced: Traced, module: nn.Module, rows: torch.Tensor) -> bool:
     """Whether outputs and gradients of the graph are the module's: a function may have a gradient of its own."""
-    graph, own = (_run(one, rows) for one in (traced.runnable, separate(module).train()))
+    graph, own = (_run(runnable, rows) for runnable in (traced.runnable, separate(module).train()))
     return graph.keys() == own.keys() and all(
         graph[name].shape == own[name].shape
         and torch.allclose(graph[name], own[name], rtol=1e-3, atol=1e-5, equal_nan=True)
