@@ -8,6 +8,7 @@ would do with other inputs, cannot matter.
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +17,7 @@ from torch import fx, nn
 
 from . import operations, rules
 from .plain import touched
-from .rules import Fixed, NotPerRecord, Rows, Several
+from .rules import Fixed, Kind, NotPerRecord, Rows, Several
 
 
 @dataclass(frozen=True)
@@ -58,14 +59,15 @@ def trace(module: nn.Module, rows: torch.Tensor) -> Traced:
     """
     graph = _recorded(module)
     copied = _copy(module)
+    # In place, a layer could change what another operation reads too; the result is the same without.
     for layer in copied.modules():
         if getattr(layer, "inplace", False) is True:
             layer.inplace = False
     runnable = fx.GraphModule(copied, graph)
-    values = _checked(runnable, rows)
+    kinds = _checked(runnable, rows)
     layers = {node: runnable.get_submodule(node.target) for node in graph.nodes if node.op == "call_module"}
     random = any(operations.is_random(node.target, layers.get(node)) for node in graph.nodes if "call" in node.op)
-    return Traced(runnable, _is_linear(runnable, layers, values), random, _signature(runnable, layers))
+    return Traced(runnable, _is_linear(runnable, layers, kinds), random, _signature(runnable, layers))
 
 
 # --- recording -----------------------------------------------------------------------------------------------------
@@ -125,10 +127,13 @@ def _first_line(error: Exception) -> str:
 # --- checking ------------------------------------------------------------------------------------------------------
 
 
-def _checked(runnable: fx.GraphModule, rows: torch.Tensor) -> dict[fx.Node, Any]:
-    """Run the graph on made-up records, each operation after its rule has been asked; what kind each result is."""
-    found: dict[fx.Node, Any] = {}
-    kinds: dict[fx.Node, Any] = {}
+def _checked(runnable: fx.GraphModule, rows: torch.Tensor) -> dict[fx.Node, Kind]:
+    """Run the graph on made-up records, each operation after its rule has been asked; what kind each result is.
+
+    The run gives shapes, which later rules need. It proves nothing, and nothing is concluded from it.
+    """
+    found: dict[fx.Node, object] = {}
+    kinds: dict[fx.Node, Kind] = {}
     with torch.no_grad():
         for node in runnable.graph.nodes:
             kind = _asked(runnable, node, kinds)
@@ -136,40 +141,41 @@ def _checked(runnable: fx.GraphModule, rows: torch.Tensor) -> dict[fx.Node, Any]
                 found[node] = _computed(runnable, node, found, rows)
             except Exception as error:
                 raise NotPerRecord(f"{_text(runnable, node)} fails on made-up records ({_first_line(error)})") from None
-            kinds[node] = _kind(node, found[node], kinds) if kind is None else kind
+            kinds[node] = _kind(node, found[node]) if kind is None else kind
     return kinds
 
 
-def _asked(runnable: fx.GraphModule, node: fx.Node, kinds: dict[fx.Node, Any]) -> Any:
+def _asked(runnable: fx.GraphModule, node: fx.Node, kinds: Mapping[fx.Node, Kind]) -> Kind | None:
     """What the rule of an operation says of its result; None: tensors of records."""
     args, kwargs = fx.map_arg((node.args, node.kwargs), kinds.__getitem__)
+    kind: Kind | None = None
     try:
         if node.op == "call_module":
             layer = runnable.get_submodule(node.target)
-            return operations.LAYERS[type(layer)](layer, *args, **kwargs)
-        if node.op == "call_method":
-            return _rule(operations.METHODS, node.target)(*args, **kwargs)
-        if node.op == "call_function":
-            if node.target in operations.NUMBERS and all(type(number) in (int, float) for number in args):
-                return node.target(*args)
-            return _rule(operations.FUNCTIONS, node.target)(*args, **kwargs)
-        if node.op == "output":
+            kind = operations.LAYERS[type(layer)](layer, *args, **kwargs)
+        elif node.op == "call_method":
+            kind = _rule(operations.METHODS, node.target)(*args, **kwargs)
+        elif node.target in operations.NUMBERS and all(type(number) in (int, float) for number in args):
+            kind = node.target(*args)  # of parts of a shape, say, which are the same in every batch
+        elif node.op == "call_function":
+            kind = _rule(operations.FUNCTIONS, node.target)(*args, **kwargs)
+        elif node.op == "output":
             rules.needs(isinstance(args[0], Rows), "a result that is not one tensor of records")
     except NotPerRecord as error:
         raise NotPerRecord(f"{_text(runnable, node)}: {error}") from None
     except TypeError:
         raise NotPerRecord(f"{_text(runnable, node)}: arguments that are not known") from None
-    return None
+    return kind
 
 
-def _rule(table: Any, target: Any) -> rules.OperationRule:
+def _rule(table: Mapping[Any, rules.OperationRule], target: object) -> rules.OperationRule:
     rule = table.get(target)
-    rules.needs(rule is not None, "an operation that is not known to act on each record alone")
-    found: rules.OperationRule = rule
-    return found
+    if rule is None:
+        raise NotPerRecord("an operation that is not known to act on each record alone")
+    return rule
 
 
-def _computed(runnable: fx.GraphModule, node: fx.Node, found: dict[fx.Node, Any], rows: torch.Tensor) -> Any:
+def _computed(runnable: fx.GraphModule, node: fx.Node, found: Mapping[fx.Node, object], rows: torch.Tensor) -> object:
     args, kwargs = fx.map_arg((node.args, node.kwargs), found.__getitem__)
     if node.op == "placeholder":
         return rows
@@ -183,14 +189,14 @@ def _computed(runnable: fx.GraphModule, node: fx.Node, found: dict[fx.Node, Any]
     return args[0] if node.op == "output" else node.target(*args, **kwargs)
 
 
-def _kind(node: fx.Node, value: Any, kinds: dict[fx.Node, Any]) -> Any:
+def _kind(node: fx.Node, value: object) -> Rows | Fixed | Several:
     """Tensors of records, or constants, by what went in."""
-    if node.op == "get_attr":
+    if node.op == "get_attr" and isinstance(value, torch.Tensor):
         return Fixed(value.shape)
     if isinstance(value, torch.Tensor):
         return Rows(value.shape, not value.is_floating_point())
     if isinstance(value, (tuple, list)):
-        return Several(tuple(_kind(node, part, kinds) for part in value))
+        return Several(tuple(_kind(node, part) for part in value))
     raise NotPerRecord(f"{node.format_node()}: a result that is no tensor")
 
 
@@ -206,11 +212,11 @@ def _text(runnable: fx.GraphModule, node: fx.Node) -> str:
 # --- facts ---------------------------------------------------------------------------------------------------------
 
 
-def _is_linear(runnable: fx.GraphModule, layers: dict[fx.Node, nn.Module], kinds: dict[fx.Node, Any]) -> bool:
+def _is_linear(runnable: fx.GraphModule, layers: Mapping[fx.Node, nn.Module], kinds: Mapping[fx.Node, Kind]) -> bool:
     """All parameters in linear layers, each called once, on one vector per record, no two of them sharing one."""
     used = [(node, layer) for node, layer in layers.items() if len(list(layer.parameters())) > 0]
     once = len({id(layer) for _, layer in used}) == len(used) > 0
-    on_vectors = all(type(layer) is nn.Linear and kinds[node.args[0]].rank == 2 for node, layer in used)
+    on_vectors = all(type(layer) is nn.Linear and rules.rows(kinds[node.args[0]]).rank == 2 for node, layer in used)
     own = [id(p) for _, layer in used for p in layer.parameters()]
     parameters = dict(runnable.named_parameters())
     apart = len(set(own)) == len(own) == len(parameters)

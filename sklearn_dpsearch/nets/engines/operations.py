@@ -36,9 +36,7 @@ _ALONG: dict[str, OperationRule] = {
     "median": along("dim", "keepdim"),
     "topk": along("k", "dim", "largest", "sorted", default=-1),
     "sort": along("dim", "descending", "stable", default=-1),
-    "flip": lambda value, *dims: rules.dims_within(
-        dims[0] if isinstance(dims[0], (tuple, list)) else dims, rules.rows(value).rank
-    ),
+    "flip": rules.flip,
     "roll": along("shifts", "dims", dims="dims"),
     "chunk": along("chunks", "dim"),
     "split": along("split_size_or_sections", "dim"),
@@ -50,29 +48,29 @@ _ALONG: dict[str, OperationRule] = {
     "normalize": along("p", "dim", "eps", default=1),
 }
 _SHAPES: dict[str, OperationRule] = {
-    "cat": rules.joined,
-    "concat": rules.joined,
-    "einsum": rules.summed,
-    "expand": rules.expanded,
-    "flatten": rules.flattened,
-    "gather": rules.gathered,
-    "bmm": rules.multiplied,
-    "matmul": rules.multiplied,
-    "max": rules.greatest,
-    "min": rules.greatest,
-    "permute": rules.permuted,
-    "reshape": rules.reshaped,
-    "view": rules.reshaped,
-    "stack": rules.stacked,
-    "swapaxes": rules.turned,
-    "transpose": rules.turned,
-    "unflatten": rules.unflattened,
-    "unsqueeze": rules.inserted,
+    "cat": rules.cat,
+    "concat": rules.cat,
+    "einsum": rules.einsum,
+    "expand": rules.expand,
+    "flatten": rules.flatten,
+    "gather": rules.gather,
+    "bmm": rules.matmul,
+    "matmul": rules.matmul,
+    "max": rules.max_or_min,
+    "min": rules.max_or_min,
+    "permute": rules.permute,
+    "reshape": rules.reshape,
+    "view": rules.reshape,
+    "stack": rules.stack,
+    "swapaxes": rules.transpose,
+    "transpose": rules.transpose,
+    "unflatten": rules.unflatten,
+    "unsqueeze": rules.unsqueeze,
 }
 _FUNCTIONAL: dict[str, OperationRule] = {
-    "layer_norm": rules.normed,
-    "linear": rules.affine,
-    "scaled_dot_product_attention": rules.attended,
+    "layer_norm": rules.layer_norm,
+    "linear": rules.linear,
+    "scaled_dot_product_attention": rules.attention,
     **{
         f"{kind}_pool{n}d": spatial(n + 2) for kind in ("max", "avg", "adaptive_avg", "adaptive_max") for n in (1, 2, 3)
     },
@@ -82,7 +80,7 @@ _NAMED: dict[str, OperationRule] = {
     **dict.fromkeys(_ELEMENTWISE.split(), rules.elementwise),
     **_ALONG,
     **_SHAPES,
-    "where": rules.chosen,
+    "where": rules.where,
 }
 _OPERATORS = "add and_ eq floordiv ge gt invert le lt mod mul ne neg or_ pow sub truediv xor"
 
@@ -95,14 +93,14 @@ FUNCTIONS: dict[Any, OperationRule] = {
     },
     **{getattr(F, name): rule for name, rule in {**_NAMED, **_FUNCTIONAL}.items() if hasattr(F, name)},
     **{getattr(operator, name): rules.elementwise for name in _OPERATORS.split()},
-    operator.getitem: rules.indexed,
-    operator.matmul: rules.multiplied,
+    operator.getitem: rules.getitem,
+    operator.matmul: rules.matmul,
     getattr: rules.attribute,
 }
 #: Methods of tensors ↦ rule.
 METHODS: dict[str, OperationRule] = {
     **{name: rule for name, rule in _NAMED.items() if hasattr(torch.Tensor, name)},
-    "size": rules.sized,
+    "size": rules.size,
     "dim": lambda value: rules.rows(value).rank,
 }
 #: What may be computed with numbers that are the same in every batch.
@@ -129,10 +127,10 @@ _LAYERS: dict[str, OperationRule] = {
         ("GLU", "LogSoftmax", "Softmax", "Softmin"),
         lambda layer, value: rules.within(layer.dim, rules.rows(value).rank),
     ),
-    "Embedding": rules.looked_up,
-    "Flatten": lambda layer, value: rules.flattened(value, layer.start_dim, layer.end_dim),
+    "Embedding": rules.embedding,
+    "Flatten": lambda layer, value: rules.flatten(value, layer.start_dim, layer.end_dim),
     **dict.fromkeys(("LayerNorm", "RMSNorm"), rules.over_last),
-    "Unflatten": lambda layer, value: rules.unflattened(value, layer.dim, tuple(layer.unflattened_size)),
+    "Unflatten": lambda layer, value: rules.unflatten(value, layer.dim, tuple(layer.unflattened_size)),
 }
 #: Layers of PyTorch, by exact type ↦ rule.
 LAYERS: dict[type[nn.Module], OperationRule] = {

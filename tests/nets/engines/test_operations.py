@@ -23,7 +23,7 @@ def fixed(*shape):
     return rules.Fixed(torch.Size(shape))
 
 
-X, W, N = rows(8, 5, 6), rows(8, 5, 6), rules.NUMBER
+X, W, N = rows(8, 5, 6), rows(8, 5, 6), rules.BATCH_SIZE
 A, S = Ellipsis, slice
 #: operation: (accepted arguments, refused arguments)
 TABLE = {
