@@ -12,7 +12,7 @@ import secrets
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields, is_dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from torch import nn
@@ -27,12 +27,16 @@ NOTE = "_sklearn_dpsearch_spent"
 PACKAGE = __name__.rpartition(".nets.")[0] + ".privacy."
 
 
+#: What is written on a module: text, or a number and the statement itself, where that cannot be text.
+Note: TypeAlias = str | tuple[str, PrivacySpent]
+
+
 def mark(module: nn.Module, spent: Sequence[PrivacySpent]) -> None:
     """Write what its parameters have cost, together, on a module and on all of its parts."""
     place(module, tuple(map(_note_of, spent)))
 
 
-def place(module: nn.Module, notes: tuple[Any, ...]) -> None:
+def place(module: nn.Module, notes: tuple[Note, ...]) -> None:
     """Put notes on a module and on all of its parts."""
     for part in module.modules():
         vars(part)[NOTE] = notes
@@ -43,7 +47,7 @@ def costs(module: nn.Module) -> list[PrivacySpent]:
     return read(note for part in module.modules() for note in vars(part).get(NOTE, ()))
 
 
-def _note_of(spent: PrivacySpent) -> str | tuple[str, PrivacySpent]:
+def _note_of(spent: PrivacySpent) -> Note:
     """Text, or the object itself where a guarantee cannot be written as text.
 
     Each note has a number of its own, by which copies are recognised.
@@ -55,7 +59,7 @@ def _note_of(spent: PrivacySpent) -> str | tuple[str, PrivacySpent]:
         return (token, spent)
 
 
-def read(notes: Iterable[Any]) -> list[PrivacySpent]:
+def read(notes: Iterable[Note]) -> list[PrivacySpent]:
     """What notes say, copies of one taken once."""
     found: dict[str, PrivacySpent] = {}
     for note in notes:
@@ -94,7 +98,7 @@ def saving(module: nn.Module) -> Iterator[None]:
                 "the whole net, which keeps what it cost."
             )
 
-    def write(_: nn.Module, state: Any, prefix: str, metadata: dict[str, Any]) -> None:
+    def write(_: nn.Module, state: object, prefix: str, metadata: dict[str, Any]) -> None:
         if notes:
             metadata[NOTE] = list(notes)
 
@@ -106,11 +110,11 @@ def saving(module: nn.Module) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def loading(module: nn.Module) -> Iterator[list[tuple[Any, ...]]]:
+def loading(module: nn.Module) -> Iterator[list[tuple[str, ...]]]:
     """Collects the notes of what is loaded into a module while this lasts; empty ones for a file without any."""
-    found: list[tuple[Any, ...]] = []
+    found: list[tuple[str, ...]] = []
 
-    def note(state: Any, prefix: str, metadata: dict[str, Any], *rest: Any) -> None:
+    def note(state: object, prefix: str, metadata: dict[str, Any], *rest: object) -> None:
         found.append(tuple(text for text in metadata.get(NOTE, ()) if isinstance(text, str)))
 
     handle = module._register_load_state_dict_pre_hook(note)
@@ -123,7 +127,7 @@ def loading(module: nn.Module) -> Iterator[list[tuple[Any, ...]]]:
 # --- as text -------------------------------------------------------------------------------------------------------
 
 
-def _encode(value: Any) -> Any:
+def _encode(value: object) -> Any:
     """A value as JSON, from which ``_decode`` makes an equal one."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return value

@@ -243,7 +243,7 @@ def stepper_for(
     return rules[0].kind(rates, rules[0].flag)
 
 
-def _subtract(weights: torch.Tensor, moved: torch.Tensor, rate: Any) -> None:
+def _subtract(weights: torch.Tensor, moved: torch.Tensor, rate: float | torch.Tensor) -> None:
     if isinstance(rate, float):
         weights.sub_(moved, alpha=rate)
     else:

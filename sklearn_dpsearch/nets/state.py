@@ -27,15 +27,15 @@ SIMPLE = frozenset(
 PYTHON = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib")})
 
 
-def contents(*things: Any) -> str:
+def contents(*things: object) -> str:
     """A digest of all that can be reached from these objects: attributes, slots, containers, classes, closures.
 
     Code of libraries, and what cannot be copied either (open files, locks), counts by identity.
     """
     digest = hashlib.blake2b(digest_size=16)
     seen: dict[int, int] = {}
-    kept: list[Any] = []  # an object that is freed could leave its address to another
-    stack: list[Any] = list(reversed(things))
+    kept: list[object] = []  # an object that is freed could leave its address to another
+    stack: list[object] = list(reversed(things))
     while stack:
         thing = stack.pop()
         if type(thing) in SIMPLE:
@@ -59,7 +59,7 @@ def contents(*things: Any) -> str:
     return digest.hexdigest()
 
 
-def _raw(thing: Any) -> bytes | None:
+def _raw(thing: object) -> bytes | None:
     """Numbers, and what counts by identity, as bytes."""
     if isinstance(thing, torch.Tensor):
         return _tensor(thing)
@@ -93,7 +93,7 @@ def _tensor(thing: torch.Tensor) -> bytes:
         return f"{id(thing)}".encode()
 
 
-def _inside(thing: Any) -> Iterator[Any]:
+def _inside(thing: object) -> Iterator[object]:
     """Everything that an object refers to."""
     if isinstance(thing, dict):
         yield from _entries(thing)
@@ -118,12 +118,12 @@ def _inside(thing: Any) -> Iterator[Any]:
         yield from _attributes(thing)
 
 
-def _entries(thing: dict[Any, Any]) -> Iterator[Any]:
+def _entries(thing: dict[object, object]) -> Iterator[object]:
     for key, value in list(thing.items()):
         yield from (key, value)
 
 
-def _attributes(thing: Any) -> Iterator[Any]:
+def _attributes(thing: object) -> Iterator[object]:
     """The class, all attributes, in slots too, and what an object made in C says of itself when it is pickled."""
     own = getattr(thing, "__dict__", {})  # asked for first: some objects have one from then on
     if not isinstance(thing, (types.FunctionType, types.MethodType, types.CellType)):
@@ -135,16 +135,16 @@ def _attributes(thing: Any) -> Iterator[Any]:
     yield from _entries({**own, **{name: getattr(thing, name, None) for name in _slots(thing)}})
 
 
-def _slots(thing: Any) -> list[str]:
+def _slots(thing: object) -> list[str]:
     found = [name for kind in type(thing).__mro__ for name in _names(vars(kind).get("__slots__", ()))]
     return [name for name in found if name not in ("__dict__", "__weakref__")]
 
 
-def _names(slots: Any) -> Iterable[str]:
+def _names(slots: str | Iterable[str]) -> Iterable[str]:
     return (slots,) if isinstance(slots, str) else tuple(slots)
 
 
-def _reduced(thing: Any) -> Iterator[Any]:
+def _reduced(thing: object) -> Iterator[object]:
     """What an object would be pickled as; its identity if it cannot be."""
     try:
         made = thing.__reduce_ex__(4)
@@ -154,11 +154,11 @@ def _reduced(thing: Any) -> Iterator[Any]:
         yield f"{id(thing)}"
 
 
-def _is_iterator(part: Any) -> bool:
+def _is_iterator(part: object) -> bool:
     return hasattr(part, "__next__")
 
 
-def _of_function(thing: types.FunctionType) -> Iterator[Any]:
+def _of_function(thing: types.FunctionType) -> Iterator[object]:
     """Closures, defaults, and the globals that the code names."""
     yield from (thing.__closure__ or (), thing.__defaults__ or (), thing.__kwdefaults__ or {})
     for name in _named(thing.__code__):
@@ -173,14 +173,14 @@ def _named(code: types.CodeType) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*own, *inner]))
 
 
-def _of_cell(thing: types.CellType) -> Iterator[Any]:
+def _of_cell(thing: types.CellType) -> Iterator[object]:
     try:
         yield thing.cell_contents
     except ValueError:  # empty
         return
 
 
-def _of_class(thing: type) -> Iterator[Any]:
+def _of_class(thing: type) -> Iterator[object]:
     yield from thing.__mro__[1:]
     for name, value in list(vars(thing).items()):
         if name not in ("__dict__", "__weakref__", "__doc__", "__module__", "__annotations__", "_abc_impl"):

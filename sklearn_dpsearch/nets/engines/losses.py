@@ -72,7 +72,7 @@ def sums_over_records(criterion: nn.Module, outputs: torch.Tensor, targets: torc
 OF_CLASSES = (nn.CrossEntropyLoss, nn.NLLLoss, nn.BCEWithLogitsLoss, nn.MultiMarginLoss)
 
 
-def check_for_numbers(criterion: Any) -> None:
+def check_for_numbers(criterion: object) -> None:
     """Raise for a criterion of a regressor that is one for classes.
 
     Raises

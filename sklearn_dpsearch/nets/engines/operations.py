@@ -6,6 +6,7 @@ What is not in the table, or has arguments that its rule does not know, is not t
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -138,9 +139,9 @@ LAYERS: dict[type[nn.Module], OperationRule] = {
 }
 
 
-def is_random(target: Any, layer: nn.Module | None = None) -> bool:
+def is_random(target: Callable[..., Any] | str, layer: nn.Module | None = None) -> bool:
     """Whether an operation, or a layer, draws random numbers."""
-    name = type(layer).__name__ if layer is not None else target if type(target) is str else target.__name__
+    name = type(layer).__name__ if layer is not None else target if isinstance(target, str) else target.__name__
     return name.lower() in {known.replace("_", "") for known in RANDOM} | RANDOM
 
 

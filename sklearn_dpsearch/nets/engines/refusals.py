@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
 from torch import nn
@@ -64,7 +63,7 @@ def refuse(module: nn.Module) -> None:
                 "compute in forward what they compute (torch.nn.utils.parametrizations.weight_norm and the like do)."
             )
     for name, parameter in module.named_parameters():
-        if _hooks_of(parameter):
+        if _has_hooks(parameter):
             raise LeakingEstimatorError(
                 f"Parameter {name!r} has hooks: they would see gradients without noise. Remove the hooks."
             )
@@ -78,5 +77,5 @@ def _refuse_hooks_on_everything() -> None:
         )
 
 
-def _hooks_of(parameter: Any) -> bool:
+def _has_hooks(parameter: nn.Parameter) -> bool:
     return bool(parameter._backward_hooks) or bool(getattr(parameter, "_post_accumulate_grad_hooks", None))

@@ -7,7 +7,7 @@ by the value of a record raises.
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -115,7 +115,13 @@ class VmapEngine(Engine):
 class _Watch(TorchFunctionMode):
     """Raises at what sees through ``vmap``: operators with rules of their own, and batches as text."""
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: object,
+        args: tuple[object, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
         if isinstance(func, (OpOverload, OpOverloadPacket, HigherOrderOperator)):
             _check_operator(func, args)
         elif func in TEXT:
@@ -123,7 +129,7 @@ class _Watch(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-def _check_operator(func: Any, args: tuple[Any, ...]) -> None:
+def _check_operator(func: object, args: tuple[object, ...]) -> None:
     if isinstance(func, HigherOrderOperator):
         function = args[0] if args else None
         if not getattr(function, "generate_vmap_rule", False):
@@ -142,7 +148,7 @@ class _Started:
     layer : Module
     """
 
-    def __init__(self, kind: type[nn.Module], layer: Any) -> None:
+    def __init__(self, kind: type[nn.Module], layer: nn.RNNBase) -> None:
         self.kind, self.layer = kind, layer
 
     def __call__(self, inputs: torch.Tensor, state: torch.Tensor | None = None) -> Any:

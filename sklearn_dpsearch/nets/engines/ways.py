@@ -67,10 +67,11 @@ def way_of(module: nn.Module, criterion: nn.Module, rows: torch.Tensor, targets:
     """
     rows, targets = (tensor.to(next(module.parameters()).device) for tensor in (rows, targets))
     traced, reason = _traced(module, rows)
-    outputs = _tried(module, criterion, rows, targets)
+    outputs = _outputs_of_copies(module, criterion, rows, targets)
     if outputs is not None:
         losses.check_outputs(criterion, outputs)
-    if traced is not None and (outputs is None or not _same(traced, module, rows)):
+    # A function may have a forward, or a gradient, of its own that its graph does not show.
+    if traced is not None and (outputs is None or not _computes_what_the_module_does(traced, module, rows)):
         traced, reason = None, "forward computes something else than its graph"
     known = outputs is not None and losses.sums_over_records(criterion, outputs, targets)
     return Way(traced, known, reason)
@@ -110,8 +111,9 @@ def engine_for(
         if way.traced.linear:
             return TracedEngine(module, criterion, device, way.traced)
         return VmapEngine(module, criterion, device, way.traced.runnable, own_code=False)
+    # Nothing is known of this code: it is run as it is, one record at a time, and looked at once more.
     engine = VmapEngine(module, criterion, device)
-    _look(way, module, criterion, rows, targets, round(lot))
+    _check_on_made_up(way, module, criterion, rows, targets, round(lot))
     return engine
 
 
@@ -123,7 +125,9 @@ def _traced(module: nn.Module, rows: torch.Tensor) -> tuple[Traced | None, str]:
         return None, str(error)
 
 
-def _tried(module: nn.Module, criterion: nn.Module, rows: torch.Tensor, targets: torch.Tensor) -> torch.Tensor | None:
+def _outputs_of_copies(
+    module: nn.Module, criterion: nn.Module, rows: torch.Tensor, targets: torch.Tensor
+) -> torch.Tensor | None:
     """Outputs of copies on made-up records; None if they are not taken as a batch. The copies must stay the same."""
     probed, loss = copy.deepcopy(module).train(), copy.deepcopy(criterion)
     before = contents(probed), contents(loss)
@@ -146,7 +150,7 @@ def separate(module: nn.Module) -> nn.Module:
     return copy.deepcopy(module, memo)
 
 
-def held(engine: Engine) -> str:
+def digest_of_code(engine: Engine) -> str:
     """What code that is not known could have kept; the same before and after a training that may be released."""
     own = isinstance(engine, VmapEngine) and engine.own_code
     return contents(engine.template, engine.criterion) if own else ""
@@ -167,9 +171,9 @@ def kept_something(code: nn.Module) -> LeakingEstimatorError:
     )
 
 
-def _same(traced: Traced, module: nn.Module, rows: torch.Tensor) -> bool:
+def _computes_what_the_module_does(traced: Traced, module: nn.Module, rows: torch.Tensor) -> bool:
     """Whether outputs and gradients of the graph are the module's: a function may have a gradient of its own."""
-    graph, own = (_run(runnable, rows) for runnable in (traced.runnable, separate(module).train()))
+    graph, own = (_outputs_and_slopes(runnable, rows) for runnable in (traced.runnable, separate(module).train()))
     return graph.keys() == own.keys() and all(
         graph[name].shape == own[name].shape
         and torch.allclose(graph[name], own[name], rtol=1e-3, atol=1e-5, equal_nan=True)
@@ -177,7 +181,7 @@ def _same(traced: Traced, module: nn.Module, rows: torch.Tensor) -> bool:
     )
 
 
-def _run(module: nn.Module, rows: torch.Tensor) -> dict[str, torch.Tensor]:
+def _outputs_and_slopes(module: nn.Module, rows: torch.Tensor) -> dict[str, torch.Tensor]:
     """Outputs, and gradients of their weighted sum in the parameters that matter, by name."""
     with global_torch_seed(0):
         outputs = module(rows)
@@ -190,7 +194,7 @@ def _run(module: nn.Module, rows: torch.Tensor) -> dict[str, torch.Tensor]:
     return found
 
 
-def _look(
+def _check_on_made_up(
     way: Way, module: nn.Module, criterion: nn.Module, rows: torch.Tensor, targets: torch.Tensor, lot: int
 ) -> None:
     """Try the third way on made-up records, and compare it with what the code does to batches."""
@@ -198,13 +202,13 @@ def _look(
     engine = VmapEngine(probed, loss, next(module.parameters()).device)
     trained, frozen = (engine.layout.read([probed], engine.device, flag) for flag in (True, False))
     engine.bind(trained, frozen, torch.zeros_like(trained, dtype=torch.float64))
-    before = held(engine)
+    before = digest_of_code(engine)
     try:
         with global_torch_seed(0):
             engine.gradients(rows[:1].to(engine.device), targets[:1].to(engine.device))
     except Exception as error:
         raise _refused(way, module, criterion, error) from None
-    if held(engine) != before:
+    if digest_of_code(engine) != before:
         raise kept_something(module)
     probe.check_same_on_batches(engine, probed, loss, rows, targets, lot)
 
