@@ -40,7 +40,7 @@ class Ends(NamedTuple):
 
 
 def calibrate(
-    guarantee_of: Callable[[float], Guarantee | None],
+    guarantee_of: Callable[[float], Guarantee],
     target_epsilon: float,
     delta: float,
     bracket: tuple[float, float] | None = None,
@@ -52,8 +52,8 @@ def calibrate(
     Parameters
     ----------
     guarantee_of : callable
-        Parameter ↦ guarantee, monotone in either direction (a noise multiplier, an ε, a factor). None where no
-        mechanism has this parameter (it would need more noise than it can have).
+        Parameter ↦ guarantee, monotone in either direction (a noise multiplier, an ε, a factor). It raises
+        ``BudgetUnreachableError`` where no mechanism has this parameter (it would need more noise than it can have).
     target_epsilon, delta : float
         The target, ε > 0 and 0 ≤ δ < 1.
     bracket : (float, float), optional
@@ -94,13 +94,16 @@ def calibrate(
     return _closest(reached, target_epsilon, ends.safe, ends.unsafe, tolerance)
 
 
-def _remembered(guarantee_of: Callable[[float], Guarantee | None], delta: float) -> Reached:
+def _remembered(guarantee_of: Callable[[float], Guarantee], delta: float) -> Reached:
     """ε by parameter, computed once for each: an accountant may need seconds."""
 
     @cache
     def reached(parameter: float) -> float | None:
-        found = guarantee_of(parameter)
-        return None if found is None else float(as_guarantee(found, "what guarantee_of returns").epsilon_at(delta))
+        try:
+            found = guarantee_of(parameter)
+        except BudgetUnreachableError:
+            return None
+        return float(as_guarantee(found, "what guarantee_of returns").epsilon_at(delta))
 
     return reached
 

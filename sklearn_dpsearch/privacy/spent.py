@@ -6,9 +6,9 @@ import html
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, overload
 
-from ._types import ArrayLike
+from ._types import Array, Numbers
 from .guarantees.base import Guarantee, Statement
 from .guarantees.tightest import SmallestOf
 
@@ -66,7 +66,7 @@ class PrivacySpent(Statement):
     @property
     def bound(self) -> str:
         """The theorem that gave the search's part of the number."""
-        searches = [found for one in self.components for found in _searches(one.guarantee)]
+        searches = [found for component in self.components for found in _searches(component.guarantee)]
         return searches[0].tightest(self.delta) if searches else "composition"
 
     @property
@@ -74,11 +74,19 @@ class PrivacySpent(Statement):
         """The neighbouring relation."""
         return self.guarantee.neighboring
 
-    def epsilon_at(self, delta: ArrayLike) -> Any:
+    @overload
+    def epsilon_at(self, delta: float) -> float: ...
+    @overload
+    def epsilon_at(self, delta: Numbers) -> Array: ...
+    def epsilon_at(self, delta: float | Numbers) -> float | Array:
         """ε of the total at another δ."""
         return self.guarantee.epsilon_at(delta)
 
-    def delta_at(self, epsilon: ArrayLike) -> Any:
+    @overload
+    def delta_at(self, epsilon: float) -> float: ...
+    @overload
+    def delta_at(self, epsilon: Numbers) -> Array: ...
+    def delta_at(self, epsilon: float | Numbers) -> float | Array:
         """δ of the total at an ε."""
         return self.guarantee.delta_at(epsilon)
 
@@ -95,14 +103,18 @@ class PrivacySpent(Statement):
             "unit": "record",
             "bound": self.bound,
             "components": [
-                {"name": one.name, "epsilon_alone": self._alone(one), "guarantee": repr(one.guarantee)}
-                for one in self.components
+                {
+                    "name": component.name,
+                    "epsilon_alone": self._alone(component),
+                    "guarantee": repr(component.guarantee),
+                }
+                for component in self.components
             ],
             "assumptions": list(self.assumptions),
         }
 
-    def _alone(self, one: Component) -> float:
-        return float(one.guarantee.epsilon_at(self.delta))
+    def _alone(self, component: Component) -> float:
+        return float(component.guarantee.epsilon_at(self.delta))
 
     def __repr__(self) -> str:
         number = f"epsilon={self.epsilon:.6g}, delta={self.delta:g}"
@@ -111,13 +123,14 @@ class PrivacySpent(Statement):
     def __str__(self) -> str:
         basis = f"({self.neighboring} neighbours; {self.bound})"
         lines = [f"epsilon = {_up(self.epsilon)} at delta = {self.delta:g} {basis}"]
-        lines += [f"  {one.name}: alone epsilon = {_up(self._alone(one))}" for one in self.components]
+        lines += [f"  {component.name}: alone epsilon = {_up(self._alone(component))}" for component in self.components]
         lines += [f"  assumes: {text}" for text in self.assumptions]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         rows = "".join(
-            f"<tr><td>{html.escape(one.name)}</td><td>{_up(self._alone(one))}</td></tr>" for one in self.components
+            f"<tr><td>{html.escape(component.name)}</td><td>{_up(self._alone(component))}</td></tr>"
+            for component in self.components
         )
         notes = "".join(f"<li>{html.escape(text)}</li>" for text in self.assumptions)
         basis = f"({html.escape(self.neighboring)} neighbours, {html.escape(self.bound)})"
@@ -131,7 +144,7 @@ def _searches(guarantee: Guarantee) -> list[SmallestOf]:
     """The searches inside a guarantee: what has several bounds."""
     if isinstance(guarantee, SmallestOf):
         return [guarantee]
-    return [one for part in getattr(guarantee, "parts", ()) for one in _searches(part)]
+    return [found for part in getattr(guarantee, "parts", ()) for found in _searches(part)]
 
 
 def _up(epsilon: float) -> str:

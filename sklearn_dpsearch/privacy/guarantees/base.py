@@ -11,12 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cached_property
 from inspect import signature
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
 from .._checks import check_neighboring, plain_numbers, require, without_numpy
-from .._types import Array, ArrayLike, Neighboring
+from .._types import Array, ArrayLike, Neighboring, Numbers
 from ..errors import PrivacyError, did_you_mean
 from ..numerics import curves
 from ..numerics.inversion import bracket, geometric, narrowed, within
@@ -53,7 +53,7 @@ def as_guarantee(value: object, name: str = "guarantee") -> Guarantee:
 
 def _call(kind: type, positional: tuple[object, ...], named: dict[str, object]) -> str:
     """How a guarantee with these parameters is written."""
-    names = [one.name for one in fields(kind) if one.init and one.name not in ("neighboring", *named)]
+    names = [field.name for field in fields(kind) if field.init and field.name not in ("neighboring", *named)]
     given = [*zip(names, positional), *((name, value) for name, value in named.items())]
     return f"{kind.__name__}({', '.join(f'{name}={value}' for name, value in given)})"
 
@@ -66,7 +66,7 @@ def _how_to_build(kind: type, positional: tuple[object, ...], named: dict[str, o
             f"Found {kind.__name__}({found}); the parameters of a guarantee are given by name. Write "
             f"{_call(kind, positional, named)}."
         )
-    known = [one.name for one in fields(kind)]
+    known = [field.name for field in fields(kind)]
     wrong = [name for name in named if name not in known]
     hint = did_you_mean(wrong[0], known) if wrong else ""
     return f"{kind.__name__}: {error}. Its parameters are {', '.join(known)}.{hint}"
@@ -125,7 +125,11 @@ class Guarantee(ABC):
         """Bound on the Rényi divergence of each order > 1 (array-like), in nats."""
         raise PrivacyError(f"{type(self).__name__} has no Rényi curve. Use delta_at or epsilon_at.")
 
-    def delta_at(self, epsilon: ArrayLike) -> Any:
+    @overload
+    def delta_at(self, epsilon: float) -> float: ...
+    @overload
+    def delta_at(self, epsilon: Numbers) -> Array: ...
+    def delta_at(self, epsilon: ArrayLike) -> float | Array:
         """δ(ε): the least δ for which the guarantee implies (ε, δ)-DP.
 
         Parameters
@@ -145,7 +149,11 @@ class Guarantee(ABC):
             values = np.maximum(values, np.finfo(float).tiny)
         return float(values[0]) if epsilon.ndim == 0 else values.reshape(epsilon.shape)
 
-    def epsilon_at(self, delta: ArrayLike) -> Any:
+    @overload
+    def epsilon_at(self, delta: float) -> float: ...
+    @overload
+    def epsilon_at(self, delta: Numbers) -> Array: ...
+    def epsilon_at(self, delta: ArrayLike) -> float | Array:
         """ε(δ): the least ε for which the guarantee implies (ε, δ)-DP.
 
         Parameters
@@ -160,7 +168,7 @@ class Guarantee(ABC):
         """
         delta = np.asarray(delta, dtype=float)
         require(bool(np.all((delta >= 0) & (delta < 1))), "0 <= delta < 1", delta=delta)
-        values = np.array([self._epsilon(float(one)) for one in delta.ravel()])
+        values = np.array([self._epsilon(float(value)) for value in delta.ravel()])
         return float(values[0]) if delta.ndim == 0 else values.reshape(delta.shape)
 
     def _profile(self, epsilon: Array) -> Array:
@@ -174,7 +182,7 @@ class Guarantee(ABC):
 
     def __getstate__(self) -> dict[str, Any]:
         """Fields only: what was computed from them is computed again."""
-        return {one.name: getattr(self, one.name) for one in fields(self)}
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -199,15 +207,7 @@ def dots(
 ) -> LossDistribution:
     """Loss distribution through ``number`` points of a profile known as a function of ε ≥ 0."""
     both = [profile] if reversed_profile is None else [profile, reversed_profile]
-    reach = min(max(_negligible_from(one) for one in both), LARGEST_EPSILON)
+    reach = min(max(curves.negligible_from(curve) for curve in both), LARGEST_EPSILON)
     grid = reach * np.linspace(0.0, 1.0, number)
-    values = [np.clip(one(grid), 0.0, 1.0) for one in both]
+    values = [np.clip(curve(grid), 0.0, 1.0) for curve in both]
     return connect_the_dots(grid, values[0], values[-1])
-
-
-def _negligible_from(profile: Callable[[Array], Array], mass: float = 1e-18) -> float:
-    """An ε from which the profile is below ``mass`` or no longer falls."""
-    grid = np.geomspace(1e-6, LARGEST_EPSILON, 400)
-    values = profile(grid)
-    below = np.flatnonzero((values <= mass) | (values <= values[-1] * (1 + 1e-9)))
-    return float(grid[below[0]])

@@ -54,7 +54,7 @@ def witness(one_run: Guarantee | Statement, count: CountLaw | float, epsilon: fl
     """
     law = as_law(count)
     one_run = as_guarantee(one_run, "one_run")
-    return max(_largest(tails, law, float(epsilon)) for tails in _tails(one_run))
+    return max(largest_gain(tails, law, float(epsilon)) for tails in _tails(one_run))
 
 
 def witness_epsilon(one_run: Guarantee | Statement, count: CountLaw | float, delta: float) -> float:
@@ -62,7 +62,7 @@ def witness_epsilon(one_run: Guarantee | Statement, count: CountLaw | float, del
     law, all_tails = as_law(count), _tails(as_guarantee(one_run, "one_run"))
 
     def kept(epsilon: float) -> bool:
-        return all(_largest(tails, law, epsilon) <= delta for tails in all_tails)
+        return all(largest_gain(tails, law, epsilon) <= delta for tails in all_tails)
 
     turn = bracket(kept, 1.0, falling=(0.0,), rising=geometric(1.0, 2.0, LARGEST_EPSILON))
     if turn.holds is None:
@@ -76,25 +76,25 @@ def _tails(one_run: Guarantee) -> list[Tails]:
             "No worst mechanism of a Rényi curve at finitely many orders is known. Use a guarantee with one."
         )
     if isinstance(one_run, (GaussianDP, ZCDP)):
-        return [_gaussian(one_run.mu if isinstance(one_run, GaussianDP) else float(np.sqrt(2.0 * one_run.rho)))]
-    return [_discrete(one) for one in one_run.pair.directions]
+        return [gaussian_tails(one_run.mu if isinstance(one_run, GaussianDP) else float(np.sqrt(2.0 * one_run.rho)))]
+    return [_discrete(pld) for pld in one_run.pair.directions]
 
 
-def _gaussian(mu: float) -> Tails:
+def gaussian_tails(mu: float) -> Tails:
     return Tails(lambda p: special.ndtr(special.ndtri(p) + mu), lambda p: special.ndtr(special.ndtri(p) - mu))
 
 
-def _discrete(one: LossDistribution) -> Tails:
+def _discrete(pld: LossDistribution) -> Tails:
     """Cuts may split an atom: the score may toss a coin."""
-    q = one.masses * np.exp(-one.losses)
+    q = pld.masses * np.exp(-pld.losses)
     missing = max(0.0, 1.0 - float(q.sum()))
-    low_p, low_q = np.append(0.0, np.cumsum(one.masses)), missing + np.append(0.0, np.cumsum(q))
-    high_p = np.append(one.infinity, one.infinity + np.cumsum(one.masses[::-1]))
+    low_p, low_q = np.append(0.0, np.cumsum(pld.masses)), missing + np.append(0.0, np.cumsum(q))
+    high_p = np.append(pld.infinity, pld.infinity + np.cumsum(pld.masses[::-1]))
     high_q = np.append(0.0, np.cumsum(q[::-1]))
     return Tails(lambda p: np.interp(p, low_p, np.minimum(low_q, 1.0)), lambda p: np.interp(p, high_p, high_q))
 
 
-def _largest(tails: Tails, law: CountLaw, epsilon: float) -> float:
+def largest_gain(tails: Tails, law: CountLaw, epsilon: float) -> float:
     """Best pair of cuts: a coarse grid of both, then finer ones around the best."""
     low = high = (-40.0, 0.0)  # log-probabilities of C and of S
     best = 0.0
