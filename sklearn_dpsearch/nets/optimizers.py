@@ -41,7 +41,7 @@ class Rates:
         """One value per net at step ``t``: a plain number if all agree, otherwise a column."""
         scheduled = any(name in table for table in self.tables)
         key = f"{name}{pick}"
-        if scheduled or key not in self._columns:
+        if scheduled or key not in self._columns:  # kept: a tensor made in every step would cost more than the step
             values = [
                 table[name][t] if name in table else group[name] for group, table in zip(self.groups, self.tables)
             ]
@@ -76,7 +76,7 @@ class StackedSGD(Stepper):
             moved = moved + weights * self.rates("weight_decay", t)
         if self._momentum:
             momentum = self.rates("momentum", t)
-            if self._buffer is None:
+            if self._buffer is None:  # as PyTorch begins: with the first gradient, undamped
                 self._buffer = moved.clone()
             else:
                 self._buffer.mul_(momentum).add_(moved * self._undamped(t))
@@ -178,6 +178,7 @@ class UpdateRule:
     @classmethod
     def of(cls, optimizer: torch.optim.Optimizer) -> UpdateRule | None:
         """What a torch optimizer does, if it is one of the two and has one group of plain numbers."""
+        # By exact type: a subclass may step in another way. What the stacked steps do not know goes to PyTorch's own.
         kind, groups = type(optimizer), optimizer.param_groups
         if len(groups) != 1 or groups[0].get("maximize") or groups[0].get("amsgrad") or _of_tensors(groups[0]):
             return None
@@ -205,6 +206,7 @@ class BuiltOptimizer:
         if isinstance(make, UpdateRule):
             self.rule: UpdateRule | None = make
             return
+        # Over a copy: what an optimizer keeps, or changes when it is made, is not in what is released.
         copied = copy.deepcopy(module).to(device)
         self.parameters = named_trained(copied)
         self.optimizer = make(copied)

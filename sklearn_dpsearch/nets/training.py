@@ -120,7 +120,7 @@ def _stack_key(task: TrainingTask, records: Records) -> Hashable | None:
         structure = _structure(task, records)
         update = BuiltOptimizer(task.module, task.optimizer, records.inputs.device).structure
         if structure is not None and update is not None:
-            hash((structure, update))  # an unhashable constant of a layer ends here
+            hash((structure, update))  # raises for a layer with a constant that cannot be compared
             key = (structure, update)
     return key
 

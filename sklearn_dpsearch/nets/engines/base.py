@@ -61,5 +61,6 @@ def which_finite(norms: torch.Tensor) -> torch.Tensor | None:
 
 def clip_factors(norms: torch.Tensor, bounds: torch.Tensor, finite: torch.Tensor | None) -> torch.Tensor:
     """What to multiply gradients of these norms by; 0 for one that is not finite (it is not clipped but dropped)."""
+    # Each record by its own norm, and never up: a short gradient stays as short as it is.
     factors = (bounds / norms).clamp_(max=1.0)
     return factors if finite is None else torch.where(finite, factors, 0.0)

@@ -42,7 +42,7 @@ class LinearEngine(Engine):
 
             def view(name: str) -> torch.Tensor | None:
                 entry = self.layout.entries.get(name)
-                return self.layout.view(name, storage, frozen) if entry and entry[0] in kinds else None
+                return self.layout.view(name, storage, frozen) if entry and entry.is_trained in kinds else None
 
             return [[view(name) for name in pair] for pair in names]
 

@@ -46,6 +46,7 @@ def structure(module: nn.Module, criterion: nn.Module) -> tuple[Any, ...] | None
     """
     loss = type(criterion)
     weighed = any(True for _ in criterion.buffers()) or any(True for _ in criterion.parameters())
+    # By exact type, here and below: a subclass may compute something else.
     if loss not in LOSSES or criterion.reduction != "sum" or weighed or touched(criterion):
         return None
     if not _in_sequence(module):
@@ -89,6 +90,7 @@ def loss_slope(criterion: nn.Module, predicted: torch.Tensor, targets: torch.Ten
             f"Expected targets of shape {tuple(needed)} per record for {type(criterion).__name__}, got "
             f"{tuple(targets.shape[2:])}: give the net as many outputs as y has columns."
         )
+    # The two most frequent losses are spelled out: autograd would take longer than the rest of the step.
     if classes and criterion.label_smoothing == 0 and criterion.ignore_index == -100:
         slope = _softmax(predicted)
         places = targets.unsqueeze(-1)

@@ -108,9 +108,9 @@ def check_same_on_batches(
         answers = targets[torch.arange(len(inputs)) % len(targets)]
         try:
             found, together = _both(engine, module, criterion, inputs.to(engine.device), answers.to(engine.device))
-        except Exception:
+        except Exception:  # made-up records that the module does not take say nothing about it
             continue
-        if bool(found.isfinite().all()) and not _explained(together, found):
+        if bool(found.isfinite().all()) and not _explained(together, found):  # this look can refuse, never allow
             raise LeakingEstimatorError(
                 f"The gradient of {type(module).__name__} with {type(criterion).__name__} on several records is "
                 "neither the sum nor the mean of the gradients on each: something couples them (a mean over the "

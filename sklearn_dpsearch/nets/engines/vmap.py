@@ -58,7 +58,7 @@ class VmapEngine(Engine):
             if type(layer) is nn.GRU or type(layer) is nn.RNN:
                 vars(layer)["forward"] = _Started(type(layer), layer)
         for parameter in self.template.parameters():
-            parameter.requires_grad_(False)
+            parameter.requires_grad_(False)  # gradients come from torch.func alone, and none is left on a module
         room = MEMORY.get(device.type, MEMORY_ELSEWHERE) // (4 * max(1, self.layout.trained))
         self.most = max(LEAST, min(room, MOST.get(device.type, MOST_ELSEWHERE)))
 
@@ -83,10 +83,11 @@ class VmapEngine(Engine):
         frozen = self._frozen
 
         def loss(trained: Mapping[str, torch.Tensor], record: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-            outputs = functional_call(module, {**trained, **frozen}, (record.unsqueeze(0),))
+            outputs = functional_call(module, {**trained, **frozen}, (record.unsqueeze(0),))  # a batch of one
             found: torch.Tensor = criterion(outputs, target.unsqueeze(0)).sum()
             return found
 
+        # "different": each record has a dropout mask of its own, as in a batch.
         each = vmap(grad(loss), in_dims=(None, 0, 0), randomness="different")
         if self.own_code:
             with _Watch():

@@ -19,7 +19,6 @@ from sklearn_dpsearch.nets.engines import graph, plain, probe, vmap, ways
 from sklearn_dpsearch.nets.engines.linear import PlainEngine
 from sklearn_dpsearch.nets.engines.rounding import OWN, norms_of
 from sklearn_dpsearch.nets.engines.vmap import VmapEngine
-from sklearn_dpsearch.nets.layout import Layout
 from sklearn_dpsearch.nets.randomness import Secrets
 from sklearn_dpsearch.nets.sampling import PoissonBatches
 from sklearn_dpsearch.nets.state import contents
@@ -453,23 +452,7 @@ def test_steps_without_noise_are_those_of_opacus(make, norm):
     torch.testing.assert_close(flat(net), expected, rtol=0, atol=1e-6)
 
 
-# --- storage ----------------------------------------------------------------------------------------------------
-
-
-def test_layouts_hold_every_parameter_once_and_give_it_back():
-    net = Residual()
-    net.middle.weight.requires_grad_(False)
-    layout = Layout(net)
-    assert layout.trained + layout.frozen == sum(p.numel() for p in net.parameters())
-    row, frozen = (layout.read([net], CPU, flag)[0] for flag in (True, False))
-    for key, parameter in net.named_parameters():
-        torch.testing.assert_close(layout.view(key, row, frozen), parameter.detach(), rtol=0, atol=0)
-    other = Residual()
-    other.middle.weight.requires_grad_(False)
-    kept = other.middle.weight.detach().clone()
-    layout.write(row, other)
-    torch.testing.assert_close(other.last.weight, net.last.weight, rtol=0, atol=0)
-    torch.testing.assert_close(other.middle.weight.detach(), kept, rtol=0, atol=0)
+# --- which engine, and what it keeps ------------------------------------------------------------------------------
 
 
 def test_which_nets_need_no_gradients_record_by_record():
