@@ -17,33 +17,37 @@ from .settings import Neighboring
 from .skorch_base import SkorchNet
 from .user_modules import array
 
-_PARAMETERS = f"""
+_MODULE = f"""
     Parameters
     ----------
     module : torch.nn.Module class or instance
         As in skorch; ``module__…`` sets its arguments. Every record has to act on its own: a graph of known operations,
         or any code without branches on values, which is run on one record at a time. Batch statistics, hooks, and code
-        that keeps something of a forward pass are refused.{docstrings.settings("optional", "Instead", "default=10")}{
+        that keeps something of a forward pass are refused.
+    criterion : torch.nn.Module class or instance
+        As in skorch; its reduction is set to "sum".{docstrings.settings("optional", "Instead", "default=10")}{
     docstrings.MEMORY
-}
-    optimizer, lr, criterion, device, warm_start, predict_nonlinearity, **kwargs
-        As in skorch. The criterion's reduction is set to "sum"; the optimizer must work on given gradients.
-    callbacks : list of (name, LRScheduler), optional
-        Learning-rate schedules that do not look at data. Other callbacks see raw batches, and are refused.{
-    docstrings.SEEDS
-}{docstrings.ATTRIBUTES}
-"""
+}"""
+
+_OTHERS = f"""{docstrings.SEEDS}
+    train_split, verbose : None, 0
+        Nothing else is possible: validation inside of a fit, and what it prints, would use records without noise.
+    **kwargs : dict
+        As in skorch: ``optimizer``, which must work on given gradients, ``lr``, ``device``, ``warm_start``,
+        ``predict_nonlinearity``; as ``callbacks`` a list of (name, LRScheduler), schedules that do not look at data
+        (all others see raw batches, and are refused).{docstrings.ATTRIBUTES}"""
 
 
 class DPNeuralNetClassifier(SkorchNet, skorch.NeuralNetClassifier):
     __doc__ = f"""A classifier with a module of your own, trained with DP-SGD (Abadi et al. 2016).
-{_PARAMETERS}
+{_MODULE}
+    classes : list
+        The labels in the order of the module's outputs. Required: taken from y they would tell which occur.{_OTHERS}
     classes_ : ndarray of shape (n_classes,)
 
     Notes
     -----
-    ``classes``, the labels in the order of the module's outputs, is required: labels taken from y would tell which
-    ones occur. The default criterion is ``CrossEntropyLoss``: the module returns logits.
+    The default criterion is ``CrossEntropyLoss``: the module returns logits.
 
     Examples
     --------
@@ -109,7 +113,8 @@ class DPNeuralNetClassifier(SkorchNet, skorch.NeuralNetClassifier):
 
 class DPNeuralNetRegressor(SkorchNet, skorch.NeuralNetRegressor):
     __doc__ = f"""A regressor with a module of your own, trained with DP-SGD (Abadi et al. 2016).
-{_PARAMETERS}
+{_MODULE}{_OTHERS}
+
     Examples
     --------
     >>> import numpy as np, torch

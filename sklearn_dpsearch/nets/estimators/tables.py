@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 _LAYERS = """
     hidden_layer_sizes : tuple of int, default=(64,)
-    activation : {"relu", "tanh", "logistic", "identity"}, default="relu\""""
+        Outputs of each hidden layer.
+    activation : {"relu", "tanh", "logistic", "identity"}, default="relu"
+        What follows each hidden layer, by scikit-learn's names."""
 
 _CLASSES = """
     classes : array-like, optional
@@ -32,6 +34,7 @@ _CLASSES = """
 
 _SHARED = f"""{docstrings.settings("default=0.05", "Instead (with ``sample_rate=None``)", "default=20")}
     solver : {{"sgd", "adam"}}, default="sgd"
+        The optimizer; its steps are taken on noisy gradients.
     learning_rate_init : float, default=0.25 (classifiers), 0.1 (regressor)
         Step size: clipped gradients are small, so larger than without privacy. For "adam" about 0.01.
     momentum : float, default=0.0
@@ -43,7 +46,8 @@ _SHARED = f"""{docstrings.settings("default=0.05", "Instead (with ``sample_rate=
         [-1, 1]. Without them X is used as it is.
     warm_start : bool, default=False
         Whether ``fit`` goes on from the parameters of the last one; the cost adds up in ``privacy_spent_``.
-    device : str, default="cpu"{docstrings.MEMORY}{docstrings.SEEDS}{docstrings.ATTRIBUTES}
+    device : str, default="cpu"
+        Where to train, by PyTorch's name.{docstrings.MEMORY}{docstrings.SEEDS}{docstrings.ATTRIBUTES}
     n_features_in_ : int"""
 
 
