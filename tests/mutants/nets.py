@@ -44,7 +44,7 @@ MUTANTS = [
         file="nets/stack.py",
         old="return task.noise_multiplier * task.max_grad_norm * rounding",
         new="return task.noise_multiplier * rounding",
-        tests=("nets/test_training.py::test_noise_of_an_update_has_the_stated_variance",),
+        tests=("nets/test_stack.py::test_noise_of_an_update_has_the_stated_variance",),
     ),
     Mutant(
         name="half the noise",
@@ -52,7 +52,7 @@ MUTANTS = [
         file="nets/stack.py",
         old="return task.noise_multiplier * task.max_grad_norm * rounding",
         new="return 0.5 * task.noise_multiplier * task.max_grad_norm * rounding",
-        tests=("nets/test_training.py::test_noise_of_an_update_has_the_stated_variance",),
+        tests=("nets/test_stack.py::test_noise_of_an_update_has_the_stated_variance",),
     ),
     Mutant(
         name="actual batch size",
@@ -81,7 +81,7 @@ MUTANTS = [
             "        if row.data_ptr() == out.data_ptr():\n            source.normals(row, scale)\n"
             "        else:\n            row.copy_(out[0] * (scale / scales[0]))\n"
         ),
-        tests=("nets/test_training.py::test_nets_of_a_stack_have_noise_independent_of_each_other",),
+        tests=("nets/test_stack.py::test_nets_of_a_stack_have_noise_independent_of_each_other",),
     ),
     Mutant(
         name="same noise every time",
