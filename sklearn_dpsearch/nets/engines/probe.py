@@ -1,7 +1,7 @@
 """Made-up records, and a second look at what is trained record by record. It can refuse, and never allows.
 
-What allows a module is its structure (``ways``). Here code that means something else on a batch than on each of its
-records is found, so that it is not trained as if it did not: `x - x.mean(0)` is zero for a single record.
+What allows a module is its structure (``ways``). This look finds code that means one thing for a batch and another for
+a record: `x - x.mean(0)` is zero for a single record, so that another net would be trained than the one written.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from ...privacy import LeakingEstimatorError
 from ..randomness import global_torch_seed
 from .vmap import VmapEngine
 
+#: Made-up records in a batch.
 ROWS = 8
-#: Most rows of a made-up batch as large as those of the training.
+#: Most records in a made-up batch that is as large as those of the training.
 LOT = 64
 #: Relative difference of gradients that rounding explains, also to bfloat16; coupled records differ by 0.1 and more.
 TOLERANCE = 1e-2
@@ -30,19 +31,17 @@ SCALES = (0.0, 1.0, 255.0, 1e4)
 def made_up(inputs: torch.Tensor, targets: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Public records of the same shape and kind: a few ordinary ones, one large."""
     rng = torch.Generator().manual_seed(0)  # public, and the same every time
-    shape = (ROWS, *inputs.shape[1:])
-    rows = (
-        torch.randn(shape, generator=rng) if inputs.is_floating_point() else torch.randint(0, 2, shape, generator=rng)
-    )
+    rows, labels = _drawn_like(inputs, rng), _drawn_like(targets, rng)
     if inputs.is_floating_point():
         rows[-1] *= 50
-    answers = (ROWS, *targets.shape[1:])
-    labels = (
-        torch.randn(answers, generator=rng)
-        if targets.is_floating_point()
-        else torch.randint(0, 2, answers, generator=rng)
-    )
     return rows.to(inputs.dtype), labels.to(targets.dtype)
+
+
+def _drawn_like(values: torch.Tensor, rng: torch.Generator) -> torch.Tensor:
+    shape = (ROWS, *values.shape[1:])
+    if values.is_floating_point():
+        return torch.randn(shape, generator=rng)
+    return torch.randint(0, 2, shape, generator=rng)  # tokens, and classes, that nearly every net has
 
 
 def records_for(module: nn.Module, inputs: torch.Tensor, targets: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -101,7 +100,7 @@ def check_same_on_batches(
     """
     for net in (module, engine.template):
         _silence(net)
-    if _is_random(module, rows):  # by functions of its own: without them
+    if _is_random(module, rows):  # it calls dropout functions, which are off in evaluation
         module.eval()
         engine.template.eval()
     for inputs in batches(module, rows, lot):
@@ -145,7 +144,7 @@ def _is_random(module: nn.Module, rows: torch.Tensor) -> bool:
 
 
 def _explained(together: torch.Tensor, single: torch.Tensor) -> bool:
-    """Whether a gradient is the sum of these, or their mean."""
+    """Whether the gradient of all together is the sum of the single ones, or their mean."""
     total, most = single.sum(0), TOLERANCE * single.norm(dim=1).sum()
     sums = [(total, most), (total / len(single), most / len(single))]
     return any(bool((together - expected).norm() <= limit) for expected, limit in sums)
@@ -162,7 +161,7 @@ def awake(module: nn.Module) -> nn.Module:
 
 
 def _silence(module: nn.Module) -> None:
-    """Dropout layers, also such of one's own, drop nothing: masks would differ between two evaluations."""
+    """Switch dropout off, in subclasses of PyTorch's layers too: two evaluations would have different masks."""
     for layer in module.modules():
         if isinstance(layer, nn.modules.dropout._DropoutNd):
             layer.p = 0.0

@@ -4,8 +4,8 @@ Neighbours' batches may be added in quite different orders: one record more move
 and into ranges where single-precision numbers are spaced more widely. Added naively, 5000 records that are chosen for
 it let one more move a sum by 1.36 clipping norms instead of 1.
 
-**Bound.** With u = 2⁻²⁴ every operation errs by at most u of its result, an addition so by at most u times the sum of
-the absolute terms below it. In any tree of additions a sum of b vectors of norm at most C, each of rounded products,
+**Bound.** With u = 2⁻²⁴ every operation errs by at most u of its result: an addition by at most u times the sum of the
+absolute terms below it. In any tree of additions a sum of b vectors of norm at most C, each of rounded products,
 therefore errs by at most u·C·(depths of the b leaves + b) ≤ u·C·(b² + 3b)/2. Sums of at most b records are taken in
 single precision and added in double: B records err by at most u·C·B·(b + 3)/2, and two neighbours by twice that.
 """
@@ -30,15 +30,16 @@ TINY = 1e-20
 
 
 def most_records(expected: float) -> float:
-    """Largest batch that is added in single precision. Larger ones hardly occur, and are added in double.
+    """Largest batch that is added in single precision: six standard deviations above the expected one.
 
-    Up to 3e5 records that errs by less than what ``OWN`` leaves over, also where many more come than were expected.
+    Larger batches hardly occur, and are added in double precision, which up to 3e5 records errs by less than what
+    ``OWN`` leaves over.
     """
     return expected + 6.0 * math.sqrt(expected) + 8.0
 
 
 def piece(expected: float) -> int:
-    """Records in a sum in single precision, by the expected batch size; 0: double precision throughout."""
+    """How many records are added in single precision before the sum goes to double; 0: double precision throughout."""
     most = most_records(expected)
     longest = math.floor(min(LOSS / (SINGLE * most) - 3.0, most))
     return longest if longest >= SHORTEST or longest == math.floor(most) else 0

@@ -70,7 +70,7 @@ def way_of(module: nn.Module, criterion: nn.Module, rows: torch.Tensor, targets:
     outputs = _outputs_of_copies(module, criterion, rows, targets)
     if outputs is not None:
         losses.check_outputs(criterion, outputs)
-    # A function may have a forward, or a gradient, of its own that its graph does not show.
+    # Code may do what its graph does not show (have a gradient of its own, say): then the graph is not what is trained.
     if traced is not None and (outputs is None or not _computes_what_the_module_does(traced, module, rows)):
         traced, reason = None, "forward computes something else than its graph"
     known = outputs is not None and losses.sums_over_records(criterion, outputs, targets)
@@ -128,7 +128,7 @@ def _traced(module: nn.Module, rows: torch.Tensor) -> tuple[Traced | None, str]:
 def _outputs_of_copies(
     module: nn.Module, criterion: nn.Module, rows: torch.Tensor, targets: torch.Tensor
 ) -> torch.Tensor | None:
-    """Outputs of copies on made-up records; None if they are not taken as a batch. The copies must stay the same."""
+    """Outputs on made-up records; None if the code takes no batch. It runs on copies, which must stay equal."""
     probed, loss = copy.deepcopy(module).train(), copy.deepcopy(criterion)
     before = contents(probed), contents(loss)
     outputs = None

@@ -159,12 +159,12 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
         spent = vars(self).get("privacy_spent_")
         try:
             inputs, targets = self._prepare(X, y, fresh)
-            costs, put_in = self._costs(fresh), () if fresh else self._put_in()
+            costs, foreign = self._costs_before(fresh), () if fresh else self._foreign_parameters()
             self._total(settings, costs)  # relations that cannot be composed fail here, before anything is spent
             task = self._task(settings, len(inputs))
             with without_warnings():  # of the libraries underneath, which could speak of batches
                 train(task, Records.of(inputs, targets, device), max_physical_batch=self.max_physical_batch)
-            self._spend(settings, costs, (*put_in, *task.notes))
+            self._add_training(settings, costs, (*foreign, *task.notes))
         except BaseException:  # an interrupt too: what was not trained to the end is not released
             if before is None:
                 self._unfit()
@@ -229,7 +229,7 @@ class _SharedRecords:
             done = train_together([member.task for member in self.members], self.records, max_physical_batch=most)
         trained = [member for member, well in zip(self.members, done) if well]
         for member in trained:
-            member.net._spend(member.settings, member.costs, member.task.notes)
+            member.net._add_training(member.settings, member.costs, member.task.notes)
         return [member.place for member in trained]
 
 
@@ -241,7 +241,7 @@ def _shared(nets: Sequence[DPSGDEstimator], X: Any, y: Any) -> list[_SharedRecor
             net._check_arguments()
             settings, device = settings_of(net), device_of(net.device)
             inputs, targets = net._prepare(X, y, fresh=True)
-            costs = net._costs(fresh=True)
+            costs = net._costs_before(fresh=True)
             net._total(settings, costs)
             member = _Member(place, net, net._task(settings, len(inputs)), settings, costs)
             group = next((other for other in groups if other.holds(inputs, targets, device)), None)

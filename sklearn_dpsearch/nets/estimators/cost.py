@@ -42,7 +42,7 @@ class ParameterCost(SettingArguments):
     @privacy_spent_.setter
     def privacy_spent_(self, spent: PrivacySpent) -> None:
         """What a search states of the model that it releases; what came before it is still noted."""
-        self._state(spent, *vars(self).get("_inherited_", ()))
+        self._set_spent(spent, *vars(self).get("_inherited_", ()))
 
     @privacy_spent_.deleter
     def privacy_spent_(self) -> None:
@@ -52,13 +52,13 @@ class ParameterCost(SettingArguments):
     def privacy_assumptions(self) -> tuple[str, ...]:
         """What the guarantee rests on, as plain sentences."""
 
-    def _state(self, *spent: PrivacySpent) -> None:
+    def _set_spent(self, *spent: PrivacySpent) -> None:
         """Set the statement, and note on the module what its parameters have cost."""
         self.__dict__["privacy_spent_"] = spent[0]
         if "module_" in vars(self):
             checkpoints.mark(self.module_, spent)
 
-    def _costs(self, fresh: bool) -> list[PrivacySpent]:
+    def _costs_before(self, fresh: bool) -> list[PrivacySpent]:
         """What the parameters that training starts from have cost: this net's own trainings, or other nets'."""
         found = checkpoints.costs(self.module_)
         if fresh:
@@ -72,7 +72,7 @@ class ParameterCost(SettingArguments):
         """Know these parameters again: what is put in their place from elsewhere has another history."""
         self._known_parameters_ = contents(*self.module_.state_dict().values())
 
-    def _put_in(self) -> tuple[str, ...]:
+    def _foreign_parameters(self) -> tuple[str, ...]:
         """What is assumed of parameters that came into the module from elsewhere."""
         known = vars(self).get("_known_parameters_")
         if known is None or known == contents(*self.module_.state_dict().values()):
@@ -83,14 +83,14 @@ class ParameterCost(SettingArguments):
         """What the parameters cost after one more training."""
         return compose(*(spent.guarantee for spent in costs), settings.guarantee)
 
-    def _spend(self, settings: Settings, costs: Sequence[PrivacySpent], notes: Sequence[str]) -> None:
+    def _add_training(self, settings: Settings, costs: Sequence[PrivacySpent], notes: Sequence[str]) -> None:
         """Add one training to what was spent on the parameters."""
         before = tuple(component for spent in costs for component in spent.components)
         assumed = [sentence for spent in costs for sentence in spent.assumptions]
         self._remember()
         self.n_steps_ = settings.steps
         self.noise_multiplier_ = settings.noise
-        self._state(
+        self._set_spent(
             PrivacySpent(
                 guarantee=self._total(settings, costs),
                 delta=STATED_DELTA if self.target_delta is None else float(self.target_delta),
