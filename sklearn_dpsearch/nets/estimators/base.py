@@ -175,7 +175,7 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
             raise
 
     @staticmethod
-    def fit_together(nets: Sequence[Any], X: Any, y: Any) -> list[Any]:
+    def fit_together(nets: Sequence[DPSGDEstimator], X: Any, y: Any) -> list[DPSGDEstimator | None]:
         """Fit several unfitted nets on the same records, as stacks where they share an architecture.
 
         Returns
