@@ -201,7 +201,7 @@ def difference_from_opacus(candidates: int = 8, steps: int = 5) -> float:
     return max(differences)
 
 
-def opacus_steps(X: np.ndarray, y: np.ndarray, one: TrainingTask, start: list[torch.Tensor]) -> nn.Module:
+def opacus_steps(X: np.ndarray, y: np.ndarray, ours: TrainingTask, start: list[torch.Tensor]) -> nn.Module:
     """The same training by Opacus's gradient hooks and optimizer."""
     from opacus import GradSampleModule
     from opacus.optimizers import DPOptimizer
@@ -212,11 +212,11 @@ def opacus_steps(X: np.ndarray, y: np.ndarray, one: TrainingTask, start: list[to
             parameter.copy_(value)
     wrapped = GradSampleModule(module, loss_reduction="sum")
     optimizer = DPOptimizer(
-        torch.optim.SGD(wrapped.parameters(), lr=one.optimizer.group["lr"]), noise_multiplier=0.0,
-        max_grad_norm=one.max_grad_norm, expected_batch_size=one.expected_batch_size, loss_reduction="mean",
+        torch.optim.SGD(wrapped.parameters(), lr=ours.optimizer.group["lr"]), noise_multiplier=0.0,
+        max_grad_norm=ours.max_grad_norm, expected_batch_size=ours.expected_batch_size, loss_reduction="mean",
     )  # fmt: skip
-    batches = PoissonBatches(Secrets(one.seed).coins, one.sample_rate, len(X))
-    for _ in range(one.steps):
+    batches = PoissonBatches(Secrets(ours.seed).coins, ours.sample_rate, len(X))
+    for _ in range(ours.steps):
         chosen = batches.draw(1)[1]
         optimizer.zero_grad()
         loss = nn.CrossEntropyLoss(reduction="sum")

@@ -16,7 +16,7 @@ import torch
 from torch import fx, nn
 
 from . import operations, rules
-from .plain import touched
+from .refusals import touched
 from .rules import Fixed, Kind, NotPerRecord, Rows, Several
 
 

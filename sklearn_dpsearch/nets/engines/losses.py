@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
 from torch import nn
 
-from .plain import touched
+from .refusals import touched
 
 #: Whether outputs and targets, shapes of one record, fit.
 Fits = Callable[[torch.Size, torch.Size], bool]
@@ -58,7 +57,7 @@ def sums_over_records(criterion: nn.Module, outputs: torch.Tensor, targets: torc
     """Whether a criterion is known to be a sum of one loss per record, for outputs and targets of these shapes."""
     if type(criterion) is OfProbabilities:
         return not touched(criterion) and sums_over_records(criterion.criterion, outputs, targets)
-    fits: Any = KNOWN.get(type(criterion))
+    fits = KNOWN.get(type(criterion))
     if fits is None or touched(criterion) or getattr(criterion, "reduction", None) != "sum":
         return False
     weights = [*criterion.buffers(), *criterion.parameters()]

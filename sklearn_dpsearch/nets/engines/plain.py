@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from .refusals import touched
+
 aten = torch.ops.aten
 
 Backward = Callable[[nn.Module, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
@@ -119,9 +121,3 @@ def _structure_of(part: nn.Module) -> tuple[Any, ...]:
         flags = tuple(None if p is None else p.requires_grad for p in (part.weight, part.bias))
         return (nn.Linear, part.in_features, part.out_features, *flags)
     return (type(part), *(getattr(part, name) for name in ELEMENTWISE[type(part)][0]))
-
-
-def touched(module: nn.Module) -> bool:
-    """Whether somebody hung something on this instance: hooks, or a method in the place of one of its class."""
-    hooks = (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks, module._backward_pre_hooks)
-    return any(hooks) or any(callable(getattr(type(module), name, None)) for name in vars(module))

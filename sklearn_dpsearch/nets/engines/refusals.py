@@ -43,6 +43,12 @@ KINDS: tuple[tuple[Callable[[nn.Module], bool], str, str], ...] = (
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
+def touched(module: nn.Module) -> bool:
+    """Whether somebody hung something on this instance: hooks, or a method in the place of one of its class."""
+    hooked = any(getattr(module, hooks, None) for hooks in HOOKS)
+    return hooked or any(callable(getattr(type(module), name, None)) for name in vars(module))
+
+
 def refuse(module: nn.Module) -> None:
     """Raise for a module or a criterion that can never be trained privately.
 
