@@ -10,6 +10,7 @@ import numpy as np
 
 from ..privacy import ZCDP, ApproxDP, GaussianDP, Guarantee, NonPrivate, PrivacyError, PureDP
 from ..privacy._types import Array
+from ..privacy.numerics.curves import negligible_from
 from ..privacy.numerics.inversion import bracket, geometric, narrowed, whole_mean
 from .noise import DiscreteGaussianNoise, DiscreteLaplaceNoise, Noise, Sensitivity
 
@@ -162,16 +163,9 @@ def _allowed_profile(training: Guarantee) -> tuple[Array, Array]:
 
     Profiles never rise. Noise with δ(ε_i) ≤ δ_training(ε_{i+1}) is therefore nowhere above the training.
     """
-    reach = _negligible_from(training)
+    reach = negligible_from(training.delta_at, NEGLIGIBLE)
     grid = np.unique(np.concatenate([[0.0], np.geomspace(1e-4 * reach, reach, 800), np.linspace(0.0, reach, 1600)[1:]]))
     return grid[:-1], np.maximum(training.delta_at(grid[1:]), NEGLIGIBLE)
-
-
-def _negligible_from(training: Guarantee) -> float:
-    """An ε from which on the profile is negligible or constant."""
-    grid = np.geomspace(1e-6, 500.0, 400)
-    delta = training.delta_at(grid)
-    return float(grid[np.flatnonzero((delta <= NEGLIGIBLE) | (delta <= delta[-1] * (1 + 1e-9)))[0]])
 
 
 def _no_room(training: Guarantee) -> PrivacyError:
