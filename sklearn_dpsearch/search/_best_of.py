@@ -1,55 +1,159 @@
-"""Searches that run a random number of independent candidates and keep the best."""
+"""The best of a random number of independent runs."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from ._base import BasePrivateSearch
+import numpy as np
+
+from ..privacy import CountLaw, Guarantee, compose, mixture
+from ..privacy.spent import Component
+from ..scoring import best_candidate
+from ..scoring.candidate import Training, candidate, exposed
+from ..scoring.validation import Exposure, Validation, validation_of
+from ._job import Job, n_records
+from ._models import fresh, train_last
 from ._outcome import Outcome
-from ._plan import Plan
+from ._plan import CostModel, Plan
 from ._randomness import Randomness
-from ._runs import Job, Run, run_all, run_best
+from ._runner import Runner, drawn_candidates
+from ._runs import Run, run_all, run_best
+from ._space import SpaceGuarantee
+from ._types import Candidate, Seed
+
+if TYPE_CHECKING:
+    from .random_search import DPRandomSearchCV
+
+# --- what it costs ----------------------------------------------------------------------------------------------------
 
 
-class BestOfRuns(BasePrivateSearch):
+def with_refit(first: Component, promises: SpaceGuarantee, refit: bool) -> tuple[Component, ...]:
+    """A search's own release, and one more training of the winner where the user asks for it."""
+    again = Component(name="refit of the winner on all records", guarantee=promises.worst)
+    return (first, again) if refit else (first,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CostOfBest:
+    """The best of K runs is released."""
+
+    law: CountLaw
+    exposures: tuple[Exposure, ...]
+    refit: bool
+
+    def components(self, promises: SpaceGuarantee, scoring: Guarantee | None) -> tuple[Component, ...]:
+        best = best_candidate(promises.trained, scoring, self.exposures, self.law)
+        return with_refit(Component(name=f"best of K runs, K ~ {self.law!r}", guarantee=best), promises, self.refit)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CostOfAll:
+    """Every one of a fixed number of runs is released."""
+
+    number: int
+    exposures: tuple[Exposure, ...]
+    refit: bool
+
+    def components(self, promises: SpaceGuarantee, scoring: Guarantee | None) -> tuple[Component, ...]:
+        everything = all_of(promises.trained, scoring, self.exposures, self.number)
+        return with_refit(Component(name=f"all of {self.number} runs", guarantee=everything), promises, self.refit)
+
+
+def all_of(training: Training, scoring: Guarantee | None, exposures: Sequence[Exposure], number: int) -> Guarantee:
+    """A fixed number of runs, everything released: composition per use of a record, averaged over its secret coin."""
+    uses = [use for use in exposures if use.trainings or use.scorings]
+    probabilities = [use.probability for use in uses if use.probability is not None]
+    if len(probabilities) < len(uses):
+        return compose(*[candidate(training, scoring, uses)] * number)
+    return mixture([compose(*[exposed(training, scoring, use)] * number) for use in uses], probabilities)
+
+
+# --- how it runs ------------------------------------------------------------------------------------------------------
+
+
+class BestOfRunner(Runner):
     """Draw K, draw K candidates, run them all, and hand the best on."""
 
+    law: CountLaw
+    #: Whether every run is released, so that their number is public.
+    releases_all = False
+
+    def candidates(self, plan: Plan, source: Randomness) -> list[Candidate]:
+        return drawn_candidates(plan, self.law.sample(source.bits), source)
+
+    def run(self, job: Job, candidates: Sequence[Candidate], source: Randomness, X: Any, y: Any) -> Outcome:
+        *seeds, last = source.run_seeds(len(candidates) + 1)
+        if self.releases_all:
+            runs = dict(enumerate(run_all(job, candidates, seeds, X, y, self.parallel)))
+            best = max(runs, key=lambda i: (*runs[i].order, -i))
+        else:
+            expected = float(self.law.mean)
+            best, run = run_best(job, candidates, seeds, X, y, self.parallel, expected=expected)
+            runs = {best: run}
+        return self.outcome(job, candidates, runs, best, last, X, y)
+
     @abstractmethod
-    def _outcome(
+    def outcome(
         self,
         job: Job,
-        candidates: Sequence[Mapping[str, Any]],
+        candidates: Sequence[Candidate],
         runs: Mapping[int, Run],
         best: int,
-        seed: Any,
+        seed: Seed,
         X: Any,
         y: Any,
     ) -> Outcome:
         """What is released, once all runs are done; ``runs`` holds the best, or all of them where all are released."""
 
-    def _candidates(self, plan: Plan, source: Randomness) -> list[dict[str, Any]]:
-        assert plan.law is not None
-        return self._drawn(plan, plan.law.sample(source.bits), source)
 
-    def _search(self, job: Job, candidates: Sequence[Mapping[str, Any]], source: Randomness, X: Any, y: Any) -> Outcome:
-        *seeds, last = source.run_seeds(len(candidates) + 1)
-        parallel = {"n_jobs": self.n_jobs, "pre_dispatch": self.pre_dispatch}
-        if self._releases_all:
-            runs = dict(enumerate(run_all(job, candidates, seeds, X, y, **parallel)))
-            best = max(runs, key=lambda i: (*runs[i].order, -i))
-        else:
-            best, run = run_best(job, candidates, seeds, X, y, expected=self._expected_runs(), **parallel)
-            runs = {best: run}
-        return self._outcome(job, candidates, runs, best, last, X, y)
+class RandomSearchRunner(BestOfRunner):
+    """The best of K runs, or all of a fixed number.
+
+    Parameters
+    ----------
+    search : DPRandomSearchCV
+    law : CountLaw
+    """
+
+    search: DPRandomSearchCV
+
+    def __init__(self, search: DPRandomSearchCV, law: CountLaw) -> None:
+        super().__init__(search, search.param_distributions)
+        self.law = law
+        self.releases_all = search.release == "all"
 
     @property
-    def _releases_all(self) -> bool:
-        """Whether every run is released, so that their number is public."""
-        return False
+    def score_noise(self) -> Guarantee | str:
+        return self.search.score_noise
 
-    def _expected_runs(self) -> float:
-        law = self._law()
-        assert law is not None
-        return float(law.mean)
+    def validation(self, relation: str, n_samples: int | None, public: bool) -> Validation:
+        return validation_of(self.search.cv, relation, n_samples, public)
+
+    def cost(self, validation: Validation) -> CostModel:
+        uses, refit = validation.exposures(), self.search.refit is True
+        if self.releases_all:
+            return CostOfAll(number=int(self.law.mean), exposures=uses, refit=refit)
+        return CostOfBest(law=self.law, exposures=uses, refit=refit)
+
+    def outcome(
+        self,
+        job: Job,
+        candidates: Sequence[Candidate],
+        runs: Mapping[int, Run],
+        best: int,
+        seed: Seed,
+        X: Any,
+        y: Any,
+    ) -> Outcome:
+        model = runs[best].model
+        if self.search.refit is True and model is not None:
+            model = train_last(job, lambda: fresh(job, candidates[best], seed), np.arange(n_records(X)), seed, X, y)
+        return Outcome(
+            found=model is not None,
+            rows=[(candidates[i], run.score) for i, run in runs.items()],
+            best=list(runs).index(best),
+            attributes={} if self.search.refit is False else {"best_estimator_": model},
+        )

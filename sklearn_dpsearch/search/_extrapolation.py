@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,10 +86,11 @@ def _applied(rule: Rule, name: str, value: Any, sizes: Sizes) -> Any:
             "callable (value, n_tune, n_final)."
         )
     scaled = value * (sizes.final / sizes.tune)
-    return max(1, round(scaled)) if isinstance(value, numbers.Integral) and value > 0 else scaled
+    counts = isinstance(value, numbers.Integral) and bool(value > 0)  # type: ignore[operator]
+    return max(1, round(scaled)) if counts else scaled
 
 
-def _called(rule: Any, name: str, value: Any, sizes: Sizes) -> Any:
+def _called(rule: Callable[[Any, float, float], Any], name: str, value: Any, sizes: Sizes) -> Any:
     try:
         return rule(value, sizes.tune, sizes.final)
     except Exception as error:

@@ -42,7 +42,7 @@ def _features(steps: Sequence[Any], rng: np.random.Generator) -> Any:
         return _table(first, rng)
     columns = _columns(steps)
     X = np.column_stack([draw(rng, RECORDS) for draw in columns])
-    norm = next((found for one in steps if (found := parameter(one, "data_norm")) is not None), None)
+    norm = next((found for step in steps if (found := parameter(step, "data_norm")) is not None), None)
     return X if norm is None or X.dtype.kind != "f" else X * (norm / max(np.linalg.norm(X, axis=1).max(), norm))
 
 

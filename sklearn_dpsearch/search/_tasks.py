@@ -123,7 +123,7 @@ def number_of_tasks(expected: float, n_jobs: int | None, together: bool) -> int:
     together : bool
         Whether runs of one task share work, so that each worker had best get one.
     """
-    workers = max(1, effective_n_jobs(n_jobs))
+    workers = max(1, int(effective_n_jobs(n_jobs)))
     return workers if together else workers * min(TASKS_PER_WORKER, max(1, math.ceil(2 * expected / workers)))
 
 
@@ -133,7 +133,7 @@ def block_sizes(expected: float, n_jobs: int | None) -> Sequence[int]:
     The first are as large as the workers are many, so that few runs come too late; later ones grow, so that there are
     few blocks.
     """
-    workers, sizes = max(1, effective_n_jobs(n_jobs)), [0][:0]
+    workers, sizes = max(1, int(effective_n_jobs(n_jobs))), list[int]()
     while sum(sizes) < REACH * expected:
         sizes.append(workers * max(1, int(GROWTH ** len(sizes))))
     return sizes

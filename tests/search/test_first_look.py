@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
@@ -11,11 +13,11 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import Normalizer
 from sklearn.svm import SVC
 
-from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV
+from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.privacy import LeakingEstimatorError, PrivacyError, PureDP
 from sklearn_dpsearch.scoring import private_scorer
 
-from .toys import NoisyCentroids, two_blobs
+from .toys import SEARCHES, NoisyCentroids, search_of, two_blobs
 
 X, y = two_blobs(400)
 TEXT = np.where(y == 1, "yes", "no")
@@ -31,18 +33,9 @@ class Bounded(NoisyCentroids):
         self.classes = classes
 
 
-SEARCHES = {
-    "random": lambda one, space, **more: DPRandomSearchCV(one, space, n_iter=2, **more),
-    "subset": lambda one, space, **more: DPSubsetSearchCV(one, space, n_iter=2, subset_fraction=0.5, **more),
-    "grid": lambda one, space, **more: DPGridSearchCV(one, space, selection_epsilon=1.0, n_parts=2, **more),
-    "until": lambda one, space, **more: DPThresholdSearchCV(one, space, threshold=0.5, **more),
-    "walk": lambda one, space, **more: DPThresholdSearchCV(one, space, round_epsilon=1.0, n_parts=2, **more),
-}
-
-
 @pytest.fixture(params=SEARCHES)
 def make(request):
-    return SEARCHES[request.param]
+    return partial(search_of, request.param)
 
 
 def refused(search, match, error=ValueError, X=X, y=y, **kwargs):

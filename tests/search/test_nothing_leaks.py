@@ -26,7 +26,7 @@ from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV,
 from sklearn_dpsearch.privacy import Fixed, Geometric, PureDP
 from sklearn_dpsearch.scoring import make_private_scorer
 
-from .toys import NoisyCentroids, two_blobs
+from .toys import NoisyCentroids, doubling, two_blobs
 
 X, y = two_blobs(120)
 TOKENS: list[str] = []
@@ -336,14 +336,14 @@ def searches_of(estimator, **more):
         "refit": DPRandomSearchCV(estimator, {"shrink": [0.0]}, n_iter=Fixed(3), refit=True, **more),
         "subset": DPSubsetSearchCV(estimator, {"shrink": [0.0]}, n_iter=Fixed(3), subset_fraction=0.5, **more),
         "grid": DPGridSearchCV(estimator, {"shrink": [0.0, 0.1]}, **parts, **more),
-        "until": DPThresholdSearchCV(estimator, {"shrink": [0.0]}, threshold=0.1, n_iter=50, **coins, **more),
-        "walk": DPThresholdSearchCV(estimator, {"shrink": [0.0]}, round_epsilon=1e3, n_parts=2, **more),
+        "threshold": DPThresholdSearchCV(estimator, {"shrink": [0.0]}, threshold=0.1, n_iter=50, **coins, **more),
+        "doubling": doubling(estimator, {"shrink": [0.0]}, round_epsilon=1e3, n_parts=2, **more),
     }
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("late", [False, True])
-@pytest.mark.parametrize("which", ["random", "refit", "subset", "grid", "until", "walk"])
+@pytest.mark.parametrize("which", ["random", "refit", "subset", "grid", "threshold", "doubling"])
 def test_whatever_a_candidate_raises_is_a_failing_candidate(which, kind, late):
     one = searches_of(Raising(kind, late))[which]
     try:
@@ -351,7 +351,7 @@ def test_whatever_a_candidate_raises_is_a_failing_candidate(which, kind, late):
     except NoModelError as error:
         assert error.__context__ is None  # noqa: PT017 - searches that may end with nothing raise nothing
     assert one.privacy_spent_.epsilon > 0
-    if which in ("until", "walk") and not late:
+    if which in ("threshold", "doubling") and not late:
         assert one.found_ is False
 
 
@@ -379,7 +379,7 @@ class Waiting(NoisyCentroids):
 
 
 @pytest.mark.parametrize("swallows", [False, True])
-@pytest.mark.parametrize("which", ["random", "refit", "subset", "grid", "until", "walk"])
+@pytest.mark.parametrize("which", ["random", "refit", "subset", "grid", "threshold", "doubling"])
 def test_an_interrupt_of_the_caller_passes_without_a_word_and_leaves_what_was_spent(which, swallows):
     one = searches_of(Waiting(swallows))[which]
     with pytest.raises(KeyboardInterrupt) as caught:
@@ -425,7 +425,7 @@ class FitsWithoutReturning(NoisyCentroids):
         super().fit(X, y)
 
 
-@pytest.mark.parametrize("which", ["random", "refit", "subset", "grid", "until", "walk"])
+@pytest.mark.parametrize("which", ["random", "refit", "subset", "grid", "threshold", "doubling"])
 def test_estimators_whose_fit_returns_nothing_work(which):
     one = searches_of(FitsWithoutReturning())[which].fit(X, y)
     assert one.predict(X).shape == (120,)

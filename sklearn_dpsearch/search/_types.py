@@ -1,0 +1,19 @@
+"""Names for types that the searches share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+#: Values of hyperparameters by name: what a search chooses among.
+Candidate: TypeAlias = Mapping[str, Any]
+#: What a user gives as the space of candidates: name to a list of values or a distribution.
+Distributions: TypeAlias = Mapping[str, Any] | Sequence[Mapping[str, Any]]
+#: (estimator, X, y) to a number, greater is better; scikit-learn's scorers and our private ones.
+Scorer: TypeAlias = Callable[[Any, Any, Any], float]
+#: A seed for one thing that is drawn; None takes fresh entropy of the operating system.
+Seed: TypeAlias = np.random.SeedSequence | None
+#: Public X and y.
+PublicData: TypeAlias = tuple[Any, Any]
