@@ -31,10 +31,10 @@ def without_numpy(value: Any) -> None:
 
     Single precision would round what is computed from them to seven digits, and small integers wrap around.
     """
-    for one in fields(value):
-        number = getattr(value, one.name, None)
+    for field in fields(value):
+        number = getattr(value, field.name, None)
         if isinstance(number, np.generic):
-            object.__setattr__(value, one.name, number.item())
+            object.__setattr__(value, field.name, number.item())
 
 
 #: Fields of guarantees for which a smaller number is the safer one.
@@ -43,10 +43,10 @@ SAFER_BELOW = ("noise_multiplier", "stop_probability")
 
 def plain_numbers(value: Any) -> None:
     """Fields of a frozen dataclass that are annotated as numbers become floats or ints; what is no number raises."""
-    for one in fields(value):
-        if one.type in ("float", "int"):
-            number = _plain_number(one.name, getattr(value, one.name))
-            object.__setattr__(value, one.name, number)
+    for field in fields(value):
+        if field.type in ("float", "int"):
+            number = _plain_number(field.name, getattr(value, field.name))
+            object.__setattr__(value, field.name, number)
 
 
 def _plain_number(name: str, value: Any) -> float:

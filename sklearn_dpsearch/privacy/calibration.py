@@ -2,20 +2,48 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from functools import cache
+from itertools import takewhile
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from ._checks import require
-from .errors import BudgetUnreachableError, MissingDeltaError
+from .errors import BudgetUnreachableError, MissingDeltaError, PrivacyError
 from .guarantees.base import Guarantee, as_guarantee
+from .numerics.inversion import Turn, geometric, geometric_mean, narrowed, within
+from .numerics.inversion import bracket as first_turn
+
+#: Parameters that are tried where no bracket is given, the first of them, and from each to the next.
+LEAST, START, MOST, FACTOR = 1e-9, 1.0, 1e9, 8.0
+#: So far out the direction is looked for, in powers of that factor, where all that is nearer promises nothing.
+SILENT = 4
+#: Where small parameters are impossible: how closely the smallest possible one is approached, step by step.
+APPROACH = (0.5, 0.05, 0.001)
+#: Two parameters this close to each other, on a logarithmic scale, are as good as one.
+SAME = 1e-9
+#: The point that is tried next aims this much below the target, to end on the safe side of it.
+AIM = 7e-5
+
+
+#: ε by parameter; None where no mechanism has it.
+Reached: TypeAlias = Callable[[float], float | None]
+
+
+class Ends(NamedTuple):
+    """A parameter that meets the target and one that does not; None where there is none."""
+
+    safe: float | None
+    unsafe: float | None
 
 
 def calibrate(
     guarantee_of: Callable[[float], Guarantee],
     target_epsilon: float,
     delta: float,
-    bracket: tuple[float, float],
+    bracket: tuple[float, float] | None = None,
     *,
     tolerance: float = 2e-4,
 ) -> float:
@@ -24,11 +52,13 @@ def calibrate(
     Parameters
     ----------
     guarantee_of : callable
-        Parameter ↦ guarantee, monotone in either direction (a noise multiplier, an ε, a factor).
+        Parameter ↦ guarantee, monotone in either direction (a noise multiplier, an ε, a factor). It raises
+        ``BudgetUnreachableError`` where no mechanism has this parameter (it would need more noise than it can have).
     target_epsilon, delta : float
         The target, ε > 0 and 0 ≤ δ < 1.
-    bracket : (float, float)
-        Two positive parameters, one on each side of the target.
+    bracket : (float, float), optional
+        Two positive parameters, one on each side of the target. By default they are found, starting from 1, between
+        1e-9 and 1e9.
     tolerance : float
         Relative distance of the reached ε from the target at which the search stops.
 
@@ -41,49 +71,150 @@ def calibrate(
     ------
     BudgetUnreachableError
         If no parameter in the bracket meets the target; the message says the smallest ε in reach.
+    MissingDeltaError
+        If only a δ above 0 makes any ε possible.
 
     Examples
     --------
     >>> from sklearn_dpsearch.privacy import GaussianDP
-    >>> mu = calibrate(lambda mu: GaussianDP(mu=mu), 1.0, 1e-6, (0.01, 10.0))
+    >>> mu = calibrate(lambda mu: GaussianDP(mu=mu), 1.0, 1e-6)
     >>> bool(0.999 < GaussianDP(mu=mu).epsilon_at(1e-6) <= 1.0)
     True
     """
     require(0 < target_epsilon < np.inf, "0 < target_epsilon < inf", target_epsilon=target_epsilon)
     require(0 <= delta < 1, "0 <= delta < 1", delta=delta)
-    require(0 < bracket[0] < np.inf and 0 < bracket[1] < np.inf, "a bracket of positive numbers", bracket=bracket)
-
-    def reached(parameter: float) -> float:
-        return float(as_guarantee(guarantee_of(parameter), "what guarantee_of returns").epsilon_at(delta))
-
-    ends = sorted((reached(one), one) for one in bracket)
-    (least, safe), (most, unsafe) = ends
-    if least > target_epsilon:
-        if np.isinf(least) and delta == 0:
-            raise MissingDeltaError(
-                f"No pure guarantee is possible here: delta={delta} was found and a delta > 0 is needed. "
-                "Give delta, well below 1 divided by the number of records."
-            )
-        raise BudgetUnreachableError(
-            f"The target epsilon={target_epsilon:g} at delta={delta:g} is out of reach: the smallest epsilon possible "
-            f"here is {least:.4g}. Give a larger epsilon or delta, fewer runs (n_iter), or a noisier estimator."
-        )
-    if most <= target_epsilon:
-        return unsafe
-    best = least
-    while best < target_epsilon * (1 - tolerance) and abs(np.log(unsafe / safe)) > 1e-9:
-        middle = _between(safe, unsafe, best, most, target_epsilon)
-        epsilon = reached(middle)
-        safe, best, unsafe, most = (
-            (middle, epsilon, unsafe, most) if epsilon <= target_epsilon else (safe, best, middle, epsilon)
-        )
-    return safe  # meets the target; the least private parameter that does lies between safe and unsafe
+    if bracket is not None:
+        require(min(bracket) > 0 and max(bracket) < np.inf, "a bracket of positive numbers", bracket=bracket)
+    reached = _remembered(guarantee_of, delta)
+    ends = _around(reached, target_epsilon) if bracket is None else _sorted(reached, target_epsilon, bracket)
+    if ends.safe is None:
+        raise _unreachable(target_epsilon, delta, reached(ends.unsafe) if ends.unsafe else None)
+    if ends.unsafe is None:
+        return ends.safe
+    return _closest(reached, target_epsilon, ends.safe, ends.unsafe, tolerance)
 
 
-def _between(safe: float, unsafe: float, best: float, most: float, target: float) -> float:
-    """A point inside the bracket: where a power law through both ends would meet the target, kept off the ends."""
+def _remembered(guarantee_of: Callable[[float], Guarantee], delta: float) -> Reached:
+    """ε by parameter, computed once for each: an accountant may need seconds."""
+
+    @cache
+    def reached(parameter: float) -> float | None:
+        try:
+            found = guarantee_of(parameter)
+        except BudgetUnreachableError:
+            return None
+        return float(as_guarantee(found, "what guarantee_of returns").epsilon_at(delta))
+
+    return reached
+
+
+def _meets(reached: Reached, target: float) -> Callable[[float], bool]:
+    def met(parameter: float) -> bool:
+        epsilon = reached(parameter)
+        return epsilon is not None and epsilon <= target
+
+    return met
+
+
+# --- two parameters around the target ----------------------------------------------------------------------------
+
+
+def _sorted(reached: Reached, target: float, given: tuple[float, float]) -> Ends:
+    met = _meets(reached, target)
+    safe = [parameter for parameter in given if met(parameter)]
+    if len(safe) == 1:
+        return Ends(safe[0], given[1] if safe[0] == given[0] else given[0])
+    best = sorted(given, key=lambda parameter: _or_infinite(reached(parameter)))
+    return Ends(best[-1], None) if safe else Ends(None, best[0])
+
+
+def _around(reached: Reached, target: float) -> Ends:
+    """From START in the direction of the target, until it is passed."""
+    met, factor = _meets(reached, target), _direction(reached, target)
+    met_at_start, end = met(START), MOST if factor > 1 else LEAST
+    points = takewhile(lambda parameter: reached(parameter) is not None, geometric(START, factor, end))
+    last, passed = first_turn(lambda parameter: met(parameter) != met_at_start, START, falling=(), rising=points)
+    assert last is not None
+    if met_at_start:
+        return Ends(last, passed)
+    beyond = float(np.clip(last * factor, LEAST, MOST))
+    if passed is None and reached(beyond) is None:
+        return _next_to_impossible(reached, target, beyond, last)
+    return Ends(passed, last)
+
+
+def _direction(reached: Reached, target: float) -> float:
+    """The factor that leads towards the target: a larger parameter may promise more, or less."""
+    start = reached(START)
+    require(start is not None, f"a bracket, as no mechanism has the parameter {START:g}", bracket=None)
+    too_much = _or_infinite(start) > target
+    towards = (1 / FACTOR, FACTOR) if too_much else (FACTOR, 1 / FACTOR)
+    for power in range(1, SILENT + 1):  # where ε is infinite all around, further out
+        for factor in towards:
+            there = reached(START * factor**power)
+            if too_much and there is None:  # more noise than a mechanism can have: so this is where the noise is
+                return factor
+            if there is not None and there != start and (there < _or_infinite(start)) == too_much:
+                return factor
+    return towards[0]
+
+
+def _next_to_impossible(reached: Reached, target: float, impossible: float, unsafe: float) -> Ends:
+    """Between a parameter that no mechanism has and one that promises too little: the first found that is enough."""
+    below = impossible < unsafe
+    met, turn = _meets(reached, target), Turn(min(impossible, unsafe), max(impossible, unsafe))
+    edge = unsafe
+    for gap in APPROACH:
+        turn = narrowed(lambda parameter: (reached(parameter) is None) != below, turn, within(gap), geometric_mean)
+        edge = (turn.holds if below else turn.fails) or unsafe
+        if met(edge):
+            return Ends(edge, unsafe)
+    return Ends(None, edge)
+
+
+def _or_infinite(epsilon: float | None) -> float:
+    return math.inf if epsilon is None else epsilon
+
+
+# --- between them ------------------------------------------------------------------------------------------------
+
+
+def _closest(reached: Reached, target: float, safe: float, unsafe: float, tolerance: float) -> float:
+    """The safe end of a small interval around the target."""
+    met, rising = _meets(reached, target), safe < unsafe
+
+    def condition(parameter: float) -> bool:
+        return met(parameter) != rising
+
+    def close(low: float, high: float) -> bool:
+        return _or_infinite(reached(low if rising else high)) >= target * (1 - tolerance) or high <= low * (1 + SAME)
+
+    def middle(low: float, high: float) -> float:
+        ends = (low, high) if rising else (high, low)
+        return _where_a_power_law_meets(target, *ends, *(_or_infinite(reached(end)) for end in ends))
+
+    turn = narrowed(condition, Turn(min(safe, unsafe), max(safe, unsafe)), close, middle)
+    found = turn.fails if rising else turn.holds
+    assert found is not None
+    return found
+
+
+def _where_a_power_law_meets(target: float, safe: float, unsafe: float, best: float, most: float) -> float:
+    """A point inside the interval: where a power law through both ends would meet the target, kept off the ends."""
     share = 0.5
-    if 0 < best < most < np.inf:
-        share = np.log(target * (1 - 7e-5) / best) / np.log(most / best)
+    if 0 < best < most < math.inf:
+        share = math.log(target * (1 - AIM) / best) / math.log(most / best)
     share = float(np.clip(share, 0.05, 0.95))
     return float(np.exp(np.log(safe) + share * (np.log(unsafe) - np.log(safe))))
+
+
+def _unreachable(target: float, delta: float, least: float | None) -> PrivacyError:
+    if delta == 0 and (least is None or math.isinf(least)):
+        return MissingDeltaError(
+            f"No pure guarantee is possible here: delta={delta} was found and a delta > 0 is needed. "
+            "Give delta, well below 1 divided by the number of records."
+        )
+    return BudgetUnreachableError(
+        f"The target epsilon={target:g} at delta={delta:g} is out of reach: the smallest epsilon possible here is "
+        f"{_or_infinite(least):.4g}. Give a larger epsilon or delta, fewer runs (n_iter), or a noisier estimator."
+    )

@@ -40,6 +40,6 @@ def to_pld(
     return privacy_loss_distribution.PrivacyLossDistribution(removed, _to_pmf(pair.added, interval))
 
 
-def _to_pmf(one: LossDistribution, interval: float) -> pld_pmf.PLDPmf:
-    first, masses = on_grid(one, interval)
-    return pld_pmf.DensePLDPmf(interval, first, masses, one.infinity, True)
+def _to_pmf(pld: LossDistribution, interval: float) -> pld_pmf.PLDPmf:
+    first, masses = on_grid(pld, interval)
+    return pld_pmf.DensePLDPmf(interval, first, masses, pld.infinity, True)

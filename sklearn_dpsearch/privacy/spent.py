@@ -11,8 +11,6 @@ from typing import Any
 from ._types import ArrayLike
 from .guarantees.base import Guarantee, Statement
 from .guarantees.tightest import SmallestOf
-from .selection.best_of import BestOf
-from .selection.subset import SubsetThenTrain
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +66,7 @@ class PrivacySpent(Statement):
     @property
     def bound(self) -> str:
         """The theorem that gave the search's part of the number."""
-        searches = [found for one in self.components for found in _searches(one.guarantee)]
+        searches = [found for component in self.components for found in _searches(component.guarantee)]
         return searches[0].tightest(self.delta) if searches else "composition"
 
     @property
@@ -97,14 +95,18 @@ class PrivacySpent(Statement):
             "unit": "record",
             "bound": self.bound,
             "components": [
-                {"name": one.name, "epsilon_alone": self._alone(one), "guarantee": repr(one.guarantee)}
-                for one in self.components
+                {
+                    "name": component.name,
+                    "epsilon_alone": self._alone(component),
+                    "guarantee": repr(component.guarantee),
+                }
+                for component in self.components
             ],
             "assumptions": list(self.assumptions),
         }
 
-    def _alone(self, one: Component) -> float:
-        return float(one.guarantee.epsilon_at(self.delta))
+    def _alone(self, component: Component) -> float:
+        return float(component.guarantee.epsilon_at(self.delta))
 
     def __repr__(self) -> str:
         number = f"epsilon={self.epsilon:.6g}, delta={self.delta:g}"
@@ -113,13 +115,14 @@ class PrivacySpent(Statement):
     def __str__(self) -> str:
         basis = f"({self.neighboring} neighbours; {self.bound})"
         lines = [f"epsilon = {_up(self.epsilon)} at delta = {self.delta:g} {basis}"]
-        lines += [f"  {one.name}: alone epsilon = {_up(self._alone(one))}" for one in self.components]
+        lines += [f"  {component.name}: alone epsilon = {_up(self._alone(component))}" for component in self.components]
         lines += [f"  assumes: {text}" for text in self.assumptions]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         rows = "".join(
-            f"<tr><td>{html.escape(one.name)}</td><td>{_up(self._alone(one))}</td></tr>" for one in self.components
+            f"<tr><td>{html.escape(component.name)}</td><td>{_up(self._alone(component))}</td></tr>"
+            for component in self.components
         )
         notes = "".join(f"<li>{html.escape(text)}</li>" for text in self.assumptions)
         basis = f"({html.escape(self.neighboring)} neighbours, {html.escape(self.bound)})"
@@ -129,11 +132,11 @@ class PrivacySpent(Statement):
         )
 
 
-def _searches(guarantee: Guarantee) -> list[BestOf | SmallestOf | SubsetThenTrain]:
-    """The searches inside a guarantee."""
-    if isinstance(guarantee, (BestOf, SmallestOf, SubsetThenTrain)):
+def _searches(guarantee: Guarantee) -> list[SmallestOf]:
+    """The searches inside a guarantee: what has several bounds."""
+    if isinstance(guarantee, SmallestOf):
         return [guarantee]
-    return [one for part in getattr(guarantee, "parts", ()) for one in _searches(part)]
+    return [found for part in getattr(guarantee, "parts", ()) for found in _searches(part)]
 
 
 def _up(epsilon: float) -> str:

@@ -38,16 +38,16 @@ MUTANTS = [
         name="epsilon rounded down",
         mistake="A bisection for ε returns the end that does not meet δ.",
         file="privacy/guarantees/base.py",
-        old="    return high\n\n\ndef dots(",
-        new="    return low\n\n\ndef dots(",
+        old="narrowed(met, turn, within(1e-9, absolute=1e-10)).holds",
+        new="narrowed(met, turn, within(1e-9, absolute=1e-10)).fails",
         tests=("privacy/guarantees/test_values.py::test_delta_at_the_stated_epsilon_is_at_most_the_stated_delta",),
     ),
     Mutant(
         name="budget exceeded by calibration",
         mistake="Calibration returns the parameter that just misses the target.",
         file="privacy/calibration.py",
-        old="    return safe  # meets",
-        new="    return unsafe  # meets",
+        old="found = turn.fails if rising else turn.holds",
+        new="found = turn.holds if rising else turn.fails",
         tests=("privacy/test_calibration.py::test_result_meets_the_target_and_is_within_the_tolerance",),
         seen="Opacus's search for a noise multiplier, where the tolerance is overrun",
     ),
@@ -98,10 +98,10 @@ MUTANTS = [
     Mutant(
         name="one quantile for all outcomes",
         mistake="The maximum over quantiles is taken once, not for every outcome: not a bound.",
-        file="privacy/selection/best_of.py",
+        file="privacy/selection/hinges.py",
         old="kept = _hull(height.tolist(), fall.tolist())",
         new="kept = [0, height.size - 1]",
-        tests=("privacy/selection/test_best_of.py::test_hinges_are_the_upper_envelope_of_their_lines",),
+        tests=("privacy/selection/test_hinges.py::test_hinges_are_the_upper_envelope_of_their_lines",),
     ),
     Mutant(
         name="one run's ε for the search",
@@ -175,8 +175,8 @@ MUTANTS = [
         name="Gaussian parts not added",
         mistake="The composition of Gaussian guarantees costs the largest μ.",
         file="privacy/guarantees/composition.py",
-        old="total = math.hypot(*[one.mu for one in parts])",
-        new="total = max([one.mu for one in parts])",
+        old="total = math.hypot(*[part.mu for part in parts])",
+        new="total = max([part.mu for part in parts])",
         tests=("privacy/guarantees/test_composition.py::test_closed_forms_add_up_exactly",),
     ),
     Mutant(
@@ -184,10 +184,10 @@ MUTANTS = [
         mistake="The worst of several guarantees is the one with the largest ε at one δ, for every δ.",
         file="privacy/guarantees/composition.py",
         old=(
-            "    if all(type(one) is PureDP for one in different):\n"
-            "        return max(different, key=lambda one: one.epsilon)"
+            "    if all(type(guarantee) is PureDP for guarantee in different):\n"
+            "        return max(different, key=lambda guarantee: guarantee.epsilon)"
         ),
-        new="    if True:\n        return max(different, key=lambda one: one.epsilon_at(1e-6))",
+        new="    if True:\n        return max(different, key=lambda guarantee: guarantee.epsilon_at(1e-6))",
         tests=(
             "privacy/guarantees/test_composition.py::test_envelope_is_the_largest_profile_and_its_pair_is_above_both_ways",
         ),

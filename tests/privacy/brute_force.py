@@ -88,6 +88,14 @@ def release(law: CountLaw, p: np.ndarray, scores: np.ndarray) -> np.ndarray:
     return out
 
 
+def releases(law: CountLaw, p: np.ndarray) -> np.ndarray:
+    """``release`` of many mechanisms at once, shape (…, n), whose outcomes are scored 0 … n − 1."""
+    upto = np.minimum(np.cumsum(p, axis=-1), 1.0)
+    values = np.asarray(law.pgf(upto))
+    first = values[..., :1] - law.pgf(0.0)
+    return np.concatenate([first, np.diff(values, axis=-1)], axis=-1)
+
+
 def loss_distribution(p: np.ndarray, q: np.ndarray) -> LossDistribution:
     """Law under P of log(P/Q), exactly."""
     both = (p > 0) & (q > 0)

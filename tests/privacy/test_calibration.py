@@ -46,6 +46,61 @@ def test_result_meets_the_target_and_is_within_the_tolerance(family: str, target
             break
 
 
+@pytest.mark.parametrize("family", [name for name in FAMILIES if name != "search and final"])
+@pytest.mark.parametrize("target", [0.05, 20.0])
+def test_without_a_bracket_one_is_found(family: str, target: float) -> None:
+    guarantee_of, _ = FAMILIES[family]
+    found = calibrate(guarantee_of, target, 1e-5)
+    assert target * (1 - 1e-3) <= guarantee_of(found).epsilon_at(1e-5) <= target
+
+
+@pytest.mark.parametrize("power", [1, -1])
+def test_targets_far_from_the_start_are_found_in_either_direction(power: int) -> None:
+    for target in (1e-8, 1e-3, 1.0, 200.0):
+        found = calibrate(lambda x: PureDP(epsilon=min(x**power, 1e300)), target, 0.0)
+        assert target * (1 - 1e-3) <= found**power <= target
+
+
+def test_a_start_whose_epsilon_is_infinite_says_nothing_about_the_direction() -> None:
+    """GaussianDP(mu=1000/x) has no finite ε at x = 1, nor at x = 1/8."""
+    found = calibrate(lambda x: GaussianDP(mu=1000 / x), 1.0, 1e-5)
+    assert 0.999 <= GaussianDP(mu=1000 / found).epsilon_at(1e-5) <= 1.0
+
+
+@pytest.mark.parametrize("power", [1, -1])
+@pytest.mark.parametrize("smallest", [0.5, 0.02, 0.9999])
+def test_parameters_that_no_mechanism_has_are_kept_off(power: int, smallest: float) -> None:
+    """A tree with public classes, say, can add only so much noise: below that there is no guarantee."""
+
+    def guarantee_of(x: float) -> Guarantee:
+        if x**power < smallest:
+            raise BudgetUnreachableError("so much noise it cannot add")
+        return PureDP(epsilon=4 * x**power)
+
+    for target in (4 * smallest * 1.01, 4 * smallest * 1.5, 30.0):
+        found = calibrate(guarantee_of, target, 0.0)
+        assert target * (1 - 1e-3) <= 4 * found**power <= target
+    with pytest.raises(BudgetUnreachableError) as caught:
+        calibrate(guarantee_of, 4 * smallest * 0.9, 0.0)
+    said = float(re.search(r"possible here is ([0-9.]+)\.", str(caught.value)).group(1))  # type: ignore[union-attr]
+    assert said == pytest.approx(4 * smallest, rel=2e-3)
+
+
+def test_no_parameter_is_asked_twice() -> None:
+    asked: list[float] = []
+
+    def guarantee_of(x: float) -> Guarantee:
+        asked.append(x)
+        return GaussianDP(mu=x)
+
+    calibrate(guarantee_of, 0.3, 1e-5)
+    assert len(asked) == len(set(asked)) < 15
+
+
+def test_a_target_that_everything_meets_gives_the_largest_parameter_tried() -> None:
+    assert calibrate(lambda x: PureDP(epsilon=0.1 * x / (1 + x)), 1.0, 0.0) == 1e9
+
+
 def test_finer_tolerance_comes_closer() -> None:
     found = calibrate(lambda mu: GaussianDP(mu=mu), 1.0, 1e-6, (0.01, 10.0), tolerance=1e-8)
     assert 1 - 1e-8 <= GaussianDP(mu=found).epsilon_at(1e-6) <= 1

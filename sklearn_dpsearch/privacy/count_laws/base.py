@@ -159,7 +159,7 @@ class CountLaw(ABC):
 
     def __getstate__(self) -> dict[str, Any]:
         """Fields only: what was computed from them is computed again."""
-        return {one.name: getattr(self, one.name) for one in fields(self)}
+        return {entry.name: getattr(self, entry.name) for entry in fields(self)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -211,8 +211,8 @@ class Finite(CountLaw):
     def _polynomial(self, coefficients: Array, z: Array) -> Array:
         """Horner's rule; no term is negative, so nothing cancels."""
         value = np.zeros_like(z)
-        for one in coefficients[::-1]:
-            value = value * z + one
+        for coefficient in coefficients[::-1]:
+            value = value * z + coefficient
         return value
 
     def log_slope(self, z: Array, u: Array) -> Array:

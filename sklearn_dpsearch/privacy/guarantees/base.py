@@ -19,6 +19,7 @@ from .._checks import check_neighboring, plain_numbers, require, without_numpy
 from .._types import Array, ArrayLike, Neighboring
 from ..errors import PrivacyError, did_you_mean
 from ..numerics import curves
+from ..numerics.inversion import bracket, geometric, narrowed, within
 from ..numerics.loss_distribution import DominatingPair, LossDistribution, connect_the_dots
 
 #: ε beyond which a guarantee is reported as infinite.
@@ -52,7 +53,7 @@ def as_guarantee(value: object, name: str = "guarantee") -> Guarantee:
 
 def _call(kind: type, positional: tuple[object, ...], named: dict[str, object]) -> str:
     """How a guarantee with these parameters is written."""
-    names = [one.name for one in fields(kind) if one.init and one.name not in ("neighboring", *named)]
+    names = [field.name for field in fields(kind) if field.init and field.name not in ("neighboring", *named)]
     given = [*zip(names, positional), *((name, value) for name, value in named.items())]
     return f"{kind.__name__}({', '.join(f'{name}={value}' for name, value in given)})"
 
@@ -65,7 +66,7 @@ def _how_to_build(kind: type, positional: tuple[object, ...], named: dict[str, o
             f"Found {kind.__name__}({found}); the parameters of a guarantee are given by name. Write "
             f"{_call(kind, positional, named)}."
         )
-    known = [one.name for one in fields(kind)]
+    known = [field.name for field in fields(kind)]
     wrong = [name for name in named if name not in known]
     hint = did_you_mean(wrong[0], known) if wrong else ""
     return f"{kind.__name__}: {error}. Its parameters are {', '.join(known)}.{hint}"
@@ -159,7 +160,7 @@ class Guarantee(ABC):
         """
         delta = np.asarray(delta, dtype=float)
         require(bool(np.all((delta >= 0) & (delta < 1))), "0 <= delta < 1", delta=delta)
-        values = np.array([self._epsilon(float(one)) for one in delta.ravel()])
+        values = np.array([self._epsilon(float(value)) for value in delta.ravel()])
         return float(values[0]) if delta.ndim == 0 else values.reshape(delta.shape)
 
     def _profile(self, epsilon: Array) -> Array:
@@ -173,30 +174,22 @@ class Guarantee(ABC):
 
     def __getstate__(self) -> dict[str, Any]:
         """Fields only: what was computed from them is computed again."""
-        return {one.name: getattr(self, one.name) for one in fields(self)}
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
 
 
 def smallest_epsilon(profile: Callable[[Array], Array], delta: float, pure_epsilon: float | None = None) -> float:
-    """The end of the last bisection interval at which ``profile`` meets ``delta``."""
+    """The least ε at which ``profile`` meets ``delta``, from above; infinite if it does nowhere."""
 
     def met(epsilon: float) -> bool:
         return bool(profile(np.array([epsilon]))[0] <= delta)
 
-    if met(0.0):
-        return 0.0
-    high = 1.0 if pure_epsilon is None else pure_epsilon
-    while not met(high):
-        high *= 2.0
-        if high > LARGEST_EPSILON:
-            return np.inf
-    low = 0.0
-    while high - low > 1e-10 + 1e-9 * high:
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if met(middle) else (middle, high)
-    return high
+    start = 1.0 if pure_epsilon is None else pure_epsilon
+    turn = bracket(met, start, falling=(0.0,), rising=geometric(start, 2.0, LARGEST_EPSILON))
+    holds = narrowed(met, turn, within(1e-9, absolute=1e-10)).holds
+    return np.inf if holds is None else holds
 
 
 def dots(
@@ -206,9 +199,9 @@ def dots(
 ) -> LossDistribution:
     """Loss distribution through ``number`` points of a profile known as a function of ε ≥ 0."""
     both = [profile] if reversed_profile is None else [profile, reversed_profile]
-    reach = min(max(_negligible_from(one) for one in both), LARGEST_EPSILON)
+    reach = min(max(_negligible_from(curve) for curve in both), LARGEST_EPSILON)
     grid = reach * np.linspace(0.0, 1.0, number)
-    values = [np.clip(one(grid), 0.0, 1.0) for one in both]
+    values = [np.clip(curve(grid), 0.0, 1.0) for curve in both]
     return connect_the_dots(grid, values[0], values[-1])
 
 

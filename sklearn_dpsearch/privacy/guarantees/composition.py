@@ -24,9 +24,9 @@ ORDERS: Array = np.unique(np.concatenate([1 + np.geomspace(0.05, 8, 60), np.aran
 
 def same_neighbors(guarantees: Sequence[Guarantee]) -> str:
     """The common neighbouring relation, or an error: guarantees under different relations never combine."""
-    relations = sorted({one.neighboring for one in guarantees})
+    relations = sorted({guarantee.neighboring for guarantee in guarantees})
     if len(relations) != 1:
-        found = ", ".join(f"{type(one).__name__}({one.neighboring})" for one in guarantees)
+        found = ", ".join(f"{type(guarantee).__name__}({guarantee.neighboring})" for guarantee in guarantees)
         raise MixedNeighborsError(
             f"Found guarantees under different neighbouring relations: {found}; one relation is needed for all. "
             "diffprivlib's models hold under replace_one alone, the nets of sklearn_dpsearch.nets under add_remove or "
@@ -43,7 +43,7 @@ def _several(guarantees: Sequence[Guarantee] | Sequence[Guarantee | Statement]) 
         raise TypeError(
             f"Found {guarantees!r} alone; several guarantees are needed. Give a list, e.g. [{guarantees!r}]."
         )
-    return [as_guarantee(one) for one in guarantees]
+    return [as_guarantee(guarantee) for guarantee in guarantees]
 
 
 def compose(*guarantees: Guarantee | Statement) -> Guarantee:
@@ -65,10 +65,14 @@ def compose(*guarantees: Guarantee | Statement) -> Guarantee:
     GaussianDP(neighboring='add_remove', mu=5.0)
     """
     require(len(guarantees) > 0, "at least one guarantee", number=0)
-    ones = _several(guarantees)
-    same_neighbors(ones)
-    flat = [part for one in ones for part in (one.parts if isinstance(one, Composition) else (one,))]
-    if any(isinstance(one, NonPrivate) for one in flat):
+    given = _several(guarantees)
+    same_neighbors(given)
+    flat = [
+        part
+        for guarantee in given
+        for part in (guarantee.parts if isinstance(guarantee, Composition) else (guarantee,))
+    ]
+    if any(isinstance(guarantee, NonPrivate) for guarantee in flat):
         return NonPrivate(neighboring=flat[0].neighboring)
     merged = _merge(flat)
     return merged[0] if len(merged) == 1 else Composition(parts=tuple(merged), neighboring=flat[0].neighboring)
@@ -76,25 +80,25 @@ def compose(*guarantees: Guarantee | Statement) -> Guarantee:
 
 def _merge(parts: Sequence[Guarantee]) -> list[Guarantee]:
     """Parts of the kinds whose parameters add up, added up; the others as they are."""
-    rest = [one for one in parts if type(one) not in CLOSED_FORMS]
+    rest = [part for part in parts if type(part) not in CLOSED_FORMS]
     for kind, add in CLOSED_FORMS.items():
-        same = [one for one in parts if type(one) is kind]
+        same = [part for part in parts if type(part) is kind]
         rest += [add(same)] if len(same) > 1 else same
     return rest
 
 
 def _add_gaussian(parts: Sequence[Guarantee]) -> Guarantee:
-    total = math.hypot(*[one.mu for one in parts])  # type: ignore[attr-defined]
+    total = math.hypot(*[part.mu for part in parts])  # type: ignore[attr-defined]
     return GaussianDP(mu=total, neighboring=parts[0].neighboring)
 
 
 def _add_zcdp(parts: Sequence[Guarantee]) -> Guarantee:
-    return ZCDP(rho=_sum_above([one.rho for one in parts]), neighboring=parts[0].neighboring)  # type: ignore[attr-defined]
+    return ZCDP(rho=_sum_above([part.rho for part in parts]), neighboring=parts[0].neighboring)  # type: ignore[attr-defined]
 
 
 def _add_renyi(parts: Sequence[Guarantee]) -> Guarantee:
-    orders = np.unique(np.concatenate([one.orders for one in parts]))  # type: ignore[attr-defined]
-    return RenyiDP(orders=orders, epsilons=sum(one.renyi(orders) for one in parts), neighboring=parts[0].neighboring)
+    orders = np.unique(np.concatenate([part.orders for part in parts]))  # type: ignore[attr-defined]
+    return RenyiDP(orders=orders, epsilons=sum(part.renyi(orders) for part in parts), neighboring=parts[0].neighboring)
 
 
 CLOSED_FORMS = {GaussianDP: _add_gaussian, ZCDP: _add_zcdp, RenyiDP: _add_renyi}
@@ -103,7 +107,7 @@ CLOSED_FORMS = {GaussianDP: _add_gaussian, ZCDP: _add_zcdp, RenyiDP: _add_renyi}
 def _sum_above(numbers: Sequence[float]) -> float:
     """The sum, rounded up."""
     total = math.fsum(numbers)
-    exact = sum(Fraction(one) for one in numbers)
+    exact = sum(Fraction(number) for number in numbers)
     return total if Fraction(total) >= exact else math.nextafter(total, math.inf)
 
 
@@ -115,16 +119,16 @@ class Composition(Guarantee):
 
     @property
     def pure_epsilon(self) -> float | None:
-        pure = [one.pure_epsilon for one in self.parts]
+        pure = [part.pure_epsilon for part in self.parts]
         return None if None in pure else _sum_above(pure)  # type: ignore[arg-type]
 
     @property
     def has_renyi(self) -> bool:
-        return all(one.has_renyi for one in self.parts)
+        return all(part.has_renyi for part in self.parts)
 
     def renyi(self, order: ArrayLike) -> Array:
         """The sum of the parts' curves."""
-        total: Array = np.sum([one.renyi(order) for one in self.parts], axis=0)
+        total: Array = np.sum([part.renyi(order) for part in self.parts], axis=0)
         return total
 
     @cached_property
@@ -139,11 +143,11 @@ class Composition(Guarantee):
 
     def _pair(self) -> DominatingPair:
         different = Counter(self.parts)
-        pairs, counts = [one.pair for one in different], list(different.values())
-        removed = convolve([one.removed for one in pairs], counts)
-        if all(one.removed is one.added for one in pairs):
+        pairs, counts = [guarantee.pair for guarantee in different], list(different.values())
+        removed = convolve([pair.removed for pair in pairs], counts)
+        if all(pair.removed is pair.added for pair in pairs):
             return DominatingPair(removed, removed)
-        return DominatingPair(removed, convolve([one.added for one in pairs], counts))
+        return DominatingPair(removed, convolve([pair.added for pair in pairs], counts))
 
 
 def mixture(guarantees: Sequence[Guarantee] | Sequence[Guarantee | Statement], weights: Sequence[float]) -> Guarantee:
@@ -158,25 +162,25 @@ def mixture(guarantees: Sequence[Guarantee] | Sequence[Guarantee | Statement], w
     weights : sequence of float
         Probabilities, summing to 1 within 1e-9.
     """
-    ones = _several(guarantees)
+    given = _several(guarantees)
     require(
-        len(ones) == len(weights) > 0,
+        len(given) == len(weights) > 0,
         "as many weights as guarantees",
-        guarantees=len(ones),
+        guarantees=len(given),
         weights=len(weights),
     )
     shares = np.asarray(weights, dtype=float)
     require(
         bool(np.all(shares >= 0)) and abs(shares.sum() - 1) < 1e-9, "weights >= 0 with sum 1", total=float(shares.sum())
     )
-    same_neighbors(ones)
+    same_neighbors(given)
     total: dict[Guarantee, float] = {}
-    for one, share in zip(ones, shares / shares.sum()):
-        total[one] = total.get(one, 0.0) + float(share)
-    drawn = {one: share for one, share in total.items() if share > 0}
+    for guarantee, share in zip(given, shares / shares.sum()):
+        total[guarantee] = total.get(guarantee, 0.0) + float(share)
+    drawn = {guarantee: share for guarantee, share in total.items() if share > 0}
     if len(drawn) == 1:
         return next(iter(drawn))
-    return Mixture(parts=tuple(drawn), weights=tuple(drawn.values()), neighboring=ones[0].neighboring)
+    return Mixture(parts=tuple(drawn), weights=tuple(drawn.values()), neighboring=given[0].neighboring)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -187,12 +191,12 @@ class _OneOf(Guarantee):
 
     @property
     def pure_epsilon(self) -> float | None:
-        pure = [one.pure_epsilon for one in self.parts]
+        pure = [part.pure_epsilon for part in self.parts]
         return None if None in pure else max(pure)  # type: ignore[type-var]
 
     @property
     def has_renyi(self) -> bool:
-        return all(one.has_renyi for one in self.parts)
+        return all(part.has_renyi for part in self.parts)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,32 +210,32 @@ class Mixture(_OneOf):
         from scipy.special import logsumexp
 
         order = np.asarray(order, dtype=float)
-        moments = [np.log(w) + (order - 1) * one.renyi(order) for one, w in zip(self.parts, self.weights)]
+        moments = [np.log(w) + (order - 1) * part.renyi(order) for part, w in zip(self.parts, self.weights)]
         return np.asarray(logsumexp(moments, axis=0) / (order - 1))
 
     def _profile(self, epsilon: Array) -> Array:
-        total = sum(w * one._profile(epsilon) for one, w in zip(self.parts, self.weights))
+        total = sum(w * part._profile(epsilon) for part, w in zip(self.parts, self.weights))
         return np.minimum(total * (1.0 + ROUNDING), 1.0)
 
     def _pair(self) -> DominatingPair:
-        removed = mix([one.pair.removed for one in self.parts], self.weights)
-        if all(one.pair.removed is one.pair.added for one in self.parts):
+        removed = mix([part.pair.removed for part in self.parts], self.weights)
+        if all(part.pair.removed is part.pair.added for part in self.parts):
             return DominatingPair(removed, removed)
-        return DominatingPair(removed, mix([one.pair.added for one in self.parts], self.weights))
+        return DominatingPair(removed, mix([part.pair.added for part in self.parts], self.weights))
 
 
 def envelope(guarantees: Sequence[Guarantee] | Sequence[Guarantee | Statement]) -> Guarantee:
     """The guarantee of an unknown one of several mechanisms: the largest of their profiles at each ε."""
-    ones = _several(guarantees)
-    require(len(ones) > 0, "at least one guarantee", number=0)
-    same_neighbors(ones)
-    different = tuple(dict.fromkeys(ones))
-    for one in different:
-        if isinstance(one, NonPrivate) or len(different) == 1:
-            return one
-    if all(type(one) is PureDP for one in different):
-        return max(different, key=lambda one: one.epsilon)  # type: ignore[attr-defined]
-    return Envelope(parts=different, neighboring=ones[0].neighboring)
+    given = _several(guarantees)
+    require(len(given) > 0, "at least one guarantee", number=0)
+    same_neighbors(given)
+    different = tuple(dict.fromkeys(given))
+    for guarantee in different:
+        if isinstance(guarantee, NonPrivate) or len(different) == 1:
+            return guarantee
+    if all(type(guarantee) is PureDP for guarantee in different):
+        return max(different, key=lambda guarantee: guarantee.epsilon)  # type: ignore[attr-defined]
+    return Envelope(parts=different, neighboring=given[0].neighboring)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -240,27 +244,27 @@ class Envelope(_OneOf):
 
     def renyi(self, order: ArrayLike) -> Array:
         """The largest of the parts' curves."""
-        largest: Array = np.max([one.renyi(order) for one in self.parts], axis=0)
+        largest: Array = np.max([part.renyi(order) for part in self.parts], axis=0)
         return largest
 
     def _profile(self, epsilon: Array) -> Array:
-        largest: Array = np.max([one._profile(epsilon) for one in self.parts], axis=0)
+        largest: Array = np.max([part._profile(epsilon) for part in self.parts], axis=0)
         return largest
 
     def _pair(self) -> DominatingPair:
-        removed = [one.pair.removed for one in self.parts]
-        added = [one.pair.added for one in self.parts]
+        removed = [part.pair.removed for part in self.parts]
+        added = [part.pair.added for part in self.parts]
         above = _largest(removed, added)
         if all(a is b for a, b in zip(removed, added)):
             return DominatingPair(above, above)
         return DominatingPair(above, _largest(added, removed))
 
 
-def _largest(ones: Sequence[LossDistribution], reverses: Sequence[LossDistribution]) -> LossDistribution:
+def _largest(plds: Sequence[LossDistribution], reverses: Sequence[LossDistribution]) -> LossDistribution:
     """Dots of the pointwise maximum at every loss that occurs (a maximum of convex curves is convex)."""
-    occurring = np.concatenate([np.abs(one.losses) for one in (*ones, *reverses)])
+    occurring = np.concatenate([np.abs(pld.losses) for pld in (*plds, *reverses)])
     if occurring.size == 0:
         raise PrivacyError("A mechanism whose loss is always infinite has no envelope with others.")
     grid = np.unique(np.append(0.0, occurring))
-    delta = np.max([one.delta_at(grid) for one in ones], axis=0)
-    return connect_the_dots(grid, delta, np.max([one.delta_at(grid) for one in reverses], axis=0))
+    delta = np.max([pld.delta_at(grid) for pld in plds], axis=0)
+    return connect_the_dots(grid, delta, np.max([pld.delta_at(grid) for pld in reverses], axis=0))

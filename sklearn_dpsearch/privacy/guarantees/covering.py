@@ -10,6 +10,7 @@ import numpy as np
 from .._checks import require
 from .._types import Neighboring
 from ..errors import BudgetUnreachableError
+from ..numerics.inversion import bracket, geometric, geometric_mean, narrowed, within
 from .base import Guarantee
 from .composition import compose
 from .values import DPSGD, ApproxDP, GaussianDP
@@ -69,25 +70,18 @@ def noise_multiplier_under(mu: float, sample_rate: float, steps: int, slack: flo
         run = DPSGD(noise_multiplier=noise, sample_rate=sample_rate, steps=steps)
         return covers(GaussianDP(mu=mu), run, slack)
 
-    guess = _central_limit(mu, sample_rate, steps)
-    low = high = float(np.clip(guess, LEAST_NOISE, MOST_NOISE))
-    while not enough(high):
-        if high >= MOST_NOISE:
-            raise BudgetUnreachableError(
-                f"No noise multiplier up to {MOST_NOISE:g} keeps mu={mu:g} with sample_rate={sample_rate:g} and "
-                f"{steps} steps. Give a larger budget, a smaller rate or fewer steps."
-            )
-        low, high = high, min(high * 1.3, MOST_NOISE)
-    while low == high and low > LEAST_NOISE:
-        lower = max(low / 1.3, LEAST_NOISE)
-        if not enough(lower):
-            low = lower
-        else:
-            low = high = lower
-    while high > low * 1.001:
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high  # enough; the least lies between low and high
+    guess = float(np.clip(_central_limit(mu, sample_rate, steps), LEAST_NOISE, MOST_NOISE))
+    turn = bracket(
+        enough, guess, falling=geometric(guess, 1 / 1.3, LEAST_NOISE), rising=geometric(guess, 1.3, MOST_NOISE)
+    )
+    if turn.holds is None:
+        raise BudgetUnreachableError(
+            f"No noise multiplier up to {MOST_NOISE:g} keeps mu={mu:g} with sample_rate={sample_rate:g} and {steps} "
+            "steps. Give a larger budget, a smaller rate or fewer steps."
+        )
+    enough_noise = narrowed(enough, turn, within(1e-3), geometric_mean).holds
+    assert enough_noise is not None
+    return enough_noise
 
 
 def covers(target: Guarantee, guarantee: Guarantee, slack: float = 0.0) -> bool:

@@ -31,46 +31,46 @@ class SmallestOf(Guarantee):
 
     def tightest(self, delta: float) -> str:
         """Name of the bound that gives ``epsilon_at(delta)``."""
-        values = {name: one.epsilon_at(delta) for name, one in self.bounds.items()}
+        values = {name: bound.epsilon_at(delta) for name, bound in self.bounds.items()}
         return min(values, key=lambda name: float(values[name]))
 
     @property
     def pure_epsilon(self) -> float | None:
-        pure = [one.pure_epsilon for one in self.bounds.values() if one.pure_epsilon is not None]
+        pure = [bound.pure_epsilon for bound in self.bounds.values() if bound.pure_epsilon is not None]
         return min(pure) if pure else None
 
     @property
     def has_renyi(self) -> bool:
-        return any(one.has_renyi for one in self.bounds.values())
+        return any(bound.has_renyi for bound in self.bounds.values())
 
     def renyi(self, order: ArrayLike) -> Array:
         """The smallest of the bounds' Rényi curves."""
-        curves = [one.renyi(order) for one in self.bounds.values() if one.has_renyi]
+        curves = [bound.renyi(order) for bound in self.bounds.values() if bound.has_renyi]
         if not curves:
             raise PrivacyError(f"{type(self).__name__} has no Rényi curve here. Use delta_at or epsilon_at.")
         smallest: Array = np.min(curves, axis=0)
         return smallest
 
     def _profile(self, epsilon: Array) -> Array:
-        values: Array = np.min([one._profile(epsilon) for one in self.bounds.values()], axis=0)
+        values: Array = np.min([bound._profile(epsilon) for bound in self.bounds.values()], axis=0)
         return values
 
     def _epsilon(self, delta: float) -> float:
-        return min(one._epsilon(delta) for one in self.bounds.values())
+        return min(bound._epsilon(delta) for bound in self.bounds.values())
 
     def _pair(self) -> DominatingPair:
-        ones = list(self.bounds.values())
-        if len(ones) == 1:
-            return ones[0].pair
-        removed, added = (partial(_smallest_in_direction, ones, name) for name in ("removed", "added"))
+        bounds = list(self.bounds.values())
+        if len(bounds) == 1:
+            return bounds[0].pair
+        removed, added = (partial(_smallest_in_direction, bounds, name) for name in ("removed", "added"))
         above = dots(removed, added, POINTS)
-        if all(one.pair.removed is one.pair.added for one in ones):
+        if all(bound.pair.removed is bound.pair.added for bound in bounds):
             return DominatingPair(above, above)
         return DominatingPair(above, dots(added, removed, POINTS))
 
 
-def _smallest_in_direction(ones: list[Guarantee], direction: str, epsilon: Array) -> Array:
+def _smallest_in_direction(bounds: list[Guarantee], direction: str, epsilon: Array) -> Array:
     """The smallest profile for one order of the neighbours."""
-    both = [np.minimum(one._profile(epsilon), getattr(one.pair, direction).delta_at(epsilon)) for one in ones]
+    both = [np.minimum(bound._profile(epsilon), getattr(bound.pair, direction).delta_at(epsilon)) for bound in bounds]
     values: Array = np.min(both, axis=0)
     return values

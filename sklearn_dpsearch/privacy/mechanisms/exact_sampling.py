@@ -14,6 +14,9 @@ from fractions import Fraction
 from math import isqrt
 from typing import Protocol
 
+from .._checks import require
+from ..numerics.exact_numbers import exact_fraction
+
 
 class IntegerSource(Protocol):
     """Whatever draws fair integers, such as ``secrets.SystemRandom()`` or a seeded ``random.Random``."""
@@ -39,8 +42,8 @@ def bernoulli(p: Fraction, rng: IntegerSource = SYSTEM) -> bool:
     rng : IntegerSource
         Source of fair integers; by default the operating system.
     """
-    p = _exact(p, "p")
-    _require(0 <= p <= 1, "0 <= p <= 1", "p", p)
+    p = exact_fraction(p, "p")
+    require(0 <= p <= 1, "0 <= p <= 1", p=p)
     return rng.randrange(p.denominator) < p.numerator
 
 
@@ -57,8 +60,8 @@ def bernoulli_exp(gamma: Fraction, rng: IntegerSource = SYSTEM) -> bool:
     rng : IntegerSource
         Source of fair integers; by default the operating system.
     """
-    gamma = _exact(gamma, "gamma")
-    _require(gamma >= 0, "gamma >= 0", "gamma", gamma)
+    gamma = exact_fraction(gamma, "gamma")
+    require(gamma >= 0, "gamma >= 0", gamma=gamma)
     whole = gamma.numerator // gamma.denominator
     for _ in range(whole):
         if not _bernoulli_exp_below_one(ONE, rng):
@@ -99,8 +102,8 @@ def discrete_laplace(scale: Fraction, rng: IntegerSource = SYSTEM) -> int:
     >>> discrete_laplace(Fraction(10), random.Random(0))
     6
     """
-    scale = _exact(scale, "scale")
-    _require(scale > 0, "scale > 0", "scale", scale)
+    scale = exact_fraction(scale, "scale")
+    require(scale > 0, "scale > 0", scale=scale)
     while True:
         drawn = _try_discrete_laplace(scale, rng)
         if drawn is not None:
@@ -137,26 +140,11 @@ def discrete_gaussian(sigma_squared: Fraction, rng: IntegerSource = SYSTEM) -> i
     >>> discrete_gaussian(Fraction(100), random.Random(0))
     6
     """
-    sigma_squared = _exact(sigma_squared, "sigma_squared")
-    _require(sigma_squared > 0, "sigma_squared > 0", "sigma_squared", sigma_squared)
+    sigma_squared = exact_fraction(sigma_squared, "sigma_squared")
+    require(sigma_squared > 0, "sigma_squared > 0", sigma_squared=sigma_squared)
     scale = isqrt(sigma_squared.numerator // sigma_squared.denominator) + 1
     while True:
         drawn = discrete_laplace(Fraction(scale), rng)
         excess = abs(drawn) - sigma_squared / scale
         if bernoulli_exp(excess * excess / (2 * sigma_squared), rng):
             return drawn
-
-
-def _exact(value: Fraction | int, name: str) -> Fraction:
-    """``value`` as a fraction, or an error: a float would be a different number than the one written down."""
-    if isinstance(value, bool) or not isinstance(value, Fraction | int):
-        raise TypeError(
-            f"Expected {name} as a Fraction or an int, got {value!r} ({type(value).__name__}). "
-            f"Write it as Fraction(numerator, denominator)."
-        )
-    return Fraction(int(value.numerator), int(value.denominator))  # integers of NumPy inside would wrap around
-
-
-def _require(condition: bool, expected: str, name: str, value: Fraction) -> None:
-    if not condition:
-        raise ValueError(f"Expected {expected}, got {name}={value}.")

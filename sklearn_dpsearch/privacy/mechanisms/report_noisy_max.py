@@ -121,7 +121,7 @@ class GridNoise(MaxNoise):
 
     def select(self, utilities: Sequence[Number], bits: IntegerSource = SYSTEM) -> int:
         """The first of the largest noisy utilities."""
-        noisy = [floor(fraction(one) / self.grid) + self._draw(bits) for one in utilities]
+        noisy = [floor(fraction(utility) / self.grid) + self._draw(bits) for utility in utilities]
         return noisy.index(max(noisy))
 
     @abstractmethod
@@ -161,6 +161,6 @@ class GaussianNoise(GridNoise):
 
 def _below_the_largest(utilities: Sequence[Number], scale: Fraction) -> list[Fraction]:
     """(max u − u_i)/scale."""
-    exact = [fraction(one) for one in utilities]
+    exact = [fraction(utility) for utility in utilities]
     largest = max(exact)
-    return [(largest - one) / scale for one in exact]
+    return [(largest - utility) / scale for utility in exact]

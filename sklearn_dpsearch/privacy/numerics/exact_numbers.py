@@ -14,20 +14,29 @@ Number: TypeAlias = Fraction | int | float
 
 def fraction(value: Number) -> Fraction:
     """The number that ``value`` is, to the last bit. Infinities and not-a-number raise."""
-    if isinstance(value, Rational):  # integers of NumPy would stay what they are inside of a fraction, and wrap around
-        return Fraction(int(value.numerator), int(value.denominator))
-    return Fraction(float(value))
+    return _ratio(value) if isinstance(value, Rational) else Fraction(float(value))
 
 
-def positive_fraction(value: object, name: str) -> Fraction:
-    """``value`` as a fraction above 0, or an error: a float would be a different number than the one written down."""
+def _ratio(value: Rational | Fraction | int) -> Fraction:
+    """Of Python's integers: those of NumPy would stay what they are inside of a fraction, and wrap around."""
+    return Fraction(int(value.numerator), int(value.denominator))
+
+
+def exact_fraction(value: object, name: str) -> Fraction:
+    """``value`` as a fraction, or an error: a float would be a different number than the one written down."""
     if isinstance(value, bool) or not isinstance(value, Fraction | int):
         raise TypeError(
             f"Expected {name} as a Fraction or an int, got {value!r} ({type(value).__name__}). "
             f"Write it as Fraction(numerator, denominator)."
         )
-    require(value > 0, f"{name} > 0", **{name: value})
-    return fraction(value)
+    return _ratio(value)
+
+
+def positive_fraction(value: object, name: str) -> Fraction:
+    """``exact_fraction``, above 0."""
+    exact = exact_fraction(value, name)
+    require(exact > 0, f"{name} > 0", **{name: exact})
+    return exact
 
 
 def float_above(value: Fraction) -> float:

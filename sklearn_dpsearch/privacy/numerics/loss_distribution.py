@@ -98,12 +98,12 @@ class DominatingPair:
         return (self.removed,) if self.removed is self.added else (self.removed, self.added)
 
     def delta_at(self, epsilon: ArrayLike) -> Array:
-        values: Array = np.max([one.delta_at(epsilon) for one in self.directions], axis=0)
+        values: Array = np.max([pld.delta_at(epsilon) for pld in self.directions], axis=0)
         return values
 
 
-def symmetric(one: LossDistribution) -> DominatingPair:
-    return DominatingPair(one, one)
+def symmetric(pld: LossDistribution) -> DominatingPair:
+    return DominatingPair(pld, pld)
 
 
 # --- a profile in ------------------------------------------------------------------------------------------------
@@ -158,7 +158,7 @@ def _at_zero(losses: Array, masses: Array, infinity: float) -> float:
 
 
 def _raised(losses: Array, masses: Array, infinity: float, by: float) -> tuple[Array, float]:
-    """Masses whose H_1 is larger ``by`` so much (if > 0), with the curve unchanged from the first loss on."""
+    """Masses with ``by`` more in H_1 (if > 0); from the first loss on the curve is as it was."""
     if by <= 0 or losses.size == 0:
         return masses, infinity + max(by, 0.0)
     return masses + np.append(by / -np.expm1(-losses[0]), np.zeros(losses.size - 1)), infinity
@@ -191,11 +191,11 @@ def _lower_hull(epsilons: Array, delta: Array) -> Array:
 
 def mix(parts: Sequence[LossDistribution], weights: Sequence[float]) -> LossDistribution:
     """The loss distribution whose curve is Σ w_i·H_i, exactly."""
-    losses = np.concatenate([one.losses for one in parts])
-    masses = np.concatenate([w * one.masses for one, w in zip(parts, weights)])
+    losses = np.concatenate([pld.losses for pld in parts])
+    masses = np.concatenate([w * pld.masses for pld, w in zip(parts, weights)])
     support, where = np.unique(losses, return_inverse=True)
-    infinity = sum(w * one.infinity for one, w in zip(parts, weights))
-    known = [one.minus_infinity for one in parts]
+    infinity = sum(w * pld.infinity for pld, w in zip(parts, weights))
+    known = [pld.minus_infinity for pld in parts]
     minus_infinity = None if None in known else float(np.dot(weights, known))  # type: ignore[arg-type]
     total = np.asarray(np.bincount(where, masses, support.size), dtype=float)
     return LossDistribution(support, total, float(infinity), minus_infinity)
@@ -208,11 +208,11 @@ def convolve(parts: Sequence[LossDistribution], counts: Sequence[int]) -> LossDi
     spread of the likelihood ratio: only ever more loss), and convolved with the fast Fourier transform. What the
     transform may have got wrong, and the mass of both tails, go to infinity.
     """
-    if any(one.infinity >= 1 for one in parts):
+    if any(pld.infinity >= 1 for pld in parts):
         return LossDistribution(np.array([0.0]), np.array([0.0]), 1.0)
     interval = _interval(parts, counts)
     while True:
-        grids = [on_grid(one, interval) for one in parts]
+        grids = [on_grid(pld, interval) for pld in parts]
         low, high = _window(grids, counts)
         if high - low <= MOST_POINTS:
             break
@@ -234,33 +234,33 @@ def convolve(parts: Sequence[LossDistribution], counts: Sequence[int]) -> LossDi
 
 def _infinity(parts: Sequence[LossDistribution], counts: Sequence[int]) -> float:
     """Mass at infinity of the product: ∏ (finite + infinite) − ∏ finite, where the total of a part may exceed 1."""
-    finite = [float(one.masses.sum()) for one in parts]
+    finite = [float(pld.masses.sum()) for pld in parts]
     log_finite = sum(count * np.log(mass) for mass, count in zip(finite, counts))
-    grown = sum(count * np.log1p(one.infinity / mass) for one, mass, count in zip(parts, finite, counts))
-    lost = sum(count * np.log1p(-one.infinity) for one, count in zip(parts, counts))
+    grown = sum(count * np.log1p(pld.infinity / mass) for pld, mass, count in zip(parts, finite, counts))
+    lost = sum(count * np.log1p(-pld.infinity) for pld, count in zip(parts, counts))
     return float(max(safe_exp(log_finite) * np.expm1(min(grown, LARGEST_EXPONENT)), -np.expm1(lost)))
 
 
 def _interval(parts: Sequence[LossDistribution], counts: Sequence[int]) -> float:
     """Grid on which rounding adds about 1e-4 of the variance of the total loss."""
-    variances = [one.moments()[1] for one in parts]
+    variances = [pld.moments()[1] for pld in parts]
     typical = np.sqrt(sum(n * v for n, v in zip(counts, variances)) / sum(counts))
-    widest = max(float(np.ptp(one.losses)) for one in parts)
+    widest = max(float(np.ptp(pld.losses)) for pld in parts)
     return float(max(typical / 50.0, widest / (MOST_POINTS / 8), 1e-9))
 
 
-def on_grid(one: LossDistribution, interval: float) -> tuple[int, Array]:
+def on_grid(pld: LossDistribution, interval: float) -> tuple[int, Array]:
     """First grid index and masses of ``one`` spread onto multiples of ``interval``."""
-    below = np.floor(one.losses / interval).astype(np.int64)
+    below = np.floor(pld.losses / interval).astype(np.int64)
     share = (
-        np.expm1(one.losses - below * interval)
+        np.expm1(pld.losses - below * interval)
         / np.expm1(interval)
-        * np.exp(interval - (one.losses - below * interval))
+        * np.exp(interval - (pld.losses - below * interval))
     )
     share = np.clip(share, 0.0, 1.0)
     first = int(below[0])
-    masses = np.bincount(below - first, one.masses * (1.0 - share), int(below[-1]) - first + 2)
-    masses += np.bincount(below - first + 1, one.masses * share, masses.size)
+    masses = np.bincount(below - first, pld.masses * (1.0 - share), int(below[-1]) - first + 2)
+    masses += np.bincount(below - first + 1, pld.masses * share, masses.size)
     return first, np.asarray(masses, dtype=float)
 
 

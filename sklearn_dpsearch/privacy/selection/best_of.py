@@ -27,81 +27,22 @@ from ..guarantees.tightest import SmallestOf
 from ..guarantees.values import NonPrivate
 from ..numerics.curves import LARGEST_LOSS, randomized_response
 from ..numerics.loss_distribution import DominatingPair, LossDistribution
-from .best_of_published import published_bounds
-from .hinges import SLACK, Lines, Nodes, cell_lines, lower_edge, nodes, slope_ratio
+from .best_of_published import published_best_of
+from .hinges import Hinges, Lines, upper_envelope
+from .testing_region import Nodes, cell_lines, lower_edge, nodes, slope_ratio
 
-#: A search that is composed with something else is evaluated at so many points, from every so-manieth hinge.
+#: A search that is composed with something else is evaluated at POINTS points, from every THINNED-th hinge.
 POINTS, THINNED = 4001, 4
 
 
-@dataclass(frozen=True, eq=False)
-class Hinges:
-    """φ(z) = Σ_k weights_k·(1 − z/ends_k)₊."""
-
-    weights: Array
-    ends: Array
-
-    def delta_at(self, one: LossDistribution, epsilon: Array) -> Array:
-        """E φ(e^{ε−L}) = Σ_k weights_k·H(e^ε/ends_k)."""
-        log_ends = np.log(self.ends)
-        rows = [float(self.weights @ one.delta_at(e - log_ends)) for e in np.ravel(epsilon)]
-        delta: Array = np.minimum(np.reshape(rows, np.shape(epsilon)), 1.0)
-        return delta
-
-    def thinned(self, every: int) -> Hinges:
-        """Every so-manieth hinge, and the last: chords of a convex function lie above it."""
-        bends = np.isfinite(self.ends)
-        weights, ends = self.weights[bends], self.ends[bends]
-        kept = np.unique(np.append(np.arange(0, ends.size, every), ends.size - 1))
-        beyond = (
-            np.append(np.cumsum(weights[::-1])[::-1][1:], 0.0),
-            np.append(np.cumsum((weights / ends)[::-1])[::-1][1:], 0.0),
-        )
-        points = np.append(0.0, ends[kept])
-        values = np.append(weights.sum(), np.maximum(beyond[0] - ends * beyond[1], 0.0)[kept])
-        slopes = np.append(np.diff(values) / np.diff(points), 0.0)
-        chords = np.maximum(np.diff(slopes), 0.0) * points[1:] * (1.0 + SLACK)
-        return Hinges(np.append(chords, self.weights[~bends]), np.append(points[1:], self.ends[~bends]))
-
-
-def upper_envelope(lines: Lines) -> Hinges:
-    """The largest of the lines and 0, as hinges."""
-    order = np.lexsort((lines.fall, -lines.height))
-    height, fall = lines.height[order], lines.fall[order]
-    lower = fall < np.minimum.accumulate(np.append(np.inf, fall[:-1]))  # a smaller and steeper line never wins
-    height, fall = np.append(height[lower], 0.0), np.append(fall[lower], 0.0)
-    if fall[-2] == 0.0:
-        height, fall = height[:-1], fall[:-1]
-    kept = _hull(height.tolist(), fall.tolist())
-    weights, drops = -np.diff(height[kept]), -np.diff(fall[kept])
-    if height[kept[-1]] > 0:  # a line that never falls: an end at infinity
-        weights, drops = np.append(weights, height[kept[-1]]), np.append(drops, 0.0)
-    with np.errstate(divide="ignore", over="ignore"):
-        return Hinges(weights, np.where(drops > 0, weights / np.maximum(drops, 1e-320), np.inf))
-
-
-def _hull(height: list[float], fall: list[float]) -> list[int]:
-    """Indices of the lines that are the largest somewhere, of lines with falling heights and falls."""
-
-    def crossing(a: int, b: int) -> float:
-        return (height[a] - height[b]) / max(fall[a] - fall[b], 1e-320)
-
-    kept: list[int] = []
-    for i in range(len(height)):
-        while len(kept) >= 2 and crossing(kept[-1], i) <= crossing(kept[-2], kept[-1]):
-            kept.pop()
-        kept.append(i)
-    return kept
-
-
-def theorem_1(one: LossDistribution, count: CountLaw) -> Hinges:
+def theorem_1(pld: LossDistribution, count: CountLaw) -> Hinges:
     """φ of Theorem 1 for one direction, from above."""
-    at_nodes, between = cell_lines(one, count, nodes())
+    at_nodes, between = cell_lines(pld, count, nodes())
     return upper_envelope(Lines(*(np.concatenate(both) for both in zip(at_nodes, between))))
 
 
 @lru_cache(maxsize=256)
-def exact_pure(epsilon: float, count: CountLaw) -> float:
+def best_of_pure(epsilon: float, count: CountLaw) -> float:
     r"""ε + sup_q log f'(q)/f'(q_min(q)), q_min(q) = max(e^{−ε}q, 1 − e^ε(1 − q)): the exact maximal loss.
 
     Theorem 1 for a pure base. Branch and bound: cells whose upper bound does not exceed the best value found are
@@ -126,10 +67,10 @@ def exact_pure(epsilon: float, count: CountLaw) -> float:
 
 def _largest_ratio(epsilon: float, count: CountLaw) -> float:
     """log f'(1)/f'(0) or, where f' vanishes at 0, (elasticity of f' at 1)·ε: bounds that need no testing region."""
-    one, none = np.array([1.0]), np.array([0.0])
+    at_one, at_zero = np.array([1.0]), np.array([0.0])
     with np.errstate(divide="ignore"):
-        ratio = count.log_slope(one, none) - count.log_slope(none, one)
-        elasticity = np.exp(count.log_curvature(one, none) - count.log_slope(one, none))
+        ratio = count.log_slope(at_one, at_zero) - count.log_slope(at_zero, at_one)
+        elasticity = np.exp(count.log_curvature(at_one, at_zero) - count.log_slope(at_one, at_zero))
     return float(np.minimum(ratio, elasticity * epsilon)[0])
 
 
@@ -169,14 +110,14 @@ class TheoremOne(Guarantee):
 
     @cached_property
     def _exact(self) -> float:
-        return exact_pure(float(self.one_run.pure_epsilon or 0.0), self.count)
+        return best_of_pure(float(self.one_run.pure_epsilon or 0.0), self.count)
 
     @cached_property
     def _hinges(self) -> tuple[Hinges, ...]:
-        return tuple(theorem_1(one, self.count) for one in self.one_run.pair.directions)
+        return tuple(theorem_1(pld, self.count) for pld in self.one_run.pair.directions)
 
     def in_direction(self, index: int, epsilon: Array, every: int = 1) -> Array:
-        """δ(ε) for a record removed (0) or added (1), from every so-manieth hinge."""
+        """δ(ε) for a record removed (0) or added (1), from one hinge in ``every``."""
         hinges = self._hinges[index]
         return (hinges if every == 1 else hinges.thinned(every)).delta_at(self.one_run.pair.directions[index], epsilon)
 
@@ -191,8 +132,8 @@ class TheoremOne(Guarantee):
 def _pair_of(curve: Callable[[int, Array], Array], directions: int) -> DominatingPair:
     """Loss distributions of a profile that is costly to evaluate, known in one or two directions."""
     removed, added = partial(curve, 0), partial(curve, directions - 1)
-    one = dots(removed, added, POINTS)
-    return DominatingPair(one, one if directions == 1 else dots(added, removed, POINTS))
+    pld = dots(removed, added, POINTS)
+    return DominatingPair(pld, pld if directions == 1 else dots(added, removed, POINTS))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,7 +153,7 @@ class BestOf(SmallestOf):
 
     def _bounds(self) -> dict[str, Guarantee]:
         first = TheoremOne(one_run=self.one_run, count=self.count, neighboring=self.neighboring)
-        rest = dict(published_bounds(self.one_run, self.count))
+        rest = dict(published_best_of(self.one_run, self.count))
         if isinstance(self.count, Fixed):
             rest["composition"] = compose(*[self.one_run] * int(self.count.k))
         return {"Theorem 1": first, **rest}
@@ -236,7 +177,7 @@ class BestOf(SmallestOf):
 
         def curve(index: int, epsilon: Array) -> Array:
             ours = first.in_direction(index, epsilon, every=THINNED)
-            values: Array = np.min([ours, *(one._profile(epsilon) for one in rest)], axis=0)
+            values: Array = np.min([ours, *(bound._profile(epsilon) for bound in rest)], axis=0)
             return values
 
         return _pair_of(curve, len(self.one_run.pair.directions))

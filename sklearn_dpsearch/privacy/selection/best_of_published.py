@@ -27,7 +27,7 @@ from ..guarantees.composition import ORDERS
 from ..guarantees.values import ZCDP, ApproxDP, GaussianDP, ProfileDP, PureDP, RenyiDP
 from ..numerics import curves
 from ..numerics.loss_distribution import ROUNDING
-from .hinges import nodes, slope_ratio
+from .testing_region import nodes, slope_ratio
 
 #: A guarantee and a law of K; each theorem checks by ``need`` that they are of the kinds that it speaks of.
 Base: TypeAlias = Any
@@ -113,7 +113,7 @@ def renyi_any_law(one_run: Base, count: Law, orders: Array = ORDERS) -> Guarante
     need(one_run.has_renyi and count.pgf_slope(0.0) > 0, "a Rényi curve and P[K = 1] > 0")
     grid = nodes()
     log_slope = count.log_slope(grid.q[1:], grid.u[1:])
-    log_ratio = np.max([slope_ratio(one, count, grid) for one in one_run.pair.directions], axis=0)
+    log_ratio = np.max([slope_ratio(pld, count, grid) for pld in one_run.pair.directions], axis=0)
     worst = np.max(log_slope + (orders[:, None] - 1) * log_ratio, axis=1)
     epsilons = np.maximum(one_run.renyi(orders) + worst / (orders - 1), 0.0)
     return RenyiDP(orders=orders, epsilons=epsilons, neighboring=one_run.neighboring)
@@ -306,7 +306,7 @@ THEOREMS: dict[str, Callable[[Guarantee, CountLaw], Guarantee]] = {
 }
 
 
-def published_bounds(one_run: Guarantee, count: CountLaw) -> Iterator[tuple[str, Guarantee]]:
+def published_best_of(one_run: Guarantee, count: CountLaw) -> Iterator[tuple[str, Guarantee]]:
     """Name and guarantee of each published bound that applies."""
     for name, theorem in THEOREMS.items():
         try:

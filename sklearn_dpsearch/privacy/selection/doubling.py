@@ -65,7 +65,7 @@ def lowest_levels(levels: int, max_rounds: int) -> dict[tuple[int, int], int]:
 def ends(levels: int, max_rounds: int) -> list[tuple[int, int]]:
     """Accepts and rejects of every walk that is over, and of some that are not."""
     unfinished = lowest_levels(levels, max_rounds)
-    return [one for accepts, rejects in unfinished for one in ((accepts + 1, rejects), (accepts, rejects + 1))]
+    return [state for accepts, rejects in unfinished for state in ((accepts + 1, rejects), (accepts, rejects + 1))]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,136 +1,85 @@
-r"""The testing region on a grid: where the slope of the generating function meets its lower edge.
+r"""Convex functions as sums of hinges: the largest of many lines, and its expectation over a privacy loss.
 
-q is the probability, on one data set, that a run scores at most y; q_min(q) the least that it can be on a neighbouring
-one. The bounds for best-of-K search look at f'(q) against f'(q_min(q)) for all q at once.
+A bound of the form δ(ε) ≤ E φ(e^{ε−L}), with φ the largest of the lines height − z·fall and 0, needs no grid of losses:
+φ(z) = Σ_k w_k·(1 − z/z_k)₊, so the expectation is Σ_k w_k·H(e^ε/z_k), with H the hockey-stick curve of the pair.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from .._types import Array
-from ..count_laws.base import CountLaw
-from ..numerics.logspace import safe_exp
-from ..numerics.loss_distribution import ROUNDING, LossDistribution
+from ..numerics.loss_distribution import LossDistribution
 
-#: Ratio of neighbouring grid points of q (near 0) and of 1 − q (near 1).
-SPACING = 1.015
 #: Relative amount by which every line is raised, far above any floating-point error in it.
 SLACK = 1e-9
 
 
-class Nodes(NamedTuple):
-    """Points 0 = q_0 < … < q_n = 1, with their complements and the gaps between them to full relative accuracy."""
-
-    q: Array
-    u: Array
-
-    @property
-    def gaps(self) -> Array:
-        return np.where(self.q[1:] < 0.5, np.diff(self.q), -np.diff(self.u))
-
-
-def nodes(smallest: float = 1e-18, spacing: float = SPACING) -> Nodes:
-    """A grid of [0, 1], geometric towards both ends."""
-    steps = int(np.ceil(np.log(0.5 / smallest) / np.log(spacing)))
-    half = np.append(0.0, np.geomspace(smallest, 0.5, steps))
-    return Nodes(np.concatenate([half, 1.0 - half[-2::-1]]), np.concatenate([1.0 - half, half[-2::-1]]))
-
-
 class Lines(NamedTuple):
-    """Lines s − z·t, of which at each z at least one is an upper bound on f'(q) − z·f'(q_min(q)) for each q.
-
-    One for each node, and one for each cell between them.
-    """
+    """Lines height − z·fall; the largest of them and 0 is convex and falls."""
 
     height: Array
     fall: Array
 
 
-def cell_lines(one: LossDistribution, count: CountLaw, grid: Nodes) -> tuple[Lines, Lines]:
-    r"""A line per node q_i and a line per cell [q_i, q_{i+1}], second-order accurate in its width.
+@dataclass(frozen=True, eq=False)
+class Hinges:
+    """φ(z) = Σ_k weights_k·(1 − z/ends_k)₊."""
 
-    f' is convex, so it lies below its chord. G(q) = f'(q_min(q)) is convex too (f' and q_min are, and f' increases),
-    so it lies above its tangents at both ends of the cell. Chord minus z·(the higher tangent) is largest at an end or
-    where the tangents cross.
-    """
-    height = np.exp(count.log_slope(grid.q, grid.u)) * (1.0 + SLACK)
-    edge, steepness = lower_edge(one, grid)
-    value, growth = composed(count, edge, steepness)
-    rest, fall = _crossing_of_tangents(value, growth, grid.gaps)
-    between = height[1:] - rest * (height[1:] - height[:-1])
-    return Lines(height, value * (1.0 - SLACK)), Lines(between, fall * (1.0 - SLACK))
+    weights: Array
+    ends: Array
 
+    def delta_at(self, pld: LossDistribution, epsilon: Array) -> Array:
+        """E φ(e^{ε−L}) = Σ_k weights_k·H(e^ε/ends_k)."""
+        log_ends = np.log(self.ends)
+        rows = [float(self.weights @ pld.delta_at(e - log_ends)) for e in np.ravel(epsilon)]
+        delta: Array = np.minimum(np.reshape(rows, np.shape(epsilon)), 1.0)
+        return delta
 
-def _crossing_of_tangents(value: Array, growth: Array, gaps: Array) -> tuple[Array, Array]:
-    """Where in each cell the tangents at its ends cross (as a share of its width, from the right) and at what value.
-
-    Where rounding hides the crossing, the right end's place with the left end's value serves: G is increasing.
-    """
-    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        rises, drops = growth[:-1] * gaps, growth[1:] * gaps
-        rest = np.clip((value[1:] - value[:-1] - rises) / (drops - rises), 0.0, 1.0)
-        crossing = np.minimum(value[:-1] + rises * (1.0 - rest), value[1:] - drops * rest)
-    found = crossing >= value[:-1]  # False for what is not a number
-    return np.where(found, rest, 0.0), np.where(found, crossing, value[:-1])
-
-
-def lower_edge(one: LossDistribution, at: Nodes) -> tuple[Nodes, Array]:
-    """A point just below q_min(q), with its complement, and the slope of q_min there.
-
-    On each edge of the testing region q_min is linear with slope exp(−loss). It is followed from above (relative
-    accuracy near 0) and, where the outcomes impossible under P are known exactly, from below (the same near 1).
-    """
-    point, slope = _edge_from_above(one, at)
-    complement = 1.0 - point
-    if one.minus_infinity is not None:
-        top, top_slope = _edge_from_below(one, at)
-        high = at.u < 0.5
-        point, complement = np.where(high, 1.0 - top, point), np.where(high, top, complement)
-        slope = np.where(high, top_slope, slope)
-    return Nodes(point, complement), slope
+    def thinned(self, every: int) -> Hinges:
+        """One hinge in ``every``, and the last: chords of a convex function lie above it."""
+        bends = np.isfinite(self.ends)
+        weights, ends = self.weights[bends], self.ends[bends]
+        kept = np.unique(np.append(np.arange(0, ends.size, every), ends.size - 1))
+        beyond = (
+            np.append(np.cumsum(weights[::-1])[::-1][1:], 0.0),
+            np.append(np.cumsum((weights / ends)[::-1])[::-1][1:], 0.0),
+        )
+        points = np.append(0.0, ends[kept])
+        values = np.append(weights.sum(), np.maximum(beyond[0] - ends * beyond[1], 0.0)[kept])
+        slopes = np.append(np.diff(values) / np.diff(points), 0.0)
+        chords = np.maximum(np.diff(slopes), 0.0) * points[1:] * (1.0 + SLACK)
+        return Hinges(np.append(chords, self.weights[~bends]), np.append(points[1:], self.ends[~bends]))
 
 
-def _edge_from_above(one: LossDistribution, at: Nodes) -> tuple[Array, Array]:
-    """q_min(q), rounded down, and its slope.
-
-    It is taken a little to the left of q, by more than the sums of p may be wrong: at losses far below zero the slope
-    exp(−loss) would make a large error of a small one.
-    """
-    above_p, above_q = one.from_above
-    p = one.infinity + above_p
-    q = at.q * (1.0 - ROUNDING)
-    edge = np.clip(np.searchsorted(-p, -q, side="right") - 1, 0, one.losses.size - 1)
-    slope = np.where(q > one.infinity, safe_exp(-one.losses[edge]), 0.0)
-    point = np.where(q > one.infinity, above_q[edge + 1] + slope * (q - p[edge + 1]), 0.0)
-    return np.clip(point * (1.0 - ROUNDING), 0.0, 1.0), slope
-
-
-def _edge_from_below(one: LossDistribution, at: Nodes) -> tuple[Array, Array]:
-    """1 − q_min(1 − u), rounded up, and the slope of q_min: 0 where only outcomes impossible under P' are left."""
-    below_p, below_q = one.from_below
-    edge = np.clip(np.searchsorted(below_p, at.u, side="right") - 1, 0, one.losses.size - 1)
-    slope = safe_exp(-one.losses[edge])
-    point = (below_q[edge] + slope * (at.u - below_p[edge])) * (1.0 + ROUNDING)
-    return np.clip(point, 0.0, 1.0), np.where(point < 1.0, slope, 0.0)
+def upper_envelope(lines: Lines) -> Hinges:
+    """The largest of the lines and 0, as hinges."""
+    order = np.lexsort((lines.fall, -lines.height))
+    height, fall = lines.height[order], lines.fall[order]
+    lower = fall < np.minimum.accumulate(np.append(np.inf, fall[:-1]))  # a smaller and steeper line never wins
+    height, fall = np.append(height[lower], 0.0), np.append(fall[lower], 0.0)
+    if fall[-2] == 0.0:
+        height, fall = height[:-1], fall[:-1]
+    kept = _hull(height.tolist(), fall.tolist())
+    weights, drops = -np.diff(height[kept]), -np.diff(fall[kept])
+    if height[kept[-1]] > 0:  # a line that never falls: an end at infinity
+        weights, drops = np.append(weights, height[kept[-1]]), np.append(drops, 0.0)
+    with np.errstate(divide="ignore", over="ignore"):
+        return Hinges(weights, np.where(drops > 0, weights / np.maximum(drops, 1e-320), np.inf))
 
 
-def composed(count: CountLaw, edge: Nodes, steepness: Array) -> tuple[Array, Array]:
-    """G = f'(q_min) and its slope f''(q_min)·q_min'."""
-    return np.exp(count.log_slope(edge.q, edge.u)), np.exp(count.log_curvature(edge.q, edge.u)) * steepness
+def _hull(height: list[float], fall: list[float]) -> list[int]:
+    """Indices of the lines that are the largest somewhere, of lines with falling heights and falls."""
 
+    def crossing(a: int, b: int) -> float:
+        return (height[a] - height[b]) / max(fall[a] - fall[b], 1e-320)
 
-def slope_ratio(one: LossDistribution, count: CountLaw, grid: Nodes) -> Array:
-    """log of an upper bound on f'(q)/f'(q_min(q)) for each cell.
-
-    Chord over tangent is a ratio of two linear functions, hence monotone: the largest of both ends and of the crossing
-    of the tangents bounds it.
-    """
-    nodes_, cells = cell_lines(one, count, grid)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        at_nodes = np.log(nodes_.height) - np.log(nodes_.fall)
-        between = np.log(cells.height) - np.log(cells.fall)
-    ratios = np.maximum(between, np.maximum(at_nodes[:-1], at_nodes[1:]))
-    return np.where(np.isnan(ratios), np.inf, ratios)  # 0/0 where f' vanishes: nothing is known
+    kept: list[int] = []
+    for i in range(len(height)):
+        while len(kept) >= 2 and crossing(kept[-1], i) <= crossing(kept[-2], kept[-1]):
+            kept.pop()
+        kept.append(i)
+    return kept

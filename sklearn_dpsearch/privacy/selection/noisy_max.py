@@ -89,8 +89,8 @@ def moved_laplace(rate: float, steps: int) -> LossDistribution:
     The loss of k is rate·(|k + steps| − |k|): ±rate·steps outside of −steps … 0 and rate·(2k + steps) inside.
     """
     inside = np.arange(-steps + 1, 0)
-    one = -np.expm1(-rate)  # P[k ≥ 0] = 1/(1 + e^{−rate}), P[k] = one/(1 + e^{−rate})·e^{−rate·|k|}
-    masses = np.concatenate([[np.exp(-rate * steps)], one * np.exp(rate * inside), [1.0]]) / (1.0 + np.exp(-rate))
+    whole = -np.expm1(-rate)  # P[k ≥ 0] = 1/(1 + e^{−rate}), P[k] = whole/(1 + e^{−rate})·e^{−rate·|k|}
+    masses = np.concatenate([[np.exp(-rate * steps)], whole * np.exp(rate * inside), [1.0]]) / (1.0 + np.exp(-rate))
     losses = rate * np.concatenate([[-steps], 2 * inside + steps, [steps]])
     return LossDistribution(np.asarray(losses, dtype=float), masses, 0.0, 0.0)
 
@@ -131,8 +131,8 @@ def laplace_bounds(n_candidates: int, sensitivity: Fraction, noise: LaplaceNoise
     epsilon = float_above(steps * noise.grid / noise.scale)
     bounds: Bounds = {"pure": PureDP(epsilon=epsilon, neighboring=neighboring)}
     if epsilon <= LARGEST_LOSS and steps <= LARGEST_TABLE:
-        one = moved_laplace(epsilon / steps, steps)
-        bounds["KRW24 Theorem 3.2"] = times_candidates(one, n_candidates, neighboring)
+        pld = moved_laplace(epsilon / steps, steps)
+        bounds["KRW24 Theorem 3.2"] = times_candidates(pld, n_candidates, neighboring)
     return bounds
 
 
@@ -146,10 +146,10 @@ def gaussian_bounds(n_candidates: int, sensitivity: Fraction, noise: GaussianNoi
         scale=noise.scale,
     )
     steps = noise.moved(sensitivity)
-    one = moved_gaussian(deviation**2, 2 * steps)
+    pld = moved_gaussian(deviation**2, 2 * steps)
     bounds: Bounds = {
-        "top share": top_share_bound(one, n_candidates, neighboring),
-        "KRW24 Theorem 3.2": times_candidates(one, n_candidates, neighboring),
+        "top share": top_share_bound(pld, n_candidates, neighboring),
+        "KRW24 Theorem 3.2": times_candidates(pld, n_candidates, neighboring),
     }
     if n_candidates <= FEW:
         single = ProfileDP.from_pair(symmetric(moved_gaussian(deviation**2, steps)), neighboring)
@@ -189,7 +189,7 @@ class NoisyMax(SmallestOf):
         require(whole and self.n_candidates >= 1, "an integer n_candidates >= 1", n_candidates=self.n_candidates)
         positive_fraction(self.sensitivity, "sensitivity")
         if type(self.noise) not in BOUNDS:
-            known = ", ".join(one.__name__ for one in BOUNDS)
+            known = ", ".join(kind.__name__ for kind in BOUNDS)
             raise PrivacyError(f"Nothing is known about the noise {self.noise!r}. Use one of {known}.")
 
     def _bounds(self) -> Bounds:

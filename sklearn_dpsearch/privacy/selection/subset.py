@@ -29,7 +29,7 @@ from ..guarantees.tightest import SmallestOf
 from ..guarantees.values import NonPrivate
 from ..numerics.loss_distribution import ROUNDING, DominatingPair
 from .subset_pairs import average_delta, composed_delta, normalized, reversed_average_delta, sampled, thinned
-from .subset_published import published_partition_bounds
+from .subset_published import published_subset
 
 TrainOn = Literal["rest", "all"]
 #: What is composed with something else is evaluated at so many points, from at most so many atoms of one part.
@@ -62,7 +62,7 @@ def _remembered(curve: Callable[[Array], Array]) -> Callable[[Array], Array]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Partitioned(Guarantee):
+class _TuneThenTrain(Guarantee):
     """Tuning on a random subset, then training."""
 
     tune: Guarantee
@@ -72,7 +72,7 @@ class _Partitioned(Guarantee):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TheoremTwo(_Partitioned):
+class TheoremTwo(_TuneThenTrain):
     """The guarantee of Theorem 2 alone, for 0 < fraction < 1 and neighbours that differ by the presence of a record."""
 
     @property
@@ -91,7 +91,8 @@ class TheoremTwo(_Partitioned):
     @cached_property
     def _pairs(self) -> tuple[DominatingPair, DominatingPair]:
         tune, train = (
-            DominatingPair(normalized(one.pair.removed), normalized(one.pair.added)) for one in (self.tune, self.train)
+            DominatingPair(normalized(part.pair.removed), normalized(part.pair.added))
+            for part in (self.tune, self.train)
         )
         return (tune if self.train_on == "rest" else sampled(tune, self.fraction)), train
 
@@ -124,7 +125,7 @@ class TheoremTwo(_Partitioned):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SubsetThenTrain(SmallestOf, _Partitioned):
+class SubsetThenTrain(SmallestOf, _TuneThenTrain):
     """Tuning on a random subset, then training: at each δ the smallest of Theorem 2 and the other bounds.
 
     Parameters
@@ -155,7 +156,7 @@ class SubsetThenTrain(SmallestOf, _Partitioned):
             train_on=self.train_on,
             neighboring=self.neighboring,
         )
-        rest = dict(published_partition_bounds(self.tune, self.train, self.fraction, self.train_on))
+        rest = dict(published_subset(self.tune, self.train, self.fraction, self.train_on))
         return {"Theorem 2": first, **by_coin, **rest}
 
     def _pair(self) -> DominatingPair:

@@ -15,34 +15,34 @@ from ..numerics.loss_distribution import ROUNDING, DominatingPair, LossDistribut
 # --- one pair ----------------------------------------------------------------------------------------------------
 
 
-def normalized(one: LossDistribution) -> LossDistribution:
+def normalized(pld: LossDistribution) -> LossDistribution:
     r"""The same pair with total masses of 1: its curve where that is below a chord from H_0 = 1, else the chord.
 
     A true curve is convex in c and 1 at c = 0, so it lies below each chord from there; the steepest is taken. A pair
     that went through points of a profile may say more than 1 near c = 0, and the least losses of a transform are noise.
     """
-    above_q = one.from_above[1]
-    if one.losses.size == 0 or one.infinity >= 1:
+    above_q = pld.from_above[1]
+    if pld.losses.size == 0 or pld.infinity >= 1:
         return LossDistribution(np.array([]), np.array([]), 1.0, 1.0)
     with np.errstate(under="ignore"):
-        slopes = np.minimum((1.0 - one.delta_at(one.losses)) * safe_exp(-one.losses), 1.0)
+        slopes = np.minimum((1.0 - pld.delta_at(pld.losses)) * safe_exp(-pld.losses), 1.0)
     first = int(np.argmax(slopes))
     mass = max(float(slopes[first]) - float(above_q[first + 1]), 0.0)
-    losses, masses = one.losses[first:], one.masses[first:].copy()
+    losses, masses = pld.losses[first:], pld.masses[first:].copy()
     masses[0] = mass * float(safe_exp(losses[0]))
-    missing = max(0.0, 1.0 - float(masses.sum()) - one.infinity)
-    return LossDistribution(losses, masses, one.infinity + missing, max(0.0, 1.0 - mass - float(above_q[first + 1])))
+    missing = max(0.0, 1.0 - float(masses.sum()) - pld.infinity)
+    return LossDistribution(losses, masses, pld.infinity + missing, max(0.0, 1.0 - mass - float(above_q[first + 1])))
 
 
-def thinned(one: LossDistribution, most: int) -> LossDistribution:
+def thinned(pld: LossDistribution, most: int) -> LossDistribution:
     """Atoms spread over an even grid with about ``most`` points, if there are more: the curve only rises."""
-    if one.losses.size <= most:
-        return one
-    interval = float(np.ptp(one.losses)) / most
-    first, masses = on_grid(one, interval)
+    if pld.losses.size <= most:
+        return pld
+    interval = float(np.ptp(pld.losses)) / most
+    first, masses = on_grid(pld, interval)
     kept = masses > 0
     losses = np.asarray(interval * (first + np.flatnonzero(kept)), dtype=float)
-    return LossDistribution(losses, masses[kept], one.infinity, one.minus_infinity)
+    return LossDistribution(losses, masses[kept], pld.infinity, pld.minus_infinity)
 
 
 def _log_sampled(losses: Array, fraction: float) -> Array:
@@ -58,23 +58,23 @@ def sampled(pair: DominatingPair, fraction: float) -> DominatingPair:
     Where the record is missing from the subset both data sets give the same law: the ratio is 1 − q + q·X.
     """
     keep = np.log1p(-fraction)
-    one, other = pair.removed, pair.added
+    pld, other = pair.removed, pair.added
     # Under the law without the record, X = e^L has probability p·e^{−L}; X = 0 has what is left.
-    losses = np.append(keep, _log_sampled(one.losses, fraction))
-    q = one.masses * safe_exp(-one.losses)
-    masses = np.append((1.0 - fraction) * (one.minus_infinity or 0.0), (1.0 - fraction) * q + fraction * one.masses)
-    removed = LossDistribution(losses, masses, fraction * one.infinity, 0.0)
+    losses = np.append(keep, _log_sampled(pld.losses, fraction))
+    q = pld.masses * safe_exp(-pld.losses)
+    masses = np.append((1.0 - fraction) * (pld.minus_infinity or 0.0), (1.0 - fraction) * q + fraction * pld.masses)
+    removed = LossDistribution(losses, masses, fraction * pld.infinity, 0.0)
     losses = np.append(-_log_sampled(-other.losses, fraction), -keep)
     masses = np.append(other.masses, other.infinity)
     added = LossDistribution(losses, masses, 0.0, fraction * (other.minus_infinity or 0.0))
     return DominatingPair(_distinct(removed), _distinct(added))
 
 
-def _distinct(one: LossDistribution) -> LossDistribution:
+def _distinct(pld: LossDistribution) -> LossDistribution:
     """Equal losses, where rounding made them so, merged."""
-    losses, where = np.unique(one.losses, return_inverse=True)
-    masses = np.asarray(np.bincount(where, one.masses, losses.size), dtype=float)
-    return LossDistribution(losses, masses, one.infinity, one.minus_infinity)
+    losses, where = np.unique(pld.losses, return_inverse=True)
+    masses = np.asarray(np.bincount(where, pld.masses, losses.size), dtype=float)
+    return LossDistribution(losses, masses, pld.infinity, pld.minus_infinity)
 
 
 # --- two pairs ---------------------------------------------------------------------------------------------------

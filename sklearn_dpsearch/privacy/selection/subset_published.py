@@ -65,7 +65,7 @@ def _log_moments(tune: Guarantee, train: Guarantee, orders: Array) -> tuple[Arra
     need(tune.has_renyi and train.has_renyi, "Rényi curves of both parts")
     need(train.neighboring != "replace_one", "neighbours that differ by one record more or less")
     k = np.arange(2.0, orders.max() + 1.0)
-    with_curve = [np.append([0.0, 0.0], (k - 1.0) * one.renyi(k)) for one in (tune, train)]
+    with_curve = [np.append([0.0, 0.0], (k - 1.0) * part.renyi(k)) for part in (tune, train)]
     return with_curve[0], with_curve[1]
 
 
@@ -89,7 +89,7 @@ THEOREMS: dict[str, dict[str, Callable[[Guarantee, Guarantee, float], Guarantee]
 }
 
 
-def published_partition_bounds(
+def published_subset(
     tune: Guarantee, train: Guarantee, fraction: float, train_on: str
 ) -> Iterator[tuple[str, Guarantee]]:
     """Name and guarantee of each published bound that applies."""

@@ -30,9 +30,8 @@ from ..guarantees.base import Guarantee, Statement, as_guarantee
 from ..guarantees.tightest import SmallestOf
 from ..guarantees.values import NonPrivate
 from ..numerics.loss_distribution import ROUNDING, DominatingPair, LossDistribution, connect_the_dots
-from .best_of import upper_envelope
-from .hinges import SLACK, Lines
-from .threshold_published import published_bounds
+from .hinges import SLACK, Lines, upper_envelope
+from .threshold_published import published_threshold
 
 #: Relative width of the cells of x and of y'; the bound exceeds the supremum by about its square over 16 and over 4.
 STEP_X, STEP_Y = 0.05, 0.015
@@ -42,7 +41,7 @@ MOST_Y = 500
 SMALLEST = 1e-16
 
 
-class Edge(NamedTuple):
+class Polygon(NamedTuple):
     """A polygon: corners with the masses that an event has on either neighbour, both nondecreasing."""
 
     here: Array
@@ -52,68 +51,68 @@ class Edge(NamedTuple):
 # --- the two edges of the testing region --------------------------------------------------------------------------
 
 
-def spread(one: LossDistribution, losses: Array) -> LossDistribution:
+def spread(pld: LossDistribution, losses: Array) -> LossDistribution:
     """Every atom split between the nearest two of ``losses``, its P- and its Q-mass kept: never less loss.
 
-    ``losses`` are increasing and begin and end where those of ``one`` do.
+    ``losses`` are increasing and begin and end where those of ``pld`` do.
     """
-    below = np.clip(np.searchsorted(losses, one.losses, side="right") - 1, 0, max(losses.size - 2, 0))
+    below = np.clip(np.searchsorted(losses, pld.losses, side="right") - 1, 0, max(losses.size - 2, 0))
     above = np.minimum(below + 1, losses.size - 1)
     with np.errstate(invalid="ignore"):
-        share = np.expm1(losses[below] - one.losses) / np.expm1(losses[below] - losses[above])
+        share = np.expm1(losses[below] - pld.losses) / np.expm1(losses[below] - losses[above])
     share = np.clip(np.where(above > below, share, 0.0), 0.0, 1.0)
-    masses = np.bincount(below, one.masses * (1.0 - share), losses.size)
-    total = masses + np.bincount(above, one.masses * share, losses.size)
-    return LossDistribution(losses, np.asarray(total, dtype=float), one.infinity)
+    masses = np.bincount(below, pld.masses * (1.0 - share), losses.size)
+    total = masses + np.bincount(above, pld.masses * share, losses.size)
+    return LossDistribution(losses, np.asarray(total, dtype=float), pld.infinity)
 
 
-def _thinned(one: LossDistribution, place: Array, step: float) -> LossDistribution:
+def _thinned(pld: LossDistribution, place: Array, step: float) -> LossDistribution:
     """``spread`` onto one loss in each cell of width ``step``, and onto all losses that fill a cell by themselves.
 
     ``place`` says how far the masses above, or below, have come at each loss; it rises or falls throughout.
     """
     own = np.append(np.abs(np.diff(place)), np.inf) > step
     kept = own | np.append(True, np.diff(np.floor(place / step)) != 0)
-    return one if np.all(kept) else spread(one, one.losses[kept])
+    return pld if np.all(kept) else spread(pld, pld.losses[kept])
 
 
 def _log_odds(mass: Array) -> Array:
     return np.asarray(np.log(np.clip(mass, 1e-300, 1.0)) - np.log(np.maximum(1.0 - mass, 1e-6)), dtype=float)
 
 
-def within_one(one: LossDistribution) -> LossDistribution:
+def within_one(pld: LossDistribution) -> LossDistribution:
     """Without the lowest losses, where the masses exceed 1: on [0, 1] the polygon q_min stays as it is.
 
     A pair that goes through points of a profile may have total masses above 1.
     """
-    above = one.infinity + one.from_above[0][1:]
-    masses = np.clip(1.0 - above, 0.0, one.masses)
+    above = pld.infinity + pld.from_above[0][1:]
+    masses = np.clip(1.0 - above, 0.0, pld.masses)
     kept = masses > 0
     kept[-1:] = True
-    return LossDistribution(one.losses[kept], masses[kept], one.infinity)
+    return LossDistribution(pld.losses[kept], masses[kept], pld.infinity)
 
 
-def lower_edge(one: LossDistribution) -> Edge:
+def lower_polygon(pld: LossDistribution) -> Polygon:
     """q_min from e = 0 to 1: the outcomes of highest loss first."""
-    above_p, above_q = one.from_above
-    one = _thinned(one, _log_odds(one.infinity + above_p[:-1]) + _log_odds(above_q[:-1]), 2 * STEP_X)
-    above_p, above_q = one.from_above
-    e, other = one.infinity + above_p[::-1], above_q[::-1]
-    if one.infinity > 0:
+    above_p, above_q = pld.from_above
+    pld = _thinned(pld, _log_odds(pld.infinity + above_p[:-1]) + _log_odds(above_q[:-1]), 2 * STEP_X)
+    above_p, above_q = pld.from_above
+    e, other = pld.infinity + above_p[::-1], above_q[::-1]
+    if pld.infinity > 0:
         e, other = np.append(0.0, e), np.append(0.0, other)
-    return Edge(np.minimum(e, 1.0), other * (1.0 - ROUNDING))
+    return Polygon(np.minimum(e, 1.0), other * (1.0 - ROUNDING))
 
 
-def upper_edge(one: LossDistribution, stop_probability: float) -> Edge:
+def upper_polygon(pld: LossDistribution, stop_probability: float) -> Polygon:
     """q_max(r) = 1 − q_min(1 − r) from r = 0 to 1: the outcomes of lowest loss first."""
     p = stop_probability
-    below = [np.maximum(1.0 - above[:-1], 0.0) for above in (one.infinity + one.from_above[0], one.from_above[1])]
-    one = _thinned(one, np.sum([np.log(p + (1 - p) * mass) for mass in below], axis=0), _step_y(p))
-    above_p, above_q = one.from_above
+    below = [np.maximum(1.0 - above[:-1], 0.0) for above in (pld.infinity + pld.from_above[0], pld.from_above[1])]
+    pld = _thinned(pld, np.sum([np.log(p + (1 - p) * mass) for mass in below], axis=0), _step_y(p))
+    above_p, above_q = pld.from_above
     # the differences cancel near r = 0: what they may be wrong is taken from r and given to q_max
-    r = np.clip(1.0 - (one.infinity + above_p) * (1.0 + ROUNDING), 0.0, 1.0)
+    r = np.clip(1.0 - (pld.infinity + above_p) * (1.0 + ROUNDING), 0.0, 1.0)
     other = np.clip(1.0 - above_q * (1.0 - ROUNDING), 0.0, 1.0)
-    return Edge(np.append(r, 1.0), np.append(other, 1.0))
+    return Polygon(np.append(r, 1.0), np.append(other, 1.0))
 
 
 def _step_y(stop_probability: float) -> float:
@@ -123,7 +122,7 @@ def _step_y(stop_probability: float) -> float:
 # --- cells --------------------------------------------------------------------------------------------------------
 
 
-def _refined(edge: Edge, place: Array, step: float) -> Edge:
+def _refined(edge: Polygon, place: Array, step: float) -> Polygon:
     """Corners added: the positive coordinate ``place`` grows by at most a factor e^step from each to the next."""
     cuts = np.ceil(np.diff(np.log(place)) / step).astype(int)
     here, there = [edge.here], [edge.there]
@@ -133,10 +132,10 @@ def _refined(edge: Edge, place: Array, step: float) -> Edge:
         here.append(edge.here[k] + share * (edge.here[k + 1] - edge.here[k]))
         there.append(edge.there[k] + share * (edge.there[k + 1] - edge.there[k]))
     order = np.argsort(np.concatenate(here), kind="stable")
-    return Edge(np.concatenate(here)[order], np.sort(np.concatenate(there)))
+    return Polygon(np.concatenate(here)[order], np.sort(np.concatenate(there)))
 
 
-def _told_apart(low: Edge, p: float, stop: int) -> tuple[Array, Array, Array]:
+def _told_apart(low: Polygon, p: float, stop: int) -> tuple[Array, Array, Array]:
     """x and x' at the corners of the cells of e, and the share by which A has to be raised there.
 
     On a cell x' is linear in x; A = x/(x + y) is concave, above its chord by at most (width/x)²/16 of itself, and B is
@@ -144,36 +143,36 @@ def _told_apart(low: Edge, p: float, stop: int) -> tuple[Array, Array, Array]:
     """
     x, other = p * stop + (1 - p) * low.here, p * stop + (1 - p) * low.there
     if stop:
-        fine = _refined(Edge(x, other), x, STEP_X)
+        fine = _refined(Polygon(x, other), x, STEP_X)
         raised = np.append((np.diff(fine.here) / fine.here[:-1]) ** 2 / 16, 0.0)
         return fine.here, fine.there, np.maximum(raised, np.append(0.0, raised[:-1]))
     first = min(SMALLEST * p, 0.5 * float(x[x > 0][0]))
     slope = other[x > 0][0] / x[x > 0][0]
     kept = x > 0
-    edge = Edge(np.append(first, x[kept]), np.append(first * slope, other[kept]))
+    edge = Polygon(np.append(first, x[kept]), np.append(first * slope, other[kept]))
     fine = _refined(edge, edge.here, STEP_X)
     raised = np.append((np.diff(fine.here) / fine.here[:-1]) ** 2 / 16, 0.0)
     return fine.here, fine.there, np.maximum(raised, np.append(first / p, raised[:-1]))
 
 
-def _also_released(high: Edge, p: float, stop: int) -> tuple[Array, Array, Array]:
+def _also_released(high: Polygon, p: float, stop: int) -> tuple[Array, Array, Array]:
     """y and y' at the corners of the cells of r, and the share by which B has to be lowered there.
 
     On a cell y' is linear in y; A is convex in y and below its chord, B = x'/(x' + y') is convex, below its chord by at
     most width²·(x' + y'_right)/(4·(x' + y'_left)³) of itself, which falls with x' ≥ p·stop.
     """
     y, other = p * (1 - stop) + (1 - p) * high.here, p * (1 - stop) + (1 - p) * high.there
-    fine = _refined(Edge(y, other), p * stop + other, _step_y(p))
+    fine = _refined(Polygon(y, other), p * stop + other, _step_y(p))
     left, right = p * stop + fine.there[:-1], p * stop + fine.there[1:]
     lowered = np.append((right - left) ** 2 * right / (4 * left**3), 0.0)
     return fine.here, fine.there, np.minimum(np.maximum(lowered, np.append(0.0, lowered[:-1])), 1.0)
 
 
-def release_lines(one: LossDistribution, stop_probability: float) -> Lines:
+def release_lines(pld: LossDistribution, stop_probability: float) -> Lines:
     """Lines A − c·B of which the largest bounds the supremum of Theorem 3 for every c ≥ 1, in one direction."""
     p, heights, falls = stop_probability, [], []
-    one = within_one(one)
-    low, high = lower_edge(one), upper_edge(one, p)
+    pld = within_one(pld)
+    low, high = lower_polygon(pld), upper_polygon(pld, p)
     for stop in (0, 1):
         x, x_other, raised = (side[:, None] for side in _told_apart(low, p, stop))
         y, y_other, lowered = _also_released(high, p, stop)
@@ -185,9 +184,9 @@ def release_lines(one: LossDistribution, stop_probability: float) -> Lines:
     return Lines(np.concatenate(heights), np.concatenate(falls))
 
 
-def release_curve(one: LossDistribution, stop_probability: float) -> LossDistribution:
+def release_curve(pld: LossDistribution, stop_probability: float) -> LossDistribution:
     """A loss distribution whose curve is the bound of Theorem 3 for every ε ≥ 0, in one direction."""
-    lines = release_lines(one, stop_probability)
+    lines = release_lines(pld, stop_probability)
     if lines.height.size == 0:
         return LossDistribution(np.array([0.0]), np.array([0.0]))
     hinges = upper_envelope(lines)
@@ -200,7 +199,7 @@ def release_curve(one: LossDistribution, stop_probability: float) -> LossDistrib
 # --- guarantees ---------------------------------------------------------------------------------------------------
 
 
-def exact_pure(epsilon: float, stop_probability: float) -> float:
+def until_above_pure(epsilon: float, stop_probability: float) -> float:
     """ε + log( (e^ε + p)/(1 + p·e^ε) ), the exact maximal loss for an ε-DP run: less than 2ε. Rounded up."""
     inverse = np.exp(-epsilon)
     grown = epsilon + np.log1p((1.0 - stop_probability) * -np.expm1(-epsilon) / (inverse + stop_probability))
@@ -217,19 +216,19 @@ class TheoremThree(Guarantee):
     @property
     def pure_epsilon(self) -> float | None:
         base = self.one_run.pure_epsilon
-        return None if base is None else exact_pure(base, self.stop_probability)
+        return None if base is None else until_above_pure(base, self.stop_probability)
 
     @cached_property
     def _curves(self) -> tuple[LossDistribution, ...]:
-        return tuple(release_curve(one, self.stop_probability) for one in self.one_run.pair.directions)
+        return tuple(release_curve(pld, self.stop_probability) for pld in self.one_run.pair.directions)
 
     def _profile(self, epsilon: Array) -> Array:
-        values = np.max([one.delta_at(epsilon) for one in self._curves], axis=0)
+        values = np.max([pld.delta_at(epsilon) for pld in self._curves], axis=0)
         return values if self.pure_epsilon is None else np.where(epsilon >= self.pure_epsilon, 0.0, values)
 
     def _pair(self) -> DominatingPair:
         removed, added = self._curves[0], self._curves[-1]
-        bends = np.concatenate([one.losses for one in self._curves])
+        bends = np.concatenate([pld.losses for pld in self._curves])
         grid = np.unique(np.append(0.0, bends[bends > 1e-9]))
         first = connect_the_dots(grid, removed.delta_at(grid), added.delta_at(grid))
         if removed is added:
@@ -257,7 +256,7 @@ class UntilAbove(SmallestOf):
 
     def _bounds(self) -> dict[str, Guarantee]:
         first = TheoremThree(one_run=self.one_run, stop_probability=self.stop_probability, neighboring=self.neighboring)
-        return {"Theorem 3": first, **dict(published_bounds(self.one_run, self.stop_probability))}
+        return {"Theorem 3": first, **dict(published_threshold(self.one_run, self.stop_probability))}
 
 
 def until_above(one_run: Guarantee | Statement, stop_probability: float) -> Guarantee:

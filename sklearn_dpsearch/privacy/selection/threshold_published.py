@@ -43,7 +43,7 @@ class LogMoments:
         return values
 
 
-def renyi_stopping(one_run: Guarantee, stop_probability: float) -> Guarantee:
+def renyi_threshold(one_run: Guarantee, stop_probability: float) -> Guarantee:
     r"""(λ−1)·D'_λ = (1/r)(λ₁−1)·D_{λ₁} + (λ₀−1)·D_{λ₀} + (1 + 1/r)·log(1/p), λ₁ = r(λ − 1/p̂), λ₀ = λ + 1/q − 1 ≥ 1.
 
     PS22 Proposition 15, for every 1/p̂ + 1/q + 1/r = 1 with r < ∞ on a grid, the best at each order.
@@ -63,7 +63,7 @@ def renyi_stopping(one_run: Guarantee, stop_probability: float) -> Guarantee:
     return RenyiDP(orders=ORDERS, epsilons=np.maximum(best / (ORDERS - 1), 0.0), neighboring=one_run.neighboring)
 
 
-def renyi_stopping_simple(one_run: Guarantee, stop_probability: float) -> Guarantee:
+def renyi_threshold_simple(one_run: Guarantee, stop_probability: float) -> Guarantee:
     r"""ε'(λ) = D_λ + (λ−2)/(λ−1)·D_{λ−1} + 2·log(1/p)/(λ−1) for λ ≥ 2.
 
     PS22 Corollary 16, second inequality.
@@ -74,7 +74,7 @@ def renyi_stopping_simple(one_run: Guarantee, stop_probability: float) -> Guaran
     return RenyiDP(orders=orders, epsilons=total / (orders - 1), neighboring=one_run.neighboring)
 
 
-def pure_stopping(one_run: Guarantee, stop_probability: float) -> Guarantee:
+def pure_threshold(one_run: Guarantee, stop_probability: float) -> Guarantee:
     """2ε. PS22 Corollary 16, first inequality; Liu & Talwar (2019)."""
     need(one_run.pure_epsilon is not None, "a pure base")
     assert one_run.pure_epsilon is not None
@@ -83,13 +83,13 @@ def pure_stopping(one_run: Guarantee, stop_probability: float) -> Guarantee:
 
 #: Every published bound by the name under which it is reported.
 THEOREMS: dict[str, Callable[[Guarantee, float], Guarantee]] = {
-    "PS22 Proposition 15": renyi_stopping,
-    "PS22 Corollary 16": renyi_stopping_simple,
-    "PS22 Corollary 16 (pure)": pure_stopping,
+    "PS22 Proposition 15": renyi_threshold,
+    "PS22 Corollary 16": renyi_threshold_simple,
+    "PS22 Corollary 16 (pure)": pure_threshold,
 }
 
 
-def published_bounds(one_run: Guarantee, stop_probability: float) -> Iterator[tuple[str, Guarantee]]:
+def published_threshold(one_run: Guarantee, stop_probability: float) -> Iterator[tuple[str, Guarantee]]:
     """Name and guarantee of each published bound that applies."""
     for name, theorem in THEOREMS.items():
         try:

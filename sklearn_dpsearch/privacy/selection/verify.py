@@ -129,7 +129,7 @@ def _name(total: Guarantee, epsilon: float) -> str:
     """The bound with the least δ."""
     if not isinstance(total, SmallestOf):
         return "one run"
-    values = {name: float(one.delta_at(epsilon)) for name, one in total.bounds.items()}
+    values = {name: float(bound.delta_at(epsilon)) for name, bound in total.bounds.items()}
     return min(values, key=lambda name: values[name])
 
 
@@ -155,7 +155,7 @@ def _of_pair(one_run: Guarantee) -> list[Tails]:
     pair = one_run.pair
     if not _is_mechanism(pair):
         return []
-    return [_cut_of(one) for one in pair.directions]
+    return [_cut_of(pld) for pld in pair.directions]
 
 
 def _of_profile(one_run: ProfileDP) -> list[Tails]:
@@ -190,35 +190,35 @@ REFUTING: dict[type[Guarantee], Callable[..., list[Tails]]] = {
 }
 
 
-def _atoms(one: LossDistribution) -> tuple[Array, Array]:
+def _atoms(pld: LossDistribution) -> tuple[Array, Array]:
     """P- and Q-masses of the outcomes by rising likelihood ratio, those that only one side has included."""
-    both = one.masses * np.exp(-one.losses)
-    alone = max(0.0, 1.0 - float(both.sum())) if one.minus_infinity is None else one.minus_infinity
-    return np.concatenate([[0.0], one.masses, [one.infinity]]), np.concatenate([[alone], both, [0.0]])
+    both = pld.masses * np.exp(-pld.losses)
+    alone = max(0.0, 1.0 - float(both.sum())) if pld.minus_infinity is None else pld.minus_infinity
+    return np.concatenate([[0.0], pld.masses, [pld.infinity]]), np.concatenate([[alone], both, [0.0]])
 
 
-def _cut_of(one: LossDistribution) -> Tails:
-    p, q = _atoms(one)
-    total = 1.0 + _excess(one)
+def _cut_of(pld: LossDistribution) -> Tails:
+    p, q = _atoms(pld)
+    total = 1.0 + _excess(pld)
     return _cut(p / total, q / total, 0.0)
 
 
-def _excess(one: LossDistribution) -> float:
+def _excess(pld: LossDistribution) -> float:
     """By how much rounding has let the masses exceed 1."""
-    return max(0.0, *(float(side.sum()) - 1.0 for side in _atoms(one)))
+    return max(0.0, *(float(side.sum()) - 1.0 for side in _atoms(pld)))
 
 
 def _is_mechanism(pair: DominatingPair) -> bool:
     """Whether the masses are probabilities, and each order of the neighbours is within what the other one states."""
-    if any(abs(float(side.sum()) - 1.0) > 1e-12 for one in pair.directions for side in _atoms(one)):
+    if any(abs(float(side.sum()) - 1.0) > 1e-12 for pld in pair.directions for side in _atoms(pld)):
         return False
     return _fits(pair.removed, pair.added) and _fits(pair.added, pair.removed)
 
 
-def _fits(one: LossDistribution, stated: LossDistribution) -> bool:
+def _fits(pld: LossDistribution, stated: LossDistribution) -> bool:
     """Whether the reversed curve of ``one`` is nowhere above ``stated``; both are linear in e^ε between their kinks."""
-    p, q = _atoms(one)
-    kinks = np.abs(np.concatenate([[0.0], one.losses, stated.losses]))
+    p, q = _atoms(pld)
+    kinks = np.abs(np.concatenate([[0.0], pld.losses, stated.losses]))
     curve = np.array([np.sum(np.maximum(q - np.exp(e) * p, 0.0)) for e in kinks])
     return bool(np.all(curve <= stated.delta_at(kinks) + 1e-12))
 

@@ -22,6 +22,7 @@ from ..count_laws.laws import as_law
 from ..errors import PrivacyError
 from ..guarantees.base import LARGEST_EPSILON, Guarantee, Statement, as_guarantee
 from ..guarantees.values import ZCDP, GaussianDP, RenyiDP
+from ..numerics.inversion import bracket, geometric, narrowed, within
 from ..numerics.loss_distribution import LossDistribution
 
 
@@ -60,18 +61,13 @@ def witness_epsilon(one_run: Guarantee | Statement, count: CountLaw | float, del
     """The largest ε at which ``witness`` exceeds ``delta`` (within 1e-7, from below); infinite if it always does."""
     law, all_tails = as_law(count), _tails(as_guarantee(one_run, "one_run"))
 
-    def exceeds(epsilon: float) -> bool:
-        return any(_largest(tails, law, epsilon) > delta for tails in all_tails)
+    def kept(epsilon: float) -> bool:
+        return all(_largest(tails, law, epsilon) <= delta for tails in all_tails)
 
-    low, high = 0.0, 1.0
-    while exceeds(high):
-        if high > LARGEST_EPSILON:
-            return np.inf
-        low, high = high, 2.0 * high
-    while high - low > 1e-7 * high:
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if exceeds(middle) else (low, middle)
-    return low
+    turn = bracket(kept, 1.0, falling=(0.0,), rising=geometric(1.0, 2.0, LARGEST_EPSILON))
+    if turn.holds is None:
+        return np.inf
+    return narrowed(kept, turn, within(1e-7, absolute=1e-12)).fails or 0.0
 
 
 def _tails(one_run: Guarantee) -> list[Tails]:
@@ -81,19 +77,19 @@ def _tails(one_run: Guarantee) -> list[Tails]:
         )
     if isinstance(one_run, (GaussianDP, ZCDP)):
         return [_gaussian(one_run.mu if isinstance(one_run, GaussianDP) else float(np.sqrt(2.0 * one_run.rho)))]
-    return [_discrete(one) for one in one_run.pair.directions]
+    return [_discrete(pld) for pld in one_run.pair.directions]
 
 
 def _gaussian(mu: float) -> Tails:
     return Tails(lambda p: special.ndtr(special.ndtri(p) + mu), lambda p: special.ndtr(special.ndtri(p) - mu))
 
 
-def _discrete(one: LossDistribution) -> Tails:
+def _discrete(pld: LossDistribution) -> Tails:
     """Cuts may split an atom: the score may toss a coin."""
-    q = one.masses * np.exp(-one.losses)
+    q = pld.masses * np.exp(-pld.losses)
     missing = max(0.0, 1.0 - float(q.sum()))
-    low_p, low_q = np.append(0.0, np.cumsum(one.masses)), missing + np.append(0.0, np.cumsum(q))
-    high_p = np.append(one.infinity, one.infinity + np.cumsum(one.masses[::-1]))
+    low_p, low_q = np.append(0.0, np.cumsum(pld.masses)), missing + np.append(0.0, np.cumsum(q))
+    high_p = np.append(pld.infinity, pld.infinity + np.cumsum(pld.masses[::-1]))
     high_q = np.append(0.0, np.cumsum(q[::-1]))
     return Tails(lambda p: np.interp(p, low_p, np.minimum(low_q, 1.0)), lambda p: np.interp(p, high_p, high_q))
 

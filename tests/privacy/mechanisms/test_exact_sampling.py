@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from sklearn_dpsearch.privacy import _checks
 from sklearn_dpsearch.privacy.mechanisms import exact_sampling
 from sklearn_dpsearch.privacy.mechanisms.exact_sampling import (
     bernoulli,
@@ -23,6 +24,7 @@ from sklearn_dpsearch.privacy.mechanisms.exact_sampling import (
     discrete_laplace,
     geometric_exp,
 )
+from sklearn_dpsearch.privacy.numerics import exact_numbers
 
 # --- every path of an algorithm, with its probability -------------------------------------------------------
 
@@ -161,6 +163,10 @@ def masses(log_weight: Callable[[np.ndarray], np.ndarray], reach: int) -> dict[i
     return dict(zip(support.tolist(), weights / weights.sum(), strict=True))
 
 
+#: Draws for a look at their frequencies.
+NUMBERS = (3_000, pytest.param(20_000, marks=pytest.mark.slow))
+
+
 def goodness_of_fit(draws: list[int], expected: dict[int, float]) -> float:
     """p-value of the G test, values with fewer than five expected draws pooled."""
     counts = Counter(draws)
@@ -174,17 +180,19 @@ def goodness_of_fit(draws: list[int], expected: dict[int, float]) -> float:
     ).pvalue
 
 
+@pytest.mark.parametrize("number", NUMBERS)
 @pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(3), Fraction(22, 7)])
-def test_draws_follow_the_discrete_laplace_law(scale):
+def test_draws_follow_the_discrete_laplace_law(scale, number):
     rng = random.Random(0)
-    draws = [discrete_laplace(scale, rng) for _ in range(20_000)]
+    draws = [discrete_laplace(scale, rng) for _ in range(number)]
     assert goodness_of_fit(draws, masses(lambda k: -np.abs(k) / float(scale), 200)) > 1e-3
 
 
+@pytest.mark.parametrize("number", NUMBERS)
 @pytest.mark.parametrize("sigma_squared", [Fraction(1, 4), Fraction(2), Fraction(50, 3)])
-def test_draws_follow_the_discrete_gaussian_law(sigma_squared):
+def test_draws_follow_the_discrete_gaussian_law(sigma_squared, number):
     rng = random.Random(1)
-    draws = [discrete_gaussian(sigma_squared, rng) for _ in range(20_000)]
+    draws = [discrete_gaussian(sigma_squared, rng) for _ in range(number)]
     assert goodness_of_fit(draws, masses(lambda k: -(k**2) / (2 * float(sigma_squared)), 100)) > 1e-3
 
 
@@ -244,11 +252,12 @@ def test_numbers_out_of_range_are_refused(draw, value):
 
 
 def test_no_float_enters_the_module():
-    tree = ast.parse(inspect.getsource(exact_sampling))
+    borrowed = (exact_numbers.exact_fraction, exact_numbers._ratio, _checks.require)
+    tree = ast.parse("\n".join(map(inspect.getsource, (exact_sampling, *borrowed))))
     assert not [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, float)]
     assert not [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == "float"]
     imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
-    assert imported <= {"annotations", "Fraction", "isqrt", "Protocol"}
+    assert imported <= {"annotations", "Fraction", "isqrt", "Protocol", "exact_fraction", "require"}
 
 
 def test_integers_of_numpy_inside_of_a_fraction_do_not_wrap_around() -> None:

@@ -29,8 +29,9 @@ from sklearn_dpsearch.privacy import (
 )
 from sklearn_dpsearch.privacy.numerics.loss_distribution import DominatingPair
 from sklearn_dpsearch.privacy.selection import best_of as best_of_file
-from sklearn_dpsearch.privacy.selection.best_of import Hinges, TheoremOne, exact_pure, upper_envelope
-from sklearn_dpsearch.privacy.selection.hinges import Lines, nodes
+from sklearn_dpsearch.privacy.selection.best_of import TheoremOne, best_of_pure
+from sklearn_dpsearch.privacy.selection.hinges import Hinges, Lines, upper_envelope
+from sklearn_dpsearch.privacy.selection.testing_region import nodes
 from tests.privacy import brute_force
 from tests.privacy.brute_force import Mechanism, Violation, check, random_law, random_mechanism
 
@@ -249,7 +250,7 @@ def brute_force_pure(epsilon: float, law: CountLaw) -> float:
 @pytest.mark.parametrize("epsilon", [0.01, 0.3, 1.0, 4.0])
 def test_pure_form_is_the_supremum_over_the_testing_region(epsilon: float, law: CountLaw) -> None:
     brute = brute_force_pure(epsilon, law)
-    exact = exact_pure(epsilon, law)
+    exact = best_of_pure(epsilon, law)
     assert brute - 1e-9 <= exact <= brute + 1e-6
     assert best_of(PureDP(epsilon=epsilon), law).epsilon_at(0.0) <= exact
 
@@ -260,16 +261,15 @@ def test_pure_form_is_the_supremum_over_the_testing_region(epsilon: float, law: 
 @pytest.mark.parametrize("epsilon", [0.01, 0.3, 1.0, 4.0])
 def test_pure_form_is_reached_by_a_mechanism_with_three_outcomes(epsilon: float, law: CountLaw) -> None:
     """All of the supremum but a part in a thousand: outcomes rest < sliver < top, the sliver with odds e^ε."""
-    best = 0.0
-    for top in np.geomspace(1e-7, 1 / (1 + np.exp(epsilon)), 4000):
-        sliver = 1e-4 * top
-        p = np.array([1 - top - sliver, sliver, top])
-        q = np.array([0.0, sliver * np.exp(-epsilon), min(top * np.exp(epsilon), 1 - sliver)])
-        q[0] = 1 - q.sum()
-        if q[0] >= p[0] * np.exp(-epsilon) * (1 - 1e-9):
-            ours, theirs = (brute_force.release(law, side, np.arange(3))[1] for side in (p, q))
-            best = max(best, float(np.log(ours / theirs)) if ours > 1e-12 and theirs > 0 else 0.0)
-    assert exact_pure(epsilon, law) * (1 - 5e-3) <= best <= exact_pure(epsilon, law) + 1e-3
+    top = np.geomspace(1e-7, 1 / (1 + np.exp(epsilon)), 4000)
+    sliver = 1e-4 * top
+    p = np.stack([1 - top - sliver, sliver, top], axis=-1)
+    above = sliver * np.exp(-epsilon), np.minimum(top * np.exp(epsilon), 1 - sliver)
+    q = np.stack([1 - sum(above), *above], axis=-1)
+    ours, theirs = (brute_force.releases(law, side)[:, 1] for side in (p, q))
+    told = (q[:, 0] >= p[:, 0] * np.exp(-epsilon) * (1 - 1e-9)) & (ours > 1e-12) & (theirs > 0)
+    best = float(np.max(np.log(ours[told] / theirs[told])))
+    assert best_of_pure(epsilon, law) * (1 - 5e-3) <= best <= best_of_pure(epsilon, law) + 1e-3
 
 
 @pytest.mark.parametrize("shape", [-0.5, 0.0, 1.0, 5.0])
@@ -400,11 +400,12 @@ def test_a_search_within_a_search_and_a_final_training_compose() -> None:
     assert best_of(search, Geometric(2)).epsilon_at(1e-5) > search.epsilon_at(1e-5)
 
 
-def test_pair_of_a_search_is_above_the_release_at_every_real_epsilon() -> None:
+@pytest.mark.parametrize("cases", [5, pytest.param(brute_force.size(150, 25), marks=pytest.mark.slow)])
+def test_pair_of_a_search_is_above_the_release_at_every_real_epsilon(cases: int) -> None:
     """What a later composition or search builds on; below ε = 0 the outcome "no run" counts too."""
     rng = np.random.default_rng(16)
     grid = np.linspace(-5, 5, 41)
-    for _ in range(brute_force.size(150, 25)):
+    for _ in range(cases):
         one, law = random_mechanism(rng), random_law(rng)
         pair = theorem_one(ProfileDP.from_pair(brute_force.exact_pair(one)), law).pair
         for stated, part in ((pair.removed, one), (pair.added, one.reversed)):
@@ -414,30 +415,16 @@ def test_pair_of_a_search_is_above_the_release_at_every_real_epsilon() -> None:
             assert np.all(stated.delta_at(grid) >= exact - 1e-12)
 
 
-def test_search_of_searches_is_above_the_exact_loss() -> None:
+@pytest.mark.parametrize("cases", [4, pytest.param(brute_force.size(100, 15), marks=pytest.mark.slow)])
+def test_search_of_searches_is_above_the_exact_loss(cases: int) -> None:
     """The best of several searches, each over a few runs of a small mechanism, with one and the same score."""
     rng = np.random.default_rng(17)
-    for _ in range(brute_force.size(100, 15)):
+    for _ in range(cases):
         one, inner, outer = random_mechanism(rng), random_law(rng).at_least_one(), random_law(rng)
         base = ProfileDP.from_pair(brute_force.exact_pair(one))
         total = theorem_one(theorem_one(base, inner), outer)
         p, q = (brute_force.release(inner, side, one.scores) for side in (one.p, one.q))
         check(total, outer, Mechanism(p / p.sum(), q / q.sum(), one.scores))
-
-
-# --- hinges -------------------------------------------------------------------------------------------------------
-
-
-def test_hinges_are_the_upper_envelope_of_their_lines() -> None:
-    rng = np.random.default_rng(5)
-    for _ in range(200):
-        n = int(rng.integers(1, 30))
-        lines = Lines(rng.random(n) * 10, rng.random(n) * (rng.random(n) > 0.1))
-        hinges = upper_envelope(lines)
-        for z in np.append(0.0, rng.exponential(5.0, 20)):
-            envelope = max(0.0, float(np.max(lines.height - z * lines.fall)))
-            value = float(np.sum(hinges.weights * np.maximum(1 - z / hinges.ends, 0.0)))
-            assert value == pytest.approx(envelope, rel=1e-9, abs=1e-12)
 
 
 def test_both_orders_of_the_neighbours_count() -> None:

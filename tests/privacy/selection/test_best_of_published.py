@@ -28,7 +28,7 @@ from sklearn_dpsearch.privacy import (
 )
 from sklearn_dpsearch.privacy.guarantees.composition import ORDERS
 from sklearn_dpsearch.privacy.selection import best_of_published
-from sklearn_dpsearch.privacy.selection.best_of_published import THEOREMS, NotApplicable, published_bounds
+from sklearn_dpsearch.privacy.selection.best_of_published import THEOREMS, NotApplicable, published_best_of
 
 GAUSSIAN, LAPLACE = dp_event.GaussianDpEvent(2.0), dp_event.LaplaceDpEvent(2.0)
 SHAPES_AND_MEANS = [(0.0, 10.0), (1.0, 10.0), (0.5, 1000.0), (5.0, 3.0), (1.0, 1.5)]
@@ -223,7 +223,7 @@ def test_condition_on_a_run_scales_delta_and_the_exponential_of_the_divergence()
     ids=lambda one: repr(sorted(one) if isinstance(one, set) else one),  # the same in every process
 )
 def test_the_bounds_that_apply_are_listed(base: Guarantee, law: CountLaw, names: set[str]) -> None:
-    assert {name for name, _ in published_bounds(base, law)} == names
+    assert {name for name, _ in published_best_of(base, law)} == names
 
 
 @pytest.mark.parametrize("name", THEOREMS)

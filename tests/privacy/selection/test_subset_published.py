@@ -26,7 +26,7 @@ from sklearn_dpsearch.privacy.selection.subset import subset_then_train
 from sklearn_dpsearch.privacy.selection.subset_published import (
     INTEGER_ORDERS,
     THEOREMS,
-    published_partition_bounds,
+    published_subset,
     renyi_all,
     renyi_rest,
 )
@@ -177,9 +177,9 @@ def test_a_base_known_only_by_its_renyi_curve_takes_the_smaller_route() -> None:
 def test_bounds_that_do_not_apply_are_left_out_and_say_so(train_on: str) -> None:
     known, unknown = PureDP(epsilon=1.0), ApproxDP(epsilon=1.0, delta=1e-6)
     changed = PureDP(epsilon=1.0, neighboring="replace_one")
-    assert [name for name, _ in published_partition_bounds(known, known, 0.1, train_on)] == list(THEOREMS[train_on])
+    assert [name for name, _ in published_subset(known, known, 0.1, train_on)] == list(THEOREMS[train_on])
     for tune, train in ((unknown, known), (known, unknown), (changed, changed)):
-        assert not list(published_partition_bounds(tune, train, 0.1, train_on))
+        assert not list(published_subset(tune, train, 0.1, train_on))
         for theorem in THEOREMS[train_on].values():
             with pytest.raises(NotApplicable, match="This bound needs"):
                 theorem(tune, train, 0.1)

@@ -24,7 +24,7 @@ from sklearn_dpsearch.privacy import (
 )
 from sklearn_dpsearch.privacy.numerics.loss_distribution import LossDistribution
 from sklearn_dpsearch.privacy.selection import threshold
-from sklearn_dpsearch.privacy.selection.threshold import TheoremThree, UntilAbove, exact_pure, spread, until_above
+from sklearn_dpsearch.privacy.selection.threshold import TheoremThree, UntilAbove, spread, until_above, until_above_pure
 from sklearn_dpsearch.privacy.selection.threshold_published import THEOREMS
 from tests.privacy import brute_force
 from tests.privacy.brute_force import Mechanism, Violation, hockey_stick, random_mechanism
@@ -229,17 +229,17 @@ def _one_run_alone(one: LossDistribution, p: float) -> LossDistribution:
 
 def _only_half_of_the_lowest_ratios(one: LossDistribution, p: float) -> LossDistribution:
     """R may hold at most half of its worst probability on the other side."""
-    edge = threshold.upper_edge
+    edge = threshold.upper_polygon
 
-    def halved(one: LossDistribution, p: float) -> threshold.Edge:
+    def halved(one: LossDistribution, p: float) -> threshold.Polygon:
         here, there = edge(one, p)
-        return threshold.Edge(here, np.maximum(0.5 * there, np.minimum(here, there)))
+        return threshold.Polygon(here, np.maximum(0.5 * there, np.minimum(here, there)))
 
-    threshold.upper_edge = halved
+    threshold.upper_polygon = halved
     try:
         return ORIGINAL(one, p)
     finally:
-        threshold.upper_edge = edge
+        threshold.upper_polygon = edge
 
 
 ORIGINAL = threshold.release_curve
@@ -263,8 +263,8 @@ def test_pure_form_is_the_supremum_over_the_testing_region_and_less_than_twice_t
     t = np.append(np.linspace(0, 1, 200_001), 1 / (1 + np.exp(epsilon)))
     other = np.minimum(np.exp(epsilon) * t, 1 - np.exp(-epsilon) * (1 - t))
     brute = epsilon + float(np.max(np.log((p + (1 - p) * other) / (p + (1 - p) * t))))
-    assert brute - 1e-12 <= exact_pure(epsilon, p) <= brute + 1e-9
-    assert epsilon < exact_pure(epsilon, p) < 2 * epsilon
+    assert brute - 1e-12 <= until_above_pure(epsilon, p) <= brute + 1e-9
+    assert epsilon < until_above_pure(epsilon, p) < 2 * epsilon
 
 
 @pytest.mark.parametrize("p", [1e-3, 0.1, 0.5])
@@ -274,7 +274,7 @@ def test_pure_form_is_reached_by_a_mechanism_with_four_outcomes(p: float) -> Non
     one_side = np.array([sliver, truth - sliver, 1 - truth])
     other = one_side * np.exp([-1.0, -1.0, 1.0])
     ours, theirs = (release(side, np.array([1.0, 0.0, 1.0]), p) for side in (one_side, other))
-    assert np.log(ours[1] / theirs[1]) == pytest.approx(exact_pure(1.0, p), abs=1e-6)
+    assert np.log(ours[1] / theirs[1]) == pytest.approx(until_above_pure(1.0, p), abs=1e-6)
 
 
 def test_pure_form_is_never_below_many_digits_and_close() -> None:
@@ -285,11 +285,11 @@ def test_pure_form_is_never_below_many_digits_and_close() -> None:
         with mpmath.workdps(260):
             grown = mpmath.exp(epsilon)
             exact = epsilon + mpmath.log((grown + p) / (1 + p * grown))
-            assert exact <= exact_pure(float(epsilon), float(p)) <= exact * (1 + mpmath.mpf(1e-14))
+            assert exact <= until_above_pure(float(epsilon), float(p)) <= exact * (1 + mpmath.mpf(1e-14))
 
 
 def test_pure_form_grows_to_twice_the_loss_as_the_search_becomes_endless() -> None:
-    values = [exact_pure(0.7, p) for p in (0.99, 0.5, 0.1, 1e-3, 1e-9)]
+    values = [until_above_pure(0.7, p) for p in (0.99, 0.5, 0.1, 1e-3, 1e-9)]
     assert values == sorted(values)
     assert values[0] == pytest.approx(0.7, abs=0.02)
     assert values[-1] == pytest.approx(1.4, abs=1e-6)

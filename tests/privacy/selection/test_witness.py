@@ -28,7 +28,7 @@ from sklearn_dpsearch.privacy import (
 )
 from sklearn_dpsearch.privacy.selection.witness import _rise
 from tests.privacy import brute_force
-from tests.privacy.brute_force import Mechanism, random_law, random_mechanism
+from tests.privacy.brute_force import random_law, random_mechanism
 
 LAWS = [
     Geometric(10),
@@ -48,14 +48,13 @@ def test_witness_of_a_pure_base_is_a_mechanism_one_can_write_down(law, epsilon: 
     """Randomised response whose outcomes are cut in three: the best cut by brute force is no better and as good."""
     truth = 1 / (1 + np.exp(-epsilon))
     for at in (0.0, epsilon):
-        best = 0.0
-        for c in np.append(0.0, np.geomspace(1e-6, 1 - truth, 60)):
-            for s in np.geomspace(1e-6, truth, 60):
-                p = np.array([1 - c - s, s, c])
-                q = np.array([0.0, s * np.exp(-epsilon), c * np.exp(epsilon)])
-                q[0] = 1 - q.sum()
-                ours, theirs = (brute_force.release(law, side, np.arange(3))[1] for side in (p, q))
-                best = max(best, ours - np.exp(at) * theirs)
+        c, s = np.meshgrid(np.append(0.0, np.geomspace(1e-6, 1 - truth, 60)), np.geomspace(1e-6, truth, 60))
+        p = np.stack([1 - c - s, s, c], axis=-1)
+        q = np.stack(
+            [1 - s * np.exp(-epsilon) - c * np.exp(epsilon), s * np.exp(-epsilon), c * np.exp(epsilon)], axis=-1
+        )
+        ours, theirs = (brute_force.releases(law, np.maximum(side, 0.0))[..., 1] for side in (p, q))
+        best = float(np.max(ours - np.exp(at) * theirs))
         found = witness(PureDP(epsilon=epsilon), law, at)
         assert best * (1 - 1e-6) <= found <= best * 1.02 + 1e-6
 
@@ -78,19 +77,15 @@ def test_witness_of_a_gaussian_base_is_below_the_same_cut_of_a_fine_discrete_gau
     law, epsilon = Geometric(10), 1.5
     edges = np.linspace(-8, 8 + mu, 20001)
     p, q = np.diff(special.ndtr(edges - mu)), np.diff(special.ndtr(edges))
-    best = 0.0
-    for low in range(2000, 14000, 100):
-        for high in range(low + 100, 20000, 100):
-            c, s = slice(0, low), slice(high, None)
-            one = Mechanism(
-                *(np.array([1 - side[c].sum() - side[s].sum(), side[s].sum(), side[c].sum()]) for side in (p, q)),
-                np.arange(3),
-            )
-            ours, theirs = (
-                brute_force.release(law, one.p, one.scores)[1],
-                brute_force.release(law, one.q, one.scores)[1],
-            )
-            best = max(best, ours - np.exp(epsilon) * theirs)
+    low, high = np.meshgrid(np.arange(2000, 14000, 100), np.arange(2100, 20000, 100))
+    low, high = low[high > low], high[high > low]
+
+    def middle(side: np.ndarray) -> np.ndarray:
+        """Probability of releasing the highest bins, which score between the rest and the lowest ones."""
+        below, above = np.append(0.0, np.cumsum(side))[low], np.append(np.cumsum(side[::-1])[::-1], 0.0)[high]
+        return brute_force.releases(law, np.stack([1 - below - above, above, below], axis=-1))[:, 1]
+
+    best = float(np.max(middle(p) - np.exp(epsilon) * middle(q)))
     assert witness(GaussianDP(mu=mu), law, epsilon) == pytest.approx(best, rel=0.02)
     assert witness(GaussianDP(mu=mu), law, epsilon) >= best - 1e-9
 

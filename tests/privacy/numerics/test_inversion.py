@@ -1,0 +1,81 @@
+"""The one inversion: both ends it returns are what it says they are, wherever the condition turns."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sklearn_dpsearch.privacy.numerics.inversion import (
+    Turn,
+    bracket,
+    geometric,
+    geometric_mean,
+    narrowed,
+    whole_mean,
+    within,
+)
+
+
+def around(start: float, least: float, most: float, factor: float = 2.0) -> dict[str, object]:
+    return {"falling": geometric(start, 1 / factor, least), "rising": geometric(start, factor, most)}
+
+
+@given(turn=st.floats(1e-5, 1e5), start=st.floats(1e-3, 1e3), strictly=st.booleans())
+def test_the_condition_fails_at_one_end_and_holds_at_the_other(turn: float, start: float, strictly: bool) -> None:
+    def condition(x: float) -> bool:
+        return x > turn if strictly else x >= turn
+
+    wide = bracket(condition, start, **around(start, 1e-6, 1e6))
+    for ends in (wide, narrowed(condition, wide, within(1e-9)), narrowed(condition, wide, within(absolute=1e-4))):
+        assert ends.fails is not None
+        assert ends.holds is not None
+        assert not condition(ends.fails)
+        assert condition(ends.holds)
+    assert wide.holds <= 2 * wide.fails * (1 + 1e-12)
+    assert narrowed(condition, wide, within(1e-9)).holds <= turn * (1 + 2e-9)
+
+
+def test_what_holds_or_fails_everywhere_has_one_end() -> None:
+    assert bracket(lambda x: True, 1.0, **around(1.0, 0.1, 10.0)) == Turn(None, 0.1)
+    assert bracket(lambda x: False, 1.0, **around(1.0, 0.1, 10.0)) == Turn(10.0, None)
+    for turn in (Turn(None, 0.1), Turn(10.0, None)):
+        assert narrowed(lambda x: pytest.fail("tried again"), turn, within(1e-3)) == turn
+
+
+def test_points_go_by_a_factor_and_end_at_the_end() -> None:
+    assert list(geometric(1.0, 2.0, 5.0)) == [2.0, 4.0, 5.0]
+    assert list(geometric(1.0, 0.5, 0.2)) == [0.5, 0.25, 0.2]
+    assert list(geometric(5.0, 2.0, 5.0)) == []
+
+
+def test_points_that_are_not_needed_are_not_tried() -> None:
+    tried = []
+
+    def condition(x: float) -> bool:
+        tried.append(x)
+        return x >= 3.0
+
+    assert bracket(condition, 1.0, **around(1.0, 1e-6, 1e6)) == Turn(2.0, 4.0)
+    assert tried == [1.0, 2.0, 4.0]
+
+
+@pytest.mark.parametrize("turn", [1, 2, 1000, 12345])
+def test_whole_numbers_are_found_to_the_last_one(turn: int) -> None:
+    wide = bracket(lambda n: n >= turn, 1, falling=(0,), rising=geometric(1, 2, 2**20))
+    assert narrowed(lambda n: n >= turn, wide, within(absolute=1), whole_mean) == Turn(turn - 1, turn)
+
+
+def test_a_logarithmic_scale_needs_few_steps() -> None:
+    tried = []
+
+    def condition(x: float) -> bool:
+        tried.append(x)
+        return x >= 1e-7
+
+    found = narrowed(condition, Turn(1e-9, 1e9), within(1e-3), geometric_mean)
+    assert found.holds == pytest.approx(1e-7, rel=1e-3)
+    assert len(tried) < 20
+    assert math.sqrt(found.fails * found.holds) == pytest.approx(1e-7, rel=1e-3)

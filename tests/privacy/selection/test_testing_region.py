@@ -1,0 +1,181 @@
+"""The testing region and the lines over it: on the safe side at every point, also between the nodes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sklearn_dpsearch.privacy import (
+    DPSGD,
+    ApproxDP,
+    CountLaw,
+    Fixed,
+    FromPMF,
+    GaussianDP,
+    Geometric,
+    Guarantee,
+    Logarithmic,
+    Poisson,
+    PureDP,
+)
+from sklearn_dpsearch.privacy.numerics.curves import delta_of_gaussian
+from sklearn_dpsearch.privacy.numerics.loss_distribution import DominatingPair, convolve
+from sklearn_dpsearch.privacy.selection.testing_region import Nodes, cell_lines, lower_edge, nodes, slope_ratio
+from tests.privacy import brute_force
+from tests.privacy.brute_force import exact_pair, loss_distribution, random_law, random_mechanism
+
+LAWS = [Geometric(10), Logarithmic(300), Poisson(5), Fixed(2), Fixed(20), FromPMF([0.1, 0.0, 0.4, 0.5])]
+
+
+def random_nodes(rng: np.random.Generator, number: int = 400) -> Nodes:
+    """Points near 0, near 1 and between, with their complements."""
+    small = np.exp(rng.uniform(-38, np.log(0.5), number))
+    return Nodes(np.append(small, 1 - small), np.append(1 - small, small))
+
+
+def largest_line(one, law: CountLaw, z: np.ndarray) -> np.ndarray:
+    return np.max(
+        [np.max(part.height - z[:, None] * part.fall, axis=1) for part in cell_lines(one, law, nodes())], axis=0
+    )
+
+
+# --- nodes --------------------------------------------------------------------------------------------------------
+
+
+def test_nodes_cover_the_unit_interval_in_order_and_know_their_complements() -> None:
+    grid = nodes()
+    assert (grid.q[0], grid.u[0], grid.q[-1], grid.u[-1]) == (0.0, 1.0, 1.0, 0.0)
+    assert np.all(np.diff(grid.q) >= 0)
+    assert np.all(np.diff(grid.u) <= 0)
+    assert np.all(grid.gaps > 0)
+    assert grid.q + grid.u == pytest.approx(np.ones(grid.q.size), abs=3e-16)
+    assert np.min(grid.u[grid.u > 0]) == pytest.approx(1e-18)
+
+
+# --- lower edge ---------------------------------------------------------------------------------------------------
+
+
+def test_lower_edge_is_just_below_the_exact_one() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        one = random_mechanism(rng)
+        at = random_nodes(rng, 50)
+        edge, slope = lower_edge(loss_distribution(one.p, one.q), at)
+        exact = brute_force.lower_edge(one, at.q)
+        rounding = 4e-15 + 4e-16 * slope  # of q itself, near 1
+        assert np.all(edge.q <= exact + rounding)
+        assert np.all(edge.q >= exact * (1 - 1e-9) - 2e-12 * (1 + slope))
+
+
+def test_lower_edge_keeps_its_digits_near_both_ends() -> None:
+    """A Gaussian pair: q_min = Φ(Φ⁻¹(q) − μ), to a part in a thousand from 1e-15 to 1 − 1e-15."""
+    from scipy import special
+
+    small = np.geomspace(1e-15, 0.5, 60)
+    one = GaussianDP(mu=1.0).pair.removed
+    edge, _ = lower_edge(one, Nodes(small, 1 - small))
+    assert edge.q == pytest.approx(special.ndtr(special.ndtri(small) - 1), rel=2e-3)
+    edge, _ = lower_edge(one, Nodes(1 - small, small))
+    assert edge.u == pytest.approx(special.ndtr(special.ndtri(small) + 1), rel=2e-3)
+
+
+def test_slope_of_the_lower_edge_is_a_tangent_to_it() -> None:
+    rng = np.random.default_rng(1)
+    for _ in range(100):
+        one = random_mechanism(rng)
+        at = random_nodes(rng, 30)
+        edge, slope = lower_edge(loss_distribution(one.p, one.q), at)
+        for q in rng.random(20):
+            tangent = edge.q + slope * (q - at.q)
+            assert np.all(tangent <= brute_force.lower_edge(one, np.array([q])) + 4e-15 + 4e-16 * slope)
+
+
+@pytest.mark.parametrize("mu", [1.0, 6.0, 9.0])
+def test_lower_edge_of_a_composed_pair_is_safe_where_its_slope_is_enormous(mu: float) -> None:
+    """With losses of −40 a sum of probabilities that is wrong by 1e-15 would move the edge from 0 to 1."""
+    from scipy import special
+
+    half = GaussianDP(mu=mu / 2**0.5).pair.removed
+    small = np.geomspace(1e-18, 0.5, 400)
+    edge, _ = lower_edge(convolve([half], [2]), Nodes(1 - small, small))
+    exact_complement = special.ndtr(special.ndtri(small) + mu)
+    assert np.all(edge.u >= exact_complement * (1 - 1e-12))
+
+
+# --- lines --------------------------------------------------------------------------------------------------------
+
+
+def test_lines_are_above_what_they_bound_at_random_points() -> None:
+    rng = np.random.default_rng(2)
+    for _ in range(60):
+        one, law = random_mechanism(rng), random_law(rng)
+        at = random_nodes(rng, 200)
+        edge = brute_force.lower_edge(one, at.q)
+        with np.errstate(divide="ignore"):
+            height = np.exp(law.log_slope(at.q, at.u))
+            fall = np.exp(law.log_slope(edge, 1 - edge))
+        z = np.exp(rng.uniform(-5, 5, 30))
+        exact = np.maximum(np.max(height - z[:, None] * fall, axis=1), 0.0)
+        assert np.all(np.maximum(largest_line(loss_distribution(one.p, one.q), law, z), 0) >= exact * (1 - 1e-12))
+
+
+@pytest.mark.parametrize("delta", [1e-6, 0.1, 0.3, 0.7])
+@pytest.mark.parametrize("law", LAWS, ids=repr)
+def test_lines_are_above_the_kink_where_open_failures_end(delta: float, law: CountLaw) -> None:
+    """q_min is 0 up to q = δ, a point inside a cell: for large z the value there, f'(δ) − z·f'(0), is the largest."""
+    one = ApproxDP(epsilon=1.0, delta=delta).pair.removed
+    for z in (1.0, 1e2, 1e6):
+        exact = law.pgf_slope(delta) - z * law.pgf_slope(0.0)
+        assert largest_line(one, law, np.array([z]))[0] >= exact
+
+
+@pytest.mark.parametrize("law", LAWS, ids=repr)
+def test_lines_are_close_to_what_they_bound(law: CountLaw) -> None:
+    one, fine = GaussianDP(mu=0.5).pair.removed, nodes(spacing=1.0007)
+    edge, _ = lower_edge(one, fine)
+    with np.errstate(divide="ignore"):
+        height, fall = np.exp(law.log_slope(fine.q, fine.u)), np.exp(law.log_slope(edge.q, edge.u))
+    z = np.geomspace(0.05, 20, 40)
+    exact = np.maximum(np.max(height - z[:, None] * fall, axis=1), 0.0)
+    ours = np.maximum(largest_line(one, law, z), 0.0)
+    assert np.all(ours >= exact * (1 - 1e-9))
+    assert np.all(ours <= exact * 1.002 + 2e-4 * law.mean)
+
+
+def test_slope_ratio_is_above_the_ratio_inside_each_cell() -> None:
+    rng = np.random.default_rng(3)
+    for base, law in [
+        (PureDP(epsilon=1.0), Geometric(10)),
+        (GaussianDP(mu=0.5), Poisson(5)),
+        (PureDP(epsilon=3.0), Fixed(4)),
+    ]:
+        one, grid = base.pair.removed, nodes(spacing=1.05)
+        bound = slope_ratio(one, law, grid)
+        for _ in range(20):
+            share = rng.random(grid.q.size - 1)
+            inside = Nodes(grid.q[:-1] + share * np.diff(grid.q), grid.u[:-1] + share * np.diff(grid.u))
+            edge, _ = lower_edge(one, inside)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                ratio = law.log_slope(inside.q, inside.u) - law.log_slope(edge.q, edge.u)
+            told = np.isfinite(ratio)
+            assert np.all(bound[told] >= ratio[told] - 1e-9)
+
+
+@pytest.mark.parametrize(
+    "base",
+    [GaussianDP(mu=0.3), DPSGD(noise_multiplier=1.0, sample_rate=0.05, steps=200), PureDP(epsilon=50.0)],
+    ids=lambda one: type(one).__name__,
+)
+def test_lines_of_heavy_and_light_laws_are_finite_numbers(base: Guarantee) -> None:
+    for law in (Logarithmic(1e6), Geometric(1e6), Fixed(1000), Poisson(1e4)):
+        for one in base.pair.directions:
+            for part in cell_lines(one, law, nodes()):
+                assert np.all(np.isfinite(part.height))
+                assert np.all(np.isfinite(part.fall))
+                assert np.all(part.fall >= 0)
+
+
+def test_curve_of_gaussian_pair_used_above_is_right() -> None:
+    pair: DominatingPair = GaussianDP(mu=0.5).pair
+    assert pair.delta_at(0.3) == pytest.approx(delta_of_gaussian(0.5, np.array(0.3)), rel=1e-6)
+    assert exact_pair(random_mechanism(np.random.default_rng(0))).delta_at(0.0) <= 1.0
