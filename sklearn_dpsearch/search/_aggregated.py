@@ -23,7 +23,7 @@ from ._plan import Plan
 from ._randomness import Randomness
 from ._runner import Runner
 from ._space import Space
-from ._types import Candidate, Scorer, Seed
+from ._types import Candidate, Distributions, Scorer, Seed
 from ._utilities import check_parts, less_noisy, on_parts, random_parts, utilities_of
 
 if TYPE_CHECKING:
@@ -224,7 +224,7 @@ class AggregatedRunner(Runner):
     def __init__(
         self,
         search: BasePrivateSearch,
-        distributions: Any,
+        distributions: Distributions,
         parameter: str = "param_distributions",
         *,
         n_parts: int | None,
@@ -274,7 +274,7 @@ class AggregatedRunner(Runner):
         self, job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed], X: Any, y: Any
     ) -> list[Fraction]:
         """Exact utilities of some candidates, which are secret."""
-        return utilities_of(job, candidates, self.part_noise, seeds, X, y, self.parallel)
+        return utilities_of(job, candidates, self.part_noise, seeds, X, y, self.workers)
 
     def dry(self, plan: Plan, job: Job, candidate: Candidate, X: Any, y: Any) -> float:
         """Score of a model on one part, after the candidate went the whole way."""

@@ -12,6 +12,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 from joblib import effective_n_jobs
+from sklearn.base import BaseEstimator
 
 from ..privacy import CountLaw
 
@@ -39,7 +40,7 @@ NUMBERS = (
 )
 
 
-def check_arguments(search: Any) -> None:
+def check_arguments(search: BaseEstimator) -> None:
     """Raise for parameters of a search that no data could make sense of.
 
     Asked before scikit-learn's own validation, which takes True for 1 and stumbles over fractions.
@@ -81,7 +82,7 @@ def _nested(estimator: Any) -> Iterable[tuple[str, Any]]:
                 yield from _nested(part)
 
 
-def _values_of(space: Any) -> Iterable[tuple[str, Any]]:
+def _values_of(space: object) -> Iterable[tuple[str, Any]]:
     """Name and value of what the lists of a space hold."""
     for dictionary in [space] if isinstance(space, Mapping) else space if isinstance(space, list) else []:
         for name, values in dictionary.items() if isinstance(dictionary, Mapping) else ():

@@ -87,11 +87,11 @@ class BestOfRunner(Runner):
     def run(self, job: Job, candidates: Sequence[Candidate], source: Randomness, X: Any, y: Any) -> Outcome:
         *seeds, last = source.run_seeds(len(candidates) + 1)
         if self.releases_all:
-            runs = dict(enumerate(run_all(job, candidates, seeds, X, y, self.parallel)))
+            runs = dict(enumerate(run_all(job, candidates, seeds, X, y, self.workers)))
             best = max(runs, key=lambda i: (*runs[i].order, -i))
         else:
             expected = float(self.law.mean)
-            best, run = run_best(job, candidates, seeds, X, y, self.parallel, expected=expected)
+            best, run = run_best(job, candidates, seeds, X, y, self.workers, expected=expected)
             runs = {best: run}
         return self.outcome(job, candidates, runs, best, last, X, y)
 

@@ -23,6 +23,8 @@ from ..privacy import (
     default_max_rounds,
     doubling_search,
 )
+from ..privacy._types import Neighboring
+from ..privacy.mechanisms.exact_sampling import IntegerSource
 from ..privacy.spent import Component
 from ..scoring.validation import Validation
 from ._aggregated import AggregatedRunner
@@ -136,11 +138,11 @@ class Doubling:
             return default_max_rounds(self.levels)
         return min(int(self.max_rounds), 2 * self.levels + 1)
 
-    def guarantee(self, round_epsilon: float, **relation: Any) -> Guarantee:
+    def guarantee(self, round_epsilon: float, neighboring: Neighboring = "add_remove") -> Guarantee:
         """What every walk that the rules allow costs at most, at this ε of a round."""
-        return worst_walk(round_epsilon, self.levels, self.most_rounds, self.threshold_noise, **relation)
+        return worst_walk(round_epsilon, self.levels, self.most_rounds, self.threshold_noise, neighboring)
 
-    def walk(self, round_epsilon: float, n_parts: int, bits: Any) -> DoublingRounds:
+    def walk(self, round_epsilon: float, n_parts: int, bits: IntegerSource) -> DoublingRounds:
         """The mechanism, for utilities over so many parts. It is exact: fractions throughout."""
         question = AboveThreshold(round_epsilon=Fraction(round_epsilon), sensitivity=sensitivity(n_parts))
         steps = DoublingSteps(levels=self.levels, max_rounds=self.most_rounds)
@@ -166,7 +168,7 @@ class CostOfWalk:
 
     def components(self, promises: SpaceGuarantee, scoring: Guarantee | None) -> tuple[Component, ...]:
         training, doubling = promises.worst, self.doubling
-        walk = doubling.guarantee(self.round_epsilon, neighboring=training.neighboring)
+        walk = doubling.guarantee(self.round_epsilon, training.neighboring)
         name = f"doubling walk of at most {doubling.most_rounds} rounds over {doubling.levels} levels, the worst case"
         return (
             Component(name=name, guarantee=walk),
@@ -179,7 +181,7 @@ class CostOfWalk:
 
 @lru_cache(maxsize=256)
 def worst_walk(
-    round_epsilon: float, levels: int, max_rounds: int, threshold_noise: str, neighboring: Any = "add_remove"
+    round_epsilon: float, levels: int, max_rounds: int, threshold_noise: str, neighboring: Neighboring = "add_remove"
 ) -> Guarantee:
     """What every walk that the rules allow costs at most."""
     return doubling_search(round_epsilon, levels, max_rounds, threshold_noise=threshold_noise, neighboring=neighboring)

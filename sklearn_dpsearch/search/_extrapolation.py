@@ -9,6 +9,7 @@ from typing import Any
 
 from ..adapters import Rule
 from ..privacy.errors import did_you_mean
+from ._types import Candidate, Extrapolate
 
 WORDS = ("linear", "keep")
 
@@ -30,7 +31,7 @@ class Sizes:
     known: bool
 
 
-def check_rules(extrapolate: Any, names: Iterable[str]) -> None:
+def check_rules(extrapolate: Extrapolate, names: Iterable[str]) -> None:
     """Raise for rules that no search could follow; ``names`` are those that are searched."""
     if callable(extrapolate) or extrapolate == "auto":
         return
@@ -54,7 +55,7 @@ def check_rules(extrapolate: Any, names: Iterable[str]) -> None:
 
 
 def carried_over(
-    candidate: Mapping[str, Any], extrapolate: Any, known: Mapping[str, Rule], sizes: Sizes
+    candidate: Candidate, extrapolate: Extrapolate, known: Mapping[str, Rule], sizes: Sizes
 ) -> dict[str, Any]:
     """The candidate's parameters for the final model.
 
@@ -71,7 +72,7 @@ def carried_over(
         rules: dict[str, Rule] = {name: extrapolate for name, value in candidate.items() if _is_number(value)}
     else:
         rules = {name: rule for name, rule in known.items() if rule == "keep" or _is_number(candidate.get(name))}
-        rules |= {} if extrapolate == "auto" else dict(extrapolate)
+        rules |= extrapolate if isinstance(extrapolate, Mapping) else {}
     return {name: _applied(rules.get(name, "keep"), name, value, sizes) for name, value in candidate.items()}
 
 

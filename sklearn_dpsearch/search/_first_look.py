@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from inspect import signature
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.sparse import issparse
@@ -19,6 +19,10 @@ from sklearn.utils.validation import check_consistent_length
 from ..privacy import LeakingEstimatorError, PrivacyError
 from ..privacy.errors import did_you_mean
 from ._job import n_records
+from ._types import Scorer
+
+if TYPE_CHECKING:
+    from ._base import BasePrivateSearch
 
 #: Kinds of NumPy types, as labels go.
 TEXT, NUMBERS = "US", "biufc"
@@ -28,7 +32,7 @@ KEEP_WIDTH = ("Binarizer", "Normalizer", "OrdinalEncoder", "SimpleImputer", "Sta
 BOUNDS = ("bounds", "bounds_X")
 
 
-def check_kind(search: Any, X: Any, y: Any) -> None:
+def check_kind(search: BasePrivateSearch, X: Any, y: Any) -> None:
     """What the kind of the data tells, whatever the records."""
     name, tags = type(search).__name__, get_tags(search)
     if y is None and tags.target_tags.required:
@@ -150,7 +154,7 @@ def _check_steps(pipeline: Any, params: Mapping[str, Any]) -> None:
             _check_taken(step, below)
 
 
-def check_scorer(scorer: Any, estimator: Any, y: Any) -> None:
+def check_scorer(scorer: Scorer, estimator: Any, y: Any) -> None:
     """Raise for a metric of scikit-learn that cannot work on labels of this kind: it is tried on made-up ones."""
     function = getattr(scorer, "_score_func", None)
     if function is None or not function.__module__.startswith("sklearn."):
@@ -170,7 +174,7 @@ def check_scorer(scorer: Any, estimator: Any, y: Any) -> None:
         ) from None
 
 
-def _check_named_labels(scorer: Any, estimator: Any, y: Any) -> None:
+def _check_named_labels(scorer: Scorer, estimator: Any, y: Any) -> None:
     """A private scorer that names labels must name those that there are."""
     named = getattr(scorer, "pos_label", None)
     labels = [named] if named is not None else list(getattr(scorer, "classes", ()))
@@ -186,7 +190,7 @@ def _check_named_labels(scorer: Any, estimator: Any, y: Any) -> None:
         )
 
 
-def _made_up_targets(scorer: Any, estimator: Any, y: Any) -> np.ndarray | None:
+def _made_up_targets(scorer: Scorer, estimator: Any, y: Any) -> np.ndarray | None:
     """Public labels of the kind that the private ones are of; None where nothing is known about them."""
     if is_regressor(estimator):
         return np.linspace(0.1, 0.9, 8)

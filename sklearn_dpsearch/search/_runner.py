@@ -17,9 +17,9 @@ from ._job import Job, Split
 from ._outcome import Outcome
 from ._plan import CostModel, Plan
 from ._randomness import Randomness
-from ._runs import Parallel, in_the_open
+from ._runs import in_the_open
 from ._space import Space
-from ._types import Candidate, Distributions, Scorer
+from ._types import Candidate, Distributions, Scorer, Workers
 
 if TYPE_CHECKING:
     from ._base import BasePrivateSearch
@@ -102,7 +102,7 @@ class Runner(ABC):
         return in_the_open(job, candidate, X, y)[1]
 
     @property
-    def parallel(self) -> Parallel:
+    def workers(self) -> Workers:
         """What the user said about workers."""
         return {"n_jobs": self.search.n_jobs, "pre_dispatch": self.search.pre_dispatch}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypedDict
+from typing import Any
 
 import numpy as np
 from joblib import delayed
@@ -16,14 +16,7 @@ from ._job import Job, take
 from ._models import all_fitted, fitted, fresh, releasable, spawned
 from ._randomness import random_bits
 from ._tasks import attempt, block_sizes, dealt, in_parallel, in_task, number_of_tasks
-from ._types import Candidate, Seed
-
-
-class Parallel(TypedDict):
-    """What the user said about workers."""
-
-    n_jobs: int | None
-    pre_dispatch: int | str
+from ._types import Candidate, Seed, Workers
 
 
 @dataclass(frozen=True)
@@ -43,11 +36,11 @@ class Run:
 
 
 def run_all(
-    job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed], X: Any, y: Any, parallel: Parallel
+    job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed], X: Any, y: Any, workers: Workers
 ) -> list[Run]:
     """One run per candidate, in order; the same for every number of jobs. Their number is public."""
-    hands = dealt(len(candidates), _tasks(job, len(candidates), parallel))
-    found = _in_tasks(run_several, job, hands, candidates, seeds, X, y, parallel)
+    hands = dealt(len(candidates), _tasks(job, len(candidates), workers))
+    found = _in_tasks(run_several, job, hands, candidates, seeds, X, y, workers)
     runs = {i: run for hand, part in zip(hands, found) for i, run in zip(hand, part)}
     return [runs[i] for i in range(len(candidates))]
 
@@ -58,13 +51,13 @@ def run_best(
     seeds: Sequence[Seed],
     X: Any,
     y: Any,
-    parallel: Parallel,
+    workers: Workers,
     *,
     expected: float,
 ) -> tuple[int, Run]:
     """Number and run of the best candidate, of equal ones the first; tasks depend on the expected number of runs."""
-    hands = dealt(len(candidates), _tasks(job, expected, parallel))
-    found = _in_tasks(best_of_several, job, hands, candidates, seeds, X, y, parallel)
+    hands = dealt(len(candidates), _tasks(job, expected, workers))
+    found = _in_tasks(best_of_several, job, hands, candidates, seeds, X, y, workers)
     finalists = [(hand[place], run) for hand, (place, run) in zip(hands, found) if run is not None]
     return max(finalists, key=lambda finalist: (*finalist[1].order, -finalist[0]))
 
@@ -75,7 +68,7 @@ def run_until(
     seeds: Sequence[Seed],
     X: Any,
     y: Any,
-    parallel: Parallel,
+    workers: Workers,
     *,
     threshold: float,
     expected: float,
@@ -85,19 +78,19 @@ def run_until(
     Runs come in blocks, whose number is public: those after the first success are empty, and the last holds all that
     is left. Workers that run ahead may find a later success, which is thrown away.
     """
-    workers, first, start = number_of_tasks(1.0, parallel["n_jobs"], True), None, 0
-    for size in (*block_sizes(expected, parallel["n_jobs"]), len(candidates)):
+    hands, first, start = number_of_tasks(1.0, workers["n_jobs"], True), None, 0
+    for size in (*block_sizes(expected, workers["n_jobs"]), len(candidates)):
         stop = min(start + size, len(candidates)) if first is None else start
-        block = [range(start + hand.start, stop, hand.step) for hand in dealt(stop - start, workers)]
-        found = _in_tasks(first_of_several, job, block, candidates, seeds, X, y, parallel, threshold)
+        block = [range(start + hand.start, stop, hand.step) for hand in dealt(stop - start, hands)]
+        found = _in_tasks(first_of_several, job, block, candidates, seeds, X, y, workers, threshold)
         successes = [(hand[place], run) for hand, (place, run) in zip(block, found) if run is not None]
         first = min(successes, key=lambda success: success[0]) if successes else first
         start = stop
     return first
 
 
-def _tasks(job: Job, expected: float, parallel: Parallel) -> int:
-    return number_of_tasks(expected, parallel["n_jobs"], job.trains_together)
+def _tasks(job: Job, expected: float, workers: Workers) -> int:
+    return number_of_tasks(expected, workers["n_jobs"], job.trains_together)
 
 
 def _in_tasks(
@@ -108,13 +101,13 @@ def _in_tasks(
     seeds: Sequence[Seed],
     X: Any,
     y: Any,
-    parallel: Parallel,
+    workers: Workers,
     *more: float,
 ) -> list[Any]:
     """One task for each hand, an empty one too, with the same data."""
     job = replace(job, split=replace(job.split, final=None))  # its length would tell the number of candidates
     tasks = (delayed(work)(job, [candidates[i] for i in h], [seeds[i] for i in h], X, y, *more) for h in hands)
-    return in_parallel(type(job.estimator).__name__, tasks, **parallel)
+    return in_parallel(type(job.estimator).__name__, tasks, workers)
 
 
 # --- those of one task ------------------------------------------------------------------------------------------------

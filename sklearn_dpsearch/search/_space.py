@@ -16,6 +16,7 @@ from ..privacy import Guarantee, PrivacyError, PureDP, compose, envelope, mixtur
 from ..privacy.errors import did_you_mean
 from ._first_look import refuse_pairwise
 from ._parameters import with_parameters
+from ._types import Distributions
 
 #: Points of a finite space for which the guarantee is looked up one by one.
 MOST_POINTS = 20_000
@@ -31,7 +32,7 @@ class Space:
     dictionaries: tuple[Mapping[str, Any], ...]
 
     @classmethod
-    def of(cls, distributions: Any, parameter: str = "param_distributions") -> Space:
+    def of(cls, distributions: Distributions | Space, parameter: str = "param_distributions") -> Space:
         """Check and wrap what the user gave as this parameter of the search; a space is one already."""
         if isinstance(distributions, Space):
             return distributions

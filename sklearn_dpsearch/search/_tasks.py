@@ -13,6 +13,7 @@ from joblib import Parallel, effective_n_jobs, parallel_config
 from .._process import DESCRIPTORS, GENERATORS, INTERRUPTS, muted
 from ..privacy import LeakingEstimatorError
 from ._failures import why
+from ._types import Workers
 
 Found = TypeVar("Found")
 
@@ -82,7 +83,7 @@ def guarded(work: Callable[[], Found]) -> Found:
 # --- joblib -----------------------------------------------------------------------------------------------------------
 
 
-def in_parallel(name: str, tasks: Iterable[Any], **parallel: Any) -> list[Any]:
+def in_parallel(name: str, tasks: Iterable[Any], workers: Workers) -> list[Any]:
     """Results of joblib's tasks, in order and in silence; errors of joblib itself without what they quote.
 
     Parameters
@@ -91,11 +92,12 @@ def in_parallel(name: str, tasks: Iterable[Any], **parallel: Any) -> list[Any]:
         The estimator's type, for errors.
     tasks : iterable of delayed calls
         A number of them that is public: schedulers count and log tasks.
+    workers : dict
     """
     try:
         with muted(), GENERATORS():
             # joblib would put quick tasks together: how many there are would tell how long runs took
-            return list(Parallel(verbose=0, batch_size=1, **parallel)(tasks))
+            return list(Parallel(verbose=0, batch_size=1, **workers)(tasks))
     except LeakDetected:
         problem: Exception = LeakingEstimatorError(
             f"{name} reported that it would read something from the data without noise (PrivacyLeakWarning). Give the "

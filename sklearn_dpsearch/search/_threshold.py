@@ -104,7 +104,7 @@ class ThresholdRunner(Runner):
         """The first success in the order of drawing, or nothing."""
         *seeds, last = source.run_seeds(len(candidates) + 1)
         expected = float(self.search.n_iter)
-        first = run_until(job, candidates, seeds, X, y, self.parallel, threshold=self.threshold, expected=expected)
+        first = run_until(job, candidates, seeds, X, y, self.workers, threshold=self.threshold, expected=expected)
         if first is None:
             return Outcome(found=False, rows=[], may_stop=True)
         place, run = first

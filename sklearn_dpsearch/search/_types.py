@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypedDict
 
 import numpy as np
+
+from ..adapters import Rule
 
 #: Values of hyperparameters by name: what a search chooses among.
 Candidate: TypeAlias = Mapping[str, Any]
@@ -17,3 +19,12 @@ Scorer: TypeAlias = Callable[[Any, Any, Any], float]
 Seed: TypeAlias = np.random.SeedSequence | None
 #: Public X and y.
 PublicData: TypeAlias = tuple[Any, Any]
+#: How parameters are carried over to more records: a word, a function of a value and two numbers, or a rule for each.
+Extrapolate: TypeAlias = str | Callable[[Any, float, float], Any] | Mapping[str, Rule]
+
+
+class Workers(TypedDict):
+    """What the user said about workers, as joblib's ``Parallel`` takes it."""
+
+    n_jobs: int | None
+    pre_dispatch: int | str

@@ -20,9 +20,8 @@ from ..scoring.validation import Fold
 from ._job import Job, take
 from ._models import all_fitted, fresh, spawned
 from ._parameters import with_parameters
-from ._runs import Parallel
 from ._tasks import attempt, in_parallel, in_task
-from ._types import Candidate, Seed
+from ._types import Candidate, Seed, Workers
 
 #: Scores are rounded down to multiples of 1/RESOLUTION, so that sums of them are exact.
 RESOLUTION = 2**20
@@ -71,14 +70,14 @@ def check_parts(n_parts: int, n: int | None) -> None:
 
 
 def utilities(
-    job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed], X: Any, y: Any, parallel: Parallel
+    job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed], X: Any, y: Any, workers: Workers
 ) -> list[Fraction]:
     """Mean over the parts (the job's folds) of every candidate's score in [0, 1], exact.
 
     One task per part. Scores outside of [0, 1] are moved to its ends; a candidate that fails on a part has 0 there.
     """
     tasks = (delayed(part_scores)(job, j, candidates, seed, X, y) for j, seed in enumerate(seeds))
-    scores = in_parallel(type(job.estimator).__name__, tasks, **parallel)
+    scores = in_parallel(type(job.estimator).__name__, tasks, workers)
     return [Fraction(sum(part[i] for part in scores), RESOLUTION * len(scores)) for i in range(len(candidates))]
 
 
@@ -142,8 +141,8 @@ def utilities_of(
     seeds: Sequence[Seed],
     X: Any,
     y: Any,
-    parallel: Parallel,
+    workers: Workers,
 ) -> list[Fraction]:
     """Utility of every candidate."""
     tried = less_noisy(job, candidates) if part_noise == "scaled" else candidates
-    return utilities(on_parts(job), tried, seeds, X, y, parallel)
+    return utilities(on_parts(job), tried, seeds, X, y, workers)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from ..adapters import Declared, Rule
+from ..adapters import Declared
 from ..privacy import CountLaw, Guarantee
 from ._base import BasePrivateSearch
 from ._subset import SubsetRunner
-from ._types import Distributions, Scorer
+from ._types import Distributions, Extrapolate, Scorer
 
 
 class DPSubsetSearchCV(BasePrivateSearch):
@@ -119,7 +118,7 @@ class DPSubsetSearchCV(BasePrivateSearch):
         n_iter: float | CountLaw = 10,
         subset_fraction: float = 0.1,
         train_on: Literal["rest", "all"] = "rest",
-        extrapolate: str | Callable[..., Any] | Mapping[str, Rule] = "auto",
+        extrapolate: Extrapolate = "auto",
         warm_start: bool = False,
         epsilon: float | None = None,
         delta: float | None = None,
