@@ -505,7 +505,8 @@ def test_no_data_of_a_wrong_kind_is_read():
 def test_models_of_diffprivlib_are_searched():
     models = pytest.importorskip("diffprivlib.models")
     base = models.GaussianNB(bounds=(-1, 1))
-    one = DPGridSearchCV(base, {"var_smoothing": [1e-9, 1e-2, 1.0]}, epsilon=20.0, n_parts=4).fit(X, y)
+    space = {"var_smoothing": [1e-9, 1e-2, 1.0]}
+    one = DPGridSearchCV(base, space, epsilon=20.0, n_parts=4, random_state=0).fit(X, y)
     assert 19.9 < one.privacy_spent_.epsilon <= 20.0
     assert one.score(X, y) > 0.7
     varied = DPGridSearchCV(base, {"epsilon": [1.0, 5.0]}, selection_epsilon=1.0, n_parts=4)
@@ -520,7 +521,7 @@ def test_nets_are_searched_and_trained_together():
     space = {"learning_rate_init": [0.01, 0.5], "sample_rate": [0.1, 0.2]}
     told = DPLogisticRegression(classes=[0, 1], bounds_X=(-1, 1), max_epochs=5, public_n=200)
     for net, n_parts in ((told, None), (clone(told).set_params(public_n=None), 4)):
-        one = DPGridSearchCV(net, space, epsilon=6.0, delta=1e-5, n_parts=n_parts).fit(X, y)
+        one = DPGridSearchCV(net, space, epsilon=6.0, delta=1e-5, n_parts=n_parts, random_state=0).fit(X, y)
         assert 5.9 < one.privacy_spent_.epsilon <= 6.0
         assert one.best_estimator_.public_n == net.public_n
         assert one.score(X, y) > 0.6
