@@ -198,11 +198,13 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
         return tuple(notes)
 
     def _prepared(self, X: Any, y: Any, X_public: Any, y_public: Any, params: Mapping[str, Any]) -> Prepared:
-        """Check and plan. The search that runs is a copy: it goes by the parameters of this moment."""
+        """Check and plan. The search that runs is a copy: what is planned now holds whatever is set meanwhile."""
         self._validate_params()
-        runner = copy(self)._runner()
-        X, y = self._first_look(runner, X, y, X_public, y_public, params)
-        plan = self._plan(runner, n_records(X), X_public is not None, self.delta)
+        search = copy(self)
+        search.estimator = clone(self.estimator)
+        runner = search._runner()
+        X, y = search._first_look(runner, X, y, X_public, y_public, params)
+        plan = search._plan(runner, n_records(X), X_public is not None, self.delta)
         self._say(plan)
         public = None if X_public is None else (X_public, y_public)
         return Prepared(runner, plan, X, y, public, self._fit_params(params))

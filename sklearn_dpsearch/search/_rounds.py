@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from sklearn.base import clone
+
 from ..privacy import DoublingRounds
 from ._aggregated import train_winner
 from ._job import Job
@@ -77,7 +79,8 @@ class Rounds:
         found = self._walk.ask(utilities)
         if found is not None:
             self._kept = dict(batch[found])
-        return Kept(self._kept, self._utility, found is not None)
+        shown = None if self._kept is None else own_copy(self._kept)  # the caller may change it; it was not planned
+        return Kept(shown, self._utility, found is not None)
 
     def train(self) -> Outcome:
         """One private training with the candidate that was kept, if any."""
@@ -154,13 +157,19 @@ class StepByStep(Iterator[Kept]):
 
 def checked(batch: Batch, plan: Plan) -> list[Candidate]:
     """The caller's candidates, each of which keeps what was planned for some point of the space."""
-    candidates = [] if isinstance(batch, Mapping) else list(batch)
+    candidates: list[Any] = [] if isinstance(batch, Mapping) else list(batch)
     if isinstance(batch, Mapping) or not all(isinstance(candidate, Mapping) for candidate in candidates):
         raise TypeError(f"Found the batch {batch!r}; a list of dicts, one for each candidate, is needed.")
     if not candidates:
         raise ValueError(
             "Found an empty batch; at least one candidate is needed in each. To end the walk, end the batches."
         )
+    candidates = [own_copy(candidate) for candidate in candidates]
     for candidate in candidates:
         plan.promises.check_covered(candidate)
-    return [dict(candidate) for candidate in candidates]
+    return candidates
+
+
+def own_copy(candidate: Candidate) -> dict[str, Any]:
+    """The candidate with values that nobody else holds."""
+    return {name: clone(value, safe=False) for name, value in candidate.items()}

@@ -427,6 +427,26 @@ def test_parameters_that_are_changed_during_a_walk_do_not_change_it():
     assert one.n_rounds_ == 3
 
 
+def test_an_estimator_that_is_changed_before_the_first_round_is_not_the_one_that_runs():
+    """Its noise was accounted for when the rounds were asked for."""
+    one = labelled()
+    steps = one.rounds(X, y, iter([[{"label": 2}]] * 9))
+    one.set_params(estimator__epsilon=1e6)
+    assert len(list(steps)) > 1
+    assert one.best_estimator_.epsilon == 1.0
+    assert one.privacy_spent_.epsilon == doubling_search(1e4, 50).epsilon_at(0.0) + 1.0
+
+
+def test_what_was_kept_may_be_changed_by_the_caller_and_is_trained_as_it_was():
+    one = walk(NoisyCentroids(), {"shrink": [0.0]}, round_epsilon=1e4, max_rounds=2)
+    proposed = {"shrink": 0.0}
+    for kept in one.rounds(X, y, [[proposed], [proposed]]):
+        kept.params["epsilon"] = proposed["epsilon"] = 1e6
+        del proposed["epsilon"]
+    assert one.best_params_ == {"shrink": 0.0}
+    assert one.best_estimator_.epsilon == 1.0
+
+
 def test_a_walk_that_is_left_has_spent_its_budget_and_has_no_model():
     one = labelled()
     steps = one.rounds(X, y, iter([[{"label": 2}]] * 9))
