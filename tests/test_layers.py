@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -35,19 +36,65 @@ def imports(path: Path) -> set[str]:
     return found
 
 
+def imported(path: Path) -> set[str]:
+    """The files that a file imports, whether it names them or takes names from them."""
+    package = ["sklearn_dpsearch", *path.relative_to(PACKAGE).parts[:-1]]
+    found = imports(path)
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            base = [*package[: len(package) - node.level + 1], *([node.module] if node.module else [])]
+            found |= {".".join([*base, alias.name]) for alias in node.names}
+    return found
+
+
 FILES = sorted(path for path in PACKAGE.rglob("*.py") if path.parent != PACKAGE)
+#: Inside the accountant: which rooms a room may look into. What lies in no room may look into all of them.
+ROOMS = {
+    "numerics": set(),
+    "count_laws": set(),
+    "guarantees": {"numerics"},
+    "mechanisms": {"numerics"},
+    "selection": {"guarantees", "count_laws", "mechanisms", "numerics"},
+}
+#: Below every room.
+GROUND = {"_types", "_checks", "errors"}
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def relative(path: Path) -> str:
+    return str(path.relative_to(PACKAGE))
+
+
+@pytest.mark.parametrize("path", FILES, ids=relative)
 def test_a_row_imports_only_rows_below_it(path):
     part = path.relative_to(PACKAGE).parts[0]
     ours = {name.split(".")[1] for name in imports(path) if name.startswith("sklearn_dpsearch.")}
     assert ours - {part} <= ALLOWED[part]
 
 
-@pytest.mark.parametrize("path", sorted((PACKAGE / "privacy").glob("*.py")), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", sorted((PACKAGE / "privacy").rglob("*.py")), ids=relative)
 def test_the_accountant_knows_nothing_of_learning(path):
     assert not {name.split(".")[0] for name in imports(path)} & OUTSIDE_OF_PRIVACY
+
+
+@pytest.mark.parametrize("path", sorted((PACKAGE / "privacy").rglob("*/*.py")), ids=relative)
+def test_arrows_inside_the_accountant_go_down(path):
+    room = path.relative_to(PACKAGE).parts[1]
+    seen = {name.split(".")[2] for name in imports(path) if name.startswith("sklearn_dpsearch.privacy.")}
+    assert seen - {room} <= ROOMS[room] | GROUND
+
+
+@pytest.mark.parametrize("name", sorted(GROUND))
+def test_the_ground_of_the_accountant_looks_into_no_room(name):
+    assert not [
+        one for one in imports(PACKAGE / "privacy" / f"{name}.py") if one.split(".")[2:3] and one.split(".")[2] in ROOMS
+    ]
+
+
+def test_no_file_imports_itself_by_a_detour():
+    """A circle of imports works only in one order, and says that two files are one."""
+    names = {".".join(["sklearn_dpsearch", *path.relative_to(PACKAGE).with_suffix("").parts]): path for path in FILES}
+    graph = {name: imported(path) & set(names) for name, path in names.items()}
+    tuple(TopologicalSorter(graph).static_order())  # raises CycleError, which names the circle
 
 
 def test_every_part_has_a_row():

@@ -1,4 +1,15 @@
-"""What a guarantee is, how mechanisms combine, and what a whole search costs."""
+"""What a guarantee is, how mechanisms combine, and what a whole search costs.
+
+The rooms, from the top down; each imports only from those below it:
+
+- ``spent``, ``calibration``, ``interop``: the statement to publish, from a budget to a parameter, other accountants;
+- ``selection``: a file for each theorem (best of K runs, random subset, threshold, noisy maximum, doubling walk), with
+  the published bounds beside it, and certificates of what a search really loses;
+- ``guarantees``: what is promised, how it composes, and the tightest of several bounds;
+- ``count_laws``: laws of the number of runs K, and drawing from them;
+- ``mechanisms``: noise and coins, drawn exactly;
+- ``numerics``: privacy losses, exact numbers, inversion: arithmetic that only ever overstates.
+"""
 
 from .calibration import calibrate
 from .count_laws.base import CountLaw

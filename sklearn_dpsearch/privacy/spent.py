@@ -6,9 +6,9 @@ import html
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, overload
 
-from ._types import ArrayLike
+from ._types import Array, Numbers
 from .guarantees.base import Guarantee, Statement
 from .guarantees.tightest import SmallestOf
 
@@ -74,11 +74,19 @@ class PrivacySpent(Statement):
         """The neighbouring relation."""
         return self.guarantee.neighboring
 
-    def epsilon_at(self, delta: ArrayLike) -> Any:
+    @overload
+    def epsilon_at(self, delta: float) -> float: ...
+    @overload
+    def epsilon_at(self, delta: Numbers) -> Array: ...
+    def epsilon_at(self, delta: float | Numbers) -> float | Array:
         """ε of the total at another δ."""
         return self.guarantee.epsilon_at(delta)
 
-    def delta_at(self, epsilon: ArrayLike) -> Any:
+    @overload
+    def delta_at(self, epsilon: float) -> float: ...
+    @overload
+    def delta_at(self, epsilon: Numbers) -> Array: ...
+    def delta_at(self, epsilon: float | Numbers) -> float | Array:
         """δ of the total at an ε."""
         return self.guarantee.delta_at(epsilon)
 

@@ -17,7 +17,8 @@ from sklearn_dpsearch.privacy import (
     best_of,
     compose,
 )
-from sklearn_dpsearch.privacy.interop import pair_from_pld, to_pld
+from sklearn_dpsearch.privacy.interop import to_pld
+from sklearn_dpsearch.privacy.numerics.pld import pair_from_pld
 
 GRID = np.linspace(0, 4, 41)
 

@@ -11,12 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cached_property
 from inspect import signature
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
 from .._checks import check_neighboring, plain_numbers, require, without_numpy
-from .._types import Array, ArrayLike, Neighboring
+from .._types import Array, ArrayLike, Neighboring, Numbers
 from ..errors import PrivacyError, did_you_mean
 from ..numerics import curves
 from ..numerics.inversion import bracket, geometric, narrowed, within
@@ -125,7 +125,11 @@ class Guarantee(ABC):
         """Bound on the Rényi divergence of each order > 1 (array-like), in nats."""
         raise PrivacyError(f"{type(self).__name__} has no Rényi curve. Use delta_at or epsilon_at.")
 
-    def delta_at(self, epsilon: ArrayLike) -> Any:
+    @overload
+    def delta_at(self, epsilon: float) -> float: ...
+    @overload
+    def delta_at(self, epsilon: Numbers) -> Array: ...
+    def delta_at(self, epsilon: ArrayLike) -> float | Array:
         """δ(ε): the least δ for which the guarantee implies (ε, δ)-DP.
 
         Parameters
@@ -145,7 +149,11 @@ class Guarantee(ABC):
             values = np.maximum(values, np.finfo(float).tiny)
         return float(values[0]) if epsilon.ndim == 0 else values.reshape(epsilon.shape)
 
-    def epsilon_at(self, delta: ArrayLike) -> Any:
+    @overload
+    def epsilon_at(self, delta: float) -> float: ...
+    @overload
+    def epsilon_at(self, delta: Numbers) -> Array: ...
+    def epsilon_at(self, delta: ArrayLike) -> float | Array:
         """ε(δ): the least ε for which the guarantee implies (ε, δ)-DP.
 
         Parameters
@@ -199,15 +207,7 @@ def dots(
 ) -> LossDistribution:
     """Loss distribution through ``number`` points of a profile known as a function of ε ≥ 0."""
     both = [profile] if reversed_profile is None else [profile, reversed_profile]
-    reach = min(max(_negligible_from(curve) for curve in both), LARGEST_EPSILON)
+    reach = min(max(curves.negligible_from(curve) for curve in both), LARGEST_EPSILON)
     grid = reach * np.linspace(0.0, 1.0, number)
     values = [np.clip(curve(grid), 0.0, 1.0) for curve in both]
     return connect_the_dots(grid, values[0], values[-1])
-
-
-def _negligible_from(profile: Callable[[Array], Array], mass: float = 1e-18) -> float:
-    """An ε from which the profile is below ``mass`` or no longer falls."""
-    grid = np.geomspace(1e-6, LARGEST_EPSILON, 400)
-    values = profile(grid)
-    below = np.flatnonzero((values <= mass) | (values <= values[-1] * (1 + 1e-9)))
-    return float(grid[below[0]])

@@ -13,6 +13,7 @@ from .._checks import require
 from .._types import Array, ArrayLike, Neighboring
 from ..numerics import curves
 from ..numerics.loss_distribution import DominatingPair, LossDistribution, connect_the_dots, symmetric
+from ..numerics.pld import pair_from_pld
 from .base import Guarantee, dots
 
 
@@ -263,8 +264,6 @@ class ProfileDP(Guarantee):
     @classmethod
     def from_pld(cls, pld: Any, neighboring: Neighboring = "add_remove") -> ProfileDP:
         """From a ``dp_accounting.pld`` privacy loss distribution (a pessimistic estimate)."""
-        from ..interop import pair_from_pld
-
         return cls.from_pair(pair_from_pld(pld), neighboring)
 
     @classmethod

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy import special
 
@@ -187,3 +189,11 @@ def _replaced_step(noise_multiplier: float, sample_rate: float) -> LossDistribut
 
 def _log(x: float) -> float:
     return float(np.log(x)) if x > 0 else -np.inf
+
+
+def negligible_from(profile: Callable[[Array], Array], mass: float = 1e-18) -> float:
+    """An ε from which a profile is at most ``mass``, or no longer falls."""
+    grid = np.geomspace(1e-6, LARGEST_LOSS, 400)
+    values = profile(grid)
+    below = np.flatnonzero((values <= mass) | (values <= values[-1] * (1 + 1e-9)))
+    return float(grid[below[0]])

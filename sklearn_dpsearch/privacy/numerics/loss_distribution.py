@@ -11,7 +11,7 @@ Every operation may only raise this curve (``theory``: docs/theorems.md, "Langua
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -20,8 +20,6 @@ from scipy import fft
 
 from .._types import Array, ArrayLike
 from .logspace import LARGEST_EXPONENT, safe_exp
-
-Curve = Callable[[Array], Array]
 
 #: Relative slack added to every sum of floating-point numbers that leaves this file.
 ROUNDING = 1e-12

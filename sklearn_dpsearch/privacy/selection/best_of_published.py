@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeVar
 
 import numpy as np
 from scipy import optimize
@@ -29,9 +29,7 @@ from ..numerics import curves
 from ..numerics.loss_distribution import ROUNDING
 from .testing_region import nodes, slope_ratio
 
-#: A guarantee and a law of K; each theorem checks by ``need`` that they are of the kinds that it speaks of.
-Base: TypeAlias = Any
-Law: TypeAlias = Any
+Kind = TypeVar("Kind")
 
 
 class NotApplicable(PrivacyError):
@@ -43,7 +41,20 @@ def need(condition: bool, what: str) -> None:
         raise NotApplicable(f"This bound needs {what}.")
 
 
-def split(count: Law) -> tuple[Law, float]:
+def of_kind(value: object, kind: type[Kind], what: str) -> Kind:
+    """The guarantee or law itself, if it is of the kind that a theorem speaks of."""
+    if not isinstance(value, kind):
+        raise NotApplicable(f"This bound needs {what}.")
+    return value
+
+
+def negative_binomial(count: CountLaw) -> TruncatedNegativeBinomial:
+    if not isinstance(count, TruncatedNegativeBinomial):
+        raise NotApplicable("This bound needs a negative binomial law.")
+    return count
+
+
+def split(count: CountLaw) -> tuple[CountLaw, float]:
     """The law without its condition K ≥ 1, and 1/P[K ≥ 1]."""
     return (count.law, 1.0 / count._scale) if isinstance(count, Conditioned) else (count, 1.0)
 
@@ -51,61 +62,54 @@ def split(count: Law) -> tuple[Law, float]:
 # --- PS22 --------------------------------------------------------------------------------------------------------
 
 
-def renyi_negative_binomial(one_run: Base, count: Law, orders: Array = ORDERS) -> Guarantee:
+def renyi_negative_binomial(one_run: Guarantee, count: CountLaw, orders: Array = ORDERS) -> Guarantee:
     r"""ε'(λ) = ε(λ) + (1+η)(1 − 1/λ̂)·ε(λ̂) + (1+η)·log(1/γ)/λ̂ + log(m)/(λ−1), the best λ̂ among ``orders``.
 
     PS22 Theorem 2, for the truncated negative binomial law.
     """
-    need(
-        one_run.has_renyi and isinstance(count, TruncatedNegativeBinomial), "a Rényi curve and a negative binomial law"
-    )
-    base = one_run.renyi(orders)
-    constant = (1 + count.eta) * np.min((1 - 1 / orders) * base - np.log(count.gamma) / orders)
+    need(one_run.has_renyi, "a Rényi curve")
+    law, base = negative_binomial(count), one_run.renyi(orders)
+    constant = (1 + law.eta) * np.min((1 - 1 / orders) * base - np.log(law.gamma) / orders)
     return RenyiDP(
-        orders=orders, epsilons=base + constant + np.log(count.mean) / (orders - 1), neighboring=one_run.neighboring
+        orders=orders, epsilons=base + constant + np.log(law.mean) / (orders - 1), neighboring=one_run.neighboring
     )
 
 
-def pure_negative_binomial(one_run: Base, count: Law) -> Guarantee:
+def pure_negative_binomial(one_run: Guarantee, count: CountLaw) -> Guarantee:
     """(2 + η)·ε. PS22 Corollary 3 (KRW24 Corollary 5.3; η = 1 is Liu & Talwar 2019)."""
-    need(
-        one_run.pure_epsilon is not None and isinstance(count, TruncatedNegativeBinomial),
-        "a pure base, negative binomial",
-    )
-    return PureDP(epsilon=(2 + count.eta) * one_run.pure_epsilon, neighboring=one_run.neighboring)
+    law, epsilon = negative_binomial(count), of_kind(one_run.pure_epsilon, float, "a pure base")
+    return PureDP(epsilon=(2 + law.eta) * epsilon, neighboring=one_run.neighboring)
 
 
-def zcdp_negative_binomial(one_run: Base, count: Law, orders: Array = ORDERS) -> Guarantee:
+def zcdp_negative_binomial(one_run: Guarantee, count: CountLaw, orders: Array = ORDERS) -> Guarantee:
     r"""ρ(λ−1) + log(m)/(λ−1) + 2(1+η)·√(ρ·log(1/γ)) − ηρ, and its least value 2√(ρ·log m) + … for smaller λ.
 
     PS22 Corollary 4, for a ρ-zCDP base with ρ ≤ log(1/γ).
     """
-    need(
-        isinstance(one_run, (ZCDP, GaussianDP)) and isinstance(count, TruncatedNegativeBinomial),
-        "zCDP, negative binomial",
-    )
-    rho = one_run.rho if isinstance(one_run, ZCDP) else 0.5 * one_run.mu**2
-    need(0 < rho <= -np.log(count.gamma), "0 < rho <= log(1/gamma)")
-    best = np.maximum(orders - 1, np.sqrt(np.log(count.mean) / rho))
-    constant = 2 * (1 + count.eta) * np.sqrt(-rho * np.log(count.gamma)) - count.eta * rho
+    law = negative_binomial(count)
+    rho = one_run.rho if isinstance(one_run, ZCDP) else 0.5 * of_kind(one_run, GaussianDP, "zCDP").mu ** 2
+    need(0 < rho <= -np.log(law.gamma), "0 < rho <= log(1/gamma)")
+    best = np.maximum(orders - 1, np.sqrt(np.log(law.mean) / rho))
+    constant = 2 * (1 + law.eta) * np.sqrt(-rho * np.log(law.gamma)) - law.eta * rho
     return RenyiDP(
-        orders=orders, epsilons=rho * best + np.log(count.mean) / best + constant, neighboring=one_run.neighboring
+        orders=orders, epsilons=rho * best + np.log(law.mean) / best + constant, neighboring=one_run.neighboring
     )
 
 
-def renyi_poisson(one_run: Base, count: Law, orders: Array = ORDERS) -> Guarantee:
+def renyi_poisson(one_run: Guarantee, count: CountLaw, orders: Array = ORDERS) -> Guarantee:
     r"""ε'(λ) = ε(λ) + m·δ(ε̂) + log(m)/(λ−1), ε̂ = log(1 + 1/(λ−1)).
 
     PS22 Theorem 6, for the Poisson law with mean m.
     """
-    law, scale = split(count)
-    need(one_run.has_renyi and isinstance(law, Poisson), "a Rényi curve and a Poisson law")
+    unconditioned, scale = split(count)
+    law = of_kind(unconditioned, Poisson, "a Poisson law")
+    need(one_run.has_renyi, "a Rényi curve")
     delta = one_run.delta_at(np.log1p(1 / (orders - 1)))
     epsilons = one_run.renyi(orders) + law.mean * delta + np.log(law.mean * scale) / (orders - 1)
     return RenyiDP(orders=orders, epsilons=np.maximum(epsilons, 0.0), neighboring=one_run.neighboring)
 
 
-def renyi_any_law(one_run: Base, count: Law, orders: Array = ORDERS) -> Guarantee:
+def renyi_any_law(one_run: Guarantee, count: CountLaw, orders: Array = ORDERS) -> RenyiDP:
     r"""ε'(λ) = ε(λ) + sup over (q, q') of log( f'(q)^λ·f'(q')^{1−λ} ) / (λ−1), (q, q') in the testing region.
 
     PS22 Lemma 7. For each q the worst q' is q_min(q), and ``slope_ratio`` bounds f'(q)/f'(q_min(q)) on each cell.
@@ -119,16 +123,16 @@ def renyi_any_law(one_run: Base, count: Law, orders: Array = ORDERS) -> Guarante
     return RenyiDP(orders=orders, epsilons=epsilons, neighboring=one_run.neighboring)
 
 
-def approx_negative_binomial(one_run: Base, count: Law) -> Guarantee:
+def approx_negative_binomial(one_run: Guarantee, count: CountLaw) -> Guarantee:
     r"""((2+η)·ε₀, 1 − f(1 − δ₀))-DP. PS22 Lemma 20 with Corollary 3.
 
     Lemma 20 moves the failures aside; what is left is a pure ε₀ base and a law with generating function
     f(x(1−δ₀))/f(1−δ₀), which is negative binomial with the same η.
     """
-    need(isinstance(one_run, ApproxDP) and isinstance(count, TruncatedNegativeBinomial), "(ε, δ)-DP, negative binomial")
-    delta = count.shortfall(one_run.delta) * (1.0 + ROUNDING)  # never 0 by cancellation: that would claim pure privacy
+    law, base = negative_binomial(count), of_kind(one_run, ApproxDP, "(ε, δ)-DP")
+    delta = law.shortfall(base.delta) * (1.0 + ROUNDING)  # never 0 by cancellation: that would claim pure privacy
     need(delta < 1, "a delta below 1")
-    return ApproxDP(epsilon=(2 + count.eta) * one_run.epsilon, delta=delta, neighboring=one_run.neighboring)
+    return ApproxDP(epsilon=(2 + law.eta) * base.epsilon, delta=delta, neighboring=base.neighboring)
 
 
 @dataclass(frozen=True)
@@ -143,37 +147,31 @@ class ApproxRenyiProfile:
         return self.delta + curves.delta_of_renyi(np.array([self.order]), np.array([self.epsilon]), epsilon)
 
 
-def approx_poisson(one_run: Base, count: Law) -> Guarantee:
+def approx_poisson(one_run: Guarantee, count: CountLaw) -> Guarantee:
     r"""δ'-approximate (λ, ε')-Rényi DP, λ = 1 + 1/(e^{ε₀} − 1), ε' = ε₀ + (e^{ε₀} − 1)·log m, δ' = 1 − e^{−mδ₀}.
 
     PS22 Corollary 21 (of Lemma 20), for an (ε₀, δ₀)-DP base and the Poisson law with mean m ≥ 1.
     """
-    need(
-        isinstance(one_run, ApproxDP) and isinstance(count, Poisson) and count.mean >= 1,
-        "(ε, δ)-DP, Poisson, mean >= 1",
-    )
-    need(one_run.epsilon > 0, "epsilon > 0")
-    odds = np.expm1(one_run.epsilon)
+    base, law = of_kind(one_run, ApproxDP, "(ε, δ)-DP"), of_kind(count, Poisson, "a Poisson law")
+    need(law.mean >= 1 and base.epsilon > 0, "mean >= 1 and epsilon > 0")
+    odds = np.expm1(base.epsilon)
     profile = ApproxRenyiProfile(
-        -np.expm1(-count.mean * one_run.delta) * (1.0 + ROUNDING),
-        1 + 1 / odds,
-        one_run.epsilon + odds * np.log(count.mean),
+        -np.expm1(-law.mean * base.delta) * (1.0 + ROUNDING), 1 + 1 / odds, base.epsilon + odds * np.log(law.mean)
     )
     return ProfileDP(profile=profile, neighboring=one_run.neighboring)
 
 
-def renyi_capped(one_run: Base, count: Law, orders: Array = ORDERS) -> Guarantee:
+def renyi_capped(one_run: Guarantee, count: CountLaw, orders: Array = ORDERS) -> Guarantee:
     r"""Lemma 7 of the law before the cap, plus log(1/P[K ≤ c])/(λ−1) + log(1 + E[K; K > c]/(E K − E[K; K > c])).
 
     PS22 Lemma 22, for a law capped at c.
     """
-    need(isinstance(count, Capped), "a capped law")
-    free = count.law
-    within = float(np.sum(free.pmf(np.arange(count.most + 1))))
-    work = float(np.sum(free.pmf(np.arange(count.most + 1)) * np.arange(count.most + 1)))
+    capped = of_kind(count, Capped, "a capped law")
+    free, allowed = capped.law, np.arange(capped.most + 1)
+    within, work = float(np.sum(free.pmf(allowed))), float(np.sum(free.pmf(allowed) * allowed))
     base = renyi_any_law(one_run, free, orders)
     extra = -np.log(within) / (orders - 1) + np.log(free.mean / work)
-    return RenyiDP(orders=orders, epsilons=base.epsilons + extra, neighboring=one_run.neighboring)  # type: ignore[attr-defined]
+    return RenyiDP(orders=orders, epsilons=base.epsilons + extra, neighboring=one_run.neighboring)
 
 
 # --- KRW24 -------------------------------------------------------------------------------------------------------
@@ -192,7 +190,7 @@ class ShiftedProfile:
         return np.where(epsilon >= self.shift, np.minimum(self.factor * moved, 1.0), 1.0)
 
 
-def _least(shift: Callable[[Any], Any], reach: float = 40.0) -> float:
+def _least(shift: Callable[[Array], Array], reach: float = 40.0) -> float:
     """Smallest value found of ``shift`` over ε₁ in [0, reach]; every value is a valid choice."""
     grid = np.append(0.0, np.geomspace(1e-6, reach, 300))
     values = np.asarray(shift(grid))
@@ -203,30 +201,28 @@ def _least(shift: Callable[[Any], Any], reach: float = 40.0) -> float:
     return float(min(values[best], found.fun))
 
 
-def profile_negative_binomial(one_run: Base, count: Law) -> Guarantee:
+def profile_negative_binomial(one_run: Guarantee, count: CountLaw) -> Guarantee:
     r"""δ(ε) ≤ m·δ_Q(ε − (η+1)·log(e^{ε₁} + (1−γ)/γ·δ_Q(ε₁))) for any ε₁ ≥ 0, the best one taken.
 
     KRW24 Theorem 5.2, for the truncated negative binomial law.
     """
-    need(isinstance(count, TruncatedNegativeBinomial), "a negative binomial law")
-    odds = (1 - count.gamma) / count.gamma
+    law = negative_binomial(count)
+    odds = (1 - law.gamma) / law.gamma
 
     def shift(first: Array) -> Array:
-        least: Array = (count.eta + 1) * np.log(np.exp(first) + odds * one_run.delta_at(first))
+        least: Array = (law.eta + 1) * np.log(np.exp(first) + odds * one_run.delta_at(first))
         return least
 
-    return ProfileDP(profile=ShiftedProfile(one_run, count.mean, _least(shift)), neighboring=one_run.neighboring)
+    return ProfileDP(profile=ShiftedProfile(one_run, law.mean, _least(shift)), neighboring=one_run.neighboring)
 
 
-def approx_profile_negative_binomial(one_run: Base, count: Law) -> Guarantee:
+def approx_profile_negative_binomial(one_run: Guarantee, count: CountLaw) -> Guarantee:
     r"""(ε₀ + (η+1)·log(e^{ε₀} + (1−γ)/γ·δ₀), m·δ₀)-DP. KRW24 Corollary 5.4, for an (ε₀, δ₀)-DP base."""
-    need(isinstance(one_run, ApproxDP) and isinstance(count, TruncatedNegativeBinomial), "(ε, δ)-DP, negative binomial")
-    need(count.mean * one_run.delta < 1, "mean·delta < 1")
-    grown = np.log(np.exp(one_run.epsilon) + (1 - count.gamma) / count.gamma * one_run.delta)
+    law, base = negative_binomial(count), of_kind(one_run, ApproxDP, "(ε, δ)-DP")
+    need(law.mean * base.delta < 1, "mean·delta < 1")
+    grown = np.log(np.exp(base.epsilon) + (1 - law.gamma) / law.gamma * base.delta)
     return ApproxDP(
-        epsilon=float(one_run.epsilon + (count.eta + 1) * grown),
-        delta=count.mean * one_run.delta,
-        neighboring=one_run.neighboring,
+        epsilon=float(base.epsilon + (law.eta + 1) * grown), delta=law.mean * base.delta, neighboring=base.neighboring
     )
 
 
@@ -248,27 +244,24 @@ class GaussianChernoffProfile:
         return delta
 
 
-def gaussian_negative_binomial(one_run: Base, count: Law) -> Guarantee:
+def gaussian_negative_binomial(one_run: Guarantee, count: CountLaw) -> Guarantee:
     r"""ε = ε₂ + (η+1)·log(e^{ε₁} + 1) with Chernoff bounds ε₁ = μ²/2 + μ√(2·log((1−γ)/γ)), ε₂ = μ²/2 + μ√(2·log(m/δ)).
 
     KRW24 Corollary 5.5, for a μ-Gaussian base: Theorem 5.2 with δ_Q(ε) ≤ exp(−(ε/μ − μ/2)²/2) for ε ≥ μ²/2.
     """
-    need(
-        isinstance(one_run, GaussianDP) and isinstance(count, TruncatedNegativeBinomial),
-        "Gaussian DP, negative binomial",
-    )
-    need(one_run.mu > 0 and count.gamma < 1, "mu > 0 and mean > 1")
-    profile = GaussianChernoffProfile(one_run.mu, count.mean, (1 - count.gamma) / count.gamma, count.eta)
+    law, base = negative_binomial(count), of_kind(one_run, GaussianDP, "Gaussian DP")
+    need(base.mu > 0 and law.gamma < 1, "mu > 0 and mean > 1")
+    profile = GaussianChernoffProfile(base.mu, law.mean, (1 - law.gamma) / law.gamma, law.eta)
     return ProfileDP(profile=profile, neighboring=one_run.neighboring)
 
 
-def profile_binomial(one_run: Base, count: Law) -> Guarantee:
+def profile_binomial(one_run: Guarantee, count: CountLaw) -> Guarantee:
     r"""δ(ε) ≤ m·δ_Q(ε − (n−1)·log(1 − p + p·(e^{ε₁} + δ_Q(ε₁)))) for ε₁ with δ_Q(ε₁) ≤ (1−p)/p·(e^{ε₁} − 1).
 
     KRW24 Theorem 5.7, for the binomial law.
     """
-    law, scale = split(count)
-    need(isinstance(law, Binomial), "a binomial law")
+    unconditioned, scale = split(count)
+    law = of_kind(unconditioned, Binomial, "a binomial law")
 
     def shift(first: Array) -> Array:
         delta = one_run.delta_at(first)
@@ -280,10 +273,10 @@ def profile_binomial(one_run: Base, count: Law) -> Guarantee:
     return ProfileDP(profile=ShiftedProfile(one_run, law.mean * scale, least), neighboring=one_run.neighboring)
 
 
-def profile_poisson(one_run: Base, count: Law) -> Guarantee:
+def profile_poisson(one_run: Guarantee, count: CountLaw) -> Guarantee:
     """δ(ε) ≤ m·δ_Q(ε − m·δ_Q(0)). KRW24 Corollary 5.8 with ε₁ = 0, its best choice, for the Poisson law."""
-    law, scale = split(count)
-    need(isinstance(law, Poisson), "a Poisson law")
+    unconditioned, scale = split(count)
+    law = of_kind(unconditioned, Poisson, "a Poisson law")
     profile = ShiftedProfile(one_run, law.mean * scale, law.mean * one_run.delta_at(0.0))
     return ProfileDP(profile=profile, neighboring=one_run.neighboring)
 

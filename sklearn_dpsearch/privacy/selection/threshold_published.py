@@ -15,7 +15,7 @@ from .._types import Array
 from ..guarantees.base import Guarantee
 from ..guarantees.composition import ORDERS
 from ..guarantees.values import PureDP, RenyiDP
-from .best_of_published import NotApplicable, need
+from .best_of_published import NotApplicable, need, of_kind
 
 #: 1/q and 1/r of Proposition 15 that are tried, of which 1/p + 1/q + 1/r = 1.
 INVERSES = np.array([0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0])
@@ -76,9 +76,7 @@ def renyi_threshold_simple(one_run: Guarantee, stop_probability: float) -> Guara
 
 def pure_threshold(one_run: Guarantee, stop_probability: float) -> Guarantee:
     """2ε. PS22 Corollary 16, first inequality; Liu & Talwar (2019)."""
-    need(one_run.pure_epsilon is not None, "a pure base")
-    assert one_run.pure_epsilon is not None
-    return PureDP(epsilon=2.0 * one_run.pure_epsilon, neighboring=one_run.neighboring)
+    return PureDP(epsilon=2.0 * of_kind(one_run.pure_epsilon, float, "a pure base"), neighboring=one_run.neighboring)
 
 
 #: Every published bound by the name under which it is reported.

@@ -23,7 +23,7 @@ from ..guarantees.tightest import SmallestOf
 from ..guarantees.values import DPSGD, ZCDP, ApproxDP, GaussianDP, NonPrivate, ProfileDP, PureDP
 from ..numerics.loss_distribution import DominatingPair, LossDistribution
 from .best_of import best_of
-from .witness import Tails, _gaussian, _largest
+from .witness import Tails, gaussian_tails, largest_gain
 
 #: A refutation must exceed the claimed δ by this share of itself.
 MARGIN = 1e-9
@@ -119,7 +119,7 @@ def verify(one_run: Guarantee | Statement, count: CountLaw | float, epsilon: flo
     law = as_law(count)
     total = best_of(one_run, law)
     certified = float(total.delta_at(epsilon))
-    floor = max((_largest(tails, law, float(epsilon)) for tails in _refuting(one_run)), default=0.0)
+    floor = max((largest_gain(tails, law, float(epsilon)) for tails in _refuting(one_run)), default=0.0)
     floor = min(floor * (1.0 - MARGIN), certified)
     word = "true" if certified <= delta else "false" if floor > delta else "undecided"
     return Verdict(word, float(epsilon), float(delta), certified, _name(total, float(epsilon)), floor)
@@ -143,11 +143,11 @@ def _refuting(one_run: Guarantee) -> list[Tails]:
 
 
 def _of_gaussian(one_run: GaussianDP) -> list[Tails]:
-    return [_gaussian(one_run.mu)]
+    return [gaussian_tails(one_run.mu)]
 
 
 def _of_zcdp(one_run: ZCDP) -> list[Tails]:
-    return [_gaussian(float(np.sqrt(2.0 * one_run.rho)) * (1.0 - 1e-15))]
+    return [gaussian_tails(float(np.sqrt(2.0 * one_run.rho)) * (1.0 - 1e-15))]
 
 
 def _of_pair(one_run: Guarantee) -> list[Tails]:
@@ -170,7 +170,7 @@ def _of_dpsgd(one_run: DPSGD) -> list[Tails]:
     the error of the transform.
     """
     if one_run.steps == 0:
-        return [_gaussian(0.0)]
+        return [gaussian_tails(0.0)]
     p, q = _one_step(one_run.noise_multiplier, one_run.sample_rate, one_run.neighboring == "replace_one")
     (removed, e), (added, f) = (_added_up(masses, int(one_run.steps)) for masses in (p, q))
     order = _by_ratio(removed, added)

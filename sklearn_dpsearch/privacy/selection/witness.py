@@ -54,7 +54,7 @@ def witness(one_run: Guarantee | Statement, count: CountLaw | float, epsilon: fl
     """
     law = as_law(count)
     one_run = as_guarantee(one_run, "one_run")
-    return max(_largest(tails, law, float(epsilon)) for tails in _tails(one_run))
+    return max(largest_gain(tails, law, float(epsilon)) for tails in _tails(one_run))
 
 
 def witness_epsilon(one_run: Guarantee | Statement, count: CountLaw | float, delta: float) -> float:
@@ -62,7 +62,7 @@ def witness_epsilon(one_run: Guarantee | Statement, count: CountLaw | float, del
     law, all_tails = as_law(count), _tails(as_guarantee(one_run, "one_run"))
 
     def kept(epsilon: float) -> bool:
-        return all(_largest(tails, law, epsilon) <= delta for tails in all_tails)
+        return all(largest_gain(tails, law, epsilon) <= delta for tails in all_tails)
 
     turn = bracket(kept, 1.0, falling=(0.0,), rising=geometric(1.0, 2.0, LARGEST_EPSILON))
     if turn.holds is None:
@@ -76,11 +76,11 @@ def _tails(one_run: Guarantee) -> list[Tails]:
             "No worst mechanism of a Rényi curve at finitely many orders is known. Use a guarantee with one."
         )
     if isinstance(one_run, (GaussianDP, ZCDP)):
-        return [_gaussian(one_run.mu if isinstance(one_run, GaussianDP) else float(np.sqrt(2.0 * one_run.rho)))]
+        return [gaussian_tails(one_run.mu if isinstance(one_run, GaussianDP) else float(np.sqrt(2.0 * one_run.rho)))]
     return [_discrete(pld) for pld in one_run.pair.directions]
 
 
-def _gaussian(mu: float) -> Tails:
+def gaussian_tails(mu: float) -> Tails:
     return Tails(lambda p: special.ndtr(special.ndtri(p) + mu), lambda p: special.ndtr(special.ndtri(p) - mu))
 
 
@@ -94,7 +94,7 @@ def _discrete(pld: LossDistribution) -> Tails:
     return Tails(lambda p: np.interp(p, low_p, np.minimum(low_q, 1.0)), lambda p: np.interp(p, high_p, high_q))
 
 
-def _largest(tails: Tails, law: CountLaw, epsilon: float) -> float:
+def largest_gain(tails: Tails, law: CountLaw, epsilon: float) -> float:
     """Best pair of cuts: a coarse grid of both, then finer ones around the best."""
     low = high = (-40.0, 0.0)  # log-probabilities of C and of S
     best = 0.0

@@ -274,7 +274,9 @@ def test_exact_arithmetic_draws_the_same_numbers_as_the_table(law: CountLaw) -> 
         assert draw(law, steps, bits) == exactly(law, bits)
 
 
-@pytest.mark.parametrize("law", [Geometric(10), NegativeBinomial(-0.5, 100).capped(300), Poisson(20)], ids=repr)
+@pytest.mark.parametrize(
+    "law", [Geometric(10), pytest.param(NegativeBinomial(-0.5, 100).capped(300), marks=pytest.mark.slow), Poisson(20)]
+)
 def test_the_table_decides_nothing_within_its_margin_of_a_step(law: CountLaw) -> None:
     """Bits right below, on and right above every step of the doubles."""
     steps = steps_of(law)
@@ -285,7 +287,14 @@ def test_the_table_decides_nothing_within_its_margin_of_a_step(law: CountLaw) ->
 
 
 @pytest.mark.parametrize(
-    "law", [Geometric(1e6), Logarithmic(1e5), Poisson(1e5), Binomial(10**5, 0.3), NegativeBinomial(-0.5, 1e4)], ids=repr
+    "law",
+    [
+        Geometric(1e6),
+        pytest.param(Logarithmic(1e5), marks=pytest.mark.slow),
+        Poisson(1e5),
+        pytest.param(Binomial(10**5, 0.3), marks=pytest.mark.slow),
+        NegativeBinomial(-0.5, 1e4),
+    ],
 )
 def test_draws_are_not_clamped_to_the_edge_of_the_table(law: CountLaw) -> None:
     """Probabilities inside, below and above what is tabulated, against the tail itself."""

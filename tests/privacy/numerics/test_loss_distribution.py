@@ -266,7 +266,7 @@ def test_composition_too_large_for_the_grid_takes_a_coarser_one_and_stays_above(
 def test_convolution_agrees_with_dp_accounting() -> None:
     theirs = privacy_loss_distribution.from_laplace_mechanism(2.0).self_compose(10)
     one = privacy_loss_distribution.from_laplace_mechanism(2.0)
-    from sklearn_dpsearch.privacy.interop import pair_from_pld
+    from sklearn_dpsearch.privacy.numerics.pld import pair_from_pld
 
     ours = convolve([pair_from_pld(one).removed], [10])
     for epsilon in (0.5, 1.0, 2.0, 3.0):
