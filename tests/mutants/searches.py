@@ -506,6 +506,26 @@ MUTANTS = [
         ),
     ),
     Mutant(
+        name="changed after it was planned",
+        mistake="Rounds train the estimator as it is when they run, not as it was when its noise was accounted for.",
+        file="search/_base.py",
+        old="        search.estimator = clone(self.estimator)\n",
+        new="",
+        tests=(
+            "search/test_threshold_search.py::test_an_estimator_that_is_changed_before_the_first_round_is_not_the_one_that_runs",
+        ),
+    ),
+    Mutant(
+        name="kept candidate in the caller's hands",
+        mistake="What a round has kept is handed out, and trained as the caller has changed it meanwhile.",
+        file="search/_rounds.py",
+        old="shown = None if self._kept is None else own_copy(self._kept)",
+        new="shown = self._kept",
+        tests=(
+            "search/test_threshold_search.py::test_what_was_kept_may_be_changed_by_the_caller_and_is_trained_as_it_was",
+        ),
+    ),
+    Mutant(
         name="private records as public ones",
         mistake="fit(X, y, X_public=X): candidates are scored on private records without noise.",
         file="search/_first_look.py",

@@ -260,7 +260,7 @@ def test_a_search_that_found_something_before_forgets_it():
     assert not hasattr(walked, "n_rounds_")
 
 
-# --- auto: what it costs ------------------------------------------------------------------------------------------
+# --- Doubling: what it costs --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("threshold_noise", ["fresh", "once"])
@@ -302,7 +302,7 @@ def test_more_rounds_than_there_can_be_are_not_paid_for():
     assert walk(granularity=0.25, max_rounds=1).privacy_cost(200).epsilon == pytest.approx(1.1)
 
 
-# --- auto: what it does -------------------------------------------------------------------------------------------
+# --- Doubling: what it does ---------------------------------------------------------------------------------------
 
 
 def test_without_noise_to_speak_of_the_walk_ends_at_the_best():
