@@ -32,8 +32,9 @@ if TYPE_CHECKING:
 
 def with_refit(first: Component, promises: SpaceGuarantee, refit: bool) -> tuple[Component, ...]:
     """A search's own release, and one more training of the winner where the user asks for it."""
-    again = Component(name="refit of the winner on all records", guarantee=promises.worst)
-    return (first, again) if refit else (first,)
+    if not refit:
+        return (first,)
+    return first, Component(name="refit of the winner on all records", guarantee=promises.worst)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,12 +86,13 @@ class BestOfRunner(Runner):
         return drawn_candidates(plan, self.law.sample(source.bits), source)
 
     def run(self, job: Job, candidates: Sequence[Candidate], source: Randomness, X: Any, y: Any) -> Outcome:
-        *seeds, last = source.run_seeds(len(candidates) + 1)
+        *seeds, last = source.run_seeds(len(candidates) + 1)  # the last is for the training after the runs
         if self.releases_all:
+            # every row is public, and so is their number: tasks may depend on it
             runs = dict(enumerate(run_all(job, candidates, seeds, X, y, self.workers)))
             best = max(runs, key=lambda i: (*runs[i].order, -i))
         else:
-            expected = float(self.law.mean)
+            expected = float(self.law.mean)  # tasks may depend on that, never on the number drawn
             best, run = run_best(job, candidates, seeds, X, y, self.workers, expected=expected)
             runs = {best: run}
         return self.outcome(job, candidates, runs, best, last, X, y)

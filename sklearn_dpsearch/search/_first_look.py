@@ -91,7 +91,7 @@ def check_declared(estimator: Any, n_features: int | None, y: Any) -> None:
         if n_features is not None:
             _check_bounds(step, n_features)
         if type(step).__name__ not in KEEP_WIDTH:
-            break
+            break  # what comes after it sees another number of features
     classes, labels = parameter(steps[-1], "classes"), kind_of(y)
     if classes is None or not labels or len(np.shape(classes)) != 1:
         return

@@ -51,7 +51,7 @@ class Outcome:
 
 def charge(model: Any, spent: PrivacySpent) -> None:
     """The released model reports the cost of the whole search, which chose it, not that of its own training."""
-    if "privacy_spent_" in getattr(model, "__dict__", {}):
+    if "privacy_spent_" in getattr(model, "__dict__", {}):  # on the object itself: a property would answer too
         model.privacy_spent_ = spent
     steps = getattr(model, "steps", ()) or getattr(model, "transformers_", ()) or getattr(model, "transformer_list", ())
     for part in [getattr(model, "best_estimator_", None), *(step[1] for step in steps)]:

@@ -104,7 +104,7 @@ def _in_tasks(
     workers: Workers,
     *more: float,
 ) -> list[Any]:
-    """One task for each hand, an empty one too, with the same data."""
+    """One task for each hand, an empty one too, with the same data: schedulers see all of that."""
     job = replace(job, split=replace(job.split, final=None))  # its length would tell the number of candidates
     tasks = (delayed(work)(job, [candidates[i] for i in h], [seeds[i] for i in h], X, y, *more) for h in hands)
     return in_parallel(type(job.estimator).__name__, tasks, workers)
@@ -138,7 +138,7 @@ def run_several(job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed]
     if len(candidates) < 2 or not job.trains_together:
         return [run_one(job, candidate, seed, X, y) for candidate, seed in zip(candidates, seeds)]
     with in_task():
-        reseed(seeds[0])
+        reseed(seeds[0])  # forked workers would repeat each other's global generators
         streams = [_streams(job, seed) for seed in seeds]
         models = [
             all_fitted(job, candidates, [trainings[fold] for trainings, _ in streams], train, X, y)

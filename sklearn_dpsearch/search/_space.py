@@ -227,7 +227,7 @@ class SpaceGuarantee:
         """The parameters on which the guarantee depends, and their values (the upper end of a distribution)."""
         names = _relevant(self.adapter, self.estimator, dictionary)
         axes = {name: list(_values(name, dictionary[name])) for name in names}
-        if _size(axes) > MOST_POINTS:
+        if _size(axes) > MOST_POINTS:  # parameters that change nothing need not be multiplied out
             axes = {name: axis for name, axis in axes.items() if self._matters(name, axis)}
         if _size(axes) > MOST_POINTS:
             raise PrivacyError(

@@ -95,7 +95,7 @@ class ThresholdRunner(Runner):
 
     def candidates(self, plan: Plan, source: Randomness) -> list[Candidate]:
         """As many as the coins allow, which may be none; most of them need not run."""
-        bits, number = source.bits, 0
+        bits, number = source.bits, 0  # exact coins: those of a float would be off by its rounding
         while not bernoulli(self.stop_probability, bits):
             number += 1
         return drawn_candidates(plan, number, source)

@@ -27,7 +27,7 @@ from ._types import Candidate, Seed, Workers
 RESOLUTION = 2**20
 #: Share of a part's records that its models are scored on, where there is no public data: 1 of so many.
 HELD_OUT = 4
-#: Fewest records expected in a part.
+#: Fewest records expected in a part: with fewer, a class is often missing and utilities say little.
 LEAST = 10
 
 
@@ -126,7 +126,7 @@ def _scaled(job: Job, candidate: Candidate, factor: float, varying: frozenset[st
     def promise(settings: Mapping[str, Any]) -> Guarantee:
         return job.adapter.training_run(with_parameters(clone(configured), settings), None).guarantee
 
-    with contextlib.suppress(Exception):
+    with contextlib.suppress(Exception):  # this noise protects nobody: any reason to leave it alone will do
         configured = fresh(job, candidate, None)
         for names in (varying, frozenset[str]()):
             if promise(job.adapter.scaled(configured, 1.0, names)) == promise({}):
