@@ -1,8 +1,8 @@
 """The private searches."""
 
-from ._aggregated import utilities_in_the_open
 from ._base import BasePrivateSearch
 from ._doubling import Doubling
+from ._in_the_open import utilities_in_the_open
 from ._outcome import NoModelError
 from .grid_search import DPGridSearchCV
 from .random_search import DPRandomSearchCV

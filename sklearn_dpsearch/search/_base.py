@@ -22,11 +22,11 @@ from ..privacy.spent import PrivacySpent
 from ..scoring import PrivateScorer
 from ._arguments import check_arguments
 from ._delegation import ReleasedModel
-from ._dry_run import DryRun, dry_run
+from ._dry_run import DryRun, dry_run, everything, examples
 from ._first_look import check_fit_params, check_kind, check_public, check_scorer
 from ._job import Job, Split, n_records
 from ._outcome import NOTHING_FOUND, NoModelError, Outcome, charge, results_of
-from ._plan import Plan, Request, make_plan, training_relation
+from ._plan import Plan, Request, make_plan, notes_of, training_relation
 from ._randomness import Randomness
 from ._runner import Runner
 from ._space import refuse_callbacks
@@ -34,11 +34,6 @@ from ._tasks import guarded
 from ._types import Candidate, PublicData, Scorer
 
 Search = TypeVar("Search", bound="BasePrivateSearch")
-
-VALID_RECORDS = (
-    "Every possible record is valid input for the estimator (finite numbers, known labels): one that is not could "
-    "make all candidates fail, and that shows."
-)
 
 #: What a fit may leave on a search beside what it spent; a later one takes all of it away before it uses a record.
 RELEASED = (
@@ -59,6 +54,7 @@ RELEASED = (
 class Prepared:
     """A ``fit`` that may start: checked and planned, and no private record was used yet."""
 
+    search: BasePrivateSearch
     runner: Runner
     plan: Plan
     X: Any
@@ -110,6 +106,7 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
     def _validate_params(self) -> None:
         check_arguments(self)
         super()._validate_params()
+        self._check_supported()
 
     def privacy_cost(
         self, n_samples: int | None = None, delta: float | None = None, *, public: bool = False
@@ -154,7 +151,6 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
         space = runner.space
         space.check_names(self.estimator)
         space.check_values(self.estimator)
-        self._check_supported()
         calibrated = self.epsilon is not None
         relation = training_relation(self.estimator, runner.adapter, space, n_samples, calibrated=calibrated)
         scorer, validation = runner.scorer(public), runner.validation(relation, n_samples, public)
@@ -171,7 +167,7 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
                 delta=delta,
                 n_samples=n_samples,
                 cost=runner.cost(validation),
-                notes=(*self._notes(public), *runner.notes(relation)),
+                notes=(*notes_of(public, self.random_state), *runner.notes(relation)),
             )
         )
 
@@ -186,17 +182,6 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
             raise ValueError("Found n_jobs=0; None, a number of workers, or -1 for one on each processor is needed.")
         refuse_callbacks(self.estimator)
 
-    def _notes(self, public: bool) -> tuple[str, ...]:
-        notes = [VALID_RECORDS]
-        if public:
-            notes.append("The validation data X_public, y_public is public and contains none of the private records.")
-        if self.random_state is not None:
-            notes.append(
-                f"A known seed (random_state={self.random_state!r}) voids the guarantee towards everyone who knows "
-                "it: it is for tests only."
-            )
-        return tuple(notes)
-
     def _prepared(self, X: Any, y: Any, X_public: Any, y_public: Any, params: Mapping[str, Any]) -> Prepared:
         """Check and plan. The search that runs is a copy: what is planned now holds whatever is set meanwhile."""
         self._validate_params()
@@ -207,7 +192,7 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
         plan = search._plan(runner, n_records(X), X_public is not None, self.delta)
         self._say(plan)
         public = None if X_public is None else (X_public, y_public)
-        return Prepared(runner, plan, X, y, public, self._fit_params(params))
+        return Prepared(search, runner, plan, X, y, public, self._fit_params(params))
 
     def _first_look(
         self,
@@ -329,7 +314,17 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
         ...
         sklearn.utils._param_validation.InvalidParameterError: The 'C' parameter of LogisticRegression must be ...
         """
-        return dry_run(self, X_example, y_example, public)
+        self._validate_params()
+        search: BasePrivateSearch = clone(self).set_params(random_state=None)
+        runner = search._runner()
+        X, y = examples(runner, X_example, y_example, public)
+        X, y = search._first_look(runner, X, y, None, None, {}, public=public)
+        try:  # the plan for any number of records; for these only where it depends on that: ``fit`` will have more
+            plan = search._plan(runner, None, public, search.delta)
+        except (ValueError, TypeError):
+            plan = search._plan(runner, n_records(X), public, search.delta)
+        job = search._job(plan, everything(plan, n_records(X)), {}, (X, y) if public else None)
+        return dry_run(runner, plan, job, X, y)
 
     def _conclude(self, plan: Plan, work: Callable[[], tuple[int, Outcome]]) -> None:
         """Do what reads private records to the end, and release what came out."""
@@ -338,7 +333,7 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
     def _found(self, prepared: Prepared) -> tuple[int, Outcome]:
         """Number of folds, and what came out. Everything else that was drawn or run is gone when this returns."""
         runner, plan = prepared.runner, prepared.plan
-        source = Randomness(runner.search.random_state)
+        source = Randomness(prepared.search.random_state)
         candidates = runner.candidates(plan, source)
         job = self._job_of(prepared, candidates, source)
         self._spend(plan)
@@ -349,7 +344,7 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
         """Draw who does what: the last step before private records are used."""
         runner, plan = prepared.runner, prepared.plan
         split = runner.split(plan, candidates, n_records(prepared.X), source)
-        return runner.search._job(plan, split, prepared.fit_params, prepared.public)
+        return prepared.search._job(plan, split, prepared.fit_params, prepared.public)
 
     def _job(self, plan: Plan, split: Split, fit_params: Mapping[str, Any], public: PublicData | None) -> Job:
         return Job(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -22,10 +22,7 @@ from ._randomness import Randomness
 from ._runner import Runner, drawn_candidates
 from ._runs import Run, run_all, run_best
 from ._space import SpaceGuarantee
-from ._types import Candidate, Seed
-
-if TYPE_CHECKING:
-    from .random_search import DPRandomSearchCV
+from ._types import Candidate, Distributions, Parameters, Seed
 
 # --- what it costs ----------------------------------------------------------------------------------------------------
 
@@ -111,18 +108,28 @@ class BestOfRunner(Runner):
         """What is released, once all runs are done; ``runs`` holds the best, or all of them where all are released."""
 
 
+class RandomSearchParameters(Parameters, Protocol):
+    """What the best of K runs needs to know."""
+
+    param_distributions: Distributions
+    score_noise: Guarantee | str
+    cv: Any
+    refit: bool | str
+    release: str
+
+
 class RandomSearchRunner(BestOfRunner):
     """The best of K runs, or all of a fixed number.
 
     Parameters
     ----------
-    search : DPRandomSearchCV
+    search : RandomSearchParameters
     law : CountLaw
     """
 
-    search: DPRandomSearchCV
+    search: RandomSearchParameters
 
-    def __init__(self, search: DPRandomSearchCV, law: CountLaw) -> None:
+    def __init__(self, search: RandomSearchParameters, law: CountLaw) -> None:
         super().__init__(search, search.param_distributions)
         self.law = law
         self.releases_all = search.release == "all"

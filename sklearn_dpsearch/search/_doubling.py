@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from inspect import signature
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal, Protocol
 
 from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 
@@ -35,11 +35,8 @@ from ._plan import CostModel
 from ._randomness import Randomness
 from ._rounds import Rounds
 from ._space import SpaceGuarantee
-from ._types import Candidate
+from ._types import Candidate, Distributions, Parameters
 from ._utilities import sensitivity
-
-if TYPE_CHECKING:
-    from .threshold_search import DPThresholdSearchCV
 
 #: Rounds whose worst case is computed in seconds; the time grows with the square.
 MOST_ROUNDS = 5000
@@ -203,22 +200,32 @@ ONLY_WITH_A_NUMBER = {
 }
 
 
+class DoublingParameters(Parameters, Protocol):
+    """What a threshold that doubles needs to know, and what it must not be given."""
+
+    param_distributions: Distributions
+    n_iter: float
+    score_noise: Guarantee | str
+    cv: Any
+    refit: bool | str
+
+
 class DoublingRunner(AggregatedRunner):
     """Utilities of all candidates on random parts, rounds that raise the threshold, one training.
 
     Parameters
     ----------
-    search : DPThresholdSearchCV
+    search : DoublingParameters
     doubling : Doubling
     """
 
-    search: DPThresholdSearchCV
+    search: DoublingParameters
     why_nothing = (
         "no candidate was found above lower + granularity (found_ is False). Give Doubling(...) a smaller lower or a "
         "larger round_epsilon; fitting again spends privacy_spent_ again."
     )
 
-    def __init__(self, search: DPThresholdSearchCV, doubling: Doubling) -> None:
+    def __init__(self, search: DoublingParameters, doubling: Doubling) -> None:
         super().__init__(search, search.param_distributions, n_parts=doubling.n_parts, part_noise=doubling.part_noise)
         self.doubling = doubling
         for name, why in ONLY_WITH_A_NUMBER.items():

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from inspect import signature
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
@@ -19,10 +19,7 @@ from sklearn.utils.validation import check_consistent_length
 from ..privacy import LeakingEstimatorError, PrivacyError
 from ..privacy.errors import did_you_mean
 from ._job import n_records
-from ._types import Scorer
-
-if TYPE_CHECKING:
-    from ._base import BasePrivateSearch
+from ._types import Parameters, Scorer
 
 #: Kinds of NumPy types, as labels go.
 TEXT, NUMBERS = "US", "biufc"
@@ -32,7 +29,7 @@ KEEP_WIDTH = ("Binarizer", "Normalizer", "OrdinalEncoder", "SimpleImputer", "Sta
 BOUNDS = ("bounds", "bounds_X")
 
 
-def check_kind(search: BasePrivateSearch, X: Any, y: Any) -> None:
+def check_kind(search: Parameters, X: Any, y: Any) -> None:
     """What the kind of the data tells, whatever the records."""
     name, tags = type(search).__name__, get_tags(search)
     if y is None and tags.target_tags.required:

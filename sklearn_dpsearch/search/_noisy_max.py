@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from ..privacy import (
     ExponentialNoise,
@@ -28,11 +28,8 @@ from ._outcome import Outcome
 from ._plan import CostModel
 from ._randomness import Randomness
 from ._space import SpaceGuarantee
-from ._types import Candidate
+from ._types import Candidate, Distributions, Parameters
 from ._utilities import sensitivity
-
-if TYPE_CHECKING:
-    from .grid_search import DPGridSearchCV
 
 #: Multiples of the sensitivity on which Laplace and Gaussian noise live: 1/GRID of it.
 GRID = 256
@@ -112,17 +109,28 @@ class CostOfChoice:
 # --- how it runs ------------------------------------------------------------------------------------------------------
 
 
+class ChoiceParameters(Parameters, Protocol):
+    """What a noisy maximum over a grid needs to know."""
+
+    param_grid: Distributions
+    selection_share: float
+    selection_epsilon: float | None
+    noise: str
+    n_parts: int | None
+    part_noise: str
+
+
 class NoisyMaxRunner(AggregatedRunner):
     """Every candidate of the grid on random parts, one choice by a noisy maximum, one training.
 
     Parameters
     ----------
-    search : DPGridSearchCV
+    search : ChoiceParameters
     """
 
-    search: DPGridSearchCV
+    search: ChoiceParameters
 
-    def __init__(self, search: DPGridSearchCV) -> None:
+    def __init__(self, search: ChoiceParameters) -> None:
         super().__init__(search, search.param_grid, "param_grid", n_parts=search.n_parts, part_noise=search.part_noise)
 
     @property

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import numpy as np
 from sklearn.base import clone
 
 from ..adapters import Adapter
@@ -33,6 +34,11 @@ PRIVATE_SIZE = (
 SMALLER_SIZE = (
     "but validation takes part of them away (it differs for {} and {}). Fix its sampling rate and number of steps, "
     "give X_public and y_public for scoring, or declare guarantee= for any number of records."
+)
+
+VALID_RECORDS = (
+    "Every possible record is valid input for the estimator (finite numbers, known labels): one that is not could "
+    "make all candidates fail, and that shows."
 )
 
 SIZE_OF_DELTA = (
@@ -133,6 +139,19 @@ def make_plan(request: Request) -> Plan:
         settings=settings,
         spent=spent,
     )
+
+
+def notes_of(public: bool, random_state: int | np.random.RandomState | None) -> tuple[str, ...]:
+    """What every search's total rests on, as plain sentences."""
+    notes = [VALID_RECORDS]
+    if public:
+        notes.append("The validation data X_public, y_public is public and contains none of the private records.")
+    if random_state is not None:
+        notes.append(
+            f"A known seed (random_state={random_state!r}) voids the guarantee towards everyone who knows it: it is "
+            "for tests only."
+        )
+    return tuple(notes)
 
 
 def training_relation(

@@ -5,21 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from sklearn.base import clone
 
 from ..privacy import DoublingRounds
-from ._aggregated import train_winner
+from ._aggregated import AggregatedRunner, train_winner
 from ._job import Job
 from ._outcome import Outcome
 from ._plan import Plan
 from ._randomness import Randomness
 from ._tasks import guarded
 from ._types import Candidate
-
-if TYPE_CHECKING:
-    from ._doubling import DoublingRunner
 
 Batch: TypeAlias = Sequence[Candidate]
 
@@ -50,7 +47,8 @@ class Rounds:
 
     Parameters
     ----------
-    runner : DoublingRunner
+    runner : AggregatedRunner
+        Whose utilities count.
     walk : DoublingRounds
         The mechanism, which holds the secret noise.
     job, source, X, y
@@ -58,7 +56,7 @@ class Rounds:
     """
 
     def __init__(
-        self, runner: DoublingRunner, walk: DoublingRounds, job: Job, source: Randomness, X: Any, y: Any
+        self, runner: AggregatedRunner, walk: DoublingRounds, job: Job, source: Randomness, X: Any, y: Any
     ) -> None:
         self.job = job
         self._runner, self._walk, self._source, self._X, self._y = runner, walk, source, X, y

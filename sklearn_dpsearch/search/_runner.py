@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sklearn.metrics import check_scoring
 
@@ -19,10 +19,7 @@ from ._plan import CostModel, Plan
 from ._randomness import Randomness
 from ._runs import in_the_open
 from ._space import Space
-from ._types import Candidate, Distributions, Scorer, Workers
-
-if TYPE_CHECKING:
-    from ._base import BasePrivateSearch
+from ._types import Candidate, Distributions, Parameters, Scorer, Workers
 
 
 class Runner(ABC):
@@ -32,8 +29,8 @@ class Runner(ABC):
 
     Parameters
     ----------
-    search : BasePrivateSearch
-        Whose parameters count.
+    search : Parameters
+        A search, whose parameters count.
     distributions : dict or list of dicts
         The space of candidates, as the user gave it.
     parameter : str
@@ -44,7 +41,7 @@ class Runner(ABC):
     law: CountLaw | None = None
 
     def __init__(
-        self, search: BasePrivateSearch, distributions: Distributions, parameter: str = "param_distributions"
+        self, search: Parameters, distributions: Distributions, parameter: str = "param_distributions"
     ) -> None:
         self.search = search
         self.space = Space.of(distributions, parameter)

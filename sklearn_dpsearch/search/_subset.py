@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from sklearn.pipeline import Pipeline
@@ -27,10 +27,7 @@ from ._plan import CostModel, Plan
 from ._randomness import Randomness
 from ._runs import Run, in_the_open
 from ._space import SpaceGuarantee
-from ._types import Candidate, Seed
-
-if TYPE_CHECKING:
-    from .subset_search import DPSubsetSearchCV
+from ._types import Candidate, Distributions, Extrapolate, Parameters, Seed
 
 #: Records expected in the subset, and in the rest, at least.
 HANDFUL = 10
@@ -126,17 +123,30 @@ def secret_coins(told_its_size: bool, relation: str) -> bool:
 # --- how it runs ------------------------------------------------------------------------------------------------------
 
 
+class SubsetParameters(Parameters, Protocol):
+    """What tuning on a subset needs to know."""
+
+    param_distributions: Distributions
+    n_iter: float | CountLaw
+    subset_fraction: float
+    train_on: Literal["rest", "all"]
+    extrapolate: Extrapolate
+    warm_start: bool
+    score_noise: Guarantee | str
+    cv: Any
+
+
 class SubsetRunner(BestOfRunner):
     """Tune on the subset by the best of K runs, then train the winner on more records.
 
     Parameters
     ----------
-    search : DPSubsetSearchCV
+    search : SubsetParameters
     """
 
-    search: DPSubsetSearchCV
+    search: SubsetParameters
 
-    def __init__(self, search: DPSubsetSearchCV) -> None:
+    def __init__(self, search: SubsetParameters) -> None:
         super().__init__(search, search.param_distributions)
         self.law = as_law(search.n_iter).at_least_one()
 

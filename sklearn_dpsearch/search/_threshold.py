@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -23,10 +23,7 @@ from ._randomness import Randomness
 from ._runner import Runner, drawn_candidates
 from ._runs import Run, run_until
 from ._space import SpaceGuarantee
-from ._types import Candidate, Seed
-
-if TYPE_CHECKING:
-    from .threshold_search import DPThresholdSearchCV
+from ._types import Candidate, Distributions, Parameters, Seed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,22 +42,32 @@ class CostOfFirstAbove:
         return with_refit(Component(name=name, guarantee=first), promises, self.refit)
 
 
+class StoppingParameters(Parameters, Protocol):
+    """What stopping at a threshold needs to know."""
+
+    param_distributions: Distributions
+    n_iter: float
+    score_noise: Guarantee | str
+    cv: Any
+    refit: bool | str
+
+
 class ThresholdRunner(Runner):
     """Runs one after the other; before each a coin may end the search with nothing.
 
     Parameters
     ----------
-    search : DPThresholdSearchCV
+    search : StoppingParameters
     threshold : float
     """
 
-    search: DPThresholdSearchCV
+    search: StoppingParameters
     why_nothing = (
         "the search stopped before a candidate reached the threshold (found_ is False). Give a lower threshold or "
         "a larger n_iter; fitting again spends privacy_spent_ again."
     )
 
-    def __init__(self, search: DPThresholdSearchCV, threshold: float) -> None:
+    def __init__(self, search: StoppingParameters, threshold: float) -> None:
         super().__init__(search, search.param_distributions)
         self.threshold = threshold
         if not np.isfinite(threshold):

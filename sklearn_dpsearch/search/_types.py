@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias, TypedDict
+from typing import Any, Protocol, TypeAlias, TypedDict
 
 import numpy as np
 
-from ..adapters import Rule
+from ..adapters import Declared, Rule
 
 #: Values of hyperparameters by name: what a search chooses among.
 Candidate: TypeAlias = Mapping[str, Any]
@@ -28,3 +28,18 @@ class Workers(TypedDict):
 
     n_jobs: int | None
     pre_dispatch: int | str
+
+
+class Parameters(Protocol):
+    """What every search is given; each runner says what it needs beyond that."""
+
+    estimator: Any
+    epsilon: float | None
+    delta: float | None
+    scoring: str | Scorer | None
+    guarantee: Declared | None
+    n_jobs: int | None
+    pre_dispatch: int | str
+    error_score: float | str
+    verbose: int
+    random_state: int | np.random.RandomState | None

@@ -195,7 +195,7 @@ class DPThresholdSearchCV(BasePrivateSearch):
         assert isinstance(runner, DoublingRunner)
 
         def start() -> Rounds:
-            source = Randomness(runner.search.random_state)
+            source = Randomness(prepared.search.random_state)
             job = self._job_of(prepared, (), source)
             self._spend(prepared.plan)
             return runner.rounds(job, source, prepared.X, prepared.y)
