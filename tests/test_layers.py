@@ -56,7 +56,17 @@ ROOMS = {
     "mechanisms": {"numerics"},
     "selection": {"guarantees", "count_laws", "mechanisms", "numerics"},
 }
-#: Below every room.
+#: Inside of nets: which rooms, and files beside them, each of these may look into. Estimators may look into all.
+INSIDE_NETS = {
+    **{name: set() for name in ("checkpoints", "layout", "randomness", "sampling", "state", "switches")},
+    "optimizers": {"layout"},
+    "schedules": {"optimizers"},
+    "task": {"optimizers", "randomness"},
+    "engines": {"layout", "randomness", "state"},
+    "stack": {"task", "engines", "optimizers", "randomness", "sampling", "switches"},
+    "training": {"task", "stack", "engines", "optimizers", "randomness", "switches"},
+}
+#: Below every room of the accountant.
 GROUND = {"_types", "_checks", "errors"}
 
 
@@ -95,6 +105,13 @@ def test_no_file_imports_itself_by_a_detour():
     names = {".".join(["sklearn_dpsearch", *path.relative_to(PACKAGE).with_suffix("").parts]): path for path in FILES}
     graph = {name: imported(path) & set(names) for name, path in names.items()}
     tuple(TopologicalSorter(graph).static_order())  # raises CycleError, which names the circle
+
+
+@pytest.mark.parametrize("path", sorted((PACKAGE / "nets").rglob("[a-z]*.py")), ids=relative)
+def test_arrows_inside_nets_go_from_estimators_to_training_to_engines(path):
+    room = path.relative_to(PACKAGE).with_suffix("").parts[1]
+    seen = {name.split(".")[2] for name in imported(path) if name.startswith("sklearn_dpsearch.nets.")}
+    assert room == "estimators" or seen - {room} <= INSIDE_NETS[room]
 
 
 def test_every_part_has_a_row():

@@ -27,10 +27,11 @@ from sklearn.model_selection import train_test_split
 from torch import nn
 
 from sklearn_dpsearch.nets import DPMLPClassifier
-from sklearn_dpsearch.nets.optimizers import Rule
+from sklearn_dpsearch.nets.optimizers import UpdateRule
 from sklearn_dpsearch.nets.randomness import Secrets
 from sklearn_dpsearch.nets.sampling import PoissonBatches
-from sklearn_dpsearch.nets.training import Records, Training, train, train_together
+from sklearn_dpsearch.nets.task import Records, TrainingTask
+from sklearn_dpsearch.nets.training import train, train_together
 from sklearn_dpsearch.privacy import DPSGD
 
 CANDIDATES, STEPS, MOST = 64, 330, 2**16
@@ -59,11 +60,11 @@ def logistic() -> nn.Module:
     return nn.Linear(30, 2)
 
 
-def task(module: nn.Module, lot: int, n: int, steps: int, lr: float = 0.5, noise: float = 2.583) -> Training:
-    return Training(
+def task(module: nn.Module, lot: int, n: int, steps: int, lr: float = 0.5, noise: float = 2.583) -> TrainingTask:
+    return TrainingTask(
         module=module,
         criterion=nn.CrossEntropyLoss(reduction="sum"),
-        optimizer=Rule.sgd(lr=lr),
+        optimizer=UpdateRule.sgd(lr=lr),
         sample_rate=lot / n,
         steps=steps,
         noise_multiplier=noise,
@@ -200,7 +201,7 @@ def difference_from_opacus(candidates: int = 8, steps: int = 5) -> float:
     return max(differences)
 
 
-def opacus_steps(X: np.ndarray, y: np.ndarray, one: Training, start: list[torch.Tensor]) -> nn.Module:
+def opacus_steps(X: np.ndarray, y: np.ndarray, ours: TrainingTask, start: list[torch.Tensor]) -> nn.Module:
     """The same training by Opacus's gradient hooks and optimizer."""
     from opacus import GradSampleModule
     from opacus.optimizers import DPOptimizer
@@ -211,11 +212,11 @@ def opacus_steps(X: np.ndarray, y: np.ndarray, one: Training, start: list[torch.
             parameter.copy_(value)
     wrapped = GradSampleModule(module, loss_reduction="sum")
     optimizer = DPOptimizer(
-        torch.optim.SGD(wrapped.parameters(), lr=one.optimizer.group["lr"]), noise_multiplier=0.0,
-        max_grad_norm=one.max_grad_norm, expected_batch_size=one.expected_batch_size, loss_reduction="mean",
+        torch.optim.SGD(wrapped.parameters(), lr=ours.optimizer.group["lr"]), noise_multiplier=0.0,
+        max_grad_norm=ours.max_grad_norm, expected_batch_size=ours.expected_batch_size, loss_reduction="mean",
     )  # fmt: skip
-    batches = PoissonBatches(Secrets(one.seed).coins, one.sample_rate, len(X))
-    for _ in range(one.steps):
+    batches = PoissonBatches(Secrets(ours.seed).coins, ours.sample_rate, len(X))
+    for _ in range(ours.steps):
         chosen = batches.draw(1)[1]
         optimizer.zero_grad()
         loss = nn.CrossEntropyLoss(reduction="sum")

@@ -1,7 +1,7 @@
-"""State of the whole process that searches and nets silence or reseed: one owner each, which counts its users.
+"""What searches and nets silence or reseed in the whole process: each thing has one owner, which counts its users.
 
-Threads overlap. Whatever is changed for all of them is changed by the first that needs it and put back by the last.
-What can be decided for one thread alone (who may write, log and warn) is.
+Threads overlap. What has to change for all of them is changed by the first that needs it and put back by the last.
+What can be decided for each thread (whether it may write, log and warn) is decided for that thread alone.
 """
 
 from __future__ import annotations

@@ -8,6 +8,9 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator
 
+#: Puts back what was changed.
+Undo = Callable[[], None]
+
 
 class WhileAnyone:
     """A change that the first to enter makes and the last to leave undoes, whatever the order in between.
@@ -15,10 +18,10 @@ class WhileAnyone:
     Parameters
     ----------
     change : callable
-        Makes the change and returns what undoes it.
+        Makes the change, and returns what undoes it.
     """
 
-    def __init__(self, change: Callable[[], Callable[[], None]]) -> None:
+    def __init__(self, change: Callable[[], Undo]) -> None:
         self._change = change
         self.lock = threading.RLock()
         self._users = 0
@@ -61,7 +64,7 @@ class WhileAnyone:
         self._mine.depth = self._depth + step
 
     def _in_child(self) -> None:
-        """In a forked process, of whose threads only the one that forked is left."""
+        """Only the thread that forked lives on in the child: the others no longer count as users."""
         self.lock = threading.RLock()
         gone, self._users = self._users - self._depth, self._depth
         if gone and self._users == 0:
@@ -73,10 +76,10 @@ _HELD: list[WhileAnyone] = []
 
 
 def _before_fork() -> None:
-    """Nobody is in the middle of a change while the process is copied."""
+    """Hold all locks, so that no change is half done while the process is copied."""
     _HELD[:] = sorted(_ALL, key=id)
-    for one in _HELD:
-        one.lock.acquire()
+    for change in _HELD:
+        change.lock.acquire()
 
 
 def _in_parent() -> None:

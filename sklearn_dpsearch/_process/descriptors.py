@@ -1,4 +1,4 @@
-"""The descriptors 1 and 2, to which compiled code and child processes write past Python's streams."""
+"""Descriptors 1 and 2, to which compiled code and child processes write without Python's streams."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import contextlib
 import ctypes
 import os
 import sys
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
+from typing import TextIO
 
-from .counted import WhileAnyone
+from .counted import Undo, WhileAnyone
 
 
 class Descriptors:
-    """Both descriptors lead nowhere while any thread mutes them; Python's streams of other threads go round that.
+    """Both lead nowhere while any thread mutes them. What other threads write to Python's streams still arrives.
 
     Descriptors belong to the process: what compiled code and child processes of *other* threads write meanwhile is
     lost, and so is what is written to a stream object that somebody kept from before.
@@ -21,25 +21,25 @@ class Descriptors:
 
     def __init__(self) -> None:
         self._kept: dict[int, int] = {}
-        self._around: dict[int, Any] = {}
+        self._around: dict[int, TextIO] = {}
         self.muted = WhileAnyone(self._mute)
 
     @contextlib.contextmanager
-    def around(self, stream: Any) -> Iterator[Any]:
+    def around(self, stream: TextIO) -> Iterator[TextIO]:
         """The stream to write to instead of one that leads to a muted descriptor."""
         if not self.swallows(stream):
             yield stream
             return
-        with self.muted.lock:  # nobody puts the descriptors back, and closes the way, in the middle of a line
+        with self.muted.lock:  # or the last user could close the way around in the middle of a line
             way = self._way_around(stream)
             yield way
             way.flush()
 
-    def swallows(self, stream: Any) -> bool:
+    def swallows(self, stream: TextIO) -> bool:
         """Whether what is written to a stream is lost at present."""
         return bool(self._kept) and _descriptor_of(stream) in self._kept
 
-    def _way_around(self, stream: Any) -> Any:
+    def _way_around(self, stream: TextIO) -> TextIO:
         descriptor = _descriptor_of(stream)
         if descriptor not in self._kept:  # they were put back in between
             return stream
@@ -50,7 +50,7 @@ class Descriptors:
             )
         return self._around[descriptor]
 
-    def _mute(self) -> Callable[[], None]:
+    def _mute(self) -> Undo:
         _flush()
         nowhere = os.open(os.devnull, os.O_WRONLY)
         for descriptor in (1, 2):
@@ -61,7 +61,7 @@ class Descriptors:
         return self._restore
 
     def _restore(self) -> None:
-        """Nothing that was written meanwhile reaches the outside, not even later from a buffer."""
+        """Put both back; what is still in a buffer is thrown away first, or it would be written after all."""
         _flush()
         for stream in self._around.values():
             with contextlib.suppress(OSError, ValueError):
@@ -72,7 +72,7 @@ class Descriptors:
         self._kept, self._around = {}, {}
 
 
-def _descriptor_of(stream: Any) -> int | None:
+def _descriptor_of(stream: TextIO) -> int | None:
     """The descriptor that a stream of Python writes to, if it has one."""
     try:
         found = stream.fileno()

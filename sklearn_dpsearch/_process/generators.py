@@ -5,16 +5,15 @@ from __future__ import annotations
 import os
 import random
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from .counted import WhileAnyone
+from .counted import Undo, WhileAnyone
 
 
-def reseed(seed: Any = None) -> None:
-    """Fresh state for the global generators: forked workers and users who seeded them would repeat each other.
+def reseed(seed: np.random.SeedSequence | None = None) -> None:
+    """Give the global generators a fresh state: in forked workers, or where the user seeded them, draws would repeat.
 
     Parameters
     ----------
@@ -37,7 +36,7 @@ def _torch() -> Any:
     return torch if hasattr(torch, "default_generator") else None
 
 
-def _keep() -> Callable[[], None]:
+def _keep() -> Undo:
     numpy_state, python_state = np.random.get_state(), random.getstate()
     back = _keep_torch()
 
@@ -49,7 +48,7 @@ def _keep() -> Callable[[], None]:
     return undo
 
 
-def _keep_torch() -> Callable[[], None]:
+def _keep_torch() -> Undo:
     torch = _torch()
     if not torch:
         return lambda: None
@@ -64,6 +63,6 @@ def _keep_torch() -> Callable[[], None]:
     return undo
 
 
-#: While anyone is inside, candidates draw from the global generators; the last to leave puts them back as the first
-#: found them. (Put back earlier, a state that the user seeded would be the noise of a candidate still running.)
+#: While anyone is inside, candidates draw from the global generators. The last to leave puts them back as the first
+#: found them. (Earlier, a state that the user seeded would become the noise of a candidate that is still running.)
 GENERATORS = WhileAnyone(_keep)

@@ -1,4 +1,4 @@
-"""Telling an interrupt of the caller from an exception that only looks like one."""
+"""Interrupts of the caller, told apart from exceptions of a candidate that look the same."""
 
 from __future__ import annotations
 
@@ -6,15 +6,20 @@ import contextlib
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any
+from types import FrameType
+from typing import cast
+
+from .counted import Undo
+
+Handler = Callable[[int, FrameType | None], object]
 
 
 class Interrupts:
     """What the caller's signal handlers raise while the main thread is inside.
 
-    Ctrl-C arrives as ``KeyboardInterrupt`` in the middle of whatever the main thread does, a candidate's ``fit`` say. A
-    candidate may raise the same, and whether it does may depend on its records. So handlers are watched: only what one
-    of them raised is an interrupt.
+    Ctrl-C arrives as ``KeyboardInterrupt`` in the middle of whatever the main thread does, for example a candidate's
+    ``fit``. A candidate may raise the same by itself, and whether it does may depend on its records. So handlers are
+    watched: only what one of them raised is an interrupt.
     """
 
     def __init__(self) -> None:
@@ -23,7 +28,7 @@ class Interrupts:
 
     @contextlib.contextmanager
     def watched(self) -> Iterator[None]:
-        """Signal handlers are watched. In other threads than the main one, where none of them runs, nothing is."""
+        """Watch the signal handlers. They run in the main thread only; in other threads nothing happens."""
         if not _in_main_thread():
             yield
             return
@@ -33,33 +38,33 @@ class Interrupts:
             yield
         finally:
             self._depth -= 1
-            for one in undo:
-                one()
+            for put_back in undo:
+                put_back()
             if self._depth == 0:
                 self._raised = None
 
     @property
     def raised(self) -> BaseException | None:
-        """What a handler raised since the main thread went in, without what it could quote; None in other threads."""
+        """What a handler raised since the main thread went in, without its text; None in other threads."""
         return _bare(self._raised) if self._raised is not None and _in_main_thread() else None
 
     @property
     def unwatched(self) -> bool:
-        """Whether an interrupt may arrive here that nobody would tell from an exception of a candidate."""
+        """Whether interrupts may arrive here while nobody watches the handlers."""
         return _in_main_thread() and self._depth == 0
 
     def check(self) -> None:
-        """Go on with an interrupt that somebody swallowed."""
+        """Raise an interrupt again that somebody swallowed."""
         if (found := self.raised) is not None:
             raise found
 
-    def _wrap(self) -> list[Callable[[], None]]:
+    def _wrap(self) -> list[Undo]:
         return [self._watch(number) for number in signal.valid_signals() if callable(signal.getsignal(number))]
 
-    def _watch(self, number: int) -> Callable[[], None]:
-        handler: Any = signal.getsignal(number)
+    def _watch(self, number: int) -> Undo:
+        handler = cast(Handler, signal.getsignal(number))
 
-        def watching(signum: int, frame: Any) -> Any:
+        def watching(signum: int, frame: FrameType | None) -> object:
             try:
                 return handler(signum, frame)
             except BaseException as error:

@@ -1,4 +1,4 @@
-"""Threads that say nothing: not on Python's streams, by warnings or in the log. Other threads are heard as ever."""
+"""Silent threads: they write to no stream of Python's, warn of nothing and log nothing. Others do as ever."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ import sys
 import threading
 import warnings
 import weakref
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, BinaryIO, TextIO
 
-from .counted import WhileAnyone
+from .counted import Undo, WhileAnyone
 from .descriptors import DESCRIPTORS
 
-Undo = Callable[[], None]
+#: Something that is replaced, and a function that makes its replacement.
+Router = Callable[[Any], Callable[..., object]]
 
-#: Threads that were started by a silent one.
+#: Threads that a silent thread started.
 _BORN_SILENT: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
 
 
@@ -25,8 +26,8 @@ _BORN_SILENT: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
 def muted() -> Iterator[None]:
     """This thread, and those that it starts, write, warn and log nothing.
 
-    A warning of diffprivlib that a model would read the data without noise becomes an exception, and no other warning
-    does: whether a candidate fails must not depend on it.
+    diffprivlib's warning that a model would read the data without noise becomes an exception. No other warning does,
+    even if the user asked for it: a candidate must not fail for what its records made some code warn of.
     """
     with _ROUTES(), _SILENT():
         _route_again()
@@ -42,7 +43,7 @@ def without_warnings() -> Iterator[None]:
 
 
 def _silent_here() -> bool:
-    """Whether this thread may say nothing. So may none of which it is not known who started it."""
+    """Whether this thread is silent. A thread is, too, if nobody knows who started it."""
     if not _SILENT.anyone:
         return False
     if _SILENT.here:
@@ -60,7 +61,7 @@ class Routed(io.TextIOBase):
         As it was.
     """
 
-    def __init__(self, stream: Any) -> None:
+    def __init__(self, stream: TextIO) -> None:
         self.stream = stream
 
     def write(self, text: str, /) -> int:
@@ -70,31 +71,31 @@ class Routed(io.TextIOBase):
             written: int = stream.write(text)
         return written
 
-    def writelines(self, lines: Any, /) -> None:
-        for one in lines:
-            self.write(one)
+    def writelines(self, lines: Iterable[str], /) -> None:  # type: ignore[override]
+        for line in lines:
+            self.write(line)
 
     def flush(self) -> None:
         if not _silent_here():
             self.stream.flush()
 
     @property
-    def buffer(self) -> Any:
+    def buffer(self) -> BinaryIO:
         """Where bytes are written."""
         return io.BytesIO() if _silent_here() else self.stream.buffer
 
     @property
-    def encoding(self) -> Any:  # type: ignore[override]
+    def encoding(self) -> str:  # type: ignore[override]
         """As the stream's."""
         return self.stream.encoding
 
     @property
-    def errors(self) -> Any:  # type: ignore[override]
+    def errors(self) -> str | None:  # type: ignore[override]
         """As the stream's."""
         return self.stream.errors
 
     @property
-    def closed(self) -> bool:  # type: ignore[override]
+    def closed(self) -> bool:
         """As the stream's."""
         return bool(getattr(self.stream, "closed", False))
 
@@ -117,7 +118,7 @@ class Routed(io.TextIOBase):
         return getattr(self.stream, name)
 
 
-# --- what is replaced while any thread is silent; each replacement passes on what others do ---------------------------
+# --- what is replaced while any thread is silent; each replacement passes on what other threads do --------------------
 
 
 def _route_streams() -> None:
@@ -133,7 +134,9 @@ def _unroute_streams() -> None:
             setattr(sys, name, stream.stream)
 
 
-def _route_log_records(original: Any) -> Any:
+def _route_log_records(
+    original: Callable[[logging.Logger, logging.LogRecord], None],
+) -> Callable[[logging.Logger, logging.LogRecord], None]:
     def handle(self: logging.Logger, record: logging.LogRecord) -> None:
         if not _silent_here():
             original(self, record)
@@ -141,8 +144,10 @@ def _route_log_records(original: Any) -> Any:
     return handle
 
 
-def _route_handled_records(original: Any) -> Any:
-    def handle(self: logging.Handler, record: logging.LogRecord) -> Any:
+def _route_handled_records(
+    original: Callable[[logging.Handler, logging.LogRecord], object],
+) -> Callable[[logging.Handler, logging.LogRecord], object]:
+    def handle(self: logging.Handler, record: logging.LogRecord) -> object:
         if _silent_here():
             return False
         with _writing_around(self):
@@ -153,7 +158,7 @@ def _route_handled_records(original: Any) -> Any:
 
 @contextlib.contextmanager
 def _writing_around(handler: Any) -> Iterator[None]:
-    """A handler usually keeps the stream that was there before the descriptors were muted."""
+    """Let a handler write: the stream that it keeps is usually one from before the descriptors were muted."""
     stream = vars(handler).get("stream")
     if stream is None or not handler.lock or not DESCRIPTORS.swallows(stream):
         yield
@@ -166,15 +171,15 @@ def _writing_around(handler: Any) -> Iterator[None]:
             handler.stream = stream
 
 
-def _route_warnings(original: Any) -> Any:
-    def _showwarnmsg(msg: Any) -> None:
+def _route_warnings(original: Callable[[warnings.WarningMessage], None]) -> Callable[[warnings.WarningMessage], None]:
+    def _showwarnmsg(msg: warnings.WarningMessage) -> None:
         if not (_UNWARNED.here or _silent_here()):
             original(msg)
 
     return _showwarnmsg
 
 
-def _mark_threads(original: Any) -> Any:
+def _mark_threads(original: Callable[[threading.Thread], None]) -> Callable[[threading.Thread], None]:
     def start(self: threading.Thread) -> None:
         if _silent_here():
             _BORN_SILENT.add(self)
@@ -183,8 +188,8 @@ def _mark_threads(original: Any) -> Any:
     return start
 
 
-def _raise_leaks(original: Any) -> Any:
-    def __init__(self: Any, *args: Any) -> None:
+def _raise_leaks(original: Callable[..., None]) -> Callable[..., None]:
+    def __init__(self: Warning, *args: object) -> None:
         original(self, *args)
         if _silent_here():
             raise self
@@ -192,8 +197,8 @@ def _raise_leaks(original: Any) -> Any:
     return __init__
 
 
-def _replace(owner: Any, name: str, router: Callable[[Any], Any]) -> Undo:
-    """Put a router in place of an attribute; what undoes it leaves alone what somebody else put there since."""
+def _replace(owner: object, name: str, router: Router) -> Undo:
+    """Replace an attribute. Undoing it leaves alone what somebody else has put there since."""
     original = getattr(owner, name)
     replacement = router(original)
     setattr(owner, name, replacement)
@@ -206,29 +211,29 @@ def _replace(owner: Any, name: str, router: Callable[[Any], Any]) -> Undo:
 
 
 def _soften_filters() -> Undo:
-    """Warnings that the user turned into errors are shown instead, for as long as any thread is silent.
+    """While any thread is silent, warnings that the user turned into errors are shown instead.
 
-    Filters belong to the process. An error would make candidates fail for what their records made some code warn of.
+    Filters belong to the process, and as errors they would make candidates fail (see ``muted``).
     """
     changed: dict[int, tuple[Any, Any]] = {}
-    for place, one in enumerate(warnings.filters):
-        if one[0] == "error":
-            shown: Any = ("always", *one[1:])
-            changed[id(shown)] = (shown, one)
+    for place, entry in enumerate(warnings.filters):
+        if entry[0] == "error":
+            shown: Any = ("always", *entry[1:])
+            changed[id(shown)] = (shown, entry)
             warnings.filters[place] = shown  # type: ignore[index]
     _filters_changed()
 
     def undo() -> None:
-        for place, one in enumerate(warnings.filters):
-            if id(one) in changed:
-                warnings.filters[place] = changed[id(one)][1]  # type: ignore[index]
+        for place, entry in enumerate(warnings.filters):
+            if id(entry) in changed:
+                warnings.filters[place] = changed[id(entry)][1]  # type: ignore[index]
         _filters_changed()
 
     return undo
 
 
 def _filters_changed() -> None:
-    """Python keeps what it decided about a warning until it is told."""
+    """Tell Python, which remembers what it decided about a warning, that the filters changed."""
     for name in ("_filters_mutated", "_filters_mutated_lock_held"):
         told = getattr(warnings, name, None)
         if told is not None:
@@ -238,12 +243,12 @@ def _filters_changed() -> None:
 
 
 def _route_diffprivlib() -> Undo:
-    """Its warning of a leak is an exception when it is made: no filter, and no thread's filters, can hide it."""
+    """Its warning of a leak raises itself when it is made, so that no filter can hide it."""
     return _replace(sys.modules["diffprivlib.utils"].PrivacyLeakWarning, "__init__", _raise_leaks)
 
 
-#: Owner, attribute, and what routes it.
-_ATTRIBUTES: tuple[tuple[Any, str, Callable[[Any], Any]], ...] = (
+#: Owner, attribute, and what makes its replacement.
+_ATTRIBUTES: tuple[tuple[object, str, Router], ...] = (
     (logging.Logger, "handle", _route_log_records),
     (logging.Handler, "handle", _route_handled_records),
     (warnings, "_showwarnmsg", _route_warnings),
@@ -252,7 +257,7 @@ _ATTRIBUTES: tuple[tuple[Any, str, Callable[[Any], Any]], ...] = (
 
 
 class _Later:
-    """Changes that become possible, or necessary again, after the first thread went in."""
+    """Changes that become possible, or necessary again, only after the first thread went in."""
 
     def __init__(self) -> None:
         self._done: list[Undo] = []
@@ -260,7 +265,7 @@ class _Later:
 
     def apply(self) -> None:
         _route_streams()
-        if any(one[0] == "error" for one in warnings.filters):
+        if any(entry[0] == "error" for entry in warnings.filters):
             self._done.append(_soften_filters())
         if not self._knows_diffprivlib and "diffprivlib.utils" in sys.modules:
             self._knows_diffprivlib = True
@@ -277,18 +282,18 @@ _LATER = _Later()
 
 
 def _install() -> Undo:
-    done = [_replace(*one) for one in _ATTRIBUTES]
+    done = [_replace(*attribute) for attribute in _ATTRIBUTES]
 
     def undo() -> None:
         _LATER.undo()
-        for one in reversed(done):
-            one()
+        for put_back in reversed(done):
+            put_back()
 
     return undo
 
 
 def _route_again() -> None:
-    """Streams and filters that somebody replaced since the first thread went in."""
+    """Change also the streams and filters that somebody put there since the first thread went in."""
     with _ROUTES.lock:
         _LATER.apply()
 

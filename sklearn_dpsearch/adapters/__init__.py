@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-from ..privacy import Guarantee, UnknownGuaranteeError
-from ._base import Adapter, Rule, TrainingRun
-from ._fitted import forget_seeds
-from .declared import DeclaredAdapter
+from ..privacy import UnknownGuaranteeError
+from .adapter import Adapter, Estimator, ExtrapolationRule, TrainingRun
+from .declared import Declared, DeclaredAdapter
 from .diffprivlib import DiffprivlibAdapter
 from .pipelines import PipelineAdapter, UnionAdapter
-from .protocol import ProtocolAdapter
+from .protocol import PrivateEstimator, ProtocolAdapter
+from .seeds import forget_seeds, seed_names
 
-__all__ = ["Adapter", "Rule", "TrainingRun", "adapter_for", "forget_seeds", "training_run"]
+__all__ = [
+    "Adapter",
+    "Declared",
+    "Estimator",
+    "ExtrapolationRule",
+    "PrivateEstimator",
+    "TrainingRun",
+    "adapter_for",
+    "forget_seeds",
+    "seed_names",
+    "training_run",
+]
 
-Declared = Guarantee | Callable[[Any, int | None], Guarantee]
 
-
-def adapter_for(estimator: Any, declared: Declared | None = None) -> Adapter:
+def adapter_for(estimator: Estimator, declared: Declared | None = None) -> Adapter:
     """The adapter that vouches for an estimator; the caller's own declaration comes first.
 
     Raises
@@ -27,10 +33,10 @@ def adapter_for(estimator: Any, declared: Declared | None = None) -> Adapter:
         If nothing is known about this type of estimator.
     """
     if declared is not None:
-        return DeclaredAdapter(declared, MODELS)
-    for one in ADAPTERS:
-        if one.recognises(estimator):
-            return one
+        return DeclaredAdapter(declared, OF_MODELS)
+    for adapter in ADAPTERS:
+        if adapter.recognises(estimator):
+            return adapter
     name = type(estimator).__name__
     raise UnknownGuaranteeError(
         f"{name} has no known training guarantee. Use a diffprivlib model or a net from sklearn_dpsearch.nets, give "
@@ -40,7 +46,7 @@ def adapter_for(estimator: Any, declared: Declared | None = None) -> Adapter:
     )
 
 
-def training_run(estimator: Any, n_samples: int | None = None, declared: Declared | None = None) -> TrainingRun:
+def training_run(estimator: Estimator, n_samples: int | None = None, declared: Declared | None = None) -> TrainingRun:
     """What one ``fit`` of ``estimator`` as configured promises. No data is touched.
 
     Parameters
@@ -61,8 +67,10 @@ def training_run(estimator: Any, n_samples: int | None = None, declared: Declare
     return adapter_for(estimator, declared).training_run(estimator, n_samples)
 
 
+DIFFPRIVLIB, PROTOCOL = DiffprivlibAdapter(), ProtocolAdapter()
+
 #: Adapters of models that are not made of others.
-MODELS: tuple[Adapter, ...] = (DiffprivlibAdapter(), ProtocolAdapter())
+OF_MODELS: tuple[Adapter, ...] = (DIFFPRIVLIB, PROTOCOL)
 
 #: Asked in this order; each recognises exact types only.
-ADAPTERS: tuple[Adapter, ...] = (MODELS[0], PipelineAdapter(adapter_for), UnionAdapter(adapter_for), MODELS[1])
+ADAPTERS: tuple[Adapter, ...] = (DIFFPRIVLIB, PipelineAdapter(adapter_for), UnionAdapter(adapter_for), PROTOCOL)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from sklearn.compose import ColumnTransformer
-
 from ..privacy import Guarantee, PrivacyError, UnknownGuaranteeError
-from ._base import Adapter, TrainingRun
-from ._fitted import fitted_parts
+from .adapter import Adapter, Estimator, TrainingRun
+from .fitted_parts import fitted_parts
+from .of_parts import Part, PartsAdapter, joined_dense, under, under_names
 from .pipelines import refuse_cache
 from .protocol import scaled_by_name
 
+#: A guarantee, or (estimator, number of records or None) ↦ guarantee.
+Declared = Guarantee | Callable[[Any, int | None], Guarantee]
 
-class DeclaredAdapter(Adapter):
+
+class DeclaredAdapter(PartsAdapter):
     """One guarantee for whatever the estimator's parameters are, or a callable (estimator, n_samples) ↦ guarantee.
 
     The caller's word replaces what is known about the guarantee, and nothing else: models that an adapter knows, at any
@@ -24,18 +26,16 @@ class DeclaredAdapter(Adapter):
     ----------
     declared : Guarantee or callable
     known : sequence of Adapter
-        The adapters of single models.
+        The adapters of models that are not made of others.
     """
 
-    def __init__(
-        self, declared: Guarantee | Callable[[Any, int | None], Guarantee], known: Sequence[Adapter] = ()
-    ) -> None:
+    def __init__(self, declared: Declared, known: Sequence[Adapter] = ()) -> None:
         self.declared, self.known = declared, known
 
-    def recognises(self, estimator: Any) -> bool:
+    def recognises(self, estimator: object) -> bool:
         return True
 
-    def training_run(self, estimator: Any, n_samples: int | None) -> TrainingRun:
+    def training_run(self, estimator: Estimator, n_samples: int | None) -> TrainingRun:
         for part in (estimator, *estimator.get_params(deep=True).values()):
             refuse_cache(part)
         found = self.declared if isinstance(self.declared, Guarantee) else self.declared(estimator, n_samples)
@@ -49,7 +49,7 @@ class DeclaredAdapter(Adapter):
         )
         return TrainingRun(guarantee=found, assumptions=(word,))
 
-    def scaled(self, estimator: Any, factor: float, varying: frozenset[str] = frozenset()) -> dict[str, Any]:
+    def scaled(self, estimator: Estimator, factor: float, varying: frozenset[str] = frozenset()) -> dict[str, Any]:
         if isinstance(self.declared, Guarantee):
             raise PrivacyError(
                 f"A fixed declared guarantee ({self.declared!r}) cannot be calibrated to a target epsilon. Declare a "
@@ -58,37 +58,31 @@ class DeclaredAdapter(Adapter):
             )
         return scaled_by_name(estimator, factor)
 
-    def privacy_parameters(self, estimator: Any) -> tuple[str, ...] | None:
+    def privacy_parameters(self, estimator: Estimator) -> tuple[str, ...] | None:
         return () if isinstance(self.declared, Guarantee) else None
 
-    def fresh_randomness(self, estimator: Any) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+    def fresh_randomness(self, estimator: Estimator) -> dict[str, Any]:
+        dense = under_names((name, joined_dense(part)) for name, part, _ in self._outermost(estimator))
+        return {**dense, **super().fresh_randomness(estimator)}
+
+    def known_parts(self, estimator: Estimator) -> Iterator[Part]:
+        for name, part, adapter in self._outermost(estimator):
+            if adapter is not None:
+                yield Part(name, part, adapter)
+
+    def known_fitted_parts(self, model: Estimator) -> list[tuple[Any, Adapter]]:
+        found = ((part, self._adapter(part)) for part in fitted_parts(model))
+        return [(part, adapter) for part, adapter in found if adapter is not None]
+
+    def _outermost(self, estimator: Estimator) -> Iterator[tuple[str, Any, Adapter | None]]:
+        """The estimator and its parameters at any depth, but for those inside a known model, which sees to them."""
         inside: tuple[str, ...] = ()
         for name, part in sorted({"": estimator, **estimator.get_params(deep=True)}.items()):
-            if name.startswith(inside):  # of a model that sees to its own parts
-                continue
-            if type(part) is ColumnTransformer:
-                found[_under(name, "sparse_threshold")] = 0
-            for adapter in self._adapters(part):
-                found |= {_under(name, key): value for key, value in adapter.fresh_randomness(part).items()}
-                inside = (*inside, _under(name, ""))
-        return found
+            if not name.startswith(inside):
+                adapter = self._adapter(part)
+                if adapter is not None:
+                    inside = (*inside, under(name, ""))
+                yield name, part, adapter
 
-    def finish(self, model: Any) -> None:
-        for part in fitted_parts(model):
-            for adapter in self._adapters(part):
-                adapter.finish(part)
-
-    def scrub(self, model: Any) -> None:
-        for part in fitted_parts(model):
-            for adapter in self._adapters(part):
-                adapter.scrub(part)
-
-    def _adapters(self, part: Any) -> list[Adapter]:
-        """The adapter that knows this model, if there is one."""
-        return [one for one in self.known if one.recognises(part)][:1]
-
-
-def _under(name: str, parameter: str) -> str:
-    """The name of a parameter of a part."""
-    return f"{name}__{parameter}" if name else parameter
+    def _adapter(self, part: object) -> Adapter | None:
+        return next((adapter for adapter in self.known if adapter.recognises(part)), None)

@@ -4,92 +4,116 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol, TypeGuard
 
 from ..privacy import Guarantee, PrivacyError, UnknownGuaranteeError
-from ._base import Adapter, Rule, TrainingRun
+from ..privacy.spent import PrivacySpent
+from .adapter import Adapter, Estimator, ExtrapolationRule, TrainingRun
+from .seeds import SEEDS
+
+
+class PrivateEstimator(Estimator, Protocol):
+    """What an estimator must have to state its own guarantee."""
+
+    def privacy_guarantee(self, n_samples: int | None = None) -> Guarantee:
+        """What one ``fit`` on ``n_samples`` records (None: not known yet) promises."""
+
+
+class OutspokenEstimator(PrivateEstimator, Protocol):
+    """What a private estimator may say about itself besides. Each member is optional, whatever the others are."""
+
+    #: True: with ``random_state=None`` (``noise_seed=None``) it draws on the operating system, and is left so. Others
+    #: get a generator with fresh entropy.
+    secure_without_seed: bool
+    #: The names of the parameters on which the guarantee depends.
+    privacy_parameters: tuple[str, ...]
+
+    def privacy_assumptions(self) -> Sequence[str]:
+        """What the guarantee rests on, as sentences."""
+
+    def scaled_privacy(self, factor: float, varying: frozenset[str]) -> dict[str, Any]:
+        """See ``Adapter.scaled``."""
+
+    @staticmethod
+    def fit_together(models: Sequence[Any], X: Any, y: Any) -> list[Any]:
+        """See ``Adapter.fit_together``."""
+
+    def expecting(self, n: float) -> dict[str, Any] | None:
+        """See ``Adapter.expecting``. An estimator with a parameter ``public_n`` says there what it was told."""
+
+    def extrapolation(self) -> Mapping[str, ExtrapolationRule]:
+        """See ``Adapter.extrapolation``."""
+
+    def _unseeded_cost(self, n_samples: int | None) -> PrivacySpent:
+        """Only searches have it: what they cost, and what that rests on."""
 
 
 class ProtocolAdapter(Adapter):
-    """Anything with a method ``privacy_guarantee(n_samples) -> Guarantee``.
+    """Anything with a method ``privacy_guarantee(n_samples) -> Guarantee``; see ``OutspokenEstimator`` for the rest.
 
     A subclass of an estimator of this library may have changed ``fit``: it needs a method of its own, and is not
     trained together with others.
-
-    Estimators may say more about themselves:
-
-    - ``secure_without_seed = True``: with ``random_state=None`` they draw on the operating system, and are left so
-      (others get a generator with fresh entropy); the same for ``noise_seed``;
-    - ``privacy_parameters``: the names of the parameters on which the guarantee depends;
-    - ``privacy_assumptions()``: what the guarantee rests on, as sentences;
-    - ``scaled_privacy(factor, varying)``: see ``Adapter.scaled``;
-    - ``fit_together(models, X, y)``: a static method, see ``Adapter.fit_together``;
-    - ``expecting(n)``, ``extrapolation()`` and the parameter ``public_n``: see ``Adapter.expecting``,
-      ``Adapter.extrapolation`` and ``Adapter.public_size``.
     """
 
-    def recognises(self, estimator: Any) -> bool:
-        return callable(getattr(estimator, "privacy_guarantee", None)) and not _only_inherits(
-            estimator, "privacy_guarantee"
-        )
+    def recognises(self, estimator: object) -> bool:
+        return _has(estimator, "privacy_guarantee") and not _only_inherits(estimator, "privacy_guarantee")
 
-    def training_run(self, estimator: Any, n_samples: int | None) -> TrainingRun:
+    def training_run(self, estimator: Estimator, n_samples: int | None) -> TrainingRun:
         name = type(estimator).__name__
-        if callable(getattr(estimator, "_unseeded_cost", None)):  # a search: it rests on what its own estimator does
+        if _has(estimator, "_unseeded_cost"):  # a search: it rests on what its own estimator does
             spent = estimator._unseeded_cost(n_samples)
             word = f"{name} states its own guarantee: {spent.guarantee!r}."
             return TrainingRun(guarantee=spent.guarantee, assumptions=(word, *spent.assumptions))
-        found = estimator.privacy_guarantee(n_samples)
+        found = estimator.privacy_guarantee(n_samples) if _has(estimator, "privacy_guarantee") else None
         if not isinstance(found, Guarantee):
             raise UnknownGuaranteeError(
                 f"{name}.privacy_guarantee returned {type(found).__name__}. It must return a guarantee from "
                 "sklearn_dpsearch.privacy, e.g. PureDP(epsilon=1.0)."
             )
-        if callable(getattr(estimator, "privacy_assumptions", None)):
+        if _has(estimator, "privacy_assumptions"):
             return TrainingRun(guarantee=found, assumptions=tuple(estimator.privacy_assumptions()))
         return TrainingRun(guarantee=found, assumptions=(f"{name} states its own guarantee: {found!r}.",))
 
-    def scaled(self, estimator: Any, factor: float, varying: frozenset[str] = frozenset()) -> dict[str, Any]:
-        if callable(getattr(estimator, "scaled_privacy", None)):
-            found: dict[str, Any] = estimator.scaled_privacy(factor, varying)
-            return found
+    def scaled(self, estimator: Estimator, factor: float, varying: frozenset[str] = frozenset()) -> dict[str, Any]:
+        if _has(estimator, "scaled_privacy"):
+            return estimator.scaled_privacy(factor, varying)
         return scaled_by_name(estimator, factor)
 
-    def privacy_parameters(self, estimator: Any) -> tuple[str, ...] | None:
-        return getattr(estimator, "privacy_parameters", None)
+    def privacy_parameters(self, estimator: Estimator) -> tuple[str, ...] | None:
+        found: tuple[str, ...] | None = getattr(estimator, "privacy_parameters", None)
+        return found
 
-    def fresh_randomness(self, estimator: Any) -> dict[str, Any]:
+    def fresh_randomness(self, estimator: Estimator) -> dict[str, Any]:
         secure = getattr(estimator, "secure_without_seed", False)
-        names = {"random_state", "noise_seed"} & set(estimator.get_params(deep=False))
-        return dict.fromkeys(sorted(names)) if secure else {}
+        return dict.fromkeys(sorted(set(SEEDS) & set(estimator.get_params(deep=False)))) if secure else {}
 
-    def trains_together(self, estimator: Any) -> bool:
-        return callable(getattr(estimator, "fit_together", None)) and not _only_inherits(estimator, "fit_together")
+    def trains_together(self, estimator: Estimator) -> bool:
+        return _has(estimator, "fit_together") and not _only_inherits(estimator, "fit_together")
 
     def fit_together(self, models: Sequence[Any], X: Any, y: Any) -> list[Any]:
-        found: list[Any] = type(models[0]).fit_together(models, X, y)
-        return found
+        kind: type[OutspokenEstimator] = type(models[0])
+        return kind.fit_together(models, X, y)
 
-    def expecting(self, estimator: Any, n: float) -> dict[str, Any] | None:
-        found: dict[str, Any] | None = (
-            estimator.expecting(n) if callable(getattr(estimator, "expecting", None)) else None
-        )
-        return found
+    def expecting(self, estimator: Estimator, n: float) -> dict[str, Any] | None:
+        return estimator.expecting(n) if _has(estimator, "expecting") else None
 
-    def public_size(self, estimator: Any) -> float | None:
+    def public_size(self, estimator: Estimator) -> float | None:
         n = estimator.get_params(deep=False).get("public_n")
         return float(n) if isinstance(n, numbers.Real) else None
 
-    def extrapolation(self, estimator: Any) -> Mapping[str, Rule]:
-        known = callable(getattr(estimator, "extrapolation", None))
-        found: Mapping[str, Rule] = estimator.extrapolation() if known else {}
-        return found
+    def extrapolation(self, estimator: Estimator) -> Mapping[str, ExtrapolationRule]:
+        return estimator.extrapolation() if _has(estimator, "extrapolation") else {}
 
 
-def _only_inherits(estimator: Any, method: str) -> bool:
+def _has(estimator: object, method: str) -> TypeGuard[OutspokenEstimator]:
+    """Whether an estimator has this one method; nothing is known about the others."""
+    return callable(getattr(estimator, method, None))
+
+
+def _only_inherits(estimator: object, method: str) -> bool:
     """Whether a class from elsewhere has a method from a class of this library."""
     kind = type(estimator)
-    owner = next((one for one in kind.__mro__ if method in vars(one)), kind)
+    owner = next((parent for parent in kind.__mro__ if method in vars(parent)), kind)
     return _is_ours(owner) and not _is_ours(kind)
 
 
@@ -97,8 +121,8 @@ def _is_ours(kind: type) -> bool:
     return kind.__module__.partition(".")[0] == __name__.partition(".")[0]
 
 
-def scaled_by_name(estimator: Any, factor: float) -> dict[str, Any]:
-    """Scale a parameter called ``epsilon``, or divide one called ``noise_multiplier``."""
+def scaled_by_name(estimator: Estimator, factor: float) -> dict[str, Any]:
+    """Multiply a parameter called ``epsilon`` by ``factor``, or divide one called ``noise_multiplier`` by it."""
     parameters = estimator.get_params(deep=False)
     for name, power in (("epsilon", 1), ("noise_multiplier", -1)):
         if isinstance(parameters.get(name), (int, float)):

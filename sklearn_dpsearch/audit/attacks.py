@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-#: Numbers that are read from one attribute at most.
+#: The most numbers that are read from one attribute.
 LARGEST = 5_000
 #: Methods whose answers for the canary are read.
 ANSWERS = ("decision_function", "predict_proba", "predict", "score_samples", "transform")
@@ -37,8 +37,8 @@ class Everything:
         return found
 
 
-def _fitted(prefix: str, model: Any, depth: int) -> Iterator[tuple[str, Any]]:
-    """Name and value of what ``fit`` left: numbers, texts, parameters, and the same of models inside."""
+def _fitted(prefix: str, model: object, depth: int) -> Iterator[tuple[str, Any]]:
+    """Name and value of what ``fit`` left behind: numbers, texts, parameters; of models inside too."""
     for name, value in sorted(getattr(model, "__dict__", {}).items()):
         if not name.endswith("_") or name.startswith("_") or name == "privacy_spent_":
             continue
@@ -46,21 +46,21 @@ def _fitted(prefix: str, model: Any, depth: int) -> Iterator[tuple[str, Any]]:
         if depth < 3 and hasattr(value, "fit"):
             yield from _fitted(f"{prefix}{name}.", value, depth + 1)
     if depth < 3:
-        for name, step in [one[:2] for one in getattr(model, "steps", ())]:
+        for name, step in (entry[:2] for entry in getattr(model, "steps", ())):
             yield from _fitted(f"{prefix}{name}.", step, depth + 1)
 
 
 def _read(name: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """A value in the form of outcomes; what is neither number nor text is left out."""
+    """A value as entries of an outcome; what is neither number nor text is left out."""
     if isinstance(value, (bool, np.bool_, str)):
         yield name, str(value)
     elif isinstance(value, Mapping):
-        for key, one in value.items():
-            if isinstance(key, str) and not isinstance(one, Mapping):
-                yield from _read(f"{name}[{key}]", one)
+        for key, entry in value.items():
+            if isinstance(key, str) and not isinstance(entry, Mapping):
+                yield from _read(f"{name}[{key}]", entry)
     elif callable(getattr(value, "parameters", None)):  # a torch module
         with contextlib.suppress(Exception):
-            flat = [one.detach().cpu().numpy().ravel() for one in value.parameters()]
+            flat = [weights.detach().cpu().numpy().ravel() for weights in value.parameters()]
             yield from _read(name, np.concatenate(flat))
     else:
         yield from _numbers(name, value)

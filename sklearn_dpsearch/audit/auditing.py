@@ -6,13 +6,17 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from ..privacy import PrivacyError
+from sklearn.utils.validation import _num_samples
+
+from ..privacy import Guarantee, PrivacyError
+from ..privacy._types import Neighboring
+from ..privacy.spent import PrivacySpent
 from .attacks import Everything, Statistic
+from .claims import Claim, claim_about, smallest
 from .neighbours import Neighbours, worst_case
 from .outcomes import has_failed
 from .result import AuditResult, check_levels, check_runs, lower_bound
-from .running import Samples, fit_many, stripped
-from .stated import Statement, smallest, statement
+from .running import Samples, fit_many, without_seeds
 
 
 def audit(
@@ -21,12 +25,12 @@ def audit(
     y: Any = None,
     *,
     other: tuple[Any, Any] | None = None,
-    neighboring: str | None = None,
+    neighboring: Neighboring | None = None,
     absent: bool = False,
     n_runs: int = 1000,
     delta: float | None = None,
     confidence: float = 0.95,
-    stated: Any = None,
+    stated: Guarantee | PrivacySpent | None = None,
     statistic: Statistic | None = None,
     fit_params: Mapping[str, Any] | None = None,
     n_jobs: int | None = None,
@@ -51,7 +55,8 @@ def audit(
         The relation. Without it the one that the estimator states.
     absent : bool, default=False
         Under zero-out, your word that the changed record of one data set (the record of zeros) contributes nothing to
-        the fit. Otherwise the two data sets are two steps apart, and the statement for two steps is what is compared.
+        the fit. Without it the two data sets are two steps apart, and the bound is compared with what the statement
+        implies for two steps.
     n_runs : int, default=1000
         Fits on each data set. ``runs_needed(epsilon)`` says without how many an ε cannot be proved.
     delta : float, optional
@@ -62,8 +67,8 @@ def audit(
         What is claimed. Without it what the estimator says of itself: ``privacy_cost``, ``privacy_guarantee``, an
         adapter, and after fitting ``privacy_spent_``; the smallest counts.
     statistic : callable, optional
-        Fitted model ↦ a number, an array of numbers, a label (str, bool, tuple, None), or a dict of such parts.
-        Without it everything that an attacker reads: ``best_params_``, ``best_score_``, every fitted number, and the
+        Fitted model ↦ a number, an array of numbers, a label (str, bool, tuple, None), or a dict of these. Without
+        it everything that an attacker reads: ``best_params_``, ``best_score_``, every fitted number, and the
         answers for the canary. A fit that fails is an outcome of its own.
     fit_params : dict, optional
         Further arguments of ``fit``, such as ``X_public`` and ``y_public``.
@@ -103,9 +108,9 @@ def audit(
     """
     check_runs(n_runs)
     check_levels(0.0 if delta is None else delta, confidence)
-    estimator, notes = stripped(estimator)
+    estimator, notes = without_seeds(estimator)
     params = dict(fit_params or {})
-    claim = statement(estimator, _length(X), params.get("X_public") is not None, stated, delta)
+    claim = claim_about(estimator, _num_samples(X), params.get("X_public") is not None, stated, delta)
     pair = _pair(X, y, other, neighboring, claim, absent)
     samples = fit_many(estimator, pair, n_runs, statistic or Everything(pair.canary), params, n_jobs, random_state)
     _check_some_fitted(samples, estimator)
@@ -120,7 +125,7 @@ def audit(
 
 
 def _pair(
-    X: Any, y: Any, other: tuple[Any, Any] | None, neighboring: str | None, claim: Statement, absent: bool
+    X: Any, y: Any, other: tuple[Any, Any] | None, neighboring: Neighboring | None, claim: Claim, absent: bool
 ) -> Neighbours:
     relation = neighboring or (None if claim.guarantee is None else claim.guarantee.neighboring)
     if relation is None:
@@ -139,12 +144,8 @@ def _pair(
 
 
 def _check_some_fitted(samples: Samples, estimator: Any) -> None:
-    if all(has_failed(one) for one in [*samples.first, *samples.second]):
+    if all(has_failed(outcome) for outcome in [*samples.first, *samples.second]):
         raise ValueError(
             f"Every fit of {type(estimator).__name__} failed on both data sets, the first with {samples.error}. Give "
             "data and fit_params with which fit works."
         )
-
-
-def _length(X: Any) -> int:
-    return int(X.shape[0]) if hasattr(X, "shape") else len(X)

@@ -8,15 +8,23 @@ and q_high ≥ q, ε ≥ log((p_low − δ)/q_high). The two samples are indepen
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from scipy.stats import beta
 
+from ..privacy._checks import require
+from ..privacy._types import Array, ArrayLike
+from ..privacy.numerics.inversion import bracket, geometric, narrowed, whole_mean, within
+
 
 def certified_epsilon(
-    hits: Any, runs: int, other_hits: Any, other_runs: int, delta: float = 0.0, confidence: float = 0.95
-) -> np.ndarray:
+    hits: ArrayLike,
+    runs: ArrayLike,
+    other_hits: ArrayLike,
+    other_runs: ArrayLike,
+    delta: float = 0.0,
+    confidence: float = 0.95,
+) -> Array:
     """The ε that the counts of one event prove (arrays allowed), at least 0.
 
     Parameters
@@ -31,16 +39,16 @@ def certified_epsilon(
         Probability with which the bound holds, for an event that was chosen without these counts.
     """
     level = 1.0 - math.sqrt(confidence)
-    hits, other_hits = np.asarray(hits), np.asarray(other_hits)
+    hits, runs, other_hits, other_runs = (np.asarray(count) for count in (hits, runs, other_hits, other_runs))
     with np.errstate(divide="ignore", invalid="ignore"):
         low = np.where(hits > 0, beta.ppf(level, hits, runs - hits + 1), 0.0)
         high = np.where(other_hits < other_runs, beta.ppf(1.0 - level, other_hits + 1, other_runs - other_hits), 1.0)
         found = np.log(np.maximum(low - delta, 0.0)) - np.log(high)
-    return np.maximum(found, 0.0)
+    return np.asarray(np.maximum(found, 0.0))
 
 
 def evaluated(n_runs: int) -> int:
-    """How many of the runs on each data set count; the others choose the event."""
+    """How many of the runs on each data set are counted; the others choose the event."""
     return n_runs - n_runs // 2
 
 
@@ -57,23 +65,19 @@ def largest_provable_epsilon(n_runs: int, delta: float = 0.0, confidence: float 
 
 
 def runs_needed(epsilon: float, delta: float = 0.0, confidence: float = 0.95) -> int:
-    """Fits on each data set without which ``epsilon`` cannot be proved, whatever the estimator does.
+    """The fewest fits on each data set that can prove ``epsilon``, whatever the estimator does.
 
     Examples
     --------
     >>> runs_needed(1.0), runs_needed(3.0), runs_needed(5.0)
     (23, 151, 1095)
     """
-    if not (0 <= epsilon < 30 and 0 <= delta < 1 and 0 < confidence < 1):
-        raise ValueError(
-            f"Found epsilon={epsilon!r}, delta={delta!r}, confidence={confidence!r}; 0 <= epsilon < 30, 0 <= delta < 1 "
-            "and 0 < confidence < 1 are needed."
-        )
-    low, high = 1, 2
-    while largest_provable_epsilon(high, delta, confidence) < epsilon:
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        reached = largest_provable_epsilon(middle, delta, confidence) >= epsilon
-        low, high = (low, middle) if reached else (middle, high)
-    return high
+    require(0 <= epsilon < 30, "0 <= epsilon < 30", epsilon=epsilon)
+    require(0 <= delta < 1, "0 <= delta < 1", delta=delta)
+    require(0 < confidence < 1, "0 < confidence < 1", confidence=confidence)
+
+    def reached(n_runs: float) -> bool:
+        return largest_provable_epsilon(int(n_runs), delta, confidence) >= epsilon
+
+    doubled = bracket(reached, 2, [], geometric(2, 2, math.inf))
+    return int(narrowed(reached, doubled, within(absolute=1), whole_mean).holds or 0)

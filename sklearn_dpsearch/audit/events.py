@@ -1,7 +1,7 @@
 """Events that tell two samples apart, chosen on one half of the runs.
 
-An event is a threshold on a score of the outcome. Scores are coordinates of the numbers, a direction in which their
-means differ, and how much more often a label was seen on one data set than on the other.
+An event is a threshold on a score of the outcome. A score is a single number of it; a direction in which the means of
+its numbers differ; or how much more often its label was seen on one data set than on the other.
 """
 
 from __future__ import annotations
@@ -10,18 +10,23 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from ..privacy._types import Array
 from .bounds import certified_epsilon
 from .outcomes import Table
 
-#: Thresholds tried per score, coordinates of a vector tried alone, and distinct numbers that still count as labels.
-THRESHOLDS, COORDINATES, FEW = 400, 24, 30
-#: Labels of an event that its text names.
+#: Thresholds tried for each score.
+THRESHOLDS = 400
+#: Coordinates of one vector that are tried on their own.
+COORDINATES = 24
+#: Up to so many distinct numbers are treated as labels.
+FEW = 30
+#: Labels that the text of an event names.
 SHOWN = 8
-#: Confidence at which events are compared on the half that chooses: strict, because the best of many is taken.
+#: Confidence at which events are compared on the half that chooses. It is high because the best of many is taken.
 STRICT = 0.999
 
 
@@ -29,11 +34,11 @@ class Score(ABC):
     """A real number for each outcome; NaN where it has none."""
 
     @abstractmethod
-    def of(self, table: Table) -> np.ndarray:
+    def of(self, table: Table) -> Array:
         """Shape (n,)."""
 
     @abstractmethod
-    def told(self, threshold: float, above: bool) -> str:
+    def described(self, threshold: float, above: bool) -> str:
         """The event in words."""
 
 
@@ -45,27 +50,38 @@ class Coordinate(Score):
     index: int
     alone: bool
 
-    def of(self, table: Table) -> np.ndarray:
+    def of(self, table: Table) -> Array:
         return table.numbers[self.name][:, self.index]
 
-    def told(self, threshold: float, above: bool) -> str:
+    def described(self, threshold: float, above: bool) -> str:
         place = "" if self.alone else f"[{self.index}]"
         return f"{self.name}{place} {'>' if above else '<='} {threshold:.6g}"
+
+
+@dataclass(frozen=True)
+class Projection:
+    """Standardised numbers of one name, times weights: the differences of their means on the two data sets."""
+
+    name: str
+    centre: Array
+    scale: Array
+    weights: Array
+
+    def of(self, table: Table) -> Array:
+        return np.asarray(_standard(table.numbers[self.name], self.centre, self.scale) @ self.weights)
 
 
 @dataclass(frozen=True)
 class Direction(Score):
     """A weighted sum of standardised numbers."""
 
-    parts: tuple[tuple[str, np.ndarray, np.ndarray, np.ndarray], ...]
+    projections: tuple[Projection, ...]
 
-    def of(self, table: Table) -> np.ndarray:
-        return np.asarray(
-            sum(_standard(table.numbers[name], centre, scale) @ w for name, centre, scale, w in self.parts)
-        )
+    def of(self, table: Table) -> Array:
+        return np.asarray(sum(projection.of(table) for projection in self.projections))
 
-    def told(self, threshold: float, above: bool) -> str:
-        names = " and ".join(name for name, *_ in self.parts)
+    def described(self, threshold: float, above: bool) -> str:
+        names = " and ".join(projection.name for projection in self.projections)
         return f"{names}, along the difference of means, {'>' if above else '<='} {threshold:.6g}"
 
 
@@ -76,11 +92,11 @@ class Labels(Score):
     names: tuple[str, ...]
     ratios: tuple[tuple[str, float], ...]
 
-    def of(self, table: Table) -> np.ndarray:
+    def of(self, table: Table) -> Array:
         known = dict(self.ratios)
-        return np.array([known.get(one, 0.0) for one in joined(table, self.names)])
+        return np.array([known.get(label, 0.0) for label in joined(table, self.names)])
 
-    def told(self, threshold: float, above: bool) -> str:
+    def described(self, threshold: float, above: bool) -> str:
         chosen = sorted(label for label, ratio in self.ratios if (ratio > threshold) == above)
         more = [] if len(chosen) <= SHOWN else [f"… {len(chosen) - SHOWN} more"]
         return f"{' and '.join(self.names)} in {{{', '.join([*chosen[:SHOWN], *more])}}}"
@@ -89,7 +105,7 @@ class Labels(Score):
 def joined(table: Table, names: tuple[str, ...]) -> list[str]:
     """Labels of several columns as one; a number counts by its value."""
     columns = [
-        table.labels[name] if name in table.labels else [f"{one[0]:.12g}" for one in table.numbers[name]]
+        table.labels[name] if name in table.labels else [f"{row[0]:.12g}" for row in table.numbers[name]]
         for name in names
     ]
     return [" | ".join(map(str, row)) for row in zip(*columns)]
@@ -117,21 +133,27 @@ class Event:
     missing: float
     first: bool
 
-    def happens(self, table: Table) -> np.ndarray:
+    def happens(self, table: Table) -> npt.NDArray[np.bool_]:
         """Whether it happened in each run, shape (n,)."""
-        return (_filled(self.score.of(table), self.missing) > self.threshold) == self.above
+        return np.asarray((_filled(self.score.of(table), self.missing) > self.threshold) == self.above)
 
     def __str__(self) -> str:
         note = f" (missing counts as {self.missing})" if np.isinf(self.threshold) else ""
-        return self.score.told(self.threshold, self.above) + note
+        return self.score.described(self.threshold, self.above) + note
 
 
 NOTHING = "no outcome differs between runs"
 
+#: The ε that an event proves, then how much more often it happens on one data set than on the other.
+Rank = tuple[float, float]
+#: Hits and runs on the data set where the event is more probable, then on the other.
+Counts = tuple[int, int, int, int]
+
 
 def choose(first: Table, second: Table, delta: float) -> Event | None:
     """The event with the largest certified ε on these runs; None if all outcomes are the same."""
-    best, found = (-1.0, -1.0), None
+    best: Rank = (-1.0, -1.0)
+    found = None
     for score in scores(first, second):
         for missing in (-np.inf, np.inf):
             value, event = _best_cut(score, first, second, delta, missing)
@@ -152,79 +174,73 @@ def scores(first: Table, second: Table) -> Iterator[Score]:
             yield Coordinate(name, int(index), column.shape[1] == 1)
     wide = [name for name, column in first.numbers.items() if column.shape[1] > 1]
     for names in [(name,) for name in wide] + [tuple(first.numbers)] * (len(first.numbers) > 1):
-        yield Direction(tuple(_direction(name, first.numbers[name], second.numbers[name]) for name in names))
+        yield Direction(tuple(_projection(name, first.numbers[name], second.numbers[name]) for name in names))
 
 
-def _best_cut(
-    score: Score, first: Table, second: Table, delta: float, missing: float
-) -> tuple[tuple[float, float], Event]:
+def _best_cut(score: Score, first: Table, second: Table, delta: float, missing: float) -> tuple[Rank, Event]:
     """The best threshold of one score, on either side, for either order of the data sets."""
     ours, theirs = (np.sort(_filled(score.of(table), missing)) for table in (first, second))
     cuts = _thresholds(np.concatenate([ours, theirs]))
-    over, other = (one.size - np.searchsorted(one, cuts, side="right") for one in (ours, theirs))
+    over, other = (values.size - np.searchsorted(values, cuts, side="right") for values in (ours, theirs))
     n, m = ours.size, theirs.size
-    options = [
-        (over, n, other, m, True, True),
-        (n - over, n, m - other, m, False, True),
-        (other, m, over, n, True, False),
-        (m - other, m, n - over, n, False, False),
-    ]
+    sides = [(True, True), (False, True), (True, False), (False, False)]  # above the cut?, likelier on the first?
+    hits, runs = np.array([over, n - over, other, m - other]), np.array([n, n, m, m])[:, None]
+    other_hits, other_runs = hits[[2, 3, 0, 1]], runs[[2, 3, 0, 1]]
+    proved = certified_epsilon(hits, runs, other_hits, other_runs, delta, STRICT)
+    apart = hits / runs - other_hits / other_runs  # ranks the events that prove nothing yet
     found = []
-    for hits, runs, rest, other_runs, above, is_first in options:
-        proved = certified_epsilon(hits, runs, rest, other_runs, delta, STRICT)
-        apart = hits / runs - rest / other_runs  # of events that prove nothing yet, the one that differs most
-        best = int(np.lexsort((apart, proved))[-1])
-        found.append(
-            ((float(proved[best]), float(apart[best])), Event(score, float(cuts[best]), above, missing, is_first))
-        )
-    return max(found, key=lambda one: one[0])
+    for side, (above, is_first) in enumerate(sides):
+        best = int(np.lexsort((apart[side], proved[side]))[-1])
+        rank = float(proved[side, best]), float(apart[side, best])
+        found.append((rank, Event(score, float(cuts[best]), above, missing, is_first)))
+    return max(found, key=lambda ranked: ranked[0])
 
 
-def _thresholds(values: np.ndarray) -> np.ndarray:
+def _thresholds(values: Array) -> Array:
     values = np.unique(values)
     if values.size > THRESHOLDS:
         values = values[np.linspace(0, values.size - 1, THRESHOLDS).astype(int)]
     return values
 
 
-def _filled(values: np.ndarray, missing: float) -> np.ndarray:
+def _filled(values: Array, missing: float) -> Array:
     return np.where(np.isnan(values), missing, values)
 
 
-def _promising(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Coordinates in the order of how far apart the means are; all of them if there are few."""
+def _promising(first: Array, second: Array) -> npt.NDArray[np.int64]:
+    """The coordinates whose means are furthest apart, or all of them if there are few."""
     if first.shape[1] <= COORDINATES:
         return np.arange(first.shape[1])
-    _, _, _, weights = _direction("", first, second)
+    weights = _projection("", first, second).weights
     return np.argsort(-np.abs(weights))[:COORDINATES]
 
 
-def _direction(name: str, first: np.ndarray, second: np.ndarray) -> tuple[str, np.ndarray, np.ndarray, np.ndarray]:
-    """Centre, scale and weights: differences of standardised means, through the covariance where it can be inverted."""
+def _projection(name: str, first: Array, second: Array) -> Projection:
+    """Weights are differences of standardised means, times the inverse covariance where that is small enough."""
     both = np.concatenate([first, second])
     finite = np.where(np.isfinite(both), both, np.nan)
     known = np.isfinite(both).any(axis=0)
     centre, scale = np.zeros(both.shape[1]), np.ones(both.shape[1])
     centre[known] = np.nanmedian(finite[:, known], axis=0)
     scale[known] = np.maximum(np.nanstd(finite[:, known], axis=0), 1e-300)
-    ours, theirs = (_standard(one, centre, scale) for one in (first, second))
+    ours, theirs = (_standard(column, centre, scale) for column in (first, second))
     gap = ours.mean(axis=0) - theirs.mean(axis=0)
     residuals = np.concatenate([ours - ours.mean(axis=0), theirs - theirs.mean(axis=0)])
     if gap.size > COORDINATES:
-        return name, centre, scale, gap / (residuals.var(axis=0) + 1e-6)
+        return Projection(name, centre, scale, gap / (residuals.var(axis=0) + 1e-6))
     covariance = residuals.T @ residuals / len(residuals) + 1e-6 * np.eye(gap.size)
-    return name, centre, scale, np.linalg.solve(covariance, gap)
+    return Projection(name, centre, scale, np.linalg.solve(covariance, gap))
 
 
-def _standard(column: np.ndarray, centre: np.ndarray, scale: np.ndarray) -> np.ndarray:
+def _standard(column: Array, centre: Array, scale: Array) -> Array:
     with np.errstate(invalid="ignore", over="ignore"):
         values = (column - centre) / scale
-    return np.clip(np.where(np.isnan(values), 0.0, values), -1e6, 1e6)
+    return np.asarray(np.clip(np.where(np.isnan(values), 0.0, values), -1e6, 1e6))
 
 
 def _few(first: Table, second: Table, name: str) -> bool:
-    one, other = first.numbers[name], second.numbers[name]
-    return one.shape[1] == 1 and np.unique(np.concatenate([one, other])).size <= FEW
+    column, other = first.numbers[name], second.numbers[name]
+    return column.shape[1] == 1 and np.unique(np.concatenate([column, other])).size <= FEW
 
 
 def _labels(first: Table, second: Table, names: tuple[str, ...]) -> Labels:
@@ -238,8 +254,8 @@ def _labels(first: Table, second: Table, names: tuple[str, ...]) -> Labels:
     return Labels(names, tuple((label, ratio(label)) for label in sorted({*ours, *theirs})))
 
 
-def counts(event: Event, first: Table, second: Table) -> tuple[int, int, int, int]:
+def counts(event: Event, first: Table, second: Table) -> Counts:
     """Hits and runs on the data set where the event is more probable, then on the other."""
-    tables: tuple[Any, Any] = (first, second) if event.first else (second, first)
-    found = [event.happens(table) for table in tables]
-    return int(found[0].sum()), found[0].size, int(found[1].sum()), found[1].size
+    likelier, other = (first, second) if event.first else (second, first)
+    hits, other_hits = event.happens(likelier), event.happens(other)
+    return int(hits.sum()), hits.size, int(other_hits.sum()), other_hits.size

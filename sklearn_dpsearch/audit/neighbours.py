@@ -6,13 +6,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy.sparse import issparse
 from sklearn.utils import _safe_indexing
 from sklearn.utils.multiclass import type_of_target
 
 from ..privacy import PrivacyError
+from ..privacy._checks import check_neighboring
+from ..privacy._types import Array, Neighboring
 
-RELATIONS = ("add_remove", "zero_out", "replace_one")
+Records = npt.NDArray[Any]
+Dataset = tuple[Any, Any]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -37,12 +41,12 @@ class Neighbours:
     y: Any
     other_X: Any
     other_y: Any
-    neighboring: str
+    neighboring: Neighboring
     steps: int
     canary: Any
 
     @classmethod
-    def of(cls, data: tuple[Any, Any], other: tuple[Any, Any], neighboring: str, absent: bool = False) -> Neighbours:
+    def of(cls, data: Dataset, other: Dataset, neighboring: Neighboring, absent: bool = False) -> Neighbours:
         """Check two data sets given as (X, y).
 
         Parameters
@@ -55,7 +59,7 @@ class Neighbours:
         PrivacyError
             If they are not neighbours.
         """
-        check_relation(neighboring)
+        check_neighboring(neighboring)
         (X, y), (other_X, other_y) = data, other
         first, second = _rows(X, y), _rows(other_X, other_y)
         places = _one_more(first, second) if neighboring == "add_remove" else _one_changed(first, second, neighboring)
@@ -66,14 +70,10 @@ class Neighbours:
         )
 
 
-def check_relation(neighboring: Any) -> None:
-    if neighboring not in RELATIONS:
-        raise ValueError(f"Found neighboring={neighboring!r}; one of {', '.join(map(repr, RELATIONS))} is needed.")
-
-
-def worst_case(X: Any, y: Any = None, *, neighboring: str, scale: float = 1.0, absent: bool = False) -> Neighbours:
-    """Neighbours of one data set that tell much about one record: its features at the ends of what occurs, its target
-    against them.
+def worst_case(
+    X: Any, y: Any = None, *, neighboring: Neighboring, scale: float = 1.0, absent: bool = False
+) -> Neighbours:
+    """Neighbours that differ in one extreme record, whose target contradicts its features.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def worst_case(X: Any, y: Any = None, *, neighboring: str, scale: float = 1.0, a
         The extreme record is added; or stands in the place of a record of zeros; or in the place of one with the same
         features and the opposite target (without y: the opposite features).
     scale : float, default=1.0
-        How far from the middle the canary is, 1 for the ends of what occurs. Values beyond the bounds that an estimator
+        How far from the middle the canary is: 1 for the ends of the ranges. Values beyond the bounds that an estimator
         was told are clipped by it.
     absent : bool, default=False
         Under zero-out, the caller's word that a record of zeros contributes nothing.
@@ -95,7 +95,7 @@ def worst_case(X: Any, y: Any = None, *, neighboring: str, scale: float = 1.0, a
     >>> len(pair.X), len(pair.other_X), pair.canary.tolist()
     (3, 4, [[2.0, 3.0]])
     """
-    check_relation(neighboring)
+    check_neighboring(neighboring)
     values, target = _numbers(X), None if y is None else np.asarray(y)
     record, label, opposite, other_label = _extreme(values, target, scale)
     if neighboring == "add_remove":
@@ -110,8 +110,8 @@ def worst_case(X: Any, y: Any = None, *, neighboring: str, scale: float = 1.0, a
     return Neighbours.of(data, other, neighboring, absent)
 
 
-def _extreme(values: np.ndarray, y: np.ndarray | None, scale: float) -> tuple[np.ndarray, Any, np.ndarray, Any]:
-    """A record, its target, and the record and target to replace."""
+def _extreme(values: Array, y: Records | None, scale: float) -> tuple[Array, Any, Array, Any]:
+    """A record and its target, then the record and the target that they replace."""
     low, high = values.min(axis=0), values.max(axis=0)
     middle, reach = (low + high) / 2, scale * (high - low) / 2
     if y is None:
@@ -126,7 +126,7 @@ def _extreme(values: np.ndarray, y: np.ndarray | None, scale: float) -> tuple[np
     return record, label, (middle - (record - middle) if label == other_label else record), other_label
 
 
-def _targets(y: np.ndarray) -> tuple[Any, Any]:
+def _targets(y: Records) -> tuple[Any, Any]:
     """A target for the canary and one as far away: the two rarest classes, or the ends."""
     if y.ndim > 1:
         raise ValueError("Found several targets for each record; give other=(X, y), a neighbour of your own.")
@@ -137,11 +137,11 @@ def _targets(y: np.ndarray) -> tuple[Any, Any]:
     return classes[order[0]], classes[order[min(1, len(order) - 1)]]
 
 
-def _is_classes(y: np.ndarray) -> bool:
-    return type_of_target(y) in ("binary", "multiclass")
+def _is_classes(y: Records) -> bool:
+    return str(type_of_target(y)) in ("binary", "multiclass")
 
 
-def _with(values: np.ndarray, y: np.ndarray | None, record: np.ndarray, label: Any) -> tuple[np.ndarray, Any]:
+def _with(values: Array, y: Records | None, record: Array, label: Any) -> tuple[Array, Records | None]:
     """The data with its first record replaced."""
     X = values.copy()
     X[0] = record
@@ -152,11 +152,11 @@ def _with(values: np.ndarray, y: np.ndarray | None, record: np.ndarray, label: A
     return X, target
 
 
-def _appended(y: np.ndarray | None, label: Any) -> np.ndarray | None:
+def _appended(y: Records | None, label: Any) -> Records | None:
     return None if y is None else np.append(y, np.asarray([label], dtype=y.dtype))
 
 
-def _numbers(X: Any) -> np.ndarray:
+def _numbers(X: Any) -> Array:
     values = np.asarray(X.toarray() if issparse(X) else X)
     if values.ndim != 2 or values.dtype.kind not in "iufb" or len(values) < 2:
         raise ValueError(
@@ -169,7 +169,7 @@ def _numbers(X: Any) -> np.ndarray:
 # --- the check ---------------------------------------------------------------------------------------------------
 
 
-def _rows(X: Any, y: Any) -> np.ndarray:
+def _rows(X: Any, y: Any) -> Records:
     """All records as rows of objects, targets included."""
     table = np.asarray(X.toarray() if issparse(X) else X, dtype=object)
     table = table.reshape(len(table), -1)
@@ -181,7 +181,7 @@ def _rows(X: Any, y: Any) -> np.ndarray:
     return np.hstack([table, target])
 
 
-def _one_more(first: np.ndarray, second: np.ndarray) -> tuple[int | None, int | None]:
+def _one_more(first: Records, second: Records) -> tuple[int | None, int | None]:
     """Where the record stands that only one of them has."""
     longer, shorter = (first, second) if len(first) > len(second) else (second, first)
     if len(longer) == len(shorter) + 1 and longer.shape[1] == shorter.shape[1]:
@@ -192,7 +192,7 @@ def _one_more(first: np.ndarray, second: np.ndarray) -> tuple[int | None, int | 
     raise _not_neighbours(first, second, "add_remove", "one record more in one of them, the others in the same order")
 
 
-def _one_changed(first: np.ndarray, second: np.ndarray, relation: str) -> tuple[int, int]:
+def _one_changed(first: Records, second: Records, relation: Neighboring) -> tuple[int, int]:
     if first.shape == second.shape:
         changed = np.flatnonzero(~_equal(first, second))
         if changed.size == 1:
@@ -200,13 +200,13 @@ def _one_changed(first: np.ndarray, second: np.ndarray, relation: str) -> tuple[
     raise _not_neighbours(first, second, relation, "the same number of records, one of them with other values")
 
 
-def _equal(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+def _equal(first: Records, second: Records) -> npt.NDArray[np.bool_]:
     """Which rows are the same; missing values are equal to each other."""
     same = (first == second) | ((first != first) & (second != second))
-    return np.asarray(same, dtype=bool).all(axis=1)
+    return np.asarray(np.asarray(same, dtype=bool).all(axis=1))
 
 
-def _not_neighbours(first: np.ndarray, second: np.ndarray, relation: str, needed: str) -> PrivacyError:
+def _not_neighbours(first: Records, second: Records, relation: Neighboring, needed: str) -> PrivacyError:
     found = f"shapes {first.shape} and {second.shape}, targets included"
     if first.shape == second.shape:
         found = f"{int(np.sum(~_equal(first, second)))} of {len(first)} records differ"
@@ -227,4 +227,4 @@ def _stack(rows: list[Any]) -> Any:
         import pandas as pd
 
         return pd.concat(rows)
-    return np.concatenate([np.asarray(one) for one in rows])
+    return np.concatenate([np.asarray(row) for row in rows])

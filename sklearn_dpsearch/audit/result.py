@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from .bounds import certified_epsilon, largest_provable_epsilon
-from .events import NOTHING, choose, counts
-from .outcomes import tabulate
+from ..privacy._checks import require
+from ..privacy._types import Neighboring
+from .bounds import certified_epsilon, evaluated, largest_provable_epsilon
+from .events import NOTHING, Counts, choose, counts
+from .outcomes import Table, tabulate
 
-#: Fewest runs on each data set.
-LEAST = 10
+#: The fewest runs on each data set from which a bound is computed.
+FEWEST_RUNS = 10
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,9 +49,9 @@ class AuditResult:
     confidence: float
     n_runs: int
     event: str
-    counts: tuple[int, int, int, int]
+    counts: Counts
     stated_epsilon: float | None = None
-    neighboring: str | None = None
+    neighboring: Neighboring | None = None
     steps: int = 1
     notes: tuple[str, ...] = ()
 
@@ -114,7 +116,7 @@ def lower_bound(
     ----------
     outcomes, others : sequence of length n
         One entry per independent run on each of the two data sets: a number, an array of numbers, a label (str, bool,
-        tuple, None), or a dict of such parts.
+        tuple, None), or a dict of these.
     delta : float, default=0.0
         δ at which ε is bounded.
     confidence : float, default=0.95
@@ -132,39 +134,40 @@ def lower_bound(
     >>> 1.5 < found.epsilon_lower < 4.38  # N(1, 1) and N(0, 1): exactly 4.38
     True
     """
-    check(outcomes, others, delta, confidence)
-    both = tabulate(outcomes, others)
-    rng = np.random.default_rng(0)  # any order that does not depend on the outcomes
-    orders = [rng.permutation(len(one)) for one in (outcomes, others)]
-    chosen = choose(*(table.rows(order[: order.size // 2]) for table, order in zip(both, orders)), delta)
     n_runs = min(len(outcomes), len(others))
-    if chosen is None:
-        rest = tuple(size for order in orders for size in (0, order.size - order.size // 2))
-        event, found, proved = NOTHING, rest, 0.0
-    else:
-        found = counts(chosen, *(table.rows(order[order.size // 2 :]) for table, order in zip(both, orders)))
-        event, proved = str(chosen), float(certified_epsilon(*found, delta, confidence))
+    check_runs(n_runs)
+    check_levels(delta, confidence)
+    rng = np.random.default_rng(0)  # any order that does not depend on the outcomes
+    first, second = tabulate(outcomes, others)
+    (choosing, counted), (other_choosing, other_counted) = _halves(first, rng), _halves(second, rng)
+    event = choose(choosing, other_choosing, delta)
+    found = (0, evaluated(len(outcomes)), 0, evaluated(len(others)))
+    if event is not None:
+        found = counts(event, counted, other_counted)
     return AuditResult(
-        epsilon_lower=proved, delta=float(delta), confidence=float(confidence), n_runs=n_runs, event=event, counts=found
+        epsilon_lower=0.0 if event is None else float(certified_epsilon(*found, delta, confidence)),
+        delta=float(delta),
+        confidence=float(confidence),
+        n_runs=n_runs,
+        event=NOTHING if event is None else str(event),
+        counts=found,
     )
 
 
-def check(outcomes: Sequence[Any], others: Sequence[Any], delta: float, confidence: float) -> None:
-    """Raise for samples and levels from which nothing can follow."""
-    check_runs(min(len(outcomes), len(others)))
-    check_levels(delta, confidence)
+def _halves(table: Table, rng: np.random.Generator) -> tuple[Table, Table]:
+    """The runs that choose the event, and those that are counted for it: drawn, as outcomes may come sorted."""
+    order, half = rng.permutation(table.n_rows), table.n_rows // 2
+    return table.rows(order[:half]), table.rows(order[half:])
 
 
 def check_runs(n_runs: int) -> None:
-    if n_runs < LEAST:
+    if n_runs < FEWEST_RUNS:
         raise ValueError(
-            f"Found {n_runs} runs on a data set; at least {LEAST} are needed. To prove an epsilon takes "
+            f"Found {n_runs} runs on a data set; at least {FEWEST_RUNS} are needed. To prove an epsilon takes "
             "runs_needed(epsilon): 23 for 1, 151 for 3, 1095 for 5."
         )
 
 
 def check_levels(delta: float, confidence: float) -> None:
-    if not 0 <= delta < 1:
-        raise ValueError(f"Found delta={delta!r}; 0 <= delta < 1 is needed.")
-    if not 0.5 <= confidence < 1:
-        raise ValueError(f"Found confidence={confidence!r}; at least 0.5 and less than 1 is needed, e.g. 0.95.")
+    require(0 <= delta < 1, "0 <= delta < 1", delta=delta)
+    require(0.5 <= confidence < 1, "0.5 <= confidence < 1 (0.95 is usual)", confidence=confidence)

@@ -11,13 +11,17 @@ from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.base import clone
 
 from .._process import GENERATORS, reseed, without_warnings
+from ..adapters import Estimator, seed_names
 from ..privacy import PrivacyError
+from ..privacy.spent import PrivacySpent
 from ..search import NoModelError
 from .attacks import Statistic
 from .neighbours import Neighbours
 from .outcomes import FAILED
 
-#: Fits of one task: many enough to pay for its start, few enough to share the work evenly.
+Seed = np.random.SeedSequence
+
+#: Fits of one task: enough to pay for its start, few enough to share the work evenly.
 BATCH = 25
 
 
@@ -27,7 +31,7 @@ class Samples:
 
     first: list[Any]
     second: list[Any]
-    spent: list[Any]
+    spent: list[PrivacySpent]
     error: str | None
 
 
@@ -35,21 +39,21 @@ class Samples:
 class Fits:
     """What all fits of an audit share."""
 
-    estimator: Any
+    estimator: Estimator
     statistic: Statistic
     fit_params: Mapping[str, Any]
 
 
 def fit_many(
-    estimator: Any,
+    estimator: Estimator,
     pair: Neighbours,
     n_runs: int,
     statistic: Statistic,
     fit_params: Mapping[str, Any],
     n_jobs: int | None,
-    random_state: Any,
+    random_state: int | None,
 ) -> Samples:
-    """So many fits on each of the two data sets."""
+    """``n_runs`` fits on each of the two data sets."""
     fits = Fits(estimator, statistic, fit_params)
     data = (pair.X, pair.y), (pair.other_X, pair.other_y)
     seeds = [_seeds(random_state, side, n_runs) for side in (0, 1)]
@@ -60,40 +64,37 @@ def fit_many(
     outcomes: tuple[list[Any], list[Any]] = [], []
     for (side, _), (found, _, _) in zip(tasks, done):
         outcomes[side].extend(found)
-    spent = [one for _, stated, _ in done for one in stated]
+    spent = [statement for _, stated, _ in done for statement in stated]
     return Samples(*outcomes, spent, next((error for *_, error in done if error), None))
 
 
-def fit_some(fits: Fits, X: Any, y: Any, seeds: Sequence[Any]) -> tuple[list[Any], list[Any], str | None]:
+def fit_some(
+    fits: Fits, X: Any, y: Any, seeds: Sequence[Seed | None]
+) -> tuple[list[Any], list[PrivacySpent], str | None]:
     """Outcomes of some fits on one data set, what the first of them states, and the first error."""
-    outcomes, spent, error = [], [], None
+    outcomes: list[Any] = []
+    spent: list[PrivacySpent] = []
+    error: str | None = None
     with without_warnings(), GENERATORS():
         for seed in seeds:
             model = fresh(fits.estimator, seed)
             reseed(seed)
             try:
                 model.fit(X, *([] if y is None else [y]), **fits.fit_params)
-            except Exception as failure:  # which data make a fit fail is told by its failing
+            except Exception as failure:  # that a fit fails says something about its data
                 if isinstance(failure, PrivacyError) and not isinstance(failure, NoModelError):
-                    raise  # a refusal, from what the caller wrote
+                    raise  # refused for what the caller wrote, not for the data
                 outcomes.append(FAILED)
                 error = error or f"{type(failure).__name__}: {failure}"
             else:
                 outcomes.append(fits.statistic(model))
-            if not spent and hasattr(model, "privacy_spent_"):
+            if not spent and isinstance(getattr(model, "privacy_spent_", None), PrivacySpent):
                 spent.append(model.privacy_spent_)
     return outcomes, spent, error
 
 
-def seed_names(estimator: Any) -> list[str]:
-    """Parameters that hold randomness, at any depth."""
-    return sorted(
-        name for name in estimator.get_params(deep=True) if name.rpartition("__")[2] in ("random_state", "noise_seed")
-    )
-
-
-def stripped(estimator: Any) -> tuple[Any, tuple[str, ...]]:
-    """The estimator without fixed seeds, and what was taken away."""
+def without_seeds(estimator: Estimator) -> tuple[Any, tuple[str, ...]]:
+    """The estimator without fixed seeds, and a note for each that was taken away."""
     params = estimator.get_params(deep=True)
     fixed = [name for name in seed_names(estimator) if params[name] is not None]
     notes = tuple(
@@ -104,16 +105,17 @@ def stripped(estimator: Any) -> tuple[Any, tuple[str, ...]]:
     return clone(estimator).set_params(**dict.fromkeys(fixed)), notes
 
 
-def fresh(estimator: Any, seed: Any) -> Any:
-    """An unfitted copy; for tests, with seeds of its own."""
+def fresh(estimator: Estimator, seed: Seed | None) -> Any:
+    """An unfitted copy. With a seed, for tests, its parameters are seeded too."""
     model = clone(estimator)
     if seed is None:
         return model
     names = seed_names(model)
-    return model.set_params(**{name: int(one.generate_state(1)[0]) for name, one in zip(names, seed.spawn(len(names)))})
+    own = zip(names, seed.spawn(len(names)))
+    return model.set_params(**{name: int(part.generate_state(1)[0]) for name, part in own})
 
 
-def _seeds(random_state: Any, side: int, n_runs: int) -> list[Any]:
+def _seeds(random_state: int | None, side: int, n_runs: int) -> Sequence[Seed | None]:
     """One seed for each fit, or None for the operating system's entropy."""
     if random_state is None:
         return [None] * n_runs

@@ -8,16 +8,27 @@ arguments alone, and can be searched by every search of this library.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+if TYPE_CHECKING:
+    from .estimators.skorch_nets import DPNeuralNetClassifier, DPNeuralNetRegressor
+    from .estimators.tables import DPLogisticRegression, DPMLPClassifier, DPMLPRegressor
+
+__all__ = [
+    "DPLogisticRegression",
+    "DPMLPClassifier",
+    "DPMLPRegressor",
+    "DPNeuralNetClassifier",
+    "DPNeuralNetRegressor",
+]
+#: Where each name lies. Imported when it is asked for: searches and diffprivlib's users need no torch.
 _PLACES = {
-    "DPLogisticRegression": "tables",
-    "DPMLPClassifier": "tables",
-    "DPMLPRegressor": "tables",
-    "DPNeuralNetClassifier": "skorch_nets",
-    "DPNeuralNetRegressor": "skorch_nets",
+    "DPLogisticRegression": "estimators.tables",
+    "DPMLPClassifier": "estimators.tables",
+    "DPMLPRegressor": "estimators.tables",
+    "DPNeuralNetClassifier": "estimators.skorch_nets",
+    "DPNeuralNetRegressor": "estimators.skorch_nets",
 }
-__all__ = list(_PLACES)
 
 
 def __getattr__(name: str) -> Any:

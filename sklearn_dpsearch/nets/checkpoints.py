@@ -12,7 +12,7 @@ import secrets
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields, is_dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from torch import nn
@@ -27,23 +27,27 @@ NOTE = "_sklearn_dpsearch_spent"
 PACKAGE = __name__.rpartition(".nets.")[0] + ".privacy."
 
 
+#: What is written on a module: text, or a number and the statement itself, where that cannot be text.
+Note: TypeAlias = str | tuple[str, PrivacySpent]
+
+
 def mark(module: nn.Module, spent: Sequence[PrivacySpent]) -> None:
     """Write what its parameters have cost, together, on a module and on all of its parts."""
     place(module, tuple(map(_note_of, spent)))
 
 
-def place(module: nn.Module, notes: tuple[Any, ...]) -> None:
+def place(module: nn.Module, notes: tuple[Note, ...]) -> None:
     """Put notes on a module and on all of its parts."""
-    for one in module.modules():
-        vars(one)[NOTE] = notes
+    for part in module.modules():
+        vars(part)[NOTE] = notes
 
 
 def costs(module: nn.Module) -> list[PrivacySpent]:
     """What the parameters of a module have cost so far: one entry for each training, or search, that left a note."""
-    return read(note for one in module.modules() for note in vars(one).get(NOTE, ()))
+    return read(note for part in module.modules() for note in vars(part).get(NOTE, ()))
 
 
-def _note_of(spent: PrivacySpent) -> str | tuple[str, PrivacySpent]:
+def _note_of(spent: PrivacySpent) -> Note:
     """Text, or the object itself where a guarantee cannot be written as text.
 
     Each note has a number of its own, by which copies are recognised.
@@ -55,7 +59,7 @@ def _note_of(spent: PrivacySpent) -> str | tuple[str, PrivacySpent]:
         return (token, spent)
 
 
-def read(notes: Iterable[Any]) -> list[PrivacySpent]:
+def read(notes: Iterable[Note]) -> list[PrivacySpent]:
     """What notes say, copies of one taken once."""
     found: dict[str, PrivacySpent] = {}
     for note in notes:
@@ -70,10 +74,10 @@ def together(spent: Sequence[PrivacySpent]) -> PrivacySpent:
     if len(spent) == 1:
         return spent[0]
     return PrivacySpent(
-        guarantee=compose(*(one.guarantee for one in spent)),
+        guarantee=compose(*(statement.guarantee for statement in spent)),
         delta=spent[0].delta,
-        components=tuple(part for one in spent for part in one.components),
-        assumptions=tuple(dict.fromkeys(text for one in spent for text in one.assumptions)),
+        components=tuple(component for statement in spent for component in statement.components),
+        assumptions=tuple(dict.fromkeys(text for statement in spent for text in statement.assumptions)),
     )
 
 
@@ -94,7 +98,7 @@ def saving(module: nn.Module) -> Iterator[None]:
                 "the whole net, which keeps what it cost."
             )
 
-    def write(_: nn.Module, state: Any, prefix: str, metadata: dict[str, Any]) -> None:
+    def write(_: nn.Module, state: object, prefix: str, metadata: dict[str, Any]) -> None:
         if notes:
             metadata[NOTE] = list(notes)
 
@@ -106,12 +110,12 @@ def saving(module: nn.Module) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def loading(module: nn.Module) -> Iterator[list[tuple[Any, ...]]]:
+def loading(module: nn.Module) -> Iterator[list[tuple[str, ...]]]:
     """Collects the notes of what is loaded into a module while this lasts; empty ones for a file without any."""
-    found: list[tuple[Any, ...]] = []
+    found: list[tuple[str, ...]] = []
 
-    def note(state: Any, prefix: str, metadata: dict[str, Any], *rest: Any) -> None:
-        found.append(tuple(one for one in metadata.get(NOTE, ()) if isinstance(one, str)))
+    def note(state: object, prefix: str, metadata: dict[str, Any], *rest: object) -> None:
+        found.append(tuple(text for text in metadata.get(NOTE, ()) if isinstance(text, str)))
 
     handle = module._register_load_state_dict_pre_hook(note)
     try:
@@ -123,16 +127,16 @@ def loading(module: nn.Module) -> Iterator[list[tuple[Any, ...]]]:
 # --- as text -------------------------------------------------------------------------------------------------------
 
 
-def _encode(value: Any) -> Any:
+def _encode(value: object) -> Any:
     """A value as JSON, from which ``_decode`` makes an equal one."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, np.ndarray):
         return {"array": value.tolist()}
     if isinstance(value, (tuple, list)):
-        return {type(value).__name__: [_encode(one) for one in value]}
+        return {type(value).__name__: [_encode(item) for item in value]}
     if is_dataclass(value) and type(value).__module__.startswith(PACKAGE):
-        own = {one.name: _encode(getattr(value, one.name)) for one in fields(value) if one.init}
+        own = {entry.name: _encode(getattr(value, entry.name)) for entry in fields(value) if entry.init}
         return {"type": f"{type(value).__module__[len(PACKAGE) :]}.{type(value).__qualname__}", "fields": own}
     raise TypeError(type(value).__name__)
 
@@ -144,9 +148,10 @@ def _decode(value: Any) -> Any:
         return np.asarray(value["array"])
     for kind in (tuple, list):
         if kind.__name__ in value:
-            return kind(_decode(one) for one in value[kind.__name__])
+            return kind(_decode(item) for item in value[kind.__name__])
     module, _, name = value["type"].rpartition(".")
+    # A file of parameters may come from anybody: nothing but statements is made from it, whatever it names.
     made = getattr(import_module(PACKAGE + module), name)
     if not (isinstance(made, type) and issubclass(made, (Guarantee, CountLaw, Component, PrivacySpent))):
         raise ValueError(f"Found {value['type']!r} in a note of what parameters cost; a guarantee is needed.")
-    return made(**{name: _decode(one) for name, one in value["fields"].items()})
+    return made(**{name: _decode(item) for name, item in value["fields"].items()})

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from .engines import Layout, named_trained
+from .layout import Layout, named_trained
 
 #: What a schedule may change from step to step: name ↦ one value per step.
 Table = Mapping[str, Sequence[Any]]
@@ -41,7 +41,7 @@ class Rates:
         """One value per net at step ``t``: a plain number if all agree, otherwise a column."""
         scheduled = any(name in table for table in self.tables)
         key = f"{name}{pick}"
-        if scheduled or key not in self._columns:
+        if scheduled or key not in self._columns:  # kept: a tensor made in every step would cost more than the step
             values = [
                 table[name][t] if name in table else group[name] for group, table in zip(self.groups, self.tables)
             ]
@@ -76,7 +76,7 @@ class StackedSGD(Stepper):
             moved = moved + weights * self.rates("weight_decay", t)
         if self._momentum:
             momentum = self.rates("momentum", t)
-            if self._buffer is None:
+            if self._buffer is None:  # as PyTorch begins: with the first gradient, undamped
                 self._buffer = moved.clone()
             else:
                 self._buffer.mul_(momentum).add_(moved * self._undamped(t))
@@ -126,7 +126,7 @@ class StackedAdam(Stepper):
 class EachTorchOptimizer(Stepper):
     """Any torch optimizer that works on given gradients: one object per net, over views of its parameters."""
 
-    def __init__(self, optimizers: Sequence[Built], tables: Sequence[Table], layout: Layout) -> None:
+    def __init__(self, optimizers: Sequence[BuiltOptimizer], tables: Sequence[Table], layout: Layout) -> None:
         self.optimizers, self.tables, self.layout = list(optimizers), list(tables), layout
 
     def step(self, weights: torch.Tensor, gradients: torch.Tensor, t: int) -> None:
@@ -147,7 +147,7 @@ class EachTorchOptimizer(Stepper):
 
 
 @dataclass(frozen=True)
-class Rule:
+class UpdateRule:
     """SGD or Adam by their hyperparameters, without an optimizer object (importing those takes seconds).
 
     Parameters
@@ -160,24 +160,25 @@ class Rule:
         Hyperparameters under PyTorch's names.
     """
 
-    kind: type[Stepper]
+    kind: type[StackedSGD] | type[StackedAdam]
     flag: bool
     group: Mapping[str, Any]
 
     @classmethod
-    def sgd(cls, lr: float, momentum: float = 0.0, weight_decay: float = 0.0, nesterov: bool = False) -> Rule:
+    def sgd(cls, lr: float, momentum: float = 0.0, weight_decay: float = 0.0, nesterov: bool = False) -> UpdateRule:
         """``torch.optim.SGD``."""
         group = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, "dampening": 0.0, "nesterov": nesterov}
         return cls(StackedSGD, nesterov, group)
 
     @classmethod
-    def adam(cls, lr: float, weight_decay: float = 0.0) -> Rule:
+    def adam(cls, lr: float, weight_decay: float = 0.0) -> UpdateRule:
         """``torch.optim.Adam`` with PyTorch's defaults."""
         return cls(StackedAdam, False, {"lr": lr, "betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": weight_decay})
 
     @classmethod
-    def of(cls, optimizer: torch.optim.Optimizer) -> Rule | None:
+    def of(cls, optimizer: torch.optim.Optimizer) -> UpdateRule | None:
         """What a torch optimizer does, if it is one of the two and has one group of plain numbers."""
+        # By exact type: a subclass may step in another way. What the stacked steps do not know goes to PyTorch's own.
         kind, groups = type(optimizer), optimizer.param_groups
         if len(groups) != 1 or groups[0].get("maximize") or groups[0].get("amsgrad") or _of_tensors(groups[0]):
             return None
@@ -189,7 +190,7 @@ class Rule:
         return None
 
 
-class Built:
+class BuiltOptimizer:
     """The optimizer of one net, over a private copy of its parameters.
 
     Raises
@@ -199,16 +200,17 @@ class Built:
     """
 
     def __init__(
-        self, module: nn.Module, make: Callable[[nn.Module], torch.optim.Optimizer] | Rule, device: torch.device
+        self, module: nn.Module, make: Callable[[nn.Module], torch.optim.Optimizer] | UpdateRule, device: torch.device
     ) -> None:
         self.optimizer: torch.optim.Optimizer | None = None
-        if isinstance(make, Rule):
-            self.rule: Rule | None = make
+        if isinstance(make, UpdateRule):
+            self.rule: UpdateRule | None = make
             return
+        # Over a copy: what an optimizer keeps, or changes when it is made, is not in what is released.
         copied = copy.deepcopy(module).to(device)
         self.parameters = named_trained(copied)
         self.optimizer = make(copied)
-        self.rule = Rule.of(self.optimizer)
+        self.rule = UpdateRule.of(self.optimizer)
         check_works_on_gradients(type(self.optimizer))
 
     @property
@@ -232,16 +234,18 @@ def _of_tensors(group: Mapping[str, Any]) -> bool:
     return any(isinstance(value, torch.Tensor) for name, value in group.items() if name != "params")
 
 
-def stepper_for(built: Sequence[Built], tables: Sequence[Table], layout: Layout, device: torch.device) -> Stepper:
+def stepper_for(
+    built: Sequence[BuiltOptimizer], tables: Sequence[Table], layout: Layout, device: torch.device
+) -> Stepper:
     """The fastest way to step these optimizers: as one, if they are of one kind that is known here."""
-    rules = [one.rule for one in built if one.rule is not None]
-    if len(rules) < len(built) or len({one.structure for one in built}) > 1:
+    rules = [own.rule for own in built if own.rule is not None]
+    if len(rules) < len(built) or len({own.structure for own in built}) > 1:
         return EachTorchOptimizer(built, tables, layout)
     rates = Rates([rule.group for rule in rules], tables, device)
     return rules[0].kind(rates, rules[0].flag)
 
 
-def _subtract(weights: torch.Tensor, moved: torch.Tensor, rate: Any) -> None:
+def _subtract(weights: torch.Tensor, moved: torch.Tensor, rate: float | torch.Tensor) -> None:
     if isinstance(rate, float):
         weights.sub_(moved, alpha=rate)
     else:

@@ -6,10 +6,13 @@ import contextlib
 import secrets
 import threading
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 import torch
+
+#: What a seed may be; None: the operating system.
+Seed: TypeAlias = int | Sequence[int] | np.random.RandomState | np.random.SeedSequence | None
 
 _GLOBAL_GENERATOR = threading.Lock()
 #: Size of the state of PyTorch's CPU generator (MT19937), and where its 624 words lie, 8 bytes each.
@@ -31,7 +34,7 @@ class Secrets:
     each of these alone would make a stated ε false.
     """
 
-    def __init__(self, seed: Any = None) -> None:
+    def __init__(self, seed: Seed = None) -> None:
         coins, noise, self._device_seed = _children(sequence(seed), 3)
         self.coins = np.random.Generator(np.random.PCG64DXSM(coins))
         self._noise = np.random.Generator(np.random.SFC64(noise))
@@ -50,12 +53,12 @@ class Secrets:
         out.normal_(std=scale, generator=self._device_noise)
 
 
-def sequence(seed: Any = None) -> np.random.SeedSequence:
+def sequence(seed: Seed = None) -> np.random.SeedSequence:
     """A seed sequence with room for 256 bits; without a seed they come from the operating system."""
     if isinstance(seed, np.random.SeedSequence):
         return seed
     if isinstance(seed, np.random.RandomState):
-        seed = seed.randint(2**32, size=8, dtype=np.uint64).tolist()
+        seed = [int(word) for word in seed.randint(2**32, size=8, dtype=np.uint64)]
     return np.random.SeedSequence(secrets.randbits(256) if seed is None else seed, pool_size=8)
 
 
@@ -66,7 +69,7 @@ def _children(source: np.random.SeedSequence, number: int) -> list[np.random.See
 
 
 @contextlib.contextmanager
-def global_torch_seed(seed: Any = None) -> Iterator[None]:
+def global_torch_seed(seed: Seed = None) -> Iterator[None]:
     """PyTorch's global generators seeded afresh, and put back afterwards.
 
     For what only they serve: initial weights, and dropout masks. One record more moves the masks of all that follow it,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import torch
 
@@ -14,11 +14,16 @@ from .optimizers import Table
 CHANGED = ("lr", "momentum", "betas")
 
 
+class Scheduler(NamedTuple):
+    """One of PyTorch's learning-rate schedulers: its class, its arguments, and whether it steps after every batch."""
+
+    policy: Callable[..., Any]
+    arguments: dict[str, Any]
+    every_batch: bool
+
+
 def table_of(
-    optimizer: torch.optim.Optimizer,
-    schedulers: list[tuple[Callable[..., Any], dict[str, Any], bool]],
-    steps: int,
-    steps_per_epoch: int,
+    optimizer: torch.optim.Optimizer, schedulers: Sequence[Scheduler], steps: int, steps_per_epoch: int
 ) -> Table:
     """Run schedulers without training, and note what they do.
 
@@ -26,7 +31,7 @@ def table_of(
     ----------
     optimizer : Optimizer
         Left as found.
-    schedulers : list of (class, keyword arguments, whether it steps every batch)
+    schedulers : sequence of Scheduler
     steps, steps_per_epoch : int
 
     Returns
@@ -43,7 +48,7 @@ def table_of(
     keys = set(group)
     rows: dict[str, list[Any]] = {name: [] for name in before}
     with without_warnings():  # "step of the optimizer was not called": it is not called on purpose
-        running = [(make(optimizer, **arguments), every) for make, arguments, every in schedulers]
+        running = [(policy(optimizer, **arguments), every) for policy, arguments, every in schedulers]
         for t in range(steps):
             for name, values in rows.items():
                 values.append(group[name])

@@ -27,53 +27,53 @@ SIMPLE = frozenset(
 PYTHON = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib")})
 
 
-def contents(*things: Any) -> str:
+def contents(*things: object) -> str:
     """A digest of all that can be reached from these objects: attributes, slots, containers, classes, closures.
 
     Code of libraries, and what cannot be copied either (open files, locks), counts by identity.
     """
     digest = hashlib.blake2b(digest_size=16)
     seen: dict[int, int] = {}
-    kept: list[Any] = []  # an object that is freed could leave its address to another
-    stack: list[Any] = list(reversed(things))
+    kept: list[object] = []  # an object that is freed could leave its address to another
+    stack: list[object] = list(reversed(things))
     while stack:
-        one = stack.pop()
-        if type(one) in SIMPLE:
-            digest.update(f"{type(one).__name__}:{one!r};".encode())
+        thing = stack.pop()
+        if type(thing) in SIMPLE:
+            digest.update(f"{type(thing).__name__}:{thing!r};".encode())
             continue
-        if id(one) in seen:
-            digest.update(f"again:{seen[id(one)]};".encode())
+        if id(thing) in seen:  # by its number: a circle has an end, and the same thing twice is not two equal ones
+            digest.update(f"again:{seen[id(thing)]};".encode())
             continue
-        seen[id(one)] = len(seen)
-        kept.append(one)
-        digest.update(f"{type(one).__qualname__}(".encode())
-        raw = _raw(one)
+        seen[id(thing)] = len(seen)
+        kept.append(thing)
+        digest.update(f"{type(thing).__qualname__}(".encode())
+        raw = _raw(thing)
         if raw is not None:
             digest.update(raw)
-            if isinstance(one, torch.Tensor) and vars(one):
-                stack.append(vars(one))
+            if isinstance(thing, torch.Tensor) and vars(thing):
+                stack.append(vars(thing))
         else:
-            inside = list(_inside(one))
+            inside = list(_inside(thing))
             digest.update(f"{len(inside)}".encode())
             stack.extend(reversed(inside))
     return digest.hexdigest()
 
 
-def _raw(one: Any) -> bytes | None:
+def _raw(thing: object) -> bytes | None:
     """Numbers, and what counts by identity, as bytes."""
-    if isinstance(one, torch.Tensor):
-        return _tensor(one)
-    if isinstance(one, np.ndarray) and one.dtype != object:
-        return f"{one.dtype}{one.shape}".encode() + np.ascontiguousarray(one).tobytes()
-    library = isinstance(one, (type, types.FunctionType)) and _is_library(_package(one))
-    shared = _package(type(one)) in OPAQUE
-    if library or shared or isinstance(one, (types.ModuleType, types.BuiltinFunctionType)):
-        return f"{id(one)}".encode()
+    if isinstance(thing, torch.Tensor):
+        return _tensor(thing)
+    if isinstance(thing, np.ndarray) and thing.dtype != object:
+        return f"{thing.dtype}{thing.shape}".encode() + np.ascontiguousarray(thing).tobytes()
+    library = isinstance(thing, (type, types.FunctionType)) and _is_library(_package(thing))
+    shared = _package(type(thing)) in OPAQUE
+    if library or shared or isinstance(thing, (types.ModuleType, types.BuiltinFunctionType)):
+        return f"{id(thing)}".encode()
     return None
 
 
-def _package(one: Any) -> str:
-    return str(one.__module__).partition(".")[0]
+def _package(thing: Any) -> str:
+    return str(thing.__module__).partition(".")[0]
 
 
 @functools.lru_cache(maxsize=1024)
@@ -84,103 +84,104 @@ def _is_library(package: str) -> bool:
     return file is None or file.startswith(PYTHON)
 
 
-def _tensor(one: torch.Tensor) -> bytes:
+def _tensor(thing: torch.Tensor) -> bytes:
     try:
-        values = one.detach().cpu().contiguous()
-        return f"{values.dtype}{tuple(values.shape)}".encode() + values.reshape(-1).view(torch.uint8).numpy().tobytes()
+        values = thing.detach().cpu().contiguous()
+        numbers: bytes = values.reshape(-1).view(torch.uint8).numpy().tobytes()
+        return f"{values.dtype}{tuple(values.shape)}".encode() + numbers
     except Exception:  # a stand-in without values, or one of another transformation
-        return f"{id(one)}".encode()
+        return f"{id(thing)}".encode()
 
 
-def _inside(one: Any) -> Iterator[Any]:
+def _inside(thing: object) -> Iterator[object]:
     """Everything that an object refers to."""
-    if isinstance(one, dict):
-        yield from _entries(one)
-    elif isinstance(one, (list, tuple)):
-        yield from one
-    elif isinstance(one, (set, frozenset)):
-        yield from sorted(one, key=repr)
-    elif isinstance(one, types.FunctionType):
-        yield from _of_function(one)
-    elif isinstance(one, types.MethodType):
-        yield from (one.__func__, one.__self__)
-    elif isinstance(one, (staticmethod, classmethod)):
-        yield one.__func__
-    elif isinstance(one, property):
-        yield from (one.fget, one.fset)
-    elif isinstance(one, types.CellType):
-        yield from _of_cell(one)
-    elif isinstance(one, type):
-        yield from _of_class(one)
+    if isinstance(thing, dict):
+        yield from _entries(thing)
+    elif isinstance(thing, (list, tuple)):
+        yield from thing
+    elif isinstance(thing, (set, frozenset)):
+        yield from sorted(thing, key=repr)
+    elif isinstance(thing, types.FunctionType):
+        yield from _of_function(thing)
+    elif isinstance(thing, types.MethodType):
+        yield from (thing.__func__, thing.__self__)
+    elif isinstance(thing, (staticmethod, classmethod)):
+        yield thing.__func__
+    elif isinstance(thing, property):
+        yield from (thing.fget, thing.fset)
+    elif isinstance(thing, types.CellType):
+        yield from _of_cell(thing)
+    elif isinstance(thing, type):
+        yield from _of_class(thing)
         return
-    if type(one) not in (dict, list, tuple, set, frozenset):
-        yield from _attributes(one)
+    if type(thing) not in (dict, list, tuple, set, frozenset):
+        yield from _attributes(thing)
 
 
-def _entries(one: dict[Any, Any]) -> Iterator[Any]:
-    for key, value in list(one.items()):
+def _entries(thing: dict[object, object]) -> Iterator[object]:
+    for key, value in list(thing.items()):
         yield from (key, value)
 
 
-def _attributes(one: Any) -> Iterator[Any]:
+def _attributes(thing: object) -> Iterator[object]:
     """The class, all attributes, in slots too, and what an object made in C says of itself when it is pickled."""
-    own = getattr(one, "__dict__", {})  # asked for first: some objects have one from then on
-    if not isinstance(one, (types.FunctionType, types.MethodType, types.CellType)):
-        yield type(one)
-        if not isinstance(one, torch.nn.Module):
-            yield from _reduced(one)
-    if isinstance(one, torch.nn.Module):
+    own = getattr(thing, "__dict__", {})  # asked for first: some objects have one from then on
+    if not isinstance(thing, (types.FunctionType, types.MethodType, types.CellType)):
+        yield type(thing)
+        if not isinstance(thing, torch.nn.Module):
+            yield from _reduced(thing)
+    if isinstance(thing, torch.nn.Module):
         own = {name: value for name, value in own.items() if name != "training"}  # changed on purpose
-    yield from _entries({**own, **{name: getattr(one, name, None) for name in _slots(one)}})
+    yield from _entries({**own, **{name: getattr(thing, name, None) for name in _slots(thing)}})
 
 
-def _slots(one: Any) -> list[str]:
-    found = [name for kind in type(one).__mro__ for name in _names(vars(kind).get("__slots__", ()))]
+def _slots(thing: object) -> list[str]:
+    found = [name for kind in type(thing).__mro__ for name in _names(vars(kind).get("__slots__", ()))]
     return [name for name in found if name not in ("__dict__", "__weakref__")]
 
 
-def _names(slots: Any) -> Iterable[str]:
+def _names(slots: str | Iterable[str]) -> Iterable[str]:
     return (slots,) if isinstance(slots, str) else tuple(slots)
 
 
-def _reduced(one: Any) -> Iterator[Any]:
+def _reduced(thing: object) -> Iterator[object]:
     """What an object would be pickled as; its identity if it cannot be."""
     try:
-        made = one.__reduce_ex__(4)
+        made = thing.__reduce_ex__(4)
         parts = [made] if isinstance(made, str) else [list(part) if _is_iterator(part) else part for part in made]
         yield from (part for part in parts if part is not copyreg.__newobj__)  # type: ignore[attr-defined]
     except Exception:
-        yield f"{id(one)}"
+        yield f"{id(thing)}"
 
 
-def _is_iterator(part: Any) -> bool:
+def _is_iterator(part: object) -> bool:
     return hasattr(part, "__next__")
 
 
-def _of_function(one: types.FunctionType) -> Iterator[Any]:
+def _of_function(thing: types.FunctionType) -> Iterator[object]:
     """Closures, defaults, and the globals that the code names."""
-    yield from (one.__closure__ or (), one.__defaults__ or (), one.__kwdefaults__ or {})
-    for name in _named(one.__code__):
-        if name in one.__globals__:
-            yield from (name, one.__globals__[name])
+    yield from (thing.__closure__ or (), thing.__defaults__ or (), thing.__kwdefaults__ or {})
+    for name in _named(thing.__code__):
+        if name in thing.__globals__:
+            yield from (name, thing.__globals__[name])
 
 
 @functools.lru_cache(maxsize=4096)
 def _named(code: types.CodeType) -> tuple[str, ...]:
     inner = [name for part in code.co_consts if isinstance(part, types.CodeType) for name in _named(part)]
-    own = [one.argval for one in dis.get_instructions(code) if one.opname in ("LOAD_GLOBAL", "LOAD_NAME")]
+    own = [step.argval for step in dis.get_instructions(code) if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")]
     return tuple(dict.fromkeys([*own, *inner]))
 
 
-def _of_cell(one: types.CellType) -> Iterator[Any]:
+def _of_cell(thing: types.CellType) -> Iterator[object]:
     try:
-        yield one.cell_contents
+        yield thing.cell_contents
     except ValueError:  # empty
         return
 
 
-def _of_class(one: type) -> Iterator[Any]:
-    yield from one.__mro__[1:]
-    for name, value in list(vars(one).items()):
+def _of_class(thing: type) -> Iterator[object]:
+    yield from thing.__mro__[1:]
+    for name, value in list(vars(thing).items()):
         if name not in ("__dict__", "__weakref__", "__doc__", "__module__", "__annotations__", "_abc_impl"):
             yield from (name, value)

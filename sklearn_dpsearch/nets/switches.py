@@ -18,9 +18,9 @@ def _to_same_threads() -> Callable[[], None]:
 
 def _to_full_precision() -> Callable[[], None]:
     backends: list[Any] = [torch.backends.cuda, torch.backends.mkldnn]
-    products = [one.matmul for one in backends if hasattr(one, "matmul")]
-    products = [one for one in products if hasattr(one, "fp32_precision")]  # since PyTorch 2.9
-    before = [one.fp32_precision for one in products]
+    products = [backend.matmul for backend in backends if hasattr(backend, "matmul")]
+    products = [product for product in products if hasattr(product, "fp32_precision")]  # since PyTorch 2.9
+    before = [product.fp32_precision for product in products]
     try:
         legacy = torch.get_float32_matmul_precision()
     except RuntimeError:  # PyTorch refuses to say after its newer switches were used
@@ -29,8 +29,8 @@ def _to_full_precision() -> Callable[[], None]:
 
     def undo() -> None:
         torch.set_float32_matmul_precision(legacy)
-        for one, precision in zip(products, before):
-            one.fp32_precision = precision
+        for product, precision in zip(products, before):
+            product.fp32_precision = precision
 
     return undo
 

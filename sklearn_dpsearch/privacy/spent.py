@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, overload
 
-from ._types import Array, Numbers
+from ._types import Array, Neighboring, Numbers
 from .guarantees.base import Guarantee, Statement
 from .guarantees.tightest import SmallestOf
 
@@ -70,7 +70,7 @@ class PrivacySpent(Statement):
         return searches[0].tightest(self.delta) if searches else "composition"
 
     @property
-    def neighboring(self) -> str:
+    def neighboring(self) -> Neighboring:
         """The neighbouring relation."""
         return self.guarantee.neighboring
 

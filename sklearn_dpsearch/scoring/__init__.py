@@ -1,11 +1,13 @@
 """A score with a price: scorers of known sensitivity, exact noise, and what both promise."""
 
-from .candidate import best_candidate, candidate
-from .matching import matched_noise, noise_for
-from .metrics import BalancedAccuracyScorer, CountScorer, R2Scorer, RetrievalScorer
+from .base import PrivateScorer
+from .counts import BalancedAccuracyScorer, CountScorer, RetrievalScorer
+from .mean import MeanScorer, make_private_scorer
+from .named_scorers import get_private_scorer, private_scorer
 from .noise import DiscreteGaussianDP, DiscreteGaussianNoise, DiscreteLaplaceNoise, Noise, Sensitivity
-from .resolve import get_private_scorer, private_scorer
-from .scorers import MeanScorer, PrivateScorer, make_private_scorer
+from .noise_matching import matched_noise, noise_for
+from .one_run import TrainingGuarantee, all_of_runs, best_of_runs, run_guarantee, search_guarantee
+from .r2 import R2Scorer
 
 __all__ = [
     "BalancedAccuracyScorer",
@@ -19,11 +21,14 @@ __all__ = [
     "R2Scorer",
     "RetrievalScorer",
     "Sensitivity",
-    "best_candidate",
-    "candidate",
+    "TrainingGuarantee",
+    "all_of_runs",
+    "best_of_runs",
     "get_private_scorer",
     "make_private_scorer",
     "matched_noise",
     "noise_for",
     "private_scorer",
+    "run_guarantee",
+    "search_guarantee",
 ]

@@ -22,17 +22,19 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from math import inf, nextafter
 from operator import index
-from typing import Any
 
 import numpy as np
 
 from ..privacy import ZCDP, Guarantee, ProfileDP, PureDP, compose
+from ..privacy._checks import require
+from ..privacy._types import Array, ArrayLike, Neighboring
 from ..privacy.mechanisms.exact_sampling import SYSTEM, IntegerSource, discrete_gaussian, discrete_laplace
-from .tails import shifted_profile
+from ..privacy.numerics.exact_numbers import float_above, positive_fraction
+from ..privacy.numerics.loss_distribution import DominatingPair
+from .discrete_gaussian_profile import shifted_profile
 
-#: ρ beyond which losses are too large to be worth convolving.
+#: Above this ρ the loss is so large that a convolution would be wasted on it.
 MOST_CONVOLVED = 100.0
 
 
@@ -46,25 +48,23 @@ class Sensitivity:
         Bound on the sum of the components' absolute changes, ≥ 1.
     l2_squared : int
         Bound on the sum of their squares, between ``l1`` and ``l1**2`` (as it is for integers).
-    parts : tuple of int
-        If given: every change splits into changes of disjoint components, the i-th with an l1 norm of at most
-        ``parts[i]``. Gaussian noise is then accounted part by part, which is tighter than ``l1`` alone.
+    l1_of_blocks : tuple of int
+        If given: the components fall into disjoint blocks, and one record changes the i-th block by at most
+        ``l1_of_blocks[i]`` in l1. Gaussian noise is then accounted block by block, which is tighter than ``l1`` alone.
     """
 
     l1: int
     l2_squared: int
-    parts: tuple[int, ...] = ()
+    l1_of_blocks: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("l1", "l2_squared"):  # integers of NumPy would wrap around
             object.__setattr__(self, name, _whole(getattr(self, name), name))
-        object.__setattr__(self, "parts", tuple(_whole(part, "parts") for part in self.parts))
-        if any(part < 1 for part in self.parts):
-            raise ValueError(f"Expected parts >= 1, got parts={self.parts!r}.")
-        if not 1 <= self.l1 <= self.l2_squared <= self.l1**2:
-            raise ValueError(
-                f"Expected 1 <= l1 <= l2_squared <= l1**2, got l1={self.l1!r}, l2_squared={self.l2_squared!r}."
-            )
+        blocks = tuple(_whole(l1, "l1_of_blocks") for l1 in self.l1_of_blocks)
+        object.__setattr__(self, "l1_of_blocks", blocks)
+        require(all(l1 >= 1 for l1 in blocks), "l1_of_blocks >= 1", l1_of_blocks=blocks)
+        possible = 1 <= self.l1 <= self.l2_squared <= self.l1**2
+        require(possible, "1 <= l1 <= l2_squared <= l1**2", l1=self.l1, l2_squared=self.l2_squared)
 
 
 class Noise(ABC):
@@ -75,7 +75,7 @@ class Noise(ABC):
         """One draw."""
 
     @abstractmethod
-    def guarantee(self, sensitivity: Sensitivity, neighboring: str) -> Guarantee:
+    def guarantee(self, sensitivity: Sensitivity, neighboring: Neighboring) -> Guarantee:
         """What adding an independent draw to every component of a statistic promises, rounded up."""
 
 
@@ -92,12 +92,12 @@ class DiscreteLaplaceNoise(Noise):
     scale: Fraction
 
     def __post_init__(self) -> None:
-        _set_positive_fraction(self, "scale")
+        object.__setattr__(self, "scale", positive_fraction(self.scale, "scale"))
 
     def sample(self, rng: IntegerSource = SYSTEM) -> int:
         return discrete_laplace(self.scale, rng)
 
-    def guarantee(self, sensitivity: Sensitivity, neighboring: str) -> PureDP:
+    def guarantee(self, sensitivity: Sensitivity, neighboring: Neighboring) -> PureDP:
         return PureDP(epsilon=float_above(sensitivity.l1 / self.scale), neighboring=neighboring)
 
 
@@ -107,20 +107,20 @@ class DiscreteGaussianNoise(Noise):
 
     Examples
     --------
-    >>> one = DiscreteGaussianNoise(Fraction(4)).guarantee(Sensitivity(1, 1), "add_remove")
-    >>> round(one.epsilon_at(1e-6), 3), float(one.renyi(2.0))
+    >>> scoring = DiscreteGaussianNoise(Fraction(4)).guarantee(Sensitivity(1, 1), "add_remove")
+    >>> round(scoring.epsilon_at(1e-6), 3), float(scoring.renyi(2.0))
     (2.276, 0.25)
     """
 
     sigma_squared: Fraction
 
     def __post_init__(self) -> None:
-        _set_positive_fraction(self, "sigma_squared")
+        object.__setattr__(self, "sigma_squared", positive_fraction(self.sigma_squared, "sigma_squared"))
 
     def sample(self, rng: IntegerSource = SYSTEM) -> int:
         return discrete_gaussian(self.sigma_squared, rng)
 
-    def guarantee(self, sensitivity: Sensitivity, neighboring: str) -> DiscreteGaussianDP:
+    def guarantee(self, sensitivity: Sensitivity, neighboring: Neighboring) -> DiscreteGaussianDP:
         return DiscreteGaussianDP(sigma_squared=self.sigma_squared, sensitivity=sensitivity, neighboring=neighboring)
 
 
@@ -130,7 +130,7 @@ class DiscreteGaussianDP(Guarantee):
 
     Two bounds hold, and the smaller is reported at each ε. One is the exact profile of a single component
     that moves by ``l1``: by the lemma above the worst case for that ``l1``, and hence exact where
-    ``l2_squared == l1**2``. The other is the composition of the ``parts``, or, where none are known,
+    ``l2_squared == l1**2``. The other is the composition of the blocks, or, where none are known,
     ρ-zero-concentrated DP with ρ = l2²/(2σ²) (Canonne, Kamath & Steinke 2020, Theorem 4).
     """
 
@@ -149,44 +149,30 @@ class DiscreteGaussianDP(Guarantee):
     def has_renyi(self) -> bool:
         return True
 
-    def renyi(self, order: Any) -> Any:
+    def renyi(self, order: ArrayLike) -> Array:
         """ρ·α."""
         return self.concentrated.renyi(order)
 
-    def _profile(self, epsilon: Any) -> Any:
+    def _profile(self, epsilon: Array) -> Array:
         exact = shifted_profile(float(self.sigma_squared), self.sensitivity.l1, epsilon)
         if self.sensitivity.l2_squared == self.sensitivity.l1**2:
             return exact
-        return np.minimum(exact, self._several_components.delta_at(epsilon))
+        return np.asarray(np.minimum(exact, self._several_components.delta_at(epsilon)))
 
     @cached_property
     def _several_components(self) -> Guarantee:
-        """A bound that knows that not everything happens to one component."""
-        if not self.sensitivity.parts or self.concentrated.rho > MOST_CONVOLVED:
+        """A bound for changes that are spread over several components."""
+        blocks = self.sensitivity.l1_of_blocks
+        if not blocks or self.concentrated.rho > MOST_CONVOLVED:
             return self.concentrated
-        return compose(*[replace(self, sensitivity=Sensitivity(part, part**2)) for part in self.sensitivity.parts])
+        return compose(*[replace(self, sensitivity=Sensitivity(l1, l1**2)) for l1 in blocks])
 
-    def _pair(self) -> Any:
+    def _pair(self) -> DominatingPair:
         return ProfileDP(profile=self._profile, neighboring=self.neighboring).pair
 
 
-def float_above(value: Fraction) -> float:
-    """The least double that is not below ``value``."""
-    nearest = float(value)
-    return nearest if Fraction(nearest) >= value else nextafter(nearest, inf)
-
-
-def _whole(value: Any, name: str) -> int:
+def _whole(value: int, name: str) -> int:
     try:
         return index(value)
     except TypeError:
         raise TypeError(f"Expected {name} as an int, got {value!r} ({type(value).__name__}).") from None
-
-
-def _set_positive_fraction(noise: Any, name: str) -> None:
-    value = getattr(noise, name)
-    if isinstance(value, bool) or not isinstance(value, Fraction | int):
-        raise TypeError(f"Expected {name} as a Fraction or an int, got {value!r} ({type(value).__name__}).")
-    if value <= 0:
-        raise ValueError(f"Expected {name} > 0, got {name}={value}.")
-    object.__setattr__(noise, name, Fraction(int(value.numerator), int(value.denominator)))  # no integers of NumPy

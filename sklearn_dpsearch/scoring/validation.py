@@ -8,17 +8,22 @@ from __future__ import annotations
 
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, TypeGuard
 
 import numpy as np
+import numpy.typing as npt
 
 from ..privacy import PrivacyError
+from ..privacy._checks import require
+from ..privacy._types import Array, Neighboring
 from ..privacy.mechanisms.coins import RandomBytes, coins, uniform_integers
 
-Fold = tuple[np.ndarray, np.ndarray]
-#: Folds that one search makes at most; every candidate trains a model for each.
+Indices = npt.NDArray[np.int64]
+#: Training and validation records.
+Fold = tuple[Indices, Indices]
+#: Folds of a search at most: every candidate trains one model for each.
 MOST_FOLDS = 1000
 
 
@@ -54,6 +59,21 @@ class Validation(ABC):
         """Raise if so few records, in a public number, cannot be divided."""
         return None
 
+    def draw(self, n_samples: int, random_bytes: RandomBytes) -> tuple[npt.NDArray[np.bool_], list[Fold]]:
+        """Which records take part, shape (n_samples,), and the folds of those. By default every record takes part."""
+        return np.ones(n_samples, dtype=bool), self.folds(n_samples, random_bytes)
+
+    @property
+    def taking_part(self) -> float:
+        """The share of all records that is expected to take part."""
+        return 1.0
+
+    def n_scored(self, n_samples: int, n_folds: int) -> int:
+        """Expected number of validation records of one fold, at least 1."""
+        uses = self.exposures()
+        scorings = sum((1.0 if use.probability is None else use.probability) * use.scorings for use in uses)
+        return max(1, round(scorings / n_folds * self.taking_part * n_samples))
+
     @property
     def training_sizes_vary(self) -> bool:
         """Whether the number of training records is random, or smaller than the number of all records."""
@@ -82,8 +102,7 @@ class HoldOut(Validation):
     fraction: float = 0.2
 
     def __post_init__(self) -> None:
-        if not 0 < self.fraction < 1:
-            raise ValueError(f"Expected cv as a fraction in (0, 1), got cv={self.fraction!r}.")
+        require(0 < self.fraction < 1, "cv as a fraction in (0, 1)", cv=self.fraction)
 
     def exposures(self) -> tuple[Exposure, ...]:
         return (Exposure(1, 0, 1.0 - self.fraction), Exposure(0, 1, self.fraction))
@@ -100,8 +119,7 @@ class RandomFolds(Validation):
     n_folds: int
 
     def __post_init__(self) -> None:
-        if self.n_folds < 2:
-            raise ValueError(f"Expected cv >= 2 folds, got cv={self.n_folds!r}.")
+        require(self.n_folds >= 2, "cv >= 2 folds", cv=self.n_folds)
         _check_number(self.n_folds)
 
     def exposures(self) -> tuple[Exposure, ...]:
@@ -139,17 +157,23 @@ class IndexFolds(Validation):
         return [(np.asarray(train, dtype=int), np.asarray(test, dtype=int)) for train, test in self.given]
 
 
-#: What has a method split or can be iterated over, and yet says nothing about folds.
+class Splitter(Protocol):
+    """What scikit-learn's splitters have."""
+
+    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterable[Any]: ...
+
+
+#: Kinds of values that are numbers or can be iterated over, and yet say nothing about folds.
 NO_SPLIT = (bool, np.bool_, str, bytes, Mapping)
 
 
-def validation_of(cv: Any, neighboring: str, n_samples: int | None, public: bool) -> Validation:
+def validation_of(cv: object, neighboring: Neighboring, n_samples: int | None, public: bool) -> Validation:
     """The validation that a search's parameter ``cv`` asks for.
 
     Parameters
     ----------
     cv : None, float, int, splitter or iterable of (train, test) indices
-    neighboring : str
+    neighboring : {"add_remove", "zero_out", "replace_one"}
         The estimator's relation. Splits by index need one under which the number of records is public.
     n_samples : int or None
         Needed for splits by index.
@@ -162,21 +186,24 @@ def validation_of(cv: Any, neighboring: str, n_samples: int | None, public: bool
         return PublicValidation()
     if cv is None:
         return HoldOut()
-    if isinstance(cv, NO_SPLIT) or not (
-        isinstance(cv, (int, float, np.number)) or callable(getattr(cv, "split", None)) or isinstance(cv, Iterable)
-    ):
-        raise ValueError(
-            f"Found cv={cv!r} ({type(cv).__name__}); None, a float in (0, 1) for one hold-out, an int for a number of "
-            "folds, a splitter or a list of (train, test) indices is needed. Write e.g. cv=0.2 or cv=5."
-        )
-    if isinstance(cv, (int, np.integer)):
-        return RandomFolds(int(cv))
-    if isinstance(cv, (float, np.floating)):
-        return HoldOut(float(cv))
-    return _by_index(cv, neighboring, n_samples)
+    if not isinstance(cv, NO_SPLIT):
+        if isinstance(cv, (int, np.integer)):
+            return RandomFolds(int(cv))
+        if isinstance(cv, (float, np.floating)):
+            return HoldOut(float(cv))
+        if _is_splitter(cv) or isinstance(cv, Iterable):
+            return _by_index(cv, neighboring, n_samples)
+    raise ValueError(
+        f"Found cv={cv!r} ({type(cv).__name__}); None, a float in (0, 1) for one hold-out, an int for a number of "
+        "folds, a splitter or a list of (train, test) indices is needed. Write e.g. cv=0.2 or cv=5."
+    )
 
 
-def _by_index(cv: Any, neighboring: str, n_samples: int | None) -> IndexFolds:
+def _is_splitter(cv: object) -> TypeGuard[Splitter]:
+    return callable(getattr(cv, "split", None))
+
+
+def _by_index(cv: Any, neighboring: Neighboring, n_samples: int | None) -> IndexFolds:
     if neighboring == "add_remove":
         raise PrivacyError(
             f"Found a split of fixed sizes (cv is a {type(cv).__name__}) for an estimator whose guarantee is about "
@@ -186,30 +213,29 @@ def _by_index(cv: Any, neighboring: str, n_samples: int | None) -> IndexFolds:
         )
     if n_samples is None:
         raise ValueError("A splitter needs the number of records. Give n_samples.")
-    # Splitters see the number of records and nothing of the data.
-    pairs = _split_blindly(cv, n_samples) if hasattr(cv, "split") else list(itertools.islice(cv, MOST_FOLDS + 1))
+    # Splitters are told the number of records and see nothing of the data.
+    pairs = _split_blindly(cv, n_samples) if _is_splitter(cv) else list(itertools.islice(cv, MOST_FOLDS + 1))
     if not pairs:
         raise ValueError("Expected at least one (train, test) pair in cv, got none.")
     _check_number(len(pairs))
     return IndexFolds(n_samples, tuple(_as_fold(i, pair, n_samples) for i, pair in enumerate(pairs)))
 
 
-def _check_number(folds: int) -> None:
-    if folds > MOST_FOLDS:
+def _check_number(n_folds: int) -> None:
+    if n_folds > MOST_FOLDS:
         raise ValueError(
-            f"Found cv with {folds if folds != MOST_FOLDS + 1 else f'more than {MOST_FOLDS}'} folds; at most "
+            f"Found cv with {n_folds if n_folds != MOST_FOLDS + 1 else f'more than {MOST_FOLDS}'} folds; at most "
             f"{MOST_FOLDS} are made. Give a smaller cv, or a fraction for one hold-out, e.g. cv=0.2."
         )
 
 
-def _split_blindly(cv: Any, n_samples: int) -> Sequence[Any]:
+def _split_blindly(cv: Splitter, n_samples: int) -> list[Any]:
     placeholder = np.zeros((n_samples, 1))
     try:
         return list(itertools.islice(cv.split(placeholder), MOST_FOLDS + 1))
     except Exception as error:
-        if _can_split(cv, placeholder, y=np.zeros(n_samples)) or _can_split(
-            cv, placeholder, groups=np.arange(n_samples)
-        ):
+        labels, groups = np.zeros(n_samples), np.arange(n_samples, dtype=float)
+        if _can_split(cv, placeholder, y=labels) or _can_split(cv, placeholder, groups=groups):
             raise PrivacyError(
                 f"cv={cv!r} wants to see y or groups, so the split would depend on the data. Use a splitter of record "
                 "numbers alone, such as KFold or ShuffleSplit, or cv as a fraction or a number of folds."
@@ -217,21 +243,21 @@ def _split_blindly(cv: Any, n_samples: int) -> Sequence[Any]:
         raise ValueError(f"cv={cv!r} cannot split {n_samples} records: {error}") from error
 
 
-def _can_split(cv: Any, placeholder: np.ndarray, **seen: Any) -> bool:
+def _can_split(cv: Splitter, placeholder: Array, **seen: Array) -> bool:
     try:
         return any(True for _ in cv.split(placeholder, **seen))
     except Exception:
         return False
 
 
-def _as_fold(number: int, pair: Any, n_samples: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _as_fold(number: int, pair: object, n_samples: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Training and validation records of one fold: some of each, and none that is both."""
     if isinstance(pair, (str, bytes, Mapping)) or not isinstance(pair, Iterable) or len(both := list(pair)) != 2:
         raise TypeError(
             f"Found {pair!r} as fold {number} of cv; a pair (train, test) of record numbers is needed. Write e.g. "
             "cv=[(train, test)], or cv=5 for five folds."
         )
-    train, test = (_as_indices(one, n_samples) for one in both)
+    train, test = (_as_indices(side, n_samples) for side in both)
     if not train or not test:
         raise ValueError(
             f"Found fold {number} of cv with {len(train)} training and {len(test)} validation records; at least one of "

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..adapters import Adapter
 from ..privacy import PrivacyError
+from ..privacy._types import Neighboring
 from ..privacy.mechanisms.coins import RandomBytes
 from ..scoring.validation import Exposure, Fold, Validation
 from ._job import Job, Split, n_records
@@ -100,7 +101,7 @@ def number_of_parts(
     given: int | None,
     adapter: Adapter,
     estimator: Any,
-    relation: str,
+    relation: Neighboring,
     n_samples: int | None,
     epsilon: float,
     space: Space,
@@ -191,18 +192,18 @@ class AggregatedRunner(Runner):
     def scorer(self, public: bool) -> Scorer:
         return utility_scorer(self.public_scorer())
 
-    def n_parts(self, relation: str, n_samples: int | None) -> int | None:
+    def n_parts(self, relation: Neighboring, n_samples: int | None) -> int | None:
         """Number of parts; None where it depends on a number of records that is not known yet."""
         search = self.search
         return number_of_parts(
             self.given_parts, self.adapter, search.estimator, relation, n_samples, self.choice_epsilon, self.space
         )
 
-    def validation(self, relation: str, n_samples: int | None, public: bool) -> Validation:
+    def validation(self, relation: Neighboring, n_samples: int | None, public: bool) -> Validation:
         self.n_parts(relation, n_samples)  # raises where it cannot be chosen
         return InParts(public)
 
-    def notes(self, relation: str) -> tuple[str, ...]:
+    def notes(self, relation: Neighboring) -> tuple[str, ...]:
         return (ONE_PART,)
 
     def candidates(self, plan: Plan, source: Randomness) -> list[Candidate]:

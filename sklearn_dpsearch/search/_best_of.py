@@ -9,10 +9,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..privacy import CountLaw, Guarantee, compose, mixture
+from ..privacy import CountLaw, Guarantee
+from ..privacy._types import Neighboring
 from ..privacy.spent import Component
-from ..scoring import best_candidate
-from ..scoring.candidate import Training, candidate, exposed
+from ..scoring import all_of_runs, best_of_runs
 from ..scoring.validation import Exposure, Validation, validation_of
 from ._job import Job, n_records
 from ._models import fresh, train_last
@@ -43,7 +43,7 @@ class CostOfBest:
     refit: bool
 
     def components(self, promises: SpaceGuarantee, scoring: Guarantee | None) -> tuple[Component, ...]:
-        best = best_candidate(promises.trained, scoring, self.exposures, self.law)
+        best = best_of_runs(promises.trained, scoring, self.exposures, self.law)
         return with_refit(Component(name=f"best of K runs, K ~ {self.law!r}", guarantee=best), promises, self.refit)
 
 
@@ -56,17 +56,8 @@ class CostOfAll:
     refit: bool
 
     def components(self, promises: SpaceGuarantee, scoring: Guarantee | None) -> tuple[Component, ...]:
-        everything = all_of(promises.trained, scoring, self.exposures, self.number)
+        everything = all_of_runs(promises.trained, scoring, self.exposures, self.number)
         return with_refit(Component(name=f"all of {self.number} runs", guarantee=everything), promises, self.refit)
-
-
-def all_of(training: Training, scoring: Guarantee | None, exposures: Sequence[Exposure], number: int) -> Guarantee:
-    """A fixed number of runs, everything released: composition per use of a record, averaged over its secret coin."""
-    uses = [use for use in exposures if use.trainings or use.scorings]
-    probabilities = [use.probability for use in uses if use.probability is not None]
-    if len(probabilities) < len(uses):
-        return compose(*[candidate(training, scoring, uses)] * number)
-    return mixture([compose(*[exposed(training, scoring, use)] * number) for use in uses], probabilities)
 
 
 # --- how it runs ------------------------------------------------------------------------------------------------------
@@ -138,7 +129,7 @@ class RandomSearchRunner(BestOfRunner):
     def score_noise(self) -> Guarantee | str:
         return self.search.score_noise
 
-    def validation(self, relation: str, n_samples: int | None, public: bool) -> Validation:
+    def validation(self, relation: Neighboring, n_samples: int | None, public: bool) -> Validation:
         return validation_of(self.search.cv, relation, n_samples, public)
 
     def cost(self, validation: Validation) -> CostModel:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..adapters import Rule
+from ..adapters import ExtrapolationRule
 from ..privacy.errors import did_you_mean
 from ._types import Candidate, Extrapolate
 
@@ -55,7 +55,7 @@ def check_rules(extrapolate: Extrapolate, names: Iterable[str]) -> None:
 
 
 def carried_over(
-    candidate: Candidate, extrapolate: Extrapolate, known: Mapping[str, Rule], sizes: Sizes
+    candidate: Candidate, extrapolate: Extrapolate, known: Mapping[str, ExtrapolationRule], sizes: Sizes
 ) -> dict[str, Any]:
     """The candidate's parameters for the final model.
 
@@ -69,14 +69,16 @@ def carried_over(
     sizes : Sizes
     """
     if callable(extrapolate):
-        rules: dict[str, Rule] = {name: extrapolate for name, value in candidate.items() if _is_number(value)}
+        rules: dict[str, ExtrapolationRule] = {
+            name: extrapolate for name, value in candidate.items() if _is_number(value)
+        }
     else:
         rules = {name: rule for name, rule in known.items() if rule == "keep" or _is_number(candidate.get(name))}
         rules |= extrapolate if isinstance(extrapolate, Mapping) else {}
     return {name: _applied(rules.get(name, "keep"), name, value, sizes) for name, value in candidate.items()}
 
 
-def _applied(rule: Rule, name: str, value: Any, sizes: Sizes) -> Any:
+def _applied(rule: ExtrapolationRule, name: str, value: Any, sizes: Sizes) -> Any:
     if rule == "keep":
         return value
     if callable(rule):

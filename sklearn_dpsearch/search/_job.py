@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils import _safe_indexing
 
 from ..adapters import Adapter
+from ..privacy._types import Neighboring
 from ..scoring import Noise
 from ..scoring.validation import Fold
 from ._types import Candidate, PublicData, Scorer
@@ -67,7 +68,7 @@ class Job:
     noise: Noise | None
     fit_params: Mapping[str, Any]
     public: PublicData | None
-    neighboring: str
+    neighboring: Neighboring
     error_score: float
 
     @property

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import clone
 
 from .._process import reseed
-from ..adapters import forget_seeds
+from ..adapters import forget_seeds, seed_names
 from ._job import Job, take, take_param
 from ._parameters import with_parameters
 from ._randomness import random_state
@@ -31,9 +31,9 @@ def ready(job: Job, model: Any, seed: Seed) -> Any:
     """The model, told how many records to expect, with randomness of its own."""
     if job.split.expected is not None:
         with_parameters(model, job.adapter.expecting(model, job.split.expected) or {})
-    names = _seed_names(model)
+    names = seed_names(model)
     seeds = spawned(seed, len(names))
-    with_parameters(model, {name: random_state(own) for name, own in zip(sorted(names), seeds)})
+    with_parameters(model, {name: random_state(own) for name, own in zip(names, seeds)})
     secure = job.adapter.fresh_randomness(model)
     if seed is not None:  # a seeded search stays seeded; ledgers are fresh all the same
         secure = {name: value for name, value in secure.items() if name not in names}
@@ -43,11 +43,6 @@ def ready(job: Job, model: Any, seed: Seed) -> Any:
 def spawned(seed: Seed, number: int) -> list[Seed]:
     """So many seeds from one; None for each where there is none."""
     return [None] * number if seed is None else list(seed.spawn(number))
-
-
-def _seed_names(model: Any) -> list[str]:
-    """Parameters that hold randomness, at any depth."""
-    return [name for name in model.get_params(deep=True) if name.rpartition("__")[2] in ("random_state", "noise_seed")]
 
 
 # --- training ---------------------------------------------------------------------------------------------------------
@@ -108,4 +103,4 @@ def releasable(job: Job, model: Any) -> Any:
     """The model without what its guarantee does not cover: exact statistics, generators whose state tells the noise."""
     job.adapter.scrub(model)
     forget_seeds(model)
-    return with_parameters(model, dict.fromkeys(_seed_names(model)))
+    return with_parameters(model, dict.fromkeys(seed_names(model)))

@@ -20,6 +20,7 @@ from ..privacy import (
     calibrate,
     compose,
 )
+from ..privacy._types import Neighboring
 from ..privacy.spent import Component, PrivacySpent
 from ..scoring import Noise, PrivateScorer, matched_noise, noise_for
 from ..scoring.validation import IndexFolds, Validation
@@ -156,7 +157,7 @@ def notes_of(public: bool, random_state: int | np.random.RandomState | None) -> 
 
 def training_relation(
     estimator: Any, adapter: Adapter, space: Space, n_samples: int | None, *, calibrated: bool
-) -> str:
+) -> Neighboring:
     """Neighbouring relation of the training; an estimator that is to be calibrated need not state its noise."""
     if calibrated:
         estimator = with_parameters(clone(estimator), adapter.scaled(estimator, 1.0, frozenset(space.names)))
@@ -212,7 +213,7 @@ def _delta(request: Request, total: Guarantee) -> float:
     return 0.0
 
 
-def _size_of_delta(delta: float, relation: str, request: Request) -> tuple[str, ...]:
+def _size_of_delta(delta: float, relation: Neighboring, request: Request) -> tuple[str, ...]:
     """Raise for a δ that promises nothing to so many records; a sentence where their number is private.
 
     Publishing one record, picked at random, in full is (0, 1/n)-private. Nothing here may depend on a number of records

@@ -11,6 +11,7 @@ from sklearn.metrics import check_scoring
 
 from ..adapters import Adapter, adapter_for
 from ..privacy import CountLaw, Guarantee
+from ..privacy._types import Neighboring
 from ..scoring import PrivateScorer, get_private_scorer
 from ..scoring.validation import Validation
 from ._job import Job, Split
@@ -69,14 +70,14 @@ class Runner(ABC):
         return "match"
 
     @abstractmethod
-    def validation(self, relation: str, n_samples: int | None, public: bool) -> Validation:
+    def validation(self, relation: Neighboring, n_samples: int | None, public: bool) -> Validation:
         """How records are chosen to train and to validate; raises for parameters that this needs and cannot use."""
 
     @abstractmethod
     def cost(self, validation: Validation) -> CostModel:
         """What is released, and what that costs."""
 
-    def notes(self, relation: str) -> tuple[str, ...]:
+    def notes(self, relation: Neighboring) -> tuple[str, ...]:
         """What the total rests on beyond what every search's does, as plain sentences."""
         return ()
 

@@ -11,11 +11,12 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from ..privacy import CountLaw, Guarantee, PrivacyError, subset_then_train
+from ..privacy._types import Neighboring
 from ..privacy.count_laws.laws import as_law
 from ..privacy.errors import did_you_mean
 from ..privacy.mechanisms.coins import RandomBytes, coins
 from ..privacy.spent import Component
-from ..scoring import best_candidate
+from ..scoring import best_of_runs
 from ..scoring.validation import Exposure, Fold, Validation, validation_of
 from ._best_of import BestOfRunner
 from ._extrapolation import Sizes, carried_over, check_rules
@@ -67,10 +68,9 @@ class InSubset(Validation):
         inside = self.inside.folds(members.size, random_bytes)
         return joins, [(members[train], members[test]) for train, test in inside]
 
-    def n_scored(self, n_samples: int, n_folds: int) -> int:
-        """Expected number of validation records of one fold."""
-        share = sum((1.0 if use.probability is None else use.probability) * use.scorings for use in self.exposures())
-        return max(1, round(share / n_folds * self.fraction * n_samples))
+    @property
+    def taking_part(self) -> float:
+        return self.fraction
 
 
 def check_handful(fraction: float, train_on: str, n: float) -> None:
@@ -105,7 +105,7 @@ class CostOfSubset:
     told_its_size: bool
 
     def components(self, promises: SpaceGuarantee, scoring: Guarantee | None) -> tuple[Component, ...]:
-        tune = best_candidate(promises.trained, scoring, self.exposures, self.law)
+        tune = best_of_runs(promises.trained, scoring, self.exposures, self.law)
         secret = secret_coins(self.told_its_size, tune.neighboring)
         total = subset_then_train(tune, promises.worst, self.fraction, self.train_on, secret_coins=secret)
         name = (
@@ -115,7 +115,7 @@ class CostOfSubset:
         return (Component(name=name, guarantee=total),)
 
 
-def secret_coins(told_its_size: bool, relation: str) -> bool:
+def secret_coins(told_its_size: bool, relation: Neighboring) -> bool:
     """Whether who is in the subset stays secret: no model uses how many records it was given."""
     return relation != "zero_out" or told_its_size
 
@@ -154,7 +154,7 @@ class SubsetRunner(BestOfRunner):
     def score_noise(self) -> Guarantee | str:
         return self.search.score_noise
 
-    def validation(self, relation: str, n_samples: int | None, public: bool) -> Validation:
+    def validation(self, relation: Neighboring, n_samples: int | None, public: bool) -> Validation:
         search = self.search
         if search.train_on not in ON:
             raise ValueError(
@@ -175,7 +175,7 @@ class SubsetRunner(BestOfRunner):
             check_handful(search.subset_fraction, search.train_on, sizes.tune / search.subset_fraction)
         return InSubset(validation_of(search.cv, relation, n_samples, public), search.subset_fraction)
 
-    def sizes(self, relation: str, n_samples: int | None) -> Sizes:
+    def sizes(self, relation: Neighboring, n_samples: int | None) -> Sizes:
         """What is expected, from what is public: the estimator's own word before the number of records."""
         stated = self.adapter.public_size(self.search.estimator)
         n = n_samples if stated is None and relation != "add_remove" else stated
@@ -196,7 +196,7 @@ class SubsetRunner(BestOfRunner):
             told_its_size=self.told_its_size,
         )
 
-    def notes(self, relation: str) -> tuple[str, ...]:
+    def notes(self, relation: Neighboring) -> tuple[str, ...]:
         if secret_coins(self.told_its_size, relation):
             return (PARTS_CAN_TRAIN,)
         return (PARTS_CAN_TRAIN, COUNTS.format(type(self.search.estimator).__name__))
@@ -205,7 +205,6 @@ class SubsetRunner(BestOfRunner):
 
     def split(self, plan: Plan, candidates: Sequence[Candidate], n_samples: int, source: Randomness) -> Split:
         relation, subset = plan.spent.neighboring, plan.validation
-        assert isinstance(subset, InSubset)
         sizes = self.sizes(relation, n_samples)
         tells = relation != "replace_one" and sizes.known and self.told_its_size
         final = [self._carried_over(plan, candidate, sizes) for candidate in candidates]

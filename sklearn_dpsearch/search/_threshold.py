@@ -10,9 +10,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..privacy import Guarantee, until_above
+from ..privacy._types import Neighboring
 from ..privacy.mechanisms.exact_sampling import bernoulli
 from ..privacy.spent import Component
-from ..scoring.candidate import searched
+from ..scoring import search_guarantee
 from ..scoring.validation import Exposure, Validation, validation_of
 from ._best_of import with_refit
 from ._job import Job, n_records
@@ -37,7 +38,7 @@ class CostOfFirstAbove:
 
     def components(self, promises: SpaceGuarantee, scoring: Guarantee | None) -> tuple[Component, ...]:
         stop = self.stop_probability
-        first = searched(promises.trained, scoring, self.exposures, lambda one_run: until_above(one_run, stop))
+        first = search_guarantee(promises.trained, scoring, self.exposures, lambda one_run: until_above(one_run, stop))
         name = f"first run with a score of at least {self.threshold:g}, or none (stop probability {stop:.4g})"
         return with_refit(Component(name=name, guarantee=first), promises, self.refit)
 
@@ -84,7 +85,7 @@ class ThresholdRunner(Runner):
     def score_noise(self) -> Guarantee | str:
         return self.search.score_noise
 
-    def validation(self, relation: str, n_samples: int | None, public: bool) -> Validation:
+    def validation(self, relation: Neighboring, n_samples: int | None, public: bool) -> Validation:
         return validation_of(self.search.cv, relation, n_samples, public)
 
     def cost(self, validation: Validation) -> CostModel:
@@ -95,7 +96,7 @@ class ThresholdRunner(Runner):
             refit=self.search.refit is True,
         )
 
-    def notes(self, relation: str) -> tuple[str, ...]:
+    def notes(self, relation: Neighboring) -> tuple[str, ...]:
         return (f"The threshold {self.threshold:g} was not chosen by looking at the data.",)
 
     # --- run ------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeAlias, TypedDict
 
 import numpy as np
 
-from ..adapters import Declared, Rule
+from ..adapters import Declared, ExtrapolationRule
 
 #: Values of hyperparameters by name: what a search chooses among.
 Candidate: TypeAlias = Mapping[str, Any]
@@ -20,7 +20,7 @@ Seed: TypeAlias = np.random.SeedSequence | None
 #: Public X and y.
 PublicData: TypeAlias = tuple[Any, Any]
 #: How parameters are carried over to more records: a word, a function of a value and two numbers, or a rule for each.
-Extrapolate: TypeAlias = str | Callable[[Any, float, float], Any] | Mapping[str, Rule]
+Extrapolate: TypeAlias = str | Callable[[Any, float, float], Any] | Mapping[str, ExtrapolationRule]
 
 
 class Workers(TypedDict):

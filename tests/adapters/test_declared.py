@@ -1,218 +1,59 @@
-"""A declared guarantee replaces what is known about the guarantee, and nothing else that an adapter does."""
+"""Guarantees on the caller's word."""
 
 from __future__ import annotations
 
-import pickle
-
-import numpy as np
 import pytest
-from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin, clone
-from sklearn.compose import ColumnTransformer
-from sklearn.ensemble import BaggingClassifier
-from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import FunctionTransformer
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
 
-from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV
-from sklearn_dpsearch.adapters import adapter_for
-from sklearn_dpsearch.adapters._fitted import fitted_parts
-from sklearn_dpsearch.privacy import LeakingEstimatorError, PureDP
-from sklearn_dpsearch.scoring import private_scorer
+from sklearn_dpsearch import DPRandomSearchCV
+from sklearn_dpsearch.adapters import adapter_for, training_run
+from sklearn_dpsearch.privacy import (
+    ApproxDP,
+    PrivacyError,
+    PureDP,
+    UnknownGuaranteeError,
+)
 
-pytest.importorskip("diffprivlib")
-from diffprivlib.accountant import BudgetAccountant
-from diffprivlib.models import KMeans, LinearRegression, LogisticRegression, RandomForestClassifier
-
-RNG = np.random.default_rng(0)
-X = RNG.uniform(-1, 1, (300, 2)) / np.sqrt(2)
-y = (X[:, 0] > 0).astype(int)
-WORD = PureDP(epsilon=1.0, neighboring="replace_one")
+from ..search.toys import NoisyCentroids
+from .toys import chain, promise
 
 
-def logistic(**parameters):
-    return LogisticRegression(**{"data_norm": 1.0, "fit_intercept": False, **parameters})
+def test_a_declaration_comes_before_what_is_known():
+    assert promise(NoisyCentroids(epsilon=9.0), declared=PureDP(epsilon=1.0)) == PureDP(epsilon=1.0)
 
 
-def declared(estimator, kind=DPRandomSearchCV, space=None, y=y, **parameters):
-    fixed = {
-        DPRandomSearchCV: {"n_iter": 3},
-        DPSubsetSearchCV: {"n_iter": 3, "subset_fraction": 0.5},
-        DPGridSearchCV: {"selection_epsilon": 1.0, "n_parts": 3},
-        DPThresholdSearchCV: {"threshold": -100.0, "n_iter": 50},
-    }
-    search = kind(estimator, space or {}, guarantee=WORD, **{**fixed[kind], "random_state": 0, **parameters})
-    return search.fit(X, y)
+def test_a_declaration_is_marked_as_unchecked():
+    run = training_run(RandomForestClassifier(), declared=ApproxDP(epsilon=1.0, delta=1e-6))
+    assert "RandomForestClassifier" in run.assumptions[0]
+    assert "not checked" in run.assumptions[0]
 
 
-MODELS = {
-    "alone": lambda: logistic(),
-    "in a pipeline": lambda: make_pipeline(FunctionTransformer(), logistic()),
-    "in a nested pipeline": lambda: Pipeline([("outer", make_pipeline(logistic()))]),
-    "in an ensemble that no adapter knows": lambda: BaggingClassifier(logistic(), n_estimators=3),
-}
+def test_a_declared_callable_sees_the_parameters_and_the_number_of_records():
+    def declared(estimator, n_samples):
+        return PureDP(epsilon=estimator.C / n_samples)
+
+    assert promise(LogisticRegression(C=5.0), n_samples=10, declared=declared) == PureDP(epsilon=0.5)
 
 
-def logistic_parts(model):
-    return [part for part in fitted_parts(model) if isinstance(part, LogisticRegression) and hasattr(part, "coef_")]
+def test_a_declared_callable_must_return_a_guarantee():
+    with pytest.raises(UnknownGuaranteeError, match="guarantee gave 1.0"):
+        training_run(LogisticRegression(), declared=lambda estimator, n_samples: 1.0)
 
 
-@pytest.mark.parametrize("kind", [DPRandomSearchCV, DPSubsetSearchCV, DPGridSearchCV, DPThresholdSearchCV])
-@pytest.mark.parametrize("name", MODELS)
-def test_exact_iteration_counts_are_not_released(kind, name):
-    parts = logistic_parts(declared(MODELS[name](), kind).best_estimator_)
-    assert parts
-    assert not any(hasattr(part, "n_iter_") for part in parts)
+def test_a_fixed_declaration_cannot_be_calibrated():
+    search = DPRandomSearchCV(NoisyCentroids(), {}, epsilon=1.0, guarantee=PureDP(epsilon=1.0))
+    with pytest.raises(PrivacyError, match="cannot be calibrated"):
+        search.privacy_cost(10)
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_known_models_get_what_their_guarantee_needs(name):
-    for part in logistic_parts(declared(MODELS[name]()).best_estimator_):
-        assert (part.tol, part.max_iter) == (1e-12, 10_000)
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_the_default_ledger_does_not_count_the_runs(name):
-    kept = BudgetAccountant.pop_default()
-    try:
-        declared(MODELS[name](), random_state=None)
-        assert BudgetAccountant.load_default(None).total() == (0, 0)
-    finally:
-        kept.set_default()
-
-
-def test_mechanisms_draw_on_the_operating_system():
-    """A seed on the estimator would be the same for all candidates, and a generator of ours is not a secure one."""
-    for estimator, names in ((logistic(random_state=1), ["random_state"]), (MODELS["in a pipeline"](), [])):
-        fresh = adapter_for(estimator, WORD).fresh_randomness(estimator)
-        assert all(fresh[name] is None for name in fresh if name.endswith("random_state"))
-        assert set(names) <= set(fresh)
-        assert any(name.endswith("accountant") for name in fresh)
-
-
-def test_columns_are_always_joined_dense():
-    estimator = make_pipeline(ColumnTransformer([("all", "passthrough", [0, 1])]), logistic())
-    assert adapter_for(estimator, WORD).fresh_randomness(estimator)["columntransformer__sparse_threshold"] == 0
-
-
-def test_declared_clusters_keep_no_label_of_any_record():
-    model = declared(
-        KMeans(n_clusters=2, bounds=(-1, 1)), DPGridSearchCV, scoring=lambda model, X, y: 0.5
-    ).best_estimator_
-    assert model.cluster_centers_.shape == (2, 2)
-    assert not {"labels_", "inertia_", "n_iter_"} & set(vars(model))
-
-
-def test_trees_of_a_declared_forest_keep_no_seed():
-    """Their seeds are integers below 2**31, from which the noise can be drawn again."""
-    model = declared(
-        RandomForestClassifier(n_estimators=3, bounds=(-1, 1), classes=[0, 1], max_depth=2)
-    ).best_estimator_
-    assert len(model.estimators_) == 3
-    assert all(getattr(part, "random_state", None) is None for part in fitted_parts(model))
-
-
-def test_leaks_that_are_noticed_while_fitting_are_errors_all_the_same():
-    with pytest.raises(LeakingEstimatorError, match="read something from the data without noise"):
-        declared(LogisticRegression())
-
-
-class Shift(TransformerMixin, BaseEstimator):
-    """Adds noise to what it learns; its generator would tell it."""
-
-    def __init__(self, random_state=None):
-        self.random_state = random_state
-
-    def privacy_guarantee(self, n_samples=None):
-        return WORD
-
-    def fit(self, X, y=None):
-        self.shift_ = self.random_state.laplace(size=X.shape[1])
-        return self
-
-    def transform(self, X):
-        return X + self.shift_
-
-
-class Majority(ClassifierMixin, BaseEstimator):
-    def privacy_guarantee(self, n_samples=None):
-        return WORD
-
-    def fit(self, X, y):
-        self.classes_ = np.array([0, 1])
-        return self
-
-    def predict(self, X):
-        return np.zeros(len(X), dtype=int)
-
-
-def test_fitted_copies_inside_a_model_keep_no_generator():
-    """A column transformer fits copies of its parts, of which ``get_params`` knows nothing."""
-    model = make_pipeline(ColumnTransformer([("shift", Shift(), [0, 1])]), Majority())
-    found = DPRandomSearchCV(model, {}, n_iter=2).fit(X, y).best_estimator_
-    copies = [part for part in fitted_parts(found) if isinstance(part, Shift) and hasattr(part, "shift_")]
-    assert copies
-    assert all(part.random_state is None for part in copies)
-    assert b"MT19937" not in pickle.dumps(found)
-
-
-# --- predictions within public bounds --------------------------------------------------------------------------------
-
-TARGET = np.clip(X @ [0.5, -0.2], -0.5, 0.5)
-SCORING = private_scorer("r2", y_range=(-0.5, 0.5))
-
-
-def linear(**parameters):
-    return LinearRegression(bounds_X=(-1, 1), bounds_y=(-0.5, 0.5), fit_intercept=False, **parameters)
-
-
-def searched(estimator, **parameters):
-    search = DPRandomSearchCV(estimator, {}, n_iter=3, scoring=SCORING, random_state=0, **parameters)
-    return search.fit(X, TARGET)
-
-
-@pytest.mark.parametrize("word", [None, WORD])
-@pytest.mark.parametrize("make", [linear, lambda **p: make_pipeline(FunctionTransformer(), linear(**p))])
-def test_predictions_stay_within_the_public_bounds_of_the_target(make, word):
-    far = 100.0 * RNG.normal(size=(50, 2))
-    model = searched(make(epsilon=0.01), guarantee=word).best_estimator_
-    assert np.abs(model.predict(far)).max() <= 0.5
-    last = model[-1] if isinstance(model, Pipeline) else model
-    assert np.abs(far @ np.ravel(last.coef_)).max() > 0.5  # which the model itself does not keep
-
-
-def test_a_clipped_model_is_one_of_diffprivlibs():
-    model = searched(linear(epsilon=1.0)).best_estimator_
-    assert isinstance(model, LinearRegression)
-    copy = pickle.loads(pickle.dumps(model))
-    assert np.array_equal(copy.predict(X), model.predict(X))
-    again = clone(model).fit(X, TARGET)
-    assert np.abs(again.predict(1e6 * X)).max() <= 0.5
-    assert adapter_for(clone(model)).training_run(clone(model), 300) == adapter_for(linear()).training_run(
-        linear(), 300
+def test_a_declared_callable_can_be_calibrated():
+    search = DPRandomSearchCV(
+        NoisyCentroids(), {}, n_iter=3, epsilon=2.0, guarantee=lambda model, n: PureDP(epsilon=2 * model.epsilon)
     )
+    assert 1.99 < search.privacy_cost(10).epsilon <= 2.0
 
 
-def test_private_scores_are_those_of_the_released_predictions():
-    """The statistic of the score is computed from predictions within the bounds: no squared error exceeds 1."""
-    seen = []
-
-    class Spy(type(SCORING)):
-        def statistic(self, estimator, X, y, neighboring):
-            seen.append(np.abs(estimator.predict(1e6 * np.asarray(X))).max())
-            return super().statistic(estimator, X, y, neighboring)
-
-    search = DPRandomSearchCV(linear(epsilon=0.1), {}, n_iter=3, scoring=Spy(y_range=(-0.5, 0.5)), random_state=0)
-    search.fit(X, TARGET)
-    assert seen
-    assert max(seen) <= 0.5
-
-
-def test_clipping_is_worth_much_where_noise_is_large():
-    rng = np.random.default_rng(1)
-    rows = rng.uniform(-1, 1, (300, 8))
-    target = np.clip(rows @ np.linspace(-0.2, 0.2, 8), -0.5, 0.5)
-    model = LinearRegression(
-        epsilon=0.1, bounds_X=(-1, 1), bounds_y=(-0.5, 0.5), fit_intercept=False, random_state=0
-    ).fit(rows, target)
-    plain = model.score(rows, target)
-    adapter_for(model).finish(model)
-    assert model.score(rows, target) > plain
+def test_a_fixed_declaration_depends_on_no_parameter_and_a_callable_on_all():
+    assert adapter_for(chain(), PureDP(epsilon=1.0)).privacy_parameters(chain()) == ()
+    assert adapter_for(chain(), lambda model, n: PureDP(epsilon=1.0)).privacy_parameters(chain()) is None

@@ -1,15 +1,12 @@
-"""Composites, estimators that state their own guarantee, and guarantees on the caller's word."""
+"""Pipelines, unions and column transformers: what composes, what is refused, and what is trained together."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.base import clone
 from sklearn.compose import ColumnTransformer, make_column_selector
-from sklearn.ensemble import RandomForestClassifier
-from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.impute import SimpleImputer
-from sklearn.kernel_approximation import AdditiveChi2Sampler
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline, make_union
 from sklearn.preprocessing import (
@@ -22,59 +19,21 @@ from sklearn.preprocessing import (
 )
 
 from sklearn_dpsearch import DPRandomSearchCV
-from sklearn_dpsearch.adapters import TrainingRun, adapter_for, training_run
+from sklearn_dpsearch.adapters import adapter_for, training_run
 from sklearn_dpsearch.adapters.declared import DeclaredAdapter
 from sklearn_dpsearch.adapters.pipelines import PipelineAdapter, UnionAdapter
 from sklearn_dpsearch.adapters.protocol import ProtocolAdapter
 from sklearn_dpsearch.privacy import (
-    ZCDP,
-    ApproxDP,
     LeakingEstimatorError,
     MixedNeighborsError,
-    PrivacyError,
     PureDP,
     UnknownGuaranteeError,
 )
 
-from ..search.toys import NoisyCentroids, RandomizedResponse, two_blobs
+from ..search.toys import NoisyCentroids, two_blobs
+from .toys import NoisyShift, chain, promise, refused
 
 X, y = two_blobs(120)
-
-
-class NoisyShift(TransformerMixin, BaseEstimator):
-    """Subtracts a noisy mean of records clipped to [-1, 1]; its exact mean is what scrubbing must take away."""
-
-    def __init__(self, epsilon=1.0, neighboring="replace_one", random_state=None):
-        self.epsilon = epsilon
-        self.neighboring = neighboring
-        self.random_state = random_state
-
-    def privacy_guarantee(self, n_samples=None):
-        return PureDP(epsilon=self.epsilon, neighboring=self.neighboring)
-
-    def fit(self, X, y=None):
-        rng = np.random.default_rng()
-        scale = 2 * X.shape[1] / (len(X) * self.epsilon)
-        self.mean_ = np.clip(X, -1, 1).mean(axis=0) + rng.laplace(scale=scale, size=X.shape[1])
-        return self
-
-    def transform(self, X):
-        return X - self.mean_
-
-
-def chain(**kwargs):
-    return Pipeline([("shift", NoisyShift(0.25)), ("model", NoisyCentroids(epsilon=0.5))], **kwargs)
-
-
-def promise(estimator, **kwargs):
-    return training_run(estimator, **kwargs).guarantee
-
-
-def refused(kind, estimator, *words):
-    with pytest.raises(kind) as caught:
-        training_run(estimator)
-    for word in words:
-        assert word in str(caught.value)
 
 
 # --- what composes ---------------------------------------------------------------------------------------------------
@@ -195,6 +154,12 @@ def test_an_unknown_estimator_is_refused_with_three_remedies():
     refused(UnknownGuaranteeError, LogisticRegression(), "LogisticRegression", "privacy_guarantee", "guarantee=PureDP")
 
 
+def test_columns_chosen_by_the_data_are_refused_and_by_dtype_are_not():
+    seen = ColumnTransformer([("a", NoisyShift(), lambda X: [0])])
+    refused(LeakingEstimatorError, seen, "'a'", "by name or position")
+    promise(ColumnTransformer([("a", NoisyShift(), make_column_selector(dtype_include=float))]))
+
+
 # --- parameters ------------------------------------------------------------------------------------------------------
 
 
@@ -253,158 +218,6 @@ def test_scrubbing_reaches_the_fitted_parts(monkeypatch):
     adapter_for(fitted).scrub(fitted)
     assert [type(one).__name__ for one in seen] == ["NoisyShift", "NoisyShift", "NoisyCentroids"]
     assert all(hasattr(one, "mean_") or hasattr(one, "centroids_") for one in seen)
-
-
-# --- the protocol ----------------------------------------------------------------------------------------------------
-
-
-def test_an_estimator_may_state_its_own_guarantee():
-    run = training_run(RandomizedResponse(epsilon=0.5, neighboring="zero_out"))
-    assert isinstance(run, TrainingRun)
-    assert run.guarantee == PureDP(epsilon=0.5, neighboring="zero_out")
-    assert "RandomizedResponse states its own guarantee" in run.assumptions[0]
-
-
-def test_the_number_of_records_is_passed_on():
-    class Sized(NoisyCentroids):
-        def privacy_guarantee(self, n_samples=None):
-            return PureDP(epsilon=1 / n_samples)
-
-    assert promise(Sized(), n_samples=10).epsilon == 0.1
-
-
-def test_a_stated_guarantee_must_be_one():
-    class Vague(NoisyCentroids):
-        def privacy_guarantee(self, n_samples=None):
-            return 1.0
-
-    refused(UnknownGuaranteeError, Vague(), "Vague.privacy_guarantee returned float", "PureDP(epsilon=1.0)")
-
-
-def test_epsilon_is_scaled_and_a_noise_multiplier_divided():
-    class Noisy(NoisyCentroids):
-        def __init__(self, noise_multiplier=2.0):
-            self.noise_multiplier = noise_multiplier
-
-        def privacy_guarantee(self, n_samples=None):
-            return ZCDP(rho=0.5 / self.noise_multiplier**2)
-
-    assert adapter_for(NoisyCentroids(epsilon=0.5)).scaled(NoisyCentroids(epsilon=0.5), 4.0) == {"epsilon": 2.0}
-    assert adapter_for(Noisy()).scaled(Noisy(), 4.0) == {"noise_multiplier": 0.5}
-
-
-def test_without_a_noise_parameter_there_is_no_calibration():
-    class Fixed(NoisyCentroids):
-        def __init__(self):
-            pass
-
-        def privacy_guarantee(self, n_samples=None):
-            return PureDP(epsilon=1.0, neighboring="replace_one")
-
-    with pytest.raises(PrivacyError, match="no numeric parameter epsilon or noise_multiplier"):
-        DPRandomSearchCV(Fixed(), {}, epsilon=1.0).privacy_cost(10)
-
-
-# --- declarations ----------------------------------------------------------------------------------------------------
-
-
-def test_a_declaration_comes_before_what_is_known():
-    assert promise(NoisyCentroids(epsilon=9.0), declared=PureDP(epsilon=1.0)) == PureDP(epsilon=1.0)
-
-
-def test_a_declaration_is_marked_as_unchecked():
-    run = training_run(RandomForestClassifier(), declared=ApproxDP(epsilon=1.0, delta=1e-6))
-    assert "RandomForestClassifier" in run.assumptions[0]
-    assert "not checked" in run.assumptions[0]
-
-
-def test_a_declared_callable_sees_the_parameters_and_the_number_of_records():
-    def declared(estimator, n_samples):
-        return PureDP(epsilon=estimator.C / n_samples)
-
-    assert promise(LogisticRegression(C=5.0), n_samples=10, declared=declared) == PureDP(epsilon=0.5)
-
-
-def test_a_declared_callable_must_return_a_guarantee():
-    with pytest.raises(UnknownGuaranteeError, match="guarantee gave 1.0"):
-        training_run(LogisticRegression(), declared=lambda estimator, n_samples: 1.0)
-
-
-def test_a_fixed_declaration_cannot_be_calibrated():
-    search = DPRandomSearchCV(NoisyCentroids(), {}, epsilon=1.0, guarantee=PureDP(epsilon=1.0))
-    with pytest.raises(PrivacyError, match="cannot be calibrated"):
-        search.privacy_cost(10)
-
-
-def test_a_declared_callable_can_be_calibrated():
-    search = DPRandomSearchCV(
-        NoisyCentroids(), {}, n_iter=3, epsilon=2.0, guarantee=lambda one, n: PureDP(epsilon=2 * one.epsilon)
-    )
-    assert 1.99 < search.privacy_cost(10).epsilon <= 2.0
-
-
-def test_a_fixed_declaration_depends_on_no_parameter_and_a_callable_on_all():
-    assert adapter_for(chain(), PureDP(epsilon=1.0)).privacy_parameters(chain()) == ()
-    assert adapter_for(chain(), lambda one, n: PureDP(epsilon=1.0)).privacy_parameters(chain()) is None
-
-
-FREE = [
-    AdditiveChi2Sampler(),
-    OneHotEncoder(categories=[["a", "b"]], handle_unknown="ignore"),
-    OrdinalEncoder(categories=[[1, 2, 3]], handle_unknown="use_encoded_value", unknown_value=-1),
-    PolynomialFeatures(2),
-    SimpleImputer(strategy="constant", fill_value=0.0, keep_empty_features=True),
-]
-LEARNING = [
-    GaussianProcessRegressor(),
-    OneHotEncoder(),
-    OneHotEncoder(categories=[["a", "b"]], min_frequency=5),
-    OrdinalEncoder(),
-    SimpleImputer(),
-    SimpleImputer(strategy="constant", fill_value=0.0),
-]
-
-
-@pytest.mark.parametrize("part", FREE, ids=repr)
-def test_parts_that_keep_nothing_of_the_records_are_free(part):
-    assert promise(make_pipeline(part, NoisyCentroids(epsilon=0.5))).epsilon_at(0.0) == 0.5
-
-
-@pytest.mark.parametrize("part", [OneHotEncoder(categories=[["a"]]), OrdinalEncoder(categories=[[1]])], ids=repr)
-def test_encoders_that_raise_at_an_unknown_category_are_refused(part):
-    """One record would make every candidate fail, and show."""
-    refused(LeakingEstimatorError, make_pipeline(part, NoisyCentroids()), "handle_unknown='error'", "Give it handle_")
-
-
-@pytest.mark.parametrize("part", LEARNING, ids=repr)
-def test_parts_that_keep_something_of_the_records_are_refused(part):
-    refused(UnknownGuaranteeError, make_pipeline(part, NoisyCentroids()), type(part).__name__)
-
-
-def test_every_transformer_that_is_free_keeps_the_same_state_whatever_the_records():
-    """Fitted on two different data sets of one schema, no attribute differs."""
-    words = np.array([["a"], ["b"], ["a"]], dtype=object), np.array([["b"], ["b"], ["a"]], dtype=object)
-    numbers = np.array([[1.0, 2.0], [3.0, 1.0]]), np.array([[2.0, 2.0], [1.0, 3.0]])
-    for part, (first, second) in [
-        (OneHotEncoder(categories=[["a", "b"]], handle_unknown="ignore"), words),
-        *((free, numbers) for free in FREE[3:]),
-    ]:
-        states = [vars(clone(part).fit(X)) for X in (first, second)]
-        assert repr(states[0]) == repr(states[1])
-
-
-def test_columns_chosen_by_the_data_are_refused_and_by_dtype_are_not():
-    seen = ColumnTransformer([("a", NoisyShift(), lambda X: [0])])
-    refused(LeakingEstimatorError, seen, "'a'", "by name or position")
-    promise(ColumnTransformer([("a", NoisyShift(), make_column_selector(dtype_include=float))]))
-
-
-def test_a_grid_that_makes_a_step_learn_is_refused_before_data_is_read():
-    encoder = OrdinalEncoder(categories=[[1, 2]], handle_unknown="use_encoded_value", unknown_value=-1)
-    model = make_pipeline(encoder, NoisyCentroids())
-    search = DPRandomSearchCV(model, {"ordinalencoder__categories": ["auto"]}, n_iter=2)
-    with pytest.raises(UnknownGuaranteeError, match="OrdinalEncoder"):
-        search.fit(np.ones((20, 1)), np.arange(20) % 2)
 
 
 # --- candidates trained together ------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from sklearn_dpsearch import DPRandomSearchCV, DPThresholdSearchCV
 from sklearn_dpsearch.audit import audit
-from sklearn_dpsearch.audit.stated import two_steps
+from sklearn_dpsearch.audit.claims import two_steps
 from sklearn_dpsearch.privacy import (
     DPSGD,
     ZCDP,
@@ -22,12 +22,9 @@ from sklearn_dpsearch.privacy import (
     PureDP,
     compose,
 )
-from tests.search.toys import NoisyCentroids, RandomizedResponse
 
-QUIET = np.full((8, 1), -1.0)
-LOUD = np.vstack([QUIET[1:], [[1.0]]])
-LABELS = np.zeros(8, dtype=int)
-PAIR = {"X": QUIET, "y": LABELS, "other": (LOUD, LABELS)}
+from ..search.toys import NoisyCentroids, RandomizedResponse
+from .toys import LABELS, PAIR, PUBLIC, QUIET, answer_low
 
 
 class Counter(BaseEstimator):
@@ -46,17 +43,6 @@ class Counter(BaseEstimator):
         rng = np.random.default_rng(self.random_state)
         self.count_ = float(np.sum(np.asarray(X)[:, 0] > 0) + rng.laplace(scale=1 / self.noise))
         return self
-
-
-def answer(model):
-    return model.answer_
-
-
-def answer_low(estimator, X, y):
-    return -estimator.answer_
-
-
-PUBLIC = {"X_public": QUIET.copy(), "y_public": LABELS.copy()}
 
 
 def search(**kwargs):
@@ -228,7 +214,7 @@ def test_two_steps_of_any_guarantee_cost_no_less_than_the_worst_case() -> None:
         ({"confidence": 2}, ValueError, "confidence=2"),
         ({"other": (QUIET, LABELS)}, PrivacyError, "not neighbours"),
         ({"neighboring": "add_remove"}, PrivacyError, "stated for 'replace_one'"),
-        ({"stated": 1.0}, TypeError, "Found stated=1.0"),
+        ({"stated": 1.0}, TypeError, "Found 1.0 .float. as stated"),
         ({"stated": GaussianDP(mu=1.0, neighboring="replace_one")}, MissingDeltaError, "Give delta"),
         ({"estimator": BaseEstimator()}, PrivacyError, "Found neither a stated guarantee"),
     ],

@@ -18,10 +18,13 @@ import torch
 from torch import nn
 
 from sklearn_dpsearch.audit import lower_bound
-from sklearn_dpsearch.nets import linear, training
-from sklearn_dpsearch.nets.optimizers import Rule
+from sklearn_dpsearch.nets import stack
+from sklearn_dpsearch.nets.engines import linear
+from sklearn_dpsearch.nets.optimizers import UpdateRule
 from sklearn_dpsearch.nets.sampling import PoissonBatches
-from sklearn_dpsearch.nets.training import Records, Stack, Training, train_together
+from sklearn_dpsearch.nets.stack import Stack
+from sklearn_dpsearch.nets.task import Records, TrainingTask
+from sklearn_dpsearch.nets.training import train_together
 from sklearn_dpsearch.privacy import DPSGD
 
 from .toys import CPU, traced
@@ -56,10 +59,10 @@ def released(present, make=plain, runs=RUNS):
     if not present:
         inputs[-1], targets[-1] = 0.0, 0.0
     tasks = [
-        Training(
+        TrainingTask(
             module=zeros(make()),
             criterion=nn.MSELoss(reduction="sum"),
-            optimizer=Rule.sgd(lr=1.0),
+            optimizer=UpdateRule.sgd(lr=1.0),
             sample_rate=RATE,
             steps=STEPS,
             noise_multiplier=NOISE,
@@ -101,12 +104,12 @@ def test_no_more_than_the_reported_epsilon_is_found(make):
 
 
 def test_noise_scaled_by_a_quarter_is_exposed(monkeypatch):
-    honest = training.fill_normals
+    honest = stack.fill_normals
 
     def quiet(secrets, scales, out):
         honest(secrets, [0.25 * one for one in scales], out)
 
-    monkeypatch.setattr(training, "fill_normals", quiet)
+    monkeypatch.setattr(stack, "fill_normals", quiet)
     assert found() > reported()
 
 

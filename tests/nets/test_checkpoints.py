@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import io
+import json
 import pickle
 import subprocess
 import sys
@@ -284,9 +285,10 @@ def test_guarantees_that_are_not_text_stay_objects_and_are_not_saved_without_the
         one.save_params(f_params=tmp_path / "parameters.pt")
 
 
-def test_a_note_makes_nothing_but_statements():
+@pytest.mark.parametrize("name", ["errors.PrivacyError", "guarantees.values.dataclass"])
+def test_a_note_makes_nothing_but_statements(name):
     module = Small()
-    vars(module)[checkpoints.NOTE] = ('{"token": "a", "spent": {"type": "exact.Fraction", "fields": {}}}',)
+    vars(module)[checkpoints.NOTE] = (json.dumps({"token": "a", "spent": {"type": name, "fields": {}}}),)
     with pytest.raises((ValueError, AttributeError)):
         checkpoints.costs(module)
 

@@ -10,8 +10,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from sklearn_dpsearch.nets import randomness
-from sklearn_dpsearch.nets.linear import PlainEngine
-from sklearn_dpsearch.nets.training import Records, Stack
+from sklearn_dpsearch.nets.engines.linear import PlainEngine
+from sklearn_dpsearch.nets.stack import Stack
+from sklearn_dpsearch.nets.task import Records
 
 from .toys import Residual, mlp, traced, training
 

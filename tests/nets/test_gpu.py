@@ -17,7 +17,8 @@ from torch import nn
 
 from sklearn_dpsearch.nets import DPLogisticRegression, DPMLPClassifier, DPNeuralNetClassifier
 from sklearn_dpsearch.nets.randomness import Secrets, fill_normals
-from sklearn_dpsearch.nets.training import Records, train, train_together
+from sklearn_dpsearch.nets.task import Records
+from sklearn_dpsearch.nets.training import train, train_together
 
 from .toys import Residual, flat, mlp, seeded, table, training
 

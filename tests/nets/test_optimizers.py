@@ -11,13 +11,13 @@ import torch
 from torch import nn
 from torch.optim.lr_scheduler import CosineAnnealingLR, OneCycleLR, ReduceLROnPlateau, StepLR
 
-from sklearn_dpsearch.nets.engines import Layout, named_trained
+from sklearn_dpsearch.nets.layout import Layout, named_trained
 from sklearn_dpsearch.nets.optimizers import (
-    Built,
+    BuiltOptimizer,
     EachTorchOptimizer,
-    Rule,
     StackedAdam,
     StackedSGD,
+    UpdateRule,
     check_works_on_gradients,
     stepper_for,
 )
@@ -71,7 +71,7 @@ def both(kind, settings, steps=12, tables=None, drop=None):
     """
     modules = [mlp(seed=i) for i in range(len(settings))]
     layout = Layout(modules[0])
-    built = [Built(module, over(kind, one), CPU) for module, one in zip(modules, settings)]
+    built = [BuiltOptimizer(module, over(kind, one), CPU) for module, one in zip(modules, settings)]
     tables = [{}] * len(settings) if tables is None else tables
     stepper = stepper_for(built, tables, layout, CPU)
     weights = layout.read(modules, CPU, True)
@@ -148,17 +148,21 @@ def test_scheduled_hyperparameters_follow_their_own_table():
 def test_rules_without_an_optimizer_object_are_the_same_rules():
     module = mlp()
     pairs = [
-        (Rule.sgd(lr=0.3, momentum=0.5, weight_decay=0.1), torch.optim.SGD, {"momentum": 0.5, "weight_decay": 0.1}),
-        (Rule.adam(lr=0.3, weight_decay=0.1), torch.optim.Adam, {"weight_decay": 0.1}),
+        (
+            UpdateRule.sgd(lr=0.3, momentum=0.5, weight_decay=0.1),
+            torch.optim.SGD,
+            {"momentum": 0.5, "weight_decay": 0.1},
+        ),
+        (UpdateRule.adam(lr=0.3, weight_decay=0.1), torch.optim.Adam, {"weight_decay": 0.1}),
     ]
     for rule, kind, arguments in pairs:
-        built = Built(module, over(kind, {"lr": 0.3, **arguments}), CPU).rule
+        built = BuiltOptimizer(module, over(kind, {"lr": 0.3, **arguments}), CPU).rule
         assert (rule.kind, rule.flag) == (built.kind, built.flag)
         assert {name: built.group[name] for name in rule.group} == dict(rule.group)
 
 
 def test_optimizers_of_different_kinds_are_not_stacked_as_one():
-    built = [Built(mlp(), over(kind, {"lr": 0.1}), CPU) for kind in (torch.optim.SGD, torch.optim.Adam)]
+    built = [BuiltOptimizer(mlp(), over(kind, {"lr": 0.1}), CPU) for kind in (torch.optim.SGD, torch.optim.Adam)]
     assert built[0].structure != built[1].structure
     assert type(stepper_for(built, [{}, {}], Layout(mlp()), CPU)) is EachTorchOptimizer
 
@@ -169,7 +173,7 @@ def test_several_parameter_groups_keep_their_own_rates():
     def make(one):
         return torch.optim.SGD([{"params": one[0].parameters(), "lr": 0.5}, {"params": one[2].parameters(), "lr": 0.0}])
 
-    layout, built = Layout(module), Built(module, make, CPU)
+    layout, built = Layout(module), BuiltOptimizer(module, make, CPU)
     assert built.rule is None
     weights = layout.read([module], CPU, True)
     before = weights.clone()
@@ -180,20 +184,20 @@ def test_several_parameter_groups_keep_their_own_rates():
 
 
 def test_rates_given_as_tensors_are_left_to_pytorch():
-    built = Built(mlp(), over(torch.optim.SGD, {"lr": torch.tensor(0.1)}), CPU)
+    built = BuiltOptimizer(mlp(), over(torch.optim.SGD, {"lr": torch.tensor(0.1)}), CPU)
     assert built.structure is None
 
 
 def test_an_optimizer_that_needs_a_closure_is_refused_with_what_to_use_instead():
     with pytest.raises(ValueError, match="(?s)LBFGS.*closure.*without noise.*torch.optim.SGD"):
-        Built(mlp(), over(torch.optim.LBFGS, {}), CPU)
+        BuiltOptimizer(mlp(), over(torch.optim.LBFGS, {}), CPU)
     for kind in (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW, torch.optim.RMSprop, torch.optim.Adagrad):
         check_works_on_gradients(kind)
 
 
 def test_the_module_itself_is_never_handed_to_an_optimizer():
     module = mlp()
-    built = Built(module, over(torch.optim.SGD, {"lr": 0.1}), CPU)
+    built = BuiltOptimizer(module, over(torch.optim.SGD, {"lr": 0.1}), CPU)
     mine = {p.data_ptr() for p in module.parameters()}
     assert not mine & {p.data_ptr() for group in built.optimizer.param_groups for p in group["params"]}
 

@@ -10,9 +10,9 @@ from scipy import stats
 
 pytest.importorskip("torch")
 from sklearn_dpsearch.nets import DPNeuralNetClassifier
+from sklearn_dpsearch.nets.estimators.settings import settings_of
 from sklearn_dpsearch.nets.randomness import Secrets
 from sklearn_dpsearch.nets.sampling import PoissonBatches, padded_batches
-from sklearn_dpsearch.nets.settings import settings_of
 
 STEPS = 40_000 if os.environ.get("SKLEARN_DPSEARCH_FULL") else 4_000
 #: No test here fails an exact sampler more often than once in a million runs; the seeds are fixed all the same.

@@ -15,10 +15,11 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from sklearn_dpsearch.nets import DPNeuralNetClassifier, probe, state, ways
+from sklearn_dpsearch.nets import DPNeuralNetClassifier, state
+from sklearn_dpsearch.nets.engines import probe, ways
+from sklearn_dpsearch.nets.engines.vmap import VmapEngine
 from sklearn_dpsearch.nets.state import contents
 from sklearn_dpsearch.nets.training import train, train_together
-from sklearn_dpsearch.nets.vmap import VmapEngine
 from sklearn_dpsearch.privacy import LeakingEstimatorError
 
 from .toys import CPU, Residual, clipped_sums, flat, mlp, records, seeded, table, training

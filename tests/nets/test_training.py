@@ -1,10 +1,8 @@
-"""Training: the same in any company and any chunks, exactly as many steps, and noise as stated, each net's own."""
+"""Training: the same in any company and any chunks, exactly as many steps, and nobody's failure is another's."""
 
 from __future__ import annotations
 
-import copy
 import functools
-import os
 import pickle
 
 import numpy as np
@@ -16,18 +14,16 @@ from torch import nn
 from torch.optim.lr_scheduler import OneCycleLR, StepLR
 
 from sklearn_dpsearch._process import INTERRUPTS
-from sklearn_dpsearch.nets import switches
+from sklearn_dpsearch.nets import stack, switches
 from sklearn_dpsearch.nets import training as module_under_test
-from sklearn_dpsearch.nets.engines import Layout
-from sklearn_dpsearch.nets.linear import LinearEngine, PlainEngine
-from sklearn_dpsearch.nets.optimizers import Rule
-from sklearn_dpsearch.nets.rounding import noise_factor
+from sklearn_dpsearch.nets.engines.linear import LinearEngine
+from sklearn_dpsearch.nets.optimizers import UpdateRule
 from sklearn_dpsearch.nets.schedules import table_of
-from sklearn_dpsearch.nets.training import Records, Stack, noise_scale, train, train_together
+from sklearn_dpsearch.nets.stack import Stack
+from sklearn_dpsearch.nets.task import Records
+from sklearn_dpsearch.nets.training import train, train_together
 
-from .toys import CPU, Residual, flat, mlp, records, seeded, traced, training
-
-RUNS = 20_000 if os.environ.get("SKLEARN_DPSEARCH_FULL") else 2_000
+from .toys import CPU, Residual, alone, flat, mlp, records, same, seeded, training
 
 
 def mixed():
@@ -44,28 +40,19 @@ def mixed():
         training(mlp(seed=1), seed=11, steps=3, sample_rate=0.3, noise_multiplier=0.5),
         training(mlp(seed=2), seed=12, steps=9, optimizer=sgd, schedule=halving, max_grad_norm=0.1),
         training(mlp(seed=3, width=4), seed=13, steps=4, noise_multiplier=2.0),
-        training(mlp(seed=4), seed=14, optimizer=Rule.adam(lr=0.05), noise_multiplier=1.0),
+        training(mlp(seed=4), seed=14, optimizer=UpdateRule.adam(lr=0.05), noise_multiplier=1.0),
         training(seeded(Residual, 5), seed=15, steps=5, noise_multiplier=1.0),
-        training(seeded(Residual, 6), seed=16, steps=7, sample_rate=0.25, optimizer=Rule.sgd(lr=0.2, momentum=0.5)),
+        training(
+            seeded(Residual, 6), seed=16, steps=7, sample_rate=0.25, optimizer=UpdateRule.sgd(lr=0.2, momentum=0.5)
+        ),
         training(mlp(seed=7), seed=17, sample_rate=0.9, steps=5, noise_multiplier=1.0),
         training(mlp(seed=8), seed=18, sample_rate=0.001, steps=8, noise_multiplier=1.0),
     ]
 
 
-def alone(tasks, most=10_000):
-    for one in tasks:
-        train(one, records(), max_physical_batch=most)
-    return [flat(one.module) for one in tasks]
-
-
 def together(tasks, most=10_000):
     assert all(train_together(tasks, records(), max_physical_batch=most))
     return [flat(one.module) for one in tasks]
-
-
-def same(found, expected, atol=2e-6):
-    for mine, theirs in zip(found, expected):
-        torch.testing.assert_close(mine, theirs, rtol=1e-5, atol=atol)
 
 
 # --- results do not depend on how ---------------------------------------------------------------------------------
@@ -98,7 +85,7 @@ def test_memory_for_few_records_changes_nothing(most):
 @pytest.mark.parametrize("ahead", [1, 50, 2**20])
 def test_how_far_ahead_batches_are_drawn_changes_nothing(ahead, monkeypatch):
     expected = alone(mixed())
-    monkeypatch.setattr(module_under_test, "AHEAD", ahead)
+    monkeypatch.setattr(stack, "AHEAD", ahead)
     same(together(mixed()), expected)
 
 
@@ -134,18 +121,6 @@ def test_groups_respect_the_memory_allowed():
     for most, largest in [(10_000, 10), (60, 5), (24, 2), (1, 1)]:
         groups = module_under_test._groups(tasks, records(), most)
         assert max(len(group) for group in groups) == largest
-
-
-def test_the_stack_shrinks_as_nets_finish():
-    steps = [1, 2, 5, 5, 9]
-    tasks = [training(mlp(seed=i), seed=i, steps=one, noise_multiplier=1.0) for i, one in enumerate(steps)]
-    stack = Stack(tasks, PlainEngine(tasks[0].module, tasks[0].criterion, CPU), records(), 1000)
-    seen, finish = [], stack._finish
-    stack._finish = lambda t: (finish(t), seen.append((t, len(stack.tasks), stack.trained.shape[0])))
-    stack.run()
-    assert seen == [(1, 4, 4), (2, 3, 3), (5, 1, 1), (9, 0, 0)]
-    again = [training(mlp(seed=i), seed=i, steps=one, noise_multiplier=1.0) for i, one in enumerate(steps)]
-    same([flat(one.module) for one in tasks], alone(again))
 
 
 class Limited(Residual):
@@ -215,7 +190,9 @@ def test_every_step_is_taken_whatever_the_batches_hold(n):
     """At rate 0.001 nearly all batches are empty; each step still multiplies the weights by 1 − 0.5·0.1."""
     net = mlp()
     before = flat(net)
-    task = training(net, sample_rate=0.001, steps=50, optimizer=Rule.sgd(lr=0.5, weight_decay=0.1), max_grad_norm=1e-9)
+    task = training(
+        net, sample_rate=0.001, steps=50, optimizer=UpdateRule.sgd(lr=0.5, weight_decay=0.1), max_grad_norm=1e-9
+    )
     train(task, records(n), max_physical_batch=100)
     torch.testing.assert_close(flat(net), before * 0.95**50, rtol=1e-4, atol=1e-7)
 
@@ -228,88 +205,14 @@ def test_an_empty_batch_is_a_step_of_noise_alone():
 
 
 def test_more_steps_than_the_memory_drawn_ahead_are_counted_too(monkeypatch):
-    monkeypatch.setattr(module_under_test, "AHEAD", 30)
+    monkeypatch.setattr(stack, "AHEAD", 30)
     net = mlp()
     before = flat(net)
-    task = training(net, steps=37, sample_rate=0.5, optimizer=Rule.sgd(lr=0.5, weight_decay=0.1), max_grad_norm=1e-9)
+    task = training(
+        net, steps=37, sample_rate=0.5, optimizer=UpdateRule.sgd(lr=0.5, weight_decay=0.1), max_grad_norm=1e-9
+    )
     train(task, records(), max_physical_batch=100)
     torch.testing.assert_close(flat(net), before * 0.95**37, rtol=1e-4, atol=1e-7)
-
-
-# --- the noise of an update ---------------------------------------------------------------------------------------
-
-
-def updates(noise_multiplier, norm, expected, seeds, make=mlp, engine=PlainEngine):
-    """One step with rate 1 from the same start for each seed; the parameters' moves, shape (len(seeds), size)."""
-    start = make()
-    tasks = [
-        training(
-            copy.deepcopy(start),
-            seed=seed,
-            steps=1,
-            sample_rate=1.0,
-            optimizer=Rule.sgd(lr=1.0),
-            noise_multiplier=noise_multiplier,
-            max_grad_norm=norm,
-            expected_batch_size=expected,
-        )
-        for seed in seeds
-    ]
-    made = engine(start, tasks[0].criterion, CPU)
-    Stack(tasks, made, records(5), 10**6).run()
-    return np.stack([(flat(one.module) - flat(start)).numpy() for one in tasks])
-
-
-@pytest.mark.parametrize(
-    ("noise_multiplier", "norm", "expected"), [(1.0, 1.0, 12.0), (3.0, 0.5, 7.3), (0.2, 40.0, 0.6)]
-)
-def test_noise_of_an_update_has_the_stated_variance(noise_multiplier, norm, expected):
-    noise = updates(noise_multiplier, norm, expected, range(RUNS // 10))
-    noise = noise - updates(0.0, norm, expected, [0])
-    wanted = noise_multiplier * norm / expected
-    assert noise.std() == pytest.approx(wanted, rel=5 / np.sqrt(2 * noise.size))
-    assert abs(noise.mean()) < 5 * wanted / np.sqrt(noise.size)
-    each = noise.std(axis=0)  # every single parameter gets it
-    assert each.min() > wanted * (1 - 6 / np.sqrt(2 * len(noise)))
-    assert each.max() < wanted * (1 + 6 / np.sqrt(2 * len(noise)))
-
-
-@pytest.mark.parametrize(("make", "engine"), [(mlp, PlainEngine), (lambda: seeded(Residual), traced)])
-def test_nets_of_a_stack_have_noise_independent_of_each_other(make, engine):
-    noise = updates(1.0, 1.0, 12.0, range(12), make, engine) - updates(0.0, 1.0, 12.0, [0], make, engine)
-    correlations = np.corrcoef(noise)
-    np.fill_diagonal(correlations, 0.0)
-    assert np.abs(correlations).max() < 5.5 / np.sqrt(noise.shape[1])
-
-
-def test_noise_is_independent_from_step_to_step_and_from_parameter_to_parameter():
-    tasks = [training(mlp(), seed=seed, steps=2, sample_rate=1e-12, noise_multiplier=1.0) for seed in range(RUNS // 3)]
-    stack = Stack(tasks, PlainEngine(mlp(), tasks[0].criterion, CPU), records(5), 10**6)
-    seen, step = [], stack.stepper.step
-    stack.stepper.step = lambda weights, slopes, t: (seen.append(slopes.numpy().copy()), step(weights, slopes, t))
-    stack.run()
-    first, second = (one - one.mean(axis=0) for one in seen)
-    limit = 6 / np.sqrt(len(tasks))
-    assert abs((first * second).mean(axis=0) / (first.std(0) * second.std(0))).max() < limit
-    between = np.corrcoef(first.T)
-    np.fill_diagonal(between, 0.0)
-    assert np.abs(between).max() < limit
-
-
-def test_noise_is_added_once_per_step_whatever_the_chunks():
-    def moved(most):
-        net = mlp()
-        train(training(net, steps=1, sample_rate=1.0, noise_multiplier=1.0), records(), max_physical_batch=most)
-        return flat(net)
-
-    same([moved(1)], [moved(1000)])
-
-
-def test_rounding_is_covered_by_a_little_more_noise():
-    tasks = [training(noise_multiplier=2.0, max_grad_norm=3.0)]
-    stack = Stack(tasks, PlainEngine(tasks[0].module, tasks[0].criterion, CPU), records(), 100)
-    assert stack.scales[0] == noise_scale(stack.tasks[0]) == 6.0 * noise_factor(12.0)
-    assert stack.sums.dtype is torch.float64
 
 
 # --- failures -----------------------------------------------------------------------------------------------------
@@ -400,7 +303,9 @@ def unseeded_mlp():
 def sixteen(make):
     rates = np.geomspace(0.01, 20.0, 16)
     return [
-        training(seeded(make, i), seed=i, steps=4 + i % 3, optimizer=Rule.sgd(lr=float(rate)), noise_multiplier=1.0)
+        training(
+            seeded(make, i), seed=i, steps=4 + i % 3, optimizer=UpdateRule.sgd(lr=float(rate)), noise_multiplier=1.0
+        )
         for i, rate in enumerate(rates)
     ]
 
@@ -478,26 +383,3 @@ def test_trained_modules_share_no_storage_and_hold_parameters_alone():
         assert all(p.untyped_storage().nbytes() == 4 * p.numel() for p in one.module.parameters())
         assert all(p.grad is None and p.requires_grad for p in one.module.parameters())
         assert not any(layer._forward_hooks or "forward" in vars(layer) for layer in one.module.modules())
-
-
-def test_the_row_that_stands_for_no_record_is_one_of_zeros():
-    kept = records(4)
-    assert len(kept) == 4
-    inputs, targets = kept.take(torch.tensor([[0, 4], [4, 4]]))
-    assert inputs.shape == (2, 2, 5)
-    assert not inputs[1].any()
-    assert not targets[1].any()
-
-
-def test_memory_grows_with_the_stack_by_little_more_than_parameters():
-    layout = Layout(mlp())
-    tasks = [training(mlp(), seed=i) for i in range(4)]
-    stack = Stack(tasks, PlainEngine(tasks[0].module, tasks[0].criterion, CPU), records(), 100)
-    assert stack.trained.shape == stack.sums.shape == stack.gradients.shape == (4, layout.trained)
-
-
-def test_records_are_copied_not_kept():
-    inputs, targets = torch.ones(3, 5), torch.zeros(3, dtype=torch.long)
-    kept = Records.of(inputs, targets, CPU)
-    inputs.zero_()
-    assert kept.inputs[:3].all()

@@ -21,8 +21,9 @@ from opacus.optimizers import DPOptimizer
 from opacus.validators import ModuleValidator
 from torch import nn
 
-from sklearn_dpsearch.nets import DPMLPClassifier, DPNeuralNetClassifier, DPNeuralNetRegressor, plain
-from sklearn_dpsearch.nets.settings import settings_of
+from sklearn_dpsearch.nets import DPMLPClassifier, DPNeuralNetClassifier, DPNeuralNetRegressor
+from sklearn_dpsearch.nets.engines import plain
+from sklearn_dpsearch.nets.estimators.settings import settings_of
 from sklearn_dpsearch.privacy import DPSGD, LeakingEstimatorError
 
 from .toys import ADVERSARIAL, CPU, clipped_sums, flat, table, traced
@@ -31,7 +32,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:Full backward hook is firing:Use
 
 X, y = (one.numpy() for one in table(80, classes=2))
 #: Of the released parameters, and so different for each training.
-DIGEST = "_known_parameters"
+DIGEST = "_known_parameters_"
 
 
 class Normed(nn.Module):
@@ -236,7 +237,7 @@ def test_18_closures_are_refused_and_the_default_loss_takes_what_the_module_give
 
 
 def test_19_ghost_clipping_needs_nothing_of_opacus():
-    from sklearn_dpsearch.nets.linear import PlainEngine
+    from sklearn_dpsearch.nets.engines.linear import PlainEngine
 
     class Own(nn.Module):
         def __init__(self):

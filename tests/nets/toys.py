@@ -9,11 +9,12 @@ pytest.importorskip("torch")
 import torch
 from torch import nn
 
-from sklearn_dpsearch.nets import graph, probe, ways
-from sklearn_dpsearch.nets.linear import TracedEngine
-from sklearn_dpsearch.nets.optimizers import Rule
+from sklearn_dpsearch.nets.engines import graph, probe, ways
+from sklearn_dpsearch.nets.engines.linear import TracedEngine
+from sklearn_dpsearch.nets.optimizers import UpdateRule
 from sklearn_dpsearch.nets.randomness import global_torch_seed
-from sklearn_dpsearch.nets.training import Records, Training
+from sklearn_dpsearch.nets.task import Records, TrainingTask
+from sklearn_dpsearch.nets.training import train
 
 CPU = torch.device("cpu")
 #: Features that records may have, sensible or not; 1e39 is infinite in single precision.
@@ -69,11 +70,11 @@ def seeded(make, seed=0):
 
 def training(module=None, **changed):
     """A short training without noise; everything can be changed."""
-    return Training(
+    return TrainingTask(
         **{
             "module": mlp() if module is None else module,
             "criterion": nn.CrossEntropyLoss(reduction="sum"),
-            "optimizer": Rule.sgd(lr=0.5),
+            "optimizer": UpdateRule.sgd(lr=0.5),
             "sample_rate": 0.2,
             "steps": 6,
             "noise_multiplier": 0.0,
@@ -88,6 +89,19 @@ def training(module=None, **changed):
 def flat(module):
     """All parameters of a module, one after the other."""
     return torch.cat([p.detach().reshape(-1) for p in module.parameters()])
+
+
+def alone(tasks, most=10_000):
+    """The parameters of nets that are trained one after the other."""
+    for one in tasks:
+        train(one, records(), max_physical_batch=most)
+    return [flat(one.module) for one in tasks]
+
+
+def same(found, expected, atol=2e-6):
+    """Parameters agree, to rounding."""
+    for mine, theirs in zip(found, expected):
+        torch.testing.assert_close(mine, theirs, rtol=1e-5, atol=atol)
 
 
 def clipped_sums(engine, module, inputs, targets, norm=1.0, stack=1):

@@ -1,4 +1,4 @@
-"""What discrete noise promises, against sums over its own law, and how it is matched to a training run."""
+"""What noise on several integers promises, against sums over its own law; noise and its guarantee as values."""
 
 from __future__ import annotations
 
@@ -10,97 +10,14 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from dp_accounting.pld import privacy_loss_mechanism
 
-from sklearn_dpsearch.privacy import (
-    DPSGD,
-    ZCDP,
-    ApproxDP,
-    GaussianDP,
-    Geometric,
-    NonPrivate,
-    PrivacyError,
-    ProfileDP,
-    PureDP,
-    RenyiDP,
-    best_of,
-    compose,
-    envelope,
-)
-from sklearn_dpsearch.scoring import (
-    DiscreteGaussianNoise,
-    DiscreteLaplaceNoise,
-    Sensitivity,
-    matched_noise,
-    noise_for,
-)
-from sklearn_dpsearch.scoring.noise import float_above
-from sklearn_dpsearch.scoring.tails import LARGEST_SUM, _integrated, _summed, shifted_profile, upper_tail
+from sklearn_dpsearch.privacy import ZCDP
+from sklearn_dpsearch.scoring import DiscreteGaussianNoise, DiscreteLaplaceNoise, Sensitivity, matched_noise
+from sklearn_dpsearch.scoring.discrete_gaussian_profile import shifted_profile
 
-EPSILONS = np.array([0.0, 0.01, 0.1, 0.3, 0.5, 1.0, 1.7, 2.0, 3.0, 5.0, 8.0])
+from .laws import EPSILONS, gaussian_masses, hockey_stick, moved
 
-
-def gaussian_masses(variance: float, reach: int) -> np.ndarray:
-    k = np.arange(-reach, reach + 1)
-    weights = np.exp(-(k**2) / (2 * variance))
-    return weights / math.fsum(weights)
-
-
-def hockey_stick(p: np.ndarray, q: np.ndarray, epsilon: float) -> float:
-    return math.fsum(np.maximum(p - math.exp(epsilon) * q, 0.0).ravel())
-
-
-def moved(masses: np.ndarray, shift: int) -> np.ndarray:
-    """Masses of X + shift, cut at the same ends, where they vanish."""
-    return np.roll(masses, shift)
-
-
-# --- the profile of one component ---------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("variance", [0.04, 0.3, 1.0, 7.3, 400.0])
-@pytest.mark.parametrize("shift", [1, 2, 5])
-def test_the_profile_is_the_hockey_stick_divergence_of_the_two_laws(variance, shift):
-    masses = gaussian_masses(variance, reach=int(12 * math.sqrt(variance)) + 4 * shift + 10)
-    for epsilon, delta in zip(EPSILONS, shifted_profile(variance, shift, EPSILONS), strict=True):
-        exact = hockey_stick(moved(masses, shift), masses, epsilon)
-        assert exact * (1 - 1e-13) <= delta <= exact * (1 + 1e-9) + 1e-11
-
-
-@pytest.mark.parametrize(("sigma", "shift"), [(0.7, 1), (3.0, 1), (5.0, 4)])
-def test_the_profile_agrees_with_the_reference_implementation(sigma, shift):
-    reference = privacy_loss_mechanism.DiscreteGaussianPrivacyLoss(sigma, sensitivity=shift)
-    expected = [reference.get_delta_for_epsilon(epsilon) for epsilon in EPSILONS]
-    assert shifted_profile(sigma**2, shift, EPSILONS) == pytest.approx(expected, rel=1e-6, abs=1e-11)
-
-
-@pytest.mark.parametrize("mu", [0.01, 0.5, 2.0])
-def test_fine_integers_are_as_good_as_continuous_gaussian_noise(mu):
-    for shift in (1000, 10**6):
-        profile = shifted_profile((shift / mu) ** 2, shift, EPSILONS)
-        assert profile == pytest.approx(GaussianDP(mu=mu).delta_at(EPSILONS), rel=1e-4, abs=1e-11)
-
-
-def test_sums_and_integrals_of_tails_agree_where_one_takes_over_from_the_other():
-    first = np.array([1, 2, 500, 1000, 3000, 10_000, 20_000], dtype=float)
-    assert _integrated(LARGEST_SUM, first) == pytest.approx(_summed(LARGEST_SUM**2, first), rel=5e-13, abs=0)
-
-
-def test_tails_of_a_wide_law_are_sums_of_its_masses():
-    sigma = 2500.0
-    k = np.arange(-40_000, 40_001)
-    weights = np.exp(-(k**2) / (2 * sigma**2))
-    for first in (-3000, 0, 1, 777, 20_000):
-        expected = math.fsum(weights[k >= first]) / math.fsum(weights)
-        assert float(upper_tail(sigma**2, first)) == pytest.approx(expected, rel=1e-12, abs=0)
-
-
-@pytest.mark.parametrize("variance", [0.01, 1.0, 1e3, 1e5, 1e9])
-def test_the_profile_never_rises(variance):
-    profile = shifted_profile(variance, 3, np.linspace(0, 50 / math.sqrt(variance), 3000))
-    assert np.all(np.diff(profile) <= 1e-12 * profile[:-1])
-    assert np.all((profile >= 0) & (profile <= 1))
-
+ONE = Sensitivity(1, 1)
 
 # --- several components -------------------------------------------------------------------------------------
 
@@ -111,8 +28,8 @@ def test_no_change_is_worse_than_the_same_change_of_one_component(variance, chan
     reach = 14 if len(change) == 2 else 9
     one = gaussian_masses(variance, reach)
     joint, shifted = np.ones(()), np.ones(())
-    for part in change:
-        joint, shifted = np.multiply.outer(joint, one), np.multiply.outer(shifted, moved(one, part))
+    for shift in change:
+        joint, shifted = np.multiply.outer(joint, one), np.multiply.outer(shifted, moved(one, shift))
     for epsilon in (0.0, 0.2, 1.0, 2.5, 4.0):
         exact = hockey_stick(shifted, joint, epsilon)
         assert exact <= shifted_profile(variance, sum(map(abs, change)), epsilon) + 1e-9
@@ -156,120 +73,10 @@ def test_laplace_noise_has_the_stated_loss_and_reaches_it(change, scale):
 
 def test_a_guarantee_rounds_up():
     for numerator, denominator in [(1, 3), (2, 3), (10**30 + 1, 10**30), (1, 10), (5, 7)]:
-        value = Fraction(numerator, denominator)
-        assert Fraction(float_above(value)) >= value
-        assert Fraction(math.nextafter(float_above(value), 0)) < value
-
-
-# --- matching -----------------------------------------------------------------------------------------------
-
-ONE = Sensitivity(1, 1)
-TRAININGS = [
-    DPSGD(noise_multiplier=2.0, sample_rate=0.01, steps=2000),
-    DPSGD(noise_multiplier=1.0, sample_rate=0.1, steps=10, neighboring="zero_out"),
-    GaussianDP(mu=0.7),
-    GaussianDP(mu=6.0),
-    RenyiDP(orders=np.arange(2, 60), epsilons=0.1 * np.arange(2, 60)),
-    compose(GaussianDP(mu=0.5), PureDP(epsilon=0.3)),
-    ApproxDP(epsilon=0.0, delta=0.01),
-    ProfileDP(profile=lambda epsilon: np.clip(0.2 - 0.3 * epsilon, 0, 1)),
-]
-
-
-@pytest.mark.parametrize("training", TRAININGS, ids=lambda one: type(one).__name__)
-@pytest.mark.parametrize("sensitivity", [ONE, Sensitivity(2, 2, (1, 1)), Sensitivity(1000, 10**6)], ids=str)
-def test_matched_noise_is_nowhere_less_private_than_the_training(training, sensitivity):
-    noise = matched_noise(training, sensitivity)
-    epsilons = np.unique(np.concatenate([np.linspace(0, 15, 1501), np.geomspace(1e-4, 60, 700)]))
-    score = noise.guarantee(sensitivity, training.neighboring)
-    assert np.all(score.delta_at(epsilons) <= np.maximum(training.delta_at(epsilons) * (1 + 1e-9), 1.001e-12))
-
-
-@pytest.mark.parametrize("training", TRAININGS[:4], ids=lambda one: type(one).__name__)
-def test_a_little_less_noise_would_not_match(training):
-    noise = matched_noise(training, ONE)
-    less = DiscreteGaussianNoise(noise.sigma_squared * Fraction(97, 100)).guarantee(ONE, training.neighboring)
-    epsilons = np.linspace(0, 30, 6001)
-    assert np.any(less.delta_at(epsilons) > np.maximum(training.delta_at(epsilons), 1e-12))
-
-
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 7.3, 1e-3])
-def test_noise_matched_to_a_pure_training_has_exactly_its_epsilon(epsilon):
-    training = PureDP(epsilon=epsilon, neighboring="replace_one")
-    for sensitivity in (ONE, Sensitivity(1000, 10**6), Sensitivity(2, 2, (1, 1))):
-        score = matched_noise(training, sensitivity).guarantee(sensitivity, "replace_one")
-        assert score == training
-        assert envelope([training, score]) is training
-
-
-def test_noise_matched_to_an_approximate_training_is_laplace_of_the_same_epsilon():
-    assert matched_noise(ApproxDP(epsilon=0.5, delta=1e-6), ONE) == DiscreteLaplaceNoise(Fraction(2))
-
-
-def test_noise_matched_to_a_composition_of_pure_steps_is_pure():
-    assert isinstance(matched_noise(compose(PureDP(epsilon=0.5), PureDP(epsilon=0.25)), ONE), DiscreteLaplaceNoise)
-
-
-@pytest.mark.parametrize("sensitivity", [ONE, Sensitivity(4, 6)])
-def test_noise_matched_to_a_concentrated_training_has_exactly_its_rho(sensitivity):
-    training = ZCDP(rho=0.3)
-    score = matched_noise(training, sensitivity).guarantee(sensitivity, "add_remove")
-    assert score.concentrated == training
-    assert np.all(score.delta_at(EPSILONS) <= training.delta_at(EPSILONS))
-
-
-@pytest.mark.parametrize(
-    "training",
-    [
-        PureDP(epsilon=0.4),
-        ZCDP(rho=0.05),
-        GaussianDP(mu=0.4),
-        DPSGD(noise_multiplier=2.0, sample_rate=0.01, steps=2000),
-    ],
-    ids=lambda one: type(one).__name__,
-)
-def test_matched_noise_is_free_in_a_search(training):
-    score = matched_noise(training, ONE).guarantee(ONE, training.neighboring)
-    free = best_of(training, Geometric(5)).epsilon_at(1e-6)
-    paid = best_of(envelope([training, score]), Geometric(5)).epsilon_at(1e-6)
-    assert paid == pytest.approx(free, rel=2e-3)
-
-
-def test_a_guarantee_given_for_one_scoring_is_kept():
-    for given in (
-        PureDP(epsilon=0.7),
-        ApproxDP(epsilon=0.7, delta=1e-5),
-        ZCDP(rho=0.1),
-        GaussianDP(mu=0.5),
-        TRAININGS[0],
-    ):
-        kept = noise_for(given, ONE).guarantee(ONE, given.neighboring)
-        assert np.all(kept.delta_at(EPSILONS) <= np.maximum(given.delta_at(EPSILONS) * (1 + 1e-9), 1.001e-12))
-
-
-def test_a_given_gaussian_guarantee_needs_a_little_more_than_continuous_noise():
-    variance = noise_for(GaussianDP(mu=0.25), ONE).sigma_squared
-    assert 16 <= variance <= 16.5
-
-
-@pytest.mark.parametrize("matching", [matched_noise, noise_for])
-def test_no_noise_matches_no_promise(matching):
-    with pytest.raises(PrivacyError, match="NonPrivate"):
-        matching(NonPrivate(), ONE)
-
-
-@pytest.mark.parametrize(
-    "training",
-    [
-        PureDP(epsilon=0.0),
-        ZCDP(rho=0.0),
-        GaussianDP(mu=0.0),
-        DPSGD(noise_multiplier=1.0, sample_rate=0.1, steps=0),
-    ],
-)
-def test_no_finite_noise_matches_a_training_that_reveals_nothing(training):
-    with pytest.raises(PrivacyError, match="score_noise=PureDP"):
-        matched_noise(training, ONE)
+        exact = Fraction(numerator, denominator)
+        stated = DiscreteLaplaceNoise(1 / exact).guarantee(ONE, "add_remove").epsilon
+        assert Fraction(stated) >= exact
+        assert Fraction(math.nextafter(stated, 0)) < exact
 
 
 # --- the values ---------------------------------------------------------------------------------------------
@@ -311,7 +118,7 @@ def test_sensitivities_that_no_integers_have_are_refused(impossible):
 def test_integers_of_numpy_do_not_wrap_around() -> None:
     given = Sensitivity(np.int32(60_000), np.int64(60_000) ** 2, (np.int16(300),))
     assert given == Sensitivity(60_000, 60_000**2, (300,))
-    assert all(type(one) is int for one in (given.l1, given.l2_squared, *given.parts))
+    assert all(type(number) is int for number in (given.l1, given.l2_squared, *given.l1_of_blocks))
     assert matched_noise(ZCDP(rho=0.1), given) == DiscreteGaussianNoise(Fraction(60_000**2) / (2 * Fraction(0.1)))
     inside = DiscreteGaussianNoise(Fraction(np.int64(7), np.int64(3)))
     assert type(inside.sigma_squared.numerator) is int

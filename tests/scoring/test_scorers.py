@@ -25,6 +25,7 @@ from sklearn.metrics import (
 )
 from sklearn.model_selection import cross_val_score
 
+from sklearn_dpsearch.privacy._types import NEIGHBORING
 from sklearn_dpsearch.scoring import (
     BalancedAccuracyScorer,
     PrivateScorer,
@@ -33,8 +34,7 @@ from sklearn_dpsearch.scoring import (
     make_private_scorer,
     private_scorer,
 )
-from sklearn_dpsearch.scoring.metrics import RETRIEVAL
-from sklearn_dpsearch.scoring.scorers import RELATIONS
+from sklearn_dpsearch.scoring.counts import RETRIEVAL
 
 POISON = 666.0
 
@@ -133,7 +133,7 @@ def test_one_record_never_moves_the_integers_further_than_stated(name, rows, one
     )
 
 
-@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("relation", NEIGHBORING)
 @pytest.mark.parametrize("name", SCORERS)
 def test_some_record_moves_the_integers_as_far_as_stated(name, relation):
     scorer, rng = SCORERS[name], np.random.default_rng(0)
@@ -162,7 +162,7 @@ def test_the_sensitivity_of_r2_covers_every_pair_of_targets(resolution):
     stated = scorer.sensitivity("replace_one")
     assert (np.abs(first) + np.abs(second)).max() + resolution <= stated.l1 <= 1.01 * 3.25 * resolution + 2
     assert (first**2 + second**2).max() + resolution**2 == stated.l2_squared
-    for part, change in zip(stated.parts, (resolution, first, second), strict=True):
+    for part, change in zip(stated.l1_of_blocks, (resolution, first, second), strict=True):
         assert np.abs(change).max() <= part
     assert (np.abs(target) + resolution + resolution).max() == scorer.sensitivity("add_remove").l1
     assert (target**2 + square**2 + (resolution - square) ** 2).max() + resolution**2 == scorer.sensitivity(
@@ -172,11 +172,11 @@ def test_the_sensitivity_of_r2_covers_every_pair_of_targets(resolution):
 
 def test_accuracy_needs_no_more_noise_than_a_count():
     scorer = private_scorer("accuracy")
-    assert {scorer.sensitivity(relation) for relation in RELATIONS} == {Sensitivity(1, 1)}
+    assert {scorer.sensitivity(relation) for relation in NEIGHBORING} == {Sensitivity(1, 1)}
 
 
 @pytest.mark.parametrize("name", SCORERS)
-@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("relation", NEIGHBORING)
 def test_no_records_give_zeros_without_asking_the_model(name, relation):
     scorer = SCORERS[name]
     empty = statistic(scorer, [], relation)
@@ -226,7 +226,7 @@ def noiseless(scorer, model, X, y, relation):
     return scorer.score(scorer.statistic(model, X, y, relation), n_scored, relation)
 
 
-@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("relation", NEIGHBORING)
 @pytest.mark.parametrize(
     ("name", "options", "metric"),
     [
@@ -249,7 +249,7 @@ def test_without_noise_scores_of_classifiers_are_those_of_scikit_learn(classifie
     assert scorer(model, X, y) == pytest.approx(expected, abs=1e-9)
 
 
-@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("relation", NEIGHBORING)
 @pytest.mark.parametrize("kind", RETRIEVAL)
 def test_without_noise_retrieval_scores_are_those_of_scikit_learn(classified, relation, kind):
     model, X, y = classified
@@ -260,7 +260,7 @@ def test_without_noise_retrieval_scores_are_those_of_scikit_learn(classified, re
     assert scorer(model, X, y) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("relation", NEIGHBORING)
 @pytest.mark.parametrize(
     ("name", "options", "reference"),
     [
@@ -278,7 +278,7 @@ def test_without_noise_scores_of_regressors_are_those_of_scikit_learn(regressed,
     assert scorer(model, X, y) == pytest.approx(expected, rel=1e-9)
 
 
-@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("relation", NEIGHBORING)
 def test_the_default_resolution_costs_less_than_half_a_step(regressed, relation):
     model, X, y = regressed
     scorer = private_scorer("neg_mean_absolute_error", clip=100.0)
@@ -323,7 +323,7 @@ def test_the_number_of_records_is_not_used_where_it_is_private():
 # --- with noise ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("relation", NEIGHBORING)
 @pytest.mark.parametrize("name", SCORERS)
 def test_whatever_the_noise_the_score_is_a_finite_number(name, relation):
     scorer, rng = SCORERS[name], np.random.default_rng(1)
@@ -373,7 +373,7 @@ def test_string_labels_in_arrays_frames_and_lists_are_scored_alike(kind, name):
         "categorical": (X[60:], pd.Series(labels[60:], dtype="category")),
         "string column": (X[60:], pd.Series(labels[60:], dtype="string")),
     }[kind]
-    for relation in RELATIONS:
+    for relation in NEIGHBORING:
         assert (
             scorer.statistic(model, *held, relation)
             == scorer.statistic(model, X[60:], labels[60:], relation)

@@ -17,20 +17,10 @@ from sklearn_dpsearch.privacy import Fixed, Geometric, PureDP
 from sklearn_dpsearch.scoring import DiscreteLaplaceNoise, MeanScorer, make_private_scorer
 from sklearn_dpsearch.search import BasePrivateSearch, _runs
 
+from ..audit.toys import LABELS, LOUD, PUBLIC, QUIET, answer_low
 from .toys import RandomizedResponse
 
 RUNS = 20_000 if os.environ.get("SKLEARN_DPSEARCH_FULL") else 2_000
-QUIET = np.full((8, 1), -1.0)  # no record with a positive first feature
-LOUD = np.vstack([QUIET[1:], [[1.0]]])  # one record replaced
-LABELS = np.zeros(8, dtype=int)
-
-
-def answer_low(estimator, X, y):
-    """A public score that prefers the answer 0."""
-    return -estimator.answer_
-
-
-PUBLIC = {"X_public": QUIET.copy(), "y_public": LABELS.copy()}
 CONFIDENCE = 0.999
 
 

@@ -18,7 +18,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, NoModelError
 from sklearn_dpsearch.privacy import Fixed
 
-from .._process.test_silence import hearing, state
+from .._process.toys import hearing, state
 from .toys import NoisyCentroids, two_blobs
 
 X, y = two_blobs(120)

@@ -35,11 +35,11 @@ from sklearn_dpsearch.privacy.selection.doubling import default_max_rounds
 from sklearn_dpsearch.search import _aggregated, _doubling, _runs, _threshold, utilities_in_the_open
 from sklearn_dpsearch.search._job import Job
 from sklearn_dpsearch.search._rounds import Rounds
+from tests.audit.toys import LOUD as LOUD_8
+from tests.audit.toys import PUBLIC, answer_low
+from tests.audit.toys import QUIET as QUIET_8
 from tests.privacy.threshold_rounds import STEPS, one_round
 
-from .test_audit import LOUD as LOUD_8
-from .test_audit import PUBLIC, answer_low
-from .test_audit import QUIET as QUIET_8
 from .test_bad_input import Untouchable
 from .test_grid_search import LABELS, LOUD, QUIET, Seeing, by_label, seen
 from .test_nothing_leaks import ALLOWED, TOKENS, Talkative

@@ -1,0 +1,230 @@
+"""What the models of diffprivlib 0.6.6 really promise, read from their mechanisms.
+
+The library does not say for which neighbours its ε holds. Everything here is stated for one relation, replace-one with
+a public number of records, because most models use that number exactly. A model whose noise was made for adding or
+removing a record costs more under it. Proofs, and the reasons for every refusal: docs/diffprivlib.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..privacy import LeakingEstimatorError
+from ..privacy._types import Array
+
+if TYPE_CHECKING:  # the library is optional
+    from diffprivlib.models import (
+        PCA,
+        DecisionTreeClassifier,
+        GaussianNB,
+        KMeans,
+        LinearRegression,
+        LogisticRegression,
+        RandomForestClassifier,
+        StandardScaler,
+    )
+
+PUBLIC_SIZE = "The number of records is public (diffprivlib divides noise by it)."
+PUBLIC_CLASSES = (
+    "The class labels are public: every part of the records that trains holds each of them, whichever one record is "
+    "changed."
+)
+DOUBLES = "X and y are arrays of float64 (others are clipped and summed with errors that the noise does not cover)."
+
+#: Below this ε rounding errors spoil the scale of bounded Laplace noise for a single feature.
+SMALLEST_EPSILON = 1e-3
+
+
+@dataclass(frozen=True)
+class KnownModel:
+    """What is known about one model.
+
+    Parameters
+    ----------
+    factor : callable
+        Model ↦ multiple of its ``epsilon`` that holds for replace-one neighbours; raises if none does.
+    bounds : tuple of str
+        Parameters that must be given: diffprivlib would read them from the data.
+    assumptions : tuple of str
+    also : tuple of str
+        Other parameters on which the guarantee depends.
+    exact : tuple of str
+        Fitted attributes that are computed from the data without noise. They are deleted before a model is released,
+        also where its guarantee is declared.
+    settings : mapping
+        Parameters that the guarantee needs: every candidate gets them, whatever the user chose.
+    """
+
+    factor: Callable[[Any], float]
+    bounds: tuple[str, ...] = ()
+    assumptions: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
+    exact: tuple[str, ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+def _scaler(model: StandardScaler) -> float:
+    """Mean and variance at ε/2 each, split over the features; both noises are scaled to a changed record."""
+    _intervals(model, "bounds")
+    _refuse_tiny_epsilon(model)
+    return 1.0
+
+
+def _tree(model: DecisionTreeClassifier) -> float:
+    """Permute-and-flip per leaf, at ε for a record more or less; a changed record touches two leaves or two counts."""
+    return 2.0
+
+
+def _naive_bayes(model: GaussianNB) -> float:
+    """A record that changes its class touches two counts, two vectors of sums and two of squares, ε/3 each.
+
+    The noise of a sum is scaled to upper − lower, but a record entering a class moves it by max(|lower|, |upper|).
+    """
+    lower, upper = _intervals(model, "bounds")
+    _refuse_nearly_equal_bounds(model, lower, upper)
+    _refuse_tiny_epsilon(model)
+    reach = np.maximum(np.abs(lower), np.abs(upper)) / (upper - lower)
+    return float(2.0 * (2.0 + np.mean(reach)) / 3.0)
+
+
+def _logistic_regression(model: LogisticRegression) -> float:
+    """Objective perturbation needs every coefficient in the penalty and rows of norm at most 2."""
+    if model.fit_intercept:
+        raise LeakingEstimatorError(
+            "LogisticRegression has fit_intercept=True: diffprivlib does not penalise the intercept, and without that "
+            "objective perturbation has no finite epsilon. Set fit_intercept=False and append a constant column, e.g. "
+            "with a FunctionTransformer, counted in data_norm."
+        )
+    if not 0 < model.data_norm <= 2:
+        raise LeakingEstimatorError(
+            f"LogisticRegression has data_norm={model.data_norm!r}: diffprivlib's noise covers its epsilon only for "
+            "rows of norm at most 2. Divide the features by public constants so that data_norm <= 2 (1 is usual)."
+        )
+    _refuse_several_processes(model)
+    if model.verbose:
+        raise LeakingEstimatorError(
+            f"LogisticRegression has verbose={model.verbose!r}: the optimiser prints every candidate's loss. Set "
+            "verbose=0."
+        )
+    return 1.0
+
+
+def _refuse_several_processes(model: LogisticRegression) -> None:
+    if model.n_jobs not in (None, 1):
+        raise LeakingEstimatorError(
+            f"{type(model).__name__} has n_jobs={model.n_jobs!r}: its processes would draw the same noise. Set "
+            "n_jobs=None; the search runs candidates in parallel instead."
+        )
+
+
+def _linear_regression(model: LinearRegression) -> float:
+    """The functional mechanism, where its sensitivities are right."""
+    if model.fit_intercept:
+        raise LeakingEstimatorError(
+            "LinearRegression has fit_intercept=True: diffprivlib 0.6.6 then spends more than epsilon on the means "
+            "and scales the noise of the squares by the lower bounds alone, so no finite epsilon holds. Centre X and "
+            "y by public constants and set fit_intercept=False."
+        )
+    _intervals(model, "bounds_y")
+    lower, upper = _intervals(model, "bounds_X")
+    if np.any(np.abs(lower) < np.abs(upper)):
+        raise LeakingEstimatorError(
+            "LinearRegression has bounds_X whose upper end is further from 0 than the lower one: diffprivlib 0.6.6 "
+            "scales the noise of the squares by the lower bounds alone. Give symmetric bounds, e.g. bounds_X=(-1, 1)."
+        )
+    return 1.0
+
+
+def _pca(model: PCA) -> float:
+    raise LeakingEstimatorError(
+        "PCA draws its components by a rejection sampler that in diffprivlib 0.6.6 divides by a density where it "
+        "should multiply: the law is not the one its epsilon was proved for, and the loss grows with the number of "
+        "features. Project by a public matrix instead (FunctionTransformer), drop the step, or declare guarantee= if "
+        "you know better."
+    )
+
+
+def _forest(model: RandomForestClassifier) -> float:
+    raise LeakingEstimatorError(
+        "RandomForestClassifier gives each tree a 31-bit integer seed, keeps it on the fitted model and draws the "
+        "public thresholds and the secret noise from it, so that the noise can be recomputed. Use diffprivlib's "
+        "DecisionTreeClassifier with random_state=None."
+    )
+
+
+def _k_means(model: KMeans) -> float:
+    raise LeakingEstimatorError(
+        "KMeans leaves a centre exactly where it was when no record is near it, and keeps inertia_ and labels_ "
+        "without noise: no finite epsilon holds for the fitted model. Use another clusterer, or declare guarantee= if "
+        "you know better."
+    )
+
+
+def _refuse_nearly_equal_bounds(model: GaussianNB, lower: Array, upper: Array) -> None:
+    """diffprivlib clips all features to the widest interval if NumPy finds them close, but scales the noise to each."""
+    equal = np.all(lower == lower.min()) and np.all(upper == upper.max())
+    if not equal and np.allclose(lower, lower.min()) and np.allclose(upper, upper.max()):
+        raise LeakingEstimatorError(
+            f"{type(model).__name__} has bounds that differ between features by less than np.allclose sees: "
+            "diffprivlib 0.6.6 then clips every feature to the widest of them, and makes too little noise for the "
+            "others. Subtract public constants and rescale the features so that one pair of bounds, e.g. bounds=(-1, "
+            "1), holds for all."
+        )
+
+
+def _refuse_tiny_epsilon(model: GaussianNB | StandardScaler) -> None:
+    if model.epsilon < SMALLEST_EPSILON:
+        raise LeakingEstimatorError(
+            f"{type(model).__name__} has epsilon={model.epsilon!r}: below {SMALLEST_EPSILON:g} diffprivlib computes "
+            "the scale of its bounded noise with too large an error. Raise epsilon, or use fewer candidates (n_iter)."
+        )
+
+
+def _intervals(model: GaussianNB | LinearRegression | StandardScaler, name: str) -> tuple[Array, Array]:
+    """Lower and upper ends of a parameter that holds bounds, checked."""
+    given = getattr(model, name)
+    try:
+        lower, upper = (np.ravel(np.asarray(end, dtype=float)) for end in given)
+        usable = bool(np.all(np.isfinite(lower)) and np.all(np.isfinite(upper)) and np.all(lower < upper))
+    except (TypeError, ValueError):
+        usable = False
+    if not usable:
+        raise LeakingEstimatorError(
+            f"{type(model).__name__} has {name}={given!r}. It needs finite public bounds with lower < upper for every "
+            f"feature, e.g. {name}=(0, 1)."
+        )
+    return lower, upper
+
+
+#: Every model of diffprivlib 0.6.6 that trains.
+MODELS: dict[str, KnownModel] = {
+    "DecisionTreeClassifier": KnownModel(_tree, ("bounds", "classes")),
+    "GaussianNB": KnownModel(_naive_bayes, ("bounds",), (PUBLIC_SIZE, PUBLIC_CLASSES, DOUBLES)),
+    "KMeans": KnownModel(_k_means, exact=("labels_", "inertia_", "n_iter_")),
+    "LinearRegression": KnownModel(
+        _linear_regression,
+        ("bounds_X", "bounds_y"),
+        (
+            "All records lie within bounds_X and bounds_y: LinearRegression does not clip without an intercept.",
+            "y has one column.",
+            DOUBLES,
+        ),
+        also=("fit_intercept",),
+    ),
+    "LogisticRegression": KnownModel(
+        _logistic_regression,
+        ("data_norm",),
+        (PUBLIC_SIZE, PUBLIC_CLASSES, "The optimiser of LogisticRegression reaches the minimum, up to rounding."),
+        also=("fit_intercept", "n_jobs", "verbose"),
+        exact=("n_iter_",),
+        # with the default tolerance the optimiser stops about one record's gradient away from the minimum
+        settings={"tol": 1e-12, "max_iter": 10_000},
+    ),
+    "PCA": KnownModel(_pca, exact=("n_samples_",)),
+    "RandomForestClassifier": KnownModel(_forest),
+    "StandardScaler": KnownModel(_scaler, ("bounds",), (PUBLIC_SIZE,)),
+}

@@ -1,0 +1,83 @@
+"""Steps of pipelines that learn nothing from the data, and are free."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container
+from typing import Any
+
+from ..privacy import LeakingEstimatorError
+
+
+def is_skipped(part: object) -> bool:
+    """Whether a composite leaves this step out."""
+    return part is None or (isinstance(part, str) and part in ("passthrough", "drop"))
+
+
+def _always(part: Any) -> bool:
+    return True
+
+
+def _given_categories(part: Any) -> bool:
+    """Categories as a list, and no merging of rare ones."""
+    rare = getattr(part, "min_frequency", None), getattr(part, "max_categories", None)
+    return not isinstance(part.categories, str) and rare == (None, None)
+
+
+def _constant(part: Any) -> bool:
+    """A constant for missing values, and no column dropped for being empty."""
+    return bool(part.strategy == "constant" and part.keep_empty_features and not part.add_indicator)
+
+
+#: Transformers of scikit-learn that take each record on its own and keep nothing of it ↦ under which condition.
+#: (The tag ``requires_fit`` is no guide: GaussianProcessRegressor has it unset.)
+LEARN_NOTHING: dict[str, Callable[[Any], bool]] = {
+    "AdditiveChi2Sampler": _always,
+    "Binarizer": _always,
+    "FeatureHasher": _always,
+    "FunctionTransformer": _always,
+    "HashingVectorizer": _always,
+    "Normalizer": _always,
+    "OneHotEncoder": _given_categories,
+    "OrdinalEncoder": _given_categories,
+    "PolynomialFeatures": _always,
+    "SimpleImputer": _constant,
+}
+
+_CATEGORIES = "public categories=[[...], ...], and neither min_frequency nor max_categories"
+#: What those of them that may learn from the data need in order not to.
+HOW_NOTHING_IS_LEARNED: dict[str, str] = {
+    "OneHotEncoder": _CATEGORIES,
+    "OrdinalEncoder": _CATEGORIES,
+    "SimpleImputer": "strategy='constant', a public fill_value, keep_empty_features=True and add_indicator=False",
+}
+
+
+#: How encoders accept a category that was not declared.
+HOW_UNKNOWN_IS_ENCODED: dict[str, str] = {
+    "OneHotEncoder": "handle_unknown='ignore'",
+    "OrdinalEncoder": "handle_unknown='use_encoded_value' and unknown_value=-1",
+}
+
+
+def learns_nothing(part: Any) -> bool:
+    """Whether a step is one of ``LEARN_NOTHING``, by exact type."""
+    return _of_sklearn(part, LEARN_NOTHING) and LEARN_NOTHING[type(part).__name__](part)
+
+
+def refuse_unknown_categories(name: str, part: Any) -> None:
+    """A single record with an undeclared category would make every candidate fail, after the budget is spent."""
+    if getattr(part, "handle_unknown", None) == "error":
+        kind = type(part).__name__
+        raise LeakingEstimatorError(
+            f"Step {name!r} ({kind}) has handle_unknown='error': a single record with a category that was not declared "
+            f"would make every candidate fail, and show. Give it {HOW_UNKNOWN_IS_ENCODED[kind]}."
+        )
+
+
+def how_to_learn_nothing(part: object) -> str:
+    """What a step that learns would need in order not to; an empty text if nothing helps."""
+    return HOW_NOTHING_IS_LEARNED[type(part).__name__] if _of_sklearn(part, HOW_NOTHING_IS_LEARNED) else ""
+
+
+def _of_sklearn(part: object, names: Container[str]) -> bool:
+    return type(part).__module__.startswith("sklearn.") and type(part).__name__ in names

@@ -1,0 +1,61 @@
+"""Adapters that wrap others: estimators that hold estimators, each known to an adapter of its own."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple, TypeVar
+
+from sklearn.compose import ColumnTransformer
+
+from .adapter import Adapter, Estimator
+
+T = TypeVar("T")
+
+
+class Part(NamedTuple):
+    """An estimator inside another one: its name there ("" for the whole), itself, and the adapter that knows it."""
+
+    name: str
+    estimator: Any
+    adapter: Adapter
+
+
+class PartsAdapter(Adapter):
+    """What is done to a model is done to those of its parts that an adapter knows."""
+
+    @abstractmethod
+    def known_parts(self, estimator: Estimator) -> Iterable[Part]:
+        """The parts of an unfitted estimator that need their adapter."""
+
+    @abstractmethod
+    def known_fitted_parts(self, model: Estimator) -> Iterable[tuple[Any, Adapter]]:
+        """The parts of a fitted model that need their adapter."""
+
+    def fresh_randomness(self, estimator: Estimator) -> dict[str, Any]:
+        return under_names(
+            (name, adapter.fresh_randomness(part)) for name, part, adapter in self.known_parts(estimator)
+        )
+
+    def finish(self, model: Estimator) -> None:
+        for part, adapter in self.known_fitted_parts(model):
+            adapter.finish(part)
+
+    def scrub(self, model: Estimator) -> None:
+        for part, adapter in self.known_fitted_parts(model):
+            adapter.scrub(part)
+
+
+def under(name: str, parameter: str) -> str:
+    """What a part's parameter is called in the whole."""
+    return f"{name}__{parameter}" if name else parameter
+
+
+def under_names(parameters: Iterable[tuple[str, Mapping[str, T]]]) -> dict[str, T]:
+    """Parameters of named parts as parameters of the whole."""
+    return {under(name, key): value for name, found in parameters for key, value in found.items()}
+
+
+def joined_dense(part: object) -> dict[str, Any]:
+    """Whether a column transformer joins sparse columns as such depends on the zeros in all records: it must not."""
+    return {"sparse_threshold": 0} if type(part) is ColumnTransformer else {}

@@ -1,0 +1,103 @@
+"""What is claimed about one fit: by the caller, by a search's plan, by an adapter, or by the fitted model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, TypeGuard
+
+import numpy as np
+
+from ..adapters import training_run
+from ..privacy import DPSGD, ZCDP, GaussianDP, Guarantee, MissingDeltaError, PureDP, UnknownGuaranteeError
+from ..privacy.guarantees.base import as_guarantee
+from ..privacy.spent import PrivacySpent
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claimed guarantee, and the δ at which it is audited."""
+
+    guarantee: Guarantee | None
+    delta: float
+
+    def epsilon(self, steps: int) -> float | None:
+        """ε at ``delta`` for data sets so many steps apart."""
+        if self.guarantee is None:
+            return None
+        return float(self.guarantee.epsilon_at(self.delta)) if steps == 1 else two_steps(self.guarantee, self.delta)
+
+
+class Search(Protocol):
+    """What a search says before it is fitted."""
+
+    def privacy_cost(self, n_samples: int | None, delta: float | None, *, public: bool) -> PrivacySpent: ...
+
+
+def claim_about(estimator: Any, n_samples: int, public: bool, stated: object, delta: float | None) -> Claim:
+    """The guarantee given by the caller, or planned by a search, or known to an adapter; and a δ for it.
+
+    Raises
+    ------
+    MissingDeltaError
+        If the guarantee is not pure and no δ is known.
+    """
+    found = _planned(estimator, n_samples, public, delta) if stated is None else stated
+    guarantee = None if found is None else as_guarantee(found, "stated")
+    if delta is None:
+        delta = found.delta if isinstance(found, PrivacySpent) else _own_delta(guarantee)
+    return Claim(guarantee, float(delta))
+
+
+def _planned(estimator: Any, n_samples: int, public: bool, delta: float | None) -> PrivacySpent | Guarantee | None:
+    if _is_search(estimator):
+        return estimator.privacy_cost(n_samples, delta, public=public)
+    try:
+        return training_run(estimator, n_samples).guarantee
+    except UnknownGuaranteeError:
+        return None
+
+
+def _is_search(estimator: object) -> TypeGuard[Search]:
+    return callable(getattr(estimator, "privacy_cost", None))
+
+
+def _own_delta(guarantee: Guarantee | None) -> float:
+    if guarantee is None or guarantee.pure_epsilon is not None:
+        return 0.0
+    own = getattr(guarantee, "delta", None)
+    if own is None:
+        raise MissingDeltaError(
+            f"Found delta=None, but {guarantee!r} is not pure. Give delta, the one at which epsilon is claimed."
+        )
+    return float(own)
+
+
+def smallest(planned: Claim, spent: list[PrivacySpent], steps: int) -> float | None:
+    """The smallest ε that was planned, or is stated by a fitted model: each of these claims has to be true."""
+    relation = None if planned.guarantee is None else planned.guarantee.neighboring
+    stated = [one.guarantee for one in spent if relation in (None, one.neighboring)]
+    claims = [planned, *(Claim(guarantee, planned.delta) for guarantee in stated)]
+    values = [epsilon for claim in claims if (epsilon := claim.epsilon(steps)) is not None]
+    return min(values) if values else None
+
+
+#: Kind of guarantee ↦ what it implies for data sets two steps apart.
+TWICE: dict[type[Guarantee], Callable[[Any], Guarantee]] = {
+    PureDP: lambda given: PureDP(epsilon=2 * given.epsilon, neighboring=given.neighboring),
+    GaussianDP: lambda given: GaussianDP(mu=2 * given.mu, neighboring=given.neighboring),
+    ZCDP: lambda given: ZCDP(rho=4 * given.rho, neighboring=given.neighboring),
+    DPSGD: lambda given: replace(given, neighboring="replace_one"),
+}
+
+
+def two_steps(guarantee: Guarantee, delta: float) -> float:
+    """ε for data sets two steps apart: the smallest ε₁ + ε₂ that was found with δ(ε₁) + e^{ε₁}·δ(ε₂) ≤ δ."""
+    if type(guarantee) in TWICE:
+        return float(TWICE[type(guarantee)](guarantee).epsilon_at(delta))
+    if guarantee.pure_epsilon is not None and delta == 0:
+        return 2.0 * guarantee.pure_epsilon
+    shares = np.geomspace(1e-3, 0.9, 12)
+    firsts = guarantee.epsilon_at(delta * shares)
+    seconds = guarantee.epsilon_at(delta * (1.0 - shares) * np.exp(-firsts))
+    return float(np.min(firsts + seconds))

@@ -1,0 +1,235 @@
+"""The graph of a module: every operation that its ``forward`` consists of, each known to act on each record alone.
+
+The graph is recorded without data: stand-ins go through ``forward``, and a branch that would depend on a value, or on
+the number of records, raises. What is trained then is the graph itself, never the user's code: what the code keeps, or
+would do with other inputs, cannot matter.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import fx, nn
+
+from . import operations, rules
+from .refusals import touched
+from .rules import Fixed, Kind, NotPerRecord, Rows, Several
+
+
+@dataclass(frozen=True)
+class Traced:
+    """A module as a graph of known operations.
+
+    Parameters
+    ----------
+    runnable : GraphModule
+        Computes what the module does; parameters have the names that they have in the module.
+    linear : bool
+        Whether all parameters lie in linear layers, each used once on one vector per record.
+    random : bool
+        Whether it draws random numbers.
+    signature : tuple
+        Equal for modules that differ in their parameters alone.
+    """
+
+    runnable: fx.GraphModule
+    linear: bool
+    random: bool
+    signature: tuple[Any, ...]
+
+
+def trace(module: nn.Module, rows: torch.Tensor) -> Traced:
+    """Record the graph of a module in training, and check every operation.
+
+    Parameters
+    ----------
+    module : Module
+        Left as found.
+    rows : tensor
+        Made-up records of the shape and kind of the real ones.
+
+    Raises
+    ------
+    NotPerRecord
+        With the first operation that is not known to act on each record alone, or the reason why there is no graph.
+    """
+    graph = _recorded(module)
+    copied = _copy(module)
+    # In place, a layer could change what another operation reads too; the result is the same without.
+    for layer in copied.modules():
+        if getattr(layer, "inplace", False) is True:
+            layer.inplace = False
+    runnable = fx.GraphModule(copied, graph)
+    kinds = _checked(runnable, rows)
+    layers = {node: runnable.get_submodule(node.target) for node in graph.nodes if node.op == "call_module"}
+    random = any(operations.is_random(node.target, layers.get(node)) for node in graph.nodes if "call" in node.op)
+    return Traced(runnable, _is_linear(runnable, layers, kinds), random, _signature(runnable, layers))
+
+
+# --- recording -----------------------------------------------------------------------------------------------------
+
+
+class _Recorder(fx.Tracer):
+    """fx's bookkeeping without its way of catching calls, which patches PyTorch for all threads."""
+
+    def __init__(self, root: nn.Module) -> None:
+        super().__init__()
+        self.root, self.graph = root, fx.Graph()
+        self.tensor_attrs: dict[torch.Tensor, str] = {}
+
+    def create_arg(self, a: Any) -> Any:
+        if isinstance(a, torch.Tensor):  # constants that were computed from parameters would not follow them
+            names = [name for name, own in (*self.root.named_parameters(), *self.root.named_buffers()) if own is a]
+            if not names:
+                raise NotPerRecord("a tensor that forward makes itself (keep constants as buffers)")
+            return self.create_node("get_attr", names[0], (), {})
+        return super().create_arg(a)
+
+
+def _recorded(module: nn.Module) -> fx.Graph:
+    """The graph, from a copy without the values of parameters."""
+    root = _copy(module, empty=True)
+    recorder = _Recorder(root)
+    for name, layer in root.named_modules():
+        if name and type(layer) in operations.LAYERS and not touched(layer):
+            vars(layer)["forward"] = _stand_in(recorder, name)
+    records = recorder.create_proxy("placeholder", "records", (), {})
+    try:
+        result = root(records)
+        recorder.create_node("output", "output", (recorder.create_arg(result),), {})
+    except NotPerRecord:
+        raise
+    except Exception as error:
+        raise NotPerRecord(f"forward cannot be recorded without data ({_first_line(error)})") from None
+    return recorder.graph
+
+
+def _stand_in(recorder: _Recorder, name: str) -> Any:
+    return lambda *args, **kwargs: recorder.create_proxy("call_module", name, args, kwargs)
+
+
+def _copy(module: nn.Module, empty: bool = False) -> nn.Module:
+    """A copy in training mode; empty: its parameters have no values that forward could look at."""
+    memo: dict[int, Any] = {}
+    if empty:
+        memo = {id(p): nn.Parameter(p.detach().to("meta"), p.requires_grad) for p in module.parameters()}
+    return copy.deepcopy(module, memo).train()
+
+
+def _first_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else 'no text'}"[:200]
+
+
+# --- checking ------------------------------------------------------------------------------------------------------
+
+
+def _checked(runnable: fx.GraphModule, rows: torch.Tensor) -> dict[fx.Node, Kind]:
+    """Run the graph on made-up records, each operation after its rule has been asked; what kind each result is.
+
+    The run gives shapes, which later rules need. It proves nothing, and nothing is concluded from it.
+    """
+    found: dict[fx.Node, object] = {}
+    kinds: dict[fx.Node, Kind] = {}
+    with torch.no_grad():
+        for node in runnable.graph.nodes:
+            kind = _asked(runnable, node, kinds)
+            try:
+                found[node] = _computed(runnable, node, found, rows)
+            except Exception as error:
+                raise NotPerRecord(f"{_text(runnable, node)} fails on made-up records ({_first_line(error)})") from None
+            kinds[node] = _kind(node, found[node]) if kind is None else kind
+    return kinds
+
+
+def _asked(runnable: fx.GraphModule, node: fx.Node, kinds: Mapping[fx.Node, Kind]) -> Kind | None:
+    """What the rule of an operation says of its result; None: tensors of records."""
+    args, kwargs = fx.map_arg((node.args, node.kwargs), kinds.__getitem__)
+    kind: Kind | None = None
+    try:
+        if node.op == "call_module":
+            layer = runnable.get_submodule(node.target)
+            kind = operations.LAYERS[type(layer)](layer, *args, **kwargs)
+        elif node.op == "call_method":
+            kind = _rule(operations.METHODS, node.target)(*args, **kwargs)
+        elif node.target in operations.NUMBERS and all(type(number) in (int, float) for number in args):
+            kind = node.target(*args)  # of parts of a shape, say, which are the same in every batch
+        elif node.op == "call_function":
+            kind = _rule(operations.FUNCTIONS, node.target)(*args, **kwargs)
+        elif node.op == "output":
+            rules.needs(isinstance(args[0], Rows), "a result that is not one tensor of records")
+    except NotPerRecord as error:
+        raise NotPerRecord(f"{_text(runnable, node)}: {error}") from None
+    except TypeError:
+        raise NotPerRecord(f"{_text(runnable, node)}: arguments that are not known") from None
+    return kind
+
+
+def _rule(table: Mapping[Any, rules.OperationRule], target: object) -> rules.OperationRule:
+    rule = table.get(target)
+    if rule is None:
+        raise NotPerRecord("an operation that is not known to act on each record alone")
+    return rule
+
+
+def _computed(runnable: fx.GraphModule, node: fx.Node, found: Mapping[fx.Node, object], rows: torch.Tensor) -> object:
+    args, kwargs = fx.map_arg((node.args, node.kwargs), found.__getitem__)
+    if node.op == "placeholder":
+        return rows
+    if node.op == "get_attr":
+        owner, _, name = str(node.target).rpartition(".")
+        return getattr(runnable.get_submodule(owner), name)
+    if node.op == "call_module":
+        return runnable.get_submodule(str(node.target))(*args, **kwargs)
+    if node.op == "call_method":
+        return getattr(args[0], str(node.target))(*args[1:], **kwargs)
+    return args[0] if node.op == "output" else node.target(*args, **kwargs)
+
+
+def _kind(node: fx.Node, value: object) -> Rows | Fixed | Several:
+    """Tensors of records, or constants, by what went in."""
+    if node.op == "get_attr" and isinstance(value, torch.Tensor):
+        return Fixed(value.shape)
+    if isinstance(value, torch.Tensor):
+        return Rows(value.shape, not value.is_floating_point())
+    if isinstance(value, (tuple, list)):
+        return Several(tuple(_kind(node, part) for part in value))
+    raise NotPerRecord(f"{node.format_node()}: a result that is no tensor")
+
+
+def _text(runnable: fx.GraphModule, node: fx.Node) -> str:
+    """An operation as a user would look for it."""
+    if node.op == "call_module":
+        return f"layer {str(node.target)!r} ({type(runnable.get_submodule(str(node.target))).__name__})"
+    if node.op == "call_method":
+        return f"the method {node.target}"
+    return "the result of forward" if node.op == "output" else f"{getattr(node.target, '__name__', node.target)}"
+
+
+# --- facts ---------------------------------------------------------------------------------------------------------
+
+
+def _is_linear(runnable: fx.GraphModule, layers: Mapping[fx.Node, nn.Module], kinds: Mapping[fx.Node, Kind]) -> bool:
+    """All parameters in linear layers, each called once, on one vector per record, no two of them sharing one."""
+    used = [(node, layer) for node, layer in layers.items() if len(list(layer.parameters())) > 0]
+    once = len({id(layer) for _, layer in used}) == len(used) > 0
+    on_vectors = all(type(layer) is nn.Linear and rules.rows(kinds[node.args[0]]).rank == 2 for node, layer in used)
+    own = [id(p) for _, layer in used for p in layer.parameters()]
+    parameters = dict(runnable.named_parameters())
+    apart = len(set(own)) == len(own) == len(parameters)
+    inside = not parameters.keys() & {str(node.target) for node in runnable.graph.nodes if node.op == "get_attr"}
+    return once and on_vectors and apart and inside and all(p.dtype is torch.float32 for p in parameters.values())
+
+
+def _signature(runnable: fx.GraphModule, layers: dict[fx.Node, nn.Module]) -> tuple[Any, ...]:
+    """The operations with their constants, the attributes of the layers, shapes and flags, and the buffers."""
+    own = [
+        (type(layer).__name__, layer.extra_repr(), repr(sorted(operations.attributes(layer).items())))
+        for layer in layers.values()
+    ]
+    parameters = [(name, tuple(p.shape), p.requires_grad) for name, p in runnable.named_parameters()]
+    buffers = [(name, buffer.detach().cpu().numpy().tobytes()) for name, buffer in runnable.named_buffers()]
+    return (str(runnable.graph), tuple(own), tuple(parameters), tuple(buffers))

@@ -1,0 +1,160 @@
+"""Engines for nets whose parameters all lie in linear layers: clipped sums without per-record gradients."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from abc import abstractmethod
+
+import torch
+from torch import nn
+
+from . import plain
+from .base import Engine, clip_factors, which_finite
+from .graph import Traced
+from .rounding import add_products, norms_of, root_of_sum
+
+
+class LinearEngine(Engine):
+    """Nets whose parameters all lie in ``nn.Linear`` layers, each used once on one vector per record.
+
+    The gradient of a linear layer is an outer product δ⊗a, with norm |δ|·√(|a|² + 1) and clipped sum Σ c·δ⊗a: no
+    per-record gradient is ever formed (Goodfellow 2015; Li, Tramèr, Liang & Hashimoto 2022, "ghost clipping").
+    """
+
+    def __init__(
+        self, module: nn.Module, criterion: nn.Module, device: torch.device, template: nn.Module | None = None
+    ) -> None:
+        super().__init__(module, criterion, device, template)
+        self.layers = [(name, layer) for name, layer in self.template.named_modules() if type(layer) is nn.Linear]
+        for parameter in self.template.parameters():
+            parameter.requires_grad_(False)
+
+    @abstractmethod
+    def _slopes(self, inputs: torch.Tensor, targets: torch.Tensor) -> list[tuple[int, torch.Tensor, torch.Tensor]]:
+        """For each layer: its number, its inputs (M, B, in), and the slopes of the summed loss in its outputs."""
+
+    def bind(self, trained: torch.Tensor, frozen: torch.Tensor, sums: torch.Tensor) -> None:
+        names = [[f"{name}.{end}" if name else end for end in ("weight", "bias")] for name, _ in self.layers]
+
+        def views(storage: torch.Tensor, kinds: tuple[bool, ...]) -> list[list[torch.Tensor | None]]:
+            """Weight and bias of each layer in flat storage, where they are among the trained, or the frozen ones."""
+
+            def view(name: str) -> torch.Tensor | None:
+                entry = self.layout.entries.get(name)
+                return self.layout.view(name, storage, frozen) if entry and entry.is_trained in kinds else None
+
+            return [[view(name) for name in pair] for pair in names]
+
+        stored = views(trained, (True, False))
+        self._weights = [weight for weight, _ in stored]
+        self._turned = [None if weight is None else weight.mT for weight, _ in stored]
+        self._biases = [None if bias is None else bias.unsqueeze(1) for _, bias in stored]
+        self._all, self._piece_of_all = sums, torch.zeros_like(trained)  # zero where no layer writes
+        self._sums, self._pieces = views(sums, (True,)), views(self._piece_of_all, (True,))
+        # 1 where there is something to train: what is frozen does not count in the norm that is clipped.
+        present = torch.tensor([[view is not None for view in pair] for pair in self._sums], dtype=torch.float64)
+        self._has_weight, self._has_bias = present.to(sums.device).T.unsqueeze(-1).unsqueeze(-1)
+
+    def add_clipped(self, inputs: torch.Tensor, targets: torch.Tensor, bounds: torch.Tensor) -> None:
+        seen = sorted(self._slopes(inputs, targets), key=operator.itemgetter(0))
+        tables, slopes = [a for _, a, _ in seen], [slope for _, _, slope in seen]
+        along, across = norms_of([*tables, *slopes]).square_().chunk(2)
+        # |δ|²·(|a|² + 1), of all layers together: one norm per record, whatever part of it a layer has.
+        norms = root_of_sum(torch.addcmul(self._has_bias, along, self._has_weight).mul_(across))
+        finite = which_finite(norms)
+        factors = clip_factors(norms, bounds, finite).unsqueeze(-1)
+        if finite is not None:  # a factor of 0 is not enough: 0·∞ is not a number, for all records
+            tables = [torch.where(finite.unsqueeze(-1), table, 0.0) for table in tables]
+            slopes = [torch.where(finite.unsqueeze(-1), slope, 0.0) for slope in slopes]
+        self._add([slope * factors for slope in slopes], tables)
+
+    def _add(self, slopes: list[torch.Tensor], tables: list[torch.Tensor]) -> None:
+        """Add the sums over records of δ⊗a and of δ: pieces in single precision, one after the other in double."""
+        records = tables[0].shape[1]
+        if not self.piece:
+            for slope, a, (weight, bias) in zip(slopes, tables, self._sums):
+                if weight is not None:
+                    add_products(weight, slope, a, piece=0)
+                if bias is not None:
+                    bias.add_(slope.sum(-2, dtype=torch.float64))
+            return
+        for start in range(0, records, self.piece):
+            part = slice(start, start + self.piece)
+            for slope, a, (weight, bias) in zip(slopes, tables, self._pieces):
+                if records > self.piece:
+                    slope, a = slope[:, part], a[:, part]
+                if weight is not None:
+                    torch.bmm(slope.mT, a, out=weight)
+                if bias is not None:
+                    torch.sum(slope, -2, out=bias)
+            self._all.add_(self._piece_of_all)
+
+    def _affine(self, i: int, inputs: torch.Tensor) -> torch.Tensor:
+        """Layer number ``i`` of every net, on inputs of shape (M, B, in)."""
+        turned, bias = self._turned[i], self._biases[i]
+        assert turned is not None
+        return torch.bmm(inputs, turned) if bias is None else torch.baddbmm(bias, inputs, turned)
+
+
+class PlainEngine(LinearEngine):
+    """Nets of linear and element-wise layers in sequence (``plain.structure``): back-propagation spelled out."""
+
+    def __init__(self, module: nn.Module, criterion: nn.Module, device: torch.device) -> None:
+        super().__init__(module, criterion, device)
+        numbers = {id(layer): i for i, (_, layer) in enumerate(self.layers)}
+        #: Of each layer its number, if it is linear, or the layer itself.
+        self.sequence = [numbers.get(id(layer), layer) for layer in plain.layers_of(self.template)]
+
+    def _slopes(self, inputs: torch.Tensor, targets: torch.Tensor) -> list[tuple[int, torch.Tensor, torch.Tensor]]:
+        seen = [inputs]
+        for layer in self.sequence:
+            seen.append(self._affine(layer, seen[-1]) if isinstance(layer, int) else plain.forward(layer, seen[-1]))
+        slope = plain.loss_slope(self.criterion, seen[-1], targets)
+        found = []
+        first = next(k for k, layer in enumerate(self.sequence) if isinstance(layer, int))
+        for k in range(len(self.sequence) - 1, first - 1, -1):  # before the first linear layer nothing is trained
+            layer = self.sequence[k]
+            if not isinstance(layer, int):
+                slope = plain.backward(layer, slope, seen[k], seen[k + 1])
+                continue
+            found.append((layer, seen[k], slope))
+            if k > first:
+                slope = torch.bmm(slope, self._weights[layer])
+        return found
+
+
+class TracedEngine(LinearEngine):
+    """Nets of one graph (``graph.trace``): linear layers are watched while it runs, slopes come from autograd.
+
+    Every operation acts on each record alone, so the records of several nets go through as one batch; only the linear
+    layers tell them apart.
+
+    Parameters
+    ----------
+    traced : Traced
+        The graph of the module, linear.
+    """
+
+    def __init__(self, module: nn.Module, criterion: nn.Module, device: torch.device, traced: Traced) -> None:
+        super().__init__(module, criterion, device, traced.runnable)
+        for i, (_, layer) in enumerate(self.layers):
+            layer.forward = functools.partial(self._watched, i)
+        for parameter in self.template.parameters():
+            parameter.data.fill_(torch.nan)  # not those in training: of no use outside of their layers
+
+    def _watched(self, i: int, inputs: torch.Tensor) -> torch.Tensor:
+        stacked = inputs.reshape(self._nets, len(inputs) // self._nets, -1)
+        outputs = self._affine(i, stacked)
+        if not outputs.requires_grad:
+            outputs.requires_grad_()
+        self._seen.append((i, stacked.detach(), outputs))
+        return outputs.flatten(0, 1)
+
+    def _slopes(self, inputs: torch.Tensor, targets: torch.Tensor) -> list[tuple[int, torch.Tensor, torch.Tensor]]:
+        self._nets = len(inputs)
+        self._seen: list[tuple[int, torch.Tensor, torch.Tensor]] = []
+        loss = self.criterion(self.template(inputs.flatten(0, 1)), targets.flatten(0, 1))
+        seen, self._seen = self._seen, []
+        slopes = torch.autograd.grad(loss, [outputs for _, _, outputs in seen], materialize_grads=True)
+        return [(i, a, slope) for (i, a, _), slope in zip(seen, slopes)]

@@ -1,0 +1,112 @@
+"""Criteria: which ones are sums of one loss per record, what skorch makes of them, and which do not fit the outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+from .refusals import touched
+
+#: Whether outputs and targets, shapes of one record, fit.
+Fits = Callable[[torch.Size, torch.Size], bool]
+
+
+def _values(outputs: torch.Size, targets: torch.Size) -> bool:
+    """One number for each output: other shapes would be spread over the records."""
+    return bool(outputs == targets)
+
+
+def _classes(outputs: torch.Size, targets: torch.Size) -> bool:
+    """One class, in each place, for the outputs of all classes."""
+    return len(outputs) >= 1 and outputs[1:] == targets
+
+
+#: Losses that PyTorch sums over records with reduction="sum", by exact type.
+KNOWN: dict[type[nn.Module], Fits] = {
+    nn.BCEWithLogitsLoss: _values,
+    nn.CrossEntropyLoss: _classes,
+    nn.HuberLoss: _values,
+    nn.KLDivLoss: _values,
+    nn.L1Loss: _values,
+    nn.MSELoss: _values,
+    nn.MultiLabelSoftMarginLoss: _values,
+    nn.MultiMarginLoss: _classes,
+    nn.NLLLoss: _classes,
+    nn.PoissonNLLLoss: _values,
+    nn.SmoothL1Loss: _values,
+    nn.SoftMarginLoss: _values,
+}
+
+
+class OfProbabilities(nn.Module):
+    """The negative log-likelihood of probabilities, as skorch trains with ``NLLLoss``: the logarithm is taken here."""
+
+    def __init__(self, criterion: nn.NLLLoss) -> None:
+        super().__init__()
+        self.criterion = criterion
+
+    def forward(self, outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        """The loss."""
+        found: torch.Tensor = self.criterion(torch.log(outputs + torch.finfo(outputs.dtype).eps), targets)
+        return found
+
+
+def sums_over_records(criterion: nn.Module, outputs: torch.Tensor, targets: torch.Tensor) -> bool:
+    """Whether a criterion is known to be a sum of one loss per record, for outputs and targets of these shapes."""
+    if type(criterion) is OfProbabilities:
+        return not touched(criterion) and sums_over_records(criterion.criterion, outputs, targets)
+    fits = KNOWN.get(type(criterion))
+    if fits is None or touched(criterion) or getattr(criterion, "reduction", None) != "sum":
+        return False
+    weights = [*criterion.buffers(), *criterion.parameters()]
+    spread = any(weight.dim() >= outputs.dim() for weight in weights)  # an entry per record
+    return not spread and not any(True for _ in criterion.parameters()) and fits(outputs.shape[1:], targets.shape[1:])
+
+
+# --- criteria that do not belong to the outputs ----------------------------------------------------------------------
+
+#: Criteria for classes, whose outputs are no predictions of numbers.
+OF_CLASSES = (nn.CrossEntropyLoss, nn.NLLLoss, nn.BCEWithLogitsLoss, nn.MultiMarginLoss)
+
+
+def check_for_numbers(criterion: object) -> None:
+    """Raise for a criterion of a regressor that is one for classes.
+
+    Raises
+    ------
+    ValueError
+    """
+    kind = criterion if isinstance(criterion, type) else type(criterion)
+    if issubclass(kind, OF_CLASSES):
+        raise ValueError(
+            f"Found criterion {kind.__name__} in a regressor: its outputs are logits or probabilities of classes, not "
+            "predicted numbers. Use a loss for numbers, e.g. torch.nn.MSELoss, or DPNeuralNetClassifier."
+        )
+
+
+def check_outputs(criterion: nn.Module, outputs: torch.Tensor) -> None:
+    """Raise where the outputs of the module, on made-up records, are not what the criterion takes.
+
+    Raises
+    ------
+    ValueError
+        Probabilities for a criterion that takes logits; something else for one that takes probabilities.
+    """
+    if outputs.dim() < 2 or outputs.shape[1] < 2 or not bool(outputs.isfinite().all()):
+        return
+    whole = outputs.double().sum(1)
+    probabilities = bool((outputs >= 0).all()) and bool(((whole - 1).abs() < 1e-4).all())
+    if isinstance(criterion, nn.CrossEntropyLoss) and probabilities:
+        raise ValueError(
+            "Found a module that returns probabilities (a softmax at its end) with CrossEntropyLoss, which takes "
+            "logits and applies a softmax itself: gradients would be nearly flat. Leave the softmax out of the module, "
+            "or give criterion=torch.nn.NLLLoss."
+        )
+    if isinstance(criterion, (OfProbabilities, nn.NLLLoss)) and not probabilities:
+        raise ValueError(
+            "Found a module that does not return probabilities with NLLLoss: as in skorch the logarithm is taken "
+            "during training, so the module has to end with a softmax (not a log-softmax). Or return logits, and give "
+            "criterion=torch.nn.CrossEntropyLoss."
+        )

@@ -1,0 +1,150 @@
+"""Operations that act on each record alone: a table, with a rule for the arguments of each.
+
+What is not in the table, or has arguments that its rule does not know, is not taken for an operation of this kind.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from . import rules
+from .rules import PLAIN, OperationRule, along, spatial
+
+_ELEMENTWISE = """
+abs add addcdiv addcmul alpha_dropout asin asinh acos acosh atan atan2 atanh bitwise_and bitwise_not bitwise_or ceil
+celu clamp clamp_max clamp_min clip clone contiguous cos cosh detach div double dropout elu eq erf erfc exp expm1
+float floor floor_divide fmod frac ge gelu gt hardshrink hardsigmoid hardswish hardtanh heaviside hypot isfinite isinf
+isnan le leaky_relu lerp log log10 log1p log2 logaddexp logical_and logical_not logical_or logical_xor logit
+logsigmoid long lt masked_fill maximum minimum mish mul multiply nan_to_num ne neg negative ones_like
+polar pow rand_like randn_like reciprocal relu relu6 remainder round rrelu rsqrt rsub selu sigmoid sign silu sin sinc
+sinh softplus softshrink softsign sqrt square sub subtract tan tanh tanhshrink threshold to true_divide trunc type_as
+where zeros_like
+"""
+#: What draws random numbers: nets that contain it are trained alone.
+RANDOM = {"alpha_dropout", "dropout", "dropout1d", "dropout2d", "dropout3d", "rand_like", "randn_like", "rrelu"}
+_ALONG: dict[str, OperationRule] = {
+    **dict.fromkeys(("sum", "mean", "amax", "amin", "logsumexp", "all", "any"), along("dim", "keepdim", "dtype")),
+    **dict.fromkeys(("prod", "argmax", "argmin", "cumsum", "cumprod"), along("dim", "keepdim", "dtype")),
+    **dict.fromkeys(("softmax", "log_softmax", "softmin"), along("dim", "_stacklevel", "dtype")),
+    **dict.fromkeys(("std", "var"), along("dim", "unbiased", "keepdim", "correction")),
+    **dict.fromkeys(("norm",), along("p", "dim", "keepdim", "dtype")),
+    "median": along("dim", "keepdim"),
+    "topk": along("k", "dim", "largest", "sorted", default=-1),
+    "sort": along("dim", "descending", "stable", default=-1),
+    "flip": rules.flip,
+    "roll": along("shifts", "dims", dims="dims"),
+    "chunk": along("chunks", "dim"),
+    "split": along("split_size_or_sections", "dim"),
+    "unbind": along("dim"),
+    "squeeze": along("dim"),
+    "narrow": along("dim", "start", "length"),
+    "select": along("dim", "index"),
+    "glu": along("dim", default=-1),
+    "normalize": along("p", "dim", "eps", default=1),
+}
+_SHAPES: dict[str, OperationRule] = {
+    "cat": rules.cat,
+    "concat": rules.cat,
+    "einsum": rules.einsum,
+    "expand": rules.expand,
+    "flatten": rules.flatten,
+    "gather": rules.gather,
+    "bmm": rules.matmul,
+    "matmul": rules.matmul,
+    "max": rules.max_or_min,
+    "min": rules.max_or_min,
+    "permute": rules.permute,
+    "reshape": rules.reshape,
+    "view": rules.reshape,
+    "stack": rules.stack,
+    "swapaxes": rules.transpose,
+    "transpose": rules.transpose,
+    "unflatten": rules.unflatten,
+    "unsqueeze": rules.unsqueeze,
+}
+_FUNCTIONAL: dict[str, OperationRule] = {
+    "layer_norm": rules.layer_norm,
+    "linear": rules.linear,
+    "scaled_dot_product_attention": rules.attention,
+    **{
+        f"{kind}_pool{n}d": spatial(n + 2) for kind in ("max", "avg", "adaptive_avg", "adaptive_max") for n in (1, 2, 3)
+    },
+    **{f"dropout{n}d": spatial(n + 2) for n in (1, 2, 3)},
+}
+_NAMED: dict[str, OperationRule] = {
+    **dict.fromkeys(_ELEMENTWISE.split(), rules.elementwise),
+    **_ALONG,
+    **_SHAPES,
+    "where": rules.where,
+}
+_OPERATORS = "add and_ eq floordiv ge gt invert le lt mod mul ne neg or_ pow sub truediv xor"
+
+#: Functions ↦ rule.
+FUNCTIONS: dict[Any, OperationRule] = {
+    **{
+        getattr(torch, name): rule
+        for name, rule in {**_FUNCTIONAL, **_NAMED}.items()
+        if callable(getattr(torch, name, None))
+    },
+    **{getattr(F, name): rule for name, rule in {**_NAMED, **_FUNCTIONAL}.items() if hasattr(F, name)},
+    **{getattr(operator, name): rules.elementwise for name in _OPERATORS.split()},
+    operator.getitem: rules.getitem,
+    operator.matmul: rules.matmul,
+    getattr: rules.attribute,
+}
+#: Methods of tensors ↦ rule.
+METHODS: dict[str, OperationRule] = {
+    **{name: rule for name, rule in _NAMED.items() if hasattr(torch.Tensor, name)},
+    "size": rules.size,
+    "dim": lambda value: rules.rows(value).rank,
+}
+#: What may be computed with numbers that are the same in every batch.
+NUMBERS = {getattr(operator, name) for name in ("add", "floordiv", "mod", "mul", "neg", "pow", "sub", "truediv")}
+
+# --- layers ----------------------------------------------------------------------------------------------------------
+
+_ANY_SHAPE = """
+AlphaDropout CELU Dropout ELU GELU Hardshrink Hardsigmoid Hardswish Hardtanh Identity LeakyReLU LogSigmoid Mish ReLU
+ReLU6 RReLU SELU SiLU Sigmoid Softplus Softshrink Softsign Tanh Tanhshrink Threshold
+"""
+#: Of one, two and three dimensions besides records and channels.
+_SPATIAL = """
+AdaptiveAvgPool AdaptiveMaxPool AvgPool ConstantPad Conv ConvTranspose Dropout InstanceNorm LPPool MaxPool
+ReflectionPad ReplicationPad ZeroPad
+"""
+_LAYERS: dict[str, OperationRule] = {
+    **dict.fromkeys(_ANY_SHAPE.split(), rules.any_shape),
+    **dict.fromkeys(("GroupNorm", "Linear", "PReLU"), rules.of_rank(2)),
+    **dict.fromkeys(("Upsample", "LocalResponseNorm"), rules.of_rank(3)),
+    **{f"{kind}{n}d": rules.of_rank(n + 2, n + 2) for n in (1, 2, 3) for kind in _SPATIAL.split()},
+    **dict.fromkeys(("PixelShuffle", "PixelUnshuffle", "Softmax2d"), rules.of_rank(4, 4)),
+    **dict.fromkeys(
+        ("GLU", "LogSoftmax", "Softmax", "Softmin"),
+        lambda layer, value: rules.within(layer.dim, rules.rows(value).rank),
+    ),
+    "Embedding": rules.embedding,
+    "Flatten": lambda layer, value: rules.flatten(value, layer.start_dim, layer.end_dim),
+    **dict.fromkeys(("LayerNorm", "RMSNorm"), rules.over_last),
+    "Unflatten": lambda layer, value: rules.unflatten(value, layer.dim, tuple(layer.unflattened_size)),
+}
+#: Layers of PyTorch, by exact type ↦ rule.
+LAYERS: dict[type[nn.Module], OperationRule] = {
+    getattr(nn, name): rule for name, rule in _LAYERS.items() if hasattr(nn, name)
+}
+
+
+def is_random(target: Callable[..., Any] | str, layer: nn.Module | None = None) -> bool:
+    """Whether an operation, or a layer, draws random numbers."""
+    name = type(layer).__name__ if layer is not None else target if isinstance(target, str) else target.__name__
+    return name.lower() in {known.replace("_", "") for known in RANDOM} | RANDOM
+
+
+def attributes(layer: nn.Module) -> dict[str, Any]:
+    """The constants that a layer, or a criterion, was made with."""
+    return {name: value for name, value in vars(layer).items() if type(value) in (*PLAIN, tuple)}

@@ -1,0 +1,393 @@
+"""What it takes for an operation to act on each record alone: a rule for each kind of arguments, by PyTorch's name.
+
+A tensor of records has the records in its first dimension. Every rule keeps it so: what an operation computes for one
+record depends on that record, on constants, and on nothing else. A rule is called with the arguments of the operation,
+tensors replaced by what is known of them, and raises ``NotPerRecord``; most return nothing, some a part of a shape.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import torch
+from torch import nn
+
+
+class NotPerRecord(Exception):
+    """Why something is not known to act on each record alone."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A tensor with one row per record, by its shape on made-up records."""
+
+    shape: torch.Size
+    whole: bool = False  # integers
+
+    @property
+    def rank(self) -> int:
+        """Number of dimensions, that of the records included."""
+        return len(self.shape)
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """A tensor that no record is in: a parameter or a buffer."""
+
+    shape: torch.Size
+
+
+@dataclass(frozen=True)
+class Several:
+    """Several tensors of records."""
+
+    parts: tuple[Rows | Fixed | Several, ...]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The shape of a tensor of records."""
+
+    rows: Rows
+
+
+class _BatchSize:
+    """The number of records in the batch: secret, and so never a number to compute with."""
+
+
+BATCH_SIZE = _BatchSize()
+#: What is known of the result of an operation, or of its argument.
+Kind: TypeAlias = Rows | Fixed | Several | Shape | _BatchSize | int | float
+#: Constants of Python and PyTorch, by exact type.
+PLAIN = (bool, int, float, str, type(None), torch.dtype, torch.device, torch.memory_format, torch.layout)
+OperationRule: TypeAlias = Callable[..., Any]
+
+
+def needs(condition: bool, reason: str) -> None:
+    """Raise unless a condition holds."""
+    if not condition:
+        raise NotPerRecord(reason)
+
+
+def within(dim: object, rank: int) -> None:
+    """A dimension that is not that of the records."""
+    if type(dim) is not int or not -rank <= dim < rank:
+        raise NotPerRecord("a dimension that is not given as a number")
+    needs(dim % rank != 0, "an operation across the records (dimension 0)")
+
+
+def dims_within(dims: object, rank: int) -> None:
+    """One or several dimensions, none of them that of the records."""
+    needs(dims is not None, "an operation over all dimensions, that of the records included; name the others (dim=...)")
+    for dim in dims if isinstance(dims, (tuple, list)) else (dims,):
+        within(dim, rank)
+    needs(dims != () and dims != [], "an operation over all dimensions")  # to PyTorch, none means all
+
+
+def rows(value: object, rank: int = 1) -> Rows:
+    """A tensor of records with at least so many dimensions."""
+    if not isinstance(value, Rows) or value.rank < rank:
+        raise NotPerRecord(f"an input that is not a tensor of records of rank {rank}")
+    return value
+
+
+def plain(*values: object) -> None:
+    """Constants of Python, and no batch size among them."""
+    for value in values:
+        if isinstance(value, (tuple, list)):
+            plain(*value)
+        else:
+            needs(type(value) in PLAIN, "an argument that depends on the batch")
+
+
+def named(names: tuple[str, ...], args: tuple[object, ...], kwargs: Mapping[str, object]) -> dict[str, object]:
+    """Arguments by name."""
+    needs(len(args) <= len(names) and set(kwargs) <= set(names[len(args) :]), "arguments that are not known")
+    return {**dict(zip(names, args)), **kwargs}
+
+
+def listed(values: tuple[object, ...]) -> Sequence[object]:
+    """Numbers one by one, or as one list: ``x.view(2, 3)`` is ``x.view((2, 3))``."""
+    return values[0] if len(values) == 1 and isinstance(values[0], (tuple, list)) else values
+
+
+def one_rank(values: Sequence[object], rank: int = 1) -> int:
+    """The number of dimensions that several tensors of records have."""
+    ranks = {rows(value, rank).rank for value in values}
+    needs(len(ranks) == 1, "tensors of different ranks")
+    return ranks.pop()
+
+
+# --- element by element, and along dimensions ------------------------------------------------------------------------
+
+
+def elementwise(*args: object, inplace: object = False, **kwargs: object) -> None:
+    """Element by element. Tensors of records have equal ranks, others broadcast over the records."""
+    needs(not inplace, "an operation in place")
+    needs("out" not in kwargs, "an argument out=")
+    given = [*args, *kwargs.values()]
+    ranks = {value.rank for value in given if isinstance(value, Rows)}
+    needs(len(ranks) == 1, "tensors of records of different ranks, of which one is spread over the others' records")
+    (rank,) = ranks
+    for value in given:
+        if isinstance(value, Fixed):
+            apart = len(value.shape) < rank or (len(value.shape) == rank and value.shape[0] == 1)
+            needs(apart, "a constant with an entry per record")
+        elif not isinstance(value, Rows):
+            plain(value)
+
+
+def where(condition: object, *choices: object) -> None:
+    """With a choice for either case; with the condition alone it returns places, across records."""
+    needs(len(choices) == 2, "where with a condition alone")
+    elementwise(condition, *choices)
+
+
+def along(*names: str, dims: str = "dim", default: object = None, rank: int = 2) -> OperationRule:
+    """An operation along dimensions that are named; the other arguments are constants."""
+
+    def rule(value: object, *args: object, **kwargs: object) -> None:
+        found, given = rows(value, rank), named(names, args, kwargs)
+        dims_within(given.pop(dims, default), found.rank)
+        plain(*given.values())
+
+    return rule
+
+
+def flip(value: object, *dims: object) -> None:
+    """Dimensions as numbers or as a list."""
+    dims_within(listed(dims), rows(value).rank)
+
+
+def gather(value: object, dim: object, index: object) -> None:
+    """Entries of each record picked by indices of the same record."""
+    found = rows(value)
+    within(dim, found.rank)
+    needs(rows(index).rank == found.rank, "indices of another rank")
+
+
+def max_or_min(value: object, *args: object, **kwargs: object) -> None:
+    """Of two tensors, or along a dimension."""
+    if args and isinstance(args[0], (Rows, Fixed)):
+        elementwise(value, *args, **kwargs)
+    else:
+        along("dim", "keepdim")(value, *args, **kwargs)
+
+
+# --- shapes ----------------------------------------------------------------------------------------------------------
+
+
+def flatten(value: object, start_dim: object = 0, end_dim: object = -1) -> None:
+    """All dimensions but that of the records."""
+    found = rows(value, 2)
+    within(start_dim, found.rank)
+    within(end_dim, found.rank)
+
+
+def reshape(value: object, *shape: object) -> None:
+    """A new shape that keeps the records in the first place."""
+    found, sizes = rows(value), listed(shape)
+    constant = all(size is BATCH_SIZE or type(size) is int for size in sizes)
+    needs(len(sizes) >= 1 and constant, "a shape that is not constant")
+    first, rest = sizes[0], [size for size in sizes[1:] if type(size) is int]
+    needs(len(rest) == len(sizes) - 1, "the number of records in another place than the first")
+    if first is not BATCH_SIZE:
+        # -1 is the number of records only if the rest is all that a record has.
+        whole = -1 not in rest and math.prod(rest) == math.prod(found.shape[1:])
+        needs(first == -1 and whole, "a shape that mixes records; write x.flatten(1) or x.view(len(x), ...)")
+
+
+def unflatten(value: object, dim: object, sizes: object) -> None:
+    """One dimension in several."""
+    within(dim, rows(value, 2).rank)
+    plain(sizes)
+
+
+def permute(value: object, *dims: object) -> None:
+    """Dimensions in another order, the records first."""
+    found, order = rows(value), listed(dims)
+    plain(*order)
+    needs(len(order) > 0 and order[0] in (0, -found.rank), "records moved out of the first place")
+
+
+def transpose(value: object, first: object, second: object) -> None:
+    """Two dimensions exchanged."""
+    dims_within((first, second), rows(value, 2).rank)
+
+
+def transpose_last(value: object) -> None:
+    """The last two dimensions exchanged."""
+    rows(value, 3)
+
+
+def unsqueeze(value: object, dim: object) -> None:
+    """A new dimension behind that of the records."""
+    within(dim, rows(value).rank + 1)
+
+
+def expand(value: object, *sizes: object) -> None:
+    """Dimensions of size one repeated, that of the records left."""
+    found, shape = rows(value), listed(sizes)
+    needs(len(shape) == found.rank and (shape[0] is BATCH_SIZE or shape[0] == -1), "records repeated")
+    plain(*shape[1:])
+
+
+def cat(values: object, dim: object = 0, new: int = 0) -> None:
+    """Tensors of the same records, joined along another dimension."""
+    if not isinstance(values, (tuple, list)) or not values:
+        raise NotPerRecord("tensors that are not listed one by one")
+    within(dim, one_rank(values) + new)
+
+
+def stack(values: object, dim: object = 0) -> None:
+    """Tensors of the same records, stacked along a new dimension."""
+    cat(values, dim, new=1)
+
+
+# --- products --------------------------------------------------------------------------------------------------------
+
+
+def matmul(left: object, right: object) -> None:
+    """Products of matrices: of each record with its own, or with constants."""
+    found = rows(left, 2)
+    if isinstance(right, Fixed):
+        needs(len(right.shape) <= 2, "constant matrices of more than two dimensions")
+    else:
+        needs(found.rank >= 3 and rows(right, 3).rank == found.rank, "a product across records")
+
+
+def einsum(equation: object, *operands: object) -> None:
+    """With one letter for the records: the first of every tensor of records and of the result."""
+    if type(equation) is not str or "->" not in equation or "." in equation:
+        raise NotPerRecord("einsum without explicit letters")
+    left, right = equation.replace(" ", "").split("->")
+    terms = left.split(",")
+    needs(len(terms) == len(operands) and right != "", "einsum without a result for each record")
+    for term, operand in zip(terms, operands):
+        known = term[:1] == right[0] and right[0] not in term[1:] if isinstance(operand, Rows) else right[0] not in term
+        needs(known and isinstance(operand, (Rows, Fixed)), "einsum across records")
+    needs(right[0] not in right[1:] and any(isinstance(operand, Rows) for operand in operands), "einsum across records")
+
+
+def linear(value: object, weight: object, bias: object = None) -> None:
+    """A linear map of the last dimension by constants."""
+    rows(value, 2)
+    needs(isinstance(weight, Fixed) and (bias is None or isinstance(bias, Fixed)), "weights that are not constant")
+
+
+def attention(
+    query: object,
+    key: object,
+    value: object,
+    attn_mask: object = None,
+    dropout_p: object = 0.0,
+    is_causal: object = False,
+) -> None:
+    """Attention among the parts of one record."""
+    one_rank((query, key, value), 3)
+    needs(attn_mask is None or (isinstance(attn_mask, Fixed) and len(attn_mask.shape) == 2), "a mask of another kind")
+    plain(dropout_p, is_causal)
+
+
+def layer_norm(value: object, shape: object, weight: object = None, bias: object = None, eps: object = None) -> None:
+    """Normalisation over dimensions of a record."""
+    plain(shape, eps)
+    needs(isinstance(shape, (tuple, list)) and rows(value).rank > len(shape), "normalisation over the records")
+    needs(all(scale is None or isinstance(scale, Fixed) for scale in (weight, bias)), "scales that are not constant")
+
+
+def spatial(rank: int) -> OperationRule:
+    """Pooling, padding and the like on (records, channels, places)."""
+
+    def rule(value: object, *args: object, **kwargs: object) -> None:
+        needs(rows(value).rank == rank, f"an input that is not of rank {rank}: (records, channels, ...)")
+        needs(not kwargs.get("return_indices"), "an argument return_indices")
+        plain(*args, *kwargs.values())
+
+    return rule
+
+
+# --- parts of tensors and shapes -----------------------------------------------------------------------------------
+
+
+def getitem(value: object, index: object) -> Kind | None:
+    """A part of each record, of a shape, or one of several tensors."""
+    if isinstance(value, Several):
+        if type(index) is not int:
+            raise NotPerRecord("an index that is not a number")
+        return value.parts[index]
+    if isinstance(value, Shape):
+        return _size(value.rows, index)
+    _places_within(rows(value, 2), index if isinstance(index, tuple) else (index,))
+    return None
+
+
+def _places_within(value: Rows, places: tuple[object, ...]) -> None:
+    """An index that takes all records, and the same place of each."""
+    if places[0] is Ellipsis:
+        used = sum(place is not None for place in places[1:])
+        needs(0 < used < value.rank and None not in places, "an index over the records")
+    else:
+        needs(places[0] == slice(None) and Ellipsis not in places[1:], "an index over the records")
+    for place in places[1:]:
+        plain(*((place.start, place.stop, place.step) if isinstance(place, slice) else (place,)))
+        needs(type(place) in (int, slice, type(None)), "an index that is not constant")
+
+
+def size(value: object, dim: object = None) -> Shape | _BatchSize | int:
+    """``x.size()``."""
+    return Shape(rows(value)) if dim is None else _size(rows(value), dim)
+
+
+def _size(value: Rows, dim: object) -> _BatchSize | int:
+    if type(dim) is not int or not -value.rank <= dim < value.rank:
+        raise NotPerRecord("a part of a shape")
+    return BATCH_SIZE if dim % value.rank == 0 else int(value.shape[dim])
+
+
+def attribute(value: object, name: str) -> Shape | int | None:
+    """Shapes and the like; no other attributes of tensors."""
+    found = rows(value)
+    if name == "mT":
+        transpose_last(value)
+        return None
+    needs(name in ("shape", "ndim"), f"an attribute .{name}")
+    return Shape(found) if name == "shape" else found.rank
+
+
+# --- layers -----------------------------------------------------------------------------------------------------
+
+
+def any_shape(layer: nn.Module, value: object) -> None:
+    """Layers that take tensors of records of every rank."""
+    needs(not getattr(layer, "inplace", False), "a layer in place")
+    rows(value)
+
+
+def of_rank(least: int, most: int = 99) -> OperationRule:
+    """Layers that take an input of another rank for a single record."""
+
+    def rule(layer: nn.Module, value: object) -> None:
+        any_shape(layer, value)
+        rank = rows(value).rank
+        needs(least <= rank <= most, f"{type(layer).__name__} on an input of rank {rank}")
+        needs(not getattr(layer, "return_indices", False), "an argument return_indices")
+        needs(not getattr(layer, "track_running_stats", False), "statistics over the records of a batch")
+
+    return rule
+
+
+def embedding(layer: nn.Embedding, value: object) -> None:
+    """Rows of a table, by integers."""
+    needs(rows(value).whole, "an embedding of something else than integers")
+    needs(layer.max_norm is None, "Embedding(max_norm=...), which changes parameters")
+    needs(not layer.scale_grad_by_freq, "Embedding(scale_grad_by_freq=True), which counts over the batch")
+    needs(not layer.sparse, "Embedding(sparse=True)")
+
+
+def over_last(layer: nn.LayerNorm, value: object) -> None:
+    """Normalisation over the last dimensions."""
+    needs(rows(value).rank > len(layer.normalized_shape), "normalisation over the records")

@@ -1,0 +1,161 @@
+"""The engine for any code: the gradient of one record, for many at once by ``torch.func.vmap``.
+
+What runs inside of ``vmap`` sees one record: a batch of one. It cannot see that there are others, and code that decides
+by the value of a record raises.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import nn
+from torch._ops import HigherOrderOperator, OpOverload, OpOverloadPacket
+from torch.func import functional_call, grad, vmap
+from torch.overrides import TorchFunctionMode
+
+from .base import Engine, clip_factors, which_finite
+from .rounding import add_products, norms_of, root_of_sum
+
+#: Bytes of gradients that are held at once: on a CPU more do not fit into its caches, and are slower.
+MEMORY = {"cpu": 2**23}
+MEMORY_ELSEWHERE = 2**30
+#: Records at once: with fewer, even large products wait for each other; with more, activations take room too.
+LEAST = 4
+MOST = {"cpu": 256}
+MOST_ELSEWHERE = 4096
+#: Operators of PyTorch itself, whose rules for ``vmap`` are PyTorch's own.
+KNOWN_OPERATORS = ("aten", "prims")
+#: Methods that would show all records of a batch as text.
+TEXT = (torch.Tensor.__repr__, torch.Tensor.__format__)
+
+
+class VmapEngine(Engine):
+    """Any net, one at a time: gradients of single records, clipped and added up.
+
+    Parameters
+    ----------
+    template : Module, optional
+        What to run in the place of the module: its graph.
+    own_code : bool
+        Whether module or criterion run code that is not known. Every call then gets fresh copies, so that nothing is
+        carried from one call to the next, and is watched for operations that would see the other records.
+    """
+
+    def __init__(
+        self,
+        module: nn.Module,
+        criterion: nn.Module,
+        device: torch.device,
+        template: nn.Module | None = None,
+        own_code: bool = True,
+    ) -> None:
+        super().__init__(module, criterion, device, template)
+        self.own_code = own_code
+        for layer in self.template.modules():
+            if type(layer) is nn.GRU or type(layer) is nn.RNN:
+                vars(layer)["forward"] = _Started(type(layer), layer)
+        for parameter in self.template.parameters():
+            parameter.requires_grad_(False)  # gradients come from torch.func alone, and none is left on a module
+        room = MEMORY.get(device.type, MEMORY_ELSEWHERE) // (4 * max(1, self.layout.trained))
+        self.most = max(LEAST, min(room, MOST.get(device.type, MOST_ELSEWHERE)))
+
+    def bind(self, trained: torch.Tensor, frozen: torch.Tensor, sums: torch.Tensor) -> None:
+        if len(trained) != 1:
+            raise ValueError(f"Expected one net at a time, got {len(trained)}.")
+        there = dict(self.template.named_parameters())
+        views = {name: self.layout.view(name, trained[0], frozen[0]) for name in self.layout.entries if name in there}
+        moving = [name for name in self.layout.names(trained=True) if name in there]
+        self._trained = {name: views[name] for name in moving}
+        self._frozen = {name: view for name, view in views.items() if name not in self._trained}
+        self._sums = {name: self.layout.view(name, sums[0], sums[0]).view(1, 1, -1) for name in moving}
+
+    def add_clipped(self, inputs: torch.Tensor, targets: torch.Tensor, bounds: torch.Tensor) -> None:
+        for start in range(0, inputs.shape[1], self.most):
+            part = slice(start, start + self.most)
+            self._add(self.gradients(inputs[0, part], targets[0, part]), bounds[0, part])
+
+    def gradients(self, inputs: torch.Tensor, targets: torch.Tensor) -> dict[str, torch.Tensor]:
+        """The gradient of every record in every trained parameter, shapes (B, size)."""
+        module, criterion = self._fresh()
+        frozen = self._frozen
+
+        def loss(trained: Mapping[str, torch.Tensor], record: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+            outputs = functional_call(module, {**trained, **frozen}, (record.unsqueeze(0),))  # a batch of one
+            found: torch.Tensor = criterion(outputs, target.unsqueeze(0)).sum()
+            return found
+
+        # "different": each record has a dropout mask of its own, as in a batch.
+        each = vmap(grad(loss), in_dims=(None, 0, 0), randomness="different")
+        if self.own_code:
+            with _Watch():
+                found = each(self._trained, inputs, targets)
+        else:
+            found = each(self._trained, inputs, targets)
+        return {name: gradient.detach().flatten(1) for name, gradient in found.items()}
+
+    def _fresh(self) -> tuple[nn.Module, nn.Module]:
+        """Module and criterion as they were in the beginning, with the same parameters."""
+        if not self.own_code:
+            return self.template, self.criterion
+        memo: dict[int, Any] = {id(p): p for p in self.template.parameters()}
+        return copy.deepcopy(self.template, memo), copy.deepcopy(self.criterion)
+
+    def _add(self, gradients: dict[str, torch.Tensor], bounds: torch.Tensor) -> None:
+        norms = root_of_sum(norms_of(gradients.values()).square_())
+        finite = which_finite(norms)
+        factors = clip_factors(norms, bounds, finite)
+        for name, gradient in gradients.items():
+            if finite is not None:
+                gradient = torch.where(finite.unsqueeze(-1), gradient, 0.0)
+            add_products(self._sums[name], factors[None, :, None], gradient[None], self.piece)
+
+
+class _Watch(TorchFunctionMode):
+    """Raises at what sees through ``vmap``: operators with rules of their own, and batches as text."""
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: object,
+        args: tuple[object, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        if isinstance(func, (OpOverload, OpOverloadPacket, HigherOrderOperator)):
+            _check_operator(func, args)
+        elif func in TEXT:
+            raise ValueError("a tensor is printed, or turned into text, which would show whole batches")
+        return func(*args, **(kwargs or {}))
+
+
+def _check_operator(func: object, args: tuple[object, ...]) -> None:
+    if isinstance(func, HigherOrderOperator):
+        function = args[0] if args else None
+        if not getattr(function, "generate_vmap_rule", False):
+            name = getattr(function, "__name__", func)
+            raise ValueError(f"{name} has a rule of its own for vmap, which would see whole batches")
+    elif str(func).partition(".")[0].partition("::")[0] not in KNOWN_OPERATORS:
+        raise ValueError(f"the operator {func} is not one of PyTorch's")
+
+
+class _Started:
+    """``forward`` of a recurrent layer with a state per record to start from (``vmap`` cannot write into a shared one).
+
+    Parameters
+    ----------
+    kind : type
+    layer : Module
+    """
+
+    def __init__(self, kind: type[nn.Module], layer: nn.RNNBase) -> None:
+        self.kind, self.layer = kind, layer
+
+    def __call__(self, inputs: torch.Tensor, state: torch.Tensor | None = None) -> Any:
+        layer = self.layer
+        if state is None:
+            records = (inputs.shape[0 if layer.batch_first else 1],) if inputs.dim() == 3 else ()
+            layers = layer.num_layers * (1 + layer.bidirectional)
+            state = inputs.new_zeros((layers, *records, layer.hidden_size))
+        return self.kind.forward(layer, inputs, state)

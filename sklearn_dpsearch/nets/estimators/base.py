@@ -1,0 +1,271 @@
+"""What skorch nets and ready-made nets have in common: guarantee, training, warm start, training many at once."""
+
+from __future__ import annotations
+
+import numbers
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import Interval, validate_parameter_constraints
+from torch import nn
+
+from ..._process import contained, without_warnings
+from ...privacy import Guarantee
+from ...privacy.spent import PrivacySpent
+from ..optimizers import Table, UpdateRule
+from ..randomness import Seed, sequence
+from ..task import Records, TrainingTask
+from ..training import train, train_together
+from .cost import ParameterCost
+from .settings import NOISE, RATES, Settings, expecting, settings_of
+
+
+class DPSGDEstimator(ParameterCost, BaseEstimator):
+    """An estimator that trains a torch module with DP-SGD."""
+
+    #: Unseeded, batches and noise come from the operating system, in each fit.
+    secure_without_seed = True
+
+    # Checked by scikit-learn; what decides about privacy is checked in ``settings_of``.
+    _parameter_constraints: dict[str, Any] = {
+        "max_physical_batch": [Interval(numbers.Integral, 1, None, closed="left")],
+    }
+
+    # Constructor arguments, besides those of the settings.
+    device: Any
+    max_physical_batch: int
+    noise_seed: Seed
+    random_state: Seed
+
+    # --- what one fit promises, from constructor arguments alone --------------------------------------------------
+
+    @property
+    def privacy_parameters(self) -> tuple[str, ...]:
+        """Names of the constructor arguments on which the guarantee depends."""
+        if self.target_mu is not None:  # the noise keeps it, whatever the rate and number of steps
+            return (*NOISE, "neighboring", "public_n")
+        return (*NOISE, "neighboring", *RATES)
+
+    def privacy_guarantee(self, n_samples: int | None = None) -> Guarantee:
+        """What one ``fit`` promises; no data is needed.
+
+        Parameters
+        ----------
+        n_samples : int, optional
+            Not used: rate, steps and noise follow from the constructor's arguments.
+
+        Returns
+        -------
+        Guarantee
+        """
+        self._check_arguments()
+        return settings_of(self).guarantee
+
+    def privacy_assumptions(self) -> tuple[str, ...]:
+        """What the guarantee rests on, as plain sentences."""
+        name, n = type(self).__name__, self.public_n
+        public = n is None or self.neighboring == "zero_out"
+        size = "the number of records is public" if public else f"public_n={n} was not taken from the data"
+        seeded = self.noise_seed is not None
+        source = "noise_seed" if seeded else "the operating system"
+        known = f"{name}: noise_seed was given; for whoever knows it the guarantee is void."
+        return (
+            f"{name}: {size}; batches and noise come from statistical generators seeded by {source}, "
+            "noise in double precision.",
+            *([known] if seeded else []),
+        )
+
+    def scaled_privacy(self, factor: float, varying: frozenset[str] = frozenset()) -> dict[str, float | None]:
+        """Parameters that make every fit ``factor`` times less private; 1 stands for the noise as configured.
+
+        Where the candidates of a search vary the rate or the number of steps, the noise of each is calibrated to one
+        Gaussian target, so that all promise the same.
+        """
+        none: dict[str, float | None] = dict.fromkeys(NOISE)
+        if varying & set(RATES):
+            return {**none, "target_mu": (self.target_mu or 1.0) * factor}
+        return {**none, "noise_multiplier": (self.noise_multiplier or 1.0) / factor}
+
+    def expecting(self, n: float) -> dict[str, Any]:
+        """Parameters with which ``fit`` uses the public number ``n`` of records instead of counting them.
+
+        Sampling rate, number of steps and noise stay: the expected batch size follows.
+        """
+        return expecting(self, n)
+
+    def extrapolation(self) -> Mapping[str, str]:
+        """How the best parameters change with the number of records at the same rate, noise and number of steps.
+
+        The learning rate of SGD in proportion: the noise that reaches the parameters stays the same (Koskela & Kulkarni
+        2023, §3.2). Adaptive optimizers scale their steps themselves: nothing changes.
+        """
+        return dict.fromkeys(("learning_rate_init", "lr", "optimizer__lr"), "linear") if self._uses_sgd() else {}
+
+    # --- what each kind of net adds -----------------------------------------------------------------------------------
+
+    def _check_arguments(self) -> None:
+        """Raise if an argument is wrong, as far as can be told without data."""
+        # Not _validate_params, which is another method in skorch.
+        validate_parameter_constraints(self._parameter_constraints, self.get_params(deep=False), type(self).__name__)
+        settings_of(self)
+
+    @abstractmethod
+    def _uses_sgd(self) -> bool:
+        """Whether the learning rate multiplies the noisy gradient as it is."""
+
+    @abstractmethod
+    def _prepare(self, X: Any, y: Any, fresh: bool) -> tuple[torch.Tensor, torch.Tensor]:
+        """Check the records, initialise the module if ``fresh``, and return inputs and targets as tensors."""
+
+    @abstractmethod
+    def _training_criterion(self) -> nn.Module:
+        """Loss, summed over records."""
+
+    @abstractmethod
+    def _update(self) -> Callable[[nn.Module], torch.optim.Optimizer] | UpdateRule:
+        """The optimizer, or what it would do."""
+
+    def _schedule(self, settings: Settings) -> Callable[[torch.optim.Optimizer], Table]:
+        """Hyperparameters that change from step to step."""
+        return lambda optimizer: {}
+
+    # --- training -------------------------------------------------------------------------------------------------
+
+    def _task(self, settings: Settings, n: int) -> TrainingTask:
+        """The training that the arguments describe, of ``n`` records."""
+        return TrainingTask(
+            module=self.module_,
+            criterion=self._training_criterion(),
+            optimizer=self._update(),
+            sample_rate=settings.sample_rate,
+            steps=settings.steps,
+            noise_multiplier=settings.noise,
+            max_grad_norm=settings.max_grad_norm,
+            expected_batch_size=settings.sample_rate * (n if self.public_n is None else self.public_n),
+            schedule=self._schedule(settings),
+            seed=sequence(self.noise_seed),
+        )
+
+    def _train(self, X: Any, y: Any, fresh: bool) -> None:
+        self._check_arguments()
+        settings = settings_of(self)
+        settings.noise  # noqa: B018  an unreachable target fails here, before any data is read
+        device = device_of(self.device)
+        before = None if fresh else {name: value.clone() for name, value in self.module_.state_dict().items()}
+        spent = vars(self).get("privacy_spent_")
+        try:
+            inputs, targets = self._prepare(X, y, fresh)
+            costs, foreign = self._costs_before(fresh), () if fresh else self._foreign_parameters()
+            self._total(settings, costs)  # relations that cannot be composed fail here, before anything is spent
+            task = self._task(settings, len(inputs))
+            with without_warnings():  # of the libraries underneath, which could speak of batches
+                train(task, Records.of(inputs, targets, device), max_physical_batch=self.max_physical_batch)
+            self._add_training(settings, costs, (*foreign, *task.notes))
+        except BaseException:  # an interrupt too: what was not trained to the end is not released
+            if before is None:
+                self._unfit()
+            else:
+                self.module_.load_state_dict(before)
+                if spent is not None:
+                    self.__dict__["privacy_spent_"] = spent
+            raise
+
+    @staticmethod
+    def fit_together(nets: Sequence[DPSGDEstimator], X: Any, y: Any) -> list[DPSGDEstimator | None]:
+        """Fit several unfitted nets on the same records, as stacks where they share an architecture.
+
+        Returns
+        -------
+        list
+            Each net fitted, or None in the place of one that failed. The same as fitting one after the other, faster.
+        """
+        fitted: list[DPSGDEstimator | None] = [None] * len(nets)
+        try:
+            for group in _shared(nets, X, y):
+                for i in group.train():
+                    fitted[i] = nets[i]
+        finally:  # an interrupt too: what was not trained to the end is not released
+            for net, done in zip(nets, fitted):
+                if done is None:
+                    net._unfit()
+        return fitted
+
+
+@dataclass(frozen=True)
+class _Member:
+    """One of several nets that are trained on the same records."""
+
+    place: int
+    net: DPSGDEstimator
+    task: TrainingTask
+    settings: Settings
+    costs: list[PrivacySpent]
+
+
+@dataclass
+class _SharedRecords:
+    """Records, and the nets that convert them in the same way."""
+
+    records: Records
+    members: list[_Member] = field(default_factory=list)
+
+    def holds(self, inputs: torch.Tensor, targets: torch.Tensor, device: torch.device) -> bool:
+        """Whether these are the records, on this device."""
+        pairs = ((inputs, self.records.inputs), (targets, self.records.targets))
+        there = torch.empty(0, device=device).device  # "cuda" is the current one of several
+        return self.records.inputs.device == there and all(
+            mine.dtype == theirs.dtype and mine.shape == theirs[:-1].shape and torch.equal(mine.to(device), theirs[:-1])
+            for mine, theirs in pairs
+        )
+
+    def train(self) -> list[int]:
+        """Train the members; the places of those that came out well."""
+        most = min(member.net.max_physical_batch for member in self.members)
+        with without_warnings():  # of the libraries underneath, which could speak of batches
+            done = train_together([member.task for member in self.members], self.records, max_physical_batch=most)
+        trained = [member for member, well in zip(self.members, done) if well]
+        for member in trained:
+            member.net._add_training(member.settings, member.costs, member.task.notes)
+        return [member.place for member in trained]
+
+
+def _shared(nets: Sequence[DPSGDEstimator], X: Any, y: Any) -> list[_SharedRecords]:
+    """Prepare nets for training, those together that share records; nets that fail are left out."""
+    groups: list[_SharedRecords] = []
+    for place, net in enumerate(nets):
+        with contained():  # this net has failed, the others have not
+            net._check_arguments()
+            settings, device = settings_of(net), device_of(net.device)
+            inputs, targets = net._prepare(X, y, fresh=True)
+            costs = net._costs_before(fresh=True)
+            net._total(settings, costs)
+            member = _Member(place, net, net._task(settings, len(inputs)), settings, costs)
+            group = next((other for other in groups if other.holds(inputs, targets, device)), None)
+            if group is None:
+                group = _SharedRecords(Records.of(inputs, targets, device))
+                groups.append(group)
+            group.members.append(member)
+    return groups
+
+
+def device_of(name: Any) -> torch.device:
+    """A torch device that is there.
+
+    Raises
+    ------
+    ValueError
+        If this machine does not have it.
+    """
+    try:
+        device = torch.device(name)
+        torch.empty(1, device=device)
+    except Exception as error:
+        raise ValueError(
+            f"Found device={name!r}, which is not available here ({type(error).__name__}). Use device='cpu', or a CUDA "
+            "device that torch.cuda.is_available() confirms."
+        ) from None
+    return device

@@ -1,0 +1,111 @@
+"""What the parameters of a net have cost: all trainings that led to them, stated and carried along."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+from torch import nn
+
+from ...privacy import Guarantee, compose
+from ...privacy.spent import Component, PrivacySpent
+from .. import checkpoints
+from ..state import contents
+from .settings import SettingArguments, Settings
+
+#: δ at which ``privacy_spent_`` states ε where no ``target_delta`` was given; ``epsilon_at`` gives any other.
+STATED_DELTA = 1e-5
+#: What a training that ended well leaves on a net.
+FITTED = ("module_", "privacy_spent_", "n_steps_", "noise_multiplier_", "_inherited_", "_known_parameters_")
+
+
+class ParameterCost(SettingArguments):
+    """Mixin: a net whose parameters, ``module_``, carry what they have cost.
+
+    Names of private attributes end in an underscore: skorch takes all others for constructor arguments.
+    """
+
+    module_: nn.Module
+
+    @property
+    def privacy_spent_(self) -> PrivacySpent:
+        """Cost of all training of the current parameters, which carry it with them."""
+        try:
+            found: PrivacySpent = vars(self)["privacy_spent_"]
+        except KeyError:
+            raise AttributeError(
+                f"{type(self).__name__} has no attribute 'privacy_spent_' before it is fitted"
+            ) from None
+        return found
+
+    @privacy_spent_.setter
+    def privacy_spent_(self, spent: PrivacySpent) -> None:
+        """What a search states of the model that it releases; what came before it is still noted."""
+        self._set_spent(spent, *vars(self).get("_inherited_", ()))
+
+    @privacy_spent_.deleter
+    def privacy_spent_(self) -> None:
+        self.__dict__.pop("privacy_spent_")
+
+    @abstractmethod
+    def privacy_assumptions(self) -> tuple[str, ...]:
+        """What the guarantee rests on, as plain sentences."""
+
+    def _set_spent(self, *spent: PrivacySpent) -> None:
+        """Set the statement, and note on the module what its parameters have cost."""
+        self.__dict__["privacy_spent_"] = spent[0]
+        if "module_" in vars(self):
+            checkpoints.mark(self.module_, spent)
+
+    def _costs_before(self, fresh: bool) -> list[PrivacySpent]:
+        """What the parameters that training starts from have cost: this net's own trainings, or other nets'."""
+        found = checkpoints.costs(self.module_)
+        if fresh:
+            self.__dict__.pop("_inherited_", None)
+            if found:
+                self._inherited_ = tuple(found)
+        own = None if fresh else vars(self).get("privacy_spent_")
+        return found if found or own is None else [own]
+
+    def _remember(self) -> None:
+        """Know these parameters again: what is put in their place from elsewhere has another history."""
+        self._known_parameters_ = contents(*self.module_.state_dict().values())
+
+    def _foreign_parameters(self) -> tuple[str, ...]:
+        """What is assumed of parameters that came into the module from elsewhere."""
+        known = vars(self).get("_known_parameters_")
+        if known is None or known == contents(*self.module_.state_dict().values()):
+            return ()
+        return (f"{type(self).__name__}: parameters put into module_ from elsewhere hold nothing of the records.",)
+
+    def _total(self, settings: Settings, costs: Sequence[PrivacySpent]) -> Guarantee:
+        """What the parameters cost after one more training."""
+        return compose(*(spent.guarantee for spent in costs), settings.guarantee)
+
+    def _add_training(self, settings: Settings, costs: Sequence[PrivacySpent], notes: Sequence[str]) -> None:
+        """Add one training to what was spent on the parameters."""
+        before = tuple(component for spent in costs for component in spent.components)
+        assumed = [sentence for spent in costs for sentence in spent.assumptions]
+        self._remember()
+        self.n_steps_ = settings.steps
+        self.noise_multiplier_ = settings.noise
+        self._set_spent(
+            PrivacySpent(
+                guarantee=self._total(settings, costs),
+                delta=STATED_DELTA if self.target_delta is None else float(self.target_delta),
+                components=(*before, Component(name=f"training {len(before) + 1}", guarantee=settings.guarantee)),
+                assumptions=tuple(dict.fromkeys((*assumed, *self.privacy_assumptions(), *notes))),
+            )
+        )
+
+    def _unfit(self) -> None:
+        """Forget a training that did not end well."""
+        for name in FITTED:
+            if name in vars(self):
+                delattr(self, name)  # skorch keeps lists of what it has set
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A fitted net leaves without the seed of its noise: whoever had it could undo the noise."""
+        state: dict[str, Any] = super().__getstate__()  # type: ignore[assignment]
+        return {**state, "noise_seed": None} if "privacy_spent_" in state else state

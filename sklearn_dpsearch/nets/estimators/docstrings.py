@@ -1,0 +1,52 @@
+"""What the docstrings of all nets say of the arguments and attributes that all nets have."""
+
+from __future__ import annotations
+
+
+def settings(sample_rate: str, batch_size: str, max_epochs: str) -> str:
+    """The arguments from ``noise_multiplier`` to ``max_steps``, by what is said of three of them."""
+    return f"""
+    noise_multiplier : float, optional
+        Standard deviation of the noise ÷ ``max_grad_norm``.
+    target_epsilon, target_delta : float, optional
+        Instead: the guarantee of one fit, for which the noise is calibrated.
+    target_mu : float, optional
+        Instead: μ of a Gaussian guarantee, under which the noise keeps one fit whatever its rate and steps.
+    max_grad_norm : float, default=1.0
+        Clipping norm of a record's gradient. A record whose gradient is not finite contributes nothing.
+    sample_rate : float, {sample_rate}
+        Probability of each record to be in each batch (Poisson sampling).
+    batch_size : float, optional
+        {batch_size}: the expected batch size, together with ``public_n``.
+    public_n : int, optional
+        Number of records, known without the data. Without it the number of records counts as public, and the
+        guarantee is for records zeroed out instead of added or removed.
+    neighboring : {{"add_remove", "zero_out"}}, optional
+        Neighbouring relation; without it as ``public_n`` says. DP-SGD costs the same under both.
+    max_epochs : float, {max_epochs}
+        Passes over the data: ``round(max_epochs / sample_rate)`` steps.
+    max_steps : int, optional
+        Instead: the number of steps."""
+
+
+MEMORY = """
+    max_physical_batch : int, default=16384
+        Most records in memory at once, over all nets trained together. Changes memory and time, never results."""
+
+SEEDS = """
+    random_state : None, int or RandomState
+        Seeds the initial parameters, which are public. Never the batches or the noise.
+    noise_seed : None, int or RandomState
+        For tests only: seeds batches and noise. Whoever knows it can undo the noise."""
+
+ATTRIBUTES = """
+
+    Attributes
+    ----------
+    privacy_spent_ : PrivacySpent
+        Cost of all training of the current parameters, which carry it with them: warm starts, ``partial_fit``, and nets
+        that start from the trained module add to it.
+    n_steps_, noise_multiplier_ : int, float
+        Steps and noise of the last training.
+    module_ : torch.nn.Module
+        The trained module, with nothing but its parameters."""

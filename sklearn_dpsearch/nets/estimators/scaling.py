@@ -1,0 +1,64 @@
+"""Public bounds of features and targets: values are clipped to them and mapped to [-1, 1], predictions back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array: TypeAlias = NDArray[np.float64]
+#: What a user gives: (lower, upper), two numbers, or two arrays with one number per feature.
+Given: TypeAlias = tuple[ArrayLike, ArrayLike]
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Finite bounds, lower < upper: two numbers for all features, or two arrays of shape (n_features,)."""
+
+    lower: Array
+    upper: Array
+
+    @classmethod
+    def of(cls, name: str, given: Given) -> Bounds:
+        """The bounds that an argument of this name states.
+
+        Raises
+        ------
+        ValueError
+            If they are none.
+        """
+        try:
+            lower, upper = (np.asarray(bound, dtype=float) for bound in given)
+        except (TypeError, ValueError):
+            raise ValueError(f"Found {name}={given!r}; (lower, upper) is needed, numbers or arrays.") from None
+        finite = np.isfinite(lower).all() and np.isfinite(upper).all()
+        if lower.shape != upper.shape or lower.ndim > 1 or not finite or np.any(lower >= upper):
+            raise ValueError(f"Found {name}={given!r}; finite bounds of one shape with lower < upper are needed.")
+        return cls(lower, upper)
+
+    @property
+    def middle(self) -> Array:
+        """What is mapped to 0."""
+        return (self.lower + self.upper) / 2
+
+    @property
+    def half(self) -> Array:
+        """What is mapped to a step of 1."""
+        return (self.upper - self.lower) / 2
+
+    def scaled(self, values: Array) -> Array:
+        """Clipped to the bounds and mapped to [-1, 1]."""
+        with np.errstate(over="ignore"):  # a warning would tell of a record
+            return np.clip((values - self.middle) / self.half, -1.0, 1.0)
+
+    def restored(self, values: Array) -> Array:
+        """Mapped back from [-1, 1], and clipped: no true value lies beyond the bounds, so no prediction should."""
+        return np.clip(values * self.half + self.middle, self.lower, self.upper)
+
+
+def to_single(values: Array) -> NDArray[np.float32]:
+    """In single precision. What is beyond it becomes infinite: the gradient of such a record is dropped."""
+    with np.errstate(over="ignore"):  # a warning would tell of a record
+        return values.astype(np.float32)

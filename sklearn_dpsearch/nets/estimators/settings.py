@@ -1,0 +1,224 @@
+"""From constructor arguments to the settings of one training: everything here is known before any data is."""
+
+from __future__ import annotations
+
+import functools
+import numbers
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
+
+from ...privacy import DPSGD, BudgetUnreachableError, Guarantee, PrivacyError, calibrate
+from ...privacy.guarantees.covering import gaussian_target, noise_multiplier_under
+from ...privacy.numerics.inversion import bracket, geometric
+from ..sampling import LEAST_RATE
+
+#: Constructor arguments on which the guarantee depends.
+NOISE = ("noise_multiplier", "target_epsilon", "target_delta", "target_mu")
+RATES = ("sample_rate", "batch_size", "public_n", "max_epochs", "max_steps")
+#: Noise multipliers between which one is looked for. Below, ε is in the hundreds, and computing it takes long.
+LEAST_NOISE, MOST_NOISE = 2.0**-6, 2.0**20
+
+Neighboring: TypeAlias = Literal["add_remove", "zero_out"]
+
+
+class SettingArguments:
+    """The constructor arguments of every net that decide how one training runs, and what it promises."""
+
+    noise_multiplier: float | None
+    target_epsilon: float | None
+    target_delta: float | None
+    target_mu: float | None
+    max_grad_norm: float
+    sample_rate: float | None
+    batch_size: float | None
+    public_n: float | None
+    neighboring: Neighboring | None
+    max_epochs: float
+    max_steps: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """How one training runs, checked.
+
+    Parameters
+    ----------
+    sample_rate : float
+    steps : int
+    max_grad_norm : float
+    neighboring : {"add_remove", "zero_out"}
+        Without a stated ``public_n`` the number of records is used to scale the gradients, and so is public: records
+        are zeroed out, not removed.
+    noise_multiplier, target_epsilon, target_delta, target_mu : float or None
+    """
+
+    sample_rate: float
+    steps: int
+    max_grad_norm: float
+    neighboring: Neighboring
+    noise_multiplier: float | None = None
+    target_epsilon: float | None = None
+    target_delta: float | None = None
+    target_mu: float | None = None
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What one training promises."""
+        if self.target_mu is not None:
+            # The target, not what the noise would give: all candidates of a search then promise the same.
+            return gaussian_target(self.target_mu, neighboring=self.neighboring)
+        return DPSGD(
+            noise_multiplier=self.noise, sample_rate=self.sample_rate, steps=self.steps, neighboring=self.neighboring
+        )
+
+    @property
+    def noise(self) -> float:
+        """The noise multiplier, as given or as calibrated."""
+        if self.noise_multiplier is not None:
+            return float(self.noise_multiplier)
+        if self.target_mu is not None:
+            return noise_multiplier_under(float(self.target_mu), self.sample_rate, self.steps)
+        assert self.target_epsilon is not None
+        assert self.target_delta is not None
+        return noise_multiplier_for(float(self.target_epsilon), float(self.target_delta), self.sample_rate, self.steps)
+
+
+@functools.lru_cache(maxsize=1024)  # the guarantee is asked for before, in and after each fit
+def noise_multiplier_for(epsilon: float, delta: float, sample_rate: float, steps: int) -> float:
+    """The least noise multiplier found with which DP-SGD is (ε, δ)-private."""
+
+    def run(noise: float) -> DPSGD:
+        return DPSGD(noise_multiplier=noise, sample_rate=sample_rate, steps=steps)
+
+    def enough(noise: float) -> bool:
+        return float(run(noise).epsilon_at(delta)) <= epsilon
+
+    # In steps of two, finer than those that calibrate would take: ε for little noise takes seconds to compute.
+    turn = bracket(enough, 1.0, geometric(1.0, 0.5, LEAST_NOISE), geometric(1.0, 2.0, MOST_NOISE))
+    if turn.holds is None:
+        raise BudgetUnreachableError(
+            f"target_epsilon={epsilon:g} at target_delta={delta:g} is out of reach with sample_rate="
+            f"{sample_rate:g} and {steps} steps: the smallest epsilon possible here is "
+            f"{float(run(MOST_NOISE).epsilon_at(delta)):.4g}. Give a larger target, a smaller rate or fewer steps."
+        )
+    return turn.holds if turn.fails is None else calibrate(run, epsilon, delta, (turn.fails, turn.holds))
+
+
+# --- checking ------------------------------------------------------------------------------------------------------
+
+
+class _Number(Interval):
+    """Finite numbers. True and False are numbers for Python, and here they are mistakes."""
+
+    def is_satisfied_by(self, val: Any) -> bool:
+        return not isinstance(val, bool) and bool(super().is_satisfied_by(val))
+
+
+class _WholeNumber(_Number):
+    """Also floats without a fraction, as np.geomspace(...).round() gives them."""
+
+    def is_satisfied_by(self, val: Any) -> bool:
+        return super().is_satisfied_by(val) and float(val).is_integer()
+
+    def __str__(self) -> str:
+        return f"a whole number >= {self.left}"
+
+
+_POSITIVE = _Number(numbers.Real, 0, None, closed="neither")
+_AT_LEAST_ONE = _Number(numbers.Real, 1, None, closed="left")
+#: What scikit-learn checks of the arguments that decide about privacy.
+CONSTRAINTS: dict[str, list[Any]] = {
+    "noise_multiplier": [_POSITIVE, None],
+    "target_epsilon": [_POSITIVE, None],
+    "target_delta": [_Number(numbers.Real, 0, 1, closed="neither"), None],
+    "target_mu": [_POSITIVE, None],
+    "max_grad_norm": [_POSITIVE],
+    "sample_rate": [_Number(numbers.Real, LEAST_RATE, 1, closed="both"), None],
+    "batch_size": [_AT_LEAST_ONE, None],
+    "public_n": [_AT_LEAST_ONE, None],
+    "neighboring": [StrOptions({"add_remove", "zero_out"}), None],
+    "max_epochs": [_POSITIVE],
+    "max_steps": [_WholeNumber(numbers.Real, 1, None, closed="left"), None],
+}
+
+
+def settings_of(net: SettingArguments) -> Settings:
+    """Read and check the arguments of a net.
+
+    Raises
+    ------
+    ValueError, PrivacyError
+        What was found, what is needed, and the remedy.
+    """
+    # Here, and not only in fit: no guarantee is ever computed from an argument that was not checked.
+    validate_parameter_constraints(CONSTRAINTS, {name: getattr(net, name) for name in CONSTRAINTS}, type(net).__name__)
+    rate = _rate(net)
+    steps = int(net.max_steps) if net.max_steps is not None else max(1, round(net.max_epochs / rate))
+    return Settings(
+        sample_rate=rate,
+        steps=steps,
+        max_grad_norm=float(net.max_grad_norm),
+        neighboring=_neighboring(net),
+        **_noise(net),
+    )
+
+
+def expecting(net: SettingArguments, n: float) -> dict[str, Any]:
+    """Arguments with which the net is told that ``n`` records are expected: rate, steps, noise and relation stay."""
+    told = {"public_n": max(1, round(n)), "neighboring": _neighboring(net)}
+    return told if net.batch_size is None else {**told, "sample_rate": _rate(net), "batch_size": None}
+
+
+def _rate(net: SettingArguments) -> float:
+    if (net.sample_rate is None) == (net.batch_size is None):
+        raise ValueError(
+            f"Found sample_rate={net.sample_rate} and batch_size={net.batch_size}; exactly one is needed. Give "
+            "sample_rate (the probability of each record to be in a batch), or batch_size together with public_n."
+        )
+    if net.sample_rate is not None:
+        return float(net.sample_rate)
+    assert net.batch_size is not None
+    if net.public_n is None:
+        raise ValueError(
+            f"Found batch_size={net.batch_size} without public_n: the rate batch_size / n would depend on the data. "
+            "State the public number of records, public_n=..., or give sample_rate."
+        )
+    if net.batch_size > net.public_n:
+        raise ValueError(
+            f"Found batch_size={net.batch_size} above public_n={net.public_n}: the rate would be above 1. Give a "
+            "smaller batch_size."
+        )
+    if net.batch_size < LEAST_RATE * net.public_n:
+        raise ValueError(
+            f"Found batch_size={net.batch_size} of public_n={net.public_n}: a rate below {LEAST_RATE:g} is not drawn "
+            "exactly. Give a larger batch_size."
+        )
+    return float(net.batch_size) / float(net.public_n)
+
+
+def _neighboring(net: SettingArguments) -> Neighboring:
+    """Records added or removed if their number is stated, zeroed out if it is taken from the data."""
+    given = net.neighboring
+    if given == "add_remove" and net.public_n is None:
+        raise PrivacyError(
+            "Found neighboring='add_remove' without public_n: the scale of the gradients would tell how many records "
+            "there are. State a number of records known without the data, public_n=..., or use 'zero_out'."
+        )
+    return given or ("zero_out" if net.public_n is None else "add_remove")
+
+
+#: The arguments of each way to state the noise.
+WAYS = ({"noise_multiplier"}, {"target_epsilon", "target_delta"}, {"target_mu"})
+
+
+def _noise(net: SettingArguments) -> dict[str, float]:
+    given = {name: float(getattr(net, name)) for name in NOISE if getattr(net, name) is not None}
+    if set(given) not in WAYS:
+        raise PrivacyError(
+            f"Found {given or 'none of noise_multiplier, target_epsilon, target_delta, target_mu'}; one way to state "
+            "the noise is needed: noise_multiplier=..., or target_epsilon=... with target_delta=..., or target_mu=... "
+            "(none of them in a search with epsilon=, which sets the noise)"
+        )
+    return given

@@ -1,0 +1,293 @@
+"""What the skorch nets do differently from skorch: they train with DP-SGD, and keep nothing of the records."""
+
+from __future__ import annotations
+
+import copy
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import skorch
+import torch
+from skorch.callbacks import LRScheduler
+from skorch.utils import to_tensor
+from torch.optim.lr_scheduler import ReduceLROnPlateau
+
+from ...privacy import LeakingEstimatorError, PrivacyError
+from .. import checkpoints
+from ..engines.ways import separate
+from ..layout import named_trained
+from ..optimizers import Table, check_works_on_gradients
+from ..randomness import global_torch_seed, sequence
+from ..schedules import Scheduler, table_of
+from .base import DPSGDEstimator
+from .settings import Settings
+from .user_modules import array, check_keywords, is_torchs, outputs_of, single
+
+if TYPE_CHECKING:
+    from typing import Self  # since Python 3.11
+
+#: Arguments of a skorch net that would look at records, or show them, and the only value they may have.
+FIXED: dict[str, Any] = {"train_split": None, "verbose": 0, "compile": False}
+#: Records in a batch of predictions.
+PREDICTED = 1024
+
+
+class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
+    """A skorch net that trains with DP-SGD."""
+
+    module: Any
+    criterion: Any
+    optimizer: Any
+    warm_start: bool
+    initialized_: bool
+
+    _prefixes = ("module", "criterion", "optimizer", "callbacks", "iterator_valid", "dataset")
+
+    def _set(self, **arguments: Any) -> None:
+        for name, value in arguments.items():
+            setattr(self, name, value)
+
+    @property
+    def _default_callbacks(self) -> list[Any]:
+        return []  # skorch's own record losses and batch sizes
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; unknown ones are an error at once."""
+        known = set(self.get_params(deep=False))
+        for name in params:
+            prefix = name.partition("__")[0]
+            if name not in known and (prefix == name or prefix not in self._prefixes):
+                raise ValueError(
+                    f"Invalid parameter {name!r} for estimator {type(self).__name__}. Valid parameters are: "
+                    f"{sorted(known)}, and those that start with one of {[f'{owner}__' for owner in self._prefixes]}."
+                )
+        super().set_params(**params)
+        return self
+
+    # --- before any data --------------------------------------------------------------------------------------------
+
+    def _check_arguments(self) -> None:
+        for name, only in FIXED.items():
+            if getattr(self, name) != only or any(key.startswith(f"{name}__") for key in vars(self)):
+                raise LeakingEstimatorError(
+                    f"Found {name}={getattr(self, name)!r}; only {name}={only!r} is possible: validation inside of a "
+                    "fit, and what it prints, would use records without noise. Validate in a search, or on public data."
+                )
+        self._schedulers()
+        if isinstance(self.optimizer, type):
+            check_works_on_gradients(self.optimizer)
+        check_keywords("module", self.module, self.get_params_for("module"))
+        super()._check_arguments()
+
+    def _schedulers(self) -> list[Scheduler]:
+        """Each learning-rate schedule; an error for any other callback."""
+        given = self.callbacks
+        return [_scheduler(callback) for callback in ([] if given in (None, "disable") else given)]
+
+    # --- skorch's own steps ----------------------------------------------------------------------------------------
+
+    def initialize(self) -> Self:
+        """As in skorch. Whether parameters are changed from outside after this is noticed."""
+        super().initialize()
+        self._remember()
+        return self
+
+    def initialize_module(self) -> Self:
+        """Initial parameters: public, from ``random_state``, and never from the generator that a user has seeded."""
+        with global_torch_seed(sequence(self.random_state)):
+            super().initialize_module()
+        return self
+
+    def initialized_instance(self, instance_or_cls: Any, kwargs: dict[str, Any]) -> Any:
+        """A copy of what was given as an instance: trained in place, it would start the next fit, or a clone."""
+        made = super().initialized_instance(instance_or_cls, kwargs)
+        return copy.deepcopy(made) if made is instance_or_cls else made
+
+    def initialize_criterion(self) -> Self:
+        """The user's criterion with its losses summed: an average would divide by a private number."""
+        super().initialize_criterion()
+        if not isinstance(self.criterion_, torch.nn.Module):
+            raise ValueError(
+                f"Found criterion {self.criterion!r}, which makes a {type(self.criterion_).__name__}; a "
+                "torch.nn.Module is needed. Put the function into the forward of one."
+            )
+        if any(True for _ in self.criterion_.parameters()):
+            raise ValueError(
+                f"Found parameters in criterion {type(self.criterion_).__name__}: they would be trained without "
+                "noise. Put them into the module."
+            )
+        if hasattr(self.criterion_, "reduction"):
+            self.criterion_.reduction = "sum"
+        return self
+
+    def get_dataset(self, X: Any, y: Any = None) -> Any:
+        """Records for prediction, as one array whatever holds them (skorch would take a data frame apart)."""
+        return super().get_dataset(X if isinstance(X, torch.utils.data.Dataset) else array("X", X), y)
+
+    def get_iterator(self, dataset: Any, training: bool = False) -> Any:
+        """Batches for prediction; training has batches of its own."""
+        size = self.batch_size
+        self.batch_size = PREDICTED  # the expected batch size may be a fraction, which no loader takes
+        try:
+            return super().get_iterator(dataset, training=False)
+        finally:
+            self.batch_size = size
+
+    def infer(self, x: Any, **params: Any) -> Any:
+        """One forward pass, in single precision."""
+        values = single(torch.as_tensor(np.array(x) if not torch.is_tensor(x) else x))
+        values = to_tensor(values if getattr(self, "takes_integers_", True) else values.float(), device=self.device)
+        return separate(self.module_)(values, **params)  # what forward keeps goes with the copy
+
+    def fit_loop(self, *args: Any, **kwargs: Any) -> Self:
+        """Not available: skorch's loop trains without noise."""
+        raise LeakingEstimatorError("fit_loop would train without noise. Use fit or partial_fit.")
+
+    # --- parameters in files ------------------------------------------------------------------------------------------
+
+    def save_params(self, *args: Any, **kwargs: Any) -> None:
+        """As in skorch; the file also says what the parameters have cost."""
+        if "module_" not in vars(self):
+            super().save_params(*args, **kwargs)
+            return
+        if kwargs.get("use_safetensors") and checkpoints.costs(self.module_):
+            raise PrivacyError(
+                "Found use_safetensors=True: such a file holds tensors alone, and would not say what the parameters "
+                "have cost. Leave it out, or pickle the net."
+            )
+        with checkpoints.saving(self.module_):
+            super().save_params(*args, **kwargs)
+
+    def load_params(self, *args: Any, **kwargs: Any) -> None:
+        """As in skorch; what the parameters have cost becomes ``privacy_spent_`` if the file says it.
+
+        Of other parameters, ``privacy_spent_.assumptions`` says after the next training that they hold nothing of the
+        private records.
+        """
+        if kwargs.get("checkpoint") is not None and not self.initialized_:
+            self.initialize()
+        if "module_" not in vars(self):
+            super().load_params(*args, **kwargs)
+            return
+        with checkpoints.loading(self.module_) as notes:
+            super().load_params(*args, **kwargs)
+        if notes and notes[-1]:
+            checkpoints.place(self.module_, notes[-1])
+            self.__dict__["privacy_spent_"] = checkpoints.together(checkpoints.costs(self.module_))
+            self._remember()
+
+    # --- what is assumed -------------------------------------------------------------------------------------------
+
+    def privacy_assumptions(self) -> tuple[str, ...]:
+        """What the guarantee rests on, as plain sentences."""
+        return (*super().privacy_assumptions(), *self._origin(), *self._code())
+
+    def _origin(self) -> tuple[str, ...]:
+        """What is assumed of parameters that were not made by this net."""
+        if not isinstance(self.module, torch.nn.Module):
+            return ()
+        given = f"{type(self).__name__}: the initial parameters, given as a"
+        if not checkpoints.costs(self.module):
+            return (f"{given} module instance, hold nothing of the private records.",)
+        apart = () if "module_" in vars(self) else (f"{given} trained module, have a cost that is not part of this.",)
+        return (f"{given} trained module, are as a private training has left them.", *apart)
+
+    def _code(self) -> tuple[str, ...]:
+        """What is taken on trust of modules and criteria of the user's own, as long as it is not known from a fit."""
+        if "module_" in vars(self) or (is_torchs(self.module) and is_torchs(self.criterion)):
+            return ()
+        return (
+            f"{type(self).__name__}: where the code of module and criterion is not a graph of known operations, it "
+            "runs on one record at a time and keeps nothing in files, or in other places that cannot be seen from "
+            "them.",
+        )
+
+    # --- fitting ----------------------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, **fit_params: Any) -> Self:
+        """Train. With ``warm_start`` the parameters are kept, and the cost is added to ``privacy_spent_``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, ...)
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+
+        Returns
+        -------
+        self
+        """
+        return self._fit(X, y, fresh=not (self.warm_start and self.initialized_), **fit_params)
+
+    def partial_fit(self, X: Any, y: Any = None, classes: Any = None, **fit_params: Any) -> Self:
+        """Train on from the current parameters; the cost is added to ``privacy_spent_``."""
+        return self._fit(X, y, fresh=not self.initialized_, **fit_params)
+
+    def _fit(self, X: Any, y: Any, fresh: bool, **fit_params: Any) -> Self:
+        if fit_params:
+            raise ValueError(
+                f"Found {sorted(fit_params)} in fit; a private net takes X and y alone (weights would change how much "
+                "one record matters)."
+            )
+        self._train(X, y, fresh)
+        return self
+
+    def _prepare(self, X: Any, y: Any, fresh: bool) -> tuple[torch.Tensor, torch.Tensor]:
+        if fresh:
+            self.initialize()
+        inputs = single(torch.from_numpy(array("X", X)))
+        targets = self._targets(y)
+        if len(inputs) != len(targets):
+            raise ValueError(
+                f"Found input variables with inconsistent numbers of samples: {[len(inputs), len(targets)]}."
+            )
+        self.takes_integers_ = not inputs.is_floating_point() and outputs_of(self.module_, inputs) is not None
+        inputs = inputs if self.takes_integers_ else inputs.float()
+        self.history_ = None  # skorch's would hold losses and batch sizes
+        self.n_features_in_ = int(np.prod(inputs.shape[1:]))
+        self._check_outputs(outputs_of(self.module_, inputs), targets)
+        return inputs, targets
+
+    @abstractmethod
+    def _targets(self, y: Any) -> torch.Tensor:
+        """Targets as the loss wants them."""
+
+    @abstractmethod
+    def _check_outputs(self, outputs: torch.Tensor | None, targets: torch.Tensor) -> None:
+        """Raise where outputs on made-up records do not fit the targets."""
+
+    def _uses_sgd(self) -> bool:
+        return self.optimizer is torch.optim.SGD
+
+    def _training_criterion(self) -> torch.nn.Module:
+        return self.criterion_
+
+    def _update(self) -> Callable[[torch.nn.Module], torch.optim.Optimizer]:
+        return self._make_optimizer
+
+    def _make_optimizer(self, module: torch.nn.Module) -> torch.optim.Optimizer:
+        args, kwargs = self.get_params_for_optimizer("optimizer", named_trained(module))
+        return self.optimizer(*args, **kwargs)
+
+    def _schedule(self, settings: Settings) -> Callable[[torch.optim.Optimizer], Table]:
+        per_epoch = max(1, round(1 / settings.sample_rate))
+        return lambda optimizer: table_of(optimizer, self._schedulers(), settings.steps, per_epoch)
+
+    def _unfit(self) -> None:
+        super()._unfit()
+        self.initialized_ = False
+
+
+def _scheduler(given: Any) -> Scheduler:
+    """A callback, alone or with its name, as a learning-rate schedule."""
+    callback = given[1] if isinstance(given, tuple) else given
+    callback = callback() if isinstance(callback, type) else callback
+    policy = callback._get_policy_cls() if type(callback) is LRScheduler else None
+    if policy is None or policy is ReduceLROnPlateau:
+        raise LeakingEstimatorError(
+            f"Found callback {type(callback).__name__}{' with ReduceLROnPlateau' if policy else ''}: it would "
+            "see records, losses or batch sizes without noise. Only skorch.callbacks.LRScheduler with a "
+            "policy that does not look at losses is possible."
+        )
+    return Scheduler(policy, callback.kwargs, callback.step_every == "batch")

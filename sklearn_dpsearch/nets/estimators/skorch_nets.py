@@ -1,0 +1,169 @@
+"""skorch nets trained with DP-SGD: any suitable module of the user's own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import skorch
+import torch
+from numpy.typing import ArrayLike, NDArray
+
+from ..engines import losses
+from ..randomness import Seed
+from . import docstrings
+from .labels import encode
+from .settings import Neighboring
+from .skorch_base import SkorchNet
+from .user_modules import array
+
+_MODULE = f"""
+    Parameters
+    ----------
+    module : torch.nn.Module class or instance
+        As in skorch; ``module__…`` sets its arguments. Every record has to act on its own: a graph of known operations,
+        or any code without branches on values, which is run on one record at a time. Batch statistics, hooks, and code
+        that keeps something of a forward pass are refused.
+    criterion : torch.nn.Module class or instance
+        As in skorch; its reduction is set to "sum".{docstrings.settings("optional", "Instead", "default=10")}{
+    docstrings.MEMORY
+}"""
+
+_OTHERS = f"""{docstrings.SEEDS}
+    train_split, verbose : None, 0
+        Nothing else is possible: validation inside of a fit, and what it prints, would use records without noise.
+    **kwargs : dict
+        As in skorch: ``optimizer``, which must work on given gradients, ``lr``, ``device``, ``warm_start``,
+        ``predict_nonlinearity``; as ``callbacks`` a list of (name, LRScheduler), schedules that do not look at data
+        (all others see raw batches, and are refused).{docstrings.ATTRIBUTES}"""
+
+
+class DPNeuralNetClassifier(SkorchNet, skorch.NeuralNetClassifier):
+    __doc__ = f"""A classifier with a module of your own, trained with DP-SGD (Abadi et al. 2016).
+{_MODULE}
+    classes : list
+        The labels in the order of the module's outputs. Required: taken from y they would tell which occur.{_OTHERS}
+    classes_ : ndarray of shape (n_classes,)
+
+    Notes
+    -----
+    The default criterion is ``CrossEntropyLoss``: the module returns logits.
+
+    Examples
+    --------
+    >>> import numpy as np, torch
+    >>> X, y = np.random.default_rng(0).normal(size=(100, 3)), np.array(["no", "yes"] * 50)
+    >>> net = DPNeuralNetClassifier(
+    ...     torch.nn.Linear, module__in_features=3, module__out_features=2, classes=["no", "yes"],
+    ...     noise_multiplier=2.0, sample_rate=0.1, max_steps=20,
+    ... )
+    >>> net.fit(X, y).predict_proba(X).shape
+    (100, 2)
+    >>> round(net.privacy_spent_.epsilon_at(1e-5), 2)
+    1.08
+    """
+
+    def __init__(
+        self, module: Any, *, criterion: Any = torch.nn.CrossEntropyLoss, noise_multiplier: float | None = None,
+        target_epsilon: float | None = None, target_delta: float | None = None, target_mu: float | None = None,
+        max_grad_norm: float = 1.0, sample_rate: float | None = None, batch_size: float | None = None,
+        public_n: float | None = None, neighboring: Neighboring | None = None, max_epochs: float = 10,
+        max_steps: float | None = None, max_physical_batch: int = 16384, classes: ArrayLike | None = None,
+        random_state: Seed = None, noise_seed: Seed = None, train_split: Any = None, verbose: int = 0, **kwargs: Any,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            module, criterion=criterion, batch_size=batch_size, max_epochs=max_epochs, classes=classes,
+            train_split=train_split, verbose=verbose, **kwargs,
+        )  # fmt: skip
+        self._set(
+            noise_multiplier=noise_multiplier, target_epsilon=target_epsilon, target_delta=target_delta,
+            target_mu=target_mu, max_grad_norm=max_grad_norm, sample_rate=sample_rate, public_n=public_n,
+            neighboring=neighboring, max_steps=max_steps, max_physical_batch=max_physical_batch,
+            random_state=random_state, noise_seed=noise_seed,
+        )  # fmt: skip
+
+    def _check_arguments(self) -> None:
+        super()._check_arguments()
+        if self.classes is None or len(self.classes) == 0:
+            raise ValueError(
+                f"{type(self).__name__} needs classes=[...], the labels in the order of the module's outputs: taken "
+                "from y they would tell which labels occur."
+            )
+
+    def _check_outputs(self, outputs: torch.Tensor | None, targets: torch.Tensor) -> None:
+        if outputs is not None and outputs.shape[1:] != (len(self.classes),):
+            raise ValueError(
+                f"Found outputs of shape {tuple(outputs.shape[1:])} per record and {len(self.classes)} classes; the "
+                "module needs one output per class (otherwise an error would tell which labels occur)."
+            )
+
+    def _training_criterion(self) -> torch.nn.Module:
+        """As skorch trains: of probabilities, for which ``NLLLoss`` stands there, the logarithm is taken first."""
+        criterion = super()._training_criterion()
+        return losses.OfProbabilities(criterion) if isinstance(criterion, torch.nn.NLLLoss) else criterion
+
+    def _targets(self, y: Any) -> torch.Tensor:
+        return encode(y, np.asarray(self.classes))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most probable label of each record."""
+        found: NDArray[Any] = self.classes_[self.predict_proba(X).argmax(axis=1)]
+        return found
+
+
+class DPNeuralNetRegressor(SkorchNet, skorch.NeuralNetRegressor):
+    __doc__ = f"""A regressor with a module of your own, trained with DP-SGD (Abadi et al. 2016).
+{_MODULE}{_OTHERS}
+
+    Examples
+    --------
+    >>> import numpy as np, torch
+    >>> X = np.random.default_rng(0).normal(size=(100, 3))
+    >>> net = DPNeuralNetRegressor(
+    ...     torch.nn.Linear, module__in_features=3, module__out_features=1,
+    ...     noise_multiplier=2.0, sample_rate=0.1, max_steps=20,
+    ... )
+    >>> net.fit(X, X[:, 0]).predict(X).shape
+    (100,)
+    """
+
+    def __init__(
+        self, module: Any, *, criterion: Any = torch.nn.MSELoss, noise_multiplier: float | None = None,
+        target_epsilon: float | None = None, target_delta: float | None = None, target_mu: float | None = None,
+        max_grad_norm: float = 1.0, sample_rate: float | None = None, batch_size: float | None = None,
+        public_n: float | None = None, neighboring: Neighboring | None = None, max_epochs: float = 10,
+        max_steps: float | None = None, max_physical_batch: int = 16384, random_state: Seed = None,
+        noise_seed: Seed = None, train_split: Any = None, verbose: int = 0, **kwargs: Any,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            module, criterion=criterion, batch_size=batch_size, max_epochs=max_epochs, train_split=train_split,
+            verbose=verbose, **kwargs,
+        )  # fmt: skip
+        self._set(
+            noise_multiplier=noise_multiplier, target_epsilon=target_epsilon, target_delta=target_delta,
+            target_mu=target_mu, max_grad_norm=max_grad_norm, sample_rate=sample_rate, public_n=public_n,
+            neighboring=neighboring, max_steps=max_steps, max_physical_batch=max_physical_batch,
+            random_state=random_state, noise_seed=noise_seed,
+        )  # fmt: skip
+
+    def _check_arguments(self) -> None:
+        super()._check_arguments()
+        losses.check_for_numbers(self.criterion)
+
+    def _check_outputs(self, outputs: torch.Tensor | None, targets: torch.Tensor) -> None:
+        known = type(self.criterion_) in losses.KNOWN  # others may take other shapes
+        if outputs is not None and known and outputs.shape[1:] != targets.shape[1:]:
+            raise ValueError(
+                f"Found outputs of shape {tuple(outputs.shape[1:])} and targets of shape {tuple(targets.shape[1:])} "
+                "per record; give the module as many outputs as y has columns."
+            )
+
+    def _targets(self, y: Any) -> torch.Tensor:
+        values = torch.from_numpy(array("y", y)).float()
+        self.y_is_column_ = values.ndim == 2
+        return values if values.ndim > 1 else values.unsqueeze(1)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predicted values, in the shape of the y that was fitted."""
+        found: NDArray[Any] = super().predict(X)
+        return found if getattr(self, "y_is_column_", True) else found[:, 0]

@@ -1,0 +1,287 @@
+"""Nets of linear layers for tables: records and predictions as scikit-learn has them."""
+
+from __future__ import annotations
+
+import itertools
+import numbers
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.multiclass import check_classification_targets, unique_labels
+from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import nn
+
+from ..optimizers import UpdateRule
+from ..randomness import Seed, sequence
+from . import scaling
+from .base import DPSGDEstimator
+from .labels import encode
+from .scaling import Array, Bounds
+from .settings import Neighboring
+
+if TYPE_CHECKING:
+    from typing import Self  # since Python 3.11
+
+ACTIVATIONS: dict[str, type[nn.Module]] = {
+    "identity": nn.Identity,
+    "logistic": nn.Sigmoid,
+    "relu": nn.ReLU,
+    "tanh": nn.Tanh,
+}
+
+
+class TableNet(DPSGDEstimator):
+    """A net of linear layers for a table."""
+
+    _parameter_constraints: dict[str, Any] = {
+        **DPSGDEstimator._parameter_constraints,
+        "solver": [StrOptions({"sgd", "adam"})],
+        "learning_rate_init": [Interval(numbers.Real, 0, None, closed="neither")],
+        "momentum": [Interval(numbers.Real, 0, 1, closed="left")],
+        "alpha": [Interval(numbers.Real, 0, None, closed="left")],
+        "bounds_X": [None, tuple, list],
+        "warm_start": ["boolean"],
+        "random_state": ["random_state"],
+        "noise_seed": ["random_state"],
+    }
+
+    def __init__(
+        self, *, noise_multiplier: float | None, target_epsilon: float | None, target_delta: float | None,
+        target_mu: float | None, max_grad_norm: float, sample_rate: float | None, batch_size: float | None,
+        public_n: float | None, neighboring: Neighboring | None, max_epochs: float, max_steps: float | None,
+        solver: str, learning_rate_init: float, momentum: float, alpha: float, bounds_X: scaling.Given | None,
+        warm_start: bool, device: Any, max_physical_batch: int, random_state: Seed, noise_seed: Seed,
+    ) -> None:  # fmt: skip
+        self.noise_multiplier = noise_multiplier
+        self.target_epsilon = target_epsilon
+        self.target_delta = target_delta
+        self.target_mu = target_mu
+        self.max_grad_norm = max_grad_norm
+        self.sample_rate = sample_rate
+        self.batch_size = batch_size
+        self.public_n = public_n
+        self.neighboring = neighboring
+        self.max_epochs = max_epochs
+        self.max_steps = max_steps
+        self.solver = solver
+        self.learning_rate_init = learning_rate_init
+        self.momentum = momentum
+        self.alpha = alpha
+        self.bounds_X = bounds_X
+        self.warm_start = warm_start
+        self.device = device
+        self.max_physical_batch = max_physical_batch
+        self.random_state = random_state
+        self.noise_seed = noise_seed
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Train. With ``warm_start`` the parameters are kept, and the cost is added to ``privacy_spent_``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+
+        Returns
+        -------
+        self : object
+        """
+        self._train(X, y, fresh=not (self.warm_start and hasattr(self, "module_")))
+        return self
+
+    def _check_arguments(self) -> None:
+        super()._check_arguments()
+        self._scale()
+
+    def _scale(self) -> Bounds | None:
+        return None if self.bounds_X is None else Bounds.of("bounds_X", self.bounds_X)
+
+    def _prepare(self, X: Any, y: Any, fresh: bool) -> tuple[torch.Tensor, torch.Tensor]:
+        X, y = validate_data(
+            self, X, y, reset=fresh, dtype=np.float64, y_numeric=isinstance(self, RegressorMixin), multi_output=False
+        )
+        targets = self._targets(y, fresh)
+        inputs = self._inputs(X)
+        if fresh:
+            self.module_ = self._module(inputs.shape[1])
+        return inputs, targets
+
+    def _inputs(self, X: Array) -> torch.Tensor:
+        bounds = self._scale()
+        if bounds is not None:
+            if bounds.lower.ndim and bounds.lower.shape != X.shape[1:]:
+                raise ValueError(
+                    f"Found bounds_X for {len(bounds.lower)} features and X with {X.shape[1]}. Give one pair of "
+                    "numbers, or one number per feature."
+                )
+            X = bounds.scaled(X)
+        return torch.from_numpy(scaling.to_single(X))
+
+    def _outputs(self, X: Any) -> Array:
+        check_is_fitted(self, "module_")
+        X = validate_data(self, X, reset=False, dtype=np.float64)
+        device = next(self.module_.parameters()).device
+        with torch.no_grad():
+            found: Array = self.module_(self._inputs(X).to(device)).cpu().numpy().astype(np.float64)
+        return found
+
+    def _uses_sgd(self) -> bool:
+        return self.solver == "sgd"
+
+    def _update(self) -> UpdateRule:
+        if self.solver == "adam":
+            return UpdateRule.adam(lr=self.learning_rate_init, weight_decay=self.alpha)
+        return UpdateRule.sgd(lr=self.learning_rate_init, momentum=self.momentum, weight_decay=self.alpha)
+
+    def _module(self, n_features: int) -> nn.Sequential:
+        """Initial parameters: Glorot's uniform law from ``random_state``; zero for biases and without hidden layers."""
+        generator = torch.Generator().manual_seed(int(sequence(self.random_state).generate_state(1, np.uint64)[0] >> 1))
+        sizes = [n_features, *self._hidden(), self._n_outputs()]
+        layers: list[nn.Module] = []
+        for fan_in, fan_out in itertools.pairwise(sizes):
+            layer = nn.utils.skip_init(nn.Linear, fan_in, fan_out, dtype=torch.float32)
+            if len(sizes) > 2:
+                nn.init.xavier_uniform_(layer.weight, generator=generator)
+            else:  # convex: a random start could only do harm
+                nn.init.zeros_(layer.weight)
+            nn.init.zeros_(layer.bias)
+            layers += [layer, self._activation()]
+        return nn.Sequential(*layers[:-1])
+
+    def _hidden(self) -> tuple[int, ...]:
+        return ()
+
+    def _activation(self) -> nn.Module:
+        return nn.Identity()
+
+    @abstractmethod
+    def _n_outputs(self) -> int:
+        """Width of the last layer."""
+
+    @abstractmethod
+    def _targets(self, y: NDArray[Any], fresh: bool) -> torch.Tensor:
+        """Targets as the loss wants them."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = True
+        return tags
+
+
+class HiddenLayers(TableNet):
+    """Hidden layers of the multi-layer perceptrons."""
+
+    _parameter_constraints: dict[str, Any] = {
+        **TableNet._parameter_constraints,
+        "activation": [StrOptions(set(ACTIVATIONS))],
+    }
+    hidden_layer_sizes: int | Sequence[int]
+    activation: str
+
+    def _check_arguments(self) -> None:
+        super()._check_arguments()
+        self._hidden()
+
+    def _hidden(self) -> tuple[int, ...]:
+        given = self.hidden_layer_sizes
+        sizes = (given,) if isinstance(given, numbers.Integral) else tuple(given)  # type: ignore[arg-type]
+        if not all(isinstance(size, numbers.Integral) and int(size) >= 1 for size in sizes):
+            raise ValueError(f"Found hidden_layer_sizes={given!r}; integers >= 1 are needed, e.g. (64,).")
+        return tuple(int(size) for size in sizes)
+
+    def _activation(self) -> nn.Module:
+        return ACTIVATIONS[self.activation]()
+
+
+class TableClassifier(ClassifierMixin, TableNet):
+    """Labels, and probabilities from logits."""
+
+    classes: ArrayLike | None
+    classes_: NDArray[Any]
+
+    def partial_fit(self, X: Any, y: Any, classes: ArrayLike | None = None) -> Self:
+        """Train on from the current parameters; the cost is added to ``privacy_spent_``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        classes : array-like, optional
+            Every label, in the first call, if the constructor was not given them.
+
+        Returns
+        -------
+        self : object
+        """
+        self._check_arguments()
+        fresh = not hasattr(self, "module_")
+        if fresh and classes is not None:
+            self.classes_ = np.unique(classes)
+        elif fresh and self.classes is None:
+            raise ValueError("Expected classes=[...] in the first call of partial_fit.")
+        elif not fresh and classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+            raise ValueError(f"Expected the classes of the first call, {self.classes_.tolist()}, got {classes!r}.")
+        self._given_classes = fresh and classes is not None
+        try:
+            self._train(X, y, fresh)
+        finally:
+            del self._given_classes
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True  # as noise demands
+        return tags
+
+    def _n_outputs(self) -> int:
+        return len(self.classes_)
+
+    def _training_criterion(self) -> nn.Module:
+        return nn.CrossEntropyLoss(reduction="sum")
+
+    def _targets(self, y: NDArray[Any], fresh: bool) -> torch.Tensor:
+        check_classification_targets(y)
+        if fresh and not getattr(self, "_given_classes", False):
+            self.classes_ = np.unique(y) if self.classes is None else unique_labels(self.classes)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"Found {len(self.classes_)} class: classification needs at least 2 classes. Declare them with "
+                "classes=[...], whatever y holds."
+            )
+        return encode(y, self.classes_)
+
+    def decision_function(self, X: Any) -> Array:
+        """Logits, shape (n_samples, n_classes); with two classes their difference, shape (n_samples,)."""
+        outputs = self._outputs(X)
+        return outputs[:, 1] - outputs[:, 0] if len(self.classes_) == 2 else outputs
+
+    def predict_proba(self, X: Any) -> Array:
+        """Class probabilities, shape (n_samples, n_classes)."""
+        probabilities: Array = np.exp(self.predict_log_proba(X))
+        return probabilities
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Logarithm of the class probabilities, shape (n_samples, n_classes)."""
+        outputs = self._outputs(X)
+        shifted: Array = outputs - outputs.max(axis=1, keepdims=True)  # or exp would overflow
+        logarithms: Array = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+        return logarithms
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most probable label of each record, shape (n_samples,)."""
+        outputs = self._outputs(X)  # first: it raises if the net is not fitted
+        labels: NDArray[Any] = self.classes_[outputs.argmax(axis=1)]
+        return labels
+
+    def privacy_assumptions(self) -> tuple[str, ...]:
+        """What the guarantee rests on, as plain sentences."""
+        notes = super().privacy_assumptions()
+        if self.classes is None:
+            notes += (f"{type(self).__name__}: the labels that occur in y are public (declare them: classes=[...]).",)
+        return notes

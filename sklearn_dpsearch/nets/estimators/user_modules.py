@@ -1,0 +1,83 @@
+"""Modules, criteria and records that users bring: what can be told of them before training."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from skorch.utils import to_numpy
+from torch import nn
+
+from ..engines.probe import made_up
+
+
+def outputs_of(module: nn.Module, inputs: torch.Tensor) -> torch.Tensor | None:
+    """Outputs on made-up records of the same kind; None if the module does not take them."""
+    rows = made_up(inputs, inputs)[0].to(next(module.parameters()).device)
+    try:
+        with torch.no_grad():
+            found: torch.Tensor = copy.deepcopy(module).eval()(rows)
+    except Exception:
+        return None
+    return found
+
+
+def is_torchs(owner: Any) -> bool:
+    """Whether a module, or a criterion, and all of its parts are PyTorch's own."""
+    parts = list(owner.modules()) if isinstance(owner, nn.Module) else [owner]
+    kinds = [part if isinstance(part, type) else type(part) for part in parts]
+    return all(kind.__module__.startswith("torch.nn.modules.") for kind in kinds)
+
+
+def check_keywords(prefix: str, owner: nn.Module | Callable[..., nn.Module], keywords: dict[str, Any]) -> None:
+    """Raise for a misspelt argument of a module, before any data is read.
+
+    Raises
+    ------
+    ValueError
+    """
+    target: Any = type(owner) if isinstance(owner, nn.Module) else owner
+    try:
+        accepted = inspect.signature(target).parameters
+    except (TypeError, ValueError):
+        return
+    if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in accepted.values()):
+        return
+    unknown = sorted(set(keywords) - set(accepted))
+    if unknown:
+        raise ValueError(
+            f"Found {[f'{prefix}__{name}' for name in unknown]}, which {target.__name__} does not take; it takes "
+            f"{[f'{prefix}__{name}' for name in accepted]}."
+        )
+
+
+def array(name: str, data: Any) -> NDArray[Any]:
+    """Records as a numeric array without NaN or infinity.
+
+    Raises
+    ------
+    ValueError
+        Which quotes no record.
+    """
+    found: NDArray[Any] = (
+        data.to_numpy() if hasattr(data, "to_numpy") else to_numpy(data) if torch.is_tensor(data) else np.array(data)
+    )
+    if found.dtype == object:
+        with contextlib.suppress(TypeError, ValueError):  # which would quote a record
+            found = found.astype(np.float64)
+    if found.dtype.kind not in "fiub":
+        raise ValueError(f"Expected {name} as numbers, got an array of dtype {found.dtype}.")
+    if found.dtype.kind == "f" and not np.isfinite(found).all():
+        raise ValueError(f"{name} contains NaN or infinity. Remove or replace such records by a rule fixed in advance.")
+    return np.require(found, requirements=["C", "W"])
+
+
+def single(values: torch.Tensor) -> torch.Tensor:
+    """Floating-point numbers in single precision; integers (tokens) as they are, for embeddings."""
+    return values.float() if values.is_floating_point() else values.long()

@@ -1,0 +1,64 @@
+"""Where the parameters of a module lie in flat storage, so that many nets of one architecture move as one tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import nn
+
+
+class Entry(NamedTuple):
+    """Where one parameter lies, among the trained or among the frozen ones."""
+
+    is_trained: bool
+    start: int
+    shape: torch.Size
+
+
+class Layout:
+    """Where each parameter of a module lies in flat storage: trained and frozen ones apart."""
+
+    def __init__(self, module: nn.Module) -> None:
+        self.entries: dict[str, Entry] = {}
+        sizes = {True: 0, False: 0}
+        for name, parameter in module.named_parameters():
+            self.entries[name] = Entry(parameter.requires_grad, sizes[parameter.requires_grad], parameter.shape)
+            sizes[parameter.requires_grad] += parameter.numel()
+        self.trained, self.frozen = sizes[True], sizes[False]
+
+    def read(self, modules: Sequence[nn.Module], device: torch.device, trained: bool) -> torch.Tensor:
+        """Parameters of several modules of this layout, shape (len(modules), size), copied."""
+        return torch.stack([self._row(module, device, trained) for module in modules])
+
+    def _row(self, module: nn.Module, device: torch.device, trained: bool) -> torch.Tensor:
+        # In single precision whatever the module has: the bound on rounding is for that.
+        flat = [
+            parameter.detach().reshape(-1).to(device, torch.float32)
+            for name, parameter in module.named_parameters()
+            if self.entries[name].is_trained is trained
+        ]
+        return torch.cat(flat) if flat else torch.empty(0, device=device)
+
+    def write(self, row: torch.Tensor, module: nn.Module) -> None:
+        """Copy one row of trained parameters into a module."""
+        with torch.no_grad():
+            for name, parameter in module.named_parameters():
+                if self.entries[name].is_trained:
+                    parameter.copy_(self.view(name, row, row))
+
+    def view(self, name: str, trained: torch.Tensor, frozen: torch.Tensor) -> torch.Tensor:
+        """One parameter inside flat storage of shape (..., size)."""
+        is_trained, start, shape = self.entries[name]
+        flat = trained if is_trained else frozen
+        return flat[..., start : start + shape.numel()].reshape(*flat.shape[:-1], *shape)
+
+    def names(self, trained: bool) -> list[str]:
+        """Parameters of one kind, in order."""
+        return [name for name, entry in self.entries.items() if entry.is_trained is trained]
+
+
+def named_trained(module: nn.Module) -> list[tuple[str, nn.Parameter]]:
+    """The parameters that are trained, with their names."""
+    return [(name, parameter) for name, parameter in module.named_parameters() if parameter.requires_grad]

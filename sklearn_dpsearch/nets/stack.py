@@ -1,0 +1,129 @@
+"""A stack: nets of one architecture in training, step by step together, each with its own batches and noise."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from .engines import rounding
+from .engines.base import Engine
+from .engines.linear import LinearEngine
+from .optimizers import BuiltOptimizer, stepper_for
+from .randomness import Secrets, fill_normals
+from .sampling import PoissonBatches, padded_batches
+from .switches import one_thread
+from .task import Records, TrainingTask
+
+#: Record numbers drawn ahead, over all nets: enough that drawing costs little, few enough to fit into memory.
+AHEAD = 2**17
+
+
+def noise_scale(task: TrainingTask) -> float:
+    """Standard deviation of the noise on a clipped sum, what rounding needs included."""
+    return task.noise_multiplier * task.max_grad_norm * rounding.noise_factor(task.expected_batch_size)
+
+
+class Stack:
+    """M nets in training: parameters of shape (M, size).
+
+    Parameters
+    ----------
+    tasks : sequence of TrainingTask
+        Of one architecture.
+    engine : Engine
+        Sums their clipped gradients.
+    records : Records
+    max_physical_batch : int
+        Most records in memory at once, over all nets.
+    """
+
+    def __init__(
+        self, tasks: Sequence[TrainingTask], engine: Engine, records: Records, max_physical_batch: int
+    ) -> None:
+        self.engine, self.records, self.max_physical_batch = engine, records, max_physical_batch
+        self.device = device = records.inputs.device
+        self.tasks = list(tasks)
+        layout, modules = engine.layout, [task.module for task in tasks]
+        self.trained, self.frozen = (layout.read(modules, device, flag) for flag in (True, False))
+        built = [BuiltOptimizer(task.module, task.optimizer, device) for task in tasks]
+        tables = [{} if own.optimizer is None else task.schedule(own.optimizer) for task, own in zip(tasks, built)]
+        self.stepper = stepper_for(built, tables, layout, device)
+        # One source of secrets per net: nets that shared coins or noise would not be independent runs, and the
+        # theorems about the best of several candidates need independent runs.
+        self.secrets = [Secrets(task.seed) for task in tasks]
+        self.batches = [PoissonBatches(s.coins, task.sample_rate, len(records)) for s, task in zip(self.secrets, tasks)]
+        self._allocate()
+
+    def run(self) -> None:
+        """Every step of every net, whatever its batches hold."""
+        with one_thread() if isinstance(self.engine, LinearEngine) else contextlib.nullcontext():
+            self._run()
+
+    def _run(self) -> None:
+        t = 0
+        while self.tasks:
+            steps = self._ahead(t)
+            batches, sizes = padded_batches(self.batches, steps, len(self.records))
+            places = torch.from_numpy(batches).to(self.device)
+            bounds = (places < len(self.records)) * self.norms  # 0 where a shorter batch is filled up: nothing is added
+            for step, widest in enumerate(sizes.max(axis=1, initial=0).tolist()):
+                self._step(places[step, :, :widest], bounds[step, :, :widest], t + step)
+            t += steps
+            self._finish(t)
+
+    def _ahead(self, t: int) -> int:
+        """Steps drawn at once: until the next net is done, within the memory allowed."""
+        widest = max(1.0, max(task.sample_rate for task in self.tasks) * len(self.records))
+        return max(1, min(min(task.steps for task in self.tasks) - t, int(AHEAD / (widest * len(self.tasks)))))
+
+    def _step(self, places: torch.Tensor, bounds: torch.Tensor, t: int) -> None:
+        """Noise once, clipped sums over the batches, division by a constant, optimizer."""
+        if self.noisy:
+            # Noise first: the sums are added to it, in double precision, so that rounding to single comes after noise.
+            fill_normals(self.secrets, self.scales, self.sums)
+        else:
+            self.sums.zero_()
+        self.engine.piece = self.piece if places.shape[1] <= self.most else 0
+        # The whole batch, however much memory it needs: one that is cut off would not be a Poisson sample.
+        width = max(1, self.max_physical_batch // len(self.tasks))
+        for start in range(0, places.shape[1], width):
+            chunk = slice(start, start + width)
+            self.engine.add_clipped(*self.records.take(places[:, chunk]), bounds[:, chunk])
+        # By the expected batch size: the real one is secret, and would scale the noise with it.
+        self.gradients.copy_(self.sums).div_(self.divisors)
+        self.stepper.step(self.trained, self.gradients, t)
+
+    def _finish(self, t: int) -> None:
+        """Take nets out that have taken all their steps."""
+        kept = [i for i, task in enumerate(self.tasks) if task.steps > t]
+        if len(kept) == len(self.tasks):
+            return
+        for i, task in enumerate(self.tasks):
+            if task.steps <= t:
+                self.engine.layout.write(self.trained[i], task.module)
+        self.trained, self.frozen = self.trained[kept], self.frozen[kept]
+        self.tasks = [self.tasks[i] for i in kept]
+        self.secrets = [self.secrets[i] for i in kept]
+        self.batches = [self.batches[i] for i in kept]
+        self.stepper.keep(kept)
+        if kept:
+            self._allocate()
+
+    def _allocate(self) -> None:
+        """Room for the noisy sums, and the constants of each net as columns."""
+        self.gradients = torch.empty_like(self.trained)
+        self.sums = torch.empty_like(self.trained, dtype=torch.float64)
+        self.noisy = any(task.noise_multiplier for task in self.tasks)
+        self.norms = self._column([task.max_grad_norm for task in self.tasks]).float()
+        self.scales = [noise_scale(task) for task in self.tasks]
+        expected = [task.expected_batch_size for task in self.tasks]
+        self.divisors = self._column(expected).float()
+        self.most = min(map(rounding.most_records, expected), default=0.0)
+        self.piece = min(map(rounding.piece, expected), default=0) if rounding.single_is_single() else 0
+        self.engine.bind(self.trained, self.frozen, self.sums)
+
+    def _column(self, values: Sequence[float]) -> torch.Tensor:
+        return torch.tensor(np.asarray(values, float), device=self.device).unsqueeze(1)

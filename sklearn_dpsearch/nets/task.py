@@ -1,0 +1,82 @@
+"""What is trained: one net with everything that is fixed before the data is touched, and the records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import torch
+from torch import nn
+
+from .optimizers import Table, UpdateRule
+from .randomness import Seed
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingTask:
+    """One net to train: everything that is fixed before the data is touched.
+
+    Parameters
+    ----------
+    module : Module
+        Trained in place.
+    criterion : Module
+        (outputs, targets) ↦ sum of the records' losses.
+    optimizer : callable or UpdateRule
+        Module ↦ torch optimizer over its parameters; or what an optimizer would do.
+    sample_rate : float
+        Probability of each record to be in each batch.
+    steps : int
+    noise_multiplier : float
+        Standard deviation of the noise ÷ ``max_grad_norm``; 0 only in tests and benchmarks.
+    max_grad_norm : float
+    expected_batch_size : float
+        What the noisy sum is divided by; public.
+    schedule : callable
+        Torch optimizer ↦ table of the hyperparameters that change from step to step, computed without data.
+    seed : None, int, RandomState or SeedSequence
+        For batches and noise; None: the operating system. A seed is for tests.
+    notes : list of str
+        Filled by training: what was taken on trust.
+    """
+
+    module: nn.Module
+    criterion: nn.Module
+    optimizer: Callable[[nn.Module], torch.optim.Optimizer] | UpdateRule
+    sample_rate: float
+    steps: int
+    noise_multiplier: float
+    max_grad_norm: float
+    expected_batch_size: float
+    schedule: Callable[[torch.optim.Optimizer], Table] = field(default=lambda optimizer: {})
+    seed: Seed = None
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Records:
+    """Records on the device, with one more row of zeros that stands for "no record"."""
+
+    inputs: torch.Tensor
+    targets: torch.Tensor
+
+    @classmethod
+    def of(cls, inputs: torch.Tensor, targets: torch.Tensor, device: torch.device) -> Records:
+        """Copy to the device: shapes (n, ...) become (n + 1, ...)."""
+        return cls(_with_empty_row(inputs, device), _with_empty_row(targets, device))
+
+    def __len__(self) -> int:
+        return len(self.inputs) - 1
+
+    def take(self, places: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Inputs and targets of some records, shapes (*places.shape, ...)."""
+        flat = places.reshape(-1)
+        inputs, targets = self.inputs.index_select(0, flat), self.targets.index_select(0, flat)
+        return inputs.view(*places.shape, *inputs.shape[1:]), targets.view(*places.shape, *targets.shape[1:])
+
+
+def _with_empty_row(rows: torch.Tensor, device: torch.device) -> torch.Tensor:
+    """A copy, so that a net that changes its input changes nothing of the user's."""
+    copied = torch.zeros((len(rows) + 1, *rows.shape[1:]), dtype=rows.dtype, device=device)
+    copied[:-1] = rows
+    return copied

@@ -1,0 +1,155 @@
+"""Ratios of noisy counts: balanced accuracy, precision, recall and F₁."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..privacy._checks import check_neighboring, require
+from ..privacy._types import Neighboring
+from .base import PrivateScorer
+from .contributions import Flags, Places, as_array, contributions, equal, finite, positions, response_function
+from .noise import Sensitivity
+
+
+class CountScorer(PrivateScorer):
+    """A function of a histogram: every record falls into at most one cell.
+
+    A record that is added, removed or blanked out changes one count by 1. A record that is changed may move from one
+    cell to another, which changes two counts by 1 each.
+    """
+
+    @property
+    @abstractmethod
+    def n_cells(self) -> int:
+        """Number of counts."""
+
+    @abstractmethod
+    def cells(self, y: Any, prediction: Any) -> Places:
+        """The cell of each record, shape (n,); −1 for none."""
+
+    @abstractmethod
+    def cell_of_failure(self, y: Any) -> Places:
+        """The cell of records for which ``predict`` fails, from their labels."""
+
+    @abstractmethod
+    def value(self, counts: Sequence[float]) -> float:
+        """The metric, from counts ≥ 0."""
+
+    def statistic(self, estimator: object, X: Any, y: Any, neighboring: Neighboring) -> list[int]:
+        check_neighboring(neighboring)
+        predict = response_function(estimator, "predict")
+        cells = contributions(lambda X, y: self.cells(as_array(y), predict(X)), X, y, [np.nan])[:, 0]
+        if np.isnan(cells).any():
+            failed = np.isnan(cells)
+            worst = contributions(lambda X, y: self.cell_of_failure(as_array(y)), X, y, [-1.0])[:, 0]
+            cells = np.where(failed, worst, cells)
+        return self._histogram(cells)
+
+    def _histogram(self, cells: npt.NDArray[Any]) -> list[int]:
+        counted = np.bincount(1 + cells.astype(np.int64), minlength=1 + self.n_cells)
+        return [int(count) for count in counted[1:]]
+
+    def sensitivity(self, neighboring: Neighboring) -> Sensitivity:
+        check_neighboring(neighboring)
+        return Sensitivity(2, 2, (1, 1)) if neighboring == "replace_one" else Sensitivity(1, 1)
+
+    def score(self, noisy: Sequence[int], n_scored: int | None, neighboring: Neighboring) -> float:
+        check_neighboring(neighboring)
+        return self.value([float(max(count, 0)) for count in finite(noisy)])
+
+    def __call__(self, estimator: object, X: Any, y: Any) -> float:
+        cells = self.cells(as_array(y), response_function(estimator, "predict")(X))
+        return self.value([float(count) for count in self._histogram(cells)])
+
+
+@dataclass(frozen=True, kw_only=True)
+class BalancedAccuracyScorer(CountScorer):
+    """Mean over the classes of the share of their records that is predicted right.
+
+    It counts right and wrong predictions of each class. Records with other labels are not counted. A class whose noisy
+    counts are both 0 is left out, as scikit-learn leaves out a class without records.
+
+    Parameters
+    ----------
+    classes : sequence
+        The labels, named in advance: learning them from the records would reveal them.
+    """
+
+    classes: Sequence[Any]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "classes", tuple(as_array(self.classes).tolist()))
+        distinct = len(set(self.classes)) == len(self.classes) > 0
+        require(distinct, "classes without repetition, at least one", classes=self.classes)
+
+    @property
+    def n_cells(self) -> int:
+        return 2 * len(self.classes)
+
+    def cells(self, y: Any, prediction: Any) -> Places:
+        return self._cells(y, ~equal(y, prediction))
+
+    def cell_of_failure(self, y: Any) -> Places:
+        return self._cells(y, np.ones(len(y), dtype=bool))
+
+    def _cells(self, y: Any, wrong: Flags) -> Places:
+        place = positions(y, self.classes)
+        return np.asarray(np.where(place >= 0, 2 * place + wrong, -1))
+
+    def value(self, counts: Sequence[float]) -> float:
+        pairs = np.reshape(counts, (-1, 2))
+        pairs = pairs[pairs.sum(axis=1) > 0]
+        return float(np.mean(pairs[:, 0] / pairs.sum(axis=1))) if len(pairs) else 1.0 / len(self.classes)
+
+
+#: Score of (true positives, false positives, false negatives) as numerator and denominator.
+RETRIEVAL: dict[str, Callable[[float, float, float], tuple[float, float]]] = {
+    "precision": lambda hit, alarm, miss: (hit, hit + alarm),
+    "recall": lambda hit, alarm, miss: (hit, hit + miss),
+    "f1": lambda hit, alarm, miss: (2 * hit, 2 * hit + alarm + miss),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RetrievalScorer(CountScorer):
+    """Precision, recall or F₁ of one class, from noisy counts of its hits, false alarms and misses.
+
+    Parameters
+    ----------
+    kind : {"precision", "recall", "f1"}
+    pos_label : label
+        The class to be found.
+    """
+
+    kind: str
+    pos_label: Any
+
+    def __post_init__(self) -> None:
+        require(self.kind in RETRIEVAL, f"kind to be one of {list(RETRIEVAL)}", kind=self.kind)
+
+    @property
+    def n_cells(self) -> int:
+        return 3
+
+    def cells(self, y: Any, prediction: Any) -> Places:
+        return self._cells(self._positive(y), self._positive(prediction))
+
+    def cell_of_failure(self, y: Any) -> Places:
+        positive = self._positive(y)
+        return self._cells(positive, ~positive)
+
+    def _positive(self, labels: Any) -> Flags:
+        return np.asarray(positions(labels, [self.pos_label]) == 0)
+
+    def _cells(self, positive: Flags, found: Flags) -> Places:
+        return np.asarray(np.select([positive & found, found, positive], [0, 1, 2], default=-1))
+
+    def value(self, counts: Sequence[float]) -> float:
+        numerator, denominator = RETRIEVAL[self.kind](*counts)
+        return numerator / denominator if denominator > 0 else 0.0

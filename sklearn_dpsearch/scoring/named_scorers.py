@@ -1,0 +1,230 @@
+"""Private scorers by scikit-learn's names, and what a search makes of its parameter ``scoring``."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from sklearn.base import is_classifier
+
+from ..privacy import UnknownSensitivityError
+from ..privacy._checks import require
+from ..privacy.errors import did_you_mean
+from .base import PrivateScorer
+from .counts import BalancedAccuracyScorer, RetrievalScorer
+from .mean import MeanScorer
+from .r2 import R2Scorer
+from .record_values import ErrorPower, InTopK, LogLoss, Match
+
+
+def accuracy(*, expected_size: float | None = None) -> MeanScorer:
+    """Share of right predictions."""
+    return MeanScorer(values=Match(), lower=0.0, upper=1.0, resolution=1, expected_size=expected_size, name="accuracy")
+
+
+def top_k_accuracy(*, k: int = 2, expected_size: float | None = None) -> MeanScorer:
+    """Share of records whose label is among the k classes with the largest scores."""
+    require(int(k) == k and k >= 1, "an integer k >= 1", k=k)
+    return MeanScorer(
+        values=InTopK(int(k)),
+        lower=0.0,
+        upper=1.0,
+        response_method=("decision_function", "predict_proba"),
+        resolution=1,
+        expected_size=expected_size,
+        name="top_k_accuracy",
+    )
+
+
+def neg_log_loss(*, clip: float = 5.0, resolution: int = 1000, expected_size: float | None = None) -> MeanScorer:
+    """Minus the mean of −log p(label), in nats, each at most ``clip``."""
+    return MeanScorer(
+        values=LogLoss(),
+        lower=0.0,
+        upper=clip,
+        response_method="predict_proba",
+        greater_is_better=False,
+        resolution=resolution,
+        expected_size=expected_size,
+        name="neg_log_loss",
+    )
+
+
+def neg_mean_absolute_error(*, clip: float, resolution: int = 1000, expected_size: float | None = None) -> MeanScorer:
+    """Minus the mean absolute error, each error at most ``clip``."""
+    return _error("neg_mean_absolute_error", 1, clip, resolution, expected_size)
+
+
+def neg_mean_squared_error(*, clip: float, resolution: int = 1000, expected_size: float | None = None) -> MeanScorer:
+    """Minus the mean squared error, each absolute error at most ``clip``."""
+    return _error("neg_mean_squared_error", 2, clip, resolution, expected_size)
+
+
+def _error(name: str, power: int, clip: float, resolution: int, expected_size: float | None) -> MeanScorer:
+    return MeanScorer(
+        values=ErrorPower(power),
+        lower=0.0,
+        upper=clip**power,
+        greater_is_better=False,
+        resolution=resolution,
+        expected_size=expected_size,
+        name=name,
+    )
+
+
+def balanced_accuracy(*, classes: Sequence[Any]) -> BalancedAccuracyScorer:
+    """Mean over the classes of their share of right predictions."""
+    return BalancedAccuracyScorer(classes=classes)
+
+
+def f1(*, pos_label: Any) -> RetrievalScorer:
+    """F₁ of one class."""
+    return RetrievalScorer(kind="f1", pos_label=pos_label)
+
+
+def precision(*, pos_label: Any) -> RetrievalScorer:
+    """Precision of one class."""
+    return RetrievalScorer(kind="precision", pos_label=pos_label)
+
+
+def recall(*, pos_label: Any) -> RetrievalScorer:
+    """Recall of one class."""
+    return RetrievalScorer(kind="recall", pos_label=pos_label)
+
+
+def r2(
+    *,
+    y_range: tuple[float, float],
+    clip: float | None = None,
+    score_range: tuple[float, float] = (-1.0, 1.0),
+    resolution: int = 1000,
+) -> R2Scorer:
+    """R² with clipped errors and targets."""
+    return R2Scorer(y_range=y_range, clip=clip, score_range=score_range, resolution=resolution)
+
+
+#: scikit-learn's name of a metric ↦ what builds its private scorer, and an example of the public facts it needs.
+SCORERS: dict[str, tuple[Callable[..., PrivateScorer], str]] = {
+    "accuracy": (accuracy, ""),
+    "top_k_accuracy": (top_k_accuracy, ""),
+    "neg_log_loss": (neg_log_loss, ""),
+    "balanced_accuracy": (balanced_accuracy, "classes=[0, 1]"),
+    "f1": (f1, "pos_label=1"),
+    "precision": (precision, "pos_label=1"),
+    "recall": (recall, "pos_label=1"),
+    "neg_mean_absolute_error": (neg_mean_absolute_error, "clip=10.0"),
+    "neg_mean_squared_error": (neg_mean_squared_error, "clip=10.0"),
+    "r2": (r2, "y_range=(0.0, 100.0)"),
+}
+
+#: Beginning of a metric's name ↦ why the metric is not offered.
+REASONS = {
+    "roc_auc": "one record is compared with all others, so where a class is rare a single record decides",
+    "average_precision": "one record at the top of the ranking changes the precision of all others",
+    "max_error": "a single record can be the whole score",
+    "neg_max_error": "a single record can be the whole score",
+    "neg_median_absolute_error": "a median moves by any amount when one record changes",
+    "neg_root_mean_squared_error": "it is unbounded, and orders models as the mean squared error does",
+    "explained_variance": "it is unbounded where the targets hardly vary",
+}
+
+
+def private_scorer(name: str, **options: Any) -> PrivateScorer:
+    """The private form of a scikit-learn metric.
+
+    Parameters
+    ----------
+    name : str
+        "accuracy", "top_k_accuracy", "neg_log_loss", "balanced_accuracy", "f1", "precision", "recall",
+        "neg_mean_absolute_error", "neg_mean_squared_error" or "r2".
+    **options
+        Public facts that the metric needs: ``classes`` (balanced_accuracy), ``pos_label`` (f1, precision,
+        recall), ``clip`` (absolute and squared error; log loss, default 5 nats), ``y_range`` (r2; also
+        ``clip``, ``score_range``), ``k`` (top_k_accuracy, default 2). For means also ``expected_size``, for
+        means of numbers and r2 ``resolution``.
+
+    Returns
+    -------
+    PrivateScorer
+
+    Raises
+    ------
+    UnknownSensitivityError
+        For other metrics, and where a public fact is missing.
+
+    Examples
+    --------
+    >>> private_scorer("balanced_accuracy", classes=["no", "yes"])
+    BalancedAccuracyScorer(classes=('no', 'yes'))
+    """
+    if name not in SCORERS:
+        why = next((why for start, why in REASONS.items() if str(name).startswith(start)), "")
+        raise _refusal(f"scoring={name!r}", why, "" if why else did_you_mean(name, SCORERS))
+    build, example = SCORERS[name]
+    known = inspect.signature(build).parameters
+    for option, value in options.items():
+        if option not in known:
+            raise TypeError(
+                f"Found {option}={value!r} for the private scorer {name!r}, which takes {', '.join(known)}."
+                + did_you_mean(option, known)
+            )
+    needed = [parameter.name for parameter in known.values() if parameter.default is parameter.empty]
+    missing = [option for option in needed if option not in options]
+    if missing:
+        raise UnknownSensitivityError(
+            f"scoring={name!r} has no sensitivity on private records until {' and '.join(missing)} is stated, which "
+            f"may not be learned from the records. Write scoring=private_scorer({name!r}, {example}) with what is "
+            f"publicly known, or validate on public data: fit(..., X_public=..., y_public=...)."
+        )
+    return build(**options)
+
+
+def get_private_scorer(scoring: object, estimator: object = None) -> PrivateScorer:
+    """The private scorer that ``scoring`` stands for.
+
+    Parameters
+    ----------
+    scoring : None, str or PrivateScorer
+        None stands for accuracy where the estimator is a classifier, a name for ``private_scorer(name)``. Private
+        scorers are returned as they are.
+    estimator : estimator, optional
+        Used only where ``scoring`` is None.
+
+    Returns
+    -------
+    PrivateScorer
+
+    Raises
+    ------
+    UnknownSensitivityError
+        If what was given cannot be made private, or not without further public facts.
+
+    Examples
+    --------
+    >>> get_private_scorer("accuracy").sensitivity("add_remove").l1
+    1
+    """
+    if isinstance(scoring, PrivateScorer):
+        return scoring
+    if isinstance(scoring, str):
+        return private_scorer(scoring)
+    if scoring is not None:
+        raise _refusal(f"scoring={scoring!r}", "nothing is known about what one record contributes")
+    if is_classifier(estimator):
+        return private_scorer("accuracy")
+    raise UnknownSensitivityError(
+        f"scoring=None means the estimator's own score; for {type(estimator).__name__}, which is no classifier, that "
+        f"has no usable sensitivity on private records. State public bounds: "
+        f'scoring=private_scorer("neg_mean_absolute_error", clip=...) or private_scorer("r2", y_range=(..., ...)), or '
+        f"validate on public data: fit(..., X_public=..., y_public=...)."
+    )
+
+
+def _refusal(found: str, why: str, hint: str = "") -> UnknownSensitivityError:
+    return UnknownSensitivityError(
+        f"{found} has no usable sensitivity on private records{': ' + why if why else ''}. Use one of "
+        f"{', '.join(SCORERS)}; or make_private_scorer(score_func, lower=..., upper=...) for the mean of a bounded "
+        "value per record; or validate on public data, where every scorer is fine: fit(..., X_public=..., "
+        f"y_public=...).{hint}"
+    )

@@ -1,0 +1,163 @@
+"""The least noise that makes a score as private as the training, or as private as the caller asks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from ..privacy import ZCDP, ApproxDP, GaussianDP, Guarantee, NonPrivate, PrivacyError, PureDP
+from ..privacy._types import Array
+from ..privacy.numerics.curves import negligible_from
+from ..privacy.numerics.inversion import bracket, geometric, narrowed, whole_mean
+from .noise import DiscreteGaussianNoise, DiscreteLaplaceNoise, Noise, Sensitivity
+
+#: δ below which a training guarantee's profile is ignored.
+NEGLIGIBLE = 1e-12
+#: The variances tried differ by a relative step of 1/4096.
+FINENESS = 4096
+#: Where the search for a variance ends, in such steps.
+LARGEST_MULTIPLE = FINENESS * 2**80
+
+
+def matched_noise(training: Guarantee, sensitivity: Sensitivity) -> Noise:
+    """The least noise that promises at every ε what the training promises.
+
+    A record that is only scored, with such noise, is no worse off than one that is only trained on. So scores on
+    held-out records cost nothing extra.
+
+    Parameters
+    ----------
+    training : Guarantee
+        One training run. Pure and (ε, δ) guarantees are matched by discrete Laplace noise with that ε, ρ-zCDP
+        by discrete Gaussian noise with that ρ, all others by the discrete Gaussian noise of least variance
+        whose profile stays under theirs (where theirs is below 1e-12, under 1e-12).
+    sensitivity : Sensitivity
+        Of the statistic, under the relation of ``training``.
+
+    Returns
+    -------
+    Noise
+
+    Raises
+    ------
+    PrivacyError
+        If the training promises nothing (``NonPrivate``), or reveals nothing (ε = 0).
+
+    Examples
+    --------
+    >>> matched_noise(PureDP(epsilon=0.5), Sensitivity(1, 1))
+    DiscreteLaplaceNoise(scale=Fraction(2, 1))
+    """
+    if isinstance(training, NonPrivate):
+        raise PrivacyError(
+            "The training guarantee is NonPrivate: there is nothing that noise could match. Give the score its "
+            "own guarantee, e.g. score_noise=PureDP(epsilon=1.0), or validate on public data "
+            "(fit(..., X_public=..., y_public=...))."
+        )
+    matching = MATCHING.get(type(training), _laplace_if_pure)
+    return matching(training, sensitivity)
+
+
+def noise_for(guarantee: Guarantee, sensitivity: Sensitivity) -> Noise:
+    """The least noise that keeps a guarantee given for one scoring.
+
+    Laplace for ``PureDP`` and ``ApproxDP``, Gaussian for ``ZCDP`` and ``GaussianDP``; whatever else a
+    training run may promise is matched (``matched_noise``).
+    """
+    if isinstance(guarantee, NonPrivate):
+        raise PrivacyError(
+            "NonPrivate is no guarantee for a score on private records. Give one, e.g. "
+            "score_noise=PureDP(epsilon=1.0), or validate on public data."
+        )
+    return matched_noise(guarantee, sensitivity)
+
+
+def _same_epsilon(training: PureDP | ApproxDP, sensitivity: Sensitivity) -> Noise:
+    """ε = l1/scale, in exact arithmetic."""
+    if training.epsilon == 0 and training.delta_at(0.0) > 0:
+        return _least_gaussian(training, sensitivity)
+    return _laplace(training.epsilon, sensitivity)
+
+
+def _same_rho(training: ZCDP, sensitivity: Sensitivity) -> Noise:
+    """ρ = l2²/(2σ²), in exact arithmetic."""
+    if training.rho == 0:
+        raise _no_room(training)
+    return DiscreteGaussianNoise(Fraction(sensitivity.l2_squared) / (2 * Fraction(float(training.rho))))
+
+
+def _nearly_same_mu(training: GaussianDP, sensitivity: Sensitivity) -> Noise:
+    """σ ≥ l2/μ, and a little more: on the integers the profile has steps."""
+    if training.mu == 0:
+        raise _no_room(training)
+    return _least_gaussian(training, sensitivity, least=sensitivity.l2_squared / Fraction(float(training.mu)) ** 2)
+
+
+def _laplace_if_pure(training: Guarantee, sensitivity: Sensitivity) -> Noise:
+    if training.pure_epsilon is not None:
+        return _laplace(training.pure_epsilon, sensitivity)
+    return _least_gaussian(training, sensitivity)
+
+
+#: Kind of training guarantee ↦ how it is matched; all others by ``_laplace_if_pure``.
+MATCHING: dict[type[Guarantee], Callable[[Any, Sensitivity], Noise]] = {
+    PureDP: _same_epsilon,
+    ApproxDP: _same_epsilon,
+    ZCDP: _same_rho,
+    GaussianDP: _nearly_same_mu,
+}
+
+
+def _laplace(epsilon: float, sensitivity: Sensitivity) -> DiscreteLaplaceNoise:
+    if epsilon == 0:
+        raise _no_room(PureDP(epsilon=0.0))
+    return DiscreteLaplaceNoise(sensitivity.l1 / Fraction(float(epsilon)))
+
+
+def _least_gaussian(
+    training: Guarantee, sensitivity: Sensitivity, least: Fraction = Fraction(0)
+) -> DiscreteGaussianNoise:
+    """Bisection on whole multiples of l2²/4096; returns the end of the bracket that meets the condition."""
+    epsilon, allowed = _allowed_profile(training)
+    unit = Fraction(sensitivity.l2_squared, FINENESS)
+    # one block alone is cheap to check, and most variances that are too small fail there
+    changes = [*(Sensitivity(l1, l1**2) for l1 in sensitivity.l1_of_blocks[:1]), sensitivity]
+
+    def noise(multiple: float) -> DiscreteGaussianNoise:
+        return DiscreteGaussianNoise(int(multiple) * unit)
+
+    def stays_under(multiple: float, change: Sensitivity) -> bool:
+        guarantee = noise(multiple).guarantee(change, training.neighboring)
+        return bool(np.all(guarantee.delta_at(epsilon) <= allowed))
+
+    def fits(multiple: float) -> bool:
+        return all(stays_under(multiple, change) for change in changes)
+
+    def close(low: float, high: float) -> bool:
+        return high - low <= max(1, high // FINENESS)
+
+    first = max(-(-least // unit), 1)
+    turn = narrowed(fits, bracket(fits, first, [], geometric(first, 2, LARGEST_MULTIPLE)), close, whole_mean)
+    if turn.holds is None:
+        raise _no_room(training)
+    return noise(turn.holds)
+
+
+def _allowed_profile(training: Guarantee) -> tuple[Array, Array]:
+    """Points ε_i, and at each the training's δ at the next point.
+
+    Profiles never rise. Noise with δ(ε_i) ≤ δ_training(ε_{i+1}) is therefore nowhere above the training.
+    """
+    reach = negligible_from(training.delta_at, NEGLIGIBLE)
+    grid = np.unique(np.concatenate([[0.0], np.geomspace(1e-4 * reach, reach, 800), np.linspace(0.0, reach, 1600)[1:]]))
+    return grid[:-1], np.maximum(training.delta_at(grid[1:]), NEGLIGIBLE)
+
+
+def _no_room(training: Guarantee) -> PrivacyError:
+    return PrivacyError(
+        f"{training!r} reveals nothing (ε = 0), and only infinite noise could match it. Give the score its own "
+        f"guarantee, e.g. score_noise=PureDP(epsilon=1.0), or validate on public data."
+    )

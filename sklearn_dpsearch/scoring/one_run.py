@@ -1,0 +1,73 @@
+"""What one run costs, its model and private score together, and what a search over such runs costs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ..privacy import CountLaw, Guarantee, best_of, compose, envelope, mixture
+from .validation import Exposure
+
+#: What one training promises; or number of trainings ↦ what those of one and the same candidate promise together.
+TrainingGuarantee = Guarantee | Callable[[int], Guarantee]
+
+
+def exposure_guarantee(training: TrainingGuarantee, scoring: Guarantee | None, exposure: Exposure) -> Guarantee:
+    """What one run promises to a record that is used in this way.
+
+    A record that only trains or only validates pays for that alone. One that does both pays for the composition.
+    """
+    scorings = [scoring] * exposure.scorings if scoring is not None else []
+    if isinstance(training, Guarantee):
+        return compose(*[training] * exposure.trainings, *scorings)
+    return compose(*([training(exposure.trainings)] if exposure.trainings else []), *scorings)
+
+
+def run_guarantee(training: TrainingGuarantee, scoring: Guarantee | None, exposures: Sequence[Exposure]) -> Guarantee:
+    """What one run, training and score together, promises to every record (docs/theorems.md, "Scoring").
+
+    Held-out records are touched by the score alone. So the run promises, at each ε, the worse of both guarantees, and
+    a score that is as private as the training is free.
+    """
+    return envelope([exposure_guarantee(training, scoring, exposure) for exposure in _used(exposures)])
+
+
+def best_of_runs(
+    training: TrainingGuarantee, scoring: Guarantee | None, exposures: Sequence[Exposure], count: CountLaw
+) -> Guarantee:
+    """What the best of K runs promises."""
+    return search_guarantee(training, scoring, exposures, lambda one_run: best_of(one_run, count))
+
+
+def all_of_runs(
+    training: TrainingGuarantee, scoring: Guarantee | None, exposures: Sequence[Exposure], number: int
+) -> Guarantee:
+    """What a fixed number of runs promises, all of them released."""
+    return search_guarantee(training, scoring, exposures, lambda one_run: compose(*[one_run] * number))
+
+
+def search_guarantee(
+    training: TrainingGuarantee,
+    scoring: Guarantee | None,
+    exposures: Sequence[Exposure],
+    search: Callable[[Guarantee], Guarantee],
+) -> Guarantee:
+    """What a search over runs promises.
+
+    Where a secret coin of the record's own decides how it is used, the divergences of the searches average over it
+    (joint convexity); otherwise the worst use counts.
+
+    Parameters
+    ----------
+    search : callable
+        Guarantee of one run ↦ guarantee of the search.
+    """
+    ways = _used(exposures)
+    if any(exposure.probability is None for exposure in ways):
+        return search(run_guarantee(training, scoring, ways))
+    guarantees = [search(exposure_guarantee(training, scoring, exposure)) for exposure in ways]
+    return mixture(guarantees, [float(exposure.probability or 0.0) for exposure in ways])
+
+
+def _used(exposures: Sequence[Exposure]) -> list[Exposure]:
+    """The exposures under which a record is used at all."""
+    return [exposure for exposure in exposures if exposure.trainings or exposure.scorings]

@@ -1,0 +1,127 @@
+"""R² from noisy sums."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf, isfinite
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import r2_score
+
+from ..privacy._checks import check_neighboring, require
+from ..privacy._types import Array, Neighboring
+from .base import PrivateScorer, check_resolution, known_size
+from .contributions import as_array, contributions, finite, quantised, response_function
+from .noise import Sensitivity
+
+
+@dataclass(frozen=True, kw_only=True)
+class R2Scorer(PrivateScorer):
+    r"""R² = 1 − SSE/SST with clipped errors and targets, from noisy sums.
+
+    With the middle m and half-width h of ``y_range``, t = (y − m)/h clipped to [−1, 1] and e = min((y − ŷ)²,
+    clip²)/clip², every record contributes x_e, x_t, x_q: e, t and t² in units of 1/R (R = ``resolution``).
+    Then
+
+        SSE = clip²·Σe,   SST = h²·(Σt² − (Σt)²/n).
+
+    Where the number of records n is public, x_e and x_q are measured from their middle. Under add/remove a fourth sum,
+    of R − x_q, gives n at no cost: it and x_q together move by R.
+
+    Parameters
+    ----------
+    y_range : tuple of two floats
+        Public bounds of the target; targets beyond are clipped.
+    clip : float, optional
+        Largest absolute error that counts; default half the width of ``y_range``, the worst error of
+        predicting its middle.
+    score_range : tuple of two floats
+        The score is clipped to it. Where SST is not positive after noise, the score is the lower end.
+    resolution : int
+        R ≥ 10.
+    """
+
+    y_range: tuple[float, float]
+    clip: float | None = None
+    score_range: tuple[float, float] = (-1.0, 1.0)
+    resolution: int = 1000
+
+    def __post_init__(self) -> None:
+        for name in ("y_range", "score_range"):
+            low, high = (float(end) for end in getattr(self, name))
+            usable = isfinite(low) and isfinite(high - low) and low < high
+            require(usable, f"{name} as finite (low, high) with low < high", **{name: (low, high)})
+            object.__setattr__(self, name, (low, high))
+        if self.clip is not None:
+            require(0 < self.clip < inf, "0 < clip < inf", clip=self.clip)
+        object.__setattr__(self, "resolution", check_resolution(self.resolution, least=10))
+
+    @property
+    def half(self) -> float:
+        """Half the width of ``y_range``."""
+        return 0.5 * (self.y_range[1] - self.y_range[0])
+
+    @property
+    def largest_error(self) -> float:
+        """The clipping bound of |y − ŷ|."""
+        return self.half if self.clip is None else float(self.clip)
+
+    def _rows(self, y: Any, prediction: Any) -> Array:
+        """(e, t) of each record, not yet clipped to [0, 1] and [−1, 1]."""
+        y, prediction = (np.asarray(values, dtype=float).reshape(len(values), -1)[:, 0] for values in (y, prediction))
+        middle = self.y_range[0] + self.half
+        return np.column_stack([((y - prediction) / self.largest_error) ** 2, (y - middle) / self.half])
+
+    def statistic(self, estimator: object, X: Any, y: Any, neighboring: Neighboring) -> list[int]:
+        check_neighboring(neighboring)
+        predict = response_function(estimator, "predict")
+        rows = contributions(lambda X, y: self._rows(as_array(y), predict(X)), X, y, [1.0, 0.0])
+        error = quantised(rows[:, 0], 0.0, 1.0, self.resolution)
+        target = quantised(rows[:, 1], -1.0, 1.0, 2 * self.resolution) - self.resolution
+        square = (2 * target**2 + self.resolution) // (2 * self.resolution)
+        sums, n = [int(levels.sum()) for levels in (error, target, square)], len(rows)
+        if neighboring == "add_remove":
+            return [*sums, self.resolution * n - sums[2]]
+        middle = (self.resolution // 2) * n
+        return [sums[0] - middle, sums[1], sums[2] - middle]
+
+    def sensitivity(self, neighboring: Neighboring) -> Sensitivity:
+        """Proofs: docs/scoring.md, "R²"."""
+        check_neighboring(neighboring)
+        whole = self.resolution
+        half = whole - whole // 2
+        if neighboring == "add_remove":
+            return Sensitivity(3 * whole, 3 * whole**2, (whole, whole, whole))
+        if neighboring == "zero_out":
+            return Sensitivity(2 * half + whole, 2 * half**2 + whole**2, (half, whole, half))
+        return Sensitivity(whole + (9 * whole) // 4 + 1, 5 * whole**2, (whole, 2 * whole, whole))
+
+    def score(self, noisy: Sequence[int], n_scored: int | None, neighboring: Neighboring) -> float:
+        check_neighboring(neighboring)
+        error, target, square, *rest = finite(noisy)
+        if neighboring == "add_remove":
+            return self._ratio(error, target, square, (square + rest[0]) / self.resolution)
+        middle = (self.resolution // 2) * known_size(n_scored)
+        return self._ratio(error + middle, target, square + middle, known_size(n_scored))
+
+    def _ratio(self, error: float, target: float, square: float, n: float) -> float:
+        """1 − SSE/SST from sums in units of 1/R, clipped."""
+        low, high = self.score_range
+        total = square / self.resolution - (target / self.resolution) ** 2 / n if n > 0 else 0.0
+        if total <= 0:
+            return low
+        share = (self.largest_error / self.half) ** 2 * max(error, 0) / self.resolution / total
+        return float(min(max(1.0 - share, low), high))
+
+    def __call__(self, estimator: object, X: Any, y: Any) -> float:
+        rows = self._rows(as_array(y), response_function(estimator, "predict")(X))
+        rows = np.where(np.isfinite(rows).all(axis=1, keepdims=True), rows, [1.0, 0.0])
+        error, target = np.minimum(rows[:, 0], 1.0), np.clip(rows[:, 1], -1.0, 1.0)
+        scale = self.resolution
+        return self._ratio(scale * error.sum(), scale * target.sum(), scale * (target**2).sum(), len(rows))
+
+    def plain(self, estimator: object, X: Any, y: Any) -> float:
+        """R² as scikit-learn has it: nothing is clipped, neither errors nor targets nor the score."""
+        return float(r2_score(y, response_function(estimator, "predict")(X)))

@@ -1,0 +1,83 @@
+"""The value of each record that a mean is taken of: right or wrong, an error, a loss."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..privacy._types import Array
+from .contributions import Flags, column, equal, positions
+
+
+class RecordValues(Protocol):
+    """What a mean is taken of: (labels, the model's responses, its ``classes_`` or None) ↦ one value per record."""
+
+    def __call__(self, y: Any, response: Any, classes: Any, /) -> Any: ...
+
+
+@dataclass(frozen=True)
+class Match:
+    """1 where the prediction is the label."""
+
+    def __call__(self, y: Any, response: Any, classes: Any) -> Flags:
+        return equal(y, response)
+
+
+@dataclass(frozen=True)
+class InTopK:
+    """1 where the label is among the k classes with the largest scores; of equal scores the later class wins."""
+
+    k: int
+
+    def __call__(self, y: Any, response: Any, classes: Any) -> Flags:
+        scores = np.asarray(response, dtype=float)
+        if scores.ndim == 1:
+            scores = np.column_stack([-scores, scores])
+        place = positions(y, classes)
+        own = np.take_along_axis(scores, np.maximum(place, 0)[:, None], axis=1)
+        later = np.arange(scores.shape[1]) > place[:, None]
+        ahead = np.sum((scores > own) | ((scores == own) & later), axis=1)
+        spoilt = np.isnan(scores).any(axis=1)
+        return np.asarray((place >= 0) & (ahead < self.k) & ~spoilt, dtype=bool)
+
+
+@dataclass(frozen=True)
+class LogLoss:
+    """−log of the probability given to the label; infinite for a label that the model does not know.
+
+    A probability of 0 counts as the smallest step of a double, as in scikit-learn.
+    """
+
+    def __call__(self, y: Any, response: Any, classes: Any) -> Array:
+        place = positions(y, classes)
+        given = np.take_along_axis(np.asarray(response, dtype=float), np.maximum(place, 0)[:, None], axis=1)[:, 0]
+        smallest = np.finfo(float).eps
+        loss: Array = np.where(place >= 0, -np.log(np.where(given < smallest, smallest, given)), np.inf)
+        return loss
+
+
+@dataclass(frozen=True)
+class ErrorPower:
+    """|y − prediction|^power."""
+
+    power: int
+
+    def __call__(self, y: Any, response: Any, classes: Any) -> Array:
+        difference = column(np.asarray(y, dtype=float)) - column(np.asarray(response, dtype=float))
+        return np.asarray(np.abs(difference) ** self.power, dtype=float)
+
+
+@dataclass(frozen=True)
+class OfPredictions:
+    """A caller's own ``score_func(y_true, y_pred)``."""
+
+    score_func: Callable[[Any, Any], Any]
+
+    def __call__(self, y: Any, response: Any, classes: Any) -> Any:
+        return self.score_func(y, response)
+
+    def __repr__(self) -> str:
+        return f"OfPredictions({getattr(self.score_func, '__qualname__', repr(self.score_func))})"

@@ -1,0 +1,51 @@
+"""What is changed for silent threads, somebody who speaks in every way, and somebody who hears it all."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import os
+import sys
+import threading
+import warnings
+
+
+def state():
+    """Everything that is changed for silent threads."""
+    return (
+        sys.stdout,
+        sys.stderr,
+        logging.root.manager.disable,
+        logging.Logger.handle,
+        logging.Handler.handle,
+        warnings._showwarnmsg,
+        list(warnings.filters),
+        threading.Thread.start,
+        os.fstat(1).st_ino,
+        os.fstat(2).st_ino,
+    )
+
+
+def speak(name):
+    print(f"out {name}")
+    print(f"err {name}", file=sys.stderr)
+    sys.stdout.writelines([f"lines {name}"])
+    warnings.warn(f"warning {name}", stacklevel=1)
+    logging.getLogger("somebody").error("record %s", name)
+
+
+@contextlib.contextmanager
+def hearing():
+    """Everything that is said, on streams as a notebook has them: objects of its own, without a descriptor."""
+    told = io.StringIO()
+    handler = logging.StreamHandler(told)
+    logging.getLogger().addHandler(handler)
+    shown = warnings.catch_warnings(record=True)
+    with shown as warned, contextlib.redirect_stdout(told), contextlib.redirect_stderr(told):
+        warnings.simplefilter("always")
+        before = state()
+        yield told
+        assert state() == before
+        told.writelines(f"{one.message}\n" for one in warned)
+    logging.getLogger().removeHandler(handler)

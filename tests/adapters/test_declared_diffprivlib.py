@@ -1,0 +1,175 @@
+"""A declared guarantee replaces what is known about the guarantee, and nothing else that an adapter does."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import BaggingClassifier
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV
+from sklearn_dpsearch.adapters import adapter_for
+from sklearn_dpsearch.adapters.fitted_parts import fitted_parts
+from sklearn_dpsearch.privacy import LeakingEstimatorError, PureDP
+from sklearn_dpsearch.scoring import private_scorer
+
+pytest.importorskip("diffprivlib")
+from diffprivlib.accountant import BudgetAccountant
+from diffprivlib.models import KMeans, LinearRegression, LogisticRegression
+
+from .diffprivlib_toys import forest, linear, logistic
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(-1, 1, (300, 2)) / np.sqrt(2)
+y = (X[:, 0] > 0).astype(int)
+WORD = PureDP(epsilon=1.0, neighboring="replace_one")
+
+
+def declared(estimator, kind=DPRandomSearchCV, space=None, y=y, **parameters):
+    fixed = {
+        DPRandomSearchCV: {"n_iter": 3},
+        DPSubsetSearchCV: {"n_iter": 3, "subset_fraction": 0.5},
+        DPGridSearchCV: {"selection_epsilon": 1.0, "n_parts": 3},
+        DPThresholdSearchCV: {"threshold": -100.0, "n_iter": 50},
+    }
+    search = kind(estimator, space or {}, guarantee=WORD, **{**fixed[kind], "random_state": 0, **parameters})
+    return search.fit(X, y)
+
+
+MODELS = {
+    "alone": lambda: logistic(),
+    "in a pipeline": lambda: make_pipeline(FunctionTransformer(), logistic()),
+    "in a nested pipeline": lambda: Pipeline([("outer", make_pipeline(logistic()))]),
+    "in an ensemble that no adapter knows": lambda: BaggingClassifier(logistic(), n_estimators=3),
+}
+
+
+def logistic_parts(model):
+    return [part for part in fitted_parts(model) if isinstance(part, LogisticRegression) and hasattr(part, "coef_")]
+
+
+@pytest.mark.parametrize("kind", [DPRandomSearchCV, DPSubsetSearchCV, DPGridSearchCV, DPThresholdSearchCV])
+@pytest.mark.parametrize("name", MODELS)
+def test_exact_iteration_counts_are_not_released(kind, name):
+    parts = logistic_parts(declared(MODELS[name](), kind).best_estimator_)
+    assert parts
+    assert not any(hasattr(part, "n_iter_") for part in parts)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_known_models_get_what_their_guarantee_needs(name):
+    for part in logistic_parts(declared(MODELS[name]()).best_estimator_):
+        assert (part.tol, part.max_iter) == (1e-12, 10_000)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_default_ledger_does_not_count_the_runs(name):
+    kept = BudgetAccountant.pop_default()
+    try:
+        declared(MODELS[name](), random_state=None)
+        assert BudgetAccountant.load_default(None).total() == (0, 0)
+    finally:
+        kept.set_default()
+
+
+def test_mechanisms_draw_on_the_operating_system():
+    """A seed on the estimator would be the same for all candidates, and a generator of ours is not a secure one."""
+    for estimator, names in ((logistic(random_state=1), ["random_state"]), (MODELS["in a pipeline"](), [])):
+        fresh = adapter_for(estimator, WORD).fresh_randomness(estimator)
+        assert all(fresh[name] is None for name in fresh if name.endswith("random_state"))
+        assert set(names) <= set(fresh)
+        assert any(name.endswith("accountant") for name in fresh)
+
+
+def test_columns_are_always_joined_dense():
+    estimator = make_pipeline(ColumnTransformer([("all", "passthrough", [0, 1])]), logistic())
+    assert adapter_for(estimator, WORD).fresh_randomness(estimator)["columntransformer__sparse_threshold"] == 0
+
+
+def test_declared_clusters_keep_no_label_of_any_record():
+    model = declared(
+        KMeans(n_clusters=2, bounds=(-1, 1)), DPGridSearchCV, scoring=lambda model, X, y: 0.5
+    ).best_estimator_
+    assert model.cluster_centers_.shape == (2, 2)
+    assert not {"labels_", "inertia_", "n_iter_"} & set(vars(model))
+
+
+def test_trees_of_a_declared_forest_keep_no_seed():
+    """Their seeds are integers below 2**31, from which the noise can be drawn again."""
+    model = declared(forest(n_estimators=3, bounds=(-1, 1), max_depth=2)).best_estimator_
+    assert len(model.estimators_) == 3
+    assert all(getattr(part, "random_state", None) is None for part in fitted_parts(model))
+
+
+def test_leaks_that_are_noticed_while_fitting_are_errors_all_the_same():
+    with pytest.raises(LeakingEstimatorError, match="read something from the data without noise"):
+        declared(LogisticRegression())
+
+
+# --- predictions within public bounds --------------------------------------------------------------------------------
+
+TARGET = np.clip(X @ [0.5, -0.2], -0.5, 0.5)
+SCORING = private_scorer("r2", y_range=(-0.5, 0.5))
+
+
+def bounded(**parameters):
+    return linear(bounds_y=(-0.5, 0.5), **parameters)
+
+
+def searched(estimator, **parameters):
+    search = DPRandomSearchCV(estimator, {}, n_iter=3, scoring=SCORING, random_state=0, **parameters)
+    return search.fit(X, TARGET)
+
+
+@pytest.mark.parametrize("word", [None, WORD])
+@pytest.mark.parametrize("make", [bounded, lambda **p: make_pipeline(FunctionTransformer(), bounded(**p))])
+def test_predictions_stay_within_the_public_bounds_of_the_target(make, word):
+    far = 100.0 * RNG.normal(size=(50, 2))
+    model = searched(make(epsilon=0.01), guarantee=word).best_estimator_
+    assert np.abs(model.predict(far)).max() <= 0.5
+    last = model[-1] if isinstance(model, Pipeline) else model
+    assert np.abs(far @ np.ravel(last.coef_)).max() > 0.5  # which the model itself does not keep
+
+
+def test_a_clipped_model_is_one_of_diffprivlibs():
+    model = searched(bounded(epsilon=1.0)).best_estimator_
+    assert isinstance(model, LinearRegression)
+    copy = pickle.loads(pickle.dumps(model))
+    assert np.array_equal(copy.predict(X), model.predict(X))
+    again = clone(model).fit(X, TARGET)
+    assert np.abs(again.predict(1e6 * X)).max() <= 0.5
+    assert adapter_for(clone(model)).training_run(clone(model), 300) == adapter_for(bounded()).training_run(
+        bounded(), 300
+    )
+
+
+def test_private_scores_are_those_of_the_released_predictions():
+    """The statistic of the score is computed from predictions within the bounds: no squared error exceeds 1."""
+    seen = []
+
+    class Spy(type(SCORING)):
+        def statistic(self, estimator, X, y, neighboring):
+            seen.append(np.abs(estimator.predict(1e6 * np.asarray(X))).max())
+            return super().statistic(estimator, X, y, neighboring)
+
+    search = DPRandomSearchCV(bounded(epsilon=0.1), {}, n_iter=3, scoring=Spy(y_range=(-0.5, 0.5)), random_state=0)
+    search.fit(X, TARGET)
+    assert seen
+    assert max(seen) <= 0.5
+
+
+def test_clipping_is_worth_much_where_noise_is_large():
+    rng = np.random.default_rng(1)
+    rows = rng.uniform(-1, 1, (300, 8))
+    target = np.clip(rows @ np.linspace(-0.2, 0.2, 8), -0.5, 0.5)
+    model = LinearRegression(
+        epsilon=0.1, bounds_X=(-1, 1), bounds_y=(-0.5, 0.5), fit_intercept=False, random_state=0
+    ).fit(rows, target)
+    plain = model.score(rows, target)
+    adapter_for(model).finish(model)
+    assert model.score(rows, target) > plain

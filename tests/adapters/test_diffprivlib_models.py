@@ -1,0 +1,440 @@
+"""The mechanisms of diffprivlib 0.6.6: the proofs behind the adapter's table, checked; the defects, shown; audits."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+
+import numpy as np
+import pytest
+
+from sklearn_dpsearch.adapters.diffprivlib_models import SMALLEST_EPSILON
+from sklearn_dpsearch.audit import audit
+from sklearn_dpsearch.privacy import LeakingEstimatorError
+
+pytest.importorskip("diffprivlib")
+from diffprivlib.mechanisms import Bingham, GeometricTruncated, LaplaceBoundedDomain, PermuteAndFlip
+from diffprivlib.mechanisms.vector import Vector
+from diffprivlib.models import (
+    KMeans,
+    LinearRegression,
+)
+from diffprivlib.validation import clip_to_bounds
+
+from .diffprivlib_toys import bayes, forest, linear, logistic, scaler, tree
+from .toys import promise, refused
+
+RUNS = 20_000 if os.environ.get("SKLEARN_DPSEARCH_FULL") else 1_500
+
+
+# --- proofs, checked -------------------------------------------------------------------------------------------------
+
+
+def permute_and_flip(counts, epsilon):
+    """Exact law of the label of a leaf."""
+    heads = np.exp(epsilon * (np.array(counts) - max(counts)))
+    law = np.zeros(len(counts))
+    orders = list(itertools.permutations(range(len(counts))))
+    for order in orders:
+        left = 1.0
+        for i in order:
+            law[i] += left * heads[i]
+            left *= 1 - heads[i]
+    return law / len(orders)
+
+
+def moved(counts, source, target):
+    changed = list(counts)
+    changed[source] -= 1
+    changed[target] += 1
+    return changed
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_changed_record_costs_a_tree_up_to_twice_its_epsilon(epsilon, classes):
+    one_more, changed = [], []
+    for counts in itertools.product(range(4), repeat=classes):
+        law = permute_and_flip(counts, epsilon)
+        for i in range(classes):
+            one_more.append(np.abs(np.log(law / permute_and_flip(np.add(counts, np.eye(classes)[i]), epsilon))).max())
+            changed += [
+                np.abs(np.log(law / permute_and_flip(moved(counts, j, i), epsilon))).max()
+                for j in range(classes)
+                if j != i and counts[j]
+            ]
+    assert max(one_more) == pytest.approx(epsilon)
+    assert 1.5 * epsilon < max(changed) <= 2 * epsilon * (1 + 1e-12)
+    if classes == 2:
+        assert max(changed) == pytest.approx(2 * epsilon)
+
+
+def test_the_exact_law_of_a_leaf_is_the_one_sampled():
+    mechanism = PermuteAndFlip(epsilon=1.0, sensitivity=1, monotonic=True, utility=[2, 1, 0])
+    drawn = np.bincount([mechanism.randomise() for _ in range(4000)], minlength=3) / 4000
+    assert np.abs(drawn - permute_and_flip([2, 1, 0], 1.0)).max() < 0.04
+
+
+def log_bounded(x, value, scale, upper):
+    """Log-density of Laplace noise conditioned on [0, upper]."""
+    mass = -(np.expm1(-value / scale) + np.expm1(-(upper - value) / scale)) / 2
+    return -np.abs(x - value) / scale - np.log(2 * scale * mass)
+
+
+@pytest.mark.parametrize("upper", [1.0, 1.3, 2.0, 10.0, 1000.0])
+@pytest.mark.parametrize("epsilon", [1e-5, 0.01, 0.3, 1.0, 5.0])
+def test_bounded_laplace_noise_keeps_its_epsilon_for_a_shift_of_any_size(upper, epsilon):
+    scale = LaplaceBoundedDomain(epsilon=epsilon, sensitivity=1.0, lower=0.0, upper=upper)._find_scale()
+    worst = 0.0
+    for shift in np.linspace(0.05, 1.0, 20):
+        values = np.linspace(0, upper - shift, 200)
+        for x in (0.0, upper):
+            loss = log_bounded(x, values, scale, upper) - log_bounded(x, values + shift, scale, upper)
+            worst = max(worst, np.abs(loss).max())
+    assert worst <= epsilon * (1 + 1e-5)
+    assert worst >= 0.99 * epsilon
+
+
+def test_bounded_laplace_noise_is_too_small_at_tiny_epsilons():
+    scale = LaplaceBoundedDomain(epsilon=1e-8, sensitivity=1.0, lower=0.0, upper=1.3)._find_scale()
+    loss = log_bounded(0.0, 0.0, scale, 1.3) - log_bounded(0.0, 1.0, scale, 1.3)
+    assert loss > 1.2e-8
+    assert SMALLEST_EPSILON > 1e4 * 1e-8
+
+
+def log_geometric(k, value, epsilon, top):
+    """Log-probability of a truncated geometric count on 1..top."""
+    p = math.exp(-epsilon)
+    distance = abs(k - value)
+    return -epsilon * distance - math.log(1 + p) + (0 if k in (1, top) else math.log(1 - p))
+
+
+def log_tail(distance, rate):
+    """Log-probability that Laplace noise of this rate carries a sum beyond a bound at this distance."""
+    return math.log(0.5) - rate * distance if distance >= 0 else math.log1p(-0.5 * math.exp(rate * distance))
+
+
+def log_mean(mu, n, total, rate, low, high):
+    """Log-density of a class's mean, cut off at the bounds; there, log-probability."""
+    if mu == low:
+        return log_tail(total - n * low, rate)
+    return log_tail(n * high - total, rate) if mu == high else -rate * abs(n * mu - total)
+
+
+def bayes_class_losses(records, others, epsilon, low, high):
+    """Losses of one class's count, mean and variance over a grid of outcomes, for one feature."""
+    share, top = epsilon / 3, 20
+    for n, mu in itertools.product((1, 3, 20), np.linspace(low, high, 21)):
+        upper = max(mu - low, high - mu) ** 2 * n
+        mechanism = LaplaceBoundedDomain(epsilon=share, sensitivity=upper / n, lower=0.0, upper=upper)
+        scale, loss = mechanism._find_scale(), 0.0
+        for sign, rows in ((1, np.array(records)), (-1, np.array(others))):
+            loss += sign * log_geometric(n, len(rows), share, top)
+            loss += sign * log_mean(mu, n, rows.sum(), share / (high - low), low, high)
+            square = min(float(((rows - mu) ** 2).sum()), upper)
+            loss = loss + sign * log_bounded(np.linspace(0, upper, 50), square, scale, upper)
+        yield from loss
+
+
+@pytest.mark.parametrize("bounds", [(0.0, 1.0), (-1.0, 1.0), (2.0, 3.0)])
+def test_a_record_that_changes_its_class_costs_naive_bayes_more_than_its_epsilon(bounds):
+    """The class that it leaves and the class that it enters, each at its worst (their other records are arbitrary)."""
+    epsilon, (low, high) = 1.5, bounds
+    leaving = entering = 0.0
+    for rest in ([low], [high], [low, high], [low] * 4, [high] * 4):
+        for x in (low, (low + high) / 2, high):
+            losses = list(bayes_class_losses([*rest, x], rest, epsilon, low, high))
+            leaving, entering = max(leaving, *losses), max(entering, -min(losses))
+    stated = promise(bayes(epsilon=epsilon, bounds=bounds)).epsilon
+    assert epsilon < leaving + entering <= stated * (1 + 1e-6)
+
+
+def test_the_count_law_of_naive_bayes_is_the_one_assumed():
+    mechanism = GeometricTruncated(epsilon=0.5, sensitivity=1, lower=1, upper=20)
+    drawn = np.array([mechanism.randomise(3) for _ in range(4000)])
+    for k in (1, 3, 5):
+        assert np.mean(drawn == k) == pytest.approx(math.exp(log_geometric(k, 3, 0.5, 20)), abs=0.04)
+
+
+def log_density_logistic(w, records, epsilon, C, norm):
+    """Log-density of the minimiser for one feature, no intercept, up to a constant that no record changes."""
+    x, y = np.array(records).T
+    noise, penalty = epsilon - 2 * math.log(1 + norm * C / 4), 1 / C
+    if noise <= 0:
+        noise, penalty = epsilon / 2, norm / 4 / math.expm1(epsilon / 4)
+    s = 1 / (1 + np.exp(-np.outer(w, x)))
+    gradient = ((s - y) * x).sum(axis=1) + penalty * w
+    return -np.abs(gradient) * noise / (2 * norm) + np.log((s * (1 - s) * x**2).sum(axis=1) + penalty)
+
+
+def logistic_loss(epsilon, C, norm):
+    w, worst = np.linspace(-40, 40, 8001), 0.0
+    for base in ([], [(norm, 1)], [(norm, 1), (norm, 0)]):
+        laws = [log_density_logistic(w, [*base, (x, y)], epsilon, C, norm) for x in (norm, norm / 2, 0) for y in (0, 1)]
+        worst = max(worst, *(np.abs(a - b).max() for a, b in itertools.combinations(laws, 2)))
+    return worst
+
+
+@pytest.mark.parametrize("norm", [0.3, 1.0, 2.0])
+@pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
+def test_logistic_regression_keeps_its_epsilon_for_norms_up_to_two(norm, C, epsilon):
+    assert logistic_loss(epsilon, C, norm) <= epsilon
+
+
+def test_logistic_regression_breaks_its_epsilon_for_large_norms():
+    assert logistic_loss(0.3, 0.1, 6.0) > 1.5 * 0.3
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0, 5.0])
+@pytest.mark.parametrize("C", [1e-3, 0.1, 1.0, 100.0])
+def test_the_two_branches_of_the_proof_hold_up_to_norm_two(epsilon, C):
+    for norm in np.linspace(0.01, 2, 50):
+        noise, penalty = epsilon - 2 * math.log(1 + norm * C / 4), 1 / C
+        if noise <= 0:
+            noise, penalty = epsilon / 2, norm / 4 / math.expm1(epsilon / 4)
+        assert noise + math.log(1 + norm**2 / 4 / penalty) <= epsilon * (1 + 1e-12)
+
+
+def test_the_mechanism_of_logistic_regression_is_the_one_in_the_proof():
+    mechanism = Vector(epsilon=1.0, dimension=2, alpha=2.0, function_sensitivity=0.25, data_sensitivity=1.0, n=10)
+    noisy = [mechanism.randomise(lambda w: (0.0, np.zeros(2)))(np.zeros(2))[1] * 10 for _ in range(3000)]
+    expected = 2 * 2 / (1 - 2 * math.log(1 + 0.25 / 2))  # norm of the noise: Gamma(dimension, 2 R / epsilon')
+    assert np.linalg.norm(noisy, axis=1).mean() == pytest.approx(expected, rel=0.1)
+
+
+# --- defects that are refused, shown ---------------------------------------------------------------------------------
+
+
+def test_an_unpenalised_intercept_has_no_bound():
+    """Far out, the others' curvature vanishes and the Jacobian's ratio grows without end."""
+
+    def log_density(theta, records, epsilon=1.0, C=1.0, norm=1.0):
+        X, y = np.array([[x, 1.0] for x, _ in records]), np.array([label for _, label in records])
+        s = 1 / (1 + np.exp(-(X @ theta)))
+        gradient = X.T @ (s - y) + np.array([theta[0] / C, 0.0])
+        hessian = (X * (s * (1 - s))[:, None]).T @ X + np.diag([1 / C, 0.0])
+        radius = math.hypot(norm, 1)
+        noise = epsilon - 2 * math.log(1 + radius * C / 4)
+        return -np.linalg.norm(gradient) * noise / (2 * radius) + np.linalg.slogdet(hessian)[1]
+
+    others = [(-1.0, 0)] * 5
+    losses = []
+    for far in (5.0, 10.0, 20.0, 40.0):
+        theta = np.array([far, -far])  # the record at x = 1 is on the border, those at -1 are far from it
+        losses.append(log_density(theta, [*others, (1.0, 1)]) - log_density(theta, [*others, (-1.0, 0)]))
+    assert all(b > a + 4 for a, b in itertools.pairwise(losses))
+    assert losses[-1] > 30
+
+
+def test_linear_regression_with_an_intercept_or_one_sided_bounds_adds_no_noise_to_a_square():
+    X, y = np.array([[0.0], [1.0], [1.0]]), np.array([0.0, 1.0, 1.0])
+    one_sided = LinearRegression(bounds_X=(0, 1), bounds_y=(0, 1), fit_intercept=False).fit(X, y)
+    assert one_sided._obj_coefs[2][0, 0] == (X**2).sum()
+    fits = [
+        LinearRegression(epsilon=2.0, bounds_X=(0, 1), bounds_y=(0, 1), random_state=i).fit(X, y) for i in range(60)
+    ]
+    without_noise = [one for one in fits if one._obj_coefs[2][0, 0] == (X**2).sum()]
+    assert without_noise  # whenever the noisy mean is cut off at the lower bound
+
+
+def test_linear_regression_spends_more_than_epsilon_on_its_means():
+    spent = []
+
+    def watch(array, epsilon=None, **kwargs):
+        spent.append(epsilon)
+        return np.mean(array, axis=0)
+
+    module = __import__("diffprivlib.models.linear_regression", fromlist=["mean"])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "mean", watch)
+        X = np.random.default_rng(0).uniform(-1, 1, (20, 2))
+        LinearRegression(epsilon=1.0, bounds_X=(-1, 1), bounds_y=(-1, 1)).fit(X, X[:, 0])
+    assert sum(spent) + (1 - 1 / 3) == pytest.approx(1 + 1 / 3)
+
+
+def test_k_means_leaves_a_centre_without_records_where_it_was():
+    start = KMeans(n_clusters=2, random_state=0)
+    start.bounds = start._check_bounds((0, 1), 1)
+    centres = start._init_centers(1, np.random.RandomState(0)).ravel()
+    near, far = centres.min(), centres.max()
+    alone, visited = np.full((50, 1), near / 2), np.full((50, 1), near / 2)
+    visited[0] = 1.0  # one record changed
+
+    def untouched(X):
+        model = KMeans(n_clusters=2, bounds=(0, 1), epsilon=0.1, random_state=0).fit(X)
+        return far in _update_once(model, X)
+
+    def _update_once(model, X):
+        _, labels = model._distances_labels(X, centres[:, None].copy())
+        return model._update_centers(
+            X, centres[:, None].copy(), labels, dims=1, total_iters=2, random_state=np.random.RandomState(1)
+        ).ravel()
+
+    assert untouched(alone)
+    assert not untouched(visited)
+
+
+def test_k_means_keeps_an_exact_sum_of_squares():
+    X = np.random.default_rng(0).uniform(0, 1, (50, 1))
+    model = KMeans(n_clusters=2, bounds=(0, 1), epsilon=0.1).fit(X)
+    assert model.inertia_ == pytest.approx(((X - model.cluster_centers_[model.labels_]) ** 2).sum(), rel=1e-12)
+
+
+def leaf_values(fitted):
+    return fitted.tree_.__getstate__()["values"]
+
+
+def test_the_noise_of_a_forest_can_be_recomputed_from_the_model():
+    """Whoever knows all but one record replays the seed for each value of it; a wrong value gives another tree."""
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(0, 1, (40, 1)), np.arange(40) % 2
+    released, recognised = forest(max_depth=2, epsilon=0.5, random_state=0).fit(X, y), 0
+    for part, rows in zip(released.estimators_, (slice(0, 20), slice(20, 40))):
+        assert isinstance(part.random_state, int)
+
+        def replayed(labels, part=part, rows=rows):
+            replay = tree(max_depth=2, epsilon=0.5, random_state=part.random_state)
+            return leaf_values(replay.fit(X[rows], labels))
+
+        assert np.array_equal(replayed(y[rows]), leaf_values(part))
+        for j in range(20):
+            guess = y[rows].copy()
+            guess[j] = 1 - guess[j]
+            recognised += not np.array_equal(replayed(guess), leaf_values(part))
+    assert recognised
+
+
+def test_numpys_generator_would_tell_which_leaves_are_empty():
+    """Hence the operating system's: enough thresholds give NumPy's state, and with it the labels of empty leaves."""
+    X, y = np.zeros((5, 1)), np.zeros(5)
+    np.random.seed(3)
+    released = tree(max_depth=4).fit(X, y)
+    np.random.seed(3)
+    nodes = released.tree_.__getstate__()["nodes"]
+    for _ in nodes[nodes["left_child"] != -1]:
+        np.random.randint(1)
+        np.random.uniform()
+    occupied = released.apply(X)[0]
+    empty = [i for i, node in enumerate(nodes) if node["left_child"] == -1 and i != occupied]
+    assert [leaf_values(released)[i, 0].argmax() for i in empty] == [np.random.randint(2) for _ in empty]
+
+
+def test_nearly_equal_bounds_are_clipped_to_the_widest():
+    lower, upper = np.array([1000.0, 1000.0]), np.array([1000.005, 1000.01])
+    clipped = clip_to_bounds(np.array([[1000.01, 1000.01]]), (lower, upper))
+    assert clipped[0, 0] > upper[0] + 0.004
+    refused(LeakingEstimatorError, bayes(bounds=(lower, upper)), "np.allclose")
+    assert promise(bayes(bounds=([0.0, 0.0], [1.0, 2.0]))).epsilon == pytest.approx(2.0)
+
+
+def bingham_constant(values):
+    low, high = 1.0, float(len(values))
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (low, middle) if np.sum(1 / (middle + 2 * values)) <= 1 else (middle, high)
+    return high
+
+
+def test_components_of_a_pca_are_not_drawn_from_binghams_law():
+    mechanism = Bingham(epsilon=2.0, random_state=np.random.RandomState(0))
+    drawn = np.mean([mechanism.randomise(np.diag([8.0, 0.0]))[1] ** 2 for _ in range(4000)])
+    t = np.linspace(0, 2 * np.pi, 20_001)
+    values = np.array([0.0, 2.0 * 8 / 4])
+    s = values[1] * np.sin(t) ** 2
+    right = np.exp(-s)
+    divided = right / (1 + 2 * s / bingham_constant(values)) ** 2
+    proper, found = (np.average(np.sin(t) ** 2, weights=law) for law in (right, divided))
+    assert drawn == pytest.approx(found, abs=0.005)
+    assert proper > 3 * found
+
+
+@pytest.mark.parametrize(("divided", "low", "high"), [(False, 0.2, 0.5), (True, 8.0, math.inf)])
+def test_one_record_changes_a_component_far_beyond_its_epsilon(divided, low, high):
+    """Two tied directions, one record moved from one to the other; densities integrated over the sphere."""
+    features, epsilon, size = 30, 1.0, 4000
+    nodes, weights = np.polynomial.legendre.leggauss(200)
+    nodes, weights = (nodes + 1) / 2, weights / 2
+    outside, jacobian = nodes**4, 4 * nodes**3  # outside: squared length outside the plane, mostly near 0
+    t = np.linspace(0, 2 * np.pi, 401)[:-1]
+
+    def law(first, second):
+        top = max(first, second)
+        values = epsilon / 4 * np.array([top - first, top - second, *[top] * (features - 2)])
+        constant = bingham_constant(values)
+
+        def log_density(r, t):
+            s = r * (values[0] * np.cos(t) ** 2 + values[1] * np.sin(t) ** 2) + (1 - r) * values[2]
+            return -s - (features * np.log1p(2 * s / constant) if divided else 0)
+
+        grid, angle = np.meshgrid(outside, t, indexing="ij")
+        inside = log_density(1 - grid, angle) + (features - 4) / 2 * np.log(grid)
+        mass = (np.exp(inside - inside.max()) * (weights * jacobian)[:, None]).mean(axis=1).sum()
+        return lambda r, t: log_density(r, t) - math.log(mass) - inside.max()
+
+    one, other = law(size, size), law(size + 1, size - 1)
+    t = np.linspace(0, np.pi / 2, 20)
+    worst = max(np.abs(one(r, t) - other(r, t)).max() for r in np.linspace(0, 1, 11))
+    assert low * epsilon <= worst <= high * epsilon
+
+
+# --- audits ----------------------------------------------------------------------------------------------------------
+
+
+def audited(estimator, event, one, other, runs):
+    """The promise of the adapter against an event known in advance; seeded."""
+    return audit(
+        estimator,
+        *one,
+        other=other,
+        n_runs=runs,
+        statistic=lambda model: bool(event(model)),
+        delta=0.0,
+        confidence=0.999,
+        random_state=0,
+    )
+
+
+@pytest.mark.slow
+def test_audit_of_a_tree_finds_more_than_its_epsilon_and_no_more_than_the_promise():
+    """Two records in one leaf: permute-and-flip on the counts (2, 0) and (1, 1)."""
+    X, model = np.full((2, 1), 0.5), tree(max_depth=1, epsilon=1.0)
+    one, other = (X, np.array([0, 0])), (X, np.array([1, 0]))
+    found = audited(model, lambda m: m.predict(X[:1])[0] == 1, one, other, 2 * RUNS)
+    assert model.epsilon < found.epsilon_lower <= found.stated_epsilon == promise(model).epsilon
+
+
+@pytest.mark.slow
+def test_audit_of_naive_bayes_stays_below_the_promise():
+    model = bayes(epsilon=4.0, bounds=(0, 1))
+    X = np.array([[0.0], [0.0], [1.0], [1.0]])
+    one, other = (X, np.array([0, 0, 0, 1])), (X, np.array([0, 0, 1, 1]))
+    found = audited(model, lambda m: m.theta_[0, 0] == 0 and m.theta_[1, 0] == 1, one, other, RUNS)
+    assert 0.2 < found.epsilon_lower <= found.stated_epsilon == promise(model).epsilon
+
+
+@pytest.mark.slow
+def test_audit_of_logistic_regression_stays_below_the_promise():
+    model = logistic(epsilon=2.0)
+    X = np.array([[1.0], [1.0], [1.0]])
+    one, other = (X, np.array([0, 1, 1])), (X * [[1], [1], [-1]], np.array([0, 1, 1]))
+    found = audited(model, lambda m: m.coef_[0, 0] > 0.3, one, other, RUNS // 2)
+    assert 0.2 < found.epsilon_lower <= found.stated_epsilon == promise(model).epsilon
+
+
+@pytest.mark.slow
+def test_audit_of_the_scaler_stays_below_the_promise():
+    model = scaler(epsilon=2.0)
+    one, other = (np.array([[1.0], [1.0], [1.0]]), None), (np.array([[1.0], [1.0], [-1.0]]), None)
+    found = audited(model, lambda m: m.mean_[0] == 1 and m.var_[0] < 0.4, one, other, RUNS)
+    assert 0.5 < found.epsilon_lower <= found.stated_epsilon == promise(model).epsilon
+
+
+@pytest.mark.slow
+def test_audit_of_linear_regression_stays_below_the_promise():
+    model = linear(epsilon=3.0)
+    X = np.array([[1.0], [1.0]])
+    one, other = (X, np.array([1.0, 1.0])), (X, np.array([1.0, -1.0]))
+    found = audited(model, lambda m: m._obj_coefs[1][0, 0] > 1.0, one, other, RUNS)
+    assert 0.4 < found.epsilon_lower <= found.stated_epsilon == promise(model).epsilon

@@ -1,0 +1,501 @@
+"""Engines: sums of clipped gradients are those of autograd, and no record moves them by more than the clipping norm."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("opacus")
+import torch
+from opacus import GradSampleModule
+from opacus.layers import DPLSTM, DPMultiheadAttention
+from opacus.optimizers import DPOptimizer
+from torch import nn
+
+from sklearn_dpsearch.nets.engines import graph, plain, probe, vmap, ways
+from sklearn_dpsearch.nets.engines.linear import PlainEngine
+from sklearn_dpsearch.nets.engines.rounding import OWN, norms_of
+from sklearn_dpsearch.nets.engines.vmap import VmapEngine
+from sklearn_dpsearch.nets.randomness import Secrets
+from sklearn_dpsearch.nets.sampling import PoissonBatches
+from sklearn_dpsearch.nets.state import contents
+from sklearn_dpsearch.nets.task import Records
+from sklearn_dpsearch.nets.training import train
+
+from ..toys import (
+    ADVERSARIAL,
+    CPU,
+    Residual,
+    clipped,
+    clipped_sums,
+    flat,
+    gradients,
+    mlp,
+    seeded,
+    table,
+    traced,
+    training,
+)
+
+# PyTorch warns about hooks of Opacus on inputs that need no gradient
+pytestmark = pytest.mark.filterwarnings("ignore:Full backward hook is firing:UserWarning")
+
+CROSS_ENTROPY = nn.CrossEntropyLoss(reduction="sum")
+LOSSES = [
+    nn.BCEWithLogitsLoss(reduction="sum"),
+    CROSS_ENTROPY,
+    nn.CrossEntropyLoss(reduction="sum", label_smoothing=0.1),
+    nn.CrossEntropyLoss(reduction="sum", ignore_index=1),
+    nn.HuberLoss(reduction="sum", delta=0.5),
+    nn.L1Loss(reduction="sum"),
+    nn.MSELoss(reduction="sum"),
+    nn.SmoothL1Loss(reduction="sum", beta=0.5),
+]
+ACTIVATIONS = [
+    nn.ELU(alpha=0.7),
+    nn.GELU(),
+    nn.GELU(approximate="tanh"),
+    nn.Identity(),
+    nn.LeakyReLU(0.2),
+    nn.ReLU(),
+    nn.ReLU(inplace=True),
+    nn.SiLU(),
+    nn.Sigmoid(),
+    nn.Softplus(beta=2.0, threshold=5.0),
+    nn.Tanh(),
+]
+
+
+#: Every activation with two losses, and every loss with two activations.
+PAIRS = [(layer, LOSSES[i]) for layer in ACTIVATIONS for i in (1, 6)]
+PAIRS += [(ACTIVATIONS[i], criterion) for criterion in LOSSES for i in (5, 10)]
+
+
+def name(one):
+    return repr(one)
+
+
+def targets_for(criterion, labels, outputs=3):
+    if isinstance(criterion, nn.CrossEntropyLoss):
+        return labels
+    return torch.nn.functional.one_hot(labels, outputs).float() + (
+        0 if isinstance(criterion, nn.BCEWithLogitsLoss) else 1
+    )
+
+
+class Tokens(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.last = nn.Embedding(10, 6), nn.Linear(6, 3)
+
+    def forward(self, inputs):
+        return self.last(self.embedding(inputs).mean(1))
+
+
+class Series(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.recurrent, self.last = DPLSTM(5, 4, batch_first=True), nn.Linear(4, 3)
+
+    def forward(self, inputs):
+        return self.last(self.recurrent(inputs.unsqueeze(1).expand(-1, 3, -1))[0][:, -1])
+
+
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.attention, self.last = DPMultiheadAttention(5, 1, batch_first=True), nn.Linear(5, 3)
+
+    def forward(self, inputs):
+        words = torch.stack([inputs, inputs.flip(1)], dim=1)
+        return self.last(self.attention(words, words, words)[0].mean(1))
+
+
+class Scaled(nn.Module):
+    """A parameter that lies in no layer."""
+
+    def __init__(self):
+        super().__init__()
+        self.last, self.scale = nn.Linear(5, 3), nn.Parameter(torch.ones(3))
+
+    def forward(self, inputs):
+        return self.last(inputs) * self.scale
+
+
+def images(*layers):
+    return nn.Sequential(nn.Unflatten(1, (1, 5)), *layers)
+
+
+PER_SAMPLE = {
+    "conv1d": lambda: images(nn.Conv1d(1, 4, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(20, 3)),
+    "conv2d": lambda: nn.Sequential(
+        nn.Unflatten(1, (1, 1, 5)), nn.Conv2d(1, 4, (1, 3)), nn.Tanh(), nn.Flatten(), nn.Linear(12, 3)
+    ),
+    "conv2d without bias, strided, grouped": lambda: nn.Sequential(
+        nn.Unflatten(1, (1, 1, 5)),
+        nn.Conv2d(1, 4, (1, 3), bias=False),
+        nn.Conv2d(4, 4, (1, 3), groups=2),
+        nn.Flatten(),
+        nn.Linear(4, 3),
+    ),
+    "group norm": lambda: images(nn.Conv1d(1, 4, 3), nn.GroupNorm(2, 4), nn.ReLU(), nn.Flatten(), nn.Linear(12, 3)),
+    "instance norm": lambda: images(
+        nn.Conv1d(1, 4, 3), nn.InstanceNorm1d(4, affine=True), nn.Flatten(), nn.Linear(12, 3)
+    ),
+    "layer norm": lambda: nn.Sequential(nn.Linear(5, 6), nn.LayerNorm(6), nn.ReLU(), nn.Linear(6, 3)),
+    "prelu": lambda: nn.Sequential(nn.Linear(5, 6), nn.PReLU(), nn.Linear(6, 3)),
+    "lstm": Series,
+    "attention": Attention,
+    "parameter of no layer": Scaled,
+}
+
+
+# --- the gradients spelled out ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("layer", ACTIVATIONS, ids=name)
+def test_backward_of_every_activation_is_that_of_autograd(layer):
+    inputs = torch.linspace(-8, 8, 201).requires_grad_()
+    slope = torch.linspace(1, 2, 201)
+    kept = inputs.detach().clone()
+    outputs = plain.forward(layer, kept)
+    expected = torch.autograd.grad((copy.deepcopy(layer)(inputs * 1.0) * slope).sum(), inputs)[0]
+    torch.testing.assert_close(plain.backward(layer, slope, kept, outputs), expected, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(kept, inputs.detach(), rtol=0, atol=0)  # never in place
+
+
+def test_every_activation_and_loss_of_the_tables_is_tested():
+    assert {type(one) for one in ACTIVATIONS} == set(plain.ELEMENTWISE)
+    assert {type(one) for one in LOSSES} == set(plain.LOSSES)
+
+
+@pytest.mark.parametrize("criterion", LOSSES, ids=name)
+def test_slope_of_every_loss_is_that_of_autograd(criterion):
+    predicted = torch.randn(2, 9, 3, generator=torch.Generator().manual_seed(0)) * 3
+    labels = torch.arange(18).reshape(2, 9) % 3
+    targets = targets_for(criterion, labels)
+    found = plain.loss_slope(criterion, predicted.clone(), targets)
+    for k in range(2):
+        leaf = predicted[k].clone().requires_grad_()
+        expected = torch.autograd.grad(criterion(leaf, targets[k]), leaf)[0]
+        torch.testing.assert_close(found[k], expected, rtol=1e-5, atol=1e-6)
+
+
+# --- the sums ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("layer", "criterion"), PAIRS, ids=name)
+def test_plain_nets_sum_what_autograd_gives_record_by_record(layer, criterion):
+    net = nn.Sequential(
+        nn.Linear(5, 6), copy.deepcopy(layer), nn.Sequential(nn.Linear(6, 4), nn.Tanh()), nn.Linear(4, 3)
+    )
+    inputs, labels = table(40)
+    targets = targets_for(criterion, labels)
+    assert plain.structure(net, criterion) is not None
+    found = clipped_sums(PlainEngine(net, criterion, CPU), net, inputs, targets, norm=0.7, stack=3)
+    expected = clipped(gradients(net, criterion, inputs, targets), 0.7)
+    for row in found:
+        torch.testing.assert_close(row, expected, rtol=1e-4, atol=2e-6)
+
+
+@pytest.mark.parametrize("stack", [1, 3])
+def test_traced_nets_sum_what_autograd_gives_record_by_record(stack):
+    net = seeded(Residual)
+    inputs, targets = table(40)
+    found = clipped_sums(traced(net), net, inputs, targets, norm=0.4, stack=stack)
+    expected = clipped(gradients(net, CROSS_ENTROPY, inputs, targets), 0.4)
+    for row in found:
+        torch.testing.assert_close(row, expected, rtol=1e-4, atol=2e-6)
+
+
+@pytest.mark.parametrize("make", PER_SAMPLE.values(), ids=PER_SAMPLE)
+def test_other_layers_sum_what_autograd_gives_record_by_record(make):
+    net = seeded(make)
+    inputs, targets = table(20)
+    engine = VmapEngine(net, CROSS_ENTROPY, CPU)
+    expected = clipped(gradients(net, CROSS_ENTROPY, inputs, targets), 0.4)
+    torch.testing.assert_close(clipped_sums(engine, net, inputs, targets, 0.4)[0], expected, rtol=1e-4, atol=2e-6)
+
+
+def test_embeddings_sum_what_autograd_gives_record_by_record():
+    net, labels = seeded(Tokens), table(20)[1]
+    inputs = torch.randint(0, 10, (20, 4), generator=torch.Generator().manual_seed(0))
+    engine = VmapEngine(net, CROSS_ENTROPY, CPU)
+    expected = clipped(gradients(net, CROSS_ENTROPY, inputs, labels), 0.4)
+    torch.testing.assert_close(clipped_sums(engine, net, inputs, labels, 0.4)[0], expected, rtol=1e-4, atol=2e-6)
+
+
+def engines_of(net, criterion=CROSS_ENTROPY):
+    """Every engine that serves a net of linear layers, with how many nets it is given."""
+    found = [
+        (traced(net, criterion), 1),
+        (traced(net, criterion), 2),
+        (VmapEngine(net, criterion, CPU), 1),
+        (VmapEngine(net, criterion, CPU, graph.trace(net, table(8)[0]).runnable, own_code=False), 1),
+    ]
+    return found if plain.structure(net, criterion) is None else [*found, (PlainEngine(net, criterion, CPU), 2)]
+
+
+@pytest.mark.parametrize("make", [mlp, lambda: mlp(bias=False), Residual], ids=["mlp", "without biases", "residual"])
+def test_all_engines_agree_with_the_slow_reference(make):
+    net = make()
+    inputs, targets = table(30)
+    expected = clipped(gradients(net, CROSS_ENTROPY, inputs, targets))
+    for engine, stack in engines_of(net):
+        for row in clipped_sums(engine, net, inputs, targets, 1.0, stack):
+            torch.testing.assert_close(row, expected, rtol=1e-4, atol=2e-6)
+
+
+@pytest.mark.parametrize("frozen", [("0.weight",), ("0.weight", "0.bias"), ("2.bias",), ("0.bias", "2.weight")])
+def test_frozen_parameters_neither_move_nor_count_in_the_norm(frozen):
+    net = mlp()
+    for key, parameter in net.named_parameters():
+        parameter.requires_grad_(key not in frozen)
+    inputs, targets = table(30)
+    expected = clipped(gradients(net, CROSS_ENTROPY, inputs, targets), 0.3)
+    for engine, stack in engines_of(net):
+        for row in clipped_sums(engine, net, inputs, targets, 0.3, stack):
+            torch.testing.assert_close(row, expected, rtol=1e-4, atol=2e-6)
+    before = {key: p.detach().clone() for key, p in net.named_parameters()}
+    train(training(net), Records.of(inputs, targets, CPU), max_physical_batch=100)
+    moved = {key for key, p in net.named_parameters() if not torch.equal(p, before[key])}
+    assert moved == set(before) - set(frozen)
+
+
+@pytest.mark.parametrize("criterion", LOSSES, ids=name)
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("as_graph", [True, False])
+def test_places_without_a_record_add_nothing(criterion, bias, as_graph):
+    net = mlp(bias=bias)
+    inputs, labels = table(10)
+    targets = targets_for(criterion, labels)
+    engine = traced(net, criterion) if as_graph else PlainEngine(net, criterion, CPU)
+    alone = clipped_sums(engine, net, inputs, targets)
+    trained = engine.layout.read([net], CPU, True)
+    sums = torch.zeros_like(trained, dtype=torch.float64)
+    engine.bind(trained, trained[:, :0], sums)
+    padded, answers = (torch.cat([one, torch.zeros_like(one)]).unsqueeze(0) for one in (inputs, targets))
+    engine.add_clipped(padded, answers, torch.tensor([[1.0] * 10 + [0.0] * 10]))
+    torch.testing.assert_close(sums.float(), alone, rtol=1e-6, atol=1e-7)
+
+
+# --- sensitivity ------------------------------------------------------------------------------------------------
+
+
+def moved_by(engine, net, inputs, targets, norm, stack):
+    """How far the last record moves the sums, in the worst place of the stack."""
+    alone = clipped_sums(engine, net, inputs[-1:], targets[-1:], norm, stack)
+    with_it = clipped_sums(engine, net, inputs, targets, norm, stack)
+    without = clipped_sums(engine, net, inputs[:-1], targets[:-1], norm, stack)
+    assert with_it.isfinite().all()
+    return max(float((with_it - without).norm(dim=1).max()), float(alone.norm(dim=1).max()))
+
+
+def worst(engine, net, targets, norm, stack, kinds=ADVERSARIAL):
+    """The most that any of many records, ordinary or adversarial, moves the sums."""
+    inputs, _ = table(33)
+    found = [moved_by(engine, net, inputs, targets, norm, stack)]
+    for value in kinds:
+        for pattern in (torch.ones(5), torch.tensor([1.0, 0, 0, 0, 0]), torch.tensor([1.0, -1, 1, -1, 1])):
+            changed = inputs.clone()
+            changed[-1] = torch.nan_to_num(pattern.double() * value).float()
+            found.append(moved_by(engine, net, changed, targets, norm, stack))
+    return max(found)
+
+
+@pytest.mark.parametrize(("layer", "criterion"), PAIRS, ids=name)
+def test_no_record_moves_a_plain_net_by_more_than_the_norm(layer, criterion):
+    net = nn.Sequential(nn.Linear(5, 6), copy.deepcopy(layer), nn.Linear(6, 3))
+    targets = targets_for(criterion, table(33)[1])
+    assert worst(PlainEngine(net, criterion, CPU), net, targets, 0.5, 2) <= 0.5 * (1 + OWN)
+
+
+@pytest.mark.parametrize("make", [mlp, lambda: mlp(bias=False), Residual], ids=["mlp", "without biases", "residual"])
+@pytest.mark.parametrize("norm", [1e-3, 1.0, 100.0])
+def test_no_record_moves_any_engine_by_more_than_the_norm(make, norm):
+    net = make()
+    for engine, stack in engines_of(net):
+        assert worst(engine, net, table(33)[1], norm, stack) <= norm * (1 + OWN)
+
+
+@pytest.mark.parametrize("make", PER_SAMPLE.values(), ids=PER_SAMPLE)
+def test_no_record_moves_other_layers_by_more_than_the_norm(make):
+    net = seeded(make)
+    assert worst(VmapEngine(net, CROSS_ENTROPY, CPU), net, table(33)[1], 0.5, 1) <= 0.5 * (1 + OWN)
+
+
+def test_no_record_moves_an_embedding_by_more_than_the_norm():
+    net, targets = seeded(Tokens), table(33)[1]
+    engine = VmapEngine(net, CROSS_ENTROPY, CPU)
+    tokens = torch.randint(0, 10, (33, 4), generator=torch.Generator().manual_seed(0))
+    for word in range(10):
+        tokens[-1] = word
+        assert moved_by(engine, net, tokens, targets, 0.1, 1) <= 0.1 * (1 + OWN)
+
+
+@pytest.mark.parametrize("answer", [0.0, 1e10, 3e38, -3e38])
+def test_no_target_moves_a_regression_by_more_than_the_norm(answer):
+    net = mlp(classes=1)
+    inputs, _ = table(33)
+    targets = torch.ones(33, 1)
+    targets[-1] = answer
+    for criterion in (nn.MSELoss(reduction="sum"), nn.L1Loss(reduction="sum"), nn.HuberLoss(reduction="sum")):
+        for engine, stack in engines_of(net, criterion):
+            assert moved_by(engine, net, inputs, targets, 0.5, stack) <= 0.5 * (1 + OWN)
+
+
+@pytest.mark.parametrize("value", [3e38, float("inf"), float("nan")])
+def test_a_record_without_a_finite_gradient_contributes_nothing(value):
+    net = mlp()
+    inputs, targets = table(20)
+    spoiled = inputs.clone()
+    spoiled[3] = value
+    others = [i for i in range(20) if i != 3]
+    for engine, stack in engines_of(net):
+        found = clipped_sums(engine, net, spoiled, targets, 1.0, stack)
+        expected = clipped_sums(engine, net, inputs[others], targets[others], 1.0, stack)
+        torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("make", [mlp, Residual, PER_SAMPLE["layer norm"]], ids=["plain", "traced", "per sample"])
+def test_extreme_records_leave_a_whole_training_finite(make):
+    net = seeded(make)
+    inputs, targets = table(60)
+    inputs[:12] = torch.tensor([50.0, 1e10, 1e20, 3e38, float("inf"), 0.0]).repeat(2).unsqueeze(1)
+    train(training(net, steps=20, sample_rate=0.5), Records.of(inputs, targets, CPU), max_physical_batch=100)
+    assert flat(net).isfinite().all()
+
+
+def test_a_layer_used_twice_is_clipped_as_the_one_parameter_it_is():
+    layer = nn.Linear(5, 5)
+    net = nn.Sequential(layer, nn.Tanh(), layer)
+    inputs, targets = table(30)
+    assert plain.structure(net, CROSS_ENTROPY) is None
+    engine = ways.engine_for(net, CROSS_ENTROPY, *probe.made_up(inputs, targets), CPU)
+    expected = clipped(gradients(net, CROSS_ENTROPY, inputs, targets), 0.1)
+    torch.testing.assert_close(clipped_sums(engine, net, inputs, targets, 0.1)[0], expected, rtol=1e-4, atol=1e-6)
+    assert worst(engine, net, table(33)[1], 0.1, 1) <= 0.1 * (1 + OWN)
+
+
+def test_nets_that_somebody_hung_a_hook_on_are_not_taken_for_plain():
+    for touch in (
+        lambda net: net.register_forward_hook(lambda module, inputs, outputs: outputs * 2),
+        lambda net: net[0].register_forward_pre_hook(lambda module, inputs: (inputs[0] * 2,)),
+        lambda net: setattr(net, "forward", lambda inputs: inputs),
+    ):
+        net = mlp()
+        touch(net)
+        assert plain.structure(net, CROSS_ENTROPY) is None
+
+
+@pytest.mark.parametrize("size", [100, 5_000, 1_000_000])
+@pytest.mark.parametrize("value", [0.013, 0.7, 1 / 3])
+def test_norms_of_long_vectors_are_not_too_small(size, value):
+    """Added one after the other in single precision, 1e6 squares are off by 7e-4."""
+    (found,) = norms_of([torch.full((2, size), value)])
+    expected = np.float32(value).astype(float) * np.sqrt(size)
+    np.testing.assert_allclose(found, expected, rtol=5e-6)
+
+
+def test_no_record_of_a_million_features_moves_the_sum_by_more_than_the_norm():
+    net = nn.Linear(1_000_000, 2, bias=False)
+    nn.init.zeros_(net.weight)
+    for engine in (PlainEngine(net, CROSS_ENTROPY, CPU), VmapEngine(net, CROSS_ENTROPY, CPU)):
+        found = clipped_sums(engine, net, torch.full((1, 1_000_000), 0.7), torch.tensor([1]))
+        assert float(found.double().norm()) <= 1 + OWN
+
+
+def test_engines_work_on_a_loss_of_their_own():
+    criterion = nn.CrossEntropyLoss(reduction="sum")
+    assert all(engine.criterion is not criterion for engine, _ in engines_of(mlp(), criterion))
+
+
+# --- against Opacus ---------------------------------------------------------------------------------------------
+
+
+def opacus_steps(module, task, inputs, targets):
+    """The same training with Opacus's module and optimizer at noise 0, on the same batches."""
+    wrapped = GradSampleModule(copy.deepcopy(module), loss_reduction="sum")
+    optimizer = DPOptimizer(
+        torch.optim.SGD(wrapped.parameters(), lr=0.5),
+        noise_multiplier=0.0,
+        max_grad_norm=task.max_grad_norm,
+        expected_batch_size=task.expected_batch_size,
+        loss_reduction="mean",
+    )
+    source = PoissonBatches(Secrets(task.seed).coins, task.sample_rate, len(inputs))
+    for _ in range(task.steps):
+        members = torch.from_numpy(source.draw(1)[1])
+        optimizer.zero_grad()
+        task.criterion(wrapped(inputs[members]), targets[members]).backward()
+        optimizer.step()
+    return flat(wrapped)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [mlp, lambda: mlp(activation=nn.Tanh, bias=False), Residual, PER_SAMPLE["conv2d"], PER_SAMPLE["layer norm"]],
+    ids=["plain", "without biases", "traced", "conv2d", "layer norm"],
+)
+@pytest.mark.parametrize("norm", [0.3, 5.0])
+def test_steps_without_noise_are_those_of_opacus(make, norm):
+    net = seeded(make)
+    inputs, targets = table(120)
+    task = training(net, steps=8, max_grad_norm=norm, expected_batch_size=24.5)
+    expected = opacus_steps(net, task, inputs, targets)
+    before = flat(net)
+    train(task, Records.of(inputs, targets, CPU), max_physical_batch=17)
+    assert float((flat(net) - before).abs().max()) > 0.01
+    torch.testing.assert_close(flat(net), expected, rtol=0, atol=1e-6)
+
+
+# --- which engine, and what it keeps ------------------------------------------------------------------------------
+
+
+def test_which_nets_need_no_gradients_record_by_record():
+    def is_linear(net):
+        return graph.trace(net, table(8)[0]).linear
+
+    assert is_linear(mlp())
+    assert is_linear(Residual())
+    assert not is_linear(seeded(PER_SAMPLE["layer norm"]))
+    tied = Residual(width=5, classes=5)
+    tied.last.weight = tied.middle.weight
+    assert not is_linear(tied)
+    twice = Residual(width=5, classes=5)
+    twice.last = twice.middle
+    assert not is_linear(twice)
+
+
+@pytest.mark.parametrize("make", PER_SAMPLE.values(), ids=PER_SAMPLE)
+def test_the_engine_for_any_code_keeps_nothing_of_the_records(make):
+    net = seeded(make)
+    inputs, targets = table(20)
+    engine = VmapEngine(net, CROSS_ENTROPY, CPU)
+    before = contents(engine.template, engine.criterion, net)
+    clipped_sums(engine, net, inputs, targets)
+    assert contents(engine.template, engine.criterion, net) == before
+    for parameter in (*engine.template.parameters(), *net.parameters()):
+        assert parameter.grad is None
+        assert not vars(parameter)
+
+
+@pytest.mark.parametrize("most", [1, 3, 7, 100])
+def test_memory_for_few_gradients_changes_nothing(most):
+    net = seeded(PER_SAMPLE["conv2d"])
+    inputs, targets = table(20)
+    engine = VmapEngine(net, CROSS_ENTROPY, CPU)
+    expected = clipped_sums(engine, net, inputs, targets, 0.4)
+    engine.most = most
+    torch.testing.assert_close(clipped_sums(engine, net, inputs, targets, 0.4), expected, rtol=1e-6, atol=1e-7)
+
+
+def test_memory_is_bounded_by_the_bytes_of_the_gradients():
+    assert VmapEngine(nn.Linear(2, 2), CROSS_ENTROPY, CPU).most == vmap.MOST["cpu"]
+    wide = VmapEngine(nn.Linear(10_000, 2), CROSS_ENTROPY, CPU)
+    assert vmap.LEAST < wide.most < 256
+    assert wide.most * 4 * wide.layout.trained <= vmap.MEMORY["cpu"]
+    assert VmapEngine(nn.Linear(3_000_000, 1), CROSS_ENTROPY, CPU).most == vmap.LEAST

@@ -1,0 +1,147 @@
+"""Rounding moves a clipped sum by no more than the noise pays for, also where records are chosen for it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+import torch
+from torch import nn
+
+from sklearn_dpsearch.nets.engines import rounding
+from sklearn_dpsearch.nets.engines.base import Engine
+from sklearn_dpsearch.nets.engines.linear import PlainEngine
+from sklearn_dpsearch.nets.engines.vmap import VmapEngine
+from sklearn_dpsearch.nets.stack import Stack, noise_scale
+
+from ..toys import mlp, records, traced, training
+
+CPU = torch.device("cpu")
+LOTS = [1, 20, 64, 128, 1000, 5000, 100_000]
+
+
+def chosen(n):
+    """Gradients in [-1, 1] whose sums come to lie where numbers are spaced twice as wide, if one of 1 comes before.
+
+    Most add up to a little less than a power of two. The others add nothing, and are rounded up by half a space
+    each time: only where spaces are wide.
+    """
+    top = 2 ** int(np.log2(0.55 * n))
+    space = top * 2.0**-23
+    first = np.ones(top)
+    first[0] = 0.25
+    later = np.resize([0.5 + 0.501 * space, -(0.5 + 0.499 * space)], n - 1 - top)
+    return np.concatenate([first, later]).astype(np.float32)
+
+
+def clipped_sum(engine: Engine, gradients, piece):
+    """Of a net of one weight with the loss (wx - y)², whose gradients at w = 0 and x = 1 are -2y."""
+    trained, sums = torch.zeros(1, 1), torch.zeros(1, 1, dtype=torch.float64)
+    engine.bind(trained, torch.zeros(1, 0), sums)
+    engine.piece = piece
+    targets = torch.from_numpy(-gradients / 2)[None, :, None]
+    engine.add_clipped(torch.ones_like(targets), targets, torch.ones(1, len(gradients)))
+    return sums.item()
+
+
+def moved(engine, n, piece):
+    """The most that one record with gradient 1 moves the sum of the others, wherever it comes."""
+    others = chosen(n)
+    before = clipped_sum(engine, others, piece)
+    return max(clipped_sum(engine, np.insert(others, place, 1.0), piece) - before for place in (0, n // 2, n - 1))
+
+
+def as_graph(module, criterion, device):
+    return traced(nn.Sequential(module), criterion, device, torch.zeros(8, 1))
+
+
+@pytest.mark.parametrize("make", [PlainEngine, as_graph, VmapEngine])
+@pytest.mark.parametrize("n", [512, 1000, 5000])
+def test_records_chosen_for_it_move_a_sum_by_no_more_than_the_noise_covers(make, n):
+    engine = make(nn.Linear(1, 1, bias=False), nn.MSELoss(reduction="sum"), CPU)
+    assert moved(engine, n, rounding.piece(n)) <= rounding.noise_factor(n)
+    assert moved(engine, n, 0) <= 1 + rounding.OWN
+
+
+@pytest.mark.parametrize(("n", "much"), [(1000, 1.01), (5000, 1.3)])
+def test_in_single_precision_throughout_they_move_it_further(n, much):
+    engine = PlainEngine(nn.Linear(1, 1, bias=False), nn.MSELoss(reduction="sum"), CPU)
+    assert moved(engine, n, n) > much > rounding.noise_factor(n)
+
+
+@pytest.mark.parametrize("lot", LOTS)
+def test_pieces_keep_the_bound_that_the_noise_pays_for(lot):
+    most, piece = rounding.most_records(lot), rounding.piece(lot)
+    assert most > lot
+    if piece:
+        pieces = [piece] * int(most // piece) + [most % piece]
+        each = [rounding.SINGLE * (b * b + 3 * b) / 2 for b in pieces]  # in clipping norms, for one of the neighbours
+        assert 1 + rounding.OWN + 2 * sum(each) <= rounding.noise_factor(lot) < 1.004
+    else:
+        assert rounding.noise_factor(lot) < 1.0001
+    assert rounding.noise_factor(lot) > 1 + rounding.OWN
+
+
+@pytest.mark.parametrize("order", [np.arange, lambda n: np.random.default_rng(0).permutation(n)])
+@pytest.mark.parametrize("shape", [(1, 1), (3, 2), (64, 128)])
+def test_sums_of_products_err_by_less_than_the_bound(shape, order):
+    rng = np.random.default_rng(1)
+    left, right = (torch.from_numpy(rng.uniform(0.9, 1.0, (1, 600, size)).astype(np.float32)) for size in shape)
+    left, right = (one[:, order(600).copy()] for one in (left, right))
+    exact = torch.bmm(left.double().mT, right.double())
+    largest = float((left.double().norm(dim=-1) * right.double().norm(dim=-1)).max())
+    for piece in (0, 1, 50, 600):
+        found = torch.zeros_like(exact)
+        rounding.add_products(found, left, right, piece)
+        bound = rounding.SINGLE * 600 * (piece + 3) / 2 if piece else 1e-10
+        assert float((found - exact).norm()) <= bound * largest
+
+
+def test_long_gradients_are_not_taken_for_shorter():
+    """In single precision each of the small numbers would be lost beside the large one."""
+    one = torch.full((1, 10**5), 1.7e-4)
+    one[0, 0] = 1.0
+    exact = float(one.double().norm())
+    assert float(rounding.norms_of([one])) >= exact * (1 - rounding.SINGLE * 4)
+
+
+@pytest.fixture
+def precision():
+    before = torch.get_float32_matmul_precision()
+    yield torch.set_float32_matmul_precision
+    torch.set_float32_matmul_precision(before)
+
+
+@pytest.mark.parametrize("setting", ["high", "medium"])
+def test_sums_are_in_double_precision_where_the_user_lets_single_be_less(setting, precision):
+    assert Stack([training()], PlainEngine(mlp(), nn.CrossEntropyLoss(reduction="sum"), CPU), records(), 1000).piece > 0
+    precision(setting)
+    assert not rounding.single_is_single()
+    stack = Stack([training()], PlainEngine(mlp(), nn.CrossEntropyLoss(reduction="sum"), CPU), records(), 1000)
+    assert stack.piece == 0
+
+
+def test_settings_that_contradict_each_other_count_as_less(monkeypatch):
+    def fails():
+        raise RuntimeError("a mix of the legacy and new APIs")
+
+    monkeypatch.setattr(torch, "get_float32_matmul_precision", fails)
+    assert not rounding.single_is_single()
+
+
+def test_a_batch_beyond_the_bound_is_added_in_double_precision():
+    """As where many more records come than was stated."""
+    task = training(expected_batch_size=4.0, sample_rate=1.0)
+    stack = Stack([task], PlainEngine(task.module, task.criterion, CPU), records(60), 1000)
+    assert stack.piece > 0
+    stack.run()
+    assert stack.engine.piece == 0
+
+
+def test_a_stack_keeps_the_bound_of_each_net():
+    tasks = [training(expected_batch_size=float(lot), noise_multiplier=1.0) for lot in (200, 300, 400)]
+    stack = Stack(tasks, PlainEngine(tasks[0].module, tasks[0].criterion, CPU), records(60), 1000)
+    assert stack.piece == min(rounding.piece(lot) for lot in (200, 300, 400)) > 0
+    assert stack.most == rounding.most_records(200)
+    assert [noise_scale(one) for one in tasks] == [rounding.noise_factor(lot) for lot in (200, 300, 400)]

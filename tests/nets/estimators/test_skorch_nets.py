@@ -1,0 +1,849 @@
+"""Nets with a module of the user's own: scikit-learn's and skorch's customs, what they cost, what they leave behind."""
+
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+pytest.importorskip("torch")
+pytest.importorskip("skorch")
+pytest.importorskip("opacus")
+import skorch
+import torch
+from skorch.callbacks import EarlyStopping, EpochScoring, GradientNormClipping, LRScheduler, PrintLog, ProgressBar
+from skorch.exceptions import NotInitializedError
+from torch import nn
+from torch.optim.lr_scheduler import CosineAnnealingLR, OneCycleLR, ReduceLROnPlateau, StepLR
+
+from sklearn_dpsearch.nets import DPNeuralNetClassifier, DPNeuralNetRegressor, stack
+from sklearn_dpsearch.privacy import (
+    DPSGD,
+    BudgetUnreachableError,
+    LeakingEstimatorError,
+    PrivacyError,
+    compose,
+)
+
+from ..toys import flat
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(120, 4))
+y = (X[:, 0] + 0.3 * X[:, 1] > 0).astype(int)
+
+
+class Small(nn.Module):
+    """A module of a user's own, importable in workers."""
+
+    def __init__(self, features=4, width=6, outputs=2, activation=nn.ReLU):
+        super().__init__()
+        self.first, self.last = nn.Linear(features, width), nn.Linear(width, outputs)
+        self.activation = activation()
+
+    def forward(self, inputs):
+        return self.last(self.activation(self.first(inputs)))
+
+
+class Untouchable:
+    """Data that must not be read."""
+
+    shape = (120, 4)
+
+    def __len__(self):
+        return 120
+
+    def __getitem__(self, key):
+        raise AssertionError("data were read")
+
+    __array__ = __getitem__
+
+
+def net(module=Small, **changed):
+    arguments = {"noise_multiplier": 1.0, "sample_rate": 0.1, "max_steps": 12, "classes": [0, 1], "lr": 0.5, **changed}
+    return DPNeuralNetClassifier(module, **{key: value for key, value in arguments.items() if value is not ...})
+
+
+def regressor(**changed):
+    arguments = {"noise_multiplier": 1.0, "sample_rate": 0.1, "max_steps": 12, "module__outputs": 1, **changed}
+    return DPNeuralNetRegressor(Small, **arguments)
+
+
+def parameters(one):
+    return flat(one.module_)
+
+
+# --- scikit-learn's customs -------------------------------------------------------------------------------------
+
+
+def test_clones_take_every_parameter_and_nothing_fitted():
+    one = net(module__width=9, optimizer=torch.optim.Adam, optimizer__betas=(0.8, 0.99), criterion__label_smoothing=0.1)
+    again = clone(one.fit(X, y))
+    assert not again.initialized_
+    assert not hasattr(again, "privacy_spent_")
+    mine, theirs = one.get_params(deep=False), again.get_params(deep=False)
+    assert {key: mine[key] for key in theirs} == theirs
+    assert theirs["module__width"] == 9
+    assert theirs["optimizer__betas"] == (0.8, 0.99)
+
+
+def test_what_a_fit_leaves_on_a_net_is_no_parameter_of_its_constructor():
+    one = net(net().fit(X, y).module_)  # starts from parameters that have cost something: that is noted on it too
+    before = set(one.get_params(deep=False))
+    assert set(one.fit(X, y).get_params(deep=False)) == before
+
+
+def test_parameters_of_module_optimizer_and_criterion_arrive():
+    one = net(module__width=9, optimizer=torch.optim.SGD, optimizer__momentum=0.7, criterion__label_smoothing=0.1)
+    one.fit(X, y)
+    assert one.module_.first.out_features == 9
+    assert one.optimizer_.param_groups[0]["momentum"] == 0.7
+    assert one.criterion_.label_smoothing == 0.1
+    assert one.criterion_.reduction == "sum"
+    one.set_params(module__width=3, lr=0.01, optimizer__momentum=0.0, max_steps=2)
+    assert one.fit(X, y).module_.first.out_features == 3
+    assert one.optimizer_.param_groups[0]["lr"] == 0.01
+    assert one.n_steps_ == 2
+
+
+def test_misspelt_parameters_are_errors_at_once():
+    with pytest.raises(ValueError, match="Invalid parameter 'epsilonn'"):
+        net().set_params(epsilonn=1.0)
+    with pytest.raises(ValueError, match="noise_mult"):
+        net(noise_mult=1.0).fit(Untouchable(), Untouchable())
+    with pytest.raises(ValueError, match="(?s)module__widht.*does not take.*module__width"):
+        net(module__widht=3).fit(Untouchable(), Untouchable())
+
+
+def test_a_module_given_as_an_instance_is_copied_never_trained_in_place():
+    given = Small()
+    before = flat(given)
+    one = net(given, noise_seed=3).fit(X, y)
+    assert torch.equal(flat(given), before)
+    first = parameters(one)
+    assert not torch.equal(first, before)
+    assert torch.equal(parameters(one.fit(X, y)), first)  # a second fit starts where the first one did
+    assert torch.equal(flat(clone(one).initialize().module_), before)
+
+
+def test_a_criterion_given_as_an_instance_is_not_changed():
+    given = nn.CrossEntropyLoss(label_smoothing=0.1)
+    one = net(criterion=given).fit(X, y)
+    assert (given.reduction, one.criterion_.reduction) == ("mean", "sum")
+
+
+def test_weighted_losses_are_summed_so_that_no_record_changes_the_weight_of_another():
+    one = net(criterion__weight=torch.tensor([500.0, 1.0])).fit(X, y)
+    assert one.criterion_.reduction == "sum"
+
+
+def test_a_pipeline_and_a_grid_over_modules_and_optimizers_work():
+    pipeline = make_pipeline(FunctionTransformer(np.tanh), net())
+    grid = {"dpneuralnetclassifier__module__width": [2, 5], "dpneuralnetclassifier__optimizer__momentum": [0.0, 0.5]}
+    search = GridSearchCV(pipeline, grid, cv=2).fit(X, y)
+    assert search.best_estimator_[-1].module_.first.out_features in (2, 5)
+    assert cross_val_predict(pipeline, X, y, cv=2).shape == y.shape
+
+
+@pytest.mark.parametrize(
+    "convert",
+    [lambda a: a.astype(np.float32), lambda a: a.astype(np.float64), lambda a: np.round(a * 5).astype(int), list],
+)
+def test_numbers_of_every_kind_are_taken(convert):
+    given = convert(X)
+    one = net().fit(given, y)
+    assert one.predict(given).shape == y.shape
+    assert next(one.module_.parameters()).dtype is torch.float32
+
+
+def test_integers_train_and_predict_as_the_same_numbers_in_floating_point():
+    whole = np.round(X * 5).astype(int)
+    found = [net(noise_seed=1, random_state=1).fit(given, y) for given in (whole, whole.astype(float))]
+    assert torch.equal(*[parameters(one) for one in found])
+    np.testing.assert_array_equal(*[one.predict_proba(whole) for one in found])
+
+
+class Tokens(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.last = nn.Embedding(20, 6), nn.Linear(6, 2)
+
+    def forward(self, inputs):
+        return self.last(self.embedding(inputs).mean(1))
+
+
+def test_integers_stay_integers_for_a_module_that_takes_them():
+    tokens = rng.integers(0, 20, size=(120, 5))
+    one = net(Tokens).fit(tokens, y)
+    assert one.predict_proba(tokens).shape == (120, 2)
+
+
+def test_images_are_taken():
+    images = rng.normal(size=(120, 1, 4, 4))
+    made = nn.Sequential(nn.Conv2d(1, 2, 3), nn.GroupNorm(1, 2), nn.ReLU(), nn.Flatten(), nn.Linear(8, 2))
+    one = net(made).fit(images, y)
+    assert one.predict_proba(images).shape == (120, 2)
+
+
+def test_tables_of_pandas_are_taken():
+    pd = pytest.importorskip("pandas")
+    frame, labels = pd.DataFrame(X, columns=list("abcd")), pd.Series(np.where(y, "yes", "no"))
+    one = net(classes=["no", "yes"]).fit(frame, labels)
+    assert set(one.predict(frame)) <= {"no", "yes"}
+    assert regressor().fit(frame, pd.Series(X[:, 0])).predict(frame).shape == (120,)
+
+
+def test_labels_are_in_the_declared_order_even_if_some_never_occur():
+    names = np.where(y, "b", "a")
+    one = net(classes=["c", "b", "a"], module__outputs=3, max_steps=60).fit(X, names)
+    assert one.classes_.tolist() == ["c", "b", "a"]
+    probabilities = one.predict_proba(X)
+    assert probabilities.shape == (120, 3)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0, rtol=1e-5)
+    np.testing.assert_array_equal(one.predict(X), one.classes_[probabilities.argmax(axis=1)])
+    assert one.score(X, names) > 0.6
+
+
+def test_it_learns():
+    one = net(noise_multiplier=0.5, sample_rate=0.3, max_steps=150, noise_seed=0, random_state=0).fit(X, y)
+    assert one.score(X, y) > 0.85
+    values = X[:, 0] * 0.5
+    fitted = regressor(noise_multiplier=0.5, sample_rate=0.3, max_steps=200, lr=0.2, noise_seed=0, random_state=0)
+    assert fitted.fit(X, values).score(X, values) > 0.5
+
+
+def test_a_regressor_predicts_in_the_shape_it_was_given():
+    assert regressor().fit(X, X[:, 0]).predict(X).shape == (120,)
+    assert regressor(module__outputs=2).fit(X, X[:, :2]).predict(X).shape == (120, 2)
+    assert regressor().fit(X, X[:, :1]).predict(X).shape == (120, 1)
+
+
+def test_initial_parameters_are_public_and_the_noise_is_not():
+    before = parameters(net(random_state=0).initialize())
+    assert torch.equal(before, parameters(net(random_state=0).initialize()))
+    assert not torch.equal(before, parameters(net(random_state=1).initialize()))
+    assert not torch.equal(*[parameters(net(random_state=0).fit(X, y)) for _ in range(2)])
+    assert torch.equal(*[parameters(net(random_state=0, noise_seed=0).fit(X, y)) for _ in range(2)])
+
+
+# --- criteria ---------------------------------------------------------------------------------------------------
+
+
+class Probable(Small):
+    def forward(self, inputs):
+        return torch.softmax(super().forward(inputs), dim=-1)
+
+
+class LogProbable(Small):
+    def forward(self, inputs):
+        return torch.log_softmax(super().forward(inputs), dim=-1)
+
+
+def plain_steps(module, loss, steps=6):
+    """Whole batches, without noise and clipping."""
+    inputs, labels = torch.from_numpy(X.astype(np.float32)), torch.from_numpy(y)
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.5)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        (loss(module(inputs), labels) / len(X)).backward()
+        optimizer.step()
+    return flat(module)
+
+
+def test_nllloss_is_trained_as_skorch_trains_it():
+    """It takes the logarithm of what the module returns."""
+    one = net(Probable, criterion=nn.NLLLoss, random_state=0, sample_rate=1.0, max_steps=6, max_grad_norm=1e6)
+    one.set_params(noise_multiplier=1e-12)
+    start = copy.deepcopy(one.initialize().module_)
+    theirs = skorch.NeuralNetClassifier(Probable, criterion=nn.NLLLoss, criterion__reduction="sum").initialize()
+    expected = plain_steps(start, theirs.get_loss)
+    torch.testing.assert_close(parameters(one.fit(X, y)), expected, rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(one.predict_proba(X).sum(axis=1), 1.0, rtol=1e-5)
+    assert one.score(X, y) > 0.6
+
+
+@pytest.mark.parametrize("module", [Probable, nn.Sequential(nn.Linear(4, 2), nn.Softmax(dim=1))])
+def test_a_softmax_under_a_loss_that_has_one_is_refused_with_two_remedies(module):
+    with pytest.raises(ValueError, match="(?s)softmax at its end.*CrossEntropyLoss.*Leave the softmax out.*NLLLoss"):
+        net(module).fit(X, y)
+
+
+@pytest.mark.parametrize("module", [Small, LogProbable])
+def test_nllloss_of_anything_but_probabilities_is_refused(module):
+    with pytest.raises(ValueError, match="(?s)NLLLoss.*as in skorch the logarithm.*CrossEntropyLoss"):
+        net(module, criterion=nn.NLLLoss).fit(X, y)
+
+
+def test_a_logarithm_of_softmax_under_cross_entropy_changes_nothing():
+    found = [net(kind, random_state=0, noise_seed=0).fit(X, y) for kind in (Small, LogProbable)]
+    torch.testing.assert_close(*map(parameters, found), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("criterion", [nn.BCEWithLogitsLoss, nn.CrossEntropyLoss(), nn.NLLLoss])
+def test_criteria_for_classes_are_refused_in_a_regressor(criterion):
+    with pytest.raises(ValueError, match="(?s)in a regressor.*not predicted numbers.*MSELoss.*DPNeuralNetClassifier"):
+        regressor(criterion=criterion).fit(Untouchable(), Untouchable())
+
+
+def test_a_criterion_that_is_no_module_is_refused():
+    with pytest.raises(ValueError, match="(?s)Found criterion.*torch.nn.Module is needed"):
+        net(criterion=dict).fit(X, y)
+
+
+# --- what is taken on trust -------------------------------------------------------------------------------------
+
+
+class NoGraph(Small):
+    def forward(self, inputs):
+        return super().forward(inputs + torch.zeros(4))
+
+
+def test_trust_is_said_where_there_is_any_and_only_there():
+    def trusted(one):
+        return [text for text in one.fit(X, y).privacy_spent_.assumptions if "run code of their own" in text]
+
+    assert not trusted(net())
+    assert not trusted(net(nn.Sequential(nn.Linear(4, 2))))
+    assert not trusted(net(conv()))
+    (said,) = trusted(net(NoGraph))
+    assert said.startswith("NoGraph and CrossEntropyLoss")
+    (said,) = trusted(net(criterion=MeanLoss))
+    assert said.startswith("Small and MeanLoss")
+
+
+def test_before_a_fit_trust_in_code_of_ones_own_is_said_in_advance():
+    assert any("keeps nothing in files" in text for text in net().privacy_assumptions())
+    assert not any("keeps nothing in files" in text for text in net(nn.Linear(4, 2)).privacy_assumptions())
+
+
+# --- what it costs ------------------------------------------------------------------------------------------------
+
+
+def test_the_guarantee_follows_from_the_arguments_alone():
+    one = net(noise_multiplier=1.3, sample_rate=0.07, max_steps=45)
+    expected = DPSGD(noise_multiplier=1.3, sample_rate=0.07, steps=45, neighboring="zero_out")
+    assert one.privacy_guarantee() == one.privacy_guarantee(10) == one.privacy_guarantee(10**6) == expected
+    spent = one.fit(X, y).privacy_spent_
+    assert spent.epsilon == expected.epsilon_at(1e-5)
+    assert (one.n_steps_, one.noise_multiplier_) == (45, 1.3)
+
+
+def test_epochs_are_steps_at_the_stated_rate_and_batch_sizes_need_a_public_number():
+    assert net(max_steps=None, max_epochs=3, sample_rate=0.07).privacy_guarantee().steps == round(3 / 0.07)
+    one = net(sample_rate=None, batch_size=3, public_n=147, max_steps=None, max_epochs=1)
+    guarantee = one.privacy_guarantee()
+    assert (guarantee.sample_rate, guarantee.steps) == (3 / 147, 49)
+    assert guarantee.neighboring == "add_remove"
+
+
+def test_a_target_is_met_from_below_and_nearly_reached():
+    one = net(noise_multiplier=None, target_epsilon=2.0, target_delta=1e-6).fit(X, y)
+    assert 1.99 < one.privacy_spent_.epsilon <= 2.0
+    assert one.privacy_spent_.delta == 1e-6
+
+
+def test_partial_fit_and_warm_start_add_to_the_cost():
+    one = net(random_state=0)
+    once = one.privacy_guarantee()
+    one.partial_fit(X, y)
+    assert one.privacy_spent_.epsilon == once.epsilon_at(1e-5)
+    before = parameters(one)
+    one.partial_fit(X[:50], y[:50])
+    assert one.privacy_spent_.epsilon == compose(once, once).epsilon_at(1e-5)
+    one.set_params(warm_start=True, noise_multiplier=3.0).fit(X, y)
+    expected = compose(once, once, one.privacy_guarantee()).epsilon_at(1e-5)
+    assert one.privacy_spent_.epsilon == expected
+    assert [part.name for part in one.privacy_spent_.components] == ["training 1", "training 2", "training 3"]
+    assert float((parameters(one) - before).abs().max()) < 5.0
+    one.set_params(warm_start=False).fit(X, y)
+    assert one.privacy_spent_.epsilon == one.privacy_guarantee().epsilon_at(1e-5)
+
+
+def test_warm_starts_go_on_from_the_parameters_they_find():
+    one = net(warm_start=True, max_grad_norm=1e-9, noise_seed=0).fit(X, y)
+    before = parameters(one)
+    one.fit(X, y)
+    torch.testing.assert_close(parameters(one), before, rtol=0, atol=1e-7)
+
+
+def test_parameters_loaded_before_training_are_public_and_cost_nothing():
+    one = net(max_grad_norm=1e-9).initialize()
+    given = parameters(one)
+    one.partial_fit(X, y)
+    torch.testing.assert_close(parameters(one), given, rtol=0, atol=1e-6)
+    assert len(one.privacy_spent_.components) == 1
+
+
+# --- learning-rate schedules ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("every", ["epoch", "batch"])
+@pytest.mark.parametrize(
+    ("policy", "arguments"),
+    [
+        (StepLR, {"step_size": 1, "gamma": 0.1}),
+        (CosineAnnealingLR, {"T_max": 4}),
+        (OneCycleLR, {"max_lr": 1.0, "total_steps": 40}),
+    ],
+)
+def test_schedules_change_the_rate_as_pytorch_does(policy, arguments, every):
+    callback = ("rate", LRScheduler(policy, step_every=every, **arguments))
+    one = net(callbacks=[callback], optimizer__momentum=0.9, max_steps=20).initialize()
+    from sklearn_dpsearch.nets.estimators.settings import settings_of
+
+    task = one._task(settings_of(one), len(X))
+    table = task.schedule(task.optimizer(one.module_))
+    expected, optimizer = [], torch.optim.SGD(one.module_.parameters(), lr=0.5, momentum=0.9)
+    scheduler = policy(optimizer, **arguments)
+    for t in range(20):
+        expected.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        if every == "batch" or (t + 1) % 10 == 0:
+            scheduler.step()
+    assert list(table["lr"]) == expected
+    assert net(callbacks=[callback], optimizer__momentum=0.9, max_steps=20).fit(X, y).score(X, y) >= 0
+
+
+def test_a_rate_scheduled_to_zero_stops_the_training():
+    stop = LRScheduler(StepLR, step_every="batch", step_size=1, gamma=0.0)
+    found = [
+        parameters(net(callbacks=[("rate", stop)], max_steps=steps, noise_seed=0, random_state=0).fit(X, y))
+        for steps in (1, 9)
+    ]
+    assert torch.equal(*found)
+
+
+@pytest.mark.parametrize(
+    "callback",
+    [
+        EarlyStopping(),
+        EpochScoring("accuracy"),
+        PrintLog(),
+        ProgressBar(),
+        GradientNormClipping(1.0),
+        skorch.callbacks.Callback(),
+        LRScheduler(ReduceLROnPlateau),
+        LRScheduler("ReduceLROnPlateau"),
+        EarlyStopping,
+    ],
+)
+def test_every_other_callback_is_refused_before_data_is_read(callback):
+    for given in ([("mine", callback)], [callback]):
+        with pytest.raises(LeakingEstimatorError, match="(?s)callback.*without noise.*LRScheduler"):
+            net(callbacks=given).fit(Untouchable(), Untouchable())
+
+
+def test_a_subclass_of_an_allowed_callback_is_not_allowed():
+    class Mine(LRScheduler):
+        def on_batch_end(self, net, **kwargs):
+            raise AssertionError("never called")
+
+    with pytest.raises(LeakingEstimatorError, match="callback Mine"):
+        net(callbacks=[("mine", Mine(StepLR, step_size=1))]).fit(Untouchable(), Untouchable())
+
+
+# --- nothing private leaves -------------------------------------------------------------------------------------
+
+MARK = 1.2345678e-3  # a value that nothing but a record holds
+
+
+def marked():
+    """Records in which one value recurs, and every sequence of bytes that would betray it."""
+    planted = X.copy()
+    planted[:, 2] = MARK
+    single, double = np.float32(MARK).tobytes(), np.float64(MARK).tobytes()
+    return planted, (
+        single * 2,
+        double * 2,
+        single,
+        double,
+        planted[0].tobytes(),
+        planted[0].astype(np.float32).tobytes(),
+    )
+
+
+def everything(one):
+    return {
+        "net": pickle.dumps(one),
+        "module": pickle.dumps(one.module_),
+        "copy": pickle.dumps(copy.deepcopy(one)),
+        "attributes": pickle.dumps({key: value for key, value in vars(one).items() if key != "callbacks_"}),
+        "text": repr(one).encode() + str(one.privacy_spent_).encode(),
+    }
+
+
+def conv(outputs=2):
+    return nn.Sequential(
+        nn.Unflatten(1, (1, 4)), nn.Conv1d(1, 2, 2), nn.Flatten(), nn.LayerNorm(6), nn.Linear(6, outputs)
+    )
+
+
+@pytest.mark.parametrize(
+    "module",
+    [Small, nn.Sequential(nn.Linear(4, 3), nn.Tanh(), nn.Linear(3, 2)), conv()],
+    ids=["traced", "plain", "per sample"],
+)
+@pytest.mark.parametrize("optimizer", [torch.optim.SGD, torch.optim.Adam, torch.optim.RMSprop])
+def test_no_record_is_in_any_pickle_or_copy(module, optimizer):
+    planted, forms = marked()
+    assert forms[0] in pickle.dumps(np.full(4, MARK, np.float32))  # the search does find such bytes
+    one = net(module, optimizer=optimizer, sample_rate=1.0, lr=1e-3).fit(planted, y)
+    size = len(pickle.dumps(net(module, optimizer=optimizer).initialize()))
+    for name, shown in everything(one).items():
+        assert not [form for form in forms if form in shown], name
+        assert len(shown) < size + 6000, name
+    one.predict(planted)
+    assert not [form for form in forms if form in pickle.dumps(one)]
+
+
+@pytest.mark.parametrize("module", [Small, conv()], ids=["traced", "per sample"])
+def test_the_trained_module_is_what_a_user_would_have_made(module):
+    one = net(module).fit(X, y)
+    made = module() if isinstance(module, type) else module
+    assert type(one.module_) is type(made)
+    assert list(one.module_.state_dict()) == list(made.state_dict())
+    for layer in one.module_.modules():
+        assert not any([layer._forward_hooks, layer._backward_hooks, layer._forward_pre_hooks])
+        assert not hasattr(layer, "activations")
+        assert not hasattr(layer, "autograd_grad_sample_hooks")
+        assert "forward" not in vars(layer)
+    for parameter in one.module_.parameters():
+        assert parameter.grad is None
+        assert not hasattr(parameter, "grad_sample")
+        assert not parameter._backward_hooks
+    assert one.optimizer_.state == {}
+
+
+def test_no_history_is_kept_and_nothing_is_printed(capsys):
+    one = net().fit(X, y)
+    assert not one.history_
+    captured = capsys.readouterr()
+    assert captured.out + captured.err == ""
+    assert [name for name, _ in one.callbacks_] == []
+
+
+def test_pickles_and_copies_predict_the_same_and_go_on_training():
+    one = net().fit(X, y)
+    for again in (pickle.loads(pickle.dumps(one)), copy.deepcopy(one)):
+        np.testing.assert_array_equal(again.predict_proba(X), one.predict_proba(X))
+        assert tuple(again.privacy_spent_) == tuple(one.privacy_spent_)
+        again.partial_fit(X, y)
+        assert again.privacy_spent_.epsilon > one.privacy_spent_.epsilon
+    assert len(one.privacy_spent_.components) == 1
+
+
+def test_saved_parameters_fit_a_plain_module(tmp_path):
+    one = net().fit(X, y)
+    one.save_params(f_params=tmp_path / "parameters.pt")
+    plain = Small()
+    plain.load_state_dict(torch.load(tmp_path / "parameters.pt", weights_only=True))
+    assert torch.equal(flat(plain), parameters(one))
+    other = net().initialize()
+    other.load_params(f_params=tmp_path / "parameters.pt")
+    np.testing.assert_array_equal(other.predict(X), one.predict(X))
+
+
+class Remembering(nn.CrossEntropyLoss):
+    def forward(self, outputs, targets):
+        self.last = super().forward(outputs, targets)
+        return self.last
+
+
+def test_a_loss_that_remembers_is_refused_and_holds_nothing():
+    given = Remembering()
+    for module in (Small, nn.Linear(4, 2)):
+        one = net(module, criterion=given)
+        with pytest.raises(LeakingEstimatorError, match="Remembering changes"):
+            one.fit(X, y)
+        assert not hasattr(one.criterion_, "last")
+        assert not hasattr(given, "last")
+
+
+def test_messages_quote_no_record():
+    spoiled = X.astype(object)
+    spoiled[3, 1] = "John Smith"
+    with pytest.raises(ValueError, match="X as numbers") as caught:
+        net().fit(spoiled, y)
+    assert "John" not in str(caught.value)
+
+
+def test_a_seed_of_the_noise_is_among_the_assumptions():
+    assert any("noise_seed" in text for text in net(noise_seed=0).privacy_assumptions())
+    assert any("the operating system" in text for text in net().privacy_assumptions())
+
+
+def test_skorchs_own_loop_is_closed():
+    one = net().initialize()
+    with pytest.raises(LeakingEstimatorError, match="without noise"):
+        one.fit_loop(X, y)
+
+
+@pytest.fixture
+def interrupt(monkeypatch):
+    """The user interrupts the third step of every training from now on."""
+
+    def from_now_on():
+        honest, steps = stack.Stack._step, []
+
+        def step(self, *args):
+            steps.append(1)
+            if len(steps) == 3:
+                raise KeyboardInterrupt
+            honest(self, *args)
+
+        monkeypatch.setattr(stack.Stack, "_step", step)
+
+    return from_now_on
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_an_interrupted_training_is_not_a_fitted_net(method, interrupt):
+    one = net()
+    interrupt()
+    with pytest.raises(KeyboardInterrupt):
+        getattr(one, method)(X, y)
+    assert not one.initialized_
+    assert not hasattr(one, "privacy_spent_")
+    with pytest.raises(NotInitializedError):
+        one.predict(X)
+    assert hasattr(one.fit(X, y), "privacy_spent_")  # and can be trained again
+
+
+def test_an_interrupted_warm_start_keeps_what_it_had(interrupt):
+    one = net().fit(X, y)
+    before, spent = parameters(one), one.privacy_spent_
+    interrupt()
+    with pytest.raises(KeyboardInterrupt):
+        one.partial_fit(X, y)
+    assert torch.equal(parameters(one), before)
+    assert one.privacy_spent_ is spent
+
+
+def test_an_interrupted_second_fit_takes_the_first_away(interrupt):
+    one = net().fit(X, y)
+    interrupt()
+    with pytest.raises(KeyboardInterrupt):
+        one.fit(X, y)
+    assert not one.initialized_
+    assert not hasattr(one, "privacy_spent_")
+
+
+# --- bad input: found, needed, remedy; before any data is read where that is possible ----------------------------
+
+UNREAD = [
+    ("none of noise", {"noise_multiplier": None}, PrivacyError, "(?s)Found none of noise_multiplier.*one way.*needed"),
+    ("two kinds of noise", {"target_epsilon": 1.0, "target_delta": 1e-5}, PrivacyError, "one way to state the noise"),
+    ("a target without delta", {"noise_multiplier": None, "target_epsilon": 1.0}, PrivacyError, "target_delta="),
+    ("two targets", {"target_mu": 1.0}, PrivacyError, "one way to state the noise"),
+    ("no noise at all", {"noise_multiplier": 0.0}, ValueError, r"noise_multiplier.*\(0.0, inf\).*Got 0.0"),
+    ("noise that is said to be there", {"noise_multiplier": True}, ValueError, "noise_multiplier.*Got True"),
+    ("infinite noise", {"noise_multiplier": math.inf}, ValueError, "noise_multiplier.*Got inf"),
+    ("noise as text", {"noise_multiplier": "1"}, ValueError, "noise_multiplier.*Got '1'"),
+    ("a rate of 0", {"sample_rate": 0.0}, ValueError, r"sample_rate.*\[1e-09, 1.0\].*Got 0.0"),
+    ("a rate above 1", {"sample_rate": 1.5}, ValueError, r"sample_rate.*\[1e-09, 1.0\].*Got 1.5"),
+    ("a negative rate", {"sample_rate": -0.1}, ValueError, "sample_rate.*Got -0.1"),
+    ("a rate that is no number", {"sample_rate": math.nan}, ValueError, "sample_rate.*Got nan"),
+    ("no rate", {"sample_rate": None}, ValueError, "exactly one is needed"),
+    ("rate and batch size", {"batch_size": 10, "public_n": 100}, ValueError, "exactly one is needed"),
+    ("a private n", {"sample_rate": None, "batch_size": 10}, ValueError, "(?s)without public_n.*depend on the data"),
+    ("large batches", {"sample_rate": None, "batch_size": 200, "public_n": 100}, ValueError, "above public_n=100"),
+    ("no steps", {"max_steps": 0}, ValueError, "max_steps.*whole number >= 1.*Got 0"),
+    ("half a step", {"max_steps": 2.5}, ValueError, "max_steps.*Got 2.5"),
+    ("no epochs", {"max_steps": None, "max_epochs": 0}, ValueError, "max_epochs.*Got 0"),
+    ("no memory", {"max_physical_batch": 0}, ValueError, r"max_physical_batch.*an int in the range \[1, inf\).*Got 0"),
+    ("memory that is no number", {"max_physical_batch": None}, ValueError, "max_physical_batch.*Got None"),
+    ("no clipping", {"max_grad_norm": math.inf}, ValueError, "max_grad_norm.*Got inf"),
+    (
+        "delta of 1",
+        {"noise_multiplier": None, "target_epsilon": 1.0, "target_delta": 1.0},
+        ValueError,
+        "target_delta.*Got 1.0",
+    ),
+    ("no classes", {"classes": None}, ValueError, "(?s)needs classes=.*which labels occur"),
+    ("an empty list of classes", {"classes": []}, ValueError, "needs classes="),
+    ("no such device", {"device": "cuda:99"}, ValueError, "(?s)device='cuda:99'.*not available.*device='cpu'"),
+    ("nonsense as device", {"device": "abacus"}, ValueError, "(?s)device='abacus'.*not available"),
+    ("a closure", {"optimizer": torch.optim.LBFGS}, ValueError, "(?s)LBFGS.*closure.*torch.optim.SGD"),
+    (
+        "a validation split",
+        {"train_split": skorch.dataset.ValidSplit(5)},
+        LeakingEstimatorError,
+        "only train_split=None",
+    ),
+    ("print-outs", {"verbose": 1}, LeakingEstimatorError, "only verbose=0"),
+    ("add_remove without n", {"neighboring": "add_remove"}, PrivacyError, "(?s)add_remove.*without public_n"),
+    ("another relation", {"neighboring": "replace_one"}, ValueError, "neighboring.*Got 'replace_one'"),
+]
+
+
+@pytest.mark.parametrize(("changed", "error", "match"), [one[1:] for one in UNREAD], ids=[one[0] for one in UNREAD])
+def test_bad_arguments_are_refused_before_any_data_is_read(changed, error, match):
+    for method in ("fit", "partial_fit"):
+        with pytest.raises(error, match=match):
+            getattr(net(**changed), method)(Untouchable(), Untouchable())
+
+
+def test_an_unreachable_target_says_what_can_be_reached():
+    unreachable = {"noise_multiplier": None, "target_epsilon": 1e-9, "target_delta": 1e-12, "sample_rate": 1.0}
+    with pytest.raises(BudgetUnreachableError, match="(?s)out of reach.*smallest epsilon possible"):
+        net(**unreachable).fit(Untouchable(), Untouchable())
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "match"),
+    [
+        (np.where(np.arange(480).reshape(120, 4) == 7, np.nan, X), y, "X contains NaN or infinity"),
+        (np.where(np.arange(480).reshape(120, 4) == 7, np.inf, X), y, "X contains NaN or infinity"),
+        (X, np.where(y, 7, 0), "not among the declared classes"),
+        (X, y[:, None], "one label per record"),
+        (X, y[:-1], "inconsistent numbers of samples"),
+        (X.astype(str), y, "X as numbers"),
+    ],
+)
+def test_bad_records_are_refused_before_any_training(X, y, match):
+    one = net()
+    with pytest.raises(ValueError, match=match):
+        one.fit(X, y)
+    assert not one.initialized_
+
+
+class Recurrent(nn.Module):
+    """Tokens, one after the other: no graph, so the code itself runs, on one record at a time."""
+
+    def __init__(self):
+        super().__init__()
+        self.words, self.memory, self.last = nn.Embedding(10, 4), nn.GRU(4, 3, batch_first=True), nn.Linear(3, 2)
+
+    def forward(self, tokens):
+        return self.last(self.memory(self.words(tokens))[0][:, -1])
+
+
+@pytest.mark.parametrize("module", [nn.Sequential(nn.Embedding(10, 4), nn.Flatten(), nn.Linear(20, 2)), Recurrent])
+@pytest.mark.parametrize("token", [10, 17, -1])
+def test_a_token_beyond_an_embedding_is_refused_with_the_range_that_is_needed(module, token):
+    tokens = np.random.default_rng(0).integers(0, 10, (120, 5))
+    tokens[:, 3] = token
+    with pytest.raises(ValueError, match="(?s)tokens in X.*num_embeddings is 10.*from 0 to one less.*Map") as caught:
+        net(module).fit(tokens, y)
+    assert "17" not in str(caught.value)
+    assert net(module).fit(np.clip(tokens, 0, 9), y).n_steps_ == 12
+
+
+def test_bad_targets_of_a_regression_are_refused():
+    with pytest.raises(ValueError, match="y contains NaN or infinity"):
+        regressor().fit(X, np.where(y, np.nan, 1.0))
+    with pytest.raises(ValueError, match="(?s)as many outputs.*as y has columns"):
+        regressor(module__outputs=3).fit(X, X[:, 0])
+
+
+def test_a_module_with_fewer_outputs_than_classes_is_refused_whatever_labels_occur():
+    for labels in (y, np.where(y, 2, 0)):
+        with pytest.raises(ValueError, match=r"(?s)outputs of shape \(2,\).*3 classes"):
+            net(classes=[0, 1, 2]).fit(X, labels)
+
+
+class Buffered(Small):
+    def __init__(self, outputs=2):
+        super().__init__(outputs=outputs)
+        self.register_buffer("mean", torch.zeros(4))
+
+    def forward(self, inputs):
+        self.mean = inputs.mean(0)
+        return super().forward(inputs)
+
+
+class Centred(Small):
+    def forward(self, inputs):
+        return super().forward(inputs - inputs.mean(0))
+
+
+class WeightedMean(nn.Module):
+    def forward(self, outputs, targets):
+        return nn.functional.cross_entropy(outputs, targets, weight=torch.tensor([500.0, 1.0]))
+
+
+class MeanLoss(nn.Module):
+    def forward(self, outputs, targets):
+        return nn.functional.cross_entropy(outputs, targets)
+
+
+def test_a_plain_mean_of_losses_is_trained_as_their_sum():
+    """Divided by the expected batch size it is the mean."""
+    found = [net(criterion=one, noise_seed=0, random_state=0).fit(X, y) for one in (MeanLoss, nn.CrossEntropyLoss)]
+    torch.testing.assert_close(*map(parameters, found), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"module": nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3), nn.Linear(3, 2))},
+        {"module": nn.Sequential(nn.BatchNorm1d(4, affine=False), nn.Linear(4, 2))},
+        {"module": Buffered},
+        {"module": Centred},
+        {"module": Small, "criterion": WeightedMean},
+    ],
+    ids=["batch norm", "batch norm without parameters", "buffers", "centred", "coupled loss"],
+)
+def test_modules_and_losses_that_couple_records_are_refused_and_leave_no_fitted_net(changed):
+    one = net(**changed)
+    with pytest.raises(LeakingEstimatorError):
+        one.fit(X, y)
+    assert not one.initialized_
+    assert not hasattr(one, "module_")
+
+
+def test_parameters_in_the_loss_are_refused():
+    class Learned(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scale = nn.Parameter(torch.ones(()))
+
+        def forward(self, outputs, targets):
+            return self.scale * nn.functional.cross_entropy(outputs, targets, reduction="sum")
+
+    with pytest.raises(ValueError, match="(?s)parameters in criterion Learned.*Put them into the module"):
+        net(criterion=Learned).fit(X, y)
+
+
+def test_weights_of_records_and_other_arguments_of_fit_are_refused():
+    with pytest.raises(ValueError, match="(?s)sample_weight.*X and y alone"):
+        net().fit(X, y, sample_weight=np.ones(120))
+
+
+# --- many at once -----------------------------------------------------------------------------------------------
+
+
+def test_nets_fitted_together_are_the_nets_fitted_alone():
+    def nets():
+        return [
+            net(noise_seed=i, random_state=i, lr=0.1 * (i + 1), max_steps=5 + i, module__width=5 + i % 2)
+            for i in range(6)
+        ]
+
+    together = DPNeuralNetClassifier.fit_together(nets(), X, y)
+    for one, other in zip(together, nets()):
+        torch.testing.assert_close(parameters(one), parameters(other.fit(X, y)), rtol=1e-5, atol=2e-6)
+        assert tuple(one.privacy_spent_) == tuple(other.privacy_spent_)
+        assert (one.n_steps_, one.noise_multiplier_) == (other.n_steps_, other.noise_multiplier_)
+
+
+def test_nets_that_fail_together_are_not_fitted_and_leave_the_others():
+    nets = [net(), net(lr=-1.0), net(Centred), net(classes=[0]), net(noise_multiplier=None), net(Centred), net()]
+    found = DPNeuralNetClassifier.fit_together(nets, X, y)
+    assert [one is not None for one in found] == [True, False, False, False, False, False, True]
+    assert [one.initialized_ for one in nets] == [one is not None for one in found]
+    assert not any(hasattr(one, "privacy_spent_") for one in nets[1:6])
+
+
+def test_nets_interrupted_together_are_none_of_them_fitted(interrupt):
+    nets = [net(), net(module__activation=nn.Tanh), net()]
+    interrupt()
+    with pytest.raises(KeyboardInterrupt):
+        DPNeuralNetClassifier.fit_together(nets, X, y)
+    assert not any(one.initialized_ or hasattr(one, "module_") or hasattr(one, "privacy_spent_") for one in nets)

@@ -1,0 +1,118 @@
+"""A stack: noise as stated, each net's own; nets leave when they are done."""
+
+from __future__ import annotations
+
+import copy
+import os
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+import torch
+
+from sklearn_dpsearch.nets.engines.linear import PlainEngine
+from sklearn_dpsearch.nets.engines.rounding import noise_factor
+from sklearn_dpsearch.nets.layout import Layout
+from sklearn_dpsearch.nets.optimizers import UpdateRule
+from sklearn_dpsearch.nets.stack import Stack, noise_scale
+from sklearn_dpsearch.nets.training import train
+
+from .toys import CPU, Residual, alone, flat, mlp, records, same, seeded, traced, training
+
+RUNS = 20_000 if os.environ.get("SKLEARN_DPSEARCH_FULL") else 2_000
+
+
+def updates(noise_multiplier, norm, expected, seeds, make=mlp, engine=PlainEngine):
+    """One step with rate 1 from the same start for each seed; the parameters' moves, shape (len(seeds), size)."""
+    start = make()
+    tasks = [
+        training(
+            copy.deepcopy(start),
+            seed=seed,
+            steps=1,
+            sample_rate=1.0,
+            optimizer=UpdateRule.sgd(lr=1.0),
+            noise_multiplier=noise_multiplier,
+            max_grad_norm=norm,
+            expected_batch_size=expected,
+        )
+        for seed in seeds
+    ]
+    made = engine(start, tasks[0].criterion, CPU)
+    Stack(tasks, made, records(5), 10**6).run()
+    return np.stack([(flat(one.module) - flat(start)).numpy() for one in tasks])
+
+
+@pytest.mark.parametrize(
+    ("noise_multiplier", "norm", "expected"), [(1.0, 1.0, 12.0), (3.0, 0.5, 7.3), (0.2, 40.0, 0.6)]
+)
+def test_noise_of_an_update_has_the_stated_variance(noise_multiplier, norm, expected):
+    noise = updates(noise_multiplier, norm, expected, range(RUNS // 10))
+    noise = noise - updates(0.0, norm, expected, [0])
+    wanted = noise_multiplier * norm / expected
+    assert noise.std() == pytest.approx(wanted, rel=5 / np.sqrt(2 * noise.size))
+    assert abs(noise.mean()) < 5 * wanted / np.sqrt(noise.size)
+    each = noise.std(axis=0)  # every single parameter gets it
+    assert each.min() > wanted * (1 - 6 / np.sqrt(2 * len(noise)))
+    assert each.max() < wanted * (1 + 6 / np.sqrt(2 * len(noise)))
+
+
+@pytest.mark.parametrize(("make", "engine"), [(mlp, PlainEngine), (lambda: seeded(Residual), traced)])
+def test_nets_of_a_stack_have_noise_independent_of_each_other(make, engine):
+    noise = updates(1.0, 1.0, 12.0, range(12), make, engine) - updates(0.0, 1.0, 12.0, [0], make, engine)
+    correlations = np.corrcoef(noise)
+    np.fill_diagonal(correlations, 0.0)
+    assert np.abs(correlations).max() < 5.5 / np.sqrt(noise.shape[1])
+
+
+def test_noise_is_independent_from_step_to_step_and_from_parameter_to_parameter():
+    tasks = [training(mlp(), seed=seed, steps=2, sample_rate=1e-12, noise_multiplier=1.0) for seed in range(RUNS // 3)]
+    stack = Stack(tasks, PlainEngine(mlp(), tasks[0].criterion, CPU), records(5), 10**6)
+    seen, step = [], stack.stepper.step
+    stack.stepper.step = lambda weights, slopes, t: (seen.append(slopes.numpy().copy()), step(weights, slopes, t))
+    stack.run()
+    first, second = (one - one.mean(axis=0) for one in seen)
+    limit = 6 / np.sqrt(len(tasks))
+    assert abs((first * second).mean(axis=0) / (first.std(0) * second.std(0))).max() < limit
+    between = np.corrcoef(first.T)
+    np.fill_diagonal(between, 0.0)
+    assert np.abs(between).max() < limit
+
+
+def test_noise_is_added_once_per_step_whatever_the_chunks():
+    def moved(most):
+        net = mlp()
+        train(training(net, steps=1, sample_rate=1.0, noise_multiplier=1.0), records(), max_physical_batch=most)
+        return flat(net)
+
+    same([moved(1)], [moved(1000)])
+
+
+def test_rounding_is_covered_by_a_little_more_noise():
+    tasks = [training(noise_multiplier=2.0, max_grad_norm=3.0)]
+    stack = Stack(tasks, PlainEngine(tasks[0].module, tasks[0].criterion, CPU), records(), 100)
+    assert stack.scales[0] == noise_scale(stack.tasks[0]) == 6.0 * noise_factor(12.0)
+    assert stack.sums.dtype is torch.float64
+
+
+# --- its nets ----------------------------------------------------------------------------------------------------
+
+
+def test_the_stack_shrinks_as_nets_finish():
+    steps = [1, 2, 5, 5, 9]
+    tasks = [training(mlp(seed=i), seed=i, steps=one, noise_multiplier=1.0) for i, one in enumerate(steps)]
+    stack = Stack(tasks, PlainEngine(tasks[0].module, tasks[0].criterion, CPU), records(), 1000)
+    seen, finish = [], stack._finish
+    stack._finish = lambda t: (finish(t), seen.append((t, len(stack.tasks), stack.trained.shape[0])))
+    stack.run()
+    assert seen == [(1, 4, 4), (2, 3, 3), (5, 1, 1), (9, 0, 0)]
+    again = [training(mlp(seed=i), seed=i, steps=one, noise_multiplier=1.0) for i, one in enumerate(steps)]
+    same([flat(one.module) for one in tasks], alone(again))
+
+
+def test_memory_grows_with_the_stack_by_little_more_than_parameters():
+    layout = Layout(mlp())
+    tasks = [training(mlp(), seed=i) for i in range(4)]
+    stack = Stack(tasks, PlainEngine(tasks[0].module, tasks[0].criterion, CPU), records(), 100)
+    assert stack.trained.shape == stack.sums.shape == stack.gradients.shape == (4, layout.trained)

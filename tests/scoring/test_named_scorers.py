@@ -1,0 +1,97 @@
+"""What a user may pass as ``scoring`` for private records."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+from sklearn.cluster import KMeans
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.metrics import f1_score, get_scorer_names, make_scorer, mean_absolute_error
+
+from sklearn_dpsearch.privacy import UnknownSensitivityError
+from sklearn_dpsearch.scoring import PrivateScorer, get_private_scorer, make_private_scorer, private_scorer
+from sklearn_dpsearch.scoring.named_scorers import SCORERS
+
+OWN = make_private_scorer(lambda y_true, y_pred: y_true == y_pred, lower=0, upper=1)
+
+
+@pytest.mark.parametrize("name", ["accuracy", "top_k_accuracy", "neg_log_loss"])
+def test_names_that_need_no_further_facts_are_resolved(name):
+    assert get_private_scorer(name, LogisticRegression()) == private_scorer(name)
+
+
+def test_scorers_are_returned_as_they_are():
+    assert get_private_scorer(OWN, None) is OWN
+
+
+def test_no_name_is_accuracy_for_classifiers():
+    assert get_private_scorer(None, LogisticRegression()) == private_scorer("accuracy")
+
+
+def test_no_name_is_an_error_with_a_remedy_for_regressors():
+    with pytest.raises(UnknownSensitivityError, match=r"LinearRegression.*neg_mean_absolute_error.*X_public"):
+        get_private_scorer(None, LinearRegression())
+    with pytest.raises(UnknownSensitivityError, match="public bounds"):
+        get_private_scorer(None, KMeans())
+
+
+@pytest.mark.parametrize(
+    ("name", "fact"),
+    [
+        ("balanced_accuracy", "classes"),
+        ("f1", "pos_label"),
+        ("r2", "y_range"),
+        ("precision", "pos_label"),
+        ("neg_mean_squared_error", "clip"),
+    ],
+)
+def test_names_that_need_a_public_fact_say_which(name, fact):
+    with pytest.raises(UnknownSensitivityError, match=rf"until {fact} is stated.*private_scorer\('{name}', {fact}="):
+        get_private_scorer(name, None)
+
+
+@pytest.mark.parametrize(
+    "scoring",
+    [
+        "roc_auc",
+        "roc_auc_ovr",
+        "average_precision",
+        "max_error",
+        "explained_variance",
+        "nonsense",
+        make_scorer(f1_score),
+        mean_absolute_error,
+        ["accuracy"],
+        {"a": "accuracy"},
+    ],
+)
+def test_what_cannot_be_made_private_is_refused_with_the_remedies(scoring):
+    with pytest.raises(UnknownSensitivityError, match=r"no usable sensitivity.*make_private_scorer.*X_public"):
+        get_private_scorer(scoring, LogisticRegression())
+
+
+def test_every_scorer_is_named_as_in_scikit_learn_or_is_a_part_of_it():
+    assert set(SCORERS) <= set(get_scorer_names())
+
+
+@pytest.mark.parametrize("name", sorted(set(get_scorer_names()) - set(SCORERS)))
+def test_every_other_name_of_scikit_learn_is_refused(name):
+    with pytest.raises(UnknownSensitivityError, match=name):
+        get_private_scorer(name, LogisticRegression())
+
+
+@pytest.mark.parametrize("name", SCORERS)
+def test_the_example_in_the_message_builds_a_scorer(name):
+    build, example = SCORERS[name]
+    assert isinstance(eval(f"private_scorer({name!r}, {example})"), PrivateScorer)
+    assert bool(example) == any(one.default is one.empty for one in inspect.signature(build).parameters.values())
+
+
+def test_a_misspelt_name_or_option_is_guessed():
+    with pytest.raises(UnknownSensitivityError, match=r"Did you mean 'accuracy'\?$"):
+        private_scorer("acuracy")
+    with pytest.raises(TypeError, match=r"Found expected=5 .*expected_size.*Did you mean 'expected_size'\?$"):
+        private_scorer("accuracy", expected=5)
+    with pytest.raises(TypeError, match=r"Found clip=1 .*'accuracy', which takes expected_size\.$"):
+        private_scorer("accuracy", clip=1)

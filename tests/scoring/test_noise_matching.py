@@ -1,0 +1,141 @@
+"""Noise matched to a training run, or to a guarantee given for one scoring."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from sklearn_dpsearch.privacy import (
+    DPSGD,
+    ZCDP,
+    ApproxDP,
+    GaussianDP,
+    Geometric,
+    NonPrivate,
+    PrivacyError,
+    ProfileDP,
+    PureDP,
+    RenyiDP,
+    best_of,
+    compose,
+    envelope,
+)
+from sklearn_dpsearch.scoring import (
+    DiscreteGaussianNoise,
+    DiscreteLaplaceNoise,
+    Sensitivity,
+    matched_noise,
+    noise_for,
+)
+
+from .laws import EPSILONS
+
+ONE = Sensitivity(1, 1)
+TRAININGS = [
+    DPSGD(noise_multiplier=2.0, sample_rate=0.01, steps=2000),
+    DPSGD(noise_multiplier=1.0, sample_rate=0.1, steps=10, neighboring="zero_out"),
+    GaussianDP(mu=0.7),
+    GaussianDP(mu=6.0),
+    RenyiDP(orders=np.arange(2, 60), epsilons=0.1 * np.arange(2, 60)),
+    compose(GaussianDP(mu=0.5), PureDP(epsilon=0.3)),
+    ApproxDP(epsilon=0.0, delta=0.01),
+    ProfileDP(profile=lambda epsilon: np.clip(0.2 - 0.3 * epsilon, 0, 1)),
+]
+
+
+@pytest.mark.parametrize("training", TRAININGS, ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize("sensitivity", [ONE, Sensitivity(2, 2, (1, 1)), Sensitivity(1000, 10**6)], ids=str)
+def test_matched_noise_is_nowhere_less_private_than_the_training(training, sensitivity):
+    noise = matched_noise(training, sensitivity)
+    epsilons = np.unique(np.concatenate([np.linspace(0, 15, 1501), np.geomspace(1e-4, 60, 700)]))
+    score = noise.guarantee(sensitivity, training.neighboring)
+    assert np.all(score.delta_at(epsilons) <= np.maximum(training.delta_at(epsilons) * (1 + 1e-9), 1.001e-12))
+
+
+@pytest.mark.parametrize("training", TRAININGS[:4], ids=lambda one: type(one).__name__)
+def test_a_little_less_noise_would_not_match(training):
+    noise = matched_noise(training, ONE)
+    less = DiscreteGaussianNoise(noise.sigma_squared * Fraction(97, 100)).guarantee(ONE, training.neighboring)
+    epsilons = np.linspace(0, 30, 6001)
+    assert np.any(less.delta_at(epsilons) > np.maximum(training.delta_at(epsilons), 1e-12))
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 7.3, 1e-3])
+def test_noise_matched_to_a_pure_training_has_exactly_its_epsilon(epsilon):
+    training = PureDP(epsilon=epsilon, neighboring="replace_one")
+    for sensitivity in (ONE, Sensitivity(1000, 10**6), Sensitivity(2, 2, (1, 1))):
+        score = matched_noise(training, sensitivity).guarantee(sensitivity, "replace_one")
+        assert score == training
+        assert envelope([training, score]) is training
+
+
+def test_noise_matched_to_an_approximate_training_is_laplace_of_the_same_epsilon():
+    assert matched_noise(ApproxDP(epsilon=0.5, delta=1e-6), ONE) == DiscreteLaplaceNoise(Fraction(2))
+
+
+def test_noise_matched_to_a_composition_of_pure_steps_is_pure():
+    assert isinstance(matched_noise(compose(PureDP(epsilon=0.5), PureDP(epsilon=0.25)), ONE), DiscreteLaplaceNoise)
+
+
+@pytest.mark.parametrize("sensitivity", [ONE, Sensitivity(4, 6)])
+def test_noise_matched_to_a_concentrated_training_has_exactly_its_rho(sensitivity):
+    training = ZCDP(rho=0.3)
+    score = matched_noise(training, sensitivity).guarantee(sensitivity, "add_remove")
+    assert score.concentrated == training
+    assert np.all(score.delta_at(EPSILONS) <= training.delta_at(EPSILONS))
+
+
+@pytest.mark.parametrize(
+    "training",
+    [
+        PureDP(epsilon=0.4),
+        ZCDP(rho=0.05),
+        GaussianDP(mu=0.4),
+        DPSGD(noise_multiplier=2.0, sample_rate=0.01, steps=2000),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_matched_noise_is_free_in_a_search(training):
+    score = matched_noise(training, ONE).guarantee(ONE, training.neighboring)
+    free = best_of(training, Geometric(5)).epsilon_at(1e-6)
+    paid = best_of(envelope([training, score]), Geometric(5)).epsilon_at(1e-6)
+    assert paid == pytest.approx(free, rel=2e-3)
+
+
+def test_a_guarantee_given_for_one_scoring_is_kept():
+    for given in (
+        PureDP(epsilon=0.7),
+        ApproxDP(epsilon=0.7, delta=1e-5),
+        ZCDP(rho=0.1),
+        GaussianDP(mu=0.5),
+        TRAININGS[0],
+    ):
+        kept = noise_for(given, ONE).guarantee(ONE, given.neighboring)
+        assert np.all(kept.delta_at(EPSILONS) <= np.maximum(given.delta_at(EPSILONS) * (1 + 1e-9), 1.001e-12))
+
+
+def test_a_given_gaussian_guarantee_needs_a_little_more_than_continuous_noise():
+    variance = noise_for(GaussianDP(mu=0.25), ONE).sigma_squared
+    assert 16 <= variance <= 16.5
+
+
+@pytest.mark.parametrize("matching", [matched_noise, noise_for])
+def test_no_noise_matches_no_promise(matching):
+    with pytest.raises(PrivacyError, match="NonPrivate"):
+        matching(NonPrivate(), ONE)
+
+
+@pytest.mark.parametrize(
+    "training",
+    [
+        PureDP(epsilon=0.0),
+        ZCDP(rho=0.0),
+        GaussianDP(mu=0.0),
+        DPSGD(noise_multiplier=1.0, sample_rate=0.1, steps=0),
+    ],
+)
+def test_no_finite_noise_matches_a_training_that_reveals_nothing(training):
+    with pytest.raises(PrivacyError, match="score_noise=PureDP"):
+        matched_noise(training, ONE)
