@@ -2,7 +2,7 @@
 
 from .privacy.errors import PrivacyError
 from .privacy.spent import PrivacySpent
-from .search import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV, NoModelError
+from .search import Doubling, DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV, NoModelError
 
 __version__ = "0.1.0"
 
@@ -11,6 +11,7 @@ __all__ = [
     "DPRandomSearchCV",
     "DPSubsetSearchCV",
     "DPThresholdSearchCV",
+    "Doubling",
     "NoModelError",
     "PrivacyError",
     "PrivacySpent",

@@ -17,7 +17,14 @@ from fractions import Fraction
 import numpy as np
 from _show import Curves, Figure, show
 
-from sklearn_dpsearch.privacy import AboveThreshold, GumbelNoise, doubling_search, doubling_walk
+from sklearn_dpsearch.privacy import (
+    AboveThreshold,
+    DoublingRounds,
+    DoublingSteps,
+    GumbelNoise,
+    default_max_rounds,
+    doubling_search,
+)
 
 CANDIDATES, LEVELS, WALKS = 100, 100, 40
 ROUND_EPSILONS = (0.02, 0.05, 0.1, 0.2, 0.5)
@@ -33,23 +40,20 @@ def walks(
     found = []
     for _ in range(WALKS):
         utilities = rng.uniform(size=CANDIDATES)
-        exact = [Fraction(round(one * 2**20), 2**20) for one in utilities]
+        exact = [Fraction(round(utility * 2**20), 2**20) for utility in utilities]
         question = AboveThreshold(round_epsilon=Fraction(round_epsilon), sensitivity=Fraction(1, parts))
-        fidelities: list[float] = []
-
-        def first_above(level: int, exact=exact, question=question, utilities=utilities, kept=fidelities) -> int | None:
-            accepted = question.first_above(exact, Fraction(level, levels))
-            kept.append(kept[-1] if accepted is None and kept else fidelity(utilities, accepted))
-            return accepted
-
-        doubling_walk(first_above, levels=levels)
-        found.append((utilities, fidelities))
+        steps = DoublingSteps(levels=levels, max_rounds=default_max_rounds(levels))
+        rounds, fidelities = DoublingRounds(question, steps, granularity=Fraction(1, levels)), [0.0]
+        while not rounds.over:
+            accepted = rounds.ask(exact)
+            fidelities.append(fidelities[-1] if accepted is None else fidelity(utilities, accepted))
+        found.append((utilities, fidelities[1:]))
     return found
 
 
-def fidelity(utilities: np.ndarray, chosen: int | None) -> float:
-    """Share of candidates that the chosen one is at least as good as; without one, 0."""
-    return 0.0 if chosen is None else float(np.mean(utilities <= utilities[chosen]))
+def fidelity(utilities: np.ndarray, chosen: int) -> float:
+    """Share of candidates that the chosen one is at least as good as."""
+    return float(np.mean(utilities <= utilities[chosen]))
 
 
 def mean_fidelity(round_epsilon: float) -> float:

@@ -29,9 +29,10 @@ from .guarantees.bounded_range import BoundedRangeDP
 from .guarantees.composition import compose, envelope, mixture
 from .guarantees.values import DPSGD, ZCDP, ApproxDP, GaussianDP, NonPrivate, ProfileDP, PureDP, RenyiDP
 from .mechanisms.above_threshold import AboveThreshold
+from .mechanisms.doubling_walk import DoublingRounds, DoublingSteps
 from .mechanisms.report_noisy_max import ExponentialNoise, GaussianNoise, GumbelNoise, LaplaceNoise
 from .selection.best_of import best_of
-from .selection.doubling import default_max_rounds, doubling_search, doubling_walk
+from .selection.doubling import default_max_rounds, doubling_search
 from .selection.noisy_max import noisy_max
 from .selection.subset import subset_then_train
 from .selection.threshold import until_above
@@ -47,6 +48,8 @@ __all__ = [
     "BoundedRangeDP",
     "BudgetUnreachableError",
     "CountLaw",
+    "DoublingRounds",
+    "DoublingSteps",
     "ExponentialNoise",
     "Fixed",
     "FromPMF",
@@ -75,7 +78,6 @@ __all__ = [
     "compose",
     "default_max_rounds",
     "doubling_search",
-    "doubling_walk",
     "envelope",
     "mixture",
     "noisy_max",

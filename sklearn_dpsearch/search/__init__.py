@@ -1,6 +1,9 @@
 """The private searches."""
 
-from ._base import BasePrivateSearch, NoModelError
+from ._base import BasePrivateSearch
+from ._doubling import Doubling
+from ._in_the_open import utilities_in_the_open
+from ._outcome import NoModelError
 from .grid_search import DPGridSearchCV
 from .random_search import DPRandomSearchCV
 from .subset_search import DPSubsetSearchCV
@@ -12,5 +15,7 @@ __all__ = [
     "DPRandomSearchCV",
     "DPSubsetSearchCV",
     "DPThresholdSearchCV",
+    "Doubling",
     "NoModelError",
+    "utilities_in_the_open",
 ]

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
 from ..adapters import Adapter
 from ..privacy import PrivacyError
+from ..privacy._types import Neighboring
 from ..privacy.mechanisms.coins import RandomBytes
 from ..scoring.validation import Exposure, Fold, Validation
+from ._job import Job, Split, n_records
+from ._models import fitted, fresh, releasable, train_last
 from ._outcome import Outcome
-from ._parameters import with_parameters
 from ._plan import Plan
 from ._randomness import Randomness
-from ._runs import Job, Parts, fitted, fresh, n_records, releasable, train_last
+from ._runner import Runner
 from ._space import Space
-from ._utilities import HELD_OUT, check_parts, random_parts, utilities
+from ._types import Candidate, Distributions, Parameters, Scorer, Seed
+from ._utilities import check_parts, less_noisy, on_parts, random_parts, utilities_of
 
 #: What the sensitivity of utilities rests on.
 ONE_PART = (
@@ -75,15 +77,7 @@ def _check_finite(space: Space) -> None:
                 )
 
 
-def checked_points(plan: Plan) -> list[dict[str, Any]]:
-    """Every candidate, each of which keeps what was planned for it."""
-    points = points_of(plan.space)
-    for which, candidate in points:
-        plan.promises.check(which, candidate)
-    return [candidate for _, candidate in points]
-
-
-def utility_scorer(scorer: Any) -> Any:
+def utility_scorer(scorer: Scorer) -> Scorer:
     """A scorer with values in [0, 1], as far as can be told before any data is read.
 
     Raises
@@ -107,7 +101,7 @@ def number_of_parts(
     given: int | None,
     adapter: Adapter,
     estimator: Any,
-    relation: str,
+    relation: Neighboring,
     n_samples: int | None,
     epsilon: float,
     space: Space,
@@ -162,72 +156,91 @@ class InParts(Validation):
         return False
 
 
-def drawn_parts(k: int, n_samples: int, validation: Any, source: Randomness) -> Parts:
-    """Each record in one part, by a draw of its own."""
-    folds = random_parts(n_samples, k, validation.public, source.random_bytes)
-    return Parts(folds=folds, n_scored=[None] * k)
+# --- the searches -----------------------------------------------------------------------------------------------------
 
 
-def on_parts(job: Job) -> Job:
-    """The job of the models on parts: an estimator that was told the public number of records is told a part's."""
-    n = job.adapter.public_size(with_parameters(clone(job.estimator), job.settings))
-    if n is None:
-        return job
-    trains = 1.0 if job.public is not None else 1.0 - 1.0 / HELD_OUT
-    return replace(job, parts=replace(job.parts, expected=n * trains / len(job.parts.folds)))
+class AggregatedRunner(Runner):
+    """Utilities of all candidates on random parts, a private choice among them, and one private training.
 
-
-def less_noisy(job: Job, candidates: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Candidates whose noise is k times smaller: models on parts are never released and need not protect anyone.
-
-    In proportion to the k times smaller number of records that is the noise of the final training: candidates are
-    compared under the conditions that the winner will meet. A candidate whose noise cannot be scaled keeps it.
+    Parameters
+    ----------
+    search, distributions, parameter
+        As for ``Runner``.
+    n_parts : int or None
+        Number of parts, as given.
+    part_noise : {"scaled", "same"}
+        Noise of the models on parts.
     """
-    varying, k = frozenset(name for one in candidates for name in one), float(len(job.parts.folds))
-    return [{**one, **_scaled(job, one, k, varying)} for one in candidates]
 
+    def __init__(
+        self,
+        search: Parameters,
+        distributions: Distributions,
+        parameter: str = "param_distributions",
+        *,
+        n_parts: int | None,
+        part_noise: str,
+    ) -> None:
+        super().__init__(search, distributions, parameter)
+        self.given_parts, self.part_noise = n_parts, part_noise
 
-def _scaled(job: Job, candidate: Mapping[str, Any], factor: float, varying: frozenset[str]) -> dict[str, Any]:
-    """Parameters that make a candidate's loss ``factor`` times larger, if those for a factor of 1 leave it as it is."""
+    @property
+    @abstractmethod
+    def choice_epsilon(self) -> float:
+        """ε of one choice, for which the default number of parts is made."""
 
-    def promise(settings: Mapping[str, Any]) -> Any:
-        return job.adapter.training_run(with_parameters(clone(configured), settings), None).guarantee
+    def scorer(self, public: bool) -> Scorer:
+        return utility_scorer(self.public_scorer())
 
-    with contextlib.suppress(Exception):
-        configured = fresh(job, candidate, None)
-        for names in (varying, frozenset[str]()):
-            if promise(job.adapter.scaled(configured, 1.0, names)) == promise({}):
-                return job.adapter.scaled(configured, factor, names)
-    return {}
+    def n_parts(self, relation: Neighboring, n_samples: int | None) -> int | None:
+        """Number of parts; None where it depends on a number of records that is not known yet."""
+        search = self.search
+        return number_of_parts(
+            self.given_parts, self.adapter, search.estimator, relation, n_samples, self.choice_epsilon, self.space
+        )
 
+    def validation(self, relation: Neighboring, n_samples: int | None, public: bool) -> Validation:
+        self.n_parts(relation, n_samples)  # raises where it cannot be chosen
+        return InParts(public)
 
-def utilities_of(
-    job: Job,
-    candidates: Sequence[Mapping[str, Any]],
-    part_noise: str,
-    seeds: Sequence[Any],
-    X: Any,
-    y: Any,
-    **parallel: Any,
-) -> list[Fraction]:
-    """Utility of every candidate."""
-    tried = less_noisy(job, candidates) if part_noise == "scaled" else candidates
-    return utilities(on_parts(job), tried, seeds, X, y, **parallel)
+    def notes(self, relation: Neighboring) -> tuple[str, ...]:
+        return (ONE_PART,)
 
+    def candidates(self, plan: Plan, source: Randomness) -> list[Candidate]:
+        """Every point of the grid."""
+        points = points_of(plan.space)
+        for which, candidate in points:
+            plan.promises.check(which, candidate)
+        return [candidate for _, candidate in points]
 
-def on_part_in_the_open(job: Job, candidate: Mapping[str, Any], part_noise: str, k: int, X: Any, y: Any) -> float:
-    """Score of a candidate's model on one part, after it went the whole way on public records (``dry_run``)."""
-    everything = np.arange(n_records(X))
-    several = replace(job, parts=replace(job.parts, folds=[(everything, everything)] * k, n_scored=[None] * k))
-    tried = less_noisy(several, [candidate])[0] if part_noise == "scaled" else candidate
-    model = fitted(job, fresh(on_parts(several), tried, None), everything, X, y)
-    score = float(job.scorer(model, X, y))
-    releasable(job, fitted(job, fresh(job, candidate, None), everything, X, y))
-    return score
+    def split(self, plan: Plan, candidates: Sequence[Candidate], n_samples: int, source: Randomness) -> Split:
+        """Each record in one part, by a draw of its own."""
+        k = self.n_parts(plan.spent.neighboring, n_samples)
+        assert k is not None
+        assert isinstance(plan.validation, InParts)
+        folds = random_parts(n_samples, k, plan.validation.public, source.random_bytes)
+        return Split(folds=folds, n_scored=[None] * k)
+
+    def utilities(
+        self, job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed], X: Any, y: Any
+    ) -> list[Fraction]:
+        """Exact utilities of some candidates, which are secret."""
+        return utilities_of(job, candidates, self.part_noise, seeds, X, y, self.workers)
+
+    def dry(self, plan: Plan, job: Job, candidate: Candidate, X: Any, y: Any) -> float:
+        """Score of a model on one part, after the candidate went the whole way."""
+        k = self.n_parts(plan.spent.neighboring, n_records(X)) if self.given_parts is None else self.given_parts
+        everything, k = np.arange(n_records(X)), k or 2
+        several = replace(job, split=replace(job.split, folds=[(everything, everything)] * k, n_scored=[None] * k))
+        tried = less_noisy(several, [candidate])[0] if self.part_noise == "scaled" else candidate
+        model = fitted(job, fresh(on_parts(several), tried, None), everything, X, y)
+        score = float(job.scorer(model, X, y))
+        releasable(job, fitted(job, fresh(job, candidate, None), everything, X, y))
+        return score
 
 
 def train_winner(
-    job: Job, candidate: Mapping[str, Any], score: float, seed: Any, X: Any, y: Any, **attributes: Any
+    job: Job, candidate: Candidate, score: float, seed: Seed, X: Any, y: Any, **attributes: Any
 ) -> Outcome:
     """One private training on all records."""
     model = train_last(job, lambda: fresh(job, candidate, seed), np.arange(n_records(X)), seed, X, y)

@@ -8,10 +8,11 @@ import math
 import numbers
 import operator
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from joblib import effective_n_jobs
+from sklearn.base import BaseEstimator
 
 from ..privacy import CountLaw
 
@@ -31,7 +32,7 @@ NUMBERS = (
     "random_state",
     "threshold",
     "granularity",
-    "lowest_utility",
+    "lower",
     "max_rounds",
     "selection_share",
     "subset_fraction",
@@ -39,7 +40,7 @@ NUMBERS = (
 )
 
 
-def check_arguments(search: Any) -> None:
+def check_arguments(search: BaseEstimator) -> None:
     """Raise for parameters of a search that no data could make sense of.
 
     Asked before scikit-learn's own validation, which takes True for 1 and stumbles over fractions.
@@ -49,12 +50,18 @@ def check_arguments(search: Any) -> None:
         check(given)
 
 
+def check_values(given: Mapping[str, Any]) -> None:
+    """The same for numbers alone: those of a value that a search is given."""
+    for check in CHECKS_OF_NUMBERS:
+        check(given)
+
+
 def _check_estimators(given: Mapping[str, Any]) -> None:
     """An estimator, its parts and those in the space are objects, not classes."""
     if isinstance(given["estimator"], type):
         _refuse_class("estimator", given["estimator"])
     space = given.get("param_distributions", given.get("param_grid"))
-    for name, value in (*_parts_of(given["estimator"]), *_values_of(space)):
+    for name, value in (*_nested(given["estimator"]), *_values_of(space)):
         if isinstance(value, type) and hasattr(value, "fit") and hasattr(value, "get_params"):
             _refuse_class(f"{name!r}", value)
 
@@ -63,17 +70,19 @@ def _refuse_class(name: str, found: type) -> None:
     raise TypeError(f"Found the class {found.__name__} as {name}; an object is needed. Write {found.__name__}(...).")
 
 
-def _parts_of(estimator: Any) -> Iterable[tuple[str, Any]]:
-    """Name and value of every parameter, and of what lists of named parts hold (a class there has no parameters)."""
+def _nested(estimator: Any) -> Iterable[tuple[str, Any]]:
+    """Name and value of every parameter, and of what lists of named steps hold (a class there has no parameters)."""
     for name, value in estimator.get_params(deep=False).items() if hasattr(estimator, "get_params") else ():
-        listed = [one for one in value if isinstance(one, tuple) and len(one) > 1] if isinstance(value, list) else []
-        for inner, part in [(name, value), *((str(one[0]), one[1]) for one in listed)]:
+        listed = (
+            [step for step in value if isinstance(step, tuple) and len(step) > 1] if isinstance(value, list) else []
+        )
+        for inner, part in [(name, value), *((str(step[0]), step[1]) for step in listed)]:
             yield inner, part
             if not isinstance(part, type):
-                yield from _parts_of(part)
+                yield from _nested(part)
 
 
-def _values_of(space: Any) -> Iterable[tuple[str, Any]]:
+def _values_of(space: object) -> Iterable[tuple[str, Any]]:
     """Name and value of what the lists of a space hold."""
     for dictionary in [space] if isinstance(space, Mapping) else space if isinstance(space, list) else []:
         for name, values in dictionary.items() if isinstance(dictionary, Mapping) else ():
@@ -98,7 +107,7 @@ def _check_numbers(given: Mapping[str, Any]) -> None:
 def _check_budgets(given: Mapping[str, Any]) -> None:
     for name in BUDGETS:
         value = given.get(name)
-        if isinstance(value, numbers.Real) and 0 < value < SMALLEST_BUDGET:
+        if is_real(value) and 0 < value < SMALLEST_BUDGET:
             raise ValueError(
                 f"Found {name}={value!r}; at least {SMALLEST_BUDGET:g} is needed to compute with"
                 f"{', or 0' * (name == 'delta')}. Give a larger {name}."
@@ -116,7 +125,7 @@ def _check_error_score(given: Mapping[str, Any]) -> None:
 def _check_runs(given: Mapping[str, Any]) -> None:
     n_iter = given.get("n_iter")
     mean = n_iter.mean if isinstance(n_iter, CountLaw) else n_iter
-    if isinstance(mean, numbers.Real) and MOST_RUNS < mean < math.inf:
+    if is_real(mean) and MOST_RUNS < mean < math.inf:
         raise ValueError(
             f"Found n_iter={n_iter!r}, so {mean:g} runs on average; at most {MOST_RUNS} are drawn. Give a smaller "
             "n_iter, or a law with a cap, e.g. Geometric(100).capped(1000): the number of runs is never cut off later."
@@ -142,6 +151,11 @@ def _check_guarantee(given: Mapping[str, Any]) -> None:
         )
 
 
+def is_real(value: Any) -> TypeGuard[float]:
+    """Whether this is a number of any make."""
+    return isinstance(value, numbers.Real)
+
+
 def _takes_two(function: Callable[..., Any]) -> bool:
     try:
         inspect.signature(function).bind(None, None)
@@ -158,7 +172,7 @@ def _check_pre_dispatch(given: Mapping[str, Any]) -> None:
     if found == "all" or given["n_jobs"] == 0:
         return
     tasks = _evaluated(found, effective_n_jobs(given["n_jobs"])) if isinstance(found, str) else found
-    if isinstance(tasks, numbers.Real) and 1 <= tasks < math.inf:
+    if is_real(tasks) and 1 <= tasks < math.inf:
         return
     raise ValueError(
         f"Found pre_dispatch={found!r}; a number of tasks of at least 1, 'all', or a product with n_jobs is needed. "
@@ -193,14 +207,13 @@ def _evaluated(expression: str, n_jobs: int) -> float | None:
         return None
 
 
+CHECKS_OF_NUMBERS: tuple[Callable[[Mapping[str, Any]], None], ...] = (_check_numbers, _check_budgets, _check_parts)
 #: In this order.
 CHECKS: tuple[Callable[[Mapping[str, Any]], None], ...] = (
     _check_estimators,
-    _check_numbers,
-    _check_budgets,
+    *CHECKS_OF_NUMBERS,
     _check_error_score,
     _check_runs,
-    _check_parts,
     _check_guarantee,
     _check_pre_dispatch,
 )

@@ -4,51 +4,36 @@ from __future__ import annotations
 
 import numbers
 from abc import ABCMeta, abstractmethod
-from collections.abc import Mapping, Sequence
-from copy import deepcopy
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 import numpy as np
 from sklearn import get_config
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
-from sklearn.metrics import check_scoring
-from sklearn.utils import get_tags, indexable
+from sklearn.utils import indexable
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.metadata_routing import process_routing
 
-from ..adapters import adapter_for, training_run
-from ..privacy import CountLaw, Guarantee, MissingDeltaError, PrivacyError
+from ..adapters import Declared
+from ..privacy import Guarantee, MissingDeltaError, PrivacyError
 from ..privacy.spent import PrivacySpent
-from ..scoring import PrivateScorer, get_private_scorer
-from ..scoring.validation import Validation
+from ..scoring import PrivateScorer
 from ._arguments import check_arguments
 from ._delegation import ReleasedModel
-from ._dry_run import DryRun, dry_run, in_the_open
+from ._dry_run import DryRun, dry_run, everything, examples
 from ._first_look import check_fit_params, check_kind, check_public, check_scorer
-from ._outcome import Outcome, charge, results_of
-from ._parameters import with_parameters
-from ._plan import Plan, Request, make_plan
+from ._job import Job, Split, n_records
+from ._outcome import NOTHING_FOUND, NoModelError, Outcome, charge, results_of
+from ._plan import Plan, Request, make_plan, notes_of, training_relation
 from ._randomness import Randomness
-from ._runs import Job, Parts, n_records
-from ._space import Space, refuse_callbacks
+from ._runner import Runner
+from ._space import refuse_callbacks
 from ._tasks import guarded
+from ._types import Candidate, PublicData, Scorer
 
-NOTHING_FOUND = (
-    "No candidate could be trained and scored, so there is no model; the privacy cost in privacy_spent_ is spent all "
-    "the same. Which data made the candidates fail is not told, because that would reveal it. Usual reasons: a "
-    "parameter value that the estimator does not accept; NaN or infinite values in X or y; labels in y or categories "
-    "in X that were not declared; bounds for another number of features; y with one class, in all records or among "
-    "those that train; too few records (one sample); a score that is not a finite number. search.dry_run(X_example, "
-    "y_example) tries a candidate on public or made-up records and shows the error; it spends nothing."
-)
-
-
-VALID_RECORDS = (
-    "Every possible record is valid input for the estimator (finite numbers, known labels): one that is not could "
-    "make all candidates fail, and that shows."
-)
-
+Search = TypeVar("Search", bound="BasePrivateSearch")
 
 #: What a fit may leave on a search beside what it spent; a later one takes all of it away before it uses a record.
 RELEASED = (
@@ -65,12 +50,36 @@ RELEASED = (
 )
 
 
-class NoModelError(PrivacyError):
-    """Every candidate of a search failed."""
+@dataclass(frozen=True)
+class Prepared:
+    """A ``fit`` that may start: checked and planned, and no private record was used yet."""
+
+    search: BasePrivateSearch
+    runner: Runner
+    plan: Plan
+    X: Any
+    y: Any
+    public: PublicData | None
+    fit_params: Mapping[str, Any]
 
 
 class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
-    """A search that is private as a whole. Subclasses say how many runs there are and what they cost."""
+    """A search that is private as a whole: a final class has the parameters, and says which runner goes by them.
+
+    ``fit`` reads as plan (``_prepared``: checks, ``_plan``), run (``_found``: the runner's part) and release
+    (``_release``, the only door through which anything derived from the data leaves).
+    """
+
+    estimator: Any
+    epsilon: float | None
+    delta: float | None
+    scoring: str | Scorer | None
+    guarantee: Declared | None
+    n_jobs: int | None
+    pre_dispatch: int | str
+    error_score: float | str
+    verbose: int
+    random_state: int | np.random.RandomState | None
 
     secure_without_seed = True  # nested in another search: left unseeded, it draws on the operating system
 
@@ -88,45 +97,16 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
         "random_state": ["random_state"],
     }
 
-    # --- to be said by each search --------------------------------------------------------------------------------
-
     @abstractmethod
-    def _law(self) -> CountLaw | None:
-        """Law of the number of runs, where that is random and secret."""
-
-    @abstractmethod
-    def _distributions(self) -> Any:
-        """The space as the user gave it."""
-
-    @abstractmethod
-    def _validation(self, relation: str, n_samples: int | None, public: bool) -> Validation:
-        """How records are chosen to train and to validate; raises for parameters of the search's own that are wrong."""
-
-    @abstractmethod
-    def _cost_parts(self, promises: Any, scoring: Any, validation: Any, law: Any) -> Any:
-        """Components of the total, and the total."""
-
-    @abstractmethod
-    def _own_notes(self, relation: str) -> tuple[str, ...]:
-        """What the total rests on beyond what every search's does, as plain sentences."""
-
-    @abstractmethod
-    def _parts(self, plan: Plan, candidates: Sequence[Mapping[str, Any]], n_samples: int, source: Randomness) -> Parts:
-        """Which records do what; the last step before data is read."""
-
-    @abstractmethod
-    def _candidates(self, plan: Plan, source: Randomness) -> list[dict[str, Any]]:
-        """The candidates, none of them outside the plan."""
-
-    @abstractmethod
-    def _search(self, job: Job, candidates: Sequence[Mapping[str, Any]], source: Randomness, X: Any, y: Any) -> Outcome:
-        """Run what has to be run, and say what is released."""
+    def _runner(self) -> Runner:
+        """What runs with the parameters as they are now; raises for those that contradict each other."""
 
     # --- plan -----------------------------------------------------------------------------------------------------
 
     def _validate_params(self) -> None:
         check_arguments(self)
         super()._validate_params()
+        self._check_supported()
 
     def privacy_cost(
         self, n_samples: int | None = None, delta: float | None = None, *, public: bool = False
@@ -147,63 +127,49 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
         PrivacySpent
         """
         self._validate_params()
+        runner = self._runner()
         try:
-            planned = self._plan(n_samples, public, self.delta).spent
+            planned = self._plan(runner, n_samples, public, self.delta).spent
         except MissingDeltaError:
             if delta is None or self.delta is not None:
                 raise
-            planned = self._plan(n_samples, public, delta).spent
+            planned = self._plan(runner, n_samples, public, delta).spent
         return planned if delta is None else replace(planned, delta=float(delta))
 
     def privacy_guarantee(self, n_samples: int | None = None) -> Guarantee:
         """The guarantee of one ``fit``: a private search is a private estimator, and can be nested in another."""
         self._validate_params()
-        return self._plan(n_samples, False, self.delta).spent.guarantee
+        return self._plan(self._runner(), n_samples, False, self.delta).spent.guarantee
 
     def _unseeded_cost(self, n_samples: int | None) -> PrivacySpent:
         """What a search around this one plans with; it takes the seed away."""
-        return clone(self).set_params(random_state=None).privacy_cost(n_samples)
-
-    def _scorer(self, public: bool) -> Any:
-        """What scores candidates."""
-        return self._public_scorer() if public else get_private_scorer(self.scoring, self.estimator)
+        unseeded: BasePrivateSearch = clone(self).set_params(random_state=None)
+        return unseeded.privacy_cost(n_samples)
 
     @np.errstate(under="ignore")  # the user may have made it an error
-    def _plan(self, n_samples: int | None, public: bool, delta: float | None) -> Plan:
-        space = Space.of(self._distributions())
+    def _plan(self, runner: Runner, n_samples: int | None, public: bool, delta: float | None) -> Plan:
+        space = runner.space
         space.check_names(self.estimator)
         space.check_values(self.estimator)
-        self._check_supported()
-        relation = self._relation(n_samples, frozenset(space.names))
-        scorer = self._scorer(public)
+        calibrated = self.epsilon is not None
+        relation = training_relation(self.estimator, runner.adapter, space, n_samples, calibrated=calibrated)
+        scorer, validation = runner.scorer(public), runner.validation(relation, n_samples, public)
         return make_plan(
             Request(
                 estimator=self.estimator,
-                declared=self.guarantee,
+                adapter=runner.adapter,
                 space=space,
-                law=self._law(),
-                validation=self._validation(relation, n_samples, public),
+                law=runner.law,
+                validation=validation,
                 scorer=scorer,
-                score_noise=getattr(self, "score_noise", "match"),
+                score_noise=runner.score_noise,
                 epsilon=self.epsilon,
                 delta=delta,
                 n_samples=n_samples,
-                costs=self._cost_parts,
-                notes=(*self._notes(public), *self._own_notes(relation)),
+                cost=runner.cost(validation),
+                notes=(*notes_of(public, self.random_state), *runner.notes(relation)),
             )
         )
-
-    def _relation(self, n_samples: int | None, varying: frozenset[str]) -> str:
-        """Neighbouring relation of the training; an estimator that is to be calibrated need not state its noise."""
-        estimator = self.estimator
-        if self.epsilon is not None:
-            adapter = adapter_for(estimator, self.guarantee)
-            estimator = with_parameters(clone(estimator), adapter.scaled(estimator, 1.0, varying))
-        return training_run(estimator, n_samples, self.guarantee).guarantee.neighboring
-
-    def _public_scorer(self) -> Any:
-        """A scorer for public data: any of scikit-learn's, or a private one used plainly."""
-        return self.scoring if isinstance(self.scoring, PrivateScorer) else check_scoring(self.estimator, self.scoring)
 
     def _check_supported(self) -> None:
         if isinstance(self.error_score, str):
@@ -216,20 +182,64 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
             raise ValueError("Found n_jobs=0; None, a number of workers, or -1 for one on each processor is needed.")
         refuse_callbacks(self.estimator)
 
-    def _notes(self, public: bool) -> tuple[str, ...]:
-        notes = [VALID_RECORDS]
-        if public:
-            notes.append("The validation data X_public, y_public is public and contains none of the private records.")
-        if self.random_state is not None:
-            notes.append(
-                f"A known seed (random_state={self.random_state!r}) voids the guarantee towards everyone who knows "
-                "it: it is for tests only."
+    def _prepared(self, X: Any, y: Any, X_public: Any, y_public: Any, params: Mapping[str, Any]) -> Prepared:
+        """Check and plan. The search that runs is a copy: what is planned now holds whatever is set meanwhile."""
+        self._validate_params()
+        search = copy(self)
+        search.estimator = clone(self.estimator)
+        runner = search._runner()
+        X, y = search._first_look(runner, X, y, X_public, y_public, params)
+        plan = search._plan(runner, n_records(X), X_public is not None, self.delta)
+        self._say(plan)
+        public = None if X_public is None else (X_public, y_public)
+        return Prepared(search, runner, plan, X, y, public, self._fit_params(params))
+
+    def _first_look(
+        self,
+        runner: Runner,
+        X: Any,
+        y: Any,
+        X_public: Any,
+        y_public: Any,
+        params: Mapping[str, Any],
+        *,
+        public: bool = False,
+    ) -> tuple[Any, Any]:
+        """Refuse what cannot succeed, from parameters and the kind of the data alone: nothing is spent yet."""
+        fit_params = self._fit_params(params)
+        check_kind(self, X, y)
+        check_public(X_public, y_public, X, y)
+        X, y = indexable(X, y)
+        check_fit_params(self.estimator, fit_params, n_records(X))
+        check_scorer(runner.scorer(public or X_public is not None), self.estimator, y)
+        return X, y
+
+    def _fit_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Parameters for the estimator's ``fit``; per-record ones only on the caller's word."""
+        if get_config().get("enable_metadata_routing"):
+            params = process_routing(self, "fit", **params).estimator.fit
+        per_record = sorted(
+            name for name, value in params.items() if hasattr(value, "__len__") and not isinstance(value, (str, dict))
+        )
+        if per_record and self.guarantee is None:
+            raise PrivacyError(
+                f"Found {', '.join(per_record)} with one value per record: weights and the like change how much one "
+                "record matters, and with it the guarantee. Leave them out, or declare guarantee= for a fit that "
+                "uses them (private scores never do)."
             )
-        return tuple(notes)
+        return dict(params)
+
+    def _say(self, plan: Plan) -> None:
+        """All that ``verbose`` ever prints is known without the data."""
+        if self.verbose:
+            runs = "" if plan.law is None else f"number of runs: {plan.law!r}; "
+            print(f"[{type(self).__name__}] {runs}the whole fit costs {plan.spent!r}")
 
     # --- run ------------------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None, *, X_public: Any = None, y_public: Any = None, **params: Any) -> Any:
+    def fit(
+        self: Search, X: Any, y: Any = None, *, X_public: Any = None, y_public: Any = None, **params: Any
+    ) -> Search:
         """Search, and release the best.
 
         Parameters
@@ -264,11 +274,8 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
         meanwhile is lost. The global generators of NumPy, Python and PyTorch are reseeded and put back at the end.
         Worker processes (``n_jobs=2``) leave this process as it is (docs/reference/errors.md).
         """
-        X, y = self._first_look(X, y, X_public, y_public, params)
-        plan = self._plan(n_records(X), X_public is not None, self.delta)
-        self._say(plan)
-        public = None if X_public is None else (X_public, y_public)
-        self._release(plan, *guarded(lambda: self._found(plan, self._fit_params(params), public, X, y)))
+        prepared = self._prepared(X, y, X_public, y_public, params)
+        self._conclude(prepared.plan, lambda: self._found(prepared))
         return self
 
     def dry_run(self, X_example: Any = None, y_example: Any = None, *, public: bool = False) -> DryRun:
@@ -307,49 +314,44 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
         ...
         sklearn.utils._param_validation.InvalidParameterError: The 'C' parameter of LogisticRegression must be ...
         """
-        return dry_run(self, X_example, y_example, public)
-
-    def _dry(self, plan: Plan, job: Job, candidate: Mapping[str, Any], X: Any, y: Any) -> float:
-        """Take one candidate the whole way on public records; its score."""
-        return in_the_open(job, candidate, X, y)[1]
-
-    def _found(
-        self, plan: Plan, fit_params: Mapping[str, Any], public: tuple[Any, Any] | None, X: Any, y: Any
-    ) -> tuple[int, Outcome]:
-        """Number of folds, and what came out. Everything else that was drawn or run is gone when this returns."""
-        source = Randomness(self.random_state)
-        candidates = self._candidates(plan, source)
-        parts = self._parts(plan, candidates, n_records(X), source)
-        job = self._job(plan, parts, fit_params, public)
-        self._spend(plan)
-        outcome = self._search(job, candidates, source, X, y)
-        return len(parts.folds), outcome if outcome.found else replace(outcome, rows=[], attributes={})
-
-    def _first_look(
-        self, X: Any, y: Any, X_public: Any, y_public: Any, params: Mapping[str, Any], public: bool = False
-    ) -> tuple[Any, Any]:
-        """Refuse what cannot succeed, from parameters and the kind of the data alone: nothing is spent yet."""
         self._validate_params()
-        fit_params = self._fit_params(params)
-        check_kind(self, X, y)
-        check_public(X_public, y_public, X, y)
-        X, y = indexable(X, y)
-        check_fit_params(self.estimator, fit_params, n_records(X))
-        check_scorer(self._scorer(public or X_public is not None), self.estimator, y)
-        return X, y
+        search: BasePrivateSearch = clone(self).set_params(random_state=None)
+        runner = search._runner()
+        X, y = examples(runner, X_example, y_example, public)
+        X, y = search._first_look(runner, X, y, None, None, {}, public=public)
+        try:  # the plan for any number of records; for these only where it depends on that: ``fit`` will have more
+            plan = search._plan(runner, None, public, search.delta)
+        except (ValueError, TypeError):
+            plan = search._plan(runner, n_records(X), public, search.delta)
+        job = search._job(plan, everything(plan, n_records(X)), {}, (X, y) if public else None)
+        return dry_run(runner, plan, job, X, y)
 
-    def _spend(self, plan: Plan) -> None:
-        """From here on private records are used: whatever happens, this is spent, and earlier results are gone."""
-        for name in RELEASED:
-            self.__dict__.pop(name, None)
-        self.privacy_spent_ = plan.spent
+    def _conclude(self, plan: Plan, work: Callable[[], tuple[int, Outcome]]) -> None:
+        """Do what reads private records to the end, and release what came out."""
+        self._release(plan, *guarded(work))
 
-    def _job(self, plan: Plan, parts: Parts, fit_params: Mapping[str, Any], public: tuple[Any, Any] | None) -> Job:
+    def _found(self, prepared: Prepared) -> tuple[int, Outcome]:
+        """Number of folds, and what came out. Everything else that was drawn or run is gone when this returns."""
+        runner, plan = prepared.runner, prepared.plan
+        source = Randomness(prepared.search.random_state)
+        candidates = runner.candidates(plan, source)
+        job = self._job_of(prepared, candidates, source)
+        self._spend(plan)
+        outcome = runner.run(job, candidates, source, prepared.X, prepared.y)
+        return len(job.split.folds), outcome if outcome.found else replace(outcome, rows=[], attributes={})
+
+    def _job_of(self, prepared: Prepared, candidates: Sequence[Candidate], source: Randomness) -> Job:
+        """Draw who does what: the last step before private records are used."""
+        runner, plan = prepared.runner, prepared.plan
+        split = runner.split(plan, candidates, n_records(prepared.X), source)
+        return prepared.search._job(plan, split, prepared.fit_params, prepared.public)
+
+    def _job(self, plan: Plan, split: Split, fit_params: Mapping[str, Any], public: PublicData | None) -> Job:
         return Job(
             estimator=clone(self.estimator),
             adapter=plan.adapter,
             settings=plan.settings,
-            parts=parts,
+            split=split,
             scorer=plan.scorer,
             noise=plan.noise,
             fit_params=fit_params,
@@ -358,42 +360,11 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
             error_score=float(self.error_score),
         )
 
-    def _drawn(self, plan: Plan, number: int, source: Randomness) -> list[dict[str, Any]]:
-        """So many independent candidates, drawn with replacement, none of them outside the plan."""
-        drawing = source.drawing()
-        drawn = [plan.space.draw(drawing) for _ in range(number)]
-        for which, candidate in drawn:
-            plan.promises.check(which, candidate)
-        return [candidate for _, candidate in drawn]
-
-    def _validated(self, plan: Plan, n_samples: int, source: Randomness) -> Parts:
-        """Folds as the plan's validation draws them; how many records there are is told only where that is public."""
-        private = plan.spent.neighboring == "add_remove"
-        if not private:
-            plan.validation.check(n_samples)
-        folds = plan.validation.folds(n_samples, source.random_bytes)
-        return Parts(folds=folds, n_scored=[None if private else len(test) for _, test in folds])
-
-    def _say(self, plan: Plan) -> None:
-        """All that ``verbose`` ever prints is known without the data."""
-        if self.verbose:
-            runs = "" if plan.law is None else f"number of runs: {plan.law!r}; "
-            print(f"[{type(self).__name__}] {runs}the whole fit costs {plan.spent!r}")
-
-    def _fit_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Parameters for the estimator's ``fit``; per-record ones only on the caller's word."""
-        if get_config().get("enable_metadata_routing"):
-            params = process_routing(self, "fit", **params).estimator.fit
-        per_record = sorted(
-            name for name, value in params.items() if hasattr(value, "__len__") and not isinstance(value, (str, dict))
-        )
-        if per_record and self.guarantee is None:
-            raise PrivacyError(
-                f"Found {', '.join(per_record)} with one value per record: weights and the like change how much one "
-                "record matters, and with it the guarantee. Leave them out, or declare guarantee= for a fit that "
-                "uses them (private scores never do)."
-            )
-        return dict(params)
+    def _spend(self, plan: Plan) -> None:
+        """From here on private records are used: whatever happens, this is spent, and earlier results are gone."""
+        for name in RELEASED:
+            self.__dict__.pop(name, None)
+        self.privacy_spent_ = plan.spent
 
     # --- release --------------------------------------------------------------------------------------------------
 
@@ -414,21 +385,3 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
         self.cv_results_ = results_of([dict(candidate) for candidate, _ in outcome.rows], scores)
         self.__dict__.update(outcome.attributes)
         charge(outcome.attributes.get("best_estimator_"), plan.spent)
-
-    # --- towards scikit-learn ---------------------------------------------------------------------------------------
-
-    def __sklearn_tags__(self) -> Any:
-        tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)
-        tags.estimator_type = inner.estimator_type
-        tags.classifier_tags = deepcopy(inner.classifier_tags)
-        tags.regressor_tags = deepcopy(inner.regressor_tags)
-        tags.transformer_tags = deepcopy(inner.transformer_tags)
-        tags.input_tags = deepcopy(inner.input_tags)
-        tags.target_tags = deepcopy(inner.target_tags)
-        tags.non_deterministic = True
-        return tags
-
-    def get_metadata_routing(self) -> MetadataRouter:
-        """Routing of ``fit``'s parameters: to the estimator's ``fit``, never to a private scorer."""
-        router = MetadataRouter(owner=type(self).__name__)
-        return router.add(estimator=self.estimator, method_mapping=MethodMapping().add(caller="fit", callee="fit"))

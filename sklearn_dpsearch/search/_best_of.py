@@ -1,55 +1,159 @@
-"""Searches that run a random number of independent candidates and keep the best."""
+"""The best of a random number of independent runs."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Protocol
 
-from ._base import BasePrivateSearch
+import numpy as np
+
+from ..privacy import CountLaw, Guarantee
+from ..privacy._types import Neighboring
+from ..privacy.spent import Component
+from ..scoring import all_of_runs, best_of_runs
+from ..scoring.validation import Exposure, Validation, validation_of
+from ._job import Job, n_records
+from ._models import fresh, train_last
 from ._outcome import Outcome
-from ._plan import Plan
+from ._plan import CostModel, Plan
 from ._randomness import Randomness
-from ._runs import Job, Run, run_all, run_best
+from ._runner import Runner, drawn_candidates
+from ._runs import Run, run_all, run_best
+from ._space import SpaceGuarantee
+from ._types import Candidate, Distributions, Parameters, Seed
+
+# --- what it costs ----------------------------------------------------------------------------------------------------
 
 
-class BestOfRuns(BasePrivateSearch):
+def with_refit(first: Component, promises: SpaceGuarantee, refit: bool) -> tuple[Component, ...]:
+    """A search's own release, and one more training of the winner where the user asks for it."""
+    if not refit:
+        return (first,)
+    return first, Component(name="refit of the winner on all records", guarantee=promises.worst)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CostOfBest:
+    """The best of K runs is released."""
+
+    law: CountLaw
+    exposures: tuple[Exposure, ...]
+    refit: bool
+
+    def components(self, promises: SpaceGuarantee, scoring: Guarantee | None) -> tuple[Component, ...]:
+        best = best_of_runs(promises.trained, scoring, self.exposures, self.law)
+        return with_refit(Component(name=f"best of K runs, K ~ {self.law!r}", guarantee=best), promises, self.refit)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CostOfAll:
+    """Every one of a fixed number of runs is released."""
+
+    number: int
+    exposures: tuple[Exposure, ...]
+    refit: bool
+
+    def components(self, promises: SpaceGuarantee, scoring: Guarantee | None) -> tuple[Component, ...]:
+        everything = all_of_runs(promises.trained, scoring, self.exposures, self.number)
+        return with_refit(Component(name=f"all of {self.number} runs", guarantee=everything), promises, self.refit)
+
+
+# --- how it runs ------------------------------------------------------------------------------------------------------
+
+
+class BestOfRunner(Runner):
     """Draw K, draw K candidates, run them all, and hand the best on."""
 
+    law: CountLaw
+    #: Whether every run is released, so that their number is public.
+    releases_all = False
+
+    def candidates(self, plan: Plan, source: Randomness) -> list[Candidate]:
+        return drawn_candidates(plan, self.law.sample(source.bits), source)
+
+    def run(self, job: Job, candidates: Sequence[Candidate], source: Randomness, X: Any, y: Any) -> Outcome:
+        *seeds, last = source.run_seeds(len(candidates) + 1)  # the last is for the training after the runs
+        if self.releases_all:
+            # every row is public, and so is their number: tasks may depend on it
+            runs = dict(enumerate(run_all(job, candidates, seeds, X, y, self.workers)))
+            best = max(runs, key=lambda i: (*runs[i].order, -i))
+        else:
+            expected = float(self.law.mean)  # tasks may depend on that, never on the number drawn
+            best, run = run_best(job, candidates, seeds, X, y, self.workers, expected=expected)
+            runs = {best: run}
+        return self.outcome(job, candidates, runs, best, last, X, y)
+
     @abstractmethod
-    def _outcome(
+    def outcome(
         self,
         job: Job,
-        candidates: Sequence[Mapping[str, Any]],
+        candidates: Sequence[Candidate],
         runs: Mapping[int, Run],
         best: int,
-        seed: Any,
+        seed: Seed,
         X: Any,
         y: Any,
     ) -> Outcome:
         """What is released, once all runs are done; ``runs`` holds the best, or all of them where all are released."""
 
-    def _candidates(self, plan: Plan, source: Randomness) -> list[dict[str, Any]]:
-        assert plan.law is not None
-        return self._drawn(plan, plan.law.sample(source.bits), source)
 
-    def _search(self, job: Job, candidates: Sequence[Mapping[str, Any]], source: Randomness, X: Any, y: Any) -> Outcome:
-        *seeds, last = source.run_seeds(len(candidates) + 1)
-        parallel = {"n_jobs": self.n_jobs, "pre_dispatch": self.pre_dispatch}
-        if self._releases_all:
-            runs = dict(enumerate(run_all(job, candidates, seeds, X, y, **parallel)))
-            best = max(runs, key=lambda i: (*runs[i].order, -i))
-        else:
-            best, run = run_best(job, candidates, seeds, X, y, expected=self._expected_runs(), **parallel)
-            runs = {best: run}
-        return self._outcome(job, candidates, runs, best, last, X, y)
+class RandomSearchParameters(Parameters, Protocol):
+    """What the best of K runs needs to know."""
+
+    param_distributions: Distributions
+    score_noise: Guarantee | str
+    cv: Any
+    refit: bool | str
+    release: str
+
+
+class RandomSearchRunner(BestOfRunner):
+    """The best of K runs, or all of a fixed number.
+
+    Parameters
+    ----------
+    search : RandomSearchParameters
+    law : CountLaw
+    """
+
+    search: RandomSearchParameters
+
+    def __init__(self, search: RandomSearchParameters, law: CountLaw) -> None:
+        super().__init__(search, search.param_distributions)
+        self.law = law
+        self.releases_all = search.release == "all"
 
     @property
-    def _releases_all(self) -> bool:
-        """Whether every run is released, so that their number is public."""
-        return False
+    def score_noise(self) -> Guarantee | str:
+        return self.search.score_noise
 
-    def _expected_runs(self) -> float:
-        law = self._law()
-        assert law is not None
-        return float(law.mean)
+    def validation(self, relation: Neighboring, n_samples: int | None, public: bool) -> Validation:
+        return validation_of(self.search.cv, relation, n_samples, public)
+
+    def cost(self, validation: Validation) -> CostModel:
+        uses, refit = validation.exposures(), self.search.refit is True
+        if self.releases_all:
+            return CostOfAll(number=int(self.law.mean), exposures=uses, refit=refit)
+        return CostOfBest(law=self.law, exposures=uses, refit=refit)
+
+    def outcome(
+        self,
+        job: Job,
+        candidates: Sequence[Candidate],
+        runs: Mapping[int, Run],
+        best: int,
+        seed: Seed,
+        X: Any,
+        y: Any,
+    ) -> Outcome:
+        model = runs[best].model
+        if self.search.refit is True and model is not None:
+            model = train_last(job, lambda: fresh(job, candidates[best], seed), np.arange(n_records(X)), seed, X, y)
+        return Outcome(
+            found=model is not None,
+            rows=[(candidates[i], run.score) for i, run in runs.items()],
+            best=list(runs).index(best),
+            attributes={} if self.search.refit is False else {"best_estimator_": model},
+        )

@@ -1,10 +1,13 @@
-"""What a search passes on to the model that it released."""
+"""What a search passes on to the model that it released, and what it takes over from its estimator."""
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 from sklearn.exceptions import NotFittedError
+from sklearn.utils import get_tags
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -129,3 +132,19 @@ class ReleasedModel:
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "scorer_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)  # type: ignore[misc]
+        tags.estimator_type = inner.estimator_type
+        tags.classifier_tags = deepcopy(inner.classifier_tags)
+        tags.regressor_tags = deepcopy(inner.regressor_tags)
+        tags.transformer_tags = deepcopy(inner.transformer_tags)
+        tags.input_tags = deepcopy(inner.input_tags)
+        tags.target_tags = deepcopy(inner.target_tags)
+        tags.non_deterministic = True
+        return tags
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Routing of ``fit``'s parameters: to the estimator's ``fit``, never to a private scorer."""
+        router = MetadataRouter(owner=type(self).__name__)
+        return router.add(estimator=self.estimator, method_mapping=MethodMapping().add(caller="fit", callee="fit"))

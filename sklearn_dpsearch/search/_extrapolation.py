@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ..adapters import ExtrapolationRule
 from ..privacy.errors import did_you_mean
+from ._types import Candidate, Extrapolate
 
 WORDS = ("linear", "keep")
 
@@ -30,7 +31,7 @@ class Sizes:
     known: bool
 
 
-def check_rules(extrapolate: Any, names: Iterable[str]) -> None:
+def check_rules(extrapolate: Extrapolate, names: Iterable[str]) -> None:
     """Raise for rules that no search could follow; ``names`` are those that are searched."""
     if callable(extrapolate) or extrapolate == "auto":
         return
@@ -54,7 +55,7 @@ def check_rules(extrapolate: Any, names: Iterable[str]) -> None:
 
 
 def carried_over(
-    candidate: Mapping[str, Any], extrapolate: Any, known: Mapping[str, ExtrapolationRule], sizes: Sizes
+    candidate: Candidate, extrapolate: Extrapolate, known: Mapping[str, ExtrapolationRule], sizes: Sizes
 ) -> dict[str, Any]:
     """The candidate's parameters for the final model.
 
@@ -68,11 +69,12 @@ def carried_over(
     sizes : Sizes
     """
     if callable(extrapolate):
-        rules: dict[str, ExtrapolationRule]
-        rules = {name: extrapolate for name, value in candidate.items() if _is_number(value)}
+        rules: dict[str, ExtrapolationRule] = {
+            name: extrapolate for name, value in candidate.items() if _is_number(value)
+        }
     else:
         rules = {name: rule for name, rule in known.items() if rule == "keep" or _is_number(candidate.get(name))}
-        rules |= {} if extrapolate == "auto" else dict(extrapolate)
+        rules |= extrapolate if isinstance(extrapolate, Mapping) else {}
     return {name: _applied(rules.get(name, "keep"), name, value, sizes) for name, value in candidate.items()}
 
 
@@ -87,10 +89,11 @@ def _applied(rule: ExtrapolationRule, name: str, value: Any, sizes: Sizes) -> An
             "callable (value, n_tune, n_final)."
         )
     scaled = value * (sizes.final / sizes.tune)
-    return max(1, round(scaled)) if isinstance(value, numbers.Integral) and value > 0 else scaled
+    counts = isinstance(value, numbers.Integral) and bool(value > 0)  # type: ignore[operator]
+    return max(1, round(scaled)) if counts else scaled
 
 
-def _called(rule: Any, name: str, value: Any, sizes: Sizes) -> Any:
+def _called(rule: Callable[[Any, float, float], Any], name: str, value: Any, sizes: Sizes) -> Any:
     try:
         return rule(value, sizes.tune, sizes.final)
     except Exception as error:

@@ -19,7 +19,7 @@ FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
 def why(error: BaseException) -> RuntimeError:
     """An error to raise instead, outside of the handler."""
     for applies, sentence in SENTENCES:
-        if any(applies(one) for one in _chain(error)):
+        if any(applies(cause) for cause in _chain(error)):
             return RuntimeError(f"{START} {sentence}")
     return RuntimeError(f"{START} {OTHERWISE}")
 
@@ -38,7 +38,7 @@ def _full(error: BaseException) -> bool:
     """Workers and the thread that feeds them send the traceback as text; the number in it is the system's."""
     text = str(getattr(error, "tb", "")) if type(error).__name__ == "_RemoteTraceback" else ""
     return (isinstance(error, OSError) and error.errno in FULL) or any(
-        f"OSError: [Errno {one}]" in text for one in FULL
+        f"OSError: [Errno {number}]" in text for number in FULL
     )
 
 

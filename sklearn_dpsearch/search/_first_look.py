@@ -5,7 +5,7 @@ Public are shapes, kinds of numbers and labels, declared classes and bounds, nam
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from inspect import signature
 from typing import Any
 
@@ -18,7 +18,8 @@ from sklearn.utils.validation import check_consistent_length
 
 from ..privacy import LeakingEstimatorError, PrivacyError
 from ..privacy.errors import did_you_mean
-from ._runs import n_records
+from ._job import n_records
+from ._types import Parameters, Scorer
 
 #: Kinds of NumPy types, as labels go.
 TEXT, NUMBERS = "US", "biufc"
@@ -28,7 +29,7 @@ KEEP_WIDTH = ("Binarizer", "Normalizer", "OrdinalEncoder", "SimpleImputer", "Sta
 BOUNDS = ("bounds", "bounds_X")
 
 
-def check_kind(search: Any, X: Any, y: Any) -> None:
+def check_kind(search: Parameters, X: Any, y: Any) -> None:
     """What the kind of the data tells, whatever the records."""
     name, tags = type(search).__name__, get_tags(search)
     if y is None and tags.target_tags.required:
@@ -39,7 +40,8 @@ def check_kind(search: Any, X: Any, y: Any) -> None:
             "X.toarray()."
         )
     _check_array("X", X)
-    shape, kind = getattr(X, "shape", ()), kind_of(X)
+    kind = kind_of(X)
+    shape: Sequence[int] = getattr(X, "shape", ())
     if len(shape) == 2 and shape[1] == 0:
         raise ValueError(f"Found array with 0 feature(s) (shape={shape}) while a minimum of 1 is required.")
     if kind == "c":
@@ -71,7 +73,7 @@ def check_public(X_public: Any, y_public: Any, X: Any, y: Any) -> None:
             "Found X_public or y_public that shares its memory with X or y: private records are not public, and scores "
             "on them would be released without noise. Leave X_public out to validate on private records."
         )
-    found, public = (tuple(getattr(one, "shape", ()))[1:] for one in (X, X_public))
+    found, public = (tuple(getattr(records, "shape", ()))[1:] for records in (X, X_public))
     if found and public and found != public:
         raise ValueError(
             f"Found records of shape {found} in X and {public} in X_public, which no candidate could predict for. Give "
@@ -86,7 +88,7 @@ def check_declared(estimator: Any, n_features: int | None, y: Any) -> None:
         if n_features is not None:
             _check_bounds(step, n_features)
         if type(step).__name__ not in KEEP_WIDTH:
-            break
+            break  # what comes after it sees another number of features
     classes, labels = parameter(steps[-1], "classes"), kind_of(y)
     if classes is None or not labels or len(np.shape(classes)) != 1:
         return
@@ -129,7 +131,7 @@ def _check_taken(estimator: Any, params: Mapping[str, Any]) -> None:
         return
     explicit = signature(estimator.fit_transform).parameters if hasattr(estimator, "fit_transform") else ()
     try:
-        signature(estimator.fit).bind_partial(**{name: one for name, one in params.items() if name not in explicit})
+        signature(estimator.fit).bind_partial(**{name: value for name, value in params.items() if name not in explicit})
     except TypeError as error:
         raise TypeError(f"{type(estimator).__name__}.fit {error}. Leave it out; nothing was spent.") from None
 
@@ -144,12 +146,12 @@ def _check_steps(pipeline: Any, params: Mapping[str, Any]) -> None:
                 f"and two underscores in front.{did_you_mean(step, names)} Nothing was spent."
             )
     for name, step in pipeline.steps:
-        below = {one.partition("__")[2]: value for one, value in params.items() if one.partition("__")[0] == name}
+        below = {path.partition("__")[2]: value for path, value in params.items() if path.partition("__")[0] == name}
         if below:
             _check_taken(step, below)
 
 
-def check_scorer(scorer: Any, estimator: Any, y: Any) -> None:
+def check_scorer(scorer: Scorer, estimator: Any, y: Any) -> None:
     """Raise for a metric of scikit-learn that cannot work on labels of this kind: it is tried on made-up ones."""
     function = getattr(scorer, "_score_func", None)
     if function is None or not function.__module__.startswith("sklearn."):
@@ -169,14 +171,14 @@ def check_scorer(scorer: Any, estimator: Any, y: Any) -> None:
         ) from None
 
 
-def _check_named_labels(scorer: Any, estimator: Any, y: Any) -> None:
+def _check_named_labels(scorer: Scorer, estimator: Any, y: Any) -> None:
     """A private scorer that names labels must name those that there are."""
     named = getattr(scorer, "pos_label", None)
     labels = [named] if named is not None else list(getattr(scorer, "classes", ()))
     declared, kind = parameter(steps_of(estimator)[-1], "classes"), kind_of(y)
-    unknown = [one for one in labels if declared is not None and one not in list(declared)]
+    unknown = [label for label in labels if declared is not None and label not in list(declared)]
     if labels and kind and kind in TEXT + NUMBERS and declared is None:
-        unknown = [one for one in labels if isinstance(one, str) != (kind in TEXT)]
+        unknown = [label for label in labels if isinstance(label, str) != (kind in TEXT)]
     if unknown:
         known = f"classes={list(declared)!r}" if declared is not None else "labels of another kind in y"
         raise PrivacyError(
@@ -185,7 +187,7 @@ def _check_named_labels(scorer: Any, estimator: Any, y: Any) -> None:
         )
 
 
-def _made_up_targets(scorer: Any, estimator: Any, y: Any) -> np.ndarray | None:
+def _made_up_targets(scorer: Scorer, estimator: Any, y: Any) -> np.ndarray | None:
     """Public labels of the kind that the private ones are of; None where nothing is known about them."""
     if is_regressor(estimator):
         return np.linspace(0.1, 0.9, 8)
@@ -212,11 +214,13 @@ class _MadeUp(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, X: Any) -> np.ndarray:
         chosen = np.arange(len(self.classes_)) == self._places[:, None]
-        return (chosen + 0.5) / (1.0 + 0.5 * len(self.classes_))
+        found: np.ndarray = (chosen + 0.5) / (1.0 + 0.5 * len(self.classes_))
+        return found
 
     def decision_function(self, X: Any) -> np.ndarray:
-        found = self.predict_proba(X)
-        return found[:, 1] - found[:, 0] if found.shape[1] == 2 else found
+        shares = self.predict_proba(X)
+        found: np.ndarray = shares[:, 1] - shares[:, 0] if shares.shape[1] == 2 else shares
+        return found
 
 
 class _MadeUpValues(BaseEstimator):
@@ -270,20 +274,22 @@ def _takes_single_numbers(estimator: Any) -> bool:
     )
 
 
-def _share(one: Any, other: Any) -> bool:
+def _share(public: Any, private: Any) -> bool:
     """Whether two collections of records are the same, or hold the same memory."""
-    if one is None or other is None:
+    if public is None or private is None:
         return False
-    if one is other:
+    if public is private:
         return True
-    both = isinstance(one, np.ndarray) and isinstance(other, np.ndarray)
-    return bool(both and one.size and other.size and np.may_share_memory(one, other) and _overlap(one, other))
+    both = isinstance(public, np.ndarray) and isinstance(private, np.ndarray)
+    return bool(
+        both and public.size and private.size and np.may_share_memory(public, private) and _overlap(public, private)
+    )
 
 
-def _overlap(one: np.ndarray, other: np.ndarray) -> bool:
+def _overlap(first: np.ndarray, second: np.ndarray) -> bool:
     try:
-        return bool(np.shares_memory(one, other, max_work=1000))
-    except np.exceptions.TooHardError:
+        return bool(np.shares_memory(first, second, max_work=1000))  # type: ignore[arg-type]
+    except np.exceptions.TooHardError:  # a doubt is a refusal
         return True
 
 
@@ -291,7 +297,7 @@ def steps_of(estimator: Any) -> list[Any]:
     """The steps of a pipeline that do something, at any depth; of anything else itself."""
     if type(estimator) is not Pipeline:
         return [estimator]
-    found = [one for _, step in estimator.steps if hasattr(step, "fit") for one in steps_of(step)]
+    found = [inner for _, step in estimator.steps if hasattr(step, "fit") for inner in steps_of(step)]
     return found or [estimator]
 
 

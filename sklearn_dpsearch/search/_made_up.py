@@ -12,6 +12,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from ..privacy import PrivacyError
 from ._first_look import BOUNDS, KEEP_WIDTH, parameter, steps_of
+from ._types import Scorer
 
 #: Records, and features where nothing says how many there are.
 RECORDS, FEATURES = 200, 4
@@ -19,7 +20,7 @@ RECORDS, FEATURES = 200, 4
 Draw = Callable[[np.random.Generator, int], np.ndarray]
 
 
-def made_up_records(estimator: Any, scorer: Any) -> tuple[Any, np.ndarray | None]:
+def made_up_records(estimator: Any, scorer: Scorer) -> tuple[Any, np.ndarray | None]:
     """Records and targets of the declared kinds, from a public seed.
 
     Returns
@@ -42,7 +43,7 @@ def _features(steps: Sequence[Any], rng: np.random.Generator) -> Any:
         return _table(first, rng)
     columns = _columns(steps)
     X = np.column_stack([draw(rng, RECORDS) for draw in columns])
-    norm = next((found for one in steps if (found := parameter(one, "data_norm")) is not None), None)
+    norm = next((found for step in steps if (found := parameter(step, "data_norm")) is not None), None)
     return X if norm is None or X.dtype.kind != "f" else X * (norm / max(np.linalg.norm(X, axis=1).max(), norm))
 
 
@@ -96,7 +97,7 @@ def _table(columns: ColumnTransformer, rng: np.random.Generator) -> Any:
     return np.column_stack([drawn.get(place, _uniform(-1.0, 1.0))(rng, RECORDS) for place in range(width)])
 
 
-def _targets(last: Any, scorer: Any, rng: np.random.Generator) -> np.ndarray | None:
+def _targets(last: Any, scorer: Scorer, rng: np.random.Generator) -> np.ndarray | None:
     if is_classifier(last):
         return np.resize(np.asarray(_labels(last, scorer)), RECORDS)
     if is_regressor(last):
@@ -106,12 +107,12 @@ def _targets(last: Any, scorer: Any, rng: np.random.Generator) -> np.ndarray | N
     return None
 
 
-def _labels(last: Any, scorer: Any) -> Sequence[Any]:
+def _labels(last: Any, scorer: Scorer) -> Sequence[Any]:
     declared, named = parameter(last, "classes"), getattr(scorer, "pos_label", None)
     if declared is not None:
         return list(declared)
-    if getattr(scorer, "classes", None):
-        return list(scorer.classes)
+    if classes := getattr(scorer, "classes", None):
+        return list(classes)
     return [0, 1] if named is None else [named, "another" if isinstance(named, str) else 1 - bool(named)]
 
 

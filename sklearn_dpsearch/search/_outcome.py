@@ -8,7 +8,21 @@ from typing import Any
 
 import numpy as np
 
+from ..privacy import PrivacyError
 from ..privacy.spent import PrivacySpent
+
+NOTHING_FOUND = (
+    "No candidate could be trained and scored, so there is no model; the privacy cost in privacy_spent_ is spent all "
+    "the same. Which data made the candidates fail is not told, because that would reveal it. Usual reasons: a "
+    "parameter value that the estimator does not accept; NaN or infinite values in X or y; labels in y or categories "
+    "in X that were not declared; bounds for another number of features; y with one class, in all records or among "
+    "those that train; too few records (one sample); a score that is not a finite number. search.dry_run(X_example, "
+    "y_example) tries a candidate on public or made-up records and shows the error; it spends nothing."
+)
+
+
+class NoModelError(PrivacyError):
+    """Every candidate of a search failed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,11 +50,11 @@ class Outcome:
 
 
 def charge(model: Any, spent: PrivacySpent) -> None:
-    """A model that states what its own training cost states what the whole search did: it was chosen by it."""
-    if "privacy_spent_" in getattr(model, "__dict__", {}):
+    """The released model reports the cost of the whole search, which chose it, not that of its own training."""
+    if "privacy_spent_" in getattr(model, "__dict__", {}):  # on the object itself: a property would answer too
         model.privacy_spent_ = spent
     steps = getattr(model, "steps", ()) or getattr(model, "transformers_", ()) or getattr(model, "transformer_list", ())
-    for part in [getattr(model, "best_estimator_", None), *(one[1] for one in steps)]:
+    for part in [getattr(model, "best_estimator_", None), *(step[1] for step in steps)]:
         if hasattr(part, "fit"):
             charge(part, spent)
 
@@ -48,11 +62,11 @@ def charge(model: Any, spent: PrivacySpent) -> None:
 def results_of(candidates: Sequence[Mapping[str, Any]], scores: np.ndarray) -> dict[str, Any]:
     """The released rows in the form of scikit-learn's ``cv_results_``."""
     columns: dict[str, Any] = {}
-    for name in sorted({name for one in candidates for name in one}):
-        column = np.ma.masked_all(len(candidates), dtype=object)
-        for i, one in enumerate(candidates):
-            if name in one:
-                column[i] = one[name]
+    for name in sorted({name for candidate in candidates for name in candidate}):
+        column = np.ma.MaskedArray(np.empty(len(candidates), dtype=object), mask=True)
+        for i, candidate in enumerate(candidates):
+            if name in candidate:
+                column[i] = candidate[name]
         columns[f"param_{name}"] = column
-    rank = np.array([1 + int(np.sum(scores > one)) for one in scores], dtype=np.int32)
+    rank = np.array([1 + int(np.sum(scores > score)) for score in scores], dtype=np.int32)
     return {**columns, "params": list(candidates), "mean_test_score": scores, "rank_test_score": rank}

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
+import numpy as np
 from sklearn.base import clone
 
-from ..adapters import Adapter, adapter_for
+from ..adapters import Adapter
 from ..privacy import (
     BudgetUnreachableError,
     CountLaw,
@@ -17,12 +18,15 @@ from ..privacy import (
     MissingDeltaError,
     PrivacyError,
     calibrate,
+    compose,
 )
+from ..privacy._types import Neighboring
 from ..privacy.spent import Component, PrivacySpent
 from ..scoring import Noise, PrivateScorer, matched_noise, noise_for
 from ..scoring.validation import IndexFolds, Validation
 from ._parameters import with_parameters
 from ._space import Space, SpaceGuarantee
+from ._types import Scorer
 
 PRIVATE_SIZE = (
     "which is private (neighbours: add_remove): the total would tell it. Fix its sampling rate and number of steps, or "
@@ -31,6 +35,11 @@ PRIVATE_SIZE = (
 SMALLER_SIZE = (
     "but validation takes part of them away (it differs for {} and {}). Fix its sampling rate and number of steps, "
     "give X_public and y_public for scoring, or declare guarantee= for any number of records."
+)
+
+VALID_RECORDS = (
+    "Every possible record is valid input for the estimator (finite numbers, known labels): one that is not could "
+    "make all candidates fail, and that shows."
 )
 
 SIZE_OF_DELTA = (
@@ -42,6 +51,21 @@ SIZE_OF_DELTA = (
 SMALLEST_FACTOR, LARGEST_FACTOR = 1e-9, 1e9
 
 
+class CostModel(Protocol):
+    """What a search releases, as a value that a plan asks for its price at any noise of the estimator."""
+
+    def components(self, promises: SpaceGuarantee, scoring: Guarantee | None) -> tuple[Component, ...]:
+        """What is released, one component each; the total is their composition.
+
+        Parameters
+        ----------
+        promises : SpaceGuarantee
+            What training candidates promises.
+        scoring : Guarantee or None
+            What one private score promises; None where scores are on public data, or not released.
+        """
+
+
 @dataclass(frozen=True, kw_only=True)
 class Costs:
     """What a search releases and what that costs, for one setting of the estimator's noise."""
@@ -49,7 +73,12 @@ class Costs:
     promises: SpaceGuarantee
     noise: Noise | None
     components: tuple[Component, ...]
-    total: Guarantee
+
+    @property
+    def total(self) -> Guarantee:
+        """What everything that is released promises together."""
+        first, *others = (component.guarantee for component in self.components)
+        return compose(first, *others) if others else first
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +90,7 @@ class Plan:
     space: Space
     promises: SpaceGuarantee
     validation: Validation
-    scorer: Any
+    scorer: Scorer
     noise: Noise | None
     settings: dict[str, Any]
     spent: PrivacySpent
@@ -72,27 +101,23 @@ class Request:
     """What the user asked for, checked: the inputs of a plan."""
 
     estimator: Any
-    declared: Any
+    adapter: Adapter
     space: Space
     law: CountLaw | None
     validation: Validation
-    scorer: Any
-    score_noise: Any
+    scorer: Scorer
+    score_noise: Guarantee | str
     epsilon: float | None
     delta: float | None
     n_samples: int | None
-    costs: Callable[
-        [SpaceGuarantee, Guarantee | None, Validation, CountLaw | None], tuple[tuple[Component, ...], Guarantee]
-    ]
+    cost: CostModel
     notes: tuple[str, ...]
 
 
 def make_plan(request: Request) -> Plan:
     """Calibrate if a total was asked for, and state what the whole will cost."""
-    adapter = adapter_for(request.estimator, request.declared)
-    factor = 1.0 if request.epsilon is None else _calibrated(request, adapter)
-    settings = {} if request.epsilon is None else adapter.scaled(request.estimator, factor, _varying(request))
-    costs = _costs(request, adapter, settings)
+    settings = {} if request.epsilon is None else _scaled(request, _calibrated(request))
+    costs = _costs(request, settings)
     delta = _delta(request, costs.total)
     spent = PrivacySpent(
         guarantee=costs.total,
@@ -101,12 +126,12 @@ def make_plan(request: Request) -> Plan:
         assumptions=(
             *costs.promises.assumptions,
             *request.notes,
-            *_size_of_delta(delta, costs.total.neighboring, request, adapter),
+            *_size_of_delta(delta, costs.total.neighboring, request),
         ),
     )
     return Plan(
         law=request.law,
-        adapter=adapter,
+        adapter=request.adapter,
         space=request.space,
         promises=costs.promises,
         validation=request.validation,
@@ -117,16 +142,37 @@ def make_plan(request: Request) -> Plan:
     )
 
 
-def _costs(request: Request, adapter: Adapter, settings: dict[str, Any]) -> Costs:
+def notes_of(public: bool, random_state: int | np.random.RandomState | None) -> tuple[str, ...]:
+    """What every search's total rests on, as plain sentences."""
+    notes = [VALID_RECORDS]
+    if public:
+        notes.append("The validation data X_public, y_public is public and contains none of the private records.")
+    if random_state is not None:
+        notes.append(
+            f"A known seed (random_state={random_state!r}) voids the guarantee towards everyone who knows it: it is "
+            "for tests only."
+        )
+    return tuple(notes)
+
+
+def training_relation(
+    estimator: Any, adapter: Adapter, space: Space, n_samples: int | None, *, calibrated: bool
+) -> Neighboring:
+    """Neighbouring relation of the training; an estimator that is to be calibrated need not state its noise."""
+    if calibrated:
+        estimator = with_parameters(clone(estimator), adapter.scaled(estimator, 1.0, frozenset(space.names)))
+    return adapter.training_run(estimator, n_samples).guarantee.neighboring
+
+
+def _costs(request: Request, settings: dict[str, Any]) -> Costs:
     configured = with_parameters(clone(request.estimator), settings)
-    promises = SpaceGuarantee(adapter, configured, request.space, request.n_samples)
-    _check_sizes(request, adapter, configured, promises)
+    promises = SpaceGuarantee(request.adapter, configured, request.space, request.n_samples)
+    _check_sizes(request, configured, promises)
     noise, scoring = _scoring(request, promises.one_run)
-    components, total = request.costs(promises, scoring, request.validation, request.law)
-    return Costs(promises=promises, noise=noise, components=components, total=total)
+    return Costs(promises=promises, noise=noise, components=request.cost.components(promises, scoring))
 
 
-def _check_sizes(request: Request, adapter: Adapter, configured: Any, promises: SpaceGuarantee) -> None:
+def _check_sizes(request: Request, configured: Any, promises: SpaceGuarantee) -> None:
     """A guarantee that depends on the number of records cannot be stated for parts of random size.
 
     Nor where that number is private: what is reported would tell it.
@@ -140,7 +186,7 @@ def _check_sizes(request: Request, adapter: Adapter, configured: Any, promises: 
         else {max(n // 2, 1)}
     )
     for size in sizes:
-        if SpaceGuarantee(adapter, configured, request.space, size).one_run != promises.one_run:
+        if SpaceGuarantee(request.adapter, configured, request.space, size).one_run != promises.one_run:
             raise PrivacyError(
                 f"The guarantee of {type(request.estimator).__name__} depends on the number of records, "
                 + (PRIVATE_SIZE if private else SMALLER_SIZE.format(n, size))
@@ -149,7 +195,7 @@ def _check_sizes(request: Request, adapter: Adapter, configured: Any, promises: 
 
 def _scoring(request: Request, training: Guarantee) -> tuple[Noise | None, Guarantee | None]:
     """Noise of one private score and its guarantee; None, None on public data."""
-    if not isinstance(request.scorer, PrivateScorer) or not any(one.scorings for one in request.validation.exposures()):
+    if not isinstance(request.scorer, PrivateScorer) or not any(use.scorings for use in request.validation.exposures()):
         return None, None
     sensitivity = request.scorer.sensitivity(training.neighboring)
     given = request.score_noise
@@ -167,13 +213,13 @@ def _delta(request: Request, total: Guarantee) -> float:
     return 0.0
 
 
-def _size_of_delta(delta: float, relation: str, request: Request, adapter: Adapter) -> tuple[str, ...]:
+def _size_of_delta(delta: float, relation: Neighboring, request: Request) -> tuple[str, ...]:
     """Raise for a δ that promises nothing to so many records; a sentence where their number is private.
 
     Publishing one record, picked at random, in full is (0, 1/n)-private. Nothing here may depend on a number of records
     that is private: an error would tell it.
     """
-    stated = adapter.public_size(request.estimator)
+    stated = request.adapter.public_size(request.estimator)
     n = request.n_samples if stated is None and relation != "add_remove" else stated
     if n is not None and delta * n >= 1:
         raise PrivacyError(
@@ -192,10 +238,10 @@ _NEED_DELTA = (
 )
 
 
-def _calibrated(request: Request, adapter: Adapter) -> float:
+def _calibrated(request: Request) -> float:
     """The largest factor on the base's privacy loss with which the total meets the target."""
-    scaled = adapter.scaled(request.estimator, 1.0, _varying(request))
-    searched = [name for name in request.space.names if any(f"{one}__".startswith(f"{name}__") for one in scaled)]
+    scaled = _scaled(request, 1.0)
+    searched = [name for name in request.space.names if any(f"{noise}__".startswith(f"{name}__") for noise in scaled)]
     if searched:
         raise PrivacyError(
             f"Found epsilon={request.epsilon:g} for the whole search while the candidates vary {searched}, and with "
@@ -204,12 +250,12 @@ def _calibrated(request: Request, adapter: Adapter) -> float:
         )
 
     def total(factor: float) -> Guarantee:
-        return _costs(request, adapter, adapter.scaled(request.estimator, factor, _varying(request))).total
+        return _costs(request, _scaled(request, factor)).total
 
     def reached(factor: float) -> float | None:
         """Total ε; None where the estimator could not keep its promise (its noise would be too large for it, say)."""
         try:
-            return total(factor).epsilon_at(delta)
+            return float(total(factor).epsilon_at(delta))
         except LeakingEstimatorError:
             if factor >= 1.0:
                 raise
@@ -220,8 +266,9 @@ def _calibrated(request: Request, adapter: Adapter) -> float:
     return calibrate(total, request.epsilon, delta, _bracket(reached, request.epsilon, delta))
 
 
-def _varying(request: Request) -> frozenset[str]:
-    return frozenset(request.space.names)
+def _scaled(request: Request, factor: float) -> dict[str, Any]:
+    """Parameters with which one training loses ``factor`` times as much as configured, whatever the candidate."""
+    return request.adapter.scaled(request.estimator, factor, frozenset(request.space.names))
 
 
 def _bracket(reached: Callable[[float], float | None], target: float, delta: float) -> tuple[float, float]:

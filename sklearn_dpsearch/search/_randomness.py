@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import secrets
-from typing import Any
 
 import numpy as np
 
@@ -20,12 +19,9 @@ class Randomness:
         number of jobs; whoever knows it can undo the noise.
     """
 
-    def __init__(self, random_state: Any = None) -> None:
+    def __init__(self, random_state: int | np.random.RandomState | None = None) -> None:
         self.seeded = random_state is not None
-        if isinstance(random_state, np.random.RandomState):
-            random_state = random_state.randint(2**32, size=8, dtype=np.uint64).tolist()
-        entropy = random_state if self.seeded else secrets.randbits(256)
-        self._sequence = np.random.SeedSequence(entropy)
+        self._sequence = np.random.SeedSequence(_entropy(random_state))
         self._count, self._drawing, coins, self._runs = self._sequence.spawn(4)
         self._coins = np.random.Generator(np.random.PCG64(coins))
 
@@ -45,6 +41,15 @@ class Randomness:
     def run_seeds(self, n: int) -> list[np.random.SeedSequence | None]:
         """One seed per run; None where a run takes its own entropy."""
         return list(self._runs.spawn(n)) if self.seeded else [None] * n
+
+
+def _entropy(random_state: int | np.random.RandomState | None) -> int | list[int]:
+    """What everything follows from."""
+    if random_state is None:
+        return secrets.randbits(256)
+    if isinstance(random_state, np.random.RandomState):
+        return [int(word) for word in random_state.randint(2**32, size=8, dtype=np.uint64)]
+    return random_state
 
 
 def random_bits(seed: np.random.SeedSequence | None) -> random.Random:

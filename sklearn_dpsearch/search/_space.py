@@ -16,6 +16,7 @@ from ..privacy import Guarantee, PrivacyError, PureDP, compose, envelope, mixtur
 from ..privacy.errors import did_you_mean
 from ._first_look import refuse_pairwise
 from ._parameters import with_parameters
+from ._types import Distributions
 
 #: Points of a finite space for which the guarantee is looked up one by one.
 MOST_POINTS = 20_000
@@ -31,7 +32,7 @@ class Space:
     dictionaries: tuple[Mapping[str, Any], ...]
 
     @classmethod
-    def of(cls, distributions: Any, parameter: str = "param_distributions") -> Space:
+    def of(cls, distributions: Distributions | Space, parameter: str = "param_distributions") -> Space:
         """Check and wrap what the user gave as this parameter of the search; a space is one already."""
         if isinstance(distributions, Space):
             return distributions
@@ -100,8 +101,8 @@ def configured(estimator: Any, parameters: Mapping[str, Any]) -> Any:
 
 def _owners(dictionary: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
     """The parts of a candidate to which a parameter may belong, where the space replaces them; else nothing."""
-    above = [one for one in dictionary if name.startswith(f"{one}__") and not hasattr(dictionary[one], "rvs")]
-    owners = [dict(zip(above, values)) for values in itertools.product(*(dictionary[one] for one in above))]
+    above = [owner for owner in dictionary if name.startswith(f"{owner}__") and not hasattr(dictionary[owner], "rvs")]
+    owners = [dict(zip(above, values)) for values in itertools.product(*(dictionary[owner] for owner in above))]
     return [owner for owner in owners if all(_has(part, name, above) for above, part in owner.items())]
 
 
@@ -176,7 +177,7 @@ class SpaceGuarantee:
         average would have every training draw a candidate of its own, which promises too much.
         """
         weighted = self._weighted()
-        together = [one if times == 1 else compose(*[one] * times) for one in weighted]
+        together = [promise if times == 1 else compose(*[promise] * times) for promise in weighted]
         return mixture(together, list(weighted.values()))
 
     @property
@@ -218,7 +219,7 @@ class SpaceGuarantee:
     def _weighted(self) -> dict[Guarantee, float]:
         """Every guarantee that a candidate may have, and its probability."""
         found: dict[Guarantee, float] = {}
-        for run, weight in (one for runs in self.points for one in runs):
+        for run, weight in itertools.chain(*self.points):
             found[run.guarantee] = found.get(run.guarantee, 0.0) + weight / len(self.points)
         return found
 
@@ -226,7 +227,7 @@ class SpaceGuarantee:
         """The parameters on which the guarantee depends, and their values (the upper end of a distribution)."""
         names = _relevant(self.adapter, self.estimator, dictionary)
         axes = {name: list(_values(name, dictionary[name])) for name in names}
-        if _size(axes) > MOST_POINTS:
+        if _size(axes) > MOST_POINTS:  # parameters that change nothing need not be multiplied out
             axes = {name: axis for name, axis in axes.items() if self._matters(name, axis)}
         if _size(axes) > MOST_POINTS:
             raise PrivacyError(
@@ -268,8 +269,8 @@ def _relevant(adapter: Adapter, estimator: Any, dictionary: Mapping[str, Any]) -
     matters = adapter.privacy_parameters(estimator)
     if matters is None:
         return [name for name in sorted(dictionary) if not hasattr(dictionary[name], "rvs")]
-    replaced = {name for name in dictionary if any(one.startswith(name + "__") for one in matters)}
-    below = {name for name in dictionary if any(name.startswith(one + "__") for one in replaced)}
+    replaced = {name for name in dictionary if any(inner.startswith(name + "__") for inner in matters)}
+    below = {name for name in dictionary if any(name.startswith(owner + "__") for owner in replaced)}
     return sorted({name for name in dictionary if name in matters} | replaced | below)
 
 
@@ -293,8 +294,9 @@ def _size(axes: Mapping[str, list[Any]]) -> int:
 
 def _covered(found: Guarantee, planned: Guarantee) -> bool:
     """Whether a pure guarantee is no larger than the planned pure one."""
-    pure = isinstance(found, PureDP) and isinstance(planned, PureDP) and found.neighboring == planned.neighboring
-    return pure and found.epsilon <= planned.epsilon
+    if not (isinstance(found, PureDP) and isinstance(planned, PureDP)):
+        return False
+    return found.neighboring == planned.neighboring and found.epsilon <= planned.epsilon
 
 
 def _cloned(value: Any) -> Any:

@@ -13,6 +13,7 @@ from joblib import Parallel, effective_n_jobs, parallel_config
 from .._process import DESCRIPTORS, GENERATORS, INTERRUPTS, muted
 from ..privacy import LeakingEstimatorError
 from ._failures import why
+from ._types import Workers
 
 Found = TypeVar("Found")
 
@@ -82,7 +83,7 @@ def guarded(work: Callable[[], Found]) -> Found:
 # --- joblib -----------------------------------------------------------------------------------------------------------
 
 
-def in_parallel(name: str, tasks: Iterable[Any], **parallel: Any) -> list[Any]:
+def in_parallel(name: str, tasks: Iterable[Any], workers: Workers) -> list[Any]:
     """Results of joblib's tasks, in order and in silence; errors of joblib itself without what they quote.
 
     Parameters
@@ -91,11 +92,12 @@ def in_parallel(name: str, tasks: Iterable[Any], **parallel: Any) -> list[Any]:
         The estimator's type, for errors.
     tasks : iterable of delayed calls
         A number of them that is public: schedulers count and log tasks.
+    workers : dict
     """
     try:
         with muted(), GENERATORS():
             # joblib would put quick tasks together: how many there are would tell how long runs took
-            return list(Parallel(verbose=0, batch_size=1, **parallel)(tasks))
+            return list(Parallel(verbose=0, batch_size=1, **workers)(tasks))
     except LeakDetected:
         problem: Exception = LeakingEstimatorError(
             f"{name} reported that it would read something from the data without noise (PrivacyLeakWarning). Give the "
@@ -123,7 +125,7 @@ def number_of_tasks(expected: float, n_jobs: int | None, together: bool) -> int:
     together : bool
         Whether runs of one task share work, so that each worker had best get one.
     """
-    workers = max(1, effective_n_jobs(n_jobs))
+    workers = max(1, int(effective_n_jobs(n_jobs)))
     return workers if together else workers * min(TASKS_PER_WORKER, max(1, math.ceil(2 * expected / workers)))
 
 
@@ -133,7 +135,7 @@ def block_sizes(expected: float, n_jobs: int | None) -> Sequence[int]:
     The first are as large as the workers are many, so that few runs come too late; later ones grow, so that there are
     few blocks.
     """
-    workers, sizes = max(1, effective_n_jobs(n_jobs)), [0][:0]
+    workers, sizes = max(1, int(effective_n_jobs(n_jobs))), list[int]()
     while sum(sizes) < REACH * expected:
         sizes.append(workers * max(1, int(GROWTH ** len(sizes))))
     return sizes

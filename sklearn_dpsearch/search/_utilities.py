@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from joblib import delayed
+from sklearn.base import clone
 
 from .._process import reseed
-from ..privacy import PrivacyError
+from ..privacy import Guarantee, PrivacyError
 from ..privacy.mechanisms.coins import RandomBytes, uniform_integers
-from ._runs import Job, fitted, fitted_together, fresh, take, trains_together
+from ..scoring.validation import Fold
+from ._job import Job, take
+from ._models import all_fitted, fresh, spawned
+from ._parameters import with_parameters
 from ._tasks import attempt, in_parallel, in_task
+from ._types import Candidate, Seed, Workers
 
 #: Scores are rounded down to multiples of 1/RESOLUTION, so that sums of them are exact.
 RESOLUTION = 2**20
 #: Share of a part's records that its models are scored on, where there is no public data: 1 of so many.
 HELD_OUT = 4
-#: Fewest records expected in a part.
+#: Fewest records expected in a part: with fewer, a class is often missing and utilities say little.
 LEAST = 10
-
-Fold = tuple[np.ndarray, np.ndarray]
 
 
 def sensitivity(n_parts: int) -> Fraction:
@@ -52,7 +57,7 @@ def random_parts(n: int, n_parts: int, public: bool, random_bytes: RandomBytes) 
     part, validates = drawn // HELD_OUT, (drawn % HELD_OUT == 0) & (not public)
     order = np.argsort(part, kind="stable")
     members = np.split(order, np.searchsorted(part[order], np.arange(1, n_parts)))
-    return [(one[~validates[one]], one[validates[one]]) for one in members]
+    return [(records[~validates[records]], records[validates[records]]) for records in members]
 
 
 def check_parts(n_parts: int, n: int | None) -> None:
@@ -65,38 +70,25 @@ def check_parts(n_parts: int, n: int | None) -> None:
 
 
 def utilities(
-    job: Job, candidates: Sequence[Mapping[str, Any]], seeds: Sequence[Any], X: Any, y: Any, **parallel: Any
+    job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed], X: Any, y: Any, workers: Workers
 ) -> list[Fraction]:
     """Mean over the parts (the job's folds) of every candidate's score in [0, 1], exact.
 
     One task per part. Scores outside of [0, 1] are moved to its ends; a candidate that fails on a part has 0 there.
     """
-    tasks = (
-        delayed(part_scores)(job, j, candidates, seed, X, y) for j, seed in zip(range(len(job.parts.folds)), seeds)
-    )
-    scores = in_parallel(type(job.estimator).__name__, tasks, **parallel)
+    tasks = (delayed(part_scores)(job, j, candidates, seed, X, y) for j, seed in enumerate(seeds))
+    scores = in_parallel(type(job.estimator).__name__, tasks, workers)
     return [Fraction(sum(part[i] for part in scores), RESOLUTION * len(scores)) for i in range(len(candidates))]
 
 
-def part_scores(job: Job, j: int, candidates: Sequence[Mapping[str, Any]], seed: Any, X: Any, y: Any) -> list[int]:
+def part_scores(job: Job, part: int, candidates: Sequence[Candidate], seed: Seed, X: Any, y: Any) -> list[int]:
     """Scores of all candidates on one part, in multiples of 1/RESOLUTION."""
-    train, test = job.parts.folds[j]
+    train, test = job.split.folds[part]
     with in_task():
         reseed(seed)
-        own = [None] * len(candidates) if seed is None else seed.spawn(len(candidates))
-        models = _models(job, candidates, own, train, X, y)
+        models = all_fitted(job, candidates, spawned(seed, len(candidates)), train, X, y)
         data = job.public if job.public is not None else (take(X, test), take(y, test))
         return [_score(job, model, *data) for model in models]
-
-
-def _models(
-    job: Job, candidates: Sequence[Mapping[str, Any]], seeds: Sequence[Any], records: np.ndarray, X: Any, y: Any
-) -> list[Any]:
-    """A model of each candidate, trained on these records and nothing else; None where it failed."""
-    models = [attempt(lambda c=candidate, s=seed: fresh(job, c, s)) for candidate, seed in zip(candidates, seeds)]  # type: ignore[misc]
-    if trains_together(job):
-        return fitted_together(job, models, records, X, y)
-    return [None if m is None else attempt(lambda m=m: fitted(job, m, records, X, y)) for m in models]  # type: ignore[misc]
 
 
 def _score(job: Job, model: Any, X: Any, y: Any) -> int:
@@ -104,3 +96,53 @@ def _score(job: Job, model: Any, X: Any, y: Any) -> int:
     found = None if model is None else attempt(lambda: float(job.scorer(model, X, y)))
     found = job.error_score if found is None else found
     return math.floor(min(max(found, 0.0), 1.0) * RESOLUTION) if math.isfinite(found) else 0
+
+
+# --- models on parts --------------------------------------------------------------------------------------------------
+
+
+def on_parts(job: Job) -> Job:
+    """The job of the models on parts: an estimator that was told the public number of records is told a part's."""
+    n = job.adapter.public_size(with_parameters(clone(job.estimator), job.settings))
+    if n is None:
+        return job
+    trains = 1.0 if job.public is not None else 1.0 - 1.0 / HELD_OUT
+    return replace(job, split=replace(job.split, expected=n * trains / len(job.split.folds)))
+
+
+def less_noisy(job: Job, candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Candidates whose noise is k times smaller: models on parts are never released and need not protect anyone.
+
+    In proportion to the k times smaller number of records that is the noise of the final training: candidates are
+    compared under the conditions that the winner will meet. A candidate whose noise cannot be scaled keeps it.
+    """
+    varying, k = frozenset(name for candidate in candidates for name in candidate), float(len(job.split.folds))
+    return [{**candidate, **_scaled(job, candidate, k, varying)} for candidate in candidates]
+
+
+def _scaled(job: Job, candidate: Candidate, factor: float, varying: frozenset[str]) -> dict[str, Any]:
+    """Parameters that make a candidate's loss ``factor`` times larger, if those for a factor of 1 leave it as it is."""
+
+    def promise(settings: Mapping[str, Any]) -> Guarantee:
+        return job.adapter.training_run(with_parameters(clone(configured), settings), None).guarantee
+
+    with contextlib.suppress(Exception):  # this noise protects nobody: any reason to leave it alone will do
+        configured = fresh(job, candidate, None)
+        for names in (varying, frozenset[str]()):
+            if promise(job.adapter.scaled(configured, 1.0, names)) == promise({}):
+                return job.adapter.scaled(configured, factor, names)
+    return {}
+
+
+def utilities_of(
+    job: Job,
+    candidates: Sequence[Candidate],
+    part_noise: str,
+    seeds: Sequence[Seed],
+    X: Any,
+    y: Any,
+    workers: Workers,
+) -> list[Fraction]:
+    """Utility of every candidate."""
+    tried = less_noisy(job, candidates) if part_noise == "scaled" else candidates
+    return utilities(on_parts(job), tried, seeds, X, y, workers)

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ..privacy import CountLaw, Fixed, Guarantee, compose
+from ..adapters import Declared
+from ..privacy import CountLaw, Fixed, Guarantee
 from ..privacy.count_laws.laws import as_law
-from ..privacy.spent import Component
-from ..scoring import all_of_runs, best_of_runs
-from ..scoring.validation import Validation, validation_of
-from ._best_of import BestOfRuns
-from ._outcome import Outcome
-from ._plan import Plan
-from ._randomness import Randomness
-from ._runs import Job, Parts, Run, fresh, n_records, train_last
+from ._base import BasePrivateSearch
+from ._best_of import RandomSearchRunner
+from ._types import Distributions, Scorer
 
 
-class DPRandomSearchCV(BestOfRuns):
+class DPRandomSearchCV(BasePrivateSearch):
     """Random search that is differentially private as a whole: the best of a random number of private runs.
 
     The number of runs K is drawn from a public law, K candidates are drawn independently and with replacement,
@@ -94,7 +89,7 @@ class DPRandomSearchCV(BestOfRuns):
     """
 
     _parameter_constraints: dict[str, Any] = {
-        **BestOfRuns._parameter_constraints,
+        **BasePrivateSearch._parameter_constraints,
         "param_distributions": [dict, list],
         "n_iter": [Interval(numbers.Real, 1, None, closed="left"), CountLaw],
         "refit": [StrOptions({"winner"}), "boolean"],
@@ -104,22 +99,22 @@ class DPRandomSearchCV(BestOfRuns):
     def __init__(
         self,
         estimator: Any,
-        param_distributions: Any,
+        param_distributions: Distributions,
         *,
-        n_iter: Any = 10,
+        n_iter: float | CountLaw = 10,
         epsilon: float | None = None,
         delta: float | None = None,
-        scoring: Any = None,
-        score_noise: Any = "match",
+        scoring: str | Scorer | None = None,
+        score_noise: Guarantee | str = "match",
         cv: Any = None,
-        refit: Any = "winner",
+        refit: bool | str = "winner",
         release: str = "best",
-        guarantee: Any = None,
+        guarantee: Declared | None = None,
         n_jobs: int | None = None,
-        pre_dispatch: Any = "2*n_jobs",
-        error_score: Any = np.nan,
+        pre_dispatch: int | str = "2*n_jobs",
+        error_score: float | str = np.nan,
         verbose: int = 0,
-        random_state: Any = None,
+        random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.estimator = estimator
         self.param_distributions = param_distributions
@@ -138,69 +133,17 @@ class DPRandomSearchCV(BestOfRuns):
         self.verbose = verbose
         self.random_state = random_state
 
-    def _distributions(self) -> Any:
-        return self.param_distributions
+    def _runner(self) -> RandomSearchRunner:
+        return RandomSearchRunner(self, self._law())
 
     def _law(self) -> CountLaw:
         if self.release == "best":
             return as_law(self.n_iter).at_least_one()
         if isinstance(self.n_iter, Fixed):
             return self.n_iter
-        if isinstance(self.n_iter, numbers.Real) and float(self.n_iter).is_integer():
+        if not isinstance(self.n_iter, CountLaw) and float(self.n_iter).is_integer():
             return Fixed(int(self.n_iter))
         raise ValueError(
             f"Found n_iter={self.n_iter!r} with release='all'. Releasing every score needs a fixed number of runs: "
             "give an integer n_iter, or release='best'."
-        )
-
-    def _validation(self, relation: str, n_samples: int | None, public: bool) -> Validation:
-        return validation_of(self.cv, relation, n_samples, public)
-
-    def _cost_parts(
-        self, promises: Any, scoring: Any, validation: Any, law: CountLaw
-    ) -> tuple[tuple[Component, ...], Guarantee]:
-        exposures = validation.exposures()
-        if self.release == "best":
-            search = Component(
-                name=f"best of K runs, K ~ {law!r}", guarantee=best_of_runs(promises.trained, scoring, exposures, law)
-            )
-        else:
-            search = Component(
-                name=f"all of {law.mean:g} runs",
-                guarantee=all_of_runs(promises.trained, scoring, exposures, int(law.mean)),
-            )
-        if self.refit is not True:
-            return (search,), search.guarantee
-        again = Component(name="refit of the winner on all records", guarantee=promises.worst)
-        return (search, again), compose(search.guarantee, again.guarantee)
-
-    def _own_notes(self, relation: str) -> tuple[str, ...]:
-        return ()
-
-    @property
-    def _releases_all(self) -> bool:
-        return bool(self.release == "all")
-
-    def _parts(self, plan: Plan, candidates: Sequence[Mapping[str, Any]], n_samples: int, source: Randomness) -> Parts:
-        return self._validated(plan, n_samples, source)
-
-    def _outcome(
-        self,
-        job: Job,
-        candidates: Sequence[Mapping[str, Any]],
-        runs: Mapping[int, Run],
-        best: int,
-        seed: Any,
-        X: Any,
-        y: Any,
-    ) -> Outcome:
-        model = runs[best].model
-        if self.refit is True and model is not None:
-            everything = np.arange(n_records(X))
-            model = train_last(job, lambda: fresh(job, candidates[best], seed), everything, seed, X, y)
-        return Outcome(
-            found=model is not None,
-            rows=[(candidates[i], run.score) for i, run in runs.items()],
-            best=list(runs).index(best),
-            attributes={} if self.refit is False else {"best_estimator_": model},
         )

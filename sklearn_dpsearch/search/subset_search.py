@@ -3,53 +3,19 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from ..adapters import Adapter, adapter_for
-from ..privacy import CountLaw, Guarantee, PrivacyError, subset_then_train
-from ..privacy.count_laws.laws import as_law
-from ..privacy.errors import did_you_mean
-from ..privacy.spent import Component
-from ..scoring import best_of_runs
-from ..scoring.validation import Validation, validation_of
-from ._best_of import BestOfRuns
-from ._dry_run import in_the_open
-from ._extrapolation import Sizes, carried_over, check_rules
-from ._outcome import Outcome
-from ._parameters import with_parameters
-from ._plan import Plan
-from ._randomness import Randomness
-from ._runs import Job, Parts, Run, fitted, fresh, ready, releasable, train_last
-from ._space import Space
-from ._subset import InSubset, check_handful, warm_start_name
-
-ON = {"rest": "the rest", "all": "all records"}
-
-PARTS_CAN_TRAIN = (
-    "Whether a model can be trained on a part of the records (none is in it, or a class is missing) is as private as "
-    "the model: parts are large, and classes known in advance or present in every part."
-)
-COUNTS = (
-    "{} may use how many records it is given, which tells who is in the subset: the coins count as known, and nothing "
-    "is amplified."
-)
+from ..adapters import Declared
+from ..privacy import CountLaw, Guarantee
+from ._base import BasePrivateSearch
+from ._subset import SubsetRunner
+from ._types import Distributions, Extrapolate, Scorer
 
 
-@dataclass(frozen=True)
-class _Final:
-    """The training after the runs: everything but the winner."""
-
-    records: np.ndarray
-    candidates: Sequence[dict[str, Any]]
-    expected: float | None
-
-
-class DPSubsetSearchCV(BestOfRuns):
+class DPSubsetSearchCV(BasePrivateSearch):
     """Search on a random subset that is differentially private as a whole: tune there, then train once on more records.
 
     Every record joins the subset with probability ``subset_fraction``, by a secret coin of its own. On the subset the
@@ -135,7 +101,7 @@ class DPSubsetSearchCV(BestOfRuns):
     """
 
     _parameter_constraints: dict[str, Any] = {
-        **BestOfRuns._parameter_constraints,
+        **BasePrivateSearch._parameter_constraints,
         "param_distributions": [dict, list],
         "n_iter": [Interval(numbers.Real, 1, None, closed="left"), CountLaw],
         "subset_fraction": [Interval(numbers.Real, 0, 1, closed="neither")],
@@ -147,24 +113,24 @@ class DPSubsetSearchCV(BestOfRuns):
     def __init__(
         self,
         estimator: Any,
-        param_distributions: Any,
+        param_distributions: Distributions,
         *,
-        n_iter: Any = 10,
+        n_iter: float | CountLaw = 10,
         subset_fraction: float = 0.1,
-        train_on: str = "rest",
-        extrapolate: Any = "auto",
+        train_on: Literal["rest", "all"] = "rest",
+        extrapolate: Extrapolate = "auto",
         warm_start: bool = False,
         epsilon: float | None = None,
         delta: float | None = None,
-        scoring: Any = None,
-        score_noise: Any = "match",
+        scoring: str | Scorer | None = None,
+        score_noise: Guarantee | str = "match",
         cv: Any = None,
-        guarantee: Any = None,
+        guarantee: Declared | None = None,
         n_jobs: int | None = None,
-        pre_dispatch: Any = "2*n_jobs",
-        error_score: Any = np.nan,
+        pre_dispatch: int | str = "2*n_jobs",
+        error_score: float | str = np.nan,
         verbose: int = 0,
-        random_state: Any = None,
+        random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.estimator = estimator
         self.param_distributions = param_distributions
@@ -185,146 +151,5 @@ class DPSubsetSearchCV(BestOfRuns):
         self.verbose = verbose
         self.random_state = random_state
 
-    # --- plan -----------------------------------------------------------------------------------------------------
-
-    def _distributions(self) -> Any:
-        return self.param_distributions
-
-    def _law(self) -> CountLaw:
-        return as_law(self.n_iter).at_least_one()
-
-    def _validation(self, relation: str, n_samples: int | None, public: bool) -> Validation:
-        if self.train_on not in ON:
-            raise ValueError(
-                f"Found train_on={self.train_on!r}; 'rest' (the records outside the subset) or 'all' is needed."
-                f"{did_you_mean(self.train_on, ON)}"
-            )
-        check_rules(self.extrapolate, Space.of(self.param_distributions).names)
-        if self.warm_start:
-            warm_start_name(self.estimator)
-        if self.cv is not None and not isinstance(self.cv, numbers.Real):
-            raise ValueError(
-                f"Found cv={self.cv!r}: which records are in the subset, and how many, is random and secret, so there "
-                "is nothing to split by index. Use cv as a fraction or a number of folds, or X_public and y_public."
-            )
-        sizes = self._sizes(adapter_for(self.estimator, self.guarantee), relation, n_samples)
-        if sizes.known:
-            check_handful(self.subset_fraction, self.train_on, sizes.tune / self.subset_fraction)
-        return InSubset(validation_of(self.cv, relation, n_samples, public), self.subset_fraction)
-
-    def _sizes(self, adapter: Adapter, relation: str, n_samples: int | None) -> Sizes:
-        """What is expected, from what is public: the estimator's own word before the number of records."""
-        stated = adapter.public_size(self.estimator)
-        n = n_samples if stated is None and relation != "add_remove" else stated
-        whole, q = 1.0 if n is None else float(n), float(self.subset_fraction)
-        return Sizes(q * whole, (1.0 - q if self.train_on == "rest" else 1.0) * whole, n is not None)
-
-    def _secret_coins(self, adapter: Adapter, relation: str) -> bool:
-        """Whether no part uses how many records it was given, other than through its own guarantee."""
-        return relation != "zero_out" or adapter.expecting(self.estimator, 1.0) is not None
-
-    def _cost_parts(
-        self, promises: Any, scoring: Any, validation: Any, law: CountLaw
-    ) -> tuple[tuple[Component, ...], Guarantee]:
-        tune = best_of_runs(promises.trained, scoring, validation.exposures(), law)
-        secret = self._secret_coins(promises.adapter, tune.neighboring)
-        total = subset_then_train(tune, promises.worst, self.subset_fraction, self.train_on, secret_coins=secret)
-        name = (
-            f"tune on a subset (each record with probability {self.subset_fraction:g}) by the best of K runs, K ~ "
-            f"{law!r}, then train on {ON[self.train_on]}"
-        )
-        return (Component(name=name, guarantee=total),), total
-
-    def _own_notes(self, relation: str) -> tuple[str, ...]:
-        if self._secret_coins(adapter_for(self.estimator, self.guarantee), relation):
-            return (PARTS_CAN_TRAIN,)
-        return (PARTS_CAN_TRAIN, COUNTS.format(type(self.estimator).__name__))
-
-    # --- run ------------------------------------------------------------------------------------------------------
-
-    def _parts(self, plan: Plan, candidates: Sequence[Mapping[str, Any]], n_samples: int, source: Randomness) -> Parts:
-        relation, split = plan.spent.neighboring, plan.validation
-        sizes = self._sizes(plan.adapter, relation, n_samples)
-        tells = relation != "replace_one" and sizes.known and plan.adapter.expecting(self.estimator, 1.0) is not None
-        final = [self._carried_over(plan, one, sizes) for one in candidates]
-        for one, other in zip(candidates, final):
-            _check_kept(plan, one, one, sizes.tune if tells else None)
-            _check_kept(plan, one, other, sizes.final if tells else None)
-        joins, folds = split.draw(n_samples, source.random_bytes)
-        scored = None if relation == "add_remove" else split.n_scored(n_samples, len(folds))
-        records = np.flatnonzero(~joins) if self.train_on == "rest" else np.arange(n_samples)
-        return Parts(
-            folds=folds,
-            n_scored=[scored] * len(folds),
-            expected=sizes.tune if tells else None,
-            later=_Final(records, final, sizes.final if tells else None),
-        )
-
-    def _dry(self, plan: Plan, job: Job, candidate: Mapping[str, Any], X: Any, y: Any) -> float:
-        sizes = self._sizes(plan.adapter, plan.spent.neighboring, None)
-        final = self._carried_over(plan, candidate, sizes)
-        _check_kept(plan, candidate, final, None)
-        tuned, score = in_the_open(job, candidate, X, y)
-        model = self._last_model(job, tuned, candidate, final, None)
-        releasable(job, fitted(job, model, job.parts.folds[0][0], X, y))
-        return score
-
-    def _last_model(
-        self, job: Job, tuned: Any, candidate: Mapping[str, Any], parameters: Mapping[str, Any], seed: Any
-    ) -> Any:
-        """The model to be trained last: a new one, or the winner's."""
-        if not self.warm_start:
-            return fresh(job, parameters, seed)
-        # setting a parameter to what it was would make some estimators forget their model
-        changed = {name: new for name, new in parameters.items() if new is not candidate[name]}
-        return ready(job, with_parameters(tuned, {warm_start_name(tuned): True, **changed}), seed)
-
-    def _carried_over(self, plan: Plan, candidate: Mapping[str, Any], sizes: Sizes) -> dict[str, Any]:
-        known = plan.adapter.extrapolation(plan.promises.configured(candidate))
-        return carried_over(candidate, self.extrapolate, known, sizes)
-
-    def _outcome(
-        self,
-        job: Job,
-        candidates: Sequence[Mapping[str, Any]],
-        runs: Mapping[int, Run],
-        best: int,
-        seed: Any,
-        X: Any,
-        y: Any,
-    ) -> Outcome:
-        later, tuned = job.parts.later, runs[best].model
-        parameters, model = later.candidates[best], None
-        if tuned is not None:
-            after = replace(job, parts=replace(job.parts, expected=later.expected))
-
-            def make() -> Any:
-                return self._last_model(after, tuned, candidates[best], parameters, seed)
-
-            model = train_last(after, make, later.records, seed, X, y)
-        return Outcome(
-            found=model is not None,
-            rows=[(candidates[best], runs[best].score)],
-            attributes={"best_estimator_": model, "final_params_": parameters},
-        )
-
-
-def _check_kept(
-    plan: Plan, candidate: Mapping[str, Any], parameters: Mapping[str, Any], expected: float | None
-) -> None:
-    """Raise unless training with these parameters, told what to expect, promises what was planned for the candidate."""
-    if expected is None and all(parameters[name] is value for name, value in candidate.items()):
-        return
-    model = plan.promises.configured(parameters)
-    told = {} if expected is None else plan.adapter.expecting(model, expected)
-    if told is None and plan.spent.neighboring == "zero_out":
-        raise PrivacyError(
-            f"A candidate ({dict(candidate)!r}) may use how many records it is given, which the estimator as "
-            "configured does not: the total was computed for coins that stay secret. Search over steps that all can be "
-            "told how many to expect (a method expecting(n))."
-        )
-    if not plan.promises.keeps(candidate, with_parameters(model, told or {})):
-        raise PrivacyError(
-            f"Found {dict(parameters)!r} for the final model of the candidate {dict(candidate)!r}, which promises "
-            "something else. Parameters on which the guarantee depends must be kept: remove them from extrapolate."
-        )
+    def _runner(self) -> SubsetRunner:
+        return SubsetRunner(self)

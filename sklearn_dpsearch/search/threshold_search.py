@@ -3,63 +3,51 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from copy import copy
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from ..adapters import Declared
 from ..privacy import Guarantee
-from ..privacy.spent import Component
-from ..scoring.validation import Validation
-from ._aggregated import ONE_PART
 from ._base import BasePrivateSearch
-from ._outcome import Outcome
-from ._plan import Plan
+from ._doubling import Doubling, DoublingRunner
 from ._randomness import Randomness
-from ._runs import Job, Parts, n_records
-from ._until import Until
-from ._walk import Kept, Rounds, StepByStep, Walk
+from ._rounds import Batch, Kept, Rounds, StepByStep
+from ._threshold import ThresholdRunner
+from ._types import Distributions, Scorer
 
 
 class DPThresholdSearchCV(BasePrivateSearch):
     """Search against a threshold that is differentially private as a whole.
 
     With a number: candidates are drawn and run one after the other until a private score reaches it; before each run
-    the search ends with a small probability, with nothing. With "auto": every candidate of a grid has a utility, its
-    mean score over ``n_parts`` random parts of the records; rounds of AboveThreshold raise a threshold by steps that
-    double while a candidate is found above it and are halved when none is; one private training follows.
+    the search ends with a small probability, with nothing. With ``Doubling(...)``: a whole grid is tried, and rounds
+    of AboveThreshold raise a threshold by steps that double and halve; one private training follows.
 
     Parameters
     ----------
     estimator : estimator
         A private estimator, as for ``DPRandomSearchCV``.
     param_distributions : dict or list of dicts
-        As for ``DPRandomSearchCV``; with "auto" lists of values only.
-    threshold : "auto" or float, default="auto"
-        The score to reach: a constant known without the data.
+        As for ``DPRandomSearchCV``; with ``Doubling`` lists of values only.
+    threshold : float, Doubling or "auto", default="auto"
+        A number is the score to reach: a constant known without the data. A value ``Doubling(...)`` says how the
+        threshold is raised; "auto" stands for ``Doubling()``.
     n_iter : float, default=10
         With a number: before each run the search stops with probability 1/n_iter, n_iter > 1. At most n_iter − 1 runs
         are expected.
     epsilon, delta : float, optional
         The total for everything that ``fit`` releases. With ``epsilon`` the estimator's noise is calibrated.
-    scoring, score_noise, cv, refit
-        With a number: as for ``DPRandomSearchCV``. With "auto": ``scoring`` is any score with values in [0, 1], and
-        the others have no meaning.
-    n_parts, part_noise
-        With "auto": as for ``DPGridSearchCV``.
-    granularity, lowest_utility : float, default=0.02, 0.0
-        With "auto": step g and start u₀ of the threshold.
-    max_rounds : int, optional
-        With "auto": the walk ends after so many rounds; by default 5·⌈log₂((1 − u₀)/g)⌉ + 2.
-    selection_share : float, default=0.5
-        With "auto" and ``epsilon``: the share of it for the walk.
-    round_epsilon : float, optional
-        With "auto": ε of a round in which a candidate is found, instead of a share.
-    threshold_noise : {"fresh", "once"}, default="fresh"
-        With "auto": noise of the threshold drawn in every round, as published, or once for the whole walk, which costs
-        less.
+    scoring : str, callable or None, default=None
+        With a number: as for ``DPRandomSearchCV``. With ``Doubling``: any score with values in [0, 1].
+    score_noise : "match" or Guarantee, default="match"
+        With a number: as for ``DPRandomSearchCV``. With ``Doubling`` it has no meaning.
+    cv : None, float, int, splitter or iterable, default=None
+        The same.
+    refit : "winner" or bool, default="winner"
+        With a number: as for ``DPRandomSearchCV``. With ``Doubling`` the winner is always trained once.
     guarantee : Guarantee or callable, optional
         What one fit promises, on the caller's word.
     n_jobs, pre_dispatch : int, int or str
@@ -76,20 +64,22 @@ class DPThresholdSearchCV(BasePrivateSearch):
     found_ : bool
         Whether a candidate reached the threshold. If not there is no ``best_estimator_``, and predicting is an error.
     n_rounds_ : int
-        With "auto": rounds of this walk, which its released decisions tell anyway. The cost does not depend on it.
+        With ``Doubling``: rounds of this walk, which its released decisions tell anyway. The cost does not depend on
+        it.
     best_params_, best_score_, best_index_ : dict, float, int
-        The candidate; its released score, or with "auto" the threshold that it was found above, at most 1.
+        The candidate; its released score, or with ``Doubling`` the threshold that it was found above, at most 1.
     best_estimator_ : estimator
     privacy_spent_ : PrivacySpent
-        What the whole fit cost; unpacks as (epsilon, delta). With "auto" it is the worst case over all walks that the
-        rules allow, whatever this one did.
+        What the whole fit cost; unpacks as (epsilon, delta). With ``Doubling`` it is the worst case over all walks
+        that the rules allow, whatever this one did.
     cv_results_, n_splits_, scorer_, classes_, n_features_in_, feature_names_in_
         As in scikit-learn.
 
     Notes
     -----
-    Accounted by ``sklearn_dpsearch.privacy.until_above`` (docs/theorems.md, Theorem 3) and ``doubling_search`` (Ding,
-    Wu et al. 2022, Algorithm 1; the O(log n)·ε stated there supposes that the walk behaves, which is no guarantee).
+    With a number: ``sklearn_dpsearch.privacy.until_above`` (docs/theory/threshold.md, Theorem 3). With ``Doubling``:
+    ``doubling_search`` (docs/theory/doubling.md; Ding, Wu et al. 2022, Algorithm 1. They state O(log n)·ε for walks
+    that behave, which is no guarantee).
 
     Examples
     --------
@@ -106,46 +96,30 @@ class DPThresholdSearchCV(BasePrivateSearch):
     _parameter_constraints: dict[str, Any] = {
         **BasePrivateSearch._parameter_constraints,
         "param_distributions": [dict, list],
-        "threshold": [StrOptions({"auto"}), numbers.Real],
+        "threshold": [StrOptions({"auto"}), numbers.Real, Doubling],
         "n_iter": [Interval(numbers.Real, 1, None, closed="neither")],
         "refit": [StrOptions({"winner"}), "boolean"],
-        "n_parts": [None, Interval(numbers.Integral, 2, None, closed="left")],
-        "part_noise": [StrOptions({"scaled", "same"})],
-        "granularity": [numbers.Real],
-        "lowest_utility": [numbers.Real],
-        "max_rounds": [None, numbers.Integral],
-        "selection_share": [Interval(numbers.Real, 0, 1, closed="neither")],
-        "round_epsilon": [None, Interval(numbers.Real, 0, None, closed="neither")],
-        "threshold_noise": [StrOptions({"fresh", "once"})],
     }
 
     def __init__(
         self,
         estimator: Any,
-        param_distributions: Any,
+        param_distributions: Distributions,
         *,
-        threshold: Any = "auto",
+        threshold: float | str | Doubling = "auto",
         n_iter: float = 10,
         epsilon: float | None = None,
         delta: float | None = None,
-        scoring: Any = None,
-        score_noise: Any = "match",
+        scoring: str | Scorer | None = None,
+        score_noise: Guarantee | str = "match",
         cv: Any = None,
-        refit: Any = "winner",
-        n_parts: int | None = None,
-        part_noise: str = "scaled",
-        granularity: float = 0.02,
-        lowest_utility: float = 0.0,
-        max_rounds: int | None = None,
-        selection_share: float = 0.5,
-        round_epsilon: float | None = None,
-        threshold_noise: str = "fresh",
-        guarantee: Any = None,
+        refit: bool | str = "winner",
+        guarantee: Declared | None = None,
         n_jobs: int | None = None,
-        pre_dispatch: Any = "2*n_jobs",
-        error_score: Any = np.nan,
+        pre_dispatch: int | str = "2*n_jobs",
+        error_score: float | str = np.nan,
         verbose: int = 0,
-        random_state: Any = None,
+        random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.estimator = estimator
         self.param_distributions = param_distributions
@@ -157,14 +131,6 @@ class DPThresholdSearchCV(BasePrivateSearch):
         self.score_noise = score_noise
         self.cv = cv
         self.refit = refit
-        self.n_parts = n_parts
-        self.part_noise = part_noise
-        self.granularity = granularity
-        self.lowest_utility = lowest_utility
-        self.max_rounds = max_rounds
-        self.selection_share = selection_share
-        self.round_epsilon = round_epsilon
-        self.threshold_noise = threshold_noise
         self.guarantee = guarantee
         self.n_jobs = n_jobs
         self.pre_dispatch = pre_dispatch
@@ -176,7 +142,7 @@ class DPThresholdSearchCV(BasePrivateSearch):
         self,
         X: Any,
         y: Any,
-        batches: Iterable[Sequence[Mapping[str, Any]]],
+        batches: Iterable[Batch],
         *,
         X_public: Any = None,
         y_public: Any = None,
@@ -185,12 +151,14 @@ class DPThresholdSearchCV(BasePrivateSearch):
 
         Parameters
         ----------
-        X, y, X_public, y_public
+        X, y : array-like
             As for ``fit``.
         batches : iterable of lists of dicts
             Candidates for each round. They may depend on what was kept so far: a generator is asked for the next batch
             after the last ``Kept`` has been handed out. Each has to promise what a point of ``param_distributions``
             does, and nothing else of the records may enter its choice.
+        X_public, y_public : array-like, optional
+            As for ``fit``.
 
         Yields
         ------
@@ -211,7 +179,8 @@ class DPThresholdSearchCV(BasePrivateSearch):
         >>> X = np.repeat([[-1.0], [1.0]], 100, axis=0)
         >>> y = np.repeat([0, 1], 100)
         >>> search = DPThresholdSearchCV(
-        ...     LogisticRegression(), {}, guarantee=PureDP(epsilon=1.0), round_epsilon=100.0, n_parts=5, max_rounds=3,
+        ...     LogisticRegression(), {}, guarantee=PureDP(epsilon=1.0),
+        ...     threshold=Doubling(round_epsilon=100.0, n_parts=5, max_rounds=3),
         ... )
         >>> for kept in search.rounds(X, y, ([{"C": 10.0**i}] for i in range(9))):
         ...     print(kept.params, round(kept.utility, 2), kept.accepted)
@@ -221,79 +190,30 @@ class DPThresholdSearchCV(BasePrivateSearch):
         >>> search.best_params_, search.n_rounds_
         ({'C': 100.0}, 3)
         """
-        if not isinstance(self.threshold, str):
+        if isinstance(self.threshold, numbers.Real):
             raise ValueError(
                 f"Found rounds() with threshold={self.threshold!r}; rounds raise the threshold themselves. Use "
-                "threshold='auto', or fit."
+                "threshold='auto' or Doubling(...), or fit."
             )
-        X, y = self._first_look(X, y, X_public, y_public, {})
-        search = copy(self)  # the walk goes by the parameters of this moment
-        plan = search._plan(n_records(X), X_public is not None, self.delta)
-        self._say(plan)
-        public = None if X_public is None else (X_public, y_public)
+        prepared = self._prepared(X, y, X_public, y_public, {})
+        runner = prepared.runner
+        assert isinstance(runner, DoublingRunner)
 
         def start() -> Rounds:
-            source, mode = Randomness(search.random_state), Walk(search)
-            parts = mode.parts(plan, n_records(X), source)
-            job = search._job(plan, parts, {}, public)
-            self._spend(plan)
-            return Rounds(mode, job, source, X, y)
+            source = Randomness(prepared.search.random_state)
+            job = self._job_of(prepared, (), source)
+            self._spend(prepared.plan)
+            return runner.rounds(job, source, prepared.X, prepared.y)
 
-        return StepByStep(start, batches, plan, self._release)
+        return StepByStep(start, batches, prepared.plan, self._conclude)
+
+    def _runner(self) -> ThresholdRunner | DoublingRunner:
+        if isinstance(self.threshold, numbers.Real):
+            return ThresholdRunner(self, float(self.threshold))
+        return DoublingRunner(self, self.threshold if isinstance(self.threshold, Doubling) else Doubling())
 
     @property
     def _why_nothing(self) -> str:  # type: ignore[override]
         """Why there is no model, as far as the release tells."""
-        if isinstance(self.threshold, str):
-            return (
-                "no candidate was found above lowest_utility + granularity (found_ is False). Give a lower "
-                "lowest_utility or a larger round_epsilon; fitting again spends privacy_spent_ again."
-            )
-        return (
-            "the search stopped before a candidate reached the threshold (found_ is False). Give a lower threshold or "
-            "a larger n_iter; fitting again spends privacy_spent_ again."
-        )
-
-    @property
-    def _mode(self) -> Any:
-        return Walk(self) if isinstance(self.threshold, str) else Until(self)
-
-    def _distributions(self) -> Any:
-        return self.param_distributions
-
-    def _law(self) -> None:
-        return None
-
-    def _scorer(self, public: bool) -> Any:
-        return self._mode.scorer(public)
-
-    def _validation(self, relation: str, n_samples: int | None, public: bool) -> Validation:
-        found: Validation = self._mode.validation(relation, n_samples, public)
-        return found
-
-    def _cost_parts(
-        self, promises: Any, scoring: Any, validation: Any, law: Any
-    ) -> tuple[tuple[Component, ...], Guarantee]:
-        found: tuple[tuple[Component, ...], Guarantee] = self._mode.cost_parts(promises, scoring, validation)
-        return found
-
-    def _own_notes(self, relation: str) -> tuple[str, ...]:
-        if isinstance(self.threshold, str):
-            return (ONE_PART,)
-        return (f"The threshold {self.threshold:g} was not chosen by looking at the data.",)
-
-    def _candidates(self, plan: Plan, source: Randomness) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self._mode.candidates(plan, source)
-        return found
-
-    def _parts(self, plan: Plan, candidates: Sequence[Mapping[str, Any]], n_samples: int, source: Randomness) -> Parts:
-        found: Parts = self._mode.parts(plan, n_samples, source)
-        return found
-
-    def _search(self, job: Job, candidates: Sequence[Mapping[str, Any]], source: Randomness, X: Any, y: Any) -> Outcome:
-        outcome: Outcome = self._mode.run(job, candidates, source, X, y)
-        return outcome
-
-    def _dry(self, plan: Plan, job: Job, candidate: Mapping[str, Any], X: Any, y: Any) -> float:
-        score: float = self._mode.dry(plan, job, candidate, X, y)
-        return score
+        number = isinstance(self.threshold, numbers.Real)
+        return ThresholdRunner.why_nothing if number else DoublingRunner.why_nothing

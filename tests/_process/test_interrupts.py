@@ -19,6 +19,7 @@ def test_what_a_candidate_raises_is_no_interrupt():
 
 
 @pytest.mark.skipif(os.name == "nt", reason="sends a signal")
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_is_one_even_if_somebody_swallows_it():
     before = signal.getsignal(signal.SIGINT)
     with INTERRUPTS.watched():

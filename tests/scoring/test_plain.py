@@ -8,9 +8,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import get_scorer, r2_score
 from sklearn.model_selection import cross_val_score
 
-from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV
+from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV
 from sklearn_dpsearch.privacy import PureDP
 from sklearn_dpsearch.scoring import CountScorer, Sensitivity, make_private_scorer, private_scorer
+from tests.search.toys import search_of
 
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=(200, 3))
@@ -70,7 +71,7 @@ KINDS = {
     "random": lambda *given, **named: DPRandomSearchCV(*given, n_iter=3, **named),
     "random, all": lambda *given, **named: DPRandomSearchCV(*given, n_iter=2, release="all", **named),
     "subset": lambda *given, **named: DPSubsetSearchCV(*given, n_iter=3, subset_fraction=0.5, **named),
-    "until": lambda *given, **named: DPThresholdSearchCV(*given, n_iter=50, threshold=-1e9, **named),
+    "threshold": lambda *given, **named: DPThresholdSearchCV(*given, n_iter=50, threshold=-1e9, **named),
 }
 
 
@@ -82,12 +83,12 @@ def test_every_search_scores_its_callers_test_data_by_the_plain_metric(kind, nam
     assert search.score(X, y) == pytest.approx(get_scorer(name)(search, X, y), rel=1e-9)
 
 
-@pytest.mark.parametrize("kind", [DPGridSearchCV, DPThresholdSearchCV])
+@pytest.mark.parametrize("kind", ["grid", "doubling"])
 def test_searches_by_utilities_do_so_too(kind):
     """On parts of private records scores are moved into [0, 1]; that bounds a record's influence, and nothing else."""
-    budget = "selection_epsilon" if kind is DPGridSearchCV else "round_epsilon"
+    budget = "selection_epsilon" if kind == "grid" else "round_epsilon"
     scorer = private_scorer("r2", y_range=(0.0, 10.0))
-    search = kind(Far(), {}, scoring=scorer, n_parts=3, random_state=0, **{budget: 5.0})
+    search = search_of(kind, Far(), {}, scoring=scorer, random_state=0, **{budget: 5.0})
     found = search.fit(X, TARGET)
     if hasattr(found, "best_estimator_"):
         assert found.score(X, TARGET) == pytest.approx(r2_score(TARGET, found.predict(X)))

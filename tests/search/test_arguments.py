@@ -13,27 +13,16 @@ from sklearn.base import BaseEstimator
 from sklearn.model_selection import LeavePOut
 from sklearn.pipeline import Pipeline
 
-from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV
+from sklearn_dpsearch import DPRandomSearchCV, DPThresholdSearchCV
 from sklearn_dpsearch.privacy import Fixed, GaussianDP, Geometric, Poisson, PureDP
 from sklearn_dpsearch.search._utilities import random_parts
 
-from .toys import NoisyCentroids, two_blobs
+from .toys import IN_DOUBLING, SEARCHES, NoisyCentroids, search_of, two_blobs
 
 X, y = two_blobs(300)
 SPACE = {"shrink": [0.0, 0.5]}
-#: Name: class, and the parameters without which it has no plan.
-SEARCHES = {
-    "random": (DPRandomSearchCV, {"n_iter": 3}),
-    "subset": (DPSubsetSearchCV, {"n_iter": 3, "subset_fraction": 0.5}),
-    "until": (DPThresholdSearchCV, {"n_iter": 3, "threshold": 0.5}),
-    "walk": (DPThresholdSearchCV, {"round_epsilon": 1.0, "n_parts": 3, "max_rounds": 3}),
-    "grid": (DPGridSearchCV, {"selection_epsilon": 1.0, "n_parts": 3}),
-}
-#: What the two modes of the threshold search share no meaning with.
-ONLY = {
-    "until": {"cv", "threshold", "n_iter", "score_noise"},
-    "walk": {"n_parts", "granularity", "max_rounds", "round_epsilon"},
-}
+#: What a search takes beyond the parameters of its class, and what its mode has no use for.
+MORE, LESS = {"doubling": set(IN_DOUBLING)}, {"doubling": {"cv", "threshold", "n_iter", "score_noise"}}
 
 
 class Untouchable:
@@ -51,16 +40,15 @@ class Untouchable:
 
 
 def made(kind, estimator=None, space=None, **parameters):
-    cls, needed = SEARCHES[kind]
     estimator = NoisyCentroids() if estimator is None else estimator
-    return cls(estimator, SPACE if space is None else space, **{**needed, **parameters})
+    return search_of(kind, estimator, SPACE if space is None else space, **parameters)
 
 
 def takes(kind, names):
     """Whether a search has all of these parameters, in this mode."""
-    other = {"until": "walk", "walk": "until"}.get(kind)
-    known = set(inspect.signature(SEARCHES[kind][0]).parameters) | {"space"}
-    return set(names) <= known - (ONLY[other] if other else set())
+    cls = DPThresholdSearchCV if kind == "doubling" else SEARCHES[kind][0]
+    known = set(inspect.signature(cls).parameters) | {"space"} | MORE.get(kind, set())
+    return set(names) <= known - LESS.get(kind, set())
 
 
 def every_search(*cases):
@@ -166,7 +154,7 @@ BY_INDEX = [
 ]
 
 
-@pytest.mark.parametrize("kind", ["random", "until"])
+@pytest.mark.parametrize("kind", ["random", "threshold"])
 @pytest.mark.parametrize(("cv", "error", "message"), BY_INDEX)
 def test_folds_that_are_none_are_refused_before_any_record_is_read(kind, cv, error, message):
     with pytest.raises(error, match=message):
@@ -185,7 +173,7 @@ def test_rounds_and_nested_searches_check_the_same(kind):
     wrong = made(kind, error_score=np.inf)
     with pytest.raises(ValueError, match="error_score=inf"):
         wrong.privacy_guarantee(300)
-    if kind == "walk":
+    if kind == "doubling":
         with pytest.raises(ValueError, match="error_score=inf"):
             wrong.rounds(Untouchable(), Untouchable(), [])
 
@@ -198,7 +186,7 @@ def test_the_grid_search_speaks_of_its_own_parameter():
         assert "param_distributions" not in str(caught.value)
 
 
-@pytest.mark.parametrize("kind", ["grid", "walk"])
+@pytest.mark.parametrize("kind", ["grid", "doubling"])
 def test_a_grid_that_nobody_could_run_is_refused(kind):
     axis = list(range(2000))
     with pytest.raises(ValueError, match="grid of 4000000 candidates.*at most 1000000.*DPRandomSearchCV"):
@@ -255,8 +243,8 @@ class Particular:
 @pytest.mark.parametrize("space", [{}, {"label": [0, 1]}])
 def test_estimators_are_not_told_to_set_nothing(kind, space):
     extra = {
-        "until": {"threshold": -5.0, "n_iter": 50},
-        "walk": {"round_epsilon": 50.0},
+        "threshold": {"threshold": -5.0, "n_iter": 50},
+        "doubling": {"round_epsilon": 50.0},
     }.get(kind, {})
     search = made(kind, Particular(), space, random_state=0, **extra).fit(X, y)
     assert search.best_estimator_.predict(X[:1]) in (0, 1)

@@ -9,12 +9,13 @@ import os
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.audit import audit
 from sklearn_dpsearch.privacy import Fixed, Geometric, PureDP
 from sklearn_dpsearch.scoring import DiscreteLaplaceNoise, MeanScorer, make_private_scorer
-from sklearn_dpsearch.search import _base, _runs
+from sklearn_dpsearch.search import BasePrivateSearch, _runs
 
 from ..audit.toys import LABELS, LOUD, PUBLIC, QUIET, answer_low
 from .toys import RandomizedResponse
@@ -124,7 +125,7 @@ def test_scores_without_noise_are_exposed(monkeypatch):
 @pytest.mark.slow
 def test_candidates_that_keep_a_seed_are_exposed(monkeypatch):
     def keeping(job, candidate, seed):
-        return _runs.clone(job.estimator).set_params(**candidate, random_state=0)
+        return clone(job.estimator).set_params(**candidate, random_state=0)
 
     monkeypatch.setattr(_runs, "fresh", keeping)
     assert not audited(public_search()).consistent
@@ -133,4 +134,4 @@ def test_candidates_that_keep_a_seed_are_exposed(monkeypatch):
 def test_best_of_one_run_reveals_no_more_than_the_run():
     search = DPRandomSearchCV(RandomizedResponse(), {"label": [0]}, n_iter=Fixed(1), scoring=answer_low)
     assert search.privacy_cost(8, public=True).guarantee == PureDP(epsilon=1.0, neighboring="replace_one")
-    assert _base.BasePrivateSearch in DPRandomSearchCV.__mro__
+    assert BasePrivateSearch in DPRandomSearchCV.__mro__

@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from sklearn_dpsearch import DPRandomSearchCV, DPThresholdSearchCV, NoModelError
+from sklearn_dpsearch import DPRandomSearchCV, NoModelError
 from sklearn_dpsearch.privacy import (
     DPSGD,
     BudgetUnreachableError,
@@ -28,7 +28,7 @@ from sklearn_dpsearch.privacy import (
     UnknownSensitivityError,
 )
 
-from .toys import NoisyCentroids, two_blobs
+from .toys import NoisyCentroids, doubling, two_blobs
 
 X, y = two_blobs(60)
 SPACE = {"shrink": [0.0, 0.5]}
@@ -263,7 +263,7 @@ def test_public_data_and_cv_exclude_each_other():
 )
 @pytest.mark.parametrize("rounds", [False, True])
 def test_public_data_that_cannot_score_is_refused_before_anything_is_spent(public, match, rounds):
-    one = DPThresholdSearchCV(NoisyCentroids(), SPACE, round_epsilon=0.1, n_parts=2)
+    one = doubling(NoisyCentroids(), SPACE, round_epsilon=0.1, n_parts=2)
     start = (lambda *data, **given: one.rounds(*data, [], **given)) if rounds else one.fit
     with pytest.raises(ValueError, match=match):
         start(Untouchable(), Untouchable(), **public)

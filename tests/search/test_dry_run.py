@@ -16,15 +16,10 @@ from sklearn_dpsearch import DPRandomSearchCV, NoModelError
 from sklearn_dpsearch.privacy import GaussianDP, MissingDeltaError, PrivacyError, PureDP
 from sklearn_dpsearch.scoring import private_scorer
 
-from .test_first_look import SEARCHES, Bounded
+from .test_first_look import Bounded
 from .toys import NoisyCentroids, two_blobs
 
 X, y = two_blobs(100)
-
-
-@pytest.fixture(params=SEARCHES)
-def make(request):
-    return SEARCHES[request.param]
 
 
 @pytest.mark.parametrize("example", [(X, y), (), (X[:3], [0, 1, 0])])

@@ -11,11 +11,11 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import Normalizer
 from sklearn.svm import SVC
 
-from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV
+from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.privacy import LeakingEstimatorError, PrivacyError, PureDP
 from sklearn_dpsearch.scoring import private_scorer
 
-from .toys import NoisyCentroids, two_blobs
+from .toys import NoisyCentroids, search_of, two_blobs
 
 X, y = two_blobs(400)
 TEXT = np.where(y == 1, "yes", "no")
@@ -29,20 +29,6 @@ class Bounded(NoisyCentroids):
         super().__init__(epsilon, shrink)
         self.bounds = bounds
         self.classes = classes
-
-
-SEARCHES = {
-    "random": lambda one, space, **more: DPRandomSearchCV(one, space, n_iter=2, **more),
-    "subset": lambda one, space, **more: DPSubsetSearchCV(one, space, n_iter=2, subset_fraction=0.5, **more),
-    "grid": lambda one, space, **more: DPGridSearchCV(one, space, selection_epsilon=1.0, n_parts=2, **more),
-    "until": lambda one, space, **more: DPThresholdSearchCV(one, space, threshold=0.5, **more),
-    "walk": lambda one, space, **more: DPThresholdSearchCV(one, space, round_epsilon=1.0, n_parts=2, **more),
-}
-
-
-@pytest.fixture(params=SEARCHES)
-def make(request):
-    return SEARCHES[request.param]
 
 
 def refused(search, match, error=ValueError, X=X, y=y, **kwargs):
@@ -125,17 +111,17 @@ def test_records_of_one_dimension(make):
 @pytest.mark.parametrize("scoring", ["f1", "precision", "roc_auc_ovr", make_scorer(f1_score, pos_label=1)])
 def test_a_public_metric_that_cannot_work_on_text(scoring):
     if scoring == "roc_auc_ovr":
-        search = SEARCHES["grid"](Bounded(classes=["a", "b", "c"]), {}, scoring="f1")
+        search = search_of("grid", Bounded(classes=["a", "b", "c"]), {}, scoring="f1")
         refused(search, "average='macro'", PrivacyError, y=np.resize(["a", "b", "c"], 400))
         return
-    refused(SEARCHES["grid"](NoisyCentroids(), {}, scoring=scoring), "pos_label", PrivacyError, y=TEXT)
+    refused(search_of("grid", NoisyCentroids(), {}, scoring=scoring), "pos_label", PrivacyError, y=TEXT)
 
 
 @pytest.mark.parametrize(
     "scoring", [make_scorer(f1_score, pos_label="yes"), "accuracy", "f1_macro", "balanced_accuracy"]
 )
 def test_a_public_metric_that_works_on_text(scoring):
-    search = SEARCHES["grid"](NoisyCentroids(), {"shrink": [0.0]}, scoring=scoring)
+    search = search_of("grid", NoisyCentroids(), {"shrink": [0.0]}, scoring=scoring)
     assert set(search.fit(X, TEXT).predict(X)) <= {"yes", "no"}
 
 
@@ -143,12 +129,12 @@ def test_a_public_metric_that_works_on_text(scoring):
 def test_a_private_metric_that_names_labels_there_are_none_of(classes):
     one = Bounded(classes=classes)
     for scoring in (private_scorer("f1", pos_label=1), private_scorer("balanced_accuracy", classes=[0, 1])):
-        refused(SEARCHES["random"](one, {}, scoring=scoring), "names .*1.*every score", PrivacyError, y=TEXT)
-    SEARCHES["random"](one, {}, scoring=private_scorer("f1", pos_label="yes")).fit(X, TEXT)
+        refused(search_of("random", one, {}, scoring=scoring), "names .*1.*every score", PrivacyError, y=TEXT)
+    search_of("random", one, {}, scoring=private_scorer("f1", pos_label="yes")).fit(X, TEXT)
 
 
 def test_metrics_for_labels_are_none_for_numbers():
-    search = SEARCHES["grid"](Ridge(), {"alpha": [1.0]}, scoring="accuracy", guarantee=DECLARED)
+    search = search_of("grid", Ridge(), {"alpha": [1.0]}, scoring="accuracy", guarantee=DECLARED)
     refused(search, "cannot work on such labels", PrivacyError, y=X[:, 0])
     search.set_params(scoring="r2").fit(X, X[:, 0])
 

@@ -31,7 +31,8 @@ from sklearn_dpsearch.privacy import (
     noisy_max,
 )
 from sklearn_dpsearch.scoring import make_private_scorer, private_scorer
-from sklearn_dpsearch.search import _aggregated, _utilities, grid_search
+from sklearn_dpsearch.search import _aggregated, _utilities, utilities_in_the_open
+from sklearn_dpsearch.search._randomness import Randomness
 
 from .test_bad_input import Untouchable
 from .test_nothing_leaks import ALLOWED, TOKENS, Talkative
@@ -43,7 +44,6 @@ from .utilities_toys import (
     folds_of,
     loudest,
     neighbours,
-    utilities_on,
     wild,
 )
 
@@ -104,7 +104,7 @@ def test_gaussian_noise_is_calibrated_to_any_budget(epsilon):
     one = search(noise="gaussian", selection_epsilon=epsilon, delta=1e-6)
     choice = one.privacy_cost(200).components[0].guarantee
     assert 0.99 * epsilon < choice.epsilon_at(1e-6) <= epsilon
-    noise = one._chooser(Fraction(1, 4), 3)
+    noise = one._runner().chooser(Fraction(1, 4), 3)
     assert noisy_max(3, Fraction(1, 4), noise).epsilon_at(1e-6) == pytest.approx(choice.epsilon_at(1e-6), rel=1e-9)
 
 
@@ -135,7 +135,7 @@ def test_it_is_itself_a_private_estimator_and_takes_one():
 def test_the_default_number_of_parts_follows_its_rule():
     def k(n, epsilon=0.5):
         one = search(n_parts=None, selection_epsilon=epsilon)
-        return one._number_of_parts("replace_one", n)
+        return one._runner().n_parts("replace_one", n)
 
     assert k(10**6) == math.ceil(2 * math.log(3) / (0.05 * 0.5))
     assert k(1000) == 20  # no more than one part for 50 records
@@ -173,7 +173,7 @@ def largest_move(relation, score, trials, k=3, broken=False):
         moved = []
         for data, target, present in neighbours(rng, relation=relation):
             folds = everything_everywhere(len(data), k, False, None) if broken else folds_of(drawn, present, k)
-            moved.append(utilities_on(one, data, target, folds, labels))
+            moved.append(utilities_in_the_open(one, data, target, folds, labels))
         largest = max(largest, *(abs(a - b) for a, b in zip(*moved)))
     return largest
 
@@ -192,7 +192,9 @@ def test_utilities_are_exact_fractions_in_the_unit_interval():
     rng = np.random.default_rng(1)
     (data, target, _), _ = neighbours(rng)
     folds = folds_of(rng.integers(0, 16, 40), np.arange(40), 4)
-    found = utilities_on(search(Adversary(), {"label": [0]}, scoring=wild), data, target, folds, [{"label": 0}])
+    found = utilities_in_the_open(
+        search(Adversary(), {"label": [0]}, scoring=wild), data, target, folds, [{"label": 0}]
+    )
     assert all(isinstance(one, Fraction) and 0 <= one <= 1 for one in found)
 
 
@@ -200,7 +202,7 @@ def test_utilities_are_exact_fractions_in_the_unit_interval():
 def test_a_candidate_that_fails_has_the_stated_score_even_if_the_scorer_takes_anything(error_score, utility):
     one = search(Adversary(fails=1.0), {"label": [0]}, scoring=lambda *_: 0.9, error_score=error_score)
     folds = folds_of(np.arange(40) % 16, np.arange(40), 4)
-    assert utilities_on(one, X[:40], y[:40], folds, [{"label": 0}]) == [utility]
+    assert utilities_in_the_open(one, X[:40], y[:40], folds, [{"label": 0}]) == [utility]
 
 
 def test_weights_follow_their_records_into_the_parts():
@@ -271,8 +273,8 @@ def test_with_a_large_budget_every_noise_takes_the_best(noise):
 @pytest.mark.parametrize("noise", NOISES)
 def test_the_noise_is_that_of_the_mechanism_for_the_sensitivity_of_the_parts(noise):
     one = search(noise=noise, delta=1e-6)
-    unit = one._chooser(Fraction(1), 3)
-    parts = one._chooser(Fraction(1, 4), 3)
+    unit = one._runner().chooser(Fraction(1), 3)
+    parts = one._runner().chooser(Fraction(1, 4), 3)
     assert parts.scale == unit.scale / 4
     assert getattr(parts, "grid", 0) == getattr(unit, "grid", 0) / 4
 
@@ -322,7 +324,7 @@ def test_utilities_leave_no_trace(monkeypatch):
     """Two fits that differ in their utilities and agree in their choice leave the same object."""
 
     def trace(utilities):
-        monkeypatch.setattr(grid_search, "utilities_of", lambda *args, **kwargs: [Fraction(one) for one in utilities])
+        monkeypatch.setattr(_aggregated, "utilities_of", lambda *args, **kwargs: [Fraction(one) for one in utilities])
         one = search(RandomizedResponse(), {"label": [0, 1]}, selection_epsilon=1e6).fit(X, y)
         del one.best_estimator_
         return pickle.dumps(one)
@@ -503,7 +505,8 @@ def test_no_data_of_a_wrong_kind_is_read():
 def test_models_of_diffprivlib_are_searched():
     models = pytest.importorskip("diffprivlib.models")
     base = models.GaussianNB(bounds=(-1, 1))
-    one = DPGridSearchCV(base, {"var_smoothing": [1e-9, 1e-2, 1.0]}, epsilon=20.0, n_parts=4).fit(X, y)
+    space = {"var_smoothing": [1e-9, 1e-2, 1.0]}
+    one = DPGridSearchCV(base, space, epsilon=20.0, n_parts=4, random_state=0).fit(X, y)
     assert 19.9 < one.privacy_spent_.epsilon <= 20.0
     assert one.score(X, y) > 0.7
     varied = DPGridSearchCV(base, {"epsilon": [1.0, 5.0]}, selection_epsilon=1.0, n_parts=4)
@@ -518,7 +521,7 @@ def test_nets_are_searched_and_trained_together():
     space = {"learning_rate_init": [0.01, 0.5], "sample_rate": [0.1, 0.2]}
     told = DPLogisticRegression(classes=[0, 1], bounds_X=(-1, 1), max_epochs=5, public_n=200)
     for net, n_parts in ((told, None), (clone(told).set_params(public_n=None), 4)):
-        one = DPGridSearchCV(net, space, epsilon=6.0, delta=1e-5, n_parts=n_parts).fit(X, y)
+        one = DPGridSearchCV(net, space, epsilon=6.0, delta=1e-5, n_parts=n_parts, random_state=0).fit(X, y)
         assert 5.9 < one.privacy_spent_.epsilon <= 6.0
         assert one.best_estimator_.public_n == net.public_n
         assert one.score(X, y) > 0.6
@@ -530,10 +533,11 @@ def test_a_net_that_was_told_the_number_of_records_is_told_a_parts_on_parts():
 
     net = DPLogisticRegression(classes=[0, 1], public_n=400, noise_multiplier=2.0)
     one = DPGridSearchCV(net, {"learning_rate_init": [0.1, 0.2]}, delta=1e-5, selection_epsilon=1.0, n_parts=4)
-    job = one._job(one._plan(400, False, 1e-5), _aggregated.drawn_parts(
-        4, 400, _aggregated.InParts(False), _aggregated.Randomness(0)), {}, None)  # fmt: skip
-    assert _aggregated.on_parts(job).parts.expected == 75
-    candidate = _aggregated.less_noisy(job, [{"learning_rate_init": 0.1}])[0]
+    runner = one._runner()
+    plan = one._plan(runner, 400, False, 1e-5)
+    job = one._job(plan, runner.split(plan, (), 400, Randomness(0)), {}, None)
+    assert _utilities.on_parts(job).split.expected == 75
+    candidate = _utilities.less_noisy(job, [{"learning_rate_init": 0.1}])[0]
     assert candidate["noise_multiplier"] == 0.5
 
 

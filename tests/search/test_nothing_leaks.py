@@ -23,10 +23,11 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.svm import LinearSVC
 
 from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV, NoModelError
+from sklearn_dpsearch.adapters.protocol import ProtocolAdapter
 from sklearn_dpsearch.privacy import Fixed, Geometric, PureDP
 from sklearn_dpsearch.scoring import make_private_scorer
 
-from .toys import NoisyCentroids, two_blobs
+from .toys import NoisyCentroids, doubling, two_blobs
 
 X, y = two_blobs(120)
 TOKENS: list[str] = []
@@ -295,6 +296,24 @@ def test_trainings_that_fail_together_are_failing_candidates_too():
     assert one.privacy_spent_.epsilon > 0
 
 
+@pytest.mark.parametrize("together", [False, True])
+@pytest.mark.parametrize("make", [DPRandomSearchCV, DPGridSearchCV])
+def test_what_an_adapter_does_after_training_fails_for_one_candidate_alone(make, together, monkeypatch):
+    def finish(self, model):
+        if model.shrink > 0:
+            raise KeyError(f"the first centroid is {model.centroids_[0]}")
+
+    def fit_together(self, models, X, y):
+        return [model.fit(X, y) for model in models]
+
+    monkeypatch.setattr(ProtocolAdapter, "trains_together", lambda self, estimator: together)
+    monkeypatch.setattr(ProtocolAdapter, "fit_together", fit_together)
+    monkeypatch.setattr(ProtocolAdapter, "finish", finish)
+    number = {"n_iter": Fixed(12), "random_state": 0} if make is DPRandomSearchCV else {"selection_epsilon": 1e4}
+    one = make(NoisyCentroids(epsilon=100.0), {"shrink": [0.0, 0.5]}, **number).fit(X, y)
+    assert one.best_params_ == {"shrink": 0.0}
+
+
 def test_a_failing_scorer_is_a_failing_candidate():
     def broken(y_true, y_pred):
         raise RuntimeError("the labels are secret")
@@ -336,14 +355,14 @@ def searches_of(estimator, **more):
         "refit": DPRandomSearchCV(estimator, {"shrink": [0.0]}, n_iter=Fixed(3), refit=True, **more),
         "subset": DPSubsetSearchCV(estimator, {"shrink": [0.0]}, n_iter=Fixed(3), subset_fraction=0.5, **more),
         "grid": DPGridSearchCV(estimator, {"shrink": [0.0, 0.1]}, **parts, **more),
-        "until": DPThresholdSearchCV(estimator, {"shrink": [0.0]}, threshold=0.1, n_iter=50, **coins, **more),
-        "walk": DPThresholdSearchCV(estimator, {"shrink": [0.0]}, round_epsilon=1e3, n_parts=2, **more),
+        "threshold": DPThresholdSearchCV(estimator, {"shrink": [0.0]}, threshold=0.1, n_iter=50, **coins, **more),
+        "doubling": doubling(estimator, {"shrink": [0.0]}, round_epsilon=1e3, n_parts=2, **more),
     }
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("late", [False, True])
-@pytest.mark.parametrize("which", ["random", "refit", "subset", "grid", "until", "walk"])
+@pytest.mark.parametrize("which", ["random", "refit", "subset", "grid", "threshold", "doubling"])
 def test_whatever_a_candidate_raises_is_a_failing_candidate(which, kind, late):
     one = searches_of(Raising(kind, late))[which]
     try:
@@ -351,7 +370,7 @@ def test_whatever_a_candidate_raises_is_a_failing_candidate(which, kind, late):
     except NoModelError as error:
         assert error.__context__ is None  # noqa: PT017 - searches that may end with nothing raise nothing
     assert one.privacy_spent_.epsilon > 0
-    if which in ("until", "walk") and not late:
+    if which in ("threshold", "doubling") and not late:
         assert one.found_ is False
 
 
@@ -378,8 +397,9 @@ class Waiting(NoisyCentroids):
         return super().fit(X, y)
 
 
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("swallows", [False, True])
-@pytest.mark.parametrize("which", ["random", "refit", "subset", "grid", "until", "walk"])
+@pytest.mark.parametrize("which", ["random", "refit", "subset", "grid", "threshold", "doubling"])
 def test_an_interrupt_of_the_caller_passes_without_a_word_and_leaves_what_was_spent(which, swallows):
     one = searches_of(Waiting(swallows))[which]
     with pytest.raises(KeyboardInterrupt) as caught:
@@ -391,6 +411,7 @@ def test_an_interrupt_of_the_caller_passes_without_a_word_and_leaves_what_was_sp
         one.predict(X)
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_takes_the_earlier_release_away():
     one = DPRandomSearchCV(NoisyCentroids(), {"shrink": [0.0]}, n_iter=2).fit(X, y)
     earlier = one.privacy_spent_
@@ -425,7 +446,7 @@ class FitsWithoutReturning(NoisyCentroids):
         super().fit(X, y)
 
 
-@pytest.mark.parametrize("which", ["random", "refit", "subset", "grid", "until", "walk"])
+@pytest.mark.parametrize("which", ["random", "refit", "subset", "grid", "threshold", "doubling"])
 def test_estimators_whose_fit_returns_nothing_work(which):
     one = searches_of(FitsWithoutReturning())[which].fit(X, y)
     assert one.predict(X).shape == (120,)

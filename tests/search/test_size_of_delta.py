@@ -5,27 +5,19 @@ from __future__ import annotations
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV
+from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.privacy import GaussianDP, PrivacyError, PureDP
 
-from .toys import two_blobs
+from .toys import SEARCHES, search_of, two_blobs
 
 X, y = two_blobs(300)
-SEARCHES = {
-    "random": (DPRandomSearchCV, {"n_iter": 3}),
-    "subset": (DPSubsetSearchCV, {"n_iter": 3, "subset_fraction": 0.5}),
-    "until": (DPThresholdSearchCV, {"n_iter": 3, "threshold": 0.5}),
-    "walk": (DPThresholdSearchCV, {"round_epsilon": 1.0, "n_parts": 3, "max_rounds": 3}),
-    "grid": (DPGridSearchCV, {"selection_epsilon": 1.0, "n_parts": 3}),
-}
 NOT_COMPARED = "That number is private (neighbours: add_remove), so the two were not compared."
 
 
 def made(kind, relation, delta, guarantee=GaussianDP, **parameters):
-    cls, needed = SEARCHES[kind]
     size = {"mu": 0.5} if guarantee is GaussianDP else {"epsilon": 0.5}
     declared = guarantee(**size, neighboring=relation)
-    return cls(LogisticRegression(), {"C": [1.0]}, guarantee=declared, delta=delta, **{**needed, **parameters})
+    return search_of(kind, LogisticRegression(), {"C": [1.0]}, guarantee=declared, delta=delta, **parameters)
 
 
 @pytest.mark.parametrize("kind", SEARCHES)

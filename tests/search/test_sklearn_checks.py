@@ -14,7 +14,7 @@ from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV,
 from sklearn_dpsearch.privacy import PureDP
 from sklearn_dpsearch.scoring import R2Scorer
 
-from .toys import NoisyCentroids
+from .toys import NoisyCentroids, doubling
 
 WEAK = PureDP(epsilon=50.0, neighboring="replace_one")  # checks want accurate models, not private ones
 UNSIZED = PureDP(epsilon=50.0)  # and some of them give fewer records than a subset search over a public number takes
@@ -52,7 +52,7 @@ SEARCHES = [
     ),
     DPGridSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, selection_epsilon=50.0, guarantee=WEAK),
     DPGridSearchCV(Ridge(), {"alpha": [0.1, 1.0]}, selection_epsilon=50.0, guarantee=WEAK),
-    DPThresholdSearchCV(NaiveBayes(), {"var_smoothing": [1e-9, 0.1]}, round_epsilon=5000.0, guarantee=WEAK),
+    doubling(NaiveBayes(), {"var_smoothing": [1e-9, 0.1]}, round_epsilon=5000.0, guarantee=WEAK),
     DPThresholdSearchCV(  # with the seed below no coin ends the search before the first run
         NaiveBayes(), {"var_smoothing": [1e-9]}, threshold=-100.0, n_iter=20, guarantee=WEAK
     ),

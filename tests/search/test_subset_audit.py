@@ -14,7 +14,7 @@ import pytest
 from sklearn_dpsearch import DPSubsetSearchCV
 from sklearn_dpsearch.audit import audit
 from sklearn_dpsearch.privacy import Fixed
-from sklearn_dpsearch.search import _subset, subset_search
+from sklearn_dpsearch.search import _subset
 
 from .test_audit import PUBLIC, answer_low
 from .toys import RandomizedResponse
@@ -96,8 +96,8 @@ def test_a_subset_that_is_used_again_without_composing_is_exposed(monkeypatch):
     def on_all(job, make, records, *rest):
         return honest(job, make, np.arange(len(rest[1])), *rest)
 
-    honest = subset_search.train_last
-    monkeypatch.setattr(subset_search, "train_last", on_all)
+    honest = _subset.train_last
+    monkeypatch.setattr(_subset, "train_last", on_all)
     one = search(2.0, n_iter=Fixed(1))
     assert not found(one, QUIET, LOUD, 2 * RUNS, confidence=0.95).consistent
 

@@ -9,7 +9,7 @@ from joblib._parallel_backends import SequentialBackend, ThreadingBackend
 
 from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV
 from sklearn_dpsearch.privacy import Geometric
-from sklearn_dpsearch.search import _until
+from sklearn_dpsearch.search import _threshold
 from sklearn_dpsearch.search._tasks import block_sizes, dealt, guarded, number_of_tasks
 
 from .toys import NoisyCentroids, two_blobs
@@ -39,7 +39,7 @@ register_parallel_backend("watched", Watched)
 def tasks_of(search, monkeypatch, number):
     monkeypatch.setattr(Geometric, "sample", lambda self, rng=None: number)
     coins = iter([False] * number + [True])
-    monkeypatch.setattr(_until, "bernoulli", lambda probability, rng: next(coins))
+    monkeypatch.setattr(_threshold, "bernoulli", lambda probability, rng: next(coins))
     SEEN.append(0)
     with parallel_backend("watched"):
         search.fit(X, y)

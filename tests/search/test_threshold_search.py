@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import pickle
+import random
 from collections import Counter
+from dataclasses import fields
 from fractions import Fraction
 
 import numpy as np
@@ -15,7 +18,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
-from sklearn_dpsearch import DPRandomSearchCV, DPThresholdSearchCV, NoModelError
+from sklearn_dpsearch import Doubling, DPRandomSearchCV, DPThresholdSearchCV, NoModelError
 from sklearn_dpsearch.audit import audit
 from sklearn_dpsearch.privacy import (
     AboveThreshold,
@@ -29,24 +32,25 @@ from sklearn_dpsearch.privacy import (
     until_above,
 )
 from sklearn_dpsearch.privacy.selection.doubling import default_max_rounds
-from sklearn_dpsearch.search import _runs, _until, _walk
-from sklearn_dpsearch.search._runs import Job
-from sklearn_dpsearch.search._walk import Rounds
+from sklearn_dpsearch.search import _aggregated, _doubling, _runs, _threshold, utilities_in_the_open
+from sklearn_dpsearch.search._job import Job
+from sklearn_dpsearch.search._rounds import Rounds
+from tests.audit.toys import LOUD as LOUD_8
+from tests.audit.toys import PUBLIC, answer_low
+from tests.audit.toys import QUIET as QUIET_8
 from tests.privacy.threshold_rounds import STEPS, one_round
 
-from .test_audit import LOUD as LOUD_8
-from .test_audit import PUBLIC, answer_low
-from .test_audit import QUIET as QUIET_8
 from .test_bad_input import Untouchable
 from .test_grid_search import LABELS, LOUD, QUIET, Seeing, by_label, seen
 from .test_nothing_leaks import ALLOWED, TOKENS, Talkative
-from .toys import NoisyCentroids, RandomizedResponse, two_blobs
-from .utilities_toys import Adversary, everything_everywhere, folds_of, loudest, utilities_on
+from .toys import NoisyCentroids, RandomizedResponse, doubling, two_blobs
+from .utilities_toys import Adversary, everything_everywhere, folds_of, loudest
 
 FULL = bool(os.environ.get("SKLEARN_DPSEARCH_FULL"))
 RUNS = 4000 if FULL else 250
 X, y = two_blobs(200)
 SHRINK = {"shrink": [0.0, 0.2, 0.5]}
+IN_DOUBLING = {field.name for field in fields(Doubling)}
 
 
 def until(estimator=None, space=None, **kwargs):
@@ -57,13 +61,66 @@ def until(estimator=None, space=None, **kwargs):
 def walk(estimator=None, space=None, **kwargs):
     estimator = NoisyCentroids(epsilon=1.0) if estimator is None else estimator
     price = {} if "epsilon" in kwargs else {"round_epsilon": 0.1}
-    return DPThresholdSearchCV(estimator, SHRINK if space is None else space, **{"n_parts": 4, **price, **kwargs})
+    return doubling(estimator, SHRINK if space is None else space, **{"n_parts": 4, **price, **kwargs})
 
 
 def labelled(levels=3, **kwargs):
     """A walk over candidates with utilities 0.2, 0.5 and 0.9, and so little noise that it goes as it should."""
     one = {"scoring": by_label, "round_epsilon": 1e4, "n_parts": 2}
     return walk(RandomizedResponse(), {"label": list(range(levels))}, **{**one, **kwargs})
+
+
+# --- one door -----------------------------------------------------------------------------------------------------
+
+
+def test_its_parameters_are_those_of_the_random_search_and_the_threshold():
+    ours, theirs = (dict(inspect.signature(search).parameters) for search in (DPThresholdSearchCV, DPRandomSearchCV))
+    assert set(ours) == set(theirs) - {"release"} | {"threshold"}
+    assert all(ours[name].default is theirs[name].default or ours[name].default == theirs[name].default
+               for name in set(ours) & set(theirs) - {"error_score"})  # fmt: skip
+    assert ours["threshold"].default == "auto"
+    with pytest.raises(TypeError, match="unexpected keyword argument 'n_parts'"):
+        DPThresholdSearchCV(NoisyCentroids(), SHRINK, threshold=0.6, n_parts=8)
+
+
+@pytest.mark.parametrize("value", [0.6, "auto", Doubling(round_epsilon=0.1, n_parts=4, threshold_noise="once")])
+def test_the_threshold_is_a_parameter_like_any_other(value):
+    one = until(epsilon=4.0).set_params(threshold=value)
+    copied, sent = clone(one), pickle.loads(pickle.dumps(one))
+    assert one.get_params()["threshold"] is value
+    assert copied.threshold == sent.threshold == value
+    assert copied.privacy_cost(200).epsilon == sent.privacy_cost(200).epsilon == one.privacy_cost(200).epsilon
+    assert (repr(value) in repr(one)) == (value != "auto")
+    assert one._repr_html_()
+
+
+def test_auto_stands_for_a_threshold_that_doubles():
+    auto, same = (DPThresholdSearchCV(NoisyCentroids(), SHRINK, threshold=t, epsilon=4.0) for t in ("auto", Doubling()))
+    assert tuple(auto.privacy_cost(200)) == tuple(same.privacy_cost(200))
+    assert auto.privacy_cost(200).components == same.privacy_cost(200).components
+
+
+def test_a_threshold_that_doubles_is_a_frozen_value():
+    given = Doubling(round_epsilon=0.1)
+    assert given == Doubling(round_epsilon=0.1) != Doubling(round_epsilon=0.2)
+    with pytest.raises(AttributeError, match="cannot assign"):
+        given.round_epsilon = 10.0
+    with pytest.raises(TypeError, match="positional"):
+        Doubling(0.1)
+
+
+def test_the_runner_is_built_once_for_each_fit(monkeypatch):
+    built, honest = [], _doubling.DoublingRunner.__init__
+
+    def counting(self, *given):
+        built.append(given)
+        honest(self, *given)
+
+    monkeypatch.setattr(_doubling.DoublingRunner, "__init__", counting)
+    one = labelled().fit(X, y)
+    assert len(built) == 1
+    list(one.rounds(X, y, [[{"label": 1}]]))
+    assert len(built) == 2
 
 
 # --- a number: what it costs --------------------------------------------------------------------------------------
@@ -99,10 +156,9 @@ def test_a_secret_coin_of_the_record_averages_both_uses():
     assert found == mixture(both, [0.5, 0.5]).epsilon_at(0.001)
 
 
-@pytest.mark.parametrize("threshold", [0.6, "auto"])
+@pytest.mark.parametrize("threshold", [0.6, "auto", Doubling(n_parts=4, threshold_noise="once")])
 def test_a_target_is_met_and_nearly_reached(threshold):
-    parts = {"n_parts": 4} if threshold == "auto" else {}
-    one = DPThresholdSearchCV(NoisyCentroids(), SHRINK, threshold=threshold, epsilon=4.0, delta=1e-6, **parts)
+    one = DPThresholdSearchCV(NoisyCentroids(), SHRINK, threshold=threshold, epsilon=4.0, delta=1e-6)
     one.fit(X, y)
     assert 3.95 < one.privacy_spent_.epsilon <= 4.0
     assert tuple(one.privacy_spent_) == tuple(one.privacy_cost(200))
@@ -184,7 +240,7 @@ def test_stopping_without_success_is_the_same_whatever_else_happened(monkeypatch
 
     def trace(number, estimator=None, target=y):
         coins = iter([False] * number + [True])
-        monkeypatch.setattr(_until, "bernoulli", lambda p, bits: next(coins))
+        monkeypatch.setattr(_threshold, "bernoulli", lambda p, bits: next(coins))
         one = until(estimator, threshold=1e9).fit(X, target)
         one.estimator = None
         return pickle.dumps(one)
@@ -204,7 +260,7 @@ def test_a_search_that_found_something_before_forgets_it():
     assert not hasattr(walked, "n_rounds_")
 
 
-# --- auto: what it costs ------------------------------------------------------------------------------------------
+# --- Doubling: what it costs --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("threshold_noise", ["fresh", "once"])
@@ -246,7 +302,7 @@ def test_more_rounds_than_there_can_be_are_not_paid_for():
     assert walk(granularity=0.25, max_rounds=1).privacy_cost(200).epsilon == pytest.approx(1.1)
 
 
-# --- auto: what it does -------------------------------------------------------------------------------------------
+# --- Doubling: what it does ---------------------------------------------------------------------------------------
 
 
 def test_without_noise_to_speak_of_the_walk_ends_at_the_best():
@@ -291,7 +347,7 @@ def test_seeded_walks_do_not_depend_on_the_number_of_jobs():
 def test_a_walk_that_finds_nothing_says_so():
     one = labelled(scoring=lambda *_: 0.0).fit(X, y)
     assert one.found_ is False
-    with pytest.raises(AttributeError, match="no candidate was found above lowest_utility.*Give a lower"):
+    with pytest.raises(AttributeError, match="found above lower . granularity.*Give Doubling.* a smaller lower"):
         one.predict(X)
 
 
@@ -366,9 +422,29 @@ def test_parameters_that_are_changed_during_a_walk_do_not_change_it():
     done = []
     for kept in one.rounds(X, y, iter([[{"label": 2}]] * 9)):
         done.append(kept)
-        one.set_params(max_rounds=100, granularity=0.5, round_epsilon=1e-6, part_noise="same")
+        one.set_params(threshold=Doubling(max_rounds=100, granularity=0.5, round_epsilon=1e-6, part_noise="same"))
     assert [round(kept.utility, 2) for kept in done] == [0.02, 0.06, 0.14]
     assert one.n_rounds_ == 3
+
+
+def test_an_estimator_that_is_changed_before_the_first_round_is_not_the_one_that_runs():
+    """Its noise was accounted for when the rounds were asked for."""
+    one = labelled()
+    steps = one.rounds(X, y, iter([[{"label": 2}]] * 9))
+    one.set_params(estimator__epsilon=1e6)
+    assert len(list(steps)) > 1
+    assert one.best_estimator_.epsilon == 1.0
+    assert one.privacy_spent_.epsilon == doubling_search(1e4, 50).epsilon_at(0.0) + 1.0
+
+
+def test_what_was_kept_may_be_changed_by_the_caller_and_is_trained_as_it_was():
+    one = walk(NoisyCentroids(), {"shrink": [0.0]}, round_epsilon=1e4, max_rounds=2)
+    proposed = {"shrink": 0.0}
+    for kept in one.rounds(X, y, [[proposed], [proposed]]):
+        kept.params["epsilon"] = proposed["epsilon"] = 1e6
+        del proposed["epsilon"]
+    assert one.best_params_ == {"shrink": 0.0}
+    assert one.best_estimator_.epsilon == 1.0
 
 
 def test_a_walk_that_is_left_has_spent_its_budget_and_has_no_model():
@@ -422,7 +498,7 @@ def test_an_error_in_a_round_shows_no_variables_of_the_walk(monkeypatch):
     one = walk(NoisyCentroids(), round_epsilon=1000.0)  # the first round accepts, so that there is a second
     steps = one.rounds(X, y, iter([[{"shrink": 0.0}]] * 3))
     next(steps)
-    monkeypatch.setattr(_walk, "utilities_of", broken)
+    monkeypatch.setattr(_aggregated, "utilities_of", broken)
     with pytest.raises(RuntimeError) as caught:
         next(steps)
     trace, names = caught.value.__traceback__, []
@@ -435,7 +511,7 @@ def test_an_error_in_a_round_shows_no_variables_of_the_walk(monkeypatch):
 
 
 def test_rounds_check_everything_before_the_first_step():
-    with pytest.raises(ValueError, match="rounds.. with threshold=0.6.*threshold='auto'"):
+    with pytest.raises(ValueError, match="rounds.. with threshold=0.6.*threshold='auto' or Doubling"):
         until().rounds(X, y, [])
     with pytest.raises(ValueError, match="requires y"):
         walk(LogisticRegression(), {"C": [1.0]}, guarantee=PureDP(epsilon=1.0)).rounds(X, None, [])
@@ -459,7 +535,7 @@ def exact_loss(candidates=12, k=4, seed=0, parts=folds_of, threshold_scale=None,
     other[int(rng.integers(40))] += 1.0
     laws = []
     for records in (data, other):
-        found = utilities_on(one, records, target, parts(drawn, np.arange(40), k), labels)
+        found = utilities_in_the_open(one, records, target, parts(drawn, np.arange(40), k), labels)
         integers = np.array([int(utility * k * STEPS) for utility in found])
         laws.append(one_round(integers, k * STEPS, epsilon, threshold_scale))
     return float(np.max(np.abs(np.log(laws[0] / laws[1]))))
@@ -563,25 +639,30 @@ def test_a_revealed_number_of_runs_is_exposed(monkeypatch):
 def test_an_account_that_forgets_the_threshold_noise_is_caught(monkeypatch):
     """Noise reused for the whole walk, accounted as if the accepts alone cost: less than one round really loses."""
 
-    def forgetful(round_epsilon, levels, max_rounds, threshold_noise, relation):
+    def forgetful(round_epsilon, levels, max_rounds, threshold_noise, neighboring):
         whole = doubling_search(round_epsilon, levels, max_rounds, threshold_noise="once")
-        return PureDP(epsilon=whole.epsilon_at(0.0) - round_epsilon / 2, neighboring=relation)
+        return PureDP(epsilon=whole.epsilon_at(0.0) - round_epsilon / 2, neighboring=neighboring)
 
     utilities = np.append(np.full(30, 30), 0), np.append(np.full(30, 30 + STEPS), -STEPS)
     laws = [one_round(one, 50, 1.0) for one in utilities]
     loss = float(np.max(np.abs(np.log(laws[0] / laws[1]))))
     one = walk(round_epsilon=1.0, max_rounds=1, threshold_noise="once")
     assert loss <= one.privacy_cost(200).components[0].guarantee.epsilon_at(0.0)
-    monkeypatch.setattr(_walk, "_walk", forgetful)
+    monkeypatch.setattr(_doubling, "worst_walk", forgetful)
     assert loss > one.privacy_cost(200).components[0].guarantee.epsilon_at(0.0)
 
 
 # --- bad input: before any data is read ---------------------------------------------------------------------------
 
 
-def refused(one, error, match):
+def refused(make, error, match):
+    """When the value of the threshold is built, or before the data are read."""
     with pytest.raises(error, match=match):
-        one.fit(Untouchable(), Untouchable())
+        make().fit(Untouchable(), Untouchable())
+
+
+def untouched(one, error, match):
+    refused(lambda: one, error, match)
     assert set(vars(one)) == set(one.get_params(deep=False))
 
 
@@ -591,11 +672,18 @@ def refused(one, error, match):
         ({"granularity": 0.0}, "granularity=0.0; a number with 0 < granularity < 1"),
         ({"granularity": 1.5}, "granularity=1.5.*e.g. 0.02"),
         ({"granularity": np.nan}, "granularity=nan"),
-        ({"lowest_utility": -0.1}, "lowest_utility=-0.1; a number with 0 <= lowest_utility < 1"),
-        ({"lowest_utility": 1.0}, "lowest_utility=1.0"),
-        ({"max_rounds": 0}, "max_rounds=0; an integer of at least 1"),
-        ({"refit": False}, "refit=False with threshold='auto'.*Leave refit='winner'"),
-        ({"cv": 5}, "cv=5 with threshold='auto'.*set n_parts"),
+        ({"granularity": "fine"}, "'granularity'.*Got 'fine'"),
+        ({"lower": -0.1}, "lower=-0.1; a number with 0 <= lower < 1"),
+        ({"lower": 1.0}, "lower=1.0"),
+        ({"max_rounds": 0}, r"'max_rounds' parameter of Doubling.*\[1, inf\).*Got 0"),
+        ({"selection_share": 1.0}, "'selection_share'.*Got 1.0"),
+        ({"refit": False}, "refit=False where the threshold doubles.*Leave refit='winner'"),
+        ({"cv": 5}, "cv=5 where the threshold doubles.*set n_parts"),
+        (
+            {"score_noise": PureDP(epsilon=1.0)},
+            "score_noise=PureDP.*the threshold doubles.*Leave score_noise out",
+        ),
+        ({"n_iter": 20}, "n_iter=20 where the threshold doubles.*every candidate of the grid runs"),
         ({"n_parts": 7}, "n_parts=7 for 60 records.*of at most 6"),
         ({"n_parts": 1}, "'n_parts'.*Got"),
         ({"round_epsilon": None}, "neither epsilon nor round_epsilon.*Give epsilon"),
@@ -606,38 +694,37 @@ def refused(one, error, match):
     ],
 )
 def test_what_a_walk_cannot_use_is_named_with_the_remedy(given, match):
-    space = given.pop("space", None)
-    refused(walk(space=space, **given), ValueError, match)
+    refused(lambda: walk(**given), ValueError, match)
+    if not IN_DOUBLING & set(given):
+        untouched(walk(**given), ValueError, match)
 
 
 def test_a_distribution_is_no_grid_for_a_walk():
     from scipy.stats import uniform
 
-    refused(walk(space={"shrink": uniform(0, 1)}), ValueError, "distribution for 'shrink'.*whole grid is searched")
+    untouched(walk(space={"shrink": uniform(0, 1)}), ValueError, "distribution for 'shrink'.*whole grid is searched")
 
 
 @pytest.mark.parametrize(
     ("given", "error", "match"),
     [
-        ({"threshold": np.nan}, ValueError, "threshold=nan; a finite number or 'auto'"),
+        ({"threshold": np.nan}, ValueError, "threshold=nan; a finite number, Doubling.* or 'auto'"),
         ({"threshold": "high"}, ValueError, "'threshold'.*Got 'high'"),
         ({"n_iter": 1}, ValueError, "'n_iter'.*Got 1"),
         ({"n_iter": np.inf}, ValueError, "'n_iter'.*Got inf"),
         ({"scoring": "roc_auc"}, UnknownSensitivityError, "no usable sensitivity.*X_public"),
         ({"scoring": lambda *_: 1.0}, UnknownSensitivityError, "no usable sensitivity"),
         ({"cv": 1.5}, ValueError, "cv=1.5"),
-        ({"n_parts": 8}, ValueError, "n_parts=8 with threshold=.*no meaning.*threshold='auto'"),
-        ({"round_epsilon": 0.1}, ValueError, "round_epsilon=0.1 with threshold=.*Leave round_epsilon out"),
     ],
 )
 def test_what_stopping_cannot_use_is_named_with_the_remedy(given, error, match):
-    refused(until(**given), error, match)
+    untouched(until(**given), error, match)
 
 
 # --- models -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("threshold", [0.5, "auto"])
+@pytest.mark.parametrize("threshold", [0.5, Doubling(n_parts=4)])
 def test_models_of_diffprivlib_are_searched(threshold):
     models = pytest.importorskip("diffprivlib.models")
     one = DPThresholdSearchCV(
@@ -645,28 +732,28 @@ def test_models_of_diffprivlib_are_searched(threshold):
         {"var_smoothing": [1e-9, 1e-2]},
         threshold=threshold,
         epsilon=60.0,
-        n_iter=1000,
-        n_parts=4 if threshold == "auto" else None,
+        random_state=0,
+        **({"n_iter": 1000} if threshold == 0.5 else {}),
     ).fit(X, y)
     assert 59.0 < one.privacy_spent_.epsilon <= 60.0
     assert not one.found_ or one.score(X, y) > 0.6
 
 
-@pytest.mark.parametrize("threshold", [0.5, "auto"])
+@pytest.mark.parametrize("threshold", [0.5, Doubling(n_parts=4)])
 def test_nets_are_searched(threshold):
     pytest.importorskip("torch")
     from sklearn_dpsearch.nets import DPLogisticRegression
 
     net = DPLogisticRegression(classes=[0, 1], bounds_X=(-1, 1), max_epochs=5)
-    parts = {"n_parts": 4} if threshold == "auto" else {"n_iter": 50}
+    more = {"n_iter": 50, "random_state": 0} if threshold == 0.5 else {"random_state": 0}
     one = DPThresholdSearchCV(
-        clone(net), {"learning_rate_init": [0.2, 0.5]}, threshold=threshold, epsilon=8.0, delta=1e-5, **parts
+        clone(net), {"learning_rate_init": [0.2, 0.5]}, threshold=threshold, epsilon=8.0, delta=1e-5, **more
     ).fit(X, y)
     assert 7.9 < one.privacy_spent_.epsilon <= 8.0
     assert not one.found_ or one.score(X, y) > 0.5
 
 
 def test_the_walk_uses_fractions_throughout():
-    one = walk(granularity=np.float32(0.25), lowest_utility=0)
-    mode = _walk.Walk(one)
-    assert (mode.start, mode.unit, mode.levels) == (Fraction(0), Fraction(1, 4), 4)
+    started = Doubling(granularity=np.float32(0.25), lower=0.5).walk(1.0, 4, random.Random(0))
+    assert (started.threshold, started.steps.levels) == (Fraction(1, 2), 2)
+    assert isinstance(started.threshold, Fraction)

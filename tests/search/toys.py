@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from sklearn_dpsearch import Doubling, DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV
 from sklearn_dpsearch.privacy import PureDP
 
 
@@ -69,3 +72,28 @@ def two_blobs(n=200, seed=0):
     rng = np.random.default_rng(seed)
     y = rng.integers(0, 2, n)
     return np.clip(rng.normal(0.5 * (2 * y - 1)[:, None], 0.4, (n, 2)), -1, 1), y
+
+
+IN_DOUBLING = [field.name for field in fields(Doubling)]
+
+
+def doubling(estimator, space, **given):
+    """A search in which the threshold doubles; what belongs to ``Doubling`` is put there."""
+    inside = {name: given.pop(name) for name in IN_DOUBLING if name in given}
+    return DPThresholdSearchCV(estimator, space, threshold=Doubling(**inside), **given)
+
+
+#: Kind of search: how it is made, and the parameters without which it has no plan.
+SEARCHES = {
+    "random": (DPRandomSearchCV, {"n_iter": 3}),
+    "subset": (DPSubsetSearchCV, {"n_iter": 3, "subset_fraction": 0.5}),
+    "grid": (DPGridSearchCV, {"selection_epsilon": 1.0, "n_parts": 3}),
+    "threshold": (DPThresholdSearchCV, {"n_iter": 3, "threshold": 0.5}),
+    "doubling": (doubling, {"round_epsilon": 1.0, "n_parts": 3, "max_rounds": 3}),
+}
+
+
+def search_of(kind, estimator, space, **given):
+    """A search of this kind that has a plan."""
+    make, needed = SEARCHES[kind]
+    return make(estimator, space, **{**needed, **given})

@@ -8,8 +8,6 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from sklearn_dpsearch.privacy import PureDP
-from sklearn_dpsearch.search import _aggregated
-from sklearn_dpsearch.search._runs import Parts
 
 RELATIONS = ("add_remove", "zero_out", "replace_one")
 
@@ -76,13 +74,6 @@ def folds_of(drawn, present, k, public=False):
     """Parts of the present records, each of which keeps the place that it drew."""
     part, validates = drawn[present] // 4, (drawn[present] % 4 == 0) & (not public)
     return [(np.flatnonzero((part == j) & ~validates), np.flatnonzero((part == j) & validates)) for j in range(k)]
-
-
-def utilities_on(search, X, y, folds, candidates):
-    """What the search would choose from, for given parts."""
-    plan = search._plan(len(X), False, search.delta)
-    job = search._job(plan, Parts(folds=folds, n_scored=[None] * len(folds)), {}, None)
-    return _aggregated.utilities_of(job, candidates, "same", [None] * len(folds), X, y)
 
 
 def everything_everywhere(n, n_parts, public, random_bytes):

@@ -1,8 +1,7 @@
-r"""The doubling walk over utility thresholds (Ding, Wu et al. 2022, Algorithm 1): what it costs at most, and the walk.
+r"""The doubling walk over utility thresholds (Ding, Wu et al. 2022, Algorithm 1): what it costs at most.
 
-The walk holds a level (how much utility has been confirmed) and a step. Each round asks whether any candidate's utility
-exceeds level + step: if so (*accept*), the level rises by the step and the step doubles; if not (*reject*), the step is
-halved, rounded down. It ends when the step is 0, the highest level is reached, or ``max_rounds`` are over.
+Its rules, and the walk that runs, are in ``mechanisms.doubling_walk``. A round that finds a candidate above the
+threshold is an *accept*: the step doubles. Any other is a *reject*: the step is halved.
 
 Between neighbours, one round with noise Lap(2Δ/ε) on the threshold and Lap(4Δ/ε) on each candidate changes the
 probability of a reject by a factor e^{ε/2} at most and that of "candidate k is accepted" by e^ε (``above_threshold``).
@@ -242,35 +241,3 @@ def doubling_search(
         return walk
     accepts = max(accepts for accepts, _ in ends(int(levels), int(rounds)))
     return PureDP(epsilon=float_above((accepts + 1) * Fraction(round_epsilon) / 2), neighboring=neighboring)
-
-
-def doubling_walk(
-    first_above: Callable[[int], int | None], levels: int, max_rounds: int | None = None
-) -> tuple[int | None, int]:
-    """Walk, and return the candidate that was accepted last (None if none was) and the level it was confirmed at.
-
-    Parameters
-    ----------
-    first_above : callable
-        A level in 1 … (at most 2·levels) ↦ index of the first candidate found above it, or None: one private round.
-    levels : int
-        Number of levels; the walk ends on reaching it.
-    max_rounds : int, optional
-        By default ``default_max_rounds(levels)``.
-
-    Examples
-    --------
-    >>> doubling_walk(lambda level: 7 if level <= 5 else None, levels=8)
-    (7, 5)
-    """
-    rounds = default_max_rounds(levels) if max_rounds is None else max_rounds
-    level, step, last = 0, 1, None
-    for _ in range(rounds):
-        found = first_above(level + step)
-        if found is None:
-            step //= 2
-        else:
-            level, step, last = level + step, 2 * step, found
-        if step == 0 or level >= levels:
-            break
-    return last, level

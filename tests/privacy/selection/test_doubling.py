@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import math
+import random
+from collections import Counter
 from collections.abc import Callable
+from fractions import Fraction
 from itertools import product
 
 import mpmath
 import numpy as np
 import pytest
 
-from sklearn_dpsearch.privacy import PureDP, compose
+from sklearn_dpsearch.privacy import AboveThreshold, DoublingRounds, DoublingSteps, PureDP, compose
 from sklearn_dpsearch.privacy.selection import doubling
 from sklearn_dpsearch.privacy.selection.doubling import (
     DoublingWalk,
     default_max_rounds,
     doubling_search,
-    doubling_walk,
     lowest_levels,
 )
 from tests.privacy import brute_force
@@ -26,17 +28,22 @@ from tests.privacy.threshold_rounds import STEPS, neighbours, noise_law, one_rou
 # --- short walks, enumerated --------------------------------------------------------------------------------------
 
 
-def transcripts(
-    round_law: Callable[[int], np.ndarray], levels: int, max_rounds: int, level: int = 0, step: int = 1
-) -> list[float]:
-    """Probability of every sequence of results, in a fixed order; ``round_law`` is that of one round at a threshold."""
-    if max_rounds == 0 or step == 0 or level >= levels:
+def transcripts(round_law: Callable[[int], np.ndarray], walk: DoublingSteps) -> list[float]:
+    """Probability of every sequence of results, in a fixed order; ``round_law`` is that of one round at a threshold.
+
+    The walk is the one that runs: only its rounds are replaced by their law.
+    """
+    if walk.over:
         return [1.0]
-    *accepted, rejected = round_law(level + step)
+    *accepted, rejected = round_law(walk.asked)
     found: list[float] = []
     for chance in accepted:
-        found += [chance * one for one in transcripts(round_law, levels, max_rounds - 1, level + step, 2 * step)]
-    return found + [rejected * one for one in transcripts(round_law, levels, max_rounds - 1, level, step // 2)]
+        found += [chance * rest for rest in transcripts(round_law, walk.after(accepted=True))]
+    return found + [rejected * rest for rest in transcripts(round_law, walk.after(accepted=False))]
+
+
+def started(levels: int, max_rounds: int) -> DoublingSteps:
+    return DoublingSteps(levels=levels, max_rounds=max_rounds)
 
 
 def walk_laws(
@@ -50,7 +57,7 @@ def walk_laws(
         return cache[first, level]
 
     return tuple(  # type: ignore[return-value]
-        np.array(transcripts(lambda level, first=first: law(first, level), levels, max_rounds))
+        np.array(transcripts(lambda level, first=first: law(first, level), started(levels, max_rounds)))
         for first in (True, False)
     )
 
@@ -121,7 +128,7 @@ def one_draw_for_all(utilities: np.ndarray, epsilon: float, levels: int, rounds:
     for z, mass in zip(*noise_law(2 * STEPS / epsilon)):
         if mass > 1e-9:
             laws = {m: one_round(utilities - z, 8 * m, epsilon, threshold_scale=0.0) for m in range(1, 2 * levels + 2)}
-            total = total + mass * np.array(transcripts(laws.__getitem__, levels, rounds))
+            total = total + mass * np.array(transcripts(laws.__getitem__, started(levels, rounds)))
     return np.asarray(total)
 
 
@@ -144,17 +151,26 @@ def test_with_one_draw_for_the_threshold_an_accept_costs_half_and_a_reject_nothi
 
 
 def every_walk(levels: int, max_rounds: int) -> list[tuple[int, int]]:
-    """Accepts and rejects of every sequence of answers that the rules allow, by trying all answers."""
+    """Accepts and rejects of every sequence of answers that the rules allow, by trying all answers.
+
+    The rules are written out once more here, and compared with those of the walk that runs.
+    """
     found = set()
     for answers in product((True, False), repeat=max_rounds):
         level, step, accepts, rejects = 0, 1, 0, 0
+        runs = started(levels, max_rounds)
         for accepted in answers:
+            assert not runs.over
+            assert runs.asked == level + step
+            runs = runs.after(accepted)
             if accepted:
                 level, step, accepts = level + step, 2 * step, accepts + 1
             else:
                 step, rejects = step // 2, rejects + 1
             if step == 0 or level >= levels:
                 break
+        assert runs.over
+        assert (runs.level, runs.step, runs.rounds) == (level, step, accepts + rejects)
         found.add((accepts, rejects))
     return sorted(found)
 
@@ -308,22 +324,76 @@ def test_impossible_walks_are_refused(arguments: tuple, message: str) -> None:
 # --- the mechanism ------------------------------------------------------------------------------------------------
 
 
-def test_walk_returns_the_last_accepted_candidate_and_its_level() -> None:
-    assert doubling_walk(lambda level: None, levels=10) == (None, 0)
-    assert doubling_walk(lambda level: level, levels=10)[1] >= 10
+def walked(answers: Callable[[int], bool], levels: int, max_rounds: int | None = None) -> tuple[list[int], int]:
+    """The levels that a walk asks about, and where it ends."""
+    walk, asked = started(levels, default_max_rounds(levels) if max_rounds is None else max_rounds), []
+    while not walk.over:
+        asked.append(walk.asked)
+        walk = walk.after(answers(walk.asked))
+    return asked, walk.level
+
+
+def test_a_walk_ends_at_the_highest_level_that_is_found_above() -> None:
+    assert walked(lambda level: False, levels=10) == ([1], 0)
+    assert walked(lambda level: True, levels=10)[1] >= 10
     for best in range(1, 40):
-        assert doubling_walk(lambda level, best=best: 0 if level <= best else None, levels=100, max_rounds=100) == (
-            0,
-            best,
-        )
+        assert walked(lambda level, best=best: level <= best, levels=100, max_rounds=100)[1] == best
 
 
 def test_walk_ends_after_max_rounds() -> None:
-    asked: list[int] = []
+    assert walked(lambda level: True, levels=10**9, max_rounds=5)[0] == [1, 3, 7, 15, 31]
 
-    def record(level: int) -> int:
-        asked.append(level)
-        return 0
 
-    doubling_walk(record, levels=10**9, max_rounds=5)
-    assert asked == [1, 3, 7, 15, 31]
+def drawn_walk(rng: random.Random, threshold_noise: str, lower: int = 0) -> tuple[int | None, ...]:
+    """The results of a walk that really runs: candidates 3 and 14 of utilities in multiples of the grid."""
+    question = AboveThreshold(round_epsilon=Fraction(1), sensitivity=Fraction(STEPS), grid=Fraction(1))
+    rounds = DoublingRounds(
+        question, started(3, 3), lower=lower, granularity=8, threshold_noise=threshold_noise, bits=rng
+    )
+    found = []
+    while not rounds.over:
+        found.append(rounds.ask([3 + lower, 14 + lower]))
+    return tuple(found)
+
+
+def results(walk: DoublingSteps) -> list[tuple[int | None, ...]]:
+    """Every sequence of results of a walk over two candidates, in the order of ``transcripts``."""
+    if walk.over:
+        return [()]
+    after = [(0, walk.after(True)), (1, walk.after(True)), (None, walk.after(False))]
+    return [(answer, *rest) for answer, then in after for rest in results(then)]
+
+
+@pytest.mark.parametrize("lower", [0, 5])
+@pytest.mark.parametrize("threshold_noise", ["fresh", "once"])
+def test_walks_that_run_follow_the_enumerated_law(threshold_noise: str, lower: int) -> None:
+    utilities, walk, runs = np.array([3, 14]), started(3, 3), 3000
+    if threshold_noise == "fresh":
+        law = np.array(transcripts(lambda level: one_round(utilities, 8 * level, 1.0), walk))
+    else:
+        law = one_draw_for_all(utilities, 1.0, 3, 3)
+    rng = random.Random(7)
+    counts = Counter(drawn_walk(rng, threshold_noise, lower) for _ in range(runs))
+    places = results(walk)
+    assert set(counts) <= set(places)
+    seen = np.array([counts[place] for place in places]) / runs
+    assert np.all(np.abs(seen - law) < 5 * np.sqrt(np.maximum(law, 1 / runs) / runs))
+    assert np.sum(law > 0.02) > 4
+
+
+def test_the_threshold_that_is_released_is_the_one_passed_last() -> None:
+    question = AboveThreshold(round_epsilon=Fraction(10**6), sensitivity=Fraction(1, 50))
+    rounds = DoublingRounds(question, started(10, 20), lower=Fraction(1, 10), granularity=Fraction(9, 100))
+    released = [rounds.threshold]
+    while not rounds.over:
+        found = rounds.ask([Fraction(5, 8)])
+        released.append(rounds.threshold)
+        assert (found is None) == (released[-1] == released[-2])
+    assert released[0] == Fraction(1, 10)
+    assert released[-1] == Fraction(1, 10) + 5 * Fraction(9, 100) <= Fraction(5, 8)
+
+
+def test_a_threshold_noise_that_is_neither_is_refused() -> None:
+    question = AboveThreshold(round_epsilon=Fraction(1), sensitivity=Fraction(1, 50))
+    with pytest.raises(ValueError, match="threshold_noise 'fresh' or 'once'"):
+        DoublingRounds(question, started(10, 20), granularity=Fraction(1, 10), threshold_noise="twice")

@@ -1,0 +1,273 @@
+"""Raise the threshold over a whole grid by steps that double and halve, until nothing is above it."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from inspect import signature
+from typing import Any, Literal, Protocol
+
+from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
+
+from ..privacy import (
+    AboveThreshold,
+    DoublingRounds,
+    DoublingSteps,
+    Guarantee,
+    PrivacyError,
+    calibrate,
+    default_max_rounds,
+    doubling_search,
+)
+from ..privacy._types import Neighboring
+from ..privacy.mechanisms.exact_sampling import IntegerSource
+from ..privacy.spent import Component
+from ..scoring.validation import Validation
+from ._aggregated import AggregatedRunner
+from ._arguments import check_values
+from ._job import Job
+from ._outcome import Outcome
+from ._plan import CostModel
+from ._randomness import Randomness
+from ._rounds import Rounds
+from ._space import SpaceGuarantee
+from ._types import Candidate, Distributions, Parameters
+from ._utilities import sensitivity
+
+#: Rounds whose worst case is computed in seconds; the time grows with the square.
+MOST_ROUNDS = 5000
+
+CONSTRAINTS = {
+    "round_epsilon": [None, Interval(numbers.Real, 0, None, closed="neither")],
+    "granularity": [numbers.Real],
+    "lower": [numbers.Real],
+    "n_parts": [None, Interval(numbers.Integral, 2, None, closed="left")],
+    "part_noise": [StrOptions({"scaled", "same"})],
+    "selection_share": [Interval(numbers.Real, 0, 1, closed="neither")],
+    "max_rounds": [None, Interval(numbers.Integral, 1, None, closed="left")],
+    "threshold_noise": [StrOptions({"fresh", "once"})],
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Doubling:
+    """A threshold that is raised over a whole grid, by steps that double and halve: for ``DPThresholdSearchCV``.
+
+    Every candidate has a utility in [0, 1]: its mean score over random parts of the records. Each round asks whether
+    any utility is above the threshold plus a step. If so, the threshold rises by the step and the step doubles. If
+    not, the step is halved. The candidate found last is kept, and trained once.
+
+    Parameters
+    ----------
+    round_epsilon : float, optional
+        ε of a round in which a candidate is found. By default what ``selection_share`` of the search's ``epsilon``
+        allows in the worst case.
+    granularity : float, default=0.02
+        The smallest step g of the threshold, 0 < g < 1.
+    lower : float, default=0.0
+        Where the threshold starts, u₀, 0 <= u₀ < 1.
+    n_parts : int, optional
+        Number of parts of the records, as for ``DPGridSearchCV``.
+    part_noise : {"scaled", "same"}, default="scaled"
+        Noise of the models on parts, as for ``DPGridSearchCV``.
+    selection_share : float, default=0.5
+        Share of the search's ``epsilon`` that all rounds get together, where ``round_epsilon`` is not given.
+    max_rounds : int, optional
+        The walk ends after so many rounds; by default 5·⌈log₂((1 − u₀)/g)⌉ + 2.
+    threshold_noise : {"fresh", "once"}, default="fresh"
+        Noise of the threshold drawn in every round, as published, or once for the whole walk, which costs less.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For values that no walk can use.
+
+    Examples
+    --------
+    >>> doubling = Doubling(granularity=0.05, threshold_noise="once")
+    >>> doubling.levels, doubling.most_rounds
+    (20, 27)
+    """
+
+    round_epsilon: float | None = None
+    granularity: float = 0.02
+    lower: float = 0.0
+    n_parts: int | None = None
+    part_noise: Literal["scaled", "same"] = "scaled"
+    selection_share: float = 0.5
+    max_rounds: int | None = None
+    threshold_noise: Literal["fresh", "once"] = "fresh"
+
+    def __post_init__(self) -> None:
+        check_values(vars(self))
+        validate_parameter_constraints(CONSTRAINTS, vars(self), caller_name="Doubling")
+        if not 0 < self.granularity < 1:
+            raise ValueError(
+                f"Found granularity={self.granularity!r}; a number with 0 < granularity < 1 is needed, e.g. 0.02."
+            )
+        if not 0 <= self.lower < 1:
+            raise ValueError(f"Found lower={self.lower!r}; a number with 0 <= lower < 1 is needed.")
+        if self.most_rounds > MOST_ROUNDS:
+            raise ValueError(
+                f"Found max_rounds={self.max_rounds!r} with granularity={self.granularity!r}, so up to "
+                f"{self.most_rounds} rounds; at most {MOST_ROUNDS} are accounted for. Give fewer, or leave "
+                "max_rounds=None."
+            )
+
+    def __repr__(self) -> str:
+        """What differs from the defaults, as scikit-learn shows estimators."""
+        changed = [field.name for field in fields(self) if getattr(self, field.name) != field.default]
+        return f"Doubling({', '.join(f'{name}={getattr(self, name)!r}' for name in changed)})"
+
+    @property
+    def levels(self) -> int:
+        """Number of levels of the threshold, ⌈(1 − u₀)/g⌉."""
+        return math.ceil((1 - Fraction(float(self.lower))) / Fraction(float(self.granularity)))
+
+    @property
+    def most_rounds(self) -> int:
+        """Rounds that are accounted for: a walk cannot have more than a halving for each level, and one."""
+        if self.max_rounds is None:
+            return default_max_rounds(self.levels)
+        return min(int(self.max_rounds), 2 * self.levels + 1)
+
+    def guarantee(self, round_epsilon: float, neighboring: Neighboring = "add_remove") -> Guarantee:
+        """What every walk that the rules allow costs at most, at this ε of a round."""
+        return worst_walk(round_epsilon, self.levels, self.most_rounds, self.threshold_noise, neighboring)
+
+    def walk(self, round_epsilon: float, n_parts: int, bits: IntegerSource) -> DoublingRounds:
+        """The mechanism, for utilities over so many parts. It is exact: fractions throughout."""
+        question = AboveThreshold(round_epsilon=Fraction(round_epsilon), sensitivity=sensitivity(n_parts))
+        steps = DoublingSteps(levels=self.levels, max_rounds=self.most_rounds)
+        return DoublingRounds(
+            question,
+            steps,
+            lower=float(self.lower),
+            granularity=float(self.granularity),
+            threshold_noise=self.threshold_noise,
+            bits=bits,
+        )
+
+
+# --- what it costs ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class CostOfWalk:
+    """Everything that the rounds decide, and one training."""
+
+    doubling: Doubling
+    round_epsilon: float
+
+    def components(self, promises: SpaceGuarantee, scoring: Guarantee | None) -> tuple[Component, ...]:
+        training, doubling = promises.worst, self.doubling
+        walk = doubling.guarantee(self.round_epsilon, training.neighboring)
+        name = f"doubling walk of at most {doubling.most_rounds} rounds over {doubling.levels} levels, the worst case"
+        return (
+            Component(name=name, guarantee=walk),
+            Component(name="training of the winner on all records", guarantee=training),
+        )
+
+
+# Both are asked for the same numbers again and again: by calibration, and for privacy_cost and fit.
+
+
+@lru_cache(maxsize=256)
+def worst_walk(
+    round_epsilon: float, levels: int, max_rounds: int, threshold_noise: str, neighboring: Neighboring = "add_remove"
+) -> Guarantee:
+    """What every walk that the rules allow costs at most."""
+    return doubling_search(round_epsilon, levels, max_rounds, threshold_noise=threshold_noise, neighboring=neighboring)
+
+
+@lru_cache(maxsize=64)
+def largest_round(share: float, delta: float, doubling: Doubling) -> float:
+    """The largest ε of a round with which every walk stays within its share."""
+    return calibrate(doubling.guarantee, share, delta, (share / (2 * doubling.most_rounds), 2 * share))
+
+
+# --- how it runs ------------------------------------------------------------------------------------------------------
+
+#: Parameters of the search that have a meaning with a number only, and why.
+ONLY_WITH_A_NUMBER = {
+    "n_iter": "every candidate of the grid runs. Leave n_iter out",
+    "cv": "candidates are scored on n_parts random parts. Leave cv out, and set n_parts",
+    "score_noise": "no score is released. Leave score_noise out",
+}
+
+
+class DoublingParameters(Parameters, Protocol):
+    """What a threshold that doubles needs to know, and what it must not be given."""
+
+    param_distributions: Distributions
+    n_iter: float
+    score_noise: Guarantee | str
+    cv: Any
+    refit: bool | str
+
+
+class DoublingRunner(AggregatedRunner):
+    """Utilities of all candidates on random parts, rounds that raise the threshold, one training.
+
+    Parameters
+    ----------
+    search : DoublingParameters
+    doubling : Doubling
+    """
+
+    search: DoublingParameters
+    why_nothing = (
+        "no candidate was found above lower + granularity (found_ is False). Give Doubling(...) a smaller lower or a "
+        "larger round_epsilon; fitting again spends privacy_spent_ again."
+    )
+
+    def __init__(self, search: DoublingParameters, doubling: Doubling) -> None:
+        super().__init__(search, search.param_distributions, n_parts=doubling.n_parts, part_noise=doubling.part_noise)
+        self.doubling = doubling
+        for name, why in ONLY_WITH_A_NUMBER.items():
+            value, default = getattr(search, name), signature(type(search)).parameters[name].default
+            if value is not default and value != default:
+                raise ValueError(f"Found {name}={value!r} where the threshold doubles (Doubling, 'auto'): {why}.")
+        if search.refit is not True and search.refit != "winner":
+            raise ValueError(
+                f"Found refit={search.refit!r} where the threshold doubles (Doubling, 'auto'): models on parts are not "
+                "private, so one private training follows the choice. Leave refit='winner'."
+            )
+
+    @cached_property
+    def round_epsilon(self) -> float:
+        """ε of a round: as given, or what the share of the total allows in the worst case."""
+        search, doubling = self.search, self.doubling
+        if doubling.round_epsilon is not None:
+            return float(doubling.round_epsilon)
+        if search.epsilon is None:
+            raise PrivacyError(
+                "Found neither epsilon nor round_epsilon: what may the rounds cost? Give epsilon, the total for the "
+                "walk and the training, or threshold=Doubling(round_epsilon=...), and the estimator's own noise as "
+                "configured."
+            )
+        share = float(search.epsilon) * float(doubling.selection_share)
+        return largest_round(share, float(search.delta or 0.0), doubling)
+
+    @property
+    def choice_epsilon(self) -> float:
+        return self.round_epsilon / 2
+
+    def cost(self, validation: Validation) -> CostModel:
+        return CostOfWalk(doubling=self.doubling, round_epsilon=self.round_epsilon)
+
+    def run(self, job: Job, candidates: Sequence[Candidate], source: Randomness, X: Any, y: Any) -> Outcome:
+        rounds = self.rounds(job, source, X, y)
+        utilities = rounds.utilities(candidates)
+        while not rounds.over:
+            rounds.ask(candidates, utilities)
+        return rounds.train()
+
+    def rounds(self, job: Job, source: Randomness, X: Any, y: Any) -> Rounds:
+        """The start of a walk."""
+        walk = self.doubling.walk(self.round_epsilon, len(job.split.folds), source.bits)
+        return Rounds(self, walk, job, source, X, y)

@@ -1,0 +1,61 @@
+"""What a search works with, shown for public or made-up records: a door for tests and audits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+from ..scoring.validation import Fold
+from ._aggregated import AggregatedRunner
+from ._base import BasePrivateSearch
+from ._job import Split, n_records
+from ._types import Candidate
+from ._utilities import utilities_of
+
+
+def utilities_in_the_open(
+    search: BasePrivateSearch, X: Any, y: Any, folds: Sequence[Fold], candidates: Sequence[Candidate]
+) -> list[Fraction]:
+    """The exact utilities that a search would choose from, for given parts of **public or made-up** records.
+
+    For tests and audits of what one record can change. Nothing is spent, so private records must not be given.
+
+    Parameters
+    ----------
+    search : DPGridSearchCV or DPThresholdSearchCV
+        A threshold search with ``Doubling``.
+    X, y : array-like
+        Public or made-up records.
+    folds : sequence of (training indices, validation indices)
+        One for each part.
+    candidates : sequence of dict
+
+    Returns
+    -------
+    list of Fraction
+        One for each candidate.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.dummy import DummyClassifier
+    >>> from sklearn_dpsearch import DPGridSearchCV
+    >>> from sklearn_dpsearch.privacy import PureDP
+    >>> from sklearn_dpsearch.search import utilities_in_the_open
+    >>> search = DPGridSearchCV(DummyClassifier(), {}, n_parts=2, selection_epsilon=1.0, guarantee=PureDP(epsilon=1.0))
+    >>> X, y = np.zeros((20, 1)), np.repeat([0, 1], 10)
+    >>> folds = [(np.arange(10), np.arange(5)), (np.arange(10, 20), np.arange(5))]
+    >>> utilities_in_the_open(search, X, y, folds, [{}])
+    [Fraction(1, 2)]
+    """
+    search._validate_params()
+    runner = search._runner()
+    if not isinstance(runner, AggregatedRunner):
+        raise TypeError(
+            f"Found {type(search).__name__}, which does not choose by utilities on parts of the records. Give a "
+            "DPGridSearchCV, or a DPThresholdSearchCV with threshold=Doubling(...)."
+        )
+    plan = search._plan(runner, n_records(X), False, search.delta)
+    job = search._job(plan, Split(folds=folds, n_scored=[None] * len(folds)), {}, None)
+    return utilities_of(job, candidates, "same", [None] * len(folds), X, y, {"n_jobs": None, "pre_dispatch": "all"})

@@ -1,0 +1,93 @@
+"""What all runs of one search share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils import _safe_indexing
+
+from ..adapters import Adapter
+from ..privacy._types import Neighboring
+from ..scoring import Noise
+from ..scoring.validation import Fold
+from ._types import Candidate, PublicData, Scorer
+
+
+@dataclass(frozen=True, kw_only=True)
+class FinalTraining:
+    """A training after the runs, on other records and with other parameters than the winner's run.
+
+    Parameters
+    ----------
+    records : ndarray of shape (n,)
+        Indices of the records that train.
+    candidates : sequence of dict
+        The final parameters of every candidate: which one wins is not known yet.
+    expected : float or None
+        As for ``Split``.
+    """
+
+    records: np.ndarray
+    candidates: Sequence[Candidate]
+    expected: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Split:
+    """Which records do what, drawn without a look at any of them.
+
+    Parameters
+    ----------
+    folds : sequence of (training indices, validation indices)
+    n_scored : sequence of int or None
+        Public number of validation records of each fold; None where it is private.
+    expected : float or None
+        Public number of records that models are told to expect; None: they may count them.
+    final : FinalTraining, optional
+        Stays in this process: workers do not need it.
+    """
+
+    folds: Sequence[Fold]
+    n_scored: Sequence[int | None]
+    expected: float | None = None
+    final: FinalTraining | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """Everything that the runs of one search share. Workers get a copy."""
+
+    estimator: Any
+    adapter: Adapter
+    settings: Mapping[str, Any]
+    split: Split
+    scorer: Scorer
+    noise: Noise | None
+    fit_params: Mapping[str, Any]
+    public: PublicData | None
+    neighboring: Neighboring
+    error_score: float
+
+    @property
+    def trains_together(self) -> bool:
+        """Whether candidates are trained at once."""
+        return self.adapter.trains_together(self.estimator) and not self.fit_params
+
+
+def n_records(X: Any) -> int:
+    """Number of records, without reading any."""
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+
+
+def take(data: Any, indices: np.ndarray) -> Any:
+    """Some of the records."""
+    return None if data is None else _safe_indexing(data, indices)
+
+
+def take_param(value: Any, indices: np.ndarray, X: Any) -> Any:
+    """Parameters with one entry per record follow the records."""
+    per_record = hasattr(value, "__len__") and not isinstance(value, (str, dict)) and len(value) == n_records(X)
+    return _safe_indexing(value, indices) if per_record else value

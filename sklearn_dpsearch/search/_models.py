@@ -1,0 +1,106 @@
+"""Models of candidates: made with noise of their own, trained, and cleaned before they are released."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from .._process import reseed
+from ..adapters import forget_seeds, seed_names
+from ._job import Job, take, take_param
+from ._parameters import with_parameters
+from ._randomness import random_state
+from ._tasks import LeakDetected, attempt, in_task
+from ._types import Candidate, Seed
+
+# --- before training --------------------------------------------------------------------------------------------------
+
+
+def fresh(job: Job, candidate: Candidate, seed: Seed) -> Any:
+    """An unfitted estimator with the candidate's parameters, the calibrated noise and randomness of its own."""
+    model = with_parameters(clone(job.estimator), job.settings)  # as planned: first the noise, then the candidate
+    with_parameters(model, {name: clone(value, safe=False) for name, value in candidate.items()})
+    return ready(job, model, seed)
+
+
+def ready(job: Job, model: Any, seed: Seed) -> Any:
+    """The model, told how many records to expect, with randomness of its own."""
+    if job.split.expected is not None:
+        with_parameters(model, job.adapter.expecting(model, job.split.expected) or {})
+    names = seed_names(model)
+    seeds = spawned(seed, len(names))
+    with_parameters(model, {name: random_state(own) for name, own in zip(names, seeds)})
+    secure = job.adapter.fresh_randomness(model)
+    if seed is not None:  # a seeded search stays seeded; ledgers are fresh all the same
+        secure = {name: value for name, value in secure.items() if name not in names}
+    return with_parameters(model, secure)
+
+
+def spawned(seed: Seed, number: int) -> list[Seed]:
+    """So many seeds from one; None for each where there is none."""
+    return [None] * number if seed is None else list(seed.spawn(number))
+
+
+# --- training ---------------------------------------------------------------------------------------------------------
+
+
+def fitted(job: Job, model: Any, records: np.ndarray, X: Any, y: Any) -> Any:
+    """The model, trained. What ``fit`` returns is not looked at, as scikit-learn does not: it may be nothing."""
+    labels = () if y is None else (take(y, records),)
+    params = {name: take_param(value, records, X) for name, value in job.fit_params.items()}
+    model.fit(take(X, records), *labels, **params)
+    return _finished(job, model)
+
+
+def all_fitted(
+    job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed], records: np.ndarray, X: Any, y: Any
+) -> list[Any]:
+    """A model of each candidate, trained on these records and nothing else; None where it failed."""
+    models = [attempt(partial(fresh, job, candidate, seed)) for candidate, seed in zip(candidates, seeds)]
+    if job.trains_together:
+        return _fitted_together(job, models, records, X, y)
+    return [None if model is None else attempt(partial(fitted, job, model, records, X, y)) for model in models]
+
+
+def _fitted_together(job: Job, models: Sequence[Any], records: np.ndarray, X: Any, y: Any) -> list[Any]:
+    """Models trained on the same records at once; None for each that failed, or that could not be made."""
+    made = [i for i, model in enumerate(models) if model is not None]
+    chosen = [models[i] for i in made]
+    trained = attempt(lambda: job.adapter.fit_together(chosen, take(X, records), take(y, records))) or []
+    finished = [None if model is None else attempt(partial(_finished, job, model)) for model in trained]
+    placed = dict(zip(made, finished))
+    return [placed.get(i) for i in range(len(models))]
+
+
+def _finished(job: Job, model: Any) -> Any:
+    """The trained model, told what public constants say about its predictions."""
+    job.adapter.finish(model)
+    return model
+
+
+def train_last(job: Job, make: Callable[[], Any], records: np.ndarray, seed: Seed, X: Any, y: Any) -> Any:
+    """One more training after the runs, of the model that ``make`` returns, on some records; None if it fails."""
+
+    def trained() -> Any:
+        with in_task():
+            reseed(seed)
+            return attempt(lambda: releasable(job, fitted(job, make(), records, X, y)))
+
+    try:
+        return trained()
+    except LeakDetected:  # the runs passed, so whether it shows only now depends on the records
+        return None
+
+
+# --- before release ---------------------------------------------------------------------------------------------------
+
+
+def releasable(job: Job, model: Any) -> Any:
+    """The model without what its guarantee does not cover: exact statistics, generators whose state tells the noise."""
+    job.adapter.scrub(model)
+    forget_seeds(model)
+    return with_parameters(model, dict.fromkeys(seed_names(model)))

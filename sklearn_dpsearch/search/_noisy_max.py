@@ -1,0 +1,163 @@
+"""Report noisy max over a whole grid: one private choice, one private training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, Protocol
+
+from ..privacy import (
+    ExponentialNoise,
+    GaussianNoise,
+    Guarantee,
+    GumbelNoise,
+    LaplaceNoise,
+    MissingDeltaError,
+    PrivacyError,
+    calibrate,
+    noisy_max,
+)
+from ..privacy.mechanisms.report_noisy_max import MaxNoise
+from ..privacy.spent import Component
+from ..scoring.validation import Validation
+from ._aggregated import AggregatedRunner, number_of_points, train_winner
+from ._job import Job
+from ._outcome import Outcome
+from ._plan import CostModel
+from ._randomness import Randomness
+from ._space import SpaceGuarantee
+from ._types import Candidate, Distributions, Parameters
+from ._utilities import sensitivity
+
+#: Multiples of the sensitivity on which Laplace and Gaussian noise live: 1/GRID of it.
+GRID = 256
+#: Multiples of its grid that the scale of Gaussian noise is at most, and the largest scale that is tried.
+STEPS, LARGEST_SCALE = 3000, 1e3
+
+# --- the noise --------------------------------------------------------------------------------------------------------
+
+
+def _gaussian(epsilon: Fraction, unit: Fraction, candidates: int, delta: float | None) -> MaxNoise:
+    """The least Gaussian noise with which the choice is (ε, δ)-private."""
+    if not delta:
+        raise MissingDeltaError(
+            "Found noise='gaussian' with delta=None or 0: Gaussian noise is private at a delta > 0 only. Give delta, "
+            "or use noise='exponential'."
+        )
+
+    return scaled_gaussian(least_scale(float(epsilon), candidates, float(delta)), unit)
+
+
+def scaled_gaussian(scale: float, unit: Fraction) -> GaussianNoise:
+    """Gaussian noise of a scale in multiples of the sensitivity, on a grid that divides the sensitivity."""
+    return GaussianNoise(scale=Fraction(scale) * unit, grid=unit / max(1, min(GRID, int(STEPS / scale))))
+
+
+@lru_cache(maxsize=64)
+def least_scale(epsilon: float, candidates: int, delta: float) -> float:
+    """The least scale of Gaussian noise, in multiples of the sensitivity, with which a choice is (ε, δ)-private."""
+
+    def choice(scale: float) -> Guarantee:
+        return noisy_max(candidates, 1, scaled_gaussian(scale, Fraction(1)))
+
+    low, high = 1e-1, 1e1
+    while choice(high).epsilon_at(delta) > epsilon and high < LARGEST_SCALE:
+        low, high = high, 4 * high
+    return calibrate(choice, epsilon, delta, (low, high))
+
+
+#: Name ↦ (ε, sensitivity, candidates, δ) ↦ noise.
+NOISES: dict[str, Callable[[Fraction, Fraction, int, float | None], MaxNoise]] = {
+    "exponential": lambda epsilon, unit, candidates, delta: GumbelNoise(scale=2 * unit / epsilon),
+    "permute_and_flip": lambda epsilon, unit, candidates, delta: ExponentialNoise(scale=2 * unit / epsilon),
+    "laplace": lambda epsilon, unit, candidates, delta: LaplaceNoise(scale=2 * unit / epsilon, grid=unit / GRID),
+    "gaussian": _gaussian,
+}
+
+# --- what it costs ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class CostOfChoice:
+    """A candidate chosen by report noisy max, and one training.
+
+    Parameters
+    ----------
+    n_candidates : int
+    noise : MaxNoise
+        For utilities of sensitivity 1.
+    name : str
+        The noise's name.
+    """
+
+    n_candidates: int
+    noise: MaxNoise
+    name: str
+
+    def components(self, promises: SpaceGuarantee, scoring: Guarantee | None) -> tuple[Component, ...]:
+        number, training = self.n_candidates, promises.worst
+        choice = noisy_max(number, 1, self.noise, neighboring=training.neighboring)
+        name = f"choice among {number} candidate{'s' * (number > 1)} by report noisy max ({self.name})"
+        return (
+            Component(name=name, guarantee=choice),
+            Component(name="training of the winner on all records", guarantee=training),
+        )
+
+
+# --- how it runs ------------------------------------------------------------------------------------------------------
+
+
+class ChoiceParameters(Parameters, Protocol):
+    """What a noisy maximum over a grid needs to know."""
+
+    param_grid: Distributions
+    selection_share: float
+    selection_epsilon: float | None
+    noise: str
+    n_parts: int | None
+    part_noise: str
+
+
+class NoisyMaxRunner(AggregatedRunner):
+    """Every candidate of the grid on random parts, one choice by a noisy maximum, one training.
+
+    Parameters
+    ----------
+    search : ChoiceParameters
+    """
+
+    search: ChoiceParameters
+
+    def __init__(self, search: ChoiceParameters) -> None:
+        super().__init__(search, search.param_grid, "param_grid", n_parts=search.n_parts, part_noise=search.part_noise)
+
+    @property
+    def choice_epsilon(self) -> float:
+        search = self.search
+        if search.selection_epsilon is not None:
+            return float(search.selection_epsilon)
+        if search.epsilon is None:
+            raise PrivacyError(
+                "Found neither epsilon nor selection_epsilon: what may the choice cost? Give epsilon, the total for "
+                "choice and training, or selection_epsilon, and the estimator's own noise as configured."
+            )
+        return float(search.epsilon) * float(search.selection_share)
+
+    def chooser(self, unit: Fraction, n_candidates: int) -> MaxNoise:
+        """The noise, for utilities of this sensitivity."""
+        return NOISES[self.search.noise](Fraction(self.choice_epsilon), unit, n_candidates, self.search.delta)
+
+    def cost(self, validation: Validation) -> CostModel:
+        number = number_of_points(self.space)
+        return CostOfChoice(n_candidates=number, noise=self.chooser(Fraction(1), number), name=self.search.noise)
+
+    def run(self, job: Job, candidates: Sequence[Candidate], source: Randomness, X: Any, y: Any) -> Outcome:
+        k = len(job.split.folds)
+        *seeds, last = source.run_seeds(k + 1)
+        if len(candidates) == 1:  # nothing to choose, and nothing is paid for it
+            return train_winner(job, candidates[0], float("nan"), last, X, y)
+        utilities = self.utilities(job, candidates, seeds, X, y)
+        chosen = self.chooser(sensitivity(k), len(candidates)).select(utilities, source.bits)
+        return train_winner(job, candidates[chosen], float("nan"), last, X, y)

@@ -1,0 +1,173 @@
+"""Candidates that come batch by batch: one round of the doubling walk for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+from sklearn.base import clone
+
+from ..privacy import DoublingRounds
+from ._aggregated import AggregatedRunner, train_winner
+from ._job import Job
+from ._outcome import Outcome
+from ._plan import Plan
+from ._randomness import Randomness
+from ._tasks import guarded
+from ._types import Candidate
+
+Batch: TypeAlias = Sequence[Candidate]
+
+_END = object()
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What a round released.
+
+    Parameters
+    ----------
+    params : dict or None
+        The candidate kept, None before the first.
+    utility : float
+        The threshold that it was found above, at most 1.
+    accepted : bool
+        Whether this round found a candidate.
+    """
+
+    params: dict[str, Any] | None
+    utility: float
+    accepted: bool
+
+
+class Rounds:
+    """One walk over the utilities of real candidates; everything it tells is covered by the walk's guarantee.
+
+    Parameters
+    ----------
+    runner : AggregatedRunner
+        Whose utilities count.
+    walk : DoublingRounds
+        The mechanism, which holds the secret noise.
+    job, source, X, y
+        As for ``Runner.run``.
+    """
+
+    def __init__(
+        self, runner: AggregatedRunner, walk: DoublingRounds, job: Job, source: Randomness, X: Any, y: Any
+    ) -> None:
+        self.job = job
+        self._runner, self._walk, self._source, self._X, self._y = runner, walk, source, X, y
+        self._kept: dict[str, Any] | None = None
+
+    @property
+    def over(self) -> bool:
+        """Whether the walk has ended."""
+        return self._walk.over
+
+    def utilities(self, batch: Batch) -> list[Fraction]:
+        """Exact utilities of a batch: a secret, kept no longer than its rounds last."""
+        seeds = self._source.run_seeds(len(self.job.split.folds))
+        return self._runner.utilities(self.job, batch, seeds, self._X, self._y)
+
+    def ask(self, batch: Batch, utilities: Sequence[Fraction]) -> Kept:
+        """One round: the first candidate of the batch found above the next threshold is kept."""
+        found = self._walk.ask(utilities)
+        if found is not None:
+            self._kept = dict(batch[found])
+        shown = None if self._kept is None else own_copy(self._kept)  # the caller may change it; it was not planned
+        return Kept(shown, self._utility, found is not None)
+
+    def train(self) -> Outcome:
+        """One private training with the candidate that was kept, if any."""
+        if self._kept is None:
+            return Outcome(found=False, rows=[], may_stop=True)
+        (seed,) = self._source.run_seeds(1)
+        told = {"found_": True, "n_rounds_": self._walk.steps.rounds}
+        return train_winner(self.job, self._kept, self._utility, seed, self._X, self._y, **told)
+
+    @property
+    def _utility(self) -> float:
+        """The threshold passed last; the last step may go beyond 1, where no utility is."""
+        return float(min(self._walk.threshold, Fraction(1)))
+
+
+class StepByStep(Iterator[Kept]):
+    """What the caller of ``rounds`` steps through.
+
+    Unlike a generator it has no frame that waits with the walk's secrets in its variables; and each step is guarded.
+
+    Parameters
+    ----------
+    start : callable
+        Spends the budget and returns the walk's rounds.
+    batches : iterable of lists of dicts
+    plan : Plan
+    conclude : callable
+        Does the final training, given as a callable, and releases what came out: the search's own.
+    """
+
+    def __init__(
+        self,
+        start: Callable[[], Rounds],
+        batches: Iterable[Batch],
+        plan: Plan,
+        conclude: Callable[[Plan, Callable[[], tuple[int, Outcome]]], None],
+    ) -> None:
+        begun: list[Rounds] = []  # in a closure, not on the object: its attributes can be looked at between rounds
+
+        def ask(batch: Batch) -> tuple[Kept, bool]:
+            if not begun:
+                begun.append(start())
+            rounds = begun[0]
+            return rounds.ask(batch, rounds.utilities(batch)), rounds.over
+
+        def train() -> tuple[int, Outcome]:
+            last = begun.pop() if begun else start()
+            return len(last.job.split.folds), last.train()
+
+        self._ask, self._train = ask, train
+        self._batches, self._plan, self._conclude = iter(batches), plan, conclude
+        self._over = self._ended = False
+
+    def __next__(self) -> Kept:
+        if self._ended:
+            raise StopIteration
+        batch: Any = _END if self._over else next(self._batches, _END)
+        self._ended = True  # whatever is raised below
+        if batch is _END:
+            self._conclude(self._plan, self._train)
+            raise StopIteration
+        candidates = checked(batch, self._plan)
+        kept, self._over = guarded(lambda: self._ask(candidates))
+        self._ended = False
+        return kept
+
+    def close(self) -> None:
+        """End the walk without a model; what was spent is spent."""
+        self._ended = True
+
+    def __reduce__(self) -> Any:
+        raise TypeError("A walk in progress cannot be copied or pickled: it holds private records and secret noise.")
+
+
+def checked(batch: Batch, plan: Plan) -> list[Candidate]:
+    """The caller's candidates, each of which keeps what was planned for some point of the space."""
+    candidates: list[Any] = [] if isinstance(batch, Mapping) else list(batch)
+    if isinstance(batch, Mapping) or not all(isinstance(candidate, Mapping) for candidate in candidates):
+        raise TypeError(f"Found the batch {batch!r}; a list of dicts, one for each candidate, is needed.")
+    if not candidates:
+        raise ValueError(
+            "Found an empty batch; at least one candidate is needed in each. To end the walk, end the batches."
+        )
+    candidates = [own_copy(candidate) for candidate in candidates]
+    for candidate in candidates:
+        plan.promises.check_covered(candidate)
+    return candidates
+
+
+def own_copy(candidate: Candidate) -> dict[str, Any]:
+    """The candidate with values that nobody else holds."""
+    return {name: clone(value, safe=False) for name, value in candidate.items()}

@@ -1,0 +1,123 @@
+"""What differs between the searches: one runner for each kind."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+from sklearn.metrics import check_scoring
+
+from ..adapters import Adapter, adapter_for
+from ..privacy import CountLaw, Guarantee
+from ..privacy._types import Neighboring
+from ..scoring import PrivateScorer, get_private_scorer
+from ..scoring.validation import Validation
+from ._job import Job, Split
+from ._outcome import Outcome
+from ._plan import CostModel, Plan
+from ._randomness import Randomness
+from ._runs import in_the_open
+from ._space import Space
+from ._types import Candidate, Distributions, Parameters, Scorer, Workers
+
+
+class Runner(ABC):
+    """One kind of search: what it costs, what it tries, how it runs.
+
+    Built once for each ``fit``, from parameters alone. It holds no data, and nothing that was drawn.
+
+    Parameters
+    ----------
+    search : Parameters
+        A search, whose parameters count.
+    distributions : dict or list of dicts
+        The space of candidates, as the user gave it.
+    parameter : str
+        The name of that parameter.
+    """
+
+    #: Law of the number of runs, where that is random and secret.
+    law: CountLaw | None = None
+
+    def __init__(
+        self, search: Parameters, distributions: Distributions, parameter: str = "param_distributions"
+    ) -> None:
+        self.search = search
+        self.space = Space.of(distributions, parameter)
+
+    @cached_property
+    def adapter(self) -> Adapter:
+        """What is known about the estimator."""
+        return adapter_for(self.search.estimator, self.search.guarantee)
+
+    # --- plan -----------------------------------------------------------------------------------------------------
+
+    def scorer(self, public: bool) -> Scorer:
+        """What scores candidates."""
+        return self.public_scorer() if public else get_private_scorer(self.search.scoring, self.search.estimator)
+
+    def public_scorer(self) -> Scorer:
+        """A scorer for public data: any of scikit-learn's, or a private one used plainly."""
+        scoring, estimator = self.search.scoring, self.search.estimator
+        found: Scorer = scoring if isinstance(scoring, PrivateScorer) else check_scoring(estimator, scoring)
+        return found
+
+    @property
+    def score_noise(self) -> Guarantee | str:
+        """What one private score may cost."""
+        return "match"
+
+    @abstractmethod
+    def validation(self, relation: Neighboring, n_samples: int | None, public: bool) -> Validation:
+        """How records are chosen to train and to validate; raises for parameters that this needs and cannot use."""
+
+    @abstractmethod
+    def cost(self, validation: Validation) -> CostModel:
+        """What is released, and what that costs."""
+
+    def notes(self, relation: Neighboring) -> tuple[str, ...]:
+        """What the total rests on beyond what every search's does, as plain sentences."""
+        return ()
+
+    # --- run ------------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def candidates(self, plan: Plan, source: Randomness) -> list[Candidate]:
+        """The candidates, each of which keeps what was planned for it."""
+
+    def split(self, plan: Plan, candidates: Sequence[Candidate], n_samples: int, source: Randomness) -> Split:
+        """Which records do what; the last step before data is read."""
+        return drawn_split(plan, n_samples, source)
+
+    @abstractmethod
+    def run(self, job: Job, candidates: Sequence[Candidate], source: Randomness, X: Any, y: Any) -> Outcome:
+        """Run what has to be run, and say what is released."""
+
+    def dry(self, plan: Plan, job: Job, candidate: Candidate, X: Any, y: Any) -> float:
+        """Take one candidate the whole way on public records; its score."""
+        return in_the_open(job, candidate, X, y)[1]
+
+    @property
+    def workers(self) -> Workers:
+        """What the user said about workers."""
+        return {"n_jobs": self.search.n_jobs, "pre_dispatch": self.search.pre_dispatch}
+
+
+def drawn_candidates(plan: Plan, number: int, source: Randomness) -> list[Candidate]:
+    """So many independent candidates, drawn with replacement, none of them outside the plan."""
+    drawing = source.drawing()
+    drawn = [plan.space.draw(drawing) for _ in range(number)]
+    for which, candidate in drawn:
+        plan.promises.check(which, candidate)
+    return [candidate for _, candidate in drawn]
+
+
+def drawn_split(plan: Plan, n_samples: int, source: Randomness) -> Split:
+    """Folds as the plan's validation draws them; how many records there are is told only where that is public."""
+    private = plan.spent.neighboring == "add_remove"
+    if not private:
+        plan.validation.check(n_samples)
+    folds = plan.validation.folds(n_samples, source.random_bytes)
+    return Split(folds=folds, n_scored=[None if private else len(test) for _, test in folds])

@@ -1,0 +1,126 @@
+"""Stop at the first candidate whose private score reaches a known threshold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..privacy import Guarantee, until_above
+from ..privacy._types import Neighboring
+from ..privacy.mechanisms.exact_sampling import bernoulli
+from ..privacy.spent import Component
+from ..scoring import search_guarantee
+from ..scoring.validation import Exposure, Validation, validation_of
+from ._best_of import with_refit
+from ._job import Job, n_records
+from ._models import fresh, train_last
+from ._outcome import Outcome
+from ._plan import CostModel, Plan
+from ._randomness import Randomness
+from ._runner import Runner, drawn_candidates
+from ._runs import Run, run_until
+from ._space import SpaceGuarantee
+from ._types import Candidate, Distributions, Parameters, Seed
+
+
+@dataclass(frozen=True, kw_only=True)
+class CostOfFirstAbove:
+    """The first run that reaches the threshold is released, or that there was none."""
+
+    threshold: float
+    stop_probability: float
+    exposures: tuple[Exposure, ...]
+    refit: bool
+
+    def components(self, promises: SpaceGuarantee, scoring: Guarantee | None) -> tuple[Component, ...]:
+        stop = self.stop_probability
+        first = search_guarantee(promises.trained, scoring, self.exposures, lambda one_run: until_above(one_run, stop))
+        name = f"first run with a score of at least {self.threshold:g}, or none (stop probability {stop:.4g})"
+        return with_refit(Component(name=name, guarantee=first), promises, self.refit)
+
+
+class StoppingParameters(Parameters, Protocol):
+    """What stopping at a threshold needs to know."""
+
+    param_distributions: Distributions
+    n_iter: float
+    score_noise: Guarantee | str
+    cv: Any
+    refit: bool | str
+
+
+class ThresholdRunner(Runner):
+    """Runs one after the other; before each a coin may end the search with nothing.
+
+    Parameters
+    ----------
+    search : StoppingParameters
+    threshold : float
+    """
+
+    search: StoppingParameters
+    why_nothing = (
+        "the search stopped before a candidate reached the threshold (found_ is False). Give a lower threshold or "
+        "a larger n_iter; fitting again spends privacy_spent_ again."
+    )
+
+    def __init__(self, search: StoppingParameters, threshold: float) -> None:
+        super().__init__(search, search.param_distributions)
+        self.threshold = threshold
+        if not np.isfinite(threshold):
+            raise ValueError(f"Found threshold={threshold!r}; a finite number, Doubling(...) or 'auto' is needed.")
+
+    @property
+    def stop_probability(self) -> Fraction:
+        """Probability of stopping before each run, exactly what is accounted."""
+        return Fraction(1 / float(self.search.n_iter))
+
+    # --- plan -----------------------------------------------------------------------------------------------------
+
+    @property
+    def score_noise(self) -> Guarantee | str:
+        return self.search.score_noise
+
+    def validation(self, relation: Neighboring, n_samples: int | None, public: bool) -> Validation:
+        return validation_of(self.search.cv, relation, n_samples, public)
+
+    def cost(self, validation: Validation) -> CostModel:
+        return CostOfFirstAbove(
+            threshold=self.threshold,
+            stop_probability=float(self.stop_probability),
+            exposures=validation.exposures(),
+            refit=self.search.refit is True,
+        )
+
+    def notes(self, relation: Neighboring) -> tuple[str, ...]:
+        return (f"The threshold {self.threshold:g} was not chosen by looking at the data.",)
+
+    # --- run ------------------------------------------------------------------------------------------------------
+
+    def candidates(self, plan: Plan, source: Randomness) -> list[Candidate]:
+        """As many as the coins allow, which may be none; most of them need not run."""
+        bits, number = source.bits, 0  # exact coins: those of a float would be off by its rounding
+        while not bernoulli(self.stop_probability, bits):
+            number += 1
+        return drawn_candidates(plan, number, source)
+
+    def run(self, job: Job, candidates: Sequence[Candidate], source: Randomness, X: Any, y: Any) -> Outcome:
+        """The first success in the order of drawing, or nothing."""
+        *seeds, last = source.run_seeds(len(candidates) + 1)
+        expected = float(self.search.n_iter)
+        first = run_until(job, candidates, seeds, X, y, self.workers, threshold=self.threshold, expected=expected)
+        if first is None:
+            return Outcome(found=False, rows=[], may_stop=True)
+        place, run = first
+        return self._released(job, candidates[place], run, last, X, y)
+
+    def _released(self, job: Job, candidate: Candidate, run: Run, seed: Seed, X: Any, y: Any) -> Outcome:
+        model, refit = run.model, self.search.refit
+        if refit is True:
+            model = train_last(job, lambda: fresh(job, candidate, seed), np.arange(n_records(X)), seed, X, y)
+        shown = {} if refit is False else {"best_estimator_": model}
+        return Outcome(found=model is not None, rows=[(candidate, run.score)], attributes={**shown, "found_": True})
