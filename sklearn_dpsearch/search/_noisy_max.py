@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any, Protocol
 
 from ..privacy import (
+    BudgetUnreachableError,
     ExponentialNoise,
     GaussianNoise,
     Guarantee,
@@ -33,8 +34,9 @@ from ._utilities import sensitivity
 
 #: Multiples of the sensitivity on which Laplace and Gaussian noise live: 1/GRID of it.
 GRID = 256
-#: Multiples of its grid that the scale of Gaussian noise is at most, and the largest scale that is tried.
-STEPS, LARGEST_SCALE = 3000, 1e3
+#: Multiples of its grid that the scale of Gaussian noise is at most, and the largest scale, in multiples of the
+#: sensitivity: beyond it the utilities would drown anyway.
+STEPS, MOST_SCALE = 3000, 1e4
 
 # --- the noise --------------------------------------------------------------------------------------------------------
 
@@ -60,12 +62,11 @@ def least_scale(epsilon: float, candidates: int, delta: float) -> float:
     """The least scale of Gaussian noise, in multiples of the sensitivity, with which a choice is (ε, δ)-private."""
 
     def choice(scale: float) -> Guarantee:
+        if scale > MOST_SCALE:
+            raise BudgetUnreachableError(f"No noise of scale {scale:g} is drawn on so fine a grid.")
         return noisy_max(candidates, 1, scaled_gaussian(scale, Fraction(1)))
 
-    low, high = 1e-1, 1e1
-    while choice(high).epsilon_at(delta) > epsilon and high < LARGEST_SCALE:
-        low, high = high, 4 * high
-    return calibrate(choice, epsilon, delta, (low, high))
+    return calibrate(choice, epsilon, delta)
 
 
 #: Name ↦ (ε, sensitivity, candidates, δ) ↦ noise.

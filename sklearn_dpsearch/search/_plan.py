@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -46,9 +46,6 @@ SIZE_OF_DELTA = (
     "delta={:g} is well below 1 divided by the number of records. That number is private (neighbours: add_remove), so "
     "the two were not compared."
 )
-
-#: Factors by which the base's loss may be scaled in calibration.
-SMALLEST_FACTOR, LARGEST_FACTOR = 1e-9, 1e9
 
 
 class CostModel(Protocol):
@@ -249,52 +246,20 @@ def _calibrated(request: Request) -> float:
             "epsilon=None to have the total reported."
         )
 
+    @cache
     def total(factor: float) -> Guarantee:
-        return _costs(request, _scaled(request, factor)).total
-
-    def reached(factor: float) -> float | None:
-        """Total ε; None where the estimator could not keep its promise (its noise would be too large for it, say)."""
         try:
-            return float(total(factor).epsilon_at(delta))
-        except LeakingEstimatorError:
+            return _costs(request, _scaled(request, factor)).total
+        except LeakingEstimatorError as error:
             if factor >= 1.0:
                 raise
-            return None
+            # with more noise than configured the estimator could not keep its promise: no mechanism has this factor
+            raise BudgetUnreachableError(str(error)) from None
 
     assert request.epsilon is not None
-    delta = _delta(request, total(1.0))
-    return calibrate(total, request.epsilon, delta, _bracket(reached, request.epsilon, delta))
+    return calibrate(total, request.epsilon, _delta(request, total(1.0)))
 
 
 def _scaled(request: Request, factor: float) -> dict[str, Any]:
     """Parameters with which one training loses ``factor`` times as much as configured, whatever the candidate."""
     return request.adapter.scaled(request.estimator, factor, frozenset(request.space.names))
-
-
-def _bracket(reached: Callable[[float], float | None], target: float, delta: float) -> tuple[float, float]:
-    """Factors around the one sought, at most a factor of 8 apart (or the ends of the allowed range)."""
-    low = high = 1.0
-    while (found := reached(low)) is not None and found > target and low > SMALLEST_FACTOR:
-        low, high = low / 8, low
-    if found is None:
-        return _above_the_last(reached, target, delta, low, high)
-    if low == high:
-        while (found := reached(high)) is not None and found <= target and high < LARGEST_FACTOR:
-            low, high = high, high * 8
-    return low, high
-
-
-def _above_the_last(
-    reached: Callable[[float], float | None], target: float, delta: float, low: float, high: float
-) -> tuple[float, float]:
-    """The same where the estimator cannot do ``low``, and ``high`` is too much."""
-    for _ in range(12):
-        middle = (low * high) ** 0.5
-        found = reached(middle)
-        if found is not None and found <= target:
-            return middle, high
-        low, high = (middle, high) if found is None else (low, middle)
-    raise BudgetUnreachableError(
-        f"The target epsilon={target:g} at delta={delta:g} is out of reach: the smallest epsilon possible with this "
-        f"estimator is {reached(high):.4g}. Give a larger epsilon or delta, fewer runs (n_iter), or another estimator."
-    )

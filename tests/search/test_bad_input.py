@@ -107,7 +107,7 @@ def test_an_estimator_that_cannot_be_noisy_enough_says_how_far_it_can():
     def one(epsilon):
         return DPRandomSearchCV(NotTooNoisy(epsilon=1.0), {"shrink": [0.0]}, n_iter=Fixed(1), epsilon=epsilon)
 
-    with pytest.raises(BudgetUnreachableError, match=r"smallest epsilon possible with this estimator is 0\.01"):
+    with pytest.raises(BudgetUnreachableError, match=r"smallest epsilon possible here is 0\.01"):
         one(0.005).fit(Untouchable(), Untouchable())
     assert one(0.0102).privacy_cost(100).epsilon == pytest.approx(0.0102, rel=1e-3)
     with pytest.raises(LeakingEstimatorError, match="too much noise"):
