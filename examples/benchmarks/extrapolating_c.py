@@ -4,7 +4,7 @@
 
 For each ε, the C that is best for m synthetic records (mean test accuracy, or log loss, of many fits) is used for ten
 times as many: kept, or in proportion to the number of records, beside the best C there. The table is quoted in
-docs/subset_search.md.
+docs/theory/extrapolation.md.
 """
 
 from __future__ import annotations

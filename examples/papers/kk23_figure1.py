@@ -5,9 +5,10 @@
 ε at δ = 1e-5 of tuning on a random subset and then training, by the probability q of being in the subset. One run is
 DP-SGD with noise multiplier 2, sampling rate 0.01 and 50 epochs (5000 steps); the number of runs is Poisson with mean
 15 or 45. "variant 1" trains on the rest (the paper's Theorem 1), "variant 2" on all records (its Theorem 4, composed),
-with Rényi curves all the way and Papernot & Steinke's Theorem 6 for the tuning. Ours is Theorem 2 of docs/theorems.md
-over Theorem 1, for the same law and for the geometric law of the same mean. Floors: one training run, and what tuning
-alone certainly gives away, q·δ_tune(log(1 + (e^ε − 1)/q)) with a certified δ_tune, whatever the final training does.
+with Rényi curves all the way and Papernot & Steinke's Theorem 6 for the tuning. Ours is Theorem 2
+(docs/theory/subset.md) over Theorem 1, for the same law and for the geometric law of the same mean. Floors: one
+training run, and what tuning alone certainly gives away, q·δ_tune(log(1 + (e^ε − 1)/q)) with a certified δ_tune,
+whatever the final training does.
 """
 
 from __future__ import annotations

@@ -27,6 +27,18 @@ __all__ = [
 def adapter_for(estimator: Estimator, declared: Declared | None = None) -> Adapter:
     """The adapter that vouches for an estimator; the caller's own declaration comes first.
 
+    Parameters
+    ----------
+    estimator : estimator
+        Not fitted; its type and parameters are looked at.
+    declared : Guarantee or callable, optional
+        The caller's word: a guarantee, or (estimator, n_samples) ↦ guarantee.
+
+    Returns
+    -------
+    Adapter
+        What knows this type of estimator.
+
     Raises
     ------
     UnknownGuaranteeError
@@ -52,10 +64,16 @@ def training_run(estimator: Estimator, n_samples: int | None = None, declared: D
     Parameters
     ----------
     estimator : estimator
+        Not fitted; its type and parameters are looked at.
     n_samples : int, optional
         Number of records, where the guarantee depends on it.
     declared : Guarantee or callable, optional
         The caller's word: a guarantee, or (estimator, n_samples) ↦ guarantee.
+
+    Returns
+    -------
+    TrainingRun
+        The guarantee, and what it rests on.
 
     Examples
     --------

@@ -29,6 +29,7 @@ class TrainingRun:
     Parameters
     ----------
     guarantee : Guarantee
+        What one ``fit`` promises.
     assumptions : tuple of str
         What the guarantee rests on besides the mechanism, as sentences for ``privacy_spent_.assumptions``.
     """

@@ -80,7 +80,7 @@ class DiffprivlibAdapter(Adapter):
         return {"random_state": source, "accountant": BudgetAccountant(), **MODELS[name].settings}
 
     def extrapolation(self, estimator: Estimator) -> Mapping[str, ExtrapolationRule]:
-        """C weighs the sum of all losses and is kept (docs/subset_search.md); no other parameter changes with n."""
+        """C is kept: it weighs the sum of all losses (docs/theory/extrapolation.md). Others do not depend on n."""
         return {"C": "keep"} if type(estimator).__name__ == "LogisticRegression" else {}
 
     def finish(self, model: Estimator) -> None:

@@ -2,7 +2,7 @@
 
 The library does not say for which neighbours its ε holds. Everything here is stated for one relation, replace-one with
 a public number of records, because most models use that number exactly. A model whose noise was made for adding or
-removing a record costs more under it. Proofs, and the reasons for every refusal: docs/diffprivlib.md.
+removing a record costs more under it. Proofs, and the reasons for every refusal: docs/reference/diffprivlib.md.
 """
 
 from __future__ import annotations

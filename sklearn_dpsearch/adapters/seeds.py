@@ -10,12 +10,29 @@ SEEDS = ("random_state", "noise_seed")
 
 
 def seed_names(estimator: Estimator) -> list[str]:
-    """The parameters of an estimator that hold randomness, at any depth."""
+    """The parameters of an estimator that hold randomness, at any depth.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Not fitted; its parameters are looked at.
+
+    Returns
+    -------
+    list of str
+        Names for ``set_params``.
+    """
     return sorted(name for name in estimator.get_params(deep=True) if name.rpartition("__")[2] in SEEDS)
 
 
 def forget_seeds(model: object) -> None:
-    """Set to None what a fitted model and its parts were seeded with."""
+    """Set to None what a fitted model and its parts were seeded with.
+
+    Parameters
+    ----------
+    model : estimator
+        Changed in place.
+    """
     for part in fitted_parts(model):
         for name in SEEDS:
             if vars(part).get(name) is not None:

@@ -46,8 +46,9 @@ def audit(
     estimator : estimator
         Anything with ``fit``. Fixed seeds in it are set to None, and the result says so.
     X : array-like of shape (n_samples, n_features)
-    y : array-like of shape (n_samples,), optional
         One data set.
+    y : array-like of shape (n_samples,), optional
+        Its targets.
     other : (X, y), optional
         Its neighbour. Without it one is built: an extreme record added, replaced or put in the place of zeros
         (``worst_case``).

@@ -55,6 +55,20 @@ def evaluated(n_runs: int) -> int:
 def largest_provable_epsilon(n_runs: int, delta: float = 0.0, confidence: float = 0.95) -> float:
     """The most that ``n_runs`` fits on each data set prove: the event always happens on one, never on the other.
 
+    Parameters
+    ----------
+    n_runs : int
+        Fits on each data set, of which half choose the event.
+    delta : float, default=0.0
+        δ at which ε is bounded.
+    confidence : float, default=0.95
+        Probability with which the bound holds.
+
+    Returns
+    -------
+    float
+        The largest lower bound on ε.
+
     Examples
     --------
     >>> [round(largest_provable_epsilon(n), 1) for n in (100, 1000, 10_000)]
@@ -66,6 +80,20 @@ def largest_provable_epsilon(n_runs: int, delta: float = 0.0, confidence: float 
 
 def runs_needed(epsilon: float, delta: float = 0.0, confidence: float = 0.95) -> int:
     """The fewest fits on each data set that can prove ``epsilon``, whatever the estimator does.
+
+    Parameters
+    ----------
+    epsilon : float
+        What is to be proved.
+    delta : float, default=0.0
+        δ at which ε is bounded.
+    confidence : float, default=0.95
+        Probability with which the bound holds.
+
+    Returns
+    -------
+    int
+        Fits on each data set.
 
     Examples
     --------

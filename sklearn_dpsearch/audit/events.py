@@ -118,7 +118,9 @@ class Event:
     Parameters
     ----------
     score : Score
+        Outcome ↦ number.
     threshold : float
+        What the score is compared with.
     above : bool
         Whether the event is a score above the threshold, or one that is not.
     missing : float

@@ -80,6 +80,7 @@ def worst_case(
     X : array-like of shape (n_samples, n_features)
         Numbers.
     y : array-like of shape (n_samples,), optional
+        Labels or numbers.
     neighboring : {"add_remove", "zero_out", "replace_one"}
         The extreme record is added; or stands in the place of a record of zeros; or in the place of one with the same
         features and the opposite target (without y: the opposite features).
@@ -88,6 +89,11 @@ def worst_case(
         was told are clipped by it.
     absent : bool, default=False
         Under zero-out, the caller's word that a record of zeros contributes nothing.
+
+    Returns
+    -------
+    Neighbours
+        Both data sets, and the record in which they differ.
 
     Examples
     --------

@@ -28,6 +28,7 @@ class AuditResult:
     epsilon_lower : float
         With probability ``confidence`` the true ε at ``delta`` is at least this.
     delta, confidence : float
+        δ at which ε is bounded, and the probability with which the bound holds.
     n_runs : int
         Runs on each data set. Half of them chose the event, the others were counted.
     event : str
@@ -120,6 +121,7 @@ def lower_bound(
     delta : float, default=0.0
         δ at which ε is bounded.
     confidence : float, default=0.95
+        Probability with which the bound holds.
 
     Returns
     -------

@@ -52,6 +52,7 @@ class MeanScorer(PrivateScorer):
         A public guess of the number of scored records, chosen without looking at the data. Used under
         add_remove only.
     name : str, optional
+        For display.
     """
 
     values: RecordValues
@@ -154,7 +155,7 @@ def make_private_scorer(
     resolution : int
         Number of steps from lower to upper to which values are rounded.
     expected_size : float, optional
-        A public guess of the number of scored records, for the add/remove relation (docs/scoring.md).
+        A public guess of the number of scored records, for the add/remove relation (docs/theory/scoring.md).
     name : str, optional
         For display.
 

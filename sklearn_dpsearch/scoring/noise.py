@@ -83,6 +83,11 @@ class Noise(ABC):
 class DiscreteLaplaceNoise(Noise):
     """P[k] ∝ exp(−|k|/scale): pure differential privacy with ε = l1/scale.
 
+    Parameters
+    ----------
+    scale : Fraction
+        In steps of one, > 0.
+
     Examples
     --------
     >>> DiscreteLaplaceNoise(Fraction(2)).guarantee(Sensitivity(1, 1), "replace_one")
@@ -104,6 +109,11 @@ class DiscreteLaplaceNoise(Noise):
 @dataclass(frozen=True)
 class DiscreteGaussianNoise(Noise):
     """P[k] ∝ exp(−k²/(2σ²)): see ``DiscreteGaussianDP``.
+
+    Parameters
+    ----------
+    sigma_squared : Fraction
+        σ² > 0, in steps of one.
 
     Examples
     --------
@@ -132,6 +142,15 @@ class DiscreteGaussianDP(Guarantee):
     that moves by ``l1``: by the lemma above the worst case for that ``l1``, and hence exact where
     ``l2_squared == l1**2``. The other is the composition of the blocks, or, where none are known,
     ρ-zero-concentrated DP with ρ = l2²/(2σ²) (Canonne, Kamath & Steinke 2020, Theorem 4).
+
+    Parameters
+    ----------
+    sigma_squared : Fraction
+        σ² of the noise on every component.
+    sensitivity : Sensitivity
+        How far one record moves the statistic.
+    neighboring : {"add_remove", "zero_out", "replace_one"}
+        How neighbours differ.
     """
 
     sigma_squared: Fraction

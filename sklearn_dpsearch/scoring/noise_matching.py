@@ -66,6 +66,18 @@ def noise_for(guarantee: Guarantee, sensitivity: Sensitivity) -> Noise:
 
     Laplace for ``PureDP`` and ``ApproxDP``, Gaussian for ``ZCDP`` and ``GaussianDP``; whatever else a
     training run may promise is matched (``matched_noise``).
+
+    Parameters
+    ----------
+    guarantee : Guarantee
+        Of one scoring.
+    sensitivity : Sensitivity
+        Of the statistic, under the relation of the guarantee.
+
+    Returns
+    -------
+    Noise
+        To be drawn on integers.
     """
     if isinstance(guarantee, NonPrivate):
         raise PrivacyError(

@@ -23,10 +23,24 @@ def exposure_guarantee(training: TrainingGuarantee, scoring: Guarantee | None, e
 
 
 def run_guarantee(training: TrainingGuarantee, scoring: Guarantee | None, exposures: Sequence[Exposure]) -> Guarantee:
-    """What one run, training and score together, promises to every record (docs/theorems.md, "Scoring").
+    """What one run, training and score together, promises to every record (docs/theory/scoring.md, "Uses").
 
     Held-out records are touched by the score alone. So the run promises, at each ε, the worse of both guarantees, and
     a score that is as private as the training is free.
+
+    Parameters
+    ----------
+    training : Guarantee or callable
+        What one training promises, or number of trainings ↦ what those of one candidate promise together.
+    scoring : Guarantee or None
+        What one score promises; None if scores are free.
+    exposures : sequence of Exposure
+        All the ways in which one run may use one record.
+
+    Returns
+    -------
+    Guarantee
+        Of one run.
     """
     return envelope([exposure_guarantee(training, scoring, exposure) for exposure in _used(exposures)])
 
@@ -34,14 +48,48 @@ def run_guarantee(training: TrainingGuarantee, scoring: Guarantee | None, exposu
 def best_of_runs(
     training: TrainingGuarantee, scoring: Guarantee | None, exposures: Sequence[Exposure], count: CountLaw
 ) -> Guarantee:
-    """What the best of K runs promises."""
+    """What the best of K runs promises.
+
+    Parameters
+    ----------
+    training : Guarantee or callable
+        What one training promises, or number of trainings ↦ what those of one candidate promise together.
+    scoring : Guarantee or None
+        What one score promises; None if scores are free.
+    exposures : sequence of Exposure
+        All the ways in which one run may use one record.
+    count : CountLaw
+        Law of K.
+
+    Returns
+    -------
+    Guarantee
+        Of the search.
+    """
     return search_guarantee(training, scoring, exposures, lambda one_run: best_of(one_run, count))
 
 
 def all_of_runs(
     training: TrainingGuarantee, scoring: Guarantee | None, exposures: Sequence[Exposure], number: int
 ) -> Guarantee:
-    """What a fixed number of runs promises, all of them released."""
+    """What a fixed number of runs promises, all of them released.
+
+    Parameters
+    ----------
+    training : Guarantee or callable
+        What one training promises, or number of trainings ↦ what those of one candidate promise together.
+    scoring : Guarantee or None
+        What one score promises; None if scores are free.
+    exposures : sequence of Exposure
+        All the ways in which one run may use one record.
+    number : int
+        Number of runs.
+
+    Returns
+    -------
+    Guarantee
+        Of all of them together.
+    """
     return search_guarantee(training, scoring, exposures, lambda one_run: compose(*[one_run] * number))
 
 
@@ -58,8 +106,19 @@ def search_guarantee(
 
     Parameters
     ----------
+    training : Guarantee or callable
+        What one training promises, or number of trainings ↦ what those of one candidate promise together.
+    scoring : Guarantee or None
+        What one score promises; None if scores are free.
+    exposures : sequence of Exposure
+        All the ways in which one run may use one record.
     search : callable
         Guarantee of one run ↦ guarantee of the search.
+
+    Returns
+    -------
+    Guarantee
+        Of the search.
     """
     ways = _used(exposures)
     if any(exposure.probability is None for exposure in ways):

@@ -272,7 +272,7 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
         which they run write, warn and log nothing; other threads are heard as ever. Descriptors 1 and 2 belong to the
         process: what compiled code, child processes and streams kept from before write to them in *other* threads
         meanwhile is lost. The global generators of NumPy, Python and PyTorch are reseeded and put back at the end.
-        Worker processes (``n_jobs=2``) leave this process as it is (docs/errors.md).
+        Worker processes (``n_jobs=2``) leave this process as it is (docs/reference/errors.md).
         """
         prepared = self._prepared(X, y, X_public, y_public, params)
         self._conclude(prepared.plan, lambda: self._found(prepared))

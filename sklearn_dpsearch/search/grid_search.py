@@ -76,7 +76,7 @@ class DPGridSearchCV(BasePrivateSearch):
 
     Notes
     -----
-    The cost of the choice is that of ``sklearn_dpsearch.privacy.noisy_max`` (docs/theorems.md, "Noisy max"; Koskela,
+    The cost of the choice is that of ``sklearn_dpsearch.privacy.noisy_max`` (docs/theory/noisy_max.md; Koskela,
     Redberg & Wang 2024, Theorem 3.2). Without ``X_public`` a quarter of each part validates.
 
     Examples

@@ -74,8 +74,8 @@ class DPRandomSearchCV(BasePrivateSearch):
 
     Notes
     -----
-    Accounted by ``sklearn_dpsearch.privacy.best_of`` (docs/theorems.md, Theorem 1). The time that ``fit`` takes tells
-    something about K; timing is outside the guarantee.
+    Accounted by ``sklearn_dpsearch.privacy.best_of`` (docs/theory/best_of.md, Theorem 1). The time that ``fit`` takes
+    tells something about K; timing is outside the guarantee.
 
     Examples
     --------

@@ -38,10 +38,10 @@ class DPSubsetSearchCV(BasePrivateSearch):
         Whether the final model is trained on the records outside the subset or on all.
     extrapolate : "auto", dict or callable, default="auto"
         How the winner's parameters change with the number of records. "auto": as the estimator's adapter knows
-        (docs/subset_search.md); what it does not know is kept. A dict overrides it: name of a searched parameter to
-        "linear" (in proportion to the number of records), "keep", or a callable (value, n_tune, n_final). One callable
-        is used for all numbers. Sizes are the expected ones, q·n and (1−q)·n (or n); where the number of records n is
-        private and the estimator states no ``public_n``, they are the shares q and 1−q (or 1).
+        (docs/learn/subset_search.md); what it does not know is kept. A dict overrides it: name of a searched
+        parameter to "linear" (in proportion to the number of records), "keep", or a callable (value, n_tune, n_final).
+        One callable is used for all numbers. Sizes are the expected ones, q·n and (1−q)·n (or n). Where the number of
+        records n is private and the estimator states no ``public_n``, they are the shares q and 1−q (or 1).
     warm_start : bool, default=False
         Start the final training from the winner's fitted model; the estimator, or the last step of a pipeline, needs a
         parameter ``warm_start``. It costs nothing.
@@ -83,8 +83,8 @@ class DPSubsetSearchCV(BasePrivateSearch):
 
     Notes
     -----
-    Accounted by ``sklearn_dpsearch.privacy.subset_then_train`` (docs/theorems.md, Theorem 2; Koskela & Kulkarni 2023).
-    Under replace-one neighbours, and for an estimator that counts its records under zero-out ones, there is no
+    Accounted by ``sklearn_dpsearch.privacy.subset_then_train`` (docs/theory/subset.md, Theorem 2; Koskela & Kulkarni
+    2023). Under replace-one neighbours, and for an estimator that counts its records under zero-out ones, there is no
     amplification, and the total says so. If no candidate can be trained and scored on the subset, or the final model
     cannot be trained, ``NoModelError`` is raised with one fixed message.
 

@@ -42,8 +42,10 @@ class DPThresholdSearchCV(BasePrivateSearch):
         The total for everything that ``fit`` releases. With ``epsilon`` the estimator's noise is calibrated.
     scoring : str, callable or None, default=None
         With a number: as for ``DPRandomSearchCV``. With ``Doubling``: any score with values in [0, 1].
-    score_noise, cv
-        With a number: as for ``DPRandomSearchCV``. With ``Doubling`` they have no meaning.
+    score_noise : "match" or Guarantee, default="match"
+        With a number: as for ``DPRandomSearchCV``. With ``Doubling`` it has no meaning.
+    cv : None, float, int, splitter or iterable, default=None
+        The same.
     refit : "winner" or bool, default="winner"
         With a number: as for ``DPRandomSearchCV``. With ``Doubling`` the winner is always trained once.
     guarantee : Guarantee or callable, optional
@@ -75,8 +77,9 @@ class DPThresholdSearchCV(BasePrivateSearch):
 
     Notes
     -----
-    Accounted by ``sklearn_dpsearch.privacy.until_above`` (docs/theorems.md, Theorem 3) and ``doubling_search`` (Ding,
-    Wu et al. 2022, Algorithm 1; the O(log n)·ε stated there supposes that the walk behaves, which is no guarantee).
+    With a number: ``sklearn_dpsearch.privacy.until_above`` (docs/theory/threshold.md, Theorem 3). With ``Doubling``:
+    ``doubling_search`` (docs/theory/doubling.md; Ding, Wu et al. 2022, Algorithm 1. They state O(log n)·ε for walks
+    that behave, which is no guarantee).
 
     Examples
     --------
@@ -148,12 +151,14 @@ class DPThresholdSearchCV(BasePrivateSearch):
 
         Parameters
         ----------
-        X, y, X_public, y_public
+        X, y : array-like
             As for ``fit``.
         batches : iterable of lists of dicts
             Candidates for each round. They may depend on what was kept so far: a generator is asked for the next batch
             after the last ``Kept`` has been handed out. Each has to promise what a point of ``param_distributions``
             does, and nothing else of the records may enter its choice.
+        X_public, y_public : array-like, optional
+            As for ``fit``.
 
         Yields
         ------

@@ -448,7 +448,7 @@ def test_a_diffprivlib_model_is_searched_with_the_bound_that_holds():
     one = search(model, {"C": loguniform(0.1, 10.0)}, epsilon=3.0).fit(X, y)
     assert 2.99 < one.privacy_spent_.epsilon <= 3.0
     assert one.privacy_spent_.bound == "mixture"
-    assert one.final_params_ == one.best_params_  # C is kept: docs/subset_search.md
+    assert one.final_params_ == one.best_params_  # C is kept: docs/theory/extrapolation.md
     assert set(one.predict(X)) <= set(y)
 
 

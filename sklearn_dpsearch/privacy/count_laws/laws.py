@@ -24,6 +24,11 @@ from .negative_binomial import Geometric
 class Poisson(CountLaw):
     """Poisson law on 0, 1, 2, …; searches use it given K ≥ 1.
 
+    Parameters
+    ----------
+    mean : float
+        E K > 0, before K ≥ 1 is required.
+
     Examples
     --------
     >>> round(Poisson(mean=10).at_least_one().mean, 4)
@@ -67,7 +72,15 @@ class Poisson(CountLaw):
 
 @dataclass(frozen=True)
 class Binomial(CountLaw):
-    """Binomial law: n candidates, each run with probability p. The work has a hard cap n."""
+    """Binomial law: n candidates, each run with probability p. The work has a hard cap n.
+
+    Parameters
+    ----------
+    n : int
+        Number of candidates, ≥ 1.
+    p : float
+        Probability of each to be run.
+    """
 
     n: int
     p: float
@@ -78,6 +91,7 @@ class Binomial(CountLaw):
 
     @property
     def mean(self) -> float:
+        """n·p."""
         return self.n * self.p
 
     @property
@@ -131,7 +145,13 @@ def _times(n: float, logs: Array) -> Array:
 
 @dataclass(frozen=True)
 class Fixed(CountLaw):
-    """Always k runs (naive repetition)."""
+    """Always k runs (naive repetition).
+
+    Parameters
+    ----------
+    k : int
+        Number of runs, ≥ 1.
+    """
 
     k: int
 
@@ -140,6 +160,7 @@ class Fixed(CountLaw):
 
     @property
     def mean(self) -> float:
+        """Always k."""
         return float(self.k)
 
     @property

@@ -176,6 +176,11 @@ class NegativeBinomial(TruncatedNegativeBinomial):
 class Geometric(TruncatedNegativeBinomial):
     """Geometric law on 1, 2, …: after each run stop with probability 1/mean.
 
+    Parameters
+    ----------
+    mean : float
+        E K ≥ 1.
+
     Examples
     --------
     >>> round(Geometric(mean=10).pmf(1), 9), Geometric(mean=10).quantile(0.5)
@@ -191,7 +196,13 @@ class Geometric(TruncatedNegativeBinomial):
 
 @dataclass(frozen=True)
 class Logarithmic(TruncatedNegativeBinomial):
-    """Logarithmic law, P[K = k] ∝ (1 − γ)^k / k, k ≥ 1."""
+    """Logarithmic law, P[K = k] ∝ (1 − γ)^k / k, k ≥ 1.
+
+    Parameters
+    ----------
+    mean : float
+        E K ≥ 1.
+    """
 
     mean: float
 

@@ -23,7 +23,14 @@ class BoundedRangeDP(Guarantee):
 
     The exponential mechanism has it (Durfee & Rogers 2019). It is ε-DP, and better than that at δ > 0:
     δ(ε') = (e^{ε/2} − e^{ε'/2})²/(e^ε − 1) for |ε'| ≤ ε, the worst case of losses t and t − ε, and Rényi divergence at
-    most α·ε²/8 (docs/theorems.md, "Noisy max").
+    most α·ε²/8 (docs/theory/noisy_max.md).
+
+    Parameters
+    ----------
+    epsilon : float
+        Length of the interval, ≥ 0.
+    neighboring : {"add_remove", "zero_out", "replace_one"}
+        How neighbours differ.
 
     Examples
     --------

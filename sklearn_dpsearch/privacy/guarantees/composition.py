@@ -57,6 +57,11 @@ def compose(*guarantees: Guarantee | Statement) -> Guarantee:
     *guarantees : Guarantee or PrivacySpent
         Of a statement ``search.privacy_spent_`` the total counts.
 
+    Returns
+    -------
+    Guarantee
+        Of all of them together.
+
     Examples
     --------
     >>> compose(PureDP(epsilon=1.0), PureDP(epsilon=0.5)).epsilon_at(0.0)
@@ -154,13 +159,19 @@ def mixture(guarantees: Sequence[Guarantee] | Sequence[Guarantee | Statement], w
     """The guarantee of a mechanism that draws which of several to run from a public law, and says which: Σ w_i·δ_i(ε).
 
     The output names the drawn mechanism and the law of the draw does not depend on the data, so hockey-stick
-    divergences average (docs/theorems.md, "Mixture"); Rényi divergences of order α average as exp((α − 1)·ρ).
+    divergences average (docs/theory/composition.md); Rényi divergences of order α average as exp((α − 1)·ρ).
 
     Parameters
     ----------
-    guarantees : sequence of Guarantee
+    guarantees : sequence of Guarantee or PrivacySpent
+        One for each mechanism.
     weights : sequence of float
         Probabilities, summing to 1 within 1e-9.
+
+    Returns
+    -------
+    Guarantee
+        Of the mechanism that draws.
     """
     given = _several(guarantees)
     require(
@@ -225,7 +236,18 @@ class Mixture(_OneOf):
 
 
 def envelope(guarantees: Sequence[Guarantee] | Sequence[Guarantee | Statement]) -> Guarantee:
-    """The guarantee of an unknown one of several mechanisms: the largest of their profiles at each ε."""
+    """The guarantee of an unknown one of several mechanisms: the largest of their profiles at each ε.
+
+    Parameters
+    ----------
+    guarantees : sequence of Guarantee or PrivacySpent
+        One for each mechanism.
+
+    Returns
+    -------
+    Guarantee
+        Never better than any of them.
+    """
     given = _several(guarantees)
     require(len(given) > 0, "at least one guarantee", number=0)
     same_neighbors(given)

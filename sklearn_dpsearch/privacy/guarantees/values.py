@@ -21,6 +21,13 @@ from .base import Guarantee, dots
 class PureDP(Guarantee):
     """ε-differential privacy: the loss never exceeds ε. Dominated by randomised response.
 
+    Parameters
+    ----------
+    epsilon : float
+        The largest loss, ≥ 0.
+    neighboring : {"add_remove", "zero_out", "replace_one"}
+        How neighbours differ.
+
     Examples
     --------
     >>> PureDP(epsilon=1.0).epsilon_at(0.0)
@@ -52,7 +59,17 @@ class PureDP(Guarantee):
 
 @dataclass(frozen=True, kw_only=True)
 class ApproxDP(Guarantee):
-    """(ε, δ)-differential privacy, nothing else known. Dominated by randomised response that fails openly with δ."""
+    """(ε, δ)-differential privacy, nothing else known. Dominated by randomised response that fails openly with δ.
+
+    Parameters
+    ----------
+    epsilon : float
+        ε ≥ 0.
+    delta : float
+        Probability of failing, 0 ≤ δ < 1.
+    neighboring : {"add_remove", "zero_out", "replace_one"}
+        How neighbours differ.
+    """
 
     epsilon: float
     delta: float
@@ -71,7 +88,15 @@ class ApproxDP(Guarantee):
 
 @dataclass(frozen=True, kw_only=True)
 class ZCDP(Guarantee):
-    """ρ-zero-concentrated DP (Bun & Steinke 2016): Rényi divergence of order α at most ρ·α for every α > 1."""
+    """ρ-zero-concentrated DP (Bun & Steinke 2016): Rényi divergence of order α at most ρ·α for every α > 1.
+
+    Parameters
+    ----------
+    rho : float
+        ρ ≥ 0.
+    neighboring : {"add_remove", "zero_out", "replace_one"}
+        How neighbours differ.
+    """
 
     rho: float
 
@@ -96,6 +121,13 @@ class ZCDP(Guarantee):
 @dataclass(frozen=True, kw_only=True)
 class GaussianDP(Guarantee):
     """μ-Gaussian DP (Dong, Roth & Su 2022): no easier to tell apart than N(0, 1) and N(μ, 1).
+
+    Parameters
+    ----------
+    mu : float
+        μ ≥ 0: sensitivity ÷ standard deviation of the noise.
+    neighboring : {"add_remove", "zero_out", "replace_one"}
+        How neighbours differ.
 
     Examples
     --------
@@ -140,6 +172,8 @@ class RenyiDP(Guarantee):
     ----------
     orders, epsilons : array-like of shape (n,)
         Orders α > 1 and bounds on the Rényi divergence of that order, in nats. Infinite bounds are allowed.
+    neighboring : {"add_remove", "zero_out", "replace_one"}
+        How neighbours differ.
     """
 
     orders: Any
@@ -256,6 +290,15 @@ class ProfileDP(Guarantee):
     """A privacy profile: any callable ε ↦ δ(ε) on arrays of ε ≥ 0, an upper bound and nonincreasing.
 
     To be pickled, the callable must be picklable.
+
+    Parameters
+    ----------
+    profile : callable
+        ε ↦ δ(ε), on arrays.
+    given_pair : DominatingPair, optional
+        The loss distributions behind it, where they are known; see ``from_pld``.
+    neighboring : {"add_remove", "zero_out", "replace_one"}
+        How neighbours differ.
     """
 
     profile: Callable[[Array], Array]
@@ -281,7 +324,13 @@ class ProfileDP(Guarantee):
 
 @dataclass(frozen=True, kw_only=True)
 class NonPrivate(Guarantee):
-    """No promise: ε is infinite."""
+    """No promise: ε is infinite.
+
+    Parameters
+    ----------
+    neighboring : {"add_remove", "zero_out", "replace_one"}
+        How neighbours differ.
+    """
 
     def _profile(self, epsilon: Array) -> Array:
         return np.ones_like(epsilon)

@@ -72,8 +72,8 @@ class DoublingRounds:
         One round.
     steps : DoublingSteps
         The start of the walk.
-    lower, granularity : Fraction, int or float
-        Threshold of level 0, and how far two levels are apart.
+    granularity, lower : Fraction, int or float
+        How far two levels are apart, and the threshold of level 0.
     threshold_noise : {"fresh", "once"}
         The threshold's noise is drawn in every round, or once for the whole walk.
     bits : IntegerSource

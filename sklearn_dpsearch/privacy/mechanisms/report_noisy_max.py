@@ -54,6 +54,11 @@ class MaxNoise(ABC):
 class GumbelNoise(MaxNoise):
     """Gumbel noise, that is the exponential mechanism: candidate i with probability ∝ exp(u_i/scale).
 
+    Parameters
+    ----------
+    scale : Fraction or int
+        In units of the utilities, > 0.
+
     Examples
     --------
     >>> import random
@@ -76,6 +81,11 @@ class ExponentialNoise(MaxNoise):
 
     At the same scale its expected utility is never below the exponential mechanism's. It has no bounded range, however:
     composed with other mechanisms it costs more.
+
+    Parameters
+    ----------
+    scale : Fraction or int
+        In units of the utilities, > 0.
 
     Examples
     --------
@@ -133,6 +143,13 @@ class GridNoise(MaxNoise):
 class LaplaceNoise(GridNoise):
     """Discrete Laplace noise, P[k·grid] ∝ exp(−|k|·grid/scale).
 
+    Parameters
+    ----------
+    scale : Fraction or int
+        In units of the utilities, > 0.
+    grid : Fraction or int
+        Utilities are rounded down to its multiples, > 0. Best a whole part of the sensitivity, well below ``scale``.
+
     Examples
     --------
     >>> import random
@@ -147,6 +164,13 @@ class LaplaceNoise(GridNoise):
 @dataclass(frozen=True, kw_only=True)
 class GaussianNoise(GridNoise):
     """Discrete Gaussian noise, P[k·grid] ∝ exp(−(k·grid/scale)²/2).
+
+    Parameters
+    ----------
+    scale : Fraction or int
+        In units of the utilities, > 0.
+    grid : Fraction or int
+        Utilities are rounded down to its multiples, > 0. Best a whole part of the sensitivity, well below ``scale``.
 
     Examples
     --------

@@ -6,7 +6,7 @@ mass at infinity,
 
     H_c = mass_at_infinity + Σ_j p_j · (1 − c·exp(−L_j))₊.
 
-Every operation may only raise this curve (``theory``: docs/theorems.md, "Language").
+Every operation may only raise this curve (docs/theory/loss_distributions.md).
 """
 
 from __future__ import annotations

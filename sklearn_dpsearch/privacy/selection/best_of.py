@@ -203,7 +203,7 @@ def best_of(one_run: Guarantee | Statement, count: CountLaw | float) -> Guarante
 
     Notes
     -----
-    Theorem 1 of this library (docs/theorems.md); Papernot & Steinke (2022); Koskela, Redberg & Wang (2024).
+    Theorem 1 of this library (docs/theory/best_of.md); Papernot & Steinke (2022); Koskela, Redberg & Wang (2024).
 
     Examples
     --------

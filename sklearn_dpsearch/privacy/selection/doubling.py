@@ -36,6 +36,16 @@ GAP = 0.01
 def default_max_rounds(levels: int) -> int:
     """5·⌈log₂ n⌉ + 2: more rounds than Ding, Wu et al. (2022, figure 4) saw in any of their walks.
 
+    Parameters
+    ----------
+    levels : int
+        Number of levels n.
+
+    Returns
+    -------
+    int
+        A number of rounds for ``max_rounds``.
+
     Examples
     --------
     >>> default_max_rounds(100)
@@ -206,10 +216,15 @@ def doubling_search(
     neighboring : {"add_remove", "zero_out", "replace_one"}
         The relation under which the utilities have their sensitivity.
 
+    Returns
+    -------
+    Guarantee
+        Of everything that the walk decides.
+
     Notes
     -----
     Ding, Wu et al. (2022) state O(log n)·ε for rounds that behave as expected, which is not a guarantee. This is the
-    worst case over all walks that the rules allow (docs/theorems.md, "Doubling walk").
+    worst case over all walks that the rules allow (docs/theory/doubling.md).
 
     Examples
     --------

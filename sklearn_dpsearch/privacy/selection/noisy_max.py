@@ -10,7 +10,7 @@ that moves by 2Δ,
 **Top share.** Hence δ(ε) ≤ n·max over s ≤ 1/n of (s − e^ε·q_min(s)): the noise's own pair given that its likelihood
 ratio is among the highest 1/n. It implies KRW24 Theorem 3.2, δ(ε) ≤ n·δ_noise(ε), and is never above 1.
 
-Proofs: docs/theorems.md, "Noisy max". KRW24 is Koskela, Redberg & Wang (2024).
+Proofs: docs/theory/noisy_max.md. KRW24 is Koskela, Redberg & Wang (2024).
 """
 
 from __future__ import annotations

@@ -198,7 +198,7 @@ def subset_then_train(
 
     Notes
     -----
-    Theorem 2 of this library (docs/theorems.md); Koskela & Kulkarni (2023); Zhu & Wang (2019).
+    Theorem 2 of this library (docs/theory/subset.md); Koskela & Kulkarni (2023); Zhu & Wang (2019).
 
     How many records the subset holds is as secret as the coins. Under ``"add_remove"`` the parts' own guarantees see to
     that. Under ``"zero_out"`` a record outside a part counts as replaced by nothing in its place: a part may use the

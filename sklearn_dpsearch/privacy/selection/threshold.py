@@ -12,7 +12,7 @@ ends there.
 
 For ε ≥ 0 nothing better is possible: some run with this guarantee and some score reach the supremum.
 
-Proof: docs/theorems.md, "Stopping". E is the event by which the neighbours are told apart, R whatever else is released;
+Proof: docs/theory/threshold.md. E is the event by which the neighbours are told apart, R whatever else is released;
 e and r are their probabilities in one run. The lines A − c·B do not depend on ε: their upper envelope is the profile.
 """
 
@@ -280,7 +280,7 @@ def until_above(one_run: Guarantee | Statement, stop_probability: float) -> Guar
 
     Notes
     -----
-    Theorem 3 of this library (docs/theorems.md); Papernot & Steinke (2022), appendix C; Liu & Talwar (2019).
+    Theorem 3 of this library (docs/theory/threshold.md); Papernot & Steinke (2022), appendix C; Liu & Talwar (2019).
 
     Examples
     --------

@@ -47,6 +47,11 @@ def witness(one_run: Guarantee | Statement, count: CountLaw | float, epsilon: fl
     epsilon : float
         ε ≥ 0.
 
+    Returns
+    -------
+    float
+        The δ, rounded down.
+
     Examples
     --------
     >>> round(witness(GaussianDP(mu=0.2**0.5), 10, 2.88) * 1e6, 2)
@@ -58,7 +63,22 @@ def witness(one_run: Guarantee | Statement, count: CountLaw | float, epsilon: fl
 
 
 def witness_epsilon(one_run: Guarantee | Statement, count: CountLaw | float, delta: float) -> float:
-    """The largest ε at which ``witness`` exceeds ``delta`` (within 1e-7, from below); infinite if it always does."""
+    """The largest ε at which ``witness`` exceeds ``delta`` (within 1e-7, from below); infinite if it always does.
+
+    Parameters
+    ----------
+    one_run : Guarantee
+        As for ``witness``.
+    count : CountLaw or float
+        Law of K.
+    delta : float
+        The δ to exceed.
+
+    Returns
+    -------
+    float
+        No true accountant can report an ε below it.
+    """
     law, all_tails = as_law(count), _tails(as_guarantee(one_run, "one_run"))
 
     def kept(epsilon: float) -> bool:

@@ -28,7 +28,7 @@ from sklearn_dpsearch.privacy.numerics.loss_distribution import DominatingPair, 
 from tests.privacy import brute_force
 from tests.privacy.brute_force import Mechanism, hockey_stick, random_law, random_mechanism, release
 
-#: One run with ε = 2.00 at δ = 1e-6, as in the table of docs/theorems.md.
+#: One run with ε = 2.00 at δ = 1e-6, as in the table of docs/theory/witness.md.
 GAUSSIAN = GaussianDP(mu=0.2**0.5)
 
 
@@ -102,7 +102,7 @@ def test_both_numbers_of_a_verdict_bracket_the_exact_loss_of_randomised_response
     ],
 )
 def test_the_table_of_the_certificates_is_reproduced(law, proved: float, certain: float) -> None:
-    """docs/theorems.md: Theorem 1 and the witness, for a Gaussian base with ε = 2 at δ = 1e-6."""
+    """docs/theory/witness.md: Theorem 1 and the witness, for a Gaussian base with ε = 2 at δ = 1e-6."""
     assert verify(GAUSSIAN, law, proved, 1e-6) == "true"
     assert verify(GAUSSIAN, law, certain, 1e-6) == "false"
     between = verify(GAUSSIAN, law, (proved + certain) / 2, 1e-6)

@@ -1,0 +1,152 @@
+"""The docs hold together: links lead somewhere, code can be compiled, and the README's code runs."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import textwrap
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import sklearn_dpsearch
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+FENCED = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+CODE = [path for part in ("sklearn_dpsearch", "tests", "examples") for path in sorted((ROOT / part).rglob("*.py"))]
+#: Where code and messages send the reader; and the files and tests that pages name.
+MENTIONED = re.compile(r"docs/[\w/]+\.md|(?:examples|tests|sklearn_dpsearch)/[\w/]+\.py")
+FILE = re.compile(r"`([\w/]+/\w+\.py)`")
+TEST = re.compile(r"`(test_\w+)(\.py)?`")
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def prose(page: Path) -> str:
+    """A page without its code."""
+    return re.sub(r"`[^`\n]*`", "", FENCED.sub("", page.read_text()))
+
+
+def anchor(heading: str) -> str:
+    """The anchor that GitHub makes of a heading."""
+    plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).replace("`", "")
+    return re.sub(r"[^\w\- ]", "", plain.strip().lower()).replace(" ", "-")
+
+
+def anchors(page: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", FENCED.sub("", page.read_text()), re.MULTILINE)
+    return {anchor(heading) for heading in headings} | set(re.findall(r'<a id="([^"]+)"', page.read_text()))
+
+
+def links(page: Path) -> list[str]:
+    return [link for link in re.findall(r"\]\(([^)\s]+)\)", prose(page)) if not re.match(r"[a-z]+:", link)]
+
+
+def broken(page: Path) -> list[str]:
+    """Links of a page that lead to no file, or to no heading of it."""
+    found = []
+    for link in links(page):
+        path, _, fragment = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        if not target.exists() or (fragment and fragment not in anchors(target)):
+            found.append(link)
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_link_leads_to_a_page_and_a_heading(page):
+    assert broken(page) == []
+
+
+def test_a_link_to_nowhere_is_noticed(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# One two\n[good](#one-two) [bad](#three) [gone](no.md) [web](https://example.org) `[code](x.md)`\n"
+    )
+    assert broken(page) == ["#three", "no.md"]
+
+
+def test_every_page_is_reached_from_the_index():
+    reached, waiting = set(), [ROOT / "docs" / "index.md"]
+    while waiting:
+        page = waiting.pop()
+        if page not in reached and page.suffix == ".md" and page.is_file():
+            reached.add(page)
+            waiting += [(page.parent / link.partition("#")[0]).resolve() for link in links(page) if link[0] != "#"]
+    assert [name_of(page) for page in ROOT.glob("docs/**/*.md") if page not in reached] == []
+
+
+def test_the_files_that_code_and_docs_speak_of_exist():
+    gone = {
+        (name_of(file), mention)
+        for file in [*PAGES, *CODE]
+        for mention in MENTIONED.findall(file.read_text())
+        if not (ROOT / mention).is_file()
+    }
+    assert gone == set()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_the_files_and_tests_that_a_page_names_exist(page):
+    places = [ROOT, ROOT / "sklearn_dpsearch", ROOT / "tests"]
+    text = FENCED.sub("", page.read_text())
+    assert [file for file in FILE.findall(text) if not any((place / file).is_file() for place in places)] == []
+    files = {path.stem for path in CODE}
+    assert [name for name, _ in TEST.findall(text) if name not in files | names_of_tests()] == []
+
+
+@cache
+def names_of_tests() -> set[str]:
+    text = "\n".join(path.read_text() for path in CODE if path.name.startswith("test_"))
+    return set(re.findall(r"^ *def (test_\w+)\(", text, re.MULTILINE))
+
+
+def test_the_design_shows_every_room_of_the_house():
+    tree = next(
+        code for language, code in FENCED.findall((ROOT / "docs" / "design.md").read_text()) if language == "text"
+    )
+    shown = re.findall(r"^ +(\w+)/  ", tree.partition("\ntests/")[0], re.MULTILINE)
+    rooms = [path.parent.name for path in (ROOT / "sklearn_dpsearch").rglob("*/__init__.py")]
+    assert sorted(shown) == sorted(rooms)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_python_code_of_a_page_can_be_compiled(page):
+    for language, code in FENCED.findall(page.read_text()):
+        if language == "python" and ">>>" not in code:
+            ast.parse(textwrap.dedent(code))
+
+
+def readme_code() -> str:
+    return next(code for language, code in FENCED.findall((ROOT / "README.md").read_text()) if language == "python")
+
+
+def test_the_code_of_the_readme_can_be_pasted_and_runs():
+    pytest.importorskip("diffprivlib")
+    run = [sys.executable, "-i", "-q", "-c", ""]
+    done = subprocess.run(run, input=readme_code(), capture_output=True, text=True, check=True, cwd=ROOT)
+    assert "Error" not in done.stderr
+    accuracy, epsilon = re.findall(r"accuracy ([\d.]+); the whole search cost epsilon = ([\d.]+)", done.stdout)[0]
+    assert 0.0 <= float(accuracy) <= 1.0  # no more is sure: the noise is fresh, and rarely ruins the winner
+    assert epsilon == "3.00"
+
+
+def test_the_readme_says_how_to_run_the_quickstart_and_the_tests_in_one_line_each():
+    lines = (ROOT / "README.md").read_text().splitlines()
+    commands = [line for line in lines if line.startswith("python3 -m venv ")]
+    assert [line.rpartition(".venv/bin/python ")[2] for line in commands] == [
+        "examples/quickstart/breast_cancer.py",
+        '-m pytest -m "not slow" -n 2',
+    ]
+
+
+def test_version_changelog_and_citation_agree():
+    version = sklearn_dpsearch.__version__
+    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text()
+    assert re.search(rf"^## \[?{re.escape(version)}\b", (ROOT / "docs" / "changelog.md").read_text(), re.MULTILINE)
