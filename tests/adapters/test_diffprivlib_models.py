@@ -337,6 +337,7 @@ def bingham_constant(values):
     return high
 
 
+@pytest.mark.slow
 def test_components_of_a_pca_are_not_drawn_from_binghams_law():
     mechanism = Bingham(epsilon=2.0, random_state=np.random.RandomState(0))
     drawn = np.mean([mechanism.randomise(np.diag([8.0, 0.0]))[1] ** 2 for _ in range(4000)])

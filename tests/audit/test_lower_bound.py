@@ -27,6 +27,7 @@ def test_randomised_response_is_found_in_every_form(form) -> None:
     assert 1.85 < found.epsilon_lower <= 2.0
 
 
+@pytest.mark.slow
 def test_bounds_are_wrong_no_more_often_than_stated() -> None:
     """400 audits of 60 runs a side, with the event chosen each time: 95 % of them or more are below the truth."""
     rng = np.random.default_rng(1)

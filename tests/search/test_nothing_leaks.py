@@ -42,6 +42,8 @@ ALLOWED = {
     "n_splits_",
 }
 
+BACKENDS = ["loky", "threading", pytest.param("multiprocessing", marks=pytest.mark.slow)]
+
 
 class Talkative(NoisyCentroids):
     """Leaves a token of its own on itself and everywhere it can."""
@@ -117,7 +119,7 @@ def test_the_released_model_keeps_no_generator_and_no_records():
     assert row not in pickle.dumps(one)
 
 
-@pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing"])
+@pytest.mark.parametrize("backend", BACKENDS)
 def test_workers_are_as_silent_as_the_parent(backend, capfd):
     with parallel_config(backend=backend, n_jobs=2):
         DPRandomSearchCV(Talkative(), {"shrink": [0.0]}, n_iter=Fixed(4)).fit(X, y)
@@ -374,7 +376,7 @@ def test_whatever_a_candidate_raises_is_a_failing_candidate(which, kind, late):
         assert one.found_ is False
 
 
-@pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing"])
+@pytest.mark.parametrize("backend", BACKENDS)
 def test_whatever_a_candidate_raises_in_a_worker_is_a_failing_candidate(backend):
     for kind in KINDS:
         with pytest.raises(NoModelError), parallel_config(backend=backend, n_jobs=2):

@@ -739,13 +739,13 @@ def test_models_of_diffprivlib_are_searched(threshold):
     assert not one.found_ or one.score(X, y) > 0.6
 
 
-@pytest.mark.parametrize("threshold", [0.5, Doubling(n_parts=4)])
+@pytest.mark.parametrize("threshold", [pytest.param(0.5, marks=pytest.mark.slow), Doubling(n_parts=4)])
 def test_nets_are_searched(threshold):
     pytest.importorskip("torch")
     from sklearn_dpsearch.nets import DPLogisticRegression
 
     net = DPLogisticRegression(classes=[0, 1], bounds_X=(-1, 1), max_epochs=5)
-    more = {"n_iter": 50, "random_state": 0} if threshold == 0.5 else {"random_state": 0}
+    more = {"n_iter": 10, "random_state": 0} if threshold == 0.5 else {"random_state": 0}
     one = DPThresholdSearchCV(
         clone(net), {"learning_rate_init": [0.2, 0.5]}, threshold=threshold, epsilon=8.0, delta=1e-5, **more
     ).fit(X, y)

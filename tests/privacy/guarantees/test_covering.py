@@ -9,7 +9,13 @@ from sklearn_dpsearch.privacy import DPSGD, GaussianDP, PrivacyError, best_of
 from sklearn_dpsearch.privacy.count_laws.negative_binomial import Geometric
 from sklearn_dpsearch.privacy.guarantees.covering import covers, gaussian_target, noise_multiplier_under
 
-SETTINGS = [(0.5, 0.05, 400), (1.0, 0.01, 1000), (0.3, 0.5, 40), (2.0, 1.0, 5), (0.7, 0.004, 5000)]
+SETTINGS = [
+    (0.5, 0.05, 400),
+    (1.0, 0.01, 1000),
+    (0.3, 0.5, 40),
+    (2.0, 1.0, 5),
+    pytest.param(0.7, 0.004, 5000, marks=pytest.mark.slow),
+]
 
 
 @pytest.mark.parametrize(("mu", "rate", "steps"), SETTINGS)
@@ -48,7 +54,9 @@ def test_a_target_that_is_not_positive_is_an_error():
         noise_multiplier_under(0.0, 0.1, 10)
 
 
-@pytest.mark.parametrize(("mu", "rate", "steps", "slack"), [(0.5, 0.01, 1000, 0.1), (4.0, 1.0, 1, 0.2)])
+@pytest.mark.parametrize(
+    ("mu", "rate", "steps", "slack"), [pytest.param(0.5, 0.01, 1000, 0.1, marks=pytest.mark.slow), (4.0, 1.0, 1, 0.2)]
+)
 def test_target_with_a_large_slack_is_kept_too(mu: float, rate: float, steps: int, slack: float) -> None:
     noise = noise_multiplier_under(mu, rate, steps, slack)
     run, target = DPSGD(noise_multiplier=noise, sample_rate=rate, steps=steps), gaussian_target(mu, slack=slack)

@@ -364,7 +364,7 @@ def results(walk: DoublingSteps) -> list[tuple[int | None, ...]]:
     return [(answer, *rest) for answer, then in after for rest in results(then)]
 
 
-@pytest.mark.parametrize("lower", [0, 5])
+@pytest.mark.parametrize("lower", [pytest.param(0, marks=pytest.mark.slow), 5])
 @pytest.mark.parametrize("threshold_noise", ["fresh", "once"])
 def test_walks_that_run_follow_the_enumerated_law(threshold_noise: str, lower: int) -> None:
     utilities, walk, runs = np.array([3, 14]), started(3, 3), 3000

@@ -56,9 +56,12 @@ PARTS = [
         RenyiDP(orders=np.arange(2, 64), epsilons=0.3 * np.arange(2, 64)),
         RenyiDP(orders=np.arange(2, 64), epsilons=0.05 * np.arange(2, 64)),
     ),
-    (
-        DPSGD(noise_multiplier=1.0, sample_rate=0.01, steps=500),
-        DPSGD(noise_multiplier=2.0, sample_rate=0.01, steps=500),
+    pytest.param(
+        (
+            DPSGD(noise_multiplier=1.0, sample_rate=0.01, steps=500),
+            DPSGD(noise_multiplier=2.0, sample_rate=0.01, steps=500),
+        ),
+        marks=pytest.mark.slow,
     ),
 ]
 
