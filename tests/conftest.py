@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import signal
 
 import pytest
+
+# Tests that run side by side share the processors: threads of their own would only wait for each other. Read by NumPy
+# and PyTorch when they are imported, which is later.
+if os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1") != "1":
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 @pytest.fixture
