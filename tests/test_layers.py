@@ -66,6 +66,12 @@ INSIDE_NETS = {
     "stack": {"task", "engines", "optimizers", "randomness", "sampling", "switches"},
     "training": {"task", "stack", "engines", "optimizers", "randomness", "switches"},
 }
+#: Inside the searches: which rooms a room may look into, and what lies on the ground of all of them.
+INSIDE_SEARCH = {
+    "execution": {"_types", "_any_make"},
+    "planning": {"_types", "_any_make"},
+    "runners": {"_types", "_any_make", "planning", "execution"},
+}
 #: Below every room of the accountant.
 GROUND = {"_types", "_checks", "errors"}
 
@@ -112,6 +118,14 @@ def test_arrows_inside_nets_go_from_estimators_to_training_to_engines(path):
     room = path.relative_to(PACKAGE).with_suffix("").parts[1]
     seen = {name.split(".")[2] for name in imported(path) if name.startswith("sklearn_dpsearch.nets.")}
     assert room == "estimators" or seen - {room} <= INSIDE_NETS[room]
+
+
+@pytest.mark.parametrize("path", sorted((PACKAGE / "search").rglob("*/*.py")), ids=relative)
+def test_arrows_inside_the_searches_go_down(path):
+    """A runner asks the plan and the execution; neither knows of runners, nor of the searches."""
+    room = path.relative_to(PACKAGE).parts[1]
+    seen = {name.split(".")[2] for name in imports(path) if name.startswith("sklearn_dpsearch.search.")}
+    assert seen - {room} <= INSIDE_SEARCH[room]
 
 
 def test_every_part_has_a_row():

@@ -1,11 +1,11 @@
 """The private searches."""
 
 from ._base import BasePrivateSearch
-from ._doubling import Doubling
 from ._in_the_open import utilities_in_the_open
-from ._outcome import NoModelError
+from .execution.outcome import NoModelError
 from .grid_search import DPGridSearchCV
 from .random_search import DPRandomSearchCV
+from .runners.doubling import Doubling
 from .subset_search import DPSubsetSearchCV
 from .threshold_search import DPThresholdSearchCV
 

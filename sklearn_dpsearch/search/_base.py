@@ -20,18 +20,19 @@ from ..adapters import Declared
 from ..privacy import Guarantee, MissingDeltaError, PrivacyError
 from ..privacy.spent import PrivacySpent
 from ..scoring import PrivateScorer
-from ._arguments import check_arguments
+from ._any_make import n_records
 from ._delegation import ReleasedModel
 from ._dry_run import DryRun, dry_run, everything, examples
-from ._first_look import check_fit_params, check_kind, check_public, check_scorer
-from ._job import Job, Split, n_records
-from ._outcome import NOTHING_FOUND, NoModelError, Outcome, charge, results_of
-from ._plan import Plan, Request, make_plan, notes_of, training_relation
-from ._randomness import Randomness
-from ._runner import Runner
-from ._space import refuse_callbacks
-from ._tasks import guarded
 from ._types import Candidate, PublicData, Scorer
+from .execution.job import Job, Split
+from .execution.outcome import NOTHING_FOUND, NoModelError, Outcome, charge, results_of
+from .execution.randomness import Randomness
+from .execution.tasks import guarded
+from .planning.arguments import check_arguments
+from .planning.first_look import check_fit_params, check_kind, check_public, check_scorer
+from .planning.plan import Plan, Request, make_plan, notes_of, training_relation
+from .planning.space import refuse_callbacks
+from .runners.base import Runner
 
 Search = TypeVar("Search", bound="BasePrivateSearch")
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from ._job import Job, Split
 from ._made_up import made_up_records
-from ._plan import Plan
-from ._randomness import Randomness
-from ._runner import Runner, drawn_candidates
 from ._types import Candidate
+from .execution.job import Job, Split
+from .execution.randomness import Randomness
+from .planning.plan import Plan
+from .runners.base import Runner, drawn_candidates
 
 
 @dataclass(frozen=True)

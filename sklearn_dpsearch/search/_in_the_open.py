@@ -7,11 +7,12 @@ from fractions import Fraction
 from typing import Any
 
 from ..scoring.validation import Fold
-from ._aggregated import AggregatedRunner
+from ._any_make import n_records
 from ._base import BasePrivateSearch
-from ._job import Split, n_records
 from ._types import Candidate
-from ._utilities import utilities_of
+from .execution.job import Split
+from .execution.utilities import utilities_of
+from .runners.aggregated import AggregatedRunner
 
 
 def utilities_in_the_open(

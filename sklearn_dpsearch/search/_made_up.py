@@ -11,8 +11,8 @@ from sklearn.compose import ColumnTransformer
 from sklearn.preprocessing import FunctionTransformer
 
 from ..privacy import PrivacyError
-from ._first_look import BOUNDS, KEEP_WIDTH, parameter, steps_of
 from ._types import Scorer
+from .planning.first_look import BOUNDS, KEEP_WIDTH, parameter, steps_of
 
 #: Records, and features where nothing says how many there are.
 RECORDS, FEATURES = 200, 4

@@ -10,8 +10,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..adapters import Declared
 from ._base import BasePrivateSearch
-from ._noisy_max import NOISES, NoisyMaxRunner
 from ._types import Distributions, Scorer
+from .runners.noisy_max import NOISES, NoisyMaxRunner
 
 
 class DPGridSearchCV(BasePrivateSearch):

@@ -12,8 +12,8 @@ from ..adapters import Declared
 from ..privacy import CountLaw, Fixed, Guarantee
 from ..privacy.count_laws.laws import as_law
 from ._base import BasePrivateSearch
-from ._best_of import RandomSearchRunner
 from ._types import Distributions, Scorer
+from .runners.best_of import RandomSearchRunner
 
 
 class DPRandomSearchCV(BasePrivateSearch):

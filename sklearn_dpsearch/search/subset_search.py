@@ -11,8 +11,8 @@ from sklearn.utils._param_validation import Interval
 from ..adapters import Declared
 from ..privacy import CountLaw, Guarantee
 from ._base import BasePrivateSearch
-from ._subset import SubsetRunner
 from ._types import Distributions, Extrapolate, Scorer
+from .runners.subset import SubsetRunner
 
 
 class DPSubsetSearchCV(BasePrivateSearch):

@@ -12,11 +12,11 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from ..adapters import Declared
 from ..privacy import Guarantee
 from ._base import BasePrivateSearch
-from ._doubling import Doubling, DoublingRunner
-from ._randomness import Randomness
-from ._rounds import Batch, Kept, Rounds, StepByStep
-from ._threshold import ThresholdRunner
 from ._types import Distributions, Scorer
+from .execution.randomness import Randomness
+from .runners.doubling import Doubling, DoublingRunner
+from .runners.rounds import Batch, Kept, Rounds, StepByStep
+from .runners.threshold import ThresholdRunner
 
 
 class DPThresholdSearchCV(BasePrivateSearch):

@@ -15,7 +15,7 @@ MUTANTS = [
     Mutant(
         name="K capped by the search",
         mistake="A search runs no more than 20 candidates whatever it drew.",
-        file="search/_best_of.py",
+        file="search/runners/best_of.py",
         old="drawn_candidates(plan, self.law.sample(source.bits), source)",
         new="drawn_candidates(plan, min(20, self.law.sample(source.bits)), source)",
         tests=("search/test_runs.py::test_as_many_candidates_run_as_the_law_drew",),
@@ -24,7 +24,7 @@ MUTANTS = [
     Mutant(
         name="one run more",
         mistake="1 + K runs, accounted as K.",
-        file="search/_best_of.py",
+        file="search/runners/best_of.py",
         old="drawn_candidates(plan, self.law.sample(source.bits), source)",
         new="drawn_candidates(plan, 1 + self.law.sample(source.bits), source)",
         tests=("search/test_runs.py::test_as_many_candidates_run_as_the_law_drew",),
@@ -33,7 +33,7 @@ MUTANTS = [
     Mutant(
         name="drawn without replacement",
         mistake="Equal candidates are run once.",
-        file="search/_runner.py",
+        file="search/runners/base.py",
         old="return [candidate for _, candidate in drawn]",
         new="return list({repr(candidate): candidate for _, candidate in drawn}.values())",
         tests=("search/test_random_search.py::test_candidates_are_drawn_with_replacement",),
@@ -42,7 +42,7 @@ MUTANTS = [
     Mutant(
         name="the last of equal scores wins",
         mistake="Which of several equal scores wins is not fixed in advance: here the last run, not the first.",
-        file="search/_runs.py",
+        file="search/execution/runs.py",
         old="return max(finalists, key=lambda finalist: (*finalist[1].order, -finalist[0]))",
         new="return max(finalists, key=lambda finalist: (*finalist[1].order, finalist[0]))",
         tests=("search/test_runs.py::test_of_equal_scores_the_first_drawn_wins",),
@@ -51,7 +51,7 @@ MUTANTS = [
     Mutant(
         name="shared seeds",
         mistake="All candidates of a search draw the same noise.",
-        file="search/_randomness.py",
+        file="search/execution/randomness.py",
         old="np.random.SeedSequence(secrets.randbits(256)) if seed is None else seed",
         new="np.random.SeedSequence(0) if seed is None else seed",
         tests=("search/test_runs.py::test_every_run_has_noise_of_its_own",),
@@ -60,7 +60,7 @@ MUTANTS = [
     Mutant(
         name="seed of the estimator kept",
         mistake="An integer random_state of the estimator survives clone, so all candidates get identical noise.",
-        file="search/_models.py",
+        file="search/execution/models.py",
         old="    with_parameters(model, {name: random_state(own) for name, own in zip(names, seeds)})\n",
         new="",
         tests=("search/test_runs.py::test_every_run_has_noise_of_its_own",),
@@ -69,7 +69,7 @@ MUTANTS = [
     Mutant(
         name="constant entropy",
         mistake="A search without a seed starts from a constant one.",
-        file="search/_randomness.py",
+        file="search/execution/randomness.py",
         old="        return secrets.randbits(256)\n",
         new="        return 67280421310721\n",
         tests=("search/test_runs.py::test_without_a_seed_candidates_are_drawn_anew_each_time",),
@@ -78,7 +78,7 @@ MUTANTS = [
     Mutant(
         name="forked workers repeat each other",
         mistake="Global generators are not seeded afresh in each run.",
-        file="search/_runs.py",
+        file="search/execution/runs.py",
         old="        reseed(seed)\n        return attempt(lambda: _train_and_score",
         new="        return attempt(lambda: _train_and_score",
         tests=("search/test_runs.py::test_forked_workers_do_not_repeat_the_global_generator",),
@@ -87,7 +87,7 @@ MUTANTS = [
     Mutant(
         name="generator left on the model",
         mistake="The released model keeps the generator whose state tells its noise.",
-        file="search/_models.py",
+        file="search/execution/models.py",
         old="    forget_seeds(model)\n    return with_parameters(model, dict.fromkeys(seed_names(model)))",
         new="    return model",
         tests=("search/test_nothing_leaks.py::test_the_released_model_keeps_no_generator_and_no_records",),
@@ -95,7 +95,7 @@ MUTANTS = [
     Mutant(
         name="generators of fitted copies",
         mistake="Trees of a forest and models in a column transformer keep the generators that the model has lost.",
-        file="search/_models.py",
+        file="search/execution/models.py",
         old="    forget_seeds(model)\n",
         new="",
         tests=("adapters/test_seeds.py::test_fitted_copies_inside_a_model_keep_no_generator",),
@@ -104,7 +104,7 @@ MUTANTS = [
     Mutant(
         name="unnoised score",
         mistake="Candidates are compared by the exact score on private records.",
-        file="search/_runs.py",
+        file="search/execution/runs.py",
         old="value + job.noise.sample(bits) for value in",
         new="value for value in",
         tests=("search/test_runs.py::test_every_score_has_noise_and_none_is_drawn_twice",),
@@ -113,10 +113,10 @@ MUTANTS = [
     Mutant(
         name="winner scored twice",
         mistake="The winner's score is computed again, with new noise, and released.",
-        file="search/_best_of.py",
+        file="search/runners/best_of.py",
         old="rows=[(candidates[i], run.score) for i, run in runs.items()],",
         new=(
-            'rows=[(candidates[i], __import__("sklearn_dpsearch.search._runs", fromlist=["run_one"]).run_one('
+            'rows=[(candidates[i], __import__("sklearn_dpsearch.search.execution.runs", fromlist=["run_one"]).run_one('
             "job, candidates[i], None, X, y).score) for i in runs],"
         ),
         tests=("search/test_runs.py::test_every_score_has_noise_and_none_is_drawn_twice",),
@@ -213,7 +213,7 @@ MUTANTS = [
     Mutant(
         name="refit not composed",
         mistake="One more training of the winner on all records is free.",
-        file="search/_best_of.py",
+        file="search/runners/best_of.py",
         old="    if not refit:\n        return (first,)\n",
         new="    return (first,)\n",
         tests=("search/test_random_search.py::test_a_refit_is_composed_and_trained_on_everything",),
@@ -222,7 +222,7 @@ MUTANTS = [
     Mutant(
         name="refit after stopping not composed",
         mistake="The same after a search that stopped at a threshold.",
-        file="search/_threshold.py",
+        file="search/runners/threshold.py",
         old="return with_refit(Component(name=name, guarantee=first), promises, self.refit)",
         new="return with_refit(Component(name=name, guarantee=first), promises, False)",
         tests=("search/test_threshold_search.py::test_a_refit_is_composed",),
@@ -230,7 +230,7 @@ MUTANTS = [
     Mutant(
         name="parts of the release not composed",
         mistake="A release of several parts is charged for the first of them.",
-        file="search/_plan.py",
+        file="search/planning/plan.py",
         old="return compose(first, *others) if others else first",
         new="return first",
         tests=("search/test_grid_search.py::test_the_total_is_that_of_a_noisy_maximum_and_one_training",),
@@ -238,7 +238,7 @@ MUTANTS = [
     Mutant(
         name="all released at the price of the best",
         mistake="Every run's score is released and charged as the best of K.",
-        file="search/_best_of.py",
+        file="search/runners/best_of.py",
         old="everything = all_of_runs(promises.trained, scoring, self.exposures, self.number)",
         new=(
             'everything = best_of_runs(promises.trained, scoring, self.exposures, __import__("sklearn_dpsearch")'
@@ -250,7 +250,7 @@ MUTANTS = [
     Mutant(
         name="final training not composed",
         mistake="The choice from a grid is charged, the training of the winner is not.",
-        file="search/_noisy_max.py",
+        file="search/runners/noisy_max.py",
         old="""            Component(name=name, guarantee=choice),
             Component(name="training of the winner on all records", guarantee=training),
 """,
@@ -261,7 +261,7 @@ MUTANTS = [
     Mutant(
         name="choice not composed",
         mistake="The training of a grid's winner is charged, its choice is not.",
-        file="search/_noisy_max.py",
+        file="search/runners/noisy_max.py",
         old="            Component(name=name, guarantee=choice),\n",
         new="",
         tests=("search/test_grid_search.py::test_the_total_is_that_of_a_noisy_maximum_and_one_training",),
@@ -269,7 +269,7 @@ MUTANTS = [
     Mutant(
         name="walk not composed",
         mistake="The same for the walk over thresholds.",
-        file="search/_doubling.py",
+        file="search/runners/doubling.py",
         old="            Component(name=name, guarantee=walk),\n",
         new="",
         tests=("search/test_threshold_search.py::test_the_walk_costs_its_worst_case_and_one_training",),
@@ -277,7 +277,7 @@ MUTANTS = [
     Mutant(
         name="average candidate",
         mistake="ε drawn from a distribution is charged by its mean, not by its upper end.",
-        file="search/_space.py",
+        file="search/planning/space.py",
         old="upper = values.support()[1] if",
         new="upper = values.mean() if",
         tests=("search/test_runs.py::test_the_upper_end_of_a_distribution_of_epsilon_is_charged",),
@@ -286,7 +286,7 @@ MUTANTS = [
     Mutant(
         name="parameters that change the guarantee",
         mistake="A drawn candidate with less noise than planned is run all the same.",
-        file="search/_space.py",
+        file="search/planning/space.py",
         old="        if found == planned or _covered(found, planned):\n            return\n",
         new="        if True:\n            return\n",
         tests=(
@@ -297,7 +297,7 @@ MUTANTS = [
     Mutant(
         name="subset of fixed size",
         mistake="The tuning subset has a fixed number of records, so that one record more moves another.",
-        file="search/_subset.py",
+        file="search/runners/subset.py",
         old="joins = coins(n_samples, self.fraction, random_bytes)",
         new=(
             "joins = np.argsort(np.frombuffer(random_bytes(8 * n_samples), np.uint64)).argsort() "
@@ -309,7 +309,7 @@ MUTANTS = [
     Mutant(
         name="subset that is known",
         mistake="The tuning subset is the first records.",
-        file="search/_subset.py",
+        file="search/runners/subset.py",
         old="joins = coins(n_samples, self.fraction, random_bytes)",
         new="joins = np.arange(n_samples) < self.fraction * n_samples",
         tests=("search/test_subset_search.py::test_every_record_joins_by_a_coin_of_its_own",),
@@ -317,7 +317,7 @@ MUTANTS = [
     Mutant(
         name="subset used twice",
         mistake="The final model trains on all records and is charged for the rest.",
-        file="search/_subset.py",
+        file="search/runners/subset.py",
         old='records = np.flatnonzero(~joins) if self.search.train_on == "rest" else np.arange(n_samples)',
         new="records = np.arange(n_samples)",
         tests=("search/test_subset_search.py::test_all_candidates_share_one_subset_and_the_final_model_sees_the_rest",),
@@ -325,7 +325,7 @@ MUTANTS = [
     Mutant(
         name="drawn size instead of the expected one",
         mistake="Models are told how many records the subset really holds.",
-        file="search/_subset.py",
+        file="search/runners/subset.py",
         old="expected=sizes.tune if tells else None,",
         new="expected=float(joins.sum()) if tells else None,",
         tests=("search/test_subset_search.py::test_models_are_told_the_expected_numbers_where_n_is_public",),
@@ -334,7 +334,7 @@ MUTANTS = [
     Mutant(
         name="drawn number of scores",
         mistake="A score on the subset is divided by the number of records that it holds.",
-        file="search/_subset.py",
+        file="search/runners/subset.py",
         old='scored = None if relation == "add_remove" else subset.n_scored(n_samples, len(folds))',
         new='scored = None if relation == "add_remove" else len(folds[0][1])',
         tests=(
@@ -344,7 +344,7 @@ MUTANTS = [
     Mutant(
         name="estimators that count their records",
         mistake="Amplification by a subset for an estimator that uses how many records it is given.",
-        file="search/_subset.py",
+        file="search/runners/subset.py",
         old='return relation != "zero_out" or told_its_size',
         new="return True",
         tests=(
@@ -354,7 +354,7 @@ MUTANTS = [
     Mutant(
         name="utilities without bounds",
         mistake="Scores beyond [0, 1] enter a utility whose sensitivity supposes that there are none.",
-        file="search/_utilities.py",
+        file="search/execution/utilities.py",
         old="math.floor(min(max(found, 0.0), 1.0) * RESOLUTION)",
         new="math.floor(found * RESOLUTION)",
         tests=("search/test_grid_search.py::test_utilities_are_exact_fractions_in_the_unit_interval",),
@@ -363,7 +363,7 @@ MUTANTS = [
     Mutant(
         name="sensitivity of one part too small",
         mistake="A changed record is said to move a utility by half of what it does.",
-        file="search/_utilities.py",
+        file="search/execution/utilities.py",
         old="    return Fraction(1, n_parts)\n",
         new="    return Fraction(1, 2 * n_parts)\n",
         tests=("search/test_grid_search.py::test_one_record_moves_no_utility_by_more_than_one_part",),
@@ -380,7 +380,7 @@ MUTANTS = [
     Mutant(
         name="stop probability not kept",
         mistake="A search that stops at a threshold never gives up by itself.",
-        file="search/_threshold.py",
+        file="search/runners/threshold.py",
         old="        while not bernoulli(self.stop_probability, bits):\n            number += 1\n",
         new="        number = 200\n",
         tests=("search/test_threshold_search.py::test_the_chance_of_nothing_is_that_of_the_coin",),
@@ -390,7 +390,7 @@ MUTANTS = [
     Mutant(
         name="losers kept",
         mistake="Every run's row stays on the fitted search.",
-        file="search/_best_of.py",
+        file="search/runners/best_of.py",
         old='        self.releases_all = search.release == "all"\n',
         new="        self.releases_all = True\n",
         tests=("search/test_nothing_leaks.py::test_attributes_are_the_release_and_nothing_else",),
@@ -399,7 +399,7 @@ MUTANTS = [
     Mutant(
         name="number of runs kept",
         mistake="The fitted search says how many runs there were.",
-        file="search/_best_of.py",
+        file="search/runners/best_of.py",
         old='attributes={} if self.search.refit is False else {"best_estimator_": model},',
         new='attributes={"best_estimator_": model, "n_candidates_": len(runs)},',
         tests=("search/test_nothing_leaks.py::test_attributes_are_the_release_and_nothing_else",),
@@ -408,7 +408,7 @@ MUTANTS = [
     Mutant(
         name="error text quoted",
         mistake="An error of a worker is shown with what it says.",
-        file="search/_tasks.py",
+        file="search/execution/tasks.py",
         old="        problem = why(error)\n",
         new='        problem = RuntimeError(f"The candidates could not be run by joblib: {error} {error.__cause__}")\n',
         tests=("search/test_grid_search.py::test_errors_of_joblib_quote_nothing",),
@@ -424,7 +424,7 @@ MUTANTS = [
     Mutant(
         name="frames left on a traceback",
         mistake="The traceback of an error keeps the frames that hold candidates and scores.",
-        file="search/_tasks.py",
+        file="search/execution/tasks.py",
         old="    raise problem.with_traceback(None)  # tools",
         new="    raise problem  # tools",
         tests=("search/test_nothing_leaks.py::test_no_candidate_is_in_the_frames_of_an_error",),
@@ -443,7 +443,7 @@ MUTANTS = [
     Mutant(
         name="descriptors not silenced",
         mistake="What compiled code prints comes out.",
-        file="search/_tasks.py",
+        file="search/execution/tasks.py",
         old="        DESCRIPTORS.muted(),\n",
         new="",
         tests=("search/test_nothing_leaks.py::test_nothing_is_written_past_python",),
@@ -459,7 +459,7 @@ MUTANTS = [
     Mutant(
         name="released model states one run's ε",
         mistake="The winner says what its own training cost, not what choosing it did.",
-        file="search/_outcome.py",
+        file="search/execution/outcome.py",
         old="        model.privacy_spent_ = spent\n",
         new="        pass\n",
         tests=("search/test_nets.py::test_the_released_net_states_what_the_search_cost_not_its_own_training",),
@@ -476,7 +476,7 @@ MUTANTS = [
     Mutant(
         name="one task for each run",
         mistake="A cluster's scheduler sees as many tasks as there were runs.",
-        file="search/_runs.py",
+        file="search/execution/runs.py",
         old="dealt(len(candidates), _tasks(job, expected, workers))",
         new="dealt(len(candidates), len(candidates))",
         tests=("search/test_tasks.py::test_the_number_of_tasks_does_not_depend_on_the_number_of_runs",),
@@ -485,7 +485,7 @@ MUTANTS = [
     Mutant(
         name="an exit of a candidate",
         mistake="What a candidate raises leaves the search if it is no Exception, with its text.",
-        file="search/_tasks.py",
+        file="search/execution/tasks.py",
         old="    except BaseException as error:\n        leaks =",
         new="    except Exception as error:\n        leaks =",
         tests=("search/test_nothing_leaks.py::test_whatever_a_candidate_raises_is_a_failing_candidate",),
@@ -518,7 +518,7 @@ MUTANTS = [
     Mutant(
         name="kept candidate in the caller's hands",
         mistake="What a round has kept is handed out, and trained as the caller has changed it meanwhile.",
-        file="search/_rounds.py",
+        file="search/runners/rounds.py",
         old="shown = None if self._kept is None else own_copy(self._kept)",
         new="shown = self._kept",
         tests=(
@@ -528,7 +528,7 @@ MUTANTS = [
     Mutant(
         name="private records as public ones",
         mistake="fit(X, y, X_public=X): candidates are scored on private records without noise.",
-        file="search/_first_look.py",
+        file="search/planning/first_look.py",
         old="    if public is private:\n        return True\n    both",
         new="    if public is private:\n        return False\n    both",
         tests=("search/test_first_look.py::test_public_data_that_is_none",),
@@ -537,7 +537,7 @@ MUTANTS = [
     Mutant(
         name="exact statistics kept on the model",
         mistake="A released diffprivlib model keeps what it computed without noise.",
-        file="search/_models.py",
+        file="search/execution/models.py",
         old="    job.adapter.scrub(model)\n",
         new="",
         tests=("adapters/test_diffprivlib.py::test_exact_iteration_counts_are_not_released",),
@@ -546,7 +546,7 @@ MUTANTS = [
     Mutant(
         name="what an adapter demands",
         mistake="Candidates do not get what the adapter demands: convergence, generators, a ledger of their own.",
-        file="search/_models.py",
+        file="search/execution/models.py",
         old="    secure = job.adapter.fresh_randomness(model)\n",
         new="    secure = {}\n",
         tests=("adapters/test_diffprivlib.py::test_candidates_reach_the_minimum_whatever_the_tolerance_given",),
@@ -597,7 +597,7 @@ MUTANTS = [
     Mutant(
         name="δ of one in n",
         mistake="A δ that lets one record be published in full is accepted without a word.",
-        file="search/_plan.py",
+        file="search/planning/plan.py",
         old="if n is not None and delta * n >= 1:",
         new="if False:",
         tests=("search/test_size_of_delta.py::test_a_delta_that_promises_nobody_anything_is_refused",),

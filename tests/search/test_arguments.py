@@ -15,7 +15,7 @@ from sklearn.pipeline import Pipeline
 
 from sklearn_dpsearch import DPRandomSearchCV, DPThresholdSearchCV
 from sklearn_dpsearch.privacy import Fixed, GaussianDP, Geometric, Poisson, PureDP
-from sklearn_dpsearch.search._utilities import random_parts
+from sklearn_dpsearch.search.execution.utilities import random_parts
 
 from .toys import IN_DOUBLING, SEARCHES, NoisyCentroids, search_of, two_blobs
 

@@ -15,7 +15,8 @@ from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.audit import audit
 from sklearn_dpsearch.privacy import Fixed, Geometric, PureDP
 from sklearn_dpsearch.scoring import DiscreteLaplaceNoise, MeanScorer, make_private_scorer
-from sklearn_dpsearch.search import BasePrivateSearch, _runs
+from sklearn_dpsearch.search import BasePrivateSearch
+from sklearn_dpsearch.search.execution import runs as _runs
 
 from ..audit.toys import LABELS, LOUD, PUBLIC, QUIET, answer_low
 from .toys import RandomizedResponse

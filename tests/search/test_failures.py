@@ -14,8 +14,8 @@ import pytest
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 
 from sklearn_dpsearch import DPRandomSearchCV
-from sklearn_dpsearch.search import _tasks
-from sklearn_dpsearch.search._failures import why
+from sklearn_dpsearch.search.execution import tasks as _tasks
+from sklearn_dpsearch.search.execution.failures import why
 
 from .toys import SEARCHES, NoisyCentroids, search_of, two_blobs
 

@@ -31,8 +31,10 @@ from sklearn_dpsearch.privacy import (
     noisy_max,
 )
 from sklearn_dpsearch.scoring import make_private_scorer, private_scorer
-from sklearn_dpsearch.search import _aggregated, _utilities, utilities_in_the_open
-from sklearn_dpsearch.search._randomness import Randomness
+from sklearn_dpsearch.search import utilities_in_the_open
+from sklearn_dpsearch.search.execution import utilities as _utilities
+from sklearn_dpsearch.search.execution.randomness import Randomness
+from sklearn_dpsearch.search.runners import aggregated as _aggregated
 
 from .test_bad_input import Untouchable
 from .test_nothing_leaks import ALLOWED, TOKENS, Talkative

@@ -14,7 +14,7 @@ import pytest
 from sklearn_dpsearch import DPSubsetSearchCV
 from sklearn_dpsearch.audit import audit
 from sklearn_dpsearch.privacy import Fixed
-from sklearn_dpsearch.search import _subset
+from sklearn_dpsearch.search.runners import subset as _subset
 
 from .test_audit import PUBLIC, answer_low
 from .toys import RandomizedResponse

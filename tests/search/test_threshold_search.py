@@ -32,9 +32,13 @@ from sklearn_dpsearch.privacy import (
     until_above,
 )
 from sklearn_dpsearch.privacy.selection.doubling import default_max_rounds
-from sklearn_dpsearch.search import _aggregated, _doubling, _runs, _threshold, utilities_in_the_open
-from sklearn_dpsearch.search._job import Job
-from sklearn_dpsearch.search._rounds import Rounds
+from sklearn_dpsearch.search import utilities_in_the_open
+from sklearn_dpsearch.search.execution import runs as _runs
+from sklearn_dpsearch.search.execution.job import Job
+from sklearn_dpsearch.search.runners import aggregated as _aggregated
+from sklearn_dpsearch.search.runners import doubling as _doubling
+from sklearn_dpsearch.search.runners import threshold as _threshold
+from sklearn_dpsearch.search.runners.rounds import Rounds
 from tests.audit.toys import LOUD as LOUD_8
 from tests.audit.toys import PUBLIC, answer_low
 from tests.audit.toys import QUIET as QUIET_8

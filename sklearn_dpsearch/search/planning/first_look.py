@@ -16,10 +16,10 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_consistent_length
 
-from ..privacy import LeakingEstimatorError, PrivacyError
-from ..privacy.errors import did_you_mean
-from ._job import n_records
-from ._types import Parameters, Scorer
+from ...privacy import LeakingEstimatorError, PrivacyError
+from ...privacy.errors import did_you_mean
+from .._any_make import n_records
+from .._types import Parameters, Scorer
 
 #: Kinds of NumPy types, as labels go.
 TEXT, NUMBERS = "US", "biufc"

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..adapters import ExtrapolationRule
-from ..privacy.errors import did_you_mean
-from ._types import Candidate, Extrapolate
+from ...adapters import ExtrapolationRule
+from ...privacy.errors import did_you_mean
+from .._types import Candidate, Extrapolate
 
 WORDS = ("linear", "keep")
 

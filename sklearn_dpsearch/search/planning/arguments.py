@@ -14,7 +14,7 @@ import numpy as np
 from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator
 
-from ..privacy import CountLaw
+from ...privacy import CountLaw
 
 #: The mean number of runs, and the number of parts of the records, from which a search is taken for a slip of the pen.
 MOST_RUNS, MOST_PARTS = 10**6, 10**6

@@ -9,18 +9,18 @@ from typing import Any
 
 from sklearn.metrics import check_scoring
 
-from ..adapters import Adapter, adapter_for
-from ..privacy import CountLaw, Guarantee
-from ..privacy._types import Neighboring
-from ..scoring import PrivateScorer, get_private_scorer
-from ..scoring.validation import Validation
-from ._job import Job, Split
-from ._outcome import Outcome
-from ._plan import CostModel, Plan
-from ._randomness import Randomness
-from ._runs import in_the_open
-from ._space import Space
-from ._types import Candidate, Distributions, Parameters, Scorer, Workers
+from ...adapters import Adapter, adapter_for
+from ...privacy import CountLaw, Guarantee
+from ...privacy._types import Neighboring
+from ...scoring import PrivateScorer, get_private_scorer
+from ...scoring.validation import Validation
+from .._types import Candidate, Distributions, Parameters, Scorer, Workers
+from ..execution.job import Job, Split
+from ..execution.outcome import Outcome
+from ..execution.randomness import Randomness
+from ..execution.runs import in_the_open
+from ..planning.plan import CostModel, Plan
+from ..planning.space import Space
 
 
 class Runner(ABC):

@@ -13,15 +13,15 @@ import numpy as np
 from joblib import delayed
 from sklearn.base import clone
 
-from .._process import reseed
-from ..privacy import Guarantee, PrivacyError
-from ..privacy.mechanisms.coins import RandomBytes, uniform_integers
-from ..scoring.validation import Fold
-from ._job import Job, take
-from ._models import all_fitted, fresh, spawned
-from ._parameters import with_parameters
-from ._tasks import attempt, in_parallel, in_task
-from ._types import Candidate, Seed, Workers
+from ..._process import reseed
+from ...privacy import Guarantee, PrivacyError
+from ...privacy.mechanisms.coins import RandomBytes, uniform_integers
+from ...scoring.validation import Fold
+from .._any_make import take, with_parameters
+from .._types import Candidate, Seed, Workers
+from .job import Job
+from .models import all_fitted, fresh, spawned
+from .tasks import attempt, in_parallel, in_task
 
 #: Scores are rounded down to multiples of 1/RESOLUTION, so that sums of them are exact.
 RESOLUTION = 2**20

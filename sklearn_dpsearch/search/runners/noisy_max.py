@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Protocol
 
-from ..privacy import (
+from ...privacy import (
     BudgetUnreachableError,
     ExponentialNoise,
     GaussianNoise,
@@ -20,17 +20,17 @@ from ..privacy import (
     calibrate,
     noisy_max,
 )
-from ..privacy.mechanisms.report_noisy_max import MaxNoise
-from ..privacy.spent import Component
-from ..scoring.validation import Validation
-from ._aggregated import AggregatedRunner, number_of_points, train_winner
-from ._job import Job
-from ._outcome import Outcome
-from ._plan import CostModel
-from ._randomness import Randomness
-from ._space import SpaceGuarantee
-from ._types import Candidate, Distributions, Parameters
-from ._utilities import sensitivity
+from ...privacy.mechanisms.report_noisy_max import MaxNoise
+from ...privacy.spent import Component
+from ...scoring.validation import Validation
+from .._types import Candidate, Distributions, Parameters
+from ..execution.job import Job
+from ..execution.outcome import Outcome
+from ..execution.randomness import Randomness
+from ..execution.utilities import sensitivity
+from ..planning.plan import CostModel
+from ..planning.space import SpaceGuarantee
+from .aggregated import AggregatedRunner, number_of_points, train_winner
 
 #: Multiples of the sensitivity on which Laplace and Gaussian noise live: 1/GRID of it.
 GRID = 256

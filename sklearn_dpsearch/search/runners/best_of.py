@@ -9,20 +9,21 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..privacy import CountLaw, Guarantee
-from ..privacy._types import Neighboring
-from ..privacy.spent import Component
-from ..scoring import all_of_runs, best_of_runs
-from ..scoring.validation import Exposure, Validation, validation_of
-from ._job import Job, n_records
-from ._models import fresh, train_last
-from ._outcome import Outcome
-from ._plan import CostModel, Plan
-from ._randomness import Randomness
-from ._runner import Runner, drawn_candidates
-from ._runs import Run, run_all, run_best
-from ._space import SpaceGuarantee
-from ._types import Candidate, Distributions, Parameters, Seed
+from ...privacy import CountLaw, Guarantee
+from ...privacy._types import Neighboring
+from ...privacy.spent import Component
+from ...scoring import all_of_runs, best_of_runs
+from ...scoring.validation import Exposure, Validation, validation_of
+from .._any_make import n_records
+from .._types import Candidate, Distributions, Parameters, Seed
+from ..execution.job import Job
+from ..execution.models import fresh, train_last
+from ..execution.outcome import Outcome
+from ..execution.randomness import Randomness
+from ..execution.runs import Run, run_all, run_best
+from ..planning.plan import CostModel, Plan
+from ..planning.space import SpaceGuarantee
+from .base import Runner, drawn_candidates
 
 # --- what it costs ----------------------------------------------------------------------------------------------------
 

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils import _safe_indexing
 
-from ..adapters import Adapter
-from ..privacy._types import Neighboring
-from ..scoring import Noise
-from ..scoring.validation import Fold
-from ._types import Candidate, PublicData, Scorer
+from ...adapters import Adapter
+from ...privacy._types import Neighboring
+from ...scoring import Noise
+from ...scoring.validation import Fold
+from .._types import Candidate, PublicData, Scorer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,19 +74,3 @@ class Job:
     def trains_together(self) -> bool:
         """Whether candidates are trained at once."""
         return self.adapter.trains_together(self.estimator) and not self.fit_params
-
-
-def n_records(X: Any) -> int:
-    """Number of records, without reading any."""
-    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
-
-
-def take(data: Any, indices: np.ndarray) -> Any:
-    """Some of the records."""
-    return None if data is None else _safe_indexing(data, indices)
-
-
-def take_param(value: Any, indices: np.ndarray, X: Any) -> Any:
-    """Parameters with one entry per record follow the records."""
-    per_record = hasattr(value, "__len__") and not isinstance(value, (str, dict)) and len(value) == n_records(X)
-    return _safe_indexing(value, indices) if per_record else value

@@ -12,20 +12,21 @@ from typing import Any
 
 import numpy as np
 
-from ..adapters import Adapter
-from ..privacy import PrivacyError
-from ..privacy._types import Neighboring
-from ..privacy.mechanisms.coins import RandomBytes
-from ..scoring.validation import Exposure, Fold, Validation
-from ._job import Job, Split, n_records
-from ._models import fitted, fresh, releasable, train_last
-from ._outcome import Outcome
-from ._plan import Plan
-from ._randomness import Randomness
-from ._runner import Runner
-from ._space import Space
-from ._types import Candidate, Distributions, Parameters, Scorer, Seed
-from ._utilities import check_parts, less_noisy, on_parts, random_parts, utilities_of
+from ...adapters import Adapter
+from ...privacy import PrivacyError
+from ...privacy._types import Neighboring
+from ...privacy.mechanisms.coins import RandomBytes
+from ...scoring.validation import Exposure, Fold, Validation
+from .._any_make import n_records
+from .._types import Candidate, Distributions, Parameters, Scorer, Seed
+from ..execution.job import Job, Split
+from ..execution.models import fitted, fresh, releasable, train_last
+from ..execution.outcome import Outcome
+from ..execution.randomness import Randomness
+from ..execution.utilities import check_parts, less_noisy, on_parts, random_parts, utilities_of
+from ..planning.plan import Plan
+from ..planning.space import Space
+from .base import Runner
 
 #: What the sensitivity of utilities rests on.
 ONE_PART = (

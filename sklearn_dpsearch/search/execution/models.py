@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from .._process import reseed
-from ..adapters import forget_seeds, seed_names
-from ._job import Job, take, take_param
-from ._parameters import with_parameters
-from ._randomness import random_state
-from ._tasks import LeakDetected, attempt, in_task
-from ._types import Candidate, Seed
+from ..._process import reseed
+from ...adapters import forget_seeds, seed_names
+from .._any_make import take, take_param, with_parameters
+from .._types import Candidate, Seed
+from .job import Job
+from .randomness import random_state
+from .tasks import LeakDetected, attempt, in_task
 
 # --- before training --------------------------------------------------------------------------------------------------
 

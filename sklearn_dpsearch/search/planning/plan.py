@@ -9,8 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 from sklearn.base import clone
 
-from ..adapters import Adapter
-from ..privacy import (
+from ...adapters import Adapter
+from ...privacy import (
     BudgetUnreachableError,
     CountLaw,
     Guarantee,
@@ -20,13 +20,13 @@ from ..privacy import (
     calibrate,
     compose,
 )
-from ..privacy._types import Neighboring
-from ..privacy.spent import Component, PrivacySpent
-from ..scoring import Noise, PrivateScorer, matched_noise, noise_for
-from ..scoring.validation import IndexFolds, Validation
-from ._parameters import with_parameters
-from ._space import Space, SpaceGuarantee
-from ._types import Scorer
+from ...privacy._types import Neighboring
+from ...privacy.spent import Component, PrivacySpent
+from ...scoring import Noise, PrivateScorer, matched_noise, noise_for
+from ...scoring.validation import IndexFolds, Validation
+from .._any_make import with_parameters
+from .._types import Scorer
+from .space import Space, SpaceGuarantee
 
 PRIVATE_SIZE = (
     "which is private (neighbours: add_remove): the total would tell it. Fix its sampling rate and number of steps, or "

@@ -9,22 +9,23 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..privacy import Guarantee, until_above
-from ..privacy._types import Neighboring
-from ..privacy.mechanisms.exact_sampling import bernoulli
-from ..privacy.spent import Component
-from ..scoring import search_guarantee
-from ..scoring.validation import Exposure, Validation, validation_of
-from ._best_of import with_refit
-from ._job import Job, n_records
-from ._models import fresh, train_last
-from ._outcome import Outcome
-from ._plan import CostModel, Plan
-from ._randomness import Randomness
-from ._runner import Runner, drawn_candidates
-from ._runs import Run, run_until
-from ._space import SpaceGuarantee
-from ._types import Candidate, Distributions, Parameters, Seed
+from ...privacy import Guarantee, until_above
+from ...privacy._types import Neighboring
+from ...privacy.mechanisms.exact_sampling import bernoulli
+from ...privacy.spent import Component
+from ...scoring import search_guarantee
+from ...scoring.validation import Exposure, Validation, validation_of
+from .._any_make import n_records
+from .._types import Candidate, Distributions, Parameters, Seed
+from ..execution.job import Job
+from ..execution.models import fresh, train_last
+from ..execution.outcome import Outcome
+from ..execution.randomness import Randomness
+from ..execution.runs import Run, run_until
+from ..planning.plan import CostModel, Plan
+from ..planning.space import SpaceGuarantee
+from .base import Runner, drawn_candidates
+from .best_of import with_refit
 
 
 @dataclass(frozen=True, kw_only=True)

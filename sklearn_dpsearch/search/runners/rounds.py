@@ -9,14 +9,14 @@ from typing import Any, TypeAlias
 
 from sklearn.base import clone
 
-from ..privacy import DoublingRounds
-from ._aggregated import AggregatedRunner, train_winner
-from ._job import Job
-from ._outcome import Outcome
-from ._plan import Plan
-from ._randomness import Randomness
-from ._tasks import guarded
-from ._types import Candidate
+from ...privacy import DoublingRounds
+from .._types import Candidate
+from ..execution.job import Job
+from ..execution.outcome import Outcome
+from ..execution.randomness import Randomness
+from ..execution.tasks import guarded
+from ..planning.plan import Plan
+from .aggregated import AggregatedRunner, train_winner
 
 Batch: TypeAlias = Sequence[Candidate]
 

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from ..adapters import Adapter, TrainingRun
-from ..privacy import Guarantee, PrivacyError, PureDP, compose, envelope, mixture
-from ..privacy.errors import did_you_mean
-from ._first_look import refuse_pairwise
-from ._parameters import with_parameters
-from ._types import Distributions
+from ...adapters import Adapter, TrainingRun
+from ...privacy import Guarantee, PrivacyError, PureDP, compose, envelope, mixture
+from ...privacy.errors import did_you_mean
+from .._any_make import with_parameters
+from .._types import Distributions
+from .first_look import refuse_pairwise
 
 #: Points of a finite space for which the guarantee is looked up one by one.
 MOST_POINTS = 20_000

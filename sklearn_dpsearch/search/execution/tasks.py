@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 import numpy as np
 from joblib import Parallel, effective_n_jobs, parallel_config
 
-from .._process import DESCRIPTORS, GENERATORS, INTERRUPTS, muted
-from ..privacy import LeakingEstimatorError
-from ._failures import why
-from ._types import Workers
+from ..._process import DESCRIPTORS, GENERATORS, INTERRUPTS, muted
+from ...privacy import LeakingEstimatorError
+from .._types import Workers
+from .failures import why
 
 Found = TypeVar("Found")
 

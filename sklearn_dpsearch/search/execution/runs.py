@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 from joblib import delayed
 
-from .._process import reseed
-from ..scoring import PrivateScorer
-from ._job import Job, take
-from ._models import all_fitted, fitted, fresh, releasable, spawned
-from ._randomness import random_bits
-from ._tasks import attempt, block_sizes, dealt, in_parallel, in_task, number_of_tasks
-from ._types import Candidate, Seed, Workers
+from ..._process import reseed
+from ...scoring import PrivateScorer
+from .._any_make import take
+from .._types import Candidate, Seed, Workers
+from .job import Job
+from .models import all_fitted, fitted, fresh, releasable, spawned
+from .randomness import random_bits
+from .tasks import attempt, block_sizes, dealt, in_parallel, in_task, number_of_tasks
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol
 
 from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 
-from ..privacy import (
+from ...privacy import (
     AboveThreshold,
     DoublingRounds,
     DoublingSteps,
@@ -23,20 +23,20 @@ from ..privacy import (
     default_max_rounds,
     doubling_search,
 )
-from ..privacy._types import Neighboring
-from ..privacy.mechanisms.exact_sampling import IntegerSource
-from ..privacy.spent import Component
-from ..scoring.validation import Validation
-from ._aggregated import AggregatedRunner
-from ._arguments import check_values
-from ._job import Job
-from ._outcome import Outcome
-from ._plan import CostModel
-from ._randomness import Randomness
-from ._rounds import Rounds
-from ._space import SpaceGuarantee
-from ._types import Candidate, Distributions, Parameters
-from ._utilities import sensitivity
+from ...privacy._types import Neighboring
+from ...privacy.mechanisms.exact_sampling import IntegerSource
+from ...privacy.spent import Component
+from ...scoring.validation import Validation
+from .._types import Candidate, Distributions, Parameters
+from ..execution.job import Job
+from ..execution.outcome import Outcome
+from ..execution.randomness import Randomness
+from ..execution.utilities import sensitivity
+from ..planning.arguments import check_values
+from ..planning.plan import CostModel
+from ..planning.space import SpaceGuarantee
+from .aggregated import AggregatedRunner
+from .rounds import Rounds
 
 #: Rounds whose worst case is computed in seconds; the time grows with the square.
 MOST_ROUNDS = 5000

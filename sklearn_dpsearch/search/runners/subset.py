@@ -10,25 +10,25 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from ..privacy import CountLaw, Guarantee, PrivacyError, subset_then_train
-from ..privacy._types import Neighboring
-from ..privacy.count_laws.laws import as_law
-from ..privacy.errors import did_you_mean
-from ..privacy.mechanisms.coins import RandomBytes, coins
-from ..privacy.spent import Component
-from ..scoring import best_of_runs
-from ..scoring.validation import Exposure, Fold, Validation, validation_of
-from ._best_of import BestOfRunner
-from ._extrapolation import Sizes, carried_over, check_rules
-from ._job import FinalTraining, Job, Split
-from ._models import fitted, fresh, ready, releasable, train_last
-from ._outcome import Outcome
-from ._parameters import with_parameters
-from ._plan import CostModel, Plan
-from ._randomness import Randomness
-from ._runs import Run, in_the_open
-from ._space import SpaceGuarantee
-from ._types import Candidate, Distributions, Extrapolate, Parameters, Seed
+from ...privacy import CountLaw, Guarantee, PrivacyError, subset_then_train
+from ...privacy._types import Neighboring
+from ...privacy.count_laws.laws import as_law
+from ...privacy.errors import did_you_mean
+from ...privacy.mechanisms.coins import RandomBytes, coins
+from ...privacy.spent import Component
+from ...scoring import best_of_runs
+from ...scoring.validation import Exposure, Fold, Validation, validation_of
+from .._any_make import with_parameters
+from .._types import Candidate, Distributions, Extrapolate, Parameters, Seed
+from ..execution.job import FinalTraining, Job, Split
+from ..execution.models import fitted, fresh, ready, releasable, train_last
+from ..execution.outcome import Outcome
+from ..execution.randomness import Randomness
+from ..execution.runs import Run, in_the_open
+from ..planning.plan import CostModel, Plan
+from ..planning.space import SpaceGuarantee
+from .best_of import BestOfRunner
+from .extrapolation import Sizes, carried_over, check_rules
 
 #: Records expected in the subset, and in the rest, at least.
 HANDFUL = 10

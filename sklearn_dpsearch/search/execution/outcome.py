@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..privacy import PrivacyError
-from ..privacy.spent import PrivacySpent
+from ...privacy import PrivacyError
+from ...privacy.spent import PrivacySpent
 
 NOTHING_FOUND = (
     "No candidate could be trained and scored, so there is no model; the privacy cost in privacy_spent_ is spent all "

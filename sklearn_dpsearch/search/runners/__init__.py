@@ -1,0 +1,1 @@
+"""What differs between the searches: a runner for each kind."""
