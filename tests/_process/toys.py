@@ -11,8 +11,8 @@ import threading
 import warnings
 
 
-def state():
-    """Everything that is changed for silent threads."""
+def state(filters=True):
+    """Everything that is changed for silent threads; without the filters of warnings where others change them too."""
     return (
         sys.stdout,
         sys.stderr,
@@ -20,7 +20,7 @@ def state():
         logging.Logger.handle,
         logging.Handler.handle,
         warnings._showwarnmsg,
-        list(warnings.filters),
+        list(warnings.filters) if filters else None,
         threading.Thread.start,
         os.fstat(1).st_ino,
         os.fstat(2).st_ino,
@@ -36,7 +36,7 @@ def speak(name):
 
 
 @contextlib.contextmanager
-def hearing():
+def hearing(filters=True):
     """Everything that is said, on streams as a notebook has them: objects of its own, without a descriptor."""
     told = io.StringIO()
     handler = logging.StreamHandler(told)
@@ -44,8 +44,8 @@ def hearing():
     shown = warnings.catch_warnings(record=True)
     with shown as warned, contextlib.redirect_stdout(told), contextlib.redirect_stderr(told):
         warnings.simplefilter("always")
-        before = state()
+        before = state(filters)
         yield told
-        assert state() == before
+        assert state(filters) == before
         told.writelines(f"{one.message}\n" for one in warned)
     logging.getLogger().removeHandler(handler)
