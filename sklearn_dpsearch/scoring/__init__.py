@@ -6,7 +6,7 @@ from .mean import MeanScorer, make_private_scorer
 from .named_scorers import get_private_scorer, private_scorer
 from .noise import DiscreteGaussianDP, DiscreteGaussianNoise, DiscreteLaplaceNoise, Noise, Sensitivity
 from .noise_matching import matched_noise, noise_for
-from .one_run import TrainingGuarantee, all_of_runs, best_of_runs, run_guarantee, search_guarantee
+from .one_run import TrainingGuarantee, run_guarantee, search_guarantee
 from .r2 import R2Scorer
 
 __all__ = [
@@ -22,8 +22,6 @@ __all__ = [
     "RetrievalScorer",
     "Sensitivity",
     "TrainingGuarantee",
-    "all_of_runs",
-    "best_of_runs",
     "get_private_scorer",
     "make_private_scorer",
     "matched_noise",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ..privacy import CountLaw, Guarantee, best_of, compose, envelope, mixture
+from ..privacy import Guarantee, compose, envelope, mixture
 from .validation import Exposure
 
 #: What one training promises; or number of trainings ↦ what those of one and the same candidate promise together.
@@ -45,54 +45,6 @@ def run_guarantee(training: TrainingGuarantee, scoring: Guarantee | None, exposu
     return envelope([exposure_guarantee(training, scoring, exposure) for exposure in _used(exposures)])
 
 
-def best_of_runs(
-    training: TrainingGuarantee, scoring: Guarantee | None, exposures: Sequence[Exposure], count: CountLaw
-) -> Guarantee:
-    """What the best of K runs promises.
-
-    Parameters
-    ----------
-    training : Guarantee or callable
-        What one training promises, or number of trainings ↦ what those of one candidate promise together.
-    scoring : Guarantee or None
-        What one score promises; None if scores are free.
-    exposures : sequence of Exposure
-        All the ways in which one run may use one record.
-    count : CountLaw
-        Law of K.
-
-    Returns
-    -------
-    Guarantee
-        Of the search.
-    """
-    return search_guarantee(training, scoring, exposures, lambda one_run: best_of(one_run, count))
-
-
-def all_of_runs(
-    training: TrainingGuarantee, scoring: Guarantee | None, exposures: Sequence[Exposure], number: int
-) -> Guarantee:
-    """What a fixed number of runs promises, all of them released.
-
-    Parameters
-    ----------
-    training : Guarantee or callable
-        What one training promises, or number of trainings ↦ what those of one candidate promise together.
-    scoring : Guarantee or None
-        What one score promises; None if scores are free.
-    exposures : sequence of Exposure
-        All the ways in which one run may use one record.
-    number : int
-        Number of runs.
-
-    Returns
-    -------
-    Guarantee
-        Of all of them together.
-    """
-    return search_guarantee(training, scoring, exposures, lambda one_run: compose(*[one_run] * number))
-
-
 def search_guarantee(
     training: TrainingGuarantee,
     scoring: Guarantee | None,
@@ -113,7 +65,7 @@ def search_guarantee(
     exposures : sequence of Exposure
         All the ways in which one run may use one record.
     search : callable
-        Guarantee of one run ↦ guarantee of the search.
+        Guarantee of one run ↦ guarantee of the search, such as ``partial(best_of, count=10)``.
 
     Returns
     -------

@@ -189,11 +189,12 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
         search = copy(self)
         search.estimator = clone(self.estimator)
         runner = search._runner()
-        X, y = search._first_look(runner, X, y, X_public, y_public, params)
+        fit_params = self._fit_params(params)
+        X, y = search._first_look(runner, X, y, X_public, y_public, fit_params)
         plan = search._plan(runner, n_records(X), X_public is not None, self.delta)
         self._say(plan)
         public = None if X_public is None else (X_public, y_public)
-        return Prepared(search, runner, plan, X, y, public, self._fit_params(params))
+        return Prepared(search, runner, plan, X, y, public, fit_params)
 
     def _first_look(
         self,
@@ -202,12 +203,11 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
         y: Any,
         X_public: Any,
         y_public: Any,
-        params: Mapping[str, Any],
+        fit_params: Mapping[str, Any],
         *,
         public: bool = False,
     ) -> tuple[Any, Any]:
         """Refuse what cannot succeed, from parameters and the kind of the data alone: nothing is spent yet."""
-        fit_params = self._fit_params(params)
         check_kind(self, X, y)
         check_public(X_public, y_public, X, y)
         X, y = indexable(X, y)

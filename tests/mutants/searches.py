@@ -214,8 +214,8 @@ MUTANTS = [
         name="refit not composed",
         mistake="One more training of the winner on all records is free.",
         file="search/runners/best_of.py",
-        old="    if not refit:\n        return (first,)\n",
-        new="    return (first,)\n",
+        old="*(again if self.refit else ())",
+        new="*()",
         tests=("search/test_random_search.py::test_a_refit_is_composed_and_trained_on_everything",),
         seen="refit=True in every search",
     ),
@@ -223,8 +223,8 @@ MUTANTS = [
         name="refit after stopping not composed",
         mistake="The same after a search that stopped at a threshold.",
         file="search/runners/threshold.py",
-        old="return with_refit(Component(name=name, guarantee=first), promises, self.refit)",
-        new="return with_refit(Component(name=name, guarantee=first), promises, False)",
+        old="refit=self.search.refit is True,",
+        new="refit=False,",
         tests=("search/test_threshold_search.py::test_a_refit_is_composed",),
     ),
     Mutant(
@@ -239,11 +239,8 @@ MUTANTS = [
         name="all released at the price of the best",
         mistake="Every run's score is released and charged as the best of K.",
         file="search/runners/best_of.py",
-        old="everything = all_of_runs(promises.trained, scoring, self.exposures, self.number)",
-        new=(
-            'everything = best_of_runs(promises.trained, scoring, self.exposures, __import__("sklearn_dpsearch")'
-            ".privacy.Fixed(self.number))"
-        ),
+        old="return compose(*[one_run] * number)",
+        new='return best_of(one_run, __import__("sklearn_dpsearch").privacy.Fixed(number))',
         tests=("search/test_runs.py::test_all_runs_released_cost_their_composition",),
         seen="cv_results_ in full; a study database",
     ),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
 from sklearn_dpsearch.privacy import GaussianDP, Geometric, PureDP, best_of, compose, envelope
-from sklearn_dpsearch.scoring import best_of_runs, run_guarantee
+from sklearn_dpsearch.scoring import run_guarantee, search_guarantee
 from sklearn_dpsearch.scoring.validation import Exposure, HoldOut, PublicValidation, RandomFolds
 
 TRAIN, SCORE = PureDP(epsilon=1.0), PureDP(epsilon=0.4)
@@ -32,7 +34,7 @@ def test_public_scores_leave_the_training_alone():
 
 def test_averaging_over_the_coin_is_never_more_than_the_worse_use():
     train, score = GaussianDP(mu=0.5), GaussianDP(mu=0.8)
-    averaged = best_of_runs(train, score, HoldOut(0.2).exposures(), LAW)
+    averaged = search_guarantee(train, score, HoldOut(0.2).exposures(), partial(best_of, count=LAW))
     worst = best_of(envelope([train, score]), LAW)
     grid = np.linspace(0.0, 6.0, 40)
     assert np.all(averaged.delta_at(grid) <= worst.delta_at(grid) * (1 + 1e-9) + 1e-12)
@@ -51,7 +53,7 @@ def _release(first, second, law):
 def test_brute_force_of_a_hold_out_is_never_above_the_stated_profile(share):
     """A record that trains moves the training's bit, one that validates the score's; the winner reveals it."""
     truth = {"train": 1 / (1 + np.exp(-1.0)), "score": 1 / (1 + np.exp(-0.4))}
-    stated = best_of_runs(TRAIN, SCORE, HoldOut(share).exposures(), LAW)
+    stated = search_guarantee(TRAIN, SCORE, HoldOut(share).exposures(), partial(best_of, count=LAW))
     for epsilon in np.linspace(0, 3, 13):
         exact = 0.0
         for use, weight in (("train", 1 - share), ("score", share)):

@@ -172,7 +172,10 @@ class Guarantee(ABC):
         return float(values[0]) if delta.ndim == 0 else values.reshape(delta.shape)
 
     def _profile(self, epsilon: Array) -> Array:
-        values = self.pair.delta_at(epsilon)
+        return self._none_beyond(epsilon, self.pair.delta_at(epsilon))
+
+    def _none_beyond(self, epsilon: Array, values: Array) -> Array:
+        """A profile that is 0 from the largest loss on, where that is known: numerics stop a little above 0."""
         return values if self.pure_epsilon is None else np.where(epsilon >= self.pure_epsilon, 0.0, values)
 
     def _epsilon(self, delta: float) -> float:

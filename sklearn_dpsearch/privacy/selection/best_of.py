@@ -123,7 +123,7 @@ class TheoremOne(Guarantee):
 
     def _profile(self, epsilon: Array) -> Array:
         values = np.max([self.in_direction(i, epsilon) for i in range(len(self._hinges))], axis=0)
-        return values if self.pure_epsilon is None else np.where(epsilon >= self.pure_epsilon, 0.0, values)
+        return self._none_beyond(epsilon, values)
 
     def _pair(self) -> DominatingPair:
         return _pair_of(partial(self.in_direction, every=THINNED), len(self._hinges))

@@ -176,10 +176,6 @@ class DoublingWalk(Guarantee):
             left[accepts, rejects] = np.max([mixed(*up, *down) for up in outcomes for down in outcomes], axis=0)
         return left[0, 0]
 
-    def _profile(self, epsilon: Array) -> Array:
-        values = self.pair.delta_at(epsilon)
-        return np.where(epsilon >= self.pure_epsilon, 0.0, values)
-
     def _pair(self) -> DominatingPair:
         grid = self._grid[1]
         return symmetric(connect_the_dots(grid, self._values, self._values))

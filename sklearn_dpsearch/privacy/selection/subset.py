@@ -117,7 +117,7 @@ class TheoremTwo(_TuneThenTrain):
 
     def _profile(self, epsilon: Array) -> Array:
         values = np.maximum(self.in_direction(0, epsilon), self.in_direction(1, epsilon))
-        return values if self.pure_epsilon is None else np.where(epsilon >= self.pure_epsilon, 0.0, values)
+        return self._none_beyond(epsilon, values)
 
     def _pair(self) -> DominatingPair:
         removed, added = (_remembered(partial(self.in_direction, index, most=ATOMS)) for index in (0, 1))

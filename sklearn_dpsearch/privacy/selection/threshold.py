@@ -224,7 +224,7 @@ class TheoremThree(Guarantee):
 
     def _profile(self, epsilon: Array) -> Array:
         values = np.max([pld.delta_at(epsilon) for pld in self._curves], axis=0)
-        return values if self.pure_epsilon is None else np.where(epsilon >= self.pure_epsilon, 0.0, values)
+        return self._none_beyond(epsilon, values)
 
     def _pair(self) -> DominatingPair:
         removed, added = self._curves[0], self._curves[-1]

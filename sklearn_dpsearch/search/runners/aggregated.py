@@ -15,8 +15,7 @@ import numpy as np
 from ...adapters import Adapter
 from ...privacy import PrivacyError
 from ...privacy._types import Neighboring
-from ...privacy.mechanisms.coins import RandomBytes
-from ...scoring.validation import Exposure, Fold, Validation
+from ...scoring.validation import PublicValidation, Validation
 from .._any_make import n_records
 from .._types import Candidate, Distributions, Parameters, Scorer, Seed
 from ..execution.job import Job, Split
@@ -135,7 +134,7 @@ def number_of_parts(
 
 
 @dataclass(frozen=True)
-class InParts(Validation):
+class InParts(PublicValidation):
     """The final model trains on all records, and no score of it is released.
 
     Parameters
@@ -145,16 +144,6 @@ class InParts(Validation):
     """
 
     public: bool
-
-    def exposures(self) -> tuple[Exposure, ...]:
-        return (Exposure(1, 0),)
-
-    def folds(self, n_samples: int, random_bytes: RandomBytes) -> list[Fold]:
-        return [(np.arange(n_samples), np.arange(0))]
-
-    @property
-    def training_sizes_vary(self) -> bool:
-        return False
 
 
 # --- the searches -----------------------------------------------------------------------------------------------------

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 
-from ...privacy import CountLaw, Guarantee
+from ...privacy import CountLaw, Guarantee, best_of, compose
 from ...privacy._types import Neighboring
 from ...privacy.spent import Component
-from ...scoring import all_of_runs, best_of_runs
+from ...scoring import search_guarantee
 from ...scoring.validation import Exposure, Validation, validation_of
 from .._any_make import n_records
 from .._types import Candidate, Distributions, Parameters, Seed
@@ -28,37 +29,35 @@ from .base import Runner, drawn_candidates
 # --- what it costs ----------------------------------------------------------------------------------------------------
 
 
-def with_refit(first: Component, promises: SpaceGuarantee, refit: bool) -> tuple[Component, ...]:
-    """A search's own release, and one more training of the winner where the user asks for it."""
-    if not refit:
-        return (first,)
-    return first, Component(name="refit of the winner on all records", guarantee=promises.worst)
-
-
 @dataclass(frozen=True, kw_only=True)
-class CostOfBest:
-    """The best of K runs is released."""
+class CostOfRuns:
+    """What a search over runs releases, and one more training of the winner where the user asks for it.
 
-    law: CountLaw
+    Parameters
+    ----------
+    name : str
+        What is released.
+    search : callable
+        Guarantee of one run ↦ guarantee of that release: the theorem.
+    exposures : tuple of Exposure
+        All the ways in which one run may use one record.
+    refit : bool
+    """
+
+    name: str
+    search: Callable[[Guarantee], Guarantee]
     exposures: tuple[Exposure, ...]
     refit: bool
 
     def components(self, promises: SpaceGuarantee, scoring: Guarantee | None) -> tuple[Component, ...]:
-        best = best_of_runs(promises.trained, scoring, self.exposures, self.law)
-        return with_refit(Component(name=f"best of K runs, K ~ {self.law!r}", guarantee=best), promises, self.refit)
+        released = search_guarantee(promises.trained, scoring, self.exposures, self.search)
+        again = (Component(name="refit of the winner on all records", guarantee=promises.worst),)
+        return (Component(name=self.name, guarantee=released), *(again if self.refit else ()))
 
 
-@dataclass(frozen=True, kw_only=True)
-class CostOfAll:
-    """Every one of a fixed number of runs is released."""
-
-    number: int
-    exposures: tuple[Exposure, ...]
-    refit: bool
-
-    def components(self, promises: SpaceGuarantee, scoring: Guarantee | None) -> tuple[Component, ...]:
-        everything = all_of_runs(promises.trained, scoring, self.exposures, self.number)
-        return with_refit(Component(name=f"all of {self.number} runs", guarantee=everything), promises, self.refit)
+def all_of(one_run: Guarantee, number: int) -> Guarantee:
+    """What a fixed number of runs promises, all of them released."""
+    return compose(*[one_run] * number)
 
 
 # --- how it runs ------------------------------------------------------------------------------------------------------
@@ -134,10 +133,13 @@ class RandomSearchRunner(BestOfRunner):
         return validation_of(self.search.cv, relation, n_samples, public)
 
     def cost(self, validation: Validation) -> CostModel:
-        uses, refit = validation.exposures(), self.search.refit is True
-        if self.releases_all:
-            return CostOfAll(number=int(self.law.mean), exposures=uses, refit=refit)
-        return CostOfBest(law=self.law, exposures=uses, refit=refit)
+        number = int(self.law.mean)
+        name, search = (
+            (f"all of {number} runs", partial(all_of, number=number))
+            if self.releases_all
+            else (f"best of K runs, K ~ {self.law!r}", partial(best_of, count=self.law))
+        )
+        return CostOfRuns(name=name, search=search, exposures=validation.exposures(), refit=self.search.refit is True)
 
     def outcome(
         self,

@@ -5,18 +5,19 @@ from __future__ import annotations
 import numbers
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal, Protocol
 
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from ...privacy import CountLaw, Guarantee, PrivacyError, subset_then_train
+from ...privacy import CountLaw, Guarantee, PrivacyError, best_of, subset_then_train
 from ...privacy._types import Neighboring
 from ...privacy.count_laws.laws import as_law
 from ...privacy.errors import did_you_mean
 from ...privacy.mechanisms.coins import RandomBytes, coins
 from ...privacy.spent import Component
-from ...scoring import best_of_runs
+from ...scoring import search_guarantee
 from ...scoring.validation import Exposure, Fold, Validation, validation_of
 from .._any_make import with_parameters
 from .._types import Candidate, Distributions, Extrapolate, Parameters, Seed
@@ -105,7 +106,7 @@ class CostOfSubset:
     told_its_size: bool
 
     def components(self, promises: SpaceGuarantee, scoring: Guarantee | None) -> tuple[Component, ...]:
-        tune = best_of_runs(promises.trained, scoring, self.exposures, self.law)
+        tune = search_guarantee(promises.trained, scoring, self.exposures, partial(best_of, count=self.law))
         secret = secret_coins(self.told_its_size, tune.neighboring)
         total = subset_then_train(tune, promises.worst, self.fraction, self.train_on, secret_coins=secret)
         name = (

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,9 +12,7 @@ import numpy as np
 from ...privacy import Guarantee, until_above
 from ...privacy._types import Neighboring
 from ...privacy.mechanisms.exact_sampling import bernoulli
-from ...privacy.spent import Component
-from ...scoring import search_guarantee
-from ...scoring.validation import Exposure, Validation, validation_of
+from ...scoring.validation import Validation, validation_of
 from .._any_make import n_records
 from .._types import Candidate, Distributions, Parameters, Seed
 from ..execution.job import Job
@@ -23,25 +21,8 @@ from ..execution.outcome import Outcome
 from ..execution.randomness import Randomness
 from ..execution.runs import Run, run_until
 from ..planning.plan import CostModel, Plan
-from ..planning.space import SpaceGuarantee
 from .base import Runner, drawn_candidates
-from .best_of import with_refit
-
-
-@dataclass(frozen=True, kw_only=True)
-class CostOfFirstAbove:
-    """The first run that reaches the threshold is released, or that there was none."""
-
-    threshold: float
-    stop_probability: float
-    exposures: tuple[Exposure, ...]
-    refit: bool
-
-    def components(self, promises: SpaceGuarantee, scoring: Guarantee | None) -> tuple[Component, ...]:
-        stop = self.stop_probability
-        first = search_guarantee(promises.trained, scoring, self.exposures, lambda one_run: until_above(one_run, stop))
-        name = f"first run with a score of at least {self.threshold:g}, or none (stop probability {stop:.4g})"
-        return with_refit(Component(name=name, guarantee=first), promises, self.refit)
+from .best_of import CostOfRuns
 
 
 class StoppingParameters(Parameters, Protocol):
@@ -90,9 +71,10 @@ class ThresholdRunner(Runner):
         return validation_of(self.search.cv, relation, n_samples, public)
 
     def cost(self, validation: Validation) -> CostModel:
-        return CostOfFirstAbove(
-            threshold=self.threshold,
-            stop_probability=float(self.stop_probability),
+        stop = float(self.stop_probability)
+        return CostOfRuns(
+            name=f"first run with a score of at least {self.threshold:g}, or none (stop probability {stop:.4g})",
+            search=partial(until_above, stop_probability=stop),
             exposures=validation.exposures(),
             refit=self.search.refit is True,
         )
