@@ -63,7 +63,8 @@ INSIDE_NETS = {
     "schedules": {"optimizers"},
     "task": {"optimizers", "randomness"},
     "engines": {"layout", "randomness", "state"},
-    "stack": {"task", "engines", "optimizers", "randomness", "sampling", "switches"},
+    "averages": {"task"},
+    "stack": {"averages", "task", "engines", "optimizers", "randomness", "sampling", "switches"},
     "training": {"task", "stack", "engines", "optimizers", "randomness", "switches"},
 }
 #: Inside the searches: which rooms a room may look into, and what lies on the ground of all of them.

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
+from .averages import Averages
 from .engines import rounding
 from .engines.base import Engine
 from .engines.linear import LinearEngine
@@ -49,12 +50,13 @@ class Stack:
         layout, modules = engine.layout, [task.module for task in tasks]
         self.trained, self.frozen = (layout.read(modules, device, flag) for flag in (True, False))
         built = [BuiltOptimizer(task.module, task.optimizer, device) for task in tasks]
-        tables = [{} if own.optimizer is None else task.schedule(own.optimizer) for task, own in zip(tasks, built)]
+        tables = [task.schedule(own.optimizer) for task, own in zip(tasks, built)]
         self.stepper = stepper_for(built, tables, layout, device)
         # One source of secrets per net: nets that shared coins or noise would not be independent runs, and the
         # theorems about the best of several candidates need independent runs.
         self.secrets = [Secrets(task.seed) for task in tasks]
         self.batches = [PoissonBatches(s.coins, task.sample_rate, len(records)) for s, task in zip(self.secrets, tasks)]
+        self.averages = Averages(self.tasks, self.trained)
         self._allocate()
 
     def run(self) -> None:
@@ -95,6 +97,7 @@ class Stack:
         # By the expected batch size: the real one is secret, and would scale the noise with it.
         self.gradients.copy_(self.sums).div_(self.divisors)
         self.stepper.step(self.trained, self.gradients, t)
+        self.averages.add(self.trained, t)
 
     def _finish(self, t: int) -> None:
         """Take nets out that have taken all their steps."""
@@ -103,12 +106,13 @@ class Stack:
             return
         for i, task in enumerate(self.tasks):
             if task.steps <= t:
-                self.engine.layout.write(self.trained[i], task.module)
+                self.engine.layout.write(self.averages.of(i, self.trained), task.module)
         self.trained, self.frozen = self.trained[kept], self.frozen[kept]
         self.tasks = [self.tasks[i] for i in kept]
         self.secrets = [self.secrets[i] for i in kept]
         self.batches = [self.batches[i] for i in kept]
         self.stepper.keep(kept)
+        self.averages.keep(kept)
         if kept:
             self._allocate()
 
@@ -118,6 +122,8 @@ class Stack:
         self.sums = torch.empty_like(self.trained, dtype=torch.float64)
         self.noisy = any(task.noise_multiplier for task in self.tasks)
         self.norms = self._column([task.max_grad_norm for task in self.tasks]).float()
+        automatic = torch.tensor([[task.automatic] for task in self.tasks], device=self.device)
+        self.engine.automatic = automatic if any(task.automatic for task in self.tasks) else None
         self.scales = [noise_scale(task) for task in self.tasks]
         expected = [task.expected_batch_size for task in self.tasks]
         self.divisors = self._column(expected).float()

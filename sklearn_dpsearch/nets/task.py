@@ -30,10 +30,16 @@ class TrainingTask:
     noise_multiplier : float
         Standard deviation of the noise ÷ ``max_grad_norm``; 0 only in tests and benchmarks.
     max_grad_norm : float
+        Norm that no record's gradient exceeds.
+    automatic : bool
+        Whether short gradients are brought to that norm as well: automatic clipping.
     expected_batch_size : float
         What the noisy sum is divided by; public.
     schedule : callable
-        Torch optimizer ↦ table of the hyperparameters that change from step to step, computed without data.
+        Torch optimizer, or None where it is an ``UpdateRule``, ↦ table of the hyperparameters that change from step to
+        step, computed without data.
+    average : float
+        Share of the steps, the last ones, over which the released parameters are averaged; 0: those of the last step.
     seed : None, int, RandomState or SeedSequence
         For batches and noise; None: the operating system. A seed is for tests.
     notes : list of str
@@ -48,7 +54,9 @@ class TrainingTask:
     noise_multiplier: float
     max_grad_norm: float
     expected_batch_size: float
-    schedule: Callable[[torch.optim.Optimizer], Table] = field(default=lambda optimizer: {})
+    automatic: bool = False
+    schedule: Callable[[torch.optim.Optimizer | None], Table] = field(default=lambda optimizer: {})
+    average: float = 0.0
     seed: Seed = None
     notes: list[str] = field(default_factory=list)
 

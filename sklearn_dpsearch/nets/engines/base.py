@@ -11,6 +11,9 @@ from torch import nn
 
 from ..layout import Layout
 
+#: Added to norms in automatic clipping (Bu et al. 2023, AUTO-S), so that a gradient near 0 stays short.
+STABILITY = 0.01
+
 
 class Engine(ABC):
     """Sums of clipped per-record gradients of one or several nets of one architecture.
@@ -31,6 +34,8 @@ class Engine(ABC):
         self.template = copy.deepcopy(module if template is None else template).to(device).train()
         self.criterion = copy.deepcopy(criterion).to(device)
         self.piece = 0  # records in a sum in single precision, see ``rounding``
+        #: Which nets clip automatically, shape (M, 1); None: none of them.
+        self.automatic: torch.Tensor | None = None
 
     @abstractmethod
     def bind(self, trained: torch.Tensor, frozen: torch.Tensor, sums: torch.Tensor) -> None:
@@ -59,8 +64,21 @@ def which_finite(norms: torch.Tensor) -> torch.Tensor | None:
     return torch.isfinite(norms)
 
 
-def clip_factors(norms: torch.Tensor, bounds: torch.Tensor, finite: torch.Tensor | None) -> torch.Tensor:
-    """What to multiply gradients of these norms by; 0 for one that is not finite (it is not clipped but dropped)."""
-    # Each record by its own norm, and never up: a short gradient stays as short as it is.
+def clip_factors(
+    norms: torch.Tensor, bounds: torch.Tensor, finite: torch.Tensor | None, automatic: torch.Tensor | None = None
+) -> torch.Tensor:
+    """What to multiply gradients of these norms by; 0 for one that is not finite (it is not clipped but dropped).
+
+    Parameters
+    ----------
+    norms, bounds : tensors of one shape, (M, B) or (B,)
+    finite : tensor of the same shape, optional
+        Which norms are finite; without it all are.
+    automatic : tensor that broadcasts to that shape, optional
+        Where gradients are brought to their bound, short ones too: automatic clipping.
+    """
+    # Each record by its own norm. Clipping never lengthens: a short gradient stays as short as it is.
     factors = (bounds / norms).clamp_(max=1.0)
+    if automatic is not None:
+        factors = torch.where(automatic, bounds / (norms + STABILITY), factors)
     return factors if finite is None else torch.where(finite, factors, 0.0)

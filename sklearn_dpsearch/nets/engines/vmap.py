@@ -106,7 +106,7 @@ class VmapEngine(Engine):
     def _add(self, gradients: dict[str, torch.Tensor], bounds: torch.Tensor) -> None:
         norms = root_of_sum(norms_of(gradients.values()).square_())
         finite = which_finite(norms)
-        factors = clip_factors(norms, bounds, finite)
+        factors = clip_factors(norms, bounds, finite, None if self.automatic is None else self.automatic[0])
         for name, gradient in gradients.items():
             if finite is not None:
                 gradient = torch.where(finite.unsqueeze(-1), gradient, 0.0)
