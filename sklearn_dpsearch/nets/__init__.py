@@ -1,8 +1,8 @@
 """Differentially private neural networks for scikit-learn.
 
-Ready-made for tables: ``DPMLPClassifier``, ``DPMLPRegressor``, ``DPLogisticRegression``. With a module of your own:
-``DPNeuralNetClassifier``, ``DPNeuralNetRegressor`` (skorch). All train with DP-SGD, state their guarantee from their
-arguments alone, and can be searched by every search of this library.
+Ready-made for tables: ``DPLogisticRegression``, ``DPLinearRegression``, ``DPMLPClassifier``, ``DPMLPRegressor``. With a
+module of your own: ``DPNeuralNetClassifier``, ``DPNeuralNetRegressor`` (skorch). All train with DP-SGD, state their
+guarantee from their arguments alone, and can be searched by every search of this library.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .estimators.skorch_nets import DPNeuralNetClassifier, DPNeuralNetRegressor
-    from .estimators.tables import DPLogisticRegression, DPMLPClassifier, DPMLPRegressor
+    from .estimators.tables import DPLinearRegression, DPLogisticRegression, DPMLPClassifier, DPMLPRegressor
 
 __all__ = [
+    "DPLinearRegression",
     "DPLogisticRegression",
     "DPMLPClassifier",
     "DPMLPRegressor",
@@ -23,6 +24,7 @@ __all__ = [
 ]
 #: Where each name lies. Imported when it is asked for: searches and diffprivlib's users need no torch.
 _PLACES = {
+    "DPLinearRegression": "estimators.tables",
     "DPLogisticRegression": "estimators.tables",
     "DPMLPClassifier": "estimators.tables",
     "DPMLPRegressor": "estimators.tables",

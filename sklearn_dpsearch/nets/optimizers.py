@@ -171,9 +171,9 @@ class UpdateRule:
         return cls(StackedSGD, nesterov, group)
 
     @classmethod
-    def adam(cls, lr: float, weight_decay: float = 0.0) -> UpdateRule:
-        """``torch.optim.Adam`` with PyTorch's defaults."""
-        return cls(StackedAdam, False, {"lr": lr, "betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": weight_decay})
+    def adam(cls, lr: float, weight_decay: float = 0.0, decoupled: bool = False) -> UpdateRule:
+        """``torch.optim.Adam``, or ``AdamW`` with the decay decoupled, otherwise with PyTorch's defaults."""
+        return cls(StackedAdam, decoupled, {"lr": lr, "betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": weight_decay})
 
     @classmethod
     def of(cls, optimizer: torch.optim.Optimizer) -> UpdateRule | None:

@@ -32,10 +32,12 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
 
     # Checked by scikit-learn; what decides about privacy is checked in ``settings_of``.
     _parameter_constraints: dict[str, Any] = {
+        "average": [Interval(numbers.Real, 0, 1, closed="both")],
         "max_physical_batch": [Interval(numbers.Integral, 1, None, closed="left")],
     }
 
     # Constructor arguments, besides those of the settings.
+    average: float
     device: Any
     max_physical_batch: int
     noise_seed: Seed
@@ -100,8 +102,9 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
     def extrapolation(self) -> Mapping[str, str]:
         """How the best parameters change with the number of records at the same rate, noise and number of steps.
 
-        The learning rate of SGD in proportion: the noise that reaches the parameters stays the same (Koskela & Kulkarni
-        2023, §3.2). Adaptive optimizers scale their steps themselves: nothing changes.
+        A learning rate of SGD that is given as a number in proportion: the noise that reaches the parameters stays the
+        same (Koskela & Kulkarni 2023, §3.2). Adaptive optimizers scale their steps themselves: nothing changes. Nor
+        does the factor of a derived learning rate, which follows the number of records by itself.
         """
         return dict.fromkeys(("learning_rate_init", "lr", "optimizer__lr"), "linear") if self._uses_sgd() else {}
 
@@ -126,17 +129,23 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
         """Loss, summed over records."""
 
     @abstractmethod
+    def _step_size(self, settings: Settings, expected_batch_size: float) -> float:
+        """The step size at the start: as given, or derived from what is public."""
+
+    @abstractmethod
     def _update(self) -> Callable[[nn.Module], torch.optim.Optimizer] | UpdateRule:
         """The optimizer, or what it would do."""
 
-    def _schedule(self, settings: Settings) -> Callable[[torch.optim.Optimizer], Table]:
+    @abstractmethod
+    def _schedule(self, settings: Settings) -> Callable[[torch.optim.Optimizer | None], Table]:
         """Hyperparameters that change from step to step."""
-        return lambda optimizer: {}
 
     # --- training -------------------------------------------------------------------------------------------------
 
     def _task(self, settings: Settings, n: int) -> TrainingTask:
         """The training that the arguments describe, of ``n`` records."""
+        expected = settings.sample_rate * (n if self.public_n is None else self.public_n)
+        self.learning_rate_init_ = self._step_size(settings, expected)
         return TrainingTask(
             module=self.module_,
             criterion=self._training_criterion(),
@@ -145,8 +154,10 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
             steps=settings.steps,
             noise_multiplier=settings.noise,
             max_grad_norm=settings.max_grad_norm,
-            expected_batch_size=settings.sample_rate * (n if self.public_n is None else self.public_n),
+            automatic=settings.automatic,
+            expected_batch_size=expected,
             schedule=self._schedule(settings),
+            average=float(self.average),
             seed=sequence(self.noise_seed),
         )
 

@@ -17,7 +17,15 @@ from .settings import SettingArguments, Settings
 #: δ at which ``privacy_spent_`` states ε where no ``target_delta`` was given; ``epsilon_at`` gives any other.
 STATED_DELTA = 1e-5
 #: What a training that ended well leaves on a net.
-FITTED = ("module_", "privacy_spent_", "n_steps_", "noise_multiplier_", "_inherited_", "_known_parameters_")
+FITTED = (
+    "module_",
+    "privacy_spent_",
+    "n_steps_",
+    "noise_multiplier_",
+    "learning_rate_init_",
+    "_inherited_",
+    "_known_parameters_",
+)
 
 
 class ParameterCost(SettingArguments):

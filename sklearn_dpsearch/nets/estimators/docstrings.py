@@ -12,8 +12,10 @@ def settings(sample_rate: str, batch_size: str, max_epochs: str) -> str:
         Instead: the guarantee of one fit, for which the noise is calibrated.
     target_mu : float, optional
         Instead: μ of a Gaussian guarantee, under which the noise keeps one fit whatever its rate and steps.
-    max_grad_norm : float, default=1.0
-        Clipping norm of a record's gradient. A record whose gradient is not finite contributes nothing.
+    max_grad_norm : float or "auto", default=1.0
+        Clipping norm of a record's gradient. "auto" is automatic clipping (Bu et al. 2023, AUTO-S): every gradient is
+        divided by its norm plus 0.01, so that short ones count as much as long ones. A record whose gradient is not
+        finite contributes nothing.
     sample_rate : float, {sample_rate}
         Probability of each record to be in each batch (Poisson sampling).
     batch_size : float, optional

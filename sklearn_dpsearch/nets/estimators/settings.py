@@ -14,6 +14,8 @@ from ...privacy.guarantees.covering import gaussian_target, noise_multiplier_und
 from ...privacy.numerics.inversion import bracket, geometric
 from ..sampling import LEAST_RATE
 
+#: A clipping norm, or the word for automatic clipping.
+MaxGradNorm: TypeAlias = float | Literal["auto"]
 #: Constructor arguments on which the guarantee depends.
 NOISE = ("noise_multiplier", "target_epsilon", "target_delta", "target_mu")
 RATES = ("sample_rate", "batch_size", "public_n", "max_epochs", "max_steps")
@@ -30,7 +32,7 @@ class SettingArguments:
     target_epsilon: float | None
     target_delta: float | None
     target_mu: float | None
-    max_grad_norm: float
+    max_grad_norm: MaxGradNorm
     sample_rate: float | None
     batch_size: float | None
     public_n: float | None
@@ -48,6 +50,9 @@ class Settings:
     sample_rate : float
     steps : int
     max_grad_norm : float
+        No record's gradient has a larger norm in the sums.
+    automatic : bool
+        Whether every gradient is brought to that norm: automatic clipping, where the norm is 1.
     neighboring : {"add_remove", "zero_out"}
         Without a stated ``public_n`` the number of records is used to scale the gradients, and so is public: records
         are zeroed out, not removed.
@@ -58,6 +63,7 @@ class Settings:
     steps: int
     max_grad_norm: float
     neighboring: Neighboring
+    automatic: bool = False
     noise_multiplier: float | None = None
     target_epsilon: float | None = None
     target_delta: float | None = None
@@ -134,7 +140,7 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "target_epsilon": [_POSITIVE, None],
     "target_delta": [_Number(numbers.Real, 0, 1, closed="neither"), None],
     "target_mu": [_POSITIVE, None],
-    "max_grad_norm": [_POSITIVE],
+    "max_grad_norm": [_POSITIVE, StrOptions({"auto"})],
     "sample_rate": [_Number(numbers.Real, LEAST_RATE, 1, closed="both"), None],
     "batch_size": [_AT_LEAST_ONE, None],
     "public_n": [_AT_LEAST_ONE, None],
@@ -159,7 +165,8 @@ def settings_of(net: SettingArguments) -> Settings:
     return Settings(
         sample_rate=rate,
         steps=steps,
-        max_grad_norm=float(net.max_grad_norm),
+        max_grad_norm=1.0 if net.max_grad_norm == "auto" else float(net.max_grad_norm),
+        automatic=net.max_grad_norm == "auto",
         neighboring=_neighboring(net),
         **_noise(net),
     )

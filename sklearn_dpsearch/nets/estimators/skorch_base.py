@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import numbers
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import skorch
 import torch
+from sklearn.utils._param_validation import Interval, StrOptions
 from skorch.callbacks import LRScheduler
 from skorch.utils import to_tensor
 from torch.optim.lr_scheduler import ReduceLROnPlateau
@@ -21,14 +23,17 @@ from ..layout import named_trained
 from ..optimizers import Table, check_works_on_gradients
 from ..randomness import global_torch_seed, sequence
 from ..schedules import Scheduler, table_of
+from . import step_size
 from .base import DPSGDEstimator
 from .settings import Settings
+from .step_size import StepSize
 from .user_modules import array, check_keywords, is_torchs, outputs_of, single
 
 if TYPE_CHECKING:
     from typing import Self  # since Python 3.11
 
 #: Arguments of a skorch net that would look at records, or show them, and the only value they may have.
+ADAMS = (torch.optim.Adam, torch.optim.AdamW)
 FIXED: dict[str, Any] = {"train_split": None, "verbose": 0, "compile": False}
 #: Records in a batch of predictions.
 PREDICTED = 1024
@@ -40,8 +45,17 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
     module: Any
     criterion: Any
     optimizer: Any
+    lr: StepSize
+    lr_factor: float
     warm_start: bool
     initialized_: bool
+    n_features_in_: int
+
+    _parameter_constraints: dict[str, Any] = {
+        **DPSGDEstimator._parameter_constraints,
+        "lr": [Interval(numbers.Real, 0, None, closed="neither"), StrOptions({"auto"})],
+        "lr_factor": [Interval(numbers.Real, 0, None, closed="neither")],
+    }
 
     _prefixes = ("module", "criterion", "optimizer", "callbacks", "iterator_valid", "dataset")
 
@@ -78,6 +92,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         self._schedulers()
         if isinstance(self.optimizer, type):
             check_works_on_gradients(self.optimizer)
+            self._check_derived()
         check_keywords("module", self.module, self.get_params_for("module"))
         super()._check_arguments()
 
@@ -257,6 +272,42 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
     def _check_outputs(self, outputs: torch.Tensor | None, targets: torch.Tensor) -> None:
         """Raise where outputs on made-up records do not fit the targets."""
 
+    # --- the step size ------------------------------------------------------------------------------------------------
+
+    def _check_derived(self) -> None:
+        """Raise where a step size is to be derived for an optimizer that is not known."""
+        if self.lr == "auto" and "optimizer__lr" not in vars(self) and self.optimizer not in (*ADAMS, torch.optim.SGD):
+            raise ValueError(
+                f"Found lr='auto' with optimizer {self.optimizer.__name__}; a step size is derived for SGD, Adam and "
+                "AdamW alone. Give lr=..., a number."
+            )
+
+    def _step_size(self, settings: Settings, expected_batch_size: float) -> float:
+        given = vars(self).get("optimizer__lr", self.lr)
+        if given != "auto":
+            return self.lr_factor * float(given)
+        decay, bound = self._decay(settings), step_size.bound_on_norm(self.n_features_in_)
+        if not self._uses_sgd():
+            return self.lr_factor * step_size.for_adam(decay, bound)
+        momentum = float(self.get_params_for("optimizer").get("momentum", 0.0))
+        of_classes = isinstance(self, skorch.NeuralNetClassifier)
+        return self.lr_factor * step_size.for_sgd(
+            settings, expected_batch_size, decay, bound, of_classes=of_classes, momentum=momentum
+        )
+
+    def _decay(self, settings: Settings) -> list[float]:
+        """Shares of the step size, where it is derived: falling, unless a schedule is given."""
+        own = self.lr != "auto" or "optimizer__lr" in vars(self) or self._schedulers()
+        return step_size.shares("constant" if own else "linear", settings.steps)
+
+    def get_params_for_optimizer(self, prefix: str, named_parameters: Any, **kwargs: Any) -> Any:
+        """As in skorch; a derived step size as a number."""
+        args, found = super().get_params_for_optimizer(prefix, named_parameters, **kwargs)
+        if found["lr"] != "auto":
+            return args, {**found, "lr": self.lr_factor * found["lr"]}
+        # Before training none is derived: skorch makes an optimizer then that is never used.
+        return args, {**found, "lr": vars(self).get("learning_rate_init_", 1.0)}
+
     def _uses_sgd(self) -> bool:
         return self.optimizer is torch.optim.SGD
 
@@ -270,9 +321,16 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         args, kwargs = self.get_params_for_optimizer("optimizer", named_trained(module))
         return self.optimizer(*args, **kwargs)
 
-    def _schedule(self, settings: Settings) -> Callable[[torch.optim.Optimizer], Table]:
-        per_epoch = max(1, round(1 / settings.sample_rate))
-        return lambda optimizer: table_of(optimizer, self._schedulers(), settings.steps, per_epoch)
+    def _schedule(self, settings: Settings) -> Callable[[torch.optim.Optimizer | None], Table]:
+        schedulers, per_epoch = self._schedulers(), max(1, round(1 / settings.sample_rate))
+        if not schedulers:
+            return step_size.scheduled(self.learning_rate_init_, self._decay(settings))
+
+        def table(optimizer: torch.optim.Optimizer | None) -> Table:
+            assert optimizer is not None  # an UpdateRule is never made here
+            return table_of(optimizer, schedulers, settings.steps, per_epoch)
+
+        return table
 
     def _unfit(self) -> None:
         super()._unfit()

@@ -13,8 +13,9 @@ from ..engines import losses
 from ..randomness import Seed
 from . import docstrings
 from .labels import encode
-from .settings import Neighboring
+from .settings import MaxGradNorm, Neighboring
 from .skorch_base import SkorchNet
+from .step_size import StepSize
 from .user_modules import array
 
 _MODULE = f"""
@@ -29,11 +30,18 @@ _MODULE = f"""
     docstrings.MEMORY
 }"""
 
-_OTHERS = f"""{docstrings.SEEDS}
+_OTHERS = f"""
+    lr : float or "auto", default="auto"
+        Step size at the start. "auto", for SGD, Adam and AdamW, derives it from noise, steps and number of records, and
+        lets it fall to zero in a straight line unless a schedule is given (:doc:`defaults </learn/net_defaults>`).
+    lr_factor : float, default=1.0
+        Multiplies it. This is what to search: what is best changes little with ε and with the number of records.
+    average : float, default=0.0
+        Share of the steps, the last ones, over which the released parameters are averaged.{docstrings.SEEDS}
     train_split, verbose : None, 0
         Nothing else is possible: validation inside of a fit, and what it prints, would use records without noise.
     **kwargs : dict
-        As in skorch: ``optimizer``, which must work on given gradients, ``lr``, ``device``, ``warm_start``,
+        As in skorch: ``optimizer``, which must work on given gradients, ``device``, ``warm_start``,
         ``predict_nonlinearity``; as ``callbacks`` a list of (name, LRScheduler), schedules that do not look at data
         (all others see raw batches, and are refused).{docstrings.ATTRIBUTES}"""
 
@@ -66,20 +74,21 @@ class DPNeuralNetClassifier(SkorchNet, skorch.NeuralNetClassifier):
     def __init__(
         self, module: Any, *, criterion: Any = torch.nn.CrossEntropyLoss, noise_multiplier: float | None = None,
         target_epsilon: float | None = None, target_delta: float | None = None, target_mu: float | None = None,
-        max_grad_norm: float = 1.0, sample_rate: float | None = None, batch_size: float | None = None,
+        max_grad_norm: MaxGradNorm = 1.0, sample_rate: float | None = None, batch_size: float | None = None,
         public_n: float | None = None, neighboring: Neighboring | None = None, max_epochs: float = 10,
         max_steps: float | None = None, max_physical_batch: int = 16384, classes: ArrayLike | None = None,
-        random_state: Seed = None, noise_seed: Seed = None, train_split: Any = None, verbose: int = 0, **kwargs: Any,
+        lr: StepSize = "auto", lr_factor: float = 1.0, average: float = 0.0, random_state: Seed = None,
+        noise_seed: Seed = None, train_split: Any = None, verbose: int = 0, **kwargs: Any,
     ) -> None:  # fmt: skip
         super().__init__(
-            module, criterion=criterion, batch_size=batch_size, max_epochs=max_epochs, classes=classes,
+            module, criterion=criterion, lr=lr, batch_size=batch_size, max_epochs=max_epochs, classes=classes,
             train_split=train_split, verbose=verbose, **kwargs,
         )  # fmt: skip
         self._set(
             noise_multiplier=noise_multiplier, target_epsilon=target_epsilon, target_delta=target_delta,
             target_mu=target_mu, max_grad_norm=max_grad_norm, sample_rate=sample_rate, public_n=public_n,
             neighboring=neighboring, max_steps=max_steps, max_physical_batch=max_physical_batch,
-            random_state=random_state, noise_seed=noise_seed,
+            lr_factor=lr_factor, average=average, random_state=random_state, noise_seed=noise_seed,
         )  # fmt: skip
 
     def _check_arguments(self) -> None:
@@ -130,20 +139,21 @@ class DPNeuralNetRegressor(SkorchNet, skorch.NeuralNetRegressor):
     def __init__(
         self, module: Any, *, criterion: Any = torch.nn.MSELoss, noise_multiplier: float | None = None,
         target_epsilon: float | None = None, target_delta: float | None = None, target_mu: float | None = None,
-        max_grad_norm: float = 1.0, sample_rate: float | None = None, batch_size: float | None = None,
+        max_grad_norm: MaxGradNorm = 1.0, sample_rate: float | None = None, batch_size: float | None = None,
         public_n: float | None = None, neighboring: Neighboring | None = None, max_epochs: float = 10,
-        max_steps: float | None = None, max_physical_batch: int = 16384, random_state: Seed = None,
-        noise_seed: Seed = None, train_split: Any = None, verbose: int = 0, **kwargs: Any,
+        max_steps: float | None = None, max_physical_batch: int = 16384, lr: StepSize = "auto", lr_factor: float = 1.0,
+        average: float = 0.0, random_state: Seed = None, noise_seed: Seed = None, train_split: Any = None,
+        verbose: int = 0, **kwargs: Any,
     ) -> None:  # fmt: skip
         super().__init__(
-            module, criterion=criterion, batch_size=batch_size, max_epochs=max_epochs, train_split=train_split,
+            module, criterion=criterion, lr=lr, batch_size=batch_size, max_epochs=max_epochs, train_split=train_split,
             verbose=verbose, **kwargs,
         )  # fmt: skip
         self._set(
             noise_multiplier=noise_multiplier, target_epsilon=target_epsilon, target_delta=target_delta,
             target_mu=target_mu, max_grad_norm=max_grad_norm, sample_rate=sample_rate, public_n=public_n,
             neighboring=neighboring, max_steps=max_steps, max_physical_batch=max_physical_batch,
-            random_state=random_state, noise_seed=noise_seed,
+            lr_factor=lr_factor, average=average, random_state=random_state, noise_seed=noise_seed,
         )  # fmt: skip
 
     def _check_arguments(self) -> None:

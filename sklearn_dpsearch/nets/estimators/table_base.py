@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 import numbers
 from abc import abstractmethod
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import torch
@@ -14,20 +14,22 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from torch import nn
 
-from ..optimizers import UpdateRule
+from ..optimizers import Table, UpdateRule
 from ..randomness import Seed, sequence
-from . import scaling
+from . import scaling, step_size
 from .base import DPSGDEstimator
 from .labels import encode
 from .scaling import Array, Bounds
-from .settings import Neighboring
+from .settings import MaxGradNorm, Neighboring, Settings
+from .step_size import Decay, StepSize
 
 if TYPE_CHECKING:
     from typing import Self  # since Python 3.11
 
+Solver: TypeAlias = Literal["sgd", "adam", "adamw"]
 ACTIVATIONS: dict[str, type[nn.Module]] = {
     "identity": nn.Identity,
     "logistic": nn.Sigmoid,
@@ -41,8 +43,10 @@ class TableNet(DPSGDEstimator):
 
     _parameter_constraints: dict[str, Any] = {
         **DPSGDEstimator._parameter_constraints,
-        "solver": [StrOptions({"sgd", "adam"})],
-        "learning_rate_init": [Interval(numbers.Real, 0, None, closed="neither")],
+        "solver": [StrOptions({"sgd", "adam", "adamw"})],
+        "learning_rate": [StrOptions({"linear", "constant"})],
+        "learning_rate_init": [Interval(numbers.Real, 0, None, closed="neither"), StrOptions({"auto"})],
+        "learning_rate_factor": [Interval(numbers.Real, 0, None, closed="neither")],
         "momentum": [Interval(numbers.Real, 0, 1, closed="left")],
         "alpha": [Interval(numbers.Real, 0, None, closed="left")],
         "bounds_X": [None, tuple, list],
@@ -53,10 +57,11 @@ class TableNet(DPSGDEstimator):
 
     def __init__(
         self, *, noise_multiplier: float | None, target_epsilon: float | None, target_delta: float | None,
-        target_mu: float | None, max_grad_norm: float, sample_rate: float | None, batch_size: float | None,
+        target_mu: float | None, max_grad_norm: MaxGradNorm, sample_rate: float | None, batch_size: float | None,
         public_n: float | None, neighboring: Neighboring | None, max_epochs: float, max_steps: float | None,
-        solver: str, learning_rate_init: float, momentum: float, alpha: float, bounds_X: scaling.Given | None,
-        warm_start: bool, device: Any, max_physical_batch: int, random_state: Seed, noise_seed: Seed,
+        solver: Solver, learning_rate: Decay, learning_rate_init: StepSize, learning_rate_factor: float,
+        momentum: float, alpha: float, average: float, bounds_X: scaling.Given | None, warm_start: bool, device: Any,
+        max_physical_batch: int, random_state: Seed, noise_seed: Seed,
     ) -> None:  # fmt: skip
         self.noise_multiplier = noise_multiplier
         self.target_epsilon = target_epsilon
@@ -70,9 +75,12 @@ class TableNet(DPSGDEstimator):
         self.max_epochs = max_epochs
         self.max_steps = max_steps
         self.solver = solver
+        self.learning_rate = learning_rate
         self.learning_rate_init = learning_rate_init
+        self.learning_rate_factor = learning_rate_factor
         self.momentum = momentum
         self.alpha = alpha
+        self.average = average
         self.bounds_X = bounds_X
         self.warm_start = warm_start
         self.device = device
@@ -134,10 +142,26 @@ class TableNet(DPSGDEstimator):
     def _uses_sgd(self) -> bool:
         return self.solver == "sgd"
 
+    def _step_size(self, settings: Settings, expected_batch_size: float) -> float:
+        if self.learning_rate_init != "auto":
+            return self.learning_rate_factor * self.learning_rate_init
+        decay = step_size.shares(self.learning_rate, settings.steps)
+        bound = step_size.bound_on_norm(self.n_features_in_)
+        if not self._uses_sgd():
+            return self.learning_rate_factor * step_size.for_adam(decay, bound)
+        of_classes = isinstance(self, ClassifierMixin)
+        return self.learning_rate_factor * step_size.for_sgd(
+            settings, expected_batch_size, decay, bound, of_classes=of_classes, momentum=self.momentum
+        )
+
     def _update(self) -> UpdateRule:
-        if self.solver == "adam":
-            return UpdateRule.adam(lr=self.learning_rate_init, weight_decay=self.alpha)
-        return UpdateRule.sgd(lr=self.learning_rate_init, momentum=self.momentum, weight_decay=self.alpha)
+        if self._uses_sgd():
+            return UpdateRule.sgd(lr=self.learning_rate_init_, momentum=self.momentum, weight_decay=self.alpha)
+        return UpdateRule.adam(lr=self.learning_rate_init_, weight_decay=self.alpha, decoupled=self.solver == "adamw")
+
+    def _schedule(self, settings: Settings) -> Callable[[torch.optim.Optimizer | None], Table]:
+        decay = step_size.shares(self.learning_rate, settings.steps)
+        return step_size.scheduled(self.learning_rate_init_, decay)
 
     def _module(self, n_features: int) -> nn.Sequential:
         """Initial parameters: Glorot's uniform law from ``random_state``; zero for biases and without hidden layers."""
@@ -153,6 +177,19 @@ class TableNet(DPSGDEstimator):
             nn.init.zeros_(layer.bias)
             layers += [layer, self._activation()]
         return nn.Sequential(*layers[:-1])
+
+    def _map(self) -> tuple[Array, Array]:
+        """Weights and constants of the last layer, as they act on features in their own units."""
+        check_is_fitted(self, "module_")
+        weights, constants = (
+            found.detach().cpu().numpy().astype(np.float64)
+            for found in (self.module_[-1].weight, self.module_[-1].bias)
+        )
+        bounds = self._scale()
+        if bounds is not None:
+            weights = weights / bounds.half
+            constants = constants - (weights * bounds.middle).sum(axis=1)
+        return weights, constants
 
     def _hidden(self) -> tuple[int, ...]:
         return ()
@@ -285,3 +322,49 @@ class TableClassifier(ClassifierMixin, TableNet):
         if self.classes is None:
             notes += (f"{type(self).__name__}: the labels that occur in y are public (declare them: classes=[...]).",)
         return notes
+
+
+class TableRegressor(RegressorMixin, TableNet):
+    """Numbers, inside of their public bounds."""
+
+    _parameter_constraints: dict[str, Any] = {
+        **TableNet._parameter_constraints,
+        "bounds_y": [None, tuple, list],
+    }
+    bounds_y: scaling.Given | None
+
+    def partial_fit(self, X: Any, y: Any) -> Self:
+        """Train on from the current parameters; the cost is added to ``privacy_spent_``."""
+        self._train(X, y, fresh=not hasattr(self, "module_"))
+        return self
+
+    def predict(self, X: Any) -> Array:
+        """Predicted values, shape (n_samples,), inside ``bounds_y``."""
+        outputs = self._outputs(X)[:, 0]
+        bounds = self._target_scale()
+        return outputs if bounds is None else bounds.restored(outputs)
+
+    def _check_arguments(self) -> None:
+        super()._check_arguments()
+        bounds = self._target_scale()
+        if bounds is not None and bounds.lower.ndim:
+            raise ValueError(f"Found bounds_y={self.bounds_y!r}; two numbers are needed.")
+
+    def _target_scale(self) -> Bounds | None:
+        return None if self.bounds_y is None else Bounds.of("bounds_y", self.bounds_y)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True  # as noise demands
+        return tags
+
+    def _n_outputs(self) -> int:
+        return 1
+
+    def _training_criterion(self) -> nn.Module:
+        return nn.MSELoss(reduction="sum")
+
+    def _targets(self, y: NDArray[Any], fresh: bool) -> torch.Tensor:
+        values = check_array(y, ensure_2d=False, dtype=np.float64)
+        bounds = self._target_scale()
+        return torch.from_numpy(scaling.to_single(values if bounds is None else bounds.scaled(values))).unsqueeze(1)

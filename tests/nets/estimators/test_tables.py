@@ -121,7 +121,7 @@ def test_partial_fit_and_warm_start_add_to_the_cost(kind):
 
 
 def test_warm_starts_go_on_from_the_parameters_they_find():
-    one = model(DPMLPClassifier, warm_start=True, max_grad_norm=1e-9).fit(X, y)
+    one = model(DPMLPClassifier, warm_start=True, max_grad_norm=1e-9, learning_rate_init=0.25).fit(X, y)
     before = parameters(one)
     torch.testing.assert_close(parameters(one.fit(X, y)), before, rtol=0, atol=1e-7)
     fresh = model(DPMLPClassifier, max_grad_norm=1e-9, random_state=1).fit(X, y)

@@ -1,0 +1,85 @@
+"""Step sizes derived from public facts: how much noise may reach a weight, and how far one step may go.
+
+At the end of T steps of SGD, of sizes η·s₁ … η·s_T, the noise in every weight has standard deviation
+η·σ·C·√(Σ s²) ÷ expected batch size, ÷ (1 − momentum) with momentum. That number is fixed instead of η. All of it is
+public: the step size is known before any record is read, and costs nothing. ``docs/theory/step_size.md`` has the
+derivation, and says on which data its three constants were found.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Literal, TypeAlias
+
+import torch
+
+from ..optimizers import Table
+from .settings import Settings
+
+#: A step size, or the word for a derived one.
+StepSize: TypeAlias = float | Literal["auto"]
+#: How the step size changes.
+Decay: TypeAlias = Literal["linear", "constant"]
+
+#: Standard deviation of the noise in each weight at the end × √ of the bound on the norm of a record.
+NOISE = 0.8
+#: The longest step × that bound, for clipping norm 1: beyond it nets do not learn classes, or do not settle on numbers.
+REACH_OF_CLASSES, REACH_OF_NUMBERS = 50.0, 5.0
+#: The longest step towards numbers, which are of size 1, however short records are.
+LONGEST_TO_NUMBERS = 1.0
+
+
+def shares(decay: Decay, steps: int) -> list[float]:
+    """What the step size is multiplied by at each step."""
+    return [1.0] * steps if decay == "constant" else [1.0 - t / steps for t in range(steps)]
+
+
+def scheduled(start: float, decay: Sequence[float]) -> Callable[[torch.optim.Optimizer | None], Table]:
+    """The step sizes of all steps; none where they never change."""
+    table: Table = {"lr": [start * share for share in decay]} if min(decay) < 1 else {}
+    return lambda optimizer: table
+
+
+def bound_on_norm(n_features: int) -> float:
+    """The largest norm of a record of so many features, each between -1 and 1."""
+    return math.sqrt(max(n_features, 1))
+
+
+def longest_step(bound: float, of_classes: bool) -> float:
+    """The longest step for clipping norm 1, towards classes or towards numbers."""
+    return REACH_OF_CLASSES / bound if of_classes else min(REACH_OF_NUMBERS / bound, LONGEST_TO_NUMBERS)
+
+
+def for_sgd(
+    settings: Settings,
+    expected_batch_size: float,
+    decay: Sequence[float],
+    bound: float,
+    *,
+    of_classes: bool,
+    momentum: float = 0.0,
+) -> float:
+    """The step size of SGD at the start.
+
+    Parameters
+    ----------
+    settings : Settings
+    expected_batch_size : float
+    decay : sequence of float
+        What the step size is multiplied by at each step.
+    bound : float
+        On the norm of a record.
+    of_classes : bool
+        Whether labels are predicted, or numbers.
+    momentum : float
+        Each gradient moves the weights by 1 ÷ (1 − momentum) of a step in the end.
+    """
+    per_step = settings.noise * math.hypot(*decay) / expected_batch_size  # noise in a weight for a step size of 1
+    unclipped = min(NOISE / math.sqrt(bound) / per_step, longest_step(bound, of_classes))
+    return unclipped * (1.0 - momentum) / settings.max_grad_norm
+
+
+def for_adam(decay: Sequence[float], bound: float) -> float:
+    """The step size of Adam: where gradients are mostly noise, each step moves a weight by about the step size."""
+    return NOISE / math.sqrt(bound) / math.hypot(*decay)

@@ -1,0 +1,130 @@
+"""Derived step sizes: what the noise does to a weight until the end is what they say, and is public."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+import torch
+from torch import nn
+
+from sklearn_dpsearch.nets import DPLinearRegression, DPLogisticRegression, DPNeuralNetClassifier
+from sklearn_dpsearch.nets.estimators import step_size
+
+from ..toys import flat
+
+rng = np.random.default_rng(0)
+X = rng.uniform(-1, 1, size=(400, 50))
+y = (X[:, 0] > 0).astype(int)
+
+
+def model(kind=DPLogisticRegression, **changed):
+    return kind(**{"noise_multiplier": 30.0, "sample_rate": 0.1, "max_steps": 300, "random_state": 0, **changed})
+
+
+def wanted(features=50):
+    return step_size.NOISE / features**0.25
+
+
+@pytest.mark.parametrize("decay", ["linear", "constant"])
+@pytest.mark.parametrize("momentum", [0.0, 0.8])
+@pytest.mark.parametrize("norm", [0.1, 1.0, "auto"])
+def test_noise_in_each_weight_at_the_end_is_what_the_step_size_was_derived_from(decay, momentum, norm):
+    # So much noise that the records hardly matter: what is left in the weights is noise.
+    one = model(learning_rate=decay, momentum=momentum, max_grad_norm=norm, noise_seed=0).fit(X, y)
+    weights = flat(one.module_).numpy()
+    assert weights.std() == pytest.approx(wanted(), rel=5 / np.sqrt(2 * len(weights)) + 0.05)
+
+
+@pytest.mark.parametrize("solver", ["adam", "adamw"])
+@pytest.mark.parametrize("decay", ["linear", "constant"])
+def test_adam_moves_a_weight_by_at_most_that(solver, decay):
+    one = model(learning_rate=decay, solver=solver, noise_seed=0).fit(X, y)
+    assert 0.6 * wanted() < flat(one.module_).numpy().std() < 1.2 * wanted()
+
+
+def test_one_step_never_reaches_too_far():
+    quiet = model(noise_multiplier=1e-3, max_steps=1, sample_rate=1.0).fit(X, y)
+    assert quiet.learning_rate_init_ == pytest.approx(step_size.REACH_OF_CLASSES / np.sqrt(50))
+    numbers = model(DPLinearRegression, noise_multiplier=1e-3, max_steps=1, sample_rate=1.0)
+    assert numbers.fit(X, X[:, 0]).learning_rate_init_ == pytest.approx(step_size.REACH_OF_NUMBERS / np.sqrt(50))
+    assert numbers.fit(X[:, :2], X[:, 0]).learning_rate_init_ == step_size.LONGEST_TO_NUMBERS
+
+
+def test_the_step_size_follows_from_what_is_public_alone():
+    found = model(public_n=400).fit(X, y).learning_rate_init_
+    assert model(public_n=400).fit(X[:150] * 1e-3, 1 - y[:150]).learning_rate_init_ == found  # other records, fewer
+    assert model().fit(X, y).learning_rate_init_ == found  # without public_n their number is public
+    assert model().fit(X[:200], y[:200]).learning_rate_init_ == pytest.approx(found / 2)
+
+
+def test_factor_multiplies_a_derived_step_size_and_a_given_one():
+    for given in ("auto", 0.3):
+        first = model(learning_rate_init=given).fit(X, y).learning_rate_init_
+        assert model(learning_rate_init=given, learning_rate_factor=4.0).fit(X, y).learning_rate_init_ == 4 * first
+
+
+def test_falling_step_sizes_are_those_of_a_line_to_zero():
+    assert step_size.shares("linear", 4) == [1.0, 0.75, 0.5, 0.25]
+    assert step_size.scheduled(2.0, [1.0, 0.5])(None) == {"lr": [2.0, 1.0]}
+    assert step_size.scheduled(2.0, [1.0, 1.0])(None) == {}
+
+
+def test_average_is_that_of_the_last_parameters():
+    last = flat(model(noise_seed=1).fit(X, y).module_)
+    averaged = flat(model(noise_seed=1, average=0.5).fit(X, y).module_)
+    assert averaged.norm() < last.norm()  # noise of several steps
+    with pytest.raises(ValueError, match="average"):
+        model(average=1.5).fit(X, y)
+
+
+# --- skorch ---------------------------------------------------------------------------------------------------------
+
+
+def net(**changed):
+    return DPNeuralNetClassifier(
+        **{
+            "module": nn.Linear, "module__in_features": 50, "module__out_features": 2, "classes": [0, 1],
+            "noise_multiplier": 30.0, "sample_rate": 0.1, "max_steps": 300, "noise_seed": 0, "random_state": 0,
+            **changed,
+        }
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("optimizer", [torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW])
+def test_skorch_nets_derive_the_same_step_size(optimizer):
+    solver = optimizer.__name__.lower()
+    mine = net(optimizer=optimizer).fit(X.astype(np.float32), y)
+    assert mine.learning_rate_init_ == model(solver=solver).fit(X, y).learning_rate_init_
+    assert mine.lr == "auto"
+
+
+def test_momentum_shortens_the_derived_step_of_a_skorch_net():
+    data = X.astype(np.float32), y
+    calm, swift = net().fit(*data), net(optimizer__momentum=0.9).fit(*data)
+    assert swift.learning_rate_init_ == pytest.approx(calm.learning_rate_init_ / 10)
+    assert flat(swift.module_).std() == pytest.approx(float(flat(calm.module_).std()), rel=0.3)
+
+
+def test_given_step_sizes_of_skorch_nets_stay_and_are_multiplied():
+    data = X.astype(np.float32), y
+    assert net(lr=0.3, lr_factor=2.0).fit(*data).learning_rate_init_ == 0.6
+    assert net(optimizer__lr=0.2).fit(*data).learning_rate_init_ == 0.2
+
+
+def test_no_step_size_is_derived_for_an_optimizer_that_is_not_known():
+    with pytest.raises(ValueError, match=r"lr='auto' with optimizer RMSprop.*Give lr"):
+        net(optimizer=torch.optim.RMSprop).fit(X, y)
+    assert net(optimizer=torch.optim.RMSprop, lr=0.01).fit(X.astype(np.float32), y).learning_rate_init_ == 0.01
+
+
+def test_a_schedule_of_the_user_takes_the_place_of_the_fall():
+    from skorch.callbacks import LRScheduler
+
+    data = X.astype(np.float32), y
+    plan = [("plan", LRScheduler(policy="StepLR", step_size=100, gamma=0.1, step_every="batch"))]
+    derived = net(callbacks=plan).fit(*data)
+    assert derived.learning_rate_init_ == pytest.approx(model(learning_rate="constant").fit(X, y).learning_rate_init_)
+    same = net(callbacks=plan, lr=derived.learning_rate_init_).fit(*data)
+    torch.testing.assert_close(flat(derived.module_), flat(same.module_))
