@@ -212,7 +212,7 @@ def diverging(module_width=3):
     [
         ("skorch", {"module": [diverging]}, {"module": [Small]}),
         ("skorch", {"module": [Centred]}, {"module": [Small]}),
-        ("skorch", {"lr": [-1.0]}, {"lr": [0.3]}),
+        ("skorch", {"optimizer__momentum": [-1.0]}, {"optimizer__momentum": [0.3]}),
         ("mlp", {"solver": ["adam"], "bounds_X": [([0] * 3, [1] * 3)]}, {"bounds_X": [(-2, 2)]}),
     ],
 )

@@ -1,4 +1,4 @@
-"""Public bounds of features and targets: values are clipped to them and mapped to [-1, 1], predictions back."""
+"""Public bounds of features and targets: values are clipped to them and mapped into [-1, 1], predictions back."""
 
 from __future__ import annotations
 
@@ -15,10 +15,29 @@ Given: TypeAlias = tuple[ArrayLike, ArrayLike]
 
 @dataclass(frozen=True)
 class Bounds:
-    """Finite bounds, lower < upper: two numbers for all features, or two arrays of shape (n_features,)."""
+    """Finite bounds, lower < upper: two numbers for all features, or two arrays of shape (n_features,).
+
+    Parameters
+    ----------
+    lower, upper : arrays
+    keep_zero : bool
+        Whether 0 is mapped to 0, and not the middle of the bounds.
+    """
 
     lower: Array
     upper: Array
+    keep_zero: bool = False
+
+    @classmethod
+    def of_features(cls, name: str, given: Given) -> Bounds:
+        """The bounds of features.
+
+        Two numbers for all of them speak of one kind of thing (pixels, counts), of which 0 is mostly none: it stays 0,
+        so that records are short, and differ by what they hold.
+        """
+        found = cls.of(name, given)
+        single = found.lower.ndim == 0 and bool(found.lower <= 0 <= found.upper)
+        return cls(found.lower, found.upper, keep_zero=single)
 
     @classmethod
     def of(cls, name: str, given: Given) -> Bounds:
@@ -41,17 +60,22 @@ class Bounds:
     @property
     def middle(self) -> Array:
         """What is mapped to 0."""
-        return (self.lower + self.upper) / 2
+        return np.zeros_like(self.lower) if self.keep_zero else (self.lower + self.upper) / 2
 
     @property
     def half(self) -> Array:
         """What is mapped to a step of 1."""
-        return (self.upper - self.lower) / 2
+        return np.maximum(-self.lower, self.upper) if self.keep_zero else (self.upper - self.lower) / 2
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """What the bounds themselves are mapped to."""
+        return (float(self.lower / self.half), float(self.upper / self.half)) if self.keep_zero else (-1.0, 1.0)
 
     def scaled(self, values: Array) -> Array:
-        """Clipped to the bounds and mapped to [-1, 1]."""
+        """Clipped to the bounds and mapped into [-1, 1]."""
         with np.errstate(over="ignore"):  # a warning would tell of a record
-            return np.clip((values - self.middle) / self.half, -1.0, 1.0)
+            return np.clip((values - self.middle) / self.half, *self.limits)
 
     def restored(self, values: Array) -> Array:
         """Mapped back from [-1, 1], and clipped: no true value lies beyond the bounds, so no prediction should."""

@@ -287,10 +287,10 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         if given != "auto":
             return self.lr_factor * float(given)
         decay, bound = self._decay(settings), step_size.bound_on_norm(self.n_features_in_)
-        if not self._uses_sgd():
-            return self.lr_factor * step_size.for_adam(decay, bound)
-        momentum = float(self.get_params_for("optimizer").get("momentum", 0.0))
         of_classes = isinstance(self, skorch.NeuralNetClassifier)
+        if not self._uses_sgd():
+            return self.lr_factor * step_size.for_adam(decay, bound, of_classes=of_classes)
+        momentum = float(self.get_params_for("optimizer").get("momentum", 0.0))
         return self.lr_factor * step_size.for_sgd(
             settings, expected_batch_size, decay, bound, of_classes=of_classes, momentum=momentum
         )

@@ -22,10 +22,13 @@ StepSize: TypeAlias = float | Literal["auto"]
 #: How the step size changes.
 Decay: TypeAlias = Literal["linear", "constant"]
 
-#: Standard deviation of the noise in each weight at the end × √ of the bound on the norm of a record.
-NOISE = 0.8
+#: Standard deviation of the noise in each weight at the end × √ of the bound on the norm of a record. Predicted numbers
+#: suffer from what does not change the predicted class.
+NOISE_FOR_CLASSES, NOISE_FOR_NUMBERS = 0.8, 0.3
 #: The longest step × that bound, for clipping norm 1: beyond it nets do not learn classes, or do not settle on numbers.
 REACH_OF_CLASSES, REACH_OF_NUMBERS = 50.0, 5.0
+#: How much further steps may go where features keep their zero: records are hardly ever as long as they could be.
+SHORTER = 2.0
 #: The longest step towards numbers, which are of size 1, however short records are.
 LONGEST_TO_NUMBERS = 1.0
 
@@ -46,9 +49,15 @@ def bound_on_norm(n_features: int) -> float:
     return math.sqrt(max(n_features, 1))
 
 
-def longest_step(bound: float, of_classes: bool) -> float:
+def longest_step(bound: float, of_classes: bool, zero_is_none: bool = False) -> float:
     """The longest step for clipping norm 1, towards classes or towards numbers."""
+    bound = bound / SHORTER if zero_is_none else bound
     return REACH_OF_CLASSES / bound if of_classes else min(REACH_OF_NUMBERS / bound, LONGEST_TO_NUMBERS)
+
+
+def noise_allowed(bound: float, of_classes: bool) -> float:
+    """Standard deviation of the noise in each weight at the end."""
+    return (NOISE_FOR_CLASSES if of_classes else NOISE_FOR_NUMBERS) / math.sqrt(bound)
 
 
 def for_sgd(
@@ -59,6 +68,7 @@ def for_sgd(
     *,
     of_classes: bool,
     momentum: float = 0.0,
+    zero_is_none: bool = False,
 ) -> float:
     """The step size of SGD at the start.
 
@@ -74,12 +84,14 @@ def for_sgd(
         Whether labels are predicted, or numbers.
     momentum : float
         Each gradient moves the weights by 1 ÷ (1 − momentum) of a step in the end.
+    zero_is_none : bool
+        Whether features were scaled so that 0 stays 0.
     """
     per_step = settings.noise * math.hypot(*decay) / expected_batch_size  # noise in a weight for a step size of 1
-    unclipped = min(NOISE / math.sqrt(bound) / per_step, longest_step(bound, of_classes))
+    unclipped = min(noise_allowed(bound, of_classes) / per_step, longest_step(bound, of_classes, zero_is_none))
     return unclipped * (1.0 - momentum) / settings.max_grad_norm
 
 
-def for_adam(decay: Sequence[float], bound: float) -> float:
+def for_adam(decay: Sequence[float], bound: float, *, of_classes: bool) -> float:
     """The step size of Adam: where gradients are mostly noise, each step moves a weight by about the step size."""
-    return NOISE / math.sqrt(bound) / math.hypot(*decay)
+    return noise_allowed(bound, of_classes) / math.hypot(*decay)

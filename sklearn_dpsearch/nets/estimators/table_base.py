@@ -108,7 +108,7 @@ class TableNet(DPSGDEstimator):
         self._scale()
 
     def _scale(self) -> Bounds | None:
-        return None if self.bounds_X is None else Bounds.of("bounds_X", self.bounds_X)
+        return None if self.bounds_X is None else Bounds.of_features("bounds_X", self.bounds_X)
 
     def _prepare(self, X: Any, y: Any, fresh: bool) -> tuple[torch.Tensor, torch.Tensor]:
         X, y = validate_data(
@@ -146,13 +146,15 @@ class TableNet(DPSGDEstimator):
         if self.learning_rate_init != "auto":
             return self.learning_rate_factor * self.learning_rate_init
         decay = step_size.shares(self.learning_rate, settings.steps)
+        scale = self._scale()
         bound = step_size.bound_on_norm(self.n_features_in_)
-        if not self._uses_sgd():
-            return self.learning_rate_factor * step_size.for_adam(decay, bound)
         of_classes = isinstance(self, ClassifierMixin)
+        if not self._uses_sgd():
+            return self.learning_rate_factor * step_size.for_adam(decay, bound, of_classes=of_classes)
         return self.learning_rate_factor * step_size.for_sgd(
-            settings, expected_batch_size, decay, bound, of_classes=of_classes, momentum=self.momentum
-        )
+            settings, expected_batch_size, decay, bound, of_classes=of_classes, momentum=self.momentum,
+            zero_is_none=scale is not None and scale.keep_zero,
+        )  # fmt: skip
 
     def _update(self) -> UpdateRule:
         if self._uses_sgd():

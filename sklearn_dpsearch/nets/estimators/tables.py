@@ -30,7 +30,7 @@ _BOUNDS_Y = """
         Public bounds of y: targets are clipped to them and mapped to [-1, 1], predictions are mapped back and clipped
         to them. Needed unless y is of that size: clipped gradients do not reach far."""
 
-_SHARED = f"""{docstrings.settings("default=0.05", "Instead (with ``sample_rate=None``)", "default=20")}
+_SHARED = f"""{docstrings.settings("default=0.02", "Instead (with ``sample_rate=None``)", "default=30")}
     solver : {{"sgd", "adam", "adamw"}}, default="sgd"
         The optimizer; its steps are taken on noisy gradients.
     learning_rate : {{"linear", "constant"}}, default="linear"
@@ -48,7 +48,8 @@ _SHARED = f"""{docstrings.settings("default=0.05", "Instead (with ``sample_rate=
         Share of the steps, the last ones, over which the released parameters are averaged; 0: those of the last step.
     bounds_X : (lower, upper), optional
         Public bounds of the features, numbers or arrays of shape (n_features,): X is clipped to them and mapped to
-        [-1, 1]. Without them X is used as it is.
+        [-1, 1]. Two numbers with 0 between them, or as one of them, keep 0 where it is: (0, 255) is mapped to [0, 1].
+        Without bounds X is used as it is, and should be of size 1.
     warm_start : bool, default=False
         Whether ``fit`` goes on from the parameters of the last one; the cost adds up in ``privacy_spent_``.
     device : str, default="cpu"
@@ -79,8 +80,8 @@ class DPLogisticRegression(TableClassifier):
     def __init__(
         self, *, classes: ArrayLike | None = None, noise_multiplier: float | None = None,
         target_epsilon: float | None = None, target_delta: float | None = None, target_mu: float | None = None,
-        max_grad_norm: MaxGradNorm = 1.0, sample_rate: float | None = 0.05, batch_size: float | None = None,
-        public_n: float | None = None, neighboring: Neighboring | None = None, max_epochs: float = 20,
+        max_grad_norm: MaxGradNorm = 1.0, sample_rate: float | None = 0.02, batch_size: float | None = None,
+        public_n: float | None = None, neighboring: Neighboring | None = None, max_epochs: float = 30,
         max_steps: float | None = None, solver: Solver = "sgd", learning_rate: Decay = "linear",
         learning_rate_init: StepSize = "auto", learning_rate_factor: float = 1.0, momentum: float = 0.0,
         alpha: float = 0.0, average: float = 0.0, bounds_X: scaling.Given | None = None, warm_start: bool = False,
@@ -132,8 +133,8 @@ class DPLinearRegression(TableRegressor):
     def __init__(
         self, *, bounds_y: scaling.Given | None = None, noise_multiplier: float | None = None,
         target_epsilon: float | None = None, target_delta: float | None = None, target_mu: float | None = None,
-        max_grad_norm: MaxGradNorm = 1.0, sample_rate: float | None = 0.05, batch_size: float | None = None,
-        public_n: float | None = None, neighboring: Neighboring | None = None, max_epochs: float = 20,
+        max_grad_norm: MaxGradNorm = 1.0, sample_rate: float | None = 0.02, batch_size: float | None = None,
+        public_n: float | None = None, neighboring: Neighboring | None = None, max_epochs: float = 30,
         max_steps: float | None = None, solver: Solver = "sgd", learning_rate: Decay = "linear",
         learning_rate_init: StepSize = "auto", learning_rate_factor: float = 1.0, momentum: float = 0.0,
         alpha: float = 0.0, average: float = 0.0, bounds_X: scaling.Given | None = None, warm_start: bool = False,
@@ -189,8 +190,8 @@ class DPMLPClassifier(HiddenLayers, TableClassifier):
         self, hidden_layer_sizes: int | Sequence[int] = (64,), activation: str = "relu", *,
         classes: ArrayLike | None = None, noise_multiplier: float | None = None, target_epsilon: float | None = None,
         target_delta: float | None = None, target_mu: float | None = None, max_grad_norm: MaxGradNorm = 1.0,
-        sample_rate: float | None = 0.05, batch_size: float | None = None, public_n: float | None = None,
-        neighboring: Neighboring | None = None, max_epochs: float = 20, max_steps: float | None = None,
+        sample_rate: float | None = 0.02, batch_size: float | None = None, public_n: float | None = None,
+        neighboring: Neighboring | None = None, max_epochs: float = 30, max_steps: float | None = None,
         solver: Solver = "sgd", learning_rate: Decay = "linear", learning_rate_init: StepSize = "auto",
         learning_rate_factor: float = 1.0, momentum: float = 0.0, alpha: float = 0.0, average: float = 0.0,
         bounds_X: scaling.Given | None = None, warm_start: bool = False, device: Any = "cpu",
@@ -229,8 +230,8 @@ class DPMLPRegressor(HiddenLayers, TableRegressor):
         self, hidden_layer_sizes: int | Sequence[int] = (64,), activation: str = "relu", *,
         bounds_y: scaling.Given | None = None, noise_multiplier: float | None = None,
         target_epsilon: float | None = None, target_delta: float | None = None, target_mu: float | None = None,
-        max_grad_norm: MaxGradNorm = 1.0, sample_rate: float | None = 0.05, batch_size: float | None = None,
-        public_n: float | None = None, neighboring: Neighboring | None = None, max_epochs: float = 20,
+        max_grad_norm: MaxGradNorm = 1.0, sample_rate: float | None = 0.02, batch_size: float | None = None,
+        public_n: float | None = None, neighboring: Neighboring | None = None, max_epochs: float = 30,
         max_steps: float | None = None, solver: Solver = "sgd", learning_rate: Decay = "linear",
         learning_rate_init: StepSize = "auto", learning_rate_factor: float = 1.0, momentum: float = 0.0,
         alpha: float = 0.0, average: float = 0.0, bounds_X: scaling.Given | None = None, warm_start: bool = False,

@@ -24,7 +24,7 @@ def model(kind=DPLogisticRegression, **changed):
 
 
 def wanted(features=50):
-    return step_size.NOISE / features**0.25
+    return step_size.NOISE_FOR_CLASSES / features**0.25
 
 
 @pytest.mark.parametrize("decay", ["linear", "constant"])
