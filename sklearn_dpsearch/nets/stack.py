@@ -55,7 +55,11 @@ class Stack:
         # One source of secrets per net: nets that shared coins or noise would not be independent runs, and the
         # theorems about the best of several candidates need independent runs.
         self.secrets = [Secrets(task.seed) for task in tasks]
-        self.batches = [PoissonBatches(s.coins, task.sample_rate, len(records)) for s, task in zip(self.secrets, tasks)]
+        self.batches = [
+            PoissonBatches(own.coins, task.sample_rate, len(records), own.labels)
+            for own, task in zip(self.secrets, tasks)
+        ]
+        self.parts = max((rounding.parts(task.expected_batch_size) for task in tasks), default=1)
         self.averages = Averages(self.tasks, self.trained)
         self._allocate()
 
@@ -68,11 +72,12 @@ class Stack:
         t = 0
         while self.tasks:
             steps = self._ahead(t)
-            batches, sizes = padded_batches(self.batches, steps, len(self.records))
+            batches, sizes = padded_batches(self.batches, steps, len(self.records), self.parts)
             places = torch.from_numpy(batches).to(self.device)
-            bounds = (places < len(self.records)) * self.norms  # 0 where a shorter batch is filled up: nothing is added
-            for step, widest in enumerate(sizes.max(axis=1, initial=0).tolist()):
-                self._step(places[step, :, :widest], bounds[step, :, :widest], t + step)
+            widths = sizes.max(axis=1, initial=0).tolist()
+            parts = [places[part, :, :width] for part, width in enumerate(widths)]
+            for step in range(steps):
+                self._step(parts[step * self.parts : (step + 1) * self.parts], t + step)
             t += steps
             self._finish(t)
 
@@ -81,23 +86,30 @@ class Stack:
         widest = max(1.0, max(task.sample_rate for task in self.tasks) * len(self.records))
         return max(1, min(min(task.steps for task in self.tasks) - t, int(AHEAD / (widest * len(self.tasks)))))
 
-    def _step(self, places: torch.Tensor, bounds: torch.Tensor, t: int) -> None:
-        """Noise once, clipped sums over the batches, division by a constant, optimizer."""
+    def _step(self, parts: Sequence[torch.Tensor], t: int) -> None:
+        """Noise once, clipped sums over the batches, part by part, division by a constant, optimizer."""
         if self.noisy:
             # Noise first: the sums are added to it, in double precision, so that rounding to single comes after noise.
             fill_normals(self.secrets, self.scales, self.sums)
         else:
             self.sums.zero_()
-        self.engine.piece = self.piece if places.shape[1] <= self.most else 0
-        # The whole batch, however much memory it needs: one that is cut off would not be a Poisson sample.
-        width = max(1, self.max_physical_batch // len(self.tasks))
-        for start in range(0, places.shape[1], width):
-            chunk = slice(start, start + width)
-            self.engine.add_clipped(*self.records.take(places[:, chunk]), bounds[:, chunk])
+        for places in parts:
+            self._add(places)
         # By the expected batch size: the real one is secret, and would scale the noise with it.
         self.gradients.copy_(self.sums).div_(self.divisors)
         self.stepper.step(self.trained, self.gradients, t)
         self.averages.add(self.trained, t)
+
+    def _add(self, places: torch.Tensor) -> None:
+        """Add the clipped gradients of a part of each net's batch."""
+        self.engine.piece = self.piece if places.shape[1] <= self.most else 0
+        # The whole of it, however much memory it needs: a batch that is cut off would not be a Poisson sample.
+        width = max(1, self.max_physical_batch // len(self.tasks))
+        for start in range(0, places.shape[1], width):
+            chosen = places[:, start : start + width]
+            bounds = (chosen < len(self.records)) * self.norms  # 0 where a shorter batch is filled up: nothing is added
+            norms = self.records.norms[chosen] if self.engine.wants_norms else None
+            self.engine.add_clipped(*self.records.take(chosen), bounds, norms)
 
     def _finish(self, t: int) -> None:
         """Take nets out that have taken all their steps."""

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import torch
 from torch import nn
 
+from .engines import rounding
 from .optimizers import Table, UpdateRule
 from .randomness import Seed
+
+#: Records at once whose norms are computed: few enough for a cache.
+BLOCK = 1024
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +80,12 @@ class Records:
 
     def __len__(self) -> int:
         return len(self.inputs) - 1
+
+    @functools.cached_property
+    def norms(self) -> torch.Tensor:
+        """Of the inputs, computed once: they are a part of every gradient of a first linear layer."""
+        found = [rounding.norms_of([rows.flatten(1)])[0] for rows in self.inputs.split(BLOCK)]
+        return torch.cat(found)
 
     def take(self, places: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Inputs and targets of some records, shapes (*places.shape, ...)."""

@@ -59,7 +59,7 @@ MUTANTS = [
         mistake="The noisy sum is divided by the number of records that happen to be in the batch.",
         file="nets/stack.py",
         old="self.gradients.copy_(self.sums).div_(self.divisors)",
-        new="self.gradients.copy_(self.sums).div_((bounds > 0).sum(1, keepdim=True).clamp(min=1))",
+        new="self.gradients.copy_(self.sums).div_(sum((one < len(self.records)).sum(1, keepdim=True) for one in parts).clamp(min=1))",
         tests=("nets/engines/test_engines.py::test_steps_without_noise_are_those_of_opacus", "nets/test_training.py"),
         seen="loss_reduction='mean'",
     ),
