@@ -108,7 +108,7 @@ class Stack:
         for start in range(0, places.shape[1], width):
             chosen = places[:, start : start + width]
             bounds = (chosen < len(self.records)) * self.norms  # 0 where a shorter batch is filled up: nothing is added
-            norms = self.records.norms[chosen] if self.engine.wants_norms else None
+            norms = torch.take(self.records.norms, chosen) if self.engine.wants_norms else None
             self.engine.add_clipped(*self.records.take(chosen), bounds, norms)
 
     def _finish(self, t: int) -> None:
