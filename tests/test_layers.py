@@ -61,7 +61,7 @@ INSIDE_NETS = {
     **{name: set() for name in ("checkpoints", "layout", "randomness", "sampling", "state", "switches")},
     "optimizers": {"layout"},
     "schedules": {"optimizers"},
-    "task": {"optimizers", "randomness"},
+    "task": {"engines", "optimizers", "randomness"},
     "engines": {"layout", "randomness", "state"},
     "averages": {"task"},
     "stack": {"averages", "task", "engines", "optimizers", "randomness", "sampling", "switches"},
