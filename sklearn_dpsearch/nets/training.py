@@ -126,7 +126,7 @@ def _most_in_cache(task: TrainingTask, size: float, device: torch.device) -> flo
     # Parameters, noise, sums and gradients; what goes into the layers, and comes out, for one part of a batch.
     layers = [layer for layer in task.module.modules() if type(layer) is nn.Linear]
     numbers = sum(layer.in_features + layer.out_features for layer in layers) * size / rounding.parts(size)
-    each = 20 * sum(p.numel() for p in task.module.parameters()) + 4 * numbers
+    each = float(20 * sum(p.numel() for p in task.module.parameters()) + 4 * numbers)
     return size * max(1.0, room // each)
 
 

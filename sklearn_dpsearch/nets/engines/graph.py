@@ -70,6 +70,10 @@ def trace(module: nn.Module, rows: torch.Tensor) -> Traced:
     for layer in copied.modules():
         if getattr(layer, "inplace", False) is True:
             layer.inplace = False
+    # What ``view`` gives, ``reshape`` gives too, however an engine lays numbers out in memory.
+    for node in graph.nodes:
+        if node.op == "call_method" and node.target == "view":
+            node.target = "reshape"
     runnable = fx.GraphModule(copied, graph)
     kinds = _checked(runnable, rows)
     layers = {node: runnable.get_submodule(node.target) for node in graph.nodes if node.op == "call_module"}
@@ -231,8 +235,8 @@ def _rank(node: fx.Node, kinds: Mapping[fx.Node, Kind]) -> int:
 
 def _numbers(used: Mapping[fx.Node, nn.Module], kinds: Mapping[fx.Node, Kind]) -> int:
     """Of one record: results of all operations, with their slopes, and gradients as far as they are formed."""
-    passed = sum(math.prod(kind.shape[1:]) for kind in kinds.values() if isinstance(kind, Rows))
-    formed = sum(
+    passed: int = sum(math.prod(kind.shape[1:]) for kind in kinds.values() if isinstance(kind, Rows))
+    formed: int = sum(
         sum(p.numel() for p in layer.parameters() if p.requires_grad)
         for node, layer in used.items()
         if not (type(layer) in shares.SMALL or (type(layer) in shares.SMALL_FOR_VECTORS and _rank(node, kinds) == 2))

@@ -1,4 +1,4 @@
-"""The engine for graphs whose parameters lie in layers with rules: two passes for all records, shares layer by layer."""
+"""The engine for graphs whose parameters lie in layers with rules: two passes for all records, then shares by layer."""
 
 from __future__ import annotations
 
@@ -33,7 +33,11 @@ class LayeredEngine(Engine):
 
     def __init__(self, module: nn.Module, criterion: nn.Module, device: torch.device, traced: Traced) -> None:
         super().__init__(module, criterion, device, traced.runnable)
-        self.layers = [(name, layer) for name, layer in self.template.named_modules() if type(layer) in RULES]
+        self.layers = [
+            (name, layer)
+            for name, layer in self.template.named_modules()
+            if type(layer) in RULES and any(parameter.requires_grad for parameter in layer.parameters())
+        ]
         for i, (_, layer) in enumerate(self.layers):
             layer.forward = functools.partial(self._watched, i, layer.forward)
         for parameter in self.template.parameters():

@@ -27,7 +27,7 @@ SINGLE, DOUBLE = 2.0**-24, 2.0**-53
 #: A record's own contribution is at most so much longer than the clipping norm: its norm is rounded 270 times or less.
 OWN = 2.0**-15
 #: Of so many numbers the norm is taken in single precision; norms of more are put together in double.
-LONG = 256
+LONG = 128
 #: What single precision may add to the noise.
 LOSS = 2.0**-8
 #: Most records that a part of a batch has on average: more would leave pieces too short to be fast.
