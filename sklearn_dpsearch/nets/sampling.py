@@ -71,9 +71,16 @@ class PoissonBatches:
 
 
 def padded_batches(
-    sources: Sequence[PoissonBatches], steps: int, n: int, parts: int = 1
+    sources: Sequence[PoissonBatches], steps: int, n: int, parts: int = 1, width: int = 1
 ) -> tuple[np.ndarray, np.ndarray]:
     """The next batches of several trainings, part by part, never truncated.
+
+    Parameters
+    ----------
+    sources : sequence of PoissonBatches
+    steps, n, parts : int
+    width : int
+        All parts are filled up to a multiple of it.
 
     Returns
     -------
@@ -83,7 +90,8 @@ def padded_batches(
     """
     drawn = [source.draw_parts(steps, parts) for source in sources]
     sizes = np.stack([np.bincount(place, minlength=steps * parts) for place, _ in drawn], axis=1)
-    records = np.full((steps * parts, len(sources), int(sizes.max(initial=0))), n, dtype=np.int64)
+    widest = -(-int(sizes.max(initial=0)) // width) * width
+    records = np.full((steps * parts, len(sources), widest), n, dtype=np.int64)
     for i, (place, record) in enumerate(drawn):
         starts = np.cumsum(sizes[:, i]) - sizes[:, i]
         records[place, i, np.arange(len(place)) - starts[place]] = record

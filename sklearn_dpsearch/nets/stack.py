@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -72,10 +73,11 @@ class Stack:
         t = 0
         while self.tasks:
             steps = self._ahead(t)
-            batches, sizes = padded_batches(self.batches, steps, len(self.records), self.parts)
+            filled = 1 if len(self.tasks) == 1 else self.width
+            batches, sizes = padded_batches(self.batches, steps, len(self.records), self.parts, filled)
             places = torch.from_numpy(batches).to(self.device)
-            widths = sizes.max(axis=1, initial=0).tolist()
-            parts = [places[part, :, :width] for part, width in enumerate(widths)]
+            widths = -(-sizes.max(axis=1, initial=0) // filled) * filled
+            parts = [places[part, :, :width] for part, width in enumerate(widths.tolist())]
             for step in range(steps):
                 self._step(parts[step * self.parts : (step + 1) * self.parts], t + step)
             t += steps
@@ -102,11 +104,10 @@ class Stack:
 
     def _add(self, places: torch.Tensor) -> None:
         """Add the clipped gradients of a part of each net's batch."""
-        self.engine.piece = self.piece if places.shape[1] <= self.most else 0
         # The whole of it, however much memory it needs: a batch that is cut off would not be a Poisson sample.
-        width = max(1, self.max_physical_batch // len(self.tasks))
-        for start in range(0, places.shape[1], width):
-            chosen = places[:, start : start + width]
+        for start in range(0, places.shape[1], self.width):
+            chosen = places[:, start : start + self.width]
+            self.engine.piece = self.piece if start + chosen.shape[1] <= self.most else 0
             bounds = (chosen < len(self.records)) * self.norms  # 0 where a shorter batch is filled up: nothing is added
             norms = torch.take(self.records.norms, chosen) if self.engine.wants_norms else None
             self.engine.add_clipped(*self.records.take(chosen), bounds, norms)
@@ -141,7 +142,18 @@ class Stack:
         self.divisors = self._column(expected).float()
         self.most = min(map(rounding.most_records, expected), default=0.0)
         self.piece = min(map(rounding.piece, expected), default=0) if rounding.single_is_single() else 0
+        self.width = self._width(expected)
         self.engine.bind(self.trained, self.frozen, self.sums)
+
+    def _width(self, expected: Sequence[float]) -> int:
+        """Records of each net at once.
+
+        Public, and in a stack the same in every step: not one bit of a net depends on the batches of the others. Few
+        parts are wider, and take another round, in which nets without more records add zeros.
+        """
+        allowed = max(1, self.max_physical_batch // max(1, len(self.tasks)))
+        part = max(expected, default=1.0) / self.parts
+        return allowed if len(self.tasks) == 1 else min(allowed, math.ceil(part + 3.0 * math.sqrt(part)) + 1)
 
     def _column(self, values: Sequence[float]) -> torch.Tensor:
         return torch.tensor(np.asarray(values, float), device=self.device).unsqueeze(1)

@@ -124,8 +124,8 @@ class TableNet(DPSGDEstimator):
         bounds = self._scale()
         if bounds is not None and bounds.lower.ndim and bounds.lower.shape != X.shape[1:]:
             raise ValueError(
-                f"Found bounds_X for {len(bounds.lower)} features and X with {X.shape[1]}. Give one pair of numbers, or "
-                "one number per feature."
+                f"Found bounds_X for {len(bounds.lower)} features and X with {X.shape[1]}. Give one pair of "
+                "numbers, or one number per feature."
             )
         return scaling.single_rows(X, bounds)
 
