@@ -1,7 +1,7 @@
 """Private nets at the size of real data, against Opacus's fastest mode and against PyTorch without privacy.
 
     python examples/benchmarks/nets_at_real_size.py                          # part of the digits: seconds
-    python examples/benchmarks/nets_at_real_size.py --full                   # MNIST from OpenML: an hour
+    python examples/benchmarks/nets_at_real_size.py --full                   # MNIST from OpenML: a quarter of an hour
     python examples/benchmarks/nets_at_real_size.py --full --data mnist.npz  # arrays X_train and y_train
 
 CPU seconds of one thread per epoch.  The peer is Opacus's "ghost clipping" on batches of Poisson sampling by index (its
@@ -292,7 +292,7 @@ def main() -> None:
         memory_task(arguments.memory)
         return
     if arguments.full:
-        data = Data(*mnist(arguments.data), turns=3, epochs=1.0)
+        data = Data(*mnist(arguments.data), turns=5, epochs=0.3)
     else:
         data = Data(*stretched(), turns=1, epochs=1.0)
     parts = {

@@ -22,7 +22,9 @@ from .task import Records, TrainingTask
 
 #: Bytes that the nets of a stack take in a step. On a CPU more do not fit into its caches, and a stack would be slower
 #: than its nets alone (``examples/benchmarks/nets_at_real_size.py``). A GPU is faster the more there is to do.
-CACHE = {"cpu": 2**23}
+CACHE = {"cpu": 6 * 2**20}
+#: Where fewer fit, a stack gains less than filling up its batches costs: each net is trained alone.
+FEWEST = 4
 
 
 def train(task: TrainingTask, records: Records, *, max_physical_batch: int) -> None:
@@ -127,7 +129,7 @@ def _most_in_cache(task: TrainingTask, size: float, device: torch.device) -> flo
     layers = [layer for layer in task.module.modules() if type(layer) is nn.Linear]
     numbers = sum(layer.in_features + layer.out_features for layer in layers) * size / rounding.parts(size)
     each = float(20 * sum(p.numel() for p in task.module.parameters()) + 4 * numbers)
-    return size * max(1.0, room // each)
+    return size * (room // each if room >= FEWEST * each else 1.0)
 
 
 def _stack_key(task: TrainingTask, records: Records) -> Hashable | None:
