@@ -4,24 +4,20 @@
     python examples/benchmarks/nets_at_real_size.py --full                   # MNIST from OpenML: a quarter of an hour
     python examples/benchmarks/nets_at_real_size.py --full --data mnist.npz  # arrays X_train and y_train
 
-CPU seconds of one thread per epoch.  The peer is Opacus's "ghost clipping" on batches of Poisson sampling by index (its
-own loader takes longer).  All sides take their turns in one run: a busy machine is busy for all.  (a) One net.  (b) A
-stack, for each of its nets, set-up included.  (c) What a fit takes besides its steps.  (d) Peak memory, in processes of
-their own.  Ratios are printed beside what is wanted.
+CPU seconds of one thread per epoch.  The peer is Opacus's "ghost clipping", with its own loader, and with Poisson
+batches by index, which are faster.  All sides take turns in one run: a busy machine is busy for all.  (a) One net.
+(b) A stack, for each of its nets, set-up included.  (c) What a fit takes besides its steps.  Ratios are printed beside
+what is wanted.  Memory is in ``nets_memory.py``.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import subprocess
-import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from itertools import pairwise
-from pathlib import Path
+from itertools import chain, islice, pairwise, repeat
 
 import numpy as np
 import torch
@@ -51,18 +47,6 @@ class Data:
         return max(1, round(self.epochs * len(self.X) / lot))
 
 
-@dataclass(frozen=True)
-class Case:
-    """A kind of net, and what is wanted: at most so many times plain PyTorch, so many times faster than Opacus."""
-
-    name: str
-    make: Make
-    lot: int
-    of_plain: float
-    of_ghost: float
-    image: bool = False
-
-
 def mlp(*widths: int, features: int = 784) -> Make:
     sizes = [features, *widths, 10]
 
@@ -79,17 +63,6 @@ def cnn() -> nn.Module:
         nn.Conv2d(1, 16, 8, 2, padding=3), nn.ReLU(), nn.MaxPool2d(2, 1), nn.Conv2d(16, 32, 4, 2), nn.ReLU(),
         nn.MaxPool2d(2, 1), nn.Flatten(), nn.Linear(512, 32), nn.ReLU(), nn.Linear(32, 10),
     )  # fmt: skip
-
-
-class Words(nn.Module):
-    """Words of 64 numbers each, averaged over a text."""
-
-    def __init__(self, number: int = 20_000) -> None:
-        super().__init__()
-        self.table, self.last = nn.Embedding(number, 64), nn.Linear(64, 10)
-
-    def forward(self, texts: torch.Tensor) -> torch.Tensor:
-        return self.last(self.table(texts).mean(1))
 
 
 def mnist(path: str | None) -> tuple[np.ndarray, np.ndarray]:
@@ -143,69 +116,77 @@ def ours(data: Data, records: Records, make: Make, lot: int, nets: int = 1) -> f
     return cpu_seconds(run) / nets / (steps * lot / len(data.X))
 
 
-def chosen_by_index(n: int, lot: int, steps: int) -> list[torch.Tensor]:
-    """Poisson batches for the peers, which take longer with loaders of their own."""
-    batches = PoissonBatches(np.random.default_rng(), lot / n, n)
-    return [torch.from_numpy(batches.draw(1)[1]) for _ in range(steps)]
+Batches = Iterable[tuple[torch.Tensor, torch.Tensor]]
+
+
+def by_index(inputs: torch.Tensor, targets: torch.Tensor, lot: int) -> Batches:
+    """Poisson batches without end, by index."""
+    drawn = PoissonBatches(np.random.default_rng(), lot / len(inputs), len(inputs))
+    while True:
+        chosen = torch.from_numpy(drawn.draw(1)[1])
+        yield inputs[chosen], targets[chosen]
 
 
 def plain(data: Data, inputs: torch.Tensor, targets: torch.Tensor, make: Make, lot: int) -> float:
-    module, criterion, steps = make(), nn.CrossEntropyLoss(), data.steps(lot)
+    module = make()
     optimizer = torch.optim.SGD(module.parameters(), lr=0.05)
-
-    def run() -> None:
-        for chosen in chosen_by_index(len(inputs), lot, steps):
-            optimizer.zero_grad()
-            criterion(module(inputs[chosen]), targets[chosen]).backward()
-            optimizer.step()
-
-    return cpu_seconds(run) / (steps * lot / len(inputs))
+    return peer(data, lot, by_index(inputs, targets, lot), module, optimizer, nn.CrossEntropyLoss())
 
 
-def ghost(data: Data, inputs: torch.Tensor, targets: torch.Tensor, make: Make, lot: int) -> float:
+def ghost(
+    data: Data, inputs: torch.Tensor, targets: torch.Tensor, make: Make, lot: int, own_loader: bool = False
+) -> float:
     from opacus import PrivacyEngine
 
-    steps, first = data.steps(lot), make()
+    first = make()
     loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(inputs, targets), batch_size=lot)
-    module, optimizer, criterion, _ = PrivacyEngine().make_private(
+    module, optimizer, criterion, loader = PrivacyEngine().make_private(
         module=first, optimizer=torch.optim.SGD(first.parameters(), lr=0.5), criterion=nn.CrossEntropyLoss(),
         data_loader=loader, noise_multiplier=1.0, max_grad_norm=1.0, grad_sample_mode="ghost", poisson_sampling=True,
     )  # fmt: skip
+    batches = chain.from_iterable(repeat(loader)) if own_loader else by_index(inputs, targets, lot)
+    return peer(data, lot, batches, module, optimizer, criterion)
+
+
+def peer(
+    data: Data, lot: int, batches: Batches, module: nn.Module, optimizer: torch.optim.Optimizer, criterion: nn.Module
+) -> float:
+    steps = data.steps(lot)
 
     def run() -> None:
-        for chosen in chosen_by_index(len(inputs), lot, steps):
+        for inputs, targets in islice(batches, steps):
             optimizer.zero_grad()
-            criterion(module(inputs[chosen]), targets[chosen]).backward()
+            criterion(module(inputs), targets).backward()
             optimizer.step()
 
-    return cpu_seconds(run) / (steps * lot / len(inputs))
+    return cpu_seconds(run) / (steps * lot / len(data.X))
 
 
 # --- (a) to (c) -----------------------------------------------------------------------------------------------------
 
 
 def one_net(data: Data) -> None:
-    print(f"{'seconds per epoch':28}{'ours':>8}{'ghost':>8}{'plain':>8}{'÷ plain':>9}{'ghost ÷':>9}   wanted")
-    cases = [
-        Case("MLP (64,)", mlp(64), 256, 1.4, 3.0),
-        Case("MLP (64,)", mlp(64), 2048, 1.4, 2.5),
-        Case("MLP (256, 128)", mlp(256, 128), 256, 1.6, 1.8),
-        Case("MLP (256, 128)", mlp(256, 128), 2048, 1.6, 1.5),
-        Case("CNN", cnn, 256, np.inf, 1.5, image=True),
-        Case("CNN", cnn, 2048, np.inf, 1.5, image=True),
+    print("seconds per epoch       ours    Opacus with its loader, by index   plain    ÷ plain, loader ÷, index ÷")
+    cases = [  # wanted: at most so many times plain PyTorch, so many times faster than Opacus
+        ("MLP (64,)", mlp(64), 256, 1.4, 3.0),
+        ("MLP (64,)", mlp(64), 2048, 1.4, 2.5),
+        ("MLP (256, 128)", mlp(256, 128), 256, 1.6, 1.8),
+        ("MLP (256, 128)", mlp(256, 128), 2048, 1.6, 1.5),
+        ("CNN", cnn, 256, np.inf, 1.5),
+        ("CNN", cnn, 2048, np.inf, 1.5),
     ]
-    for case in cases:
-        lot = min(case.lot, len(data.X) // 4)
-        inputs, targets = shaped(data.X, case.image), torch.from_numpy(data.y)
+    for name, make, lot, of_plain, of_ghost in cases:
+        lot = min(lot, len(data.X) // 4)
+        inputs, targets = shaped(data.X, make is cnn), torch.from_numpy(data.y)
         records = Records.of(inputs, targets, torch.device("cpu"))
-        times = np.min([
-            (ours(data, records, case.make, lot), ghost(data, inputs, targets, case.make, lot),
-             plain(data, inputs, targets, case.make, lot)) for _ in range(data.turns)
+        given = data, inputs, targets, make, lot
+        own, loaded, other, bare = np.min([
+            (ours(data, records, make, lot), ghost(*given, own_loader=True), ghost(*given), plain(*given))
+            for _ in range(data.turns)
         ], axis=0)  # fmt: skip
-        own, peer, bare = times
         print(
-            f"{f'{case.name}, lot {lot}':28}{own:8.2f}{peer:8.2f}{bare:8.2f}{own / bare:9.2f}{peer / own:9.2f}"
-            f"   <= {case.of_plain}, >= {case.of_ghost}"
+            f"{f'{name}, lot {lot}':24}{own:6.2f}{loaded:12.2f}{other:12.2f}{bare:14.2f}{own / bare:12.2f}"
+            f"{loaded / own:9.2f}{other / own:9.2f}   wanted <= {of_plain}, >= {of_ghost}"
         )
 
 
@@ -237,73 +218,21 @@ def set_up(data: Data) -> None:
     print(f"\nset-up of a fit of DPMLPClassifier on {data.X.shape}: {found:.3f} s   <= 0.1")
 
 
-# --- (d) memory -----------------------------------------------------------------------------------------------------
-
-
-def peak_mb() -> float:
-    status = Path("/proc/self/status")
-    if not status.exists():
-        return float("nan")
-    return int(status.read_text().split("VmHWM:")[1].split()[0]) / 2**10
-
-
-def memory_task(which: str) -> None:
-    """Peak memory of a few steps over that of the records, in this process alone."""
-    rng = np.random.default_rng(0)
-    side, _, net = which.partition(" ")
-    make, lot = (cnn, 2048) if net == "cnn" else (Words, 256)
-    X = rng.random((8192, 1, 28, 28), np.float32) if net == "cnn" else rng.integers(0, 20_000, (8192, 20))
-    targets = torch.from_numpy(rng.integers(0, 10, 8192))
-
-    def run(X: np.ndarray, make: Make, size: int) -> None:
-        some, inputs = Data(X, targets.numpy(), 1, 2 * size / len(X)), torch.from_numpy(X)
-        if side == "ours":
-            ours(some, Records.of(inputs, targets, torch.device("cpu")), make, size)
-        else:
-            ghost(some, inputs, targets, make, size)
-
-    run(X if net == "cnn" else X % 20, cnn if net == "cnn" else lambda: Words(20), 8)  # libraries and code
-    before = peak_mb()
-    run(X, make, lot)
-    print(json.dumps(peak_mb() - before))
-
-
-def memory() -> None:
-    print(f"\n{'peak memory over the records, MB':48}{'ours':>8}{'ghost':>8}   wanted")
-    for name, net in (("CNN, lot 2048", "cnn"), ("Embedding 20000 × 64, 20 words, lot 256", "words")):
-        found = []
-        for side in ("ours", "ghost"):
-            command = [sys.executable, __file__, "--memory", f"{side} {net}"]
-            shown = subprocess.run(command, capture_output=True, text=True, check=True)
-            found.append(float(json.loads(shown.stdout.splitlines()[-1])))
-        print(f"{name:48}{found[0]:8.0f}{found[1]:8.0f}   ours <= {1.5 * found[1]:.0f}")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--full", action="store_true")
     parser.add_argument("--data", help="an .npz file with X_train and y_train; without it OpenML is asked for MNIST")
-    parser.add_argument("--only", choices=("nets", "stacks", "fit", "memory"))
-    parser.add_argument("--memory", help=argparse.SUPPRESS)
+    parser.add_argument("--only", choices=("nets", "stacks", "fit"))
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    if arguments.memory:
-        memory_task(arguments.memory)
-        return
     if arguments.full:
-        data = Data(*mnist(arguments.data), turns=5, epochs=0.3)
+        data = Data(*mnist(arguments.data), turns=3, epochs=0.3)
     else:
         data = Data(*stretched(), turns=1, epochs=1.0)
-    parts = {
-        "nets": lambda: one_net(data),
-        "stacks": lambda: stacks(data),
-        "fit": lambda: set_up(data),
-        "memory": memory,
-    }
-    for name, part in parts.items():
+    for name, part in (("nets", one_net), ("stacks", stacks), ("fit", set_up)):
         if arguments.only in (None, name):
-            part()
+            part(data)
 
 
 if __name__ == "__main__":

@@ -86,6 +86,6 @@ class LayeredEngine(Engine):
     def _add(self, shares: dict[str, Share], bounds: torch.Tensor) -> None:
         norms = root_of_sum(torch.stack([share.squares() for share in shares.values()]))
         finite = which_finite(norms)
-        factors = clip_factors(norms, bounds, finite)
+        factors = clip_factors(norms, bounds, finite, None if self.automatic is None else self.automatic[0])
         for name, share in shares.items():
             share.add(self._sums[name], factors, finite, self.piece)
