@@ -107,9 +107,12 @@ def with_room(shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
 
 def _with_empty_row(rows: torch.Tensor, device: torch.device) -> torch.Tensor:
     """A copy, unless the rows lie where there is room for one more, and nobody else has them."""
-    room: torch.Tensor | None = getattr(rows, "room", None)
+    room: torch.Tensor = getattr(rows, "room", None)
     if room is not None and room.device == torch.empty(0, device=device).device:
         return room
-    copied = torch.zeros((len(rows) + 1, *rows.shape[1:]), dtype=rows.dtype, device=device)
-    copied[:-1] = rows
-    return copied
+    if device.type == "cpu":
+        room = with_room(rows.shape, rows.dtype).room
+    else:
+        room = torch.zeros((len(rows) + 1, *rows.shape[1:]), dtype=rows.dtype, device=device)
+    room[:-1] = rows
+    return room
