@@ -68,6 +68,11 @@ def _children(source: np.random.SeedSequence, number: int) -> list[np.random.See
     return again.spawn(number)
 
 
+def reading_coins(seed: Seed) -> np.random.Generator:
+    """For what a source of records draws in one training: independent of batches and noise."""
+    return np.random.Generator(np.random.PCG64DXSM(_children(sequence(seed), 4)[3]))
+
+
 @contextlib.contextmanager
 def global_torch_seed(seed: Seed = None) -> Iterator[None]:
     """PyTorch's global generators seeded afresh, and put back afterwards.

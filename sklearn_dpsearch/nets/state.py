@@ -9,15 +9,15 @@ import hashlib
 import sys
 import sysconfig
 import types
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
 
 OWN = __name__.partition(".")[0]
 #: Packages whose functions and classes keep nothing of a user's records.
-LIBRARIES = frozenset({"torch", "numpy", "skorch", "opacus", "sklearn", "scipy", "pandas", OWN})
+LIBRARIES = frozenset({"torch", "numpy", "skorch", "opacus", "sklearn", "scipy", "pandas", "torchvision", "PIL", OWN})
 #: Parts of libraries whose objects serve the whole process, and change by themselves.
 OPAQUE = frozenset({"logging", "threading", "_thread", "_weakref", "weakref", "multiprocessing"})
 SIMPLE = frozenset(
@@ -49,7 +49,8 @@ def contents(*things: object) -> str:
         digest.update(f"{type(thing).__qualname__}(".encode())
         raw = _raw(thing)
         if raw is not None:
-            digest.update(raw)
+            for part in raw:
+                digest.update(part)
             if isinstance(thing, torch.Tensor) and vars(thing):
                 stack.append(vars(thing))
         else:
@@ -59,17 +60,33 @@ def contents(*things: object) -> str:
     return digest.hexdigest()
 
 
-def _raw(thing: object) -> bytes | None:
-    """Numbers, and what counts by identity, as bytes."""
+#: Bytes, or numbers as they lie in memory.
+Buffer: TypeAlias = bytes | memoryview
+
+
+def _raw(thing: object) -> Sequence[Buffer] | None:
+    """Numbers, and what counts by identity."""
     if isinstance(thing, torch.Tensor):
         return _tensor(thing)
     if isinstance(thing, np.ndarray) and thing.dtype != object:
-        return f"{thing.dtype}{thing.shape}".encode() + np.ascontiguousarray(thing).tobytes()
+        return _array(thing)
     library = isinstance(thing, (type, types.FunctionType)) and _is_library(_package(thing))
     shared = _package(type(thing)) in OPAQUE
     if library or shared or isinstance(thing, (types.ModuleType, types.BuiltinFunctionType)):
-        return f"{id(thing)}".encode()
+        return [_identity(thing)]
     return None
+
+
+def _identity(thing: object) -> bytes:
+    return f"{id(thing)}".encode()
+
+
+def _array(thing: np.ndarray) -> Sequence[Buffer]:
+    """The numbers, not copied. A file that is only read stands for itself: it may be larger than the memory."""
+    kind = f"{thing.dtype}{thing.shape}".encode()
+    if isinstance(thing, np.memmap) and not thing.flags.writeable:
+        return [kind, _identity(thing)]
+    return [kind, memoryview(np.ascontiguousarray(thing).reshape(-1).view(np.uint8))]
 
 
 def _package(thing: Any) -> str:
@@ -84,13 +101,15 @@ def _is_library(package: str) -> bool:
     return file is None or file.startswith(PYTHON)
 
 
-def _tensor(thing: torch.Tensor) -> bytes:
+def _tensor(thing: torch.Tensor) -> Sequence[Buffer]:
     try:
         values = thing.detach().cpu().contiguous()
-        numbers: bytes = values.reshape(-1).view(torch.uint8).numpy().tobytes()
-        return f"{values.dtype}{tuple(values.shape)}".encode() + numbers
+        return [
+            f"{values.dtype}{tuple(values.shape)}".encode(),
+            memoryview(values.reshape(-1).view(torch.uint8).numpy()),
+        ]
     except Exception:  # a stand-in without values, or one of another transformation
-        return f"{id(thing)}".encode()
+        return [_identity(thing)]
 
 
 def _inside(thing: object) -> Iterator[object]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import torch
 from torch import nn
 
 from .optimizers import Table, UpdateRule
+from .parts import Inputs, Parts, each
 from .randomness import Seed
 
 
@@ -61,26 +64,63 @@ class TrainingTask:
     notes: list[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
-class Records:
-    """Records on the device, with one more row of zeros that stands for "no record"."""
+class Records(ABC):
+    """Records for training; the number of records itself stands for "no record", a row of zeros.
 
-    inputs: torch.Tensor
+    Attributes
+    ----------
+    inputs : Tensor or Parts
+    targets : Tensor
+        Of the shape and kind of records, on the device; all records only if ``in_memory``.
+    in_memory : bool
+    """
+
+    inputs: Inputs
     targets: torch.Tensor
+    in_memory: bool
 
-    @classmethod
-    def of(cls, inputs: torch.Tensor, targets: torch.Tensor, device: torch.device) -> Records:
+    @staticmethod
+    def of(inputs: Inputs, targets: torch.Tensor, device: torch.device) -> HeldRecords:
         """Copy to the device: shapes (n, ...) become (n + 1, ...)."""
-        return cls(_with_empty_row(inputs, device), _with_empty_row(targets, device))
+        return HeldRecords(each(lambda rows: _with_empty_row(rows, device), inputs), _with_empty_row(targets, device))
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def take(self, places: torch.Tensor) -> tuple[Inputs, torch.Tensor]:
+        """Inputs and targets of some records, shapes (*places.shape, ...)."""
+
+    def assumptions(self) -> tuple[str, ...]:
+        """What is taken on trust of where the records come from, as plain sentences."""
+        return ()
+
+    @contextlib.contextmanager
+    def opened(self, seed: Seed) -> Iterator[Records]:
+        """Ready for one training."""
+        yield self
+
+
+@dataclass(frozen=True)
+class HeldRecords(Records):
+    """Records on the device, with one more row of zeros."""
+
+    inputs: Inputs
+    targets: torch.Tensor
+    in_memory = True
 
     def __len__(self) -> int:
-        return len(self.inputs) - 1
+        return len(self.targets) - 1
 
-    def take(self, places: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Inputs and targets of some records, shapes (*places.shape, ...)."""
-        flat = places.reshape(-1)
-        inputs, targets = self.inputs.index_select(0, flat), self.targets.index_select(0, flat)
-        return inputs.view(*places.shape, *inputs.shape[1:]), targets.view(*places.shape, *targets.shape[1:])
+    def take(self, places: torch.Tensor) -> tuple[Inputs, torch.Tensor]:
+        if isinstance(self.inputs, Parts):
+            return self.inputs.each(lambda rows: _rows(rows, places)), _rows(self.targets, places)
+        return _rows(self.inputs, places), _rows(self.targets, places)
+
+
+def _rows(rows: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+    found = rows.index_select(0, places.reshape(-1))
+    return found.view(*places.shape, *rows.shape[1:])
 
 
 def _with_empty_row(rows: torch.Tensor, device: torch.device) -> torch.Tensor:

@@ -44,7 +44,14 @@ class Fixed:
 class Several:
     """Several tensors of records."""
 
-    parts: tuple[Rows | Fixed | Several, ...]
+    parts: tuple[Rows | Fixed | Several | Named, ...]
+
+
+@dataclass(frozen=True)
+class Named:
+    """Several tensors of the same records, by name: the inputs of a module."""
+
+    parts: Mapping[str, Rows]
 
 
 @dataclass(frozen=True)
@@ -60,7 +67,7 @@ class _BatchSize:
 
 BATCH_SIZE = _BatchSize()
 #: What is known of the result of an operation, or of its argument.
-Kind: TypeAlias = Rows | Fixed | Several | Shape | _BatchSize | int | float
+Kind: TypeAlias = Rows | Fixed | Several | Named | Shape | _BatchSize | int | float
 #: Constants of Python and PyTorch, by exact type.
 PLAIN = (bool, int, float, str, type(None), torch.dtype, torch.device, torch.memory_format, torch.layout)
 OperationRule: TypeAlias = Callable[..., Any]
@@ -315,6 +322,9 @@ def spatial(rank: int) -> OperationRule:
 
 def getitem(value: object, index: object) -> Kind | None:
     """A part of each record, of a shape, or one of several tensors."""
+    if isinstance(value, Named):
+        needs(type(index) is str and index in value.parts, "an input that is not given by its name")
+        return value.parts[str(index)]
     if isinstance(value, Several):
         if type(index) is not int:
             raise NotPerRecord("an index that is not a number")

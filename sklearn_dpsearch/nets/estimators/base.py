@@ -6,7 +6,7 @@ import numbers
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from sklearn.base import BaseEstimator
@@ -17,11 +17,26 @@ from ..._process import contained, without_warnings
 from ...privacy import Guarantee
 from ...privacy.spent import PrivacySpent
 from ..optimizers import Table, UpdateRule
+from ..parts import Inputs, names_of, tensors_of
 from ..randomness import Seed, sequence
+from ..reading import ReadRecords
 from ..task import Records, TrainingTask
 from ..training import train, train_together
 from .cost import ParameterCost
 from .settings import NOISE, RATES, Settings, expecting, settings_of
+
+#: Inputs and targets as tensors, or records that are read when a batch needs them.
+Given: TypeAlias = tuple[Inputs, torch.Tensor] | ReadRecords
+
+
+def number_of(given: Given) -> int:
+    """How many records there are."""
+    return len(given) if isinstance(given, ReadRecords) else len(given[1])
+
+
+def records_of(given: Given, device: torch.device) -> Records:
+    """Records for training on a device."""
+    return given.on(device) if isinstance(given, ReadRecords) else Records.of(*given, device)
 
 
 class DPSGDEstimator(ParameterCost, BaseEstimator):
@@ -121,8 +136,12 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
         """Whether the learning rate multiplies the noisy gradient as it is."""
 
     @abstractmethod
-    def _prepare(self, X: Any, y: Any, fresh: bool) -> tuple[torch.Tensor, torch.Tensor]:
-        """Check the records, initialise the module if ``fresh``, and return inputs and targets as tensors."""
+    def _prepare(self, X: Any, y: Any, fresh: bool) -> Given:
+        """Check the records, initialise the module if ``fresh``, and return inputs and targets."""
+
+    def _in_training(self) -> nn.Module:
+        """The module as one that takes the inputs."""
+        return self.module_
 
     @abstractmethod
     def _training_criterion(self) -> nn.Module:
@@ -147,7 +166,7 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
         expected = settings.sample_rate * (n if self.public_n is None else self.public_n)
         self.learning_rate_init_ = self._step_size(settings, expected)
         return TrainingTask(
-            module=self.module_,
+            module=self._in_training(),
             criterion=self._training_criterion(),
             optimizer=self._update(),
             sample_rate=settings.sample_rate,
@@ -169,12 +188,12 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
         before = None if fresh else {name: value.clone() for name, value in self.module_.state_dict().items()}
         spent = vars(self).get("privacy_spent_")
         try:
-            inputs, targets = self._prepare(X, y, fresh)
+            given = self._prepare(X, y, fresh)
             costs, foreign = self._costs_before(fresh), () if fresh else self._foreign_parameters()
             self._total(settings, costs)  # relations that cannot be composed fail here, before anything is spent
-            task = self._task(settings, len(inputs))
+            task = self._task(settings, number_of(given))
             with without_warnings():  # of the libraries underneath, which could speak of batches
-                train(task, Records.of(inputs, targets, device), max_physical_batch=self.max_physical_batch)
+                train(task, records_of(given, device), max_physical_batch=self.max_physical_batch)
             self._add_training(settings, costs, (*foreign, *task.notes))
         except BaseException:  # an interrupt too: what was not trained to the end is not released
             if before is None:
@@ -224,14 +243,14 @@ class _SharedRecords:
     records: Records
     members: list[_Member] = field(default_factory=list)
 
-    def holds(self, inputs: torch.Tensor, targets: torch.Tensor, device: torch.device) -> bool:
-        """Whether these are the records, on this device."""
-        pairs = ((inputs, self.records.inputs), (targets, self.records.targets))
-        there = torch.empty(0, device=device).device  # "cuda" is the current one of several
-        return self.records.inputs.device == there and all(
-            mine.dtype == theirs.dtype and mine.shape == theirs[:-1].shape and torch.equal(mine.to(device), theirs[:-1])
-            for mine, theirs in pairs
-        )
+    def holds(self, given: Given, device: torch.device) -> bool:
+        """Whether these are the records, on this device. Those that are read belong to one training."""
+        if isinstance(given, ReadRecords) or isinstance(self.records, ReadRecords):
+            return False
+        (inputs, targets), there = given, torch.empty(0, device=device).device  # "cuda" is the current one of several
+        mine, theirs = [*tensors_of(inputs), targets], [*tensors_of(self.records.inputs), self.records.targets]
+        same = names_of(inputs) == names_of(self.records.inputs) and self.records.inputs.device == there
+        return same and all(map(_holds, mine, theirs))
 
     def train(self) -> list[int]:
         """Train the members; the places of those that came out well."""
@@ -244,6 +263,11 @@ class _SharedRecords:
         return [member.place for member in trained]
 
 
+def _holds(mine: torch.Tensor, theirs: torch.Tensor) -> bool:
+    kept = theirs[:-1]
+    return mine.dtype == kept.dtype and mine.shape == kept.shape and bool(torch.equal(mine.to(kept.device), kept))
+
+
 def _shared(nets: Sequence[DPSGDEstimator], X: Any, y: Any) -> list[_SharedRecords]:
     """Prepare nets for training, those together that share records; nets that fail are left out."""
     groups: list[_SharedRecords] = []
@@ -251,13 +275,13 @@ def _shared(nets: Sequence[DPSGDEstimator], X: Any, y: Any) -> list[_SharedRecor
         with contained():  # this net has failed, the others have not
             net._check_arguments()
             settings, device = settings_of(net), device_of(net.device)
-            inputs, targets = net._prepare(X, y, fresh=True)
+            given = net._prepare(X, y, fresh=True)
             costs = net._costs_before(fresh=True)
             net._total(settings, costs)
-            member = _Member(place, net, net._task(settings, len(inputs)), settings, costs)
-            group = next((other for other in groups if other.holds(inputs, targets, device)), None)
+            member = _Member(place, net, net._task(settings, number_of(given)), settings, costs)
+            group = next((other for other in groups if other.holds(given, device)), None)
             if group is None:
-                group = _SharedRecords(Records.of(inputs, targets, device))
+                group = _SharedRecords(records_of(given, device))
                 groups.append(group)
             group.members.append(member)
     return groups

@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import numbers
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,13 +22,16 @@ from .. import checkpoints
 from ..engines.ways import separate
 from ..layout import named_trained
 from ..optimizers import Table, check_works_on_gradients
+from ..parts import ByName, Inputs, Parts, each, tensors_of, written_by_user
 from ..randomness import global_torch_seed, sequence
+from ..reading import ALONE
 from ..schedules import Scheduler, table_of
 from . import step_size
-from .base import DPSGDEstimator
+from .base import DPSGDEstimator, Given
+from .given import ForPrediction, as_arrays, inputs_of, is_source, reading, source_of, stacked
 from .settings import Settings
 from .step_size import StepSize
-from .user_modules import array, check_keywords, is_torchs, outputs_of, single
+from .user_modules import array, check_keywords, check_names, is_torchs, outputs_of, single
 
 if TYPE_CHECKING:
     from typing import Self  # since Python 3.11
@@ -138,8 +142,11 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         return self
 
     def get_dataset(self, X: Any, y: Any = None) -> Any:
-        """Records for prediction, as one array whatever holds them (skorch would take a data frame apart)."""
-        return super().get_dataset(X if isinstance(X, torch.utils.data.Dataset) else array("X", X), y)
+        """Records for prediction, as arrays whatever holds them (skorch would take a data frame apart)."""
+        if is_source(X):
+            return ForPrediction(X)
+        given = {name: array("X", part) for name, part in X.items()} if isinstance(X, Mapping) else array("X", X)
+        return super().get_dataset(given, y)
 
     def get_iterator(self, dataset: Any, training: bool = False) -> Any:
         """Batches for prediction; training has batches of its own."""
@@ -152,9 +159,17 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
     def infer(self, x: Any, **params: Any) -> Any:
         """One forward pass, in single precision."""
-        values = single(torch.as_tensor(np.array(x) if not torch.is_tensor(x) else x))
-        values = to_tensor(values if getattr(self, "takes_integers_", True) else values.float(), device=self.device)
-        return separate(self.module_)(values, **params)  # what forward keeps goes with the copy
+        module = separate(self.module_)  # what forward keeps goes with the copy
+        if isinstance(x, Mapping):
+            return module(**{name: self._as_trained(part) for name, part in x.items()}, **params)
+        return module(self._as_trained(x), **params)
+
+    def _as_trained(self, values: Any) -> torch.Tensor:
+        numbers = single(torch.as_tensor(values if torch.is_tensor(values) else np.array(values)))
+        found: torch.Tensor = to_tensor(
+            numbers if getattr(self, "takes_integers_", True) else numbers.float(), device=self.device
+        )
+        return found
 
     def fit_loop(self, *args: Any, **kwargs: Any) -> Self:
         """Not available: skorch's loop trains without noise."""
@@ -197,7 +212,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
     def privacy_assumptions(self) -> tuple[str, ...]:
         """What the guarantee rests on, as plain sentences."""
-        return (*super().privacy_assumptions(), *self._origin(), *self._code())
+        return (*super().privacy_assumptions(), *self._origin(), *self._code(), *self._data())
 
     def _origin(self) -> tuple[str, ...]:
         """What is assumed of parameters that were not made by this net."""
@@ -218,6 +233,10 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
             "runs on one record at a time and keeps nothing in files, or in other places that cannot be seen from "
             "them.",
         )
+
+    def _data(self) -> tuple[str, ...]:
+        """What is taken on trust of a Dataset, as long as it is not known whether there is one."""
+        return () if "module_" in vars(self) else (f"{type(self).__name__}: if records come from a Dataset, {ALONE}",)
 
     # --- fitting ----------------------------------------------------------------------------------------------------
 
@@ -248,21 +267,34 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         self._train(X, y, fresh)
         return self
 
-    def _prepare(self, X: Any, y: Any, fresh: bool) -> tuple[torch.Tensor, torch.Tensor]:
+    def _prepare(self, X: Any, y: Any, fresh: bool) -> Given:
         if fresh:
             self.initialize()
-        inputs = single(torch.from_numpy(array("X", X)))
-        targets = self._targets(y)
+        X, y = as_arrays(X, y)
+        read = reading(source_of(X, y), lambda targets: self._targets(stacked(targets))) if is_source(X) else None
+        inputs, targets = (inputs_of(X), self._targets(y)) if read is None else (read.inputs, read.targets)
         if len(inputs) != len(targets):
             raise ValueError(
                 f"Found input variables with inconsistent numbers of samples: {[len(inputs), len(targets)]}."
             )
-        self.takes_integers_ = not inputs.is_floating_point() and outputs_of(self.module_, inputs) is not None
-        inputs = inputs if self.takes_integers_ else inputs.float()
-        self.history_ = None  # skorch's would hold losses and batch sizes
-        self.n_features_in_ = int(np.prod(inputs.shape[1:]))
+        inputs = self._kind_of(inputs)
         self._check_outputs(outputs_of(self.module_, inputs), targets)
-        return inputs, targets
+        return (inputs, targets) if read is None else replace(read, inputs=inputs)
+
+    def _kind_of(self, inputs: Inputs) -> Inputs:
+        """Inputs as the module takes them; what is public of them is noted."""
+        if isinstance(inputs, Parts):
+            check_names(self.module_, inputs.names)
+        whole = any(not part.is_floating_point() for part in tensors_of(inputs))
+        self.takes_integers_ = whole and outputs_of(self.module_, inputs) is not None
+        self.input_names_ = inputs.names if isinstance(inputs, Parts) else None
+        self.history_ = None  # skorch's would hold losses and batch sizes
+        self.n_features_in_ = sum(int(np.prod(part.shape[1:])) for part in tensors_of(inputs))
+        return inputs if self.takes_integers_ else each(torch.Tensor.float, inputs)
+
+    def _in_training(self) -> torch.nn.Module:
+        names = getattr(self, "input_names_", None)
+        return self.module_ if names is None else ByName(self.module_, names)
 
     @abstractmethod
     def _targets(self, y: Any) -> torch.Tensor:
@@ -318,7 +350,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         return self._make_optimizer
 
     def _make_optimizer(self, module: torch.nn.Module) -> torch.optim.Optimizer:
-        args, kwargs = self.get_params_for_optimizer("optimizer", named_trained(module))
+        args, kwargs = self.get_params_for_optimizer("optimizer", named_trained(written_by_user(module)))
         return self.optimizer(*args, **kwargs)
 
     def _schedule(self, settings: Settings) -> Callable[[torch.optim.Optimizer | None], Table]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,17 +15,36 @@ from skorch.utils import to_numpy
 from torch import nn
 
 from ..engines.probe import made_up
+from ..parts import Inputs, taking
 
 
-def outputs_of(module: nn.Module, inputs: torch.Tensor) -> torch.Tensor | None:
+def outputs_of(module: nn.Module, inputs: Inputs) -> torch.Tensor | None:
     """Outputs on made-up records of the same kind; None if the module does not take them."""
-    rows = made_up(inputs, inputs)[0].to(next(module.parameters()).device)
+    rows = made_up(inputs, torch.empty(0))[0].to(next(module.parameters()).device)
     try:
         with torch.no_grad():
-            found: torch.Tensor = copy.deepcopy(module).eval()(rows)
+            found = copy.deepcopy(taking(module, inputs)).eval()(rows)
     except Exception:
         return None
-    return found
+    return found if isinstance(found, torch.Tensor) else None
+
+
+def check_names(module: nn.Module, names: Sequence[str]) -> None:
+    """Raise for inputs by name that are not the arguments of ``forward``.
+
+    Raises
+    ------
+    ValueError
+    """
+    accepted = inspect.signature(module.forward).parameters.values()
+    if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in accepted):
+        return
+    needed = {parameter.name for parameter in accepted if parameter.default is inspect.Parameter.empty}
+    if not needed <= set(names) <= {parameter.name for parameter in accepted}:
+        raise ValueError(
+            f"Found inputs {sorted(names)} for {type(module).__name__}.forward, which takes "
+            f"{[parameter.name for parameter in accepted]}. Name the inputs as its arguments."
+        )
 
 
 def is_torchs(owner: Any) -> bool:

@@ -256,7 +256,16 @@ def _check_array(name: str, values: Any) -> None:
     if isinstance(values, (str, bytes)) or not holds:
         raise TypeError(
             f"Found {name} of type {type(values).__name__}; an array, a data frame or a list of records is needed."
+            + _how_to_wrap(values)
         )
+
+
+def _how_to_wrap(values: Any) -> str:
+    """What skorch has for records that cannot be split as they are."""
+    if isinstance(values, Mapping):
+        return " Of a dict of arrays give skorch.helper.SliceDict(**X)."
+    indexed = hasattr(values, "__getitem__") and not isinstance(values, (str, bytes))
+    return " Of a torch Dataset give skorch.helper.SliceDataset(dataset), and y." if indexed else ""
 
 
 def _dimensions(values: Any) -> int:
