@@ -86,7 +86,7 @@ def _array(thing: np.ndarray) -> Sequence[Buffer]:
     kind = f"{thing.dtype}{thing.shape}".encode()
     if isinstance(thing, np.memmap) and not thing.flags.writeable:
         return [kind, _identity(thing)]
-    return [kind, memoryview(np.ascontiguousarray(thing).reshape(-1).view(np.uint8))]
+    return [kind, np.ascontiguousarray(thing).reshape(-1).view(np.uint8).data]
 
 
 def _package(thing: Any) -> str:
