@@ -58,14 +58,15 @@ ROOMS = {
 }
 #: Inside of nets: which rooms, and files beside them, each of these may look into. Estimators may look into all.
 INSIDE_NETS = {
-    **{name: set() for name in ("checkpoints", "layout", "randomness", "sampling", "state", "switches")},
+    **{name: set() for name in ("checkpoints", "layout", "parts", "randomness", "sampling", "state", "switches")},
     "optimizers": {"layout"},
     "schedules": {"optimizers"},
-    "task": {"optimizers", "randomness"},
-    "engines": {"layout", "randomness", "state"},
+    "task": {"optimizers", "parts", "randomness"},
+    "reading": {"parts", "randomness", "state", "task"},
+    "engines": {"layout", "parts", "randomness", "state"},
     "averages": {"task"},
     "stack": {"averages", "task", "engines", "optimizers", "randomness", "sampling", "switches"},
-    "training": {"task", "stack", "engines", "optimizers", "randomness", "switches"},
+    "training": {"task", "stack", "engines", "optimizers", "parts", "randomness", "switches"},
 }
 #: Inside the searches: which rooms a room may look into, and what lies on the ground of all of them.
 INSIDE_SEARCH = {

@@ -143,15 +143,23 @@ def _held(source: Any) -> list[Any] | None:
     return rows if type(source) is Subset else rows[source.idx : source.idx + 1]
 
 
-def reading(source: Source, encode: Encode) -> ReadRecords:
-    """Records for training. The first is read for its shape and kind; no number of it is used."""
+def reading(source: Source, taken: Callable[[Inputs], Inputs], encode: Encode) -> ReadRecords:
+    """Records for training. The first is read for its shape and kind; no number of it is used.
+
+    Parameters
+    ----------
+    source : Source
+    taken : callable
+        A row of zeros, as the records are read ↦ as the module takes them.
+    encode : callable
+    """
     nothing = torch.empty(0)
     unseen = ReadRecords(
         read=source.read, encode=encode, number=len(source), owners=source.owners, inputs=nothing, targets=nothing
     )
     with unseen.opened(None) as opened:
         ((first, target),) = opened.read_each([0])
-    row = each(lambda part: torch.zeros_like(part).unsqueeze(0), first)
+    row = taken(each(lambda part: torch.zeros_like(part).unsqueeze(0), first))
     return replace(unseen, inputs=row, targets=torch.zeros_like(encode([target])))
 
 

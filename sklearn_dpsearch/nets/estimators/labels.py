@@ -27,3 +27,19 @@ def encode(y: Any, classes: np.ndarray) -> torch.Tensor:
             f"Found labels in y that are not among the declared classes={classes.tolist()}. Declare every label that a "
             "record could have."
         ) from None
+
+
+def indicators(y: Any) -> torch.Tensor:
+    """Which labels each record has, shape (n, labels).
+
+    Raises
+    ------
+    ValueError
+        For anything but 0 and 1 in columns.
+    """
+    found = np.asarray(y)
+    if found.ndim != 2:
+        raise ValueError(f"Expected y with a column for each label, shape (n_samples, n_labels), got {found.shape}.")
+    if found.dtype.kind not in "biuf" or not np.isin(found, (0, 1)).all():
+        raise ValueError("Expected y of 0 and 1: whether a record has each label (sklearn's MultiLabelBinarizer).")
+    return torch.from_numpy(found.astype(np.float32))

@@ -6,12 +6,12 @@ import copy
 import numbers
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import skorch
 import torch
+from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from skorch.callbacks import LRScheduler
 from skorch.utils import to_tensor
@@ -271,17 +271,20 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         if fresh:
             self.initialize()
         X, y = as_arrays(X, y)
-        read = reading(source_of(X, y), lambda targets: self._targets(stacked(targets))) if is_source(X) else None
-        inputs, targets = (inputs_of(X), self._targets(y)) if read is None else (read.inputs, read.targets)
+        if is_source(X):
+            read = reading(source_of(X, y), self._as_taken, lambda targets: self._targets(stacked(targets)))
+            self._check_outputs(outputs_of(self.module_, read.inputs), read.targets)
+            return read
+        inputs = self._as_taken(inputs_of(X))
+        targets = self._targets(y)
         if len(inputs) != len(targets):
             raise ValueError(
                 f"Found input variables with inconsistent numbers of samples: {[len(inputs), len(targets)]}."
             )
-        inputs = self._kind_of(inputs)
         self._check_outputs(outputs_of(self.module_, inputs), targets)
-        return (inputs, targets) if read is None else replace(read, inputs=inputs)
+        return inputs, targets
 
-    def _kind_of(self, inputs: Inputs) -> Inputs:
+    def _as_taken(self, inputs: Inputs) -> Inputs:
         """Inputs as the module takes them; what is public of them is noted."""
         if isinstance(inputs, Parts):
             check_names(self.module_, inputs.names)
@@ -290,7 +293,10 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         self.input_names_ = inputs.names if isinstance(inputs, Parts) else None
         self.history_ = None  # skorch's would hold losses and batch sizes
         self.n_features_in_ = sum(int(np.prod(part.shape[1:])) for part in tensors_of(inputs))
-        return inputs if self.takes_integers_ else each(torch.Tensor.float, inputs)
+        taken = inputs if self.takes_integers_ else each(torch.Tensor.float, inputs)
+        outputs = outputs_of(self.module_, taken)
+        self.output_rank_ = None if outputs is None else outputs.dim()
+        return taken
 
     def _in_training(self) -> torch.nn.Module:
         names = getattr(self, "input_names_", None)
@@ -319,7 +325,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         if given != "auto":
             return self.lr_factor * float(given)
         decay, bound = self._decay(settings), step_size.bound_on_norm(self.n_features_in_)
-        of_classes = isinstance(self, skorch.NeuralNetClassifier)
+        of_classes = isinstance(self, ClassifierMixin)
         if not self._uses_sgd():
             return self.lr_factor * step_size.for_adam(decay, bound, of_classes=of_classes)
         momentum = float(self.get_params_for("optimizer").get("momentum", 0.0))

@@ -18,7 +18,7 @@ from .skorch_base import SkorchNet
 from .step_size import StepSize
 from .user_modules import array
 
-_MODULE = f"""
+MODULE = f"""
     Parameters
     ----------
     module : torch.nn.Module class or instance
@@ -30,7 +30,7 @@ _MODULE = f"""
     docstrings.MEMORY
 }"""
 
-_OTHERS = f"""
+OTHERS = f"""
     lr : float or "auto", default="auto"
         Step size at the start. "auto", for SGD, Adam and AdamW, derives it from noise, steps and number of records, and
         lets it fall to zero in a straight line unless a schedule is given (:doc:`defaults </learn/net_defaults>`).
@@ -48,9 +48,9 @@ _OTHERS = f"""
 
 class DPNeuralNetClassifier(SkorchNet, skorch.NeuralNetClassifier):
     __doc__ = f"""A classifier with a module of your own, trained with DP-SGD (Abadi et al. 2016).
-{_MODULE}
+{MODULE}
     classes : list
-        The labels in the order of the module's outputs. Required: taken from y they would tell which occur.{_OTHERS}
+        The labels in the order of the module's outputs. Required: taken from y they would tell which occur.{OTHERS}
     classes_ : ndarray of shape (n_classes,)
 
     Notes
@@ -98,12 +98,14 @@ class DPNeuralNetClassifier(SkorchNet, skorch.NeuralNetClassifier):
                 f"{type(self).__name__} needs classes=[...], the labels in the order of the module's outputs: taken "
                 "from y they would tell which labels occur."
             )
+        losses.check_for_classes(self.criterion)
 
     def _check_outputs(self, outputs: torch.Tensor | None, targets: torch.Tensor) -> None:
         if outputs is not None and outputs.shape[1:] != (len(self.classes),):
             raise ValueError(
                 f"Found outputs of shape {tuple(outputs.shape[1:])} per record and {len(self.classes)} classes; the "
-                "module needs one output per class (otherwise an error would tell which labels occur)."
+                "module needs one output per class (otherwise an error would tell which labels occur). For one logit "
+                "use DPNeuralNetBinaryClassifier."
             )
 
     def _training_criterion(self) -> torch.nn.Module:
@@ -122,7 +124,7 @@ class DPNeuralNetClassifier(SkorchNet, skorch.NeuralNetClassifier):
 
 class DPNeuralNetRegressor(SkorchNet, skorch.NeuralNetRegressor):
     __doc__ = f"""A regressor with a module of your own, trained with DP-SGD (Abadi et al. 2016).
-{_MODULE}{_OTHERS}
+{MODULE}{OTHERS}
 
     Examples
     --------

@@ -201,10 +201,13 @@ class Seeding(Rows):
         return super().__getitem__(number)
 
 
+def ready(dataset):
+    return given.reading(given.source_of(dataset, None), lambda row: row, lambda found: torch.tensor(np.stack(found)))
+
+
 def drawn_for(number, before):
     """What a record is given after others were read before it."""
-    source = given.source_of(Augmented(), None)
-    records = given.reading(source, lambda targets: torch.tensor(np.stack(targets)))
+    records = ready(Augmented())
     with records.opened(7) as opened:
         return opened.take(torch.tensor([[*before, number]]))[0][0, -1]
 
@@ -223,7 +226,7 @@ def test_what_is_drawn_for_a_record_does_not_depend_on_what_others_draw():
                 torch.randn(50)
             return super().__getitem__(number)
 
-    records = given.reading(given.source_of(Greedy(), None), lambda targets: torch.tensor(np.stack(targets)))
+    records = ready(Greedy())
     with records.opened(7) as opened:
         assert torch.equal(opened.take(torch.tensor([[1, 5]]))[0][0, -1], drawn_for(5, [2]))
 
