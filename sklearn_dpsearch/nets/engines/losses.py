@@ -111,8 +111,8 @@ def check_for_classes(criterion: object) -> None:
     kind = criterion if isinstance(criterion, type) else type(criterion)
     if issubclass(kind, (nn.BCEWithLogitsLoss, nn.BCELoss)):
         raise ValueError(
-            f"Found criterion {kind.__name__} in a classifier with one output per class. Use torch.nn.CrossEntropyLoss, "
-            "DPNeuralNetBinaryClassifier for one logit, or DPNeuralNetMultiLabelClassifier for several labels of a "
+            f"Found criterion {kind.__name__} in a classifier with one output per class. Use "
+            "torch.nn.CrossEntropyLoss, DPNeuralNetBinaryClassifier for one logit, or DPNeuralNetMultiLabelClassifier for several labels of a "
             "record."
         )
 
