@@ -112,8 +112,8 @@ def check_for_classes(criterion: object) -> None:
     if issubclass(kind, (nn.BCEWithLogitsLoss, nn.BCELoss)):
         raise ValueError(
             f"Found criterion {kind.__name__} in a classifier with one output per class. Use "
-            "torch.nn.CrossEntropyLoss, DPNeuralNetBinaryClassifier for one logit, or DPNeuralNetMultiLabelClassifier for several labels of a "
-            "record."
+            "torch.nn.CrossEntropyLoss; for one logit DPNeuralNetBinaryClassifier; for several labels of a record "
+            "DPNeuralNetMultiLabelClassifier."
         )
 
 

@@ -21,7 +21,7 @@ from ..optimizers import Table, UpdateRule
 from ..randomness import Seed, sequence
 from . import scaling, step_size
 from .base import DPSGDEstimator
-from .labels import encode
+from .labels import ClassWeight, check_class_weight, encode, weights_of
 from .scaling import Array, Bounds
 from .settings import MaxGradNorm, Neighboring, Settings
 from .step_size import Decay, StepSize
@@ -242,7 +242,14 @@ class TableClassifier(ClassifierMixin, TableNet):
     """Labels, and probabilities from logits."""
 
     classes: ArrayLike | None
+    class_weight: ClassWeight
     classes_: NDArray[Any]
+
+    def _check_arguments(self) -> None:
+        super()._check_arguments()
+        check_class_weight(self.class_weight, automatic=self.max_grad_norm == "auto")
+        if self.classes is not None:
+            weights_of(self.class_weight, unique_labels(self.classes))
 
     def partial_fit(self, X: Any, y: Any, classes: ArrayLike | None = None) -> Self:
         """Train on from the current parameters; the cost is added to ``privacy_spent_``.
@@ -282,7 +289,7 @@ class TableClassifier(ClassifierMixin, TableNet):
         return len(self.classes_)
 
     def _training_criterion(self) -> nn.Module:
-        return nn.CrossEntropyLoss(reduction="sum")
+        return nn.CrossEntropyLoss(reduction="sum", weight=weights_of(self.class_weight, self.classes_))
 
     def _targets(self, y: NDArray[Any], fresh: bool) -> torch.Tensor:
         check_classification_targets(y)
@@ -323,6 +330,8 @@ class TableClassifier(ClassifierMixin, TableNet):
         notes = super().privacy_assumptions()
         if self.classes is None:
             notes += (f"{type(self).__name__}: the labels that occur in y are public (declare them: classes=[...]).",)
+        if self.class_weight is not None:
+            notes += (f"{type(self).__name__}: class_weight was not taken from the labels.",)
         return notes
 
 

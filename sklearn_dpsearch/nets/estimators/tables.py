@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from ..randomness import Seed
 from . import docstrings, scaling
+from .labels import ClassWeight
 from .scaling import Array
 from .settings import MaxGradNorm, Neighboring
 from .step_size import Decay, StepSize
@@ -23,7 +24,11 @@ _LAYERS = """
 _CLASSES = """
     classes : array-like, optional
         Every label that a record could have. Without it the labels are taken from y, which is private only if they
-        are public anyway."""
+        are public anyway.
+    class_weight : dict, optional
+        Label ↦ weight of the loss of its records, constants that are known without the data; labels that are left out
+        have weight 1. "balanced" would count the labels, and is refused. What clipping leaves of a long gradient is as
+        long as before: weights below 1 do more than weights above."""
 
 _BOUNDS_Y = """
     bounds_y : (lower, upper), optional
@@ -78,7 +83,8 @@ class DPLogisticRegression(TableClassifier):
     """
 
     def __init__(
-        self, *, classes: ArrayLike | None = None, noise_multiplier: float | None = None,
+        self, *, classes: ArrayLike | None = None, class_weight: ClassWeight = None,
+        noise_multiplier: float | None = None,
         target_epsilon: float | None = None, target_delta: float | None = None, target_mu: float | None = None,
         max_grad_norm: MaxGradNorm = 1.0, sample_rate: float | None = 0.02, batch_size: float | None = None,
         public_n: float | None = None, neighboring: Neighboring | None = None, max_epochs: float = 30,
@@ -97,6 +103,7 @@ class DPLogisticRegression(TableClassifier):
             random_state=random_state, noise_seed=noise_seed,
         )  # fmt: skip
         self.classes = classes
+        self.class_weight = class_weight
 
     @property
     def coef_(self) -> Array:
@@ -188,7 +195,8 @@ class DPMLPClassifier(HiddenLayers, TableClassifier):
 
     def __init__(
         self, hidden_layer_sizes: int | Sequence[int] = (64,), activation: str = "relu", *,
-        classes: ArrayLike | None = None, noise_multiplier: float | None = None, target_epsilon: float | None = None,
+        classes: ArrayLike | None = None, class_weight: ClassWeight = None, noise_multiplier: float | None = None,
+        target_epsilon: float | None = None,
         target_delta: float | None = None, target_mu: float | None = None, max_grad_norm: MaxGradNorm = 1.0,
         sample_rate: float | None = 0.02, batch_size: float | None = None, public_n: float | None = None,
         neighboring: Neighboring | None = None, max_epochs: float = 30, max_steps: float | None = None,
@@ -209,6 +217,7 @@ class DPMLPClassifier(HiddenLayers, TableClassifier):
         self.hidden_layer_sizes = hidden_layer_sizes
         self.activation = activation
         self.classes = classes
+        self.class_weight = class_weight
 
 
 class DPMLPRegressor(HiddenLayers, TableRegressor):
