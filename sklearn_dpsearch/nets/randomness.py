@@ -73,6 +73,11 @@ def reading_coins(seed: Seed) -> np.random.Generator:
     return np.random.Generator(np.random.PCG64DXSM(_children(sequence(seed), 4)[3]))
 
 
+def later_parameters(seed: Seed) -> np.random.SeedSequence:
+    """For initial parameters that are made after others of the same net: those would have the same numbers."""
+    return _children(sequence(seed), 5)[4]
+
+
 @contextlib.contextmanager
 def global_torch_seed(seed: Seed = None) -> Iterator[None]:
     """PyTorch's global generators seeded afresh, and put back afterwards.

@@ -68,7 +68,8 @@ def check_class_weight(given: Any, automatic: bool) -> None:
         return
     if not isinstance(given, Mapping) or not all(_is_weight(weight) for weight in given.values()):
         raise ValueError(
-            f"Found class_weight={given!r}; a dict of labels and finite weights >= 0 is needed, e.g. {{0: 1.0, 1: 5.0}}."
+            f"Found class_weight={given!r}; a dict of labels and finite weights >= 0 is needed, e.g. "
+            "{0: 1.0, 1: 5.0}."
         )
     if automatic:
         raise ValueError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import numbers
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
@@ -23,7 +22,7 @@ from ..engines.ways import separate
 from ..layout import named_trained
 from ..optimizers import Table, check_works_on_gradients
 from ..parts import ByName, Inputs, Parts, each, tensors_of, written_by_user
-from ..randomness import global_torch_seed, sequence
+from ..randomness import global_torch_seed, later_parameters, sequence
 from ..reading import ALONE
 from ..schedules import Scheduler, table_of
 from . import step_size
@@ -31,7 +30,19 @@ from .base import DPSGDEstimator, Given
 from .given import ForPrediction, as_arrays, inputs_of, is_source, reading, source_of, stacked
 from .settings import Settings
 from .step_size import StepSize
-from .user_modules import array, check_keywords, check_names, is_torchs, outputs_of, single
+from .user_modules import (
+    array,
+    check_keywords,
+    check_names,
+    copied,
+    give_shapes,
+    in_single_precision,
+    is_lazy,
+    is_torchs,
+    lacks_parameters,
+    outputs_of,
+    single,
+)
 
 if TYPE_CHECKING:
     from typing import Self  # since Python 3.11
@@ -117,12 +128,13 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         """Initial parameters: public, from ``random_state``, and never from the generator that a user has seeded."""
         with global_torch_seed(sequence(self.random_state)):
             super().initialize_module()
+        in_single_precision(self.module_)
         return self
 
     def initialized_instance(self, instance_or_cls: Any, kwargs: dict[str, Any]) -> Any:
         """A copy of what was given as an instance: trained in place, it would start the next fit, or a clone."""
         made = super().initialized_instance(instance_or_cls, kwargs)
-        return copy.deepcopy(made) if made is instance_or_cls else made
+        return copied(made) if made is instance_or_cls else made
 
     def initialize_criterion(self) -> Self:
         """The user's criterion with its losses summed: an average would divide by a private number."""
@@ -137,6 +149,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
                 f"Found parameters in criterion {type(self.criterion_).__name__}: they would be trained without "
                 "noise. Put them into the module."
             )
+        self.criterion_.float()
         if hasattr(self.criterion_, "reduction"):
             self.criterion_.reduction = "sum"
         return self
@@ -252,11 +265,12 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         -------
         self
         """
-        return self._fit(X, y, fresh=not (self.warm_start and self.initialized_), **fit_params)
+        goes_on = self.warm_start and self.initialized_ and not lacks_parameters(self.module_)
+        return self._fit(X, y, fresh=not goes_on, **fit_params)
 
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None, **fit_params: Any) -> Self:
         """Train on from the current parameters; the cost is added to ``privacy_spent_``."""
-        return self._fit(X, y, fresh=not self.initialized_, **fit_params)
+        return self._fit(X, y, fresh=not self.initialized_ or lacks_parameters(self.module_), **fit_params)
 
     def _fit(self, X: Any, y: Any, fresh: bool, **fit_params: Any) -> Self:
         if fit_params:
@@ -294,9 +308,19 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         self.history_ = None  # skorch's would hold losses and batch sizes
         self.n_features_in_ = sum(int(np.prod(part.shape[1:])) for part in tensors_of(inputs))
         taken = inputs if self.takes_integers_ else each(torch.Tensor.float, inputs)
+        if is_lazy(self.module_):
+            self._give_shapes(taken)
         outputs = outputs_of(self.module_, taken)
         self.output_rank_ = None if outputs is None else outputs.dim()
         return taken
+
+    def _give_shapes(self, inputs: Inputs) -> None:
+        """Make the parameters of lazy layers, as public as the others."""
+        lacking = lacks_parameters(self.module_)
+        with global_torch_seed(later_parameters(self.random_state)):
+            give_shapes(self.module_, inputs)
+        if lacking:
+            self._remember()
 
     def _in_training(self) -> torch.nn.Module:
         names = getattr(self, "input_names_", None)

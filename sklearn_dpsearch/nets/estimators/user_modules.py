@@ -47,6 +47,67 @@ def check_names(module: nn.Module, names: Sequence[str]) -> None:
         )
 
 
+def in_single_precision(module: nn.Module) -> None:
+    """Convert a module in place, whatever its numbers are: gradients, and the bound on rounding, are in single.
+
+    Raises
+    ------
+    ValueError
+        For parameters that are no real numbers.
+    """
+    for name, parameter in module.named_parameters():
+        if not parameter.is_floating_point():
+            raise ValueError(f"Found parameter {name!r} of dtype {parameter.dtype}; real numbers are needed.")
+    module.float()
+
+
+def copied(given: Any) -> Any:
+    """A copy of a module or criterion that was given as an instance.
+
+    Raises
+    ------
+    ValueError
+    """
+    try:
+        return copy.deepcopy(given)
+    except Exception as error:
+        raise ValueError(
+            f"Found an instance of {type(given).__name__} that cannot be copied ({type(error).__name__}). Give its "
+            "class, and its arguments as module__...."
+        ) from None
+
+
+def is_lazy(module: nn.Module) -> bool:
+    """Whether a module still takes the shapes of parameters from its first inputs."""
+    return any(isinstance(layer, nn.modules.lazy.LazyModuleMixin) for layer in module.modules())
+
+
+def lacks_parameters(module: nn.Module) -> bool:
+    """Whether some parameters have no values yet."""
+    return any(nn.parameter.is_lazy(parameter) for parameter in module.parameters())
+
+
+def give_shapes(module: nn.Module, inputs: Inputs) -> None:
+    """Run a lazy module on made-up records of the shape of the private ones: those are never shown to it.
+
+    Raises
+    ------
+    ValueError
+        Where it does not take them.
+    """
+    rows = made_up(inputs, torch.empty(0))[0].to(next(module.parameters()).device)
+    training = module.training
+    try:
+        with torch.no_grad():
+            taking(module, inputs).eval()(rows)
+    except Exception as error:
+        raise ValueError(
+            f"{type(module).__name__} has lazy layers and does not take made-up records ({type(error).__name__}: "
+            f"{error}), from which their shapes would be known. State the shapes, e.g. nn.Linear."
+        ) from None
+    module.train(training)
+
+
 def is_torchs(owner: Any) -> bool:
     """Whether a module, or a criterion, and all of its parts are PyTorch's own."""
     parts = list(owner.modules()) if isinstance(owner, nn.Module) else [owner]
