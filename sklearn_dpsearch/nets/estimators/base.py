@@ -203,6 +203,11 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
                 if spent is not None:
                     self.__dict__["privacy_spent_"] = spent
             raise
+        self._after_training()
+
+    def _after_training(self) -> None:
+        """What a user wants done with a net that was trained to its end."""
+        return None
 
     @staticmethod
     def fit_together(nets: Sequence[DPSGDEstimator], X: Any, y: Any) -> list[DPSGDEstimator | None]:
@@ -218,6 +223,7 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
             for group in _shared(nets, X, y):
                 for i in group.train():
                     fitted[i] = nets[i]
+                    nets[i]._after_training()
         finally:  # an interrupt too: what was not trained to the end is not released
             for net, done in zip(nets, fitted):
                 if done is None:

@@ -12,9 +12,7 @@ import skorch
 import torch
 from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import Interval, StrOptions
-from skorch.callbacks import LRScheduler
 from skorch.utils import to_tensor
-from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from ...privacy import LeakingEstimatorError, PrivacyError
 from .. import checkpoints
@@ -25,7 +23,7 @@ from ..parts import ByName, Inputs, Parts, each, tensors_of, written_by_user
 from ..randomness import global_torch_seed, later_parameters, sequence
 from ..reading import ALONE
 from ..schedules import Scheduler, table_of
-from . import step_size
+from . import callbacks, step_size
 from .base import DPSGDEstimator, Given
 from .given import ForPrediction, as_arrays, inputs_of, is_source, reading, source_of, stacked
 from .settings import Settings
@@ -92,6 +90,8 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
                     f"Invalid parameter {name!r} for estimator {type(self).__name__}. Valid parameters are: "
                     f"{sorted(known)}, and those that start with one of {[f'{owner}__' for owner in self._prefixes]}."
                 )
+        if "callbacks" in params:  # skorch's own way needs one to be there already
+            self.callbacks = params.pop("callbacks")
         super().set_params(**params)
         return self
 
@@ -111,10 +111,14 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         check_keywords("module", self.module, self.get_params_for("module"))
         super()._check_arguments()
 
-    def _schedulers(self) -> list[Scheduler]:
-        """Each learning-rate schedule; an error for any other callback."""
-        given = self.callbacks
-        return [_scheduler(callback) for callback in ([] if given in (None, "disable") else given)]
+    def _schedulers(self) -> tuple[Scheduler, ...]:
+        """Each learning-rate schedule."""
+        return callbacks.sorted_out(self.callbacks).schedulers
+
+    @property
+    def writes_files(self) -> bool:
+        """Whether a fit writes what it trained to files, as no candidate of a search may."""
+        return bool(callbacks.sorted_out(self.callbacks).checkpoints)
 
     # --- skorch's own steps ----------------------------------------------------------------------------------------
 
@@ -307,6 +311,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         self.input_names_ = inputs.names if isinstance(inputs, Parts) else None
         self.history_ = None  # skorch's would hold losses and batch sizes
         self.n_features_in_ = sum(int(np.prod(part.shape[1:])) for part in tensors_of(inputs))
+        callbacks.freeze(self.module_, callbacks.sorted_out(self.callbacks).freezers)
         taken = inputs if self.takes_integers_ else each(torch.Tensor.float, inputs)
         if is_lazy(self.module_):
             self._give_shapes(taken)
@@ -394,20 +399,9 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
         return table
 
+    def _after_training(self) -> None:
+        callbacks.save(self, callbacks.sorted_out(self.callbacks).checkpoints)
+
     def _unfit(self) -> None:
         super()._unfit()
         self.initialized_ = False
-
-
-def _scheduler(given: Any) -> Scheduler:
-    """A callback, alone or with its name, as a learning-rate schedule."""
-    callback = given[1] if isinstance(given, tuple) else given
-    callback = callback() if isinstance(callback, type) else callback
-    policy = callback._get_policy_cls() if type(callback) is LRScheduler else None
-    if policy is None or policy is ReduceLROnPlateau:
-        raise LeakingEstimatorError(
-            f"Found callback {type(callback).__name__}{' with ReduceLROnPlateau' if policy else ''}: it would "
-            "see records, losses or batch sizes without noise. Only skorch.callbacks.LRScheduler with a "
-            "policy that does not look at losses is possible."
-        )
-    return Scheduler(policy, callback.kwargs, callback.step_every == "batch")

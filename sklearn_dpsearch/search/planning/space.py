@@ -86,7 +86,7 @@ class Space:
         for dictionary in self.dictionaries:
             for name, values in dictionary.items():
                 for value in () if hasattr(values, "rvs") else values:
-                    if isinstance(value, str) or hasattr(value, "get_params"):
+                    if isinstance(value, str) or hasattr(value, "get_params") or "callbacks" in name.split("__"):
                         for owner in _owners(dictionary, name):
                             configured(estimator, {**owner, name: value})
 
@@ -261,6 +261,11 @@ def refuse_callbacks(estimator: Any) -> None:
             raise PrivacyError(
                 f"Found callbacks on {name or 'the estimator'} ({type(part).__name__}): they would see every "
                 "candidate, and how many there are. Remove them with set_callbacks()."
+            )
+        if getattr(part, "writes_files", False):
+            raise PrivacyError(
+                f"Found a TrainEndCheckpoint on {name or 'the estimator'} ({type(part).__name__}): it would write "
+                "every candidate to files, and so how many there are. Remove it, and save best_estimator_."
             )
 
 

@@ -18,7 +18,7 @@ pytest.importorskip("skorch")
 pytest.importorskip("opacus")
 import skorch
 import torch
-from skorch.callbacks import EarlyStopping, EpochScoring, GradientNormClipping, LRScheduler, PrintLog, ProgressBar
+from skorch.callbacks import EarlyStopping, EpochScoring, GradientNormClipping, LRScheduler, PrintLog
 from skorch.exceptions import NotInitializedError
 from torch import nn
 from torch.optim.lr_scheduler import CosineAnnealingLR, OneCycleLR, ReduceLROnPlateau, StepLR
@@ -425,7 +425,6 @@ def test_a_rate_scheduled_to_zero_stops_the_training():
         EarlyStopping(),
         EpochScoring("accuracy"),
         PrintLog(),
-        ProgressBar(),
         GradientNormClipping(1.0),
         skorch.callbacks.Callback(),
         LRScheduler(ReduceLROnPlateau),
