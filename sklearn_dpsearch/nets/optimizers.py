@@ -18,6 +18,16 @@ from .layout import Layout, named_trained
 Table = Mapping[str, Sequence[Any]]
 
 
+class PerGroup(tuple[Any, ...]):
+    """The values of a hyperparameter in each group of parameters."""
+
+    __slots__ = ()
+
+
+#: What an optimizer keeps from step to step: a function of noisy gradients, as public as the parameters.
+Memory = dict[str, Any]
+
+
 class Stepper(ABC):
     """Updates the parameters of M nets, shape (M, size), in place."""
 
@@ -28,6 +38,14 @@ class Stepper(ABC):
     @abstractmethod
     def keep(self, kept: list[int]) -> None:
         """Go on with some of the nets only (their places, ascending)."""
+
+    @abstractmethod
+    def memory(self, place: int, steps: int) -> Memory:
+        """What the optimizer of one net keeps after so many steps, for a training that goes on from there."""
+
+    @abstractmethod
+    def recall(self, memory: Memory) -> None:
+        """Go on, with a single net, from what an earlier training of it has kept."""
 
 
 class Rates:
@@ -95,6 +113,13 @@ class StackedSGD(Stepper):
         self.rates.keep(kept)
         self._buffer = None if self._buffer is None else self._buffer[kept]
 
+    def memory(self, place: int, steps: int) -> Memory:
+        return {} if self._buffer is None else {"momentum": _row_of(self._buffer, place)}
+
+    def recall(self, memory: Memory) -> None:
+        if self._momentum and "momentum" in memory:
+            self._buffer = memory["momentum"].to(self.rates.device).unsqueeze(0).clone()
+
 
 class StackedAdam(Stepper):
     """``torch.optim.Adam`` and ``AdamW`` (decoupled weight decay) without AMSGrad."""
@@ -103,6 +128,7 @@ class StackedAdam(Stepper):
         self.rates, self.decoupled = rates, decoupled
         self._decay = rates.any("weight_decay")
         self._moments: tuple[torch.Tensor, torch.Tensor] | None = None
+        self._before = 0  # steps of earlier trainings, for the correction of the moments
 
     def step(self, weights: torch.Tensor, gradients: torch.Tensor, t: int) -> None:
         rate, first, second = self.rates("lr", t), self.rates("betas", t, 0), self.rates("betas", t, 1)
@@ -115,12 +141,23 @@ class StackedAdam(Stepper):
         mean, square = self._moments
         mean.mul_(first).add_(gradients * (1.0 - first))
         square.mul_(second).add_(gradients.square() * (1.0 - second))
-        scale = (square / (1.0 - second ** (t + 1))).sqrt_() + self.rates("eps", t)
-        _subtract(weights, mean / scale, rate / (1.0 - first ** (t + 1)))
+        taken = self._before + t + 1
+        scale = (square / (1.0 - second**taken)).sqrt_() + self.rates("eps", t)
+        _subtract(weights, mean / scale, rate / (1.0 - first**taken))
 
     def keep(self, kept: list[int]) -> None:
         self.rates.keep(kept)
         self._moments = None if self._moments is None else (self._moments[0][kept], self._moments[1][kept])
+
+    def memory(self, place: int, steps: int) -> Memory:
+        if self._moments is None:
+            return {}
+        return {"moments": tuple(_row_of(one, place) for one in self._moments), "steps": self._before + steps}
+
+    def recall(self, memory: Memory) -> None:
+        if "moments" in memory:
+            first, second = (one.to(self.rates.device).unsqueeze(0).clone() for one in memory["moments"])
+            self._moments, self._before = (first, second), memory["steps"]
 
 
 class EachTorchOptimizer(Stepper):
@@ -133,8 +170,8 @@ class EachTorchOptimizer(Stepper):
         for row, slopes, built, table in zip(weights, gradients, self.optimizers, self.tables):
             assert built.optimizer is not None
             for name, values in table.items():
-                for group in built.optimizer.param_groups:
-                    group[name] = values[t]
+                for number, group in enumerate(built.optimizer.param_groups):
+                    group[name] = values[t][number] if isinstance(values[t], PerGroup) else values[t]
             for name, parameter in built.parameters:
                 parameter.data = self.layout.view(name, row, row)
                 parameter.grad = self.layout.view(name, slopes, slopes)
@@ -144,6 +181,18 @@ class EachTorchOptimizer(Stepper):
 
     def keep(self, kept: list[int]) -> None:
         self.optimizers, self.tables = [self.optimizers[i] for i in kept], [self.tables[i] for i in kept]
+
+    def memory(self, place: int, steps: int) -> Memory:
+        optimizer = self.optimizers[place].optimizer
+        assert optimizer is not None
+        return {"of": type(optimizer), "state": copy.deepcopy(optimizer.state_dict()["state"])}
+
+    def recall(self, memory: Memory) -> None:
+        (built,) = self.optimizers
+        assert built.optimizer is not None
+        if memory.get("of") is type(built.optimizer):  # with the hyperparameters that are given now
+            state = copy.deepcopy(memory["state"])
+            built.optimizer.load_state_dict({**built.optimizer.state_dict(), "state": state})
 
 
 @dataclass(frozen=True)
@@ -243,6 +292,10 @@ def stepper_for(
         return EachTorchOptimizer(built, tables, layout)
     rates = Rates([rule.group for rule in rules], tables, device)
     return rules[0].kind(rates, rules[0].flag)
+
+
+def _row_of(stacked: torch.Tensor, place: int) -> torch.Tensor:
+    return stacked[place].detach().cpu().clone()
 
 
 def _subtract(weights: torch.Tensor, moved: torch.Tensor, rate: float | torch.Tensor) -> None:

@@ -52,12 +52,18 @@ class Stack:
         built = [BuiltOptimizer(task.module, task.optimizer, device) for task in tasks]
         tables = [task.schedule(own.optimizer) for task, own in zip(tasks, built)]
         self.stepper = stepper_for(built, tables, layout, device)
+        self._recall()
         # One source of secrets per net: nets that shared coins or noise would not be independent runs, and the
         # theorems about the best of several candidates need independent runs.
         self.secrets = [Secrets(task.seed) for task in tasks]
         self.batches = [PoissonBatches(s.coins, task.sample_rate, len(records)) for s, task in zip(self.secrets, tasks)]
         self.averages = Averages(self.tasks, self.trained)
         self._allocate()
+
+    def _recall(self) -> None:
+        """Go on with what the optimizer of a single net has kept of an earlier training of the same parameters."""
+        if len(self.tasks) == 1 and self.tasks[0].memory.get("of") == self.engine.layout.names(trained=True):
+            self.stepper.recall(self.tasks[0].memory["kept"])
 
     def run(self) -> None:
         """Every step of every net, whatever its batches hold."""
@@ -106,6 +112,8 @@ class Stack:
             return
         for i, task in enumerate(self.tasks):
             if task.steps <= t:
+                task.memory.clear()
+                task.memory.update(of=self.engine.layout.names(trained=True), kept=self.stepper.memory(i, task.steps))
                 self.engine.layout.write(self.averages.of(i, self.trained), task.module)
         self.trained, self.frozen = self.trained[kept], self.frozen[kept]
         self.tasks = [self.tasks[i] for i in kept]

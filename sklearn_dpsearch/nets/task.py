@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import nn
 
-from .optimizers import Table, UpdateRule
+from .optimizers import Memory, Table, UpdateRule
 from .parts import Inputs, Parts, each
 from .randomness import Seed
 
@@ -45,6 +45,8 @@ class TrainingTask:
         Share of the steps, the last ones, over which the released parameters are averaged; 0: those of the last step.
     seed : None, int, RandomState or SeedSequence
         For batches and noise; None: the operating system. A seed is for tests.
+    memory : dict
+        What the optimizer has kept of an earlier training of this net; filled by training.
     notes : list of str
         Filled by training: what was taken on trust.
     """
@@ -61,6 +63,7 @@ class TrainingTask:
     schedule: Callable[[torch.optim.Optimizer | None], Table] = field(default=lambda optimizer: {})
     average: float = 0.0
     seed: Seed = None
+    memory: Memory = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
 

@@ -16,7 +16,7 @@ from torch import nn
 from ..._process import contained, without_warnings
 from ...privacy import Guarantee
 from ...privacy.spent import PrivacySpent
-from ..optimizers import Table, UpdateRule
+from ..optimizers import Memory, Table, UpdateRule
 from ..parts import Inputs, names_of, tensors_of
 from ..randomness import Seed, sequence
 from ..reading import ReadRecords
@@ -57,6 +57,9 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
     max_physical_batch: int
     noise_seed: Seed
     random_state: Seed
+
+    # What the optimizer has kept for the next ``partial_fit``.
+    optimizer_memory_: Memory
 
     # --- what one fit promises, from constructor arguments alone --------------------------------------------------
 
@@ -192,9 +195,12 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
             costs, foreign = self._costs_before(fresh), () if fresh else self._foreign_parameters()
             self._total(settings, costs)  # relations that cannot be composed fail here, before anything is spent
             task = self._task(settings, number_of(given))
+            if not fresh and not foreign:
+                task.memory.update(vars(self).get("optimizer_memory_", {}))
             with without_warnings():  # of the libraries underneath, which could speak of batches
                 train(task, records_of(given, device), max_physical_batch=self.max_physical_batch)
             self._add_training(settings, costs, (*foreign, *task.notes))
+            self.optimizer_memory_ = task.memory
         except BaseException:  # an interrupt too: what was not trained to the end is not released
             if before is None:
                 self._unfit()
@@ -266,6 +272,7 @@ class _SharedRecords:
         trained = [member for member, well in zip(self.members, done) if well]
         for member in trained:
             member.net._add_training(member.settings, member.costs, member.task.notes)
+            member.net.optimizer_memory_ = member.task.memory
         return [member.place for member in trained]
 
 

@@ -125,6 +125,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
     def initialize(self) -> Self:
         """As in skorch. Whether parameters are changed from outside after this is noticed."""
         super().initialize()
+        self.__dict__.pop("optimizer_memory_", None)
         self._remember()
         return self
 
@@ -218,6 +219,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         if "module_" not in vars(self):
             super().load_params(*args, **kwargs)
             return
+        self.__dict__.pop("optimizer_memory_", None)  # it was of other parameters
         with checkpoints.loading(self.module_) as notes:
             super().load_params(*args, **kwargs)
         if notes and notes[-1]:
