@@ -65,11 +65,16 @@ class _BatchSize:
     """The number of records in the batch: secret, and so never a number to compute with."""
 
 
+class _Property:
+    """Where the numbers of a tensor are, or of which type: the same in every batch."""
+
+
 BATCH_SIZE = _BatchSize()
+PROPERTY = _Property()
 #: What is known of the result of an operation, or of its argument.
-Kind: TypeAlias = Rows | Fixed | Several | Named | Shape | _BatchSize | int | float
+Kind: TypeAlias = Rows | Fixed | Several | Named | Shape | _BatchSize | _Property | int | float
 #: Constants of Python and PyTorch, by exact type.
-PLAIN = (bool, int, float, str, type(None), torch.dtype, torch.device, torch.memory_format, torch.layout)
+PLAIN = (bool, int, float, str, type(None), torch.dtype, torch.device, torch.memory_format, torch.layout, _Property)
 OperationRule: TypeAlias = Callable[..., Any]
 
 
@@ -164,9 +169,27 @@ def along(*names: str, dims: str = "dim", default: object = None, rank: int = 2)
     return rule
 
 
+def new_rows(*sizes: object, **kwargs: object) -> None:
+    """A new tensor with a row per record, drawn at random."""
+    plain(*kwargs.values())
+    shape = listed(sizes)
+    if len(shape) == 1 and isinstance(shape[0], Shape):  # that of a tensor of records
+        return
+    whole = all(type(size) is int for size in shape[1:])
+    needs(len(shape) >= 1 and shape[0] is BATCH_SIZE and whole, "a new tensor without a row for each record")
+
+
 def flip(value: object, *dims: object) -> None:
     """Dimensions as numbers or as a list."""
     dims_within(listed(dims), rows(value).rank)
+
+
+def features(value: object, *args: object, **kwargs: object) -> None:
+    """Whole features of a record dropped: (records, features, ...)."""
+    given = named(("p", "training", "inplace"), args, kwargs)
+    needs(not given.get("inplace"), "an operation in place")
+    rows(value, 3)
+    plain(*given.values())
 
 
 def gather(value: object, dim: object, index: object) -> None:
@@ -358,9 +381,11 @@ def _size(value: Rows, dim: object) -> _BatchSize | int:
     return BATCH_SIZE if dim % value.rank == 0 else int(value.shape[dim])
 
 
-def attribute(value: object, name: str) -> Shape | int | None:
+def attribute(value: object, name: str) -> Shape | _Property | int | None:
     """Shapes and the like; no other attributes of tensors."""
     found = rows(value)
+    if name in ("device", "dtype"):
+        return PROPERTY
     if name == "mT":
         transpose_last(value)
         return None
