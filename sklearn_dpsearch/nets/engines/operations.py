@@ -17,14 +17,14 @@ from . import rules
 from .rules import PLAIN, OperationRule, along, spatial
 
 _ELEMENTWISE = """
-abs add addcdiv addcmul alpha_dropout asin asinh acos acosh atan atan2 atanh bernoulli bitwise_and bitwise_not bitwise_or
-ceil celu clamp clamp_max clamp_min clip clone contiguous cos cosh detach div double dropout elu eq erf erfc exp expm1
-float floor floor_divide fmod frac full_like ge gelu gt hardshrink hardsigmoid hardswish hardtanh heaviside hypot
-isfinite isinf isnan le leaky_relu lerp log log10 log1p log2 logaddexp logical_and logical_not logical_or logical_xor logit
-logsigmoid long lt masked_fill maximum minimum mish mul multiply nan_to_num ne neg negative ones_like
-polar pow rand_like randn_like reciprocal relu relu6 remainder round rrelu rsqrt rsub selu sigmoid sign silu sin sinc
-sinh softplus softshrink softsign sqrt square sub subtract tan tanh tanhshrink threshold to true_divide trunc type_as
-where zeros_like
+abs add addcdiv addcmul alpha_dropout asin asinh acos acosh atan atan2 atanh bernoulli bitwise_and bitwise_not
+bitwise_or ceil celu clamp clamp_max clamp_min clip clone contiguous cos cosh detach div double dropout elu eq erf
+erfc exp expm1 float floor floor_divide fmod frac full_like ge gelu gt hardshrink hardsigmoid hardswish hardtanh
+heaviside hypot isfinite isinf isnan le leaky_relu lerp log log10 log1p log2 logaddexp logical_and logical_not
+logical_or logical_xor logit logsigmoid long lt masked_fill maximum minimum mish mul multiply nan_to_num ne neg
+negative ones_like polar pow rand_like randn_like reciprocal relu relu6 remainder round rrelu rsqrt rsub selu sigmoid
+sign silu sin sinc sinh softplus softshrink softsign sqrt square sub subtract tan tanh tanhshrink threshold to
+true_divide trunc type_as where zeros_like
 """
 #: What draws random numbers: nets that contain it are trained alone.
 RANDOM = {
