@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,10 @@ import torch
 from torch import nn
 
 from .layout import Layout, named_trained
+from .state import contents
+
+#: Attributes of an optimizer that its ``state_dict`` holds, and those with which PyTorch's schedulers watch it.
+KEPT = ("state", "param_groups", "step", "_opt_called")
 
 #: What a schedule may change from step to step: name ↦ one value per step.
 Table = Mapping[str, Sequence[Any]]
@@ -28,6 +33,14 @@ class Stepper(ABC):
     @abstractmethod
     def keep(self, kept: list[int]) -> None:
         """Go on with some of the nets only (their places, ascending)."""
+
+    @abstractmethod
+    def state(self) -> Any:
+        """What it keeps from step to step."""
+
+    @abstractmethod
+    def restore(self, state: Any) -> None:
+        """Go on where this state was taken."""
 
 
 class Rates:
@@ -95,6 +108,12 @@ class StackedSGD(Stepper):
         self.rates.keep(kept)
         self._buffer = None if self._buffer is None else self._buffer[kept]
 
+    def state(self) -> torch.Tensor | None:
+        return self._buffer
+
+    def restore(self, state: torch.Tensor | None) -> None:
+        self._buffer = None if state is None else state.to(self.rates.device)
+
 
 class StackedAdam(Stepper):
     """``torch.optim.Adam`` and ``AdamW`` (decoupled weight decay) without AMSGrad."""
@@ -122,6 +141,12 @@ class StackedAdam(Stepper):
         self.rates.keep(kept)
         self._moments = None if self._moments is None else (self._moments[0][kept], self._moments[1][kept])
 
+    def state(self) -> tuple[torch.Tensor, torch.Tensor] | None:
+        return self._moments
+
+    def restore(self, state: tuple[torch.Tensor, torch.Tensor] | None) -> None:
+        self._moments = None if state is None else (state[0].to(self.rates.device), state[1].to(self.rates.device))
+
 
 class EachTorchOptimizer(Stepper):
     """Any torch optimizer that works on given gradients: one object per net, over views of its parameters."""
@@ -144,6 +169,13 @@ class EachTorchOptimizer(Stepper):
 
     def keep(self, kept: list[int]) -> None:
         self.optimizers, self.tables = [self.optimizers[i] for i in kept], [self.tables[i] for i in kept]
+
+    def state(self) -> list[dict[str, Any]]:
+        return [built.state() for built in self.optimizers]
+
+    def restore(self, state: list[dict[str, Any]]) -> None:
+        for built, own in zip(self.optimizers, state):
+            built.restore(own)
 
 
 @dataclass(frozen=True)
@@ -212,6 +244,39 @@ class BuiltOptimizer:
         self.optimizer = make(copied)
         self.rule = UpdateRule.of(self.optimizer)
         check_works_on_gradients(type(self.optimizer))
+        self._elsewhere: str | None = None
+
+    def state(self) -> dict[str, Any]:
+        """What PyTorch says that an optimizer keeps from step to step.
+
+        Raises
+        ------
+        ValueError
+            If it keeps something elsewhere, which would be lost.
+        """
+        assert self.optimizer is not None
+        own = {name: value for name, value in vars(self.optimizer).items() if name not in KEPT}
+        before, self._elsewhere = self._elsewhere, contents(own)
+        if before not in (None, self._elsewhere):
+            raise ValueError(
+                f"Found optimizer {type(self.optimizer).__name__}, which keeps something from step to step outside of "
+                "its state and param_groups: a checkpoint could not bring it back. Keep it in state, or leave "
+                "checkpoint=None."
+            )
+        found: dict[str, Any] = self.optimizer.state_dict()
+        return found
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on where this state was taken."""
+        assert self.optimizer is not None
+        self.optimizer.load_state_dict(state)
+        places = itertools.chain.from_iterable(group["params"] for group in state["param_groups"])
+        parameters = itertools.chain.from_iterable(group["params"] for group in self.optimizer.param_groups)
+        for place, parameter in zip(places, parameters):
+            for name, value in state["state"].get(place, {}).items():
+                if isinstance(value, torch.Tensor):  # as it was: PyTorch has brought it to the parameter's precision
+                    there = self.optimizer.state[parameter][name].device
+                    self.optimizer.state[parameter][name] = value.to(there, copy=True)
 
     @property
     def structure(self) -> tuple[Any, ...] | None:

@@ -9,17 +9,27 @@ import hashlib
 import sys
 import sysconfig
 import types
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
+
+#: What counts of things that are compared by who they are.
+Identity: TypeAlias = Callable[[object], str]
 
 OWN = __name__.partition(".")[0]
 #: Packages whose functions and classes keep nothing of a user's records.
 LIBRARIES = frozenset({"torch", "numpy", "skorch", "opacus", "sklearn", "scipy", "pandas", OWN})
 #: Parts of libraries whose objects serve the whole process, and change by themselves.
 OPAQUE = frozenset({"logging", "threading", "_thread", "_weakref", "weakref", "multiprocessing"})
+#: What a class has besides its code, and where that code stands in its file.
+NOT_CODE = frozenset(
+    {
+        *("__dict__", "__weakref__", "__doc__", "__module__", "__annotations__", "_abc_impl"),
+        *("__firstlineno__", "__static_attributes__", "__annotate__", "__annotate_func__", "__annotations_cache__"),
+    }
+)
 SIMPLE = frozenset(
     {int, float, complex, str, bytes, bool, type(None), type(Ellipsis), torch.dtype, torch.device, torch.Size}
 )
@@ -27,11 +37,13 @@ SIMPLE = frozenset(
 PYTHON = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib")})
 
 
-def contents(*things: object) -> str:
-    """A digest of all that can be reached from these objects: attributes, slots, containers, classes, closures.
+def contents(*things: object, lasting: bool = False) -> str:
+    """A digest of all that can be reached from these objects: attributes, slots, containers, classes, code, closures.
 
-    Code of libraries, and what cannot be copied either (open files, locks), counts by identity.
+    Code of libraries, and what cannot be copied either (open files, locks), counts by identity; in a digest that is
+    ``lasting``, for another process to compare, by its name.
     """
+    identity = _name if lasting else _number
     digest = hashlib.blake2b(digest_size=16)
     seen: dict[int, int] = {}
     kept: list[object] = []  # an object that is freed could leave its address to another
@@ -47,28 +59,41 @@ def contents(*things: object) -> str:
         seen[id(thing)] = len(seen)
         kept.append(thing)
         digest.update(f"{type(thing).__qualname__}(".encode())
-        raw = _raw(thing)
+        raw = _raw(thing, identity)
         if raw is not None:
             digest.update(raw)
             if isinstance(thing, torch.Tensor) and vars(thing):
                 stack.append(vars(thing))
         else:
-            inside = list(_inside(thing))
+            inside = list(_inside(thing, identity))
             digest.update(f"{len(inside)}".encode())
             stack.extend(reversed(inside))
     return digest.hexdigest()
 
 
-def _raw(thing: object) -> bytes | None:
+def _number(thing: object) -> str:
+    """Who this is, as long as it lives."""
+    return f"{id(thing)}"
+
+
+def _name(thing: Any) -> str:
+    """Who this is, in every process."""
+    named = thing if hasattr(thing, "__qualname__") or isinstance(thing, types.ModuleType) else type(thing)
+    return f"{getattr(named, '__module__', '')}.{getattr(named, '__qualname__', named.__name__)}"
+
+
+def _raw(thing: object, identity: Identity) -> bytes | None:
     """Numbers, and what counts by identity, as bytes."""
     if isinstance(thing, torch.Tensor):
-        return _tensor(thing)
+        return _tensor(thing, identity)
     if isinstance(thing, np.ndarray) and thing.dtype != object:
         return f"{thing.dtype}{thing.shape}".encode() + np.ascontiguousarray(thing).tobytes()
+    if isinstance(thing, types.CodeType):
+        return _code(thing).encode()
     library = isinstance(thing, (type, types.FunctionType)) and _is_library(_package(thing))
     shared = _package(type(thing)) in OPAQUE
     if library or shared or isinstance(thing, (types.ModuleType, types.BuiltinFunctionType)):
-        return f"{id(thing)}".encode()
+        return identity(thing).encode()
     return None
 
 
@@ -84,16 +109,16 @@ def _is_library(package: str) -> bool:
     return file is None or file.startswith(PYTHON)
 
 
-def _tensor(thing: torch.Tensor) -> bytes:
+def _tensor(thing: torch.Tensor, identity: Identity) -> bytes:
     try:
         values = thing.detach().cpu().contiguous()
         numbers: bytes = values.reshape(-1).view(torch.uint8).numpy().tobytes()
         return f"{values.dtype}{tuple(values.shape)}".encode() + numbers
     except Exception:  # a stand-in without values, or one of another transformation
-        return f"{id(thing)}".encode()
+        return identity(thing).encode()
 
 
-def _inside(thing: object) -> Iterator[object]:
+def _inside(thing: object, identity: Identity) -> Iterator[object]:
     """Everything that an object refers to."""
     if isinstance(thing, dict):
         yield from _entries(thing)
@@ -115,7 +140,7 @@ def _inside(thing: object) -> Iterator[object]:
         yield from _of_class(thing)
         return
     if type(thing) not in (dict, list, tuple, set, frozenset):
-        yield from _attributes(thing)
+        yield from _attributes(thing, identity)
 
 
 def _entries(thing: dict[object, object]) -> Iterator[object]:
@@ -123,13 +148,13 @@ def _entries(thing: dict[object, object]) -> Iterator[object]:
         yield from (key, value)
 
 
-def _attributes(thing: object) -> Iterator[object]:
+def _attributes(thing: object, identity: Identity) -> Iterator[object]:
     """The class, all attributes, in slots too, and what an object made in C says of itself when it is pickled."""
     own = getattr(thing, "__dict__", {})  # asked for first: some objects have one from then on
     if not isinstance(thing, (types.FunctionType, types.MethodType, types.CellType)):
         yield type(thing)
         if not isinstance(thing, torch.nn.Module):
-            yield from _reduced(thing)
+            yield from _reduced(thing, identity)
     if isinstance(thing, torch.nn.Module):
         own = {name: value for name, value in own.items() if name != "training"}  # changed on purpose
     yield from _entries({**own, **{name: getattr(thing, name, None) for name in _slots(thing)}})
@@ -144,14 +169,25 @@ def _names(slots: str | Iterable[str]) -> Iterable[str]:
     return (slots,) if isinstance(slots, str) else tuple(slots)
 
 
-def _reduced(thing: object) -> Iterator[object]:
+def _reduced(thing: object, identity: Identity) -> Iterator[object]:
     """What an object would be pickled as; its identity if it cannot be."""
     try:
         made = thing.__reduce_ex__(4)
         parts = [made] if isinstance(made, str) else [list(part) if _is_iterator(part) else part for part in made]
         yield from (part for part in parts if part is not copyreg.__newobj__)  # type: ignore[attr-defined]
     except Exception:
-        yield f"{id(thing)}"
+        yield identity(thing)
+
+
+@functools.lru_cache(maxsize=4096)
+def _code(thing: types.CodeType) -> str:
+    """What a function does: its instructions, names and constants."""
+    constants = [_code(part) if isinstance(part, types.CodeType) else _constant(part) for part in thing.co_consts]
+    return f"{thing.co_code.hex()}{thing.co_names}{thing.co_freevars}{constants}"
+
+
+def _constant(part: object) -> str:
+    return repr(sorted(part, key=repr)) if isinstance(part, frozenset) else repr(part)
 
 
 def _is_iterator(part: object) -> bool:
@@ -159,8 +195,8 @@ def _is_iterator(part: object) -> bool:
 
 
 def _of_function(thing: types.FunctionType) -> Iterator[object]:
-    """Closures, defaults, and the globals that the code names."""
-    yield from (thing.__closure__ or (), thing.__defaults__ or (), thing.__kwdefaults__ or {})
+    """Code, closures, defaults, and the globals that the code names."""
+    yield from (thing.__code__, thing.__closure__ or (), thing.__defaults__ or (), thing.__kwdefaults__ or {})
     for name in _named(thing.__code__):
         if name in thing.__globals__:
             yield from (name, thing.__globals__[name])
@@ -183,5 +219,5 @@ def _of_cell(thing: types.CellType) -> Iterator[object]:
 def _of_class(thing: type) -> Iterator[object]:
     yield from thing.__mro__[1:]
     for name, value in list(vars(thing).items()):
-        if name not in ("__dict__", "__weakref__", "__doc__", "__module__", "__annotations__", "_abc_impl"):
+        if name not in NOT_CODE:
             yield from (name, value)

@@ -17,9 +17,10 @@ from .randomness import global_torch_seed
 from .stack import Stack
 from .switches import exactly
 from .task import Records, TrainingTask
+from .watchers import NOBODY, Watchers
 
 
-def train(task: TrainingTask, records: Records, *, max_physical_batch: int) -> None:
+def train(task: TrainingTask, records: Records, *, max_physical_batch: int, watchers: Watchers = NOBODY) -> None:
     """Train one net in place.
 
     Raises
@@ -30,12 +31,12 @@ def train(task: TrainingTask, records: Records, *, max_physical_batch: int) -> N
         For tokens that an embedding has no row for.
     """
     device = records.inputs.device
-    with exactly(device):
+    with exactly(device), contextlib.closing(watchers):
         rows, targets = probe.records_for(task.module, records.inputs, records.targets)
         engine = ways.engine_for(task.module, task.criterion, rows, targets, device, task.expected_batch_size)
         before = ways.digest_of_code(engine)
         with global_torch_seed(task.seed), _tokens_explained(task.module):  # seeded for dropout
-            Stack([task], engine, records, max_physical_batch).run()
+            Stack([task], engine, records, max_physical_batch).run(watchers)
         if ways.digest_of_code(engine) != before:  # what it keeps could tell about records
             raise ways.kept_something(task.module)
     task.notes[:] = ways.assumptions(engine, task.module, task.criterion)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import os
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,12 +15,15 @@ from sklearn.utils._param_validation import Interval, validate_parameter_constra
 from torch import nn
 
 from ..._process import contained, without_warnings
-from ...privacy import Guarantee
+from ...privacy import Guarantee, PrivacyError
 from ...privacy.spent import PrivacySpent
 from ..optimizers import Table, UpdateRule
 from ..randomness import Seed, sequence
+from ..resuming import Checkpoint, checkpoint_in
+from ..state import contents
 from ..task import Records, TrainingTask
 from ..training import train, train_together
+from ..watchers import Progress, Watchers
 from .cost import ParameterCost
 from .settings import NOISE, RATES, Settings, expecting, settings_of
 
@@ -34,14 +38,18 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
     _parameter_constraints: dict[str, Any] = {
         "average": [Interval(numbers.Real, 0, 1, closed="both")],
         "max_physical_batch": [Interval(numbers.Integral, 1, None, closed="left")],
+        "checkpoint": [str, os.PathLike, None],
+        "verbose": ["boolean", Interval(numbers.Integral, 0, 1, closed="both")],
     }
 
     # Constructor arguments, besides those of the settings.
     average: float
+    checkpoint: str | os.PathLike[str] | None
     device: Any
     max_physical_batch: int
     noise_seed: Seed
     random_state: Seed
+    verbose: int
 
     # --- what one fit promises, from constructor arguments alone --------------------------------------------------
 
@@ -169,13 +177,20 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
         before = None if fresh else {name: value.clone() for name, value in self.module_.state_dict().items()}
         spent = vars(self).get("privacy_spent_")
         try:
-            inputs, targets = self._prepare(X, y, fresh)
-            costs, foreign = self._costs_before(fresh), () if fresh else self._foreign_parameters()
-            self._total(settings, costs)  # relations that cannot be composed fail here, before anything is spent
-            task = self._task(settings, len(inputs))
-            with without_warnings():  # of the libraries underneath, which could speak of batches
-                train(task, Records.of(inputs, targets, device), max_physical_batch=self.max_physical_batch)
-            self._add_training(settings, costs, (*foreign, *task.notes))
+            with checkpoint_in(self.checkpoint) as checkpoint:
+                inputs, targets = self._prepare(X, y, fresh)
+                costs, foreign = self._costs_before(fresh), () if fresh else self._foreign_parameters()
+                self._total(settings, costs)  # relations that cannot be composed fail here, before anything is spent
+                task = self._task(settings, len(inputs))
+                watchers = self._watchers(task, checkpoint, (inputs, targets), fresh)
+                with without_warnings():  # of the libraries underneath, which could speak of batches
+                    train(
+                        task,
+                        Records.of(inputs, targets, device),
+                        max_physical_batch=self.max_physical_batch,
+                        watchers=watchers,
+                    )
+                self._add_training(settings, costs, (*foreign, *task.notes))
         except BaseException:  # an interrupt too: what was not trained to the end is not released
             if before is None:
                 self._unfit()
@@ -185,6 +200,17 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
                     self.__dict__["privacy_spent_"] = spent
             raise
 
+    def _watchers(
+        self, task: TrainingTask, checkpoint: Checkpoint | None, records: tuple[torch.Tensor, torch.Tensor], fresh: bool
+    ) -> Watchers:
+        """Who looks at a training meanwhile: what shows its progress, and what writes its checkpoints."""
+        shown = [Progress(type(self).__name__, task.steps)] if self.verbose else []
+        if checkpoint is None:
+            return Watchers(shown)
+        start = "" if fresh else contents(*task.module.state_dict().values(), lasting=True)
+        checkpoint.bind(task, self.get_params(deep=False), records, start)
+        return Watchers([checkpoint, *shown])
+
     @staticmethod
     def fit_together(nets: Sequence[DPSGDEstimator], X: Any, y: Any) -> list[DPSGDEstimator | None]:
         """Fit several unfitted nets on the same records, as stacks where they share an architecture.
@@ -192,8 +218,15 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
         Returns
         -------
         list
-            Each net fitted, or None in the place of one that failed. The same as fitting one after the other, faster.
+            Each net fitted, or None in the place of one that failed. The same as fitting one after the other, faster
+            and without a sign of progress.
+
+        Raises
+        ------
+        PrivacyError
+            For a net with ``checkpoint``, which is for one training of one net.
         """
+        _refuse_checkpoints(nets)
         fitted: list[DPSGDEstimator | None] = [None] * len(nets)
         try:
             for group in _shared(nets, X, y):
@@ -261,6 +294,15 @@ def _shared(nets: Sequence[DPSGDEstimator], X: Any, y: Any) -> list[_SharedRecor
                 groups.append(group)
             group.members.append(member)
     return groups
+
+
+def _refuse_checkpoints(nets: Sequence[DPSGDEstimator]) -> None:
+    given = [net.checkpoint for net in nets if net.checkpoint is not None]
+    if given:
+        raise PrivacyError(
+            f"Found checkpoint={str(given[0])!r} on a net that is trained together with others; a checkpoint is for "
+            "one training of one net. Set checkpoint=None."
+        )
 
 
 def device_of(name: Any) -> torch.device:
