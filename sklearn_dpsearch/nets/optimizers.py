@@ -16,8 +16,8 @@ from torch import nn
 from .layout import Layout, named_trained
 from .state import contents
 
-#: Attributes of an optimizer that its ``state_dict`` holds, and those with which PyTorch's schedulers watch it.
-KEPT = ("state", "param_groups", "step", "_opt_called")
+#: Attributes of an optimizer that its ``state_dict`` holds, and those with which PyTorch watches who calls it.
+KEPT = ("state", "param_groups", "step", "_opt_called", "_warned_capturable_if_run_uncaptured")
 
 #: What a schedule may change from step to step: name ↦ one value per step.
 Table = Mapping[str, Sequence[Any]]
