@@ -41,12 +41,20 @@ class Stack:
     records : Records
     max_physical_batch : int
         Most records in memory at once, over all nets.
+    watchers : Watchers
+        Who looks at the training from time to time.
     """
 
     def __init__(
-        self, tasks: Sequence[TrainingTask], engine: Engine, records: Records, max_physical_batch: int
+        self,
+        tasks: Sequence[TrainingTask],
+        engine: Engine,
+        records: Records,
+        max_physical_batch: int,
+        watchers: Watchers = NOBODY,
     ) -> None:
         self.engine, self.records, self.max_physical_batch = engine, records, max_physical_batch
+        self.watchers = watchers
         self.device = device = records.inputs.device
         self.tasks = list(tasks)
         layout, modules = engine.layout, [task.module for task in tasks]
@@ -62,16 +70,16 @@ class Stack:
         self.done = 0  # steps
         self._allocate()
 
-    def run(self, watchers: Watchers = NOBODY) -> None:
+    def run(self) -> None:
         """Every step of every net, whatever its batches hold."""
         with one_thread() if isinstance(self.engine, LinearEngine) else contextlib.nullcontext():
-            self._run(watchers)
+            self._run()
 
-    def _run(self, watchers: Watchers) -> None:
-        watchers.begin(self)
+    def _run(self) -> None:
+        self.watchers.begin(self)
         while self.tasks:
             t = self.done
-            steps = int(min(self._ahead(t), watchers.patience))
+            steps = int(min(self._ahead(t), self.watchers.patience))
             batches, sizes = padded_batches(self.batches, steps, len(self.records))
             places = torch.from_numpy(batches).to(self.device)
             bounds = (places < len(self.records)) * self.norms  # 0 where a shorter batch is filled up: nothing is added
@@ -79,7 +87,7 @@ class Stack:
                 self._step(places[step, :, :widest], bounds[step, :, :widest], t + step)
             self.done += steps
             self._finish(self.done)
-            watchers.look(self)
+            self.watchers.look(self)
 
     def state(self) -> dict[str, Any]:
         """All that changes from step to step, between two blocks of them: as secret as the records."""

@@ -36,7 +36,7 @@ def train(task: TrainingTask, records: Records, *, max_physical_batch: int, watc
         engine = ways.engine_for(task.module, task.criterion, rows, targets, device, task.expected_batch_size)
         before = ways.digest_of_code(engine)
         with global_torch_seed(task.seed), _tokens_explained(task.module):  # seeded for dropout
-            Stack([task], engine, records, max_physical_batch).run(watchers)
+            Stack([task], engine, records, max_physical_batch, watchers).run()
         if ways.digest_of_code(engine) != before:  # what it keeps could tell about records
             raise ways.kept_something(task.module)
     task.notes[:] = ways.assumptions(engine, task.module, task.criterion)

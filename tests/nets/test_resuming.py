@@ -281,7 +281,7 @@ def test_a_restored_stack_is_in_everything_the_stack_that_was_saved(make, optimi
 
 
 #: Written anew in every step, never changed, or (the stepper, which remembers rates) compared by what it does.
-NOT_COMPARED = {"engine", "gradients", "sums", "records", "tasks", "stepper"}
+NOT_COMPARED = {"engine", "gradients", "sums", "records", "tasks", "stepper", "watchers"}
 
 
 # --- kill -9 ----------------------------------------------------------------------------------------------------------
