@@ -96,12 +96,20 @@ class SecretFolder:
             ) from None
 
     def delete(self) -> None:
-        """Delete the folder with all that was put there."""
-        for name in (STATE, NEW, README, LOCK):
-            with contextlib.suppress(FileNotFoundError):
-                (self.path / name).unlink()
-        _settle(self.path)
-        self.path.rmdir()
+        """Delete what was put there, and the folder.
+
+        Raises
+        ------
+        OSError
+            If the secrets cannot be deleted. What is not secret may stay, where a system does not let it go.
+        """
+        for name in (STATE, NEW):
+            (self.path / name).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            _settle(self.path)
+            for name in (README, LOCK):
+                (self.path / name).unlink(missing_ok=True)
+            self.path.rmdir()
 
 
 @contextlib.contextmanager
@@ -123,10 +131,13 @@ def opened(given: str | os.PathLike[str]) -> Iterator[SecretFolder]:
             f"Found a training that is running with checkpoint={str(given)!r}; each training needs a folder of its "
             "own. Wait for that one, or give another folder."
         ) from None
+    folder = SecretFolder(path)
     try:
         _write_through(path / README, TOLD.encode())
-        yield SecretFolder(path)
+        yield folder
     finally:
+        if not (path / STATE).exists():  # ended, or never begun
+            folder.delete()
         lock.release()
 
 
@@ -174,7 +185,8 @@ def storable(value: Any) -> Any:
 
 def _write_through(path: Path, content: bytes) -> None:
     """Write a file that is there after a power cut."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0), 0o600)
+    kind = getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)  # a link could lead the secrets elsewhere
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | kind, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         file.write(content)
         file.flush()

@@ -536,6 +536,32 @@ def test_a_file_may_not_bring_code_along(tmp_path, at_every_step):
     assert not (tmp_path / "evil").exists()
 
 
+def test_a_training_that_never_began_leaves_no_folder(tmp_path):
+    with pytest.raises(ValueError, match="NaN"):
+        table_net(checkpoint=tmp_path / "c").fit(np.full((80, 5), np.nan), y)
+    assert not (tmp_path / "c").exists()
+
+
+def test_a_training_that_fails_at_its_very_end_leaves_its_checkpoint(tmp_path, monkeypatch, at_every_step):
+    """Until the net is fitted nothing is deleted."""
+    make = lambda **more: table_net(**SEEDED, **more)  # noqa: E731
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(DPMLPClassifier, "_add_training", lambda *args: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            make(checkpoint=tmp_path / "c").fit(X, y)
+    assert (tmp_path / "c" / STATE).exists()
+    assert torch.equal(parameters(make(checkpoint=tmp_path / "c").fit(X, y)), parameters(make().fit(X, y)))
+
+
+@POSIX
+def test_secrets_are_not_written_through_a_link(tmp_path, at_every_step):
+    (tmp_path / "c").mkdir()
+    (tmp_path / "c" / NEW).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(OSError, match="no way to write a checkpoint"):
+        table_net(checkpoint=tmp_path / "c").fit(X, y)
+    assert not (tmp_path / "elsewhere").exists()
+
+
 def test_a_folder_in_use_is_refused(tmp_path):
     with secret_folder.opened(tmp_path / "c"), pytest.raises(PrivacyError, match="(?s)is running.*folder of its own"):
         table_net(checkpoint=tmp_path / "c").fit(Untouchable(), Untouchable())
