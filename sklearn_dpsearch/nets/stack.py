@@ -95,6 +95,7 @@ class Stack:
             "done": self.done,
             "trained": self.trained,
             "stepper": self.stepper.state(),
+            "averages": self.averages.state(),
             "secrets": [own.state(self.device) for own in self.secrets],
             "batches": [own.state() for own in self.batches],
             "global": global_state(self.device),
@@ -105,6 +106,7 @@ class Stack:
         self.done = state["done"]
         self.trained.copy_(state["trained"])
         self.stepper.restore(state["stepper"])
+        self.averages.restore(state["averages"])
         for own, secret in zip(self.secrets, state["secrets"]):
             own.restore(secret, self.device)
         for batches, ahead in zip(self.batches, state["batches"]):

@@ -131,6 +131,8 @@ NETS = {
     "sgd": table_net,
     "momentum": lambda **more: table_net(momentum=0.9, alpha=0.01, **more),
     "adam": lambda **more: table_net(solver="adam", learning_rate_init=0.05, **more),
+    "average": lambda **more: table_net(average=0.9, **more),
+    "automatic": lambda **more: table_net(max_grad_norm="auto", learning_rate="constant", **more),
     "logistic": lambda **more: table_net(DPLogisticRegression, **more),
     "regressor": lambda **more: table_net(DPMLPRegressor, **more),
     "dropout": skorch_net,
@@ -262,7 +264,7 @@ class Halfway:
 def test_a_restored_stack_is_in_everything_the_stack_that_was_saved(make, optimizer, monkeypatch):
     """Compared by all that can be reached from it: whoever adds a state to the stack adds it to the checkpoint."""
     monkeypatch.setattr(Stack, "_ahead", lambda self, t: 4 - t % 4)
-    given, start = {"optimizer": OPTIMIZERS[optimizer], "noise_multiplier": 1.0, "steps": 10}, make()
+    given, start = {"optimizer": OPTIMIZERS[optimizer], "noise_multiplier": 1.0, "steps": 10, "average": 0.8}, make()
 
     def trained(one):
         task, watching = training(copy.deepcopy(start), **given), watchers.Watchers([one])
@@ -614,7 +616,9 @@ def test_noise_never_meets_other_records(make, other, tmp_path, at_every_step):
 
 
 CHANGED = [
-    ({"learning_rate_init": 0.5}, "learning_rate_init=0.5.*learning_rate_init=0.25"),
+    ({"learning_rate_init": 0.5}, "learning_rate_init=0.5.*learning_rate_init='auto'"),
+    ({"average": 0.5}, "average=0.5.*average=0.0"),
+    ({"learning_rate": "constant"}, "learning_rate='constant'.*learning_rate='linear'"),
     ({"noise_multiplier": 2.0}, "noise_multiplier=2.0.*noise_multiplier=1.0"),
     ({"max_grad_norm": 0.5}, "max_grad_norm=0.5.*max_grad_norm=1.0"),
     ({"max_steps": 25}, "max_steps=25.*max_steps=24"),

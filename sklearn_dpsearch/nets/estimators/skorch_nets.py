@@ -38,7 +38,9 @@ _OTHERS = f"""
     lr_factor : float, default=1.0
         Multiplies it. This is what to search: what is best changes little with ε and with the number of records.
     average : float, default=0.0
-        Share of the steps, the last ones, over which the released parameters are averaged.{docstrings.SEEDS}{docstrings.LONG}
+        Share of the steps, the last ones, over which the released parameters are averaged.{docstrings.SEEDS}{
+    docstrings.LONG
+}
     train_split : None
         Nothing else is possible: validation inside of a fit would use records without noise.
     **kwargs : dict
