@@ -173,7 +173,7 @@ def marks(
         return {name: (keyed(contents(value, lasting=True)), _shown(name, value)) for name, value in values.items()}
 
     return {
-        "place": described(_place(task)),
+        "place": described(_place(torch.device(arguments.get("device", "cpu")))),
         "argument": described(given),
         "training": described({**own, "module": _blank(task.module)}),
         "start": {"start": (keyed(start), "")},
@@ -197,9 +197,8 @@ def refuse_others(found: Marks, needed: Marks, folder: Path) -> None:
                 raise PrivacyError(REFUSALS[kind].format(**told) + ANEW)
 
 
-def _place(task: TrainingTask) -> dict[str, str]:
+def _place(device: torch.device) -> dict[str, str]:
     """Versions and processors on which rounding, generators or what is stored depend."""
-    device = next(task.module.parameters()).device
     return {
         "sklearn_dpsearch": __version__,
         "torch": str(torch.__version__),

@@ -33,6 +33,8 @@ NOT_CODE = frozenset(
 SIMPLE = frozenset(
     {int, float, complex, str, bytes, bool, type(None), type(Ellipsis), torch.dtype, torch.device, torch.Size}
 )
+#: Where packages are installed.
+INSTALLED = tuple({sysconfig.get_path(name) for name in ("purelib", "platlib")})
 #: Where the modules of Python itself lie: a file of a user's may have the name of one.
 PYTHON = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib")})
 
@@ -41,7 +43,7 @@ def contents(*things: object, lasting: bool = False) -> str:
     """A digest of all that can be reached from these objects: attributes, slots, containers, classes, code, closures.
 
     Code of libraries, and what cannot be copied either (open files, locks), counts by identity; in a digest that is
-    ``lasting``, for another process to compare, by its name.
+    ``lasting``, for another process to compare, by its name, and so does code of all packages that are installed.
     """
     identity = _name if lasting else _number
     digest = hashlib.blake2b(digest_size=16)
@@ -79,7 +81,13 @@ def _number(thing: object) -> str:
 def _name(thing: Any) -> str:
     """Who this is, in every process."""
     named = thing if hasattr(thing, "__qualname__") or isinstance(thing, types.ModuleType) else type(thing)
-    return f"{getattr(named, '__module__', '')}.{getattr(named, '__qualname__', named.__name__)}"
+    package = sys.modules.get(_package(named)) if hasattr(named, "__module__") else named
+    version = getattr(package, "__version__", "")
+    return f"{getattr(named, '__module__', '')}.{getattr(named, '__qualname__', named.__name__)} {version}"
+
+
+def _sorting(thing: object) -> str:
+    return repr(thing) if type(thing) in SIMPLE else _name(thing)
 
 
 def _raw(thing: object, identity: Identity) -> bytes | None:
@@ -90,7 +98,9 @@ def _raw(thing: object, identity: Identity) -> bytes | None:
         return f"{thing.dtype}{thing.shape}".encode() + np.ascontiguousarray(thing).tobytes()
     if isinstance(thing, types.CodeType):
         return _code(thing).encode()
-    library = isinstance(thing, (type, types.FunctionType)) and _is_library(_package(thing))
+    library = isinstance(thing, (type, types.FunctionType)) and (
+        _is_library(_package(thing)) or (identity is _name and _is_installed(_package(thing)))
+    )
     shared = _package(type(thing)) in OPAQUE
     if library or shared or isinstance(thing, (types.ModuleType, types.BuiltinFunctionType)):
         return identity(thing).encode()
@@ -109,6 +119,12 @@ def _is_library(package: str) -> bool:
     return file is None or file.startswith(PYTHON)
 
 
+@functools.lru_cache(maxsize=1024)
+def _is_installed(package: str) -> bool:
+    file = getattr(sys.modules.get(package), "__file__", None) or ""
+    return file.startswith(INSTALLED)
+
+
 def _tensor(thing: torch.Tensor, identity: Identity) -> bytes:
     try:
         values = thing.detach().cpu().contiguous()
@@ -125,7 +141,7 @@ def _inside(thing: object, identity: Identity) -> Iterator[object]:
     elif isinstance(thing, (list, tuple)):
         yield from thing
     elif isinstance(thing, (set, frozenset)):
-        yield from sorted(thing, key=repr)
+        yield from sorted(thing, key=repr if identity is _number else _sorting)
     elif isinstance(thing, types.FunctionType):
         yield from _of_function(thing)
     elif isinstance(thing, types.MethodType):

@@ -721,7 +721,7 @@ def test_what_the_initial_parameters_cost_cannot_be_left_behind(tmp_path, at_eve
 def test_another_version_or_processor_is_refused(name, tmp_path, monkeypatch, at_every_step):
     cut_off(table_net, tmp_path / "c")
     here = resuming._place
-    monkeypatch.setattr(resuming, "_place", lambda task: {**here(task), name: "0.0.1"})
+    monkeypatch.setattr(resuming, "_place", lambda device: {**here(device), name: "0.0.1"})
     with pytest.raises(PrivacyError, match=f"(?s){name} '0.0.1'.*began with {name}.*Go on where it began"):
         table_net(checkpoint=tmp_path / "c").fit(X, y)
 
