@@ -87,6 +87,7 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
             f"{name}: {size}; batches and noise come from statistical generators seeded by {source}, "
             "noise in double precision.",
             *([known] if seeded else []),
+            *([f"{name}: nobody has read the checkpoint, or changed it."] if self.checkpoint is not None else []),
         )
 
     def scaled_privacy(self, factor: float, varying: frozenset[str] = frozenset()) -> dict[str, float | None]:
