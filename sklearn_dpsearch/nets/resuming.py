@@ -34,6 +34,8 @@ Marks: TypeAlias = dict[str, dict[str, tuple[str, str]]]
 #: Arguments that change nothing of what is released, and parts of a task that follow from arguments.
 FREE = frozenset({"checkpoint", "verbose"})
 DERIVED = frozenset({"module", "optimizer", "schedule", "seed", "notes"})
+#: Devices whose generators can be saved.
+DEVICES = ("cpu", "cuda")
 #: Arguments that no error shows.
 SECRET = frozenset({"noise_seed"})
 SHOWN = (bool, int, float, str, type(None))
@@ -165,6 +167,7 @@ def marks(
     """All by which a training is known again. Without the key digests tell nothing: they are not those of the data."""
     own = {entry.name: getattr(task, entry.name) for entry in fields(task) if entry.name not in DERIVED}
     given = {name: _argument(value) for name, value in arguments.items() if name not in FREE}
+    device = torch.device(arguments.get("device", "cpu"))
 
     def keyed(text: str) -> str:
         return hmac.new(key, text.encode(), "sha256").hexdigest()
@@ -173,7 +176,7 @@ def marks(
         return {name: (keyed(contents(value, lasting=True)), _shown(name, value)) for name, value in values.items()}
 
     return {
-        "place": described(_place(torch.device(arguments.get("device", "cpu")))),
+        "place": described(_place(device)),
         "argument": described(given),
         "training": described({**own, "module": _blank(task.module)}),
         "start": {"start": (keyed(start), "")},
@@ -198,7 +201,18 @@ def refuse_others(found: Marks, needed: Marks, folder: Path) -> None:
 
 
 def _place(device: torch.device) -> dict[str, str]:
-    """Versions and processors on which rounding, generators or what is stored depend."""
+    """Versions and processors on which rounding, generators or what is stored depend.
+
+    Raises
+    ------
+    PrivacyError
+        For a device whose generators are not known here.
+    """
+    if device.type not in DEVICES:
+        raise PrivacyError(
+            f"Found device={str(device)!r} together with a checkpoint; the generators of {' and '.join(DEVICES)} can "
+            "be saved. Leave checkpoint=None."
+        )
     return {
         "sklearn_dpsearch": __version__,
         "torch": str(torch.__version__),

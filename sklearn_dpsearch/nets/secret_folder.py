@@ -80,9 +80,9 @@ class SecretFolder:
         """
         buffer = io.BytesIO()
         torch.save(storable(value), buffer)
-        payload = buffer.getvalue()
+        payload = buffer.getbuffer()
         try:
-            _write_through(self.path / NEW, HEADER + hashlib.sha256(payload).digest() + payload)
+            _write_through(self.path / NEW, HEADER + hashlib.sha256(payload).digest(), payload)
             os.replace(self.path / NEW, self.path / STATE)
             _settle(self.path)
         except OSError as error:
@@ -129,11 +129,12 @@ def opened(given: str | os.PathLike[str]) -> Iterator[SecretFolder]:
     except filelock.Timeout:
         raise PrivacyError(
             f"Found a training that is running with checkpoint={str(given)!r}; each training needs a folder of its "
-            "own. Wait for that one, or give another folder."
+            "own. Wait for that one, or give another folder; if none is running, delete the file {LOCK!r} in it."
         ) from None
     folder = SecretFolder(path)
     try:
-        _write_through(path / README, TOLD.encode())
+        if not (path / README).exists():
+            _write_through(path / README, TOLD.encode())
         yield folder
     finally:
         if not (path / STATE).exists():  # ended, or never begun
@@ -143,6 +144,11 @@ def opened(given: str | os.PathLike[str]) -> Iterator[SecretFolder]:
 
 def _make(path: Path) -> None:
     """Make the folder, or take one that is empty or was made here, for its owner's eyes alone."""
+    if path.exists() and not path.is_dir():
+        raise PrivacyError(
+            f"Found a file in the place of checkpoint={str(path)!r}; a folder is needed. Give one that is empty, or "
+            "that does not exist yet."
+        )
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     strange = sorted(set(os.listdir(path)) - {STATE, NEW, LOCK, README})
     if strange:
@@ -174,7 +180,7 @@ def storable(value: Any) -> Any:
     if value is None or type(value) in (bool, int, float, str, bytes):
         return value
     if isinstance(value, (list, tuple)):
-        return [storable(item) for item in value]
+        return (list if isinstance(value, list) else tuple)(map(storable, value))
     if isinstance(value, dict):
         return {storable(name): storable(item) for name, item in value.items()}
     raise ValueError(
@@ -183,12 +189,13 @@ def storable(value: Any) -> Any:
     )
 
 
-def _write_through(path: Path, content: bytes) -> None:
+def _write_through(path: Path, *parts: bytes | memoryview) -> None:
     """Write a file that is there after a power cut."""
     kind = getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)  # a link could lead the secrets elsewhere
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | kind, 0o600)
     with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
+        for part in parts:
+            file.write(part)
         file.flush()
         os.fsync(file.fileno())
 

@@ -79,7 +79,9 @@ def _number(thing: object) -> str:
 
 
 def _name(thing: Any) -> str:
-    """Who this is, in every process."""
+    """Who this is, in every process; of a user's module what its file says."""
+    if isinstance(thing, types.ModuleType) and not _is_installed(thing.__name__.partition(".")[0]):
+        return f"{thing.__name__} {_text_of(getattr(thing, '__file__', None))}"
     named = thing if hasattr(thing, "__qualname__") or isinstance(thing, types.ModuleType) else type(thing)
     package = sys.modules.get(_package(named)) if hasattr(named, "__module__") else named
     version = getattr(package, "__version__", "")
@@ -98,9 +100,8 @@ def _raw(thing: object, identity: Identity) -> bytes | None:
         return f"{thing.dtype}{thing.shape}".encode() + np.ascontiguousarray(thing).tobytes()
     if isinstance(thing, types.CodeType):
         return _code(thing).encode()
-    library = isinstance(thing, (type, types.FunctionType)) and (
-        _is_library(_package(thing)) or (identity is _name and _is_installed(_package(thing)))
-    )
+    is_known = _is_installed if identity is _name else _is_library
+    library = isinstance(thing, (type, types.FunctionType)) and is_known(_package(thing))
     shared = _package(type(thing)) in OPAQUE
     if library or shared or isinstance(thing, (types.ModuleType, types.BuiltinFunctionType)):
         return identity(thing).encode()
@@ -121,8 +122,17 @@ def _is_library(package: str) -> bool:
 
 @functools.lru_cache(maxsize=1024)
 def _is_installed(package: str) -> bool:
+    """Whether a package is a library, Python's own, or lies where packages are installed."""
     file = getattr(sys.modules.get(package), "__file__", None) or ""
-    return file.startswith(INSTALLED)
+    return _is_library(package) or file.startswith(INSTALLED)
+
+
+def _text_of(file: str | None) -> str:
+    try:
+        with open(file or "", "rb") as opened:
+            return hashlib.blake2b(opened.read(), digest_size=16).hexdigest()
+    except OSError:
+        return ""
 
 
 def _tensor(thing: torch.Tensor, identity: Identity) -> bytes:

@@ -16,6 +16,7 @@ import stat
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from contextlib import contextmanager
 
@@ -289,15 +290,11 @@ NOT_COMPARED = {"engine", "gradients", "sums", "records", "tasks", "stepper", "w
 # --- kill -9 ----------------------------------------------------------------------------------------------------------
 
 
-#: Seconds after each step of a process that may be killed.
-PAUSE = 0.002
-
-
-def _fit_and_save(make, folder, result):
+def _fit_and_save(make, folder, result, pause=0.0):
     """What a process does that may be killed, not too fast for that."""
     resuming.EVERY = watchers.LOOK = 0.0
     step = Stack._step
-    Stack._step = lambda *args: (step(*args), time.sleep(PAUSE))
+    Stack._step = lambda *args: (step(*args), time.sleep(pause))
     one = make(checkpoint=folder).fit(X, y)
     torch.save(parameters(one), result.with_suffix(".new"))
     os.replace(result.with_suffix(".new"), result)
@@ -313,14 +310,14 @@ def _killed(process, seconds):
     return process.exitcode != 0
 
 
-def _until_done(make, folder, result, rng, longest):
+def _until_done(make, folder, result, rng, longest, pause):
     """Start, and kill at random moments, until a process comes to the end; how many were killed.
 
     Later ones live longer: on a slow machine the first may not come as far as the first step.
     """
     fork, kills = multiprocessing.get_context("fork"), 0
     while not result.exists():
-        process = fork.Process(target=_fit_and_save, args=(make, folder, result))
+        process = fork.Process(target=_fit_and_save, args=(make, folder, result, pause))
         process.start()
         kills += _killed(process, rng.uniform(0.0, longest * 1.1**kills))
     return kills
@@ -335,9 +332,9 @@ def long_dropout(**more):
 
 
 @POSIX
-@pytest.mark.parametrize(("make", "longest"), [(long_mlp, 0.2), (long_dropout, 0.9)])
-def test_a_training_that_is_killed_again_and_again_ends_as_if_it_had_not_been(make, longest, tmp_path):
-    kills = _until_done(make, tmp_path / "c", tmp_path / "result", random.Random(0), longest)
+@pytest.mark.parametrize(("make", "longest", "pause"), [(long_mlp, 0.2, 0.002), (long_dropout, 0.6, 0.03)])
+def test_a_training_that_is_killed_again_and_again_ends_as_if_it_had_not_been(make, longest, pause, tmp_path):
+    kills = _until_done(make, tmp_path / "c", tmp_path / "result", random.Random(0), longest, pause)
     assert torch.equal(torch.load(tmp_path / "result"), parameters(make().fit(X, y)))
     assert kills >= 2
     assert not (tmp_path / "c").exists()
@@ -348,7 +345,7 @@ def test_a_training_that_is_killed_again_and_again_ends_as_if_it_had_not_been(ma
 @pytest.mark.parametrize("seed", range(8))
 def test_hundreds_of_kills_change_nothing(seed, tmp_path):
     make = (long_mlp, long_dropout)[seed % 2]
-    kills = _until_done(make, tmp_path / "c", tmp_path / "result", random.Random(seed), 0.08)
+    kills = _until_done(make, tmp_path / "c", tmp_path / "result", random.Random(seed), 0.08, 0.003)
     assert torch.equal(torch.load(tmp_path / "result"), parameters(make().fit(X, y)))
     assert kills > 3
 
@@ -497,6 +494,42 @@ def test_a_file_in_which_any_bit_has_changed_is_refused(tmp_path, at_every_step)
             table_net(checkpoint=tmp_path / "c").fit(X, y)
     file.write_bytes(whole)
     table_net(checkpoint=tmp_path / "c").fit(X, y)
+
+
+def test_what_is_stored_comes_back_as_it_was(tmp_path):
+    stored = {
+        "numbers": [1, 2**127 + 1, -0.0, 0.1, float("inf"), True, None, "text", b"bytes", np.float64(0.3)],
+        "tensors": (torch.arange(6.0).reshape(2, 3).T[1:], torch.tensor(2.0, dtype=torch.float64), torch.zeros(0)),
+        "nested": {0: {"betas": (0.9, 0.999)}, "empty": {}, "list": []},
+    }
+    with secret_folder.opened(tmp_path / "c") as folder:
+        folder.write(stored)
+        found = folder.read()
+    assert contents(found) == contents(secret_folder.storable(stored))
+    assert found["nested"] == stored["nested"]
+    assert found["numbers"] == stored["numbers"]
+    assert all(
+        torch.equal(*both) and both[0].dtype == both[1].dtype for both in zip(found["tensors"], stored["tensors"])
+    )
+    assert found["tensors"][0].untyped_storage().nbytes() == 4 * 4  # of a view no more than is seen
+
+
+def test_what_could_not_be_read_is_not_written(tmp_path):
+    with secret_folder.opened(tmp_path / "c") as folder, pytest.raises(ValueError, match="(?s)Thread.*checkpoint=None"):
+        folder.write({"state": threading.Thread()})
+
+
+def test_a_file_in_the_place_of_the_folder_is_left_alone(tmp_path):
+    (tmp_path / "model.pt").write_text("trained")
+    with pytest.raises(PrivacyError, match="(?s)Found a file.*a folder is needed"):
+        table_net(checkpoint=tmp_path / "model.pt").fit(Untouchable(), Untouchable())
+    assert (tmp_path / "model.pt").read_text() == "trained"
+
+
+def test_a_device_whose_generators_cannot_be_saved_is_refused(tmp_path):
+    task = training()
+    with pytest.raises(PrivacyError, match="(?s)device='meta'.*cpu and cuda.*checkpoint=None"):
+        marks(b"key", task, {"device": "meta"}, table(), "")
 
 
 def test_a_file_that_was_half_written_when_the_power_failed_is_not_read(tmp_path, at_every_step):
@@ -651,6 +684,19 @@ def test_other_arguments_are_refused_by_name(changed, match, tmp_path, at_every_
     cut_off(table_net, tmp_path / "c")
     with pytest.raises(PrivacyError, match=f"(?s){match}.*delete the folder.*first attempt"):
         table_net(checkpoint=tmp_path / "c", **changed).fit(X, y)
+
+
+class Louder(DPMLPClassifier):
+    """A user's class, which trains in another way."""
+
+    def _update(self):
+        return super()._update()
+
+
+def test_another_class_with_the_same_arguments_is_refused(tmp_path, at_every_step):
+    cut_off(table_net, tmp_path / "c")
+    with pytest.raises(PrivacyError, match="class="):
+        table_net(Louder, checkpoint=tmp_path / "c").fit(X, y)
 
 
 def test_the_seed_of_the_noise_is_in_no_error(tmp_path, at_every_step):

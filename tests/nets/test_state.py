@@ -446,6 +446,18 @@ def test_installed_packages_count_by_their_names_and_versions_alone(monkeypatch)
     assert contents(joblib.Memory, lasting=True) != before
 
 
+def test_the_file_of_a_users_module_counts(tmp_path, monkeypatch):
+    (tmp_path / "my_helpers.py").write_text("def double(value): return 2 * value")
+    monkeypatch.syspath_prepend(tmp_path)
+    user = (
+        "import my_helpers\nclass Made:\n    def forward(self, value): return my_helpers.double(value)\nmade = Made()"
+    )
+    before = lasting(user)
+    assert lasting(user) == before
+    (tmp_path / "my_helpers.py").write_text("def double(value): return 3 * value")
+    assert lasting(user) != before
+
+
 def test_a_lasting_digest_has_no_address_in_it():
     import threading
 

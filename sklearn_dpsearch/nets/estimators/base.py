@@ -209,7 +209,8 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
         if checkpoint is None:
             return Watchers(shown)
         start = "" if fresh else contents(*task.module.state_dict().values(), lasting=True)
-        checkpoint.bind(task, self.get_params(deep=False), records, start)
+        arguments = {"class": type(self), **self.get_params(deep=False)}
+        checkpoint.bind(task, arguments, records, start)
         return Watchers([checkpoint, *shown])
 
     @staticmethod
