@@ -67,7 +67,7 @@ INSIDE_NETS = {
     "averages": {"task"},
     "stack": {"averages", "task", "engines", "optimizers", "randomness", "sampling", "switches", "watchers"},
     "training": {"task", "stack", "engines", "optimizers", "randomness", "switches", "watchers"},
-    "resuming": {"task", "secret_folder", "state", "switches", "watchers"},
+    "resuming": {"layout", "task", "secret_folder", "state", "switches", "watchers"},
 }
 #: Inside the searches: which rooms a room may look into, and what lies on the ground of all of them.
 INSIDE_SEARCH = {

@@ -21,6 +21,7 @@ from torch.nn.parameter import is_lazy
 from .. import __version__
 from ..privacy import PrivacyError
 from . import secret_folder
+from .layout import named_trained
 from .secret_folder import ANEW, SecretFolder
 from .state import contents
 from .switches import threads
@@ -166,6 +167,7 @@ def marks(
 ) -> Marks:
     """All by which a training is known again. Without the key digests tell nothing: they are not those of the data."""
     own = {entry.name: getattr(task, entry.name) for entry in fields(task) if entry.name not in DERIVED}
+    own["choice of parameters"] = [name for name, _ in named_trained(task.module)]
     given = {name: _argument(value) for name, value in arguments.items() if name not in FREE}
     device = torch.device(arguments.get("device", "cpu"))
 
@@ -192,7 +194,7 @@ def refuse_others(found: Marks, needed: Marks, folder: Path) -> None:
     PrivacyError
     """
     for kind, mine in found.items():
-        theirs = needed.get(kind, {})
+        theirs = needed[kind]
         for name in sorted({*mine, *theirs}):
             (one, shown), (other, was) = mine.get(name, ("", "nothing")), theirs.get(name, ("", "nothing"))
             if one != other:

@@ -202,6 +202,13 @@ def test_a_resumed_training_releases_bit_for_bit_what_an_uninterrupted_one_does(
     assert not folder.exists()
 
 
+@pytest.mark.parametrize("kind", NETS)
+def test_the_net_whose_training_failed_goes_on_itself(kind, tmp_path, at_every_step):
+    """What skorch and scikit-learn leave on it from the first attempt is no other argument."""
+    one = cut_off(lambda **more: NETS[kind](**SEEDED, **more), tmp_path / "c")
+    assert torch.equal(parameters(one.fit(X, y)), parameters(NETS[kind](**SEEDED).fit(X, y)))
+
+
 def _cut_again(make, folder, more):
     with power_cut(more) as written:
         make(checkpoint=str(folder)).fit(X, y)
@@ -332,7 +339,7 @@ def long_dropout(**more):
 
 
 @POSIX
-@pytest.mark.parametrize(("make", "longest", "pause"), [(long_mlp, 0.2, 0.002), (long_dropout, 0.6, 0.03)])
+@pytest.mark.parametrize(("make", "longest", "pause"), [(long_mlp, 0.2, 0.002), (long_dropout, 0.9, 0.05)])
 def test_a_training_that_is_killed_again_and_again_ends_as_if_it_had_not_been(make, longest, pause, tmp_path):
     kills = _until_done(make, tmp_path / "c", tmp_path / "result", random.Random(0), longest, pause)
     assert torch.equal(torch.load(tmp_path / "result"), parameters(make().fit(X, y)))
@@ -565,6 +572,30 @@ def test_a_full_disk_ends_the_training_and_the_last_checkpoint_is_still_good(cal
     assert torch.equal(parameters(make(checkpoint=folder).fit(X, y)), parameters(make().fit(X, y)))
 
 
+def test_a_disk_that_is_full_from_the_start_leaves_nothing(tmp_path, monkeypatch):
+    def full(*args):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(OSError, match="no way to write a checkpoint"):
+        table_net(checkpoint=tmp_path / "c").fit(X, y)
+    assert not (tmp_path / "c").exists()
+
+
+@POSIX
+def test_a_checkpoint_has_reached_the_disk_before_it_takes_the_place_of_the_last(tmp_path, monkeypatch):
+    """Or a power cut could leave the new name with nothing behind it."""
+    asked = []
+    for name in ("fsync", "replace"):
+        real = getattr(os, name)
+        monkeypatch.setattr(os, name, lambda *args, name=name, real=real: (asked.append((name, args)), real(*args)))
+    with secret_folder.opened(tmp_path / "c") as folder:
+        asked.clear()
+        folder.write({"a": torch.ones(3)})
+    assert [name for name, _ in asked] == ["fsync", "replace", "fsync"]
+    assert asked[1][1] == (tmp_path / "c" / NEW, tmp_path / "c" / STATE)
+
+
 def test_a_file_may_not_bring_code_along(tmp_path, at_every_step):
     cut_off(table_net, tmp_path / "c")
 
@@ -752,6 +783,12 @@ def test_another_training_with_skorch_is_refused(changed, tmp_path, at_every_ste
     cut_off(skorch_net, tmp_path / "c")
     with pytest.raises(PrivacyError, match="(?s)must be the same|another module|another criterion"):
         skorch_net(checkpoint=tmp_path / "c", **changed).fit(X, y)
+
+
+def test_other_parameters_that_are_not_trained_are_refused(tmp_path, at_every_step):
+    cut_off(lambda **more: skorch_net(WithDropout(frozen=True), **more), tmp_path / "c")
+    with pytest.raises(PrivacyError, match="another choice of parameters"):
+        skorch_net(WithDropout(frozen=False), checkpoint=tmp_path / "c").fit(X, y)
 
 
 def test_a_module_given_as_an_instance_may_start_from_other_random_numbers(tmp_path, at_every_step):
