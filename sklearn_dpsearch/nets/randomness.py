@@ -59,20 +59,37 @@ class Secrets:
 
     def state(self, device: torch.device) -> dict[str, Any]:
         """All that is still to be drawn, for a training on this device."""
-        noise = self._noise.bit_generator.state
-        return {
-            "coins": self.coins.bit_generator.state,
-            "noise": {**noise, "state": {"state": torch.from_numpy(noise["state"]["state"].view(np.int64).copy())}},
-            "device": None if device.type == "cpu" else self._on(device).get_state(),
-        }
+        there = None if device.type == "cpu" else self._on(device).get_state()
+        return {"device": there, **{name: _state_of(one) for name, one in self._generators()}}
 
     def restore(self, state: dict[str, Any], device: torch.device) -> None:
         """Draw from now on what would have been drawn where this state was taken."""
-        self.coins.bit_generator.state = state["coins"]
-        words = state["noise"]["state"]["state"].numpy().view(np.uint64)
-        self._noise.bit_generator.state = {**state["noise"], "state": {"state": words}}
+        for name, one in self._generators():
+            _set_state(one, state[name])
         if state["device"] is not None:
             self._on(device).set_state(state["device"])
+
+    def _generators(self) -> list[tuple[str, np.random.Generator]]:
+        """All generators on the CPU, by name."""
+        return [(name, one) for name, one in vars(self).items() if isinstance(one, np.random.Generator)]
+
+
+def _state_of(generator: np.random.Generator) -> dict[str, Any]:
+    """What it will draw next, in numbers and tensors."""
+    state = generator.bit_generator.state
+    words = {
+        name: torch.from_numpy(value.view(np.int64).copy()) if isinstance(value, np.ndarray) else value
+        for name, value in state["state"].items()
+    }
+    return {**state, "state": words}
+
+
+def _set_state(generator: np.random.Generator, state: dict[str, Any]) -> None:
+    words = {
+        name: value.numpy().view(np.uint64) if isinstance(value, torch.Tensor) else value
+        for name, value in state["state"].items()
+    }
+    generator.bit_generator.state = {**state, "state": words}
 
 
 def sequence(seed: Seed = None) -> np.random.SeedSequence:
