@@ -156,7 +156,7 @@ def checkpoint_in(given: Any) -> Iterator[Checkpoint | None]:
         checkpoint = Checkpoint(folder)
         with checkpoint.as_it_began():
             yield checkpoint
-        folder.delete()  # only now: a training that fails at its very end can be repeated
+        folder.ended = True  # only now: a training that fails at its very end can be repeated
 
 
 # --- which training it is ---------------------------------------------------------------------------------------------

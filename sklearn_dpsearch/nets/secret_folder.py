@@ -47,6 +47,8 @@ class SecretFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        #: Whether it is no longer needed, and is deleted when it is closed.
+        self.ended = False
 
     def read(self) -> dict[str, Any] | None:
         """What was written last; None if nothing was.
@@ -114,7 +116,7 @@ class SecretFolder:
 
 @contextlib.contextmanager
 def opened(given: str | os.PathLike[str]) -> Iterator[SecretFolder]:
-    """The folder, made if it is not there, for this process alone.
+    """The folder, made if it is not there, for this process alone. It goes if nothing was written, or it has ended.
 
     Raises
     ------
@@ -129,7 +131,7 @@ def opened(given: str | os.PathLike[str]) -> Iterator[SecretFolder]:
     except filelock.Timeout:
         raise PrivacyError(
             f"Found a training that is running with checkpoint={str(given)!r}; each training needs a folder of its "
-            "own. Wait for that one, or give another folder; if none is running, delete the file {LOCK!r} in it."
+            f"own. Wait for that one, or give another folder; if none is running, delete the file {LOCK!r} in it."
         ) from None
     folder = SecretFolder(path)
     try:
@@ -137,9 +139,11 @@ def opened(given: str | os.PathLike[str]) -> Iterator[SecretFolder]:
             _write_through(path / README, TOLD.encode())
         yield folder
     finally:
-        if not (path / STATE).exists():  # ended, or never begun
-            folder.delete()
-        lock.release()
+        try:
+            if folder.ended or not (path / STATE).exists():  # or never begun
+                folder.delete()
+        finally:
+            lock.release()
 
 
 def _make(path: Path) -> None:

@@ -19,6 +19,7 @@ import textwrap
 import threading
 import time
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -611,6 +612,36 @@ def test_a_file_may_not_bring_code_along(tmp_path, at_every_step):
     assert not (tmp_path / "evil").exists()
 
 
+def test_secrets_that_cannot_be_deleted_are_an_error_and_the_training_can_be_repeated(tmp_path, monkeypatch):
+    """Nobody should believe that they are gone."""
+    make = lambda **more: table_net(**SEEDED, **more)  # noqa: E731
+    one, unlink = make(checkpoint=tmp_path / "c"), Path.unlink
+
+    def failing(self, **kwargs):
+        if self.name == STATE:
+            raise PermissionError(errno.EACCES, "no")
+        unlink(self, **kwargs)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", failing)
+        with pytest.raises(PermissionError):
+            one.fit(X, y)
+    assert not hasattr(one, "module_")
+    assert torch.equal(parameters(one.fit(X, y)), parameters(make().fit(X, y)))
+    assert not (tmp_path / "c").exists()
+
+
+def test_what_is_not_secret_may_stay(tmp_path, monkeypatch):
+    """Where a system does not let go of a file in use."""
+
+    def busy(self):
+        raise OSError(errno.ENOTEMPTY, "busy")
+
+    monkeypatch.setattr(Path, "rmdir", busy)
+    assert table_net(checkpoint=tmp_path / "c").fit(X, y).n_steps_ == STEPS
+    assert not (tmp_path / "c" / STATE).exists()
+
+
 def test_a_training_that_never_began_leaves_no_folder(tmp_path):
     with pytest.raises(ValueError, match="NaN"):
         table_net(checkpoint=tmp_path / "c").fit(np.full((80, 5), np.nan), y)
@@ -638,7 +669,10 @@ def test_secrets_are_not_written_through_a_link(tmp_path, at_every_step):
 
 
 def test_a_folder_in_use_is_refused(tmp_path):
-    with secret_folder.opened(tmp_path / "c"), pytest.raises(PrivacyError, match="(?s)is running.*folder of its own"):
+    with (
+        secret_folder.opened(tmp_path / "c"),
+        pytest.raises(PrivacyError, match="(?s)is running.*folder of its own.*'lock'"),
+    ):
         table_net(checkpoint=tmp_path / "c").fit(Untouchable(), Untouchable())
     table_net(checkpoint=tmp_path / "c").fit(X, y)
 
