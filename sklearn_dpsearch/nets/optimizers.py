@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,10 @@ import torch
 from torch import nn
 
 from .layout import Layout, named_trained
+from .state import contents
+
+#: Attributes of an optimizer that its ``state_dict`` holds, and those with which PyTorch watches who calls it.
+KEPT = ("state", "param_groups", "step", "_opt_called", "_warned_capturable_if_run_uncaptured")
 
 #: What a schedule may change from step to step: name ↦ one value per step.
 Table = Mapping[str, Sequence[Any]]
@@ -46,6 +51,14 @@ class Stepper(ABC):
     @abstractmethod
     def recall(self, memory: Memory) -> None:
         """Go on, with a single net, from what an earlier training of it has kept."""
+
+    @abstractmethod
+    def state(self) -> Any:
+        """What it keeps from step to step."""
+
+    @abstractmethod
+    def restore(self, state: Any) -> None:
+        """Go on where this state was taken."""
 
 
 class Rates:
@@ -120,6 +133,12 @@ class StackedSGD(Stepper):
         if self._momentum and "momentum" in memory:
             self._buffer = memory["momentum"].to(self.rates.device).unsqueeze(0).clone()
 
+    def state(self) -> torch.Tensor | None:
+        return self._buffer
+
+    def restore(self, state: torch.Tensor | None) -> None:
+        self._buffer = None if state is None else state.to(self.rates.device)
+
 
 class StackedAdam(Stepper):
     """``torch.optim.Adam`` and ``AdamW`` (decoupled weight decay) without AMSGrad."""
@@ -159,6 +178,12 @@ class StackedAdam(Stepper):
             first, second = (one.to(self.rates.device).unsqueeze(0).clone() for one in memory["moments"])
             self._moments, self._before = (first, second), memory["steps"]
 
+    def state(self) -> tuple[torch.Tensor, torch.Tensor] | None:
+        return self._moments
+
+    def restore(self, state: tuple[torch.Tensor, torch.Tensor] | None) -> None:
+        self._moments = None if state is None else (state[0].to(self.rates.device), state[1].to(self.rates.device))
+
 
 class EachTorchOptimizer(Stepper):
     """Any torch optimizer that works on given gradients: one object per net, over views of its parameters."""
@@ -193,6 +218,13 @@ class EachTorchOptimizer(Stepper):
         if memory.get("of") is type(built.optimizer):  # with the hyperparameters that are given now
             state = copy.deepcopy(memory["state"])
             built.optimizer.load_state_dict({**built.optimizer.state_dict(), "state": state})
+
+    def state(self) -> list[dict[str, Any]]:
+        return [built.state() for built in self.optimizers]
+
+    def restore(self, state: list[dict[str, Any]]) -> None:
+        for built, own in zip(self.optimizers, state):
+            built.restore(own)
 
 
 @dataclass(frozen=True)
@@ -261,6 +293,39 @@ class BuiltOptimizer:
         self.optimizer = make(copied)
         self.rule = UpdateRule.of(self.optimizer)
         check_works_on_gradients(type(self.optimizer))
+        self._elsewhere: str | None = None
+
+    def state(self) -> dict[str, Any]:
+        """What PyTorch says that an optimizer keeps from step to step.
+
+        Raises
+        ------
+        ValueError
+            If it keeps something elsewhere, which would be lost.
+        """
+        assert self.optimizer is not None
+        own = {name: value for name, value in vars(self.optimizer).items() if name not in KEPT}
+        before, self._elsewhere = self._elsewhere, contents(own)
+        if before not in (None, self._elsewhere):
+            raise ValueError(
+                f"Found optimizer {type(self.optimizer).__name__}, which keeps something from step to step outside of "
+                "its state and param_groups: a checkpoint could not bring it back. Keep it in state, or leave "
+                "checkpoint=None."
+            )
+        found: dict[str, Any] = self.optimizer.state_dict()
+        return found
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on where this state was taken."""
+        assert self.optimizer is not None
+        self.optimizer.load_state_dict(state)
+        places = itertools.chain.from_iterable(group["params"] for group in state["param_groups"])
+        parameters = itertools.chain.from_iterable(group["params"] for group in self.optimizer.param_groups)
+        for place, parameter in zip(places, parameters):
+            for name, value in state["state"].get(place, {}).items():
+                if isinstance(value, torch.Tensor):  # as it was: PyTorch has brought it to the parameter's precision
+                    there = self.optimizer.state[parameter][name].device
+                    self.optimizer.state[parameter][name] = value.to(there, copy=True)
 
     @property
     def structure(self) -> tuple[Any, ...] | None:

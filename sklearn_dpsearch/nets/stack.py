@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,10 +14,11 @@ from .engines import rounding
 from .engines.base import Engine
 from .engines.linear import LinearEngine
 from .optimizers import BuiltOptimizer, stepper_for
-from .randomness import Secrets, fill_normals
+from .randomness import Secrets, fill_normals, global_state, restore_global
 from .sampling import PoissonBatches, padded_batches
 from .switches import one_thread
 from .task import Records, TrainingTask
+from .watchers import NOBODY, Watchers
 
 #: Record numbers drawn ahead, over all nets: enough that drawing costs little, few enough to fit into memory.
 AHEAD = 2**17
@@ -39,12 +41,20 @@ class Stack:
     records : Records
     max_physical_batch : int
         Most records in memory at once, over all nets.
+    watchers : Watchers
+        Who looks at the training from time to time.
     """
 
     def __init__(
-        self, tasks: Sequence[TrainingTask], engine: Engine, records: Records, max_physical_batch: int
+        self,
+        tasks: Sequence[TrainingTask],
+        engine: Engine,
+        records: Records,
+        max_physical_batch: int,
+        watchers: Watchers = NOBODY,
     ) -> None:
         self.engine, self.records, self.max_physical_batch = engine, records, max_physical_batch
+        self.watchers = watchers
         self.device = device = records.inputs.device
         self.tasks = list(tasks)
         layout, modules = engine.layout, [task.module for task in tasks]
@@ -58,6 +68,7 @@ class Stack:
         self.secrets = [Secrets(task.seed) for task in tasks]
         self.batches = [PoissonBatches(s.coins, task.sample_rate, len(records)) for s, task in zip(self.secrets, tasks)]
         self.averages = Averages(self.tasks, self.trained)
+        self.done = 0  # steps
         self._allocate()
 
     def _recall(self) -> None:
@@ -71,16 +82,42 @@ class Stack:
             self._run()
 
     def _run(self) -> None:
-        t = 0
+        self.watchers.begin(self)
         while self.tasks:
-            steps = self._ahead(t)
+            t = self.done
+            steps = int(min(self._ahead(t), self.watchers.patience))
             batches, sizes = padded_batches(self.batches, steps, len(self.records))
             places = torch.from_numpy(batches).to(self.device)
             bounds = (places < len(self.records)) * self.norms  # 0 where a shorter batch is filled up: nothing is added
             for step, widest in enumerate(sizes.max(axis=1, initial=0).tolist()):
                 self._step(places[step, :, :widest], bounds[step, :, :widest], t + step)
-            t += steps
-            self._finish(t)
+            self.done += steps
+            self._finish(self.done)
+            self.watchers.look(self)
+
+    def state(self) -> dict[str, Any]:
+        """All that changes from step to step, between two blocks of them: as secret as the records."""
+        return {
+            "done": self.done,
+            "trained": self.trained,
+            "stepper": self.stepper.state(),
+            "averages": self.averages.state(),
+            "secrets": [own.state(self.device) for own in self.secrets],
+            "batches": [own.state() for own in self.batches],
+            "global": global_state(self.device),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on where this state was taken, with tasks, records and an engine that are the same."""
+        self.done = state["done"]
+        self.trained.copy_(state["trained"])
+        self.stepper.restore(state["stepper"])
+        self.averages.restore(state["averages"])
+        for own, secret in zip(self.secrets, state["secrets"]):
+            own.restore(secret, self.device)
+        for batches, ahead in zip(self.batches, state["batches"]):
+            batches.restore(ahead)
+        restore_global(state["global"], self.device)
 
     def _ahead(self, t: int) -> int:
         """Steps drawn at once: until the next net is done, within the memory allowed."""

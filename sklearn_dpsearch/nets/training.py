@@ -18,9 +18,10 @@ from .randomness import global_torch_seed
 from .stack import Stack
 from .switches import exactly
 from .task import Records, TrainingTask
+from .watchers import NOBODY, Watchers
 
 
-def train(task: TrainingTask, records: Records, *, max_physical_batch: int) -> None:
+def train(task: TrainingTask, records: Records, *, max_physical_batch: int, watchers: Watchers = NOBODY) -> None:
     """Train one net in place.
 
     Raises
@@ -32,13 +33,13 @@ def train(task: TrainingTask, records: Records, *, max_physical_batch: int) -> N
         For tokens that an embedding has no row for.
     """
     device = records.inputs.device
-    with exactly(device):
+    with exactly(device), contextlib.closing(watchers):
         rows, targets = probe.records_for(task.module, records.inputs, records.targets)
         engine = ways.engine_for(task.module, task.criterion, rows, targets, device, task.expected_batch_size)
         before = ways.digest_of_code(engine)
         # Seeded for dropout.
         with records.opened(task.seed) as opened, global_torch_seed(task.seed), _tokens_explained(task.module):
-            Stack([task], engine, opened, max_physical_batch).run()
+            Stack([task], engine, opened, max_physical_batch, watchers).run()
         if ways.digest_of_code(engine) != before:  # what it keeps could tell about records
             raise ways.kept_something(task.module)
     task.notes[:] = (*ways.assumptions(engine, task.module, task.criterion), *records.assumptions())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import os
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,14 +15,17 @@ from sklearn.utils._param_validation import Interval, validate_parameter_constra
 from torch import nn
 
 from ..._process import contained, without_warnings
-from ...privacy import Guarantee
+from ...privacy import Guarantee, PrivacyError
 from ...privacy.spent import PrivacySpent
 from ..optimizers import Memory, Table, UpdateRule
 from ..parts import Inputs, names_of, tensors_of
 from ..randomness import Seed, sequence
 from ..reading import ReadRecords
+from ..resuming import Checkpoint, checkpoint_in
+from ..state import contents
 from ..task import Records, TrainingTask
 from ..training import train, train_together
+from ..watchers import Progress, Watchers
 from .cost import ParameterCost
 from .settings import NOISE, RATES, Settings, expecting, settings_of
 
@@ -39,6 +43,23 @@ def records_of(given: Given, device: torch.device) -> Records:
     return given.on(device) if isinstance(given, ReadRecords) else Records.of(*given, device)
 
 
+def _held(given: Given) -> list[torch.Tensor]:
+    """Inputs and targets, all of them: what a checkpoint knows the records by.
+
+    Raises
+    ------
+    PrivacyError
+        For records that are read one by one, which may be others at each reading.
+    """
+    if isinstance(given, ReadRecords):
+        raise PrivacyError(
+            "Found checkpoint together with a Dataset, whose records are read as they are needed: whether a training "
+            "goes on with the same records cannot be told. Give arrays (np.load(..., mmap_mode='r') for large ones), "
+            "or leave checkpoint=None."
+        )
+    return [*tensors_of(given[0]), given[1]]
+
+
 class DPSGDEstimator(ParameterCost, BaseEstimator):
     """An estimator that trains a torch module with DP-SGD."""
 
@@ -49,14 +70,18 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
     _parameter_constraints: dict[str, Any] = {
         "average": [Interval(numbers.Real, 0, 1, closed="both")],
         "max_physical_batch": [Interval(numbers.Integral, 1, None, closed="left")],
+        "checkpoint": [str, os.PathLike, None],
+        "verbose": ["boolean", Interval(numbers.Integral, 0, 1, closed="both")],
     }
 
     # Constructor arguments, besides those of the settings.
     average: float
+    checkpoint: str | os.PathLike[str] | None
     device: Any
     max_physical_batch: int
     noise_seed: Seed
     random_state: Seed
+    verbose: int
 
     # What the optimizer has kept for the next ``partial_fit``.
     optimizer_memory_: Memory
@@ -97,6 +122,7 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
             f"{name}: {size}; batches and noise come from statistical generators seeded by {source}, "
             "noise in double precision.",
             *([known] if seeded else []),
+            *([f"{name}: nobody has read the checkpoint, or changed it."] if self.checkpoint is not None else []),
         )
 
     def scaled_privacy(self, factor: float, varying: frozenset[str] = frozenset()) -> dict[str, float | None]:
@@ -191,16 +217,23 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
         before = None if fresh else {name: value.clone() for name, value in self.module_.state_dict().items()}
         spent = vars(self).get("privacy_spent_")
         try:
-            given = self._prepare(X, y, fresh)
-            costs, foreign = self._costs_before(fresh), () if fresh else self._foreign_parameters()
-            self._total(settings, costs)  # relations that cannot be composed fail here, before anything is spent
-            task = self._task(settings, number_of(given))
-            if not fresh and not foreign:
-                task.memory.update(vars(self).get("optimizer_memory_", {}))
-            with without_warnings():  # of the libraries underneath, which could speak of batches
-                train(task, records_of(given, device), max_physical_batch=self.max_physical_batch)
-            self._add_training(settings, costs, (*foreign, *task.notes))
-            self.optimizer_memory_ = task.memory
+            with checkpoint_in(self.checkpoint) as checkpoint:
+                given = self._prepare(X, y, fresh)
+                costs, foreign = self._costs_before(fresh), () if fresh else self._foreign_parameters()
+                self._total(settings, costs)  # relations that cannot be composed fail here, before anything is spent
+                task = self._task(settings, number_of(given))
+                if not fresh and not foreign:
+                    task.memory.update(vars(self).get("optimizer_memory_", {}))
+                watchers = self._watchers(task, checkpoint, given, fresh)
+                with without_warnings():  # of the libraries underneath, which could speak of batches
+                    train(
+                        task,
+                        records_of(given, device),
+                        max_physical_batch=self.max_physical_batch,
+                        watchers=watchers,
+                    )
+                self._add_training(settings, costs, (*foreign, *task.notes))
+                self.optimizer_memory_ = task.memory
         except BaseException:  # an interrupt too: what was not trained to the end is not released
             if before is None:
                 self._unfit()
@@ -215,6 +248,16 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
         """What a user wants done with a net that was trained to its end."""
         return None
 
+    def _watchers(self, task: TrainingTask, checkpoint: Checkpoint | None, given: Given, fresh: bool) -> Watchers:
+        """Who looks at a training meanwhile: what shows its progress, and what writes its checkpoints."""
+        shown = [Progress(type(self).__name__, task.steps)] if self.verbose else []
+        if checkpoint is None:
+            return Watchers(shown)
+        start = "" if fresh else contents(*task.module.state_dict().values(), lasting=True)
+        arguments = {"class": type(self), **self.get_params(deep=False)}
+        checkpoint.bind(task, arguments, _held(given), start)
+        return Watchers([checkpoint, *shown])
+
     @staticmethod
     def fit_together(nets: Sequence[DPSGDEstimator], X: Any, y: Any) -> list[DPSGDEstimator | None]:
         """Fit several unfitted nets on the same records, as stacks where they share an architecture.
@@ -222,8 +265,15 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
         Returns
         -------
         list
-            Each net fitted, or None in the place of one that failed. The same as fitting one after the other, faster.
+            Each net fitted, or None in the place of one that failed. The same as fitting one after the other, faster
+            and without a sign of progress.
+
+        Raises
+        ------
+        PrivacyError
+            For a net with ``checkpoint``, which is for one training of one net.
         """
+        _refuse_checkpoints(nets)
         fitted: list[DPSGDEstimator | None] = [None] * len(nets)
         try:
             for group in _shared(nets, X, y):
@@ -298,6 +348,15 @@ def _shared(nets: Sequence[DPSGDEstimator], X: Any, y: Any) -> list[_SharedRecor
                 groups.append(group)
             group.members.append(member)
     return groups
+
+
+def _refuse_checkpoints(nets: Sequence[DPSGDEstimator]) -> None:
+    given = [net.checkpoint for net in nets if net.checkpoint is not None]
+    if given:
+        raise PrivacyError(
+            f"Found checkpoint={str(given[0])!r} on a net that is trained together with others; a checkpoint is for "
+            "one training of one net. Set checkpoint=None."
+        )
 
 
 def device_of(name: Any) -> torch.device:

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 #: Arguments of a skorch net that would look at records, or show them, and the only value they may have.
 ADAMS = (torch.optim.Adam, torch.optim.AdamW)
-FIXED: dict[str, Any] = {"train_split": None, "verbose": 0, "compile": False}
+FIXED: dict[str, Any] = {"train_split": None, "compile": False}
 #: Records in a batch of predictions.
 PREDICTED = 1024
 
@@ -123,8 +123,12 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
     # --- skorch's own steps ----------------------------------------------------------------------------------------
 
     def initialize(self) -> Self:
-        """As in skorch. Whether parameters are changed from outside after this is noticed."""
-        super().initialize()
+        """As in skorch, in silence. Whether parameters are changed from outside after this is noticed."""
+        verbose, self.verbose = self.verbose, 0  # of ours: steps alone are shown
+        try:
+            super().initialize()
+        finally:
+            self.verbose = verbose
         self.__dict__.pop("optimizer_memory_", None)
         self._remember()
         return self

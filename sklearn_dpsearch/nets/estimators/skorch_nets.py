@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
@@ -37,9 +38,11 @@ OTHERS = f"""
     lr_factor : float, default=1.0
         Multiplies it. This is what to search: what is best changes little with ε and with the number of records.
     average : float, default=0.0
-        Share of the steps, the last ones, over which the released parameters are averaged.{docstrings.SEEDS}
-    train_split, verbose : None, 0
-        Nothing else is possible: validation inside of a fit, and what it prints, would use records without noise.
+        Share of the steps, the last ones, over which the released parameters are averaged.{docstrings.SEEDS}{
+    docstrings.LONG
+}
+    train_split : None
+        Nothing else is possible: validation inside of a fit would use records without noise.
     **kwargs : dict
         As in skorch: ``optimizer``, which must work on given gradients, ``device``, ``warm_start``,
         ``predict_nonlinearity``; as ``callbacks`` a list of (name, LRScheduler), schedules that do not look at data
@@ -78,7 +81,8 @@ class DPNeuralNetClassifier(SkorchNet, skorch.NeuralNetClassifier):
         public_n: float | None = None, neighboring: Neighboring | None = None, max_epochs: float = 10,
         max_steps: float | None = None, max_physical_batch: int = 16384, classes: ArrayLike | None = None,
         lr: StepSize = "auto", lr_factor: float = 1.0, average: float = 0.0, random_state: Seed = None,
-        noise_seed: Seed = None, train_split: Any = None, verbose: int = 0, **kwargs: Any,
+        noise_seed: Seed = None, checkpoint: str | os.PathLike[str] | None = None, train_split: Any = None,
+        verbose: int = 0, **kwargs: Any,
     ) -> None:  # fmt: skip
         super().__init__(
             module, criterion=criterion, lr=lr, batch_size=batch_size, max_epochs=max_epochs, classes=classes,
@@ -89,6 +93,7 @@ class DPNeuralNetClassifier(SkorchNet, skorch.NeuralNetClassifier):
             target_mu=target_mu, max_grad_norm=max_grad_norm, sample_rate=sample_rate, public_n=public_n,
             neighboring=neighboring, max_steps=max_steps, max_physical_batch=max_physical_batch,
             lr_factor=lr_factor, average=average, random_state=random_state, noise_seed=noise_seed,
+            checkpoint=checkpoint,
         )  # fmt: skip
 
     def _check_arguments(self) -> None:
@@ -144,8 +149,8 @@ class DPNeuralNetRegressor(SkorchNet, skorch.NeuralNetRegressor):
         max_grad_norm: MaxGradNorm = 1.0, sample_rate: float | None = None, batch_size: float | None = None,
         public_n: float | None = None, neighboring: Neighboring | None = None, max_epochs: float = 10,
         max_steps: float | None = None, max_physical_batch: int = 16384, lr: StepSize = "auto", lr_factor: float = 1.0,
-        average: float = 0.0, random_state: Seed = None, noise_seed: Seed = None, train_split: Any = None,
-        verbose: int = 0, **kwargs: Any,
+        average: float = 0.0, random_state: Seed = None, noise_seed: Seed = None,
+        checkpoint: str | os.PathLike[str] | None = None, train_split: Any = None, verbose: int = 0, **kwargs: Any,
     ) -> None:  # fmt: skip
         super().__init__(
             module, criterion=criterion, lr=lr, batch_size=batch_size, max_epochs=max_epochs, train_split=train_split,
@@ -156,6 +161,7 @@ class DPNeuralNetRegressor(SkorchNet, skorch.NeuralNetRegressor):
             target_mu=target_mu, max_grad_norm=max_grad_norm, sample_rate=sample_rate, public_n=public_n,
             neighboring=neighboring, max_steps=max_steps, max_physical_batch=max_physical_batch,
             lr_factor=lr_factor, average=average, random_state=random_state, noise_seed=noise_seed,
+            checkpoint=checkpoint,
         )  # fmt: skip
 
     def _check_arguments(self) -> None:

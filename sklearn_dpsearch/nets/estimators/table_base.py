@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import numbers
+import os
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -61,7 +62,8 @@ class TableNet(DPSGDEstimator):
         public_n: float | None, neighboring: Neighboring | None, max_epochs: float, max_steps: float | None,
         solver: Solver, learning_rate: Decay, learning_rate_init: StepSize, learning_rate_factor: float,
         momentum: float, alpha: float, average: float, bounds_X: scaling.Given | None, warm_start: bool, device: Any,
-        max_physical_batch: int, random_state: Seed, noise_seed: Seed,
+        max_physical_batch: int, random_state: Seed, noise_seed: Seed, checkpoint: str | os.PathLike[str] | None,
+        verbose: int,
     ) -> None:  # fmt: skip
         self.noise_multiplier = noise_multiplier
         self.target_epsilon = target_epsilon
@@ -87,6 +89,8 @@ class TableNet(DPSGDEstimator):
         self.max_physical_batch = max_physical_batch
         self.random_state = random_state
         self.noise_seed = noise_seed
+        self.checkpoint = checkpoint
+        self.verbose = verbose
 
     def fit(self, X: Any, y: Any) -> Self:
         """Train. With ``warm_start`` the parameters are kept, and the cost is added to ``privacy_spent_``.

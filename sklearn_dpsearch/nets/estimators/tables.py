@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -58,7 +59,7 @@ _SHARED = f"""{docstrings.settings("default=0.02", "Instead (with ``sample_rate=
     warm_start : bool, default=False
         Whether ``fit`` goes on from the parameters of the last one; the cost adds up in ``privacy_spent_``.
     device : str, default="cpu"
-        Where to train, by PyTorch's name.{docstrings.MEMORY}{docstrings.SEEDS}{docstrings.ATTRIBUTES}
+        Where to train, by PyTorch's name.{docstrings.MEMORY}{docstrings.SEEDS}{docstrings.LONG}{docstrings.ATTRIBUTES}
     learning_rate_init_ : float
         Step size at the start of the last training.
     n_features_in_ : int"""
@@ -92,6 +93,7 @@ class DPLogisticRegression(TableClassifier):
         learning_rate_init: StepSize = "auto", learning_rate_factor: float = 1.0, momentum: float = 0.0,
         alpha: float = 0.0, average: float = 0.0, bounds_X: scaling.Given | None = None, warm_start: bool = False,
         device: Any = "cpu", max_physical_batch: int = 16384, random_state: Seed = None, noise_seed: Seed = None,
+        checkpoint: str | os.PathLike[str] | None = None, verbose: int = 0,
     ) -> None:  # fmt: skip
         super().__init__(
             noise_multiplier=noise_multiplier, target_epsilon=target_epsilon, target_delta=target_delta,
@@ -100,7 +102,7 @@ class DPLogisticRegression(TableClassifier):
             learning_rate=learning_rate, learning_rate_init=learning_rate_init,
             learning_rate_factor=learning_rate_factor, momentum=momentum, alpha=alpha, average=average,
             bounds_X=bounds_X, warm_start=warm_start, device=device, max_physical_batch=max_physical_batch,
-            random_state=random_state, noise_seed=noise_seed,
+            random_state=random_state, noise_seed=noise_seed, checkpoint=checkpoint, verbose=verbose,
         )  # fmt: skip
         self.classes = classes
         self.class_weight = class_weight
@@ -146,6 +148,7 @@ class DPLinearRegression(TableRegressor):
         learning_rate_init: StepSize = "auto", learning_rate_factor: float = 1.0, momentum: float = 0.0,
         alpha: float = 0.0, average: float = 0.0, bounds_X: scaling.Given | None = None, warm_start: bool = False,
         device: Any = "cpu", max_physical_batch: int = 16384, random_state: Seed = None, noise_seed: Seed = None,
+        checkpoint: str | os.PathLike[str] | None = None, verbose: int = 0,
     ) -> None:  # fmt: skip
         super().__init__(
             noise_multiplier=noise_multiplier, target_epsilon=target_epsilon, target_delta=target_delta,
@@ -154,7 +157,7 @@ class DPLinearRegression(TableRegressor):
             learning_rate=learning_rate, learning_rate_init=learning_rate_init,
             learning_rate_factor=learning_rate_factor, momentum=momentum, alpha=alpha, average=average,
             bounds_X=bounds_X, warm_start=warm_start, device=device, max_physical_batch=max_physical_batch,
-            random_state=random_state, noise_seed=noise_seed,
+            random_state=random_state, noise_seed=noise_seed, checkpoint=checkpoint, verbose=verbose,
         )  # fmt: skip
         self.bounds_y = bounds_y
 
@@ -204,6 +207,7 @@ class DPMLPClassifier(HiddenLayers, TableClassifier):
         learning_rate_factor: float = 1.0, momentum: float = 0.0, alpha: float = 0.0, average: float = 0.0,
         bounds_X: scaling.Given | None = None, warm_start: bool = False, device: Any = "cpu",
         max_physical_batch: int = 16384, random_state: Seed = None, noise_seed: Seed = None,
+        checkpoint: str | os.PathLike[str] | None = None, verbose: int = 0,
     ) -> None:  # fmt: skip
         super().__init__(
             noise_multiplier=noise_multiplier, target_epsilon=target_epsilon, target_delta=target_delta,
@@ -212,7 +216,7 @@ class DPMLPClassifier(HiddenLayers, TableClassifier):
             learning_rate=learning_rate, learning_rate_init=learning_rate_init,
             learning_rate_factor=learning_rate_factor, momentum=momentum, alpha=alpha, average=average,
             bounds_X=bounds_X, warm_start=warm_start, device=device, max_physical_batch=max_physical_batch,
-            random_state=random_state, noise_seed=noise_seed,
+            random_state=random_state, noise_seed=noise_seed, checkpoint=checkpoint, verbose=verbose,
         )  # fmt: skip
         self.hidden_layer_sizes = hidden_layer_sizes
         self.activation = activation
@@ -245,6 +249,7 @@ class DPMLPRegressor(HiddenLayers, TableRegressor):
         learning_rate_init: StepSize = "auto", learning_rate_factor: float = 1.0, momentum: float = 0.0,
         alpha: float = 0.0, average: float = 0.0, bounds_X: scaling.Given | None = None, warm_start: bool = False,
         device: Any = "cpu", max_physical_batch: int = 16384, random_state: Seed = None, noise_seed: Seed = None,
+        checkpoint: str | os.PathLike[str] | None = None, verbose: int = 0,
     ) -> None:  # fmt: skip
         super().__init__(
             noise_multiplier=noise_multiplier, target_epsilon=target_epsilon, target_delta=target_delta,
@@ -253,7 +258,7 @@ class DPMLPRegressor(HiddenLayers, TableRegressor):
             learning_rate=learning_rate, learning_rate_init=learning_rate_init,
             learning_rate_factor=learning_rate_factor, momentum=momentum, alpha=alpha, average=average,
             bounds_X=bounds_X, warm_start=warm_start, device=device, max_physical_batch=max_physical_batch,
-            random_state=random_state, noise_seed=noise_seed,
+            random_state=random_state, noise_seed=noise_seed, checkpoint=checkpoint, verbose=verbose,
         )  # fmt: skip
         self.hidden_layer_sizes = hidden_layer_sizes
         self.activation = activation

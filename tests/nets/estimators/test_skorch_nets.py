@@ -675,7 +675,7 @@ UNREAD = [
         LeakingEstimatorError,
         "only train_split=None",
     ),
-    ("print-outs", {"verbose": 1}, LeakingEstimatorError, "only verbose=0"),
+    ("print-outs", {"verbose": 2}, ValueError, "verbose.*Got 2"),
     ("add_remove without n", {"neighboring": "add_remove"}, PrivacyError, "(?s)add_remove.*without public_n"),
     ("another relation", {"neighboring": "replace_one"}, ValueError, "neighboring.*Got 'replace_one'"),
 ]
