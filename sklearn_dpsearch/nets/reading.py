@@ -93,8 +93,8 @@ class ReadRecords(Records):
         found = []
         # The generators of dropout are put aside: reading may seed them.
         with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
-            for number, seed in zip(numbers, self.coins.integers(2**32, size=len(numbers)).tolist()):
-                _seed_all(seed)
+            for number, words in zip(numbers, self.coins.integers(2**32, size=(len(numbers), 4), dtype=np.uint32)):
+                _seed_all(words)
                 found.append(self.read(number))
         return found
 
@@ -117,11 +117,12 @@ class ReadRecords(Records):
         )
 
 
-def _seed_all(seed: int) -> None:
-    """All global generators, from 32 secret bits: they need not hide anything, only be independent of other records."""
+def _seed_all(words: np.ndarray) -> None:
+    """All global generators: those of NumPy and Python from 128 bits, as other threads may draw from them too."""
+    np.random.seed(words)
+    random.seed(words.tobytes())
+    seed = int(words[0])  # all that PyTorch's takes
     torch.default_generator.manual_seed(seed)
-    np.random.seed(seed)
-    random.seed(seed)
     if torch.cuda.is_initialized():
         torch.cuda.manual_seed_all(seed)
 

@@ -13,6 +13,7 @@ from skorch.helper import SliceDataset
 from torch.utils.data import IterableDataset, Subset, TensorDataset
 
 from ..parts import Inputs, Parts, each
+from ..randomness import global_torch_seed
 from ..reading import ReadRecords
 from .user_modules import array, single
 
@@ -157,7 +158,7 @@ def reading(source: Source, taken: Callable[[Inputs], Inputs], encode: Encode) -
     unseen = ReadRecords(
         read=source.read, encode=encode, number=len(source), owners=source.owners, inputs=nothing, targets=nothing
     )
-    with unseen.opened(None) as opened:
+    with unseen.opened(None) as opened, global_torch_seed():  # its lock: others may be training in other threads
         ((first, target),) = opened.read_each([0])
     row = taken(each(lambda part: torch.zeros_like(part).unsqueeze(0), first))
     return replace(unseen, inputs=row, targets=torch.zeros_like(encode([target])))

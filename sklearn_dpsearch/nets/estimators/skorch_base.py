@@ -268,8 +268,11 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, ...)
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+        X : array-like of shape (n_samples, ...), dict of such, or Dataset
+            Of a dict the keys are the arguments of ``forward``. A map-style Dataset returns (input, target) for a
+            number; it is read record by record, and no more of it is in memory than a batch.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), or None
+            None for a Dataset, which has its own targets.
 
         Returns
         -------

@@ -25,7 +25,7 @@ MODULE = f"""
     module : torch.nn.Module class or instance
         As in skorch; ``module__…`` sets its arguments. Every record has to act on its own: a graph of known operations,
         or any code without branches on values, which is run on one record at a time. Batch statistics, hooks, and code
-        that keeps something of a forward pass are refused.
+        that keeps something of a forward pass are refused. Parameters are trained, and kept, in single precision.
     criterion : torch.nn.Module class or instance
         As in skorch; its reduction is set to "sum".{docstrings.settings("optional", "Instead", "default=10")}{
     docstrings.MEMORY
@@ -44,9 +44,11 @@ OTHERS = f"""
     train_split : None
         Nothing else is possible: validation inside of a fit would use records without noise.
     **kwargs : dict
-        As in skorch: ``optimizer``, which must work on given gradients, ``device``, ``warm_start``,
-        ``predict_nonlinearity``; as ``callbacks`` a list of (name, LRScheduler), schedules that do not look at data
-        (all others see raw batches, and are refused).{docstrings.ATTRIBUTES}"""
+        As in skorch: ``optimizer``, which must work on given gradients, ``optimizer__param_groups``, ``device``,
+        ``warm_start``, ``predict_nonlinearity``; as ``callbacks`` a list of ``LRScheduler`` (schedules that do not look
+        at losses), ``Freezer`` and ``TrainEndCheckpoint`` (all others see raw batches, and are refused).{
+    docstrings.ATTRIBUTES
+}"""
 
 
 class DPNeuralNetClassifier(SkorchNet, skorch.NeuralNetClassifier):
