@@ -360,7 +360,7 @@ def stepper_for(
 
 
 def _row_of(stacked: torch.Tensor, place: int) -> torch.Tensor:
-    return stacked[place].detach().cpu().clone()
+    return stacked[place].detach().clone()
 
 
 def _subtract(weights: torch.Tensor, moved: torch.Tensor, rate: float | torch.Tensor) -> None:
