@@ -54,6 +54,41 @@ def test_noise_never_meets_other_records(make, other, tmp_path, at_every_step):
     make(checkpoint=tmp_path / "c").fit(X, y)
 
 
+class Difference(nn.Module):
+    """Two inputs of one shape, by name."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(5, 2)
+
+    def forward(self, first, second):
+        return self.layer(first - 2 * second)
+
+
+def test_the_names_of_inputs_count(tmp_path, at_every_step):
+    """The same numbers in the same order, under each other's names, are other records."""
+    make = lambda **more: skorch_net(Difference, **more)  # noqa: E731
+    cut_off(make, tmp_path / "c", data=({"first": X, "second": -X}, y))
+    for other in ({"second": X, "first": -X}, {"first": -X, "second": X}):
+        with pytest.raises(PrivacyError, match="another module|other records"):
+            make(checkpoint=tmp_path / "c").fit(other, y)
+    make(checkpoint=tmp_path / "c").fit({"first": X, "second": -X}, y)
+
+
+class Rows(torch.utils.data.Dataset):
+    def __len__(self):
+        return len(X)
+
+    def __getitem__(self, number):
+        return X[number], int(y[number])
+
+
+def test_records_that_are_read_one_by_one_have_no_checkpoint(tmp_path):
+    with pytest.raises(PrivacyError, match="(?s)together with a Dataset.*checkpoint=None"):
+        skorch_net(checkpoint=tmp_path / "c").fit(Rows(), None)
+    assert not (tmp_path / "c").exists()
+
+
 CHANGED = [
     ({"learning_rate_init": 0.5}, "learning_rate_init=0.5.*learning_rate_init='auto'"),
     ({"average": 0.5}, "average=0.5.*average=0.0"),
