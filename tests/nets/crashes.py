@@ -15,7 +15,13 @@ from skorch.callbacks import LRScheduler
 from torch import nn
 from torch.optim.lr_scheduler import CosineAnnealingLR
 
-from sklearn_dpsearch.nets import DPLogisticRegression, DPMLPClassifier, DPMLPRegressor, DPNeuralNetClassifier
+from sklearn_dpsearch.nets import (
+    DPLogisticRegression,
+    DPMLPClassifier,
+    DPMLPRegressor,
+    DPNeuralNetBinaryClassifier,
+    DPNeuralNetClassifier,
+)
 from sklearn_dpsearch.nets.secret_folder import SecretFolder
 
 from .toys import flat, table
@@ -95,6 +101,11 @@ def table_net(kind=DPMLPClassifier, **changed):
     return kind(**{**hidden, **given, **changed})
 
 
+def one_logit(**more):
+    given = {"noise_multiplier": 1.0, "sample_rate": 0.2, "max_steps": STEPS, "lr": 0.3, "module__in_features": 5}
+    return DPNeuralNetBinaryClassifier(nn.Linear, module__out_features=1, classes=[0, 1], **{**given, **more})
+
+
 #: Everything that keeps something from step to step.
 NETS = {
     "sgd": table_net,
@@ -105,6 +116,7 @@ NETS = {
     "logistic": lambda **more: table_net(DPLogisticRegression, **more),
     "regressor": lambda **more: table_net(DPMLPRegressor, **more),
     "dropout": skorch_net,
+    "one logit": one_logit,
     "own code": lambda **more: skorch_net(Recurrent, **more),
     "schedule": lambda **more: skorch_net(
         callbacks=[("lr", LRScheduler(CosineAnnealingLR, T_max=STEPS, step_every="batch"))], **more

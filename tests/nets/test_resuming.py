@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import io
 import pickle
 import shutil
@@ -18,6 +19,7 @@ pytest.importorskip("opacus")
 import torch
 from torch import nn
 
+from sklearn_dpsearch import nets
 from sklearn_dpsearch.nets import DPMLPClassifier, resuming, secret_folder, watchers
 from sklearn_dpsearch.nets.secret_folder import STATE, SecretFolder
 from sklearn_dpsearch.nets.stack import Stack
@@ -224,6 +226,11 @@ def test_folds_one_after_the_other_may_share_a_folder(tmp_path):
     found = cross_validate(table_net(checkpoint=tmp_path / "c"), X, y, cv=3, error_score="raise")
     assert len(found["test_score"]) == 3
     assert not (tmp_path / "c").exists()
+
+
+@pytest.mark.parametrize("name", nets.__all__)
+def test_every_net_has_both(name):
+    assert {"checkpoint", "verbose"} <= set(inspect.signature(getattr(nets, name)).parameters)
 
 
 @pytest.mark.parametrize("given", [5, b"folder", True])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
@@ -53,7 +54,8 @@ class DPNeuralNetBinaryClassifier(SkorchNet, skorch.NeuralNetBinaryClassifier):
         public_n: float | None = None, neighboring: Neighboring | None = None, max_epochs: float = 10,
         max_steps: float | None = None, max_physical_batch: int = 16384, classes: ArrayLike | None = None,
         threshold: float = 0.5, lr: StepSize = "auto", lr_factor: float = 1.0, average: float = 0.0,
-        random_state: Seed = None, noise_seed: Seed = None, train_split: Any = None, verbose: int = 0, **kwargs: Any,
+        random_state: Seed = None, noise_seed: Seed = None, checkpoint: str | os.PathLike[str] | None = None,
+        verbose: int = 0, train_split: Any = None, **kwargs: Any,
     ) -> None:  # fmt: skip
         super().__init__(
             module, criterion=criterion, lr=lr, batch_size=batch_size, max_epochs=max_epochs, threshold=threshold,
@@ -64,6 +66,7 @@ class DPNeuralNetBinaryClassifier(SkorchNet, skorch.NeuralNetBinaryClassifier):
             target_mu=target_mu, max_grad_norm=max_grad_norm, sample_rate=sample_rate, public_n=public_n,
             neighboring=neighboring, max_steps=max_steps, max_physical_batch=max_physical_batch, classes=classes,
             lr_factor=lr_factor, average=average, random_state=random_state, noise_seed=noise_seed,
+            checkpoint=checkpoint,
         )  # fmt: skip
 
     classes: ArrayLike | None
