@@ -34,7 +34,7 @@ EVERY = 60.0
 Marks: TypeAlias = dict[str, dict[str, tuple[str, str]]]
 #: Arguments that change nothing of what is released, and parts of a task that follow from arguments.
 FREE = frozenset({"checkpoint", "verbose"})
-DERIVED = frozenset({"module", "optimizer", "schedule", "seed", "notes"})
+DERIVED = frozenset({"module", "optimizer", "schedule", "seed", "notes", "memory"})
 #: Devices whose generators can be saved.
 DEVICES = ("cpu", "cuda")
 #: Arguments that no error shows.
@@ -47,8 +47,8 @@ REFUSALS = {
         "other records, or what is released would tell the difference: give the same records in the same order. "
     ),
     "start": (
-        "Found other initial parameters, or parameters with another cost, than those with which the training in "
-        "{folder} began. Start from the same net as then. "
+        "Found other initial parameters, or another state of the optimizer, than those with which the training in "
+        "{folder} began. Start from the same net as then, loaded from its pickle. "
     ),
     "argument": (
         "Found {name}={found}, and the training in {folder} began with {name}={needed}: a training that goes on must "

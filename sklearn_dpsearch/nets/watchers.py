@@ -51,6 +51,8 @@ class Watchers:
 
     def begin(self, training: Watched) -> None:
         """Before the first step."""
+        if not self.members:
+            return
         for member in self.members:
             member.begin(training)
         self._steps, self._since = training.done, time.monotonic()

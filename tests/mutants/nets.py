@@ -214,7 +214,7 @@ MUTANTS = [
         file="nets/resuming.py",
         old='"records": {"records": (_digest(key, *records), "")},',
         new='"records": {"records": ("", "")},',
-        tests=("nets/test_resuming.py::test_noise_never_meets_other_records",),
+        tests=("nets/test_same_training.py::test_noise_never_meets_other_records",),
         seen="checkpoints that keep the state of generators",
     ),
     Mutant(
@@ -232,7 +232,7 @@ MUTANTS = [
         file="nets/secret_folder.py",
         old="os.O_TRUNC | kind, 0o600)",
         new="os.O_TRUNC | kind, 0o644)",
-        tests=("nets/test_resuming.py::test_the_folder_is_for_its_owner_alone_and_says_what_it_is",),
+        tests=("nets/test_secret_folder.py::test_the_folder_is_for_its_owner_alone_and_says_what_it_is",),
         seen="torch.save",
     ),
     Mutant(

@@ -253,7 +253,7 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
         shown = [Progress(type(self).__name__, task.steps)] if self.verbose else []
         if checkpoint is None:
             return Watchers(shown)
-        start = "" if fresh else contents(*task.module.state_dict().values(), lasting=True)
+        start = "" if fresh else contents(*task.module.state_dict().values(), task.memory, lasting=True)
         arguments = {"class": type(self), **self.get_params(deep=False)}
         checkpoint.bind(task, arguments, _held(given), start)
         return Watchers([checkpoint, *shown])

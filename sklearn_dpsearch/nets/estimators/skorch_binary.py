@@ -55,7 +55,7 @@ class DPNeuralNetBinaryClassifier(SkorchNet, skorch.NeuralNetBinaryClassifier):
         max_steps: float | None = None, max_physical_batch: int = 16384, classes: ArrayLike | None = None,
         threshold: float = 0.5, lr: StepSize = "auto", lr_factor: float = 1.0, average: float = 0.0,
         random_state: Seed = None, noise_seed: Seed = None, checkpoint: str | os.PathLike[str] | None = None,
-        train_split: Any = None, verbose: int = 0, **kwargs: Any,
+        verbose: int = 0, train_split: Any = None, **kwargs: Any,
     ) -> None:  # fmt: skip
         super().__init__(
             module, criterion=criterion, lr=lr, batch_size=batch_size, max_epochs=max_epochs, threshold=threshold,

@@ -83,8 +83,8 @@ class DPNeuralNetClassifier(SkorchNet, skorch.NeuralNetClassifier):
         public_n: float | None = None, neighboring: Neighboring | None = None, max_epochs: float = 10,
         max_steps: float | None = None, max_physical_batch: int = 16384, classes: ArrayLike | None = None,
         lr: StepSize = "auto", lr_factor: float = 1.0, average: float = 0.0, random_state: Seed = None,
-        noise_seed: Seed = None, checkpoint: str | os.PathLike[str] | None = None, train_split: Any = None,
-        verbose: int = 0, **kwargs: Any,
+        noise_seed: Seed = None, checkpoint: str | os.PathLike[str] | None = None, verbose: int = 0,
+        train_split: Any = None, **kwargs: Any,
     ) -> None:  # fmt: skip
         super().__init__(
             module, criterion=criterion, lr=lr, batch_size=batch_size, max_epochs=max_epochs, classes=classes,
@@ -152,7 +152,7 @@ class DPNeuralNetRegressor(SkorchNet, skorch.NeuralNetRegressor):
         public_n: float | None = None, neighboring: Neighboring | None = None, max_epochs: float = 10,
         max_steps: float | None = None, max_physical_batch: int = 16384, lr: StepSize = "auto", lr_factor: float = 1.0,
         average: float = 0.0, random_state: Seed = None, noise_seed: Seed = None,
-        checkpoint: str | os.PathLike[str] | None = None, train_split: Any = None, verbose: int = 0, **kwargs: Any,
+        checkpoint: str | os.PathLike[str] | None = None, verbose: int = 0, train_split: Any = None, **kwargs: Any,
     ) -> None:  # fmt: skip
         super().__init__(
             module, criterion=criterion, lr=lr, batch_size=batch_size, max_epochs=max_epochs, train_split=train_split,
