@@ -120,7 +120,7 @@ class ReadRecords(Records):
 def _seed_all(words: np.ndarray) -> None:
     """All global generators: those of NumPy and Python from 128 bits, as other threads may draw from them too."""
     np.random.seed(words)
-    random.seed(words.tobytes())
+    random.seed(int.from_bytes(words.tobytes(), "little"))
     seed = int(words[0])  # all that PyTorch's takes
     torch.default_generator.manual_seed(seed)
     if torch.cuda.is_initialized():
