@@ -1,8 +1,9 @@
 """Differentially private neural networks for scikit-learn.
 
 Ready-made for tables: ``DPLogisticRegression``, ``DPLinearRegression``, ``DPMLPClassifier``, ``DPMLPRegressor``. With a
-module of your own: ``DPNeuralNetClassifier``, ``DPNeuralNetRegressor`` (skorch). All train with DP-SGD, state their
-guarantee from their arguments alone, and can be searched by every search of this library.
+module of your own: ``DPNeuralNetClassifier``, ``DPNeuralNetBinaryClassifier``, ``DPNeuralNetMultiLabelClassifier``,
+``DPNeuralNetRegressor`` (skorch). All train with DP-SGD, state their guarantee from their arguments alone, and can be
+searched by every search of this library.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .estimators.skorch_binary import DPNeuralNetBinaryClassifier, DPNeuralNetMultiLabelClassifier
     from .estimators.skorch_nets import DPNeuralNetClassifier, DPNeuralNetRegressor
     from .estimators.tables import DPLinearRegression, DPLogisticRegression, DPMLPClassifier, DPMLPRegressor
 
@@ -19,7 +21,9 @@ __all__ = [
     "DPLogisticRegression",
     "DPMLPClassifier",
     "DPMLPRegressor",
+    "DPNeuralNetBinaryClassifier",
     "DPNeuralNetClassifier",
+    "DPNeuralNetMultiLabelClassifier",
     "DPNeuralNetRegressor",
 ]
 #: Where each name lies. Imported when it is asked for: searches and diffprivlib's users need no torch.
@@ -28,7 +32,9 @@ _PLACES = {
     "DPLogisticRegression": "estimators.tables",
     "DPMLPClassifier": "estimators.tables",
     "DPMLPRegressor": "estimators.tables",
+    "DPNeuralNetBinaryClassifier": "estimators.skorch_binary",
     "DPNeuralNetClassifier": "estimators.skorch_nets",
+    "DPNeuralNetMultiLabelClassifier": "estimators.skorch_binary",
     "DPNeuralNetRegressor": "estimators.skorch_nets",
 }
 

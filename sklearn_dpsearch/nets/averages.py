@@ -40,3 +40,12 @@ class Averages:
         self._first, self._wanted = [self._first[i] for i in kept], [self._wanted[i] for i in kept]
         if self._means is not None:
             self._means = self._means[list(kept)]
+
+    def state(self) -> torch.Tensor | None:
+        """The means so far."""
+        return self._means
+
+    def restore(self, state: torch.Tensor | None) -> None:
+        """Go on where this state was taken."""
+        if self._means is not None and state is not None:
+            self._means.copy_(state)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,9 +14,23 @@ import torch
 from torch import nn
 
 from .layout import Layout, named_trained
+from .state import contents
+
+#: Attributes of an optimizer that its ``state_dict`` holds, and those with which PyTorch watches who calls it.
+KEPT = ("state", "param_groups", "step", "_opt_called", "_warned_capturable_if_run_uncaptured")
 
 #: What a schedule may change from step to step: name ↦ one value per step.
 Table = Mapping[str, Sequence[Any]]
+
+
+class PerGroup(tuple[Any, ...]):
+    """The values of a hyperparameter in each group of parameters."""
+
+    __slots__ = ()
+
+
+#: What an optimizer keeps from step to step: a function of noisy gradients, as public as the parameters.
+Memory = dict[str, Any]
 
 
 class Stepper(ABC):
@@ -28,6 +43,22 @@ class Stepper(ABC):
     @abstractmethod
     def keep(self, kept: list[int]) -> None:
         """Go on with some of the nets only (their places, ascending)."""
+
+    @abstractmethod
+    def memory(self, place: int, steps: int) -> Memory:
+        """What the optimizer of one net keeps after so many steps, for a training that goes on from there."""
+
+    @abstractmethod
+    def recall(self, memory: Memory) -> None:
+        """Go on, with a single net, from what an earlier training of it has kept."""
+
+    @abstractmethod
+    def state(self) -> Any:
+        """What it keeps from step to step."""
+
+    @abstractmethod
+    def restore(self, state: Any) -> None:
+        """Go on where this state was taken."""
 
 
 class Rates:
@@ -95,6 +126,19 @@ class StackedSGD(Stepper):
         self.rates.keep(kept)
         self._buffer = None if self._buffer is None else self._buffer[kept]
 
+    def memory(self, place: int, steps: int) -> Memory:
+        return {} if self._buffer is None else {"momentum": _row_of(self._buffer, place)}
+
+    def recall(self, memory: Memory) -> None:
+        if self._momentum and "momentum" in memory:
+            self._buffer = memory["momentum"].to(self.rates.device).unsqueeze(0).clone()
+
+    def state(self) -> torch.Tensor | None:
+        return self._buffer
+
+    def restore(self, state: torch.Tensor | None) -> None:
+        self._buffer = None if state is None else state.to(self.rates.device)
+
 
 class StackedAdam(Stepper):
     """``torch.optim.Adam`` and ``AdamW`` (decoupled weight decay) without AMSGrad."""
@@ -103,6 +147,7 @@ class StackedAdam(Stepper):
         self.rates, self.decoupled = rates, decoupled
         self._decay = rates.any("weight_decay")
         self._moments: tuple[torch.Tensor, torch.Tensor] | None = None
+        self._before = 0  # steps of earlier trainings, for the correction of the moments
 
     def step(self, weights: torch.Tensor, gradients: torch.Tensor, t: int) -> None:
         rate, first, second = self.rates("lr", t), self.rates("betas", t, 0), self.rates("betas", t, 1)
@@ -115,12 +160,29 @@ class StackedAdam(Stepper):
         mean, square = self._moments
         mean.mul_(first).add_(gradients * (1.0 - first))
         square.mul_(second).add_(gradients.square() * (1.0 - second))
-        scale = (square / (1.0 - second ** (t + 1))).sqrt_() + self.rates("eps", t)
-        _subtract(weights, mean / scale, rate / (1.0 - first ** (t + 1)))
+        taken = self._before + t + 1
+        scale = (square / (1.0 - second**taken)).sqrt_() + self.rates("eps", t)
+        _subtract(weights, mean / scale, rate / (1.0 - first**taken))
 
     def keep(self, kept: list[int]) -> None:
         self.rates.keep(kept)
         self._moments = None if self._moments is None else (self._moments[0][kept], self._moments[1][kept])
+
+    def memory(self, place: int, steps: int) -> Memory:
+        if self._moments is None:
+            return {}
+        return {"moments": tuple(_row_of(one, place) for one in self._moments), "steps": self._before + steps}
+
+    def recall(self, memory: Memory) -> None:
+        if "moments" in memory:
+            first, second = (one.to(self.rates.device).unsqueeze(0).clone() for one in memory["moments"])
+            self._moments, self._before = (first, second), memory["steps"]
+
+    def state(self) -> tuple[torch.Tensor, torch.Tensor] | None:
+        return self._moments
+
+    def restore(self, state: tuple[torch.Tensor, torch.Tensor] | None) -> None:
+        self._moments = None if state is None else (state[0].to(self.rates.device), state[1].to(self.rates.device))
 
 
 class EachTorchOptimizer(Stepper):
@@ -133,8 +195,8 @@ class EachTorchOptimizer(Stepper):
         for row, slopes, built, table in zip(weights, gradients, self.optimizers, self.tables):
             assert built.optimizer is not None
             for name, values in table.items():
-                for group in built.optimizer.param_groups:
-                    group[name] = values[t]
+                for number, group in enumerate(built.optimizer.param_groups):
+                    group[name] = values[t][number] if isinstance(values[t], PerGroup) else values[t]
             for name, parameter in built.parameters:
                 parameter.data = self.layout.view(name, row, row)
                 parameter.grad = self.layout.view(name, slopes, slopes)
@@ -144,6 +206,25 @@ class EachTorchOptimizer(Stepper):
 
     def keep(self, kept: list[int]) -> None:
         self.optimizers, self.tables = [self.optimizers[i] for i in kept], [self.tables[i] for i in kept]
+
+    def memory(self, place: int, steps: int) -> Memory:
+        optimizer = self.optimizers[place].optimizer
+        assert optimizer is not None
+        return {"of": type(optimizer), "state": copy.deepcopy(optimizer.state_dict()["state"])}
+
+    def recall(self, memory: Memory) -> None:
+        (built,) = self.optimizers
+        assert built.optimizer is not None
+        if memory.get("of") is type(built.optimizer):  # with the hyperparameters that are given now
+            state = copy.deepcopy(memory["state"])
+            built.optimizer.load_state_dict({**built.optimizer.state_dict(), "state": state})
+
+    def state(self) -> list[dict[str, Any]]:
+        return [built.state() for built in self.optimizers]
+
+    def restore(self, state: list[dict[str, Any]]) -> None:
+        for built, own in zip(self.optimizers, state):
+            built.restore(own)
 
 
 @dataclass(frozen=True)
@@ -212,6 +293,39 @@ class BuiltOptimizer:
         self.optimizer = make(copied)
         self.rule = UpdateRule.of(self.optimizer)
         check_works_on_gradients(type(self.optimizer))
+        self._elsewhere: str | None = None
+
+    def state(self) -> dict[str, Any]:
+        """What PyTorch says that an optimizer keeps from step to step.
+
+        Raises
+        ------
+        ValueError
+            If it keeps something elsewhere, which would be lost.
+        """
+        assert self.optimizer is not None
+        own = {name: value for name, value in vars(self.optimizer).items() if name not in KEPT}
+        before, self._elsewhere = self._elsewhere, contents(own)
+        if before not in (None, self._elsewhere):
+            raise ValueError(
+                f"Found optimizer {type(self.optimizer).__name__}, which keeps something from step to step outside of "
+                "its state and param_groups: a checkpoint could not bring it back. Keep it in state, or leave "
+                "checkpoint=None."
+            )
+        found: dict[str, Any] = self.optimizer.state_dict()
+        return found
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on where this state was taken."""
+        assert self.optimizer is not None
+        self.optimizer.load_state_dict(state)
+        places = itertools.chain.from_iterable(group["params"] for group in state["param_groups"])
+        parameters = itertools.chain.from_iterable(group["params"] for group in self.optimizer.param_groups)
+        for place, parameter in zip(places, parameters):
+            for name, value in state["state"].get(place, {}).items():
+                if isinstance(value, torch.Tensor):  # as it was: PyTorch has brought it to the parameter's precision
+                    there = self.optimizer.state[parameter][name].device
+                    self.optimizer.state[parameter][name] = value.to(there, copy=True)
 
     @property
     def structure(self) -> tuple[Any, ...] | None:
@@ -243,6 +357,10 @@ def stepper_for(
         return EachTorchOptimizer(built, tables, layout)
     rates = Rates([rule.group for rule in rules], tables, device)
     return rules[0].kind(rates, rules[0].flag)
+
+
+def _row_of(stacked: torch.Tensor, place: int) -> torch.Tensor:
+    return stacked[place].detach().clone()
 
 
 def _subtract(weights: torch.Tensor, moved: torch.Tensor, rate: float | torch.Tensor) -> None:

@@ -6,7 +6,7 @@ import contextlib
 import secrets
 import threading
 from collections.abc import Iterator, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -35,10 +35,11 @@ class Secrets:
     """
 
     def __init__(self, seed: Seed = None) -> None:
-        coins, noise, self._device_seed, labels = _children(sequence(seed), 4)
+        coins, noise, device, labels = _children(sequence(seed), 4)
         self.coins = np.random.Generator(np.random.PCG64DXSM(coins))
         self.labels = np.random.Generator(np.random.PCG64DXSM(labels))
         self._noise = np.random.Generator(np.random.SFC64(noise))
+        self._device_seed = int(device.generate_state(1, np.uint64)[0] >> 1)
         self._device_noise: torch.Generator | None = None
 
     def normals(self, out: torch.Tensor, scale: float = 1.0) -> None:
@@ -48,10 +49,48 @@ class Secrets:
             self._noise.standard_normal(out=values)
             values *= scale
             return
+        out.normal_(std=scale, generator=self._on(out.device))
+
+    def _on(self, device: torch.device) -> torch.Generator:
+        """The generator of an accelerator, made when it is first needed."""
         if self._device_noise is None:
-            self._device_noise = torch.Generator(device=out.device)
-            self._device_noise.manual_seed(int(self._device_seed.generate_state(1, np.uint64)[0] >> 1))
-        out.normal_(std=scale, generator=self._device_noise)
+            self._device_noise = torch.Generator(device=device)
+            self._device_noise.manual_seed(self._device_seed)
+        return self._device_noise
+
+    def state(self, device: torch.device) -> dict[str, Any]:
+        """All that is still to be drawn, for a training on this device."""
+        there = None if device.type == "cpu" else self._on(device).get_state()
+        return {"device": there, **{name: _state_of(one) for name, one in self._generators()}}
+
+    def restore(self, state: dict[str, Any], device: torch.device) -> None:
+        """Draw from now on what would have been drawn where this state was taken."""
+        for name, one in self._generators():
+            _set_state(one, state[name])
+        if state["device"] is not None:
+            self._on(device).set_state(state["device"])
+
+    def _generators(self) -> list[tuple[str, np.random.Generator]]:
+        """All generators on the CPU, by name."""
+        return [(name, one) for name, one in vars(self).items() if isinstance(one, np.random.Generator)]
+
+
+def _state_of(generator: np.random.Generator) -> dict[str, Any]:
+    """What it will draw next, in numbers and tensors."""
+    state = generator.bit_generator.state
+    words = {
+        name: torch.from_numpy(value.view(np.int64).copy()) if isinstance(value, np.ndarray) else value
+        for name, value in state["state"].items()
+    }
+    return {**state, "state": words}
+
+
+def _set_state(generator: np.random.Generator, state: dict[str, Any]) -> None:
+    words = {
+        name: value.numpy().view(np.uint64) if isinstance(value, torch.Tensor) else value
+        for name, value in state["state"].items()
+    }
+    generator.bit_generator.state = {**state, "state": words}
 
 
 def sequence(seed: Seed = None) -> np.random.SeedSequence:
@@ -67,6 +106,16 @@ def _children(source: np.random.SeedSequence, number: int) -> list[np.random.See
     """The first children of a seed sequence, however often it was asked: a training started again has its secrets."""
     again = np.random.SeedSequence(source.entropy, spawn_key=source.spawn_key, pool_size=source.pool_size)
     return again.spawn(number)
+
+
+def reading_coins(seed: Seed) -> np.random.Generator:
+    """For what a source of records draws in one training: independent of batches and noise."""
+    return np.random.Generator(np.random.PCG64DXSM(_children(sequence(seed), 4)[3]))
+
+
+def later_parameters(seed: Seed) -> np.random.SeedSequence:
+    """For initial parameters that are made after others of the same net: those would have the same numbers."""
+    return _children(sequence(seed), 5)[4]
 
 
 @contextlib.contextmanager
@@ -87,6 +136,19 @@ def global_torch_seed(seed: Seed = None) -> Iterator[None]:
             state[WORDS] = torch.from_numpy(source.generate_state(624).astype(np.uint64).view(np.uint8))
             torch.set_rng_state(state)
         yield
+
+
+def global_state(device: torch.device) -> dict[str, Any]:
+    """What PyTorch's global generators will draw next, for a training on this device."""
+    there = torch.cuda.get_rng_state(device) if device.type == "cuda" else None
+    return {"cpu": torch.get_rng_state(), "device": there}
+
+
+def restore_global(state: dict[str, Any], device: torch.device) -> None:
+    """Draw from PyTorch's global generators what they would have drawn where this state was taken."""
+    torch.set_rng_state(state["cpu"])
+    if state["device"] is not None:
+        torch.cuda.set_rng_state(state["device"], device)
 
 
 def fill_normals(sources: Sequence[Secrets], scales: Sequence[float], out: torch.Tensor) -> None:

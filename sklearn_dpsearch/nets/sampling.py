@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import torch
 
 #: Least rate for which gaps are drawn: their probabilities are wrong by about 2**-53 each.
 LEAST_RATE = 1e-9
@@ -63,6 +64,14 @@ class PoissonBatches:
         place = step * parts + self._labels.integers(parts, size=len(step))
         order = np.argsort(place, kind="stable")
         return place[order], record[order]
+
+    def state(self) -> torch.Tensor:
+        """What was drawn ahead. The coins themselves are those of the generator."""
+        return torch.from_numpy(self._ahead)
+
+    def restore(self, state: torch.Tensor) -> None:
+        """Go on where this state was taken, with a generator that goes on there too."""
+        self._ahead = state.numpy()
 
     def _successes(self, last: int, number: int) -> np.ndarray:
         """The next trials that succeed, counted from the first one that is not drawn yet."""

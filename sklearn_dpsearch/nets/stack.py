@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,10 +15,11 @@ from .engines import rounding
 from .engines.base import Engine
 from .engines.linear import LinearEngine
 from .optimizers import BuiltOptimizer, stepper_for
-from .randomness import Secrets, fill_normals
+from .randomness import Secrets, fill_normals, global_state, restore_global
 from .sampling import PoissonBatches, padded_batches
 from .switches import one_thread
 from .task import Records, TrainingTask
+from .watchers import NOBODY, Watchers
 
 #: Record numbers drawn ahead, over all nets: enough that drawing costs little, few enough to fit into memory.
 AHEAD = 2**17
@@ -40,12 +42,20 @@ class Stack:
     records : Records
     max_physical_batch : int
         Most records in memory at once, over all nets.
+    watchers : Watchers
+        Who looks at the training from time to time.
     """
 
     def __init__(
-        self, tasks: Sequence[TrainingTask], engine: Engine, records: Records, max_physical_batch: int
+        self,
+        tasks: Sequence[TrainingTask],
+        engine: Engine,
+        records: Records,
+        max_physical_batch: int,
+        watchers: Watchers = NOBODY,
     ) -> None:
         self.engine, self.records, self.max_physical_batch = engine, records, max_physical_batch
+        self.watchers = watchers
         self.device = device = records.inputs.device
         self.tasks = list(tasks)
         layout, modules = engine.layout, [task.module for task in tasks]
@@ -53,6 +63,7 @@ class Stack:
         built = [BuiltOptimizer(task.module, task.optimizer, device) for task in tasks]
         tables = [task.schedule(own.optimizer) for task, own in zip(tasks, built)]
         self.stepper = stepper_for(built, tables, layout, device)
+        self._recall()
         # One source of secrets per net: nets that shared coins or noise would not be independent runs, and the
         # theorems about the best of several candidates need independent runs.
         self.secrets = [Secrets(task.seed) for task in tasks]
@@ -62,7 +73,13 @@ class Stack:
         ]
         self.parts = max((rounding.parts(task.expected_batch_size) for task in tasks), default=1)
         self.averages = Averages(self.tasks, self.trained)
+        self.done = 0  # steps
         self._allocate()
+
+    def _recall(self) -> None:
+        """Go on with what the optimizer of a single net has kept of an earlier training of the same parameters."""
+        if len(self.tasks) == 1 and self.tasks[0].memory.get("of") == self.engine.layout.names(trained=True):
+            self.stepper.recall(self.tasks[0].memory["kept"])
 
     def run(self) -> None:
         """Every step of every net, whatever its batches hold."""
@@ -70,18 +87,48 @@ class Stack:
             self._run()
 
     def _run(self) -> None:
-        t = 0
+        self.watchers.begin(self)
         while self.tasks:
-            steps = self._ahead(t)
-            filled = 1 if len(self.tasks) == 1 else self.width
-            batches, sizes = padded_batches(self.batches, steps, len(self.records), self.parts, filled)
-            places = torch.from_numpy(batches).to(self.device)
-            widths = -(-sizes.max(axis=1, initial=0) // filled) * filled
-            parts = [places[part, :, :width] for part, width in enumerate(widths.tolist())]
-            for step in range(steps):
-                self._step(parts[step * self.parts : (step + 1) * self.parts], t + step)
-            t += steps
-            self._finish(t)
+            t = self.done
+            steps = int(min(self._ahead(t), self.watchers.patience))
+            for step, parts in enumerate(self._drawn(steps)):
+                self._step(parts, t + step)
+            self.done += steps
+            self._finish(self.done)
+            self.watchers.look(self)
+
+    def _drawn(self, steps: int) -> Iterator[list[torch.Tensor]]:
+        """Record numbers of the next batches, part by part; in a stack their widths do not tell of records."""
+        filled = 1 if len(self.tasks) == 1 else self.width
+        batches, sizes = padded_batches(self.batches, steps, len(self.records), self.parts, filled)
+        places = torch.from_numpy(batches).to(self.device)
+        widths = (-(-sizes.max(axis=1, initial=0) // filled) * filled).tolist()
+        for start in range(0, len(widths), self.parts):
+            yield [places[part, :, : widths[part]] for part in range(start, start + self.parts)]
+
+    def state(self) -> dict[str, Any]:
+        """All that changes from step to step, between two blocks of them: as secret as the records."""
+        return {
+            "done": self.done,
+            "trained": self.trained,
+            "stepper": self.stepper.state(),
+            "averages": self.averages.state(),
+            "secrets": [own.state(self.device) for own in self.secrets],
+            "batches": [own.state() for own in self.batches],
+            "global": global_state(self.device),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on where this state was taken, with tasks, records and an engine that are the same."""
+        self.done = state["done"]
+        self.trained.copy_(state["trained"])
+        self.stepper.restore(state["stepper"])
+        self.averages.restore(state["averages"])
+        for own, secret in zip(self.secrets, state["secrets"]):
+            own.restore(secret, self.device)
+        for batches, ahead in zip(self.batches, state["batches"]):
+            batches.restore(ahead)
+        restore_global(state["global"], self.device)
 
     def _ahead(self, t: int) -> int:
         """Steps drawn at once: until the next net is done, within the memory allowed."""
@@ -109,7 +156,8 @@ class Stack:
             chosen = places[:, start : start + self.width]
             self.engine.piece = self.piece if start + chosen.shape[1] <= self.most else 0
             bounds = (chosen < len(self.records)) * self.norms  # 0 where a shorter batch is filled up: nothing is added
-            norms = torch.take(self.records.norms, chosen) if self.engine.wants_norms else None
+            known = self.records.norms if self.engine.wants_norms else None
+            norms = None if known is None else torch.take(known, chosen)
             self.engine.add_clipped(*self.records.take(chosen), bounds, norms)
 
     def _finish(self, t: int) -> None:
@@ -119,6 +167,8 @@ class Stack:
             return
         for i, task in enumerate(self.tasks):
             if task.steps <= t:
+                task.memory.clear()
+                task.memory.update(of=self.engine.layout.names(trained=True), kept=self.stepper.memory(i, task.steps))
                 self.engine.layout.write(self.averages.of(i, self.trained), task.module)
         self.trained, self.frozen = self.trained[kept], self.frozen[kept]
         self.tasks = [self.tasks[i] for i in kept]

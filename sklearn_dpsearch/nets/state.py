@@ -9,29 +9,43 @@ import hashlib
 import sys
 import sysconfig
 import types
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
 
+#: What counts of things that are compared by who they are.
+Identity: TypeAlias = Callable[[object], str]
+
 OWN = __name__.partition(".")[0]
 #: Packages whose functions and classes keep nothing of a user's records.
-LIBRARIES = frozenset({"torch", "numpy", "skorch", "opacus", "sklearn", "scipy", "pandas", OWN})
+LIBRARIES = frozenset({"torch", "numpy", "skorch", "opacus", "sklearn", "scipy", "pandas", "torchvision", "PIL", OWN})
 #: Parts of libraries whose objects serve the whole process, and change by themselves.
 OPAQUE = frozenset({"logging", "threading", "_thread", "_weakref", "weakref", "multiprocessing"})
+#: What a class has besides its code, and where that code stands in its file.
+NOT_CODE = frozenset(
+    {
+        *("__dict__", "__weakref__", "__doc__", "__module__", "__annotations__", "_abc_impl"),
+        *("__firstlineno__", "__static_attributes__", "__annotate__", "__annotate_func__", "__annotations_cache__"),
+    }
+)
 SIMPLE = frozenset(
     {int, float, complex, str, bytes, bool, type(None), type(Ellipsis), torch.dtype, torch.device, torch.Size}
 )
+#: Where packages are installed.
+INSTALLED = tuple({sysconfig.get_path(name) for name in ("purelib", "platlib")})
 #: Where the modules of Python itself lie: a file of a user's may have the name of one.
 PYTHON = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib")})
 
 
-def contents(*things: object) -> str:
-    """A digest of all that can be reached from these objects: attributes, slots, containers, classes, closures.
+def contents(*things: object, lasting: bool = False) -> str:
+    """A digest of all that can be reached from these objects: attributes, slots, containers, classes, code, closures.
 
-    Code of libraries, and what cannot be copied either (open files, locks), counts by identity.
+    Code of libraries, and what cannot be copied either (open files, locks), counts by identity; in a digest that is
+    ``lasting``, for another process to compare, by its name, and so does code of all packages that are installed.
     """
+    identity = _name if lasting else _number
     digest = hashlib.blake2b(digest_size=16)
     seen: dict[int, int] = {}
     kept: list[object] = []  # an object that is freed could leave its address to another
@@ -47,29 +61,64 @@ def contents(*things: object) -> str:
         seen[id(thing)] = len(seen)
         kept.append(thing)
         digest.update(f"{type(thing).__qualname__}(".encode())
-        raw = _raw(thing)
+        raw = _raw(thing, identity)
         if raw is not None:
-            digest.update(raw)
+            for part in raw:
+                digest.update(part)
             if isinstance(thing, torch.Tensor) and vars(thing):
                 stack.append(vars(thing))
         else:
-            inside = list(_inside(thing))
+            inside = list(_inside(thing, identity))
             digest.update(f"{len(inside)}".encode())
             stack.extend(reversed(inside))
     return digest.hexdigest()
 
 
-def _raw(thing: object) -> bytes | None:
+#: Bytes, or numbers as they lie in memory.
+Buffer: TypeAlias = bytes | memoryview
+
+
+def _number(thing: object) -> str:
+    """Who this is, as long as it lives."""
+    return f"{id(thing)}"
+
+
+def _name(thing: Any) -> str:
+    """Who this is, in every process; of a user's module what its file says."""
+    if isinstance(thing, types.ModuleType) and not _is_installed(thing.__name__.partition(".")[0]):
+        return f"{thing.__name__} {_text_of(getattr(thing, '__file__', None))}"
+    named = thing if hasattr(thing, "__qualname__") or isinstance(thing, types.ModuleType) else type(thing)
+    package = sys.modules.get(_package(named)) if hasattr(named, "__module__") else named
+    version = getattr(package, "__version__", "")
+    return f"{getattr(named, '__module__', '')}.{getattr(named, '__qualname__', named.__name__)} {version}"
+
+
+def _sorting(thing: object) -> str:
+    return repr(thing) if type(thing) in SIMPLE else _name(thing)
+
+
+def _raw(thing: object, identity: Identity) -> Sequence[Buffer] | None:
     """Numbers, and what counts by identity, as bytes."""
     if isinstance(thing, torch.Tensor):
-        return _tensor(thing)
+        return _tensor(thing, identity)
     if isinstance(thing, np.ndarray) and thing.dtype != object:
-        return f"{thing.dtype}{thing.shape}".encode() + np.ascontiguousarray(thing).tobytes()
-    library = isinstance(thing, (type, types.FunctionType)) and _is_library(_package(thing))
+        return _array(thing, identity)
+    if isinstance(thing, types.CodeType):
+        return [_code(thing).encode()]
+    is_known = _is_installed if identity is _name else _is_library
+    library = isinstance(thing, (type, types.FunctionType)) and is_known(_package(thing))
     shared = _package(type(thing)) in OPAQUE
     if library or shared or isinstance(thing, (types.ModuleType, types.BuiltinFunctionType)):
-        return f"{id(thing)}".encode()
+        return [identity(thing).encode()]
     return None
+
+
+def _array(thing: np.ndarray, identity: Identity) -> Sequence[Buffer]:
+    """The numbers, not copied. A file that is only read stands for itself: it may be larger than the memory."""
+    kind = f"{thing.dtype}{thing.shape}".encode()
+    if isinstance(thing, np.memmap) and not thing.flags.writeable and identity is _number:
+        return [kind, identity(thing).encode()]
+    return [kind, np.ascontiguousarray(thing).reshape(-1).view(np.uint8).data]
 
 
 def _package(thing: Any) -> str:
@@ -84,23 +133,40 @@ def _is_library(package: str) -> bool:
     return file is None or file.startswith(PYTHON)
 
 
-def _tensor(thing: torch.Tensor) -> bytes:
+@functools.lru_cache(maxsize=1024)
+def _is_installed(package: str) -> bool:
+    """Whether a package is a library, Python's own, or lies where packages are installed."""
+    file = getattr(sys.modules.get(package), "__file__", None) or ""
+    return _is_library(package) or file.startswith(INSTALLED)
+
+
+def _text_of(file: str | None) -> str:
+    try:
+        with open(file or "", "rb") as opened:
+            return hashlib.blake2b(opened.read(), digest_size=16).hexdigest()
+    except OSError:
+        return ""
+
+
+def _tensor(thing: torch.Tensor, identity: Identity) -> Sequence[Buffer]:
     try:
         values = thing.detach().cpu().contiguous()
-        numbers: bytes = values.reshape(-1).view(torch.uint8).numpy().tobytes()
-        return f"{values.dtype}{tuple(values.shape)}".encode() + numbers
+        return [
+            f"{values.dtype}{tuple(values.shape)}".encode(),
+            memoryview(values.reshape(-1).view(torch.uint8).numpy()),
+        ]
     except Exception:  # a stand-in without values, or one of another transformation
-        return f"{id(thing)}".encode()
+        return [identity(thing).encode()]
 
 
-def _inside(thing: object) -> Iterator[object]:
+def _inside(thing: object, identity: Identity) -> Iterator[object]:
     """Everything that an object refers to."""
     if isinstance(thing, dict):
         yield from _entries(thing)
     elif isinstance(thing, (list, tuple)):
         yield from thing
     elif isinstance(thing, (set, frozenset)):
-        yield from sorted(thing, key=repr)
+        yield from sorted(thing, key=repr if identity is _number else _sorting)
     elif isinstance(thing, types.FunctionType):
         yield from _of_function(thing)
     elif isinstance(thing, types.MethodType):
@@ -115,7 +181,7 @@ def _inside(thing: object) -> Iterator[object]:
         yield from _of_class(thing)
         return
     if type(thing) not in (dict, list, tuple, set, frozenset):
-        yield from _attributes(thing)
+        yield from _attributes(thing, identity)
 
 
 def _entries(thing: dict[object, object]) -> Iterator[object]:
@@ -123,13 +189,13 @@ def _entries(thing: dict[object, object]) -> Iterator[object]:
         yield from (key, value)
 
 
-def _attributes(thing: object) -> Iterator[object]:
+def _attributes(thing: object, identity: Identity) -> Iterator[object]:
     """The class, all attributes, in slots too, and what an object made in C says of itself when it is pickled."""
     own = getattr(thing, "__dict__", {})  # asked for first: some objects have one from then on
     if not isinstance(thing, (types.FunctionType, types.MethodType, types.CellType)):
         yield type(thing)
         if not isinstance(thing, torch.nn.Module):
-            yield from _reduced(thing)
+            yield from _reduced(thing, identity)
     if isinstance(thing, torch.nn.Module):
         own = {name: value for name, value in own.items() if name != "training"}  # changed on purpose
     yield from _entries({**own, **{name: getattr(thing, name, None) for name in _slots(thing)}})
@@ -144,14 +210,25 @@ def _names(slots: str | Iterable[str]) -> Iterable[str]:
     return (slots,) if isinstance(slots, str) else tuple(slots)
 
 
-def _reduced(thing: object) -> Iterator[object]:
+def _reduced(thing: object, identity: Identity) -> Iterator[object]:
     """What an object would be pickled as; its identity if it cannot be."""
     try:
         made = thing.__reduce_ex__(4)
         parts = [made] if isinstance(made, str) else [list(part) if _is_iterator(part) else part for part in made]
         yield from (part for part in parts if part is not copyreg.__newobj__)  # type: ignore[attr-defined]
     except Exception:
-        yield f"{id(thing)}"
+        yield identity(thing)
+
+
+@functools.lru_cache(maxsize=4096)
+def _code(thing: types.CodeType) -> str:
+    """What a function does: its instructions, names and constants."""
+    constants = [_code(part) if isinstance(part, types.CodeType) else _constant(part) for part in thing.co_consts]
+    return f"{thing.co_code.hex()}{thing.co_names}{thing.co_freevars}{constants}"
+
+
+def _constant(part: object) -> str:
+    return repr(sorted(part, key=repr)) if isinstance(part, frozenset) else repr(part)
 
 
 def _is_iterator(part: object) -> bool:
@@ -159,8 +236,8 @@ def _is_iterator(part: object) -> bool:
 
 
 def _of_function(thing: types.FunctionType) -> Iterator[object]:
-    """Closures, defaults, and the globals that the code names."""
-    yield from (thing.__closure__ or (), thing.__defaults__ or (), thing.__kwdefaults__ or {})
+    """Code, closures, defaults, and the globals that the code names."""
+    yield from (thing.__code__, thing.__closure__ or (), thing.__defaults__ or (), thing.__kwdefaults__ or {})
     for name in _named(thing.__code__):
         if name in thing.__globals__:
             yield from (name, thing.__globals__[name])
@@ -183,5 +260,5 @@ def _of_cell(thing: types.CellType) -> Iterator[object]:
 def _of_class(thing: type) -> Iterator[object]:
     yield from thing.__mro__[1:]
     for name, value in list(vars(thing).items()):
-        if name not in ("__dict__", "__weakref__", "__doc__", "__module__", "__annotations__", "_abc_impl"):
+        if name not in NOT_CODE:
             yield from (name, value)

@@ -53,18 +53,20 @@ full_precision = WhileAnyone(_to_full_precision)
 
 
 @contextlib.contextmanager
-def one_thread() -> Iterator[None]:
-    """Steps of linear nets are too short to share: a second thread gains nothing, and costs much on a busy machine.
-
-    The number is one of the process and, in part, of each thread.
-    """
+def threads(number: int) -> Iterator[None]:
+    """So many threads for PyTorch's own work: a number of the process and, in part, of each thread."""
     with _same_threads():
         before = torch.get_num_threads()
-        torch.set_num_threads(1)
+        torch.set_num_threads(number)
         try:
             yield
         finally:
             torch.set_num_threads(before)
+
+
+def one_thread() -> contextlib.AbstractContextManager[None]:
+    """Steps of linear nets are too short to share: a second thread gains nothing, and costs much on a busy machine."""
+    return threads(1)
 
 
 @contextlib.contextmanager

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,7 +13,8 @@ import torch
 from torch import nn
 
 from .engines import rounding
-from .optimizers import Table, UpdateRule
+from .optimizers import Memory, Table, UpdateRule
+from .parts import Inputs, Parts, each
 from .randomness import Seed
 
 #: Records at once whose norms are computed: few enough for a cache.
@@ -48,6 +51,8 @@ class TrainingTask:
         Share of the steps, the last ones, over which the released parameters are averaged; 0: those of the last step.
     seed : None, int, RandomState or SeedSequence
         For batches and noise; None: the operating system. A seed is for tests.
+    memory : dict
+        What the optimizer has kept of an earlier training of this net; filled by training.
     notes : list of str
         Filled by training: what was taken on trust.
     """
@@ -64,35 +69,78 @@ class TrainingTask:
     schedule: Callable[[torch.optim.Optimizer | None], Table] = field(default=lambda optimizer: {})
     average: float = 0.0
     seed: Seed = None
+    memory: Memory = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
-class Records:
-    """Records on the device, with one more row of zeros that stands for "no record"."""
+class Records(ABC):
+    """Records for training; the number of records itself stands for "no record", a row of zeros.
 
-    inputs: torch.Tensor
+    Attributes
+    ----------
+    inputs : Tensor or Parts
+    targets : Tensor
+        Of the shape and kind of records, on the device; all records only if ``in_memory``.
+    in_memory : bool
+    """
+
+    inputs: Inputs
     targets: torch.Tensor
+    in_memory: bool
 
-    @classmethod
-    def of(cls, inputs: torch.Tensor, targets: torch.Tensor, device: torch.device) -> Records:
+    @staticmethod
+    def of(inputs: Inputs, targets: torch.Tensor, device: torch.device) -> HeldRecords:
         """Copy to the device: shapes (n, ...) become (n + 1, ...)."""
-        return cls(_with_empty_row(inputs, device), _with_empty_row(targets, device))
+        return HeldRecords(each(lambda rows: _with_empty_row(rows, device), inputs), _with_empty_row(targets, device))
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def take(self, places: torch.Tensor) -> tuple[Inputs, torch.Tensor]:
+        """Inputs and targets of some records, shapes (*places.shape, ...)."""
+
+    @property
+    def norms(self) -> torch.Tensor | None:
+        """Of the inputs, if they are known: they are a part of every gradient of a first linear layer."""
+        return None
+
+    def assumptions(self) -> tuple[str, ...]:
+        """What is taken on trust of where the records come from, as plain sentences."""
+        return ()
+
+    @contextlib.contextmanager
+    def opened(self, seed: Seed) -> Iterator[Records]:
+        """Ready for one training."""
+        yield self
+
+
+@dataclass(frozen=True)
+class HeldRecords(Records):
+    """Records on the device, with one more row of zeros."""
+
+    inputs: Inputs
+    targets: torch.Tensor
+    in_memory = True
 
     def __len__(self) -> int:
-        return len(self.inputs) - 1
+        return len(self.targets) - 1
 
     @functools.cached_property
-    def norms(self) -> torch.Tensor:
-        """Of the inputs, computed once: they are a part of every gradient of a first linear layer."""
-        found = [rounding.norms_of([rows.flatten(1)])[0] for rows in self.inputs.split(BLOCK)]
-        return torch.cat(found)
+    def norms(self) -> torch.Tensor | None:
+        if isinstance(self.inputs, Parts):
+            return None
+        return torch.cat([rounding.norms_of([rows.flatten(1)])[0] for rows in self.inputs.split(BLOCK)])
 
-    def take(self, places: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Inputs and targets of some records, shapes (*places.shape, ...)."""
-        flat = places.reshape(-1)
-        inputs, targets = self.inputs.index_select(0, flat), self.targets.index_select(0, flat)
-        return inputs.view(*places.shape, *inputs.shape[1:]), targets.view(*places.shape, *targets.shape[1:])
+    def take(self, places: torch.Tensor) -> tuple[Inputs, torch.Tensor]:
+        if isinstance(self.inputs, Parts):
+            return self.inputs.each(lambda rows: _rows(rows, places)), _rows(self.targets, places)
+        return _rows(self.inputs, places), _rows(self.targets, places)
+
+
+def _rows(rows: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+    found = rows.index_select(0, places.reshape(-1))
+    return found.view(*places.shape, *rows.shape[1:])
 
 
 def with_room(shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:

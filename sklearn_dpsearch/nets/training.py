@@ -15,10 +15,12 @@ from .engines.base import Engine
 from .engines.linear import PlainEngine, TracedEngine
 from .engines.refusals import refuse
 from .optimizers import BuiltOptimizer
+from .parts import name_of
 from .randomness import global_torch_seed
 from .stack import Stack
 from .switches import exactly
 from .task import Records, TrainingTask
+from .watchers import NOBODY, Watchers
 
 #: Bytes that the nets of a stack take in a step. On a CPU more do not fit into its caches, and a stack would be slower
 #: than its nets alone (``examples/benchmarks/nets_at_real_size.py``). A GPU is faster the more there is to do.
@@ -27,26 +29,28 @@ CACHE = {"cpu": 6 * 2**20}
 FEWEST = 4
 
 
-def train(task: TrainingTask, records: Records, *, max_physical_batch: int) -> None:
+def train(task: TrainingTask, records: Records, *, max_physical_batch: int, watchers: Watchers = NOBODY) -> None:
     """Train one net in place.
 
     Raises
     ------
     LeakingEstimatorError, PrivacyError
-        For a net that is not known to act on each record alone, or that kept something of them.
+        For a net that is not known to act on each record alone, or that kept something of them; for records whose
+        source changes when it is read.
     ValueError
         For tokens that an embedding has no row for.
     """
     device = records.inputs.device
-    with exactly(device):
+    with exactly(device), contextlib.closing(watchers):
         rows, targets = probe.records_for(task.module, records.inputs, records.targets)
         engine = ways.engine_for(task.module, task.criterion, rows, targets, device, task.expected_batch_size)
         before = ways.digest_of_code(engine)
-        with global_torch_seed(task.seed), _tokens_explained(task.module):  # seeded for dropout
-            Stack([task], engine, records, max_physical_batch).run()
+        # Seeded for dropout.
+        with records.opened(task.seed) as opened, global_torch_seed(task.seed), _tokens_explained(task.module):
+            Stack([task], engine, opened, max_physical_batch, watchers).run()
         if ways.digest_of_code(engine) != before:  # what it keeps could tell about records
             raise ways.kept_something(task.module)
-    task.notes[:] = ways.assumptions(engine, task.module, task.criterion)
+    task.notes[:] = (*ways.assumptions(engine, task.module, task.criterion), *records.assumptions())
 
 
 @contextlib.contextmanager
@@ -59,7 +63,7 @@ def _tokens_explained(module: nn.Module) -> Iterator[None]:
         if not sizes or "index out of range" not in str(error):
             raise
         raise ValueError(
-            f"Found tokens in X that an embedding of {type(module).__name__} has no row for: num_embeddings is "
+            f"Found tokens in X that an embedding of {name_of(module)} has no row for: num_embeddings is "
             f"{' and '.join(map(str, sizes))}, and tokens from 0 to one less are needed. Map all others to one of them "
             "by a rule fixed in advance, or make the embedding larger."
         ) from None
@@ -135,6 +139,8 @@ def _most_in_cache(task: TrainingTask, size: float, device: torch.device) -> flo
 def _stack_key(task: TrainingTask, records: Records) -> Hashable | None:
     """Equal for nets that can be stepped as one; None for a net that is trained alone."""
     key = None
+    if not records.in_memory:
+        return None
     with contained():  # this net will fail, alone
         structure = _structure(task, records)
         update = BuiltOptimizer(task.module, task.optimizer, records.inputs.device).structure

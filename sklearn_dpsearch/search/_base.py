@@ -31,7 +31,7 @@ from .execution.tasks import guarded
 from .planning.arguments import check_arguments
 from .planning.first_look import check_fit_params, check_kind, check_public, check_scorer
 from .planning.plan import Plan, Request, make_plan, notes_of, training_relation
-from .planning.space import refuse_callbacks
+from .planning.space import refuse_callbacks, refuse_checkpoints
 from .runners.base import Runner
 
 Search = TypeVar("Search", bound="BasePrivateSearch")
@@ -182,6 +182,7 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
         if self.n_jobs == 0:
             raise ValueError("Found n_jobs=0; None, a number of workers, or -1 for one on each processor is needed.")
         refuse_callbacks(self.estimator)
+        refuse_checkpoints(self.estimator)
 
     def _prepared(self, X: Any, y: Any, X_public: Any, y_public: Any, params: Mapping[str, Any]) -> Prepared:
         """Check and plan. The search that runs is a copy: what is planned now holds whatever is set meanwhile."""

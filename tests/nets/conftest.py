@@ -13,3 +13,12 @@ def _one_thread():
         import torch
 
         torch.set_num_threads(1)
+
+
+@pytest.fixture
+def at_every_step(monkeypatch):
+    """A checkpoint after every step."""
+    from sklearn_dpsearch.nets import resuming, watchers
+
+    monkeypatch.setattr(resuming, "EVERY", 0.0)
+    monkeypatch.setattr(watchers, "LOOK", 0.0)

@@ -24,6 +24,7 @@ from sklearn_dpsearch.nets.optimizers import (
 from sklearn_dpsearch.nets.schedules import table_of
 from sklearn_dpsearch.nets.training import train
 
+from . import toys
 from .toys import CPU, flat, mlp, records, training
 
 SGD = [
@@ -249,11 +250,46 @@ def test_no_schedule_is_an_empty_table_and_several_add_up():
     assert table["lr"] == [1.0, 1.0, 0.25, 0.25, 0.0625, 0.0625]
 
 
-def test_a_schedule_with_several_parameter_groups_is_refused():
-    module = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
-    optimizer = torch.optim.SGD([{"params": one.parameters()} for one in module], lr=0.1)
-    with pytest.raises(ValueError, match="several parameter groups"):
-        table_of(optimizer, [(StepLR, {"step_size": 1}, False)], 3, 1)
+def in_groups(module, lr=0.1, last=0.01, momentum=0.0):
+    return torch.optim.SGD(
+        [{"params": module[0].parameters()}, {"params": module[-1].parameters(), "lr": last}], lr=lr, momentum=momentum
+    )
+
+
+@pytest.mark.parametrize(
+    ("make", "scheduled"),
+    [(StepLR, {"step_size": 1, "gamma": 0.5}), (OneCycleLR, {"max_lr": [1.0, 0.1], "total_steps": 9})],
+)
+def test_a_schedule_moves_every_group_of_parameters_by_its_own_rates(make, scheduled):
+    optimizer, followed = in_groups(mlp(), momentum=0.9), in_groups(mlp(), momentum=0.9)
+    before = [dict(group) for group in optimizer.param_groups]
+    table = table_of(optimizer, [(make, scheduled, True)], 8, 1)
+    assert [group["lr"] for group in optimizer.param_groups] == [group["lr"] for group in before]
+    scheduler = make(followed, **scheduled)
+    for t in range(8):
+        assert list(table["lr"][t]) == [group["lr"] for group in followed.param_groups]
+        followed.step()
+        scheduler.step()
+
+
+def test_groups_and_a_schedule_together_train_as_pytorch_does():
+    """Against PyTorch's own loop, on the same clipped sums: the whole table, without noise."""
+    net, twin = mlp(), mlp()
+    schedule = [(StepLR, {"step_size": 2, "gamma": 0.1}, True)]
+    task = training(
+        net, optimizer=in_groups, schedule=lambda optimizer: table_of(optimizer, schedule, 6, 1), sample_rate=1.0,
+        expected_batch_size=60.0, max_grad_norm=1e6,
+    )  # fmt: skip
+    train(task, records(), max_physical_batch=100)
+    inputs, labels = toys.table()
+    optimizer = in_groups(twin)
+    scheduler = StepLR(optimizer, step_size=2, gamma=0.1)
+    for _ in range(6):
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(twin(inputs), labels).backward()
+        optimizer.step()
+        scheduler.step()
+    torch.testing.assert_close(flat(net), flat(twin), rtol=1e-4, atol=1e-6)
 
 
 def test_a_schedule_that_waits_for_losses_has_no_table():

@@ -15,8 +15,9 @@ pytest.importorskip("torch")
 import torch
 
 from sklearn_dpsearch.nets.randomness import CPU_STATE, WORDS, Secrets, fill_normals, global_torch_seed, sequence
+from sklearn_dpsearch.nets.secret_folder import storable
 
-from .toys import flat, mlp, records, training
+from .toys import CPU, flat, mlp, records, training
 
 DRAWS = 2_000_000 if os.environ.get("SKLEARN_DPSEARCH_FULL") else 200_000
 FORK = pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")  # Python 3.12 and newer
@@ -241,3 +242,30 @@ def test_initial_parameters_do_not_come_from_the_users_generator():
         second = flat(torch.nn.Linear(3, 3))
     assert not torch.equal(first, second)
     assert torch.equal(flat(mlp(seed=1)), flat(mlp(seed=1)))
+
+
+# --- saved and restored -----------------------------------------------------------------------------------------------
+
+
+def drawn(one, size=7):
+    """The next coins and noise of some secrets; an odd number, so that half of a 64-bit word may be left."""
+    out = torch.empty(size, dtype=torch.float64)
+    one.normals(out)
+    return [one.coins.geometric(0.1, size).tolist(), one.coins.integers(5, size=size).tolist(), out.tolist()]
+
+
+def test_restored_secrets_draw_what_was_still_to_be_drawn():
+    one, other = Secrets(0), Secrets(None)
+    first = drawn(one)
+    saved = storable(one.state(CPU))
+    expected = [drawn(one), drawn(one)]
+    other.restore(saved, CPU)
+    assert [drawn(other), drawn(other)] == expected
+    assert first not in expected
+
+
+def test_every_generator_of_a_training_is_saved():
+    """Whichever may be added: one that were forgotten would draw the same again after a crash."""
+    generators = {name for name, one in vars(Secrets(0)).items() if isinstance(one, np.random.Generator)}
+    assert len(generators) >= 2
+    assert set(Secrets(0).state(CPU)) == {*generators, "device"}

@@ -187,3 +187,19 @@ class Zeros:
 def test_no_record_is_twice_in_a_batch():
     step, record = PoissonBatches(Zeros(), 0.5, 7).draw(3)
     assert len(set(zip(step.tolist(), record.tolist()))) == len(step) == 21
+
+
+def test_batches_go_on_where_their_state_was_taken_however_they_were_drawn():
+    """With what was drawn ahead, and however many steps are drawn at once from there on."""
+    one, whole = (PoissonBatches(np.random.default_rng(0), 0.07, 90) for _ in range(2))
+    expected = [whole.draw(30) for _ in range(2)][1]
+    one.draw(11), one.draw(19)
+    other = PoissonBatches(np.random.default_rng(5), 0.07, 90)
+    other._rng.bit_generator.state = one._rng.bit_generator.state
+    other.restore(one.state().clone())
+    parts = [other.draw(steps) for steps in (1, 2, 13, 14)]
+    starts = np.cumsum([0, 1, 2, 13])
+    np.testing.assert_array_equal(
+        np.concatenate([step + first for (step, _), first in zip(parts, starts)]), expected[0]
+    )
+    np.testing.assert_array_equal(np.concatenate([record for _, record in parts]), expected[1])

@@ -6,6 +6,7 @@ import collections
 import functools
 import sys
 import types
+import weakref
 
 import numpy as np
 import pytest
@@ -392,3 +393,74 @@ def test_equal_contents_are_equal_and_cycles_end():
     assert contents([1, [2]]) != contents([1, 2])
     assert contents(F.relu) == contents(F.relu)
     assert contents(mlp()) == contents(mlp())
+
+
+# --- for other processes ----------------------------------------------------------------------------------------------
+
+
+def defined(body):
+    """What a script defines each time that it runs."""
+    space = {"nn": nn, "torch": torch, "__name__": "script"}
+    exec(body, space)
+    return space["made"]
+
+
+def lasting(body):
+    return contents(defined(body), lasting=True)
+
+
+CODE = """
+factor = 2.0
+def helper(value): return value * factor
+class Base:
+    names = {"b", "a", "c"}
+class Made(Base):
+    def __init__(self): self.kind, self.weak = (1, 2), helper
+    def forward(self, value): return [helper(one) for one in value if one in ("x", "y")]
+made = Made()
+"""
+
+
+def test_the_same_code_run_again_has_the_same_lasting_digest_and_others_have_not():
+    assert lasting(CODE) == lasting(f"\n\n{CODE}")
+    for old, new in (
+        ("factor = 2.0", "factor = 2.5"),
+        ("value * factor", "value + factor"),
+        ('"a", "c"', '"a", "d"'),
+        ("(1, 2)", "(1, 3)"),
+        ('("x", "y")', '("x", "z")'),
+        ("helper(one)", "abs(one)"),
+        ("class Made(Base)", "class Made"),
+    ):
+        assert lasting(CODE) != lasting(CODE.replace(old, new)), new
+
+
+def test_installed_packages_count_by_their_names_and_versions_alone(monkeypatch):
+    import joblib
+
+    before, here = contents(joblib.Memory, lasting=True), contents(joblib.Memory)
+    monkeypatch.setattr(joblib.Memory, "more", 1, raising=False)
+    assert contents(joblib.Memory, lasting=True) == before
+    assert contents(joblib.Memory) != here
+    monkeypatch.setattr(joblib, "__version__", "0.0")
+    assert contents(joblib.Memory, lasting=True) != before
+
+
+def test_the_file_of_a_users_module_counts(tmp_path, monkeypatch):
+    (tmp_path / "my_helpers.py").write_text("def double(value): return 2 * value")
+    monkeypatch.syspath_prepend(tmp_path)
+    user = (
+        "import my_helpers\nclass Made:\n    def forward(self, value): return my_helpers.double(value)\nmade = Made()"
+    )
+    before = lasting(user)
+    assert lasting(user) == before
+    (tmp_path / "my_helpers.py").write_text("def double(value): return 3 * value")
+    assert lasting(user) != before
+
+
+def test_a_lasting_digest_has_no_address_in_it():
+    import threading
+
+    for make in (threading.Lock, object, lambda: weakref.ref(mlp), lambda: {threading.Lock()}):
+        kept = [make() for _ in range(3)]
+        assert len({contents(one, lasting=True) for one in kept}) == 1

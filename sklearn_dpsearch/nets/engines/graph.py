@@ -16,9 +16,10 @@ from typing import Any
 import torch
 from torch import fx, nn
 
+from ..parts import Inputs, Parts
 from . import operations, rules, shares
 from .refusals import touched
-from .rules import Fixed, Kind, NotPerRecord, Rows, Several
+from .rules import Fixed, Kind, Named, NotPerRecord, Rows, Several
 
 
 @dataclass(frozen=True)
@@ -49,14 +50,14 @@ class Traced:
     signature: tuple[Any, ...]
 
 
-def trace(module: nn.Module, rows: torch.Tensor) -> Traced:
+def trace(module: nn.Module, rows: Inputs) -> Traced:
     """Record the graph of a module in training, and check every operation.
 
     Parameters
     ----------
     module : Module
         Left as found.
-    rows : tensor
+    rows : Tensor or Parts
         Made-up records of the shape and kind of the real ones.
 
     Raises
@@ -142,7 +143,7 @@ def _first_line(error: Exception) -> str:
 # --- checking ------------------------------------------------------------------------------------------------------
 
 
-def _checked(runnable: fx.GraphModule, rows: torch.Tensor) -> dict[fx.Node, Kind]:
+def _checked(runnable: fx.GraphModule, rows: Inputs) -> dict[fx.Node, Kind]:
     """Run the graph on made-up records, each operation after its rule has been asked; what kind each result is.
 
     The run gives shapes, which later rules need. It proves nothing, and nothing is concluded from it.
@@ -190,7 +191,7 @@ def _rule(table: Mapping[Any, rules.OperationRule], target: object) -> rules.Ope
     return rule
 
 
-def _computed(runnable: fx.GraphModule, node: fx.Node, found: Mapping[fx.Node, object], rows: torch.Tensor) -> object:
+def _computed(runnable: fx.GraphModule, node: fx.Node, found: Mapping[fx.Node, object], rows: Inputs) -> object:
     args, kwargs = fx.map_arg((node.args, node.kwargs), found.__getitem__)
     if node.op == "placeholder":
         return rows
@@ -204,8 +205,10 @@ def _computed(runnable: fx.GraphModule, node: fx.Node, found: Mapping[fx.Node, o
     return args[0] if node.op == "output" else node.target(*args, **kwargs)
 
 
-def _kind(node: fx.Node, value: object) -> Rows | Fixed | Several:
+def _kind(node: fx.Node, value: object) -> Rows | Fixed | Several | Named:
     """Tensors of records, or constants, by what went in."""
+    if node.op == "placeholder" and isinstance(value, Parts):
+        return Named({name: Rows(part.shape, not part.is_floating_point()) for name, part in value.tensors.items()})
     if node.op == "get_attr" and isinstance(value, torch.Tensor):
         return Fixed(value.shape)
     if isinstance(value, torch.Tensor):

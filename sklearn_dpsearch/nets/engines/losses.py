@@ -86,6 +86,37 @@ def check_for_numbers(criterion: object) -> None:
         )
 
 
+def check_for_logits(criterion: object) -> None:
+    """Raise for a criterion that takes one output per class, in a classifier with one logit for each yes or no.
+
+    Raises
+    ------
+    ValueError
+    """
+    kind = criterion if isinstance(criterion, type) else type(criterion)
+    if issubclass(kind, (nn.CrossEntropyLoss, nn.NLLLoss, nn.MultiMarginLoss)):
+        raise ValueError(
+            f"Found criterion {kind.__name__}, which takes one output per class, in a classifier with one logit for "
+            "each yes or no. Use torch.nn.BCEWithLogitsLoss, or DPNeuralNetClassifier."
+        )
+
+
+def check_for_classes(criterion: object) -> None:
+    """Raise for a criterion of logits that are each a yes or no, in a classifier with one output per class.
+
+    Raises
+    ------
+    ValueError
+    """
+    kind = criterion if isinstance(criterion, type) else type(criterion)
+    if issubclass(kind, (nn.BCEWithLogitsLoss, nn.BCELoss)):
+        raise ValueError(
+            f"Found criterion {kind.__name__} in a classifier with one output per class. Use "
+            "torch.nn.CrossEntropyLoss; for one logit DPNeuralNetBinaryClassifier; for several labels of a record "
+            "DPNeuralNetMultiLabelClassifier."
+        )
+
+
 def check_outputs(criterion: nn.Module, outputs: torch.Tensor) -> None:
     """Raise where the outputs of the module, on made-up records, are not what the criterion takes.
 

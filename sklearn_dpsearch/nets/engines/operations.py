@@ -17,17 +17,20 @@ from . import rules
 from .rules import PLAIN, OperationRule, along, spatial
 
 _ELEMENTWISE = """
-abs add addcdiv addcmul alpha_dropout asin asinh acos acosh atan atan2 atanh bitwise_and bitwise_not bitwise_or ceil
-celu clamp clamp_max clamp_min clip clone contiguous cos cosh detach div double dropout elu eq erf erfc exp expm1
-float floor floor_divide fmod frac ge gelu gt hardshrink hardsigmoid hardswish hardtanh heaviside hypot isfinite isinf
-isnan le leaky_relu lerp log log10 log1p log2 logaddexp logical_and logical_not logical_or logical_xor logit
-logsigmoid long lt masked_fill maximum minimum mish mul multiply nan_to_num ne neg negative ones_like
-polar pow rand_like randn_like reciprocal relu relu6 remainder round rrelu rsqrt rsub selu sigmoid sign silu sin sinc
-sinh softplus softshrink softsign sqrt square sub subtract tan tanh tanhshrink threshold to true_divide trunc type_as
-where zeros_like
+abs add addcdiv addcmul alpha_dropout asin asinh acos acosh atan atan2 atanh bernoulli bitwise_and bitwise_not
+bitwise_or ceil celu clamp clamp_max clamp_min clip clone contiguous cos cosh detach div double dropout elu eq erf
+erfc exp expm1 float floor floor_divide fmod frac full_like ge gelu gt hardshrink hardsigmoid hardswish hardtanh
+heaviside hypot isfinite isinf isnan le leaky_relu lerp log log10 log1p log2 logaddexp logical_and logical_not
+logical_or logical_xor logit logsigmoid long lt masked_fill maximum minimum mish mul multiply nan_to_num ne neg
+negative ones_like polar pow rand_like randn_like reciprocal relu relu6 remainder round rrelu rsqrt rsub selu sigmoid
+sign silu sin sinc sinh softplus softshrink softsign sqrt square sub subtract tan tanh tanhshrink threshold to
+true_divide trunc type_as where zeros_like
 """
 #: What draws random numbers: nets that contain it are trained alone.
-RANDOM = {"alpha_dropout", "dropout", "dropout1d", "dropout2d", "dropout3d", "rand_like", "randn_like", "rrelu"}
+RANDOM = {
+    *("alpha_dropout", "dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout", "feature_dropout"),
+    *("bernoulli", "gumbel_softmax", "rand", "rand_like", "randn", "randn_like", "rrelu"),
+}
 _ALONG: dict[str, OperationRule] = {
     **dict.fromkeys(("sum", "mean", "amax", "amin", "logsumexp", "all", "any"), along("dim", "keepdim", "dtype")),
     **dict.fromkeys(("prod", "argmax", "argmin", "cumsum", "cumprod"), along("dim", "keepdim", "dtype")),
@@ -72,6 +75,10 @@ _FUNCTIONAL: dict[str, OperationRule] = {
     "layer_norm": rules.layer_norm,
     "linear": rules.linear,
     "scaled_dot_product_attention": rules.attention,
+    "feature_alpha_dropout": rules.features,
+    "feature_dropout": rules.features,
+    "gumbel_softmax": along("tau", "hard", "eps", "dim", default=-1),
+    **dict.fromkeys(("rand", "randn"), rules.new_rows),
     **{
         f"{kind}_pool{n}d": spatial(n + 2) for kind in ("max", "avg", "adaptive_avg", "adaptive_max") for n in (1, 2, 3)
     },
@@ -129,6 +136,7 @@ _LAYERS: dict[str, OperationRule] = {
         lambda layer, value: rules.within(layer.dim, rules.rows(value).rank),
     ),
     "Embedding": rules.embedding,
+    "FeatureAlphaDropout": rules.of_rank(3),
     "Flatten": lambda layer, value: rules.flatten(value, layer.start_dim, layer.end_dim),
     **dict.fromkeys(("LayerNorm", "RMSNorm"), rules.over_last),
     "Unflatten": lambda layer, value: rules.unflatten(value, layer.dim, tuple(layer.unflattened_size)),

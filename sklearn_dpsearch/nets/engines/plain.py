@@ -47,9 +47,8 @@ def structure(module: nn.Module, criterion: nn.Module) -> tuple[Any, ...] | None
     Nets of equal structure differ in their parameters alone.
     """
     loss = type(criterion)
-    weighed = any(True for _ in criterion.buffers()) or any(True for _ in criterion.parameters())
     # By exact type, here and below: a subclass may compute something else.
-    if loss not in LOSSES or criterion.reduction != "sum" or weighed or touched(criterion):
+    if loss not in LOSSES or criterion.reduction != "sum" or touched(criterion) or not _weighs_classes(criterion):
         return None
     if not _in_sequence(module):
         return None
@@ -58,7 +57,14 @@ def structure(module: nn.Module, criterion: nn.Module) -> tuple[Any, ...] | None
     if not linear or len(parameters) != len(linear):  # none at all, another type, used twice
         return None
     found = [_structure_of(part) for part in layers_of(module)]
-    return (*found, loss, *(getattr(criterion, name) for name in LOSSES[loss]))
+    weights = (weight.detach().cpu().numpy().tobytes() for weight in criterion.buffers())
+    return (*found, loss, *(getattr(criterion, name) for name in LOSSES[loss]), *weights)
+
+
+def _weighs_classes(criterion: nn.Module) -> bool:
+    """Whether all that a criterion holds, if anything, is one weight per class."""
+    held = [*criterion.buffers(), *criterion.parameters()]
+    return not held or (type(criterion) is nn.CrossEntropyLoss and len(held) == 1 and criterion.weight is held[0])
 
 
 def layers_of(module: nn.Module) -> list[nn.Module]:
@@ -92,11 +98,17 @@ def loss_slope(criterion: nn.Module, predicted: torch.Tensor, targets: torch.Ten
             f"Expected targets of shape {tuple(needed)} per record for {type(criterion).__name__}, got "
             f"{tuple(targets.shape[2:])}: give the net as many outputs as y has columns."
         )
+    if getattr(criterion, "weight", None) is not None and criterion.weight.shape != predicted.shape[-1:]:
+        raise ValueError(
+            f"Found {len(criterion.weight)} weights of classes and {predicted.shape[-1]} outputs; one for each is "
+            "needed."
+        )
     # The two most frequent losses are spelled out: autograd would take longer than the rest of the step.
     if classes and criterion.label_smoothing == 0 and criterion.ignore_index == -100:
         slope = _softmax(predicted)
         places = targets.unsqueeze(-1)
-        return slope.scatter_add_(-1, places, slope.new_full((1, 1, 1), -1.0).expand(places.shape))
+        slope = slope.scatter_add_(-1, places, slope.new_full((1, 1, 1), -1.0).expand(places.shape))
+        return slope if criterion.weight is None else slope * criterion.weight[places]
     if type(criterion) is nn.MSELoss:
         return (predicted - targets) * 2.0
     leaf = predicted.requires_grad_()

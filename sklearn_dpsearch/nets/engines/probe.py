@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from ...privacy import LeakingEstimatorError
+from ..parts import Inputs, Parts, each, name_of, tensors_of
 from ..randomness import global_torch_seed
 from .vmap import VmapEngine
 
@@ -28,23 +29,25 @@ ASLEEP = 1e-3
 SCALES = (0.0, 1.0, 255.0, 1e4)
 
 
-def made_up(inputs: torch.Tensor, targets: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def made_up(inputs: Inputs, targets: torch.Tensor) -> tuple[Inputs, torch.Tensor]:
     """Public records of the same shape and kind: a few ordinary ones, one large."""
     rng = torch.Generator().manual_seed(0)  # public, and the same every time
-    rows, labels = _drawn_like(inputs, rng), _drawn_like(targets, rng)
-    if inputs.is_floating_point():
-        rows[-1] *= 50
-    return rows.to(inputs.dtype), labels.to(targets.dtype)
+    rows, labels = each(lambda values: _drawn_like(values, rng), inputs), _drawn_like(targets, rng)
+    for row in tensors_of(rows):
+        if row.is_floating_point():
+            row[-1] *= 50
+    return rows, labels
 
 
 def _drawn_like(values: torch.Tensor, rng: torch.Generator) -> torch.Tensor:
     shape = (ROWS, *values.shape[1:])
     if values.is_floating_point():
-        return torch.randn(shape, generator=rng)
-    return torch.randint(0, 2, shape, generator=rng)  # tokens, and classes, that nearly every net has
+        return torch.randn(shape, generator=rng).to(values.dtype)
+    # tokens, and classes, that nearly every net has
+    return torch.randint(0, 2, shape, generator=rng).to(values.dtype)
 
 
-def records_for(module: nn.Module, inputs: torch.Tensor, targets: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def records_for(module: nn.Module, inputs: Inputs, targets: torch.Tensor) -> tuple[Inputs, torch.Tensor]:
     """Made-up records; labels from the first to the last class, if the net has an output for each."""
     rows, labels = made_up(inputs, targets)
     if labels.is_floating_point() or labels.dim() != 1:
@@ -58,18 +61,30 @@ def records_for(module: nn.Module, inputs: torch.Tensor, targets: torch.Tensor) 
     return rows, torch.linspace(0, classes - 1, ROWS).round().to(labels.dtype) if classes > 2 else labels
 
 
-def batches(module: nn.Module, rows: torch.Tensor, lot: int) -> Iterator[torch.Tensor]:
+def batches(module: nn.Module, rows: Inputs, lot: int) -> Iterator[Inputs]:
     """Batches of made-up inputs: ordinary ones, with and without a large one, of every scale, as large as in training.
 
     Parameters
     ----------
     module : Module
         Integers are drawn from the words that its embeddings know.
-    rows : tensor
+    rows : Tensor or Parts
         Ordinary inputs, the last one large.
     lot : int
         Expected batch size.
     """
+    if not isinstance(rows, Parts):
+        yield from _batches_of(module, rows, lot)
+        return
+    each_part = {name: list(_batches_of(module, part, lot)) for name, part in rows.tensors.items()}
+    for number in range(max(map(len, each_part.values()))):
+        found = {name: some[number % len(some)] for name, some in each_part.items()}
+        most = max(map(len, found.values()))
+        yield Parts({name: part[torch.arange(most) % len(part)] for name, part in found.items()})
+
+
+def _batches_of(module: nn.Module, rows: torch.Tensor, lot: int) -> Iterator[torch.Tensor]:
+    """Batches of one input."""
     rng = torch.Generator().manual_seed(1)
     shape = rows.shape[1:]
     if not rows.is_floating_point():
@@ -88,7 +103,7 @@ def batches(module: nn.Module, rows: torch.Tensor, lot: int) -> Iterator[torch.T
 
 
 def check_same_on_batches(
-    engine: VmapEngine, module: nn.Module, criterion: nn.Module, rows: torch.Tensor, targets: torch.Tensor, lot: int
+    engine: VmapEngine, module: nn.Module, criterion: nn.Module, rows: Inputs, targets: torch.Tensor, lot: int
 ) -> None:
     """Raise unless the gradient on a batch is the sum, or the mean, of what the engine has for its records.
 
@@ -111,7 +126,7 @@ def check_same_on_batches(
             continue
         if bool(found.isfinite().all()) and not _explained(together, found):  # this look can refuse, never allow
             raise LeakingEstimatorError(
-                f"The gradient of {type(module).__name__} with {type(criterion).__name__} on several records is "
+                f"The gradient of {name_of(module)} with {type(criterion).__name__} on several records is "
                 "neither the sum nor the mean of the gradients on each: something couples them (a mean over the "
                 "batch, a weighted mean in the loss, batch statistics). Compute each record's output and loss from "
                 'that record alone, and sum the losses (reduction="sum").'
@@ -119,7 +134,7 @@ def check_same_on_batches(
 
 
 def _both(
-    engine: VmapEngine, module: nn.Module, criterion: nn.Module, rows: torch.Tensor, targets: torch.Tensor
+    engine: VmapEngine, module: nn.Module, criterion: nn.Module, rows: Inputs, targets: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Gradients of single records, shape (B, size), and of all together."""
     with global_torch_seed(0):
@@ -131,7 +146,7 @@ def _both(
     return found, torch.cat([slope.reshape(-1) for slope in flat])
 
 
-def _is_random(module: nn.Module, rows: torch.Tensor) -> bool:
+def _is_random(module: nn.Module, rows: Inputs) -> bool:
     """Whether outputs for the same rows differ from time to time."""
     found = []
     for seed in (0, 1):

@@ -44,7 +44,14 @@ class Fixed:
 class Several:
     """Several tensors of records."""
 
-    parts: tuple[Rows | Fixed | Several, ...]
+    parts: tuple[Rows | Fixed | Several | Named, ...]
+
+
+@dataclass(frozen=True)
+class Named:
+    """Several tensors of the same records, by name: the inputs of a module."""
+
+    parts: Mapping[str, Rows]
 
 
 @dataclass(frozen=True)
@@ -58,11 +65,16 @@ class _BatchSize:
     """The number of records in the batch: secret, and so never a number to compute with."""
 
 
+class _Property:
+    """Where the numbers of a tensor are, or of which type: the same in every batch."""
+
+
 BATCH_SIZE = _BatchSize()
+PROPERTY = _Property()
 #: What is known of the result of an operation, or of its argument.
-Kind: TypeAlias = Rows | Fixed | Several | Shape | _BatchSize | int | float
+Kind: TypeAlias = Rows | Fixed | Several | Named | Shape | _BatchSize | _Property | int | float
 #: Constants of Python and PyTorch, by exact type.
-PLAIN = (bool, int, float, str, type(None), torch.dtype, torch.device, torch.memory_format, torch.layout)
+PLAIN = (bool, int, float, str, type(None), torch.dtype, torch.device, torch.memory_format, torch.layout, _Property)
 OperationRule: TypeAlias = Callable[..., Any]
 
 
@@ -157,9 +169,27 @@ def along(*names: str, dims: str = "dim", default: object = None, rank: int = 2)
     return rule
 
 
+def new_rows(*sizes: object, **kwargs: object) -> None:
+    """A new tensor with a row per record, drawn at random."""
+    plain(*kwargs.values())
+    shape = listed(sizes)
+    if len(shape) == 1 and isinstance(shape[0], Shape):  # that of a tensor of records
+        return
+    whole = all(type(size) is int for size in shape[1:])
+    needs(len(shape) >= 1 and shape[0] is BATCH_SIZE and whole, "a new tensor without a row for each record")
+
+
 def flip(value: object, *dims: object) -> None:
     """Dimensions as numbers or as a list."""
     dims_within(listed(dims), rows(value).rank)
+
+
+def features(value: object, *args: object, **kwargs: object) -> None:
+    """Whole features of a record dropped: (records, features, ...)."""
+    given = named(("p", "training", "inplace"), args, kwargs)
+    needs(not given.get("inplace"), "an operation in place")
+    rows(value, 3)
+    plain(*given.values())
 
 
 def gather(value: object, dim: object, index: object) -> None:
@@ -315,6 +345,9 @@ def spatial(rank: int) -> OperationRule:
 
 def getitem(value: object, index: object) -> Kind | None:
     """A part of each record, of a shape, or one of several tensors."""
+    if isinstance(value, Named):
+        needs(type(index) is str and index in value.parts, "an input that is not given by its name")
+        return value.parts[str(index)]
     if isinstance(value, Several):
         if type(index) is not int:
             raise NotPerRecord("an index that is not a number")
@@ -348,9 +381,11 @@ def _size(value: Rows, dim: object) -> _BatchSize | int:
     return BATCH_SIZE if dim % value.rank == 0 else int(value.shape[dim])
 
 
-def attribute(value: object, name: str) -> Shape | int | None:
+def attribute(value: object, name: str) -> Shape | _Property | int | None:
     """Shapes and the like; no other attributes of tensors."""
     found = rows(value)
+    if name in ("device", "dtype"):
+        return PROPERTY
     if name == "mT":
         transpose_last(value)
         return None

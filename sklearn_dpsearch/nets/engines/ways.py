@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 from ...privacy import LeakingEstimatorError, PrivacyError
+from ..parts import Inputs, name_of
 from ..randomness import global_torch_seed
 from ..state import contents
 from . import losses, plain, probe
@@ -56,7 +57,7 @@ class Way:
         return self.traced is not None and self.known and self.traced.linear and not self.traced.random
 
 
-def way_of(module: nn.Module, criterion: nn.Module, rows: torch.Tensor, targets: torch.Tensor) -> Way:
+def way_of(module: nn.Module, criterion: nn.Module, rows: Inputs, targets: torch.Tensor) -> Way:
     """Find the graph of a module that is not plain, and run it once on made-up records.
 
     Raises
@@ -66,7 +67,8 @@ def way_of(module: nn.Module, criterion: nn.Module, rows: torch.Tensor, targets:
     ValueError
         For outputs that the criterion does not take.
     """
-    rows, targets = (tensor.to(next(module.parameters()).device) for tensor in (rows, targets))
+    device = next(module.parameters()).device
+    rows, targets = rows.to(device), targets.to(device)
     traced, reason = _traced(module, rows)
     outputs = _outputs_of_copies(module, criterion, rows, targets)
     if outputs is not None:
@@ -81,7 +83,7 @@ def way_of(module: nn.Module, criterion: nn.Module, rows: torch.Tensor, targets:
 def engine_for(
     module: nn.Module,
     criterion: nn.Module,
-    rows: torch.Tensor,
+    rows: Inputs,
     targets: torch.Tensor,
     device: torch.device,
     lot: float = 1.0,
@@ -92,7 +94,7 @@ def engine_for(
     ----------
     module, criterion : Module
         Left as found.
-    rows, targets : tensors
+    rows, targets : tensors, or Parts
         Made-up records of the shape and kind of the real ones.
     device : torch.device
     lot : float
@@ -120,7 +122,7 @@ def engine_for(
     return engine
 
 
-def _traced(module: nn.Module, rows: torch.Tensor) -> tuple[Traced | None, str]:
+def _traced(module: nn.Module, rows: Inputs) -> tuple[Traced | None, str]:
     try:
         with global_torch_seed(0):
             return trace(module, rows), ""
@@ -129,7 +131,7 @@ def _traced(module: nn.Module, rows: torch.Tensor) -> tuple[Traced | None, str]:
 
 
 def _outputs_of_copies(
-    module: nn.Module, criterion: nn.Module, rows: torch.Tensor, targets: torch.Tensor
+    module: nn.Module, criterion: nn.Module, rows: Inputs, targets: torch.Tensor
 ) -> torch.Tensor | None:
     """Outputs on made-up records; None if the code takes no batch. It runs on copies, which must stay equal."""
     probed, loss = copy.deepcopy(module).train(), copy.deepcopy(criterion)
@@ -162,19 +164,19 @@ def digest_of_code(engine: Engine) -> str:
 def assumptions(engine: Engine, module: nn.Module, criterion: nn.Module) -> tuple[str, ...]:
     """What is taken on trust in a training with this engine, as plain sentences."""
     own = isinstance(engine, VmapEngine) and engine.own_code
-    return (TRUST.format(module=type(module).__name__, criterion=type(criterion).__name__),) if own else ()
+    return (TRUST.format(module=name_of(module), criterion=type(criterion).__name__),) if own else ()
 
 
 def kept_something(code: nn.Module) -> LeakingEstimatorError:
     """The error for code that keeps something of a forward pass."""
     return LeakingEstimatorError(
-        f"{type(code).__name__} changes its parameters, buffers or attributes in forward, or something that its code "
+        f"{name_of(code)} changes its parameters, buffers or attributes in forward, or something that its code "
         "refers to, so what it holds after training would tell about records without noise. Keep only parameters, and "
         "constant buffers."
     )
 
 
-def _computes_what_the_module_does(traced: Traced, module: nn.Module, rows: torch.Tensor) -> bool:
+def _computes_what_the_module_does(traced: Traced, module: nn.Module, rows: Inputs) -> bool:
     """Whether outputs and gradients of the graph are the module's: a function may have a gradient of its own."""
     graph, own = (_outputs_and_slopes(runnable, rows) for runnable in (traced.runnable, separate(module).train()))
     return graph.keys() == own.keys() and all(
@@ -184,7 +186,7 @@ def _computes_what_the_module_does(traced: Traced, module: nn.Module, rows: torc
     )
 
 
-def _outputs_and_slopes(module: nn.Module, rows: torch.Tensor) -> dict[str, torch.Tensor]:
+def _outputs_and_slopes(module: nn.Module, rows: Inputs) -> dict[str, torch.Tensor]:
     """Outputs, and gradients of their weighted sum in the parameters that matter, by name."""
     with global_torch_seed(0):
         outputs = module(rows)
@@ -198,7 +200,7 @@ def _outputs_and_slopes(module: nn.Module, rows: torch.Tensor) -> dict[str, torc
 
 
 def _check_on_made_up(
-    way: Way, module: nn.Module, criterion: nn.Module, rows: torch.Tensor, targets: torch.Tensor, lot: int
+    way: Way, module: nn.Module, criterion: nn.Module, rows: Inputs, targets: torch.Tensor, lot: int
 ) -> None:
     """Try the third way on made-up records, and compare it with what the code does to batches."""
     probed, loss = probe.awake(module).train(), copy.deepcopy(criterion)
@@ -231,7 +233,7 @@ MEANINGS = {
 
 
 def _refused(way: Way, module: nn.Module, criterion: nn.Module, error: Exception) -> PrivacyError:
-    names = f"{type(module).__name__} with {type(criterion).__name__}"
+    names = f"{name_of(module)} with {type(criterion).__name__}"
     said = str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
     meant = next((meaning for words, meaning in MEANINGS.items() if words in str(error)), said)
     return LeakingEstimatorError(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numbers
+import os
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from sklearn.base import BaseEstimator
@@ -14,14 +15,49 @@ from sklearn.utils._param_validation import Interval, validate_parameter_constra
 from torch import nn
 
 from ..._process import contained, without_warnings
-from ...privacy import Guarantee
+from ...privacy import Guarantee, PrivacyError
 from ...privacy.spent import PrivacySpent
-from ..optimizers import Table, UpdateRule
+from ..optimizers import Memory, Table, UpdateRule
+from ..parts import Inputs, names_of, tensors_of
 from ..randomness import Seed, sequence
+from ..reading import ReadRecords
+from ..resuming import Checkpoint, checkpoint_in
+from ..state import contents
 from ..task import Records, TrainingTask
 from ..training import train, train_together
+from ..watchers import Progress, Watchers
 from .cost import ParameterCost
 from .settings import NOISE, RATES, Settings, expecting, settings_of
+
+#: Inputs and targets as tensors, or records that are read when a batch needs them.
+Given: TypeAlias = tuple[Inputs, torch.Tensor] | ReadRecords
+
+
+def number_of(given: Given) -> int:
+    """How many records there are."""
+    return len(given) if isinstance(given, ReadRecords) else len(given[1])
+
+
+def records_of(given: Given, device: torch.device) -> Records:
+    """Records for training on a device."""
+    return given.on(device) if isinstance(given, ReadRecords) else Records.of(*given, device)
+
+
+def _held(given: Given) -> list[torch.Tensor]:
+    """Inputs and targets, all of them: what a checkpoint knows the records by.
+
+    Raises
+    ------
+    PrivacyError
+        For records that are read one by one, which may be others at each reading.
+    """
+    if isinstance(given, ReadRecords):
+        raise PrivacyError(
+            "Found checkpoint together with a Dataset, whose records are read as they are needed: whether a training "
+            "goes on with the same records cannot be told. Give arrays (np.load(..., mmap_mode='r') for large ones), "
+            "or leave checkpoint=None."
+        )
+    return [*tensors_of(given[0]), given[1]]
 
 
 class DPSGDEstimator(ParameterCost, BaseEstimator):
@@ -34,14 +70,21 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
     _parameter_constraints: dict[str, Any] = {
         "average": [Interval(numbers.Real, 0, 1, closed="both")],
         "max_physical_batch": [Interval(numbers.Integral, 1, None, closed="left")],
+        "checkpoint": [str, os.PathLike, None],
+        "verbose": ["boolean", Interval(numbers.Integral, 0, 1, closed="both")],
     }
 
     # Constructor arguments, besides those of the settings.
     average: float
+    checkpoint: str | os.PathLike[str] | None
     device: Any
     max_physical_batch: int
     noise_seed: Seed
     random_state: Seed
+    verbose: int
+
+    # What the optimizer has kept for the next ``partial_fit``.
+    optimizer_memory_: Memory
 
     # --- what one fit promises, from constructor arguments alone --------------------------------------------------
 
@@ -79,6 +122,7 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
             f"{name}: {size}; batches and noise come from statistical generators seeded by {source}, "
             "noise in double precision.",
             *([known] if seeded else []),
+            *([f"{name}: nobody has read the checkpoint, or changed it."] if self.checkpoint is not None else []),
         )
 
     def scaled_privacy(self, factor: float, varying: frozenset[str] = frozenset()) -> dict[str, float | None]:
@@ -121,8 +165,12 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
         """Whether the learning rate multiplies the noisy gradient as it is."""
 
     @abstractmethod
-    def _prepare(self, X: Any, y: Any, fresh: bool) -> tuple[torch.Tensor, torch.Tensor]:
-        """Check the records, initialise the module if ``fresh``, and return inputs and targets as tensors."""
+    def _prepare(self, X: Any, y: Any, fresh: bool) -> Given:
+        """Check the records, initialise the module if ``fresh``, and return inputs and targets."""
+
+    def _in_training(self) -> nn.Module:
+        """The module as one that takes the inputs."""
+        return self.module_
 
     @abstractmethod
     def _training_criterion(self) -> nn.Module:
@@ -147,7 +195,7 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
         expected = settings.sample_rate * (n if self.public_n is None else self.public_n)
         self.learning_rate_init_ = self._step_size(settings, expected)
         return TrainingTask(
-            module=self.module_,
+            module=self._in_training(),
             criterion=self._training_criterion(),
             optimizer=self._update(),
             sample_rate=settings.sample_rate,
@@ -169,13 +217,23 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
         before = None if fresh else {name: value.clone() for name, value in self.module_.state_dict().items()}
         spent = vars(self).get("privacy_spent_")
         try:
-            inputs, targets = self._prepare(X, y, fresh)
-            costs, foreign = self._costs_before(fresh), () if fresh else self._foreign_parameters()
-            self._total(settings, costs)  # relations that cannot be composed fail here, before anything is spent
-            task = self._task(settings, len(inputs))
-            with without_warnings():  # of the libraries underneath, which could speak of batches
-                train(task, Records.of(inputs, targets, device), max_physical_batch=self.max_physical_batch)
-            self._add_training(settings, costs, (*foreign, *task.notes))
+            with checkpoint_in(self.checkpoint) as checkpoint:
+                given = self._prepare(X, y, fresh)
+                costs, foreign = self._costs_before(fresh), () if fresh else self._foreign_parameters()
+                self._total(settings, costs)  # relations that cannot be composed fail here, before anything is spent
+                task = self._task(settings, number_of(given))
+                if not fresh and not foreign:
+                    task.memory.update(vars(self).get("optimizer_memory_", {}))
+                watchers = self._watchers(task, checkpoint, given, fresh)
+                with without_warnings():  # of the libraries underneath, which could speak of batches
+                    train(
+                        task,
+                        records_of(given, device),
+                        max_physical_batch=self.max_physical_batch,
+                        watchers=watchers,
+                    )
+                self._add_training(settings, costs, (*foreign, *task.notes))
+                self.optimizer_memory_ = task.memory
         except BaseException:  # an interrupt too: what was not trained to the end is not released
             if before is None:
                 self._unfit()
@@ -184,6 +242,21 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
                 if spent is not None:
                     self.__dict__["privacy_spent_"] = spent
             raise
+        self._after_training()
+
+    def _after_training(self) -> None:
+        """What a user wants done with a net that was trained to its end."""
+        return None
+
+    def _watchers(self, task: TrainingTask, checkpoint: Checkpoint | None, given: Given, fresh: bool) -> Watchers:
+        """Who looks at a training meanwhile: what shows its progress, and what writes its checkpoints."""
+        shown = [Progress(type(self).__name__, task.steps)] if self.verbose else []
+        if checkpoint is None:
+            return Watchers(shown)
+        start = "" if fresh else contents(*task.module.state_dict().values(), task.memory, lasting=True)
+        arguments = {"class": type(self), **self.get_params(deep=False)}
+        checkpoint.bind(task, arguments, _held(given), start)
+        return Watchers([checkpoint, *shown])
 
     @staticmethod
     def fit_together(nets: Sequence[DPSGDEstimator], X: Any, y: Any) -> list[DPSGDEstimator | None]:
@@ -192,13 +265,21 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
         Returns
         -------
         list
-            Each net fitted, or None in the place of one that failed. The same as fitting one after the other, faster.
+            Each net fitted, or None in the place of one that failed. The same as fitting one after the other, faster
+            and without a sign of progress.
+
+        Raises
+        ------
+        PrivacyError
+            For a net with ``checkpoint``, which is for one training of one net.
         """
+        _refuse_checkpoints(nets)
         fitted: list[DPSGDEstimator | None] = [None] * len(nets)
         try:
             for group in _shared(nets, X, y):
                 for i in group.train():
                     fitted[i] = nets[i]
+                    nets[i]._after_training()
         finally:  # an interrupt too: what was not trained to the end is not released
             for net, done in zip(nets, fitted):
                 if done is None:
@@ -224,14 +305,14 @@ class _SharedRecords:
     records: Records
     members: list[_Member] = field(default_factory=list)
 
-    def holds(self, inputs: torch.Tensor, targets: torch.Tensor, device: torch.device) -> bool:
-        """Whether these are the records, on this device."""
-        pairs = ((inputs, self.records.inputs), (targets, self.records.targets))
-        there = torch.empty(0, device=device).device  # "cuda" is the current one of several
-        return self.records.inputs.device == there and all(
-            mine.dtype == theirs.dtype and mine.shape == theirs[:-1].shape and torch.equal(mine.to(device), theirs[:-1])
-            for mine, theirs in pairs
-        )
+    def holds(self, given: Given, device: torch.device) -> bool:
+        """Whether these are the records, on this device. Those that are read belong to one training."""
+        if isinstance(given, ReadRecords) or isinstance(self.records, ReadRecords):
+            return False
+        (inputs, targets), there = given, torch.empty(0, device=device).device  # "cuda" is the current one of several
+        mine, theirs = [*tensors_of(inputs), targets], [*tensors_of(self.records.inputs), self.records.targets]
+        same = names_of(inputs) == names_of(self.records.inputs) and self.records.inputs.device == there
+        return same and all(map(_holds, mine, theirs))
 
     def train(self) -> list[int]:
         """Train the members; the places of those that came out well."""
@@ -241,7 +322,13 @@ class _SharedRecords:
         trained = [member for member, well in zip(self.members, done) if well]
         for member in trained:
             member.net._add_training(member.settings, member.costs, member.task.notes)
+            member.net.optimizer_memory_ = member.task.memory
         return [member.place for member in trained]
+
+
+def _holds(mine: torch.Tensor, theirs: torch.Tensor) -> bool:
+    kept = theirs[:-1]
+    return mine.dtype == kept.dtype and mine.shape == kept.shape and bool(torch.equal(mine.to(kept.device), kept))
 
 
 def _shared(nets: Sequence[DPSGDEstimator], X: Any, y: Any) -> list[_SharedRecords]:
@@ -251,16 +338,25 @@ def _shared(nets: Sequence[DPSGDEstimator], X: Any, y: Any) -> list[_SharedRecor
         with contained():  # this net has failed, the others have not
             net._check_arguments()
             settings, device = settings_of(net), device_of(net.device)
-            inputs, targets = net._prepare(X, y, fresh=True)
+            given = net._prepare(X, y, fresh=True)
             costs = net._costs_before(fresh=True)
             net._total(settings, costs)
-            member = _Member(place, net, net._task(settings, len(inputs)), settings, costs)
-            group = next((other for other in groups if other.holds(inputs, targets, device)), None)
+            member = _Member(place, net, net._task(settings, number_of(given)), settings, costs)
+            group = next((other for other in groups if other.holds(given, device)), None)
             if group is None:
-                group = _SharedRecords(Records.of(inputs, targets, device))
+                group = _SharedRecords(records_of(given, device))
                 groups.append(group)
             group.members.append(member)
     return groups
+
+
+def _refuse_checkpoints(nets: Sequence[DPSGDEstimator]) -> None:
+    given = [net.checkpoint for net in nets if net.checkpoint is not None]
+    if given:
+        raise PrivacyError(
+            f"Found checkpoint={str(given[0])!r} on a net that is trained together with others; a checkpoint is for "
+            "one training of one net. Set checkpoint=None."
+        )
 
 
 def device_of(name: Any) -> torch.device:

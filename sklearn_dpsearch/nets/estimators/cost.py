@@ -25,6 +25,7 @@ FITTED = (
     "learning_rate_init_",
     "_inherited_",
     "_known_parameters_",
+    "optimizer_memory_",
 )
 
 

@@ -41,6 +41,13 @@ SEEDS = """
     noise_seed : None, int or RandomState
         For tests only: seeds batches and noise. Whoever knows it can undo the noise."""
 
+LONG = """
+    checkpoint : str or Path, optional
+        A folder of its own, in which ``fit`` keeps what it needs to go on after a crash: call it again, with the same
+        arguments and records. **As secret as the records**, deleted when the training has ended. Not in a search.
+    verbose : {0, 1}, default=0
+        1 shows the steps done, of a public number, and the time left, on standard error."""
+
 ATTRIBUTES = """
 
     Attributes

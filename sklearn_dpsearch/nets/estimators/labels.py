@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+import numbers
+from collections.abc import Mapping
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
+
+from ...privacy import PrivacyError
+
+#: Public constants: label ↦ weight of the loss of its records; labels that are left out have weight 1.
+ClassWeight: TypeAlias = Mapping[Any, float] | None
 
 
 def encode(y: Any, classes: np.ndarray) -> torch.Tensor:
@@ -27,3 +34,67 @@ def encode(y: Any, classes: np.ndarray) -> torch.Tensor:
             f"Found labels in y that are not among the declared classes={classes.tolist()}. Declare every label that a "
             "record could have."
         ) from None
+
+
+def indicators(y: Any) -> torch.Tensor:
+    """Which labels each record has, shape (n, labels).
+
+    Raises
+    ------
+    ValueError
+        For anything but 0 and 1 in columns.
+    """
+    found = np.asarray(y)
+    if found.ndim != 2:
+        raise ValueError(f"Expected y with a column for each label, shape (n_samples, n_labels), got {found.shape}.")
+    if found.dtype.kind not in "biuf" or not np.isin(found, (0, 1)).all():
+        raise ValueError("Expected y of 0 and 1: whether a record has each label (sklearn's MultiLabelBinarizer).")
+    return torch.from_numpy(found.astype(np.float32))
+
+
+def check_class_weight(given: Any, automatic: bool) -> None:
+    """Raise for weights that are no public constants, or that would have no effect.
+
+    Raises
+    ------
+    PrivacyError, ValueError
+    """
+    if isinstance(given, str):
+        raise PrivacyError(
+            f"Found class_weight={given!r}, which counts the labels in y: each record would change the weights of all "
+            "others. Give constants that are known without the data, e.g. class_weight={0: 1.0, 1: 5.0}."
+        )
+    if given is None:
+        return
+    if not isinstance(given, Mapping) or not all(_is_weight(weight) for weight in given.values()):
+        raise ValueError(
+            f"Found class_weight={given!r}; a dict of labels and finite weights >= 0 is needed, e.g. "
+            "{0: 1.0, 1: 5.0}."
+        )
+    if automatic:
+        raise ValueError(
+            "Found class_weight together with max_grad_norm='auto', which brings all gradients to one length, whatever "
+            "they were multiplied by. Give max_grad_norm=1.0, or leave class_weight out."
+        )
+
+
+def _is_weight(weight: object) -> bool:
+    known = isinstance(weight, numbers.Real) and not isinstance(weight, bool)
+    return known and bool(np.isfinite(float(weight))) and float(weight) >= 0  # type: ignore[arg-type]
+
+
+def weights_of(given: ClassWeight, classes: np.ndarray) -> torch.Tensor | None:
+    """One weight per class.
+
+    Raises
+    ------
+    ValueError
+        For a label that is none of the classes.
+    """
+    if given is None:
+        return None
+    labels = classes.tolist()
+    unknown = [label for label in given if label not in labels]
+    if unknown:
+        raise ValueError(f"Found class_weight of {unknown}, and classes={labels}. Give weights of those alone.")
+    return torch.tensor([float(given.get(label, 1.0)) for label in labels])

@@ -2,39 +2,52 @@
 
 from __future__ import annotations
 
-import copy
 import numbers
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import skorch
 import torch
+from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import Interval, StrOptions
-from skorch.callbacks import LRScheduler
 from skorch.utils import to_tensor
-from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from ...privacy import LeakingEstimatorError, PrivacyError
 from .. import checkpoints
 from ..engines.ways import separate
 from ..layout import named_trained
 from ..optimizers import Table, check_works_on_gradients
-from ..randomness import global_torch_seed, sequence
+from ..parts import ByName, Inputs, Parts, each, tensors_of, written_by_user
+from ..randomness import global_torch_seed, later_parameters, sequence
+from ..reading import ALONE
 from ..schedules import Scheduler, table_of
-from . import step_size
-from .base import DPSGDEstimator
+from . import callbacks, step_size
+from .base import DPSGDEstimator, Given
+from .given import ForPrediction, as_arrays, inputs_of, is_source, reading, source_of, stacked
 from .settings import Settings
 from .step_size import StepSize
-from .user_modules import array, check_keywords, is_torchs, outputs_of, single
+from .user_modules import (
+    array,
+    check_keywords,
+    check_names,
+    copied,
+    give_shapes,
+    in_single_precision,
+    is_lazy,
+    is_torchs,
+    lacks_parameters,
+    outputs_of,
+    single,
+)
 
 if TYPE_CHECKING:
     from typing import Self  # since Python 3.11
 
 #: Arguments of a skorch net that would look at records, or show them, and the only value they may have.
 ADAMS = (torch.optim.Adam, torch.optim.AdamW)
-FIXED: dict[str, Any] = {"train_split": None, "verbose": 0, "compile": False}
+FIXED: dict[str, Any] = {"train_split": None, "compile": False}
 #: Records in a batch of predictions.
 PREDICTED = 1024
 
@@ -77,6 +90,8 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
                     f"Invalid parameter {name!r} for estimator {type(self).__name__}. Valid parameters are: "
                     f"{sorted(known)}, and those that start with one of {[f'{owner}__' for owner in self._prefixes]}."
                 )
+        if "callbacks" in params:  # skorch's own way needs one to be there already
+            self.callbacks = params.pop("callbacks")
         super().set_params(**params)
         return self
 
@@ -96,16 +111,25 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         check_keywords("module", self.module, self.get_params_for("module"))
         super()._check_arguments()
 
-    def _schedulers(self) -> list[Scheduler]:
-        """Each learning-rate schedule; an error for any other callback."""
-        given = self.callbacks
-        return [_scheduler(callback) for callback in ([] if given in (None, "disable") else given)]
+    def _schedulers(self) -> tuple[Scheduler, ...]:
+        """Each learning-rate schedule."""
+        return callbacks.sorted_out(self.callbacks).schedulers
+
+    @property
+    def writes_files(self) -> bool:
+        """Whether a fit writes what it trained to files, as no candidate of a search may."""
+        return bool(callbacks.sorted_out(self.callbacks).checkpoints)
 
     # --- skorch's own steps ----------------------------------------------------------------------------------------
 
     def initialize(self) -> Self:
-        """As in skorch. Whether parameters are changed from outside after this is noticed."""
-        super().initialize()
+        """As in skorch, in silence. Whether parameters are changed from outside after this is noticed."""
+        verbose, self.verbose = self.verbose, 0  # of ours: steps alone are shown
+        try:
+            super().initialize()
+        finally:
+            self.verbose = verbose
+        self.__dict__.pop("optimizer_memory_", None)
         self._remember()
         return self
 
@@ -113,12 +137,13 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         """Initial parameters: public, from ``random_state``, and never from the generator that a user has seeded."""
         with global_torch_seed(sequence(self.random_state)):
             super().initialize_module()
+        in_single_precision(self.module_)
         return self
 
     def initialized_instance(self, instance_or_cls: Any, kwargs: dict[str, Any]) -> Any:
         """A copy of what was given as an instance: trained in place, it would start the next fit, or a clone."""
         made = super().initialized_instance(instance_or_cls, kwargs)
-        return copy.deepcopy(made) if made is instance_or_cls else made
+        return copied(made) if made is instance_or_cls else made
 
     def initialize_criterion(self) -> Self:
         """The user's criterion with its losses summed: an average would divide by a private number."""
@@ -133,13 +158,17 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
                 f"Found parameters in criterion {type(self.criterion_).__name__}: they would be trained without "
                 "noise. Put them into the module."
             )
+        self.criterion_.float()
         if hasattr(self.criterion_, "reduction"):
             self.criterion_.reduction = "sum"
         return self
 
     def get_dataset(self, X: Any, y: Any = None) -> Any:
-        """Records for prediction, as one array whatever holds them (skorch would take a data frame apart)."""
-        return super().get_dataset(X if isinstance(X, torch.utils.data.Dataset) else array("X", X), y)
+        """Records for prediction, as arrays whatever holds them (skorch would take a data frame apart)."""
+        if is_source(X):
+            return ForPrediction(X)
+        given = {name: array("X", part) for name, part in X.items()} if isinstance(X, Mapping) else array("X", X)
+        return super().get_dataset(given, y)
 
     def get_iterator(self, dataset: Any, training: bool = False) -> Any:
         """Batches for prediction; training has batches of its own."""
@@ -152,9 +181,17 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
     def infer(self, x: Any, **params: Any) -> Any:
         """One forward pass, in single precision."""
-        values = single(torch.as_tensor(np.array(x) if not torch.is_tensor(x) else x))
-        values = to_tensor(values if getattr(self, "takes_integers_", True) else values.float(), device=self.device)
-        return separate(self.module_)(values, **params)  # what forward keeps goes with the copy
+        module = separate(self.module_)  # what forward keeps goes with the copy
+        if isinstance(x, Mapping):
+            return module(**{name: self._as_trained(part) for name, part in x.items()}, **params)
+        return module(self._as_trained(x), **params)
+
+    def _as_trained(self, values: Any) -> torch.Tensor:
+        numbers = single(torch.as_tensor(values if torch.is_tensor(values) else np.array(values)))
+        found: torch.Tensor = to_tensor(
+            numbers if getattr(self, "takes_integers_", True) else numbers.float(), device=self.device
+        )
+        return found
 
     def fit_loop(self, *args: Any, **kwargs: Any) -> Self:
         """Not available: skorch's loop trains without noise."""
@@ -186,6 +223,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         if "module_" not in vars(self):
             super().load_params(*args, **kwargs)
             return
+        self.__dict__.pop("optimizer_memory_", None)  # it was of other parameters
         with checkpoints.loading(self.module_) as notes:
             super().load_params(*args, **kwargs)
         if notes and notes[-1]:
@@ -197,7 +235,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
     def privacy_assumptions(self) -> tuple[str, ...]:
         """What the guarantee rests on, as plain sentences."""
-        return (*super().privacy_assumptions(), *self._origin(), *self._code())
+        return (*super().privacy_assumptions(), *self._origin(), *self._code(), *self._data())
 
     def _origin(self) -> tuple[str, ...]:
         """What is assumed of parameters that were not made by this net."""
@@ -219,6 +257,10 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
             "them.",
         )
 
+    def _data(self) -> tuple[str, ...]:
+        """What is taken on trust of a Dataset, as long as it is not known whether there is one."""
+        return () if "module_" in vars(self) else (f"{type(self).__name__}: if records come from a Dataset, {ALONE}",)
+
     # --- fitting ----------------------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any, **fit_params: Any) -> Self:
@@ -226,18 +268,22 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, ...)
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+        X : array-like of shape (n_samples, ...), dict of such, or Dataset
+            Of a dict the keys are the arguments of ``forward``. A map-style Dataset returns (input, target) for a
+            number; it is read record by record, and no more of it is in memory than a batch.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), or None
+            None for a Dataset, which has its own targets.
 
         Returns
         -------
         self
         """
-        return self._fit(X, y, fresh=not (self.warm_start and self.initialized_), **fit_params)
+        goes_on = self.warm_start and self.initialized_ and not lacks_parameters(self.module_)
+        return self._fit(X, y, fresh=not goes_on, **fit_params)
 
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None, **fit_params: Any) -> Self:
         """Train on from the current parameters; the cost is added to ``privacy_spent_``."""
-        return self._fit(X, y, fresh=not self.initialized_, **fit_params)
+        return self._fit(X, y, fresh=not self.initialized_ or lacks_parameters(self.module_), **fit_params)
 
     def _fit(self, X: Any, y: Any, fresh: bool, **fit_params: Any) -> Self:
         if fit_params:
@@ -248,21 +294,51 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         self._train(X, y, fresh)
         return self
 
-    def _prepare(self, X: Any, y: Any, fresh: bool) -> tuple[torch.Tensor, torch.Tensor]:
+    def _prepare(self, X: Any, y: Any, fresh: bool) -> Given:
         if fresh:
             self.initialize()
-        inputs = single(torch.from_numpy(array("X", X)))
+        X, y = as_arrays(X, y)
+        if is_source(X):
+            read = reading(source_of(X, y), self._as_taken, lambda targets: self._targets(stacked(targets)))
+            self._check_outputs(outputs_of(self.module_, read.inputs), read.targets)
+            return read
+        inputs = self._as_taken(inputs_of(X))
         targets = self._targets(y)
         if len(inputs) != len(targets):
             raise ValueError(
                 f"Found input variables with inconsistent numbers of samples: {[len(inputs), len(targets)]}."
             )
-        self.takes_integers_ = not inputs.is_floating_point() and outputs_of(self.module_, inputs) is not None
-        inputs = inputs if self.takes_integers_ else inputs.float()
-        self.history_ = None  # skorch's would hold losses and batch sizes
-        self.n_features_in_ = int(np.prod(inputs.shape[1:]))
         self._check_outputs(outputs_of(self.module_, inputs), targets)
         return inputs, targets
+
+    def _as_taken(self, inputs: Inputs) -> Inputs:
+        """Inputs as the module takes them; what is public of them is noted."""
+        if isinstance(inputs, Parts):
+            check_names(self.module_, inputs.names)
+        whole = any(not part.is_floating_point() for part in tensors_of(inputs))
+        self.takes_integers_ = whole and outputs_of(self.module_, inputs) is not None
+        self.input_names_ = inputs.names if isinstance(inputs, Parts) else None
+        self.history_ = None  # skorch's would hold losses and batch sizes
+        self.n_features_in_ = sum(int(np.prod(part.shape[1:])) for part in tensors_of(inputs))
+        callbacks.freeze(self.module_, callbacks.sorted_out(self.callbacks).freezers)
+        taken = inputs if self.takes_integers_ else each(torch.Tensor.float, inputs)
+        if is_lazy(self.module_):
+            self._give_shapes(taken)
+        outputs = outputs_of(self.module_, taken)
+        self.output_rank_ = None if outputs is None else outputs.dim()
+        return taken
+
+    def _give_shapes(self, inputs: Inputs) -> None:
+        """Make the parameters of lazy layers, as public as the others."""
+        lacking = lacks_parameters(self.module_)
+        with global_torch_seed(later_parameters(self.random_state)):
+            give_shapes(self.module_, inputs)
+        if lacking:
+            self._remember()
+
+    def _in_training(self) -> torch.nn.Module:
+        names = getattr(self, "input_names_", None)
+        return self.module_ if names is None else ByName(self.module_, names)
 
     @abstractmethod
     def _targets(self, y: Any) -> torch.Tensor:
@@ -287,7 +363,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         if given != "auto":
             return self.lr_factor * float(given)
         decay, bound = self._decay(settings), step_size.bound_on_norm(self.n_features_in_)
-        of_classes = isinstance(self, skorch.NeuralNetClassifier)
+        of_classes = isinstance(self, ClassifierMixin)
         if not self._uses_sgd():
             return self.lr_factor * step_size.for_adam(decay, bound, of_classes=of_classes)
         momentum = float(self.get_params_for("optimizer").get("momentum", 0.0))
@@ -318,7 +394,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         return self._make_optimizer
 
     def _make_optimizer(self, module: torch.nn.Module) -> torch.optim.Optimizer:
-        args, kwargs = self.get_params_for_optimizer("optimizer", named_trained(module))
+        args, kwargs = self.get_params_for_optimizer("optimizer", named_trained(written_by_user(module)))
         return self.optimizer(*args, **kwargs)
 
     def _schedule(self, settings: Settings) -> Callable[[torch.optim.Optimizer | None], Table]:
@@ -332,20 +408,9 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
         return table
 
+    def _after_training(self) -> None:
+        callbacks.save(self, callbacks.sorted_out(self.callbacks).checkpoints)
+
     def _unfit(self) -> None:
         super()._unfit()
         self.initialized_ = False
-
-
-def _scheduler(given: Any) -> Scheduler:
-    """A callback, alone or with its name, as a learning-rate schedule."""
-    callback = given[1] if isinstance(given, tuple) else given
-    callback = callback() if isinstance(callback, type) else callback
-    policy = callback._get_policy_cls() if type(callback) is LRScheduler else None
-    if policy is None or policy is ReduceLROnPlateau:
-        raise LeakingEstimatorError(
-            f"Found callback {type(callback).__name__}{' with ReduceLROnPlateau' if policy else ''}: it would "
-            "see records, losses or batch sizes without noise. Only skorch.callbacks.LRScheduler with a "
-            "policy that does not look at losses is possible."
-        )
-    return Scheduler(policy, callback.kwargs, callback.step_every == "batch")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
@@ -18,39 +19,43 @@ from .skorch_base import SkorchNet
 from .step_size import StepSize
 from .user_modules import array
 
-_MODULE = f"""
+MODULE = f"""
     Parameters
     ----------
     module : torch.nn.Module class or instance
         As in skorch; ``module__…`` sets its arguments. Every record has to act on its own: a graph of known operations,
         or any code without branches on values, which is run on one record at a time. Batch statistics, hooks, and code
-        that keeps something of a forward pass are refused.
+        that keeps something of a forward pass are refused. Parameters are trained, and kept, in single precision.
     criterion : torch.nn.Module class or instance
         As in skorch; its reduction is set to "sum".{docstrings.settings("optional", "Instead", "default=10")}{
     docstrings.MEMORY
 }"""
 
-_OTHERS = f"""
+OTHERS = f"""
     lr : float or "auto", default="auto"
         Step size at the start. "auto", for SGD, Adam and AdamW, derives it from noise, steps and number of records, and
         lets it fall to zero in a straight line unless a schedule is given (:doc:`defaults </learn/net_defaults>`).
     lr_factor : float, default=1.0
         Multiplies it. This is what to search: what is best changes little with ε and with the number of records.
     average : float, default=0.0
-        Share of the steps, the last ones, over which the released parameters are averaged.{docstrings.SEEDS}
-    train_split, verbose : None, 0
-        Nothing else is possible: validation inside of a fit, and what it prints, would use records without noise.
+        Share of the steps, the last ones, over which the released parameters are averaged.{docstrings.SEEDS}{
+    docstrings.LONG
+}
+    train_split : None
+        Nothing else is possible: validation inside of a fit would use records without noise.
     **kwargs : dict
-        As in skorch: ``optimizer``, which must work on given gradients, ``device``, ``warm_start``,
-        ``predict_nonlinearity``; as ``callbacks`` a list of (name, LRScheduler), schedules that do not look at data
-        (all others see raw batches, and are refused).{docstrings.ATTRIBUTES}"""
+        As in skorch: ``optimizer``, which must work on given gradients, ``optimizer__param_groups``, ``device``,
+        ``warm_start``, ``predict_nonlinearity``; as ``callbacks`` a list of ``LRScheduler`` (schedules that do not look
+        at losses), ``Freezer`` and ``TrainEndCheckpoint`` (all others see raw batches, and are refused).{
+    docstrings.ATTRIBUTES
+}"""
 
 
 class DPNeuralNetClassifier(SkorchNet, skorch.NeuralNetClassifier):
     __doc__ = f"""A classifier with a module of your own, trained with DP-SGD (Abadi et al. 2016).
-{_MODULE}
+{MODULE}
     classes : list
-        The labels in the order of the module's outputs. Required: taken from y they would tell which occur.{_OTHERS}
+        The labels in the order of the module's outputs. Required: taken from y they would tell which occur.{OTHERS}
     classes_ : ndarray of shape (n_classes,)
 
     Notes
@@ -78,7 +83,8 @@ class DPNeuralNetClassifier(SkorchNet, skorch.NeuralNetClassifier):
         public_n: float | None = None, neighboring: Neighboring | None = None, max_epochs: float = 10,
         max_steps: float | None = None, max_physical_batch: int = 16384, classes: ArrayLike | None = None,
         lr: StepSize = "auto", lr_factor: float = 1.0, average: float = 0.0, random_state: Seed = None,
-        noise_seed: Seed = None, train_split: Any = None, verbose: int = 0, **kwargs: Any,
+        noise_seed: Seed = None, checkpoint: str | os.PathLike[str] | None = None, verbose: int = 0,
+        train_split: Any = None, **kwargs: Any,
     ) -> None:  # fmt: skip
         super().__init__(
             module, criterion=criterion, lr=lr, batch_size=batch_size, max_epochs=max_epochs, classes=classes,
@@ -89,6 +95,7 @@ class DPNeuralNetClassifier(SkorchNet, skorch.NeuralNetClassifier):
             target_mu=target_mu, max_grad_norm=max_grad_norm, sample_rate=sample_rate, public_n=public_n,
             neighboring=neighboring, max_steps=max_steps, max_physical_batch=max_physical_batch,
             lr_factor=lr_factor, average=average, random_state=random_state, noise_seed=noise_seed,
+            checkpoint=checkpoint,
         )  # fmt: skip
 
     def _check_arguments(self) -> None:
@@ -98,12 +105,14 @@ class DPNeuralNetClassifier(SkorchNet, skorch.NeuralNetClassifier):
                 f"{type(self).__name__} needs classes=[...], the labels in the order of the module's outputs: taken "
                 "from y they would tell which labels occur."
             )
+        losses.check_for_classes(self.criterion)
 
     def _check_outputs(self, outputs: torch.Tensor | None, targets: torch.Tensor) -> None:
         if outputs is not None and outputs.shape[1:] != (len(self.classes),):
             raise ValueError(
                 f"Found outputs of shape {tuple(outputs.shape[1:])} per record and {len(self.classes)} classes; the "
-                "module needs one output per class (otherwise an error would tell which labels occur)."
+                "module needs one output per class (otherwise an error would tell which labels occur). For one logit "
+                "use DPNeuralNetBinaryClassifier."
             )
 
     def _training_criterion(self) -> torch.nn.Module:
@@ -122,7 +131,7 @@ class DPNeuralNetClassifier(SkorchNet, skorch.NeuralNetClassifier):
 
 class DPNeuralNetRegressor(SkorchNet, skorch.NeuralNetRegressor):
     __doc__ = f"""A regressor with a module of your own, trained with DP-SGD (Abadi et al. 2016).
-{_MODULE}{_OTHERS}
+{MODULE}{OTHERS}
 
     Examples
     --------
@@ -142,8 +151,8 @@ class DPNeuralNetRegressor(SkorchNet, skorch.NeuralNetRegressor):
         max_grad_norm: MaxGradNorm = 1.0, sample_rate: float | None = None, batch_size: float | None = None,
         public_n: float | None = None, neighboring: Neighboring | None = None, max_epochs: float = 10,
         max_steps: float | None = None, max_physical_batch: int = 16384, lr: StepSize = "auto", lr_factor: float = 1.0,
-        average: float = 0.0, random_state: Seed = None, noise_seed: Seed = None, train_split: Any = None,
-        verbose: int = 0, **kwargs: Any,
+        average: float = 0.0, random_state: Seed = None, noise_seed: Seed = None,
+        checkpoint: str | os.PathLike[str] | None = None, verbose: int = 0, train_split: Any = None, **kwargs: Any,
     ) -> None:  # fmt: skip
         super().__init__(
             module, criterion=criterion, lr=lr, batch_size=batch_size, max_epochs=max_epochs, train_split=train_split,
@@ -154,6 +163,7 @@ class DPNeuralNetRegressor(SkorchNet, skorch.NeuralNetRegressor):
             target_mu=target_mu, max_grad_norm=max_grad_norm, sample_rate=sample_rate, public_n=public_n,
             neighboring=neighboring, max_steps=max_steps, max_physical_batch=max_physical_batch,
             lr_factor=lr_factor, average=average, random_state=random_state, noise_seed=noise_seed,
+            checkpoint=checkpoint,
         )  # fmt: skip
 
     def _check_arguments(self) -> None:

@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 
 import torch
 
-from ..optimizers import Table
+from ..optimizers import PerGroup, Table
 from .settings import Settings
 
 #: A step size, or the word for a derived one.
@@ -39,9 +39,17 @@ def shares(decay: Decay, steps: int) -> list[float]:
 
 
 def scheduled(start: float, decay: Sequence[float]) -> Callable[[torch.optim.Optimizer | None], Table]:
-    """The step sizes of all steps; none where they never change."""
-    table: Table = {"lr": [start * share for share in decay]} if min(decay) < 1 else {}
-    return lambda optimizer: table
+    """The step sizes of all steps; none where they never change. Groups of parameters keep their own, in proportion."""
+
+    def table(optimizer: torch.optim.Optimizer | None) -> Table:
+        if min(decay) >= 1:
+            return {}
+        groups = [] if optimizer is None else optimizer.param_groups
+        if len(groups) < 2:
+            return {"lr": [start * share for share in decay]}
+        return {"lr": [PerGroup(group["lr"] * share for group in groups) for share in decay]}
+
+    return table
 
 
 def bound_on_norm(n_features: int) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import numbers
+import os
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -21,7 +22,7 @@ from ..optimizers import Table, UpdateRule
 from ..randomness import Seed, sequence
 from . import scaling, step_size
 from .base import DPSGDEstimator
-from .labels import encode
+from .labels import ClassWeight, check_class_weight, encode, weights_of
 from .scaling import Array, Bounds
 from .settings import MaxGradNorm, Neighboring, Settings
 from .step_size import Decay, StepSize
@@ -61,7 +62,8 @@ class TableNet(DPSGDEstimator):
         public_n: float | None, neighboring: Neighboring | None, max_epochs: float, max_steps: float | None,
         solver: Solver, learning_rate: Decay, learning_rate_init: StepSize, learning_rate_factor: float,
         momentum: float, alpha: float, average: float, bounds_X: scaling.Given | None, warm_start: bool, device: Any,
-        max_physical_batch: int, random_state: Seed, noise_seed: Seed,
+        max_physical_batch: int, random_state: Seed, noise_seed: Seed, checkpoint: str | os.PathLike[str] | None,
+        verbose: int,
     ) -> None:  # fmt: skip
         self.noise_multiplier = noise_multiplier
         self.target_epsilon = target_epsilon
@@ -87,6 +89,8 @@ class TableNet(DPSGDEstimator):
         self.max_physical_batch = max_physical_batch
         self.random_state = random_state
         self.noise_seed = noise_seed
+        self.checkpoint = checkpoint
+        self.verbose = verbose
 
     def fit(self, X: Any, y: Any) -> Self:
         """Train. With ``warm_start`` the parameters are kept, and the cost is added to ``privacy_spent_``.
@@ -240,7 +244,14 @@ class TableClassifier(ClassifierMixin, TableNet):
     """Labels, and probabilities from logits."""
 
     classes: ArrayLike | None
+    class_weight: ClassWeight
     classes_: NDArray[Any]
+
+    def _check_arguments(self) -> None:
+        super()._check_arguments()
+        check_class_weight(self.class_weight, automatic=self.max_grad_norm == "auto")
+        if self.classes is not None:
+            weights_of(self.class_weight, unique_labels(self.classes))
 
     def partial_fit(self, X: Any, y: Any, classes: ArrayLike | None = None) -> Self:
         """Train on from the current parameters; the cost is added to ``privacy_spent_``.
@@ -280,7 +291,7 @@ class TableClassifier(ClassifierMixin, TableNet):
         return len(self.classes_)
 
     def _training_criterion(self) -> nn.Module:
-        return nn.CrossEntropyLoss(reduction="sum")
+        return nn.CrossEntropyLoss(reduction="sum", weight=weights_of(self.class_weight, self.classes_))
 
     def _targets(self, y: NDArray[Any], fresh: bool) -> torch.Tensor:
         check_classification_targets(y)
@@ -321,6 +332,8 @@ class TableClassifier(ClassifierMixin, TableNet):
         notes = super().privacy_assumptions()
         if self.classes is None:
             notes += (f"{type(self).__name__}: the labels that occur in y are public (declare them: classes=[...]).",)
+        if self.class_weight is not None:
+            notes += (f"{type(self).__name__}: class_weight was not taken from the labels.",)
         return notes
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from ..randomness import Seed
 from . import docstrings, scaling
+from .labels import ClassWeight
 from .scaling import Array
 from .settings import MaxGradNorm, Neighboring
 from .step_size import Decay, StepSize
@@ -23,7 +25,11 @@ _LAYERS = """
 _CLASSES = """
     classes : array-like, optional
         Every label that a record could have. Without it the labels are taken from y, which is private only if they
-        are public anyway."""
+        are public anyway.
+    class_weight : dict, optional
+        Label ↦ weight of the loss of its records, constants that are known without the data; labels that are left out
+        have weight 1. "balanced" would count the labels, and is refused. What clipping leaves of a long gradient is as
+        long as before: weights below 1 do more than weights above."""
 
 _BOUNDS_Y = """
     bounds_y : (lower, upper), optional
@@ -53,7 +59,7 @@ _SHARED = f"""{docstrings.settings("default=0.02", "Instead (with ``sample_rate=
     warm_start : bool, default=False
         Whether ``fit`` goes on from the parameters of the last one; the cost adds up in ``privacy_spent_``.
     device : str, default="cpu"
-        Where to train, by PyTorch's name.{docstrings.MEMORY}{docstrings.SEEDS}{docstrings.ATTRIBUTES}
+        Where to train, by PyTorch's name.{docstrings.MEMORY}{docstrings.SEEDS}{docstrings.LONG}{docstrings.ATTRIBUTES}
     learning_rate_init_ : float
         Step size at the start of the last training.
     n_features_in_ : int"""
@@ -78,7 +84,8 @@ class DPLogisticRegression(TableClassifier):
     """
 
     def __init__(
-        self, *, classes: ArrayLike | None = None, noise_multiplier: float | None = None,
+        self, *, classes: ArrayLike | None = None, class_weight: ClassWeight = None,
+        noise_multiplier: float | None = None,
         target_epsilon: float | None = None, target_delta: float | None = None, target_mu: float | None = None,
         max_grad_norm: MaxGradNorm = 1.0, sample_rate: float | None = 0.02, batch_size: float | None = None,
         public_n: float | None = None, neighboring: Neighboring | None = None, max_epochs: float = 30,
@@ -86,6 +93,7 @@ class DPLogisticRegression(TableClassifier):
         learning_rate_init: StepSize = "auto", learning_rate_factor: float = 1.0, momentum: float = 0.0,
         alpha: float = 0.0, average: float = 0.0, bounds_X: scaling.Given | None = None, warm_start: bool = False,
         device: Any = "cpu", max_physical_batch: int = 16384, random_state: Seed = None, noise_seed: Seed = None,
+        checkpoint: str | os.PathLike[str] | None = None, verbose: int = 0,
     ) -> None:  # fmt: skip
         super().__init__(
             noise_multiplier=noise_multiplier, target_epsilon=target_epsilon, target_delta=target_delta,
@@ -94,9 +102,10 @@ class DPLogisticRegression(TableClassifier):
             learning_rate=learning_rate, learning_rate_init=learning_rate_init,
             learning_rate_factor=learning_rate_factor, momentum=momentum, alpha=alpha, average=average,
             bounds_X=bounds_X, warm_start=warm_start, device=device, max_physical_batch=max_physical_batch,
-            random_state=random_state, noise_seed=noise_seed,
+            random_state=random_state, noise_seed=noise_seed, checkpoint=checkpoint, verbose=verbose,
         )  # fmt: skip
         self.classes = classes
+        self.class_weight = class_weight
 
     @property
     def coef_(self) -> Array:
@@ -139,6 +148,7 @@ class DPLinearRegression(TableRegressor):
         learning_rate_init: StepSize = "auto", learning_rate_factor: float = 1.0, momentum: float = 0.0,
         alpha: float = 0.0, average: float = 0.0, bounds_X: scaling.Given | None = None, warm_start: bool = False,
         device: Any = "cpu", max_physical_batch: int = 16384, random_state: Seed = None, noise_seed: Seed = None,
+        checkpoint: str | os.PathLike[str] | None = None, verbose: int = 0,
     ) -> None:  # fmt: skip
         super().__init__(
             noise_multiplier=noise_multiplier, target_epsilon=target_epsilon, target_delta=target_delta,
@@ -147,7 +157,7 @@ class DPLinearRegression(TableRegressor):
             learning_rate=learning_rate, learning_rate_init=learning_rate_init,
             learning_rate_factor=learning_rate_factor, momentum=momentum, alpha=alpha, average=average,
             bounds_X=bounds_X, warm_start=warm_start, device=device, max_physical_batch=max_physical_batch,
-            random_state=random_state, noise_seed=noise_seed,
+            random_state=random_state, noise_seed=noise_seed, checkpoint=checkpoint, verbose=verbose,
         )  # fmt: skip
         self.bounds_y = bounds_y
 
@@ -188,7 +198,8 @@ class DPMLPClassifier(HiddenLayers, TableClassifier):
 
     def __init__(
         self, hidden_layer_sizes: int | Sequence[int] = (64,), activation: str = "relu", *,
-        classes: ArrayLike | None = None, noise_multiplier: float | None = None, target_epsilon: float | None = None,
+        classes: ArrayLike | None = None, class_weight: ClassWeight = None, noise_multiplier: float | None = None,
+        target_epsilon: float | None = None,
         target_delta: float | None = None, target_mu: float | None = None, max_grad_norm: MaxGradNorm = 1.0,
         sample_rate: float | None = 0.02, batch_size: float | None = None, public_n: float | None = None,
         neighboring: Neighboring | None = None, max_epochs: float = 30, max_steps: float | None = None,
@@ -196,6 +207,7 @@ class DPMLPClassifier(HiddenLayers, TableClassifier):
         learning_rate_factor: float = 1.0, momentum: float = 0.0, alpha: float = 0.0, average: float = 0.0,
         bounds_X: scaling.Given | None = None, warm_start: bool = False, device: Any = "cpu",
         max_physical_batch: int = 16384, random_state: Seed = None, noise_seed: Seed = None,
+        checkpoint: str | os.PathLike[str] | None = None, verbose: int = 0,
     ) -> None:  # fmt: skip
         super().__init__(
             noise_multiplier=noise_multiplier, target_epsilon=target_epsilon, target_delta=target_delta,
@@ -204,11 +216,12 @@ class DPMLPClassifier(HiddenLayers, TableClassifier):
             learning_rate=learning_rate, learning_rate_init=learning_rate_init,
             learning_rate_factor=learning_rate_factor, momentum=momentum, alpha=alpha, average=average,
             bounds_X=bounds_X, warm_start=warm_start, device=device, max_physical_batch=max_physical_batch,
-            random_state=random_state, noise_seed=noise_seed,
+            random_state=random_state, noise_seed=noise_seed, checkpoint=checkpoint, verbose=verbose,
         )  # fmt: skip
         self.hidden_layer_sizes = hidden_layer_sizes
         self.activation = activation
         self.classes = classes
+        self.class_weight = class_weight
 
 
 class DPMLPRegressor(HiddenLayers, TableRegressor):
@@ -236,6 +249,7 @@ class DPMLPRegressor(HiddenLayers, TableRegressor):
         learning_rate_init: StepSize = "auto", learning_rate_factor: float = 1.0, momentum: float = 0.0,
         alpha: float = 0.0, average: float = 0.0, bounds_X: scaling.Given | None = None, warm_start: bool = False,
         device: Any = "cpu", max_physical_batch: int = 16384, random_state: Seed = None, noise_seed: Seed = None,
+        checkpoint: str | os.PathLike[str] | None = None, verbose: int = 0,
     ) -> None:  # fmt: skip
         super().__init__(
             noise_multiplier=noise_multiplier, target_epsilon=target_epsilon, target_delta=target_delta,
@@ -244,7 +258,7 @@ class DPMLPRegressor(HiddenLayers, TableRegressor):
             learning_rate=learning_rate, learning_rate_init=learning_rate_init,
             learning_rate_factor=learning_rate_factor, momentum=momentum, alpha=alpha, average=average,
             bounds_X=bounds_X, warm_start=warm_start, device=device, max_physical_batch=max_physical_batch,
-            random_state=random_state, noise_seed=noise_seed,
+            random_state=random_state, noise_seed=noise_seed, checkpoint=checkpoint, verbose=verbose,
         )  # fmt: skip
         self.hidden_layer_sizes = hidden_layer_sizes
         self.activation = activation

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,17 +15,97 @@ from skorch.utils import to_numpy
 from torch import nn
 
 from ..engines.probe import made_up
+from ..parts import Inputs, taking
 
 
-def outputs_of(module: nn.Module, inputs: torch.Tensor) -> torch.Tensor | None:
+def outputs_of(module: nn.Module, inputs: Inputs) -> torch.Tensor | None:
     """Outputs on made-up records of the same kind; None if the module does not take them."""
-    rows = made_up(inputs, inputs)[0].to(next(module.parameters()).device)
+    rows = made_up(inputs, torch.empty(0))[0].to(next(module.parameters()).device)
     try:
         with torch.no_grad():
-            found: torch.Tensor = copy.deepcopy(module).eval()(rows)
+            found = copy.deepcopy(taking(module, inputs)).eval()(rows)
     except Exception:
         return None
-    return found
+    return found if isinstance(found, torch.Tensor) else None
+
+
+def check_names(module: nn.Module, names: Sequence[str]) -> None:
+    """Raise for inputs by name that are not the arguments of ``forward``.
+
+    Raises
+    ------
+    ValueError
+    """
+    accepted = inspect.signature(module.forward).parameters.values()
+    if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in accepted):
+        return
+    needed = {parameter.name for parameter in accepted if parameter.default is inspect.Parameter.empty}
+    if not needed <= set(names) <= {parameter.name for parameter in accepted}:
+        raise ValueError(
+            f"Found inputs {sorted(names)} for {type(module).__name__}.forward, which takes "
+            f"{[parameter.name for parameter in accepted]}. Name the inputs as its arguments."
+        )
+
+
+def in_single_precision(module: nn.Module) -> None:
+    """Convert a module in place, whatever its numbers are: gradients, and the bound on rounding, are in single.
+
+    Raises
+    ------
+    ValueError
+        For parameters that are no real numbers.
+    """
+    for name, parameter in module.named_parameters():
+        if not parameter.is_floating_point():
+            raise ValueError(f"Found parameter {name!r} of dtype {parameter.dtype}; real numbers are needed.")
+    module.float()
+
+
+def copied(given: Any) -> Any:
+    """A copy of a module or criterion that was given as an instance.
+
+    Raises
+    ------
+    ValueError
+    """
+    try:
+        return copy.deepcopy(given)
+    except Exception as error:
+        raise ValueError(
+            f"Found an instance of {type(given).__name__} that cannot be copied ({type(error).__name__}). Give its "
+            "class, and its arguments as module__...."
+        ) from None
+
+
+def is_lazy(module: nn.Module) -> bool:
+    """Whether a module still takes the shapes of parameters from its first inputs."""
+    return any(isinstance(layer, nn.modules.lazy.LazyModuleMixin) for layer in module.modules())
+
+
+def lacks_parameters(module: nn.Module) -> bool:
+    """Whether some parameters have no values yet."""
+    return any(nn.parameter.is_lazy(parameter) for parameter in module.parameters())
+
+
+def give_shapes(module: nn.Module, inputs: Inputs) -> None:
+    """Run a lazy module on made-up records of the shape of the private ones: those are never shown to it.
+
+    Raises
+    ------
+    ValueError
+        Where it does not take them.
+    """
+    rows = made_up(inputs, torch.empty(0))[0].to(next(module.parameters()).device)
+    training = module.training
+    try:
+        with torch.no_grad():
+            taking(module, inputs).eval()(rows)
+    except Exception as error:
+        raise ValueError(
+            f"{type(module).__name__} has lazy layers and does not take made-up records ({type(error).__name__}: "
+            f"{error}), from which their shapes would be known. State the shapes, e.g. nn.Linear."
+        ) from None
+    module.train(training)
 
 
 def is_torchs(owner: Any) -> bool:

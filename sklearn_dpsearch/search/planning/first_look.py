@@ -18,6 +18,8 @@ from sklearn.utils.validation import check_consistent_length
 
 from ...privacy import LeakingEstimatorError, PrivacyError
 from ...privacy.errors import did_you_mean
+from ...scoring import MeanScorer, PrivateScorer
+from ...scoring.record_values import Match, OfPredictions
 from .._any_make import n_records
 from .._types import Parameters, Scorer
 
@@ -90,6 +92,8 @@ def check_declared(estimator: Any, n_features: int | None, y: Any) -> None:
         if type(step).__name__ not in KEEP_WIDTH:
             break  # what comes after it sees another number of features
     classes, labels = parameter(steps[-1], "classes"), kind_of(y)
+    if several_columns(y):  # one for each label: classes are their names
+        return
     if classes is None or not labels or len(np.shape(classes)) != 1:
         return
     declared = kind_of(list(classes))
@@ -154,6 +158,9 @@ def _check_steps(pipeline: Any, params: Mapping[str, Any]) -> None:
 def check_scorer(scorer: Scorer, estimator: Any, y: Any) -> None:
     """Raise for a metric of scikit-learn that cannot work on labels of this kind: it is tried on made-up ones."""
     function = getattr(scorer, "_score_func", None)
+    if several_columns(y):
+        _check_scores_rows(scorer, y)
+        return
     if function is None or not function.__module__.startswith("sklearn."):
         _check_named_labels(scorer, estimator, y)
         return
@@ -169,6 +176,23 @@ def check_scorer(scorer: Scorer, estimator: Any, y: Any) -> None:
             f"Found scoring={scorer!r}, which cannot work on such labels as {np.unique(truth).tolist()[:3]!r}: {error} "
             "Give a metric for them, e.g. make_scorer(f1_score, pos_label=...) or average='macro'. Nothing was spent."
         ) from None
+
+
+def several_columns(y: Any) -> bool:
+    """Whether records have several targets, or labels."""
+    shape: Sequence[int] = getattr(y, "shape", ())
+    return len(shape) == 2 and shape[1] > 1
+
+
+def _check_scores_rows(scorer: Scorer, y: Any) -> None:
+    """A private scorer must know what to do with several targets of a record: otherwise every score is the worst."""
+    whole = isinstance(scorer, MeanScorer) and isinstance(scorer.values, (Match, OfPredictions))
+    if isinstance(scorer, PrivateScorer) and not whole:
+        raise PrivacyError(
+            f"Found scoring={scorer!r}, which is for one target of a record, and {y.shape[1]} columns in y: every "
+            "score would be the worst. Use scoring='accuracy' (all labels of a record right), or "
+            "make_private_scorer(score_func, lower=..., upper=...) with one value per record. Nothing was spent."
+        )
 
 
 def _check_named_labels(scorer: Scorer, estimator: Any, y: Any) -> None:
@@ -256,7 +280,16 @@ def _check_array(name: str, values: Any) -> None:
     if isinstance(values, (str, bytes)) or not holds:
         raise TypeError(
             f"Found {name} of type {type(values).__name__}; an array, a data frame or a list of records is needed."
+            + _how_to_wrap(values)
         )
+
+
+def _how_to_wrap(values: Any) -> str:
+    """What skorch has for records that cannot be split as they are."""
+    if isinstance(values, Mapping):
+        return " Of a dict of arrays give skorch.helper.SliceDict(**X)."
+    indexed = hasattr(values, "__getitem__") and not isinstance(values, (str, bytes))
+    return " Of a torch Dataset give skorch.helper.SliceDataset(dataset), and y." if indexed else ""
 
 
 def _dimensions(values: Any) -> int:

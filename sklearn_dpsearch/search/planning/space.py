@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -86,7 +87,8 @@ class Space:
         for dictionary in self.dictionaries:
             for name, values in dictionary.items():
                 for value in () if hasattr(values, "rvs") else values:
-                    if isinstance(value, str) or hasattr(value, "get_params"):
+                    known = isinstance(value, (str, os.PathLike)) or hasattr(value, "get_params")
+                    if known or "callbacks" in name.split("__"):
                         for owner in _owners(dictionary, name):
                             configured(estimator, {**owner, name: value})
 
@@ -95,6 +97,7 @@ def configured(estimator: Any, parameters: Mapping[str, Any]) -> Any:
     """An unfitted estimator with these parameters; raises if it would see the other candidates or compare records."""
     model = with_parameters(clone(estimator), {name: _cloned(value) for name, value in parameters.items()})
     refuse_callbacks(model)
+    refuse_checkpoints(model)
     refuse_pairwise(model)
     return model
 
@@ -261,6 +264,23 @@ def refuse_callbacks(estimator: Any) -> None:
             raise PrivacyError(
                 f"Found callbacks on {name or 'the estimator'} ({type(part).__name__}): they would see every "
                 "candidate, and how many there are. Remove them with set_callbacks()."
+            )
+        if getattr(part, "writes_files", False):
+            raise PrivacyError(
+                f"Found a TrainEndCheckpoint on {name or 'the estimator'} ({type(part).__name__}): it would write "
+                "every candidate to files, and so how many there are. Remove it, and save best_estimator_."
+            )
+
+
+def refuse_checkpoints(estimator: Any) -> None:
+    """A private training would leave its state on disk, and candidates that shared a folder would share their noise."""
+    for name, part in {"": estimator, **estimator.get_params(deep=True)}.items():
+        folder = getattr(part, "checkpoint", None)
+        if folder is not None and hasattr(part, "privacy_guarantee"):
+            raise PrivacyError(
+                f"Found checkpoint={str(folder)!r} on {name or 'the estimator'} ({type(part).__name__}); a checkpoint "
+                "is for one training of one net, and candidates would leave there what they hold, and how many there "
+                "are. Set checkpoint=None."
             )
 
 

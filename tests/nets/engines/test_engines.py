@@ -53,6 +53,8 @@ LOSSES = [
     nn.L1Loss(reduction="sum"),
     nn.MSELoss(reduction="sum"),
     nn.SmoothL1Loss(reduction="sum", beta=0.5),
+    nn.CrossEntropyLoss(reduction="sum", weight=torch.tensor([500.0, 1.0, 0.0])),
+    nn.CrossEntropyLoss(reduction="sum", weight=torch.tensor([0.1, 1.0, 2.0]), label_smoothing=0.1),
 ]
 ACTIVATIONS = [
     nn.ELU(alpha=0.7),

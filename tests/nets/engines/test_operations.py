@@ -31,6 +31,13 @@ TABLE = {
     torch.add: ([(X, W), (X, 2.0), (X, fixed(6)), (X, fixed(1, 5, 6))], [(X, rows(8, 6)), (X, fixed(8, 5, 6)), (X, N)]),
     torch.where: ([(X, W, 0.0)], [(X,)]),
     F.dropout: ([(X, 0.5, True)], [(X, N)]),
+    F.feature_alpha_dropout: ([(X, 0.5, True)], [(rows(8, 5), 0.5, True), (X, N), (X, 0.5, True, True)]),
+    F.gumbel_softmax: ([(X,), (X, 0.5, True, 1e-10, 1)], [(X, 1.0, False, 1e-10, 0)]),
+    torch.bernoulli: ([(X,)], [(fixed(3),)]),
+    torch.rand: (
+        [((N, 1),), (N, 5, 1), (rules.Shape(X),)],
+        [((8, 1),), ((1, N),), (N, N), (), ((5,),), (fixed(3),), ((N, fixed(3)),)],
+    ),
     torch.softmax: ([(X, 1), (X, -1), (X, (1, 2))], [(X, 0), (X, -3), (X, None), (X, N), (X, (0, 1))]),
     torch.mean: ([(X, 1), (X, (1, 2))], [(X,), (X, 0), (X, ())]),
     torch.max: ([(X, 1), (X, W)], [(X,), (X, 0), (X, rows(8, 6))]),
@@ -94,7 +101,7 @@ TABLE = {
             (X, (None, S(None))),
         ],
     ),
-    getattr: ([(X, "shape"), (X, "mT")], [(X, "T"), (X, "data"), (rows(8, 5), "mT")]),
+    getattr: ([(X, "shape"), (X, "mT"), (X, "device"), (X, "dtype")], [(X, "T"), (X, "data"), (rows(8, 5), "mT")]),
 }
 
 

@@ -234,6 +234,20 @@ class FunctionalDropout(Net):
         return self.last(F.dropout(torch.relu(self.first(inputs)), 0.5, self.training))
 
 
+class DropPath(Net):
+    """Whole records are dropped, by a number drawn for each."""
+
+    def forward(self, inputs):
+        kept = torch.rand((inputs.shape[0], 1), dtype=inputs.dtype, device=inputs.device) < 0.5
+        return self.last(torch.relu(self.first(inputs)) * kept / 0.5)
+
+
+class Sampled(Net):
+    def forward(self, inputs):
+        hidden = torch.relu(self.first(inputs))
+        return self.last(hidden * torch.bernoulli(torch.sigmoid(hidden)))
+
+
 class OwnAttention(nn.Module):
     def __init__(self):
         super().__init__()
@@ -305,6 +319,8 @@ ZOO = {
     "residual": (lambda: Residual(20), (TracedEngine, None), VECTORS),
     "dropout": (lambda: nn.Sequential(nn.Linear(20, 6), nn.Dropout(), nn.Linear(6, 3)), (TracedEngine, None), VECTORS),
     "functional dropout": (lambda: FunctionalDropout(20), (TracedEngine, None), VECTORS),
+    "dropout of records": (lambda: DropPath(20), (TracedEngine, None), VECTORS),
+    "dropout by samples": (lambda: Sampled(20), (TracedEngine, None), VECTORS),
     "layer norm": (lambda: nn.Sequential(nn.Linear(20, 6), nn.LayerNorm(6), nn.Linear(6, 3)), LAYERED, VECTORS),
     "group norm": (lambda: nn.Sequential(nn.Linear(20, 6), nn.GroupNorm(2, 6), nn.Linear(6, 3)), LAYERED, VECTORS),
     "cnn": (Images, LAYERED, (pixels(shape=(1, 28, 28)), extremes((1, 28, 28)))),
@@ -646,6 +662,51 @@ def test_nets_fitted_in_threads_are_the_nets_fitted_alone():
         one.join()
     for i in alone:
         torch.testing.assert_close(together[i], alone[i], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("make", [FunctionalDropout, DropPath, Sampled])
+def test_masks_are_drawn_from_secrets_whatever_the_user_has_seeded(make):
+    """A mask that is known would be moved from record to record by one record more."""
+
+    def once(seed, public):
+        torch.manual_seed(public)
+        net = seeded(lambda: make(5))
+        train(training(net, seed=seed), records(), max_physical_batch=100)
+        return flat(net), torch.rand(()).item()
+
+    (first, drawn), (second, again) = once(None, 0), once(None, 0)
+    assert not torch.equal(first, second)
+    assert drawn == again  # the user's generator goes on as if nothing had been drawn
+    assert torch.equal(once(4, 1)[0], once(4, 2)[0])
+
+
+def test_masks_of_a_stack_are_not_shared():
+    """Nets with masks are trained alone: shared ones would make candidates depend on each other."""
+    nets = [seeded(lambda: FunctionalDropout(5)) for _ in range(2)]
+    tasks = [training(net, seed=seed, sample_rate=1.0) for seed, net in enumerate(nets)]
+    assert train_together(tasks, records(), max_physical_batch=1000) == [True, True]
+    alone = [seeded(lambda: FunctionalDropout(5)) for _ in range(2)]
+    for seed, net in enumerate(alone):
+        train(training(net, seed=seed, sample_rate=1.0), records(), max_physical_batch=1000)
+    for one, other in zip(nets, alone):
+        assert torch.equal(flat(one), flat(other))
+
+
+def test_dropout_as_a_graph_trains_what_pytorch_trains():
+    """With every number kept there is nothing random: the steps are those without dropout."""
+
+    class All(Net):
+        def forward(self, inputs):
+            return self.last(F.dropout(torch.relu(self.first(inputs)), 0.0, self.training))
+
+    class None_(Net):
+        def forward(self, inputs):
+            return self.last(torch.relu(self.first(inputs)))
+
+    found = [seeded(lambda make=make: make(5)) for make in (All, None_)]
+    for net in found:
+        train(training(net, seed=3), records(), max_physical_batch=100)
+    torch.testing.assert_close(*map(flat, found))
 
 
 def test_in_place_layers_are_taken_out_of_place():

@@ -18,7 +18,7 @@ pytest.importorskip("skorch")
 pytest.importorskip("opacus")
 import skorch
 import torch
-from skorch.callbacks import EarlyStopping, EpochScoring, GradientNormClipping, LRScheduler, PrintLog, ProgressBar
+from skorch.callbacks import EarlyStopping, EpochScoring, GradientNormClipping, LRScheduler, PrintLog
 from skorch.exceptions import NotInitializedError
 from torch import nn
 from torch.optim.lr_scheduler import CosineAnnealingLR, OneCycleLR, ReduceLROnPlateau, StepLR
@@ -425,7 +425,6 @@ def test_a_rate_scheduled_to_zero_stops_the_training():
         EarlyStopping(),
         EpochScoring("accuracy"),
         PrintLog(),
-        ProgressBar(),
         GradientNormClipping(1.0),
         skorch.callbacks.Callback(),
         LRScheduler(ReduceLROnPlateau),
@@ -676,7 +675,7 @@ UNREAD = [
         LeakingEstimatorError,
         "only train_split=None",
     ),
-    ("print-outs", {"verbose": 1}, LeakingEstimatorError, "only verbose=0"),
+    ("print-outs", {"verbose": 2}, ValueError, "verbose.*Got 2"),
     ("add_remove without n", {"neighboring": "add_remove"}, PrivacyError, "(?s)add_remove.*without public_n"),
     ("another relation", {"neighboring": "replace_one"}, ValueError, "neighboring.*Got 'replace_one'"),
 ]

@@ -1,0 +1,158 @@
+"""skorch's callbacks that see no batch and no loss: what is left of each, by exact type. All others are refused."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import skorch
+from skorch.callbacks import Freezer, LRScheduler, ProgressBar, TrainEndCheckpoint
+from skorch.utils import freeze_parameter
+from torch import nn
+from torch.optim.lr_scheduler import ReduceLROnPlateau
+
+from ...privacy import LeakingEstimatorError
+from ..schedules import Scheduler
+
+#: What a ``TrainEndCheckpoint`` can write here, by its argument. There is no history: it would hold losses.
+WRITTEN = ("f_params", "f_optimizer", "f_criterion")
+
+
+@dataclass(frozen=True)
+class Callbacks:
+    """What the callbacks of a net ask for."""
+
+    schedulers: tuple[Scheduler, ...] = ()
+    freezers: tuple[Freezer, ...] = ()
+    checkpoints: tuple[TrainEndCheckpoint, ...] = ()
+
+
+def sorted_out(given: Any) -> Callbacks:
+    """Callbacks, alone or with their names, by kind.
+
+    Raises
+    ------
+    LeakingEstimatorError
+        For any other callback, and for what an allowed one would do later than at the start or the end.
+    """
+    found = [_alone(one) for one in ([] if given in (None, "disable") else given)]
+    for callback in found:
+        _check(callback)
+    return Callbacks(
+        tuple(_scheduler(callback) for callback in found if type(callback) is LRScheduler),
+        tuple(callback for callback in found if type(callback) is Freezer),
+        tuple(callback for callback in found if type(callback) is TrainEndCheckpoint),
+    )
+
+
+def _alone(given: Any) -> Any:
+    callback = given[1] if isinstance(given, tuple) else given
+    return callback() if isinstance(callback, type) else callback
+
+
+def _check(callback: Any) -> None:
+    # By exact type: a subclass may do anything.
+    if type(callback) is ProgressBar:
+        raise LeakingEstimatorError(
+            "Found callback ProgressBar, which counts batches and shows losses. Use verbose=1: steps done, of a public "
+            "number, and the time left."
+        )
+    if type(callback) not in (LRScheduler, Freezer, TrainEndCheckpoint):
+        raise LeakingEstimatorError(
+            f"Found callback {type(callback).__name__}: it would see records, losses or batch sizes without noise. "
+            "Only LRScheduler with a policy that does not look at losses, Freezer and TrainEndCheckpoint (all of "
+            "skorch.callbacks) are possible."
+        )
+    if type(callback) is Freezer and not _freezes_at_the_start(callback):
+        raise LeakingEstimatorError(
+            "Found callback Freezer with at=, fn= or schedule=: a change during training could depend on what is seen "
+            "there. Only Freezer(patterns), which freezes parameters before the first step, is possible."
+        )
+    if type(callback) is TrainEndCheckpoint:
+        _check_names(callback)
+
+
+def _freezes_at_the_start(callback: Freezer) -> bool:
+    """As made, or as skorch has initialised it (copies keep methods of the one that they are a copy of)."""
+    at, schedule = callback.at, callback.schedule
+    made = isinstance(at, partial) and _is_method(at.func, Freezer._epoch_at) and at.keywords == {"epoch": 1}
+    first = (type(at) is int and at == 1) or made
+    by_default = schedule is None or _is_method(schedule, Freezer._default_schedule)
+    return first and by_default and callback.fn is freeze_parameter
+
+
+def _is_method(given: object, known: object) -> bool:
+    return getattr(given, "__func__", None) is known
+
+
+def _check_names(callback: TrainEndCheckpoint) -> None:
+    for name, path in callback._f_kwargs().items():
+        if name not in (*WRITTEN, "f_history", "f_pickle"):
+            raise LeakingEstimatorError(f"Found {name} of TrainEndCheckpoint, which is no part of a private net.")
+        if isinstance(path, str) and "{" in path:
+            raise LeakingEstimatorError(
+                f"Found {name}={path!r} of TrainEndCheckpoint: there is no history to take a name from. Give a name "
+                "without braces."
+            )
+
+
+def _scheduler(callback: LRScheduler) -> Scheduler:
+    policy = callback._get_policy_cls()
+    if policy is ReduceLROnPlateau:
+        raise LeakingEstimatorError(
+            "Found callback LRScheduler with ReduceLROnPlateau: it would see losses without noise. Only LRScheduler "
+            "with a policy that does not look at losses is possible."
+        )
+    return Scheduler(policy, callback.kwargs, callback.step_every == "batch")
+
+
+# --- before the first step ------------------------------------------------------------------------------------------
+
+
+def freeze(module: nn.Module, freezers: Iterable[Freezer]) -> None:
+    """Freeze parameters by their names, as each ``Freezer`` says.
+
+    Raises
+    ------
+    ValueError
+        Where one finds none, or nothing is left to train.
+    """
+    parameters = list(module.named_parameters())
+    for callback in freezers:
+        patterns = callback.patterns if isinstance(callback.patterns, (list, tuple)) else [callback.patterns]
+        found = list(callback.filter_parameters(patterns, parameters))
+        if not found:
+            raise ValueError(
+                f"Found Freezer({callback.patterns!r}), which matches none of {[name for name, _ in parameters]}."
+            )
+        for _, parameter in found:
+            freeze_parameter(parameter)
+    if not any(parameter.requires_grad for _, parameter in parameters):
+        raise ValueError("Found a module whose parameters are all frozen: nothing is left to train.")
+
+
+# --- after the last step ----------------------------------------------------------------------------------------------
+
+
+def save(net: skorch.NeuralNet, checkpoints: Iterable[TrainEndCheckpoint]) -> None:
+    """Write what was trained, with what it has cost: nothing else of the training is left to write."""
+    for callback in checkpoints:
+        for name in WRITTEN:
+            path = _path(callback, getattr(callback, name))
+            if path is not None:
+                net.save_params(**{name: path, "use_safetensors": callback.use_safetensors})
+        whole = _path(callback, callback.f_pickle)
+        if isinstance(whole, str):
+            with open(whole, "wb") as file:
+                pickle.dump(net, file)
+        elif whole is not None:
+            pickle.dump(net, whole)
+
+
+def _path(callback: TrainEndCheckpoint, given: Any) -> Any:
+    """Where to write: a path below the folder of the callback, or a file that is open."""
+    return os.path.join(callback.dirname, callback.fn_prefix + given) if isinstance(given, str) else given

@@ -1,0 +1,214 @@
+"""Records as users give them: an array, arrays by name, or a ``Dataset`` that is read record by record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import skorch
+import torch
+from skorch.helper import SliceDataset
+from torch.utils.data import IterableDataset, Subset, TensorDataset
+
+from ..parts import Inputs, Parts, each
+from ..randomness import global_torch_seed
+from ..reading import ReadRecords
+from .user_modules import array, single
+
+#: Targets as a user has them ↦ as the loss wants them.
+Encode = Callable[[Any], torch.Tensor]
+
+
+def is_source(X: Any) -> bool:
+    """Whether records are read one by one."""
+    return isinstance(X, (torch.utils.data.Dataset, SliceDataset))
+
+
+def inputs_of(X: Any) -> Inputs:
+    """Arrays as tensors in single precision; integers stay integers.
+
+    Raises
+    ------
+    ValueError
+        For what is not numbers, and for parts of different lengths.
+    """
+    if not isinstance(X, Mapping):
+        return single(torch.from_numpy(array("X", X)))
+    parts = Parts({str(name): single(torch.from_numpy(array(f"X[{name!r}]", part))) for name, part in X.items()})
+    lengths = {name: len(part) for name, part in parts.tensors.items()}
+    if len(set(lengths.values())) != 1:
+        raise ValueError(f"Found inputs of different lengths, {lengths}; one row per record is needed in each.")
+    return parts
+
+
+# --- sources ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Source:
+    """Records by their numbers, without targets, or with them.
+
+    Parameters
+    ----------
+    inputs : Dataset or SliceDataset
+    targets : SliceDataset, array or None
+        None: a record of ``inputs`` is a pair, input and target.
+    """
+
+    inputs: Any
+    targets: Any = None
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+    @property
+    def owners(self) -> tuple[Any, ...]:
+        """What reads."""
+        return tuple(owner for owner in (self.inputs, self.targets) if owner is not None and is_source(owner))
+
+    def read(self, number: int) -> tuple[Inputs, Any]:
+        """Input and target of one record.
+
+        Raises
+        ------
+        ValueError
+            Which says nothing of the record, nor which one it was.
+        """
+        try:
+            found = self.inputs[number]
+            target = None if self.targets is None else self.targets[number]
+        except Exception as error:
+            raise ValueError(
+                f"{type(self.inputs).__name__} fails to read a record ({type(error).__name__}). Read all records once "
+                "before the training, where the whole error can be seen."
+            ) from None
+        if self.targets is not None:
+            return tensors(found), _plain(target)
+        if not isinstance(found, (tuple, list)) or len(found) != 2:
+            raise ValueError(
+                f"Found a record of {type(self.inputs).__name__} that is no pair; its __getitem__ has to return two "
+                "values, the input (a tensor, or a dict of tensors) and the target, as in skorch."
+            )
+        return tensors(found[0]), _plain(found[1])
+
+
+def source_of(X: Any, y: Any) -> Source:
+    """Records that are read one by one.
+
+    Raises
+    ------
+    ValueError
+        For a source without a number of records, and for targets that are missing or given twice.
+    """
+    if isinstance(X, IterableDataset) or not hasattr(X, "__getitem__") or not hasattr(X, "__len__"):
+        raise ValueError(
+            f"Found {type(X).__name__}, which has no number of records, or cannot be asked for one of them: private "
+            "batches take each record by a coin of its own. Give a map-style Dataset (__getitem__ and __len__)."
+        )
+    if isinstance(X, SliceDataset) == (y is None):
+        raise ValueError(
+            f"Found {type(X).__name__} {'without' if y is None else 'together with'} y. A Dataset has its own targets "
+            "(fit(dataset, None)); a SliceDataset holds inputs alone (fit(SliceDataset(dataset), y))."
+        )
+    if y is not None and len(X) != len(y):
+        raise ValueError(f"Found input variables with inconsistent numbers of samples: {[len(X), len(y)]}.")
+    if len(X) == 0:
+        raise ValueError(f"Found {type(X).__name__} with 0 records; the first one says what shape they have.")
+    return Source(X, y if y is None or isinstance(y, SliceDataset) else np.asarray(y))
+
+
+def as_arrays(X: Any, y: Any) -> tuple[Any, Any]:
+    """Arrays in place of datasets that hold nothing but arrays; everything else as it is."""
+    if isinstance(X, SliceDataset):
+        held, answers = _held(X), _held(y) if isinstance(y, SliceDataset) else [y]
+        return (held[0], answers[0]) if held and answers else (X, y)
+    held = _held(X) if y is None else None
+    return (X, y) if held is None or len(held) != 2 else (held[0], held[1])
+
+
+def _held(source: Any) -> list[Any] | None:
+    """The arrays of a dataset, one for each value that it returns. By exact type: a subclass may do more."""
+    if type(source) is TensorDataset:
+        return list(source.tensors)
+    if type(source) is skorch.dataset.Dataset and isinstance(source.X, (np.ndarray, torch.Tensor)):
+        return None if source.y is None else [source.X, source.y]
+    if type(source) not in (Subset, SliceDataset):
+        return None
+    held = _held(source.dataset)
+    if held is None:
+        return None
+    chosen = np.asarray(source.indices if type(source) is Subset else source.indices_, dtype=np.int64)
+    rows = [column[chosen] for column in held]
+    return rows if type(source) is Subset else rows[source.idx : source.idx + 1]
+
+
+def reading(source: Source, taken: Callable[[Inputs], Inputs], encode: Encode) -> ReadRecords:
+    """Records for training. The first is read for its shape and kind; no number of it is used.
+
+    Parameters
+    ----------
+    source : Source
+    taken : callable
+        A row of zeros, as the records are read ↦ as the module takes them.
+    encode : callable
+    """
+    nothing = torch.empty(0)
+    unseen = ReadRecords(
+        read=source.read, encode=encode, number=len(source), owners=source.owners, inputs=nothing, targets=nothing
+    )
+    with unseen.opened(None) as opened, global_torch_seed():  # its lock: others may be training in other threads
+        ((first, target),) = opened.read_each([0])
+    row = taken(each(lambda part: torch.zeros_like(part).unsqueeze(0), first))
+    return replace(unseen, inputs=row, targets=torch.zeros_like(encode([target])))
+
+
+def tensors(item: Any) -> Inputs:
+    """One record's input, or inputs by name, in single precision; integers stay integers."""
+    if isinstance(item, Mapping):
+        return Parts({str(name): _tensor(part) for name, part in item.items()})
+    if isinstance(item, (tuple, list)) and any(getattr(part, "ndim", 0) for part in item):
+        raise ValueError(
+            "Found several inputs of a record in a tuple or list. Return a dict with the names of forward's arguments."
+        )
+    return _tensor(item)
+
+
+def _tensor(item: Any) -> torch.Tensor:
+    if isinstance(item, torch.Tensor):
+        return single(item.detach())
+    values = np.asarray(item)
+    if values.dtype.kind not in "fiub":
+        raise ValueError(f"Expected the inputs of a record as numbers, got dtype {values.dtype}.")
+    return single(torch.tensor(values))
+
+
+def _plain(target: Any) -> Any:
+    return target.detach().cpu().numpy() if isinstance(target, torch.Tensor) else target
+
+
+class ForPrediction(torch.utils.data.Dataset):
+    """A source as skorch's loaders take it: inputs as in training, and no targets.
+
+    Parameters
+    ----------
+    source : Dataset or SliceDataset
+    """
+
+    def __init__(self, source: Any) -> None:
+        self.source = source
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def __getitem__(self, number: int) -> tuple[Any, int]:
+        found = self.source[number]
+        alone = isinstance(self.source, SliceDataset) or not isinstance(found, (tuple, list)) or len(found) != 2
+        inputs = tensors(found if alone else found[0])
+        return inputs.tensors if isinstance(inputs, Parts) else inputs, 0
+
+
+def stacked(targets: Sequence[Any]) -> np.ndarray[Any, Any]:
+    """Targets of several records as one array."""
+    return np.stack([np.asarray(target) for target in targets])

@@ -1,0 +1,185 @@
+"""skorch nets with one logit for each yes or no: binary classifiers, and several labels of one record."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+import skorch
+import torch
+from numpy.typing import ArrayLike, NDArray
+
+from ..engines import losses
+from ..randomness import Seed
+from .labels import encode, indicators
+from .settings import MaxGradNorm, Neighboring
+from .skorch_base import SkorchNet
+from .skorch_nets import MODULE, OTHERS
+from .step_size import StepSize
+
+_THRESHOLD = """
+    threshold : float, default=0.5
+        Probability above which a record has the label."""
+
+
+class DPNeuralNetBinaryClassifier(SkorchNet, skorch.NeuralNetBinaryClassifier):
+    __doc__ = f"""A classifier of two classes whose module returns one logit, trained with DP-SGD (Abadi et al. 2016).
+{MODULE}
+    classes : list of two, default=[0, 1]
+        The labels; the logit is that of the second.{_THRESHOLD}{OTHERS}
+    classes_ : ndarray of shape (2,)
+
+    Notes
+    -----
+    The default criterion is ``BCEWithLogitsLoss``: the module returns a logit for each record, shape (n,) or (n, 1).
+    Its ``pos_weight`` and ``weight`` are public constants.
+
+    Examples
+    --------
+    >>> import numpy as np, torch
+    >>> X, y = np.random.default_rng(0).normal(size=(100, 3)), np.array([0, 1] * 50)
+    >>> net = DPNeuralNetBinaryClassifier(
+    ...     torch.nn.Linear, module__in_features=3, module__out_features=1,
+    ...     noise_multiplier=2.0, sample_rate=0.1, max_steps=20,
+    ... )
+    >>> net.fit(X, y).predict_proba(X).shape
+    (100, 2)
+    """
+
+    def __init__(
+        self, module: Any, *, criterion: Any = torch.nn.BCEWithLogitsLoss, noise_multiplier: float | None = None,
+        target_epsilon: float | None = None, target_delta: float | None = None, target_mu: float | None = None,
+        max_grad_norm: MaxGradNorm = 1.0, sample_rate: float | None = None, batch_size: float | None = None,
+        public_n: float | None = None, neighboring: Neighboring | None = None, max_epochs: float = 10,
+        max_steps: float | None = None, max_physical_batch: int = 16384, classes: ArrayLike | None = None,
+        threshold: float = 0.5, lr: StepSize = "auto", lr_factor: float = 1.0, average: float = 0.0,
+        random_state: Seed = None, noise_seed: Seed = None, checkpoint: str | os.PathLike[str] | None = None,
+        verbose: int = 0, train_split: Any = None, **kwargs: Any,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            module, criterion=criterion, lr=lr, batch_size=batch_size, max_epochs=max_epochs, threshold=threshold,
+            train_split=train_split, verbose=verbose, **kwargs,
+        )  # fmt: skip
+        self._set(
+            noise_multiplier=noise_multiplier, target_epsilon=target_epsilon, target_delta=target_delta,
+            target_mu=target_mu, max_grad_norm=max_grad_norm, sample_rate=sample_rate, public_n=public_n,
+            neighboring=neighboring, max_steps=max_steps, max_physical_batch=max_physical_batch, classes=classes,
+            lr_factor=lr_factor, average=average, random_state=random_state, noise_seed=noise_seed,
+            checkpoint=checkpoint,
+        )  # fmt: skip
+
+    classes: ArrayLike | None
+    threshold: float
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The two labels."""
+        return np.asarray([0, 1] if self.classes is None else self.classes)
+
+    def _check_arguments(self) -> None:
+        super()._check_arguments()
+        losses.check_for_logits(self.criterion)
+        self._check_classes()
+        if isinstance(self.threshold, bool) or not 0 <= float(self.threshold) <= 1:
+            raise ValueError(f"Found threshold={self.threshold!r}; a probability, in [0, 1], is needed.")
+
+    def _check_classes(self) -> None:
+        labels = self.classes_.tolist()
+        if len(labels) != 2 or labels[0] == labels[1]:
+            raise ValueError(
+                f"Found classes={labels}; {type(self).__name__} needs two labels. For more of them use "
+                "DPNeuralNetClassifier with one output per class."
+            )
+
+    def _check_outputs(self, outputs: torch.Tensor | None, targets: torch.Tensor) -> None:
+        if outputs is not None and outputs.shape[1:] not in ((), (1,)):
+            raise ValueError(
+                f"Found outputs of shape {tuple(outputs.shape[1:])} per record; one logit is needed, shape (n,) or "
+                "(n, 1). For one output per class use DPNeuralNetClassifier."
+            )
+
+    def _targets(self, y: Any) -> torch.Tensor:
+        found = encode(y, self.classes_).float()
+        return found.unsqueeze(1) if self.output_rank_ != 1 else found
+
+    def infer(self, x: Any, **params: Any) -> Any:
+        """One forward pass: a logit for each record."""
+        return super().infer(x, **params).reshape(-1)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The label of each record."""
+        found: NDArray[Any] = self.classes_[(self.predict_proba(X)[:, 1] > self.threshold).astype(int)]
+        return found
+
+
+class DPNeuralNetMultiLabelClassifier(DPNeuralNetBinaryClassifier):
+    __doc__ = f"""A classifier whose records have several labels, or none, trained with DP-SGD (Abadi et al. 2016).
+{MODULE}
+    classes : list, optional
+        Names of the labels, in the order of the columns of y.{_THRESHOLD}{OTHERS}
+    classes_ : ndarray of shape (n_labels,)
+
+    Notes
+    -----
+    y has a column for each label, shape (n_samples, n_labels), of 0 and 1. The default criterion is
+    ``BCEWithLogitsLoss``: the module returns a logit for each label. ``predict_proba`` and ``predict`` are of the shape
+    of y, as those of ``sklearn.neural_network.MLPClassifier``.
+
+    Examples
+    --------
+    >>> import numpy as np, torch
+    >>> X = np.random.default_rng(0).normal(size=(100, 3))
+    >>> net = DPNeuralNetMultiLabelClassifier(
+    ...     torch.nn.Linear, module__in_features=3, module__out_features=2,
+    ...     noise_multiplier=2.0, sample_rate=0.1, max_steps=20,
+    ... )
+    >>> net.fit(X, X[:, :2] > 0).predict(X).shape
+    (100, 2)
+    """
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """Names of the labels, or their numbers."""
+        return np.arange(self.n_labels_) if self.classes is None else np.asarray(self.classes)
+
+    def _check_classes(self) -> None:
+        names = [] if self.classes is None else self.classes_.tolist()
+        if len(set(names)) != len(names):
+            raise ValueError(f"Found classes={self.classes!r}; a name of its own for each label is needed.")
+
+    def _check_outputs(self, outputs: torch.Tensor | None, targets: torch.Tensor) -> None:
+        labels = targets.shape[1]
+        if self.classes is not None and len(np.asarray(self.classes)) != labels:
+            raise ValueError(
+                f"Found {labels} columns in y and {len(np.asarray(self.classes))} classes; one name for each is needed."
+            )
+        if outputs is not None and outputs.shape[1:] != (labels,):
+            raise ValueError(
+                f"Found outputs of shape {tuple(outputs.shape[1:])} per record and {labels} columns in y; the module "
+                "needs one logit for each."
+            )
+
+    def _targets(self, y: Any) -> torch.Tensor:
+        found = indicators(y)
+        self.n_labels_ = found.shape[1]
+        return found
+
+    def infer(self, x: Any, **params: Any) -> Any:
+        """One forward pass: a logit for each label."""
+        return SkorchNet.infer(self, x, **params)
+
+    def _get_predict_nonlinearity(self) -> Any:
+        auto = self.predict_nonlinearity == "auto" and isinstance(self.criterion_, torch.nn.BCEWithLogitsLoss)
+        return torch.sigmoid if auto else super()._get_predict_nonlinearity()
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """1 where a record has a label, shape (n_samples, n_labels)."""
+        found: NDArray[Any] = (self.predict_proba(X) > self.threshold).astype(int)
+        return found
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        tags.classifier_tags.multi_class = False
+        return tags

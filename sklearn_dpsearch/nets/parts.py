@@ -1,0 +1,136 @@
+"""Several inputs of one module, by name: moved, cut and stacked as one tensor is.
+
+Engines, graphs and ``torch.func.vmap`` take them in the place of a tensor of records. Every part has the records in its
+first dimension, or dimensions, and every operation here keeps them there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeAlias
+
+import torch
+from torch import nn
+from torch.utils import _pytree
+
+
+class Parts:
+    """Tensors of the same records, by name.
+
+    Parameters
+    ----------
+    tensors : mapping of str to tensor
+    """
+
+    def __init__(self, tensors: Mapping[str, torch.Tensor]) -> None:
+        self.tensors = dict(tensors)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the parts."""
+        return tuple(self.tensors)
+
+    def each(self, change: Callable[[torch.Tensor], torch.Tensor]) -> Parts:
+        """Every part changed alike."""
+        return Parts({name: change(tensor) for name, tensor in self.tensors.items()})
+
+    def __getitem__(self, key: Any) -> Any:
+        """The part of a name; or the same rows of all parts."""
+        return self.tensors[key] if isinstance(key, str) else self.each(lambda tensor: tensor[key])
+
+    def __len__(self) -> int:
+        return len(self._first)
+
+    @property
+    def _first(self) -> torch.Tensor:
+        return next(iter(self.tensors.values()))
+
+    @property
+    def shape(self) -> torch.Size:
+        """That of the first part: all have the records in the same places."""
+        return self._first.shape
+
+    @property
+    def device(self) -> torch.device:
+        """Where all parts are."""
+        return self._first.device
+
+    def to(self, *args: Any, **kwargs: Any) -> Parts:
+        """As of a tensor."""
+        return self.each(lambda tensor: tensor.to(*args, **kwargs))
+
+    def flatten(self, start_dim: int, end_dim: int) -> Parts:
+        """As of a tensor."""
+        return self.each(lambda tensor: tensor.flatten(start_dim, end_dim))
+
+    def unsqueeze(self, dim: int) -> Parts:
+        """As of a tensor."""
+        return self.each(lambda tensor: tensor.unsqueeze(dim))
+
+
+_pytree.register_pytree_node(
+    Parts,
+    lambda parts: (list(parts.tensors.values()), parts.names),
+    lambda values, names: Parts(dict(zip(names, values))),
+)
+
+#: What a module is given.
+Inputs: TypeAlias = torch.Tensor | Parts
+
+
+def each(change: Callable[[torch.Tensor], torch.Tensor], values: Inputs) -> Inputs:
+    """A tensor, or every part, changed."""
+    return values.each(change) if isinstance(values, Parts) else change(values)
+
+
+def tensors_of(values: Inputs) -> list[torch.Tensor]:
+    """The tensor, or all parts."""
+    return list(values.tensors.values()) if isinstance(values, Parts) else [values]
+
+
+def names_of(values: Inputs) -> tuple[str, ...]:
+    """Names of the parts; none of a tensor."""
+    return values.names if isinstance(values, Parts) else ()
+
+
+def joined(rows: Iterable[Inputs], how: Callable[[list[torch.Tensor]], torch.Tensor]) -> Inputs:
+    """Tensors, or the parts of each name, joined by ``torch.stack`` or ``torch.cat``."""
+    listed = list(rows)
+    first = listed[0]
+    if not isinstance(first, Parts):
+        return how(listed)
+    return Parts({name: how([row[name] for row in listed]) for name in first.names})
+
+
+class ByName(nn.Module):
+    """A module that takes its inputs by name, as one that takes ``Parts``.
+
+    Parameters
+    ----------
+    module : Module
+        Its ``forward`` has an argument for each name.
+    names : tuple of str
+    """
+
+    def __init__(self, module: nn.Module, names: tuple[str, ...]) -> None:
+        super().__init__()
+        self.module, self.names = module, names
+
+    def forward(self, records: Parts) -> Any:
+        """As skorch calls a module for a dict of inputs."""
+        return self.module(**{name: records[name] for name in self.names})
+
+
+def taking(module: nn.Module, inputs: Inputs) -> nn.Module:
+    """The module as one that takes such inputs."""
+    return ByName(module, inputs.names) if isinstance(inputs, Parts) else module
+
+
+def written_by_user(module: nn.Module) -> nn.Module:
+    """The module that a user would recognise."""
+    return module.module if isinstance(module, ByName) else module
+
+
+def name_of(module: nn.Module) -> str:
+    """The name of its class, as the user wrote it."""
+    return type(written_by_user(module)).__name__

@@ -1,0 +1,165 @@
+"""Records that are read when a batch needs them: one after the other, each by its own number."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from .._process import GENERATORS
+from ..privacy import LeakingEstimatorError
+from .parts import Inputs, Parts, each, joined, tensors_of
+from .randomness import Seed, reading_coins
+from .state import contents
+from .task import Records
+
+#: What is taken on trust of the code that reads.
+ALONE = "what it returns for a number depends on that record alone, and what it keeps of it can be seen from it."
+#: What a reader gives for a number: input and target of that record, the target as the user has it.
+Read = Callable[[int], tuple[Inputs, Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadRecords(Records):
+    """Records of a source that is asked for each by its number alone, and for no more than a batch needs.
+
+    Nets that train on them are trained alone: what a source draws at random belongs to one training.
+
+    Parameters
+    ----------
+    read : callable
+        Number ↦ input and target of one record.
+    encode : callable
+        Targets of several records ↦ tensor, as the loss wants them.
+    number : int
+        How many records there are.
+    owners : tuple of object
+        What reads them. If reading changes it, no net is released.
+    inputs, targets : Tensor or Parts
+        One row of zeros: the shape and kind of a record, with nothing of one in it.
+    coins : Generator, optional
+        For what reading draws at random: each record is read with generators that are seeded for it alone. What one
+        record draws, or seeds, then moves no other.
+    """
+
+    read: Read
+    encode: Callable[[list[Any]], torch.Tensor]
+    number: int
+    owners: tuple[object, ...]
+    inputs: Inputs
+    targets: torch.Tensor
+    coins: np.random.Generator | None = None
+    in_memory = False
+
+    def on(self, device: torch.device) -> ReadRecords:
+        """The same for training on a device."""
+        return replace(self, inputs=self.inputs.to(device), targets=self.targets.to(device))
+
+    @contextlib.contextmanager
+    def opened(self, seed: Seed) -> Iterator[ReadRecords]:
+        """Ready for one training; an error at its end if reading has changed what reads."""
+        before = self.state()
+        with GENERATORS():
+            yield replace(self, coins=reading_coins(seed))
+        if self.state() != before:
+            raise self.changed()
+
+    def __len__(self) -> int:
+        return self.number
+
+    def take(self, places: torch.Tensor) -> tuple[Inputs, torch.Tensor]:
+        flat = places.reshape(-1)
+        there = flat < self.number
+        inputs, targets = (
+            each(lambda row: _rows_of_zeros(row, len(flat)), kind) for kind in (self.inputs, self.targets)
+        )
+        read = self.read_each(flat[there].tolist())
+        if read:
+            _write(inputs, there, joined([_like(self.inputs, row) for row, _ in read], torch.stack))
+            _write(targets, there, self.encode([target for _, target in read]))
+        shape = tuple(places.shape)
+        inputs, targets = (each(lambda rows: rows.view(*shape, *rows.shape[1:]), found) for found in (inputs, targets))
+        assert isinstance(targets, torch.Tensor)
+        return inputs, targets
+
+    def read_each(self, numbers: Sequence[int]) -> list[tuple[Inputs, Any]]:
+        """Some records, each read alone."""
+        assert self.coins is not None  # opened
+        found = []
+        # The generators of dropout are put aside: reading may seed them.
+        with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
+            for number, words in zip(numbers, self.coins.integers(2**32, size=(len(numbers), 4), dtype=np.uint32)):
+                _seed_all(words)
+                found.append(self.read(number))
+        return found
+
+    def assumptions(self) -> tuple[str, ...]:
+        names = " and ".join(type(owner).__name__ for owner in self.owners)
+        return (f"{names}: {ALONE}",)
+
+    def state(self) -> str:
+        """A digest of what reads, to be compared: what changes from record to record could mix them."""
+        return contents(*self.owners)
+
+    def changed(self) -> LeakingEstimatorError:
+        """The error for a source that reading has changed."""
+        names = " and ".join(type(owner).__name__ for owner in self.owners)
+        return LeakingEstimatorError(
+            f"{names} changes when a record is read (a counter, a cache, statistics, a random "
+            "generator of its own), so what it gives for one record could depend on others. Let __getitem__ change "
+            "nothing; fill caches before the training; draw augmentations from the global generators of PyTorch, "
+            "NumPy or Python, which every training seeds afresh."
+        )
+
+
+def _seed_all(words: np.ndarray) -> None:
+    """All global generators: those of NumPy and Python from 128 bits, as other threads may draw from them too."""
+    np.random.seed(words)
+    random.seed(int.from_bytes(words.tobytes(), "little"))
+    seed = int(words[0])  # all that PyTorch's takes
+    torch.default_generator.manual_seed(seed)
+    if torch.cuda.is_initialized():
+        torch.cuda.manual_seed_all(seed)
+
+
+def _rows_of_zeros(row: torch.Tensor, number: int) -> torch.Tensor:
+    return torch.zeros((number, *row.shape[1:]), dtype=row.dtype, device=row.device)
+
+
+def _write(rows: Inputs, there: torch.Tensor, found: Inputs) -> None:
+    for mine, theirs in zip(tensors_of(rows), tensors_of(found)):
+        mine[there] = theirs.to(mine)
+
+
+def _like(kind: Inputs, row: Inputs) -> Inputs:
+    """A record of the shapes and kinds of all.
+
+    Raises
+    ------
+    ValueError
+        Which says nothing of the record.
+    """
+    names: Sequence[str] = kind.names if isinstance(kind, Parts) else ()
+    same = sorted(names) == sorted(row.names if isinstance(row, Parts) else ())
+    ordered = Parts({name: row[name] for name in names}) if same and names else row
+    if not same or not all(map(_fits, tensors_of(kind), tensors_of(ordered))):
+        raise ValueError(
+            "Found a record of another shape or kind, or with other inputs, than the first of the Dataset, which has "
+            f"{_shown(kind)}. All records need the same: crop, fill up and convert them in __getitem__."
+        )
+    return ordered
+
+
+def _fits(kind: torch.Tensor, row: torch.Tensor) -> bool:
+    return kind.shape[1:] == row.shape and (kind.is_floating_point() or not row.is_floating_point())
+
+
+def _shown(kind: Inputs) -> str:
+    if isinstance(kind, Parts):
+        return ", ".join(f"{name!r} of shape {tuple(tensor.shape[1:])}" for name, tensor in kind.tensors.items())
+    return f"shape {tuple(kind.shape[1:])}"

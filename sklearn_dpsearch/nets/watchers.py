@@ -1,0 +1,128 @@
+"""Who looks at a training from time to time: blocks of steps between two looks, and the line that shows progress."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+#: Seconds between two looks at a training, or one step where that takes longer.
+LOOK = 0.5
+
+
+class Watched(Protocol):
+    """A training as watchers see it."""
+
+    #: Steps taken.
+    done: int
+    #: Whatever still trains; empty at the end.
+    tasks: list[Any]
+
+    def state(self) -> dict[str, Any]:
+        """All that changes from step to step."""
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on where this state was taken."""
+
+
+class Watcher(Protocol):
+    """Somebody who looks at a training."""
+
+    def begin(self, training: Watched) -> None:
+        """Before the first step of this process."""
+
+    def look(self, training: Watched) -> None:
+        """Between two blocks of steps, and after the last."""
+
+    def close(self) -> None:
+        """At the end, whatever it was."""
+
+
+class Watchers:
+    """Those who look at one training; nobody, and then it runs on undisturbed."""
+
+    def __init__(self, members: Sequence[Watcher] = ()) -> None:
+        self.members = list(members)
+        #: Most steps until the next look.
+        self.patience: float = 1 if members else math.inf
+
+    def begin(self, training: Watched) -> None:
+        """Before the first step."""
+        if not self.members:
+            return
+        for member in self.members:
+            member.begin(training)
+        self._steps, self._since = training.done, time.monotonic()
+
+    def look(self, training: Watched) -> None:
+        """After a block of steps, by which the length of the next one is set."""
+        if not self.members:
+            return
+        steps, seconds = training.done - self._steps, time.monotonic() - self._since
+        for member in self.members:
+            member.look(training)
+        self.patience = max(1, int(steps * min(LOOK / max(seconds, 1e-9), 10.0)))
+        self._steps, self._since = training.done, time.monotonic()
+
+    def close(self) -> None:
+        """At the end, whatever it was."""
+        for member in self.members:
+            member.close()
+
+
+NOBODY = Watchers()
+
+
+class Progress:
+    """One line on standard error: the steps done, of a public number, and the time left. Nothing of the records.
+
+    Parameters
+    ----------
+    name : str
+        Whose training it is.
+    steps : int
+    """
+
+    def __init__(self, name: str, steps: int) -> None:
+        self.name, self.steps = name, steps
+        self._open = False
+
+    def begin(self, training: Watched) -> None:
+        """Note when and where this process began."""
+        self._first, self._since = training.done, time.monotonic()
+        self._show(training.done, "")
+
+    def look(self, training: Watched) -> None:
+        """Show how far the training is."""
+        done = training.done
+        left = (time.monotonic() - self._since) / max(1, done - self._first) * (self.steps - done)
+        self._show(done, f", {clock(left)} left" if done < self.steps else f", {clock(0)} left")
+
+    def close(self) -> None:
+        """End the line."""
+        if self._open:
+            _write("\n")
+
+    def _show(self, done: int, left: str) -> None:
+        _write(f"\r{self.name}: {done:,} of {self.steps:,} steps{left}   ")
+        self._open = True
+
+
+def clock(seconds: float) -> str:
+    """Hours, minutes and seconds, as clocks show them."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def _write(text: str) -> None:
+    """To standard error as it is now: in a search that stream leads nowhere."""
+    stream = sys.stderr
+    if stream is None:
+        return
+    with contextlib.suppress(OSError, ValueError):  # a line that cannot be written ends no training
+        stream.write(text)
+        stream.flush()

@@ -1,0 +1,236 @@
+"""Callbacks that see no batch: schedules, frozen parameters, files at the end. No candidate of a search writes any."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("skorch")
+import torch
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from skorch.callbacks import Checkpoint, Freezer, Initializer, LoadInitState, ProgressBar, TrainEndCheckpoint, Unfreezer
+from torch import nn
+
+from sklearn_dpsearch import DPRandomSearchCV
+from sklearn_dpsearch.nets import DPNeuralNetClassifier, stack
+from sklearn_dpsearch.privacy import LeakingEstimatorError, PrivacyError
+
+from ..toys import flat
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(120, 4))
+y = (X[:, 0] + 0.3 * X[:, 1] > 0).astype(int)
+
+
+class Small(nn.Module):
+    def __init__(self, width=6):
+        super().__init__()
+        self.first, self.last = nn.Linear(4, width), nn.Linear(width, 2)
+
+    def forward(self, inputs):
+        return self.last(torch.relu(self.first(inputs)))
+
+
+class Untouchable:
+    shape = (120, 4)
+
+    def __len__(self):
+        return 120
+
+    def __getitem__(self, key):
+        raise AssertionError("data were read")
+
+    __array__ = __getitem__
+
+
+def net(module=Small, **changed):
+    arguments = {"noise_multiplier": 1.0, "sample_rate": 0.1, "max_steps": 12, "classes": [0, 1], "lr": 0.5, **changed}
+    return DPNeuralNetClassifier(module, **arguments)
+
+
+# --- Freezer ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        Freezer("first.*"),
+        Freezer(["first.weight", "first.bias"]),
+        ("freeze", Freezer(lambda name: name.startswith("first"))),
+    ],
+)
+def test_frozen_parameters_stay_and_the_others_train_as_without_them(given):
+    one = net(callbacks=[given], random_state=0, noise_seed=0).fit(X, y)
+    start = net(random_state=0).initialize().module_
+    assert torch.equal(one.module_.first.weight, start.first.weight)
+    assert not torch.equal(one.module_.last.weight, start.last.weight)
+    by_hand = copy.deepcopy(start)
+    by_hand.first.requires_grad_(False)
+    other = net(by_hand, noise_seed=0).fit(X, y)
+    assert torch.equal(flat(one.module_), flat(other.module_))
+    again = one.set_params(noise_seed=None).fit(X, y)  # initialised by skorch once already
+    assert torch.equal(again.module_.first.weight, start.first.weight)
+    assert clone(one).fit(X, y).n_steps_ == 12
+
+
+def test_frozen_parameters_do_not_count_in_the_clipped_norm():
+    """All of the norm is left to the others."""
+    start = net(random_state=0).initialize().module_
+    settings = {
+        "random_state": 0, "noise_multiplier": 1e-12, "sample_rate": 1.0, "max_steps": 1, "lr": 1.0,
+        "max_grad_norm": 1e-3,
+    }  # fmt: skip
+    one = net(callbacks=[Freezer("first.*")], **settings).fit(X, y)
+    moved = flat(one.module_.last) - flat(start.last)
+    gradients = torch.stack(
+        [
+            torch.cat([g.reshape(-1) for g in torch.autograd.grad(loss, list(start.last.parameters()))])
+            for row, label in zip(torch.from_numpy(X).float(), torch.from_numpy(y))
+            for loss in [nn.functional.cross_entropy(start(row[None]), label[None])]
+        ]
+    )
+    expected = -(gradients / gradients.norm(dim=1, keepdim=True) * 1e-3).mean(0)
+    torch.testing.assert_close(moved, expected, rtol=1e-3, atol=1e-7)
+
+
+def test_frozen_candidates_are_trained_together_and_searched():
+    found = DPNeuralNetClassifier.fit_together(
+        [net(callbacks=[Freezer("first.*")], noise_seed=i, random_state=0) for i in range(3)], X, y
+    )
+    start = net(random_state=0).initialize().module_
+    assert all(torch.equal(one.module_.first.weight, start.first.weight) for one in found)
+    search = DPRandomSearchCV(
+        net(callbacks=[Freezer("first.*")], noise_multiplier=None),
+        {"lr": [0.1, 1.0]},
+        n_iter=3,
+        epsilon=5.0,
+        delta=1e-5,
+    )
+    assert search.fit(X, y).best_params_["lr"] in (0.1, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("given", "match"),
+    [
+        (Freezer("nothing*"), "(?s)matches none of.*first.weight"),
+        (Freezer("*"), "nothing is left to train"),
+    ],
+)
+def test_freezers_that_freeze_nothing_or_all_are_refused(given, match):
+    with pytest.raises(ValueError, match=match):
+        net(callbacks=[given]).fit(X, y)
+
+
+# --- TrainEndCheckpoint -----------------------------------------------------------------------------------------------
+
+
+def test_what_was_trained_is_written_at_the_end_with_what_it_cost(tmp_path):
+    given = TrainEndCheckpoint(dirname=str(tmp_path), f_pickle="net.pkl")
+    one = net(callbacks=[("end", given)]).fit(X, y)
+    written = sorted(path.name for path in tmp_path.iterdir())
+    assert written == ["train_end_criterion.pt", "train_end_net.pkl", "train_end_optimizer.pt", "train_end_params.pt"]
+    other = net().initialize()
+    other.load_params(f_params=tmp_path / "train_end_params.pt")
+    assert torch.equal(flat(other.module_), flat(one.module_))
+    assert other.privacy_spent_.epsilon == one.privacy_spent_.epsilon
+    with open(tmp_path / "train_end_net.pkl", "rb") as file:
+        again = pickle.load(file)
+    np.testing.assert_array_equal(again.predict(X), one.predict(X))
+    assert again.privacy_spent_.epsilon == one.privacy_spent_.epsilon
+
+
+MARK = 1.2345678e-3
+
+
+def test_no_record_seed_or_history_is_in_the_files(tmp_path):
+    planted = X.copy()
+    planted[:, 2] = MARK
+    given = TrainEndCheckpoint(dirname=str(tmp_path), f_pickle="net.pkl")
+    net(callbacks=[given], sample_rate=1.0, noise_seed=987654321).fit(planted, y)
+    for path in tmp_path.iterdir():
+        held = path.read_bytes()
+        assert np.float32(MARK).tobytes() not in held
+        assert np.float64(MARK).tobytes() not in held
+        assert (987654321).to_bytes(4, "little") not in held
+        assert b"train_loss" not in held
+
+
+def test_a_training_that_fails_writes_nothing(tmp_path, monkeypatch):
+    def interrupted(self, *args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(stack.Stack, "_step", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        net(callbacks=[TrainEndCheckpoint(dirname=str(tmp_path))]).fit(X, y)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("where", ["the estimator", "a pipeline", "the space"])
+def test_candidates_of_a_search_write_no_files(where, tmp_path):
+    callbacks = [("end", TrainEndCheckpoint(dirname=str(tmp_path)))]
+    one, space = net(noise_multiplier=None), {"lr": [0.1, 0.5]}
+    if where == "the space":
+        space = {"callbacks": [None, callbacks]}
+    else:
+        one.set_params(callbacks=callbacks)
+    if where == "a pipeline":
+        one, space = make_pipeline(FunctionTransformer(), one), {"dpneuralnetclassifier__lr": [0.1, 0.5]}
+    search = DPRandomSearchCV(one, space, n_iter=5, epsilon=5.0, delta=1e-5, random_state=0)
+    with pytest.raises(PrivacyError, match="(?s)TrainEndCheckpoint.*every candidate.*best_estimator_"):
+        search.fit(X, y)
+    assert list(tmp_path.iterdir()) == []
+    assert not hasattr(search, "privacy_spent_")
+
+
+# --- all others ---------------------------------------------------------------------------------------------------
+
+
+class MyFreezer(Freezer):
+    def on_batch_end(self, net, X, y, **kwargs):
+        raise AssertionError("never called")
+
+
+class MyCheckpoint(TrainEndCheckpoint):
+    def on_train_end(self, net, X, y, **kwargs):
+        raise AssertionError("never called")
+
+
+@pytest.mark.parametrize(
+    "callback",
+    [
+        MyFreezer("first.*"),
+        MyCheckpoint(),
+        Freezer("first.*", at=2),
+        Freezer("first.*", at=lambda net: net.history[-1, "train_loss"] < 0.1),
+        Freezer("first.*", fn=print),
+        Freezer("first.*", schedule=lambda net: print),
+        Unfreezer("first.*"),
+        Initializer("first.*"),
+        Checkpoint(),
+        LoadInitState(TrainEndCheckpoint()),
+        TrainEndCheckpoint(f_params="{last_epoch[train_loss]}.pt"),
+        TrainEndCheckpoint(f_generator="generator.pt"),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_what_could_see_a_batch_is_refused_before_data_is_read(callback):
+    for given in ([callback], [("mine", callback)]):
+        with pytest.raises(LeakingEstimatorError):
+            net(callbacks=given).fit(Untouchable(), Untouchable())
+
+
+def test_a_progress_bar_is_sent_to_verbose():
+    with pytest.raises(LeakingEstimatorError, match="(?s)ProgressBar.*losses.*verbose=1"):
+        net(callbacks=[ProgressBar()]).fit(Untouchable(), Untouchable())
+
+
+def test_callbacks_are_set_and_searched_as_other_parameters():
+    one = net().set_params(callbacks=[Freezer("first.*")])
+    assert not one.fit(X, y).module_.first.weight.requires_grad
+    assert one.set_params(callbacks=None).fit(X, y).module_.first.weight.requires_grad

@@ -1,0 +1,121 @@
+"""Weights of classes: constants that change what is learned, and never what one record can do."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+pytest.importorskip("torch")
+import torch
+from torch import nn
+
+from sklearn_dpsearch import DPRandomSearchCV
+from sklearn_dpsearch.nets import DPLogisticRegression, DPMLPClassifier
+from sklearn_dpsearch.nets.engines import plain
+from sklearn_dpsearch.nets.engines.linear import PlainEngine
+from sklearn_dpsearch.privacy import PrivacyError
+
+from ..toys import CPU, clipped, clipped_sums, flat, gradients, largest_change, mlp, table
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(400, 4))
+y = (X[:, 0] + rng.normal(size=400) > 1.5).astype(int)
+WEIGHTED = nn.CrossEntropyLoss(reduction="sum", weight=torch.tensor([500.0, 1.0, 0.001]))
+
+
+class Untouchable:
+    shape = (400, 4)
+
+    def __len__(self):
+        return 400
+
+    def __getitem__(self, key):
+        raise AssertionError("data were read")
+
+    __array__ = __getitem__
+
+
+def model(kind=DPLogisticRegression, **changed):
+    return kind(**{"noise_multiplier": 1.0, "sample_rate": 0.1, "max_steps": 15, **changed})
+
+
+def test_weighted_losses_are_summed_and_one_record_moves_a_step_by_no_more_than_the_clipping_norm():
+    """A weighted mean would divide by the weights of the batch: one record of the heavy class moves all others."""
+    inputs, labels = table(64)
+    extra = torch.randn(3, 5, generator=torch.Generator().manual_seed(0)) * 50
+    change = largest_change(mlp(), WEIGHTED, inputs, labels.clamp(min=1), extra, torch.tensor([0, 1, 2]))
+    assert change <= 1.0001
+
+
+def test_weighted_nets_take_the_fast_way_and_sum_what_autograd_gives():
+    inputs, labels = table(40)
+    assert plain.structure(mlp(), WEIGHTED) is not None
+    (found,) = clipped_sums(PlainEngine(mlp(), WEIGHTED, CPU), mlp(), inputs, labels, norm=0.7)
+    expected = clipped(gradients(mlp(), WEIGHTED, inputs, labels), 0.7)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=2e-6)
+
+
+def test_nets_of_different_weights_are_not_trained_as_one():
+    other = nn.CrossEntropyLoss(reduction="sum", weight=torch.tensor([1.0, 1.0, 1.0]))
+    assert len({plain.structure(mlp(), criterion) for criterion in (WEIGHTED, other)}) == 2
+    nets = [model(class_weight={1: w}, noise_seed=i, classes=[0, 1]) for i, w in enumerate((0.1, 1.0, 0.1))]
+    alone = [model(class_weight={1: w}, noise_seed=i, classes=[0, 1]) for i, w in enumerate((0.1, 1.0, 0.1))]
+    for one, single in zip(DPLogisticRegression.fit_together(nets, X, y), alone):
+        torch.testing.assert_close(flat(one.module_), flat(single.fit(X, y).module_), rtol=1e-5, atol=1e-6)
+
+
+def test_weights_of_one_for_each_class_change_nothing():
+    found = [model(class_weight=weight, noise_seed=0).fit(X, y) for weight in (None, {}, {0: 1.0, 1: 1})]
+    for one in found[1:]:
+        torch.testing.assert_close(flat(one.module_), flat(found[0].module_))
+
+
+def test_weights_are_those_of_scikit_learn():
+    """Without noise and clipping, trained to the end."""
+    weights = {0: 0.2, 1: 1.0}
+    one = model(
+        class_weight=weights, noise_multiplier=1e-9, max_grad_norm=1e3, sample_rate=1.0, max_steps=3000,
+        learning_rate_init=1.0, learning_rate="constant",
+    ).fit(X, y)  # fmt: skip
+    theirs = LogisticRegression(class_weight=weights, C=1e9).fit(X, y)
+    np.testing.assert_allclose(one.coef_, theirs.coef_, rtol=0.02)
+    np.testing.assert_allclose(one.predict_proba(X), theirs.predict_proba(X), atol=0.01)
+
+
+@pytest.mark.parametrize("kind", [DPLogisticRegression, DPMLPClassifier])
+def test_a_rare_class_is_found_more_often_with_the_frequent_one_weighed_down(kind):
+    def share(weights):
+        one = model(kind, class_weight=weights, max_steps=100, noise_multiplier=0.5, noise_seed=0, random_state=0)
+        return one.fit(X, y).predict(X).mean()
+
+    assert share({0: 0.2}) > 2 * share(None)
+
+
+@pytest.mark.parametrize(
+    ("changed", "error", "match"),
+    [
+        ({"class_weight": "balanced"}, PrivacyError, "(?s)'balanced', which counts the labels.*constants"),
+        ({"class_weight": [1.0, 2.0]}, ValueError, "a dict of labels"),
+        ({"class_weight": {0: -1.0}}, ValueError, "finite weights"),
+        ({"class_weight": {0: np.inf}}, ValueError, "finite weights"),
+        ({"class_weight": {0: True}}, ValueError, "finite weights"),
+        ({"class_weight": {7: 2.0}, "classes": [0, 1]}, ValueError, r"class_weight of \[7\]"),
+        ({"class_weight": {0: 2.0}, "max_grad_norm": "auto"}, ValueError, "(?s)max_grad_norm='auto'.*one length"),
+    ],
+)
+def test_weights_that_are_no_constants_are_refused_before_data_is_read(changed, error, match):
+    with pytest.raises(error, match=match):
+        model(**changed).fit(Untouchable(), Untouchable())
+
+
+def test_weights_are_said_to_be_constants():
+    assert any("class_weight was not taken" in text for text in model(class_weight={0: 0.2}).privacy_assumptions())
+    assert not any("class_weight" in text for text in model().privacy_assumptions())
+
+
+def test_weights_can_be_searched():
+    one = model(noise_multiplier=None, classes=[0, 1])
+    space = {"class_weight": [None, {0: 0.2}, {0: 0.5}]}
+    search = DPRandomSearchCV(one, space, n_iter=4, epsilon=10.0, delta=1e-5, random_state=0).fit(X, y)
+    assert search.best_params_["class_weight"] in space["class_weight"]

@@ -1,0 +1,493 @@
+"""Datasets that are read record by record, and inputs by name: trained as arrays are, and nothing else."""
+
+from __future__ import annotations
+
+import pickle
+import random
+
+import numpy as np
+import pytest
+from sklearn.model_selection import GridSearchCV
+
+pytest.importorskip("torch")
+pytest.importorskip("skorch")
+import skorch
+import torch
+from skorch.helper import SliceDataset, SliceDict
+from torch import nn
+from torch.utils.data import Dataset, IterableDataset, Subset, TensorDataset
+
+from sklearn_dpsearch import DPRandomSearchCV
+from sklearn_dpsearch.nets import DPNeuralNetClassifier, DPNeuralNetRegressor
+from sklearn_dpsearch.nets.estimators import given
+from sklearn_dpsearch.nets.reading import ReadRecords
+from sklearn_dpsearch.privacy import LeakingEstimatorError, PrivacyError
+
+from ..toys import flat
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(120, 4)).astype(np.float32)
+y = (X[:, 0] + 0.3 * X[:, 1] > 0).astype(int)
+words = rng.integers(0, 6, (120, 3))
+
+
+class Small(nn.Module):
+    def __init__(self, width=6, outputs=2, dropout=0.0):
+        super().__init__()
+        self.first, self.last, self.dropout = nn.Linear(4, width), nn.Linear(width, outputs), nn.Dropout(dropout)
+
+    def forward(self, inputs):
+        return self.last(self.dropout(torch.relu(self.first(inputs))))
+
+
+class Both(nn.Module):
+    """Two inputs, by the names of its arguments."""
+
+    def __init__(self, width=6):
+        super().__init__()
+        self.words, self.last = nn.Embedding(6, width), nn.Linear(4 + width, 2)
+
+    def forward(self, values, words):
+        return self.last(torch.cat([values, self.words(words).mean(1)], dim=1))
+
+
+class Rows(Dataset):
+    """A dataset of a user's own, that notes nothing."""
+
+    def __init__(self, inputs=X, targets=y):
+        self.inputs, self.targets = inputs, targets
+
+    def __len__(self):
+        return len(self.inputs)
+
+    def __getitem__(self, number):
+        return self.inputs[number], self.targets[number]
+
+
+class Named(Rows):
+    def __getitem__(self, number):
+        return {"values": self.inputs[number], "words": words[number]}, self.targets[number]
+
+
+def net(module=Small, **changed):
+    arguments = {"noise_multiplier": 1.0, "sample_rate": 0.1, "max_steps": 12, "classes": [0, 1], "lr": 0.5, **changed}
+    return DPNeuralNetClassifier(module, **arguments)
+
+
+def seeded(module=Small, **changed):
+    return net(module, **{"noise_seed": 1, "random_state": 1, **changed})
+
+
+def parameters(one):
+    return flat(one.module_)
+
+
+# --- datasets ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dataset", [Rows(), TensorDataset(torch.from_numpy(X), torch.from_numpy(y))])
+@pytest.mark.parametrize("memory", [5, 1000])
+def test_a_dataset_trains_and_predicts_as_the_arrays_that_it_holds(dataset, memory):
+    one, other = seeded().fit(X, y), seeded(max_physical_batch=memory).fit(dataset, None)
+    torch.testing.assert_close(parameters(one), parameters(other), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(one.predict_proba(X), other.predict_proba(dataset), rtol=1e-4, atol=1e-6)
+    np.testing.assert_array_equal(one.predict(X), other.predict(dataset))
+    assert tuple(one.privacy_spent_)[:2] == tuple(other.privacy_spent_)[:2]
+    assert other.partial_fit(dataset).privacy_spent_.epsilon > one.privacy_spent_.epsilon
+
+
+def test_a_regression_reads_its_targets_from_the_dataset_too():
+    def regressor():
+        return DPNeuralNetRegressor(
+            Small, module__outputs=1, noise_multiplier=1.0, sample_rate=0.1, max_steps=12, noise_seed=1, random_state=1
+        )
+
+    found = [regressor().fit(X, X[:, 0]), regressor().fit(Rows(X, X[:, 0]), None)]
+    torch.testing.assert_close(*map(parameters, found), rtol=1e-5, atol=1e-6)
+    assert found[1].predict(Rows(X, X[:, 0])).shape == (120,)
+
+
+LOG: list[int] = []
+
+
+def test_records_are_read_one_by_one_and_only_those_of_a_batch(monkeypatch):
+    read = []
+    honest = given.Source.read
+    monkeypatch.setattr(given.Source, "read", lambda self, number: (read.append(number), honest(self, number))[1])
+    held = []
+    take = ReadRecords.take
+
+    def noted(self, places):
+        found = take(self, places)
+        held.append(len(found[1].reshape(-1)))
+        return found
+
+    monkeypatch.setattr(ReadRecords, "take", noted)
+    seeded(max_steps=5, max_physical_batch=4).fit(Rows(), None)
+    assert max(held) <= 4  # never more in memory
+    assert len(read) == 1 + sum(held)  # the first, for its shape; then those that are drawn
+    assert 20 < len(read) < 120
+    assert all(type(number) is int for number in read)
+
+
+@pytest.mark.parametrize("spoil", ["counter", "cache", "mean", "generator", "class", "global"])
+def test_a_dataset_that_changes_when_it_is_read_is_refused_and_no_net_is_fitted(spoil):
+    """Whatever it keeps could mix records: a running mean does."""
+
+    class Spoiled(Rows):
+        seen = []
+
+        def __init__(self):
+            super().__init__()
+            self.count, self.kept, self.mean = 0, {}, np.zeros(4, np.float32)
+            self.generator = np.random.default_rng(0)
+
+        def __getitem__(self, number):
+            row, label = super().__getitem__(number)
+            if spoil == "counter":
+                self.count += 1
+            elif spoil == "cache":
+                self.kept[number] = row
+            elif spoil == "mean":
+                self.mean += row
+                row = row - self.mean
+            elif spoil == "generator":
+                row = row + self.generator.normal(size=4).astype(np.float32)
+            elif spoil == "class":
+                type(self).seen.append(number)
+            else:
+                LOG.append(number)
+            return row, label
+
+    one = net()
+    with pytest.raises(LeakingEstimatorError, match="(?s)Spoiled changes when a record is read.*global generators"):
+        one.fit(Spoiled(), None)
+    assert not one.initialized_
+    assert not hasattr(one, "privacy_spent_")
+
+
+def test_a_dataset_that_keeps_a_record_of_some_kind_only_is_refused_at_the_end():
+    """Reading the first record changes nothing."""
+
+    class Late(Rows):
+        def __init__(self):
+            super().__init__()
+            self.kept = []
+
+        def __getitem__(self, number):
+            if number > 10:
+                self.kept.append(number)
+            return super().__getitem__(number)
+
+    with pytest.raises(LeakingEstimatorError, match="Late changes when a record is read"):
+        net(sample_rate=0.5).fit(Late(), None)
+
+
+class Augmented(Rows):
+    """Draws from every global generator."""
+
+    def __getitem__(self, number):
+        row, label = super().__getitem__(number)
+        return row + np.float32(0.1 * (torch.randn(()).item() + np.random.normal() + random.gauss(0, 1))), label
+
+
+class Seeding(Rows):
+    """Seeds every global generator, as some do to have the same augmentation each time."""
+
+    def __getitem__(self, number):
+        torch.manual_seed(0)
+        np.random.seed(0)
+        random.seed(0)
+        return super().__getitem__(number)
+
+
+def ready(dataset):
+    return given.reading(given.source_of(dataset, None), lambda row: row, lambda found: torch.tensor(np.stack(found)))
+
+
+def drawn_for(number, before):
+    """What a record is given after others were read before it."""
+    records = ready(Augmented())
+    with records.opened(7) as opened:
+        return opened.take(torch.tensor([[*before, number]]))[0][0, -1]
+
+
+def test_what_is_drawn_for_a_record_does_not_depend_on_what_others_draw():
+    assert torch.equal(drawn_for(5, [1]), drawn_for(5, [2]))  # of the same place; of other places, other seeds
+    assert not torch.equal(drawn_for(5, [1]), drawn_for(5, [1, 2]))
+
+    class Greedy(Augmented):
+        """One record that draws more than others do."""
+
+        def __getitem__(self, number):
+            if number == 1:
+                np.random.normal(size=1000)
+                random.random()
+                torch.randn(50)
+            return super().__getitem__(number)
+
+    records = ready(Greedy())
+    with records.opened(7) as opened:
+        assert torch.equal(opened.take(torch.tensor([[1, 5]]))[0][0, -1], drawn_for(5, [2]))
+
+
+def test_generators_that_the_user_seeded_decide_nothing_and_are_put_back():
+    def fitted():
+        torch.manual_seed(0)
+        np.random.seed(0)
+        random.seed(0)
+        one = net(random_state=0).fit(Augmented(), None)
+        drawn = torch.rand(()).item(), np.random.random(), random.random()
+        return parameters(one), drawn
+
+    (first, drawn), (second, again) = fitted(), fitted()
+    assert not torch.equal(first, second)
+    assert drawn == again
+
+
+def test_a_dataset_that_seeds_generators_does_not_choose_the_masks_of_dropout(monkeypatch):
+    """Masks that anybody knows would be moved from record to record by one record more."""
+    states, honest = [], nn.Dropout.forward
+
+    def noted(self, inputs):
+        states.append(torch.get_rng_state())
+        return honest(self, inputs)
+
+    monkeypatch.setattr(nn.Dropout, "forward", noted)
+    net(module__dropout=0.5, sample_rate=1.0, max_steps=3).fit(Seeding(), None)
+    torch.manual_seed(0)
+    assert len(states) > 3
+    assert not any(torch.equal(state, torch.get_rng_state()) for state in states)
+
+
+def test_augmented_records_train():
+    one = net(noise_multiplier=0.5, sample_rate=0.3, max_steps=150, noise_seed=0, random_state=0).fit(Augmented(), None)
+    assert one.score(X, y) > 0.85
+
+
+def test_what_is_taken_on_trust_of_a_dataset_is_said_and_only_of_ones_own():
+    def said(data, targets=None):
+        return [text for text in net().fit(data, targets).privacy_spent_.assumptions if "record alone" in text]
+
+    (sentence,) = said(Rows())
+    assert sentence.startswith("Rows: what it returns for a number depends on that record alone")
+    assert not said(X, y)
+    assert not said(TensorDataset(torch.from_numpy(X), torch.from_numpy(y)))
+
+
+def test_no_record_of_a_dataset_is_in_a_pickle():
+    planted = X.copy()
+    planted[:, 2] = 1.2345678e-3
+    one = net(sample_rate=1.0).fit(Rows(planted), None)
+    shown = pickle.dumps(one)
+    assert np.float32(1.2345678e-3).tobytes() not in shown
+    assert b"Rows" not in shown.replace(b"Rows: what it returns", b"")
+
+
+class Unequal(Rows):
+    def __getitem__(self, number):
+        row, label = super().__getitem__(number)
+        return (row[:3] if number == 7 else row), label
+
+
+class Failing(Rows):
+    def __getitem__(self, number):
+        if number == 7:
+            raise FileNotFoundError("/home/john.smith/scan.png")
+        return super().__getitem__(number)
+
+
+class Alone(Rows):
+    def __getitem__(self, number):
+        return self.inputs[number]
+
+
+class Pair(Rows):
+    def __getitem__(self, number):
+        return (self.inputs[number], self.inputs[number]), self.targets[number]
+
+
+class Several(Rows):
+    """Of a kind that loaders would ask for many records at once."""
+
+    def __getitems__(self, numbers):
+        raise AssertionError("several records at once")
+
+
+def test_a_dataset_is_never_asked_for_several_records_in_training():
+    assert net().fit(Several(), None).n_steps_ == 12
+
+
+class Endless(IterableDataset):
+    def __iter__(self):
+        yield from zip(X, y)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "targets", "match"),
+    [
+        (Unequal(), None, r"(?s)of another shape or kind.*shape \(4,\).*crop"),
+        (Failing(), None, r"(?s)Failing fails to read a record \(FileNotFoundError\).*Read all records once"),
+        (Alone(), None, "(?s)no pair.*two values"),
+        (Pair(), None, "(?s)several inputs.*Return a dict"),
+        (Endless(), None, "(?s)Endless.*no number of records.*map-style"),
+        (Rows(), y, "(?s)together with y.*fit\\(dataset, None\\)"),
+        (SliceDataset(Rows()), None, "(?s)SliceDataset without y"),
+        (SliceDataset(Rows()), y[:7], "inconsistent numbers"),
+        (Rows(X[:0], y[:0]), None, "0 records"),
+        (Rows(X, np.where(y, 7, 0)), None, "not among the declared classes"),
+        (Rows(X.astype(str)), None, "as numbers"),
+    ],
+)
+def test_bad_datasets_are_refused_without_a_word_of_a_record(dataset, targets, match):
+    one = net(sample_rate=1.0)
+    with pytest.raises(ValueError, match=match) as caught:
+        one.fit(dataset, targets)
+    assert not one.initialized_
+    assert "john" not in str(caught.value)
+    assert caught.value.__cause__ is None
+
+
+def test_a_record_that_is_not_finite_contributes_nothing():
+    spoiled = X.copy()
+    spoiled[3] = np.nan
+    assert bool(parameters(net(sample_rate=1.0).fit(Rows(spoiled), None)).isfinite().all())
+
+
+def test_parts_of_datasets_of_arrays_are_arrays():
+    whole = TensorDataset(torch.from_numpy(X), torch.from_numpy(y))
+    part = Subset(whole, range(10, 60))
+    for inputs, targets in (
+        given.as_arrays(part, None),
+        given.as_arrays(Subset(part, range(50)), None),
+        given.as_arrays(skorch.dataset.Dataset(X[10:60], y[10:60]), None),
+        given.as_arrays(SliceDataset(whole)[np.arange(10, 60)], SliceDataset(whole, idx=1)[np.arange(10, 60)]),
+    ):
+        np.testing.assert_array_equal(np.asarray(inputs), X[10:60])
+        np.testing.assert_array_equal(np.asarray(targets), y[10:60])
+
+    class Mine(TensorDataset):
+        def __getitem__(self, number):
+            return self.tensors[0].mean(0), self.tensors[1][number]
+
+    assert given.is_source(given.as_arrays(Mine(torch.from_numpy(X), torch.from_numpy(y)), None)[0])
+
+
+# --- in searches --------------------------------------------------------------------------------------------------
+
+SPACE = {"lr": [0.1, 0.5]}
+
+
+@pytest.mark.parametrize(
+    ("module", "data", "targets"),
+    [
+        (Small, SliceDataset(Rows()), y),
+        (Small, SliceDataset(Rows()), SliceDataset(Rows(), idx=1)),
+        (Both, SliceDict(values=X, words=words), y),
+        (Both, SliceDataset(Named()), y),
+    ],
+)
+def test_searches_split_what_skorchs_own_helpers_hold(module, data, targets):
+    if isinstance(targets, np.ndarray):
+        assert GridSearchCV(net(module), SPACE, cv=2).fit(data, targets).best_params_["lr"] in SPACE["lr"]
+    one = net(module, noise_multiplier=None)
+    search = DPRandomSearchCV(one, SPACE, n_iter=3, epsilon=8.0, delta=1e-5, random_state=0)
+    search.fit(data, np.asarray(targets))
+    assert search.privacy_spent_.epsilon <= 8.0
+    assert search.predict(data).shape == (120,)
+
+
+@pytest.mark.parametrize(
+    ("data", "helper"), [(Rows(), "SliceDataset"), ({"values": X, "words": words}, "SliceDict")], ids=["data", "dict"]
+)
+def test_searches_say_how_to_wrap_what_they_cannot_split(data, helper):
+    one = net(Both, noise_multiplier=None)
+    search = DPRandomSearchCV(one, SPACE, n_iter=3, epsilon=8.0, delta=1e-5)
+    with pytest.raises(TypeError, match=f"(?s)Found X of type.*skorch.helper.{helper}"):
+        search.fit(data, y)
+    assert not hasattr(search, "privacy_spent_")
+
+
+# --- inputs by name -------------------------------------------------------------------------------------------------
+
+
+def test_inputs_by_name_train_as_one_table_of_all_does():
+    class Split(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.last = nn.Linear(4, 6), nn.Linear(6, 2)
+
+        def forward(self, left, right):
+            return self.last(torch.relu(self.first(torch.cat([left, right], dim=1))))
+
+    one = seeded().fit(X, y)
+    other = seeded(Split).fit({"left": X[:, :3], "right": X[:, 3:]}, y)
+    torch.testing.assert_close(parameters(one), parameters(other), rtol=1e-4, atol=1e-5)
+    assert list(other.module_.state_dict()) == ["first.weight", "first.bias", "last.weight", "last.bias"]
+    assert type(other.module_) is Split
+
+
+@pytest.mark.parametrize("data", [{"values": X, "words": words}, SliceDict(values=X, words=words)])
+def test_numbers_and_words_go_to_the_arguments_of_their_names(data):
+    one = net(Both, noise_multiplier=0.5, sample_rate=0.3, max_steps=150, noise_seed=0, random_state=0).fit(data, y)
+    assert one.score(data, y) > 0.85
+    assert one.predict_proba({"words": words, "values": X}).shape == (120, 2)  # in any order
+    again = pickle.loads(pickle.dumps(one))
+    np.testing.assert_array_equal(again.predict(data), one.predict(data))
+
+
+def test_a_dataset_may_return_inputs_by_name():
+    found = [seeded(Both).fit({"values": X, "words": words}, y), seeded(Both).fit(Named(), None)]
+    torch.testing.assert_close(*map(parameters, found), rtol=1e-4, atol=1e-5)
+    assert found[1].predict(Named()).shape == (120,)
+
+
+@pytest.mark.parametrize("lr", [0.5, "auto"])
+def test_groups_of_parameters_are_found_by_the_names_that_the_module_has(lr):
+    groups = [("words*", {"lr": 0.0})]
+    one = seeded(Both, optimizer__param_groups=groups, lr=lr).fit({"values": X, "words": words}, y)
+    start = seeded(Both).initialize().module_
+    assert torch.equal(one.module_.words.weight, start.words.weight)
+    assert not torch.equal(one.module_.last.weight, start.last.weight)
+
+
+@pytest.mark.parametrize(
+    ("data", "match"),
+    [
+        ({"values": X}, r"(?s)inputs \['values'\] for Both.forward.*\['values', 'words'\]"),
+        ({"values": X, "words": words, "more": X}, r"(?s)inputs .*'more'.*Both.forward"),
+        ({"values": X, "words": words[:7]}, "(?s)different lengths.*120.*7"),
+        ({"values": np.where(X > 2, np.nan, X), "words": words}, r"X\['values'\] contains NaN"),
+        ({"values": X, "words": words.astype(str)}, r"X\['words'\] as numbers"),
+    ],
+)
+def test_bad_inputs_by_name_are_refused(data, match):
+    one = net(Both)
+    with pytest.raises(ValueError, match=match):
+        one.fit(data, y)
+    assert not one.initialized_
+
+
+def test_nets_of_inputs_by_name_are_trained_together_as_alone():
+    data = {"values": X, "words": words}
+    together = DPNeuralNetClassifier.fit_together([seeded(Both, noise_seed=i) for i in range(3)], data, y)
+    for i, one in enumerate(together):
+        other = seeded(Both, noise_seed=i).fit(data, y)
+        torch.testing.assert_close(parameters(one), parameters(other), rtol=1e-4, atol=1e-5)
+
+
+def test_nets_on_a_dataset_are_each_trained_alone_with_draws_of_their_own():
+    first, second = DPNeuralNetClassifier.fit_together(
+        [seeded(noise_seed=i, noise_multiplier=1e-9) for i in (0, 0)], Augmented(), None
+    )
+    assert torch.equal(parameters(first), parameters(second))  # the same secrets, so the same draws
+    other, another = DPNeuralNetClassifier.fit_together([net(random_state=0) for _ in range(2)], Augmented(), None)
+    assert not torch.equal(parameters(other), parameters(another))
+
+
+def test_private_data_that_are_a_dataset_are_no_public_ones():
+    one = net(noise_multiplier=None)
+    data = SliceDataset(Rows())
+    search = DPRandomSearchCV(one, SPACE, n_iter=3, epsilon=8.0, delta=1e-5)
+    with pytest.raises(PrivacyError, match="shares its memory"):
+        search.fit(data, y, X_public=data, y_public=y)

@@ -1,0 +1,151 @@
+"""Inputs by name: the same nets as with one input, by every way a module is trained, and no record in another's."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+
+pytest.importorskip("torch")
+import torch
+from torch import nn
+
+from sklearn_dpsearch.nets.engines import probe, ways
+from sklearn_dpsearch.nets.engines.linear import TracedEngine
+from sklearn_dpsearch.nets.engines.vmap import VmapEngine
+from sklearn_dpsearch.nets.parts import ByName, Parts, name_of
+from sklearn_dpsearch.nets.task import Records
+from sklearn_dpsearch.privacy import LeakingEstimatorError
+
+from .toys import CPU, seeded
+
+
+def inputs(n=40):
+    made = torch.Generator().manual_seed(3)
+    return Parts({"values": torch.randn(n, 4, generator=made), "words": torch.randint(0, 6, (n, 3), generator=made)})
+
+
+def labels(n=40):
+    return torch.randint(0, 2, (n,), generator=torch.Generator().manual_seed(4))
+
+
+class Wide(nn.Module):
+    """Linear layers alone: sums without per-record gradients."""
+
+    def __init__(self):
+        super().__init__()
+        self.deep, self.wide, self.last = nn.Linear(4, 5), nn.Linear(3, 5), nn.Linear(10, 2)
+
+    def forward(self, values, words):
+        return self.last(torch.cat([torch.relu(self.deep(values)), self.wide(words.float())], dim=1))
+
+
+class Embedded(nn.Module):
+    """A graph with another layer: ``vmap`` of the graph."""
+
+    def __init__(self):
+        super().__init__()
+        self.words, self.last = nn.Embedding(6, 3), nn.Linear(7, 2)
+
+    def forward(self, words, values):
+        return self.last(torch.cat([values, self.words(words).mean(1)], dim=1))
+
+
+class NoGraph(Embedded):
+    """Code that is no graph: ``vmap`` of the code."""
+
+    def forward(self, words, values):
+        return super().forward(words, values + torch.zeros(4))
+
+
+class Coupled(Wide):
+    def forward(self, values, words):
+        return super().forward(values - values.mean(0), words)
+
+
+class CoupledBranch(Wide):
+    def forward(self, values, words):
+        return super().forward(values / 255 if words.max() > 3 else values, words)
+
+
+def engine_of(kind, criterion=None):
+    module = ByName(seeded(kind), inputs().names)
+    loss = nn.CrossEntropyLoss(reduction="sum") if criterion is None else criterion
+    made_up = probe.records_for(module, inputs(), labels())
+    return module, ways.engine_for(module, loss, *made_up, CPU, lot=8)
+
+
+def by_hand(module, norm):
+    """Clipped gradients, one record at a time, added up."""
+    total = 0
+    for i in range(40):
+        loss = nn.functional.cross_entropy(module(inputs()[i : i + 1]), labels()[i : i + 1])
+        slope = torch.cat([g.reshape(-1) for g in torch.autograd.grad(loss, list(module.parameters()))])
+        total = total + slope * min(1.0, norm / float(slope.norm()))
+    return total
+
+
+@pytest.mark.parametrize(
+    ("kind", "engine", "own"), [(Wide, TracedEngine, False), (Embedded, VmapEngine, False), (NoGraph, VmapEngine, True)]
+)
+@pytest.mark.parametrize("norm", [0.3, 100.0])
+def test_every_way_sums_the_clipped_gradients_of_single_records(kind, engine, own, norm):
+    module, found = engine_of(kind)
+    assert type(found) is engine
+    assert getattr(found, "own_code", False) is own
+    trained, frozen = (found.layout.read([module], CPU, flag) for flag in (True, False))
+    sums = torch.zeros_like(trained, dtype=torch.float64)
+    found.bind(trained, frozen, sums)
+    rows, answers = Records.of(inputs(), labels(), CPU).take(torch.arange(40).unsqueeze(0))
+    found.add_clipped(rows, answers, torch.full((1, 40), norm))
+    torch.testing.assert_close(sums[0].float(), by_hand(module, norm).detach(), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", [Coupled, CoupledBranch])
+def test_a_module_that_couples_records_through_one_of_its_inputs_is_refused(kind):
+    with pytest.raises(LeakingEstimatorError, match=f"(?s){kind.__name__}"):
+        engine_of(kind)
+
+
+def test_one_record_more_moves_a_sum_by_one_clipping_norm_whatever_its_parts_hold():
+    for kind in (Wide, Embedded, NoGraph):
+        module, engine = engine_of(kind)
+        for value in (0.0, 1e-30, 50.0, -1e10, 3e38):
+            extra = Parts({"values": torch.full((1, 4), value), "words": torch.full((1, 3), 5)})
+            more = Parts({name: torch.cat([inputs()[name], extra[name]]) for name in extra.names})
+            without = clipped_sums_of(engine, module, inputs(), labels())
+            joined = clipped_sums_of(engine, module, more, torch.cat([labels(), labels()[:1]]))
+            assert float((joined - without).norm()) <= 1.0001
+
+
+def clipped_sums_of(engine, module, rows, answers):
+    trained, frozen = (engine.layout.read([module], CPU, flag) for flag in (True, False))
+    sums = torch.zeros_like(trained, dtype=torch.float64)
+    engine.bind(trained, frozen, sums)
+    everything = Records.of(rows, answers, CPU).take(torch.arange(len(answers)).unsqueeze(0))
+    engine.add_clipped(*everything, torch.ones(1, len(answers)))
+    return sums
+
+
+def test_the_row_that_stands_for_no_record_is_one_of_zeros_in_every_part():
+    kept = Records.of(inputs(4), labels(4), CPU)
+    assert len(kept) == 4
+    rows, answers = kept.take(torch.tensor([[0, 4], [4, 4]]))
+    assert (rows["values"].shape, rows["words"].shape, answers.shape) == ((2, 2, 4), (2, 2, 3), (2, 2))
+    assert not rows["values"][1].any()
+    assert not rows["words"][1].any()
+
+
+def test_parts_move_and_are_cut_together():
+    both = inputs(6)
+    assert len(both[2:5]) == 3
+    assert both.unsqueeze(0).flatten(0, 1)["words"].shape == (6, 3)
+    assert both.to(torch.float64)["values"].dtype is torch.float64
+    assert (both.names, both.shape[0], both.device) == (("values", "words"), 6, CPU)
+
+
+def test_parameters_of_a_module_by_name_are_those_of_the_module():
+    module = Wide()
+    wrapped = ByName(module, ("values", "words"))
+    assert [id(p) for p in wrapped.parameters()] == [id(p) for p in module.parameters()]
+    assert name_of(wrapped) == name_of(copy.deepcopy(wrapped)) == "Wide"

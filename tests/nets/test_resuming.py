@@ -1,0 +1,258 @@
+"""A training that was cut off goes on as if nothing had happened, and costs what one training costs."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import io
+import pickle
+import shutil
+import time
+
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import cross_validate
+
+pytest.importorskip("torch")
+pytest.importorskip("skorch")
+pytest.importorskip("opacus")
+import torch
+from torch import nn
+
+from sklearn_dpsearch import nets
+from sklearn_dpsearch.nets import DPMLPClassifier, resuming, secret_folder, watchers
+from sklearn_dpsearch.nets.secret_folder import STATE, SecretFolder
+from sklearn_dpsearch.nets.stack import Stack
+from sklearn_dpsearch.nets.state import contents
+from sklearn_dpsearch.nets.training import train
+from sklearn_dpsearch.privacy import PrivacyError
+
+from .crashes import NETS, SEEDED, STEPS, Untouchable, X, cut_off, parameters, power_cut, skorch_net, table_net, y
+from .toys import Residual, flat, mlp, records, training
+
+
+@pytest.mark.parametrize("kind", NETS)
+def test_a_resumed_training_releases_bit_for_bit_what_an_uninterrupted_one_does(kind, tmp_path, at_every_step):
+    make = lambda **more: NETS[kind](**SEEDED, **more)  # noqa: E731
+    expected = parameters(make().fit(X, y))
+    folder = tmp_path / "checkpoint"
+    cut_off(make, folder, after=4)
+    _cut_again(make, folder, 9)
+    found = make(checkpoint=folder).fit(X, y)
+    assert torch.equal(parameters(found), expected)
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize("kind", NETS)
+def test_the_net_whose_training_failed_goes_on_itself(kind, tmp_path, at_every_step):
+    """What skorch and scikit-learn leave on it from the first attempt is no other argument."""
+    one = cut_off(lambda **more: NETS[kind](**SEEDED, **more), tmp_path / "c")
+    assert torch.equal(parameters(one.fit(X, y)), parameters(NETS[kind](**SEEDED).fit(X, y)))
+
+
+def _cut_again(make, folder, more):
+    with power_cut(more) as written:
+        make(checkpoint=str(folder)).fit(X, y)
+    assert written == list(range(4, 4 + more))  # on from step 3, not from the start
+
+
+@pytest.mark.parametrize("kind", NETS)
+def test_whether_and_how_often_checkpoints_are_written_changes_nothing(kind, tmp_path, monkeypatch):
+    expected = parameters(NETS[kind](**SEEDED).fit(X, y))
+    for every, look in ((0.0, 0.0), (0.0, 0.001), (60.0, 0.5)):
+        monkeypatch.setattr(resuming, "EVERY", every)
+        monkeypatch.setattr(watchers, "LOOK", look)
+        found = NETS[kind](checkpoint=tmp_path / "checkpoint", **SEEDED).fit(X, y)
+        assert torch.equal(parameters(found), expected)
+
+
+def test_unseeded_attempts_from_one_checkpoint_release_the_same_and_new_trainings_do_not(tmp_path, at_every_step):
+    """Initial parameters, batches and noise come from the operating system once, and then from the folder."""
+    found = []
+    for place in ("a", "b"):
+        cut_off(skorch_net, tmp_path / place)
+        shutil.copytree(tmp_path / place, tmp_path / f"copy of {place}")
+        found += [parameters(skorch_net(checkpoint=tmp_path / name).fit(X, y)) for name in (place, f"copy of {place}")]
+    assert torch.equal(found[0], found[1])
+    assert torch.equal(found[2], found[3])
+    assert not torch.allclose(found[0], found[2], atol=1e-2)
+
+
+OPTIMIZERS = {
+    "sgd": training().optimizer,
+    "adam": lambda module: torch.optim.Adam(module.parameters(), lr=0.01),
+    "rmsprop": lambda module: torch.optim.RMSprop(module.parameters(), lr=0.01),
+    "momentum": lambda module: torch.optim.SGD(module.parameters(), lr=0.1, momentum=0.9),
+}
+
+
+class Halfway:
+    """Saves a training after step 4, or restores it there; notes all that it is after step 8."""
+
+    def __init__(self, saved=None):
+        self.saved, self.restores = saved, saved is not None
+
+    def begin(self, stack):
+        if self.restores:
+            stack.restore(self.saved)
+
+    def look(self, stack):
+        if stack.done == 4:
+            self.saved = pickle.dumps(secret_folder.storable(stack.state()))
+        elif stack.done == 8:
+            stack.state()
+            own = sorted(set(vars(stack)) - NOT_COMPARED)
+            self.digests = {name: contents(vars(stack)[name]) for name in own}
+
+    def close(self):
+        pass
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("make", [mlp, Residual, lambda: nn.Sequential(nn.Dropout(0.5), mlp())])
+def test_a_restored_stack_is_in_everything_the_stack_that_was_saved(make, optimizer, monkeypatch):
+    """Compared by all that can be reached from it: whoever adds a state to the stack adds it to the checkpoint."""
+    monkeypatch.setattr(Stack, "_ahead", lambda self, t: 4 - t % 4)
+    given, start = {"optimizer": OPTIMIZERS[optimizer], "noise_multiplier": 1.0, "steps": 10, "average": 0.8}, make()
+
+    def trained(one):
+        task, watching = training(copy.deepcopy(start), **given), watchers.Watchers([one])
+        watching.patience = 4
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(watchers, "LOOK", 1e9)
+            train(task, records(), max_physical_batch=30, watchers=watching)
+        return flat(task.module)
+
+    first = Halfway()
+    whole = trained(first)
+    second = Halfway(pickle.loads(first.saved))
+    assert torch.equal(trained(second), whole)
+    assert first.digests == second.digests
+    assert {"trained", "secrets", "batches", "done"} <= set(first.digests)
+
+
+#: Written anew in every step, never changed, or (the stepper, which remembers rates) compared by what it does.
+NOT_COMPARED = {"engine", "gradients", "sums", "records", "tasks", "stepper", "watchers"}
+
+
+# --- what it costs, and where it goes ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [table_net, skorch_net])
+def test_a_resumed_training_costs_what_one_training_costs(make, tmp_path, at_every_step):
+    cut_off(make, tmp_path / "c")
+    found, whole = make(checkpoint=tmp_path / "c").fit(X, y), make().fit(X, y)
+    assert found.privacy_spent_.epsilon == whole.privacy_spent_.epsilon
+    assert len(found.privacy_spent_.components) == 1
+    assert found.n_steps_ == STEPS
+
+
+def test_that_nobody_has_read_the_folder_is_an_assumption(tmp_path):
+    found = table_net(checkpoint=tmp_path / "c").fit(X, y)
+    assert [text for text in found.privacy_spent_.assumptions if "checkpoint" in text]
+    assert not [text for text in table_net().fit(X, y).privacy_spent_.assumptions if "checkpoint" in text]
+
+
+def test_a_new_fit_after_the_end_is_a_new_training(tmp_path, at_every_step):
+    one = table_net(checkpoint=tmp_path / "c")
+    first = parameters(one.fit(X, y))
+    assert not torch.allclose(first, parameters(one.fit(X, y)), atol=1e-3)
+
+
+def test_training_on_goes_on_from_the_same_net_alone(tmp_path, at_every_step):
+    def warm():
+        return table_net(classes=[0, 1], **SEEDED).fit(X, y)
+
+    stored = pickle.dumps(warm())
+
+    def loaded(**more):
+        return pickle.loads(stored).set_params(noise_seed=7, **more)
+
+    whole = loaded().partial_fit(X, y)
+    for _ in range(2):
+        one = loaded(checkpoint=tmp_path / "c")
+        with power_cut(5):
+            one.partial_fit(X, y)
+        assert torch.equal(parameters(one), parameters(loaded()))  # as they were before
+    for other in (warm(), table_net(classes=[0, 1], **SEEDED)):  # of another history: it would state another cost
+        with pytest.raises(PrivacyError, match="other initial parameters|another module"):
+            other.set_params(noise_seed=7, checkpoint=tmp_path / "c").partial_fit(X, y)
+    moved = loaded(checkpoint=tmp_path / "c")
+    with torch.no_grad():
+        moved.module_[0].weight[0, 0] += 1e-6
+    with pytest.raises(PrivacyError, match="other initial parameters"):
+        moved.partial_fit(X, y)
+    again = loaded(checkpoint=tmp_path / "c").partial_fit(X, y)
+    assert torch.equal(parameters(again), parameters(whole))
+    assert again.privacy_spent_.epsilon == whole.privacy_spent_.epsilon
+    assert len(again.privacy_spent_.components) == 2
+
+
+@pytest.mark.parametrize("kind", ["momentum", "adam", "rmsprop"])
+def test_training_on_goes_on_with_what_the_optimizer_had_kept_before(kind, tmp_path, at_every_step):
+    stored = pickle.dumps(NETS[kind](random_state=1).fit(X, y))
+
+    def loaded(**more):
+        return pickle.loads(stored).set_params(noise_seed=7, **more)
+
+    with power_cut(9):
+        loaded(checkpoint=tmp_path / "c").partial_fit(X, y)
+    forgetful = loaded(checkpoint=tmp_path / "c")
+    forgetful.optimizer_memory_ = {}
+    with pytest.raises(PrivacyError, match="another state of the optimizer"):
+        forgetful.partial_fit(X, y)
+    found = loaded(checkpoint=tmp_path / "c").partial_fit(X, y)
+    assert torch.equal(parameters(found), parameters(loaded().partial_fit(X, y)))
+
+
+@pytest.mark.parametrize("make", [table_net, skorch_net])
+def test_clones_copies_and_pickles_carry_the_name_of_the_folder_and_nothing_of_it(make, tmp_path, at_every_step):
+    one = cut_off(make, tmp_path / "c")
+    key = torch.load(io.BytesIO((tmp_path / "c" / STATE).read_bytes()[62:]))["key"]
+    for other in (one, clone(one), make(checkpoint=tmp_path / "c").fit(X, y)):
+        pickled = pickle.dumps(other)
+        assert key not in pickled
+        assert pickle.loads(pickled).checkpoint == tmp_path / "c"
+    assert {name for name in vars(other) if "checkpoint" in name} == {"checkpoint"}
+
+
+def test_nets_that_train_together_have_no_checkpoint(tmp_path):
+    with pytest.raises(PrivacyError, match="(?s)trained together.*checkpoint=None"):
+        DPMLPClassifier.fit_together([table_net(), table_net(checkpoint=tmp_path / "c")], X, y)
+    assert not (tmp_path / "c").exists()
+
+
+def test_folds_one_after_the_other_may_share_a_folder(tmp_path):
+    found = cross_validate(table_net(checkpoint=tmp_path / "c"), X, y, cv=3, error_score="raise")
+    assert len(found["test_score"]) == 3
+    assert not (tmp_path / "c").exists()
+
+
+@pytest.mark.parametrize("name", nets.__all__)
+def test_every_net_has_both(name):
+    assert {"checkpoint", "verbose"} <= set(inspect.signature(getattr(nets, name)).parameters)
+
+
+@pytest.mark.parametrize("given", [5, b"folder", True])
+def test_a_folder_is_a_path(given):
+    with pytest.raises(ValueError, match="checkpoint"):
+        table_net(checkpoint=given).fit(Untouchable(), Untouchable())
+
+
+def test_a_checkpoint_is_written_every_minute(tmp_path, monkeypatch):
+    now, written, write = [0.0], [], SecretFolder.write
+    step = Stack._step
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+
+    def slow(self, *args):
+        now[0] += 25.0
+        return step(self, *args)
+
+    def noting(self, value):
+        written.append((now[0], value["training"]["done"]))
+        write(self, value)
+
+    monkeypatch.setattr(Stack, "_step", slow)
+    monkeypatch.setattr(SecretFolder, "write", noting)
+    table_net(checkpoint=tmp_path / "c", max_steps=10).fit(X, y)
+    assert written == [(0.0, 0), (75.0, 3), (150.0, 6), (225.0, 9)]

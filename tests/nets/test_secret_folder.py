@@ -1,0 +1,261 @@
+"""What a checkpoint leaves on the disk: for its owner alone, whole or not at all, and gone at the end."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import pickle
+import random
+import stat
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("skorch")
+pytest.importorskip("opacus")
+import torch
+
+from sklearn_dpsearch.nets import DPMLPClassifier, secret_folder
+from sklearn_dpsearch.nets.resuming import marks
+from sklearn_dpsearch.nets.secret_folder import LOCK, NEW, README, STATE
+from sklearn_dpsearch.nets.state import contents
+from sklearn_dpsearch.privacy import PrivacyError
+
+from .crashes import POSIX, SEEDED, STEPS, Untouchable, X, cut_off, parameters, table_net, y
+from .toys import table, training
+
+
+@POSIX
+def test_the_folder_is_for_its_owner_alone_and_says_what_it_is(tmp_path, at_every_step):
+    before = os.umask(0)
+    try:
+        cut_off(table_net, tmp_path / "deep" / "checkpoint")
+    finally:
+        os.umask(before)
+    folder = tmp_path / "deep" / "checkpoint"
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert {STATE, README} <= {file.name for file in folder.iterdir()} <= {STATE, README, LOCK}
+    assert {stat.S_IMODE(file.stat().st_mode) for file in folder.iterdir()} == {0o600}
+    assert "as secret as the private records" in (folder / README).read_text()
+
+
+@POSIX
+def test_an_empty_folder_of_the_users_own_is_closed_to_others(tmp_path, at_every_step):
+    (tmp_path / "mine").mkdir(mode=0o755)
+    cut_off(table_net, tmp_path / "mine")
+    assert stat.S_IMODE((tmp_path / "mine").stat().st_mode) == 0o700
+
+
+@POSIX
+def test_a_folder_of_somebody_else_is_refused(tmp_path, monkeypatch):
+    (tmp_path / "theirs").mkdir()
+    monkeypatch.setattr(os, "getuid", lambda: (tmp_path / "theirs").stat().st_uid + 1)
+    with pytest.raises(PrivacyError, match="(?s)belongs to somebody else.*folder of your own"):
+        table_net(checkpoint=tmp_path / "theirs").fit(X, y)
+
+
+def test_a_folder_with_anything_else_in_it_is_left_alone(tmp_path):
+    (tmp_path / "thesis.tex").write_text("years of work")
+    mode = tmp_path.stat().st_mode
+    with pytest.raises(PrivacyError, match="(?s)thesis.tex.*folder of its own.*empty"):
+        table_net(checkpoint=tmp_path).fit(X, y)
+    assert [file.name for file in tmp_path.iterdir()] == ["thesis.tex"]
+    assert tmp_path.stat().st_mode == mode
+
+
+@pytest.mark.parametrize("kept", [0, 1, 20, 60, 62, 500, -1])
+def test_a_file_that_was_cut_short_is_refused_with_what_to_do(kept, tmp_path, at_every_step):
+    cut_off(table_net, tmp_path / "c")
+    file = tmp_path / "c" / STATE
+    file.write_bytes(file.read_bytes()[:kept])
+    with pytest.raises(PrivacyError, match="(?s)damaged, cut short.*delete the folder.*first attempt is then spent"):
+        table_net(checkpoint=tmp_path / "c").fit(Untouchable(), Untouchable())
+
+
+def test_a_file_in_which_any_bit_has_changed_is_refused(tmp_path, at_every_step):
+    cut_off(table_net, tmp_path / "c")
+    file = tmp_path / "c" / STATE
+    whole = file.read_bytes()
+    for place in random.Random(0).sample(range(len(whole)), 60):
+        file.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        with pytest.raises(PrivacyError, match="damaged"):
+            table_net(checkpoint=tmp_path / "c").fit(X, y)
+    file.write_bytes(whole)
+    table_net(checkpoint=tmp_path / "c").fit(X, y)
+
+
+def test_what_is_stored_comes_back_as_it_was(tmp_path):
+    stored = {
+        "numbers": [1, 2**127 + 1, -0.0, 0.1, float("inf"), True, None, "text", b"bytes", np.float64(0.3)],
+        "tensors": (torch.arange(6.0).reshape(2, 3).T[1:], torch.tensor(2.0, dtype=torch.float64), torch.zeros(0)),
+        "nested": {0: {"betas": (0.9, 0.999)}, "empty": {}, "list": []},
+    }
+    with secret_folder.opened(tmp_path / "c") as folder:
+        folder.write(stored)
+        found = folder.read()
+    assert contents(found) == contents(secret_folder.storable(stored))
+    assert found["nested"] == stored["nested"]
+    assert found["numbers"] == stored["numbers"]
+    assert all(
+        torch.equal(*both) and both[0].dtype == both[1].dtype for both in zip(found["tensors"], stored["tensors"])
+    )
+    assert found["tensors"][0].untyped_storage().nbytes() == 4 * 4  # of a view no more than is seen
+
+
+def test_what_could_not_be_read_is_not_written(tmp_path):
+    with secret_folder.opened(tmp_path / "c") as folder, pytest.raises(ValueError, match="(?s)Thread.*checkpoint=None"):
+        folder.write({"state": threading.Thread()})
+
+
+def test_a_file_in_the_place_of_the_folder_is_left_alone(tmp_path):
+    (tmp_path / "model.pt").write_text("trained")
+    with pytest.raises(PrivacyError, match="(?s)Found a file.*a folder is needed"):
+        table_net(checkpoint=tmp_path / "model.pt").fit(Untouchable(), Untouchable())
+    assert (tmp_path / "model.pt").read_text() == "trained"
+
+
+def test_a_device_whose_generators_cannot_be_saved_is_refused(tmp_path):
+    task = training()
+    with pytest.raises(PrivacyError, match="(?s)device='meta'.*cpu and cuda.*checkpoint=None"):
+        marks(b"key", task, {"device": "meta"}, table(), "")
+
+
+def test_a_file_that_was_half_written_when_the_power_failed_is_not_read(tmp_path, at_every_step):
+    make = lambda **more: table_net(**SEEDED, **more)  # noqa: E731
+    cut_off(make, tmp_path / "c")
+    (tmp_path / "c" / NEW).write_bytes(b"half a")
+    found = make(checkpoint=tmp_path / "c").fit(X, y)
+    assert torch.equal(parameters(found), parameters(make().fit(X, y)))
+
+
+@pytest.mark.parametrize("call", ["fsync", "replace", "open"])
+def test_a_full_disk_ends_the_training_and_the_last_checkpoint_is_still_good(call, tmp_path, at_every_step):
+    make = lambda **more: table_net(**SEEDED, **more)  # noqa: E731
+    folder, real, asked = tmp_path / "c", getattr(os, call), []
+
+    def full(*args, **kwargs):
+        asked.append(args)
+        if len(asked) > 12:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return real(*args, **kwargs)
+
+    one = make(checkpoint=folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, call, full)
+        with pytest.raises(
+            OSError, match="(?s)no way to write a checkpoint.*No space.*still good.*call fit again"
+        ) as e:
+            one.fit(X, y)
+    assert e.value.errno == errno.ENOSPC
+    assert not hasattr(one, "module_")
+    assert not hasattr(one, "privacy_spent_")
+    assert not (folder / NEW).exists()
+    assert torch.equal(parameters(make(checkpoint=folder).fit(X, y)), parameters(make().fit(X, y)))
+
+
+def test_a_disk_that_is_full_from_the_start_leaves_nothing(tmp_path, monkeypatch):
+    def full(*args):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(OSError, match="no way to write a checkpoint"):
+        table_net(checkpoint=tmp_path / "c").fit(X, y)
+    assert not (tmp_path / "c").exists()
+
+
+@POSIX
+def test_a_checkpoint_has_reached_the_disk_before_it_takes_the_place_of_the_last(tmp_path, monkeypatch):
+    """Or a power cut could leave the new name with nothing behind it."""
+    asked = []
+    for name in ("fsync", "replace"):
+        real = getattr(os, name)
+        monkeypatch.setattr(os, name, lambda *args, name=name, real=real: (asked.append((name, args)), real(*args)))
+    with secret_folder.opened(tmp_path / "c") as folder:
+        asked.clear()
+        folder.write({"a": torch.ones(3)})
+    assert [name for name, _ in asked] == ["fsync", "replace", "fsync"]
+    assert asked[1][1] == (tmp_path / "c" / NEW, tmp_path / "c" / STATE)
+
+
+def test_a_file_may_not_bring_code_along(tmp_path, at_every_step):
+    cut_off(table_net, tmp_path / "c")
+
+    class Evil:
+        def __reduce__(self):
+            return os.mkdir, (str(tmp_path / "evil"),)
+
+    payload = pickle.dumps(Evil())
+    digest = hashlib.sha256(payload).digest()
+    (tmp_path / "c" / STATE).write_bytes(secret_folder.HEADER + digest + payload)
+    with pytest.raises(Exception, match="(?i)weights.only"):
+        table_net(checkpoint=tmp_path / "c").fit(X, y)
+    assert not (tmp_path / "evil").exists()
+
+
+def test_secrets_that_cannot_be_deleted_are_an_error_and_the_training_can_be_repeated(tmp_path, monkeypatch):
+    """Nobody should believe that they are gone."""
+    make = lambda **more: table_net(**SEEDED, **more)  # noqa: E731
+    one, unlink = make(checkpoint=tmp_path / "c"), Path.unlink
+
+    def failing(self, **kwargs):
+        if self.name == STATE:
+            raise PermissionError(errno.EACCES, "no")
+        unlink(self, **kwargs)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", failing)
+        with pytest.raises(PermissionError):
+            one.fit(X, y)
+    assert not hasattr(one, "module_")
+    assert torch.equal(parameters(one.fit(X, y)), parameters(make().fit(X, y)))
+    assert not (tmp_path / "c").exists()
+
+
+def test_what_is_not_secret_may_stay(tmp_path, monkeypatch):
+    """Where a system does not let go of a file in use."""
+
+    def busy(self):
+        raise OSError(errno.ENOTEMPTY, "busy")
+
+    monkeypatch.setattr(Path, "rmdir", busy)
+    assert table_net(checkpoint=tmp_path / "c").fit(X, y).n_steps_ == STEPS
+    assert not (tmp_path / "c" / STATE).exists()
+
+
+def test_a_training_that_never_began_leaves_no_folder(tmp_path):
+    with pytest.raises(ValueError, match="NaN"):
+        table_net(checkpoint=tmp_path / "c").fit(np.full((80, 5), np.nan), y)
+    assert not (tmp_path / "c").exists()
+
+
+def test_a_training_that_fails_at_its_very_end_leaves_its_checkpoint(tmp_path, monkeypatch, at_every_step):
+    """Until the net is fitted nothing is deleted."""
+    make = lambda **more: table_net(**SEEDED, **more)  # noqa: E731
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(DPMLPClassifier, "_add_training", lambda *args: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            make(checkpoint=tmp_path / "c").fit(X, y)
+    assert (tmp_path / "c" / STATE).exists()
+    assert torch.equal(parameters(make(checkpoint=tmp_path / "c").fit(X, y)), parameters(make().fit(X, y)))
+
+
+@POSIX
+def test_secrets_are_not_written_through_a_link(tmp_path, at_every_step):
+    (tmp_path / "c").mkdir()
+    (tmp_path / "c" / NEW).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(OSError, match="no way to write a checkpoint"):
+        table_net(checkpoint=tmp_path / "c").fit(X, y)
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_folder_in_use_is_refused(tmp_path):
+    with (
+        secret_folder.opened(tmp_path / "c"),
+        pytest.raises(PrivacyError, match="(?s)is running.*folder of its own.*'lock'"),
+    ):
+        table_net(checkpoint=tmp_path / "c").fit(Untouchable(), Untouchable())
+    table_net(checkpoint=tmp_path / "c").fit(X, y)

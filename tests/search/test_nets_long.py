@@ -1,0 +1,138 @@
+"""What long trainings of single nets have, progress and checkpoints, and that no candidate of a search has it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from joblib import parallel_config
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+pytest.importorskip("torch")
+pytest.importorskip("skorch")
+import torch
+
+from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV
+from sklearn_dpsearch.adapters.protocol import ProtocolAdapter
+from sklearn_dpsearch.nets import DPMLPClassifier, DPNeuralNetClassifier
+from sklearn_dpsearch.privacy import Fixed, PrivacyError
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(120, 4))
+y = (X[:, 0] > 0).astype(int)
+GIVEN = {"classes": [0, 1], "noise_multiplier": 2.0, "sample_rate": 0.1, "max_steps": 12}
+
+
+def mlp(**changed):
+    return DPMLPClassifier((4,), **{**GIVEN, **changed})
+
+
+def own(**changed):
+    """Of an optimizer that is stepped by PyTorch: each candidate is trained alone."""
+    module = {"module__in_features": 4, "module__out_features": 2, "optimizer": torch.optim.RMSprop, "lr": 0.05}
+    return DPNeuralNetClassifier(torch.nn.Linear, **{**module, **GIVEN, **changed})
+
+
+NETS = {"stacks": mlp, "alone": own}
+SEARCHES = {
+    "random": lambda net, space: DPRandomSearchCV(net, space, n_iter=Fixed(3), delta=1e-5),
+    "refit": lambda net, space: DPRandomSearchCV(net, space, n_iter=2, delta=1e-5, refit=True),
+    "one run": lambda net, space: DPRandomSearchCV(net, space, n_iter=Fixed(1), delta=1e-5),
+    "grid": lambda net, space: DPGridSearchCV(net, space, selection_epsilon=1.0, n_parts=2, delta=1e-5),
+    "subset": lambda net, space: DPSubsetSearchCV(net, space, n_iter=2, subset_fraction=0.5, delta=1e-5),
+    "threshold": lambda net, space: DPThresholdSearchCV(net, space, threshold=0.1, n_iter=2, delta=1e-5),
+}
+
+
+class Untouchable:
+    """Data that must not be read."""
+
+    shape = (120, 4)
+
+    def __len__(self):
+        return 120
+
+    def __getitem__(self, key):
+        raise AssertionError("data were read")
+
+    __array__ = __getitem__
+
+
+@pytest.mark.parametrize("make", NETS)
+def test_a_net_alone_shows_its_steps(make, capfd):
+    """What the searches below do not show."""
+    NETS[make](verbose=1).fit(X, y)
+    assert "12 of 12 steps" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("kind", SEARCHES)
+@pytest.mark.parametrize("make", NETS)
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_no_step_of_a_candidate_is_shown(kind, make, n_jobs, capfd):
+    """How many lines there were would tell how many candidates there were."""
+    one = SEARCHES[kind](NETS[make](verbose=1), {"max_grad_norm": [0.5, 1.0]})
+    with parallel_config(backend="threading", n_jobs=n_jobs):
+        one.fit(X, y)
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["loky", "multiprocessing"])
+@pytest.mark.parametrize("make", NETS)
+def test_no_step_of_a_candidate_is_shown_by_worker_processes(make, backend, capfd):
+    with parallel_config(backend=backend, n_jobs=2):
+        SEARCHES["random"](NETS[make](verbose=1), {"max_grad_norm": [0.5, 1.0]}).fit(X, y)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_candidates_trained_one_by_one_are_silent_too(monkeypatch, capfd):
+    monkeypatch.setattr(ProtocolAdapter, "trains_together", lambda self, estimator: False)
+    SEARCHES["random"](mlp(verbose=1), {"max_grad_norm": [0.5, 1.0]}).fit(X, y)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_whether_steps_are_shown_may_be_searched_and_is_not_seen(capfd):
+    SEARCHES["random"](mlp(), {"verbose": [0, 1]}).fit(X, y)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_dry_run_on_public_records_shows_its_steps(capfd):
+    SEARCHES["random"](mlp(verbose=1), {"max_grad_norm": [0.5, 1.0]}).dry_run(X, y)
+    assert "12 of 12 steps" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("kind", SEARCHES)
+@pytest.mark.parametrize("make", NETS)
+def test_candidates_with_a_checkpoint_are_refused_before_any_data_is_read(kind, make, tmp_path):
+    folder = tmp_path / "c"
+    for net in (
+        NETS[make](checkpoint=folder),
+        make_pipeline(FunctionTransformer(), NETS[make](checkpoint=str(folder))),
+    ):
+        one = SEARCHES[kind](net, {})
+        for attempt in (lambda one=one: one.fit(Untouchable(), Untouchable()), one.privacy_cost):
+            with pytest.raises(PrivacyError, match="(?s)checkpoint=.*one training of one net.*checkpoint=None"):
+                attempt()
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize("given", [str, Path, os.fspath])
+def test_checkpoints_among_the_candidates_are_refused_too(given, tmp_path):
+    space = {"checkpoint": [None, given(tmp_path / "c")]}
+    with pytest.raises(PrivacyError, match="checkpoint=None"):
+        SEARCHES["random"](mlp(), space).fit(Untouchable(), Untouchable())
+    with pytest.raises(PrivacyError, match="checkpoint=None"):
+        SEARCHES["random"](make_pipeline(mlp()), {"dpmlpclassifier": [mlp(checkpoint=tmp_path / "c"), mlp()]}).fit(
+            Untouchable(), Untouchable()
+        )
+    assert not (tmp_path / "c").exists()
+
+
+def test_a_search_of_nets_without_a_checkpoint_is_left_alone(tmp_path):
+    one = SEARCHES["random"](mlp(), {"checkpoint": [None]}).fit(X, y)
+    assert one.best_params_ == {"checkpoint": None}
+    one.best_estimator_.set_params(checkpoint=tmp_path / "c").partial_fit(X, y)
+    assert not (tmp_path / "c").exists()
