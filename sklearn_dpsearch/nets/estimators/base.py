@@ -248,9 +248,13 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
         """What a user wants done with a net that was trained to its end."""
         return None
 
+    def _shows_progress(self) -> bool:
+        """Whether steps done, of a public number, are shown."""
+        return bool(self.verbose)
+
     def _watchers(self, task: TrainingTask, checkpoint: Checkpoint | None, given: Given, fresh: bool) -> Watchers:
         """Who looks at a training meanwhile: what shows its progress, and what writes its checkpoints."""
-        shown = [Progress(type(self).__name__, task.steps)] if self.verbose else []
+        shown = [Progress(type(self).__name__, task.steps)] if self._shows_progress() else []
         if checkpoint is None:
             return Watchers(shown)
         start = "" if fresh else contents(*task.module.state_dict().values(), task.memory, lasting=True)
