@@ -65,7 +65,7 @@ INSIDE_NETS = {
     "secret_folder": set(),
     "optimizers": {"layout", "state"},
     "schedules": {"optimizers"},
-    "task": {"optimizers", "parts", "randomness"},
+    "task": {"engines", "optimizers", "parts", "randomness"},
     "reading": {"parts", "randomness", "state", "task"},
     "engines": {"layout", "parts", "randomness", "state"},
     "averages": {"task"},

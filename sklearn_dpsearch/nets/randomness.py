@@ -35,8 +35,9 @@ class Secrets:
     """
 
     def __init__(self, seed: Seed = None) -> None:
-        coins, noise, device = _children(sequence(seed), 3)
+        coins, noise, device, labels = _children(sequence(seed), 4)
         self.coins = np.random.Generator(np.random.PCG64DXSM(coins))
+        self.labels = np.random.Generator(np.random.PCG64DXSM(labels))
         self._noise = np.random.Generator(np.random.SFC64(noise))
         self._device_seed = int(device.generate_state(1, np.uint64)[0] >> 1)
         self._device_noise: torch.Generator | None = None

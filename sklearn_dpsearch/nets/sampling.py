@@ -26,10 +26,14 @@ class PoissonBatches:
         At least ``LEAST_RATE``: the law of the gaps is then exact to one part in a million, and no sum overflows.
     n : int
         Number of records.
+    labels : Generator, optional
+        Deals records to parts.
     """
 
-    def __init__(self, rng: np.random.Generator, rate: float, n: int) -> None:
-        self._rng, self._rate, self._n = rng, float(rate), int(n)
+    def __init__(
+        self, rng: np.random.Generator, rate: float, n: int, labels: np.random.Generator | None = None
+    ) -> None:
+        self._rng, self._rate, self._n, self._labels = rng, float(rate), int(n), labels
         self._ahead = self._successes(-1, 1)
 
     def draw(self, steps: int) -> tuple[np.ndarray, np.ndarray]:
@@ -47,6 +51,20 @@ class PoissonBatches:
         self._ahead = positions[inside:] - trials
         return np.divmod(positions[:inside], max(self._n, 1))
 
+    def draw_parts(self, steps: int, parts: int) -> tuple[np.ndarray, np.ndarray]:
+        """The same batches, every record dealt to one of the parts of its batch by a label of its own.
+
+        A label depends on no record, not even on how many there are. In place of a step's number comes
+        step · parts + label.
+        """
+        step, record = self.draw(steps)
+        if parts == 1:
+            return step, record
+        assert self._labels is not None
+        place = step * parts + self._labels.integers(parts, size=len(step))
+        order = np.argsort(place, kind="stable")
+        return place[order], record[order]
+
     def state(self) -> torch.Tensor:
         """What was drawn ahead. The coins themselves are those of the generator."""
         return torch.from_numpy(self._ahead)
@@ -61,19 +79,29 @@ class PoissonBatches:
         return last + np.cumsum(np.maximum(gaps, 1))
 
 
-def padded_batches(sources: Sequence[PoissonBatches], steps: int, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """The next batches of several trainings, never truncated.
+def padded_batches(
+    sources: Sequence[PoissonBatches], steps: int, n: int, parts: int = 1, width: int = 1
+) -> tuple[np.ndarray, np.ndarray]:
+    """The next batches of several trainings, part by part, never truncated.
+
+    Parameters
+    ----------
+    sources : sequence of PoissonBatches
+    steps, n, parts : int
+    width : int
+        All parts are filled up to a multiple of it.
 
     Returns
     -------
-    records : array of shape (steps, len(sources), widest)
-        Record numbers; ``n`` where a batch is shorter than the widest.
-    sizes : array of shape (steps, len(sources))
+    records : array of shape (steps · parts, len(sources), widest)
+        Record numbers; ``n`` where a part is shorter than the widest.
+    sizes : array of shape (steps · parts, len(sources))
     """
-    drawn = [source.draw(steps) for source in sources]
-    sizes = np.stack([np.bincount(step, minlength=steps) for step, _ in drawn], axis=1)
-    records = np.full((steps, len(sources), int(sizes.max(initial=0))), n, dtype=np.int64)
-    for i, (step, record) in enumerate(drawn):
+    drawn = [source.draw_parts(steps, parts) for source in sources]
+    sizes = np.stack([np.bincount(place, minlength=steps * parts) for place, _ in drawn], axis=1)
+    widest = -(-int(sizes.max(initial=0)) // width) * width
+    records = np.full((steps * parts, len(sources), widest), n, dtype=np.int64)
+    for i, (place, record) in enumerate(drawn):
         starts = np.cumsum(sizes[:, i]) - sizes[:, i]
-        records[step, i, np.arange(len(step)) - starts[step]] = record
+        records[place, i, np.arange(len(place)) - starts[place]] = record
     return records, sizes

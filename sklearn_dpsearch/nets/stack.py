@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -66,7 +67,11 @@ class Stack:
         # One source of secrets per net: nets that shared coins or noise would not be independent runs, and the
         # theorems about the best of several candidates need independent runs.
         self.secrets = [Secrets(task.seed) for task in tasks]
-        self.batches = [PoissonBatches(s.coins, task.sample_rate, len(records)) for s, task in zip(self.secrets, tasks)]
+        self.batches = [
+            PoissonBatches(own.coins, task.sample_rate, len(records), own.labels)
+            for own, task in zip(self.secrets, tasks)
+        ]
+        self.parts = max((rounding.parts(task.expected_batch_size) for task in tasks), default=1)
         self.averages = Averages(self.tasks, self.trained)
         self.done = 0  # steps
         self._allocate()
@@ -86,14 +91,20 @@ class Stack:
         while self.tasks:
             t = self.done
             steps = int(min(self._ahead(t), self.watchers.patience))
-            batches, sizes = padded_batches(self.batches, steps, len(self.records))
-            places = torch.from_numpy(batches).to(self.device)
-            bounds = (places < len(self.records)) * self.norms  # 0 where a shorter batch is filled up: nothing is added
-            for step, widest in enumerate(sizes.max(axis=1, initial=0).tolist()):
-                self._step(places[step, :, :widest], bounds[step, :, :widest], t + step)
+            for step, parts in enumerate(self._drawn(steps)):
+                self._step(parts, t + step)
             self.done += steps
             self._finish(self.done)
             self.watchers.look(self)
+
+    def _drawn(self, steps: int) -> Iterator[list[torch.Tensor]]:
+        """Record numbers of the next batches, part by part; in a stack their widths do not tell of records."""
+        filled = 1 if len(self.tasks) == 1 else self.width
+        batches, sizes = padded_batches(self.batches, steps, len(self.records), self.parts, filled)
+        places = torch.from_numpy(batches).to(self.device)
+        widths = (-(-sizes.max(axis=1, initial=0) // filled) * filled).tolist()
+        for start in range(0, len(widths), self.parts):
+            yield [places[part, :, : widths[part]] for part in range(start, start + self.parts)]
 
     def state(self) -> dict[str, Any]:
         """All that changes from step to step, between two blocks of them: as secret as the records."""
@@ -124,23 +135,30 @@ class Stack:
         widest = max(1.0, max(task.sample_rate for task in self.tasks) * len(self.records))
         return max(1, min(min(task.steps for task in self.tasks) - t, int(AHEAD / (widest * len(self.tasks)))))
 
-    def _step(self, places: torch.Tensor, bounds: torch.Tensor, t: int) -> None:
-        """Noise once, clipped sums over the batches, division by a constant, optimizer."""
+    def _step(self, parts: Sequence[torch.Tensor], t: int) -> None:
+        """Noise once, clipped sums over the batches, part by part, division by a constant, optimizer."""
         if self.noisy:
             # Noise first: the sums are added to it, in double precision, so that rounding to single comes after noise.
             fill_normals(self.secrets, self.scales, self.sums)
         else:
             self.sums.zero_()
-        self.engine.piece = self.piece if places.shape[1] <= self.most else 0
-        # The whole batch, however much memory it needs: one that is cut off would not be a Poisson sample.
-        width = max(1, self.max_physical_batch // len(self.tasks))
-        for start in range(0, places.shape[1], width):
-            chunk = slice(start, start + width)
-            self.engine.add_clipped(*self.records.take(places[:, chunk]), bounds[:, chunk])
+        for places in parts:
+            self._add(places)
         # By the expected batch size: the real one is secret, and would scale the noise with it.
         self.gradients.copy_(self.sums).div_(self.divisors)
         self.stepper.step(self.trained, self.gradients, t)
         self.averages.add(self.trained, t)
+
+    def _add(self, places: torch.Tensor) -> None:
+        """Add the clipped gradients of a part of each net's batch."""
+        # The whole of it, however much memory it needs: a batch that is cut off would not be a Poisson sample.
+        for start in range(0, places.shape[1], self.width):
+            chosen = places[:, start : start + self.width]
+            self.engine.piece = self.piece if start + chosen.shape[1] <= self.most else 0
+            bounds = (chosen < len(self.records)) * self.norms  # 0 where a shorter batch is filled up: nothing is added
+            known = self.records.norms if self.engine.wants_norms else None
+            norms = None if known is None else torch.take(known, chosen)
+            self.engine.add_clipped(*self.records.take(chosen), bounds, norms)
 
     def _finish(self, t: int) -> None:
         """Take nets out that have taken all their steps."""
@@ -174,7 +192,18 @@ class Stack:
         self.divisors = self._column(expected).float()
         self.most = min(map(rounding.most_records, expected), default=0.0)
         self.piece = min(map(rounding.piece, expected), default=0) if rounding.single_is_single() else 0
+        self.width = self._width(expected)
         self.engine.bind(self.trained, self.frozen, self.sums)
+
+    def _width(self, expected: Sequence[float]) -> int:
+        """Records of each net at once.
+
+        Public, and in a stack the same in every step: not one bit of a net depends on the batches of the others. Few
+        parts are wider, and take another round, in which nets without more records add zeros.
+        """
+        allowed = max(1, self.max_physical_batch // max(1, len(self.tasks)))
+        part = max(expected, default=1.0) / self.parts
+        return allowed if len(self.tasks) == 1 else min(allowed, math.ceil(part + 3.0 * math.sqrt(part)) + 1)
 
     def _column(self, values: Sequence[float]) -> torch.Tensor:
         return torch.tensor(np.asarray(values, float), device=self.device).unsqueeze(1)

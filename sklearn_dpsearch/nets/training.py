@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Hashable, Iterator, Sequence
 
+import torch
 from torch import nn
 
 from .._process import contained
-from .engines import operations, plain, probe, ways
+from .engines import operations, plain, probe, rounding, ways
 from .engines.base import Engine
 from .engines.linear import PlainEngine, TracedEngine
 from .engines.refusals import refuse
@@ -19,6 +21,12 @@ from .stack import Stack
 from .switches import exactly
 from .task import Records, TrainingTask
 from .watchers import NOBODY, Watchers
+
+#: Bytes that the nets of a stack take in a step. On a CPU more do not fit into its caches, and a stack would be slower
+#: than its nets alone (``examples/benchmarks/nets_at_real_size.py``). A GPU is faster the more there is to do.
+CACHE = {"cpu": 6 * 2**20}
+#: Where fewer fit, a stack gains less than filling up its batches costs: each net is trained alone.
+FEWEST = 4
 
 
 def train(task: TrainingTask, records: Records, *, max_physical_batch: int, watchers: Watchers = NOBODY) -> None:
@@ -113,8 +121,19 @@ def _groups(tasks: Sequence[TrainingTask], records: Records, max_physical_batch:
     for members in found.values():
         ordered = sorted(members, key=lambda i: (tasks[i].sample_rate, tasks[i].steps))
         sizes = [max(1.0, tasks[i].sample_rate * len(records)) for i in ordered]
-        groups += _within(ordered, sizes, max_physical_batch)
+        most = min(max_physical_batch, _most_in_cache(tasks[ordered[-1]], sizes[-1], records.inputs.device))
+        groups += _within(ordered, sizes, most)
     return groups
+
+
+def _most_in_cache(task: TrainingTask, size: float, device: torch.device) -> float:
+    """How many records of nets like this one a stack may hold; at least those of one net."""
+    room = CACHE.get(device.type, math.inf)
+    # Parameters, noise, sums and gradients; what goes into the layers, and comes out, for one part of a batch.
+    layers = [layer for layer in task.module.modules() if type(layer) is nn.Linear]
+    numbers = sum(layer.in_features + layer.out_features for layer in layers) * size / rounding.parts(size)
+    each = float(20 * sum(p.numel() for p in task.module.parameters()) + 4 * numbers)
+    return size * (room // each if room >= FEWEST * each else 1.0)
 
 
 def _stack_key(task: TrainingTask, records: Records) -> Hashable | None:
@@ -152,7 +171,7 @@ def _signature(criterion: nn.Module) -> tuple[Hashable, ...]:
     return (*kinds, *(weights.detach().cpu().numpy().tobytes() for weights in criterion.buffers()))
 
 
-def _within(members: list[int], sizes: list[float], most: int) -> list[list[int]]:
+def _within(members: list[int], sizes: list[float], most: float) -> list[list[int]]:
     """Consecutive groups whose padded batches hold at most ``most`` records, of sizes within a factor of two.
 
     Batches are filled up to the widest of the stack: nets of very different sizes would mostly compute on nothing.

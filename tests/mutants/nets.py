@@ -59,7 +59,10 @@ MUTANTS = [
         mistake="The noisy sum is divided by the number of records that happen to be in the batch.",
         file="nets/stack.py",
         old="self.gradients.copy_(self.sums).div_(self.divisors)",
-        new="self.gradients.copy_(self.sums).div_((bounds > 0).sum(1, keepdim=True).clamp(min=1))",
+        new=(
+            "actual = sum((one < len(self.records)).sum(1, keepdim=True) for one in parts)\n"
+            "        self.gradients.copy_(self.sums).div_(actual.clamp(min=1))"
+        ),
         tests=("nets/engines/test_engines.py::test_steps_without_noise_are_those_of_opacus", "nets/test_training.py"),
         seen="loss_reduction='mean'",
     ),
@@ -67,8 +70,8 @@ MUTANTS = [
         name="batches cut off",
         mistake="Of a batch that is too large for the memory only the first part is used.",
         file="nets/stack.py",
-        old="        for start in range(0, places.shape[1], width):\n",
-        new="        for start in range(0, min(width, places.shape[1]), width):\n",
+        old="        for start in range(0, places.shape[1], self.width):\n",
+        new="        for start in range(0, min(self.width, places.shape[1]), self.width):\n",
         tests=("nets/test_training.py::test_memory_for_few_records_changes_nothing",),
         seen="fixed-shape pipelines with a cap",
     ),
@@ -113,10 +116,41 @@ MUTANTS = [
         seen="torch.rand(n) < rate",
     ),
     Mutant(
+        name="parts cut in order",
+        mistake="A large batch is cut into equal parts: one record more moves records from part to part.",
+        file="nets/sampling.py",
+        old="place = step * parts + self._labels.integers(parts, size=len(step))",
+        new="place = step * parts + np.arange(len(step)) * parts // max(1, len(step))",
+        tests=(
+            "nets/engines/test_rounding.py::test_one_record_more_leaves_all_other_parts_as_they_were_bit_by_bit",
+            "nets/test_sampling.py",
+        ),
+    ),
+    Mutant(
+        name="words one by one",
+        mistake="A word that comes twice in a record counts as two rows: the norm is too small.",
+        file="nets/engines/shares.py",
+        old="pairs, places = torch.unique(owners * number + words, return_inverse=True)",
+        new=(
+            "pairs = (owners * number + words).reshape(-1)\n"
+            "        places = torch.arange(words.numel(), device=words.device)"
+        ),
+        tests=("nets/engines/test_layered.py::test_norms_are_those_of_the_gradients_alone",),
+        seen="sparse per-record gradients that are not coalesced",
+    ),
+    Mutant(
+        name="places one by one",
+        mistake="The norm of a convolution is that of its places' terms, whose sum can be longer.",
+        file="nets/engines/shares.py",
+        old='    return {"weight": ChannelsLast(gradients), "bias": Dense(slopes.flatten(2).sum(2))}\n',
+        new=('    return {"weight": ChannelsLast(gradients), "bias": Dense(slopes.flatten(2).norm(dim=2))}\n'),
+        tests=("nets/engines/test_layered.py::test_every_rule_gives_what_autograd_gives_record_by_record",),
+    ),
+    Mutant(
         name="rounding not paid for",
         mistake="Single-precision sums of clipped gradients count as exact.",
         file="nets/engines/rounding.py",
-        old="    return 1.0 + OWN + single + DOUBLE * most**2\n",
+        old="    return 1.0 + OWN + single + DOUBLE * _high(expected) ** 2\n",
         new="    return 1.0\n",
         tests=("nets/engines/test_rounding.py::test_pieces_keep_the_bound_that_the_noise_pays_for",),
     ),

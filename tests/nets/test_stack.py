@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("torch")
 import torch
 
+from sklearn_dpsearch.nets.engines import ways
 from sklearn_dpsearch.nets.engines.linear import PlainEngine
 from sklearn_dpsearch.nets.engines.rounding import noise_factor
 from sklearn_dpsearch.nets.layout import Layout
@@ -18,7 +19,7 @@ from sklearn_dpsearch.nets.optimizers import UpdateRule
 from sklearn_dpsearch.nets.stack import Stack, noise_scale
 from sklearn_dpsearch.nets.training import train
 
-from .toys import CPU, Residual, alone, flat, mlp, records, same, seeded, traced, training
+from .toys import CPU, Residual, alone, flat, mlp, records, same, seeded, table, traced, training
 
 RUNS = 20_000 if os.environ.get("SKLEARN_DPSEARCH_FULL") else 2_000
 
@@ -78,6 +79,23 @@ def test_noise_is_independent_from_step_to_step_and_from_parameter_to_parameter(
     between = np.corrcoef(first.T)
     np.fill_diagonal(between, 0.0)
     assert np.abs(between).max() < limit
+
+
+@pytest.mark.parametrize("make", [mlp, lambda: seeded(Residual)], ids=["plain", "graph"])
+@pytest.mark.parametrize("expected", [3.0, 12.0, 2000.0])  # more records than fit at once, about as many, several parts
+def test_not_one_bit_of_a_net_depends_on_what_the_others_of_its_stack_draw(make, expected):
+    def first_of(seed):
+        tasks = [
+            training(seeded(make), seed=one, steps=20, sample_rate=rate, expected_batch_size=expected)
+            for one, rate in ((0, 0.2), (seed, 0.2), (seed + 1, 0.3))
+        ]
+        engine = ways.engine_for(tasks[0].module, tasks[0].criterion, *table(8), CPU)
+        Stack(tasks, engine, records(), 10_000).run()
+        return flat(tasks[0].module)
+
+    first = first_of(1)
+    for seed in range(10, 40, 2):
+        assert torch.equal(first_of(seed), first)
 
 
 def test_noise_is_added_once_per_step_whatever_the_chunks():

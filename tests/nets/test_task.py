@@ -26,3 +26,10 @@ def test_records_are_copied_not_kept():
     kept = Records.of(inputs, targets, CPU)
     inputs.zero_()
     assert kept.inputs[:3].all()
+
+
+@pytest.mark.parametrize("features", [5, 256, 257, 784])
+def test_norms_of_records_are_those_of_the_rows_however_many_are_taken(features):
+    kept = records(3000, features)
+    expected = kept.inputs.double().norm(dim=1)
+    torch.testing.assert_close(kept.norms, expected, rtol=2e-6, atol=1e-15)

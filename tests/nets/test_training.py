@@ -282,10 +282,10 @@ def ranges(monkeypatch, kind, limit):
     """As with an operation that takes values in a range: any net whose parameters leave it makes a call fail."""
     honest = kind.add_clipped
 
-    def checked(self, inputs, targets, bounds):
+    def checked(self, *batch):
         if self.checked.abs().max() > limit:
             raise Breaks
-        honest(self, inputs, targets, bounds)
+        honest(self, *batch)
 
     def bind(self, trained, frozen, sums):
         self.checked = trained

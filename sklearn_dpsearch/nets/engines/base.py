@@ -33,7 +33,8 @@ class Engine(ABC):
         self.layout, self.device = Layout(module), device
         self.template = copy.deepcopy(module if template is None else template).to(device).train()
         self.criterion = copy.deepcopy(criterion).to(device)
-        self.piece = 0  # records in a sum in single precision, see ``rounding``
+        self.piece = 0  # records in a sum in single precision, see ``rounding``; 0: double precision throughout
+        self.wants_norms = False  # of the inputs
         #: Which nets clip automatically, shape (M, 1); None: none of them.
         self.automatic: torch.Tensor | None = None
 
@@ -45,7 +46,9 @@ class Engine(ABC):
         """
 
     @abstractmethod
-    def add_clipped(self, inputs: torch.Tensor, targets: torch.Tensor, bounds: torch.Tensor) -> None:
+    def add_clipped(
+        self, inputs: torch.Tensor, targets: torch.Tensor, bounds: torch.Tensor, norms: torch.Tensor | None = None
+    ) -> None:
         """Add each net's sum of clipped gradients to the sums.
 
         Parameters
@@ -54,6 +57,8 @@ class Engine(ABC):
             M batches of B records.
         bounds : tensor of shape (M, B)
             Clipping norm of each record; 0 for a place without a record.
+        norms : tensor of shape (M, B), optional
+            Of the inputs, by ``rounding.norms_of``, if they are known: records do not change.
         """
 
 

@@ -8,6 +8,7 @@ would do with other inputs, cannot matter.
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +17,7 @@ import torch
 from torch import fx, nn
 
 from ..parts import Inputs, Parts
-from . import operations, rules
+from . import operations, rules, shares
 from .refusals import touched
 from .rules import Fixed, Kind, Named, NotPerRecord, Rows, Several
 
@@ -31,6 +32,10 @@ class Traced:
         Computes what the module does; parameters have the names that they have in the module.
     linear : bool
         Whether all parameters lie in linear layers, each used once on one vector per record.
+    layered : bool
+        Whether all parameters lie in layers that ``shares`` has rules for, each used once on records.
+    numbers : int
+        How many numbers a record takes in its two passes, and in gradients that are formed.
     random : bool
         Whether it draws random numbers.
     signature : tuple
@@ -39,6 +44,8 @@ class Traced:
 
     runnable: fx.GraphModule
     linear: bool
+    layered: bool
+    numbers: int
     random: bool
     signature: tuple[Any, ...]
 
@@ -64,11 +71,19 @@ def trace(module: nn.Module, rows: Inputs) -> Traced:
     for layer in copied.modules():
         if getattr(layer, "inplace", False) is True:
             layer.inplace = False
+    # What ``view`` gives, ``reshape`` gives too, however an engine lays numbers out in memory.
+    for node in graph.nodes:
+        if node.op == "call_method" and node.target == "view":
+            node.target = "reshape"
     runnable = fx.GraphModule(copied, graph)
     kinds = _checked(runnable, rows)
     layers = {node: runnable.get_submodule(node.target) for node in graph.nodes if node.op == "call_module"}
     random = any(operations.is_random(node.target, layers.get(node)) for node in graph.nodes if "call" in node.op)
-    return Traced(runnable, _is_linear(runnable, layers, kinds), random, _signature(runnable, layers))
+    used = {node: layer for node, layer in layers.items() if any(True for _ in layer.parameters())}
+    apart = _is_apart(runnable, list(used.values()))
+    linear = apart and all(type(layer) is nn.Linear and _rank(node, kinds) == 2 for node, layer in used.items())
+    layered = apart and all(type(layer) in shares.RULES and _rank(node, kinds) > 0 for node, layer in used.items())
+    return Traced(runnable, linear, layered, _numbers(used, kinds), random, _signature(runnable, layers))
 
 
 # --- recording -----------------------------------------------------------------------------------------------------
@@ -215,16 +230,31 @@ def _text(runnable: fx.GraphModule, node: fx.Node) -> str:
 # --- facts ---------------------------------------------------------------------------------------------------------
 
 
-def _is_linear(runnable: fx.GraphModule, layers: Mapping[fx.Node, nn.Module], kinds: Mapping[fx.Node, Kind]) -> bool:
-    """All parameters in linear layers, each called once, on one vector per record, no two of them sharing one."""
-    used = [(node, layer) for node, layer in layers.items() if len(list(layer.parameters())) > 0]
-    once = len({id(layer) for _, layer in used}) == len(used) > 0
-    on_vectors = all(type(layer) is nn.Linear and rules.rows(kinds[node.args[0]]).rank == 2 for node, layer in used)
-    own = [id(p) for _, layer in used for p in layer.parameters()]
+def _rank(node: fx.Node, kinds: Mapping[fx.Node, Kind]) -> int:
+    """Dimensions of the records that a layer is called on alone; 0 if it is called on something else."""
+    given = kinds.get(node.args[0]) if len(node.args) == 1 and not node.kwargs else None
+    return given.rank if isinstance(given, Rows) else 0
+
+
+def _numbers(used: Mapping[fx.Node, nn.Module], kinds: Mapping[fx.Node, Kind]) -> int:
+    """Of one record: results of all operations, with their slopes, and gradients as far as they are formed."""
+    passed: int = sum(math.prod(kind.shape[1:]) for kind in kinds.values() if isinstance(kind, Rows))
+    formed: int = sum(
+        sum(p.numel() for p in layer.parameters() if p.requires_grad)
+        for node, layer in used.items()
+        if not (type(layer) in shares.SMALL or (type(layer) in shares.SMALL_FOR_VECTORS and _rank(node, kinds) == 2))
+    )
+    return 2 * passed + formed
+
+
+def _is_apart(runnable: fx.GraphModule, used: list[nn.Module]) -> bool:
+    """All parameters in these layers, each of them called once, no two sharing one."""
+    once = len({id(layer) for layer in used}) == len(used) > 0
+    own = [id(p) for layer in used for p in layer.parameters()]
     parameters = dict(runnable.named_parameters())
     apart = len(set(own)) == len(own) == len(parameters)
     inside = not parameters.keys() & {str(node.target) for node in runnable.graph.nodes if node.op == "get_attr"}
-    return once and on_vectors and apart and inside and all(p.dtype is torch.float32 for p in parameters.values())
+    return once and apart and inside and all(p.dtype is torch.float32 for p in parameters.values())
 
 
 def _signature(runnable: fx.GraphModule, layers: dict[fx.Node, nn.Module]) -> tuple[Any, ...]:

@@ -56,14 +56,16 @@ class LinearEngine(Engine):
         present = torch.tensor([[view is not None for view in pair] for pair in self._sums], dtype=torch.float64)
         self._has_weight, self._has_bias = present.to(sums.device).T.unsqueeze(-1).unsqueeze(-1)
 
-    def add_clipped(self, inputs: torch.Tensor, targets: torch.Tensor, bounds: torch.Tensor) -> None:
+    def add_clipped(
+        self, inputs: torch.Tensor, targets: torch.Tensor, bounds: torch.Tensor, norms: torch.Tensor | None = None
+    ) -> None:
         seen = sorted(self._slopes(inputs, targets), key=operator.itemgetter(0))
         tables, slopes = [a for _, a, _ in seen], [slope for _, _, slope in seen]
-        along, across = norms_of([*tables, *slopes]).square_().chunk(2)
+        along, across = _lengths([*tables, *slopes], norms if self.wants_norms else None).square_().chunk(2)
         # |δ|²·(|a|² + 1), of all layers together: one norm per record, whatever part of it a layer has.
-        norms = root_of_sum(torch.addcmul(self._has_bias, along, self._has_weight).mul_(across))
-        finite = which_finite(norms)
-        factors = clip_factors(norms, bounds, finite, self.automatic).unsqueeze(-1)
+        whole = root_of_sum(torch.addcmul(self._has_bias, along, self._has_weight).mul_(across))
+        finite = which_finite(whole)
+        factors = clip_factors(whole, bounds, finite, self.automatic).unsqueeze(-1)
         if finite is not None:  # a factor of 0 is not enough: 0·∞ is not a number, for all records
             tables = [torch.where(finite.unsqueeze(-1), table, 0.0) for table in tables]
             slopes = [torch.where(finite.unsqueeze(-1), slope, 0.0) for slope in slopes]
@@ -97,6 +99,13 @@ class LinearEngine(Engine):
         return torch.bmm(inputs, turned) if bias is None else torch.baddbmm(bias, inputs, turned)
 
 
+def _lengths(tables: list[torch.Tensor], first: torch.Tensor | None) -> torch.Tensor:
+    """Norms of records in each table, shape (tables, M, B), those of the first one if they are known."""
+    if first is None:
+        return norms_of(tables)
+    return torch.cat([first.unsqueeze(0), norms_of(tables[1:])])
+
+
 class PlainEngine(LinearEngine):
     """Nets of linear and element-wise layers in sequence (``plain.structure``): back-propagation spelled out."""
 
@@ -105,6 +114,7 @@ class PlainEngine(LinearEngine):
         numbers = {id(layer): i for i, (_, layer) in enumerate(self.layers)}
         #: Of each layer its number, if it is linear, or the layer itself.
         self.sequence = [numbers.get(id(layer), layer) for layer in plain.layers_of(self.template)]
+        self.wants_norms = isinstance(self.sequence[0], int)  # the first table is that of the records themselves
 
     def _slopes(self, inputs: torch.Tensor, targets: torch.Tensor) -> list[tuple[int, torch.Tensor, torch.Tensor]]:
         seen = [inputs]

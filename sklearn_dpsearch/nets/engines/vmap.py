@@ -72,7 +72,9 @@ class VmapEngine(Engine):
         self._frozen = {name: view for name, view in views.items() if name not in self._trained}
         self._sums = {name: self.layout.view(name, sums[0], sums[0]).view(1, 1, -1) for name in moving}
 
-    def add_clipped(self, inputs: torch.Tensor, targets: torch.Tensor, bounds: torch.Tensor) -> None:
+    def add_clipped(
+        self, inputs: torch.Tensor, targets: torch.Tensor, bounds: torch.Tensor, norms: torch.Tensor | None = None
+    ) -> None:
         for start in range(0, inputs.shape[1], self.most):
             part = slice(start, start + self.most)
             self._add(self.gradients(inputs[0, part], targets[0, part]), bounds[0, part])

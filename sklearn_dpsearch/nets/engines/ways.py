@@ -20,6 +20,7 @@ from ..state import contents
 from . import losses, plain, probe
 from .base import Engine
 from .graph import Traced, trace
+from .layered import LayeredEngine
 from .linear import PlainEngine, TracedEngine
 from .refusals import refuse
 from .rules import NotPerRecord
@@ -112,6 +113,8 @@ def engine_for(
     if way.traced is not None and way.known:
         if way.traced.linear:
             return TracedEngine(module, criterion, device, way.traced)
+        if way.traced.layered:
+            return LayeredEngine(module, criterion, device, way.traced)
         return VmapEngine(module, criterion, device, way.traced.runnable, own_code=False)
     # Nothing is known of this code: it is run as it is, one record at a time, and looked at once more.
     engine = VmapEngine(module, criterion, device)

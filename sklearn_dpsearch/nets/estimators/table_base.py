@@ -116,7 +116,7 @@ class TableNet(DPSGDEstimator):
 
     def _prepare(self, X: Any, y: Any, fresh: bool) -> tuple[torch.Tensor, torch.Tensor]:
         X, y = validate_data(
-            self, X, y, reset=fresh, dtype=np.float64, y_numeric=isinstance(self, RegressorMixin), multi_output=False
+            self, X, y, reset=fresh, dtype="numeric", y_numeric=isinstance(self, RegressorMixin), multi_output=False
         )
         targets = self._targets(y, fresh)
         inputs = self._inputs(X)
@@ -124,20 +124,18 @@ class TableNet(DPSGDEstimator):
             self.module_ = self._module(inputs.shape[1])
         return inputs, targets
 
-    def _inputs(self, X: Array) -> torch.Tensor:
+    def _inputs(self, X: NDArray[Any]) -> torch.Tensor:
         bounds = self._scale()
-        if bounds is not None:
-            if bounds.lower.ndim and bounds.lower.shape != X.shape[1:]:
-                raise ValueError(
-                    f"Found bounds_X for {len(bounds.lower)} features and X with {X.shape[1]}. Give one pair of "
-                    "numbers, or one number per feature."
-                )
-            X = bounds.scaled(X)
-        return torch.from_numpy(scaling.to_single(X))
+        if bounds is not None and bounds.lower.ndim and bounds.lower.shape != X.shape[1:]:
+            raise ValueError(
+                f"Found bounds_X for {len(bounds.lower)} features and X with {X.shape[1]}. Give one pair of "
+                "numbers, or one number per feature."
+            )
+        return scaling.single_rows(X, bounds)
 
     def _outputs(self, X: Any) -> Array:
         check_is_fitted(self, "module_")
-        X = validate_data(self, X, reset=False, dtype=np.float64)
+        X = validate_data(self, X, reset=False, dtype="numeric")
         device = next(self.module_.parameters()).device
         with torch.no_grad():
             found: Array = self.module_(self._inputs(X).to(device)).cpu().numpy().astype(np.float64)

@@ -9,16 +9,18 @@ pytest.importorskip("torch")
 import torch
 from torch import nn
 
-from sklearn_dpsearch.nets.engines import rounding
+from sklearn_dpsearch.nets.engines import graph, probe, rounding, ways
 from sklearn_dpsearch.nets.engines.base import Engine
+from sklearn_dpsearch.nets.engines.layered import LayeredEngine
 from sklearn_dpsearch.nets.engines.linear import PlainEngine
 from sklearn_dpsearch.nets.engines.vmap import VmapEngine
 from sklearn_dpsearch.nets.stack import Stack, noise_scale
+from sklearn_dpsearch.nets.task import Records
 
-from ..toys import mlp, records, traced, training
+from ..toys import Residual, mlp, records, seeded, table, traced, training
 
 CPU = torch.device("cpu")
-LOTS = [1, 20, 64, 128, 1000, 5000, 100_000]
+LOTS = [1, 20, 64, 128, 512, 513, 1000, 5000, 100_000]
 
 
 def chosen(n):
@@ -52,16 +54,84 @@ def moved(engine, n, piece):
     return max(clipped_sum(engine, np.insert(others, place, 1.0), piece) - before for place in (0, n // 2, n - 1))
 
 
+def dealt_sum(engine, gradients, labels):
+    """As a step adds them up: part by part, those that are too large in double precision."""
+    n = len(gradients)
+    parts = [gradients[labels == label] for label in range(rounding.parts(n))]
+    pieces = [rounding.piece(n) if len(part) <= rounding.most_records(n) else 0 for part in parts]
+    return sum(clipped_sum(engine, part, piece) for part, piece in zip(parts, pieces) if len(part))
+
+
+def moved_when_dealt(engine, n, labels):
+    """The same for records that are dealt to parts, the others to the same ones with and without it."""
+    others = np.zeros(n - 1, dtype=np.float32)
+    for label in np.unique(labels):  # chosen for each part, by somebody who knows the labels
+        others[labels == label] = chosen(np.count_nonzero(labels == label) + 1)
+    before = dealt_sum(engine, others, labels)
+    found = []
+    for place in (0, n // 2, n - 1):
+        for label in (0, labels.max()):
+            joined = np.insert(others, place, 1.0), np.insert(labels, place, label)
+            found.append(dealt_sum(engine, *joined) - before)
+    return max(found)
+
+
 def as_graph(module, criterion, device):
     return traced(nn.Sequential(module), criterion, device, torch.zeros(8, 1))
 
 
-@pytest.mark.parametrize("make", [PlainEngine, as_graph, VmapEngine])
-@pytest.mark.parametrize("n", [512, 1000, 5000])
+def as_convolution(module, criterion, device):
+    """One weight, too, whose gradient is a sum over places (of one)."""
+    net = nn.Sequential(nn.Unflatten(1, (1, 1)), nn.Conv1d(1, 1, 1, bias=False), nn.Flatten())
+    return LayeredEngine(net, criterion, device, graph.trace(net, torch.zeros(8, 1)))
+
+
+ENGINES = [PlainEngine, as_graph, VmapEngine, as_convolution]
+
+
+@pytest.mark.parametrize("make", ENGINES)
+@pytest.mark.parametrize("n", [256, 512])
 def test_records_chosen_for_it_move_a_sum_by_no_more_than_the_noise_covers(make, n):
     engine = make(nn.Linear(1, 1, bias=False), nn.MSELoss(reduction="sum"), CPU)
     assert moved(engine, n, rounding.piece(n)) <= rounding.noise_factor(n)
     assert moved(engine, n, 0) <= 1 + rounding.OWN
+
+
+@pytest.mark.parametrize("make", ENGINES)
+@pytest.mark.parametrize("n", [1000, 5000])
+def test_records_chosen_for_labels_that_are_known_move_a_large_batch_no_further(make, n):
+    engine = make(nn.Linear(1, 1, bias=False), nn.MSELoss(reduction="sum"), CPU)
+    for labels in (np.random.default_rng(0).integers(rounding.parts(n), size=n - 1), np.zeros(n - 1, dtype=int)):
+        assert moved_when_dealt(engine, n, labels) <= rounding.noise_factor(n)
+    assert moved(engine, n, 0) <= 1 + rounding.OWN
+
+
+@pytest.mark.parametrize("make", [mlp, lambda: seeded(Residual)], ids=["plain", "graph"])
+def test_one_record_more_leaves_all_other_parts_as_they_were_bit_by_bit(make):
+    """Which is why rounding in one part is all that the noise has to cover."""
+    inputs, targets = table(3000)
+
+    def sums_of_parts(n):
+        task = training(seeded(make), sample_rate=1.0, steps=1, expected_batch_size=2999.0)
+        data = Records.of(inputs[:n], targets[:n], CPU)
+        rows, answers = probe.records_for(task.module, data.inputs, data.targets)
+        stack = Stack([task], ways.engine_for(task.module, task.criterion, rows, answers, CPU), data, 10**6)
+        found, add = [], stack._add
+
+        def apart(places):
+            before = stack.sums.clone()
+            stack.sums.zero_()
+            add(places)
+            found.append(stack.sums.clone())
+            stack.sums.add_(before)
+
+        stack._add = apart
+        stack.run()
+        return found
+
+    fewer, more = sums_of_parts(2999), sums_of_parts(3000)
+    assert len(fewer) == len(more) == rounding.parts(2999) > 3
+    assert sum(not torch.equal(one, other) for one, other in zip(fewer, more)) == 1
 
 
 @pytest.mark.parametrize(("n", "much"), [(1000, 1.01), (5000, 1.3)])
@@ -73,14 +143,12 @@ def test_in_single_precision_throughout_they_move_it_further(n, much):
 @pytest.mark.parametrize("lot", LOTS)
 def test_pieces_keep_the_bound_that_the_noise_pays_for(lot):
     most, piece = rounding.most_records(lot), rounding.piece(lot)
-    assert most > lot
-    if piece:
-        pieces = [piece] * int(most // piece) + [most % piece]
-        each = [rounding.SINGLE * (b * b + 3 * b) / 2 for b in pieces]  # in clipping norms, for one of the neighbours
-        assert 1 + rounding.OWN + 2 * sum(each) <= rounding.noise_factor(lot) < 1.004
-    else:
-        assert rounding.noise_factor(lot) < 1.0001
-    assert rounding.noise_factor(lot) > 1 + rounding.OWN
+    assert most > lot / rounding.parts(lot)
+    assert piece > 0
+    pieces = [piece] * int(most // piece) + [most % piece]
+    each = [rounding.SINGLE * (b * b + 3 * b) / 2 for b in pieces]  # in clipping norms, for one of the neighbours
+    double = rounding.DOUBLE * lot**2
+    assert 1 + rounding.OWN + 2 * sum(each) + double <= rounding.noise_factor(lot) < 1.004
 
 
 @pytest.mark.parametrize("order", [np.arange, lambda n: np.random.default_rng(0).permutation(n)])

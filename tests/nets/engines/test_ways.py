@@ -16,6 +16,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from sklearn_dpsearch.nets.engines import probe, ways
+from sklearn_dpsearch.nets.engines.layered import LayeredEngine
 from sklearn_dpsearch.nets.engines.linear import PlainEngine, TracedEngine
 from sklearn_dpsearch.nets.engines.rounding import OWN
 from sklearn_dpsearch.nets.engines.vmap import VmapEngine
@@ -311,7 +312,7 @@ def weight_normed():
     return nn.Sequential(nn.utils.parametrizations.weight_norm(nn.Linear(20, 6)), nn.Tanh(), nn.Linear(6, 3))
 
 
-GRAPH, ANY = (VmapEngine, False), (VmapEngine, True)
+GRAPH, ANY, LAYERED = (VmapEngine, False), (VmapEngine, True), (LayeredEngine, None)
 VECTORS = pixels(shape=(20,)), extremes((20,))
 ZOO = {
     "mlp": (lambda: mlp(20), (PlainEngine, None), VECTORS),
@@ -320,11 +321,12 @@ ZOO = {
     "functional dropout": (lambda: FunctionalDropout(20), (TracedEngine, None), VECTORS),
     "dropout of records": (lambda: DropPath(20), (TracedEngine, None), VECTORS),
     "dropout by samples": (lambda: Sampled(20), (TracedEngine, None), VECTORS),
-    "layer norm": (lambda: nn.Sequential(nn.Linear(20, 6), nn.LayerNorm(6), nn.Linear(6, 3)), GRAPH, VECTORS),
-    "group norm": (lambda: nn.Sequential(nn.Linear(20, 6), nn.GroupNorm(2, 6), nn.Linear(6, 3)), GRAPH, VECTORS),
-    "cnn": (Images, GRAPH, (pixels(shape=(1, 28, 28)), extremes((1, 28, 28)))),
-    "embedding": (Words, GRAPH, (tokens(), tokens(seed=1))),
-    "own attention": (OwnAttention, GRAPH, VECTORS),
+    "layer norm": (lambda: nn.Sequential(nn.Linear(20, 6), nn.LayerNorm(6), nn.Linear(6, 3)), LAYERED, VECTORS),
+    "group norm": (lambda: nn.Sequential(nn.Linear(20, 6), nn.GroupNorm(2, 6), nn.Linear(6, 3)), LAYERED, VECTORS),
+    "cnn": (Images, LAYERED, (pixels(shape=(1, 28, 28)), extremes((1, 28, 28)))),
+    "embedding": (Words, LAYERED, (tokens(), tokens(seed=1))),
+    "own attention": (OwnAttention, LAYERED, VECTORS),
+    "prelu": (lambda: nn.Sequential(nn.Linear(20, 6), nn.PReLU(), nn.Linear(6, 3)), GRAPH, VECTORS),
     "attention": (lambda: Attention(nn.MultiheadAttention, True), ANY, VECTORS),
     "attention with the batch in the second place": (lambda: Attention(nn.MultiheadAttention, False), ANY, VECTORS),
     "attention of Opacus": (lambda: Attention(DPMultiheadAttention, True), ANY, VECTORS),

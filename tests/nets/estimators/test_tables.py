@@ -324,7 +324,7 @@ def test_a_failed_fit_is_no_fit(kind):
 
 
 def test_an_interrupted_training_is_not_a_fitted_net(monkeypatch):
-    def interrupted(self, places, bounds, t):
+    def interrupted(self, parts, t):
         raise KeyboardInterrupt
 
     one = model(DPMLPClassifier)

@@ -1,0 +1,186 @@
+"""What each record contributes to the gradient of a layer: a rule for each kind of layer, and how shares are added up.
+
+A share knows the squared norm of each record's part, and adds the parts, each times a factor. The vector whose norm is
+taken is the vector that is added: a sum over places or words is rounded before, and cannot get longer afterwards.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from .rounding import add_products, norms_of
+
+Convolution: TypeAlias = nn.Conv1d | nn.Conv2d | nn.Conv3d
+#: (layer, its inputs, slopes of the loss in its outputs) ↦ shares of the parameters, by name.
+LayerRule = Callable[[Any, torch.Tensor, torch.Tensor], "dict[str, Share]"]
+
+
+class Share(ABC):
+    """The gradients of B records in one parameter."""
+
+    @abstractmethod
+    def squares(self) -> torch.Tensor:
+        """Squared norms in double precision, shape (B,)."""
+
+    @abstractmethod
+    def add(self, sums: torch.Tensor, factors: torch.Tensor, kept: torch.Tensor | None, piece: int) -> None:
+        """Add the sum of factor · gradient, over the records that are kept, to the parameter's sums, of its shape."""
+
+
+class Dense(Share):
+    """Gradients as they are, shape (B, ...)."""
+
+    def __init__(self, gradients: torch.Tensor) -> None:
+        self.gradients = gradients.reshape(len(gradients), -1)
+
+    def squares(self) -> torch.Tensor:
+        return norms_of([self.gradients])[0].square()
+
+    def add(self, sums: torch.Tensor, factors: torch.Tensor, kept: torch.Tensor | None, piece: int) -> None:
+        add_products(sums.view(1, 1, -1), factors[None, :, None], _cleared(self.gradients, kept)[None], piece)
+
+
+class ChannelsLast(Dense):
+    """Gradients of a convolution, shape (B, outputs, *window, inputs): channels last, where PyTorch has them second."""
+
+    def __init__(self, gradients: torch.Tensor) -> None:
+        super().__init__(gradients)
+        self.shape = gradients.shape[1:]
+
+    def add(self, sums: torch.Tensor, factors: torch.Tensor, kept: torch.Tensor | None, piece: int) -> None:
+        turned = sums.new_zeros(self.shape)
+        super().add(turned, factors, kept, piece)
+        sums.add_(turned.movedim(-1, 1))
+
+
+class Outer(Share):
+    """Gradients δ⊗a, never formed: slopes of shape (B, p), inputs of shape (B, q)."""
+
+    def __init__(self, slopes: torch.Tensor, inputs: torch.Tensor) -> None:
+        self.slopes, self.inputs = slopes, inputs
+
+    def squares(self) -> torch.Tensor:
+        return norms_of([self.slopes])[0].mul_(norms_of([self.inputs])[0]).square()
+
+    def add(self, sums: torch.Tensor, factors: torch.Tensor, kept: torch.Tensor | None, piece: int) -> None:
+        slopes, inputs = _cleared(self.slopes, kept) * factors[:, None], _cleared(self.inputs, kept)
+        add_products(sums[None], slopes[None], inputs[None], piece)
+
+
+class OfWords(Share):
+    """Gradients of a table of words: zero but for the rows of a record's own words.
+
+    Parameters
+    ----------
+    words : tensor of shape (B, T), integers
+    slopes : tensor of shape (B, T, size)
+    number : int
+        Rows of the table.
+    """
+
+    def __init__(self, words: torch.Tensor, slopes: torch.Tensor, number: int) -> None:
+        self.number = number
+        owners = torch.arange(len(words), device=words.device).unsqueeze(1).expand_as(words)
+        # A word that comes twice in a record has one row: its slopes are added before a norm is taken.
+        pairs, places = torch.unique(owners * number + words, return_inverse=True)
+        self.rows = slopes.new_zeros(len(pairs), slopes.shape[-1])
+        self.rows.index_add_(0, places.reshape(-1), slopes.reshape(-1, slopes.shape[-1]))
+        self.owners, self.words, self.records = pairs // number, pairs % number, len(words)
+
+    def squares(self) -> torch.Tensor:
+        each = norms_of([self.rows])[0].square()
+        return each.new_zeros(self.records).index_add_(0, self.owners, each)
+
+    def add(self, sums: torch.Tensor, factors: torch.Tensor, kept: torch.Tensor | None, piece: int) -> None:
+        rows = _cleared(self.rows, None if kept is None else kept[self.owners])
+        sums.index_add_(0, self.words, rows.double() * factors[self.owners, None])  # in double precision, any order
+
+
+def _cleared(rows: torch.Tensor, kept: torch.Tensor | None) -> torch.Tensor:
+    """Zero where a record is dropped: a factor of 0 is not enough, for 0·∞ is not a number."""
+    return rows if kept is None else torch.where(kept.unsqueeze(-1), rows, 0.0)
+
+
+# --- layers ----------------------------------------------------------------------------------------------------------
+
+
+def _linear(layer: nn.Linear, inputs: torch.Tensor, slopes: torch.Tensor) -> dict[str, Share]:
+    if inputs.dim() == 2:
+        return {"weight": Outer(slopes, inputs), "bias": Dense(slopes)}
+    inputs, slopes = inputs.flatten(1, -2), slopes.flatten(1, -2)
+    return {"weight": Dense(torch.bmm(slopes.mT, inputs)), "bias": Dense(slopes.sum(1))}
+
+
+def _convolution(layer: Convolution, inputs: torch.Tensor, slopes: torch.Tensor) -> dict[str, Share]:
+    windows = _windows(layer, inputs, slopes.shape[2:])  # (B · groups, places, numbers in a window)
+    places = slopes.flatten(2).reshape(len(windows), -1, windows.shape[1])
+    gradients = torch.bmm(places, windows).view(len(inputs), layer.out_channels, *layer.kernel_size, -1)
+    return {"weight": ChannelsLast(gradients), "bias": Dense(slopes.flatten(2).sum(2))}
+
+
+def _windows(layer: Convolution, inputs: torch.Tensor, places: Sequence[int]) -> torch.Tensor:
+    """What a convolution sees in each place; channels come last, so that whole lines are copied."""
+    padding = _padding(layer)
+    if any(padding):
+        inputs = F.pad(inputs, padding, mode="constant" if layer.padding_mode == "zeros" else layer.padding_mode)
+    images = inputs.movedim(1, -1).contiguous().unflatten(-1, (layer.groups, -1))
+    steps = images.stride()[1:-2]
+    between = [step * stride for step, stride in zip(steps, layer.stride)]
+    inside = [step * apart for step, apart in zip(steps, layer.dilation)]
+    shape = (len(inputs), layer.groups, *places, *layer.kernel_size, images.shape[-1])
+    seen = images.as_strided(shape, (images.stride(0), images.stride(-2), *between, *inside, 1))
+    return seen.reshape(len(inputs) * layer.groups, math.prod(places), -1)
+
+
+def _padding(layer: Convolution) -> list[int]:
+    """Before and after each dimension, the last one first."""
+    if layer.padding == "valid":
+        return [0] * (2 * len(layer.kernel_size))
+    if layer.padding == "same":
+        whole = [apart * (size - 1) for apart, size in zip(layer.dilation, layer.kernel_size)]
+        return [end for total in reversed(whole) for end in (total // 2, total - total // 2)]
+    return [size for size in reversed(layer.padding) for _ in range(2)]
+
+
+def _embedding(layer: nn.Embedding, inputs: torch.Tensor, slopes: torch.Tensor) -> dict[str, Share]:
+    words, slopes = inputs.reshape(len(inputs), -1), slopes.reshape(len(inputs), -1, layer.embedding_dim)
+    if layer.padding_idx is not None:
+        slopes = torch.where((words == layer.padding_idx).unsqueeze(-1), 0.0, slopes)
+    return {"weight": OfWords(words, slopes, layer.num_embeddings)}
+
+
+def _layer_norm(layer: nn.LayerNorm, inputs: torch.Tensor, slopes: torch.Tensor) -> dict[str, Share]:
+    scaled = F.layer_norm(inputs, layer.normalized_shape, eps=layer.eps)
+    size = math.prod(layer.normalized_shape)
+    return _of_scales(scaled.reshape(len(inputs), -1, size), slopes.reshape(len(inputs), -1, size), 1)
+
+
+def _group_norm(layer: nn.GroupNorm, inputs: torch.Tensor, slopes: torch.Tensor) -> dict[str, Share]:
+    scaled = F.group_norm(inputs, layer.num_groups, eps=layer.eps)
+    return _of_scales(scaled.unsqueeze(-1).flatten(2), slopes.unsqueeze(-1).flatten(2), 2)
+
+
+def _of_scales(scaled: torch.Tensor, slopes: torch.Tensor, places: int) -> dict[str, Share]:
+    """A factor and a term for each channel, the same in all places."""
+    return {"weight": Dense((scaled * slopes).sum(places)), "bias": Dense(slopes.sum(places))}
+
+
+#: Layers by exact type ↦ rule.
+RULES: dict[type[nn.Module], LayerRule] = {
+    nn.Conv1d: _convolution,
+    nn.Conv2d: _convolution,
+    nn.Conv3d: _convolution,
+    nn.Embedding: _embedding,
+    nn.GroupNorm: _group_norm,
+    nn.LayerNorm: _layer_norm,
+    nn.Linear: _linear,
+}
+#: Layers whose gradients need no number per record and parameter: always, and for one vector per record.
+SMALL, SMALL_FOR_VECTORS = (nn.Embedding,), (nn.Linear,)

@@ -1,0 +1,302 @@
+"""Shares of layers: those of autograd record by record, none longer than the clipping norm, memory bounded by bytes."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("torch")
+import torch
+from torch import nn
+
+from sklearn_dpsearch.nets.engines import graph, layered, shares, ways
+from sklearn_dpsearch.nets.engines.base import STABILITY
+from sklearn_dpsearch.nets.engines.layered import LayeredEngine
+from sklearn_dpsearch.nets.engines.rounding import OWN
+from sklearn_dpsearch.nets.engines.rules import NotPerRecord
+from sklearn_dpsearch.nets.task import Records
+from sklearn_dpsearch.nets.training import train
+
+from ..toys import ADVERSARIAL, CPU, clipped, clipped_sums, flat, gradients, seeded, training
+
+SUM = nn.CrossEntropyLoss(reduction="sum")
+
+
+def convolved(convolution, *shape):
+    """A net with one convolution, and records of this shape."""
+
+    def make():
+        layers = [convolution(), nn.Tanh(), nn.Flatten()]
+        outputs = nn.Sequential(*layers)(torch.zeros(1, *shape)).shape[1]
+        return nn.Sequential(*layers, nn.Linear(outputs, 3))
+
+    return make, shape
+
+
+class PerWord(nn.Module):
+    """A linear layer and a norm on each of several vectors."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.norm, self.last = nn.Linear(5, 6), nn.LayerNorm((4, 6)), nn.Linear(6, 3, bias=False)
+
+    def forward(self, inputs):
+        return self.last(torch.relu(self.norm(self.first(inputs)))).mean(1)
+
+
+class Words(nn.Module):
+    def __init__(self, **settings):
+        super().__init__()
+        self.table, self.last = nn.Embedding(10, 6, **settings), nn.Linear(6, 3)
+
+    def forward(self, inputs):
+        return self.last(torch.tanh(self.table(inputs)).mean(1))
+
+
+class Positions(Words):
+    """A second table that is looked up by places, which are the same in all records."""
+
+    def __init__(self):
+        super().__init__()
+        self.places = nn.Embedding(4, 6)
+        self.register_buffer("numbers", torch.arange(4))
+
+    def forward(self, inputs):
+        return self.last(torch.tanh(self.table(inputs) + self.places(self.numbers)).mean(1))
+
+
+class Twice(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm, self.last = nn.LayerNorm(5), nn.Linear(5, 3)
+
+    def forward(self, inputs):
+        return self.last(self.norm(torch.tanh(self.norm(inputs))))
+
+
+IMAGE = (2, 8, 7)
+NETS = {
+    "conv1d": convolved(lambda: nn.Conv1d(2, 4, 3, padding=1), 2, 9),
+    "conv1d, same, dilated": convolved(lambda: nn.Conv1d(2, 4, 4, padding="same", dilation=2), 2, 9),
+    "conv2d": convolved(lambda: nn.Conv2d(2, 4, 3), *IMAGE),
+    "conv2d, one number per window": convolved(lambda: nn.Conv2d(2, 4, 1), *IMAGE),
+    "conv2d, valid": convolved(lambda: nn.Conv2d(2, 4, (3, 2), padding="valid"), *IMAGE),
+    "conv2d, strided, padded, uneven": convolved(lambda: nn.Conv2d(2, 3, (3, 2), (2, 3), (1, 0)), *IMAGE),
+    "conv2d, grouped, dilated": convolved(lambda: nn.Conv2d(2, 4, 2, dilation=(2, 1), groups=2), *IMAGE),
+    "conv2d, without bias": convolved(lambda: nn.Conv2d(2, 4, 3, bias=False), *IMAGE),
+    "conv2d, reflected": convolved(lambda: nn.Conv2d(2, 4, 3, padding=(1, 2), padding_mode="reflect"), *IMAGE),
+    "conv2d, circular": convolved(lambda: nn.Conv2d(2, 4, 3, padding="same", padding_mode="circular"), *IMAGE),
+    "conv3d": convolved(lambda: nn.Conv3d(2, 4, (2, 1, 3), (1, 2, 1), (1, 0, 1), groups=2), 2, 4, 5, 3),
+    "convolutions with pools": (
+        lambda: nn.Sequential(
+            nn.Conv2d(2, 4, 3, padding=1), nn.ReLU(inplace=True), nn.MaxPool2d(2, 1), nn.GroupNorm(2, 4),
+            nn.Conv2d(4, 3, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten(),
+        ),
+        IMAGE,
+    ),
+    "group norm of vectors": (lambda: nn.Sequential(nn.Linear(5, 6), nn.GroupNorm(3, 6), nn.Linear(6, 3)), (5,)),
+    "layer norm": (lambda: nn.Sequential(nn.Linear(5, 6), nn.LayerNorm(6, bias=False), nn.Linear(6, 3)), (5,)),
+    "a norm without parameters": (
+        lambda: nn.Sequential(nn.LayerNorm(5, elementwise_affine=False), nn.LayerNorm(5), nn.Linear(5, 3)), (5,),
+    ),
+    "linear layers on several vectors": (PerWord, (4, 5)),
+    "words": (Words, None),
+    "words with padding": (lambda: Words(padding_idx=2), None),
+}  # fmt: skip
+
+
+def data(shape, n=20, seed=0):
+    rng = torch.Generator().manual_seed(seed)
+    inputs = torch.randint(0, 10, (n, 4), generator=rng) if shape is None else torch.randn((n, *shape), generator=rng)
+    return inputs, torch.randint(0, 3, (n,), generator=rng)
+
+
+def engine_for(net, inputs, targets):
+    made = ways.engine_for(net, SUM, inputs[:8], targets[:8], CPU)
+    assert type(made) is LayeredEngine
+    return made
+
+
+@pytest.mark.parametrize("most", [1, 3, 100])
+@pytest.mark.parametrize(("make", "shape"), NETS.values(), ids=NETS)
+def test_every_rule_gives_what_autograd_gives_record_by_record(make, shape, most):
+    net, (inputs, targets) = seeded(make), data(shape)
+    engine = engine_for(net, inputs, targets)
+    engine.most = most
+    each = gradients(net, SUM, inputs, targets)
+    norm = float(each.norm(dim=1).median())  # some are clipped, some are not
+    found = clipped_sums(engine, net, inputs, targets, norm)[0]
+    torch.testing.assert_close(found, clipped(each, norm), rtol=1e-4, atol=2e-6)
+
+
+@pytest.mark.parametrize(("make", "shape"), NETS.values(), ids=NETS)
+def test_norms_are_those_of_the_gradients_alone(make, shape):
+    """Not only of their sum: a part that is left out of the norm would show in each record."""
+    net, (inputs, targets) = seeded(make), data(shape)
+    engine = engine_for(net, inputs, targets)
+    trained, frozen = (engine.layout.read([net], CPU, flag) for flag in (True, False))
+    engine.bind(trained, frozen, torch.zeros_like(trained, dtype=torch.float64))
+    squares = sum(share.squares() for share in engine._shares(inputs, targets).values())
+    expected = gradients(net, SUM, inputs, targets).double().square().sum(1)
+    torch.testing.assert_close(squares, expected, rtol=2e-5, atol=1e-12)
+
+
+@pytest.mark.parametrize(("make", "shape"), NETS.values(), ids=NETS)
+def test_no_record_moves_the_sum_by_more_than_the_norm(make, shape):
+    net, (inputs, targets) = seeded(make), data(shape, 33)
+    engine = engine_for(net, inputs, targets)
+    for spoiled in _spoiled(inputs):
+        for norm in (1e-3, 0.5):
+            alone = clipped_sums(engine, net, spoiled[-1:], targets[-1:], norm)
+            together = clipped_sums(engine, net, spoiled, targets, norm)
+            without = clipped_sums(engine, net, spoiled[:-1], targets[:-1], norm)
+            assert together.isfinite().all()
+            assert float(alone.norm()) <= norm * (1 + OWN)
+            assert float((together - without).norm()) <= norm * (1 + OWN)
+
+
+def _spoiled(inputs):
+    """The last record replaced by others: the same number everywhere, in one place, with both signs."""
+    if not inputs.is_floating_point():
+        for word in range(10):
+            yield torch.cat([inputs[:-1], torch.full_like(inputs[-1:], word)])
+        return
+    size = inputs[0].numel()
+    for pattern in (torch.ones(size), torch.eye(size)[0], torch.ones(size) * (-1) ** torch.arange(size)):
+        for value in ADVERSARIAL:
+            record = (pattern.double() * value).nan_to_num().float().view_as(inputs[-1:])
+            yield torch.cat([inputs[:-1], record])
+
+
+def test_places_that_cancel_leave_a_gradient_that_is_clipped_as_it_was_rounded():
+    """Terms of 1e8 with a sum near 0: single precision leaves an error, which is clipped like everything else."""
+    net = seeded(lambda: nn.Sequential(nn.Conv1d(1, 1, 1, bias=False), nn.AvgPool1d(4096), nn.Flatten()))
+    inputs = torch.randn(1, 1, 4096, generator=torch.Generator().manual_seed(0)) * 1e8
+    inputs[..., 2048:] = -inputs[..., :2048].flip(-1)
+    targets = torch.ones(1, 1)
+    loss = nn.MSELoss(reduction="sum")
+    engine = ways.engine_for(net, loss, inputs.repeat(8, 1, 1), targets.repeat(8, 1), CPU)
+    assert type(engine) is LayeredEngine
+    assert float(clipped_sums(engine, net, inputs, targets, 1e-6).norm()) <= 1e-6 * (1 + OWN)
+
+
+@pytest.mark.parametrize("value", [float("inf"), float("nan")])
+@pytest.mark.parametrize("name", ["conv2d", "group norm of vectors", "linear layers on several vectors"])
+def test_a_record_without_a_finite_gradient_contributes_nothing(name, value):
+    (make, shape) = NETS[name]
+    net, (inputs, targets) = seeded(make), data(shape)
+    engine = engine_for(net, inputs, targets)
+    spoiled, others = inputs.clone(), [i for i in range(20) if i != 3]
+    spoiled[3] = value
+    found = clipped_sums(engine, net, spoiled, targets, 0.5)
+    torch.testing.assert_close(
+        found, clipped_sums(engine, net, inputs[others], targets[others], 0.5), rtol=1e-5, atol=1e-6
+    )
+
+
+def test_a_word_whose_row_is_not_finite_takes_only_its_own_records_out():
+    net = seeded(Words)
+    inputs, targets = data(None)
+    inputs[inputs == 7] = 1
+    inputs[4, 2] = inputs[9, 0] = 7
+    net.table.weight.data[7] = torch.nan
+    others = [i for i in range(20) if i not in (4, 9)]
+    engine = engine_for(net, data(None)[0].clamp(max=6), targets)
+    found = clipped_sums(engine, net, inputs, targets, 0.5)
+    torch.testing.assert_close(
+        found, clipped_sums(engine, net, inputs[others], targets[others], 0.5), rtol=1e-5, atol=1e-6
+    )
+
+
+def test_a_word_that_comes_twice_counts_as_the_one_row_it_is():
+    slopes = torch.tensor([[[3.0, 0.0], [4.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [-1.0, 0.0], [0.0, 2.0]]])
+    share = shares.OfWords(torch.tensor([[5, 5, 1], [5, 5, 1]]), slopes, 10)
+    assert share.squares().tolist() == pytest.approx([49 + 1, 0 + 4], rel=1e-6)
+    sums = torch.zeros(10, 2, dtype=torch.float64)
+    share.add(sums, torch.tensor([1.0, 0.5]), None, 1)
+    assert sums[5].tolist() == [7.0, 0.0]
+    assert sums[1].tolist() == [0.0, 2.0]
+
+
+@pytest.mark.parametrize("name", ["conv2d", "words", "linear layers on several vectors"])
+def test_places_without_a_record_add_nothing(name):
+    (make, shape) = NETS[name]
+    net, (inputs, targets) = seeded(make), data(shape, 10)
+    engine = engine_for(net, inputs, targets)
+    alone = clipped_sums(engine, net, inputs, targets)
+    trained = engine.layout.read([net], CPU, True)
+    sums = torch.zeros_like(trained, dtype=torch.float64)
+    engine.bind(trained, trained[:, :0], sums)
+    padded, answers = (torch.cat([one, torch.zeros_like(one)]).unsqueeze(0) for one in (inputs, targets))
+    engine.add_clipped(padded, answers, torch.tensor([[1.0] * 10 + [0.0] * 10]))
+    torch.testing.assert_close(sums.float(), alone, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("frozen", [["0.weight"], ["0.bias", "3.weight"], ["3.weight", "3.bias"]])
+def test_frozen_parameters_neither_move_nor_count_in_the_norm(frozen):
+    (make, shape) = NETS["conv2d"]
+    net, (inputs, targets) = seeded(make), data(shape)
+    for key, parameter in net.named_parameters():
+        parameter.requires_grad_(key not in frozen)
+    expected = clipped(gradients(net, SUM, inputs, targets), 0.3)
+    found = clipped_sums(engine_for(net, inputs, targets), net, inputs, targets, 0.3)[0]
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=2e-6)
+    before = {key: p.detach().clone() for key, p in net.named_parameters()}
+    train(training(net), Records.of(inputs, targets, CPU), max_physical_batch=100)
+    assert {key for key, p in net.named_parameters() if not torch.equal(p, before[key])} == set(before) - set(frozen)
+
+
+def test_layers_on_something_else_than_records_and_layers_used_twice_are_not_split():
+    with pytest.raises(NotPerRecord, match="places"):
+        graph.trace(seeded(Positions), data(None)[0][:8])
+    assert not graph.trace(seeded(Twice), data((5,))[0][:8]).layered
+    assert not graph.trace(nn.Sequential(nn.Linear(5, 3), nn.PReLU()), data((5,))[0][:8]).layered
+
+
+def test_a_training_leaves_the_module_without_gradients_and_the_template_apart():
+    (make, shape) = NETS["convolutions with pools"]
+    net, (inputs, targets) = seeded(make), data(shape, 60)
+    train(training(net, steps=5, noise_multiplier=1.0), Records.of(inputs, targets, CPU), max_physical_batch=100)
+    assert flat(net).isfinite().all()
+    assert all(p.grad is None and p.requires_grad and not vars(p) for p in net.parameters())
+    assert all("forward" not in vars(layer) for layer in net.modules())
+
+
+# --- memory ------------------------------------------------------------------------------------------------------
+
+
+def test_memory_is_bounded_by_bytes_whatever_the_records():
+    for make, shape in NETS.values():
+        net, (inputs, targets) = seeded(make), data(shape)
+        engine = engine_for(net, inputs, targets)
+        traced = graph.trace(net, inputs[:8])
+        assert engine.most == layered.MOST or engine.most * 4 * traced.numbers <= layered.MEMORY["cpu"]
+    large = nn.Sequential(nn.Conv2d(3, 64, 3, padding=1), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 3))
+    made = engine_for(large, torch.zeros(8, 3, 200, 200), torch.zeros(8, dtype=torch.long))
+    assert made.most == layered.LEAST
+
+
+def test_a_large_table_of_words_costs_as_much_as_the_words_that_come():
+    words = torch.randint(0, 10**6, (5, 7), generator=torch.Generator().manual_seed(0))
+    share = shares.OfWords(words, torch.ones(5, 7, 3), 10**6)
+    assert share.rows.shape == (35, 3)
+    small, large = (
+        graph.trace(
+            nn.Sequential(nn.Embedding(n, 4), nn.Flatten(), nn.Linear(8, 3)), torch.zeros(8, 2, dtype=torch.long)
+        )
+        for n in (10, 10**5)
+    )
+    assert small.numbers == large.numbers
+
+
+# --- automatic clipping ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["conv2d", "words"])
+def test_automatic_clipping_brings_short_gradients_to_the_norm_too(name):
+    (make, shape) = NETS[name]
+    net, (inputs, targets) = seeded(make), data(shape)
+    engine = engine_for(net, inputs, targets)
+    engine.automatic = torch.tensor([[True]])
+    each = gradients(net, SUM, inputs, targets)
+    expected = (each * 0.3 / (each.norm(dim=1, keepdim=True) + STABILITY)).sum(0)
+    torch.testing.assert_close(clipped_sums(engine, net, inputs, targets, 0.3)[0], expected, rtol=1e-4, atol=2e-6)
