@@ -14,10 +14,9 @@ from sklearn_dpsearch.nets import DPMLPClassifier
 
 EPSILON, DELTA = 3.0, 1e-5
 SPACE = {
-    "learning_rate_init": loguniform(0.05, 2.0),
-    "max_grad_norm": loguniform(0.2, 5.0),
-    "hidden_layer_sizes": [(32,), (128,)],
-    "sample_rate": loguniform(0.03, 0.2),  # every candidate's noise is calibrated to one Gaussian target
+    "learning_rate_factor": loguniform(0.25, 4.0),  # of a step size that is derived from noise, steps and records
+    "hidden_layer_sizes": [(32,), (64,), (128,)],
+    "sample_rate": loguniform(0.02, 0.1),  # every candidate's noise is calibrated to one Gaussian target
 }
 
 

@@ -13,7 +13,7 @@ from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV
 from sklearn_dpsearch.nets import DPLogisticRegression
 
 DELTA = 1e-5
-SPACE = {"learning_rate_init": loguniform(0.01, 2.0), "max_grad_norm": loguniform(0.2, 5.0)}
+SPACE = {"learning_rate_factor": loguniform(0.25, 4.0), "momentum": [0.0, 0.5, 0.9]}
 
 
 def main() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.utils._pytree import tree_map
 
 from .layout import Layout, named_trained
 from .state import contents
@@ -357,6 +358,12 @@ def stepper_for(
         return EachTorchOptimizer(built, tables, layout)
     rates = Rates([rule.group for rule in rules], tables, device)
     return rules[0].kind(rates, rules[0].flag)
+
+
+def on_cpu(memory: Memory) -> Memory:
+    """The same where every machine can read it."""
+    found: Memory = tree_map(lambda held: held.cpu() if isinstance(held, torch.Tensor) else held, memory)
+    return found
 
 
 def _row_of(stacked: torch.Tensor, place: int) -> torch.Tensor:

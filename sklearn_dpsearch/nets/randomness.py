@@ -18,6 +18,9 @@ _GLOBAL_GENERATOR = threading.Lock()
 #: Size of the state of PyTorch's CPU generator (MT19937), and where its 624 words lie, 8 bytes each.
 CPU_STATE, WORDS = 5056, slice(24, 24 + 8 * 624)
 
+#: What is drawn in one training, each from a child of its own of the seed.
+STREAMS = ("coins", "noise", "device", "labels", "later parameters", "reading")
+
 
 class Secrets:
     """What one training keeps to itself: who is in which batch, and the noise.
@@ -35,11 +38,11 @@ class Secrets:
     """
 
     def __init__(self, seed: Seed = None) -> None:
-        coins, noise, device, labels = _children(sequence(seed), 4)
-        self.coins = np.random.Generator(np.random.PCG64DXSM(coins))
-        self.labels = np.random.Generator(np.random.PCG64DXSM(labels))
-        self._noise = np.random.Generator(np.random.SFC64(noise))
-        self._device_seed = int(device.generate_state(1, np.uint64)[0] >> 1)
+        source = sequence(seed)
+        self.coins = np.random.Generator(np.random.PCG64DXSM(_stream(source, "coins")))
+        self.labels = np.random.Generator(np.random.PCG64DXSM(_stream(source, "labels")))
+        self._noise = np.random.Generator(np.random.SFC64(_stream(source, "noise")))
+        self._device_seed = int(_stream(source, "device").generate_state(1, np.uint64)[0] >> 1)
         self._device_noise: torch.Generator | None = None
 
     def normals(self, out: torch.Tensor, scale: float = 1.0) -> None:
@@ -102,20 +105,20 @@ def sequence(seed: Seed = None) -> np.random.SeedSequence:
     return np.random.SeedSequence(secrets.randbits(256) if seed is None else seed, pool_size=8)
 
 
-def _children(source: np.random.SeedSequence, number: int) -> list[np.random.SeedSequence]:
-    """The first children of a seed sequence, however often it was asked: a training started again has its secrets."""
-    again = np.random.SeedSequence(source.entropy, spawn_key=source.spawn_key, pool_size=source.pool_size)
-    return again.spawn(number)
+def _stream(source: np.random.SeedSequence, name: str) -> np.random.SeedSequence:
+    """One of the streams of a training, however often it was asked for: one that is started again has its secrets."""
+    key = (*source.spawn_key, STREAMS.index(name))
+    return np.random.SeedSequence(source.entropy, spawn_key=key, pool_size=source.pool_size)
 
 
 def reading_coins(seed: Seed) -> np.random.Generator:
     """For what a source of records draws in one training: independent of batches and noise."""
-    return np.random.Generator(np.random.PCG64DXSM(_children(sequence(seed), 4)[3]))
+    return np.random.Generator(np.random.PCG64DXSM(_stream(sequence(seed), "reading")))
 
 
 def later_parameters(seed: Seed) -> np.random.SeedSequence:
     """For initial parameters that are made after others of the same net: those would have the same numbers."""
-    return _children(sequence(seed), 5)[4]
+    return _stream(sequence(seed), "later parameters")
 
 
 @contextlib.contextmanager

@@ -14,7 +14,18 @@ from scipy import stats
 pytest.importorskip("torch")
 import torch
 
-from sklearn_dpsearch.nets.randomness import CPU_STATE, WORDS, Secrets, fill_normals, global_torch_seed, sequence
+from sklearn_dpsearch.nets.randomness import (
+    CPU_STATE,
+    STREAMS,
+    WORDS,
+    Secrets,
+    _stream,
+    fill_normals,
+    global_torch_seed,
+    later_parameters,
+    reading_coins,
+    sequence,
+)
 from sklearn_dpsearch.nets.secret_folder import storable
 
 from .toys import CPU, flat, mlp, records, training
@@ -269,3 +280,19 @@ def test_every_generator_of_a_training_is_saved():
     generators = {name for name, one in vars(Secrets(0)).items() if isinstance(one, np.random.Generator)}
     assert len(generators) >= 2
     assert set(Secrets(0).state(CPU)) == {*generators, "device"}
+
+
+def test_no_two_streams_of_a_training_draw_the_same():
+    own = Secrets(7)
+    generators = [own.coins, own.labels, own._noise, reading_coins(7)]
+    first = [generator.bit_generator.random_raw() for generator in generators]
+    first += [own._device_seed, int(later_parameters(7).generate_state(1, np.uint64)[0] >> 1)]
+    assert len(set(first)) == len(STREAMS) == len(first)
+    words = {tuple(_stream(sequence(7), name).generate_state(4)) for name in STREAMS}
+    assert len(words) == len(STREAMS)
+
+
+def test_streams_are_the_children_that_numpy_spawns():
+    children = sequence(7).spawn(len(STREAMS))
+    for name, child in zip(STREAMS, children):
+        assert _stream(sequence(7), name).generate_state(4).tolist() == child.generate_state(4).tolist()

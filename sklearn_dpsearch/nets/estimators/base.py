@@ -17,7 +17,7 @@ from torch import nn
 from ..._process import contained, without_warnings
 from ...privacy import Guarantee, PrivacyError
 from ...privacy.spent import PrivacySpent
-from ..optimizers import Memory, Table, UpdateRule
+from ..optimizers import Memory, Table, UpdateRule, on_cpu
 from ..parts import Inputs, names_of, tensors_of
 from ..randomness import Seed, sequence
 from ..reading import ReadRecords
@@ -233,7 +233,7 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
                         watchers=watchers,
                     )
                 self._add_training(settings, costs, (*foreign, *task.notes))
-                self.optimizer_memory_ = task.memory
+                self.optimizer_memory_ = on_cpu(task.memory)
         except BaseException:  # an interrupt too: what was not trained to the end is not released
             if before is None:
                 self._unfit()
@@ -248,9 +248,13 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
         """What a user wants done with a net that was trained to its end."""
         return None
 
+    def _shows_progress(self) -> bool:
+        """Whether steps done, of a public number, are shown."""
+        return bool(self.verbose)
+
     def _watchers(self, task: TrainingTask, checkpoint: Checkpoint | None, given: Given, fresh: bool) -> Watchers:
         """Who looks at a training meanwhile: what shows its progress, and what writes its checkpoints."""
-        shown = [Progress(type(self).__name__, task.steps)] if self.verbose else []
+        shown = [Progress(type(self).__name__, task.steps)] if self._shows_progress() else []
         if checkpoint is None:
             return Watchers(shown)
         start = "" if fresh else contents(*task.module.state_dict().values(), task.memory, lasting=True)
@@ -322,7 +326,7 @@ class _SharedRecords:
         trained = [member for member, well in zip(self.members, done) if well]
         for member in trained:
             member.net._add_training(member.settings, member.costs, member.task.notes)
-            member.net.optimizer_memory_ = member.task.memory
+            member.net.optimizer_memory_ = on_cpu(member.task.memory)
         return [member.place for member in trained]
 
 

@@ -29,6 +29,7 @@ class Callbacks:
     schedulers: tuple[Scheduler, ...] = ()
     freezers: tuple[Freezer, ...] = ()
     checkpoints: tuple[TrainEndCheckpoint, ...] = ()
+    progress: bool = False
 
 
 def sorted_out(given: Any) -> Callbacks:
@@ -46,6 +47,7 @@ def sorted_out(given: Any) -> Callbacks:
         tuple(_scheduler(callback) for callback in found if type(callback) is LRScheduler),
         tuple(callback for callback in found if type(callback) is Freezer),
         tuple(callback for callback in found if type(callback) is TrainEndCheckpoint),
+        any(type(callback) is ProgressBar for callback in found),
     )
 
 
@@ -56,16 +58,11 @@ def _alone(given: Any) -> Any:
 
 def _check(callback: Any) -> None:
     # By exact type: a subclass may do anything.
-    if type(callback) is ProgressBar:
-        raise LeakingEstimatorError(
-            "Found callback ProgressBar, which counts batches and shows losses. Use verbose=1: steps done, of a public "
-            "number, and the time left."
-        )
-    if type(callback) not in (LRScheduler, Freezer, TrainEndCheckpoint):
+    if type(callback) not in (LRScheduler, Freezer, ProgressBar, TrainEndCheckpoint):
         raise LeakingEstimatorError(
             f"Found callback {type(callback).__name__}: it would see records, losses or batch sizes without noise. "
-            "Only LRScheduler with a policy that does not look at losses, Freezer and TrainEndCheckpoint (all of "
-            "skorch.callbacks) are possible."
+            "Only LRScheduler with a policy that does not look at losses, Freezer, ProgressBar and TrainEndCheckpoint "
+            "(all of skorch.callbacks) are possible."
         )
     if type(callback) is Freezer and not _freezes_at_the_start(callback):
         raise LeakingEstimatorError(

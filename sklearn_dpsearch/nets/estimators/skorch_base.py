@@ -408,6 +408,9 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
         return table
 
+    def _shows_progress(self) -> bool:
+        return super()._shows_progress() or callbacks.sorted_out(self.callbacks).progress
+
     def _after_training(self) -> None:
         callbacks.save(self, callbacks.sorted_out(self.callbacks).checkpoints)
 

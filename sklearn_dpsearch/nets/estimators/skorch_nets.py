@@ -46,9 +46,8 @@ OTHERS = f"""
     **kwargs : dict
         As in skorch: ``optimizer``, which must work on given gradients, ``optimizer__param_groups``, ``device``,
         ``warm_start``, ``predict_nonlinearity``; as ``callbacks`` a list of ``LRScheduler`` (schedules that do not look
-        at losses), ``Freezer`` and ``TrainEndCheckpoint`` (all others see raw batches, and are refused).{
-    docstrings.ATTRIBUTES
-}"""
+        at losses), ``Freezer``, ``ProgressBar`` and ``TrainEndCheckpoint`` (all others see raw batches, and are
+        refused).{docstrings.ATTRIBUTES}"""
 
 
 class DPNeuralNetClassifier(SkorchNet, skorch.NeuralNetClassifier):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -225,9 +226,30 @@ def test_what_could_see_a_batch_is_refused_before_data_is_read(callback):
             net(callbacks=given).fit(Untouchable(), Untouchable())
 
 
-def test_a_progress_bar_is_sent_to_verbose():
-    with pytest.raises(LeakingEstimatorError, match="(?s)ProgressBar.*losses.*verbose=1"):
-        net(callbacks=[ProgressBar()]).fit(Untouchable(), Untouchable())
+def test_a_progress_bar_shows_the_steps_of_a_public_number_and_nothing_else(capsys):
+    """skorch's own would count the batches of the data, and show losses; it never runs."""
+    net(callbacks=[ProgressBar(batches_per_epoch="count", postfix_keys=["train_loss"])]).fit(X, y)
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert re.fullmatch(r"(\rDPNeuralNetClassifier: \d+ of 12 steps(, \d+:\d\d left)? +)+\n", told.err)
+    net(verbose=0).fit(X, y)
+    assert capsys.readouterr().err == ""
+
+
+def test_a_subclass_of_the_progress_bar_is_refused():
+    class Mine(ProgressBar):
+        def on_batch_end(self, net, **kwargs):
+            raise AssertionError("never called")
+
+    with pytest.raises(LeakingEstimatorError, match="callback Mine"):
+        net(callbacks=[Mine()]).fit(Untouchable(), Untouchable())
+
+
+def test_candidates_of_a_search_show_no_progress(capsys):
+    one = net(callbacks=[ProgressBar()], noise_multiplier=None)
+    DPRandomSearchCV(one, {"lr": [0.1, 0.5]}, n_iter=3, epsilon=5.0, delta=1e-5, random_state=0).fit(X, y)
+    told = capsys.readouterr()
+    assert told.out + told.err == ""
 
 
 def test_callbacks_are_set_and_searched_as_other_parameters():

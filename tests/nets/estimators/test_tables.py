@@ -18,12 +18,13 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 pytest.importorskip("torch")
 import torch
 
-from sklearn_dpsearch.nets import DPLogisticRegression, DPMLPClassifier, DPMLPRegressor, stack
+from sklearn_dpsearch.nets import DPLinearRegression, DPLogisticRegression, DPMLPClassifier, DPMLPRegressor, stack
 from sklearn_dpsearch.privacy import DPSGD, BudgetUnreachableError, GaussianDP, PrivacyError, compose
 
 from ..toys import flat
 
-ESTIMATORS = [DPLogisticRegression, DPMLPClassifier, DPMLPRegressor]
+ESTIMATORS = [DPLogisticRegression, DPMLPClassifier, DPMLPRegressor, DPLinearRegression]
+REGRESSORS = ESTIMATORS[2:]
 CLASSIFIERS = ESTIMATORS[:2]
 
 rng = np.random.default_rng(0)
@@ -111,7 +112,7 @@ def test_a_stated_number_of_records_is_for_records_added_or_removed():
 @pytest.mark.parametrize("kind", ESTIMATORS)
 def test_partial_fit_and_warm_start_add_to_the_cost(kind):
     one = model(kind)
-    first = {} if kind is DPMLPRegressor else {"classes": [0, 1]}
+    first = {} if kind in REGRESSORS else {"classes": [0, 1]}
     once = one.privacy_guarantee()
     assert one.partial_fit(X, y, **first).privacy_spent_.epsilon == once.epsilon_at(1e-5)
     assert one.partial_fit(X[:20], y[:20]).privacy_spent_.epsilon == compose(once, once).epsilon_at(1e-5)
@@ -160,6 +161,32 @@ def test_coefficients_reproduce_the_decisions(labels):
     found = X @ one.coef_.T + one.intercept_
     np.testing.assert_allclose(found.squeeze(), one.decision_function(X), rtol=1e-4, atol=1e-5)
     assert one.coef_.shape == ((1, 4) if len(one.classes_) == 2 else (3, 4))
+
+
+@pytest.mark.parametrize("bounds_X", [None, (-1, 2), ([-3, -2, -1, -4], [1, 2, 4, 3])])
+@pytest.mark.parametrize("labels", [y, three], ids=["two classes", "three classes"])
+def test_coefficients_are_in_the_units_of_the_features(labels, bounds_X):
+    inside = np.clip(X, -1, 1)  # where nothing is clipped
+    one = model(bounds_X=bounds_X).fit(inside, labels)
+    found = inside @ one.coef_.T + one.intercept_
+    np.testing.assert_allclose(found.squeeze(), one.decision_function(inside), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("bounds_X", [None, (-1, 2), ([-3, -2, -1, -4], [1, 2, 4, 3])])
+@pytest.mark.parametrize("bounds_y", [None, (-50, 200)])
+def test_coefficients_of_a_linear_regression_reproduce_its_predictions(bounds_X, bounds_y):
+    inside = np.clip(X, -1, 1)
+    one = model(DPLinearRegression, bounds_X=bounds_X, bounds_y=bounds_y).fit(inside, inside[:, 0])
+    found = inside @ one.coef_ + one.intercept_
+    assert one.coef_.shape == (4,)
+    wanted = found if bounds_y is None else np.clip(found, *bounds_y)
+    np.testing.assert_allclose(one.predict(inside), wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_a_linear_regression_finds_the_line():
+    found = DPLinearRegression(target_epsilon=20.0, target_delta=1e-5, bounds_y=(-40, 60), random_state=0, noise_seed=0)
+    values = 10 + 8 * X[:, 0] - 4 * X[:, 2]
+    assert found.fit(np.clip(X, -2, 2), values).score(np.clip(X, -2, 2), values) > 0.8
 
 
 @pytest.mark.parametrize("kind", CLASSIFIERS)
