@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from sklearn_dpsearch.nets.engines import probe, ways
+from sklearn_dpsearch.nets.engines.layered import LayeredEngine
 from sklearn_dpsearch.nets.engines.linear import TracedEngine
 from sklearn_dpsearch.nets.engines.vmap import VmapEngine
 from sklearn_dpsearch.nets.parts import ByName, Parts, name_of
@@ -86,7 +87,8 @@ def by_hand(module, norm):
 
 
 @pytest.mark.parametrize(
-    ("kind", "engine", "own"), [(Wide, TracedEngine, False), (Embedded, VmapEngine, False), (NoGraph, VmapEngine, True)]
+    ("kind", "engine", "own"),
+    [(Wide, TracedEngine, False), (Embedded, LayeredEngine, False), (NoGraph, VmapEngine, True)],
 )
 @pytest.mark.parametrize("norm", [0.3, 100.0])
 def test_every_way_sums_the_clipped_gradients_of_single_records(kind, engine, own, norm):

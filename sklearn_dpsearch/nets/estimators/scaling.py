@@ -96,10 +96,14 @@ def single_rows(values: NDArray[Any], bounds: Bounds | None) -> torch.Tensor:
             rows.numpy()[:] = values
         return rows
     slope, shift = (torch.from_numpy(np.asarray(part)) for part in (1.0 / bounds.half, -bounds.middle / bounds.half))
+    (least, most), moved = bounds.limits, bool(shift.any())
     for start in range(0, len(values), BLOCK):
         # A block in double precision fits into a cache; all records would take three times their memory.
         block = torch.from_numpy(np.array(values[start : start + BLOCK], dtype=np.float64))
-        rows[start : start + BLOCK] = torch.addcmul(shift, block, slope).clamp_(*bounds.limits)
+        block.mul_(slope)
+        if moved:
+            block.add_(shift)
+        rows[start : start + BLOCK] = block.clamp_(least, most)
     return rows
 
 
