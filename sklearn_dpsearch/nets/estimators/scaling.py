@@ -95,12 +95,14 @@ def single_rows(values: NDArray[Any], bounds: Bounds | None) -> torch.Tensor:
         with np.errstate(over="ignore"):  # a warning would tell of a record
             rows.numpy()[:] = values
         return rows
-    slope, shift = (torch.from_numpy(np.asarray(part)) for part in (1.0 / bounds.half, -bounds.middle / bounds.half))
+    half, shift = (torch.from_numpy(np.asarray(part)) for part in (bounds.half, -bounds.middle / bounds.half))
     (least, most), moved = bounds.limits, bool(shift.any())
+    # A product alone cancels nothing, and may stay in single precision.
+    kind = np.float32 if values.dtype == np.float32 and not moved else np.float64
     for start in range(0, len(values), BLOCK):
         # A block in double precision fits into a cache; all records would take three times their memory.
-        block = torch.from_numpy(np.array(values[start : start + BLOCK], dtype=np.float64))
-        block.mul_(slope)
+        block = torch.from_numpy(np.array(values[start : start + BLOCK], dtype=kind))
+        block.div_(half)
         if moved:
             block.add_(shift)
         rows[start : start + BLOCK] = block.clamp_(least, most)
