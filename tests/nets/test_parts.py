@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from sklearn_dpsearch.nets.engines import probe, ways
+from sklearn_dpsearch.nets.engines.layered import LayeredEngine
 from sklearn_dpsearch.nets.engines.linear import TracedEngine
 from sklearn_dpsearch.nets.engines.vmap import VmapEngine
 from sklearn_dpsearch.nets.parts import ByName, Parts, name_of
@@ -41,7 +42,7 @@ class Wide(nn.Module):
 
 
 class Embedded(nn.Module):
-    """A graph with another layer: ``vmap`` of the graph."""
+    """A graph with another layer."""
 
     def __init__(self):
         super().__init__()
@@ -49,6 +50,17 @@ class Embedded(nn.Module):
 
     def forward(self, words, values):
         return self.last(torch.cat([values, self.words(words).mean(1)], dim=1))
+
+
+class Scaled(Embedded):
+    """A graph with a parameter outside of layers: ``vmap`` of the graph."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(4))
+
+    def forward(self, words, values):
+        return super().forward(words, values * self.scale)
 
 
 class NoGraph(Embedded):
@@ -86,7 +98,13 @@ def by_hand(module, norm):
 
 
 @pytest.mark.parametrize(
-    ("kind", "engine", "own"), [(Wide, TracedEngine, False), (Embedded, VmapEngine, False), (NoGraph, VmapEngine, True)]
+    ("kind", "engine", "own"),
+    [
+        (Wide, TracedEngine, False),
+        (Embedded, LayeredEngine, False),
+        (Scaled, VmapEngine, False),
+        (NoGraph, VmapEngine, True),
+    ],
 )
 @pytest.mark.parametrize("norm", [0.3, 100.0])
 def test_every_way_sums_the_clipped_gradients_of_single_records(kind, engine, own, norm):
@@ -108,7 +126,7 @@ def test_a_module_that_couples_records_through_one_of_its_inputs_is_refused(kind
 
 
 def test_one_record_more_moves_a_sum_by_one_clipping_norm_whatever_its_parts_hold():
-    for kind in (Wide, Embedded, NoGraph):
+    for kind in (Wide, Embedded, Scaled, NoGraph):
         module, engine = engine_of(kind)
         for value in (0.0, 1e-30, 50.0, -1e10, 3e38):
             extra = Parts({"values": torch.full((1, 4), value), "words": torch.full((1, 3), 5)})
