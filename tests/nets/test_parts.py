@@ -42,7 +42,7 @@ class Wide(nn.Module):
 
 
 class Embedded(nn.Module):
-    """A graph with another layer: ``vmap`` of the graph."""
+    """A graph with another layer."""
 
     def __init__(self):
         super().__init__()
@@ -50,6 +50,17 @@ class Embedded(nn.Module):
 
     def forward(self, words, values):
         return self.last(torch.cat([values, self.words(words).mean(1)], dim=1))
+
+
+class Scaled(Embedded):
+    """A graph with a parameter outside of layers: ``vmap`` of the graph."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(4))
+
+    def forward(self, words, values):
+        return super().forward(words, values * self.scale)
 
 
 class NoGraph(Embedded):
@@ -88,7 +99,12 @@ def by_hand(module, norm):
 
 @pytest.mark.parametrize(
     ("kind", "engine", "own"),
-    [(Wide, TracedEngine, False), (Embedded, LayeredEngine, False), (NoGraph, VmapEngine, True)],
+    [
+        (Wide, TracedEngine, False),
+        (Embedded, LayeredEngine, False),
+        (Scaled, VmapEngine, False),
+        (NoGraph, VmapEngine, True),
+    ],
 )
 @pytest.mark.parametrize("norm", [0.3, 100.0])
 def test_every_way_sums_the_clipped_gradients_of_single_records(kind, engine, own, norm):
@@ -110,7 +126,7 @@ def test_a_module_that_couples_records_through_one_of_its_inputs_is_refused(kind
 
 
 def test_one_record_more_moves_a_sum_by_one_clipping_norm_whatever_its_parts_hold():
-    for kind in (Wide, Embedded, NoGraph):
+    for kind in (Wide, Embedded, Scaled, NoGraph):
         module, engine = engine_of(kind)
         for value in (0.0, 1e-30, 50.0, -1e10, 3e38):
             extra = Parts({"values": torch.full((1, 4), value), "words": torch.full((1, 3), 5)})

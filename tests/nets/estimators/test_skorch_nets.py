@@ -24,6 +24,8 @@ from torch import nn
 from torch.optim.lr_scheduler import CosineAnnealingLR, OneCycleLR, ReduceLROnPlateau, StepLR
 
 from sklearn_dpsearch.nets import DPNeuralNetClassifier, DPNeuralNetRegressor, stack
+from sklearn_dpsearch.nets.engines import losses, ways
+from sklearn_dpsearch.nets.engines.linear import TracedEngine
 from sklearn_dpsearch.privacy import (
     DPSGD,
     BudgetUnreachableError,
@@ -266,6 +268,21 @@ def test_nllloss_is_trained_as_skorch_trains_it():
     torch.testing.assert_close(parameters(one.fit(X, y)), expected, rtol=1e-3, atol=1e-4)
     np.testing.assert_allclose(one.predict_proba(X).sum(axis=1), 1.0, rtol=1e-5)
     assert one.score(X, y) > 0.6
+
+
+def test_nllloss_takes_the_fast_way_and_is_trained_in_stacks():
+    """With weights of the classes too, which are constants."""
+    weights = torch.tensor([1.0, 3.0])
+    module, criterion = Probable(), losses.OfProbabilities(nn.NLLLoss(reduction="sum", weight=weights))
+    rows, labels = torch.randn(8, 4), torch.arange(8) % 2
+    assert type(ways.engine_for(module, criterion, rows, labels, torch.device("cpu"))) is TracedEngine
+    assert ways.way_of(module, criterion, rows, labels).stacks
+    nets = [
+        net(Probable, criterion=nn.NLLLoss, criterion__weight=weights, noise_seed=i, random_state=i) for i in (0, 1)
+    ]
+    alone = [parameters(copy.deepcopy(one).fit(X, y)) for one in nets]
+    for one, expected in zip(DPNeuralNetClassifier.fit_together(nets, X, y), alone):
+        torch.testing.assert_close(parameters(one), expected, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("module", [Probable, nn.Sequential(nn.Linear(4, 2), nn.Softmax(dim=1))])
