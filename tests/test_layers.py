@@ -60,18 +60,27 @@ ROOMS = {
 INSIDE_NETS = {
     **{
         name: set()
-        for name in ("checkpoints", "layout", "parts", "randomness", "sampling", "state", "switches", "watchers")
+        for name in (
+            "checkpoints",
+            "layout",
+            "named_tensors",
+            "randomness",
+            "sampling",
+            "state",
+            "switches",
+            "watchers",
+        )
     },
     "secret_folder": set(),
     "optimizers": {"layout", "state"},
     "schedules": {"optimizers"},
-    "task": {"engines", "optimizers", "parts", "randomness"},
-    "reading": {"parts", "randomness", "state", "task"},
-    "engines": {"layout", "parts", "randomness", "state"},
+    "task": {"engines", "optimizers", "named_tensors", "randomness"},
+    "reading": {"named_tensors", "randomness", "state", "task"},
+    "engines": {"layout", "named_tensors", "randomness", "state"},
     "averages": {"task"},
     "stack": {"averages", "task", "engines", "optimizers", "randomness", "sampling", "switches", "watchers"},
-    "training": {"task", "stack", "engines", "optimizers", "parts", "randomness", "switches", "watchers"},
-    "resuming": {"layout", "parts", "task", "secret_folder", "state", "switches", "watchers"},
+    "training": {"task", "stack", "engines", "optimizers", "named_tensors", "randomness", "switches", "watchers"},
+    "resuming": {"layout", "named_tensors", "task", "secret_folder", "state", "switches", "watchers"},
 }
 #: Inside the searches: which rooms a room may look into, and what lies on the ground of all of them.
 INSIDE_SEARCH = {

@@ -13,7 +13,7 @@ import torch
 
 from .._process import GENERATORS
 from ..privacy import LeakingEstimatorError
-from .parts import Inputs, Parts, each, joined, tensors_of
+from .named_tensors import Inputs, NamedTensors, each, joined, tensors_of
 from .randomness import Seed, reading_coins
 from .state import contents
 from .task import Records
@@ -40,7 +40,7 @@ class ReadRecords(Records):
         How many records there are.
     owners : tuple of object
         What reads them. If reading changes it, no net is released.
-    inputs, targets : Tensor or Parts
+    inputs, targets : Tensor or NamedTensors
         One row of zeros: the shape and kind of a record, with nothing of one in it.
     coins : Generator, optional
         For what reading draws at random: each record is read with generators that are seeded for it alone. What one
@@ -144,9 +144,9 @@ def _like(kind: Inputs, row: Inputs) -> Inputs:
     ValueError
         Which says nothing of the record.
     """
-    names: Sequence[str] = kind.names if isinstance(kind, Parts) else ()
-    same = sorted(names) == sorted(row.names if isinstance(row, Parts) else ())
-    ordered = Parts({name: row[name] for name in names}) if same and names else row
+    names: Sequence[str] = kind.names if isinstance(kind, NamedTensors) else ()
+    same = sorted(names) == sorted(row.names if isinstance(row, NamedTensors) else ())
+    ordered = NamedTensors({name: row[name] for name in names}) if same and names else row
     if not same or not all(map(_fits, tensors_of(kind), tensors_of(ordered))):
         raise ValueError(
             "Found a record of another shape or kind, or with other inputs, than the first of the Dataset, which has "
@@ -160,6 +160,6 @@ def _fits(kind: torch.Tensor, row: torch.Tensor) -> bool:
 
 
 def _shown(kind: Inputs) -> str:
-    if isinstance(kind, Parts):
+    if isinstance(kind, NamedTensors):
         return ", ".join(f"{name!r} of shape {tuple(tensor.shape[1:])}" for name, tensor in kind.tensors.items())
     return f"shape {tuple(kind.shape[1:])}"

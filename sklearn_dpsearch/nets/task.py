@@ -13,8 +13,8 @@ import torch
 from torch import nn
 
 from .engines import rounding
+from .named_tensors import Inputs, NamedTensors, each
 from .optimizers import Memory, Table, UpdateRule
-from .parts import Inputs, Parts, each
 from .randomness import Seed
 
 #: Records at once whose norms are computed: few enough for a cache.
@@ -78,7 +78,7 @@ class Records(ABC):
 
     Attributes
     ----------
-    inputs : Tensor or Parts
+    inputs : Tensor or NamedTensors
     targets : Tensor
         Of the shape and kind of records, on the device; all records only if ``in_memory``.
     in_memory : bool
@@ -128,12 +128,12 @@ class HeldRecords(Records):
 
     @functools.cached_property
     def norms(self) -> torch.Tensor | None:
-        if isinstance(self.inputs, Parts):
+        if isinstance(self.inputs, NamedTensors):
             return None
         return torch.cat([rounding.norms_of([rows.flatten(1)])[0] for rows in self.inputs.split(BLOCK)])
 
     def take(self, places: torch.Tensor) -> tuple[Inputs, torch.Tensor]:
-        if isinstance(self.inputs, Parts):
+        if isinstance(self.inputs, NamedTensors):
             return self.inputs.each(lambda rows: _rows(rows, places)), _rows(self.targets, places)
         return _rows(self.inputs, places), _rows(self.targets, places)
 

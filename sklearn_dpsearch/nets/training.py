@@ -14,8 +14,8 @@ from .engines import operations, plain, probe, rounding, ways
 from .engines.base import Engine
 from .engines.linear import PlainEngine, TracedEngine
 from .engines.refusals import refuse
+from .named_tensors import name_of
 from .optimizers import BuiltOptimizer
-from .parts import name_of
 from .randomness import global_torch_seed
 from .stack import Stack
 from .switches import exactly

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import fx, nn
 
-from ..parts import Inputs, Parts
+from ..named_tensors import Inputs, NamedTensors
 from . import operations, rules, shares
 from .refusals import touched
 from .rules import Fixed, Kind, Named, NotPerRecord, Rows, Several
@@ -57,7 +57,7 @@ def trace(module: nn.Module, rows: Inputs) -> Traced:
     ----------
     module : Module
         Left as found.
-    rows : Tensor or Parts
+    rows : Tensor or NamedTensors
         Made-up records of the shape and kind of the real ones.
 
     Raises
@@ -207,7 +207,7 @@ def _computed(runnable: fx.GraphModule, node: fx.Node, found: Mapping[fx.Node, o
 
 def _kind(node: fx.Node, value: object) -> Rows | Fixed | Several | Named:
     """Tensors of records, or constants, by what went in."""
-    if node.op == "placeholder" and isinstance(value, Parts):
+    if node.op == "placeholder" and isinstance(value, NamedTensors):
         return Named({name: Rows(part.shape, not part.is_floating_point()) for name, part in value.tensors.items()})
     if node.op == "get_attr" and isinstance(value, torch.Tensor):
         return Fixed(value.shape)

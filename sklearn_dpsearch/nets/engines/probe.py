@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from ...privacy import LeakingEstimatorError
-from ..parts import Inputs, Parts, each, name_of, tensors_of
+from ..named_tensors import Inputs, NamedTensors, each, name_of, tensors_of
 from ..randomness import global_torch_seed
 from .vmap import VmapEngine
 
@@ -68,19 +68,19 @@ def batches(module: nn.Module, rows: Inputs, lot: int) -> Iterator[Inputs]:
     ----------
     module : Module
         Integers are drawn from the words that its embeddings know.
-    rows : Tensor or Parts
+    rows : Tensor or NamedTensors
         Ordinary inputs, the last one large.
     lot : int
         Expected batch size.
     """
-    if not isinstance(rows, Parts):
+    if not isinstance(rows, NamedTensors):
         yield from _batches_of(module, rows, lot)
         return
     each_part = {name: list(_batches_of(module, part, lot)) for name, part in rows.tensors.items()}
     for number in range(max(map(len, each_part.values()))):
         found = {name: some[number % len(some)] for name, some in each_part.items()}
         most = max(map(len, found.values()))
-        yield Parts({name: part[torch.arange(most) % len(part)] for name, part in found.items()})
+        yield NamedTensors({name: part[torch.arange(most) % len(part)] for name, part in found.items()})
 
 
 def _batches_of(module: nn.Module, rows: torch.Tensor, lot: int) -> Iterator[torch.Tensor]:

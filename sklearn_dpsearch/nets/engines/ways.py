@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from ...privacy import LeakingEstimatorError, PrivacyError
-from ..parts import Inputs, name_of
+from ..named_tensors import Inputs, name_of
 from ..randomness import global_torch_seed
 from ..state import contents
 from . import losses, plain, probe
@@ -94,7 +94,7 @@ def engine_for(
     ----------
     module, criterion : Module
         Left as found.
-    rows, targets : tensors, or Parts
+    rows, targets : tensors, or NamedTensors
         Made-up records of the shape and kind of the real ones.
     device : torch.device
     lot : float

@@ -17,8 +17,8 @@ from torch import nn
 from ..._process import contained, without_warnings
 from ...privacy import Guarantee, PrivacyError
 from ...privacy.spent import PrivacySpent
+from ..named_tensors import Inputs, names_of, tensors_of
 from ..optimizers import Memory, Table, UpdateRule, on_cpu
-from ..parts import Inputs, names_of, tensors_of
 from ..randomness import Seed, sequence
 from ..reading import ReadRecords
 from ..resuming import Checkpoint, checkpoint_in

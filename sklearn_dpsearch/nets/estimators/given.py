@@ -12,7 +12,7 @@ import torch
 from skorch.helper import SliceDataset
 from torch.utils.data import IterableDataset, Subset, TensorDataset
 
-from ..parts import Inputs, Parts, each
+from ..named_tensors import Inputs, NamedTensors, each
 from ..randomness import global_torch_seed
 from ..reading import ReadRecords
 from .user_modules import array, single
@@ -36,7 +36,7 @@ def inputs_of(X: Any) -> Inputs:
     """
     if not isinstance(X, Mapping):
         return single(torch.from_numpy(array("X", X)))
-    parts = Parts({str(name): single(torch.from_numpy(array(f"X[{name!r}]", part))) for name, part in X.items()})
+    parts = NamedTensors({str(name): single(torch.from_numpy(array(f"X[{name!r}]", part))) for name, part in X.items()})
     lengths = {name: len(part) for name, part in parts.tensors.items()}
     if len(set(lengths.values())) != 1:
         raise ValueError(f"Found inputs of different lengths, {lengths}; one row per record is needed in each.")
@@ -167,7 +167,7 @@ def reading(source: Source, taken: Callable[[Inputs], Inputs], encode: Encode) -
 def tensors(item: Any) -> Inputs:
     """One record's input, or inputs by name, in single precision; integers stay integers."""
     if isinstance(item, Mapping):
-        return Parts({str(name): _tensor(part) for name, part in item.items()})
+        return NamedTensors({str(name): _tensor(part) for name, part in item.items()})
     if isinstance(item, (tuple, list)) and any(getattr(part, "ndim", 0) for part in item):
         raise ValueError(
             "Found several inputs of a record in a tuple or list. Return a dict with the names of forward's arguments."
@@ -206,7 +206,7 @@ class ForPrediction(torch.utils.data.Dataset):
         found = self.source[number]
         alone = isinstance(self.source, SliceDataset) or not isinstance(found, (tuple, list)) or len(found) != 2
         inputs = tensors(found if alone else found[0])
-        return inputs.tensors if isinstance(inputs, Parts) else inputs, 0
+        return inputs.tensors if isinstance(inputs, NamedTensors) else inputs, 0
 
 
 def stacked(targets: Sequence[Any]) -> np.ndarray[Any, Any]:

@@ -18,8 +18,8 @@ from ...privacy import LeakingEstimatorError, PrivacyError
 from .. import checkpoints
 from ..engines.ways import separate
 from ..layout import named_trained
+from ..named_tensors import ByName, Inputs, NamedTensors, each, tensors_of, written_by_user
 from ..optimizers import Table, check_works_on_gradients
-from ..parts import ByName, Inputs, Parts, each, tensors_of, written_by_user
 from ..randomness import global_torch_seed, later_parameters, sequence
 from ..reading import ALONE
 from ..schedules import Scheduler, table_of
@@ -313,11 +313,11 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
     def _as_taken(self, inputs: Inputs) -> Inputs:
         """Inputs as the module takes them; what is public of them is noted."""
-        if isinstance(inputs, Parts):
+        if isinstance(inputs, NamedTensors):
             check_names(self.module_, inputs.names)
         whole = any(not part.is_floating_point() for part in tensors_of(inputs))
         self.takes_integers_ = whole and outputs_of(self.module_, inputs) is not None
-        self.input_names_ = inputs.names if isinstance(inputs, Parts) else None
+        self.input_names_ = inputs.names if isinstance(inputs, NamedTensors) else None
         self.history_ = None  # skorch's would hold losses and batch sizes
         self.n_features_in_ = sum(int(np.prod(part.shape[1:])) for part in tensors_of(inputs))
         callbacks.freeze(self.module_, callbacks.sorted_out(self.callbacks).freezers)

@@ -15,7 +15,7 @@ from skorch.utils import to_numpy
 from torch import nn
 
 from ..engines.probe import made_up
-from ..parts import Inputs, taking
+from ..named_tensors import Inputs, taking
 
 
 def outputs_of(module: nn.Module, inputs: Inputs) -> torch.Tensor | None:

@@ -14,7 +14,7 @@ from sklearn_dpsearch.nets.engines import probe, ways
 from sklearn_dpsearch.nets.engines.layered import LayeredEngine
 from sklearn_dpsearch.nets.engines.linear import TracedEngine
 from sklearn_dpsearch.nets.engines.vmap import VmapEngine
-from sklearn_dpsearch.nets.parts import ByName, Parts, name_of
+from sklearn_dpsearch.nets.named_tensors import ByName, NamedTensors, name_of
 from sklearn_dpsearch.nets.task import Records
 from sklearn_dpsearch.privacy import LeakingEstimatorError
 
@@ -23,7 +23,9 @@ from .toys import CPU, seeded
 
 def inputs(n=40):
     made = torch.Generator().manual_seed(3)
-    return Parts({"values": torch.randn(n, 4, generator=made), "words": torch.randint(0, 6, (n, 3), generator=made)})
+    return NamedTensors(
+        {"values": torch.randn(n, 4, generator=made), "words": torch.randint(0, 6, (n, 3), generator=made)}
+    )
 
 
 def labels(n=40):
@@ -129,8 +131,8 @@ def test_one_record_more_moves_a_sum_by_one_clipping_norm_whatever_its_parts_hol
     for kind in (Wide, Embedded, Scaled, NoGraph):
         module, engine = engine_of(kind)
         for value in (0.0, 1e-30, 50.0, -1e10, 3e38):
-            extra = Parts({"values": torch.full((1, 4), value), "words": torch.full((1, 3), 5)})
-            more = Parts({name: torch.cat([inputs()[name], extra[name]]) for name in extra.names})
+            extra = NamedTensors({"values": torch.full((1, 4), value), "words": torch.full((1, 3), 5)})
+            more = NamedTensors({name: torch.cat([inputs()[name], extra[name]]) for name in extra.names})
             without = clipped_sums_of(engine, module, inputs(), labels())
             joined = clipped_sums_of(engine, module, more, torch.cat([labels(), labels()[:1]]))
             assert float((joined - without).norm()) <= 1.0001

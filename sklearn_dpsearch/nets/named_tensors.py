@@ -14,7 +14,7 @@ from torch import nn
 from torch.utils import _pytree
 
 
-class Parts:
+class NamedTensors:
     """Tensors of the same records, by name.
 
     Parameters
@@ -30,9 +30,9 @@ class Parts:
         """Names of the parts."""
         return tuple(self.tensors)
 
-    def each(self, change: Callable[[torch.Tensor], torch.Tensor]) -> Parts:
+    def each(self, change: Callable[[torch.Tensor], torch.Tensor]) -> NamedTensors:
         """Every part changed alike."""
-        return Parts({name: change(tensor) for name, tensor in self.tensors.items()})
+        return NamedTensors({name: change(tensor) for name, tensor in self.tensors.items()})
 
     def __getitem__(self, key: Any) -> Any:
         """The part of a name; or the same rows of all parts."""
@@ -55,55 +55,55 @@ class Parts:
         """Where all parts are."""
         return self._first.device
 
-    def to(self, *args: Any, **kwargs: Any) -> Parts:
+    def to(self, *args: Any, **kwargs: Any) -> NamedTensors:
         """As of a tensor."""
         return self.each(lambda tensor: tensor.to(*args, **kwargs))
 
-    def flatten(self, start_dim: int, end_dim: int) -> Parts:
+    def flatten(self, start_dim: int, end_dim: int) -> NamedTensors:
         """As of a tensor."""
         return self.each(lambda tensor: tensor.flatten(start_dim, end_dim))
 
-    def unsqueeze(self, dim: int) -> Parts:
+    def unsqueeze(self, dim: int) -> NamedTensors:
         """As of a tensor."""
         return self.each(lambda tensor: tensor.unsqueeze(dim))
 
 
 _pytree.register_pytree_node(
-    Parts,
+    NamedTensors,
     lambda parts: (list(parts.tensors.values()), parts.names),
-    lambda values, names: Parts(dict(zip(names, values))),
+    lambda values, names: NamedTensors(dict(zip(names, values))),
 )
 
 #: What a module is given.
-Inputs: TypeAlias = torch.Tensor | Parts
+Inputs: TypeAlias = torch.Tensor | NamedTensors
 
 
 def each(change: Callable[[torch.Tensor], torch.Tensor], values: Inputs) -> Inputs:
     """A tensor, or every part, changed."""
-    return values.each(change) if isinstance(values, Parts) else change(values)
+    return values.each(change) if isinstance(values, NamedTensors) else change(values)
 
 
 def tensors_of(values: Inputs) -> list[torch.Tensor]:
     """The tensor, or all parts."""
-    return list(values.tensors.values()) if isinstance(values, Parts) else [values]
+    return list(values.tensors.values()) if isinstance(values, NamedTensors) else [values]
 
 
 def names_of(values: Inputs) -> tuple[str, ...]:
     """Names of the parts; none of a tensor."""
-    return values.names if isinstance(values, Parts) else ()
+    return values.names if isinstance(values, NamedTensors) else ()
 
 
 def joined(rows: Iterable[Inputs], how: Callable[[list[torch.Tensor]], torch.Tensor]) -> Inputs:
     """Tensors, or the parts of each name, joined by ``torch.stack`` or ``torch.cat``."""
     listed = list(rows)
     first = listed[0]
-    if not isinstance(first, Parts):
+    if not isinstance(first, NamedTensors):
         return how(listed)
-    return Parts({name: how([row[name] for row in listed]) for name in first.names})
+    return NamedTensors({name: how([row[name] for row in listed]) for name in first.names})
 
 
 class ByName(nn.Module):
-    """A module that takes its inputs by name, as one that takes ``Parts``.
+    """A module that takes its inputs by name, as one that takes ``NamedTensors``.
 
     Parameters
     ----------
@@ -116,14 +116,14 @@ class ByName(nn.Module):
         super().__init__()
         self.module, self.names = module, names
 
-    def forward(self, records: Parts) -> Any:
+    def forward(self, records: NamedTensors) -> Any:
         """As skorch calls a module for a dict of inputs."""
         return self.module(**{name: records[name] for name in self.names})
 
 
 def taking(module: nn.Module, inputs: Inputs) -> nn.Module:
     """The module as one that takes such inputs."""
-    return ByName(module, inputs.names) if isinstance(inputs, Parts) else module
+    return ByName(module, inputs.names) if isinstance(inputs, NamedTensors) else module
 
 
 def written_by_user(module: nn.Module) -> nn.Module:
