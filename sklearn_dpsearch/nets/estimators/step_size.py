@@ -26,9 +26,7 @@ Decay: TypeAlias = Literal["linear", "constant"]
 #: suffer from what does not change the predicted class.
 NOISE_FOR_CLASSES, NOISE_FOR_NUMBERS = 0.8, 0.3
 #: The longest step × that bound, for clipping norm 1: beyond it nets do not learn classes, or do not settle on numbers.
-REACH_OF_CLASSES, REACH_OF_NUMBERS = 50.0, 5.0
-#: How much further steps may go where features keep their zero: records are hardly ever as long as they could be.
-SHORTER = 2.0
+REACH_OF_CLASSES, REACH_OF_NUMBERS = 100.0, 10.0
 #: The longest step towards numbers, which are of size 1, however short records are.
 LONGEST_TO_NUMBERS = 1.0
 
@@ -57,9 +55,8 @@ def bound_on_norm(n_features: int) -> float:
     return math.sqrt(max(n_features, 1))
 
 
-def longest_step(bound: float, of_classes: bool, zero_is_none: bool = False) -> float:
+def longest_step(bound: float, of_classes: bool) -> float:
     """The longest step for clipping norm 1, towards classes or towards numbers."""
-    bound = bound / SHORTER if zero_is_none else bound
     return REACH_OF_CLASSES / bound if of_classes else min(REACH_OF_NUMBERS / bound, LONGEST_TO_NUMBERS)
 
 
@@ -76,7 +73,6 @@ def for_sgd(
     *,
     of_classes: bool,
     momentum: float = 0.0,
-    zero_is_none: bool = False,
 ) -> float:
     """The step size of SGD at the start.
 
@@ -92,11 +88,9 @@ def for_sgd(
         Whether labels are predicted, or numbers.
     momentum : float
         Each gradient moves the weights by 1 ÷ (1 − momentum) of a step in the end.
-    zero_is_none : bool
-        Whether features were scaled so that 0 stays 0.
     """
     per_step = settings.noise * math.hypot(*decay) / expected_batch_size  # noise in a weight for a step size of 1
-    unclipped = min(noise_allowed(bound, of_classes) / per_step, longest_step(bound, of_classes, zero_is_none))
+    unclipped = min(noise_allowed(bound, of_classes) / per_step, longest_step(bound, of_classes))
     return unclipped * (1.0 - momentum) / settings.max_grad_norm
 
 

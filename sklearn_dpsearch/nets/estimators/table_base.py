@@ -148,15 +148,13 @@ class TableNet(DPSGDEstimator):
         if self.learning_rate_init != "auto":
             return self.learning_rate_factor * self.learning_rate_init
         decay = step_size.shares(self.learning_rate, settings.steps)
-        scale = self._scale()
         bound = step_size.bound_on_norm(self.n_features_in_)
         of_classes = isinstance(self, ClassifierMixin)
         if not self._uses_sgd():
             return self.learning_rate_factor * step_size.for_adam(decay, bound, of_classes=of_classes)
         return self.learning_rate_factor * step_size.for_sgd(
-            settings, expected_batch_size, decay, bound, of_classes=of_classes, momentum=self.momentum,
-            zero_is_none=scale is not None and scale.keep_zero,
-        )  # fmt: skip
+            settings, expected_batch_size, decay, bound, of_classes=of_classes, momentum=self.momentum
+        )
 
     def _update(self) -> UpdateRule:
         if self._uses_sgd():
@@ -192,7 +190,7 @@ class TableNet(DPSGDEstimator):
         bounds = self._scale()
         if bounds is not None:
             weights = weights / bounds.half
-            constants = constants - (weights * bounds.middle).sum(axis=1)
+            constants = constants - (weights * bounds.zero).sum(axis=1)
         return weights, constants
 
     def _hidden(self) -> tuple[int, ...]:

@@ -39,16 +39,17 @@ def test_what_single_precision_cannot_hold_becomes_infinite_in_silence():
 @pytest.mark.parametrize(
     ("given", "values", "wanted"),
     [
-        ((0, 255), [-5, 0, 51, 255, 300], [0, 0, 0.2, 1, 1]),
+        ((0, 200), [-5, 0, 50, 100, 200, 300], [-0.5, -0.5, 0, 0.5, 1.5, 1.5]),  # amounts: a quarter of the way up
+        ((10, 30), [0, 10, 15, 20, 99], [-0.5, -0.5, 0, 0.5, 1.5]),
         ((-8, 8), [-10, -8, 0, 4], [-1, -1, 0, 0.5]),
-        ((-1, 20), [-7, -1, 0, 20], [-0.05, -0.05, 0, 1]),
-        ((-4, 0), [-5, -1, 0, 3], [-1, -0.25, 0, 0]),
-        ((10, 20), [0, 10, 15, 20, 99], [-1, -1, 0, 1, 1]),  # zero is none of them
+        ((-4, 0), [-5, -1, 0, 3], [-1, 0.5, 1, 1]),
     ],
 )
-def test_two_numbers_for_all_features_keep_zero_where_it_is(given, values, wanted):
+def test_bounds_of_amounts_map_a_quarter_of_the_way_up_to_zero_and_others_the_middle(given, values, wanted):
     bounds = Bounds.of_features("bounds_X", given)
     np.testing.assert_allclose(bounds.scaled(np.array(values, float)), wanted)
+    rows = single_rows(np.array(values, float)[:, None], bounds)
+    np.testing.assert_allclose(rows[:, 0].numpy(), wanted, rtol=1e-6)
 
 
 def test_bounds_of_each_feature_map_their_middle_to_zero():

@@ -48,7 +48,8 @@ def test_one_step_never_reaches_too_far():
     quiet = model(noise_multiplier=1e-3, max_steps=1, sample_rate=1.0).fit(X, y)
     assert quiet.learning_rate_init_ == pytest.approx(step_size.REACH_OF_CLASSES / np.sqrt(50))
     numbers = model(DPLinearRegression, noise_multiplier=1e-3, max_steps=1, sample_rate=1.0)
-    assert numbers.fit(X, X[:, 0]).learning_rate_init_ == pytest.approx(step_size.REACH_OF_NUMBERS / np.sqrt(50))
+    wide = np.hstack([X] * 4)
+    assert numbers.fit(wide, X[:, 0]).learning_rate_init_ == pytest.approx(step_size.REACH_OF_NUMBERS / np.sqrt(200))
     assert numbers.fit(X[:, :2], X[:, 0]).learning_rate_init_ == step_size.LONGEST_TO_NUMBERS
 
 
