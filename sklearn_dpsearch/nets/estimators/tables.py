@@ -54,8 +54,8 @@ _SHARED = f"""{docstrings.settings("default=0.02", "Instead (with ``sample_rate=
         Share of the steps, the last ones, over which the released parameters are averaged; 0: those of the last step.
     bounds_X : (lower, upper), optional
         Public bounds of the features, numbers or arrays of shape (n_features,): X is clipped to them and mapped to
-        [-1, 1]. Two numbers that are not negative, as (0, 255) of pixels, are mapped to [-0.5, 1.5], so that small amounts
-        are near 0. Without bounds X is used as it is, and should be of size 1.
+        [-1, 1]. Two numbers that are not negative, as (0, 255) of pixels, are mapped to [-0.5, 1.5], so that small
+        amounts are near 0. Without bounds X is used as it is, and should be of size 1.
     warm_start : bool, default=False
         Whether ``fit`` goes on from the parameters of the last one; the cost adds up in ``privacy_spent_``.
     device : str, default="cpu"
