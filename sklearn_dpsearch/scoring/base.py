@@ -23,6 +23,11 @@ class PrivateScorer(ABC):
     they change the sensitivity.
     """
 
+    @property
+    def several_targets(self) -> bool:
+        """Whether records may have several targets, or labels."""
+        return False
+
     @abstractmethod
     def statistic(self, estimator: object, X: Any, y: Any, neighboring: Neighboring) -> list[int]:
         """The integers before noise: NOT private.

@@ -15,7 +15,7 @@ from ..privacy._types import Neighboring
 from .base import PrivateScorer, check_resolution, known_size
 from .contributions import as_array, contributions, finite, quantised, response_function
 from .noise import Sensitivity
-from .record_values import OfPredictions, RecordValues
+from .record_values import Match, OfPredictions, RecordValues
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +63,11 @@ class MeanScorer(PrivateScorer):
     resolution: int = 1000
     expected_size: float | None = None
     name: str | None = None
+
+    @property
+    def several_targets(self) -> bool:
+        """Whether records may have several targets: rows of labels that must all be right, or values of one's own."""
+        return isinstance(self.values, (Match, OfPredictions))
 
     def __post_init__(self) -> None:
         if not isinstance(self.response_method, str):

@@ -518,7 +518,7 @@ def test_a_warm_net_starts_where_the_winner_ended(nets):
     net = {"classes": range(10), "bounds_X": (0, 16), "noise_multiplier": 1.0, "max_epochs": 10}
 
     def largest(warm_start):
-        one = net_search(nets, {"learning_rate_init": [0.5]}, net, warm_start=warm_start, extrapolate=still)
+        one = net_search(nets, {"learning_rate_init": [2.0]}, net, warm_start=warm_start, extrapolate=still)
         return np.abs(one.fit(digits, labels).best_estimator_.coef_).max()
 
     assert largest(False) < 1e-4

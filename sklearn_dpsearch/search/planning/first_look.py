@@ -18,8 +18,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from ...privacy import LeakingEstimatorError, PrivacyError
 from ...privacy.errors import did_you_mean
-from ...scoring import MeanScorer, PrivateScorer
-from ...scoring.record_values import Match, OfPredictions
+from ...scoring import PrivateScorer
 from .._any_make import n_records
 from .._types import Parameters, Scorer
 
@@ -186,8 +185,7 @@ def several_columns(y: Any) -> bool:
 
 def _check_scores_rows(scorer: Scorer, y: Any) -> None:
     """A private scorer must know what to do with several targets of a record: otherwise every score is the worst."""
-    whole = isinstance(scorer, MeanScorer) and isinstance(scorer.values, (Match, OfPredictions))
-    if isinstance(scorer, PrivateScorer) and not whole:
+    if isinstance(scorer, PrivateScorer) and not scorer.several_targets:
         raise PrivacyError(
             f"Found scoring={scorer!r}, which is for one target of a record, and {y.shape[1]} columns in y: every "
             "score would be the worst. Use scoring='accuracy' (all labels of a record right), or "
