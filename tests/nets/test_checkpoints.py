@@ -303,6 +303,7 @@ def test_copies_of_one_training_count_once_and_two_trainings_twice():
     assert len(net(merged).fit(X, y).privacy_spent_.components) == 3
 
 
+@pytest.mark.slow
 def test_a_pickled_module_is_loaded_without_this_library(tmp_path):
     torch.save(nn.Sequential(nn.Linear(4, 2)), tmp_path / "before.pt")
     one = net(nn.Sequential(nn.Linear(4, 2))).fit(X, y)

@@ -68,7 +68,10 @@ def long_dropout(**more):
 
 
 @POSIX
-@pytest.mark.parametrize(("make", "longest", "pause"), [(long_mlp, 0.2, 0.002), (long_dropout, 0.9, 0.05)])
+@pytest.mark.parametrize(
+    ("make", "longest", "pause"),
+    [(long_mlp, 0.2, 0.002), pytest.param(long_dropout, 0.9, 0.05, marks=pytest.mark.slow)],
+)
 def test_a_training_that_is_killed_again_and_again_ends_as_if_it_had_not_been(make, longest, pause, tmp_path):
     kills = _until_done(make, tmp_path / "c", tmp_path / "result", random.Random(0), longest, pause)
     assert torch.equal(torch.load(tmp_path / "result"), parameters(make().fit(X, y)))
@@ -152,6 +155,7 @@ print(torch.cat([p.detach().reshape(-1) for p in net.module_.parameters()]).nump
 """
 
 
+@pytest.mark.slow
 @POSIX
 def test_another_process_knows_the_training_again(tmp_path):
     """Nothing that is compared may depend on addresses, or on the order of sets, which differ between processes."""

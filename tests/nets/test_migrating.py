@@ -14,6 +14,8 @@ pytest.importorskip("torch")
 pytest.importorskip("skorch")
 pytest.importorskip("opacus")
 
+pytestmark = pytest.mark.slow
+
 PAGE = Path(__file__).parents[2] / "docs" / "learn" / "migrating_nets.md"
 BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
 

@@ -43,6 +43,7 @@ def test_a_resumed_training_releases_bit_for_bit_what_an_uninterrupted_one_does(
     assert not folder.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", NETS)
 def test_the_net_whose_training_failed_goes_on_itself(kind, tmp_path, at_every_step):
     """What skorch and scikit-learn leave on it from the first attempt is no other argument."""
@@ -56,6 +57,7 @@ def _cut_again(make, folder, more):
     assert written == list(range(4, 4 + more))  # on from step 3, not from the start
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", NETS)
 def test_whether_and_how_often_checkpoints_are_written_changes_nothing(kind, tmp_path, monkeypatch):
     expected = parameters(NETS[kind](**SEEDED).fit(X, y))

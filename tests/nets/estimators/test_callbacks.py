@@ -100,6 +100,7 @@ def test_frozen_parameters_do_not_count_in_the_clipped_norm():
     torch.testing.assert_close(moved, expected, rtol=1e-3, atol=1e-7)
 
 
+@pytest.mark.slow
 def test_frozen_candidates_are_trained_together_and_searched():
     found = DPNeuralNetClassifier.fit_together(
         [net(callbacks=[Freezer("first.*")], noise_seed=i, random_state=0) for i in range(3)], X, y

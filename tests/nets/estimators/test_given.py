@@ -378,6 +378,7 @@ def test_parts_of_datasets_of_arrays_are_arrays():
 SPACE = {"lr": [0.1, 0.5]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "data", "targets"),
     [

@@ -248,6 +248,7 @@ def search(one, **changed):
     return DPRandomSearchCV(one.set_params(noise_multiplier=None), {"lr": [0.2, 0.5]}, **arguments)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "scoring",
     [
@@ -268,6 +269,7 @@ def one_minus_hamming(truth, predicted):
     return (truth == predicted).mean(axis=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scoring", [None, "accuracy", make_private_scorer(one_minus_hamming, lower=0.0, upper=1.0)])
 def test_scorers_of_several_labels_work_in_searches(scoring):
     found = search(labelled(classes=["a", "b", "c"], **LONG), scoring=scoring).fit(X, many)

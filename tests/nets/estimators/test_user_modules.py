@@ -150,6 +150,7 @@ def test_lazy_layers_do_not_repeat_the_numbers_of_others():
     assert float((one.module_.first.weight - one.module_.last.weight).detach().abs().min()) > 1e-6
 
 
+@pytest.mark.slow
 def test_lazy_modules_take_inputs_by_name_and_searches():
     data = {"values": X, "words": rng.integers(0, 6, (120, 3))}
     assert net(LazyParts).fit(data, y).predict(data).shape == (120,)
