@@ -106,11 +106,11 @@ def _owners(dictionary: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
     """The parts of a candidate to which a parameter may belong, where the space replaces them; else nothing."""
     above = [owner for owner in dictionary if name.startswith(f"{owner}__") and not hasattr(dictionary[owner], "rvs")]
     owners = [dict(zip(above, values)) for values in itertools.product(*(dictionary[owner] for owner in above))]
-    return [owner for owner in owners if all(_has(part, name, above) for above, part in owner.items())]
+    return [owner for owner in owners if all(_has(part, name, prefix) for prefix, part in owner.items())]
 
 
-def _has(part: Any, name: str, above: str) -> bool:
-    return hasattr(part, "get_params") and name.removeprefix(f"{above}__") in part.get_params()
+def _has(part: Any, name: str, prefix: str) -> bool:
+    return hasattr(part, "get_params") and name.removeprefix(f"{prefix}__") in part.get_params()
 
 
 def _accepts(estimator: Any, name: str) -> bool:
