@@ -14,6 +14,7 @@ import numpy as np
 
 from sklearn_dpsearch.privacy import Guarantee, ProfileDP, envelope
 from sklearn_dpsearch.privacy.selection.subset import TheoremTwo
+from sklearn_dpsearch.privacy.selection.subset_validated import TheoremFour
 from tests.privacy.brute_force import Mechanism, Violation, exact_pair, hockey_stick, random_mechanism
 
 Records = frozenset[int]
@@ -118,7 +119,7 @@ def check(guarantee: Guarantee, p: np.ndarray, q: np.ndarray) -> float:
     for index, (one, other) in enumerate([(p, q), (q, p)]):
         exact = np.array([hockey_stick(one, other, epsilon) for epsilon in EPSILONS])
         claims = {"delta_at": stated}
-        if isinstance(guarantee, TheoremTwo):
+        if isinstance(guarantee, TheoremTwo | TheoremFour):
             claims["in_direction"] = guarantee.in_direction(index, EPSILONS)
         for name, claimed in claims.items():
             if np.any(exact > claimed + 1e-14 * (1 + np.exp(EPSILONS))):

@@ -23,39 +23,27 @@ import numpy as np
 
 from .._checks import require
 from .._types import Array
-from ..guarantees.base import Guarantee, Statement, as_guarantee, dots
+from ..guarantees.base import Guarantee, Statement, as_guarantee
 from ..guarantees.composition import compose, mixture, same_neighbors
 from ..guarantees.tightest import SmallestOf
 from ..guarantees.values import NonPrivate
 from ..numerics.loss_distribution import ROUNDING, DominatingPair
-from .subset_pairs import average_delta, composed_delta, normalized, reversed_average_delta, sampled, thinned
+from .subset_pairs import (
+    average_delta,
+    composed_delta,
+    log_mean_exp,
+    normalized,
+    pair_of_directions,
+    reversed_average_delta,
+    sampled,
+    thinned,
+)
 from .subset_published import published_subset
+from .subset_validated import ValidatedOnTheRest
 
 TrainOn = Literal["rest", "all"]
-#: What is composed with something else is evaluated at so many points, from at most so many atoms of one part.
-POINTS, ATOMS = 4001, 500
-
-
-def _log_mean_exp(a: float, b: float, weight: float) -> float:
-    """log(w·e^a + (1−w)·e^b) of a, b ≥ 0, rounded up."""
-    if max(a, b) < 30.0:
-        mean = np.log1p(weight * np.expm1(a) + (1.0 - weight) * np.expm1(b))
-    else:
-        mean = np.logaddexp(np.log(weight) + a, np.log1p(-weight) + b)
-    return float(mean * (1.0 + ROUNDING))
-
-
-def _remembered(curve: Callable[[Array], Array]) -> Callable[[Array], Array]:
-    """The curve, which answers for the same points only once: both directions of a pair ask both curves."""
-    answers: dict[bytes, Array] = {}
-
-    def values(epsilon: Array) -> Array:
-        key = epsilon.tobytes()
-        if key not in answers:
-            answers[key] = curve(epsilon)
-        return answers[key]
-
-    return values
+#: What is composed with something else is evaluated from at most so many atoms of one part.
+ATOMS = 500
 
 
 # --- guarantees --------------------------------------------------------------------------------------------------
@@ -85,8 +73,8 @@ class TheoremTwo(_TuneThenTrain):
         if tune is None or train is None:
             return None
         if self.train_on == "rest":
-            return min(_log_mean_exp(tune, train, self.fraction), max(tune, train))
-        return (_log_mean_exp(tune, 0.0, self.fraction) + train) * (1.0 + ROUNDING)
+            return min(log_mean_exp(tune, train, self.fraction), max(tune, train))
+        return (log_mean_exp(tune, 0.0, self.fraction) + train) * (1.0 + ROUNDING)
 
     @cached_property
     def _pairs(self) -> tuple[DominatingPair, DominatingPair]:
@@ -120,8 +108,7 @@ class TheoremTwo(_TuneThenTrain):
         return self._none_beyond(epsilon, values)
 
     def _pair(self) -> DominatingPair:
-        removed, added = (_remembered(partial(self.in_direction, index, most=ATOMS)) for index in (0, 1))
-        return DominatingPair(dots(removed, added, POINTS), dots(added, removed, POINTS))
+        return pair_of_directions(partial(self.in_direction, most=ATOMS))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,6 +156,8 @@ def subset_then_train(
     fraction: float,
     train_on: TrainOn = "rest",
     *,
+    validate: Guarantee | Statement | None = None,
+    validated_share: float = 1.0,
     secret_coins: bool = True,
 ) -> Guarantee:
     r"""The guarantee of tuning on a random subset and then training, releasing the results of both.
@@ -179,13 +168,18 @@ def subset_then_train(
     Parameters
     ----------
     tune : Guarantee
-        What tuning promises for the data set that it is given, e.g. ``best_of(one_run, count)``.
+        What tuning promises to a record that it trains candidates on, e.g. ``best_of(one_run, count)``.
     train : Guarantee
         What training promises for the data set that it is given, for every fixed result of tuning.
     fraction : float
         Probability with which a record joins the subset, 0 ≤ fraction ≤ 1.
     train_on : {"rest", "all"}
         Train on the records outside the subset, or on all.
+    validate : Guarantee, optional
+        What tuning promises to a record outside the subset that candidates are scored on, e.g.
+        ``best_of(one_score, count)``. None: nothing outside the subset is used for tuning.
+    validated_share : float, default=1.0
+        Probability with which a record outside the subset is scored on, 0 < validated_share ≤ 1.
     secret_coins : bool, default=True
         False if a part uses how many records it was given, under ``"zero_out"``: the total is then the average over a
         known coin.
@@ -198,12 +192,13 @@ def subset_then_train(
 
     Notes
     -----
-    Theorem 2 of this library (docs/theory/subset.md); Koskela & Kulkarni (2023); Zhu & Wang (2019).
+    Theorems 2 and 4 of this library (docs/theory/subset.md, docs/theory/subset_rest.md); Koskela & Kulkarni (2023); Zhu
+    & Wang (2019).
 
     How many records the subset holds is as secret as the coins. Under ``"add_remove"`` the parts' own guarantees see to
     that. Under ``"zero_out"`` a record outside a part counts as replaced by nothing in its place: a part may use the
     number of all records n, and fraction·n, but not the number that it was given (else ``secret_coins=False``). Under
-    ``"replace_one"`` the coins may be known, and the guarantees of both outcomes of the changed record's coin average:
+    ``"replace_one"`` the coins may be known, and the guarantees of all outcomes of the changed record's coins average:
     no amplification in ε.
 
     Examples
@@ -217,23 +212,56 @@ def subset_then_train(
     [1.94, 2.22]
     >>> round(subset_then_train(PureDP(epsilon=2.0), PureDP(epsilon=1.0), 0.1).epsilon_at(0.0), 4)
     1.1586
+
+    With scores on the rest, which are eight times as noisy as the training:
+
+    >>> scores = best_of(GaussianDP(mu=0.5 / 8), Geometric(10))
+    >>> round(subset_then_train(search, one_run, 0.1, validate=scores).epsilon_at(1e-5), 2)
+    2.1
     """
     require(0 <= fraction <= 1, "0 <= fraction <= 1", fraction=fraction)
     require(train_on in ("rest", "all"), 'train_on to be "rest" or "all"', train_on=train_on)
+    require(0 < validated_share <= 1, "0 < validated_share <= 1", validated_share=validated_share)
+    validation = None if validate is None else as_guarantee(validate, "validate")
     return _subset_then_train(
-        as_guarantee(tune, "tune"), as_guarantee(train, "train"), fraction, train_on, secret_coins
+        as_guarantee(tune, "tune"),
+        as_guarantee(train, "train"),
+        fraction,
+        train_on,
+        validation,
+        validated_share,
+        secret_coins,
     )
 
 
 @lru_cache(maxsize=64)
 def _subset_then_train(
-    tune: Guarantee, train: Guarantee, fraction: float, train_on: TrainOn, secret_coins: bool
+    tune: Guarantee,
+    train: Guarantee,
+    fraction: float,
+    train_on: TrainOn,
+    validate: Guarantee | None,
+    share: float,
+    secret_coins: bool,
 ) -> Guarantee:
-    same_neighbors((tune, train))
-    if fraction == 0 or (train_on == "all" and isinstance(train, NonPrivate)):
-        return train
+    same_neighbors((tune, train) if validate is None else (tune, train, validate))
     if fraction == 1:
         return tune if train_on == "rest" else compose(tune, train)
+    if validate is not None and validate.pure_epsilon != 0:
+        if fraction == 0:
+            return mixture([compose(validate, train), train], [share, 1.0 - share])
+        return ValidatedOnTheRest(
+            tune=tune,
+            validate=validate,
+            train=train,
+            fraction=fraction,
+            share=share,
+            train_on=train_on,
+            secret_coins=secret_coins,
+            neighboring=train.neighboring,
+        )
+    if fraction == 0 or (train_on == "all" and isinstance(train, NonPrivate)):
+        return train
     return SubsetThenTrain(
         tune=tune,
         train=train,

@@ -6,11 +6,18 @@ curve. So every expectation here is one sum over the atoms of one loss distribut
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 
 from .._types import Array
+from ..guarantees.base import dots
 from ..numerics.logspace import LARGEST_EXPONENT, safe_exp
 from ..numerics.loss_distribution import ROUNDING, DominatingPair, LossDistribution, on_grid
+
+#: What is composed with something else is evaluated at so many points.
+POINTS = 4001
 
 # --- one pair ----------------------------------------------------------------------------------------------------
 
@@ -75,6 +82,35 @@ def _distinct(pld: LossDistribution) -> LossDistribution:
     losses, where = np.unique(pld.losses, return_inverse=True)
     masses = np.asarray(np.bincount(where, pld.masses, losses.size), dtype=float)
     return LossDistribution(losses, masses, pld.infinity, pld.minus_infinity)
+
+
+def log_mean_exp(a: float, b: float, weight: float) -> float:
+    """log(w·e^a + (1−w)·e^b) of a, b ≥ 0, rounded up."""
+    if max(a, b) < 30.0:
+        mean = np.log1p(weight * np.expm1(a) + (1.0 - weight) * np.expm1(b))
+    else:
+        with np.errstate(divide="ignore"):
+            mean = np.logaddexp(np.log(weight) + a, np.log1p(-weight) + b)
+    return float(mean * (1.0 + ROUNDING))
+
+
+def pair_of_directions(in_direction: Callable[[int, Array], Array]) -> DominatingPair:
+    """The pair through POINTS points of a profile in both directions: (index, ε) ↦ δ, index 0 or 1."""
+    removed, added = (_remembered(partial(in_direction, index)) for index in (0, 1))
+    return DominatingPair(dots(removed, added, POINTS), dots(added, removed, POINTS))
+
+
+def _remembered(curve: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    """The curve, which answers for the same points only once: both directions of a pair ask both curves."""
+    answers: dict[bytes, Array] = {}
+
+    def values(epsilon: Array) -> Array:
+        key = epsilon.tobytes()
+        if key not in answers:
+            answers[key] = curve(epsilon)
+        return answers[key]
+
+    return values
 
 
 # --- two pairs ---------------------------------------------------------------------------------------------------

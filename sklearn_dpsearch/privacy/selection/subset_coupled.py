@@ -1,0 +1,123 @@
+r"""Two likelihood ratios of one output, coupled so that no other coupling loses more; and an independent third one.
+
+Tuning returns t. X(t) is its ratio if the record trains the candidates, V(t) if it validates them: functions of one
+output, with some unknown joint law. Of all couplings with the same marginal laws the comonotone one (both are large
+together) has the largest E (a·X + b·V·Y − c)₊ and the largest E (1 − c·(a·X + b·V·Y))₊ (docs/theory/subset_rest.md).
+For two discrete ratios that is a merge of their quantile functions: exact, with as many pieces as there are atoms.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from .._types import Array
+from ..numerics.logspace import safe_exp
+from ..numerics.loss_distribution import ROUNDING, LossDistribution
+
+#: Losses beyond it count as infinite, which only raises a curve: products of their ratios would overflow.
+LARGEST_LOSS = 300.0
+
+
+@dataclass(frozen=True, eq=False)
+class Pieces:
+    """Finitely many values of a random line Y ↦ e^a + e^b·Y, under the law without the record.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n,)
+        Probabilities of the values, of which ``above`` counts those up to and with each, from the far end on.
+    above : ndarray of shape (n,)
+    a, b : ndarrays of shape (n,)
+        Logarithms, −∞ for 0.
+    infinity : float
+        Probability, under the law with the record, of what is impossible without it, whatever Y is.
+    """
+
+    weights: Array
+    above: Array
+    a: Array
+    b: Array
+    infinity: float
+
+
+def coupled(
+    tune: LossDistribution, validate: LossDistribution, fraction: float, share: float, train_on: str, index: int
+) -> Pieces:
+    """The line of Theorem 4: Z = q·X + (1−q)(1−v+v·V)·Y on the rest, and (q·X + (1−q)(1−v+v·V))·Y on all.
+
+    Parameters
+    ----------
+    tune, validate : LossDistribution
+        Normalized, and both in the direction ``index``: the record removed (0) or added (1).
+    fraction, share : float
+        q: who joins the subset; v: who of the others validates.
+    train_on : {"rest", "all"}
+    index : {0, 1}
+    """
+    x, v = (_from_the_far_end(pld, index) for pld in (tune, validate))
+    ends = np.unique(np.concatenate([x.ends, v.ends, [1.0]]))
+    with np.errstate(divide="ignore"):
+        log_x = np.log(fraction) + x.at(ends)
+        log_v = np.log1p(-fraction) + np.logaddexp(np.log1p(-share), np.log(share) + v.at(ends))
+    a, b = (log_x, log_v) if train_on == "rest" else (np.full_like(log_x, -np.inf), np.logaddexp(log_x, log_v))
+    infinity = fraction * x.infinity + (1.0 - fraction) * share * v.infinity
+    return Pieces(np.diff(ends, prepend=0.0), ends, a, b, infinity)
+
+
+@dataclass(frozen=True, eq=False)
+class _Quantiles:
+    """log X as a step function of the probability, without the record, of what is at least as far out.
+
+    For the record removed the far end is that of the largest X, for the record added that of X = 0.
+    """
+
+    ends: Array
+    log_ratios: Array
+    infinity: float
+
+    def at(self, ends: Array) -> Array:
+        """The values of the steps that end there; 0 beyond the last (where rounding left something: never too low)."""
+        steps: npt.NDArray[np.intp] = np.searchsorted(self.ends, ends, side="left")
+        return np.append(self.log_ratios, -np.inf)[steps]
+
+
+def _from_the_far_end(pld: LossDistribution, index: int) -> _Quantiles:
+    losses, masses = pld.losses[::-1], pld.masses[::-1]
+    far = losses > LARGEST_LOSS
+    infinity = pld.infinity + float(masses[far].sum())
+    losses, masses = losses[~far], masses[~far]
+    if index:  # losses are −log X, and masses probabilities without the record
+        ends = np.cumsum(np.append(infinity, masses))
+        return _Quantiles(ends, np.append(-np.inf, -losses), 0.0)
+    return _Quantiles(np.cumsum(masses * safe_exp(-losses)), losses, infinity)
+
+
+def with_against_without(pieces: Pieces, train: LossDistribution, epsilon: float) -> float:
+    """E (Z − c)₊, c = e^ε: e^b·H_k with k = (c − e^a)/e^b, and e^a + e^b − c where k ≤ 0; and the mass at infinity."""
+    share = safe_exp(pieces.a - epsilon) * (1.0 + ROUNDING)  # e^a/c, up: k is rounded down
+    inside = (share < 1.0) & (pieces.b > -np.inf)
+    k = epsilon + np.log1p(-share[inside]) - pieces.b[inside] - ROUNDING
+    values = np.zeros_like(share)
+    values[inside] = np.exp(pieces.b[inside]) * train.delta_at(k)
+    beyond = share >= 1.0
+    values[beyond] = np.exp(epsilon) * (share[beyond] - 1.0) + np.exp(pieces.b[beyond])
+    return pieces.infinity + _expected(pieces, values)
+
+
+def without_against_with(pieces: Pieces, train: LossDistribution, epsilon: float) -> float:
+    """E (1 − c·Z)₊, c = e^ε: r·H_{c·e^b/r} with r = (1 − c·e^a)₊; the pair of training (without, with)."""
+    left = -np.expm1(np.minimum(epsilon + pieces.a, 0.0)) * (1.0 + ROUNDING)
+    inside = left > 0.0
+    k = epsilon + pieces.b[inside] - np.log(left[inside]) - ROUNDING
+    values = np.zeros_like(left)
+    values[inside] = left[inside] * train.delta_at(k)
+    return _expected(pieces, values)
+
+
+def _expected(pieces: Pieces, values: Array) -> float:
+    """The mean of values ≥ 0 that fall from the far end on, and what the sums behind the weights may have got wrong."""
+    lost = np.finfo(float).eps * float(pieces.above @ values)
+    return float(pieces.weights @ values) * (1.0 + ROUNDING) + lost
