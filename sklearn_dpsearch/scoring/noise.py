@@ -18,6 +18,7 @@ m], P[X₁ ≥ m − k]), Γ₁ carries the pieces of Γ_k onto pieces of Γ_{k+
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -75,6 +76,15 @@ class Noise(ABC):
         """One draw."""
 
     @abstractmethod
+    def times(self, factor: int) -> Noise:
+        """Noise of the same kind whose standard deviation is so many times as large, in exact arithmetic."""
+
+    @property
+    @abstractmethod
+    def std(self) -> float:
+        """Standard deviation, in steps of one; at most this."""
+
+    @abstractmethod
     def guarantee(self, sensitivity: Sensitivity, neighboring: Neighboring) -> Guarantee:
         """What adding an independent draw to every component of a statistic promises, rounded up."""
 
@@ -101,6 +111,14 @@ class DiscreteLaplaceNoise(Noise):
 
     def sample(self, rng: IntegerSource = SYSTEM) -> int:
         return discrete_laplace(self.scale, rng)
+
+    def times(self, factor: int) -> DiscreteLaplaceNoise:
+        return DiscreteLaplaceNoise(self.scale * factor)
+
+    @property
+    def std(self) -> float:
+        """√2·scale, that of the continuous law; the discrete one has a little less."""
+        return math.sqrt(2.0) * float(self.scale)
 
     def guarantee(self, sensitivity: Sensitivity, neighboring: Neighboring) -> PureDP:
         return PureDP(epsilon=float_above(sensitivity.l1 / self.scale), neighboring=neighboring)
@@ -129,6 +147,14 @@ class DiscreteGaussianNoise(Noise):
 
     def sample(self, rng: IntegerSource = SYSTEM) -> int:
         return discrete_gaussian(self.sigma_squared, rng)
+
+    def times(self, factor: int) -> DiscreteGaussianNoise:
+        return DiscreteGaussianNoise(self.sigma_squared * factor**2)
+
+    @property
+    def std(self) -> float:
+        """σ, that of the continuous law; the discrete one has a little less."""
+        return math.sqrt(self.sigma_squared)
 
     def guarantee(self, sensitivity: Sensitivity, neighboring: Neighboring) -> DiscreteGaussianDP:
         return DiscreteGaussianDP(sigma_squared=self.sigma_squared, sensitivity=sensitivity, neighboring=neighboring)

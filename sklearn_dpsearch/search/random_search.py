@@ -48,6 +48,9 @@ class DPRandomSearchCV(BasePrivateSearch):
     refit : "winner", True or False, default="winner"
         "winner": release the winning run's own model, at no cost (with several folds, the first fold's). True: one more
         training on all records, composed into the total. False: no model.
+    tuning_share : float or None, default=None
+        With ``refit=True``: how much a candidate's training loses, as a share in (0, 1] of what the refit loses.
+        None: 1.
     release : {"best", "all"}, default="best"
         "all": a fixed number of runs (integer ``n_iter``), every score released, accounted by composition.
     guarantee : Guarantee or callable, optional
@@ -93,6 +96,7 @@ class DPRandomSearchCV(BasePrivateSearch):
         "param_distributions": [dict, list],
         "n_iter": [Interval(numbers.Real, 1, None, closed="left"), CountLaw],
         "refit": [StrOptions({"winner"}), "boolean"],
+        "tuning_share": [Interval(numbers.Real, 0, 1, closed="right"), None],
         "release": [StrOptions({"best", "all"})],
     }
 
@@ -108,6 +112,7 @@ class DPRandomSearchCV(BasePrivateSearch):
         score_noise: Guarantee | str = "match",
         cv: Any = None,
         refit: bool | str = "winner",
+        tuning_share: float | None = None,
         release: str = "best",
         guarantee: Declared | None = None,
         n_jobs: int | None = None,
@@ -125,6 +130,7 @@ class DPRandomSearchCV(BasePrivateSearch):
         self.score_noise = score_noise
         self.cv = cv
         self.refit = refit
+        self.tuning_share = tuning_share
         self.release = release
         self.guarantee = guarantee
         self.n_jobs = n_jobs

@@ -36,6 +36,12 @@ class DPSubsetSearchCV(BasePrivateSearch):
         Probability q with which a record joins the subset, 0 < q < 1.
     train_on : {"rest", "all"}, default="rest"
         Whether the final model is trained on the records outside the subset or on all.
+    validate_on : {"rest", "subset"}, default="rest"
+        Which private records candidates are scored on: those outside the subset, which are many and are charged for it
+        beside the final training, or a part of the subset.
+    tuning_share : float or None, default=None
+        How much a candidate's training loses, as a share in (0, 1] of what the final training loses: below 1 candidates
+        are noisier. None: 1.
     extrapolate : "auto", dict or callable, default="auto"
         How the winner's parameters change with the number of records. "auto": as the estimator's adapter knows
         (docs/learn/subset_search.md); what it does not know is kept. A dict overrides it: name of a searched
@@ -47,14 +53,15 @@ class DPSubsetSearchCV(BasePrivateSearch):
         parameter ``warm_start``. It costs nothing.
     epsilon, delta : float, optional
         The total for everything that ``fit`` releases. With ``epsilon`` the estimator's noise is scaled until the
-        total meets it, by the same factor for candidates and final model.
+        total meets it; that of candidates and of the final model keep their ratio.
     scoring : str, callable, PrivateScorer or None, default=None
         As for ``DPRandomSearchCV``.
     score_noise : "match" or Guarantee, default="match"
-        As for ``DPRandomSearchCV``.
+        Noise of one private score. "match": on the rest, 12 times the noise that matches the final training (3 times
+        where nothing is amplified); in the subset, as private as a candidate's training.
     cv : None, float or int, default=None
-        Validation inside the subset. None or a float: each record of it validates with this probability (0.2). An int:
-        each draws a fold. Splits by index are not possible.
+        On the rest, the probability with which a record of it validates (1). In the subset, None or a float: each
+        record of it validates with this probability (0.2); an int: each draws a fold. Splits by index are not possible.
     guarantee : Guarantee or callable, optional
         What one fit promises, on the caller's word: a guarantee, or (estimator, n_samples) to guarantee.
     n_jobs, pre_dispatch : int, int or str
@@ -83,10 +90,10 @@ class DPSubsetSearchCV(BasePrivateSearch):
 
     Notes
     -----
-    Accounted by ``sklearn_dpsearch.privacy.subset_then_train`` (docs/theory/subset.md, Theorem 2; Koskela & Kulkarni
-    2023). Under replace-one neighbours, and for an estimator that counts its records under zero-out ones, there is no
-    amplification, and the total says so. If no candidate can be trained and scored on the subset, or the final model
-    cannot be trained, ``NoModelError`` is raised with one fixed message.
+    Accounted by ``sklearn_dpsearch.privacy.subset_then_train`` (docs/theory/subset.md, Theorem 2;
+    docs/theory/subset_rest.md, Theorem 4; Koskela & Kulkarni 2023). Under replace-one neighbours, and for an estimator
+    that counts its records under zero-out ones, there is no amplification, and the total says so. If no candidate can be
+    trained and scored, or the final model cannot be trained, ``NoModelError`` is raised with one fixed message.
 
     Examples
     --------
@@ -97,7 +104,7 @@ class DPSubsetSearchCV(BasePrivateSearch):
     ... )
     >>> one_run, whole = GaussianDP(mu=0.4).epsilon_at(1e-5), search.privacy_cost().epsilon
     >>> round(one_run, 2), round(whole, 2)
-    (1.55, 1.53)
+    (1.55, 1.63)
     """
 
     _parameter_constraints: dict[str, Any] = {
@@ -106,6 +113,8 @@ class DPSubsetSearchCV(BasePrivateSearch):
         "n_iter": [Interval(numbers.Real, 1, None, closed="left"), CountLaw],
         "subset_fraction": [Interval(numbers.Real, 0, 1, closed="neither")],
         "train_on": [str],
+        "validate_on": [str],
+        "tuning_share": [Interval(numbers.Real, 0, 1, closed="right"), None],
         "extrapolate": [str, dict, callable],
         "warm_start": ["boolean"],
     }
@@ -118,6 +127,8 @@ class DPSubsetSearchCV(BasePrivateSearch):
         n_iter: float | CountLaw = 10,
         subset_fraction: float = 0.1,
         train_on: Literal["rest", "all"] = "rest",
+        validate_on: Literal["rest", "subset"] = "rest",
+        tuning_share: float | None = None,
         extrapolate: Extrapolate = "auto",
         warm_start: bool = False,
         epsilon: float | None = None,
@@ -137,6 +148,8 @@ class DPSubsetSearchCV(BasePrivateSearch):
         self.n_iter = n_iter
         self.subset_fraction = subset_fraction
         self.train_on = train_on
+        self.validate_on = validate_on
+        self.tuning_share = tuning_share
         self.extrapolate = extrapolate
         self.warm_start = warm_start
         self.epsilon = epsilon

@@ -294,11 +294,11 @@ MUTANTS = [
     Mutant(
         name="subset of fixed size",
         mistake="The tuning subset has a fixed number of records, so that one record more moves another.",
-        file="search/runners/subset.py",
-        old="joins = coins(n_samples, self.fraction, random_bytes)",
+        file="search/runners/subset_members.py",
+        old="joins: np.ndarray = coins(n_samples, fraction, random_bytes)",
         new=(
             "joins = np.argsort(np.frombuffer(random_bytes(8 * n_samples), np.uint64)).argsort() "
-            "< round(self.fraction * n_samples)"
+            "< round(fraction * n_samples)"
         ),
         tests=("search/test_subset_search.py::test_every_record_joins_by_a_coin_of_its_own",),
         seen="train_test_split; halving searches",
@@ -306,9 +306,9 @@ MUTANTS = [
     Mutant(
         name="subset that is known",
         mistake="The tuning subset is the first records.",
-        file="search/runners/subset.py",
-        old="joins = coins(n_samples, self.fraction, random_bytes)",
-        new="joins = np.arange(n_samples) < self.fraction * n_samples",
+        file="search/runners/subset_members.py",
+        old="joins: np.ndarray = coins(n_samples, fraction, random_bytes)",
+        new="joins = np.arange(n_samples) < fraction * n_samples",
         tests=("search/test_subset_search.py::test_every_record_joins_by_a_coin_of_its_own",),
     ),
     Mutant(
@@ -341,12 +341,52 @@ MUTANTS = [
     Mutant(
         name="estimators that count their records",
         mistake="Amplification by a subset for an estimator that uses how many records it is given.",
-        file="search/runners/subset.py",
+        file="search/runners/subset_cost.py",
         old='return relation != "zero_out" or told_its_size',
         new="return True",
         tests=(
             "search/test_subset_search.py::test_under_zero_out_only_an_estimator_that_can_be_told_its_size_is_amplified",
         ),
+    ),
+    Mutant(
+        name="scores on the rest for nothing",
+        mistake="Records of the rest are scored, and charged for the final training alone.",
+        file="search/runners/subset_cost.py",
+        old="total = spend(search(promises.one_run), validate=search(scoring), validated_share=share)",
+        new="total = spend(search(promises.one_run))",
+        tests=("search/test_subset_validated.py::test_the_total_is_that_of_theorem_four",),
+    ),
+    Mutant(
+        name="scores on the records that trained",
+        mistake="Candidates are scored on the subset that trained them, and charged for scores on the rest.",
+        file="search/runners/subset_members.py",
+        old="return joins, [(members, others)]",
+        new="return joins, [(members, members)]",
+        tests=("search/test_subset_validated.py::test_all_of_the_subset_trains_and_all_others_are_scored",),
+    ),
+    Mutant(
+        name="candidates with the final noise",
+        mistake="Candidates are charged for a share of the final training's loss, and trained with its noise.",
+        file="search/_base.py",
+        old="            settings=plan.settings,\n",
+        new="            settings=plan.final_settings,\n",
+        tests=("search/test_subset_validated.py::test_candidates_are_trained_with_a_share_of_the_final_loss",),
+    ),
+    Mutant(
+        name="refit charged like a candidate",
+        mistake="The refit loses more than the candidates, and is charged like one of them.",
+        file="search/runners/best_of.py",
+        old='Component(name="refit of the winner on all records", guarantee=final.worst)',
+        new='Component(name="refit of the winner on all records", guarantee=promises.worst)',
+        tests=("search/test_subset_validated.py::test_a_refit_may_lose_more_than_the_candidates",),
+    ),
+    Mutant(
+        name="warm start with the candidates' noise",
+        mistake="A final training that starts from the winner keeps the winner's noise.",
+        file="search/runners/subset.py",
+        old="        changed |= {name: new for name, new in job.settings.items() if known.get(name) != new}\n",
+        new="",
+        tests=("search/test_subset_validated.py::test_a_warm_start_goes_on_with_the_final_noise",),
     ),
     Mutant(
         name="utilities without bounds",

@@ -95,6 +95,11 @@ def test_a_rule_may_make_the_final_model_more_private():
             {"space": {}, "subset_fraction": 0.01},
             "the subset is expected to hold 0.6",
         ),
+        (
+            Watching(public_n=90),
+            {"space": {}, "subset_fraction": 0.3, "cv": 0.1},
+            "the validating part of the rest is expected to hold 6.3 of them",
+        ),
         (Watching(public_n=90), {"space": {}, "subset_fraction": 0.1}, "0.1 of 90 records.*expected to hold 9 of them"),
     ],
 )
@@ -107,9 +112,30 @@ def test_splits_by_index_are_refused(cv):
     refused(ValueError, "(?s)cv=.*nothing to split by index. Use cv as a fraction or a number of folds", cv=cv)
 
 
-@pytest.mark.parametrize("cv", [0.0, 1.0, 1, True])
-def test_other_values_of_cv_are_refused(cv):
-    refused(ValueError, "cv", cv=cv)
+@pytest.mark.parametrize("validate_on", ["rest", "subset"])
+@pytest.mark.parametrize("cv", [0.0, 1.5, 1, True, -0.2])
+def test_other_values_of_cv_are_refused(cv, validate_on):
+    refused(ValueError, "cv", cv=cv, validate_on=validate_on)
+
+
+def test_folds_are_refused_where_all_of_the_subset_trains():
+    refused(ValueError, r"cv=5 with validate_on='rest'.*a float in \(0, 1\].*validate_on='subset'", cv=5)
+
+
+def test_a_misspelt_validate_on_is_told_what_was_meant():
+    refused(ValueError, "validate_on='subst'; 'rest'.*is needed. Did you mean 'subset'", validate_on="subst")
+
+
+@pytest.mark.parametrize("share", [0.0, 1.5, "half"])
+def test_a_share_of_tuning_outside_of_zero_and_one_is_refused(share):
+    refused(ValueError, "'tuning_share'.*Got", tuning_share=share)
+
+
+def test_a_share_of_tuning_needs_noise_that_can_be_set():
+    refused(PrivacyError, "tuning_share=0.5, but the noise of candidates cannot be set.*tuning_share=1.0",
+            LogisticRegression(), {}, guarantee=PureDP(epsilon=1.0), tuning_share=0.5)  # fmt: skip
+    refused(PrivacyError, "tuning_share=0.5 for the whole search while the candidates vary .'epsilon'",
+            tuning_share=0.5)  # fmt: skip
 
 
 @pytest.mark.parametrize("estimator", [NoisyCentroids(), make_pipeline(FunctionTransformer(), NoisyCentroids())])

@@ -91,7 +91,7 @@ def watched(estimator=None, space=None, **kwargs):
 
 @pytest.mark.parametrize("train_on", ["rest", "all"])
 def test_the_total_is_that_of_tuning_on_a_subset_and_training_once(train_on):
-    one = search(Watching(), {"rate": [1.0]}, train_on=train_on)
+    one = search(Watching(), {"rate": [1.0]}, train_on=train_on, validate_on="subset")
     base = PureDP(epsilon=1.0)
     expected = subset_then_train(best_of(base, Geometric(5)), base, 0.3, train_on)
     assert one.privacy_cost(400).epsilon == expected.epsilon_at(0.0)
@@ -140,7 +140,7 @@ def test_a_target_is_met_with_the_same_noise_for_candidates_and_final_model():
 
 
 def test_the_final_model_is_charged_as_the_worst_candidate():
-    one = search(Watching(), {"epsilon": [0.5, 2.0]})
+    one = search(Watching(), {"epsilon": [0.5, 2.0]}, validate_on="subset")
     worst = PureDP(epsilon=2.0)
     assert one.privacy_cost(400).epsilon == subset_then_train(best_of(worst, 5), worst, 0.3).epsilon_at(0.0)
     declared = search(LogisticRegression(), {"C": [1.0]}, guarantee=ApproxDP(epsilon=0.5, delta=1e-8), delta=1e-6)
@@ -190,7 +190,8 @@ def test_every_record_joins_by_a_coin_of_its_own():
 
 @pytest.mark.parametrize("cv", [0.5, 4])
 def test_validation_happens_inside_the_subset(cv):
-    one = search(Watching(), {"rate": [1.0]}, n_iter=1, subset_fraction=0.5, cv=cv, random_state=4).fit(IDS, y)
+    given = {"n_iter": 1, "subset_fraction": 0.5, "validate_on": "subset", "cv": cv, "random_state": 4}
+    one = search(Watching(), {"rate": [1.0]}, **given).fit(IDS, y)
     *tuning, final = SEEN
     used = set().union(*(run["records"] for run in tuning))
     assert not used & final["records"]
@@ -201,20 +202,22 @@ def test_validation_happens_inside_the_subset(cv):
     assert 160 < len(final["records"]) < 240
 
 
-def test_a_score_on_private_records_is_divided_by_the_expected_number_of_them():
+@pytest.mark.parametrize(("validate_on", "expected"), [("subset", 24), ("rest", 280)])  # 0.2·0.3·400 and 0.7·400
+def test_a_score_on_private_records_is_divided_by_the_expected_number_of_them(validate_on, expected):
     def hits(y_true, y_pred):
         return (y_true == y_pred).astype(float)
 
     scorer = make_private_scorer(hits, lower=0, upper=1, resolution=1)
     for _ in range(5):
-        one = search(scoring=scorer).fit(X, y)
-        assert one.best_score_ * 24 == pytest.approx(round(one.best_score_ * 24), abs=1e-9)  # 0.2·0.3·400
+        one = search(scoring=scorer, validate_on=validate_on).fit(X, y)
+        assert one.best_score_ * expected == pytest.approx(round(one.best_score_ * expected), abs=1e-9)
 
 
 @pytest.mark.parametrize("cv", [None, 7])
 def test_a_subset_too_small_to_be_split_is_not_an_error_of_its_own(cv):
     """Under add/remove neighbours even that would tell how many records it holds."""
-    one = search(LogisticRegression(), {"C": [1.0]}, cv=cv, guarantee=PureDP(epsilon=1.0), subset_fraction=1e-6)
+    tiny = {"guarantee": PureDP(epsilon=1.0), "subset_fraction": 1e-6, "validate_on": "subset"}
+    one = search(LogisticRegression(), {"C": [1.0]}, cv=cv, **tiny)
     with pytest.raises(NoModelError):
         one.fit(X[:5], y[:5])
 
@@ -412,7 +415,7 @@ def test_the_size_of_the_subset_is_nowhere():
     assert len({trace() for _ in range(4)}) == 1
 
 
-@pytest.mark.parametrize("kwargs", [{"cv": 3, "train_on": "all"}, {}])
+@pytest.mark.parametrize("kwargs", [{"cv": 3, "train_on": "all", "validate_on": "subset"}, {}])
 def test_results_do_not_depend_on_the_number_of_jobs(kwargs):
     def outcome(n_jobs):
         one = search(random_state=7, n_jobs=n_jobs, **kwargs).fit(X, y)
@@ -468,7 +471,7 @@ def net_search(nets, space=None, net=None, **kwargs):
 def test_a_net_is_told_its_expected_size_and_keeps_rate_noise_and_steps(nets, train_on):
     one = net_search(nets, net={"noise_multiplier": 2.0}, train_on=train_on).fit(X, y)
     final = one.best_estimator_
-    assert one.privacy_spent_.bound == "Theorem 2"
+    assert one.privacy_spent_.bound == "Theorem 4"
     assert one.privacy_spent_.neighboring == final.privacy_spent_.neighboring == "zero_out"
     assert (final.public_n, final.sample_rate, final.n_steps_) == (280 if train_on == "rest" else 400, 0.1, 30)
     assert one.final_params_["learning_rate_init"] == pytest.approx(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -57,11 +57,15 @@ class Split:
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """Everything that the runs of one search share. Workers get a copy."""
+    """Everything that the runs of one search share. Workers get a copy.
+
+    Candidates are configured by ``settings``, a training after the runs by ``final_settings``.
+    """
 
     estimator: Any
     adapter: Adapter
     settings: Mapping[str, Any]
+    final_settings: Mapping[str, Any]
     split: Split
     scorer: Scorer
     noise: Noise | None
@@ -69,6 +73,11 @@ class Job:
     public: PublicData | None
     neighboring: Neighboring
     error_score: float
+
+    @property
+    def afterwards(self) -> Job:
+        """The same for a training after the runs."""
+        return replace(self, settings=self.final_settings)
 
     @property
     def trains_together(self) -> bool:

@@ -36,6 +36,7 @@ NUMBERS = (
     "max_rounds",
     "selection_share",
     "subset_fraction",
+    "tuning_share",
     "pre_dispatch",
 )
 

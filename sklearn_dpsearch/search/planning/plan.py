@@ -22,7 +22,7 @@ from ...privacy import (
 )
 from ...privacy._types import Neighboring
 from ...privacy.spent import Component, PrivacySpent
-from ...scoring import Noise, PrivateScorer, matched_noise, noise_for
+from ...scoring import Noise, PrivateScorer, Sensitivity, noise_for
 from ...scoring.validation import IndexFolds, Validation
 from .._any_make import with_parameters
 from .._types import Scorer
@@ -51,7 +51,9 @@ SIZE_OF_DELTA = (
 class CostModel(Protocol):
     """What a search releases, as a value that a plan asks for its price at any noise of the estimator."""
 
-    def components(self, promises: SpaceGuarantee, scoring: Guarantee | None) -> tuple[Component, ...]:
+    def components(
+        self, promises: SpaceGuarantee, scoring: Guarantee | None, final: SpaceGuarantee
+    ) -> tuple[Component, ...]:
         """What is released, one component each; the total is their composition.
 
         Parameters
@@ -60,7 +62,17 @@ class CostModel(Protocol):
             What training candidates promises.
         scoring : Guarantee or None
             What one private score promises; None where scores are on public data, or not released.
+        final : SpaceGuarantee
+            What training after the choice promises: the same, unless candidates are trained with more noise.
         """
+
+
+class Matching(Protocol):
+    """The noise of a score that the user left to the search."""
+
+    def __call__(
+        self, validation: Validation, tuned: Guarantee, final: Guarantee, sensitivity: Sensitivity, /
+    ) -> Noise: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +80,7 @@ class Costs:
     """What a search releases and what that costs, for one setting of the estimator's noise."""
 
     promises: SpaceGuarantee
+    final: SpaceGuarantee
     noise: Noise | None
     components: tuple[Component, ...]
 
@@ -80,16 +93,22 @@ class Costs:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Everything that is fixed before the data is touched."""
+    """Everything that is fixed before the data is touched.
+
+    Candidates are trained with ``settings`` and keep ``promises``; a training after the choice is one with
+    ``final_settings`` that keeps ``final``. They differ only where candidates are trained with more noise.
+    """
 
     law: CountLaw | None
     adapter: Adapter
     space: Space
     promises: SpaceGuarantee
+    final: SpaceGuarantee
     validation: Validation
     scorer: Scorer
     noise: Noise | None
     settings: dict[str, Any]
+    final_settings: dict[str, Any]
     spent: PrivacySpent
 
 
@@ -104,6 +123,8 @@ class Request:
     validation: Validation
     scorer: Scorer
     score_noise: Guarantee | str
+    matched: Matching
+    tuning_share: float
     epsilon: float | None
     delta: float | None
     n_samples: int | None
@@ -114,7 +135,7 @@ class Request:
 def make_plan(request: Request) -> Plan:
     """Calibrate if a total was asked for, and state what the whole will cost."""
     settings = {} if request.epsilon is None else _scaled(request, _calibrated(request))
-    costs = _costs(request, settings)
+    costs, for_tuning = _costs(request, settings), _for_tuning(request, settings)
     delta = _delta(request, costs.total)
     spent = PrivacySpent(
         guarantee=costs.total,
@@ -131,10 +152,12 @@ def make_plan(request: Request) -> Plan:
         adapter=request.adapter,
         space=request.space,
         promises=costs.promises,
+        final=costs.final,
         validation=request.validation,
         scorer=request.scorer,
         noise=costs.noise,
-        settings=settings,
+        settings=for_tuning,
+        final_settings=_in_full(request, settings, for_tuning),
         spent=spent,
     )
 
@@ -163,10 +186,35 @@ def training_relation(
 
 def _costs(request: Request, settings: dict[str, Any]) -> Costs:
     configured = with_parameters(clone(request.estimator), settings)
-    promises = SpaceGuarantee(request.adapter, configured, request.space, request.n_samples)
-    _check_sizes(request, configured, promises)
-    noise, scoring = _scoring(request, promises.one_run)
-    return Costs(promises=promises, noise=noise, components=request.cost.components(promises, scoring))
+    final = promises = SpaceGuarantee(request.adapter, configured, request.space, request.n_samples)
+    _check_sizes(request, configured, final)
+    if request.tuning_share < 1.0:
+        tuned = with_parameters(clone(request.estimator), _for_tuning(request, settings))
+        promises = SpaceGuarantee(request.adapter, tuned, request.space, request.n_samples)
+    noise, scoring = _scoring(request, promises.one_run, final.one_run)
+    components = request.cost.components(promises, scoring, final)
+    return Costs(promises=promises, final=final, noise=noise, components=components)
+
+
+def _for_tuning(request: Request, settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings with which a candidate's training loses ``tuning_share`` times what the final training loses."""
+    share, configured = request.tuning_share, with_parameters(clone(request.estimator), settings)
+    if share == 1.0:
+        return settings
+    try:
+        more = request.adapter.scaled(configured, share, frozenset(request.space.names))
+    except PrivacyError as error:
+        raise PrivacyError(
+            f"Found tuning_share={share!r}, but the noise of candidates cannot be set: {error} Or set tuning_share=1.0."
+        ) from error
+    _check_not_searched(request, more, f"tuning_share={share!r}", "set tuning_share=1.0")
+    return {**settings, **more}
+
+
+def _in_full(request: Request, settings: dict[str, Any], for_tuning: dict[str, Any]) -> dict[str, Any]:
+    """Settings that also undo what others set: a winner may go on training with them."""
+    known = with_parameters(clone(request.estimator), settings).get_params(deep=True) if for_tuning else {}
+    return {**{name: known[name] for name in for_tuning if name in known}, **settings}
 
 
 def _check_sizes(request: Request, configured: Any, promises: SpaceGuarantee) -> None:
@@ -190,14 +238,17 @@ def _check_sizes(request: Request, configured: Any, promises: SpaceGuarantee) ->
             )
 
 
-def _scoring(request: Request, training: Guarantee) -> tuple[Noise | None, Guarantee | None]:
+def _scoring(request: Request, tuned: Guarantee, final: Guarantee) -> tuple[Noise | None, Guarantee | None]:
     """Noise of one private score and its guarantee; None, None on public data."""
     if not isinstance(request.scorer, PrivateScorer) or not any(use.scorings for use in request.validation.exposures()):
         return None, None
-    sensitivity = request.scorer.sensitivity(training.neighboring)
+    sensitivity = request.scorer.sensitivity(tuned.neighboring)
     given = request.score_noise
-    noise = matched_noise(training, sensitivity) if isinstance(given, str) else noise_for(given, sensitivity)
-    return noise, noise.guarantee(sensitivity, training.neighboring)
+    if isinstance(given, str):
+        noise = request.matched(request.validation, tuned, final, sensitivity)
+    else:
+        noise = noise_for(given, sensitivity)
+    return noise, noise.guarantee(sensitivity, tuned.neighboring)
 
 
 def _delta(request: Request, total: Guarantee) -> float:
@@ -237,14 +288,8 @@ _NEED_DELTA = (
 
 def _calibrated(request: Request) -> float:
     """The largest factor on the base's privacy loss with which the total meets the target."""
-    scaled = _scaled(request, 1.0)
-    searched = [name for name in request.space.names if any(f"{noise}__".startswith(f"{name}__") for noise in scaled)]
-    if searched:
-        raise PrivacyError(
-            f"Found epsilon={request.epsilon:g} for the whole search while the candidates vary {searched}, and with "
-            f"it {sorted(scaled)}, which calibration sets. Remove them from the space, or leave the search's "
-            "epsilon=None to have the total reported."
-        )
+    asked, remedy = f"epsilon={request.epsilon:g}", "leave the search's epsilon=None to have the total reported"
+    _check_not_searched(request, _scaled(request, 1.0), asked, remedy)
 
     @cache
     def total(factor: float) -> Guarantee:
@@ -258,6 +303,16 @@ def _calibrated(request: Request) -> float:
 
     assert request.epsilon is not None
     return calibrate(total, request.epsilon, _delta(request, total(1.0)))
+
+
+def _check_not_searched(request: Request, scaled: dict[str, Any], asked: str, remedy: str) -> None:
+    """Raise if candidates vary what the search itself has to set."""
+    searched = [name for name in request.space.names if any(f"{noise}__".startswith(f"{name}__") for noise in scaled)]
+    if searched:
+        raise PrivacyError(
+            f"Found {asked} for the whole search while the candidates vary {searched}, and with it {sorted(scaled)}, "
+            f"which calibration sets. Remove them from the space, or {remedy}."
+        )
 
 
 def _scaled(request: Request, factor: float) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from sklearn.metrics import check_scoring
 from ...adapters import Adapter, adapter_for
 from ...privacy import CountLaw, Guarantee
 from ...privacy._types import Neighboring
-from ...scoring import PrivateScorer, get_private_scorer
+from ...scoring import Noise, PrivateScorer, Sensitivity, get_private_scorer, matched_noise
 from ...scoring.validation import Validation
 from .._types import Candidate, Distributions, Parameters, Scorer, Workers
 from ..execution.job import Job, Split
@@ -69,6 +69,15 @@ class Runner(ABC):
         """What one private score may cost."""
         return "match"
 
+    def matched(self, validation: Validation, tuned: Guarantee, final: Guarantee, sensitivity: Sensitivity) -> Noise:
+        """Noise of a private score that "match" stands for, if candidates are trained as ``tuned`` promises."""
+        return matched_noise(tuned, sensitivity)
+
+    @property
+    def tuning_share(self) -> float:
+        """How much a candidate's training loses, as a share of what a training after the choice loses."""
+        return 1.0
+
     @abstractmethod
     def validation(self, relation: Neighboring, n_samples: int | None, public: bool) -> Validation:
         """How records are chosen to train and to validate; raises for parameters that this needs and cannot use."""
@@ -111,6 +120,8 @@ def drawn_candidates(plan: Plan, number: int, source: Randomness) -> list[Candid
     drawn = [plan.space.draw(drawing) for _ in range(number)]
     for which, candidate in drawn:
         plan.promises.check(which, candidate)
+        if plan.final is not plan.promises:
+            plan.final.check(which, candidate)
     return [candidate for _, candidate in drawn]
 
 

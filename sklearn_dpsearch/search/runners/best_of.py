@@ -49,15 +49,26 @@ class CostOfRuns:
     exposures: tuple[Exposure, ...]
     refit: bool
 
-    def components(self, promises: SpaceGuarantee, scoring: Guarantee | None) -> tuple[Component, ...]:
+    def components(
+        self, promises: SpaceGuarantee, scoring: Guarantee | None, final: SpaceGuarantee
+    ) -> tuple[Component, ...]:
         released = search_guarantee(promises.trained, scoring, self.exposures, self.search)
-        again = (Component(name="refit of the winner on all records", guarantee=promises.worst),)
+        again = (Component(name="refit of the winner on all records", guarantee=final.worst),)
         return (Component(name=self.name, guarantee=released), *(again if self.refit else ()))
 
 
 def all_of(one_run: Guarantee, number: int) -> Guarantee:
     """What a fixed number of runs promises, all of them released."""
     return compose(*[one_run] * number)
+
+
+#: How much a candidate's training loses, as a share of what the final training loses, where the user says nothing.
+TUNING_SHARE = 1.0
+
+
+def share_of_tuning(given: float | None) -> float:
+    """The share that the user asks for, or the default."""
+    return TUNING_SHARE if given is None else float(given)
 
 
 # --- how it runs ------------------------------------------------------------------------------------------------------
@@ -107,6 +118,7 @@ class RandomSearchParameters(Parameters, Protocol):
     cv: Any
     refit: bool | str
     release: str
+    tuning_share: float | None
 
 
 class RandomSearchRunner(BestOfRunner):
@@ -128,6 +140,16 @@ class RandomSearchRunner(BestOfRunner):
     @property
     def score_noise(self) -> Guarantee | str:
         return self.search.score_noise
+
+    @property
+    def tuning_share(self) -> float:
+        share = self.search.tuning_share
+        if share is not None and self.search.refit is not True:
+            raise ValueError(
+                f"Found tuning_share={share!r} with refit={self.search.refit!r}: no model is trained after the choice, "
+                "so candidates have nothing to be noisier than. Set refit=True, or leave tuning_share=None."
+            )
+        return share_of_tuning(share) if self.search.refit is True else 1.0
 
     def validation(self, relation: Neighboring, n_samples: int | None, public: bool) -> Validation:
         return validation_of(self.search.cv, relation, n_samples, public)
@@ -153,7 +175,8 @@ class RandomSearchRunner(BestOfRunner):
     ) -> Outcome:
         model = runs[best].model
         if self.search.refit is True and model is not None:
-            model = train_last(job, lambda: fresh(job, candidates[best], seed), np.arange(n_records(X)), seed, X, y)
+            after, records = job.afterwards, np.arange(n_records(X))
+            model = train_last(after, lambda: fresh(after, candidates[best], seed), records, seed, X, y)
         return Outcome(
             found=model is not None,
             rows=[(candidates[i], run.score) for i, run in runs.items()],

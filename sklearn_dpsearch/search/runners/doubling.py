@@ -163,7 +163,9 @@ class CostOfWalk:
     doubling: Doubling
     round_epsilon: float
 
-    def components(self, promises: SpaceGuarantee, scoring: Guarantee | None) -> tuple[Component, ...]:
+    def components(
+        self, promises: SpaceGuarantee, scoring: Guarantee | None, final: SpaceGuarantee
+    ) -> tuple[Component, ...]:
         training, doubling = promises.worst, self.doubling
         walk = doubling.guarantee(self.round_epsilon, training.neighboring)
         name = f"doubling walk of at most {doubling.most_rounds} rounds over {doubling.levels} levels, the worst case"

@@ -97,7 +97,9 @@ class CostOfChoice:
     noise: MaxNoise
     name: str
 
-    def components(self, promises: SpaceGuarantee, scoring: Guarantee | None) -> tuple[Component, ...]:
+    def components(
+        self, promises: SpaceGuarantee, scoring: Guarantee | None, final: SpaceGuarantee
+    ) -> tuple[Component, ...]:
         number, training = self.n_candidates, promises.worst
         choice = noisy_max(number, 1, self.noise, neighboring=training.neighboring)
         name = f"choice among {number} candidate{'s' * (number > 1)} by report noisy max ({self.name})"

@@ -1,24 +1,20 @@
-"""Tuning on a random subset: who is in it, what is known about its size in advance, and the training that follows."""
+"""Tuning on a random subset: what is known about its size in advance, and the training that follows."""
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 from typing import Any, Literal, Protocol
 
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from ...privacy import CountLaw, Guarantee, PrivacyError, best_of, subset_then_train
+from ...privacy import CountLaw, Guarantee, PrivacyError
 from ...privacy._types import Neighboring
 from ...privacy.count_laws.laws import as_law
 from ...privacy.errors import did_you_mean
-from ...privacy.mechanisms.coins import RandomBytes, coins
-from ...privacy.spent import Component
-from ...scoring import search_guarantee
-from ...scoring.validation import Exposure, Fold, Validation, validation_of
+from ...scoring import Noise, Sensitivity, matched_noise
+from ...scoring.validation import Validation
 from .._any_make import with_parameters
 from .._types import Candidate, Distributions, Extrapolate, Parameters, Seed
 from ..execution.job import FinalTraining, Job, Split
@@ -28,13 +24,10 @@ from ..execution.randomness import Randomness
 from ..execution.runs import Run, in_the_open
 from ..planning.plan import CostModel, Plan
 from ..planning.space import SpaceGuarantee
-from .best_of import BestOfRunner
+from .best_of import BestOfRunner, share_of_tuning
 from .extrapolation import Sizes, carried_over, check_rules
-
-#: Records expected in the subset, and in the rest, at least.
-HANDFUL = 10
-
-ON = {"rest": "the rest", "all": "all records"}
+from .subset_cost import ON, CostOfSubset, noise_beside_training, secret_coins
+from .subset_members import InSubset, OnTheRest, ValidateOn, check_handful, members_of
 
 PARTS_CAN_TRAIN = (
     "Whether a model can be trained on a part of the records (none is in it, or a class is missing) is as private as "
@@ -44,82 +37,6 @@ COUNTS = (
     "{} may use how many records it is given, which tells who is in the subset: the coins count as known, and nothing "
     "is amplified."
 )
-
-# --- who is in the subset ---------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class InSubset(Validation):
-    """Validation inside of a subset that each record joins with probability ``fraction``, by a coin of its own."""
-
-    inside: Validation
-    fraction: float
-
-    def exposures(self) -> tuple[Exposure, ...]:
-        """All the ways in which one run may use one record of the subset."""
-        return self.inside.exposures()
-
-    def folds(self, n_samples: int, random_bytes: RandomBytes) -> list[Fold]:
-        return self.draw(n_samples, random_bytes)[1]
-
-    def draw(self, n_samples: int, random_bytes: RandomBytes) -> tuple[np.ndarray, list[Fold]]:
-        """Who joins, shape (n_samples,), and the folds inside as indices of all records."""
-        joins = coins(n_samples, self.fraction, random_bytes)
-        members = np.flatnonzero(joins)
-        inside = self.inside.folds(members.size, random_bytes)
-        return joins, [(members[train], members[test]) for train, test in inside]
-
-    @property
-    def taking_part(self) -> float:
-        return self.fraction
-
-
-def check_handful(fraction: float, train_on: str, n: float) -> None:
-    """Raise if the subset or the rest is expected to hold next to nothing of ``n`` records."""
-    parts = {"subset": fraction * n} if train_on == "all" else {"subset": fraction * n, "rest": (1.0 - fraction) * n}
-    for name, expected in parts.items():
-        if expected < HANDFUL:
-            remedy = "Give a larger" if name == "subset" else "Give a smaller"
-            raise ValueError(
-                f"Found subset_fraction={fraction!r} of {n:g} records (n_samples={n:g}): the {name} is expected to "
-                f"hold {expected:.3g} of them, fewer than {HANDFUL}. {remedy} subset_fraction, or use DPRandomSearchCV."
-            )
-
-
-# --- what it costs ----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, kw_only=True)
-class CostOfSubset:
-    """The best of K runs on the subset, and one training on more records.
-
-    Parameters
-    ----------
-    told_its_size : bool
-        Whether the estimator can be told how many records to expect, so that it does not count them.
-    """
-
-    law: CountLaw
-    exposures: tuple[Exposure, ...]
-    fraction: float
-    train_on: Literal["rest", "all"]
-    told_its_size: bool
-
-    def components(self, promises: SpaceGuarantee, scoring: Guarantee | None) -> tuple[Component, ...]:
-        tune = search_guarantee(promises.trained, scoring, self.exposures, partial(best_of, count=self.law))
-        secret = secret_coins(self.told_its_size, tune.neighboring)
-        total = subset_then_train(tune, promises.worst, self.fraction, self.train_on, secret_coins=secret)
-        name = (
-            f"tune on a subset (each record with probability {self.fraction:g}) by the best of K runs, K ~ "
-            f"{self.law!r}, then train on {ON[self.train_on]}"
-        )
-        return (Component(name=name, guarantee=total),)
-
-
-def secret_coins(told_its_size: bool, relation: Neighboring) -> bool:
-    """Whether who is in the subset stays secret: no model uses how many records it was given."""
-    return relation != "zero_out" or told_its_size
-
 
 # --- how it runs ------------------------------------------------------------------------------------------------------
 
@@ -131,6 +48,8 @@ class SubsetParameters(Parameters, Protocol):
     n_iter: float | CountLaw
     subset_fraction: float
     train_on: Literal["rest", "all"]
+    validate_on: ValidateOn
+    tuning_share: float | None
     extrapolate: Extrapolate
     warm_start: bool
     score_noise: Guarantee | str
@@ -152,10 +71,14 @@ class SubsetRunner(BestOfRunner):
         self.law = as_law(search.n_iter).at_least_one()
 
     @property
+    def tuning_share(self) -> float:
+        return share_of_tuning(self.search.tuning_share)
+
+    @property
     def score_noise(self) -> Guarantee | str:
         return self.search.score_noise
 
-    def validation(self, relation: Neighboring, n_samples: int | None, public: bool) -> Validation:
+    def validation(self, relation: Neighboring, n_samples: int | None, public: bool) -> InSubset | OnTheRest:
         search = self.search
         if search.train_on not in ON:
             raise ValueError(
@@ -165,16 +88,18 @@ class SubsetRunner(BestOfRunner):
         check_rules(search.extrapolate, self.space.names)
         if search.warm_start:
             warm_start_name(search.estimator)
-        if search.cv is not None and not isinstance(search.cv, numbers.Real):
-            raise ValueError(
-                f"Found cv={search.cv!r}: which records are in the subset, and how many, is random and secret, so "
-                "there is nothing to split by index. Use cv as a fraction or a number of folds, or X_public and "
-                "y_public."
-            )
+        members = members_of(search.validate_on, search.cv, search.subset_fraction, relation, n_samples, public)
         sizes = self.sizes(relation, n_samples)
         if sizes.known:
-            check_handful(search.subset_fraction, search.train_on, sizes.tune / search.subset_fraction)
-        return InSubset(validation_of(search.cv, relation, n_samples, public), search.subset_fraction)
+            check_handful(members, search.train_on, sizes.tune / search.subset_fraction)
+        return members
+
+    def matched(self, validation: Validation, tuned: Guarantee, final: Guarantee, sensitivity: Sensitivity) -> Noise:
+        if not isinstance(validation, OnTheRest):
+            return matched_noise(tuned, sensitivity)
+        relation = final.neighboring
+        amplified = relation != "replace_one" and secret_coins(self.told_its_size, relation)
+        return noise_beside_training(final, sensitivity, amplified=amplified)
 
     def sizes(self, relation: Neighboring, n_samples: int | None) -> Sizes:
         """What is expected, from what is public: the estimator's own word before the number of records."""
@@ -189,12 +114,9 @@ class SubsetRunner(BestOfRunner):
         return self.adapter.expecting(self.search.estimator, 1.0) is not None
 
     def cost(self, validation: Validation) -> CostModel:
+        assert isinstance(validation, (InSubset, OnTheRest))
         return CostOfSubset(
-            law=self.law,
-            exposures=validation.exposures(),
-            fraction=self.search.subset_fraction,
-            train_on=self.search.train_on,
-            told_its_size=self.told_its_size,
+            law=self.law, members=validation, train_on=self.search.train_on, told_its_size=self.told_its_size
         )
 
     def notes(self, relation: Neighboring) -> tuple[str, ...]:
@@ -210,8 +132,8 @@ class SubsetRunner(BestOfRunner):
         tells = relation != "replace_one" and sizes.known and self.told_its_size
         final = [self._carried_over(plan, candidate, sizes) for candidate in candidates]
         for candidate, carried in zip(candidates, final):
-            _check_kept(plan, candidate, candidate, sizes.tune if tells else None)
-            _check_kept(plan, candidate, carried, sizes.final if tells else None)
+            _check_kept(plan, plan.promises, candidate, candidate, sizes.tune if tells else None)
+            _check_kept(plan, plan.final, candidate, carried, sizes.final if tells else None)
         joins, folds = subset.draw(n_samples, source.random_bytes)
         scored = None if relation == "add_remove" else subset.n_scored(n_samples, len(folds))
         records = np.flatnonzero(~joins) if self.search.train_on == "rest" else np.arange(n_samples)
@@ -236,7 +158,7 @@ class SubsetRunner(BestOfRunner):
         assert final is not None
         parameters, model = final.candidates[best], None
         if tuned is not None:
-            after = replace(job, split=replace(job.split, expected=final.expected))
+            after = replace(job.afterwards, split=replace(job.split, expected=final.expected))
 
             def make() -> Any:
                 return self._last_model(after, tuned, candidates[best], parameters, seed)
@@ -250,10 +172,11 @@ class SubsetRunner(BestOfRunner):
 
     def dry(self, plan: Plan, job: Job, candidate: Candidate, X: Any, y: Any) -> float:
         final = self._carried_over(plan, candidate, self.sizes(plan.spent.neighboring, None))
-        _check_kept(plan, candidate, final, None)
+        _check_kept(plan, plan.final, candidate, final, None)
         tuned, score = in_the_open(job, candidate, X, y)
-        model = self._last_model(job, tuned, candidate, final, None)
-        releasable(job, fitted(job, model, job.split.folds[0][0], X, y))
+        after = job.afterwards
+        model = self._last_model(after, tuned, candidate, final, None)
+        releasable(after, fitted(after, model, job.split.folds[0][0], X, y))
         return score
 
     def _last_model(self, job: Job, tuned: Any, candidate: Candidate, parameters: Candidate, seed: Seed) -> Any:
@@ -262,11 +185,13 @@ class SubsetRunner(BestOfRunner):
             return fresh(job, parameters, seed)
         # setting a parameter to what it was would make some estimators forget their model
         changed = {name: new for name, new in parameters.items() if new is not candidate[name]}
+        known = tuned.get_params(deep=True)  # its noise may be another: candidates may be trained with more
+        changed |= {name: new for name, new in job.settings.items() if known.get(name) != new}
         return ready(job, with_parameters(tuned, {warm_start_name(tuned): True, **changed}), seed)
 
     def _carried_over(self, plan: Plan, candidate: Candidate, sizes: Sizes) -> dict[str, Any]:
         """The candidate's parameters for the final model."""
-        known = self.adapter.extrapolation(plan.promises.configured(candidate))
+        known = self.adapter.extrapolation(plan.final.configured(candidate))
         return carried_over(candidate, self.search.extrapolate, known, sizes)
 
 
@@ -290,11 +215,13 @@ def warm_start_name(estimator: Any) -> str:
     return f"{prefix}warm_start"
 
 
-def _check_kept(plan: Plan, candidate: Candidate, parameters: Candidate, expected: float | None) -> None:
+def _check_kept(
+    plan: Plan, promises: SpaceGuarantee, candidate: Candidate, parameters: Candidate, expected: float | None
+) -> None:
     """Raise unless training with these parameters, told what to expect, promises what was planned for the candidate."""
     if expected is None and all(parameters[name] is value for name, value in candidate.items()):
         return
-    model = plan.promises.configured(parameters)
+    model = promises.configured(parameters)
     told = {} if expected is None else plan.adapter.expecting(model, expected)
     if told is None and plan.spent.neighboring == "zero_out":
         raise PrivacyError(
@@ -302,7 +229,7 @@ def _check_kept(plan: Plan, candidate: Candidate, parameters: Candidate, expecte
             "configured does not: the total was computed for coins that stay secret. Search over steps that all can be "
             "told how many to expect (a method expecting(n))."
         )
-    if not plan.promises.keeps(candidate, with_parameters(model, told or {})):
+    if not promises.keeps(candidate, with_parameters(model, told or {})):
         raise PrivacyError(
             f"Found {dict(parameters)!r} for the final model of the candidate {dict(candidate)!r}, which promises "
             "something else. Parameters on which the guarantee depends must be kept: remove them from extrapolate."

@@ -1,0 +1,124 @@
+"""Who trains candidates and who validates them, where candidates are trained on a random subset."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from ...privacy._types import Neighboring
+from ...privacy.errors import did_you_mean
+from ...privacy.mechanisms.coins import RandomBytes, coins
+from ...scoring.validation import Exposure, Fold, Validation, validation_of
+
+ValidateOn = Literal["rest", "subset"]
+#: Records expected in each part, at least.
+HANDFUL = 10
+
+VALIDATES = {"rest": "the records outside the subset", "subset": "some of the subset"}
+
+
+@dataclass(frozen=True)
+class InSubset(Validation):
+    """Validation inside of a subset that each record joins with probability ``fraction``, by a coin of its own."""
+
+    inside: Validation
+    fraction: float
+
+    def exposures(self) -> tuple[Exposure, ...]:
+        """All the ways in which one run may use one record of the subset."""
+        return self.inside.exposures()
+
+    def folds(self, n_samples: int, random_bytes: RandomBytes) -> list[Fold]:
+        return self.draw(n_samples, random_bytes)[1]
+
+    def draw(self, n_samples: int, random_bytes: RandomBytes) -> tuple[np.ndarray, list[Fold]]:
+        """Who joins, shape (n_samples,), and the folds inside as indices of all records."""
+        joins = _who_joins(n_samples, self.fraction, random_bytes)
+        members = np.flatnonzero(joins)
+        inside = self.inside.folds(members.size, random_bytes)
+        return joins, [(members[train], members[test]) for train, test in inside]
+
+    @property
+    def taking_part(self) -> float:
+        return self.fraction
+
+
+@dataclass(frozen=True)
+class OnTheRest(Validation):
+    """The whole subset trains candidates; of the others each validates with probability ``share``."""
+
+    fraction: float
+    share: float
+
+    def exposures(self) -> tuple[Exposure, ...]:
+        scored = (1.0 - self.fraction) * self.share
+        return (Exposure(1, 0, self.fraction), Exposure(0, 1, scored))
+
+    def folds(self, n_samples: int, random_bytes: RandomBytes) -> list[Fold]:
+        return self.draw(n_samples, random_bytes)[1]
+
+    def draw(self, n_samples: int, random_bytes: RandomBytes) -> tuple[np.ndarray, list[Fold]]:
+        """Who joins the subset, shape (n_samples,), and its one fold as indices of all records."""
+        joins = _who_joins(n_samples, self.fraction, random_bytes)
+        members, others = np.flatnonzero(joins), np.flatnonzero(~joins)
+        if self.share < 1.0:
+            others = others[coins(others.size, self.share, random_bytes)]
+        return joins, [(members, others)]
+
+
+def _who_joins(n_samples: int, fraction: float, random_bytes: RandomBytes) -> np.ndarray:
+    """A coin for each record."""
+    joins: np.ndarray = coins(n_samples, fraction, random_bytes)
+    return joins
+
+
+def members_of(
+    validate_on: str, cv: Any, fraction: float, relation: Neighboring, n_samples: int | None, public: bool
+) -> InSubset | OnTheRest:
+    """The validation that the parameters of a subset search ask for; on public records all of the subset trains."""
+    if validate_on not in VALIDATES:
+        raise ValueError(
+            f"Found validate_on={validate_on!r}; 'rest' (candidates are scored on records outside the subset) or "
+            f"'subset' (on some of the subset) is needed.{did_you_mean(validate_on, VALIDATES)}"
+        )
+    if cv is not None and not isinstance(cv, (int, float, np.number)):
+        raise ValueError(
+            f"Found cv={cv!r}: which records are in the subset, and how many, is random and secret, so "
+            "there is nothing to split by index. Use cv as a fraction or a number of folds, or X_public and "
+            "y_public."
+        )
+    if public or validate_on == "subset":
+        return InSubset(validation_of(cv, relation, n_samples, public), fraction)
+    return OnTheRest(fraction, _share(cv))
+
+
+def _share(cv: Any) -> float:
+    """The share of the rest that validates."""
+    if cv is None:
+        return 1.0
+    if not isinstance(cv, (float, np.floating)) or not 0 < cv <= 1:
+        raise ValueError(
+            f"Found cv={cv!r} with validate_on='rest', where all of the subset trains: a float in (0, 1] is needed, "
+            "the share of the other records that validates. Leave cv=None for all of them, or use "
+            "validate_on='subset', where cv may be a number of folds."
+        )
+    return float(cv)
+
+
+def check_handful(members: InSubset | OnTheRest, train_on: str, n: float) -> None:
+    """Raise if a part that somebody needs is expected to hold next to nothing of ``n`` records."""
+    fraction = members.fraction
+    parts = {"subset": fraction * n}
+    if train_on == "rest":
+        parts["rest"] = (1.0 - fraction) * n
+    if isinstance(members, OnTheRest):
+        parts["validating part of the rest"] = (1.0 - fraction) * members.share * n
+    for name, expected in parts.items():
+        if expected < HANDFUL:
+            remedy = "Give a larger" if name == "subset" else "Give a smaller"
+            raise ValueError(
+                f"Found subset_fraction={fraction!r} of {n:g} records (n_samples={n:g}): the {name} is expected to "
+                f"hold {expected:.3g} of them, fewer than {HANDFUL}. {remedy} subset_fraction, or use DPRandomSearchCV."
+            )

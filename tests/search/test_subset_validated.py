@@ -1,0 +1,203 @@
+"""DPSubsetSearchCV(validate_on="rest") and tuning_share: who is scored, with how much noise, and what that costs."""
+
+from __future__ import annotations
+
+import pytest
+from scipy.stats import loguniform
+
+from sklearn_dpsearch import DPRandomSearchCV
+from sklearn_dpsearch.privacy import Fixed, Geometric, PrivacyError, PureDP, best_of, compose, subset_then_train
+from sklearn_dpsearch.scoring import make_private_scorer
+from sklearn_dpsearch.scoring.noise import DiscreteLaplaceNoise
+
+from .test_subset_search import IDS, SEEN, Told, Watching, search, watched, y
+
+SCORED: list[set[int]] = []
+DRAWN: list[float] = []
+
+
+@pytest.fixture(autouse=True)
+def _forget():
+    for notes in (SEEN, SCORED, DRAWN):
+        notes.clear()
+
+
+def hits(y_true, y_pred):
+    return (y_true == y_pred).astype(float)
+
+
+class Seeing(Watching):
+    """Notes which records it predicts."""
+
+    def predict(self, X):
+        SCORED.append(set(X[:, 0].astype(int)))
+        return super().predict(X)
+
+
+def on_the_rest(estimator=None, space=None, **kwargs):
+    given = {"validate_on": "rest", "scoring": make_private_scorer(hits, lower=0, upper=1, resolution=1), **kwargs}
+    return search(Watching() if estimator is None else estimator, {"rate": [1.0]} if space is None else space, **given)
+
+
+# --- who is scored ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("train_on", ["rest", "all"])
+def test_all_of_the_subset_trains_and_all_others_are_scored(train_on):
+    on_the_rest(Seeing(), n_iter=Fixed(3), train_on=train_on).fit(IDS, y)
+    *tuning, final = SEEN
+    everybody, subset = set(range(400)), tuning[0]["records"]
+    assert [run["records"] for run in tuning] == [subset] * 3
+    assert [everybody - subset] * 3 == SCORED
+    assert final["records"] == (everybody - subset if train_on == "rest" else everybody)
+
+
+def test_a_share_of_the_rest_is_scored_by_coins_of_their_own():
+    on_the_rest(Seeing(), n_iter=Fixed(2), cv=0.25, random_state=3).fit(IDS, y)
+    *tuning, final = SEEN
+    assert SCORED[0] == SCORED[1]
+    assert not SCORED[0] & tuning[0]["records"]
+    assert final["records"] == set(range(400)) - tuning[0]["records"]
+    assert 40 < len(SCORED[0]) < 100  # 70 are expected
+
+
+def test_with_public_records_nobody_is_scored_and_nothing_is_charged():
+    one, tuning, _ = watched(validate_on="rest")
+    base = PureDP(epsilon=1.0)
+    assert one.privacy_spent_.epsilon == subset_then_train(best_of(base, Geometric(5)), base, 0.3).epsilon_at(0.0)
+    assert len(tuning[0]["records"]) < 180
+
+
+# --- what it costs ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("train_on", ["rest", "all"])
+@pytest.mark.parametrize("cv", [None, 0.5])
+def test_the_total_is_that_of_theorem_four(train_on, cv):
+    one = on_the_rest(train_on=train_on, cv=cv)
+    tune, scores, train = best_of(PureDP(epsilon=1.0), 5), best_of(PureDP(epsilon=1.0 / 12), 5), PureDP(epsilon=1.0)
+    expected = subset_then_train(tune, train, 0.3, train_on, validate=scores, validated_share=cv or 1.0)
+    assert one.privacy_cost(400).epsilon == pytest.approx(expected.epsilon_at(0.0), rel=1e-9)
+    assert one.privacy_cost(400).bound == "Theorem 4"
+    (part,) = one.privacy_cost(400).components
+    assert f"validate on {'the rest' if cv is None else 'a share of 0.5 of the rest'}" in part.name
+
+
+@pytest.mark.parametrize("relation", ["replace_one", "zero_out"])
+def test_where_nothing_is_amplified_the_scores_are_free(relation):
+    """A record of the rest pays for its score and the final training: no more than one of the subset for the search."""
+    one = on_the_rest(Watching(neighboring=relation)).fit(IDS, y)
+    assert one.privacy_spent_.bound == "mixture"
+    search_alone = best_of(PureDP(epsilon=1.0, neighboring=relation), 5)
+    assert one.privacy_spent_.epsilon == search_alone.epsilon_at(0.0)
+
+
+def test_under_zero_out_an_estimator_that_is_told_its_size_is_amplified():
+    one = on_the_rest(Told(neighboring="zero_out")).fit(IDS, y)
+    assert one.privacy_spent_.bound == "Theorem 4"
+    assert {run["public_n"] for run in SEEN[:-1]} == {120}
+    assert SEEN[-1]["public_n"] == 280
+
+
+def test_a_given_noise_is_charged_for_everybody_who_is_scored():
+    one = on_the_rest(score_noise=PureDP(epsilon=0.5))
+    tune, scores, train = best_of(PureDP(epsilon=1.0), 5), best_of(PureDP(epsilon=0.5), 5), PureDP(epsilon=1.0)
+    assert one.privacy_cost(400).epsilon == subset_then_train(tune, train, 0.3, validate=scores).epsilon_at(0.0)
+
+
+def test_the_noise_that_is_drawn_is_the_noise_that_is_charged(monkeypatch):
+    honest = DiscreteLaplaceNoise.sample
+
+    def noted(self, *bits):
+        DRAWN.append(float(self.scale))
+        return honest(self, *bits)
+
+    monkeypatch.setattr(DiscreteLaplaceNoise, "sample", noted)
+    on_the_rest(n_iter=Fixed(2)).fit(IDS, y)
+    assert set(DRAWN) == {12.0}
+    DRAWN.clear()
+    on_the_rest(Watching(neighboring="replace_one"), n_iter=Fixed(2)).fit(IDS, y)
+    assert set(DRAWN) == {3.0}
+
+
+def test_a_target_is_met_scores_included():
+    one = on_the_rest(epsilon=3.0).fit(IDS, y)
+    assert 2.99 < one.privacy_spent_.epsilon <= 3.0
+    final = one.best_estimator_.epsilon
+    tune, scores = (best_of(PureDP(epsilon=part), 5) for part in (final, final / 12))
+    expected = subset_then_train(tune, PureDP(epsilon=final), 0.3, validate=scores)
+    assert one.privacy_spent_.epsilon == pytest.approx(expected.epsilon_at(0.0), rel=1e-6)
+
+
+def test_the_total_does_not_depend_on_the_number_of_records():
+    one = on_the_rest()
+    assert one.privacy_cost().epsilon == one.privacy_cost(400).epsilon == one.privacy_cost(10**6).epsilon
+
+
+def test_a_dry_run_and_a_warm_start_take_the_whole_way():
+    one = on_the_rest(warm_start=True)
+    assert one.dry_run(IDS, y).params == {"rate": 1.0}
+    SEEN.clear()
+    assert one.fit(IDS, y).best_estimator_.fits_ == 2
+
+
+# --- less for tuning than for the final training ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("train_on", ["rest", "all"])
+@pytest.mark.parametrize("validate_on", ["rest", "subset"])
+def test_candidates_are_trained_with_a_share_of_the_final_loss(train_on, validate_on):
+    one = on_the_rest(tuning_share=0.25, train_on=train_on, validate_on=validate_on).fit(IDS, y)
+    *tuning, final = SEEN
+    assert {run["epsilon"] for run in tuning} == {0.25}
+    assert final["epsilon"] == one.best_estimator_.epsilon == 1.0
+    tune, train = best_of(PureDP(epsilon=0.25), 5), PureDP(epsilon=1.0)
+    scores = best_of(PureDP(epsilon=1.0 / 12), 5) if validate_on == "rest" else None
+    expected = subset_then_train(tune, train, 0.3, train_on, validate=scores)
+    assert one.privacy_spent_.epsilon == pytest.approx(expected.epsilon_at(0.0), rel=1e-9)
+
+
+def test_a_refit_may_lose_more_than_the_candidates():
+    one = DPRandomSearchCV(Watching(), {"rate": [1.0]}, n_iter=Fixed(3), refit=True, tuning_share=0.5).fit(IDS, y)
+    *tuning, final = SEEN
+    assert ({run["epsilon"] for run in tuning}, final["epsilon"]) == ({0.5}, 1.0)
+    expected = compose(best_of(PureDP(epsilon=0.5), Fixed(3)), PureDP(epsilon=1.0))
+    assert one.privacy_spent_.epsilon == pytest.approx(expected.epsilon_at(0.0), rel=1e-9)
+
+
+@pytest.mark.parametrize("refit", ["winner", False])
+def test_without_a_refit_there_is_no_share_of_tuning(refit):
+    with pytest.raises(ValueError, match="tuning_share=0.5 with refit=.*Set refit=True"):
+        DPRandomSearchCV(Watching(), {"rate": [1.0]}, refit=refit, tuning_share=0.5).privacy_cost()
+
+
+def test_a_target_is_met_with_less_for_tuning():
+    one = on_the_rest(epsilon=2.0, tuning_share=0.5).fit(IDS, y)
+    *tuning, final = SEEN
+    assert 1.99 < one.privacy_spent_.epsilon <= 2.0
+    assert {run["epsilon"] for run in tuning} == {final["epsilon"] / 2}
+    assert final["epsilon"] > on_the_rest(epsilon=2.0).fit(IDS, y).best_estimator_.epsilon
+
+
+@pytest.mark.parametrize("epsilon", [None, 2.0])
+def test_a_warm_start_goes_on_with_the_final_noise(epsilon):
+    one = on_the_rest(epsilon=epsilon, tuning_share=0.5, warm_start=True).fit(IDS, y)
+    *tuning, final = SEEN
+    assert final["fits"] == 2
+    assert {2 * run["epsilon"] for run in tuning} == {final["epsilon"]}
+    assert final["epsilon"] == one.best_estimator_.privacy_guarantee().epsilon
+
+
+def test_a_candidate_that_promises_something_else_in_the_final_training_is_refused():
+    class Odd(Watching):
+        """Forgets about its noise if that is the configured one."""
+
+        def privacy_guarantee(self, n_samples=None):
+            return PureDP(epsilon=self.epsilon * (1 + (self.epsilon == 1.0) * (self.rate > 1.5)))
+
+        privacy_parameters = ("epsilon",)
+
+    one = on_the_rest(Odd(), {"rate": loguniform(2.0, 3.0)}, tuning_share=0.5)
+    with pytest.raises(PrivacyError, match="promises"):
+        one.fit(IDS, y)
+    assert not SEEN
