@@ -92,8 +92,8 @@ class DPSubsetSearchCV(BasePrivateSearch):
     -----
     Accounted by ``sklearn_dpsearch.privacy.subset_then_train`` (docs/theory/subset.md, Theorem 2;
     docs/theory/subset_rest.md, Theorem 4; Koskela & Kulkarni 2023). Under replace-one neighbours, and for an estimator
-    that counts its records under zero-out ones, there is no amplification, and the total says so. If no candidate can be
-    trained and scored, or the final model cannot be trained, ``NoModelError`` is raised with one fixed message.
+    that counts its records under zero-out ones, there is no amplification, and the total says so. If no candidate can
+    be trained and scored, or the final model cannot be trained, ``NoModelError`` is raised with one fixed message.
 
     Examples
     --------
