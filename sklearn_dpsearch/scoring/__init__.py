@@ -8,6 +8,7 @@ from .noise import DiscreteGaussianDP, DiscreteGaussianNoise, DiscreteLaplaceNoi
 from .noise_matching import matched_noise, noise_for
 from .one_run import TrainingGuarantee, run_guarantee, search_guarantee
 from .r2 import R2Scorer
+from .standard_error import standard_error
 
 __all__ = [
     "BalancedAccuracyScorer",
@@ -29,4 +30,5 @@ __all__ = [
     "private_scorer",
     "run_guarantee",
     "search_guarantee",
+    "standard_error",
 ]

@@ -42,6 +42,7 @@ RELEASED = (
     "n_splits_",
     "best_params_",
     "best_score_",
+    "best_score_std_",
     "best_index_",
     "best_estimator_",
     "final_params_",

@@ -68,6 +68,8 @@ class DPRandomSearchCV(BasePrivateSearch):
     ----------
     best_params_, best_score_, best_estimator_, best_index_ : dict, float, estimator, int
         The release.
+    best_score_std_ : float
+        Standard error of ``best_score_`` from its noise; 0 on public validation data.
     privacy_spent_ : PrivacySpent
         What the whole fit cost; unpacks as (epsilon, delta).
     cv_results_ : dict

@@ -76,7 +76,9 @@ class DPSubsetSearchCV(BasePrivateSearch):
     Attributes
     ----------
     best_params_, best_score_, best_index_ : dict, float, int
-        The winner on the subset.
+        The winner on the subset. The score is that of its model there, which was trained on a part of the records.
+    best_score_std_ : float
+        Standard error of ``best_score_`` from its noise and from the random number of validation records.
     final_params_ : dict
         The winner's parameters, extrapolated: what the final model was trained with.
     best_estimator_ : estimator

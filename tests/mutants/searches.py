@@ -332,8 +332,8 @@ MUTANTS = [
         name="drawn number of scores",
         mistake="A score on the subset is divided by the number of records that it holds.",
         file="search/runners/subset.py",
-        old='scored = None if relation == "add_remove" else subset.n_scored(n_samples, len(folds))',
-        new='scored = None if relation == "add_remove" else len(folds[0][1])',
+        old='        if relation == "replace_one":  # the coins count as known\n',
+        new='        if relation in ("replace_one", "zero_out"):\n',
         tests=(
             "search/test_subset_search.py::test_a_score_on_private_records_is_divided_by_the_expected_number_of_them",
         ),

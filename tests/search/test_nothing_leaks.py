@@ -34,6 +34,7 @@ TOKENS: list[str] = []
 ALLOWED = {
     "best_params_",
     "best_score_",
+    "best_score_std_",
     "best_index_",
     "best_estimator_",
     "cv_results_",

@@ -209,8 +209,16 @@ def test_a_score_on_private_records_is_divided_by_the_expected_number_of_them(va
 
     scorer = make_private_scorer(hits, lower=0, upper=1, resolution=1)
     for _ in range(5):
-        one = search(scoring=scorer, validate_on=validate_on).fit(X, y)
-        assert one.best_score_ * expected == pytest.approx(round(one.best_score_ * expected), abs=1e-9)
+        one = search(Told(neighboring="zero_out"), {}, scoring=scorer, validate_on=validate_on).fit(IDS, y)
+        doubled = 2 * one.best_score_ * expected  # the centred sum moves in steps of one half
+        assert doubled == pytest.approx(round(doubled), abs=1e-9)
+
+
+def test_under_replace_one_a_score_is_divided_by_the_number_of_records_that_it_saw():
+    """The coins count as known there."""
+    one = search(Watching(neighboring="replace_one"), {}, score_noise=PureDP(epsilon=200.0)).fit(IDS, np.zeros(400))
+    assert one.best_score_ == 1.0
+    assert one.best_score_std_ < 1e-3
 
 
 @pytest.mark.parametrize("cv", [None, 7])
@@ -408,7 +416,7 @@ def test_the_size_of_the_subset_is_nowhere():
 
     def trace():
         one = search(space={"shrink": [0.2]}).fit(X, y)
-        for name in ("best_score_", "cv_results_", "best_estimator_"):
+        for name in ("best_score_", "best_score_std_", "cv_results_", "best_estimator_"):
             delattr(one, name)
         return pickle.dumps(one)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from scipy.stats import loguniform
 
@@ -201,3 +202,33 @@ def test_a_candidate_that_promises_something_else_in_the_final_training_is_refus
     with pytest.raises(PrivacyError, match="promises"):
         one.fit(IDS, y)
     assert not SEEN
+
+
+# --- the released score -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("relation", ["zero_out", "add_remove", "replace_one"])
+def test_a_released_score_is_off_by_as_much_as_it_says(relation):
+    """Seven of ten predictions are right: what is left is noise, and who is in the part that was scored."""
+    labels = (np.arange(400) % 10 < 3).astype(int)
+    one = on_the_rest(Told(neighboring=relation), n_iter=1, cv=0.5, score_noise=PureDP(epsilon=0.1))
+    off, said = [], []
+    for seed in range(60):
+        one.set_params(random_state=seed).fit(IDS, labels)
+        off.append(one.best_score_ - 0.7)
+        said.append(one.best_score_std_)
+    assert 0.02 < min(said) < max(said) < 0.3
+    assert 0.7 < np.std(np.array(off) / said) < 1.4
+    assert abs(np.mean(off)) < 4 * np.mean(said) / 60**0.5
+
+
+def test_public_scores_have_no_noise_to_tell():
+    one, _, _ = watched()
+    assert one.best_score_std_ == 0.0
+
+
+def test_a_random_search_tells_it_too_and_takes_it_away_again():
+    one = DPRandomSearchCV(Watching(), {"rate": [1.0]}, n_iter=2).fit(IDS, y)
+    assert 0.0 < one.best_score_std_ < 0.2
+    folds = DPRandomSearchCV(Watching(), {"rate": [1.0]}, n_iter=2, cv=4, score_noise=PureDP(epsilon=1.0))
+    assert 0.0 < folds.fit(IDS, y).best_score_std_ < 0.2

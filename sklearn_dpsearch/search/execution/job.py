@@ -43,6 +43,8 @@ class Split:
     folds : sequence of (training indices, validation indices)
     n_scored : sequence of int or None
         Public number of validation records of each fold; None where it is private.
+    size_std : float
+        Standard deviation of the drawn numbers of validation records around ``n_scored``, where that is an expectation.
     expected : float or None
         Public number of records that models are told to expect; None: they may count them.
     final : FinalTraining, optional
@@ -51,6 +53,7 @@ class Split:
 
     folds: Sequence[Fold]
     n_scored: Sequence[int | None]
+    size_std: float = 0.0
     expected: float | None = None
     final: FinalTraining | None = None
 

@@ -11,7 +11,7 @@ import numpy as np
 from joblib import delayed
 
 from ..._process import reseed
-from ...scoring import PrivateScorer
+from ...scoring import PrivateScorer, standard_error
 from .._any_make import take
 from .._types import Candidate, Seed, Workers
 from .job import Job
@@ -21,11 +21,20 @@ from .tasks import attempt, block_sizes, dealt, in_parallel, in_task, number_of_
 
 
 @dataclass(frozen=True)
+class Score:
+    """A score, and how far its noise may have moved it (0 on public records)."""
+
+    value: float
+    std: float = 0.0
+
+
+@dataclass(frozen=True)
 class Run:
-    """Outcome of one run: never leaves ``fit`` unless it is the best."""
+    """Outcome of one run: never leaves ``fit`` unless it is the best. ``std`` is the standard error of ``score``."""
 
     score: float
     model: Any
+    std: float = math.nan
 
     @property
     def order(self) -> tuple[bool, float]:
@@ -177,8 +186,9 @@ def _run_of(job: Job, models: Sequence[Any], seeds: Sequence[Seed], X: Any, y: A
         score_of(job, model, take(X, test), take(y, test), n_scored, seed)
         for model, (_, test), n_scored, seed in zip(models, job.split.folds, job.split.n_scored, seeds)
     ]
-    score = _ordered(float(np.mean(scores)))
-    return Run(score, releasable(job, models[0]) if math.isfinite(score) else None)
+    score = _ordered(float(np.mean([one.value for one in scores])))
+    std = math.hypot(*[one.std for one in scores]) / len(scores)
+    return Run(score, releasable(job, models[0]) if math.isfinite(score) else None, std)
 
 
 def _failed(job: Job) -> Run:
@@ -196,15 +206,17 @@ def _streams(job: Job, seed: Seed) -> tuple[list[Seed], list[Seed]]:
     return spawned(training, len(job.split.folds)), spawned(scoring, len(job.split.folds))
 
 
-def score_of(job: Job, model: Any, X: Any, y: Any, n_scored: int | None, seed: Seed) -> float:
+def score_of(job: Job, model: Any, X: Any, y: Any, n_scored: int | None, seed: Seed) -> Score:
     """A model's score, on public data or with the noise that the plan demands."""
     if job.public is not None:
-        return float(job.scorer(model, *job.public))
+        return Score(float(job.scorer(model, *job.public)))
     assert job.noise is not None
     assert isinstance(job.scorer, PrivateScorer)
     bits = random_bits(seed)
     noisy = [value + job.noise.sample(bits) for value in job.scorer.statistic(model, X, y, job.neighboring)]
-    return float(job.scorer.score(noisy, n_scored, job.neighboring))
+    value = float(job.scorer.score(noisy, n_scored, job.neighboring))
+    spread = {"noise_std": job.noise.std, "size_std": job.split.size_std}
+    return Score(value, standard_error(job.scorer, noisy, n_scored, job.neighboring, **spread))
 
 
 def in_the_open(job: Job, candidate: Candidate, X: Any, y: Any) -> tuple[Any, float]:
@@ -212,5 +224,5 @@ def in_the_open(job: Job, candidate: Candidate, X: Any, y: Any) -> tuple[Any, fl
     everything = job.split.folds[0][0]
     model = fitted(job, fresh(job, candidate, None), everything, X, y)
     job.scorer(model, X, y)  # a private score counts records that cannot be scored as failures, and says nothing
-    score = score_of(job, model, X, y, job.split.n_scored[0], None)
+    score = score_of(job, model, X, y, job.split.n_scored[0], None).value
     return releasable(job, model), score

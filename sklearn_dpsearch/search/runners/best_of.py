@@ -71,6 +71,11 @@ def share_of_tuning(given: float | None) -> float:
     return TUNING_SHARE if given is None else float(given)
 
 
+def shown_of(run: Run) -> dict[str, Any]:
+    """What is said about the winner's score."""
+    return {"best_score_std_": run.std}
+
+
 # --- how it runs ------------------------------------------------------------------------------------------------------
 
 
@@ -181,5 +186,5 @@ class RandomSearchRunner(BestOfRunner):
             found=model is not None,
             rows=[(candidates[i], run.score) for i, run in runs.items()],
             best=list(runs).index(best),
-            attributes={} if self.search.refit is False else {"best_estimator_": model},
+            attributes={**({} if self.search.refit is False else {"best_estimator_": model}), **shown_of(runs[best])},
         )

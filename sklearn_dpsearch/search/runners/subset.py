@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, Protocol
@@ -14,7 +15,7 @@ from ...privacy._types import Neighboring
 from ...privacy.count_laws.laws import as_law
 from ...privacy.errors import did_you_mean
 from ...scoring import Noise, Sensitivity, matched_noise
-from ...scoring.validation import Validation
+from ...scoring.validation import Fold, Validation
 from .._any_make import with_parameters
 from .._types import Candidate, Distributions, Extrapolate, Parameters, Seed
 from ..execution.job import FinalTraining, Job, Split
@@ -24,7 +25,7 @@ from ..execution.randomness import Randomness
 from ..execution.runs import Run, in_the_open
 from ..planning.plan import CostModel, Plan
 from ..planning.space import SpaceGuarantee
-from .best_of import BestOfRunner, share_of_tuning
+from .best_of import BestOfRunner, share_of_tuning, shown_of
 from .extrapolation import Sizes, carried_over, check_rules
 from .subset_cost import ON, CostOfSubset, noise_beside_training, secret_coins
 from .subset_members import InSubset, OnTheRest, ValidateOn, check_handful, members_of
@@ -135,14 +136,26 @@ class SubsetRunner(BestOfRunner):
             _check_kept(plan, plan.promises, candidate, candidate, sizes.tune if tells else None)
             _check_kept(plan, plan.final, candidate, carried, sizes.final if tells else None)
         joins, folds = subset.draw(n_samples, source.random_bytes)
-        scored = None if relation == "add_remove" else subset.n_scored(n_samples, len(folds))
+        scored, size_std = self._scored(relation, subset, n_samples, folds)
         records = np.flatnonzero(~joins) if self.search.train_on == "rest" else np.arange(n_samples)
         return Split(
             folds=folds,
-            n_scored=[scored] * len(folds),
+            n_scored=scored,
+            size_std=size_std,
             expected=sizes.tune if tells else None,
             final=FinalTraining(records=records, candidates=final, expected=sizes.final if tells else None),
         )
+
+    def _scored(
+        self, relation: Neighboring, subset: Validation, n_samples: int, folds: Sequence[Fold]
+    ) -> tuple[list[int | None], float]:
+        """The numbers of validation records that scores may use, and how far the drawn ones are from them."""
+        if relation == "add_remove":
+            return [None] * len(folds), 0.0
+        if relation == "replace_one":  # the coins count as known
+            return [len(test) for _, test in folds], 0.0
+        expected = subset.n_scored(n_samples, len(folds))
+        return [expected] * len(folds), math.sqrt(expected * max(1.0 - expected / n_samples, 0.0))
 
     def outcome(
         self,
@@ -167,7 +180,7 @@ class SubsetRunner(BestOfRunner):
         return Outcome(
             found=model is not None,
             rows=[(candidates[best], runs[best].score)],
-            attributes={"best_estimator_": model, "final_params_": parameters},
+            attributes={"best_estimator_": model, "final_params_": parameters, **shown_of(runs[best])},
         )
 
     def dry(self, plan: Plan, job: Job, candidate: Candidate, X: Any, y: Any) -> float:

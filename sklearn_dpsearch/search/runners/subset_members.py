@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -10,7 +11,7 @@ import numpy as np
 from ...privacy._types import Neighboring
 from ...privacy.errors import did_you_mean
 from ...privacy.mechanisms.coins import RandomBytes, coins
-from ...scoring.validation import Exposure, Fold, Validation, validation_of
+from ...scoring.validation import Exposure, Fold, HoldOut, Validation, validation_of
 
 ValidateOn = Literal["rest", "subset"]
 #: Records expected in each part, at least.
@@ -83,28 +84,24 @@ def members_of(
             f"Found validate_on={validate_on!r}; 'rest' (candidates are scored on records outside the subset) or "
             f"'subset' (on some of the subset) is needed.{did_you_mean(validate_on, VALIDATES)}"
         )
-    if cv is not None and not isinstance(cv, (int, float, np.number)):
+    if cv is not None and not isinstance(cv, numbers.Real):
         raise ValueError(
             f"Found cv={cv!r}: which records are in the subset, and how many, is random and secret, so "
             "there is nothing to split by index. Use cv as a fraction or a number of folds, or X_public and "
             "y_public."
         )
+    if validate_on == "rest" and not public and (cv is None or (isinstance(cv, float) and cv == 1.0)):
+        return OnTheRest(fraction, 1.0)
+    inside = validation_of(cv, relation, n_samples, public)
     if public or validate_on == "subset":
-        return InSubset(validation_of(cv, relation, n_samples, public), fraction)
-    return OnTheRest(fraction, _share(cv))
-
-
-def _share(cv: Any) -> float:
-    """The share of the rest that validates."""
-    if cv is None:
-        return 1.0
-    if not isinstance(cv, (float, np.floating)) or not 0 < cv <= 1:
+        return InSubset(inside, fraction)
+    if not isinstance(inside, HoldOut):
         raise ValueError(
             f"Found cv={cv!r} with validate_on='rest', where all of the subset trains: a float in (0, 1] is needed, "
             "the share of the other records that validates. Leave cv=None for all of them, or use "
             "validate_on='subset', where cv may be a number of folds."
         )
-    return float(cv)
+    return OnTheRest(fraction, inside.fraction)
 
 
 def check_handful(members: InSubset | OnTheRest, train_on: str, n: float) -> None:
