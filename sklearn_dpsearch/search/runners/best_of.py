@@ -182,9 +182,10 @@ class RandomSearchRunner(BestOfRunner):
         if self.search.refit is True and model is not None:
             after, records = job.afterwards, np.arange(n_records(X))
             model = train_last(after, lambda: fresh(after, candidates[best], seed), records, seed, X, y)
+        shown = {} if self.search.refit is False else {"best_estimator_": model}
         return Outcome(
             found=model is not None,
             rows=[(candidates[i], run.score) for i, run in runs.items()],
             best=list(runs).index(best),
-            attributes={**({} if self.search.refit is False else {"best_estimator_": model}), **shown_of(runs[best])},
+            attributes={**shown, **shown_of(runs[best])},
         )
