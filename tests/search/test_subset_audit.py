@@ -13,7 +13,8 @@ import pytest
 
 from sklearn_dpsearch import DPSubsetSearchCV
 from sklearn_dpsearch.audit import audit
-from sklearn_dpsearch.privacy import Fixed
+from sklearn_dpsearch.privacy import Fixed, PureDP
+from sklearn_dpsearch.scoring.noise import DiscreteLaplaceNoise
 from sklearn_dpsearch.search.runners import subset as _subset
 from sklearn_dpsearch.search.runners import subset_members
 
@@ -110,3 +111,47 @@ def test_a_subset_whose_members_are_known_is_exposed(monkeypatch):
     monkeypatch.setattr(subset_members, "coins", lambda n, *rest: np.arange(n) >= 4)
     one = search(n_iter=Fixed(1), train_on="all")
     assert not found(one, QUIET, LOUD).consistent
+
+
+# --- validated on the rest ----------------------------------------------------------------------------------------
+
+
+def on_the_rest(train_on, epsilon):
+    """Records say 0 or 1, predictions too, and the noisy counts of both make the score."""
+    estimator = RandomizedResponse(epsilon=epsilon, neighboring="add_remove")
+    return DPSubsetSearchCV(
+        estimator,
+        {"label": [0]},
+        n_iter=Fixed(1),
+        subset_fraction=0.5,
+        train_on=train_on,
+        validate_on="rest",
+        score_noise=PureDP(epsilon=2 * epsilon),
+    )
+
+
+def found_on_the_rest(train_on, epsilon):
+    quiet, loud = np.full((3, 1), -1.0), np.array([[-1.0], [-1.0], [-1.0], [1.0]])
+    return audit(
+        on_the_rest(train_on, epsilon),
+        quiet,
+        np.zeros(3, dtype=int),
+        other=(loud, np.array([0, 0, 0, 1])),
+        n_runs=RUNS,
+        statistic=lambda model: (round(model.best_score_, 1), model.best_estimator_.answer_),
+        confidence=0.95,
+        random_state=0,
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("train_on", ["rest", "all"] if FULL else ["rest"])
+def test_no_more_than_the_reported_epsilon_is_found_where_others_validate(train_on):
+    certain = found_on_the_rest(train_on, 1.0)
+    assert 0.1 * certain.stated_epsilon < certain.epsilon_lower <= certain.stated_epsilon
+
+
+@pytest.mark.slow
+def test_scores_without_their_noise_are_exposed(monkeypatch):
+    monkeypatch.setattr(DiscreteLaplaceNoise, "sample", lambda *_: 0)
+    assert not found_on_the_rest("rest", 0.25).consistent
