@@ -68,6 +68,8 @@ class DPThresholdSearchCV(BasePrivateSearch):
         it.
     best_params_, best_score_, best_index_ : dict, float, int
         The candidate; its released score, or with ``Doubling`` the threshold that it was found above, at most 1.
+    best_score_std_ : float
+        Standard error of a released score from its noise; not with ``Doubling``.
     best_estimator_ : estimator
     privacy_spent_ : PrivacySpent
         What the whole fit cost; unpacks as (epsilon, delta). With ``Doubling`` it is the worst case over all walks

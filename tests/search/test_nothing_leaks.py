@@ -106,7 +106,7 @@ def test_the_number_of_runs_is_nowhere(monkeypatch):
     def trace(number):
         monkeypatch.setattr(Geometric, "sample", lambda self, rng=None: number)
         one = DPRandomSearchCV(NoisyCentroids(), {"shrink": [0.0]}, n_iter=5).fit(X, y)
-        for name in ("best_score_", "cv_results_", "best_estimator_"):
+        for name in ("best_score_", "best_score_std_", "cv_results_", "best_estimator_"):
             delattr(one, name)
         return pickle.dumps(one)
 

@@ -22,7 +22,7 @@ from ..execution.randomness import Randomness
 from ..execution.runs import Run, run_until
 from ..planning.plan import CostModel, Plan
 from .base import Runner, drawn_candidates
-from .best_of import CostOfRuns
+from .best_of import CostOfRuns, shown_of
 
 
 class StoppingParameters(Parameters, Protocol):
@@ -106,4 +106,5 @@ class ThresholdRunner(Runner):
         if refit is True:
             model = train_last(job, lambda: fresh(job, candidate, seed), np.arange(n_records(X)), seed, X, y)
         shown = {} if refit is False else {"best_estimator_": model}
-        return Outcome(found=model is not None, rows=[(candidate, run.score)], attributes={**shown, "found_": True})
+        attributes = {**shown, **shown_of(run), "found_": True}
+        return Outcome(found=model is not None, rows=[(candidate, run.score)], attributes=attributes)
