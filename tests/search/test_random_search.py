@@ -99,7 +99,8 @@ def test_all_folds_train_the_same_candidate_so_their_trainings_compose_before_ca
     law = until_above(truth, 0.1)
     until = DPThresholdSearchCV(NoisyCentroids(), space, threshold=0.5, **given).privacy_cost(len(X))
     assert until.delta_at(2.0) == pytest.approx(law.delta_at(2.0), rel=1e-3)
-    subset = DPSubsetSearchCV(NoisyCentroids(), space, n_iter=Fixed(1), subset_fraction=0.5, validate_on="subset", **given)
+    given = {**given, "validate_on": "subset", "subset_fraction": 0.5}
+    subset = DPSubsetSearchCV(NoisyCentroids(), space, n_iter=Fixed(1), **given)
     expected = subset_then_train(truth, dear, 0.5)
     assert subset.privacy_cost(len(X)).delta_at(2.0) == pytest.approx(expected.delta_at(2.0), rel=1e-3)
 
