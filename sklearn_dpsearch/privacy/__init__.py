@@ -26,6 +26,7 @@ from .errors import (
 )
 from .guarantees.base import Guarantee
 from .guarantees.bounded_range import BoundedRangeDP
+from .guarantees.changed_record import as_replace_one
 from .guarantees.composition import compose, envelope, mixture
 from .guarantees.values import DPSGD, ZCDP, ApproxDP, GaussianDP, NonPrivate, ProfileDP, PureDP, RenyiDP
 from .mechanisms.above_threshold import AboveThreshold
@@ -73,6 +74,7 @@ __all__ = [
     "UnknownGuaranteeError",
     "UnknownSensitivityError",
     "Verdict",
+    "as_replace_one",
     "best_of",
     "calibrate",
     "compose",

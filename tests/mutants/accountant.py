@@ -63,6 +63,23 @@ MUTANTS = [
         seen="an Optuna tuner that sums ε and keeps one δ",
     ),
     Mutant(
+        name="two steps added up",
+        mistake="A guarantee is carried over to changed records by δ(ε₁) + δ(ε₂), without the factor e^ε₁.",
+        file="privacy/guarantees/changed_record.py",
+        old="np.exp(first) * pair.added.delta_at(",
+        new="1.0 * pair.added.delta_at(",
+        tests=("privacy/guarantees/test_changed_record.py::test_changing_a_record_never_shows_more_than_two_steps_do",),
+        seen="group privacy with k·δ instead of Σ e^{iε}·δ",
+    ),
+    Mutant(
+        name="a bound taken apart",
+        mistake="The parts of a composition are carried over to changed records one by one, though it is only a bound.",
+        file="privacy/guarantees/changed_record.py",
+        old="if type(found) is Composition and all(type(part) is DPSGD for part in found.parts):",
+        new="if type(found) is Composition:",
+        tests=("privacy/guarantees/test_changed_record.py::test_a_gaussian_target_is_carried_over_as_a_whole",),
+    ),
+    Mutant(
         name="add/remove under replace-one",
         mistake="DP-SGD's add/remove bound is reported for a changed record.",
         file="privacy/guarantees/values.py",

@@ -113,7 +113,7 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
     def privacy_assumptions(self) -> tuple[str, ...]:
         """What the guarantee rests on, as plain sentences."""
         name, n = type(self).__name__, self.public_n
-        public = n is None or self.neighboring == "zero_out"
+        public = n is None or self.neighboring in ("zero_out", "replace_one")
         size = "the number of records is public" if public else f"public_n={n} was not taken from the data"
         seeded = self.noise_seed is not None
         source = "noise_seed" if seeded else "the operating system"

@@ -23,8 +23,9 @@ def settings(sample_rate: str, batch_size: str, max_epochs: str) -> str:
     public_n : int, optional
         Number of records, known without the data. Without it the number of records counts as public, and the
         guarantee is for records zeroed out instead of added or removed.
-    neighboring : {{"add_remove", "zero_out"}}, optional
-        Neighbouring relation; without it as ``public_n`` says. DP-SGD costs the same under both.
+    neighboring : {{"add_remove", "zero_out", "replace_one"}}, optional
+        Neighbouring relation; without it as ``public_n`` says. DP-SGD costs the same under the first two. Under
+        "replace_one" it costs 1.5 to 2 times as much, and composes with diffprivlib's models.
     max_epochs : float, {max_epochs}
         Passes over the data: ``round(max_epochs / sample_rate)`` steps.
     max_steps : int, optional

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 
 from ...privacy import DPSGD, BudgetUnreachableError, Guarantee, PrivacyError, calibrate
+from ...privacy._types import NEIGHBORING, Neighboring
 from ...privacy.guarantees.covering import gaussian_target, noise_multiplier_under
 from ...privacy.numerics.inversion import bracket, geometric
 from ..sampling import LEAST_RATE
@@ -21,8 +22,6 @@ NOISE = ("noise_multiplier", "target_epsilon", "target_delta", "target_mu")
 RATES = ("sample_rate", "batch_size", "public_n", "max_epochs", "max_steps")
 #: Noise multipliers between which one is looked for. Below, ε is in the hundreds, and computing it takes long.
 LEAST_NOISE, MOST_NOISE = 2.0**-6, 2.0**20
-
-Neighboring: TypeAlias = Literal["add_remove", "zero_out"]
 
 
 class SettingArguments:
@@ -53,7 +52,7 @@ class Settings:
         No record's gradient has a larger norm in the sums.
     automatic : bool
         Whether every gradient is brought to that norm: automatic clipping, where the norm is 1.
-    neighboring : {"add_remove", "zero_out"}
+    neighboring : {"add_remove", "zero_out", "replace_one"}
         Without a stated ``public_n`` the number of records is used to scale the gradients, and so is public: records
         are zeroed out, not removed.
     noise_multiplier, target_epsilon, target_delta, target_mu : float or None
@@ -85,18 +84,23 @@ class Settings:
         if self.noise_multiplier is not None:
             return float(self.noise_multiplier)
         if self.target_mu is not None:
-            return noise_multiplier_under(float(self.target_mu), self.sample_rate, self.steps)
+            return noise_multiplier_under(
+                float(self.target_mu), self.sample_rate, self.steps, neighboring=self.neighboring
+            )
         assert self.target_epsilon is not None
         assert self.target_delta is not None
-        return noise_multiplier_for(float(self.target_epsilon), float(self.target_delta), self.sample_rate, self.steps)
+        epsilon, delta = float(self.target_epsilon), float(self.target_delta)
+        return noise_multiplier_for(epsilon, delta, self.sample_rate, self.steps, self.neighboring)
 
 
 @functools.lru_cache(maxsize=1024)  # the guarantee is asked for before, in and after each fit
-def noise_multiplier_for(epsilon: float, delta: float, sample_rate: float, steps: int) -> float:
+def noise_multiplier_for(
+    epsilon: float, delta: float, sample_rate: float, steps: int, neighboring: Neighboring = "add_remove"
+) -> float:
     """The least noise multiplier found with which DP-SGD is (ε, δ)-private."""
 
     def run(noise: float) -> DPSGD:
-        return DPSGD(noise_multiplier=noise, sample_rate=sample_rate, steps=steps)
+        return DPSGD(noise_multiplier=noise, sample_rate=sample_rate, steps=steps, neighboring=neighboring)
 
     def enough(noise: float) -> bool:
         return float(run(noise).epsilon_at(delta)) <= epsilon
@@ -144,7 +148,7 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "sample_rate": [_Number(numbers.Real, LEAST_RATE, 1, closed="both"), None],
     "batch_size": [_AT_LEAST_ONE, None],
     "public_n": [_AT_LEAST_ONE, None],
-    "neighboring": [StrOptions({"add_remove", "zero_out"}), None],
+    "neighboring": [StrOptions(set(NEIGHBORING)), None],
     "max_epochs": [_POSITIVE],
     "max_steps": [_WholeNumber(numbers.Real, 1, None, closed="left"), None],
 }

@@ -10,10 +10,11 @@ import skorch
 import torch
 from numpy.typing import ArrayLike, NDArray
 
+from ...privacy._types import Neighboring
 from ..engines import losses
 from ..randomness import Seed
 from .labels import encode, indicators
-from .settings import MaxGradNorm, Neighboring
+from .settings import MaxGradNorm
 from .skorch_base import SkorchNet
 from .skorch_nets import MODULE, OTHERS
 from .step_size import StepSize

@@ -10,11 +10,12 @@ import skorch
 import torch
 from numpy.typing import ArrayLike, NDArray
 
+from ...privacy._types import Neighboring
 from ..engines import losses
 from ..randomness import Seed
 from . import docstrings
 from .labels import encode
-from .settings import MaxGradNorm, Neighboring
+from .settings import MaxGradNorm
 from .skorch_base import SkorchNet
 from .step_size import StepSize
 from .user_modules import array

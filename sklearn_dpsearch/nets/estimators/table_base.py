@@ -18,13 +18,14 @@ from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from torch import nn
 
+from ...privacy._types import Neighboring
 from ..optimizers import Table, UpdateRule
 from ..randomness import Seed, sequence
 from . import scaling, step_size
 from .base import DPSGDEstimator
 from .labels import ClassWeight, check_class_weight, encode, weights_of
 from .scaling import Array, Bounds
-from .settings import MaxGradNorm, Neighboring, Settings
+from .settings import MaxGradNorm, Settings
 from .step_size import Decay, StepSize
 
 if TYPE_CHECKING:

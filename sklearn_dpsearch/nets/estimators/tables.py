@@ -8,11 +8,12 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from ...privacy._types import Neighboring
 from ..randomness import Seed
 from . import docstrings, scaling
 from .labels import ClassWeight
 from .scaling import Array
-from .settings import MaxGradNorm, Neighboring
+from .settings import MaxGradNorm
 from .step_size import Decay, StepSize
 from .table_base import HiddenLayers, Solver, TableClassifier, TableRegressor
 

@@ -31,8 +31,8 @@ def same_neighbors(guarantees: Sequence[Guarantee]) -> str:
             f"Found guarantees under different neighbouring relations: {found}; one relation is needed for all. "
             "diffprivlib's models hold under replace_one alone, the nets of sklearn_dpsearch.nets under add_remove or "
             "zero_out: use parts that share one (a step with public constants, FunctionTransformer, holds under every "
-            "one), or declare guarantee= for the whole. What is declared as ε under add_remove or zero_out may be "
-            "declared as 2ε under replace_one: PureDP(epsilon=2 * epsilon, neighboring='replace_one')."
+            "one), or declare guarantee= for the whole. as_replace_one(guarantee) carries one over from add_remove or "
+            "zero_out; what is ε-private there is 2ε under replace_one."
         )
     return relations[0]
 

@@ -22,21 +22,21 @@ LEAST_NOISE, MOST_NOISE = 1e-2, 1e6
 
 
 def gaussian_target(mu: float, neighboring: Neighboring = "add_remove", slack: float = 1e-9) -> Guarantee:
-    """The guarantee that ``noise_multiplier_under`` keeps: μ-GDP, except for a mass of ``slack``.
+    """The guarantee that ``noise_multiplier_under`` keeps under this relation: μ-GDP, except for a mass of ``slack``.
 
     Tails of DP-SGD are heavier than those of any Gaussian pair, though at probabilities that do not matter; the slack
-    is part of the guarantee and of every number computed from it. Under ``"replace_one"`` DP-SGD with that noise loses
-    more, so the relation has to be one of the other two.
+    is part of the guarantee and of every number computed from it.
     """
-    require(neighboring != "replace_one", 'neighboring to be "add_remove" or "zero_out"', neighboring=neighboring)
     return compose(
         GaussianDP(mu=mu, neighboring=neighboring), ApproxDP(epsilon=0.0, delta=slack, neighboring=neighboring)
     )
 
 
 @functools.lru_cache(maxsize=1024)
-def noise_multiplier_under(mu: float, sample_rate: float, steps: int, slack: float = 1e-9) -> float:
-    """The least noise multiplier found with which DP-SGD keeps ``gaussian_target(mu)`` at every ε.
+def noise_multiplier_under(
+    mu: float, sample_rate: float, steps: int, slack: float = 1e-9, neighboring: Neighboring = "add_remove"
+) -> float:
+    """The least noise multiplier found with which DP-SGD keeps ``gaussian_target(mu, neighboring)`` at every ε.
 
     Candidates with different rates and numbers of steps, each calibrated like this, share one guarantee (Koskela &
     Kulkarni 2023, §4.1 and appendix D, with the whole profile in place of a line of Rényi divergences).
@@ -48,6 +48,8 @@ def noise_multiplier_under(mu: float, sample_rate: float, steps: int, slack: flo
     sample_rate : float
     steps : int
     slack : float
+    neighboring : {"add_remove", "zero_out", "replace_one"}
+        The first two need the same noise, the third needs more.
 
     Returns
     -------
@@ -67,10 +69,10 @@ def noise_multiplier_under(mu: float, sample_rate: float, steps: int, slack: flo
     require(0 < mu < math.inf, "0 < mu < inf", mu=mu)
 
     def enough(noise: float) -> bool:
-        run = DPSGD(noise_multiplier=noise, sample_rate=sample_rate, steps=steps)
+        run = DPSGD(noise_multiplier=noise, sample_rate=sample_rate, steps=steps, neighboring=neighboring)
         return covers(GaussianDP(mu=mu), run, slack)
 
-    guess = float(np.clip(_central_limit(mu, sample_rate, steps), LEAST_NOISE, MOST_NOISE))
+    guess = float(np.clip(_central_limit(mu, sample_rate, steps, neighboring), LEAST_NOISE, MOST_NOISE))
     turn = bracket(
         enough, guess, falling=geometric(guess, 1 / 1.3, LEAST_NOISE), rising=geometric(guess, 1.3, MOST_NOISE)
     )
@@ -98,6 +100,10 @@ def covers(target: Guarantee, guarantee: Guarantee, slack: float = 0.0) -> bool:
     return bool(np.all(ours <= slack + (1.0 - slack) * theirs))
 
 
-def _central_limit(mu: float, sample_rate: float, steps: int) -> float:
-    """Where the central limit theorem of Bu, Dong, Long & Su (2020) would put the noise: a place to start."""
-    return 1.0 / math.sqrt(math.log1p((mu / sample_rate) ** 2 / steps))
+def _central_limit(mu: float, sample_rate: float, steps: int, neighboring: Neighboring) -> float:
+    """Where the central limit theorem of Bu, Dong, Long & Su (2020) would put the noise: a place to start.
+
+    The likelihood ratio of one step has variance q²·(e^{1/σ²} − 1), and 4q²·sinh(1/σ²) if a record changes.
+    """
+    per_step = (mu / sample_rate) ** 2 / steps
+    return 1.0 / math.sqrt(math.asinh(per_step / 4) if neighboring == "replace_one" else math.log1p(per_step))

@@ -109,6 +109,21 @@ def test_a_stated_number_of_records_is_for_records_added_or_removed():
     assert any("number of records is public" in text for text in model().fit(X, y).privacy_spent_.assumptions)
 
 
+def test_a_net_states_and_keeps_its_promise_for_changed_records():
+    changed = {"neighboring": "replace_one"}
+    plain = DPSGD(noise_multiplier=1.0, sample_rate=0.1, steps=15, **changed)
+    assert model(**changed).privacy_guarantee() == model(public_n=150, **changed).privacy_guarantee() == plain
+    for way in ({"target_epsilon": 3.0, "target_delta": 1e-6}, {"target_mu": 1.5}):
+        one = model(noise_multiplier=None, **way, **changed).fit(X, y)
+        run = DPSGD(noise_multiplier=one.noise_multiplier_, sample_rate=0.1, steps=15, **changed)
+        assert one.privacy_spent_.neighboring == "replace_one"
+        assert run.epsilon_at(1e-6) <= one.privacy_spent_.epsilon_at(1e-6) * (1 + 1e-9)
+        assert one.noise_multiplier_ > 1.5 * model(noise_multiplier=None, **way).fit(X, y).noise_multiplier_
+        assert any("number of records is public" in text for text in one.privacy_spent_.assumptions)
+    told = model(**changed).set_params(**model(**changed).expecting(80))
+    assert told.privacy_guarantee() == plain
+
+
 @pytest.mark.parametrize("kind", ESTIMATORS)
 def test_partial_fit_and_warm_start_add_to_the_cost(kind):
     one = model(kind)

@@ -64,6 +64,21 @@ def test_target_with_a_large_slack_is_kept_too(mu: float, rate: float, steps: in
     assert np.all(run.delta_at(epsilons) <= target.delta_at(epsilons))
 
 
-def test_target_of_a_changed_record_is_refused():
-    with pytest.raises(ValueError, match="add_remove"):
-        gaussian_target(0.5, neighboring="replace_one")
+@pytest.mark.parametrize(
+    ("mu", "rate", "steps"), [(1.0, 0.05, 100), (2.0, 1.0, 5), pytest.param(1.5, 0.02, 500, marks=pytest.mark.slow)]
+)
+def test_a_target_for_changed_records_is_kept_and_needs_more_noise(mu, rate, steps):
+    noise = noise_multiplier_under(mu, rate, steps, neighboring="replace_one")
+    target, epsilons = gaussian_target(mu, "replace_one"), np.concatenate([[0.0], np.geomspace(1e-4, 60, 2000)])
+
+    def stays_under(multiplier):
+        run = DPSGD(noise_multiplier=multiplier, sample_rate=rate, steps=steps, neighboring="replace_one")
+        return np.all(run.delta_at(epsilons) <= target.delta_at(epsilons) * (1 + 1e-9) + 1e-15)
+
+    assert stays_under(noise)
+    assert not stays_under(0.99 * noise)
+    assert not stays_under(noise_multiplier_under(mu, rate, steps))
+
+
+def test_changed_records_need_the_noise_of_twice_the_sensitivity_in_full_batches():
+    assert noise_multiplier_under(0.5, 1.0, 4, neighboring="replace_one") == pytest.approx(4 / 0.5, rel=5e-3)

@@ -22,6 +22,7 @@ from sklearn_dpsearch.privacy import (
     ProfileDP,
     PureDP,
     RenyiDP,
+    as_replace_one,
     best_of,
     compose,
     envelope,
@@ -55,6 +56,8 @@ DERIVED = [
     best_of(GaussianDP(mu=0.4), Geometric(5)),
     best_of(PureDP(epsilon=0.4), Poisson(5)),
     best_of(ApproxDP(epsilon=0.4, delta=1e-6), Geometric(5)),
+    as_replace_one(ApproxDP(epsilon=0.4, delta=1e-6)),
+    as_replace_one(compose(PureDP(epsilon=0.5), GaussianDP(mu=0.4))),
 ]
 
 
