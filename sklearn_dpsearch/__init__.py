@@ -2,7 +2,15 @@
 
 from .privacy.errors import PrivacyError
 from .privacy.spent import PrivacySpent
-from .search import Doubling, DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV, NoModelError
+from .search import (
+    Doubling,
+    DPGridSearchCV,
+    DPRandomSearchCV,
+    DPSubsetSearchCV,
+    DPThresholdSearchCV,
+    NoModelError,
+    search_space,
+)
 
 __version__ = "0.1.0"
 
@@ -16,4 +24,5 @@ __all__ = [
     "PrivacyError",
     "PrivacySpent",
     "__version__",
+    "search_space",
 ]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ..privacy import Guarantee
+from ..privacy._types import Neighboring
 
 #: How a good value of a hyperparameter changes with the number of records: "linear" (in proportion), "keep", or
 #: (value, n, n') ↦ value.
@@ -89,6 +90,10 @@ class Adapter(ABC):
         """
         return None
 
+    def under(self, estimator: Estimator, neighboring: Neighboring) -> dict[str, Any] | None:
+        """Parameters with which the guarantee is stated, and its noise made, for these neighbours; None: it cannot."""
+        return None
+
     def public_size(self, estimator: Estimator) -> float | None:
         """The number of records, where the estimator was told it as a public constant."""
         return None
@@ -96,6 +101,13 @@ class Adapter(ABC):
     def extrapolation(self, estimator: Estimator) -> Mapping[str, ExtrapolationRule]:
         """Parameter ↦ how its good values change with the number of records. Parameters left out are kept."""
         return {}
+
+    def search_space(self, estimator: Estimator, *, grid: bool = False) -> list[dict[str, Any]] | None:
+        """Candidates around what the estimator is set to; lists of values where a whole ``grid`` is needed.
+
+        A list of dictionaries, as ``param_distributions`` takes it. [{}]: nothing is worth searching. None: not known.
+        """
+        return None
 
     def finish(self, model: Estimator) -> None:
         """Keep a fitted model's predictions within what public constants say about them.

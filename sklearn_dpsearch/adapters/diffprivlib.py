@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from ..privacy import LeakingEstimatorError, PrivacyError, PureDP, UnknownGuaranteeError
+from ..privacy._types import Neighboring
 from .adapter import Adapter, Estimator, ExtrapolationRule, TrainingRun
-from .diffprivlib_models import MODELS
+from .diffprivlib_models import MODELS, SPACES
 
 #: The module of the models whose predictions are clipped.
 CLIPPED = f"{__package__}.diffprivlib_clipped"
@@ -79,9 +80,17 @@ class DiffprivlibAdapter(Adapter):
         source = SystemRandomState() if name == "DecisionTreeClassifier" else None
         return {"random_state": source, "accountant": BudgetAccountant(), **MODELS[name].settings}
 
+    def under(self, estimator: Estimator, neighboring: Neighboring) -> dict[str, Any] | None:
+        return {} if neighboring == "replace_one" else None
+
     def extrapolation(self, estimator: Estimator) -> Mapping[str, ExtrapolationRule]:
         """C is kept: it weighs the sum of all losses (docs/theory/extrapolation.md). Others do not depend on n."""
         return {"C": "keep"} if type(estimator).__name__ == "LogisticRegression" else {}
+
+    def search_space(self, estimator: Estimator, *, grid: bool = False) -> list[dict[str, Any]]:
+        """Around what is set: ``SPACES`` in ``diffprivlib_models``."""
+        around = SPACES.get(_name(estimator), {})
+        return [{name: values(getattr(estimator, name), grid) for name, values in around.items()}]
 
     def finish(self, model: Estimator) -> None:
         """Keep the predictions of a linear regression within ``bounds_y``: on few records the noise is that large."""

@@ -228,3 +228,23 @@ MODELS: dict[str, KnownModel] = {
     "RandomForestClassifier": KnownModel(_forest),
     "StandardScaler": KnownModel(_scaler, ("bounds",), (PUBLIC_SIZE,)),
 }
+
+
+def _penalties(own: float, grid: bool) -> Any:
+    """Strengths of the penalty within a factor of four."""
+    from scipy.stats import loguniform
+
+    return [own / 4, own, 4 * own] if grid else loguniform(own / 4, 4 * own)
+
+
+def _depths(own: int, grid: bool) -> list[int]:
+    """Half of the draws keep the own depth."""
+    others = [depth for depth in (own - 2, own + 3) if depth >= 1]
+    return [own] * (1 if grid else len(others)) + others
+
+
+#: What to search around a model's own parameters: name ↦ (own value, whether for a grid) ↦ values.
+SPACES: dict[str, Mapping[str, Callable[[Any, bool], Any]]] = {
+    "DecisionTreeClassifier": {"max_depth": _depths},
+    "LogisticRegression": {"C": _penalties},
+}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, TypeVar
@@ -36,6 +37,15 @@ class PartsAdapter(Adapter):
         return under_names(
             (name, adapter.fresh_randomness(part)) for name, part, adapter in self.known_parts(estimator)
         )
+
+    def search_space(self, estimator: Estimator, *, grid: bool = False) -> list[dict[str, Any]] | None:
+        """All combinations of what is known of the parts."""
+        found = [
+            (part.name, part.adapter.search_space(part.estimator, grid=grid)) for part in self.known_parts(estimator)
+        ]
+        known = [[under_names([(name, one)]) for one in space] for name, space in found if space is not None]
+        combined = [dict(itertools.chain(*(one.items() for one in several))) for several in itertools.product(*known)]
+        return combined if known else None
 
     def finish(self, model: Estimator) -> None:
         for part, adapter in self.known_fitted_parts(model):

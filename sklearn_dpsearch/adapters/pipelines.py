@@ -124,6 +124,11 @@ class _CompositeAdapter(PartsAdapter):
         known = [(name, parameters) for name, parameters in told if parameters is not None]
         return under_names(known) if len(known) == len(told) else None
 
+    def under(self, estimator: Estimator, neighboring: Neighboring) -> dict[str, Any] | None:
+        told = [(name, adapter.under(part, neighboring)) for name, part, adapter in self.known_parts(estimator)]
+        known = [(name, parameters) for name, parameters in told if parameters is not None]
+        return under_names(known) if len(known) == len(told) else None  # some alone would not compose with the others
+
     def public_size(self, estimator: Estimator) -> float | None:
         sizes = {adapter.public_size(part) for _, part, adapter in self.known_parts(estimator)} - {None}
         return sizes.pop() if len(sizes) == 1 else None

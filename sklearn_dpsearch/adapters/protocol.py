@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeGuard
 
 from ..privacy import Guarantee, PrivacyError, UnknownGuaranteeError
+from ..privacy._types import Neighboring
 from ..privacy.spent import PrivacySpent
 from .adapter import Adapter, Estimator, ExtrapolationRule, TrainingRun
 from .seeds import SEEDS
@@ -40,6 +41,12 @@ class OutspokenEstimator(PrivateEstimator, Protocol):
 
     def expecting(self, n: float) -> dict[str, Any] | None:
         """See ``Adapter.expecting``. An estimator with a parameter ``public_n`` says there what it was told."""
+
+    def under(self, neighboring: Neighboring) -> dict[str, Any] | None:
+        """See ``Adapter.under``."""
+
+    def search_space(self, *, grid: bool = False) -> list[dict[str, Any]] | None:
+        """See ``Adapter.search_space``."""
 
     def extrapolation(self) -> Mapping[str, ExtrapolationRule]:
         """See ``Adapter.extrapolation``."""
@@ -97,12 +104,20 @@ class ProtocolAdapter(Adapter):
     def expecting(self, estimator: Estimator, n: float) -> dict[str, Any] | None:
         return estimator.expecting(n) if _has(estimator, "expecting") else None
 
+    def under(self, estimator: Estimator, neighboring: Neighboring) -> dict[str, Any] | None:
+        if _has(estimator, "under"):
+            return estimator.under(neighboring)
+        return {} if self.training_run(estimator, None).guarantee.neighboring == neighboring else None
+
     def public_size(self, estimator: Estimator) -> float | None:
         n = estimator.get_params(deep=False).get("public_n")
         return float(n) if isinstance(n, numbers.Real) else None
 
     def extrapolation(self, estimator: Estimator) -> Mapping[str, ExtrapolationRule]:
         return estimator.extrapolation() if _has(estimator, "extrapolation") else {}
+
+    def search_space(self, estimator: Estimator, *, grid: bool = False) -> list[dict[str, Any]] | None:
+        return estimator.search_space(grid=grid) if _has(estimator, "search_space") else None
 
 
 def _has(estimator: object, method: str) -> TypeGuard[OutspokenEstimator]:

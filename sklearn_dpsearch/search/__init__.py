@@ -4,6 +4,7 @@ from ._base import BasePrivateSearch
 from ._in_the_open import utilities_in_the_open
 from .execution.outcome import NoModelError
 from .grid_search import DPGridSearchCV
+from .planning.suggested import search_space
 from .random_search import DPRandomSearchCV
 from .runners.doubling import Doubling
 from .subset_search import DPSubsetSearchCV
@@ -17,5 +18,6 @@ __all__ = [
     "DPThresholdSearchCV",
     "Doubling",
     "NoModelError",
+    "search_space",
     "utilities_in_the_open",
 ]

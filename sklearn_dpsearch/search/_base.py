@@ -29,8 +29,8 @@ from .execution.outcome import NOTHING_FOUND, NoModelError, Outcome, charge, res
 from .execution.randomness import Randomness
 from .execution.tasks import guarded
 from .planning.arguments import check_arguments
-from .planning.first_look import check_fit_params, check_kind, check_public, check_scorer
-from .planning.plan import Plan, Request, make_plan, notes_of, training_relation
+from .planning.first_look import check_families, check_fit_params, check_kind, check_public, check_scorer
+from .planning.plan import Plan, Request, make_plan, notes_of, said_of
 from .planning.space import refuse_callbacks, refuse_checkpoints
 from .runners.base import Runner
 
@@ -153,14 +153,14 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
         space = runner.space
         space.check_names(self.estimator)
         space.check_values(self.estimator)
-        calibrated = self.epsilon is not None
-        relation = training_relation(self.estimator, runner.adapter, space, n_samples, calibrated=calibrated)
+        families = runner.families(n_samples)
+        relation = families.relation
         scorer, validation = runner.scorer(public), runner.validation(relation, n_samples, public)
         return make_plan(
             Request(
                 estimator=self.estimator,
                 adapter=runner.adapter,
-                space=space,
+                families=families,
                 law=runner.law,
                 validation=validation,
                 scorer=scorer,
@@ -214,9 +214,14 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
         """Refuse what cannot succeed, from parameters and the kind of the data alone: nothing is spent yet."""
         check_kind(self, X, y)
         check_public(X_public, y_public, X, y)
+        runner.space.check_names(self.estimator)
+        runner.space.check_values(self.estimator)
+        check_families(runner.candidates_by_family.kinds, X, y)
         X, y = indexable(X, y)
         check_fit_params(self.estimator, fit_params, n_records(X))
-        check_scorer(runner.scorer(public or X_public is not None), self.estimator, y)
+        scorer = runner.scorer(public or X_public is not None)
+        for model in runner.candidates_by_family.kinds:
+            check_scorer(scorer, model, y)
         return X, y
 
     def _fit_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -237,7 +242,7 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
     def _say(self, plan: Plan) -> None:
         """All that ``verbose`` ever prints is known without the data."""
         if self.verbose:
-            runs = "" if plan.law is None else f"number of runs: {plan.law!r}; "
+            runs = "" if plan.law is None else f"number of runs: {said_of(plan.law)}; "
             print(f"[{type(self).__name__}] {runs}the whole fit costs {plan.spent!r}")
 
     # --- run ------------------------------------------------------------------------------------------------------
@@ -364,6 +369,9 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
             public=public,
             neighboring=plan.spent.neighboring,
             error_score=float(self.error_score),
+            trains_together=plan.families.train_together and not fit_params,
+            public_size=plan.families.public_size,
+            in_full=plan.in_full,
         )
 
     def _spend(self, plan: Plan) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, TypedDict
 
 import numpy as np
@@ -11,8 +12,8 @@ from ..adapters import Declared, ExtrapolationRule
 
 #: Values of hyperparameters by name: what a search chooses among.
 Candidate: TypeAlias = Mapping[str, Any]
-#: What a user gives as the space of candidates: name to a list of values or a distribution.
-Distributions: TypeAlias = Mapping[str, Any] | Sequence[Mapping[str, Any]]
+#: What a user gives as the space of candidates: name to a list of values or a distribution; "auto" for the estimator's.
+Distributions: TypeAlias = Mapping[str, Any] | Sequence[Mapping[str, Any]] | str
 #: (estimator, X, y) to a number, greater is better; scikit-learn's scorers and our private ones.
 Scorer: TypeAlias = Callable[[Any, Any, Any], float]
 #: A seed for one thing that is drawn; None takes fresh entropy of the operating system.
@@ -43,3 +44,19 @@ class Parameters(Protocol):
     error_score: float | str
     verbose: int
     random_state: int | np.random.RandomState | None
+
+
+@dataclass(frozen=True)
+class InFull:
+    """From a candidate to the same with less noise in what it puts into the estimator: as it is trained last.
+
+    Parameters
+    ----------
+    parts : mapping
+        Name, and identity of what a candidate puts in ↦ the same with less noise. Of use in this process alone.
+    """
+
+    parts: Mapping[tuple[str, int], Any]
+
+    def __call__(self, candidate: Candidate) -> dict[str, Any]:
+        return {name: self.parts.get((name, id(value)), value) for name, value in candidate.items()}

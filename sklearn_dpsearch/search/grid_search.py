@@ -26,8 +26,9 @@ class DPGridSearchCV(BasePrivateSearch):
     ----------
     estimator : estimator
         A private estimator, as for ``DPRandomSearchCV``.
-    param_grid : dict or list of dicts
-        Parameter name to a list of values.
+    param_grid : dict, list of dicts or "auto"
+        Parameter name to a list of values. Values may be estimators, put into a step of a pipeline. "auto": a small
+        grid around what the estimator is set to (``search_space(estimator, grid=True)``).
     epsilon, delta : float, optional
         The total for everything that ``fit`` releases: choice and training. With ``epsilon`` the estimator's noise is
         calibrated. Without it the estimator is run as configured, and ``selection_epsilon`` is needed.
@@ -93,7 +94,7 @@ class DPGridSearchCV(BasePrivateSearch):
 
     _parameter_constraints: dict[str, Any] = {
         **BasePrivateSearch._parameter_constraints,
-        "param_grid": [dict, list],
+        "param_grid": [dict, list, StrOptions({"auto"})],
         "selection_share": [Interval(numbers.Real, 0, 1, closed="neither")],
         "selection_epsilon": [None, Interval(numbers.Real, 0, None, closed="neither")],
         "noise": [StrOptions(set(NOISES))],

@@ -28,9 +28,10 @@ class DPRandomSearchCV(BasePrivateSearch):
     estimator : estimator
         A private estimator: a diffprivlib model, a pipeline of private steps and steps that learn nothing, anything
         with a method ``privacy_guarantee(n_samples)``, or any estimator with a declared ``guarantee``.
-    param_distributions : dict or list of dicts
+    param_distributions : dict, list of dicts or "auto"
         Parameter name to a list of values (drawn uniformly) or a distribution with a method ``rvs``. From a list of
-        dicts one is drawn uniformly first.
+        dicts one is drawn uniformly first. Values may be estimators, put into a step of a pipeline: families compete.
+        "auto": the estimator's own space, around what it is set to (``search_space``).
     n_iter : float or CountLaw, default=10
         Law of K, or its mean: a number stands for ``Geometric(mean)``. Laws are used given K >= 1.
     epsilon, delta : float, optional
@@ -95,7 +96,7 @@ class DPRandomSearchCV(BasePrivateSearch):
 
     _parameter_constraints: dict[str, Any] = {
         **BasePrivateSearch._parameter_constraints,
-        "param_distributions": [dict, list],
+        "param_distributions": [dict, list, StrOptions({"auto"})],
         "n_iter": [Interval(numbers.Real, 1, None, closed="left"), CountLaw],
         "refit": [StrOptions({"winner"}), "boolean"],
         "tuning_share": [Interval(numbers.Real, 0, 1, closed="right"), None],

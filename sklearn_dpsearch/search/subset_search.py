@@ -6,7 +6,7 @@ import numbers
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..adapters import Declared
 from ..privacy import CountLaw, Guarantee
@@ -27,9 +27,10 @@ class DPSubsetSearchCV(BasePrivateSearch):
     ----------
     estimator : estimator
         A private estimator, as for ``DPRandomSearchCV``.
-    param_distributions : dict or list of dicts
+    param_distributions : dict, list of dicts or "auto"
         Parameter name to a list of values (drawn uniformly) or a distribution with a method ``rvs``. From a list of
-        dicts one is drawn uniformly first.
+        dicts one is drawn uniformly first. Values may be estimators, put into a step of a pipeline: families compete.
+        "auto": the estimator's own space, around what it is set to (``search_space``).
     n_iter : float or CountLaw, default=10
         Law of the number of candidates K, or its mean: a number stands for ``Geometric(mean)``, given K >= 1.
     subset_fraction : float, default=0.1
@@ -111,7 +112,7 @@ class DPSubsetSearchCV(BasePrivateSearch):
 
     _parameter_constraints: dict[str, Any] = {
         **BasePrivateSearch._parameter_constraints,
-        "param_distributions": [dict, list],
+        "param_distributions": [dict, list, StrOptions({"auto"})],
         "n_iter": [Interval(numbers.Real, 1, None, closed="left"), CountLaw],
         "subset_fraction": [Interval(numbers.Real, 0, 1, closed="neither")],
         "train_on": [str],

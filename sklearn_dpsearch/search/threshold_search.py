@@ -30,7 +30,7 @@ class DPThresholdSearchCV(BasePrivateSearch):
     ----------
     estimator : estimator
         A private estimator, as for ``DPRandomSearchCV``.
-    param_distributions : dict or list of dicts
+    param_distributions : dict, list of dicts or "auto"
         As for ``DPRandomSearchCV``; with ``Doubling`` lists of values only.
     threshold : float, Doubling or "auto", default="auto"
         A number is the score to reach: a constant known without the data. A value ``Doubling(...)`` says how the
@@ -97,7 +97,7 @@ class DPThresholdSearchCV(BasePrivateSearch):
 
     _parameter_constraints: dict[str, Any] = {
         **BasePrivateSearch._parameter_constraints,
-        "param_distributions": [dict, list],
+        "param_distributions": [dict, list, StrOptions({"auto"})],
         "threshold": [StrOptions({"auto"}), numbers.Real, Doubling],
         "n_iter": [Interval(numbers.Real, 1, None, closed="neither")],
         "refit": [StrOptions({"winner"}), "boolean"],

@@ -665,4 +665,21 @@ MUTANTS = [
         new="        if False:\n",
         tests=("search/test_bad_input.py::test_weights_are_refused_without_a_declared_guarantee",),
     ),
+    Mutant(
+        name="relation relabelled",
+        mistake="Candidates under different relations are stated under replace-one without carrying them over.",
+        file="search/planning/space.py",
+        old="replace(run, guarantee=as_replace_one(run.guarantee))",
+        new="replace(run, guarantee=replace(run.guarantee, neighboring=self.relation))",
+        tests=("search/test_families.py::test_candidates_of_different_relations_are_stated_for_changed_records",),
+        seen="ε of diffprivlib and of Opacus compared as if they were the same",
+    ),
+    Mutant(
+        name="one family counts",
+        mistake="A subset search counts as amplified although one of several families counts its records.",
+        file="search/planning/families.py",
+        old="return all(self.adapter.expecting(model, 1.0) is not None for model in self.models)",
+        new="return any(self.adapter.expecting(model, 1.0) is not None for model in self.models)",
+        tests=("search/test_subset_bad_input.py::test_a_replaced_step_that_counts_its_records_makes_the_coins_known",),
+    ),
 ]

@@ -16,6 +16,7 @@ from torch import nn
 
 from ..._process import contained, without_warnings
 from ...privacy import Guarantee, PrivacyError
+from ...privacy._types import Neighboring
 from ...privacy.spent import PrivacySpent
 from ..named_tensors import Inputs, names_of, tensors_of
 from ..optimizers import Memory, Table, UpdateRule, on_cpu
@@ -26,6 +27,7 @@ from ..state import contents
 from ..task import Records, TrainingTask
 from ..training import train, train_together
 from ..watchers import Progress, Watchers
+from . import spaces
 from .cost import ParameterCost
 from .settings import NOISE, RATES, Settings, expecting, settings_of
 
@@ -143,6 +145,10 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
         """
         return expecting(self, n)
 
+    def under(self, neighboring: Neighboring) -> dict[str, Any] | None:
+        """Parameters with which the guarantee is stated, and targets are kept, for changed records."""
+        return {"neighboring": neighboring} if neighboring == "replace_one" else None
+
     def extrapolation(self) -> Mapping[str, str]:
         """How the best parameters change with the number of records at the same rate, noise and number of steps.
 
@@ -152,6 +158,22 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
         """
         return dict.fromkeys(("learning_rate_init", "lr", "optimizer__lr"), "linear") if self._uses_sgd() else {}
 
+    def search_space(self, *, grid: bool = False) -> list[dict[str, Any]]:
+        """Candidates around what is set, for a search with ``param_distributions="auto"``.
+
+        Parameters
+        ----------
+        grid : bool, default=False
+            Whether lists of values are needed, few enough for a whole grid.
+
+        Returns
+        -------
+        list of dict
+            Parameter name to a list of values or a distribution. Half of the draws keep what is set
+            (docs/learn/spaces.md).
+        """
+        return spaces.joined(self._around(grid), spaces.passes(self, grid=grid))
+
     # --- what each kind of net adds -----------------------------------------------------------------------------------
 
     def _check_arguments(self) -> None:
@@ -159,6 +181,10 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
         # Not _validate_params, which is another method in skorch.
         validate_parameter_constraints(self._parameter_constraints, self.get_params(deep=False), type(self).__name__)
         settings_of(self)
+
+    @abstractmethod
+    def _around(self, grid: bool) -> dict[str, Any]:
+        """What to search besides the passes over the records."""
 
     @abstractmethod
     def _uses_sgd(self) -> bool:

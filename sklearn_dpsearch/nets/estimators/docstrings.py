@@ -25,7 +25,7 @@ def settings(sample_rate: str, batch_size: str, max_epochs: str) -> str:
         guarantee is for records zeroed out instead of added or removed.
     neighboring : {{"add_remove", "zero_out", "replace_one"}}, optional
         Neighbouring relation; without it as ``public_n`` says. DP-SGD costs the same under the first two. Under
-        "replace_one" it costs 1.5 to 2 times as much, and composes with diffprivlib's models.
+        "replace_one" it costs up to twice as much, and composes with diffprivlib's models.
     max_epochs : float, {max_epochs}
         Passes over the data: ``round(max_epochs / sample_rate)`` steps.
     max_steps : int, optional

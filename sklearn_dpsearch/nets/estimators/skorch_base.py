@@ -23,7 +23,7 @@ from ..optimizers import Table, check_works_on_gradients
 from ..randomness import global_torch_seed, later_parameters, sequence
 from ..reading import ALONE
 from ..schedules import Scheduler, table_of
-from . import callbacks, step_size
+from . import callbacks, spaces, step_size
 from .base import DPSGDEstimator, Given
 from .given import ForPrediction, as_arrays, inputs_of, is_source, reading, source_of, stacked
 from .settings import Settings
@@ -383,6 +383,9 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
             return args, {**found, "lr": self.lr_factor * found["lr"]}
         # Before training none is derived: skorch makes an optimizer then that is never used.
         return args, {**found, "lr": vars(self).get("learning_rate_init_", 1.0)}
+
+    def _around(self, grid: bool) -> dict[str, Any]:
+        return spaces.factors("lr_factor", self.lr_factor, grid=grid)
 
     def _uses_sgd(self) -> bool:
         return self.optimizer is torch.optim.SGD

@@ -21,7 +21,7 @@ from torch import nn
 from ...privacy._types import Neighboring
 from ..optimizers import Table, UpdateRule
 from ..randomness import Seed, sequence
-from . import scaling, step_size
+from . import scaling, spaces, step_size
 from .base import DPSGDEstimator
 from .labels import ClassWeight, check_class_weight, encode, weights_of
 from .scaling import Array, Bounds
@@ -142,6 +142,9 @@ class TableNet(DPSGDEstimator):
             found: Array = self.module_(self._inputs(X).to(device)).cpu().numpy().astype(np.float64)
         return found
 
+    def _around(self, grid: bool) -> dict[str, Any]:
+        return spaces.factors("learning_rate_factor", self.learning_rate_factor, grid=grid)
+
     def _uses_sgd(self) -> bool:
         return self.solver == "sgd"
 
@@ -227,6 +230,9 @@ class HiddenLayers(TableNet):
     def _check_arguments(self) -> None:
         super()._check_arguments()
         self._hidden()
+
+    def _around(self, grid: bool) -> dict[str, Any]:
+        return {**super()._around(grid), **spaces.layers(self._hidden(), grid=grid)}
 
     def _hidden(self) -> tuple[int, ...]:
         given = self.hidden_layer_sizes

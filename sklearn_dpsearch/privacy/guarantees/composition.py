@@ -29,10 +29,10 @@ def same_neighbors(guarantees: Sequence[Guarantee]) -> str:
         found = ", ".join(f"{type(guarantee).__name__}({guarantee.neighboring})" for guarantee in guarantees)
         raise MixedNeighborsError(
             f"Found guarantees under different neighbouring relations: {found}; one relation is needed for all. "
-            "diffprivlib's models hold under replace_one alone, the nets of sklearn_dpsearch.nets under add_remove or "
-            "zero_out: use parts that share one (a step with public constants, FunctionTransformer, holds under every "
-            "one), or declare guarantee= for the whole. as_replace_one(guarantee) carries one over from add_remove or "
-            "zero_out; what is ε-private there is 2ε under replace_one."
+            "diffprivlib's models hold under replace_one alone, the nets of sklearn_dpsearch.nets under it with "
+            "neighboring='replace_one': use parts that share one (a step with public constants, FunctionTransformer, "
+            "holds under every one), or declare guarantee= for the whole. as_replace_one(guarantee) carries one over "
+            "from add_remove or zero_out; what is ε-private there is 2ε under replace_one."
         )
     return relations[0]
 

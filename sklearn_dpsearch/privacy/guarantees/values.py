@@ -244,7 +244,7 @@ class DPSGD(Guarantee):
     steps : int
         Number of steps, whatever the batches hold.
     neighboring : {"add_remove", "zero_out", "replace_one"}
-        Under add_remove and zero_out the loss is the same; replace_one costs 1.8–2 times as much.
+        Under add_remove and zero_out the loss is the same; replace_one costs up to twice as much.
 
     Examples
     --------

@@ -12,7 +12,7 @@ from ...adapters import Adapter
 from ...privacy._types import Neighboring
 from ...scoring import Noise
 from ...scoring.validation import Fold
-from .._types import Candidate, PublicData, Scorer
+from .._types import Candidate, InFull, PublicData, Scorer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +63,17 @@ class Job:
     """Everything that the runs of one search share. Workers get a copy.
 
     Candidates are configured by ``settings``, a training after the runs by ``final_settings``.
+
+    Parameters
+    ----------
+    estimator, adapter, settings, split, scorer, noise, fit_params, public, neighboring, error_score
+        As planned and drawn.
+    trains_together : bool
+        Whether candidates are trained at once.
+    public_size : float or None
+        The number of records that every candidate was told as a public constant.
+    in_full : InFull
+        Candidates as they are trained after the runs.
     """
 
     estimator: Any
@@ -76,13 +87,11 @@ class Job:
     public: PublicData | None
     neighboring: Neighboring
     error_score: float
+    trains_together: bool
+    public_size: float | None
+    in_full: InFull
 
     @property
     def afterwards(self) -> Job:
         """The same for a training after the runs."""
         return replace(self, settings=self.final_settings)
-
-    @property
-    def trains_together(self) -> bool:
-        """Whether candidates are trained at once."""
-        return self.adapter.trains_together(self.estimator) and not self.fit_params

@@ -13,7 +13,7 @@ from joblib import delayed
 from ..._process import reseed
 from ...scoring import PrivateScorer, standard_error
 from .._any_make import take
-from .._types import Candidate, Seed, Workers
+from .._types import Candidate, InFull, Seed, Workers
 from .job import Job
 from .models import all_fitted, fitted, fresh, releasable, spawned
 from .randomness import random_bits
@@ -115,7 +115,8 @@ def _in_tasks(
     *more: float,
 ) -> list[Any]:
     """One task for each hand, an empty one too, with the same data: schedulers see all of that."""
-    job = replace(job, split=replace(job.split, final=None))  # its length would tell the number of candidates
+    # the length of what is left out would tell the number of candidates; what follows the runs is of no use to workers
+    job = replace(job, split=replace(job.split, final=None), in_full=InFull({}))
     tasks = (delayed(work)(job, [candidates[i] for i in h], [seeds[i] for i in h], X, y, *more) for h in hands)
     return in_parallel(type(job.estimator).__name__, tasks, workers)
 

@@ -103,7 +103,7 @@ def _score(job: Job, model: Any, X: Any, y: Any) -> int:
 
 def on_parts(job: Job) -> Job:
     """The job of the models on parts: an estimator that was told the public number of records is told a part's."""
-    n = job.adapter.public_size(with_parameters(clone(job.estimator), job.settings))
+    n = job.public_size
     if n is None:
         return job
     trains = 1.0 if job.public is not None else 1.0 - 1.0 / HELD_OUT

@@ -55,6 +55,13 @@ def check_kind(search: Parameters, X: Any, y: Any) -> None:
     check_declared(search.estimator, shape[1] if len(shape) == 2 else None, y)
 
 
+def check_families(models: Sequence[Any], X: Any, y: Any) -> None:
+    """What candidates declare, whatever they put into the estimator."""
+    shape: Sequence[int] = getattr(X, "shape", ())
+    for model in models:
+        check_declared(model, shape[1] if len(shape) == 2 else None, y)
+
+
 def check_public(X_public: Any, y_public: Any, X: Any, y: Any) -> None:
     """Raise for public data that no candidate could be scored on, or that is not public."""
     if X_public is None and y_public is not None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from sklearn.base import clone
@@ -25,7 +26,8 @@ from ...privacy.spent import Component, PrivacySpent
 from ...scoring import Noise, PrivateScorer, Sensitivity, noise_for
 from ...scoring.validation import IndexFolds, Validation
 from .._any_make import with_parameters
-from .._types import Scorer
+from .._types import InFull, Scorer
+from .families import Families, in_full
 from .space import Space, SpaceGuarantee
 
 PRIVATE_SIZE = (
@@ -40,6 +42,11 @@ SMALLER_SIZE = (
 VALID_RECORDS = (
     "Every possible record is valid input for the estimator (finite numbers, known labels): one that is not could "
     "make all candidates fail, and that shows."
+)
+
+CARRIED_OVER = (
+    "Candidates hold under different neighbouring relations ({}). All are stated under {}, so the number of records is "
+    "public."
 )
 
 SIZE_OF_DELTA = (
@@ -109,7 +116,16 @@ class Plan:
     noise: Noise | None
     settings: dict[str, Any]
     final_settings: dict[str, Any]
+    in_full: InFull
+    families: Families
     spent: PrivacySpent
+
+
+def said_of(law: CountLaw) -> str:
+    """A law of K, and how likely it is that no candidate is compared with another: all of it is public."""
+    alone = float(law.pmf(1))
+    share = f"{100 * alone:.3g} %" if alone >= 1e-4 else "less than 0.01 %"
+    return f"{law!r} (one candidate alone: {share})"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +134,7 @@ class Request:
 
     estimator: Any
     adapter: Adapter
-    space: Space
+    families: Families
     law: CountLaw | None
     validation: Validation
     scorer: Scorer
@@ -134,8 +150,9 @@ class Request:
 
 def make_plan(request: Request) -> Plan:
     """Calibrate if a total was asked for, and state what the whole will cost."""
-    settings = {} if request.epsilon is None else _scaled(request, _calibrated(request))
-    costs, for_tuning = _costs(request, settings), _for_tuning(request, settings)
+    request = _balanced(request)
+    final, tuned = _noise_at(request, None if request.epsilon is None else _calibrated(request))
+    costs = _costs(request, final, tuned)
     delta = _delta(request, costs.total)
     spent = PrivacySpent(
         guarantee=costs.total,
@@ -143,6 +160,7 @@ def make_plan(request: Request) -> Plan:
         components=costs.components,
         assumptions=(
             *costs.promises.assumptions,
+            *_carried_over(request.families),
             *request.notes,
             *_size_of_delta(delta, costs.total.neighboring, request),
         ),
@@ -150,14 +168,16 @@ def make_plan(request: Request) -> Plan:
     return Plan(
         law=request.law,
         adapter=request.adapter,
-        space=request.space,
+        space=tuned.space,
         promises=costs.promises,
         final=costs.final,
         validation=request.validation,
         scorer=request.scorer,
         noise=costs.noise,
-        settings=for_tuning,
-        final_settings=_in_full(request, settings, for_tuning),
+        settings=tuned.settings,
+        final_settings=_in_full(request, final.settings, tuned.settings),
+        in_full=in_full(tuned.space, final.space),
+        families=request.families,
         spent=spent,
     )
 
@@ -175,34 +195,55 @@ def notes_of(public: bool, random_state: int | np.random.RandomState | None) -> 
     return tuple(notes)
 
 
-def training_relation(
-    estimator: Any, adapter: Adapter, space: Space, n_samples: int | None, *, calibrated: bool
-) -> Neighboring:
-    """Neighbouring relation of the training; an estimator that is to be calibrated need not state its noise."""
-    if calibrated:
-        estimator = with_parameters(clone(estimator), adapter.scaled(estimator, 1.0, frozenset(space.names)))
-    return adapter.training_run(estimator, n_samples).guarantee.neighboring
+def _carried_over(families: Families) -> tuple[str, ...]:
+    """A sentence where candidates hold under different relations."""
+    different = sorted(set(families.relations))
+    return () if len(different) == 1 else (CARRIED_OVER.format(" and ".join(different), families.relation),)
 
 
-def _costs(request: Request, settings: dict[str, Any]) -> Costs:
-    configured = with_parameters(clone(request.estimator), settings)
-    final = promises = SpaceGuarantee(request.adapter, configured, request.space, request.n_samples)
-    _check_sizes(request, configured, final)
-    if request.tuning_share < 1.0:
-        tuned = with_parameters(clone(request.estimator), _for_tuning(request, settings))
-        promises = SpaceGuarantee(request.adapter, tuned, request.space, request.n_samples)
+class Configured(NamedTuple):
+    """How candidates come by their noise: parameters of the estimator, and what the space puts into it."""
+
+    settings: dict[str, Any]
+    space: Space
+
+
+def _noise_at(request: Request, factor: float | None) -> tuple[Configured, Configured]:
+    """For a training after the choice and for candidates: ``factor`` times the loss as configured; None leaves it."""
+    families, share = request.families, request.tuning_share
+    if factor is None:
+        final = Configured({}, families.space)
+    elif families.bring_noise:
+        final = Configured({}, families.at(factor))
+    else:
+        final = Configured(_scaled(request, factor), families.space)
+    if share == 1.0:
+        return final, final
+    if families.noise_in_parts:
+        return final, Configured({}, families.at(share * (1.0 if factor is None else factor)))
+    return final, Configured(_for_tuning(request, final.settings), families.space)
+
+
+def _costs(request: Request, at: Configured, for_tuning: Configured) -> Costs:
+    final = promises = _promises(request, at, request.n_samples)
+    _check_sizes(request, at, final)
+    if for_tuning is not at:
+        promises = _promises(request, for_tuning, request.n_samples)
     noise, scoring = _scoring(request, promises.one_run, final.one_run)
     components = request.cost.components(promises, scoring, final)
     return Costs(promises=promises, final=final, noise=noise, components=components)
 
 
+def _promises(request: Request, at: Configured, n_samples: int | None) -> SpaceGuarantee:
+    estimator = with_parameters(clone(request.estimator), at.settings)
+    return SpaceGuarantee(request.adapter, estimator, at.space, n_samples, request.families.relation)
+
+
 def _for_tuning(request: Request, settings: dict[str, Any]) -> dict[str, Any]:
     """The settings with which a candidate's training loses ``tuning_share`` times what the final training loses."""
     share, configured = request.tuning_share, with_parameters(clone(request.estimator), settings)
-    if share == 1.0:
-        return settings
     try:
-        more = request.adapter.scaled(configured, share, frozenset(request.space.names))
+        more = request.adapter.scaled(configured, share, frozenset(request.families.space.names))
     except PrivacyError as error:
         raise PrivacyError(
             f"Found tuning_share={share!r}, but the noise of candidates cannot be set: {error} Or set tuning_share=1.0."
@@ -217,7 +258,7 @@ def _in_full(request: Request, settings: dict[str, Any], for_tuning: dict[str, A
     return {**{name: known[name] for name in for_tuning if name in known}, **settings}
 
 
-def _check_sizes(request: Request, configured: Any, promises: SpaceGuarantee) -> None:
+def _check_sizes(request: Request, at: Configured, promises: SpaceGuarantee) -> None:
     """A guarantee that depends on the number of records cannot be stated for parts of random size.
 
     Nor where that number is private: what is reported would tell it.
@@ -231,7 +272,7 @@ def _check_sizes(request: Request, configured: Any, promises: SpaceGuarantee) ->
         else {max(n // 2, 1)}
     )
     for size in sizes:
-        if SpaceGuarantee(request.adapter, configured, request.space, size).one_run != promises.one_run:
+        if _promises(request, at, size).one_run != promises.one_run:
             raise PrivacyError(
                 f"The guarantee of {type(request.estimator).__name__} depends on the number of records, "
                 + (PRIVATE_SIZE if private else SMALLER_SIZE.format(n, size))
@@ -267,7 +308,7 @@ def _size_of_delta(delta: float, relation: Neighboring, request: Request) -> tup
     Publishing one record, picked at random, in full is (0, 1/n)-private. Nothing here may depend on a number of records
     that is private: an error would tell it.
     """
-    stated = request.adapter.public_size(request.estimator)
+    stated = request.families.public_size
     n = request.n_samples if stated is None and relation != "add_remove" else stated
     if n is not None and delta * n >= 1:
         raise PrivacyError(
@@ -286,28 +327,66 @@ _NEED_DELTA = (
 )
 
 
+def _balanced(request: Request) -> Request:
+    """With the factor of each family with which a search over it alone would meet the total."""
+    families = request.families
+    if not families.bring_noise or len(set(families.promises)) == 1:
+        return request
+    delta, factors = _delta(request, _alone(request, families)(1.0)), dict[Guarantee, float]()
+    for index, promise in enumerate(families.promises):
+        if promise not in factors:  # families that promise the same need the same noise
+            factors[promise] = _factor(request, families.alone(index), delta)
+    balance = tuple(factors[promise] for promise in families.promises)
+    return replace(request, families=replace(families, balance=balance))
+
+
+def _factor(request: Request, family: Families, delta: float) -> float:
+    """The factor on one family's loss with which a search over it alone would meet the total, roughly."""
+    assert request.epsilon is not None
+    return calibrate(_until_impossible(_alone(request, family)), request.epsilon, delta, tolerance=0.01)
+
+
+def _alone(request: Request, families: Families) -> Callable[[float], Guarantee]:
+    """Factor ↦ what a search over these candidates would cost, with scores as private as the training."""
+    alone = replace(request, families=families)
+
+    def total(factor: float) -> Guarantee:
+        at, for_tuning = _noise_at(alone, factor)
+        final, promises = (_promises(alone, one, request.n_samples) for one in (at, for_tuning))
+        components = request.cost.components(promises, promises.one_run, final)
+        return compose(*(component.guarantee for component in components))
+
+    return total
+
+
 def _calibrated(request: Request) -> float:
     """The largest factor on the base's privacy loss with which the total meets the target."""
-    asked, remedy = f"epsilon={request.epsilon:g}", "leave the search's epsilon=None to have the total reported"
-    _check_not_searched(request, _scaled(request, 1.0), asked, remedy)
+    assert request.epsilon is not None
+    if not request.families.bring_noise:  # else each family is looked at
+        asked, remedy = f"epsilon={request.epsilon:g}", "leave the search's epsilon=None to have the total reported"
+        _check_not_searched(request, _scaled(request, 1.0), asked, remedy)
+    total = cache(_until_impossible(lambda factor: _costs(request, *_noise_at(request, factor)).total))
+    return calibrate(total, request.epsilon, _delta(request, total(1.0)))
 
-    @cache
-    def total(factor: float) -> Guarantee:
+
+def _until_impossible(total: Callable[[float], Guarantee]) -> Callable[[float], Guarantee]:
+    """With more noise than configured an estimator may not keep its promise: no mechanism has this factor."""
+
+    def guarantee_of(factor: float) -> Guarantee:
         try:
-            return _costs(request, _scaled(request, factor)).total
+            return total(factor)
         except LeakingEstimatorError as error:
             if factor >= 1.0:
                 raise
-            # with more noise than configured the estimator could not keep its promise: no mechanism has this factor
             raise BudgetUnreachableError(str(error)) from None
 
-    assert request.epsilon is not None
-    return calibrate(total, request.epsilon, _delta(request, total(1.0)))
+    return guarantee_of
 
 
 def _check_not_searched(request: Request, scaled: dict[str, Any], asked: str, remedy: str) -> None:
     """Raise if candidates vary what the search itself has to set."""
-    searched = [name for name in request.space.names if any(f"{noise}__".startswith(f"{name}__") for noise in scaled)]
+    names = request.families.space.names
+    searched = [name for name in names if any(f"{noise}__".startswith(f"{name}__") for noise in scaled)]
     if searched:
         raise PrivacyError(
             f"Found {asked} for the whole search while the candidates vary {searched}, and with it {sorted(scaled)}, "
@@ -317,4 +396,4 @@ def _check_not_searched(request: Request, scaled: dict[str, Any], asked: str, re
 
 def _scaled(request: Request, factor: float) -> dict[str, Any]:
     """Parameters with which one training loses ``factor`` times as much as configured, whatever the candidate."""
-    return request.adapter.scaled(request.estimator, factor, frozenset(request.space.names))
+    return request.adapter.scaled(request.estimator, factor, frozenset(request.families.space.names))

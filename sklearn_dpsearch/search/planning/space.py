@@ -6,14 +6,15 @@ import itertools
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from ...adapters import Adapter, TrainingRun
-from ...privacy import Guarantee, PrivacyError, PureDP, compose, envelope, mixture
+from ...privacy import Guarantee, PrivacyError, PureDP, as_replace_one, compose, envelope, mixture
+from ...privacy._types import Neighboring
 from ...privacy.errors import did_you_mean
 from .._any_make import with_parameters
 from .._types import Distributions
@@ -21,6 +22,8 @@ from .first_look import refuse_pairwise
 
 #: Points of a finite space for which the guarantee is looked up one by one.
 MOST_POINTS = 20_000
+#: Combinations of estimators that candidates put into steps.
+MOST_FAMILIES = 1000
 
 
 @dataclass(frozen=True)
@@ -28,9 +31,16 @@ class Space:
     """A list of dictionaries: name ↦ list of values, or distribution with a method ``rvs``.
 
     Candidates are independent and drawn with replacement: first a dictionary, then each of its parameters.
+
+    Parameters
+    ----------
+    dictionaries : tuple of mapping
+    weights : tuple of int, optional
+        Dictionaries are drawn in these proportions; uniformly by default.
     """
 
     dictionaries: tuple[Mapping[str, Any], ...]
+    weights: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, distributions: Distributions | Space, parameter: str = "param_distributions") -> Space:
@@ -56,9 +66,27 @@ class Space:
         """Every parameter that a candidate may set."""
         return sorted({name for dictionary in self.dictionaries for name in dictionary})
 
+    @property
+    def probabilities(self) -> list[float]:
+        """Of each dictionary."""
+        return [weight / sum(self._weights) for weight in self._weights]
+
+    @property
+    def _weights(self) -> tuple[int, ...]:
+        return self.weights or (1,) * len(self.dictionaries)
+
+    def by_family(self) -> Space:
+        """The same law of candidates, with a dictionary for each combination of the estimators that they put in."""
+        split = [_by_parts(dictionary) for dictionary in self.dictionaries]
+        if all(len(families) == 1 for families in split):
+            return self
+        shares = math.lcm(*(len(families) for families in split))
+        weights = [own * shares // len(families) for own, families in zip(self._weights, split) for _ in families]
+        return Space(tuple(itertools.chain(*split)), tuple(weights))
+
     def draw(self, rng: np.random.RandomState) -> tuple[int, dict[str, Any]]:
         """Index of a dictionary, and one candidate from it."""
-        which = rng.randint(len(self.dictionaries))
+        which = int(np.searchsorted(np.cumsum(self._weights), rng.randint(sum(self._weights)), side="right"))
         dictionary = self.dictionaries[which]
         return which, {name: _draw(dictionary[name], rng) for name in sorted(dictionary)}
 
@@ -76,7 +104,7 @@ class Space:
         ]
         for name in self.names:
             tail = name.rpartition("__")[2]
-            if name not in known and tail not in nested and not _accepts(estimator, name):
+            if name not in known and tail not in nested and not accepts(estimator, name):
                 raise ValueError(
                     f"Invalid parameter {name!r} for estimator {type(estimator).__name__}. Valid parameters are: "
                     f"{sorted(known)}.{did_you_mean(name, known)}"
@@ -102,6 +130,34 @@ def configured(estimator: Any, parameters: Mapping[str, Any]) -> Any:
     return model
 
 
+def is_part(values: Any) -> bool:
+    """Whether the values of a parameter are estimators, or words in their place."""
+    return not hasattr(values, "rvs") and any(hasattr(value, "get_params") for value in values)
+
+
+def shared(dictionary: Mapping[str, Any]) -> dict[str, Any]:
+    """What all candidates of a dictionary have in common, but for parameters of parts that differ."""
+    one = {name for name, values in dictionary.items() if not hasattr(values, "rvs") and len(values) == 1}
+    return {
+        name: dictionary[name][0]
+        for name in dictionary
+        if name in one and all(owner in one or not name.startswith(f"{owner}__") for owner in dictionary)
+    }
+
+
+def _by_parts(dictionary: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """A dictionary for each combination of the estimators that its candidates put in."""
+    parts = [name for name, values in dictionary.items() if is_part(values)]
+    number = math.prod(len(dictionary[name]) for name in parts)
+    if number > MOST_FAMILIES:
+        raise PrivacyError(
+            f"Found {number} combinations of estimators in {sorted(parts)}; at most {MOST_FAMILIES} are looked up. "
+            "Give fewer, or vary their parameters instead."
+        )
+    combinations = itertools.product(*(dictionary[name] for name in parts))
+    return [{**dictionary, **{name: [value] for name, value in zip(parts, values)}} for values in combinations]
+
+
 def _owners(dictionary: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
     """The parts of a candidate to which a parameter may belong, where the space replaces them; else nothing."""
     above = [owner for owner in dictionary if name.startswith(f"{owner}__") and not hasattr(dictionary[owner], "rvs")]
@@ -113,7 +169,7 @@ def _has(part: Any, name: str, prefix: str) -> bool:
     return hasattr(part, "get_params") and name.removeprefix(f"{prefix}__") in part.get_params()
 
 
-def _accepts(estimator: Any, name: str) -> bool:
+def accepts(estimator: Any, name: str) -> bool:
     """Whether an estimator takes a parameter that it does not list (skorch's ``module__…`` and the like)."""
     owner, _, _ = name.partition("__")
     if owner == name or (f"{owner}__" in name and type(estimator).set_params is BaseEstimator.set_params):
@@ -161,10 +217,27 @@ class SpaceGuarantee:
     Over finitely many points the law of the draw is known, and profiles average exactly (``mixture``). Over a
     distribution of an ``epsilon`` the largest value of its support counts. Anything else must not change the
     guarantee: it is looked up for every drawn candidate before any data is read.
+
+    Parameters
+    ----------
+    adapter : Adapter
+    estimator : estimator
+    space : Space
+    n_samples : int or None
+    relation : {"add_remove", "zero_out", "replace_one"}, optional
+        Under "replace_one" everything is stated under it, whatever single candidates promise.
     """
 
-    def __init__(self, adapter: Adapter, estimator: Any, space: Space, n_samples: int | None) -> None:
-        self.adapter, self.estimator, self.n_samples = adapter, estimator, n_samples
+    def __init__(
+        self,
+        adapter: Adapter,
+        estimator: Any,
+        space: Space,
+        n_samples: int | None,
+        relation: Neighboring | None = None,
+    ) -> None:
+        self.adapter, self.estimator, self.n_samples, self.relation = adapter, estimator, n_samples, relation
+        self.probabilities = space.probabilities
         self.axes = [self._axes_of(dictionary) for dictionary in space.dictionaries]
         self.points = [self._of_axes(axes) for axes in self.axes]
 
@@ -216,19 +289,20 @@ class SpaceGuarantee:
 
     def keeps(self, candidate: Mapping[str, Any], model: Any) -> bool:
         """Whether training ``model`` promises what training the candidate does, or less loss."""
-        found, planned = self.adapter.training_run(model, self.n_samples).guarantee, self._run_of(candidate).guarantee
+        found, planned = self._run(model).guarantee, self._run_of(candidate).guarantee
         return found == planned or _covered(found, planned)
 
     def _weighted(self) -> dict[Guarantee, float]:
         """Every guarantee that a candidate may have, and its probability."""
         found: dict[Guarantee, float] = {}
-        for run, weight in itertools.chain(*self.points):
-            found[run.guarantee] = found.get(run.guarantee, 0.0) + weight / len(self.points)
+        for points, share in zip(self.points, self.probabilities):
+            for run, weight in points:
+                found[run.guarantee] = found.get(run.guarantee, 0.0) + weight * share
         return found
 
     def _axes_of(self, dictionary: Mapping[str, Any]) -> dict[str, list[Any]]:
         """The parameters on which the guarantee depends, and their values (the upper end of a distribution)."""
-        names = _relevant(self.adapter, self.estimator, dictionary)
+        names = _relevant(self.adapter, self.configured(shared(dictionary)), dictionary)
         axes = {name: list(_values(name, dictionary[name])) for name in names}
         if _size(axes) > MOST_POINTS:  # parameters that change nothing need not be multiplied out
             axes = {name: axis for name, axis in axes.items() if self._matters(name, axis)}
@@ -254,7 +328,11 @@ class SpaceGuarantee:
         return configured(self.estimator, parameters)
 
     def _run_of(self, parameters: Mapping[str, Any]) -> TrainingRun:
-        return self.adapter.training_run(self.configured(parameters), self.n_samples)
+        return self._run(self.configured(parameters))
+
+    def _run(self, model: Any) -> TrainingRun:
+        run = self.adapter.training_run(model, self.n_samples)
+        return replace(run, guarantee=as_replace_one(run.guarantee)) if self.relation == "replace_one" else run
 
 
 def refuse_callbacks(estimator: Any) -> None:
@@ -289,7 +367,8 @@ def _relevant(adapter: Adapter, estimator: Any, dictionary: Mapping[str, Any]) -
     matters = adapter.privacy_parameters(estimator)
     if matters is None:
         return [name for name in sorted(dictionary) if not hasattr(dictionary[name], "rvs")]
-    replaced = {name for name in dictionary if any(inner.startswith(name + "__") for inner in matters)}
+    several = set(dictionary) - set(shared(dictionary))
+    replaced = {name for name in several if any(inner.startswith(name + "__") for inner in matters)}
     below = {name for name in dictionary if any(name.startswith(owner + "__") for owner in replaced)}
     return sorted({name for name in dictionary if name in matters} | replaced | below)
 

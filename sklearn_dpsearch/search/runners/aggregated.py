@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from ...adapters import Adapter
 from ...privacy import PrivacyError
 from ...privacy._types import Neighboring
 from ...scoring.validation import PublicValidation, Validation
@@ -99,8 +98,7 @@ def utility_scorer(scorer: Scorer) -> Scorer:
 
 def number_of_parts(
     given: int | None,
-    adapter: Adapter,
-    estimator: Any,
+    stated: float | None,
     relation: Neighboring,
     n_samples: int | None,
     epsilon: float,
@@ -116,7 +114,7 @@ def number_of_parts(
     int or None
         None where the number of records is not known yet.
     """
-    n = adapter.public_size(estimator)
+    n = stated
     if n is None and relation != "add_remove":
         n = n_samples
     if given is None and n is None and relation == "add_remove":
@@ -162,6 +160,8 @@ class AggregatedRunner(Runner):
         Noise of the models on parts.
     """
 
+    whole_grid = True
+
     def __init__(
         self,
         search: Parameters,
@@ -184,9 +184,13 @@ class AggregatedRunner(Runner):
 
     def n_parts(self, relation: Neighboring, n_samples: int | None) -> int | None:
         """Number of parts; None where it depends on a number of records that is not known yet."""
-        search = self.search
         return number_of_parts(
-            self.given_parts, self.adapter, search.estimator, relation, n_samples, self.choice_epsilon, self.space
+            self.given_parts,
+            self.candidates_by_family.public_size,
+            relation,
+            n_samples,
+            self.choice_epsilon,
+            self.space,
         )
 
     def validation(self, relation: Neighboring, n_samples: int | None, public: bool) -> Validation:

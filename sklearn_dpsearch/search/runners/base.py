@@ -19,8 +19,10 @@ from ..execution.job import Job, Split
 from ..execution.outcome import Outcome
 from ..execution.randomness import Randomness
 from ..execution.runs import in_the_open
+from ..planning.families import Families, families_of
 from ..planning.plan import CostModel, Plan
 from ..planning.space import Space
+from ..planning.suggested import AUTO, own_space
 
 
 class Runner(ABC):
@@ -32,7 +34,7 @@ class Runner(ABC):
     ----------
     search : Parameters
         A search, whose parameters count.
-    distributions : dict or list of dicts
+    distributions : dict, list of dicts or "auto"
         The space of candidates, as the user gave it.
     parameter : str
         The name of that parameter.
@@ -40,11 +42,15 @@ class Runner(ABC):
 
     #: Law of the number of runs, where that is random and secret.
     law: CountLaw | None = None
+    #: Whether every point of the space is tried.
+    whole_grid = False
 
     def __init__(
         self, search: Parameters, distributions: Distributions, parameter: str = "param_distributions"
     ) -> None:
         self.search = search
+        if isinstance(distributions, str) and distributions == AUTO:
+            distributions = own_space(search.estimator, self.adapter, grid=self.whole_grid)
         self.space = Space.of(distributions, parameter)
 
     @cached_property
@@ -52,7 +58,18 @@ class Runner(ABC):
         """What is known about the estimator."""
         return adapter_for(self.search.estimator, self.search.guarantee)
 
+    @cached_property
+    def candidates_by_family(self) -> Families:
+        """What there is to choose from, for any number of records."""
+        return self.families(None)
+
     # --- plan -----------------------------------------------------------------------------------------------------
+
+    def families(self, n_samples: int | None) -> Families:
+        """The candidates, by what they put into the estimator."""
+        search = self.search
+        calibrated = search.epsilon is not None
+        return families_of(search.estimator, self.adapter, self.space, n_samples, calibrated=calibrated)
 
     def scorer(self, public: bool) -> Scorer:
         """What scores candidates."""
@@ -121,7 +138,7 @@ def drawn_candidates(plan: Plan, number: int, source: Randomness) -> list[Candid
     for which, candidate in drawn:
         plan.promises.check(which, candidate)
         if plan.final is not plan.promises:
-            plan.final.check(which, candidate)
+            plan.final.check(which, plan.in_full(candidate))
     return [candidate for _, candidate in drawn]
 
 

@@ -22,7 +22,7 @@ from ..execution.models import fresh, train_last
 from ..execution.outcome import Outcome
 from ..execution.randomness import Randomness
 from ..execution.runs import Run, run_all, run_best
-from ..planning.plan import CostModel, Plan
+from ..planning.plan import CostModel, Plan, said_of
 from ..planning.space import SpaceGuarantee
 from .base import Runner, drawn_candidates
 
@@ -164,7 +164,7 @@ class RandomSearchRunner(BestOfRunner):
         name, search = (
             (f"all of {number} runs", partial(all_of, number=number))
             if self.releases_all
-            else (f"best of K runs, K ~ {self.law!r}", partial(best_of, count=self.law))
+            else (f"best of K runs, K ~ {said_of(self.law)}", partial(best_of, count=self.law))
         )
         return CostOfRuns(name=name, search=search, exposures=validation.exposures(), refit=self.search.refit is True)
 
@@ -181,7 +181,7 @@ class RandomSearchRunner(BestOfRunner):
         model = runs[best].model
         if self.search.refit is True and model is not None:
             after, records = job.afterwards, np.arange(n_records(X))
-            model = train_last(after, lambda: fresh(after, candidates[best], seed), records, seed, X, y)
+            model = train_last(after, lambda: fresh(after, job.in_full(candidates[best]), seed), records, seed, X, y)
         shown = {} if self.search.refit is False else {"best_estimator_": model}
         return Outcome(
             found=model is not None,

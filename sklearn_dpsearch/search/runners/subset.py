@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, Protocol
 
@@ -88,7 +88,8 @@ class SubsetRunner(BestOfRunner):
             )
         check_rules(search.extrapolate, self.space.names)
         if search.warm_start:
-            warm_start_name(search.estimator)
+            for model in self.candidates_by_family.models:
+                warm_start_name(model)
         members = members_of(search.validate_on, search.cv, search.subset_fraction, relation, n_samples, public)
         sizes = self.sizes(relation, n_samples)
         if sizes.known:
@@ -104,7 +105,7 @@ class SubsetRunner(BestOfRunner):
 
     def sizes(self, relation: Neighboring, n_samples: int | None) -> Sizes:
         """What is expected, from what is public: the estimator's own word before the number of records."""
-        stated = self.adapter.public_size(self.search.estimator)
+        stated = self.candidates_by_family.public_size
         n = n_samples if stated is None and relation != "add_remove" else stated
         whole, q = 1.0 if n is None else float(n), float(self.search.subset_fraction)
         return Sizes(q * whole, (1.0 - q if self.search.train_on == "rest" else 1.0) * whole, n is not None)
@@ -112,7 +113,7 @@ class SubsetRunner(BestOfRunner):
     @property
     def told_its_size(self) -> bool:
         """Whether the estimator can be told how many records to expect, so that it does not count them."""
-        return self.adapter.expecting(self.search.estimator, 1.0) is not None
+        return self.candidates_by_family.told_their_size
 
     def cost(self, validation: Validation) -> CostModel:
         assert isinstance(validation, (InSubset, OnTheRest))
@@ -131,10 +132,11 @@ class SubsetRunner(BestOfRunner):
         relation, subset = plan.spent.neighboring, plan.validation
         sizes = self.sizes(relation, n_samples)
         tells = relation != "replace_one" and sizes.known and self.told_its_size
-        final = [self._carried_over(plan, candidate, sizes) for candidate in candidates]
-        for candidate, carried in zip(candidates, final):
+        in_full = [plan.in_full(candidate) for candidate in candidates]
+        final = [self._carried_over(plan, candidate, sizes) for candidate in in_full]
+        for candidate, full, carried in zip(candidates, in_full, final):
             _check_kept(plan, plan.promises, candidate, candidate, sizes.tune if tells else None)
-            _check_kept(plan, plan.final, candidate, carried, sizes.final if tells else None)
+            _check_kept(plan, plan.final, full, carried, sizes.final if tells else None)
         joins, folds = subset.draw(n_samples, source.random_bytes)
         scored, size_std = self._scored(relation, subset, n_samples, folds)
         records = np.flatnonzero(~joins) if self.search.train_on == "rest" else np.arange(n_samples)
@@ -184,8 +186,8 @@ class SubsetRunner(BestOfRunner):
         )
 
     def dry(self, plan: Plan, job: Job, candidate: Candidate, X: Any, y: Any) -> float:
-        final = self._carried_over(plan, candidate, self.sizes(plan.spent.neighboring, None))
-        _check_kept(plan, plan.final, candidate, final, None)
+        final = self._carried_over(plan, plan.in_full(candidate), self.sizes(plan.spent.neighboring, None))
+        _check_kept(plan, plan.final, plan.in_full(candidate), final, None)
         tuned, score = in_the_open(job, candidate, X, y)
         after = job.afterwards
         model = self._last_model(after, tuned, candidate, final, None)
@@ -197,7 +199,7 @@ class SubsetRunner(BestOfRunner):
         if not self.search.warm_start:
             return fresh(job, parameters, seed)
         # setting a parameter to what it was would make some estimators forget their model
-        changed = {name: new for name, new in parameters.items() if new is not candidate[name]}
+        changed = dict(_changes(candidate, parameters))
         known = tuned.get_params(deep=True)  # its noise may be another: candidates may be trained with more
         changed |= {name: new for name, new in job.settings.items() if known.get(name) != new}
         return ready(job, with_parameters(tuned, {warm_start_name(tuned): True, **changed}), seed)
@@ -206,6 +208,19 @@ class SubsetRunner(BestOfRunner):
         """The candidate's parameters for the final model."""
         known = self.adapter.extrapolation(plan.final.configured(candidate))
         return carried_over(candidate, self.search.extrapolate, known, sizes)
+
+
+def _changes(candidate: Candidate, parameters: Candidate) -> Iterator[tuple[str, Any]]:
+    """What is set anew; of an estimator that was put in, what differs, so that it keeps what it has learned."""
+    for name, new in parameters.items():
+        old = candidate[name]
+        if new is not old and hasattr(new, "get_params") and type(new) is type(old):
+            before = old.get_params(deep=True)
+            for inner, value in new.get_params(deep=True).items():
+                if not hasattr(value, "get_params") and repr(value) != repr(before.get(inner)):
+                    yield f"{name}__{inner}", value
+        elif new is not old:
+            yield name, new
 
 
 def warm_start_name(estimator: Any) -> str:

@@ -694,7 +694,7 @@ UNREAD = [
     ),
     ("print-outs", {"verbose": 2}, ValueError, "verbose.*Got 2"),
     ("add_remove without n", {"neighboring": "add_remove"}, PrivacyError, "(?s)add_remove.*without public_n"),
-    ("another relation", {"neighboring": "replace_one"}, ValueError, "neighboring.*Got 'replace_one'"),
+    ("another relation", {"neighboring": "bounded"}, ValueError, "neighboring.*Got 'bounded'"),
 ]
 
 

@@ -118,7 +118,7 @@ def test_a_net_states_and_keeps_its_promise_for_changed_records():
         run = DPSGD(noise_multiplier=one.noise_multiplier_, sample_rate=0.1, steps=15, **changed)
         assert one.privacy_spent_.neighboring == "replace_one"
         assert run.epsilon_at(1e-6) <= one.privacy_spent_.epsilon_at(1e-6) * (1 + 1e-9)
-        assert one.noise_multiplier_ > 1.5 * model(noise_multiplier=None, **way).fit(X, y).noise_multiplier_
+        assert one.noise_multiplier_ > 1.01 * model(noise_multiplier=None, **way).fit(X, y).noise_multiplier_
         assert any("number of records is public" in text for text in one.privacy_spent_.assumptions)
     told = model(**changed).set_params(**model(**changed).expecting(80))
     assert told.privacy_guarantee() == plain

@@ -1,0 +1,263 @@
+"""Candidates of several kinds: what is put into a step brings its own noise, and its own neighbouring relation.
+
+A family is all candidates that share the parts that they put in. Where families hold under different relations, the
+whole search is stated under ``replace_one``. Where a total was asked for, every family gets the noise with which a
+search over it alone would meet the total; then one factor on all of them brings the search to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from sklearn.base import clone, is_classifier, is_regressor
+
+from ...adapters import Adapter
+from ...privacy import Guarantee, PrivacyError
+from ...privacy._types import Neighboring
+from .._any_make import with_parameters
+from .._types import InFull
+from .space import Space, SpaceGuarantee, accepts, configured, is_part
+
+#: The relation to which guarantees under any other can be carried over.
+COMMON: Neighboring = "replace_one"
+
+
+@dataclass(frozen=True)
+class Families:
+    """The candidates of a search by family.
+
+    Parameters
+    ----------
+    estimator : estimator
+    adapter : Adapter
+    space : Space
+        One dictionary for each family.
+    calibrated : bool
+        Whether the search sets the noise.
+    n_samples : int or None
+    balance : tuple of float, optional
+        Factor on the privacy loss of each family.
+    """
+
+    estimator: Any
+    adapter: Adapter
+    space: Space
+    calibrated: bool
+    n_samples: int | None
+    balance: tuple[float, ...] = ()
+
+    @cached_property
+    def models(self) -> list[Any]:
+        """An unfitted candidate of each family."""
+        return [_model_of(self.estimator, dictionary) for dictionary in self.space.dictionaries]
+
+    @cached_property
+    def kinds(self) -> list[Any]:
+        """The estimator with the parts of each family, and nothing else set."""
+        return [_with_parts(self.estimator, dictionary) for dictionary in self.space.dictionaries]
+
+    @cached_property
+    def relations(self) -> list[Neighboring]:
+        """The neighbouring relation of each family; one that is to be calibrated need not state its noise."""
+        return [self._relation(model) for model in self.models]
+
+    @property
+    def relation(self) -> Neighboring:
+        """The relation under which the search is stated."""
+        different = set(self.relations)
+        return different.pop() if len(different) == 1 else COMMON
+
+    @property
+    def public_size(self) -> float | None:
+        """The number of records that all candidates were told as a public constant."""
+        sizes = {self.adapter.public_size(model) for model in self.models}
+        return sizes.pop() if len(sizes) == 1 else None
+
+    @property
+    def told_their_size(self) -> bool:
+        """Whether every candidate can be told how many records to expect, so that none counts them."""
+        return all(self.adapter.expecting(model, 1.0) is not None for model in self.models)
+
+    @property
+    def train_together(self) -> bool:
+        """Whether it is worth training candidates in one task."""
+        return any(self.adapter.trains_together(model) for model in self.models)
+
+    # --- the noise that they bring along ------------------------------------------------------------------------------
+
+    @cached_property
+    def bring_noise(self) -> bool:
+        """Whether the search sets noise that belongs to what candidates put in: each family is calibrated by itself."""
+        return self.calibrated and self.noise_in_parts
+
+    @cached_property
+    def noise_in_parts(self) -> bool:
+        """Whether noise belongs to what candidates put in."""
+        if not any(_parts(dictionary) for dictionary in self.space.dictionaries):
+            return False
+        return any(
+            is_part(values) and any(name.startswith(f"{owner}__") for name in noise)
+            for dictionary, noise in zip(self.space.dictionaries, self._noises(1.0))
+            for owner, values in dictionary.items()
+        )
+
+    @cached_property
+    def promises(self) -> list[Guarantee]:
+        """What training a candidate of each family promises, with the noise as configured."""
+        space = self.at(1.0)
+        found = SpaceGuarantee(self.adapter, self.estimator, space, self.n_samples, self.relation)
+        return [points[0][0].guarantee for points in found.points]
+
+    def at(self, factor: float) -> Space:
+        """The space with noise in every family's parts; ``factor`` multiplies their privacy losses."""
+        self._refuse_searched_noise()
+        return replace(
+            self.space,
+            dictionaries=tuple(
+                self._with(dictionary, {**restated, **noise})
+                for dictionary, restated, noise in zip(self.space.dictionaries, self._restated, self._noises(factor))
+            ),
+        )
+
+    def alone(self, index: int) -> Families:
+        """One family, at the relation of all."""
+        one = Space((self.space.dictionaries[index],))
+        found = Families(self.estimator, self.adapter, one, self.calibrated, self.n_samples)
+        found.__dict__.update(relations=[self.relation], _restated=[self._restated[index]], _varying=self._varying)
+        return found
+
+    def _noises(self, factor: float) -> list[dict[str, Any]]:
+        """What sets the noise of each family."""
+        balance = self.balance or (1.0,) * len(self.models)
+        return [self.adapter.scaled(model, factor * own, self._varying) for model, own in zip(self.models, balance)]
+
+    @cached_property
+    def _varying(self) -> frozenset[str]:
+        """The parameters that any family searches, so that families of one kind state their noise in one way."""
+        return frozenset(self.space.names)
+
+    def _relation(self, model: Any) -> Neighboring:
+        if self.calibrated:
+            model = with_parameters(clone(model), self.adapter.scaled(model, 1.0, self._varying))
+        return self.adapter.training_run(model, self.n_samples).guarantee.neighboring
+
+    @cached_property
+    def _restated(self) -> list[dict[str, Any]]:
+        """What makes each family keep its targets under the common relation, where they differ."""
+        if not self.calibrated or len(set(self.relations)) == 1:
+            return [{} for _ in self.models]
+        noisy = [with_parameters(clone(model), noise) for model, noise in zip(self.models, self._noises(1.0))]
+        return [self.adapter.under(model, COMMON) or {} for model in noisy]
+
+    def _with(self, dictionary: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+        """The dictionary with these parameters set on the parts that they belong to."""
+        known = {**self.estimator.get_params(deep=True), **{name: values[0] for name, values in _parts(dictionary)}}
+        found = dict(dictionary)
+        for name, value in settings.items():
+            owner = _owner_of(name, known)
+            part = found.get(owner, [known.get(owner)])[0]
+            inner = name.removeprefix(f"{owner}__")
+            found[owner] = [value if inner == name else with_parameters(clone(part), {inner: value})]
+        return found
+
+    def _refuse_searched_noise(self) -> None:
+        """Noise is set by the search, or searched, not both; nor may families differ in nothing else."""
+        seen: dict[Any, Any] = {}
+        for dictionary, noise in zip(self.space.dictionaries, self._noises(1.0)):
+            searched = sorted(set(dictionary) & set(noise))
+            others = _described(dictionary, without=set(noise))
+            if seen.setdefault(others, _described(dictionary)) != _described(dictionary):
+                searched = [owner for owner, _ in _parts(dictionary)]
+            if searched:
+                raise PrivacyError(SEARCHED.format(searched, sorted(noise)))
+
+
+SEARCHED = (
+    "Found epsilon= for the whole search while the candidates vary {}, and with it {}, which calibration sets. Remove "
+    "what differs in the noise alone from the space, or leave the search's epsilon=None to have the total reported."
+)
+
+
+def families_of(estimator: Any, adapter: Adapter, space: Space, n_samples: int | None, *, calibrated: bool) -> Families:
+    """The families of a space.
+
+    Raises
+    ------
+    ValueError
+        If some classify and others predict numbers.
+    """
+    found = Families(estimator, adapter, space.by_family(), calibrated, n_samples)
+    _check_one_kind(found.models)
+    return found
+
+
+def in_full(tuned: Space, final: Space) -> InFull:
+    """From candidates of one space to those of another with the same families."""
+    if tuned is final:
+        return InFull({})
+    pairs = zip(tuned.dictionaries, final.dictionaries)
+    return InFull({(name, id(one[name][0])): other[name][0] for one, other in pairs for name, _ in _parts(one)})
+
+
+def first_of(dictionary: Mapping[str, Any]) -> dict[str, Any]:
+    """One candidate of a dictionary, but for what is drawn from distributions."""
+    return {name: values[0] for name, values in dictionary.items() if not hasattr(values, "rvs")}
+
+
+def _check_one_kind(models: Sequence[Any]) -> None:
+    kinds = {"classifiers": is_classifier, "regressors": is_regressor}
+    found = {name: next((m for m in models if is_one(m)), None) for name, is_one in kinds.items()}
+    if None not in found.values():
+        raise ValueError(
+            "Found classifiers and regressors among the candidates; no score compares both. Give estimators of one "
+            "kind."
+        )
+
+
+def _parts(dictionary: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    return [(name, values) for name, values in dictionary.items() if is_part(values)]
+
+
+def _owner_of(name: str, known: Mapping[str, Any]) -> str:
+    """The longest beginning of a parameter's name that names an estimator; the name itself where none does."""
+    words = name.split("__")
+    beginnings = ["__".join(words[:i]) for i in range(len(words) - 1, 0, -1)]
+    return next((owner for owner in beginnings if hasattr(known.get(owner), "get_params")), name)
+
+
+def _described(dictionary: Mapping[str, Any], without: Set[str] = frozenset()) -> tuple[Any, ...]:
+    """What tells families apart, as text; without some parameters of their parts."""
+    found: list[Any] = []
+    for owner, values in sorted(dictionary.items()):
+        inner = values[0].get_params(deep=True) if is_part(values) else {}
+        found += [(owner, type(values[0]))] if is_part(values) else [(owner, repr(values))]
+        found += [(owner, name, repr(inner[name])) for name in sorted(inner) if f"{owner}__{name}" not in without]
+    return tuple(found)
+
+
+def _with_parts(estimator: Any, dictionary: Mapping[str, Any]) -> Any:
+    return configured(estimator, {name: values[0] for name, values in _parts(dictionary)})
+
+
+def _model_of(estimator: Any, dictionary: Mapping[str, Any]) -> Any:
+    """A candidate of a family.
+
+    Raises
+    ------
+    ValueError
+        For a parameter that the estimators in this family do not have.
+    """
+    first = first_of(dictionary)
+    model = _with_parts(estimator, dictionary)
+    for name in dictionary:
+        if name not in model.get_params(deep=True) and not accepts(model, name):
+            kinds = ", ".join(type(values[0]).__name__ for _, values in _parts(dictionary))
+            raise ValueError(
+                f"Found the parameter {name!r} for candidates with {kinds or type(estimator).__name__}, which has none "
+                "of this name. Give each estimator a dictionary of its own: [{'model': [A()], 'model__a': [...]}, "
+                "{'model': [B()], 'model__b': [...]}]."
+            )
+    return configured(model, {name: value for name, value in first.items() if name not in dict(_parts(dictionary))})

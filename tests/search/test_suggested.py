@@ -1,0 +1,214 @@
+"""Spaces that need no thought: around what estimators are set to."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+from sklearn_dpsearch import (
+    Doubling,
+    DPGridSearchCV,
+    DPRandomSearchCV,
+    DPSubsetSearchCV,
+    DPThresholdSearchCV,
+    search_space,
+)
+from sklearn_dpsearch.nets import (
+    DPLinearRegression,
+    DPLogisticRegression,
+    DPMLPClassifier,
+    DPMLPRegressor,
+    DPNeuralNetClassifier,
+)
+from sklearn_dpsearch.nets.estimators import spaces
+from sklearn_dpsearch.privacy import Fixed, Geometric, PrivacyError, PureDP
+from sklearn_dpsearch.search.planning.plan import said_of
+from sklearn_dpsearch.search.planning.space import Space
+from tests.search.toys import NoisyCentroids, two_blobs
+
+X, y = two_blobs(300)
+SMALL = {"sample_rate": 0.1, "max_epochs": 2, "classes": [0, 1]}
+SEARCHES = {
+    "random": lambda model: DPRandomSearchCV(model, "auto", n_iter=3, epsilon=8.0, delta=1e-4),
+    "subset": lambda model: DPSubsetSearchCV(model, "auto", n_iter=3, epsilon=8.0, delta=1e-4, subset_fraction=0.4),
+    "grid": lambda model: DPGridSearchCV(model, "auto", epsilon=8.0, delta=1e-4, n_parts=3),
+    "threshold": lambda model: DPThresholdSearchCV(model, "auto", threshold=0.1, n_iter=50, epsilon=8.0, delta=1e-4),
+    "doubling": lambda model: DPThresholdSearchCV(
+        model, "auto", threshold=Doubling(n_parts=3, max_rounds=2), epsilon=8.0, delta=1e-4
+    ),
+}
+
+
+class Centroids(NoisyCentroids):
+    """Suggests a space of its own."""
+
+    def privacy_guarantee(self, n_samples=None):
+        return PureDP(epsilon=self.epsilon, neighboring="replace_one")
+
+    def search_space(self, *, grid=False):
+        return [{"shrink": [0.0, 0.2]}]
+
+
+def drawn(space, number=300):
+    rng = np.random.RandomState(0)
+    return [Space.of(space).draw(rng)[1] for _ in range(number)]
+
+
+@pytest.mark.parametrize("kind", SEARCHES)
+def test_every_search_takes_the_space_of_its_estimator(kind):
+    search = SEARCHES[kind](Centroids())
+    assert "'auto'" in repr(search)
+    for copy in (clone(search), pickle.loads(pickle.dumps(search))):
+        assert next(v for k, v in copy.get_params().items() if k.startswith("param_")) == "auto"
+    search.fit(X, y)
+    assert set(search.best_params_) == {"shrink"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", SEARCHES)
+def test_nets_are_searched_around_what_they_are_set_to(kind):
+    search = SEARCHES[kind](DPMLPClassifier((8,), **SMALL)).fit(X, y)
+    assert search.privacy_spent_.epsilon <= 8.0
+    assert {"learning_rate_factor", "hidden_layer_sizes"} <= set(search.best_params_)
+
+
+@pytest.mark.parametrize("kind", [DPLogisticRegression, DPLinearRegression, DPMLPClassifier, DPMLPRegressor])
+def test_half_of_the_draws_keep_what_a_net_is_set_to_and_the_rest_is_near(kind):
+    net = kind(learning_rate_factor=3.0)
+    found = drawn(net.search_space())
+    factors = [one["learning_rate_factor"] for one in found]
+    assert 1.5 <= min(factors) <= max(factors) <= 6.0
+    assert np.mean(np.log(factors)) == pytest.approx(np.log(3.0), abs=0.1)
+    passes = [one.get("max_epochs", 30) for one in found]
+    assert np.mean([passes_made == 30 for passes_made in passes]) == pytest.approx(0.5, abs=0.1)
+    if "hidden_layer_sizes" in found[0]:
+        kept = [one["hidden_layer_sizes"] == (64,) for one in found]
+        assert np.mean(kept) == pytest.approx(0.5, abs=0.1)
+    for one in found[:20]:
+        clone(net).set_params(**one, noise_multiplier=1.0).privacy_guarantee()
+
+
+def test_a_grid_is_small_and_holds_the_own_settings():
+    (space,) = search_space(DPMLPClassifier((8,)), grid=True)
+    assert space == {"learning_rate_factor": [0.5, 1.0, 2.0], "hidden_layer_sizes": [(8,), (), (64,), (256,)]}
+    (space,) = DPMLPClassifier().search_space(grid=True)
+    assert space["hidden_layer_sizes"] == [(64,), (), (256,)]
+
+
+@pytest.mark.parametrize(
+    ("given", "searched"),
+    [
+        ({}, {"max_epochs": [60.0], "sample_rate": [0.04]}),
+        ({"sample_rate": None, "batch_size": 100, "public_n": 1000}, {"max_epochs": [60.0], "batch_size": [200.0]}),
+        ({"sample_rate": 0.6}, {}),
+        ({"sample_rate": None, "batch_size": 100, "public_n": 150}, {}),
+        ({"max_steps": 10}, {}),
+        ({"noise_multiplier": 1.0}, {}),
+    ],
+)
+def test_passes_change_where_they_mean_what_they_say(given, searched):
+    space = DPLogisticRegression(**given).search_space()
+    assert [{name: v for name, v in one.items() if name != "learning_rate_factor"} for one in space] == (
+        [{}, searched] if searched else [{}]
+    )
+
+
+def test_twice_the_passes_on_twice_the_batches_are_as_many_steps():
+    net = DPLogisticRegression(target_mu=1.0)
+    steps = {round(one["max_epochs"][0] / one["sample_rate"][0]) for one in net.search_space() if "max_epochs" in one}
+    assert steps == {round(net.max_epochs / net.sample_rate)}
+    assert all(epochs == rate for epochs, rate in spaces.PASSES)
+
+
+def test_a_net_with_a_module_searches_its_step_size():
+    torch = pytest.importorskip("torch")
+    net = DPNeuralNetClassifier(torch.nn.Linear, classes=[0, 1], sample_rate=0.02)
+    assert {name for one in net.search_space() for name in one} == {"lr_factor", "max_epochs", "sample_rate"}
+    assert search_space(net, grid=True) == [{"lr_factor": [0.5, 1.0, 2.0]}]
+
+
+def test_spaces_of_steps_are_put_together_under_their_names():
+    model = make_pipeline(FunctionTransformer(), DPLogisticRegression())
+    assert search_space(model, grid=True) == [{"dplogisticregression__learning_rate_factor": [0.5, 1.0, 2.0]}]
+    assert len(search_space(model)) == 2
+
+
+def test_models_of_diffprivlib_have_spaces_too():
+    models = pytest.importorskip("diffprivlib.models")
+    assert search_space(models.DecisionTreeClassifier(), grid=True) == [{"max_depth": [5, 3, 8]}]
+    assert search_space(models.LogisticRegression(C=2.0), grid=True) == [{"C": [0.5, 2.0, 8.0]}]
+    found = [one["C"] for one in drawn(search_space(models.LogisticRegression()))]
+    assert 0.25 <= min(found) <= max(found) <= 4.0
+    with pytest.raises(PrivacyError, match=r"GaussianNB.*none is worth a search.*compete"):
+        search_space(models.GaussianNB())
+
+
+def test_families_with_spaces_of_their_own_are_drawn_equally_often():
+    models = pytest.importorskip("diffprivlib.models")
+    kinds = DPLogisticRegression(), DPMLPClassifier(), models.GaussianNB()
+    found = drawn(search_space(*kinds, step="model"), 3000)
+    names = [type(one["model"]).__name__ for one in found]
+    assert [names.count(type(kind).__name__) / 3000 for kind in kinds] == pytest.approx([1 / 3] * 3, abs=0.04)
+    assert not any(name.startswith("model__") for one in found if one["model"] is kinds[2] for name in one)
+    whole = search_space(*kinds, step="model", grid=True)
+    assert sum(np.prod([len(values) for values in one.values()]) for one in whole) == 3 + 9 + 1
+
+
+def test_families_with_spaces_of_their_own_run_in_one_search():
+    models = Centroids(), Centroids(shrink=0.5), NoisyWithout()
+    search = DPRandomSearchCV(
+        Pipeline([("model", models[0])]), search_space(*models[:2], step="model"), n_iter=3, epsilon=4.0
+    )
+    assert search.fit(X, y).privacy_spent_.epsilon <= 4.0
+    with pytest.raises(PrivacyError, match=r"NoisyWithout.*no space is known.*search_space"):
+        search_space(*models, step="model")
+
+
+class NoisyWithout(NoisyCentroids):
+    """Suggests nothing."""
+
+    def privacy_guarantee(self, n_samples=None):
+        return PureDP(epsilon=self.epsilon, neighboring="replace_one")
+
+
+def test_where_no_space_is_known_it_is_said_before_records_are_used():
+    search = DPRandomSearchCV(NoisyWithout(), "auto")
+    with pytest.raises(PrivacyError, match=r"no space is known.*search_space\(grid=False\)"):
+        search.fit(X, y)
+    assert not hasattr(search, "privacy_spent_")
+    with pytest.raises(PrivacyError, match="no space is known"):
+        DPRandomSearchCV(LogisticRegression(), "auto", guarantee=PureDP(epsilon=1.0)).privacy_cost()
+    with pytest.raises(ValueError, match="without a step"):
+        search_space(Centroids(), Centroids())
+    with pytest.raises(ValueError, match="param_distributions"):
+        DPRandomSearchCV(Centroids(), "best").fit(X, y)
+
+
+def test_a_declared_guarantee_leaves_the_space_of_a_known_model():
+    model = DPLogisticRegression(noise_multiplier=1.0, max_steps=5)
+    search = DPRandomSearchCV(model, "auto", guarantee=PureDP(epsilon=1.0))
+    assert search._runner().space.names == ["learning_rate_factor"]
+
+
+# --- one candidate alone ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("law", "said"),
+    [(Geometric(10), "10 %"), (Geometric(3), "33.3 %"), (Fixed(1), "100 %"), (Fixed(4), "less than 0.01 %")],
+)
+def test_how_likely_one_candidate_is_alone_is_said(law, said):
+    assert said in said_of(law)
+
+
+def test_the_chance_of_one_candidate_is_part_of_the_plan_and_of_what_verbose_prints(capsys):
+    search = DPRandomSearchCV(Centroids(), "auto", n_iter=10, verbose=1)
+    assert "one candidate alone: 10 %" in search.privacy_cost().components[0].name
+    search.fit(X, y)
+    assert "one candidate alone: 10 %" in capsys.readouterr().out
