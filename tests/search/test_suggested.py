@@ -26,7 +26,6 @@ from sklearn_dpsearch.nets import (
     DPMLPRegressor,
     DPNeuralNetClassifier,
 )
-from sklearn_dpsearch.nets.estimators import spaces
 from sklearn_dpsearch.privacy import Fixed, Geometric, PrivacyError, PureDP
 from sklearn_dpsearch.search.planning.plan import said_of
 from sklearn_dpsearch.search.planning.space import Space
@@ -79,64 +78,37 @@ def test_nets_are_searched_around_what_they_are_set_to(kind):
 
 
 @pytest.mark.parametrize("kind", [DPLogisticRegression, DPLinearRegression, DPMLPClassifier, DPMLPRegressor])
-def test_half_of_the_draws_keep_what_a_net_is_set_to_and_the_rest_is_near(kind):
+def test_draws_are_near_what_a_net_is_set_to(kind):
     net = kind(learning_rate_factor=3.0)
     found = drawn(net.search_space())
     factors = [one["learning_rate_factor"] for one in found]
-    assert 1.5 <= min(factors) <= max(factors) <= 6.0
+    assert 2.1 <= min(factors) <= max(factors) <= 4.2
     assert np.mean(np.log(factors)) == pytest.approx(np.log(3.0), abs=0.1)
-    passes = [one.get("max_epochs", 30) for one in found]
-    assert np.mean([passes_made == 30 for passes_made in passes]) == pytest.approx(0.5, abs=0.1)
     if "hidden_layer_sizes" in found[0]:
         kept = [one["hidden_layer_sizes"] == (64,) for one in found]
         assert np.mean(kept) == pytest.approx(0.5, abs=0.1)
+        assert {one["hidden_layer_sizes"] for one in found} == {(64,), (64, 64)}
     for one in found[:20]:
         clone(net).set_params(**one, noise_multiplier=1.0).privacy_guarantee()
 
 
 def test_a_grid_is_small_and_holds_the_own_settings():
-    (space,) = search_space(DPMLPClassifier((8,)), grid=True)
-    assert space == {"learning_rate_factor": [0.5, 1.0, 2.0], "hidden_layer_sizes": [(8,), (), (64,), (256,)]}
-    (space,) = DPMLPClassifier().search_space(grid=True)
-    assert space["hidden_layer_sizes"] == [(64,), (), (256,)]
-
-
-@pytest.mark.parametrize(
-    ("given", "searched"),
-    [
-        ({}, {"max_epochs": [60.0], "sample_rate": [0.04]}),
-        ({"sample_rate": None, "batch_size": 100, "public_n": 1000}, {"max_epochs": [60.0], "batch_size": [200.0]}),
-        ({"sample_rate": 0.6}, {}),
-        ({"sample_rate": None, "batch_size": 100, "public_n": 150}, {}),
-        ({"max_steps": 10}, {}),
-        ({"noise_multiplier": 1.0}, {}),
-    ],
-)
-def test_passes_change_where_they_mean_what_they_say(given, searched):
-    space = DPLogisticRegression(**given).search_space()
-    assert [{name: v for name, v in one.items() if name != "learning_rate_factor"} for one in space] == (
-        [{}, searched] if searched else [{}]
-    )
-
-
-def test_twice_the_passes_on_twice_the_batches_are_as_many_steps():
-    net = DPLogisticRegression(target_mu=1.0)
-    steps = {round(one["max_epochs"][0] / one["sample_rate"][0]) for one in net.search_space() if "max_epochs" in one}
-    assert steps == {round(net.max_epochs / net.sample_rate)}
-    assert all(epochs == rate for epochs, rate in spaces.PASSES)
+    (space,) = search_space(DPMLPClassifier((8, 4)), grid=True)
+    assert space == {"learning_rate_factor": [0.7, 1.0, 1.4], "hidden_layer_sizes": [(8, 4), (8, 4, 4)]}
+    (space,) = DPMLPClassifier(()).search_space(grid=True)
+    assert space["hidden_layer_sizes"] == [(), (64,)]
 
 
 def test_a_net_with_a_module_searches_its_step_size():
     torch = pytest.importorskip("torch")
     net = DPNeuralNetClassifier(torch.nn.Linear, classes=[0, 1], sample_rate=0.02)
-    assert {name for one in net.search_space() for name in one} == {"lr_factor", "max_epochs", "sample_rate"}
-    assert search_space(net, grid=True) == [{"lr_factor": [0.5, 1.0, 2.0]}]
+    assert {name for one in net.search_space() for name in one} == {"lr_factor"}
+    assert search_space(net, grid=True) == [{"lr_factor": [0.7, 1.0, 1.4]}]
 
 
 def test_spaces_of_steps_are_put_together_under_their_names():
     model = make_pipeline(FunctionTransformer(), DPLogisticRegression())
-    assert search_space(model, grid=True) == [{"dplogisticregression__learning_rate_factor": [0.5, 1.0, 2.0]}]
-    assert len(search_space(model)) == 2
+    assert search_space(model, grid=True) == [{"dplogisticregression__learning_rate_factor": [0.7, 1.0, 1.4]}]
 
 
 def test_models_of_diffprivlib_have_spaces_too():
@@ -157,7 +129,7 @@ def test_families_with_spaces_of_their_own_are_drawn_equally_often():
     assert [names.count(type(kind).__name__) / 3000 for kind in kinds] == pytest.approx([1 / 3] * 3, abs=0.04)
     assert not any(name.startswith("model__") for one in found if one["model"] is kinds[2] for name in one)
     whole = search_space(*kinds, step="model", grid=True)
-    assert sum(np.prod([len(values) for values in one.values()]) for one in whole) == 3 + 9 + 1
+    assert sum(np.prod([len(values) for values in one.values()]) for one in whole) == 3 + 6 + 1
 
 
 def test_families_with_spaces_of_their_own_run_in_one_search():

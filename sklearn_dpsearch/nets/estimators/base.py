@@ -27,7 +27,6 @@ from ..state import contents
 from ..task import Records, TrainingTask
 from ..training import train, train_together
 from ..watchers import Progress, Watchers
-from . import spaces
 from .cost import ParameterCost
 from .settings import NOISE, RATES, Settings, expecting, settings_of
 
@@ -169,10 +168,9 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
         Returns
         -------
         list of dict
-            Parameter name to a list of values or a distribution. Half of the draws keep what is set
-            (docs/learn/spaces.md).
+            Parameter name to a list of values or a distribution (docs/learn/spaces.md).
         """
-        return spaces.joined(self._around(grid), spaces.passes(self, grid=grid))
+        return [self._around(grid)]
 
     # --- what each kind of net adds -----------------------------------------------------------------------------------
 
@@ -184,7 +182,7 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
 
     @abstractmethod
     def _around(self, grid: bool) -> dict[str, Any]:
-        """What to search besides the passes over the records."""
+        """What to search: parameter name to a list of values or a distribution."""
 
     @abstractmethod
     def _uses_sgd(self) -> bool:

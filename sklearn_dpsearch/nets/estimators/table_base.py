@@ -232,7 +232,7 @@ class HiddenLayers(TableNet):
         self._hidden()
 
     def _around(self, grid: bool) -> dict[str, Any]:
-        return {**super()._around(grid), **spaces.layers(self._hidden(), grid=grid)}
+        return {**super()._around(grid), **spaces.layers(self._hidden())}
 
     def _hidden(self) -> tuple[int, ...]:
         given = self.hidden_layer_sizes
