@@ -32,7 +32,7 @@ from .hinges import Hinges, Lines, upper_envelope
 from .testing_region import Nodes, cell_lines, lower_edge, nodes, slope_ratio
 
 #: A search that is composed with something else is evaluated at POINTS points, from every THINNED-th hinge.
-POINTS, THINNED = 4001, 4
+POINTS, THINNED = 2001, 4
 
 
 def theorem_1(pld: LossDistribution, count: CountLaw) -> Hinges:
