@@ -217,6 +217,7 @@ def test_every_family_gets_the_noise_with_which_it_alone_would_meet_the_total():
     assert min(alone) > 1.8
 
 
+@pytest.mark.slow
 def test_candidates_of_nets_that_vary_rate_and_steps_keep_one_target_for_changed_records():
     estimator = Pipeline([("model", logistic())])
     space = [
@@ -230,6 +231,7 @@ def test_candidates_of_nets_that_vary_rate_and_steps_keep_one_target_for_changed
     assert plan.spent.epsilon <= 2.0
 
 
+@pytest.mark.slow
 def test_nets_of_one_relation_keep_it_and_their_amplification():
     estimator, space = of_families(logistic(noise_multiplier=2.0), mlp(noise_multiplier=2.0))
     cost = DPSubsetSearchCV(estimator, space, n_iter=15, delta=1e-4, subset_fraction=0.1).privacy_cost(400)
