@@ -30,7 +30,7 @@ from .execution.randomness import Randomness
 from .execution.tasks import guarded
 from .planning.arguments import check_arguments
 from .planning.first_look import check_families, check_fit_params, check_kind, check_public, check_scorer
-from .planning.plan import Plan, Request, make_plan, notes_of, said_of
+from .planning.plan import Plan, Request, make_plan, notes_of
 from .planning.space import refuse_callbacks, refuse_checkpoints
 from .runners.base import Runner
 
@@ -196,7 +196,9 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
         fit_params = self._fit_params(params)
         X, y = search._first_look(runner, X, y, X_public, y_public, fit_params)
         plan = search._plan(runner, n_records(X), X_public is not None, self.delta)
-        self._say(plan)
+        if self.verbose:  # all that it ever prints is known without the data
+            work = runner.work(plan, n_records(X))
+            print(f"[{type(self).__name__}] {work}the whole fit costs {plan.spent!r}")
         public = None if X_public is None else (X_public, y_public)
         return Prepared(search, runner, plan, X, y, public, fit_params)
 
@@ -238,12 +240,6 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
                 "uses them (private scores never do)."
             )
         return dict(params)
-
-    def _say(self, plan: Plan) -> None:
-        """All that ``verbose`` ever prints is known without the data."""
-        if self.verbose:
-            runs = "" if plan.law is None else f"number of runs: {said_of(plan.law)}; "
-            print(f"[{type(self).__name__}] {runs}the whole fit costs {plan.spent!r}")
 
     # --- run ------------------------------------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ from ..execution.outcome import Outcome
 from ..execution.randomness import Randomness
 from ..execution.runs import in_the_open
 from ..planning.families import Families, families_of
-from ..planning.plan import CostModel, Plan
+from ..planning.plan import CostModel, Plan, said_of
 from ..planning.space import Space
 from ..planning.suggested import AUTO, own_space
 
@@ -106,6 +106,10 @@ class Runner(ABC):
     def notes(self, relation: Neighboring) -> tuple[str, ...]:
         """What the total rests on beyond what every search's does, as plain sentences."""
         return ()
+
+    def work(self, plan: Plan, n_samples: int) -> str:
+        """How much will run, as far as that is public: the beginning of what ``verbose`` prints."""
+        return "" if plan.law is None else f"number of runs: {said_of(plan.law)}; "
 
     # --- run ------------------------------------------------------------------------------------------------------
 
