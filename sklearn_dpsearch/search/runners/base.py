@@ -13,6 +13,7 @@ from ...adapters import Adapter, adapter_for
 from ...privacy import CountLaw, Guarantee
 from ...privacy._types import Neighboring
 from ...scoring import Noise, PrivateScorer, Sensitivity, get_private_scorer, matched_noise
+from ...scoring.held_out import default_hold_out
 from ...scoring.validation import Validation
 from .._types import Candidate, Distributions, Parameters, Scorer, Workers
 from ..execution.job import Job, Split
@@ -98,6 +99,11 @@ class Runner(ABC):
     @abstractmethod
     def validation(self, relation: Neighboring, n_samples: int | None, public: bool) -> Validation:
         """How records are chosen to train and to validate; raises for parameters that this needs and cannot use."""
+
+    def default_hold_out(self, relation: Neighboring, n_samples: int | None) -> Validation:
+        """One hold-out, of a share that follows from public numbers."""
+        stated = self.adapter.public_size(self.search.estimator)
+        return default_hold_out(relation, n_samples, stated, self.search.epsilon)
 
     @abstractmethod
     def cost(self, validation: Validation) -> CostModel:
