@@ -11,7 +11,7 @@ OF_PRIVATE_SIZE = 0.2
 #: The usual share, and the largest.
 USUAL, LARGEST = 0.1, 0.3
 #: Records that validate at least, and those that are enough at ε ≥ 1. At a smaller ε scores are noisier: 1/ε as many.
-LEAST, ENOUGH = 40, 1000
+LEAST, ENOUGH = 40, 3000
 
 
 def default_share(n_records: float, epsilon: float | None) -> float:
@@ -26,10 +26,10 @@ def default_share(n_records: float, epsilon: float | None) -> float:
 
     Examples
     --------
-    >>> [default_share(n, 1.0) for n in (100, 400, 1000, 10_000, 50_000)]
-    [0.3, 0.1, 0.1, 0.1, 0.02]
-    >>> default_share(50_000, 0.5)
-    0.04
+    >>> [default_share(n, 1.0) for n in (100, 200, 400, 10_000, 60_000)]
+    [0.3, 0.2, 0.1, 0.1, 0.05]
+    >>> default_share(100_000, 0.5)
+    0.06
     """
     enough = ENOUGH / min(1.0 if epsilon is None else float(epsilon), 1.0)
     return min(max(min(USUAL, enough / n_records), LEAST / n_records), LARGEST)

@@ -118,7 +118,8 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
         Parameters
         ----------
         n_samples : int, optional
-            Number of records, where the guarantee or the splitter depends on it.
+            Number of records, where the guarantee or the splitter depends on it. Without it a hold-out of unknown
+            share is stated by a bound.
         delta : float, optional
             δ at which to state ε, instead of the search's own ``delta``.
         public : bool, default=False
