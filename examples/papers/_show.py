@@ -16,7 +16,11 @@ def show(figures: Mapping[str, Figure], prefix: str) -> None:
     """Print a few points of each figure (name to function, x label, y label); with ``--out FOLDER`` draw it too."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--out", type=Path, help="folder for pictures (needs matplotlib)")
-    out = parser.parse_args().out
+    show_all(figures, prefix, parser.parse_args().out)
+
+
+def show_all(figures: Mapping[str, Figure], prefix: str, out: Path | None) -> None:
+    """The same with a folder, or None."""
     for name, (make, x_label, y_label) in figures.items():
         curves = make()
         print(f"{name}: {y_label} by {x_label}")

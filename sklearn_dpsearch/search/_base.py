@@ -30,7 +30,7 @@ from .execution.randomness import Randomness
 from .execution.tasks import guarded
 from .planning.arguments import check_arguments
 from .planning.first_look import check_families, check_fit_params, check_kind, check_public, check_scorer
-from .planning.plan import Plan, Request, make_plan, notes_of, said_of
+from .planning.plan import Plan, Request, make_plan, notes_of
 from .planning.space import refuse_callbacks, refuse_checkpoints
 from .runners.base import Runner
 
@@ -118,7 +118,8 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
         Parameters
         ----------
         n_samples : int, optional
-            Number of records, where the guarantee or the splitter depends on it.
+            Number of records, where the guarantee or the splitter depends on it. Without it a hold-out of unknown
+            share is stated by a bound.
         delta : float, optional
             δ at which to state ε, instead of the search's own ``delta``.
         public : bool, default=False
@@ -196,7 +197,9 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
         fit_params = self._fit_params(params)
         X, y = search._first_look(runner, X, y, X_public, y_public, fit_params)
         plan = search._plan(runner, n_records(X), X_public is not None, self.delta)
-        self._say(plan)
+        if self.verbose:  # all that it ever prints is known without the data
+            work = runner.work(plan, n_records(X))
+            print(f"[{type(self).__name__}] {work}the whole fit costs {plan.spent!r}")
         public = None if X_public is None else (X_public, y_public)
         return Prepared(search, runner, plan, X, y, public, fit_params)
 
@@ -238,12 +241,6 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
                 "uses them (private scores never do)."
             )
         return dict(params)
-
-    def _say(self, plan: Plan) -> None:
-        """All that ``verbose`` ever prints is known without the data."""
-        if self.verbose:
-            runs = "" if plan.law is None else f"number of runs: {said_of(plan.law)}; "
-            print(f"[{type(self).__name__}] {runs}the whole fit costs {plan.spent!r}")
 
     # --- run ------------------------------------------------------------------------------------------------------
 

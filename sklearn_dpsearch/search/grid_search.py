@@ -41,7 +41,8 @@ class DPGridSearchCV(BasePrivateSearch):
         Gaussian noise: at ``delta``.
     n_parts : int, optional
         Number of parts k. By default the smallest with an expected loss of utility through noise of at most 0.05,
-        2·log(candidates)/(k·ε), but not more than one part for 50 records.
+        2·log(candidates)/(k·ε), but not more than one part for 50 records, nor more than 400 trainings on parts of all
+        candidates together. Where that leaves few parts, the choice is noisy: ``verbose=1`` says how noisy.
     part_noise : {"scaled", "same"}, default="scaled"
         Noise of the models on parts. "scaled": k times smaller, as much in proportion to the number of records as in
         the final training, where the estimator's noise can be scaled. "same": as in the final training.
@@ -54,7 +55,7 @@ class DPGridSearchCV(BasePrivateSearch):
     error_score : float, default=nan
         Score on a part of a candidate that fails there; nan is 0, the worst.
     verbose : int, default=0
-        Above 0 prints the plan and its cost, which are known without the data.
+        Above 0 prints the plan, its work and its cost, which are known without the data.
     random_state : None, int or RandomState, default=None
         None draws on the operating system's entropy. A seed is for tests: it voids the guarantee.
 

@@ -44,7 +44,8 @@ class DPRandomSearchCV(BasePrivateSearch):
     score_noise : "match" or Guarantee, default="match"
         Noise of one private score. "match": as private as the training, which costs nothing extra.
     cv : None, float, int, splitter or iterable, default=None
-        None or a float: each record validates with this probability (0.2), by a coin of its own. An int: each record
+        A float: each record validates with this probability, by a coin of its own. None: a probability that follows
+        from public numbers (docs/learn/scoring.md); 0.2 where the number of records is private. An int: each record
         draws a fold. A splitter or indices: for replace-one and zero-out guarantees, accounted by the worst record.
     refit : "winner", True or False, default="winner"
         "winner": release the winning run's own model, at no cost (with several folds, the first fold's). True: one more

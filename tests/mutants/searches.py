@@ -389,6 +389,22 @@ MUTANTS = [
         tests=("search/test_subset_validated.py::test_a_warm_start_goes_on_with_the_final_noise",),
     ),
     Mutant(
+        name="hold-out share from a private number",
+        mistake="Under add/remove neighbours the number of records decides how many of them validate.",
+        file="scoring/held_out.py",
+        old='n = stated if stated is not None or neighboring == "add_remove" else n_samples',
+        new="n = stated if stated is not None else n_samples",
+        tests=("scoring/test_held_out.py::test_the_number_of_records_counts_only_where_it_is_public",),
+    ),
+    Mutant(
+        name="unknown share without its scores",
+        mistake="A plan for an unknown number of records counts the trainings alone.",
+        file="scoring/held_out.py",
+        old="return (Exposure(1, 0), Exposure(0, 1))",
+        new="return (Exposure(1, 0),)",
+        tests=("scoring/test_held_out.py::test_what_is_stated_without_a_number_of_records_covers_every_share",),
+    ),
+    Mutant(
         name="utilities without bounds",
         mistake="Scores beyond [0, 1] enter a utility whose sensitivity supposes that there are none.",
         file="search/execution/utilities.py",

@@ -6,6 +6,7 @@ import math
 import os
 import pickle
 import random
+import re
 from collections import Counter
 from fractions import Fraction
 
@@ -143,6 +144,35 @@ def test_the_default_number_of_parts_follows_its_rule():
     assert k(1000) == 20  # no more than one part for 50 records
     assert k(60) == 2
     assert search(n_parts=None).fit(X, y).n_splits_ == 4
+
+
+@pytest.mark.parametrize(("size", "parts"), [(12, 33), (40, 10), (300, 2)])
+def test_by_default_all_candidates_train_400_times_on_parts_at_most_and_on_two_parts_at_least(size, parts):
+    one = search(space={"shrink": list(np.linspace(0, 1, size))}, n_parts=None, selection_epsilon=0.3)
+    assert one._runner().n_parts("replace_one", 10**6) == parts
+
+
+def test_the_plan_says_the_work_and_what_the_noise_costs(capsys):
+    search(verbose=1).fit(X, y)
+    loss = math.ceil(100 * math.log(3) * 2 / (4 * 0.5)) / 100
+    said = capsys.readouterr().out
+    assert "3 candidates on 4 parts of the records are 12 trainings on parts" in said
+    assert f"costs at most {min(loss, 1.0):.2f} of utility on average; the whole fit costs" in said
+    search(space={"shrink": [0.1]}, verbose=1).fit(X, y)
+    assert "parts" not in capsys.readouterr().out.partition("PrivacySpent")[0]
+
+
+@pytest.mark.parametrize(
+    ("noise", "law"),
+    [("exponential", "gumbel"), ("permute_and_flip", "exponential"), ("laplace", "laplace"), ("gaussian", "normal")],
+)
+def test_the_noise_costs_less_than_the_plan_says_and_not_much_less(noise, law):
+    one = search(n_parts=40, noise=noise, selection_epsilon=2.0, delta=1e-6)._runner()
+    said = float(re.findall(r"\d\.\d\d", one.expected_loss(40, 12))[0])
+    draws = getattr(np.random.default_rng(0), law)(scale=float(one.chooser(Fraction(1, 40), 12).scale), size=(2000, 12))
+    gaps = (0.02, 0.1, 0.2, 0.3)  # between one good candidate and all others
+    lost = [gap * np.mean(np.argmax(draws + gap * (np.arange(12) == 0), axis=1) != 0) for gap in gaps]
+    assert said / 5 < max(lost) < said
 
 
 def test_a_private_number_of_records_chooses_nothing():

@@ -32,6 +32,9 @@ ONE_PART = (
 )
 #: Records of a part, on average, that the default number of parts leaves.
 RECORDS = 50
+#: Trainings on parts, of all candidates together, that the default number of parts allows: a net among others that are
+#: trained with it costs about an eighth of a training on all records, however small its part (steps stay as many).
+MOST_TRAININGS = 400
 #: Points of a grid that are tried at most.
 MOST_POINTS = 10**6
 #: Loss of utility through noise, expected of the exponential mechanism, that the default number of parts aims at.
@@ -107,7 +110,8 @@ def number_of_parts(
     """Number of parts k: as given, or from the public number of records.
 
     The default is the smallest k with 2·log(candidates)/(k·ε) ≤ 0.05, what the exponential mechanism loses of the
-    utility on average at most, but not so large that a part has fewer than 50 records.
+    utility on average at most, but not so large that a part has fewer than 50 records, or that all candidates together
+    train more than 400 times on parts.
 
     Returns
     -------
@@ -127,8 +131,9 @@ def number_of_parts(
     if given is not None:
         check_parts(int(given), None if n is None else int(n))
         return int(given)
-    wanted = math.ceil(2 * math.log(max(number_of_points(space), 2)) / (LOSS * epsilon))
-    return max(2, min(wanted, int(n or 0) // RECORDS))
+    candidates = max(number_of_points(space), 2)
+    wanted = math.ceil(2 * math.log(candidates) / (LOSS * epsilon))
+    return max(2, min(wanted, int(n or 0) // RECORDS, MOST_TRAININGS // candidates))
 
 
 @dataclass(frozen=True)
@@ -199,6 +204,18 @@ class AggregatedRunner(Runner):
 
     def notes(self, relation: Neighboring) -> tuple[str, ...]:
         return (ONE_PART,)
+
+    def work(self, plan: Plan, n_samples: int) -> str:
+        k, candidates = self.n_parts(plan.spent.neighboring, n_samples), number_of_points(plan.space)
+        assert k is not None
+        if candidates == 1:
+            return ""
+        fits = f"{candidates} candidates on {k} parts of the records are {candidates * k} trainings on parts"
+        return f"{fits}{self.expected_loss(k, candidates)}; "
+
+    def expected_loss(self, n_parts: int, n_candidates: int) -> str:
+        """What the noise of the choice may cost, as the end of a sentence; nothing where it is not known."""
+        return ""
 
     def candidates(self, plan: Plan, source: Randomness) -> list[Candidate]:
         """Every point of the grid."""

@@ -13,6 +13,7 @@ from ...adapters import Adapter, adapter_for
 from ...privacy import CountLaw, Guarantee
 from ...privacy._types import Neighboring
 from ...scoring import Noise, PrivateScorer, Sensitivity, get_private_scorer, matched_noise
+from ...scoring.held_out import default_hold_out
 from ...scoring.validation import Validation
 from .._types import Candidate, Distributions, Parameters, Scorer, Workers
 from ..execution.job import Job, Split
@@ -20,7 +21,7 @@ from ..execution.outcome import Outcome
 from ..execution.randomness import Randomness
 from ..execution.runs import in_the_open
 from ..planning.families import Families, families_of
-from ..planning.plan import CostModel, Plan
+from ..planning.plan import CostModel, Plan, said_of
 from ..planning.space import Space
 from ..planning.suggested import AUTO, own_space
 
@@ -99,6 +100,11 @@ class Runner(ABC):
     def validation(self, relation: Neighboring, n_samples: int | None, public: bool) -> Validation:
         """How records are chosen to train and to validate; raises for parameters that this needs and cannot use."""
 
+    def default_hold_out(self, relation: Neighboring, n_samples: int | None) -> Validation:
+        """One hold-out, of a share that follows from public numbers."""
+        stated = self.adapter.public_size(self.search.estimator)
+        return default_hold_out(relation, n_samples, stated, self.search.epsilon)
+
     @abstractmethod
     def cost(self, validation: Validation) -> CostModel:
         """What is released, and what that costs."""
@@ -106,6 +112,10 @@ class Runner(ABC):
     def notes(self, relation: Neighboring) -> tuple[str, ...]:
         """What the total rests on beyond what every search's does, as plain sentences."""
         return ()
+
+    def work(self, plan: Plan, n_samples: int) -> str:
+        """How much will run, as far as that is public: the beginning of what ``verbose`` prints."""
+        return "" if plan.law is None else f"number of runs: {said_of(plan.law)}; "
 
     # --- run ------------------------------------------------------------------------------------------------------
 

@@ -157,6 +157,8 @@ class RandomSearchRunner(BestOfRunner):
         return share_of_tuning(share) if self.search.refit is True else 1.0
 
     def validation(self, relation: Neighboring, n_samples: int | None, public: bool) -> Validation:
+        if self.search.cv is None and not public:
+            return self.default_hold_out(relation, n_samples)
         return validation_of(self.search.cv, relation, n_samples, public)
 
     def cost(self, validation: Validation) -> CostModel:

@@ -68,6 +68,8 @@ class ThresholdRunner(Runner):
         return self.search.score_noise
 
     def validation(self, relation: Neighboring, n_samples: int | None, public: bool) -> Validation:
+        if self.search.cv is None and not public:
+            return self.default_hold_out(relation, n_samples)
         return validation_of(self.search.cv, relation, n_samples, public)
 
     def cost(self, validation: Validation) -> CostModel:

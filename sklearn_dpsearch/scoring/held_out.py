@@ -1,0 +1,68 @@
+"""How many records validate where nobody says it: a rule of public numbers."""
+
+from __future__ import annotations
+
+from ..privacy._types import Neighboring
+from ..privacy.mechanisms.coins import RandomBytes
+from .validation import Exposure, Fold, HoldOut, Validation
+
+#: Share that validates where the number of records is private.
+OF_PRIVATE_SIZE = 0.2
+#: The usual share, and the largest.
+USUAL, LARGEST = 0.1, 0.3
+#: Records that validate at least, and those that are enough at ε ≥ 1. At a smaller ε scores are noisier: 1/ε as many.
+LEAST, ENOUGH = 40, 3000
+
+
+def default_share(n_records: float, epsilon: float | None) -> float:
+    """The share of the records that validates: a tenth; fewer of many records, more of few.
+
+    Parameters
+    ----------
+    n_records : float
+        A public number.
+    epsilon : float or None
+        Total of the search; None counts as 1.
+
+    Examples
+    --------
+    >>> [default_share(n, 1.0) for n in (100, 200, 400, 10_000, 60_000)]
+    [0.3, 0.2, 0.1, 0.1, 0.05]
+    >>> default_share(100_000, 0.5)
+    0.06
+    """
+    enough = ENOUGH / min(1.0 if epsilon is None else float(epsilon), 1.0)
+    return min(max(min(USUAL, enough / n_records), LEAST / n_records), LARGEST)
+
+
+class UnknownShare(Validation):
+    """A hold-out whose share is not known before the number of records is: its cost bounds that of every share."""
+
+    def exposures(self) -> tuple[Exposure, ...]:
+        """Without a probability: the worse of both uses counts, at every ε."""
+        return (Exposure(1, 0), Exposure(0, 1))
+
+    def folds(self, n_samples: int, random_bytes: RandomBytes) -> list[Fold]:
+        raise AssertionError("Records are split only after their number was planned for.")
+
+
+def default_hold_out(
+    neighboring: Neighboring, n_samples: int | None, stated: float | None, epsilon: float | None
+) -> Validation:
+    """The validation that ``cv=None`` asks for.
+
+    Parameters
+    ----------
+    neighboring : {"add_remove", "zero_out", "replace_one"}
+        Under add/remove ``n_samples`` is private, and not looked at.
+    n_samples : int or None
+        Number of records, where known.
+    stated : float or None
+        The number that the estimator was told as a public constant.
+    epsilon : float or None
+        Total of the search.
+    """
+    n = stated if stated is not None or neighboring == "add_remove" else n_samples
+    if n is not None:
+        return HoldOut(default_share(n, epsilon))
+    return HoldOut(OF_PRIVATE_SIZE) if neighboring == "add_remove" else UnknownShare()
