@@ -58,7 +58,7 @@ class DPSubsetSearchCV(BasePrivateSearch):
     scoring : str, callable, PrivateScorer or None, default=None
         As for ``DPRandomSearchCV``.
     score_noise : "match" or Guarantee, default="match"
-        Noise of one private score. "match": on the rest, 12 times the noise that matches the final training (3 times
+        Noise of one private score. "match": on the rest, 24 times the noise that matches the final training (3 times
         where nothing is amplified); in the subset, as private as a candidate's training.
     cv : None, float or int, default=None
         On the rest, the probability with which a record of it validates (1). In the subset, None or a float: each
@@ -107,7 +107,7 @@ class DPSubsetSearchCV(BasePrivateSearch):
     ... )
     >>> one_run, whole = GaussianDP(mu=0.4).epsilon_at(1e-5), search.privacy_cost().epsilon
     >>> round(one_run, 2), round(whole, 2)
-    (1.55, 1.63)
+    (1.55, 1.58)
     """
 
     _parameter_constraints: dict[str, Any] = {

@@ -76,7 +76,7 @@ def test_with_public_records_nobody_is_scored_and_nothing_is_charged():
 @pytest.mark.parametrize("cv", [None, 0.5])
 def test_the_total_is_that_of_theorem_four(train_on, cv):
     one = on_the_rest(train_on=train_on, cv=cv)
-    tune, scores, train = best_of(PureDP(epsilon=1.0), 5), best_of(PureDP(epsilon=1.0 / 12), 5), PureDP(epsilon=1.0)
+    tune, scores, train = best_of(PureDP(epsilon=1.0), 5), best_of(PureDP(epsilon=1.0 / 24), 5), PureDP(epsilon=1.0)
     expected = subset_then_train(tune, train, 0.3, train_on, validate=scores, validated_share=cv or 1.0)
     assert one.privacy_cost(400).epsilon == pytest.approx(expected.epsilon_at(0.0), rel=1e-9)
     assert one.privacy_cost(400).bound == "Theorem 4"
@@ -115,7 +115,7 @@ def test_the_noise_that_is_drawn_is_the_noise_that_is_charged(monkeypatch):
 
     monkeypatch.setattr(DiscreteLaplaceNoise, "sample", noted)
     on_the_rest(n_iter=Fixed(2)).fit(IDS, y)
-    assert set(DRAWN) == {12.0}
+    assert set(DRAWN) == {24.0}
     DRAWN.clear()
     on_the_rest(Watching(neighboring="replace_one"), n_iter=Fixed(2)).fit(IDS, y)
     assert set(DRAWN) == {3.0}
@@ -125,7 +125,7 @@ def test_a_target_is_met_scores_included():
     one = on_the_rest(epsilon=3.0).fit(IDS, y)
     assert 2.99 < one.privacy_spent_.epsilon <= 3.0
     final = one.best_estimator_.epsilon
-    tune, scores = (best_of(PureDP(epsilon=part), 5) for part in (final, final / 12))
+    tune, scores = (best_of(PureDP(epsilon=part), 5) for part in (final, final / 24))
     expected = subset_then_train(tune, PureDP(epsilon=final), 0.3, validate=scores)
     assert one.privacy_spent_.epsilon == pytest.approx(expected.epsilon_at(0.0), rel=1e-6)
 
@@ -153,7 +153,7 @@ def test_candidates_are_trained_with_a_share_of_the_final_loss(train_on, validat
     assert {run["epsilon"] for run in tuning} == {0.25}
     assert final["epsilon"] == one.best_estimator_.epsilon == 1.0
     tune, train = best_of(PureDP(epsilon=0.25), 5), PureDP(epsilon=1.0)
-    scores = best_of(PureDP(epsilon=1.0 / 12), 5) if validate_on == "rest" else None
+    scores = best_of(PureDP(epsilon=1.0 / 24), 5) if validate_on == "rest" else None
     expected = subset_then_train(tune, train, 0.3, train_on, validate=scores)
     assert one.privacy_spent_.epsilon == pytest.approx(expected.epsilon_at(0.0), rel=1e-9)
 

@@ -79,7 +79,7 @@ def labelled(levels=3, **kwargs):
 
 def test_its_parameters_are_those_of_the_random_search_and_the_threshold():
     ours, theirs = (dict(inspect.signature(search).parameters) for search in (DPThresholdSearchCV, DPRandomSearchCV))
-    assert set(ours) == set(theirs) - {"release"} | {"threshold"}
+    assert set(ours) == set(theirs) - {"release", "tuning_share"} | {"threshold"}
     assert all(ours[name].default is theirs[name].default or ours[name].default == theirs[name].default
                for name in set(ours) & set(theirs) - {"error_score"})  # fmt: skip
     assert ours["threshold"].default == "auto"

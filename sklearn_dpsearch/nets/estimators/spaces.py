@@ -2,8 +2,8 @@
 
 What a draw may change is narrow: one candidate alone is a decent model. All constants are here. A step size that is
 derived needs no wide search. What no formula knows is width and depth; of those measured
-(examples/benchmarks/tuning_pays.py) one more layer is what gains most and loses least. Passes over the records gain half
-a point at most, for several times the work.
+(examples/benchmarks/tuning_pays.py) one more layer is what gains most and loses least. More passes over the records
+gain half a point at most, for several times the work.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from .subset_members import InSubset, OnTheRest
 
 ON = {"rest": "the rest", "all": "all records"}
 #: A score on the rest has so many times the noise that would match the training: its cost composes with the training's.
-FACTOR_OF_SCORES = 12
+FACTOR_OF_SCORES = 24
 #: The same where nothing is amplified: a record of the rest then pays less than one of the subset, whatever it adds.
 FACTOR_OF_KNOWN = 3
 
