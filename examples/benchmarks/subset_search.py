@@ -72,7 +72,7 @@ def searches(case: Case, seed: int | None) -> Iterator[tuple[str, Any]]:
     shared = {"n_iter": Geometric(case.mean), "epsilon": case.epsilon, "delta": DELTA, "random_state": seed}
     yield "random search", DPRandomSearchCV(case.net, case.space, **shared)
     for train_on in ("rest", "all"):
-        on_subset = {"subset_fraction": case.fraction, "train_on": train_on}
+        on_subset = {"subset_fraction": case.fraction, "train_on": train_on, "validate_on": "subset"}
         yield f"subset, then {train_on}", DPSubsetSearchCV(case.net, case.space, **on_subset, **shared)
 
 

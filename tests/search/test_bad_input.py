@@ -355,3 +355,12 @@ def test_callbacks_on_a_step_that_is_searched_are_refused():
 @pytest.mark.parametrize("name", ["refit", "release", "score_noise"])
 def test_misspelt_options_name_the_choices(name):
     refused(ValueError, f"'{name}'.*Got 'wnner'", **{name: "wnner"})
+
+
+def test_a_nested_search_whose_hold_out_depends_on_the_number_of_records_is_told_to_give_cv():
+    declared = GaussianDP(mu=0.2, neighboring="zero_out")
+    inner = DPRandomSearchCV(LogisticRegression(), {"C": [1.0]}, n_iter=2, guarantee=declared, delta=1e-5)
+    outer = DPRandomSearchCV(inner, {"estimator__C": [0.1, 1.0]}, n_iter=2, delta=1e-5)
+    with pytest.raises(PrivacyError, match=r"differs for 600 and 300.*cv=0\.2"):
+        outer.privacy_cost(600)
+    assert outer.set_params(estimator__cv=0.2).privacy_cost(600).epsilon > 0

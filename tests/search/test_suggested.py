@@ -82,7 +82,7 @@ def test_draws_are_near_what_a_net_is_set_to(kind):
     net = kind(learning_rate_factor=3.0)
     found = drawn(net.search_space())
     factors = [one["learning_rate_factor"] for one in found]
-    assert 2.1 <= min(factors) <= max(factors) <= 4.2
+    assert 2.4 <= min(factors) <= max(factors) <= 3.75
     assert np.mean(np.log(factors)) == pytest.approx(np.log(3.0), abs=0.1)
     if "hidden_layer_sizes" in found[0]:
         kept = [one["hidden_layer_sizes"] == (64,) for one in found]
@@ -94,7 +94,7 @@ def test_draws_are_near_what_a_net_is_set_to(kind):
 
 def test_a_grid_is_small_and_holds_the_own_settings():
     (space,) = search_space(DPMLPClassifier((8, 4)), grid=True)
-    assert space == {"learning_rate_factor": [0.7, 1.0, 1.4], "hidden_layer_sizes": [(8, 4), (8, 4, 4)]}
+    assert space == {"learning_rate_factor": [0.8, 1.0, 1.25], "hidden_layer_sizes": [(8, 4), (8, 4, 4)]}
     (space,) = DPMLPClassifier(()).search_space(grid=True)
     assert space["hidden_layer_sizes"] == [(), (64,)]
 
@@ -103,12 +103,12 @@ def test_a_net_with_a_module_searches_its_step_size():
     torch = pytest.importorskip("torch")
     net = DPNeuralNetClassifier(torch.nn.Linear, classes=[0, 1], sample_rate=0.02)
     assert {name for one in net.search_space() for name in one} == {"lr_factor"}
-    assert search_space(net, grid=True) == [{"lr_factor": [0.7, 1.0, 1.4]}]
+    assert search_space(net, grid=True) == [{"lr_factor": [0.8, 1.0, 1.25]}]
 
 
 def test_spaces_of_steps_are_put_together_under_their_names():
     model = make_pipeline(FunctionTransformer(), DPLogisticRegression())
-    assert search_space(model, grid=True) == [{"dplogisticregression__learning_rate_factor": [0.7, 1.0, 1.4]}]
+    assert search_space(model, grid=True) == [{"dplogisticregression__learning_rate_factor": [0.8, 1.0, 1.25]}]
 
 
 def test_models_of_diffprivlib_have_spaces_too():

@@ -14,7 +14,7 @@ from typing import Any
 from scipy.stats import loguniform
 
 #: Multiples of the factor on the step size: drawn log-uniformly between the ends, or all three in a grid.
-FACTORS = (0.7, 1.0, 1.4)
+FACTORS = (0.8, 1.0, 1.25)
 #: Width of a first hidden layer, where none is set.
 WIDTH = 64
 

@@ -40,7 +40,7 @@ def search_space(*estimators: Any, step: str | None = None, grid: bool = False) 
     >>> pipeline = Pipeline([("model", models[0])])
     >>> search = DPRandomSearchCV(pipeline, search_space(*models, step="model"), epsilon=1.0, delta=1e-6)
     >>> search_space(models[0], grid=True)
-    [{'learning_rate_factor': [0.7, 1.0, 1.4]}]
+    [{'learning_rate_factor': [0.8, 1.0, 1.25]}]
     """
     if step is None:
         if len(estimators) != 1:
