@@ -31,8 +31,8 @@ def default_share(n_records: float, epsilon: float | None) -> float:
     >>> default_share(100_000, 0.5)
     0.06
     """
-    enough = ENOUGH / min(1.0 if epsilon is None else float(epsilon), 1.0)
-    return min(max(min(USUAL, enough / n_records), LEAST / n_records), LARGEST)
+    n, enough = max(n_records, 1), ENOUGH / min(1.0 if epsilon is None else float(epsilon), 1.0)
+    return min(max(min(USUAL, enough / n), LEAST / n), LARGEST)
 
 
 class UnknownShare(Validation):
