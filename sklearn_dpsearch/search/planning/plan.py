@@ -35,8 +35,8 @@ PRIVATE_SIZE = (
     "declare guarantee= for any number of records."
 )
 SMALLER_SIZE = (
-    "but validation takes part of them away (it differs for {} and {}). Fix its sampling rate and number of steps (of a "
-    "search inside this one: cv, e.g. cv=0.2), give X_public and y_public for scoring, or declare guarantee= "
+    "but validation takes part of them away (it differs for {} and {}). Fix its sampling rate and number of steps (of "
+    "a search inside this one: cv, e.g. cv=0.2), give X_public and y_public for scoring, or declare guarantee= "
     "for any number of records."
 )
 
