@@ -43,6 +43,8 @@ from sklearn_dpsearch.nets import DPMLPClassifier, DPMLPRegressor
 DELTA = 1e-5
 EPSILONS = (0.5, 1.0, 3.0)
 MANY = 30_000
+#: Least height of a panel of the figure, in points of the score.
+LEAST_SPAN = 0.05
 #: Fits of the setting that hindsight chose.
 ANEW = 3
 LEFT_OUT = {"diabetes"}  # 353 records: nothing can be learned at these ε
@@ -249,7 +251,9 @@ def draw(results: Results, path: Path) -> None:
     """Accuracy against total ε, one panel for each table."""
     import matplotlib.pyplot as plt
 
-    tables = list(dict.fromkeys(table for table, _ in results.cases))
+    tables = [
+        t for t in dict.fromkeys(t for t, _ in results.cases) if all(results.get((t, e), "subset") for e in EPSILONS)
+    ]
     columns = min(len(tables), 5)
     rows = -(-len(tables) // columns)
     figure, axes = plt.subplots(rows, columns, figsize=(2.9 * columns, 2.7 * rows), squeeze=False)
@@ -262,6 +266,9 @@ def draw(results: Results, path: Path) -> None:
                 worst = [cell.scores.min() for _, cell in there]
                 ax.plot([e for e, _ in there], worst, "v", ms=4, color=style["color"], alpha=0.6)
         ax.set(title=table, xscale="log", xticks=EPSILONS, xticklabels=[f"{e:g}" for e in EPSILONS])
+        low, high = ax.get_ylim()
+        middle, half = (low + high) / 2, max(high - low, LEAST_SPAN) / 2
+        ax.set_ylim(middle - half, middle + half)  # differences of a thousandth should look like that
         ax.minorticks_off()
         ax.grid(alpha=0.3)
     for ax in list(axes.flat)[len(tables) :]:
