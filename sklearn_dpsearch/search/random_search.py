@@ -51,8 +51,7 @@ class DPRandomSearchCV(BasePrivateSearch):
         "winner": release the winning run's own model, at no cost (with several folds, the first fold's). True: one more
         training on all records, composed into the total. False: no model.
     tuning_share : float or None, default=None
-        With ``refit=True``: how much a candidate's training loses, as a share in (0, 1] of what the refit loses.
-        None: 1.
+        With ``refit=True``: how much a candidate's training loses, as a multiple of what the refit loses. None: 1.
     release : {"best", "all"}, default="best"
         "all": a fixed number of runs (integer ``n_iter``), every score released, accounted by composition.
     guarantee : Guarantee or callable, optional
@@ -100,7 +99,7 @@ class DPRandomSearchCV(BasePrivateSearch):
         "param_distributions": [dict, list, StrOptions({"auto"})],
         "n_iter": [Interval(numbers.Real, 1, None, closed="left"), CountLaw],
         "refit": [StrOptions({"winner"}), "boolean"],
-        "tuning_share": [Interval(numbers.Real, 0, 1, closed="right"), None],
+        "tuning_share": [Interval(numbers.Real, 0, None, closed="neither"), None],
         "release": [StrOptions({"best", "all"})],
     }
 

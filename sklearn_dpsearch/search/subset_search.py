@@ -41,8 +41,8 @@ class DPSubsetSearchCV(BasePrivateSearch):
         Which private records candidates are scored on: those outside the subset, which are many and are charged for it
         beside the final training, or a part of the subset.
     tuning_share : float or None, default=None
-        How much a candidate's training loses, as a share in (0, 1] of what the final training loses: below 1 candidates
-        are noisier. None: 1.
+        How much a candidate's training loses, as a multiple of what the final training loses: below 1 candidates are
+        noisier, above 1 they are less noisy than the final model. None: 1.
     extrapolate : "auto", dict or callable, default="auto"
         How the winner's parameters change with the number of records. "auto": as the estimator's adapter knows
         (docs/learn/subset_search.md); what it does not know is kept. A dict overrides it: name of a searched
@@ -117,7 +117,7 @@ class DPSubsetSearchCV(BasePrivateSearch):
         "subset_fraction": [Interval(numbers.Real, 0, 1, closed="neither")],
         "train_on": [str],
         "validate_on": [str],
-        "tuning_share": [Interval(numbers.Real, 0, 1, closed="right"), None],
+        "tuning_share": [Interval(numbers.Real, 0, None, closed="neither"), None],
         "extrapolate": [str, dict, callable],
         "warm_start": ["boolean"],
     }

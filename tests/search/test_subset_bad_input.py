@@ -126,8 +126,8 @@ def test_a_misspelt_validate_on_is_told_what_was_meant():
     refused(ValueError, "validate_on='subst'; 'rest'.*is needed. Did you mean 'subset'", validate_on="subst")
 
 
-@pytest.mark.parametrize("share", [0.0, 1.5, "half"])
-def test_a_share_of_tuning_outside_of_zero_and_one_is_refused(share):
+@pytest.mark.parametrize("share", [0.0, -1.0, "half"])
+def test_a_share_of_tuning_that_is_no_positive_number_is_refused(share):
     refused(ValueError, "'tuning_share'.*Got", tuning_share=share)
 
 

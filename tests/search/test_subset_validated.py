@@ -145,24 +145,27 @@ def test_a_dry_run_and_a_warm_start_take_the_whole_way():
 # --- less for tuning than for the final training ------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("share", [0.25, 2.0])
 @pytest.mark.parametrize("train_on", ["rest", "all"])
 @pytest.mark.parametrize("validate_on", ["rest", "subset"])
-def test_candidates_are_trained_with_a_share_of_the_final_loss(train_on, validate_on):
-    one = on_the_rest(tuning_share=0.25, train_on=train_on, validate_on=validate_on).fit(IDS, y)
+def test_candidates_are_trained_with_a_share_of_the_final_loss(share, train_on, validate_on):
+    one = on_the_rest(tuning_share=share, train_on=train_on, validate_on=validate_on).fit(IDS, y)
     *tuning, final = SEEN
-    assert {run["epsilon"] for run in tuning} == {0.25}
+    assert {run["epsilon"] for run in tuning} == {share}
     assert final["epsilon"] == one.best_estimator_.epsilon == 1.0
-    tune, train = best_of(PureDP(epsilon=0.25), 5), PureDP(epsilon=1.0)
+    tune, train = best_of(PureDP(epsilon=share), 5), PureDP(epsilon=1.0)
     scores = best_of(PureDP(epsilon=1.0 / 24), 5) if validate_on == "rest" else None
     expected = subset_then_train(tune, train, 0.3, train_on, validate=scores)
     assert one.privacy_spent_.epsilon == pytest.approx(expected.epsilon_at(0.0), rel=1e-9)
 
 
-def test_a_refit_may_lose_more_than_the_candidates():
-    one = DPRandomSearchCV(Watching(), {"rate": [1.0]}, n_iter=Fixed(3), refit=True, tuning_share=0.5).fit(IDS, y)
+@pytest.mark.parametrize("share", [0.5, 2.0])
+def test_a_refit_may_lose_more_or_less_than_the_candidates(share):
+    space = {"rate": [1.0]}
+    one = DPRandomSearchCV(Watching(), space, n_iter=Fixed(3), refit=True, tuning_share=share).fit(IDS, y)
     *tuning, final = SEEN
-    assert ({run["epsilon"] for run in tuning}, final["epsilon"]) == ({0.5}, 1.0)
-    expected = compose(best_of(PureDP(epsilon=0.5), Fixed(3)), PureDP(epsilon=1.0))
+    assert ({run["epsilon"] for run in tuning}, final["epsilon"]) == ({share}, 1.0)
+    expected = compose(best_of(PureDP(epsilon=share), Fixed(3)), PureDP(epsilon=1.0))
     assert one.privacy_spent_.epsilon == pytest.approx(expected.epsilon_at(0.0), rel=1e-9)
 
 
