@@ -26,6 +26,7 @@ from sklearn_dpsearch.nets import (
     DPMLPRegressor,
     DPNeuralNetClassifier,
 )
+from sklearn_dpsearch.nets.estimators import hidden_layers
 from sklearn_dpsearch.privacy import Fixed, Geometric, PrivacyError, PureDP
 from sklearn_dpsearch.search.planning.plan import said_of
 from sklearn_dpsearch.search.planning.space import Space
@@ -85,9 +86,9 @@ def test_draws_are_near_what_a_net_is_set_to(kind):
     assert 2.4 <= min(factors) <= max(factors) <= 3.75
     assert np.mean(np.log(factors)) == pytest.approx(np.log(3.0), abs=0.1)
     if "hidden_layer_sizes" in found[0]:
-        kept = [one["hidden_layer_sizes"] == (64,) for one in found]
+        kept = [one["hidden_layer_sizes"] == "auto" for one in found]
         assert np.mean(kept) == pytest.approx(0.5, abs=0.1)
-        assert {one["hidden_layer_sizes"] for one in found} == {(64,), (64, 64)}
+        assert {one["hidden_layer_sizes"] for one in found} == {"auto", (64, 64)}
     for one in found[:20]:
         clone(net).set_params(**one, noise_multiplier=1.0).privacy_guarantee()
 
@@ -184,3 +185,21 @@ def test_the_chance_of_one_candidate_is_part_of_the_plan_and_of_what_verbose_pri
     assert "one candidate alone: 10 %" in search.privacy_cost().components[0].name
     search.fit(X, y)
     assert "one candidate alone: 10 %" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("drawn_as", ["auto", (64, 64)])
+def test_layers_that_follow_the_number_of_records_are_decided_anew_after_the_subset(drawn_as, monkeypatch):
+    """On a tenth of 100,000 records "auto" is one layer, on the rest two."""
+    seen, choose = [], hidden_layers.widths
+
+    def watching(given, n):
+        seen.append((given, round(n), choose(given, n)))
+        return choose(given, n)
+
+    monkeypatch.setattr(hidden_layers, "widths", watching)
+    net = DPMLPClassifier(noise_multiplier=2.0, public_n=100_000, neighboring="zero_out", max_steps=2, classes=[0, 1])
+    space = {"hidden_layer_sizes": [drawn_as]}
+    one = DPSubsetSearchCV(net, space, n_iter=Fixed(2), delta=1e-6).fit(X, y)
+    assert set(seen[:-1]) == {(drawn_as, 10_000, (64,) if drawn_as == "auto" else (64, 64))}
+    assert seen[-1] == (drawn_as, 90_000, (64, 64))
+    assert one.best_estimator_.hidden_layer_sizes_ == (64, 64)

@@ -8,15 +8,14 @@ gain half a point at most, for several times the work.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from scipy.stats import loguniform
 
+from .hidden_layers import FEW, MANY
+
 #: Multiples of the factor on the step size: drawn log-uniformly between the ends, or all three in a grid.
 FACTORS = (0.8, 1.0, 1.25)
-#: Width of a first hidden layer, where none is set.
-WIDTH = 64
 
 #: One dictionary of a space.
 Dictionary = dict[str, Any]
@@ -28,7 +27,8 @@ def factors(name: str, own: float, *, grid: bool) -> Dictionary:
     return {name: [low, middle, high] if grid else loguniform(low, high)}
 
 
-def layers(own: Sequence[int]) -> Dictionary:
-    """The own hidden layers, and one more as wide as the last."""
-    set_to = tuple(own)
-    return {"hidden_layer_sizes": [set_to, (*set_to, set_to[-1] if set_to else WIDTH)]}
+def layers(own: tuple[int, ...] | None) -> Dictionary:
+    """The own hidden layers, and one more as wide as the last. "auto": as few as the records want, or many."""
+    if own is None:
+        return {"hidden_layer_sizes": ["auto", MANY]}
+    return {"hidden_layer_sizes": [own, (*own, own[-1] if own else FEW[-1])]}

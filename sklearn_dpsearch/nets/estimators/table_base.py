@@ -6,7 +6,7 @@ import itertools
 import numbers
 import os
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -21,8 +21,9 @@ from torch import nn
 from ...privacy._types import Neighboring
 from ..optimizers import Table, UpdateRule
 from ..randomness import Seed, sequence
-from . import scaling, spaces, step_size
+from . import hidden_layers, scaling, spaces, step_size
 from .base import DPSGDEstimator
+from .hidden_layers import HiddenLayerSizes
 from .labels import ClassWeight, check_class_weight, encode, weights_of
 from .scaling import Array, Bounds
 from .settings import MaxGradNorm, Settings
@@ -122,7 +123,7 @@ class TableNet(DPSGDEstimator):
         targets = self._targets(y, fresh)
         inputs = self._inputs(X)
         if fresh:
-            self.module_ = self._module(inputs.shape[1])
+            self.module_ = self._module(inputs.shape[1], len(inputs) if self.public_n is None else self.public_n)
         return inputs, targets
 
     def _inputs(self, X: NDArray[Any]) -> torch.Tensor:
@@ -169,10 +170,10 @@ class TableNet(DPSGDEstimator):
         decay = step_size.shares(self.learning_rate, settings.steps)
         return step_size.scheduled(self.learning_rate_init_, decay)
 
-    def _module(self, n_features: int) -> nn.Sequential:
+    def _module(self, n_features: int, n: float) -> nn.Sequential:
         """Initial parameters: Glorot's uniform law from ``random_state``; zero for biases and without hidden layers."""
         generator = torch.Generator().manual_seed(int(sequence(self.random_state).generate_state(1, np.uint64)[0] >> 1))
-        sizes = [n_features, *self._hidden(), self._n_outputs()]
+        sizes = [n_features, *self._hidden(n), self._n_outputs()]
         layers: list[nn.Module] = []
         for fan_in, fan_out in itertools.pairwise(sizes):
             layer = nn.utils.skip_init(nn.Linear, fan_in, fan_out, dtype=torch.float32)
@@ -197,7 +198,8 @@ class TableNet(DPSGDEstimator):
             constants = constants - (weights * bounds.zero).sum(axis=1)
         return weights, constants
 
-    def _hidden(self) -> tuple[int, ...]:
+    def _hidden(self, n: float) -> tuple[int, ...]:
+        """Widths of the hidden layers, for ``n`` records."""
         return ()
 
     def _activation(self) -> nn.Module:
@@ -224,22 +226,19 @@ class HiddenLayers(TableNet):
         **TableNet._parameter_constraints,
         "activation": [StrOptions(set(ACTIVATIONS))],
     }
-    hidden_layer_sizes: int | Sequence[int]
+    hidden_layer_sizes: HiddenLayerSizes
     activation: str
 
     def _check_arguments(self) -> None:
         super()._check_arguments()
-        self._hidden()
+        hidden_layers.checked(self.hidden_layer_sizes)
 
     def _around(self, grid: bool) -> dict[str, Any]:
-        return {**super()._around(grid), **spaces.layers(self._hidden())}
+        return {**super()._around(grid), **spaces.layers(hidden_layers.checked(self.hidden_layer_sizes))}
 
-    def _hidden(self) -> tuple[int, ...]:
-        given = self.hidden_layer_sizes
-        sizes = (given,) if isinstance(given, numbers.Integral) else tuple(given)  # type: ignore[arg-type]
-        if not all(isinstance(size, numbers.Integral) and int(size) >= 1 for size in sizes):
-            raise ValueError(f"Found hidden_layer_sizes={given!r}; integers >= 1 are needed, e.g. (64,).")
-        return tuple(int(size) for size in sizes)
+    def _hidden(self, n: float) -> tuple[int, ...]:
+        self.hidden_layer_sizes_ = hidden_layers.widths(self.hidden_layer_sizes, n)
+        return self.hidden_layer_sizes_
 
     def _activation(self) -> nn.Module:
         return ACTIVATIONS[self.activation]()

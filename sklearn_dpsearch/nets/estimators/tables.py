@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -11,6 +10,7 @@ from numpy.typing import ArrayLike
 from ...privacy._types import Neighboring
 from ..randomness import Seed
 from . import docstrings, scaling
+from .hidden_layers import HiddenLayerSizes
 from .labels import ClassWeight
 from .scaling import Array
 from .settings import MaxGradNorm
@@ -18,8 +18,8 @@ from .step_size import Decay, StepSize
 from .table_base import HiddenLayers, Solver, TableClassifier, TableRegressor
 
 _LAYERS = """
-    hidden_layer_sizes : tuple of int, default=(64,)
-        Outputs of each hidden layer.
+    hidden_layer_sizes : tuple of int or "auto", default="auto"
+        Outputs of each hidden layer. "auto": (64,), and (64, 64) from 25,000 records on, by the public number.
     activation : {"relu", "tanh", "logistic", "identity"}, default="relu"
         What follows each hidden layer, by scikit-learn's names."""
 
@@ -64,6 +64,10 @@ _SHARED = f"""{docstrings.settings("default=0.02", "Instead (with ``sample_rate=
     learning_rate_init_ : float
         Step size at the start of the last training.
     n_features_in_ : int"""
+
+_WIDTHS = """
+    hidden_layer_sizes_ : tuple of int
+        Outputs of each hidden layer of the fitted net."""
 
 
 class DPLogisticRegression(TableClassifier):
@@ -185,7 +189,7 @@ class DPMLPClassifier(HiddenLayers, TableClassifier):
     __doc__ = f"""Multi-layer perceptron for classification, trained with DP-SGD (Abadi et al. 2016).
 
     Parameters
-    ----------{_LAYERS}{_CLASSES}{_SHARED}
+    ----------{_LAYERS}{_CLASSES}{_SHARED}{_WIDTHS}
     classes_ : ndarray of shape (n_classes,)
 
     Examples
@@ -198,7 +202,7 @@ class DPMLPClassifier(HiddenLayers, TableClassifier):
     """
 
     def __init__(
-        self, hidden_layer_sizes: int | Sequence[int] = (64,), activation: str = "relu", *,
+        self, hidden_layer_sizes: HiddenLayerSizes = "auto", activation: str = "relu", *,
         classes: ArrayLike | None = None, class_weight: ClassWeight = None, noise_multiplier: float | None = None,
         target_epsilon: float | None = None,
         target_delta: float | None = None, target_mu: float | None = None, max_grad_norm: MaxGradNorm = 1.0,
@@ -229,7 +233,7 @@ class DPMLPRegressor(HiddenLayers, TableRegressor):
     __doc__ = f"""Multi-layer perceptron for regression, trained with DP-SGD (Abadi et al. 2016).
 
     Parameters
-    ----------{_LAYERS}{_BOUNDS_Y}{_SHARED}
+    ----------{_LAYERS}{_BOUNDS_Y}{_SHARED}{_WIDTHS}
 
     Examples
     --------
@@ -241,7 +245,7 @@ class DPMLPRegressor(HiddenLayers, TableRegressor):
     """
 
     def __init__(
-        self, hidden_layer_sizes: int | Sequence[int] = (64,), activation: str = "relu", *,
+        self, hidden_layer_sizes: HiddenLayerSizes = "auto", activation: str = "relu", *,
         bounds_y: scaling.Given | None = None, noise_multiplier: float | None = None,
         target_epsilon: float | None = None, target_delta: float | None = None, target_mu: float | None = None,
         max_grad_norm: MaxGradNorm = 1.0, sample_rate: float | None = 0.02, batch_size: float | None = None,

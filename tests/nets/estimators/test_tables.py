@@ -309,7 +309,7 @@ def test_bad_arguments_are_refused_before_any_data_is_read(kind, changed, error,
 
 
 def test_bad_layers_are_refused_before_any_data_is_read():
-    for sizes in [(0,), (2.5,), (3, -1)]:
+    for sizes in [(0,), (2.5,), (3, -1), 2.5, None, "many"]:
         with pytest.raises(ValueError, match="hidden_layer_sizes"):
             model(DPMLPClassifier, hidden_layer_sizes=sizes).fit(Untouchable(), Untouchable())
     with pytest.raises(ValueError, match="activation"):
@@ -395,6 +395,27 @@ def test_activations_and_layers_are_those_asked_for():
     assert [layer.out_features for layer in one.module_[::2]] == [5, 3, 2]
     assert len(model(DPMLPClassifier, hidden_layer_sizes=()).fit(X, y).module_) == 1
     assert model(DPMLPClassifier, hidden_layer_sizes=7).fit(X, y).module_[0].out_features == 7
+
+
+@pytest.mark.parametrize(("n", "widths"), [(24_999, (64,)), (25_000, (64, 64))])
+@pytest.mark.parametrize("neighboring", ["zero_out", "add_remove"])
+def test_the_public_number_of_records_decides_on_layers_and_not_the_real_one(neighboring, n, widths):
+    one = DPMLPClassifier(noise_multiplier=2.0, sample_rate=0.1, max_steps=2, public_n=n, neighboring=neighboring)
+    one.fit(X, y)
+    assert one.hidden_layer_sizes == "auto"
+    assert one.hidden_layer_sizes_ == tuple(layer.out_features for layer in one.module_[:-1:2]) == widths
+
+
+def test_without_a_public_number_the_records_are_counted():
+    many = np.zeros((25_000, 1), dtype=np.float32)
+    one = DPMLPRegressor(noise_multiplier=2.0, sample_rate=1e-3, max_steps=1).fit(many, many[:, 0])
+    assert one.hidden_layer_sizes_ == (64, 64)
+
+
+def test_layers_that_are_decided_cost_nothing():
+    auto, given = (DPMLPClassifier(h, noise_multiplier=2.0, public_n=10**6) for h in ("auto", (64,)))
+    assert auto.privacy_guarantee() == given.privacy_guarantee()
+    assert "hidden_layer_sizes" not in auto.privacy_parameters
 
 
 def test_a_penalty_and_momentum_reach_the_optimizer():
