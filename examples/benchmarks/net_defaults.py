@@ -62,9 +62,11 @@ class Case:
     hidden: bool
 
     def net(self, seed: int, changed: Mapping[str, Any]) -> Any:
-        """A net at its defaults, but for what is changed."""
+        """A net at its defaults with one hidden layer, or none, but for what is changed."""
         bounds = self.table.bounds
         private = {"target_epsilon": self.epsilon, "target_delta": DELTA, "bounds_X": bounds, "random_state": seed}
+        if self.hidden:
+            private["hidden_layer_sizes"] = (64,)
         if self.table.of_numbers:
             kind = DPMLPRegressor if self.hidden else DPLinearRegression
             return kind(**private, bounds_y=(-1, 1)).set_params(**changed)

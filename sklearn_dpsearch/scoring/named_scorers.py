@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import numbers
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from sklearn.base import is_classifier
+from sklearn.pipeline import Pipeline
 
 from ..privacy import UnknownSensitivityError
 from ..privacy._checks import require
@@ -186,10 +188,10 @@ def get_private_scorer(scoring: object, estimator: object = None) -> PrivateScor
     Parameters
     ----------
     scoring : None, str or PrivateScorer
-        None stands for accuracy where the estimator is a classifier, a name for ``private_scorer(name)``. Private
-        scorers are returned as they are.
+        None stands for accuracy where the estimator is a classifier, and for R² where it is not and states the public
+        bounds of y (``bounds_y``); a name for ``private_scorer(name)``. Private scorers are returned as they are.
     estimator : estimator, optional
-        Used only where ``scoring`` is None.
+        Used where ``scoring`` is None, and for the bounds of "r2".
 
     Returns
     -------
@@ -207,18 +209,31 @@ def get_private_scorer(scoring: object, estimator: object = None) -> PrivateScor
     """
     if isinstance(scoring, PrivateScorer):
         return scoring
+    y_range = _stated_bounds(estimator)
     if isinstance(scoring, str):
-        return private_scorer(scoring)
+        return private_scorer(scoring, **({"y_range": y_range} if scoring == "r2" and y_range is not None else {}))
     if scoring is not None:
         raise _refusal(f"scoring={scoring!r}", "nothing is known about what one record contributes")
     if is_classifier(estimator):
         return private_scorer("accuracy")
+    if y_range is not None:
+        return private_scorer("r2", y_range=y_range)
     raise UnknownSensitivityError(
         f"scoring=None means the estimator's own score; for {type(estimator).__name__}, which is no classifier, that "
-        f"has no usable sensitivity on private records. State public bounds: "
+        f"has no usable sensitivity on private records. State public bounds: bounds_y=(..., ...) of the estimator, "
         f'scoring=private_scorer("neg_mean_absolute_error", clip=...) or private_scorer("r2", y_range=(..., ...)), or '
         f"validate on public data: fit(..., X_public=..., y_public=...)."
     )
+
+
+def _stated_bounds(estimator: object) -> tuple[float, float] | None:
+    """The public bounds of y that an estimator, or the last step of a pipeline, was given."""
+    while type(estimator) is Pipeline:
+        estimator = estimator.steps[-1][1]
+    bounds = getattr(estimator, "bounds_y", None)
+    if isinstance(bounds, Sequence) and len(bounds) == 2 and all(isinstance(end, numbers.Real) for end in bounds):
+        return float(bounds[0]), float(bounds[1])
+    return None
 
 
 def _refusal(found: str, why: str, hint: str = "") -> UnknownSensitivityError:

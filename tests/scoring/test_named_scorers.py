@@ -5,9 +5,11 @@ from __future__ import annotations
 import inspect
 
 import pytest
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.cluster import KMeans
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import f1_score, get_scorer_names, make_scorer, mean_absolute_error
+from sklearn.pipeline import make_pipeline
 
 from sklearn_dpsearch.privacy import UnknownSensitivityError
 from sklearn_dpsearch.scoring import PrivateScorer, get_private_scorer, make_private_scorer, private_scorer
@@ -95,3 +97,27 @@ def test_a_misspelt_name_or_option_is_guessed():
         private_scorer("accuracy", expected=5)
     with pytest.raises(TypeError, match=r"Found clip=1 .*'accuracy', which takes expected_size\.$"):
         private_scorer("accuracy", clip=1)
+
+
+@pytest.mark.parametrize("scoring", [None, "r2"])
+def test_a_regressor_that_states_the_bounds_of_y_needs_no_others_for_r2(scoring):
+    expected = private_scorer("r2", y_range=(0.0, 5.0))
+    stated = Bounded(bounds_y=(0, 5))
+    assert get_private_scorer(scoring, stated) == expected
+    assert get_private_scorer(scoring, make_pipeline("passthrough", make_pipeline("passthrough", stated))) == expected
+    given = private_scorer("r2", y_range=(-1.0, 1.0))
+    assert get_private_scorer(given, stated) is given
+
+
+@pytest.mark.parametrize("bounds", [None, ([0, 0], [1, 1]), (0,), "ab"])
+@pytest.mark.parametrize("scoring", [None, "r2"])
+def test_a_regressor_without_two_numbers_as_bounds_has_no_sensitivity(scoring, bounds):
+    with pytest.raises(UnknownSensitivityError, match="y_range"):
+        get_private_scorer(scoring, Bounded(bounds_y=bounds))
+
+
+class Bounded(RegressorMixin, BaseEstimator):
+    """States the bounds of y, or something else."""
+
+    def __init__(self, bounds_y=None):
+        self.bounds_y = bounds_y
