@@ -7,10 +7,11 @@ import os
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeAlias
 
 import torch
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils._param_validation import Interval, validate_parameter_constraints
 from torch import nn
 
@@ -27,6 +28,7 @@ from ..state import contents
 from ..task import Records, TrainingTask
 from ..training import train, train_together
 from ..watchers import Progress, Watchers
+from . import step_size
 from .cost import ParameterCost
 from .settings import NOISE, RATES, Settings, expecting, settings_of
 
@@ -148,14 +150,20 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
         """Parameters with which the guarantee is stated, and targets are kept, for changed records."""
         return {"neighboring": neighboring} if neighboring == "replace_one" else None
 
-    def extrapolation(self) -> Mapping[str, str]:
+    def extrapolation(self) -> Mapping[str, str | Callable[..., float]]:
         """How the best parameters change with the number of records at the same rate, noise and number of steps.
 
         A learning rate of SGD that is given as a number in proportion: the noise that reaches the parameters stays the
-        same (Koskela & Kulkarni 2023, §3.2). Adaptive optimizers scale their steps themselves: nothing changes. Nor
-        does the factor of a derived learning rate, which follows the number of records by itself.
+        same (Koskela & Kulkarni 2023, §3.2); of a regressor not beyond the longest step of the derived rule. Adaptive
+        optimizers scale their steps themselves: nothing changes. Nor does the factor of a derived learning rate, which
+        follows the number of records by itself.
         """
-        return dict.fromkeys(("learning_rate_init", "lr", "optimizer__lr"), "linear") if self._uses_sgd() else {}
+        if not self._uses_sgd():
+            return {}
+        norm = 1.0 if self.max_grad_norm == "auto" else float(self.max_grad_norm)
+        to_numbers = partial(step_size.grown_towards_numbers, max_grad_norm=norm)
+        rule = to_numbers if isinstance(self, RegressorMixin) else "linear"
+        return dict.fromkeys(("learning_rate_init", "lr", "optimizer__lr"), rule)
 
     def search_space(self, *, grid: bool = False) -> list[dict[str, Any]]:
         """Candidates around what is set, for a search with ``param_distributions="auto"``.

@@ -60,6 +60,11 @@ def longest_step(bound: float, of_classes: bool) -> float:
     return REACH_OF_CLASSES / bound if of_classes else min(REACH_OF_NUMBERS / bound, LONGEST_TO_NUMBERS)
 
 
+def grown_towards_numbers(rate: float, n_tune: float, n_final: float, *, max_grad_norm: float) -> float:
+    """A step size found on few records, for many: in proportion, but not beyond the longest step towards numbers."""
+    return min(rate * (n_final / n_tune), max(rate, LONGEST_TO_NUMBERS / max_grad_norm))
+
+
 def noise_allowed(bound: float, of_classes: bool) -> float:
     """Standard deviation of the noise in each weight at the end."""
     return (NOISE_FOR_CLASSES if of_classes else NOISE_FOR_NUMBERS) / math.sqrt(bound)
