@@ -226,7 +226,7 @@ def get_private_scorer(scoring: object, estimator: object = None) -> PrivateScor
     )
 
 
-def _stated_bounds(estimator: object) -> tuple[float, float] | None:
+def _stated_bounds(estimator: Any) -> tuple[float, float] | None:
     """The public bounds of y that an estimator, or the last step of a pipeline, was given."""
     while type(estimator) is Pipeline:
         estimator = estimator.steps[-1][1]
