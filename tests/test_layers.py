@@ -16,6 +16,7 @@ ALLOWED = {
     "privacy": set(),
     "adapters": {"_process", "privacy"},
     "scoring": {"_process", "privacy"},
+    "preprocessing": {"_process", "privacy"},
     "nets": {"_process", "privacy"},
     "search": {"_process", "privacy", "adapters", "scoring"},
     "audit": {"_process", "privacy", "adapters", "scoring", "nets", "search"},

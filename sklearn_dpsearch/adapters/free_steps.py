@@ -52,6 +52,15 @@ HOW_NOTHING_IS_LEARNED: dict[str, str] = {
 }
 
 
+#: The same of this library, by exact type too: a subclass may learn.
+OWN_THAT_LEARN_NOTHING = {("sklearn_dpsearch.preprocessing.table_encoder", "TableEncoder")}
+
+#: What nobody can see from a step.
+ASSUMED = {
+    "FunctionTransformer": "The function of step {!r} treats each record on its own.",
+    "TableEncoder": "The schema of step {!r} was not taken from the records.",
+}
+
 #: How encoders accept a category that was not declared.
 HOW_UNKNOWN_IS_ENCODED: dict[str, str] = {
     "OneHotEncoder": "handle_unknown='ignore'",
@@ -60,8 +69,15 @@ HOW_UNKNOWN_IS_ENCODED: dict[str, str] = {
 
 
 def learns_nothing(part: Any) -> bool:
-    """Whether a step is one of ``LEARN_NOTHING``, by exact type."""
+    """Whether a step is one of those above, by exact type."""
+    if (type(part).__module__, type(part).__name__) in OWN_THAT_LEARN_NOTHING:
+        return True
     return _of_sklearn(part, LEARN_NOTHING) and LEARN_NOTHING[type(part).__name__](part)
+
+
+def what_is_assumed(name: str, part: Any) -> str | None:
+    """What it rests on that a step of this name learns nothing; None if that is seen from the step."""
+    return next((text.format(name) for kind, text in ASSUMED.items() if type(part).__name__ == kind), None)
 
 
 def refuse_unknown_categories(name: str, part: Any) -> None:

@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.pipeline import FeatureUnion, Pipeline
-from sklearn.preprocessing import FunctionTransformer
 
 from .._process import contained
 from ..privacy import LeakingEstimatorError, PrivacyError, PureDP, UnknownGuaranteeError, compose
 from ..privacy._types import Neighboring
 from .adapter import Adapter, Estimator, ExtrapolationRule, TrainingRun
-from .free_steps import how_to_learn_nothing, is_skipped, learns_nothing, refuse_unknown_categories
+from .free_steps import how_to_learn_nothing, is_skipped, learns_nothing, refuse_unknown_categories, what_is_assumed
 from .of_parts import Part, PartsAdapter, joined_dense, under, under_names
 
 FindAdapter = Callable[[Any], Adapter]
@@ -51,7 +50,8 @@ class _CompositeAdapter(PartsAdapter):
         """Promise of one part; None if it is free and rests on no assumption. Errors name the part."""
         if learns_nothing(part):
             refuse_unknown_categories(name, part)
-            return self._free_run(owner, name, n_samples) if isinstance(part, FunctionTransformer) else None
+            assumed = what_is_assumed(name, part)
+            return None if assumed is None else self._free_run(owner, assumed, n_samples)
         adapter = self._adapter(name, part)
         try:
             return adapter.training_run(part, n_samples)
@@ -60,11 +60,9 @@ class _CompositeAdapter(PartsAdapter):
         except LeakingEstimatorError as error:
             raise LeakingEstimatorError(f"In step {name!r}: {error}") from error
 
-    def _free_run(self, owner: Estimator, name: str, n_samples: int | None) -> TrainingRun:
-        return TrainingRun(
-            guarantee=PureDP(epsilon=0.0, neighboring=self._relation(owner, n_samples)),
-            assumptions=(f"The function of step {name!r} treats each record on its own.",),
-        )
+    def _free_run(self, owner: Estimator, assumed: str, n_samples: int | None) -> TrainingRun:
+        free = PureDP(epsilon=0.0, neighboring=self._relation(owner, n_samples))
+        return TrainingRun(guarantee=free, assumptions=(assumed,))
 
     def _adapter(self, name: str, part: Any) -> Adapter:
         """The adapter of one part. Errors name the part and what to do instead."""
@@ -77,9 +75,9 @@ class _CompositeAdapter(PartsAdapter):
             use = f"Give it {nothing}; or use" if nothing else "Use"
             raise UnknownGuaranteeError(
                 f"Step {name!r} ({type(part).__name__}) learns from the data without privacy. {use} a private one (for "
-                "example from diffprivlib.models), one that learns nothing (FunctionTransformer with public "
-                "constants), give it a method privacy_guarantee(n_samples), or declare guarantee= for the whole "
-                "estimator."
+                "example from diffprivlib.models), one that learns nothing (TableEncoder of "
+                "sklearn_dpsearch.preprocessing with a public schema, FunctionTransformer with public constants), give "
+                "it a method privacy_guarantee(n_samples), or declare guarantee= for the whole estimator."
             ) from error
 
     def _relation(self, owner: Estimator, n_samples: int | None) -> Neighboring:

@@ -1,0 +1,201 @@
+"""A transformer that knows its table from a public schema."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils._param_validation import Interval, validate_parameter_constraints
+
+from .columns import Array, Unit
+from .reading import Given, columns_of, names_of
+from .schema import Schema
+
+if TYPE_CHECKING:
+    from typing import Self  # since Python 3.11
+
+
+class TableEncoder(TransformerMixin, BaseEstimator):
+    """Make numbers of unit scale from a table, by a schema that is public knowledge.
+
+    Nothing is learned from the records, so it is free under every neighbouring relation. A range becomes [-1, 1]:
+    values outside are clipped, missing ones become 0. Of a list each value becomes a column of zeros and ones. With
+    ``indicators`` each range has one column more that is 1 where the value is missing, and each list one that is 1
+    where the value is missing or not in the list. No value of a record is an error.
+
+    Parameters
+    ----------
+    schema : Schema or dict
+        Columns by name: (lower, upper) as a tuple of numbers or of dates, or a list of all values. Other columns of a
+        table are left out. Arrays without names must have these columns in this order.
+    indicators : bool, default=True
+        Whether what is missing or unknown has columns of its own.
+    row_norm : float, optional
+        If given, all numbers are multiplied by one constant, so that no row can be longer (Euclidean norm).
+
+    Attributes
+    ----------
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Only after ``fit`` on a data frame.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> encoder = TableEncoder({"age": (20, 80), "job": ["clerk", "nurse"]})
+    >>> encoder.set_output(transform="pandas").fit_transform(
+    ...     pd.DataFrame({"age": [50, 95, None], "job": ["clerk", "nurse", "pilot"]})
+    ... ).astype(int)
+       age  age_missing  job_clerk  job_nurse  job_unknown
+    0    0            0          1          0            0
+    1    1            0          0          1            0
+    2    0            1          0          0            1
+    """
+
+    _parameter_constraints: dict[str, Any] = {
+        "schema": [Mapping],
+        "indicators": ["boolean"],
+        "row_norm": [None, Interval(numbers.Real, 0, None, closed="neither")],
+    }
+
+    def __init__(self, schema: Schema | Mapping[str, Any], *, indicators: bool = True, row_norm: float | None = None):
+        self.schema = schema
+        self.indicators = indicators
+        self.row_norm = row_norm
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Check the names and types of the columns; nothing is learned.
+
+        Parameters
+        ----------
+        X : DataFrame of pandas or polars, or array of shape (n_samples, n_features)
+        y : object
+            Not used.
+
+        Returns
+        -------
+        self : object
+        """
+        schema = self._schema()
+        self._read(X, schema)
+        names = names_of(X)
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        self.n_features_in_ = len(schema) if names is None else len(names)
+        return self
+
+    def transform(self, X: Any) -> NDArray[np.float64]:
+        """Numbers of shape (n_samples, n_outputs), all between -1 and 1.
+
+        Parameters
+        ----------
+        X : DataFrame of pandas or polars, or array of shape (n_samples, n_features)
+        """
+        schema = self._schema()
+        parts = (schema.columns[name].encoded(given.values, self.indicators) for name, given in self._read(X, schema))
+        encoded, start = None, 0
+        for part in parts:  # one table, filled column by column: it may be large
+            if encoded is None:
+                encoded = np.empty((len(part), len(self._units(schema))))
+            encoded[:, start : start + part.shape[1]] = part
+            start += part.shape[1]
+        assert encoded is not None  # a schema has columns
+        encoded *= self._scale(schema)
+        return encoded
+
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[np.object_]:
+        """Names of the outputs, shape (n_outputs,): ``age``, ``age_missing``, ``job_clerk``, ``job_unknown`` …
+
+        Parameters
+        ----------
+        input_features : object
+            Not used: the schema has the names.
+        """
+        return np.array([unit.name for unit in self._units(self._schema())], dtype=object)
+
+    @property
+    def bounds(self) -> tuple[Array, Array]:
+        """The smallest and the largest number of each output, two arrays of shape (n_outputs,), by the schema alone."""
+        schema = self._schema()
+        scale = self._scale(schema)
+        lowest = [
+            column.lowest if output == 0 else 0.0
+            for name, column in schema.columns.items()
+            for output, _ in enumerate(column.outputs(name, self.indicators))
+        ]
+        return np.array(lowest) * scale, np.full(len(lowest), scale)
+
+    @property
+    def max_norm(self) -> float:
+        """The largest Euclidean norm that a row can have, by the schema alone: ``data_norm`` of diffprivlib."""
+        return math.sqrt(len(self.schema)) if self.row_norm is None else float(self.row_norm)
+
+    def in_units(self, coefficients: ArrayLike, intercept: float = 0.0) -> tuple[dict[str, float], float]:
+        """Coefficients of a linear model as they act on the table's own values.
+
+        Parameters
+        ----------
+        coefficients : array-like of shape (n_outputs,)
+            Of a model that was trained on what ``transform`` returns.
+        intercept : float
+            Of the same model.
+
+        Returns
+        -------
+        dict of str to float
+            Per unit of a number, per day of a date, and for each value of a list.
+        float
+            The intercept, where every range counts from 0 (dates from 1970-01-01) and none is missing.
+        """
+        schema = self._schema()
+        units, scale = self._units(schema), self._scale(schema)
+        given = np.asarray(coefficients, dtype=np.float64)
+        if given.shape != (len(units),):
+            raise ValueError(
+                f"Found coefficients of shape {given.shape}; one for each of the {len(units)} outputs is needed, shape "
+                f"({len(units)},). Of several classes give one row."
+            )
+        own = {unit.name: float(scale * value / unit.half) for unit, value in zip(units, given)}
+        return own, float(intercept) - sum(own[unit.name] * unit.middle for unit in units)
+
+    def _schema(self) -> Schema:
+        """The schema, checked with all else that the user gave."""
+        validate_parameter_constraints(self._parameter_constraints, self.get_params(deep=False), type(self).__name__)
+        schema = Schema(self.schema)
+        names = Counter(unit.name for unit in self._units(schema))
+        twice = [name for name, times in names.items() if times > 1]
+        if twice:
+            raise ValueError(
+                f"Found {twice} twice among the names of the outputs: a column and a value make the same name. Rename "
+                "one of them."
+            )
+        return schema
+
+    @staticmethod
+    def _read(X: Any, schema: Schema) -> Iterator[tuple[str, Given]]:
+        """The columns, all of them of types that can be what the schema says."""
+        found = columns_of(X, list(schema))
+        for name, given in found.items():
+            schema.columns[name].refuse(name, given.kind)
+        return iter(found.items())
+
+    def _units(self, schema: Schema) -> list[Unit]:
+        return [unit for name, column in schema.columns.items() for unit in column.outputs(name, self.indicators)]
+
+    def _scale(self, schema: Schema) -> float:
+        """Each column adds at most 1 to the square of a row's norm."""
+        return 1.0 if self.row_norm is None else math.nextafter(float(self.row_norm) / math.sqrt(len(schema)), 0.0)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = False
+        tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
+        return tags

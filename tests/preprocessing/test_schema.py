@@ -1,0 +1,105 @@
+"""Schemas: what may be stated, kept as YAML, and drafted from a public sample."""
+
+from __future__ import annotations
+
+import pickle
+from datetime import date, datetime
+
+import numpy as np
+import pytest
+
+from sklearn_dpsearch.preprocessing import Schema, schema_of
+
+pd = pytest.importorskip("pandas")
+STATED = {
+    "age": (17, 90),
+    "share": (0.0, 0.25),
+    "job": ["clerk", "nurse"],
+    "code": [1, 2, 7],
+    "flag": [False, True],
+    "since": (date(2000, 1, 1), date(2030, 12, 31)),
+    "at": (datetime(2000, 1, 1, 12), datetime(2000, 1, 2)),
+}
+
+
+def test_a_schema_is_what_was_stated():
+    schema = Schema(STATED)
+    assert dict(schema) == STATED == dict(Schema(schema))
+    assert schema == STATED
+    assert eval(repr(schema), {"Schema": Schema, "datetime": __import__("datetime")}) == schema
+    assert pickle.loads(pickle.dumps(schema)) == schema
+
+
+def test_a_schema_survives_yaml(tmp_path):
+    schema = Schema(STATED)
+    text = schema.to_yaml(tmp_path / "schema.yaml")
+    assert Schema.from_yaml(text) == schema == Schema.from_yaml(tmp_path / "schema.yaml")
+    assert list(Schema.from_yaml(text)) == list(schema)
+    of_numpy = Schema(
+        {"a": (np.float64(0), np.int64(3)), "b": (np.datetime64("2020-01-01"), np.datetime64("2021-01-01"))}
+    )
+    assert Schema.from_yaml(of_numpy.to_yaml()) == {"a": (0.0, 3), "b": (datetime(2020, 1, 1), datetime(2021, 1, 1))}
+
+
+def test_parts_of_a_schema_serve_the_target():
+    schema = Schema(STATED)
+    assert "job" not in schema.without("job", "age")
+    assert schema.classes("job") == ["clerk", "nurse"]
+    assert schema.bounds("share") == (0.0, 0.25)
+    with pytest.raises(ValueError, match=r"range .*'age'.*list of values"):
+        schema.classes("age")
+    with pytest.raises(ValueError, match="'job'; a range"):
+        schema.bounds("job")
+    with pytest.raises(KeyError, match="'jobs'.*Did you mean 'job'"):
+        schema.without("jobs")
+
+
+BAD = [
+    (3, 1), (1, 1), (0, float("inf")), (float("nan"), 1), (0, 1, 2), (0,), "text", 5, None, [], ["a", "a"], ["a", None],
+    [1, float("nan")], [["a"]], (0, date(2020, 1, 1)), (date(2021, 1, 1), date(2020, 1, 1)), ("a", "b"), {"lower": 1},
+    (False, True),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("stated", BAD, ids=repr)
+def test_what_is_no_range_and_no_list_is_refused_by_name(stated):
+    with pytest.raises(ValueError, match="column 'x'"):
+        Schema({"x": stated})
+
+
+@pytest.mark.parametrize("columns", [{}, None, [("a", (0, 1))], {1: (0, 1)}])
+def test_what_is_no_dictionary_is_refused(columns):
+    with pytest.raises(ValueError, match="dictionary from names"):
+        Schema(columns)
+
+
+def test_a_draft_covers_the_public_sample():
+    sample = pd.DataFrame(
+        {
+            "age": [23, 61, 34],
+            "rate": [0.013, 0.21, None],
+            "job": ["nurse", None, "clerk"],
+            "flag": [True, False, True],
+            "coded": [0, 1, 1],
+            "since": pd.to_datetime(["2021-05-06", "2019-01-02", None]),
+        }
+    )
+    draft = schema_of(sample)
+    assert draft["job"] == ["clerk", "nurse"]
+    assert (draft["flag"], draft["coded"]) == ([False, True], [0, 1])
+    assert draft["since"] == (date(2019, 1, 2), date(2021, 5, 7))
+    for name in ("age", "rate"):
+        lower, upper = draft[name]
+        assert lower <= sample[name].min() < sample[name].max() <= upper
+        assert upper - lower < 2 * (sample[name].max() - sample[name].min())
+
+
+def test_a_draft_refuses_what_nobody_could_list():
+    with pytest.raises(ValueError, match="60 different values in column 'name'.*max_values"):
+        schema_of(pd.DataFrame({"name": [f"person {i}" for i in range(60)]}))
+    with pytest.raises(ValueError, match="no value in column 'x'"):
+        schema_of(pd.DataFrame({"x": [np.nan]}))
+    with pytest.raises(ValueError, match="0 different values"):
+        schema_of(pd.DataFrame({"x": [None, None]}, dtype=object))
+    with pytest.raises(TypeError, match="data frame"):
+        schema_of(np.zeros((3, 2)))

@@ -1,0 +1,208 @@
+"""The table encoder: unit scale, nothing learned, no value of a record that shows as an error."""
+
+from __future__ import annotations
+
+import decimal
+import pickle
+from datetime import date, datetime, timedelta, timezone
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_matrix
+from sklearn.base import clone
+from sklearn.compose import make_column_transformer
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LinearRegression
+from sklearn.pipeline import make_pipeline
+
+from sklearn_dpsearch.preprocessing import Schema, TableEncoder
+
+pd = pytest.importorskip("pandas")
+SCHEMA = {"age": (20, 80), "job": ["clerk", "nurse"], "since": (date(2020, 1, 1), date(2020, 1, 11))}
+ROWS = {"age": [50, 95, None], "job": ["clerk", "pilot", None], "since": ["2020-01-06", "2019-07-01", None]}
+NAMES = ["age", "age_missing", "job_clerk", "job_nurse", "job_unknown", "since", "since_missing"]
+EXPECTED = [[0, 0, 1, 0, 0, 0, 0], [1, 0, 0, 0, 1, -1, 0], [0, 1, 0, 0, 1, 0, 1]]
+
+
+def tables():
+    frame = pd.DataFrame(ROWS)
+    yield "text", frame
+    yield "dates", frame.assign(since=pd.to_datetime(frame["since"]))
+    yield "zone", frame.assign(since=pd.to_datetime(frame["since"], utc=True).dt.tz_convert("Asia/Tokyo"))
+    yield "category", frame.astype({"job": "category", "age": "Int64"})
+    yield "string", frame.astype({"job": "string", "since": "string"})
+    yield "objects", frame.astype(object)
+    yield "more columns", frame.assign(other="?")[["other", "since", "job", "age"]]
+    yield "array", frame.to_numpy(dtype=object)
+    yield "list", frame.astype(object).where(frame.notna(), None).to_numpy().tolist()
+
+
+def polars_tables():
+    pl = pytest.importorskip("polars")
+    yield pl.DataFrame(ROWS)
+    yield pl.DataFrame(ROWS).with_columns(pl.col("since").str.to_date(), pl.col("job").cast(pl.Categorical))
+
+
+@pytest.mark.parametrize(("kind", "table"), tables(), ids=[kind for kind, _ in tables()])
+def test_every_kind_of_table_becomes_the_same_numbers(kind, table):
+    encoder = TableEncoder(SCHEMA)
+    assert encoder.transform(table).tolist() == EXPECTED == encoder.fit_transform(table).tolist()
+    assert encoder.get_feature_names_out().tolist() == NAMES
+
+
+def test_polars_is_read_and_made():
+    for table in polars_tables():
+        assert TableEncoder(SCHEMA).fit_transform(table).tolist() == EXPECTED
+        made = TableEncoder(SCHEMA).set_output(transform="polars").fit_transform(table)
+        assert made.columns == NAMES
+        assert made.to_numpy().tolist() == EXPECTED
+
+
+def test_pandas_out_keeps_the_index_and_has_names():
+    table = pd.DataFrame(ROWS, index=[7, 8, 9])
+    made = TableEncoder(SCHEMA).set_output(transform="pandas").fit_transform(table)
+    assert (list(made.columns), list(made.index)) == (NAMES, [7, 8, 9])
+
+
+def test_one_entry_of_text_makes_no_other_entry_missing():
+    """Readers of CSV files make text of a column with a single entry of text: that may not show."""
+    table = pd.DataFrame({"age": ["50", "95", "?"], "code": ["1", "2", "?"]})
+    encoded = TableEncoder({"age": (20, 80), "code": [1, 2]}).fit_transform(table)
+    assert encoded.tolist() == [[0, 0, 1, 0, 0], [1, 0, 0, 1, 0], [0, 1, 0, 0, 1]]
+
+
+def test_without_indicators_what_is_missing_or_unknown_is_zero():
+    encoder = TableEncoder(SCHEMA, indicators=False)
+    assert encoder.fit_transform(pd.DataFrame(ROWS)).tolist() == [[0, 1, 0, 0], [1, 0, 0, -1], [0, 0, 0, 0]]
+    assert encoder.get_feature_names_out().tolist() == ["age", "job_clerk", "job_nurse", "since"]
+
+
+class Odd:
+    """Compares, hashes and converts with errors."""
+
+    def __eq__(self, other):
+        raise RuntimeError
+
+    def __hash__(self):
+        raise RuntimeError
+
+    def __float__(self):
+        raise RuntimeError
+
+
+ANYTHING = [
+    None, np.nan, pd.NA, pd.NaT, np.inf, -np.inf, 1e400, 10**400, "", "x", "1e999", b"clerk", [], {}, set(), object(), Odd(),
+    date(1, 1, 1), datetime.max, datetime(9999, 12, 31, tzinfo=timezone(timedelta(hours=-12))), True, 1j,
+    decimal.Decimal("sNaN"), "2020-13-45", np.datetime64("NaT"), np.str_("nurse"), ("clerk",), 2**70, float,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("value", ANYTHING, ids=[f"{i}" for i in range(len(ANYTHING))])
+@pytest.mark.parametrize("name", SCHEMA)
+def test_no_value_of_a_record_is_an_error_or_leaves_the_unit_range(name, value):
+    row = pd.DataFrame({"age": [30], "job": ["nurse"], "since": ["2020-01-02"]}).astype(object)
+    row.at[0, name] = value
+    encoder = TableEncoder(SCHEMA)
+    lower, upper = encoder.bounds
+    encoded = encoder.transform(row)
+    assert np.isfinite(encoded).all()
+    assert ((encoded >= lower) & (encoded <= upper)).all()
+    assert np.linalg.norm(encoded) <= encoder.max_norm
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    values=st.lists(st.one_of(st.floats(), st.integers(), st.text(max_size=3), st.none(), st.booleans()), min_size=1),
+    ends=st.tuples(st.floats(-1e300, 1e300), st.floats(-1e300, 1e300)).filter(lambda e: e[0] < e[1]),
+    row_norm=st.one_of(st.none(), st.floats(1e-3, 1e3)),
+)
+def test_bounds_and_norm_hold_for_whatever_is_there(values, ends, row_norm):
+    column = np.empty(len(values), dtype=object)
+    column[:] = values
+    encoder = TableEncoder({"a": ends, "b": ["x", 1]}, row_norm=row_norm)
+    encoded = encoder.transform(pd.DataFrame({"a": column, "b": column}))
+    lower, upper = encoder.bounds
+    assert ((encoded >= lower) & (encoded <= upper)).all()
+    assert np.linalg.norm(encoded, axis=1).max() <= encoder.max_norm * (1 + 1e-12)
+
+
+def test_nothing_is_learned():
+    frame = pd.DataFrame(ROWS)
+    fitted, other = TableEncoder(SCHEMA).fit(frame), TableEncoder(SCHEMA).fit(frame.iloc[:1])
+    assert vars(fitted).keys() == vars(other).keys()
+    assert {k: str(v) for k, v in vars(fitted).items()} == {k: str(v) for k, v in vars(other).items()}
+    one_by_one = np.vstack([fitted.transform(frame.iloc[[i]]) for i in range(len(frame))])
+    assert (one_by_one == fitted.transform(frame)).all()
+
+
+def test_it_is_an_estimator_like_others():
+    encoder = TableEncoder(Schema(SCHEMA), indicators=False, row_norm=1.0)
+    copy = pickle.loads(pickle.dumps(clone(encoder)))
+    assert copy.get_params() == encoder.get_params()
+    assert "TableEncoder(indicators=False" in repr(encoder)
+    frame = pd.DataFrame(ROWS)
+    assert make_pipeline(copy).fit(frame).transform(frame).shape == (3, 4)
+    some = make_column_transformer((TableEncoder({"age": (20, 80)}), ["age"]), verbose_feature_names_out=False)
+    assert some.fit_transform(frame).tolist() == [[0, 0], [1, 0], [0, 1]]
+    assert some.get_feature_names_out().tolist() == ["age", "age_missing"]
+    assert (copy.fit(frame).n_features_in_, list(copy.feature_names_in_)) == (3, list(ROWS))
+    assert not hasattr(copy.fit(frame.to_numpy()), "feature_names_in_")
+    try:
+        clone(encoder).transform(frame)
+    except NotFittedError:  # pragma: no cover
+        pytest.fail("it needs no fit")
+
+
+WRONG = [
+    (pd.DataFrame(ROWS).drop(columns="job"), ValueError, r"'job' of the schema missing.*\['age', 'since'\]"),
+    (pd.DataFrame(ROWS).rename(columns={"job": "jobs"}), ValueError, "Did you mean 'jobs'"),
+    (pd.DataFrame(np.zeros((2, 4)), columns=["age", "job", "since", "age"]), ValueError, "'age' of the schema twice"),
+    (np.zeros((3, 2)), ValueError, r"shape \(3, 2\) without names; the schema has 3"),
+    (csr_matrix(np.eye(3)), TypeError, "sparse"),
+    (pd.DataFrame(ROWS).assign(age=pd.to_datetime(["2020-01-01"] * 3)), TypeError, "dates in column 'age'"),
+    (pd.DataFrame(ROWS).assign(job=[1, 2, 3]), TypeError, r"integers in column 'job', and \['clerk', 'nurse'\]"),
+    (pd.DataFrame(ROWS).assign(since=[1.0, 2.0, 3.0]), TypeError, "numbers in column 'since', and dates"),
+]
+
+
+@pytest.mark.parametrize(("table", "error", "match"), WRONG)
+@pytest.mark.parametrize("method", ["fit", "transform"])
+def test_columns_that_are_not_those_of_the_schema_are_named(method, table, error, match):
+    with pytest.raises(error, match=match):
+        getattr(TableEncoder(SCHEMA), method)(table)
+
+
+@pytest.mark.parametrize(
+    "changed", [{"indicators": "yes"}, {"row_norm": 0.0}, {"schema": None}, {"schema": {"a": (1, 0)}}]
+)
+def test_bad_arguments_are_refused(changed):
+    with pytest.raises(ValueError, match=next(iter(changed)) if changed.get("schema", 1) is not None else "schema"):
+        TableEncoder(**{"schema": SCHEMA, **changed}).fit(pd.DataFrame(ROWS))
+
+
+def test_names_that_meet_are_refused():
+    with pytest.raises(ValueError, match="'a_b' twice|a_b.*twice"):
+        TableEncoder({"a_b": (0, 1), "a": ["b"]}).fit(pd.DataFrame({"a_b": [0], "a": ["b"]}))
+
+
+def test_a_row_norm_is_one_constant_for_all():
+    frame = pd.DataFrame(ROWS)
+    plain, short = TableEncoder(SCHEMA).transform(frame), TableEncoder(SCHEMA, row_norm=0.5).transform(frame)
+    np.testing.assert_allclose(short, plain * 0.5 / np.sqrt(3))
+    assert np.linalg.norm(short, axis=1).max() <= 0.5 == TableEncoder(SCHEMA, row_norm=0.5).max_norm
+
+
+@pytest.mark.parametrize("row_norm", [None, 2.0])
+def test_coefficients_in_units_predict_the_same(row_norm):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"age": rng.uniform(20, 80, 50), "job": rng.choice(["clerk", "nurse"], 50)})
+    encoder = TableEncoder({"age": (20, 80), "job": ["clerk", "nurse"]}, row_norm=row_norm)
+    model = LinearRegression().fit(encoder.transform(frame), 3 * frame["age"] + (frame["job"] == "nurse"))
+    own, intercept = encoder.in_units(model.coef_, model.intercept_)
+    by_hand = intercept + own["age"] * frame["age"] + frame["job"].map(lambda job: own[f"job_{job}"])
+    np.testing.assert_allclose(by_hand, model.predict(encoder.transform(frame)))
+    assert own["age"] == pytest.approx(3.0)
+    with pytest.raises(ValueError, match=r"shape \(3,\)"):
+        encoder.in_units([1.0, 2.0, 3.0])
