@@ -378,7 +378,7 @@ MUTANTS = [
         file="search/runners/best_of.py",
         old='Component(name="refit of the winner on all records", guarantee=final.worst)',
         new='Component(name="refit of the winner on all records", guarantee=promises.worst)',
-        tests=("search/test_subset_validated.py::test_a_refit_may_lose_more_than_the_candidates",),
+        tests=("search/test_subset_validated.py::test_a_refit_may_lose_more_or_less_than_the_candidates",),
     ),
     Mutant(
         name="warm start with the candidates' noise",

@@ -1,0 +1,64 @@
+"""Tables with names, text and gaps in a search: a schema makes numbers of them, and costs nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler
+
+from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV, PrivacyError
+from sklearn_dpsearch.nets import DPLogisticRegression
+from sklearn_dpsearch.preprocessing import Schema, TableEncoder
+
+pd = pytest.importorskip("pandas")
+SCHEMA = Schema({"age": (20, 80), "job": ["clerk", "nurse"], "pay": ["low", "high"]})
+rng = np.random.default_rng(0)
+TABLE = pd.DataFrame({"age": rng.uniform(10, 90, 400), "job": rng.choice(["clerk", "nurse", "?"], 400), "note": "x"})
+TABLE["pay"] = np.where(TABLE["age"] > 50, "high", "low")
+TABLE.loc[::17, "age"] = np.nan
+
+
+def model(encoder=None):
+    encoder = TableEncoder(SCHEMA.without("pay")) if encoder is None else encoder
+    return make_pipeline(encoder, DPLogisticRegression(classes=SCHEMA.classes("pay"), sample_rate=0.1, max_epochs=5))
+
+
+def frames():
+    yield "pandas", TABLE
+    pl = pytest.importorskip("polars")
+    yield "polars", pl.DataFrame({name: TABLE[name].to_list() for name in TABLE})
+
+
+@pytest.mark.parametrize("frame", [frame for _, frame in frames()], ids=[name for name, _ in frames()])
+@pytest.mark.parametrize("kind", [DPRandomSearchCV, DPSubsetSearchCV])
+def test_a_search_goes_from_a_table_to_labels(kind, frame):
+    search = kind(
+        model(), {"dplogisticregression__learning_rate_factor": [0.5, 1.0]}, n_iter=3, epsilon=8.0, delta=1e-4
+    )
+    search.fit(frame, frame["pay"])
+    assert search.score(frame, frame["pay"]) > 0.8
+    assert set(search.predict(frame)) <= {"low", "high"}
+    assert "The schema of step 'tableencoder' was not taken from the records." in search.privacy_spent_.assumptions
+    assert search.best_estimator_[0].get_feature_names_out()[0] == "age"
+
+
+def test_a_schema_costs_nothing():
+    alone = DPRandomSearchCV(DPLogisticRegression(noise_multiplier=2.0), {"alpha": [0.0]}, delta=1e-5)
+    encoded = make_pipeline(TableEncoder({"a": (0, 1)}), DPLogisticRegression(noise_multiplier=2.0))
+    after = DPRandomSearchCV(encoded, {"dplogisticregression__alpha": [0.0]}, delta=1e-5)
+    assert after.privacy_cost().epsilon == alone.privacy_cost().epsilon
+
+
+class Learning(TableEncoder):
+    """Takes its range from the records."""
+
+    def fit(self, X, y=None):
+        self.schema = {"age": (X["age"].min(), X["age"].max())}
+        return super().fit(X, y)
+
+
+@pytest.mark.parametrize("step", [Learning({"age": (0, 1)}), MinMaxScaler()], ids=["subclass", "MinMaxScaler"])
+def test_a_step_that_may_learn_is_refused_and_pointed_to_the_schema(step):
+    with pytest.raises(PrivacyError, match="learns from the data without privacy.*TableEncoder"):
+        DPRandomSearchCV(model(step), {"dplogisticregression__alpha": [0.0]}, delta=1e-5).privacy_cost()
