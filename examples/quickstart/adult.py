@@ -19,10 +19,10 @@ from sklearn_dpsearch import DPSubsetSearchCV
 from sklearn_dpsearch.nets import DPMLPClassifier
 from sklearn_dpsearch.preprocessing import Schema, TableEncoder
 
-COLUMNS = (
-    "age workclass fnlwgt education education-num marital-status occupation relationship race sex capital-gain "
-    "capital-loss hours-per-week native-country income"
-).split()
+COLUMNS = [
+    "age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation", "relationship", "race",
+    "sex", "capital-gain", "capital-loss", "hours-per-week", "native-country", "income",
+]  # fmt: skip
 
 
 def read(folder: Path | None) -> tuple[pd.DataFrame, pd.DataFrame]:
