@@ -8,6 +8,7 @@ from .noise import DiscreteGaussianDP, DiscreteGaussianNoise, DiscreteLaplaceNoi
 from .noise_matching import matched_noise, noise_for
 from .one_run import TrainingGuarantee, run_guarantee, search_guarantee
 from .r2 import R2Scorer
+from .ranking import RankingScorer
 from .standard_error import standard_error
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "Noise",
     "PrivateScorer",
     "R2Scorer",
+    "RankingScorer",
     "RetrievalScorer",
     "Sensitivity",
     "TrainingGuarantee",

@@ -17,7 +17,7 @@ from .contributions import Flags, Places, as_array, contributions, equal, finite
 from .noise import Sensitivity
 
 
-class CountScorer(PrivateScorer):
+class HistogramScorer(PrivateScorer):
     """A function of a histogram: every record falls into at most one cell.
 
     A record that is added, removed or blanked out changes one count by 1. A record that is changed may move from one
@@ -30,25 +30,24 @@ class CountScorer(PrivateScorer):
         """Number of counts."""
 
     @abstractmethod
-    def cells(self, y: Any, prediction: Any) -> Places:
-        """The cell of each record, shape (n,); −1 for none."""
+    def placing(self, estimator: object) -> Callable[[Any, Any], npt.NDArray[Any]]:
+        """(X, labels) ↦ the cell of each record, shape (n,), from that record alone; −1 for none, nan for a failure."""
 
     @abstractmethod
     def cell_of_failure(self, y: Any) -> Places:
-        """The cell of records for which ``predict`` fails, from their labels."""
+        """The cell of records that the model cannot answer, from their labels."""
 
     @abstractmethod
-    def value(self, counts: Sequence[float]) -> float:
-        """The metric, from counts ≥ 0."""
+    def of_counts(self, counts: npt.NDArray[np.float64]) -> float:
+        """The metric, from counts of which noise makes some negative."""
 
     def statistic(self, estimator: object, X: Any, y: Any, neighboring: Neighboring) -> list[int]:
         check_neighboring(neighboring)
-        predict = response_function(estimator, "predict")
-        cells = contributions(lambda X, y: self.cells(as_array(y), predict(X)), X, y, [np.nan])[:, 0]
+        placed = self.placing(estimator)
+        cells = contributions(lambda X, y: placed(X, as_array(y)), X, y, [np.nan])[:, 0]
         if np.isnan(cells).any():
-            failed = np.isnan(cells)
             worst = contributions(lambda X, y: self.cell_of_failure(as_array(y)), X, y, [-1.0])[:, 0]
-            cells = np.where(failed, worst, cells)
+            cells = np.where(np.isnan(cells), worst, cells)
         return self._histogram(cells)
 
     def _histogram(self, cells: npt.NDArray[Any]) -> list[int]:
@@ -61,11 +60,32 @@ class CountScorer(PrivateScorer):
 
     def score(self, noisy: Sequence[int], n_scored: int | None, neighboring: Neighboring) -> float:
         check_neighboring(neighboring)
-        return self.value([float(max(count, 0)) for count in finite(noisy)])
+        return self.of_counts(np.array(finite(noisy), dtype=np.float64))
 
     def __call__(self, estimator: object, X: Any, y: Any) -> float:
-        cells = self.cells(as_array(y), response_function(estimator, "predict")(X))
-        return self.value([float(count) for count in self._histogram(cells)])
+        labels = as_array(y)
+        cells = self.placing(estimator)(X, labels)
+        cells = np.where(np.isnan(cells), self.cell_of_failure(labels), cells)
+        return self.of_counts(np.array(self._histogram(cells), dtype=np.float64))
+
+
+class CountScorer(HistogramScorer):
+    """A function of counts by label and predicted label."""
+
+    @abstractmethod
+    def cells(self, y: Any, prediction: Any) -> Places:
+        """The cell of each record, shape (n,); −1 for none."""
+
+    @abstractmethod
+    def value(self, counts: Sequence[float]) -> float:
+        """The metric, from counts ≥ 0."""
+
+    def placing(self, estimator: object) -> Callable[[Any, Any], npt.NDArray[Any]]:
+        predict = response_function(estimator, "predict")
+        return lambda X, y: self.cells(y, predict(X))
+
+    def of_counts(self, counts: npt.NDArray[np.float64]) -> float:
+        return self.value(np.maximum(counts, 0.0).tolist())
 
 
 @dataclass(frozen=True, kw_only=True)

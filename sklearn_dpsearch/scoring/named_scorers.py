@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import inspect
-import numbers
 from collections.abc import Callable, Sequence
+from inspect import Parameter
 from typing import Any
 
 from sklearn.base import is_classifier
-from sklearn.pipeline import Pipeline
 
 from ..privacy import UnknownSensitivityError
 from ..privacy._checks import require
@@ -17,7 +16,9 @@ from .base import PrivateScorer
 from .counts import BalancedAccuracyScorer, RetrievalScorer
 from .mean import MeanScorer
 from .r2 import R2Scorer
+from .ranking import RankingScorer
 from .record_values import ErrorPower, InTopK, LogLoss, Match
+from .stated import stated_facts
 
 
 def accuracy(*, expected_size: float | None = None) -> MeanScorer:
@@ -95,6 +96,16 @@ def recall(*, pos_label: Any) -> RetrievalScorer:
     return RetrievalScorer(kind="recall", pos_label=pos_label)
 
 
+def roc_auc(*, pos_label: Any, n_bins: int = 16) -> RankingScorer:
+    """Area under the ROC curve, from histograms of the scores."""
+    return RankingScorer(kind="roc_auc", pos_label=pos_label, n_bins=n_bins)
+
+
+def average_precision(*, pos_label: Any, n_bins: int = 16) -> RankingScorer:
+    """Average precision, from histograms of the scores."""
+    return RankingScorer(kind="average_precision", pos_label=pos_label, n_bins=n_bins)
+
+
 def r2(
     *,
     y_range: tuple[float, float],
@@ -115,6 +126,8 @@ SCORERS: dict[str, tuple[Callable[..., PrivateScorer], str]] = {
     "f1": (f1, "pos_label=1"),
     "precision": (precision, "pos_label=1"),
     "recall": (recall, "pos_label=1"),
+    "roc_auc": (roc_auc, "pos_label=1"),
+    "average_precision": (average_precision, "pos_label=1"),
     "neg_mean_absolute_error": (neg_mean_absolute_error, "clip=10.0"),
     "neg_mean_squared_error": (neg_mean_squared_error, "clip=10.0"),
     "r2": (r2, "y_range=(0.0, 100.0)"),
@@ -122,8 +135,7 @@ SCORERS: dict[str, tuple[Callable[..., PrivateScorer], str]] = {
 
 #: Beginning of a metric's name ↦ why the metric is not offered.
 REASONS = {
-    "roc_auc": "one record is compared with all others, so where a class is rare a single record decides",
-    "average_precision": "one record at the top of the ranking changes the precision of all others",
+    "roc_auc_": "several classes are compared in pairs; private_scorer('roc_auc', pos_label=...) takes one of them",
     "max_error": "a single record can be the whole score",
     "neg_max_error": "a single record can be the whole score",
     "neg_median_absolute_error": "a median moves by any amount when one record changes",
@@ -138,13 +150,13 @@ def private_scorer(name: str, **options: Any) -> PrivateScorer:
     Parameters
     ----------
     name : str
-        "accuracy", "top_k_accuracy", "neg_log_loss", "balanced_accuracy", "f1", "precision", "recall",
-        "neg_mean_absolute_error", "neg_mean_squared_error" or "r2".
+        "accuracy", "top_k_accuracy", "neg_log_loss", "balanced_accuracy", "f1", "precision", "recall", "roc_auc",
+        "average_precision", "neg_mean_absolute_error", "neg_mean_squared_error" or "r2".
     **options
-        Public facts that the metric needs: ``classes`` (balanced_accuracy), ``pos_label`` (f1, precision,
-        recall), ``clip`` (absolute and squared error; log loss, default 5 nats), ``y_range`` (r2; also
-        ``clip``, ``score_range``), ``k`` (top_k_accuracy, default 2). For means also ``expected_size``, for
-        means of numbers and r2 ``resolution``.
+        Public facts that the metric needs: ``classes`` (balanced_accuracy), ``pos_label`` (f1, precision, recall,
+        roc_auc, average_precision; of the last two also ``n_bins``, default 16), ``clip`` (absolute and squared error;
+        log loss, default 5 nats), ``y_range`` (r2; also ``clip``, ``score_range``), ``k`` (top_k_accuracy, default 2).
+        For means also ``expected_size``, for means of numbers and r2 ``resolution``.
 
     Returns
     -------
@@ -171,7 +183,7 @@ def private_scorer(name: str, **options: Any) -> PrivateScorer:
                 f"Found {option}={value!r} for the private scorer {name!r}, which takes {', '.join(known)}."
                 + did_you_mean(option, known)
             )
-    needed = [parameter.name for parameter in known.values() if parameter.default is parameter.empty]
+    needed = [parameter.name for parameter in known.values() if parameter.default is Parameter.empty]
     missing = [option for option in needed if option not in options]
     if missing:
         raise UnknownSensitivityError(
@@ -191,7 +203,7 @@ def get_private_scorer(scoring: object, estimator: object = None) -> PrivateScor
         None stands for accuracy where the estimator is a classifier, and for R² where it is not and states the public
         bounds of y (``bounds_y``); a name for ``private_scorer(name)``. Private scorers are returned as they are.
     estimator : estimator, optional
-        Used where ``scoring`` is None, and for the bounds of "r2".
+        Where ``scoring`` is None or a name: what it is, and the public facts it was told (``classes``, ``bounds_y``).
 
     Returns
     -------
@@ -209,15 +221,14 @@ def get_private_scorer(scoring: object, estimator: object = None) -> PrivateScor
     """
     if isinstance(scoring, PrivateScorer):
         return scoring
-    y_range = _stated_bounds(estimator)
     if isinstance(scoring, str):
-        return private_scorer(scoring, **({"y_range": y_range} if scoring == "r2" and y_range is not None else {}))
+        return private_scorer(scoring, **_stated(scoring, estimator))
     if scoring is not None:
         raise _refusal(f"scoring={scoring!r}", "nothing is known about what one record contributes")
     if is_classifier(estimator):
         return private_scorer("accuracy")
-    if y_range is not None:
-        return private_scorer("r2", y_range=y_range)
+    if "y_range" in stated_facts(estimator):
+        return private_scorer("r2", **_stated("r2", estimator))
     raise UnknownSensitivityError(
         f"scoring=None means the estimator's own score; for {type(estimator).__name__}, which is no classifier, that "
         f"has no usable sensitivity on private records. State public bounds: bounds_y=(..., ...) of the estimator, "
@@ -226,14 +237,12 @@ def get_private_scorer(scoring: object, estimator: object = None) -> PrivateScor
     )
 
 
-def _stated_bounds(estimator: Any) -> tuple[float, float] | None:
-    """The public bounds of y that an estimator, or the last step of a pipeline, was given."""
-    while type(estimator) is Pipeline:
-        estimator = estimator.steps[-1][1]
-    bounds = getattr(estimator, "bounds_y", None)
-    if isinstance(bounds, Sequence) and len(bounds) == 2 and all(isinstance(end, numbers.Real) for end in bounds):
-        return float(bounds[0]), float(bounds[1])
-    return None
+def _stated(name: str, estimator: object) -> dict[str, Any]:
+    """What a scorer needs to be told, and the estimator was told before."""
+    if name not in SCORERS:
+        return {}
+    known, facts = inspect.signature(SCORERS[name][0]).parameters, stated_facts(estimator)
+    return {fact: value for fact, value in facts.items() if fact in known and known[fact].default is Parameter.empty}
 
 
 def _refusal(found: str, why: str, hint: str = "") -> UnknownSensitivityError:

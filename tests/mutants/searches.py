@@ -373,6 +373,32 @@ MUTANTS = [
         tests=("search/test_subset_validated.py::test_candidates_are_trained_with_a_share_of_the_final_loss",),
     ),
     Mutant(
+        name="infinite scores are failures",
+        mistake="A record of which the model is certain is counted where its worst score would be.",
+        file="scoring/ranking.py",
+        old="np.where(np.isnan(scores), np.nan, cells)",
+        new="np.where(np.isfinite(scores), cells, np.nan)",
+        tests=("scoring/test_ranking.py::test_certain_probabilities_have_the_last_bins",),
+    ),
+    Mutant(
+        name="a table encoder that learns",
+        mistake="A subclass of the table encoder, which may learn its ranges, counts as one that learns nothing.",
+        file="adapters/free_steps.py",
+        old="    if (type(part).__module__, type(part).__name__) in OWN_THAT_LEARN_NOTHING:",
+        new="    if any((k.__module__, k.__name__) in OWN_THAT_LEARN_NOTHING for k in type(part).__mro__):",
+        tests=("search/test_tables.py::test_a_step_that_may_learn_is_refused_and_pointed_to_the_schema",),
+    ),
+    Mutant(
+        name="layers by the records there are",
+        mistake="How many hidden layers a net has follows from the private number of records.",
+        file="nets/estimators/table_base.py",
+        old="len(inputs) if self.public_n is None else self.public_n)",
+        new="len(inputs))",
+        tests=(
+            "nets/estimators/test_tables.py::test_the_public_number_of_records_decides_on_layers_and_not_the_real_one",
+        ),
+    ),
+    Mutant(
         name="refit charged like a candidate",
         mistake="The refit loses more than the candidates, and is charged like one of them.",
         file="search/runners/best_of.py",

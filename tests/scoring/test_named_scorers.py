@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 
+import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.cluster import KMeans
@@ -56,9 +58,7 @@ def test_names_that_need_a_public_fact_say_which(name, fact):
 @pytest.mark.parametrize(
     "scoring",
     [
-        "roc_auc",
         "roc_auc_ovr",
-        "average_precision",
         "max_error",
         "explained_variance",
         "nonsense",
@@ -99,25 +99,54 @@ def test_a_misspelt_name_or_option_is_guessed():
         private_scorer("accuracy", clip=1)
 
 
+class Stated(BaseEstimator):
+    """Was told public facts."""
+
+    def __init__(self, bounds_y=None, classes=None):
+        self.bounds_y = bounds_y
+        self.classes = classes
+
+
+class Regressor(RegressorMixin, Stated):
+    """Predicts numbers."""
+
+
 @pytest.mark.parametrize("scoring", [None, "r2"])
 def test_a_regressor_that_states_the_bounds_of_y_needs_no_others_for_r2(scoring):
     expected = private_scorer("r2", y_range=(0.0, 5.0))
-    stated = Bounded(bounds_y=(0, 5))
+    stated = Regressor(bounds_y=(0, 5))
     assert get_private_scorer(scoring, stated) == expected
     assert get_private_scorer(scoring, make_pipeline("passthrough", make_pipeline("passthrough", stated))) == expected
     given = private_scorer("r2", y_range=(-1.0, 1.0))
     assert get_private_scorer(given, stated) is given
 
 
-@pytest.mark.parametrize("bounds", [None, ([0, 0], [1, 1]), (0,), "ab"])
+@pytest.mark.parametrize("bounds", [None, ([0, 0], [1, 1]), (0,), "ab", (1, 0)])
 @pytest.mark.parametrize("scoring", [None, "r2"])
 def test_a_regressor_without_two_numbers_as_bounds_has_no_sensitivity(scoring, bounds):
     with pytest.raises(UnknownSensitivityError, match="y_range"):
-        get_private_scorer(scoring, Bounded(bounds_y=bounds))
+        get_private_scorer(scoring, Regressor(bounds_y=bounds))
 
 
-class Bounded(RegressorMixin, BaseEstimator):
-    """States the bounds of y, or something else."""
+@pytest.mark.parametrize(
+    ("scoring", "facts", "expected"),
+    [
+        ("neg_mean_absolute_error", {"bounds_y": (-1, 4)}, {"clip": 5.0}),
+        ("neg_mean_squared_error", {"bounds_y": [0, 2]}, {"clip": 2.0}),
+        ("balanced_accuracy", {"classes": ["yes", "no"]}, {"classes": ["no", "yes"]}),
+        ("f1", {"classes": ["yes", "no"]}, {"pos_label": "yes"}),
+        ("f1", {"classes": np.array([0, 1])}, {"pos_label": 1}),
+        ("recall", {"classes": [2, 1, 0]}, {"pos_label": 1}),
+        ("roc_auc", {"classes": [False, True]}, {"pos_label": True}),
+        ("average_precision", {"classes": pd.Index(["a", "b"])}, {"pos_label": "b"}),
+        ("neg_log_loss", {"classes": ["a", "b"], "bounds_y": (0, 1)}, {}),
+    ],
+)
+def test_a_name_takes_the_public_facts_that_the_estimator_was_told(scoring, facts, expected):
+    assert get_private_scorer(scoring, Stated(**facts)) == private_scorer(scoring, **expected)
 
-    def __init__(self, bounds_y=None):
-        self.bounds_y = bounds_y
+
+@pytest.mark.parametrize("classes", [None, ["a", "b", "c"], ["a", 1j], "ab", 3])
+def test_nobody_guesses_which_of_several_classes_is_to_be_found(classes):
+    with pytest.raises(UnknownSensitivityError, match="pos_label"):
+        get_private_scorer("f1", Stated(classes=classes))

@@ -87,6 +87,9 @@ SCORERS = {
     "f1": private_scorer("f1", pos_label=1),
     "precision": private_scorer("precision", pos_label=1),
     "recall": private_scorer("recall", pos_label=2),
+    "roc auc": private_scorer("roc_auc", pos_label=1, n_bins=5),
+    "roc auc of a class that the model does not know": private_scorer("roc_auc", pos_label=3),
+    "average precision": private_scorer("average_precision", pos_label=2),
     "r2": private_scorer("r2", y_range=(-1.0, 3.0)),
     "r2 with odd resolution": private_scorer("r2", y_range=(-1.0, 3.0), clip=0.5, resolution=11),
 }
@@ -203,6 +206,8 @@ def test_a_record_that_cannot_be_scored_counts_as_the_worst():
     assert list(statistic(SCORERS["log loss"], bad, "add_remove")) == [1000, 0]
     assert list(statistic(SCORERS["balanced accuracy"], bad, "add_remove")) == [0, 0, 0, 1, 0, 0]
     assert list(statistic(SCORERS["f1"], bad, "add_remove")) == [0, 0, 1]
+    assert list(statistic(SCORERS["roc auc"], bad, "add_remove")) == [1, *[0] * 9]
+    assert list(statistic(SCORERS["roc auc"], [[POISON, 0, 0, 0, 2.0]], "add_remove")) == [*[0] * 9, 1]
     assert statistic(SCORERS["r2"], bad, "add_remove")[0] == 1000
 
 

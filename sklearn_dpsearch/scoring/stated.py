@@ -1,0 +1,44 @@
+"""Public facts that an estimator was given, and that a scorer would ask for again."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sklearn.pipeline import Pipeline
+
+from .contributions import as_array
+
+
+def stated_facts(estimator: Any) -> Mapping[str, Any]:
+    """Options of private scorers, from ``classes`` and ``bounds_y`` of an estimator, or of a pipeline's last step.
+
+    Returns
+    -------
+    dict
+        ``classes`` and ``pos_label``: 1 where it is a class, else the later of two classes, as scikit-learn sorts them.
+        ``y_range`` and ``clip``: no error is larger than the distance of the bounds.
+    """
+    while type(estimator) is Pipeline:
+        estimator = estimator.steps[-1][1]
+    return {**_of_classes(getattr(estimator, "classes", None)), **_of_bounds(getattr(estimator, "bounds_y", None))}
+
+
+def _of_classes(given: Any) -> dict[str, Any]:
+    if given is None or isinstance(given, str) or callable(given):
+        return {}
+    try:
+        classes = sorted(as_array(given).tolist())
+    except Exception:  # nothing that has an order: whoever wants one of them must name it
+        return {}
+    if 1 in classes:
+        return {"classes": classes, "pos_label": 1}
+    return {"classes": classes, **({"pos_label": classes[1]} if len(classes) == 2 else {})}
+
+
+def _of_bounds(given: Any) -> dict[str, Any]:
+    if not isinstance(given, Sequence) or len(given) != 2 or not all(isinstance(end, numbers.Real) for end in given):
+        return {}
+    lower, upper = float(given[0]), float(given[1])
+    return {"y_range": (lower, upper), "clip": upper - lower} if lower < upper else {}

@@ -1,0 +1,119 @@
+"""ROC AUC and average precision from histograms: the same as scikit-learn's of binned scores, and near those of all."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import make_classification
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import average_precision_score, roc_auc_score
+
+from sklearn_dpsearch import DPRandomSearchCV
+from sklearn_dpsearch.nets import DPLogisticRegression
+from sklearn_dpsearch.privacy._types import NEIGHBORING
+from sklearn_dpsearch.scoring import private_scorer
+from sklearn_dpsearch.scoring.ranking import average_precision, roc_auc
+
+EXACT = {"roc_auc": roc_auc_score, "average_precision": average_precision_score}
+FROM_COUNTS = {"roc_auc": roc_auc, "average_precision": average_precision}
+counts = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=8)
+
+
+@pytest.mark.parametrize("kind", EXACT)
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(counts=counts)
+def test_metrics_of_counts_are_those_of_records_with_one_score_for_each_bin(kind, counts):
+    positive, negative = np.array(counts, dtype=float).T
+    if not positive.any() or not negative.any():
+        return
+    scores = np.concatenate([np.repeat(np.arange(len(counts)), cells.astype(int)) for cells in (positive, negative)])
+    labels = np.repeat([1, 0], [int(positive.sum()), int(negative.sum())])
+    assert FROM_COUNTS[kind](positive, negative) == pytest.approx(EXACT[kind](labels, scores))
+
+
+@pytest.mark.parametrize("kind", EXACT)
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(counts=st.lists(st.tuples(st.integers(-9, 9), st.integers(-9, 9)), min_size=2, max_size=6))
+def test_whatever_noise_makes_of_counts_the_metric_is_a_share(kind, counts):
+    positive, negative = np.array(counts, dtype=float).T
+    assert 0.0 <= FROM_COUNTS[kind](positive, negative) <= 1.0
+
+
+@pytest.fixture(scope="module")
+def classified():
+    X, y = make_classification(6000, weights=[0.8], flip_y=0.1, random_state=0)
+    return X[:1000], y[:1000], X[1000:], y[1000:]
+
+
+class Decides:
+    """Has no probabilities."""
+
+    def __init__(self, model):
+        self.classes_, self.decision_function = model.classes_, model.decision_function
+
+
+@pytest.mark.parametrize("relation", NEIGHBORING)
+@pytest.mark.parametrize(("kind", "bins", "off"), [("roc_auc", 16, 0.005), ("average_precision", 40, 0.02)])
+@pytest.mark.parametrize("pos_label", [0, 1])
+def test_bins_lose_little_against_all_scores(classified, kind, bins, off, relation, pos_label):
+    X, y, X_test, y_test = classified
+    model = LogisticRegression().fit(X, y)
+    expected = EXACT[kind](y_test == pos_label, model.predict_proba(X_test)[:, pos_label])
+    scorer = private_scorer(kind, pos_label=pos_label, n_bins=bins)
+    n_scored = None if relation == "add_remove" else len(y_test)
+    for one in (model, Decides(model)):  # a decision function is taken for log-odds
+        found = scorer.score(scorer.statistic(one, X_test, y_test, relation), n_scored, relation)
+        assert expected - off < found < expected + 1e-3
+        assert scorer(one, X_test, y_test) == found
+        assert scorer.plain(one, X_test, y_test) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("kind", EXACT)
+def test_noise_moves_the_metric_both_ways(classified, kind):
+    """Cut at 0, noise would add records to every empty bin, and push the metric down."""
+    X, y, X_test, y_test = classified
+    model, scorer = LogisticRegression().fit(X, y), private_scorer(kind, pos_label=1)
+    counts, rng = np.array(scorer.statistic(model, X_test, y_test, "zero_out")), np.random.default_rng(0)
+    noisy = (counts + np.rint(rng.normal(0, 20, (400, len(counts))))).astype(int).tolist()
+    found = [scorer.score(one, len(y_test), "zero_out") for one in noisy]
+    assert np.mean(found) == pytest.approx(scorer(model, X_test, y_test), abs=4 * np.std(found) / 20)
+
+
+def test_certain_probabilities_have_the_last_bins():
+    class Certain:
+        classes_ = np.array(["a", "b"])
+
+        def predict_proba(self, X):
+            return np.column_stack([1 - X[:, 0], X[:, 0]])
+
+    scorer = private_scorer("roc_auc", pos_label="b", n_bins=4)
+    found = scorer.statistic(Certain(), np.array([[0.0], [1.0], [0.5]]), ["b", "b", "a"], "zero_out")
+    assert found == [1, 0, 0, 1, 0, 0, 1, 0]
+
+
+@pytest.mark.parametrize("bins", [1, 2.5, 10**6])
+def test_a_number_of_bins_that_makes_no_sense_is_refused(bins):
+    with pytest.raises(ValueError, match="n_bins"):
+        private_scorer("roc_auc", pos_label=1, n_bins=bins)
+
+
+def test_a_search_ranks_by_roc_auc_of_text_labels_by_name(classified):
+    X, y, X_test, y_test = classified
+    net = DPLogisticRegression(classes=["no", "yes"], max_epochs=5, sample_rate=0.1)
+    search = DPRandomSearchCV(
+        net,
+        {"learning_rate_factor": [1e-9, 1.0]},
+        n_iter=6,
+        scoring="roc_auc",
+        epsilon=10.0,
+        delta=1e-5,
+        random_state=0,
+    )
+    search.fit(X_test, np.where(y_test == 1, "yes", "no"))
+    assert search.scorer_ == private_scorer("roc_auc", pos_label="yes")
+    assert search.best_params_ == {"learning_rate_factor": 1.0}
+    expected = roc_auc_score(y == 1, search.decision_function(X))
+    assert search.score(X, np.where(y == 1, "yes", "no")) == pytest.approx(expected)
+    assert search.best_score_ == pytest.approx(expected, abs=0.1)
