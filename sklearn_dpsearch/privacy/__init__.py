@@ -28,6 +28,7 @@ from .guarantees.base import Guarantee
 from .guarantees.bounded_range import BoundedRangeDP
 from .guarantees.changed_record import as_replace_one
 from .guarantees.composition import compose, envelope, mixture
+from .guarantees.person import for_person
 from .guarantees.values import DPSGD, ZCDP, ApproxDP, GaussianDP, NonPrivate, ProfileDP, PureDP, RenyiDP
 from .mechanisms.above_threshold import AboveThreshold
 from .mechanisms.doubling_walk import DoublingRounds, DoublingSteps
@@ -81,6 +82,7 @@ __all__ = [
     "default_max_rounds",
     "doubling_search",
     "envelope",
+    "for_person",
     "mixture",
     "noisy_max",
     "subset_then_train",

@@ -6,7 +6,7 @@ laws that dominates it (``pair``); those with a Rényi curve also answer ``renyi
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -21,6 +21,8 @@ from ..errors import PrivacyError, did_you_mean
 from ..numerics import curves
 from ..numerics.inversion import bracket, geometric, narrowed, within
 from ..numerics.loss_distribution import DominatingPair, LossDistribution, connect_the_dots
+from ..numerics.trade_off import TradeOff, trade_off
+from .risk import Risk
 
 #: ε beyond which a guarantee is reported as infinite.
 LARGEST_EPSILON = curves.LARGEST_LOSS
@@ -73,7 +75,7 @@ def _how_to_build(kind: type, positional: tuple[object, ...], named: dict[str, o
 
 
 @dataclass(frozen=True, kw_only=True)
-class Guarantee(ABC):
+class Guarantee(Risk):
     """A differential-privacy guarantee under one neighbouring relation.
 
     Parameters
@@ -170,6 +172,10 @@ class Guarantee(ABC):
         require(bool(np.all((delta >= 0) & (delta < 1))), "0 <= delta < 1", delta=delta)
         values = np.array([self._epsilon(float(value)) for value in delta.ravel()])
         return float(values[0]) if delta.ndim == 0 else values.reshape(delta.shape)
+
+    @cached_property
+    def _trade_off(self) -> TradeOff:
+        return trade_off(lambda epsilon: np.asarray(self.delta_at(epsilon)), self.pure_epsilon)
 
     def _profile(self, epsilon: Array) -> Array:
         return self._none_beyond(epsilon, self.pair.delta_at(epsilon))
