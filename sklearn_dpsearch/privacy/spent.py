@@ -131,7 +131,11 @@ class PrivacySpent(Statement, Risk):
         return iter((self.epsilon, self.delta))
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain values, ready for JSON (an infinite ε as None)."""
+        """Everything as plain values, ready for JSON (an infinite ε as None).
+
+        Of the total under ``"guarantee"`` ``privacy.from_dict`` makes the guarantee again. It is None where a profile
+        in it is known only as a function.
+        """
         epsilon = self.epsilon
         return {
             "epsilon": epsilon if math.isfinite(epsilon) else None,
@@ -148,7 +152,14 @@ class PrivacySpent(Statement, Risk):
                 for component in self.components
             ],
             "assumptions": list(self.assumptions),
+            "guarantee": self._written_total(),
         }
+
+    def _written_total(self) -> dict[str, Any] | None:
+        try:
+            return self.guarantee.to_dict()
+        except PrivacyError:
+            return None
 
     def _alone(self, component: Component) -> float:
         return float(component.guarantee.epsilon_at(self.delta))
@@ -172,9 +183,10 @@ class PrivacySpent(Statement, Risk):
         )
         notes = "".join(f"<li>{html.escape(text)}</li>" for text in self.assumptions)
         basis = f"({html.escape(self.neighboring)} neighbours, unit: {self.unit}, {html.escape(self.bound)})"
+        words = _in_words(self.epsilon, self.delta)
         return (
             f"<div><b>ε = {_up(self.epsilon)}</b> at δ = {self.delta:g} {basis}"
-            f"<table><tr><th>released</th><th>ε alone</th></tr>{rows}</table><p>{_in_words(self.epsilon, self.delta)}</p><ul>{notes}</ul></div>"
+            f"<table><tr><th>released</th><th>ε alone</th></tr>{rows}</table><p>{words}</p><ul>{notes}</ul></div>"
         )
 
 

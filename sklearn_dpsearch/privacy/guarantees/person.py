@@ -27,6 +27,7 @@ from ..numerics.loss_distribution import ROUNDING, DominatingPair, LossDistribut
 from .base import Guarantee, Statement, as_guarantee, dots
 from .bounded_range import BoundedRangeDP
 from .changed_record import delta_of_two_steps
+from .laplace import LaplaceDP
 from .values import ZCDP, GaussianDP, NonPrivate, PureDP
 
 #: Points of the profile through which a dominating pair is drawn.
@@ -47,8 +48,8 @@ def for_person(guarantee: Guarantee | Statement, records: int) -> Guarantee:
     -------
     Guarantee
         Under the same relation, read for persons: up to so many records more or less, replaced by nothing, or changed.
-        Pure, bounded-range and Gaussian guarantees are multiplied by ``records``, zero-concentrated ones by its square.
-        All others are carried over by their profile.
+        Pure, bounded-range, Laplace and Gaussian guarantees are multiplied by ``records``, zero-concentrated ones by
+        its square. All others are carried over by their profile.
 
     Examples
     --------
@@ -147,6 +148,7 @@ def _times_above(number: float, factor: int) -> float:
 MULTIPLIED: dict[type[Guarantee], Callable[[Any, int], Guarantee]] = {
     PureDP: _times("epsilon", 1),
     BoundedRangeDP: _times("epsilon", 1),
+    LaplaceDP: _times("epsilon", 1),
     GaussianDP: _times("mu", 1),
     ZCDP: _times("rho", 2),
     NonPrivate: lambda found, records: found,

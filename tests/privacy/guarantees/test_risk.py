@@ -125,7 +125,7 @@ def ours(sigma: float, rate: float, steps: int) -> DPSGD:
 
 @pytest.mark.parametrize("run", RUNS, ids=str)
 def test_riskcal_reads_the_same_risks(run: tuple[float, float, int]) -> None:
-    """Not at smaller rates: for a rate of 1e-5 riskcal finds fewer than by chance, as its two directions do not match."""
+    """Not at smaller rates: for a rate of 1e-5 riskcal finds fewer than by chance (its directions do not match)."""
     analysis = pytest.importorskip("riskcal.analysis")
     pld, one, rates = theirs(*run), ours(*run), RATES[RATES >= 1e-3]
     assert one.trade_off(rates) == pytest.approx(analysis.get_beta_from_pld(pld, alpha=rates), abs=3e-4)
