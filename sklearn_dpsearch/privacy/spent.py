@@ -166,7 +166,8 @@ class PrivacySpent(Statement, Risk):
 
     def __repr__(self) -> str:
         number = f"epsilon={self.epsilon:.6g}, delta={self.delta:g}"
-        return f"PrivacySpent({number}, neighboring={self.neighboring!r}, bound={self.bound!r})"
+        unit = "" if self.unit == "record" else f", unit={self.unit!r}"
+        return f"PrivacySpent({number}, neighboring={self.neighboring!r}, bound={self.bound!r}{unit})"
 
     def __str__(self) -> str:
         basis = f"({self.neighboring} neighbours; unit: {self.unit}; {self.bound})"

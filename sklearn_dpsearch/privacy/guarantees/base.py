@@ -33,6 +33,8 @@ class Statement:
     """A statement of what was spent: where a guarantee is needed, its total counts."""
 
     guarantee: Guarantee
+    #: Whose privacy it is about.
+    unit: str = "record"
 
 
 def as_guarantee(value: object, name: str = "guarantee") -> Guarantee:

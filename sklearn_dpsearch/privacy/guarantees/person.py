@@ -51,6 +51,11 @@ def for_person(guarantee: Guarantee | Statement, records: int) -> Guarantee:
         Pure, bounded-range, Laplace and Gaussian guarantees are multiplied by ``records``, zero-concentrated ones by
         its square. All others are carried over by their profile.
 
+    Notes
+    -----
+    Call it last, on the total. Subsets and batches are drawn record by record, not person by person: a guarantee for
+    persons is no part of ``subset_then_train``.
+
     Examples
     --------
     >>> for_person(PureDP(epsilon=0.25), 4)

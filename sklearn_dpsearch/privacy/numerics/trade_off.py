@@ -100,9 +100,8 @@ class TradeOff:
         alpha, power = meetings(epsilons, deltas)
         here = alpha + power < 1.0  # beyond α = β follows the mirror image
         middle = 0.5 * (1.0 - self.advantage())
-        return np.concatenate([[middle], alpha[here], [0.0]]), np.concatenate(
-            [[1.0 - middle], power[here], deltas[-1:]]
-        )
+        rates = np.concatenate([[middle], alpha[here], [0.0]])
+        return rates, np.concatenate([[1.0 - middle], power[here], deltas[-1:]])
 
     def right_guess(self, prior: float) -> float:
         """max (1 − prior)·(1 − α) + prior·(1 − f(α)), rounded up: linear, so it is largest at a corner."""
@@ -183,9 +182,8 @@ def _gain(
     c, gaps = np.exp(epsilons[cells]), epsilons[cells + 1] - epsilons[cells]
     alpha = (deltas[cells] - deltas[cells + 1]) / (c * np.expm1(gaps))
     power = deltas[cells] + c * alpha
-    worth: npt.NDArray[np.bool_] = (power > NEGLIGIBLE) & (
-        power - (found + np.exp(middles) * alpha) > TOLERANCE * power
-    )
+    lower = power - (found + np.exp(middles) * alpha)
+    worth: npt.NDArray[np.bool_] = (power > NEGLIGIBLE) & (lower > TOLERANCE * power)
     return worth
 
 

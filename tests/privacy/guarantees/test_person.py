@@ -15,6 +15,7 @@ from sklearn_dpsearch.privacy import (
     GaussianDP,
     Geometric,
     Guarantee,
+    MixedNeighborsError,
     NonPrivate,
     PrivacyError,
     ProfileDP,
@@ -23,6 +24,7 @@ from sklearn_dpsearch.privacy import (
     compose,
     envelope,
     for_person,
+    mixture,
 )
 from sklearn_dpsearch.privacy.guarantees.person import OfPerson
 from sklearn_dpsearch.privacy.spent import Component, PrivacySpent
@@ -52,10 +54,9 @@ def of_one_record(chain: Chain) -> Guarantee:
     return envelope([ProfileDP.from_pair(pair) for pair in pairs])
 
 
-def test_a_person_never_loses_more_than_is_stated() -> None:
-    rng = np.random.default_rng(3)
-    for _ in range(size(300, 5)):
-        chain = random_chain(rng, int(rng.integers(2, 6)))
+def check_chains(rng: np.random.Generator, number: int, longest: int) -> None:
+    for _ in range(number):
+        chain = random_chain(rng, int(rng.integers(2, longest + 1)))
         stated = for_person(of_one_record(chain), len(chain) - 1)
         for p, q in ((chain[0], chain[-1]), (chain[-1], chain[0])):
             epsilons = interesting_epsilons(p, q)
@@ -63,10 +64,19 @@ def test_a_person_never_loses_more_than_is_stated() -> None:
             assert np.all(shown <= stated.delta_at(epsilons) + 1e-13)
 
 
+def test_a_person_never_loses_more_than_is_stated() -> None:
+    check_chains(np.random.default_rng(3), 3, longest=3)
+
+
+@pytest.mark.slow
+def test_many_persons_with_more_records_never_lose_more_than_is_stated() -> None:
+    check_chains(np.random.default_rng(4), size(300, 12), longest=6)
+
+
 def test_a_person_with_fewer_records_is_covered() -> None:
-    one = DPSGD(noise_multiplier=1.0, sample_rate=0.05, steps=20)
+    one = ProfileDP.from_pair(DPSGD(noise_multiplier=1.0, sample_rate=0.05, steps=2).pair)
     grid = np.linspace(0.0, 6.0, 25)
-    profiles = [for_person(one, records).delta_at(grid) for records in (1, 2, 3, 4)]
+    profiles = [for_person(one, records).delta_at(grid) for records in (1, 2, 3)]
     assert all(np.all(fewer <= more + 1e-15) for fewer, more in pairwise(profiles))
 
 
@@ -128,6 +138,16 @@ def test_a_statement_says_for_whom_it_holds() -> None:
     assert person.to_dict()["unit"] in str(person)
     with pytest.raises(PrivacyError, match="2 records of one person"):
         person.for_person(2)
+
+
+def test_statements_for_persons_and_for_records_never_mix() -> None:
+    one = PureDP(epsilon=0.5)
+    spent = PrivacySpent(guarantee=one, delta=0.0)
+    for combine in (compose, lambda *several: envelope(several), lambda *several: mixture(several, [0.5, 0.5])):
+        for other in (spent, one, spent.for_person(3)):
+            with pytest.raises(MixedNeighborsError, match="2 records of one person.*then call for_person"):
+                combine(spent.for_person(2), other)
+    assert compose(spent.for_person(2), spent.for_person(2)).epsilon_at(0.0) == 2.0
 
 
 def test_a_statement_for_persons_names_the_theorem_of_its_search() -> None:
