@@ -220,6 +220,17 @@ def test_numbers_that_no_mechanism_has_are_refused() -> None:
         from_dict({**PURE.to_dict(), "epsilon": "1.0"})
 
 
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [("masses", [0.1, 0.1]), ("masses", [-0.1, 1.1]), ("losses", [1.0, -1.0]), ("losses", [0.0]), ("infinity", 2.0)],
+)
+def test_loss_distributions_that_are_none_are_refused(name: str, wrong: Any) -> None:
+    told = json.loads(json.dumps(ProfileDP.from_pair(PURE.pair).to_dict()))
+    told["removed"][name] = {"array": wrong} if isinstance(wrong, list) else wrong
+    with pytest.raises(ValueError, match="Expected"):
+        from_dict(told)
+
+
 def test_the_relation_is_never_guessed() -> None:
     assert all("neighboring" in one.to_dict() for one in GUARANTEES)
     assert {field.name for field in fields(PURE)} == PURE.to_dict().keys() - {"version", "kind"}
