@@ -8,6 +8,8 @@ needs. Beside it stands the worst mechanism with the same ε and δ: all that co
 
 from __future__ import annotations
 
+import math
+
 from sklearn_dpsearch.privacy import ApproxDP, GaussianDP, Guarantee, best_of, calibrate, for_person
 
 EPSILON, DELTA, RUNS = 3.0, 1e-5, 20
@@ -20,16 +22,20 @@ def search() -> Guarantee:
 
 def readings(guarantee: Guarantee) -> dict[str, str]:
     """Question by question."""
-    found_at_one_percent = 1 - guarantee.trade_off(0.01)
     gaussian = guarantee.gaussian_mu()
     return {
-        "advantage": f"{guarantee.advantage():.3f}",
-        "found of those used, if 1 of 100 others is accused": f"{found_at_one_percent:.3f}",
-        "right about who was used, half of them were": f"{guarantee.bayes_risk(0.5, 'membership'):.3f}",
-        "right about one of four, all as likely": f"{guarantee.bayes_risk(0.25):.3f}",
-        "right about a number of four digits": f"{guarantee.bayes_risk(1e-4):.5f}",
-        "smallest mu, and its regret": f"{gaussian.mu:.3f}, {gaussian.regret:.3f}",
+        "advantage": up(guarantee.advantage()),
+        "found of those used, if 1 of 100 others is accused": up(1 - guarantee.trade_off(0.01)),
+        "right about who was used, half of them were": up(guarantee.bayes_risk(0.5, "membership")),
+        "right about one of four, all as likely": up(guarantee.bayes_risk(0.25)),
+        "right about a number of four digits": up(guarantee.bayes_risk(1e-4), 5),
+        "smallest mu, and its regret": f"{up(gaussian.mu)}, {up(gaussian.regret)}",
     }
+
+
+def up(bound: float, digits: int = 3) -> str:
+    """A bound with a few decimals, rounded up."""
+    return f"{math.ceil(bound * 10**digits) / 10**digits:.{digits}f}" if math.isfinite(bound) else "none"
 
 
 def main() -> None:
@@ -41,7 +47,7 @@ def main() -> None:
     print("\nrecords of one person, ε at the same δ, advantage")
     for records in (1, 2, 5):
         person = for_person(total, records)
-        print(f"{records:7d}{person.epsilon_at(DELTA):17.2f}{person.advantage():15.3f}")
+        print(f"{records:7d}{up(person.epsilon_at(DELTA), 2):>17}{up(person.advantage()):>15}")
 
 
 if __name__ == "__main__":
