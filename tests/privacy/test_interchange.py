@@ -149,6 +149,12 @@ def test_every_kind_of_guarantee_and_law_is_tried_above() -> None:
     assert names - tried == {"ExponentialNoise", "LaplaceNoise"}  # these have the fields of the two others
 
 
+def test_equal_guarantees_are_written_alike() -> None:
+    laws = [TheoremOne(one_run=PURE, count=Geometric(mean)) for mean in (3, 3.0)]
+    for one, other in ((PureDP(epsilon=1), PureDP(epsilon=1.0)), laws):
+        assert json.dumps(one.to_dict()) == json.dumps(other.to_dict())
+
+
 def test_a_statement_holds_its_total_without_loss() -> None:
     total = compose(RUN, PURE)
     spent = PrivacySpent(guarantee=total, delta=1e-6, components=(Component(name="all", guarantee=total),))

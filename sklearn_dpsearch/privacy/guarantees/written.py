@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import fields, is_dataclass
+from dataclasses import Field, fields, is_dataclass
 from fractions import Fraction
 from functools import singledispatch
 from typing import Any
@@ -26,8 +26,14 @@ def written(value: object) -> Any:
         )
     return {
         "kind": type(value).__name__,
-        **{field.name: written(getattr(value, field.name)) for field in fields(value) if field.init},
+        **{field.name: written(_annotated(field, getattr(value, field.name))) for field in fields(value) if field.init},
     }
+
+
+def _annotated(field: Field[Any], value: object) -> object:
+    """A whole number where any number may stand as a float: values that are equal are written alike."""
+    whole = field.type == "float" and type(value) is int and float(value) == value
+    return float(value) if whole else value  # type: ignore[arg-type]
 
 
 @written.register(type(None))

@@ -5,8 +5,8 @@ An attack decides between two neighbours. Its false positive rate is α, its fal
 
     β ≥ max( 0,  1 − δ − e^ε·α,  e^{−ε}·(1 − δ − α) )
 
-(Wasserman & Zhou 2010; Dong, Roth & Su 2022, Proposition 2.4). Each point (ε, δ) of a profile is a line that the curve f
-of the mechanism stays above, and so does the largest of finitely many lines: no point in between is ever needed.
+(Wasserman & Zhou 2010; Dong, Roth & Su 2022, Proposition 2.4). Each point (ε, δ) of a profile is a line below the curve
+f of the mechanism, and the largest of finitely many lines is below it too: no point in between is ever needed.
 """
 
 from __future__ import annotations
