@@ -2,7 +2,8 @@
 
 The rooms, from the top down; each imports only from those below it:
 
-- ``spent``, ``calibration``, ``interop``: the statement to publish, from a budget to a parameter, other accountants;
+- ``spent``, ``calibration``, ``interop``, ``interchange``: the statement to publish, from a budget to a parameter,
+  other accountants, plain dictionaries;
 - ``selection``: a file for each theorem (best of K runs, random subset, threshold, noisy maximum, doubling walk), with
   the published bounds beside it, and certificates of what a search really loses;
 - ``guarantees``: what is promised, how it composes, and the tightest of several bounds;
@@ -28,7 +29,10 @@ from .guarantees.base import Guarantee
 from .guarantees.bounded_range import BoundedRangeDP
 from .guarantees.changed_record import as_replace_one
 from .guarantees.composition import compose, envelope, mixture
+from .guarantees.laplace import LaplaceDP
+from .guarantees.person import for_person
 from .guarantees.values import DPSGD, ZCDP, ApproxDP, GaussianDP, NonPrivate, ProfileDP, PureDP, RenyiDP
+from .interchange import from_dict
 from .mechanisms.above_threshold import AboveThreshold
 from .mechanisms.doubling_walk import DoublingRounds, DoublingSteps
 from .mechanisms.report_noisy_max import ExponentialNoise, GaussianNoise, GumbelNoise, LaplaceNoise
@@ -59,6 +63,7 @@ __all__ = [
     "Geometric",
     "Guarantee",
     "GumbelNoise",
+    "LaplaceDP",
     "LaplaceNoise",
     "LeakingEstimatorError",
     "Logarithmic",
@@ -81,6 +86,8 @@ __all__ = [
     "default_max_rounds",
     "doubling_search",
     "envelope",
+    "for_person",
+    "from_dict",
     "mixture",
     "noisy_max",
     "subset_then_train",

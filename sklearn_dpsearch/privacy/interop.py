@@ -1,11 +1,26 @@
-"""Guarantees for other accountants; from them come ``ProfileDP.from_pld`` and ``RenyiDP``."""
+"""Guarantees for other accountants, and from them; so are ``ProfileDP.from_pld`` and ``RenyiDP``."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
+from ._checks import require
+from ._types import Neighboring
+from .count_laws.base import CountLaw
+from .count_laws.laws import Poisson
+from .count_laws.negative_binomial import Geometric, Logarithmic, NegativeBinomial
+from .errors import UnknownGuaranteeError
 from .guarantees.base import Guarantee, Statement, as_guarantee
+from .guarantees.composition import compose
+from .guarantees.laplace import LaplaceDP
+from .guarantees.values import DPSGD, GaussianDP, NonPrivate, PureDP
+from .numerics.exact_numbers import float_above
 from .numerics.pld import pld_from_pair
+from .selection.best_of import best_of
+from .selection.subset import subset_then_train
 
 
 def to_pld(guarantee: Guarantee | Statement, interval: float = 1e-4) -> Any:
@@ -23,3 +38,120 @@ def to_pld(guarantee: Guarantee | Statement, interval: float = 1e-4) -> Any:
         A pessimistic estimate.
     """
     return pld_from_pair(as_guarantee(guarantee).pair, interval)
+
+
+def from_event(event: Any, neighboring: Neighboring = "add_remove") -> Guarantee:
+    """What a ``dp_accounting`` event promises, in our accounting of it.
+
+    Parameters
+    ----------
+    event : dp_accounting.DpEvent
+        Gaussian, Laplace, composed, self-composed, Poisson-sampled, repeat-and-select, no-op and non-private events,
+        nested as you like.
+    neighboring : {"add_remove", "zero_out"}
+        An event's noise is relative to what the presence of a record changes. For changed records:
+        ``as_replace_one(from_event(event))``.
+
+    Returns
+    -------
+    Guarantee
+        Of the same structure: Poisson-sampled Gaussian steps become a ``DPSGD``, a repeat-and-select event a
+        ``best_of``.
+
+    Raises
+    ------
+    UnknownGuaranteeError
+        For an event of any other kind.
+
+    Examples
+    --------
+    >>> import dp_accounting as dp
+    >>> step = dp.PoissonSampledDpEvent(0.01, dp.GaussianDpEvent(1.1))
+    >>> from_event(dp.SelfComposedDpEvent(step, 1000))
+    DPSGD(neighboring='add_remove', noise_multiplier=1.1, sample_rate=0.01, steps=1000)
+    """
+    require(
+        neighboring in ("add_remove", "zero_out"),
+        'neighboring="add_remove" or "zero_out" (for changed records: as_replace_one of the result)',
+        neighboring=neighboring,
+    )
+    kind = type(event)
+    read = EVENTS.get(kind.__name__) if kind.__module__.partition(".")[0] == "dp_accounting" else None
+    if read is None:
+        raise UnknownGuaranteeError(
+            f"Found an event of kind {kind.__name__}; one of {', '.join(EVENTS)} is needed. Compute its privacy loss "
+            "distribution with dp_accounting and give ProfileDP.from_pld, or state its guarantee yourself."
+        )
+    return read(event, neighboring)
+
+
+def _gaussian(event: Any, neighboring: Neighboring) -> Guarantee:
+    if event.noise_multiplier == 0:
+        return NonPrivate(neighboring=neighboring)
+    return GaussianDP(mu=_inverse_above(event.noise_multiplier), neighboring=neighboring)
+
+
+def _laplace(event: Any, neighboring: Neighboring) -> Guarantee:
+    if event.noise_multiplier == 0:
+        return NonPrivate(neighboring=neighboring)
+    return LaplaceDP(epsilon=_inverse_above(event.noise_multiplier), neighboring=neighboring)
+
+
+def _composed(event: Any, neighboring: Neighboring) -> Guarantee:
+    nothing = PureDP(epsilon=0.0, neighboring=neighboring)
+    return compose(*(from_event(one, neighboring) for one in event.events)) if event.events else nothing
+
+
+def _self_composed(event: Any, neighboring: Neighboring) -> Guarantee:
+    one, count = from_event(event.event, neighboring), event.count
+    require(float(count).is_integer() and count >= 0, "an integer count >= 0", count=count)
+    if count == 0:
+        return PureDP(epsilon=0.0, neighboring=neighboring)
+    if type(one) is DPSGD:
+        return DPSGD(
+            noise_multiplier=one.noise_multiplier,
+            sample_rate=one.sample_rate,
+            steps=one.steps * int(count),
+            neighboring=neighboring,
+        )
+    return compose(*[one] * int(count))
+
+
+def _sampled(event: Any, neighboring: Neighboring) -> Guarantee:
+    """A Gaussian sum over a Poisson batch is a step of DP-SGD; anything else is a subset search with no training."""
+    rate, inside = event.sampling_probability, type(event.event).__name__
+    require(0 <= rate <= 1, "0 <= sampling_probability <= 1", sampling_probability=rate)
+    one = from_event(event.event, neighboring)
+    if inside == "GaussianDpEvent" and rate > 0 and isinstance(one, GaussianDP):
+        noise = float(event.event.noise_multiplier)
+        return DPSGD(noise_multiplier=noise, sample_rate=rate, steps=1, neighboring=neighboring)
+    return subset_then_train(one, PureDP(epsilon=0.0, neighboring=neighboring), rate)
+
+
+def _repeated(event: Any, neighboring: Neighboring) -> Guarantee:
+    return best_of(from_event(event.event, neighboring), _law(float(event.mean), float(event.shape)))
+
+
+def _law(mean: float, shape: float) -> CountLaw:
+    """``dp_accounting`` names laws by their shape: infinite for Poisson, 1 for geometric, 0 for logarithmic."""
+    known: dict[float, Callable[[float], CountLaw]] = {math.inf: Poisson, 1.0: Geometric, 0.0: Logarithmic}
+    return known[shape](mean) if shape in known else NegativeBinomial(shape=shape, mean=mean)
+
+
+def _inverse_above(noise: float) -> float:
+    """1 ÷ noise, rounded up."""
+    require(0 < noise < math.inf, "0 <= noise_multiplier < inf", noise_multiplier=noise)
+    return float_above(1 / Fraction(noise))
+
+
+#: What is known of each event, by its exact kind.
+EVENTS: dict[str, Callable[[Any, Neighboring], Guarantee]] = {
+    "NoOpDpEvent": lambda event, neighboring: PureDP(epsilon=0.0, neighboring=neighboring),
+    "NonPrivateDpEvent": lambda event, neighboring: NonPrivate(neighboring=neighboring),
+    "GaussianDpEvent": _gaussian,
+    "LaplaceDpEvent": _laplace,
+    "ComposedDpEvent": _composed,
+    "SelfComposedDpEvent": _self_composed,
+    "PoissonSampledDpEvent": _sampled,
+    "RepeatAndSelectDpEvent": _repeated,
+}

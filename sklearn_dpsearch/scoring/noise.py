@@ -30,6 +30,7 @@ import numpy as np
 from ..privacy import ZCDP, Guarantee, ProfileDP, PureDP, compose
 from ..privacy._checks import require
 from ..privacy._types import Array, ArrayLike, Neighboring
+from ..privacy.interchange import part_of_guarantees
 from ..privacy.mechanisms.exact_sampling import SYSTEM, IntegerSource, discrete_gaussian, discrete_laplace
 from ..privacy.numerics.exact_numbers import float_above, positive_fraction
 from ..privacy.numerics.loss_distribution import DominatingPair
@@ -39,6 +40,7 @@ from .discrete_gaussian_profile import shifted_profile
 MOST_CONVOLVED = 100.0
 
 
+@part_of_guarantees
 @dataclass(frozen=True)
 class Sensitivity:
     """How much one record can change a vector of integers.

@@ -29,6 +29,7 @@ from sklearn_dpsearch.privacy import (
     PureDP,
     best_of,
     compose,
+    from_dict,
     mixture,
     subset_then_train,
     until_above,
@@ -399,6 +400,8 @@ def test_the_statement_is_complete_and_ready_for_json():
     spent = search(refit=True, random_state=1).fit(X, y).privacy_spent_
     told = json.loads(json.dumps(spent.to_dict()))
     assert told["epsilon"] == spent.epsilon
+    assert from_dict(told["guarantee"]) == spent.guarantee
+    assert told["unit"] == "record"
     assert [one["name"] for one in told["components"]] == [one.name for one in spent.components]
     assert any("seed" in text for text in told["assumptions"])
     assert "refit" in spent._repr_html_()

@@ -6,7 +6,7 @@ laws that dominates it (``pair``); those with a Rényi curve also answer ``renyi
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -21,6 +21,9 @@ from ..errors import PrivacyError, did_you_mean
 from ..numerics import curves
 from ..numerics.inversion import bracket, geometric, narrowed, within
 from ..numerics.loss_distribution import DominatingPair, LossDistribution, connect_the_dots
+from ..numerics.trade_off import TradeOff, trade_off
+from .risk import Risk
+from .written import VERSION, written
 
 #: ε beyond which a guarantee is reported as infinite.
 LARGEST_EPSILON = curves.LARGEST_LOSS
@@ -30,6 +33,8 @@ class Statement:
     """A statement of what was spent: where a guarantee is needed, its total counts."""
 
     guarantee: Guarantee
+    #: Whose privacy it is about.
+    unit: str = "record"
 
 
 def as_guarantee(value: object, name: str = "guarantee") -> Guarantee:
@@ -73,7 +78,7 @@ def _how_to_build(kind: type, positional: tuple[object, ...], named: dict[str, o
 
 
 @dataclass(frozen=True, kw_only=True)
-class Guarantee(ABC):
+class Guarantee(Risk):
     """A differential-privacy guarantee under one neighbouring relation.
 
     Parameters
@@ -100,7 +105,7 @@ class Guarantee(ABC):
         check_neighboring(self.neighboring)
         self._check()
 
-    def _check(self) -> None:  # noqa: B027 - a guarantee without parameters has nothing to check
+    def _check(self) -> None:
         """Raise ``ValueError`` for parameters that no mechanism has."""
 
     @cached_property
@@ -171,6 +176,10 @@ class Guarantee(ABC):
         values = np.array([self._epsilon(float(value)) for value in delta.ravel()])
         return float(values[0]) if delta.ndim == 0 else values.reshape(delta.shape)
 
+    @cached_property
+    def _trade_off(self) -> TradeOff:
+        return trade_off(lambda epsilon: np.asarray(self.delta_at(epsilon)), self.pure_epsilon)
+
     def _profile(self, epsilon: Array) -> Array:
         return self._none_beyond(epsilon, self.pair.delta_at(epsilon))
 
@@ -182,6 +191,17 @@ class Guarantee(ABC):
         if delta == 0:
             return np.inf if self.pure_epsilon is None else self.pure_epsilon
         return smallest_epsilon(self._profile, delta, self.pure_epsilon)
+
+    def to_dict(self) -> dict[str, Any]:
+        """How this guarantee was made, as plain values ready for JSON. ``privacy.from_dict`` makes the same one again.
+
+        Returns
+        -------
+        dict
+            With the ``version`` of its layout. Nothing is lost: every ε and δ is the same to the last bit. A profile
+            that is known only as a function cannot be written down.
+        """
+        return {"version": VERSION, **written(self)}
 
     def __getstate__(self) -> dict[str, Any]:
         """Fields only: what was computed from them is computed again."""

@@ -24,6 +24,7 @@ from ..numerics.loss_distribution import ROUNDING, DominatingPair, symmetric
 from .base import Guarantee, Statement, as_guarantee, dots
 from .bounded_range import BoundedRangeDP
 from .composition import Composition, compose
+from .laplace import LaplaceDP
 from .values import DPSGD, ZCDP, GaussianDP, NonPrivate, PureDP, RenyiDP
 
 #: Points of the profile through which a dominating pair is drawn.
@@ -36,9 +37,9 @@ GOLDEN = 0.5 * (5**0.5 - 1)
 def as_replace_one(guarantee: Guarantee | Statement) -> Guarantee:
     """What a guarantee for the presence of a record promises if a record is changed.
 
-    Pure, bounded-range and Gaussian guarantees double, zero-concentrated ones count four times. ``DPSGD``, and several
-    of them composed, have an accounting of their own, which costs less than twice. All others are carried over by
-    their profile.
+    Pure, bounded-range, Laplace and Gaussian guarantees double, zero-concentrated ones count four times. ``DPSGD``, and
+    several of them composed, have an accounting of their own, which costs less than twice. All others are carried over
+    by their profile.
 
     Parameters
     ----------
@@ -160,6 +161,7 @@ def _renyi(guarantee: Any) -> Guarantee:
 CARRIED_OVER: dict[type[Guarantee], Callable[[Any], Guarantee]] = {
     PureDP: _times("epsilon", 2.0),
     BoundedRangeDP: _times("epsilon", 2.0),
+    LaplaceDP: _times("epsilon", 2.0),
     GaussianDP: _times("mu", 2.0),
     ZCDP: _times("rho", 4.0),
     RenyiDP: _renyi,

@@ -43,7 +43,18 @@ def _several(guarantees: Sequence[Guarantee] | Sequence[Guarantee | Statement]) 
         raise TypeError(
             f"Found {guarantees!r} alone; several guarantees are needed. Give a list, e.g. [{guarantees!r}]."
         )
+    _same_units(guarantees)
     return [as_guarantee(guarantee) for guarantee in guarantees]
+
+
+def _same_units(guarantees: Sequence[Guarantee | Statement]) -> None:
+    """An error where statements for persons meet what is stated for records."""
+    units = {one.unit if isinstance(one, Statement) else "record" for one in guarantees}
+    if len(units) > 1:
+        raise MixedNeighborsError(
+            f"Found statements about different units: {', '.join(sorted(units))}; one unit is needed for all. Combine "
+            "the statements about records, then call for_person(total, records)."
+        )
 
 
 def compose(*guarantees: Guarantee | Statement) -> Guarantee:

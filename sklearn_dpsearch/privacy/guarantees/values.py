@@ -11,10 +11,12 @@ import numpy as np
 
 from .._checks import require
 from .._types import Array, ArrayLike, Neighboring
+from ..errors import PrivacyError
 from ..numerics import curves
 from ..numerics.loss_distribution import DominatingPair, LossDistribution, connect_the_dots, symmetric
 from ..numerics.pld import pair_from_pld
 from .base import Guarantee, dots
+from .written import written
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -320,6 +322,19 @@ class ProfileDP(Guarantee):
 
     def _pair(self) -> DominatingPair:
         return self.given_pair if self.given_pair is not None else symmetric(dots(self._profile))
+
+
+@written.register
+def _written_profile(one: ProfileDP) -> dict[str, Any]:
+    """Its loss distributions, where they are all that it is."""
+    pair = one.given_pair
+    if pair is None or one.profile != pair.delta_at:
+        raise PrivacyError(
+            "Found a ProfileDP whose profile is a function, which has no plain values; loss distributions are needed "
+            "to write it down. Build it with ProfileDP.from_pld or ProfileDP.from_pair."
+        )
+    added = None if pair.removed is pair.added else written(pair.added)
+    return {"kind": "ProfileDP", "neighboring": one.neighboring, "removed": written(pair.removed), "added": added}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -144,7 +144,7 @@ def _kinks(epsilons: Array, delta: Array) -> tuple[Array, Array, float]:
     """Losses > 0, their masses and the mass at infinity of the piecewise linear curve through (e^ε, δ)."""
     masses = _second_differences(epsilons, delta)
     if np.any(masses < -1e-7 * delta[1:]):
-        kept = _lower_hull(epsilons, delta)
+        kept = lower_hull(epsilons, delta)
         epsilons, delta = epsilons[kept], delta[kept]
         masses = _second_differences(epsilons, delta)
     return epsilons[1:], np.maximum(masses, 0.0), float(delta[-1])
@@ -169,7 +169,7 @@ def _second_differences(epsilons: Array, delta: Array) -> Array:
     return right - falls / -np.expm1(-gaps)
 
 
-def _lower_hull(epsilons: Array, delta: Array) -> Array:
+def lower_hull(epsilons: Array, delta: Array) -> Array:
     """Indices of the lower convex hull of the points (e^ε, δ)."""
     kept: list[int] = []
     for i in range(len(epsilons)):

@@ -1,0 +1,156 @@
+"""Guarantees from the plain dictionaries that ``to_dict`` makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from fractions import Fraction
+from inspect import isabstract
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+
+from ._checks import require
+from .count_laws.base import CountLaw
+from .errors import PrivacyError, did_you_mean
+from .guarantees.base import Guarantee
+from .guarantees.values import ProfileDP
+from .guarantees.written import VERSION
+from .mechanisms.report_noisy_max import MaxNoise
+from .numerics.loss_distribution import DominatingPair, LossDistribution
+
+Kind = TypeVar("Kind", bound=type)
+#: Classes by their names.
+Kinds: TypeAlias = dict[str, Any]
+#: What guarantees are made of, beside guarantees: kinds with subclasses, and single ones.
+ROOTS: list[type] = [Guarantee, CountLaw, MaxNoise, LossDistribution]
+
+
+def part_of_guarantees(kind: Kind) -> Kind:
+    """A class decorator: frozen values of this kind are fields of a guarantee, and can be read from a dictionary."""
+    ROOTS.append(kind)
+    return kind
+
+
+def from_dict(found: Mapping[str, Any]) -> Guarantee:
+    """The guarantee of which ``to_dict`` made this dictionary.
+
+    Parameters
+    ----------
+    found : dict
+        From ``guarantee.to_dict()``, or under ``"guarantee"`` in that of a ``PrivacySpent``; also after a way through
+        JSON.
+
+    Returns
+    -------
+    Guarantee
+        Made as the first one was: every ε and δ is the same to the last bit.
+
+    Raises
+    ------
+    PrivacyError
+        If it was written in another layout, or holds what this version does not know.
+
+    Examples
+    --------
+    >>> import json
+    >>> from sklearn_dpsearch.privacy import GaussianDP, Geometric, best_of
+    >>> search = best_of(GaussianDP(mu=0.5), Geometric(10))
+    >>> from_dict(json.loads(json.dumps(search.to_dict()))) == search
+    True
+    """
+    if not isinstance(found, Mapping) or "version" not in found:
+        raise PrivacyError(
+            f"Found {_short(found)}; the dictionary of a guarantee is needed, with its version. Give what to_dict() of "
+            "a guarantee returned, or the part 'guarantee' of the dictionary of a statement."
+        )
+    if type(found["version"]) is not int or found["version"] != VERSION:
+        raise PrivacyError(
+            f"Found a guarantee written in version {found['version']!r}; version {VERSION} is needed. Read it with the "
+            "release of sklearn_dpsearch that wrote it, or a later one."
+        )
+    guarantee = _read({name: value for name, value in found.items() if name != "version"}, _kinds())
+    if not isinstance(guarantee, Guarantee):
+        raise PrivacyError(f"Found {_short(found)}; a guarantee is needed. Give what its to_dict() returned.")
+    return guarantee
+
+
+def _read(value: Any, kinds: Kinds) -> Any:
+    if isinstance(value, list | tuple):
+        return tuple(_read(one, kinds) for one in value)
+    if not isinstance(value, Mapping):
+        return value
+    if "kind" in value:
+        return _built(value, kinds)
+    name = next(iter(value), "")
+    if len(value) != 1 or name not in PLAIN:
+        raise PrivacyError(f"Found {_short(value)} in a guarantee; one of {', '.join(PLAIN)} or a kind is needed.")
+    return PLAIN[name](value[name])
+
+
+#: What JSON has no values for.
+PLAIN: dict[str, Callable[[Any], Any]] = {
+    "float": float,
+    "fraction": Fraction,
+    "array": lambda values: np.array(
+        [one["float"] if isinstance(one, Mapping) else one for one in values], dtype=float
+    ),
+}
+
+
+def _built(value: Mapping[str, Any], kinds: Kinds) -> Any:
+    kind = kinds.get(value["kind"])
+    if kind is None:
+        raise PrivacyError(
+            f"Found a guarantee of kind {value['kind']!r}, which this version does not know. Read it with the release "
+            f"of sklearn_dpsearch that wrote it, or a later one.{did_you_mean(value['kind'], kinds)}"
+        )
+    given = {name: _read(one, kinds) for name, one in value.items() if name != "kind"}
+    if kind is ProfileDP:
+        return _profile(**_checked(given, {"removed", "added", "neighboring"}, "ProfileDP"))
+    return kind(**_checked(given, {field.name for field in fields(kind) if field.init}, kind.__name__))
+
+
+def _checked(given: dict[str, Any], known: set[str], kind: str) -> dict[str, Any]:
+    """Exactly the fields of a kind: none is guessed, not even one that has a default."""
+    if given.keys() != known:
+        raise PrivacyError(
+            f"Found {kind} with {sorted(given)}; {sorted(known)} are needed. Read it with the release of "
+            "sklearn_dpsearch that wrote it, or a later one."
+        )
+    return given
+
+
+def _profile(removed: LossDistribution, added: LossDistribution | None, neighboring: Any) -> ProfileDP:
+    """``added`` is None where both orders of the neighbours have one law."""
+    for one in (removed,) if added is None else (removed, added):
+        _check_law(one)
+    return ProfileDP.from_pair(DominatingPair(removed, removed if added is None else added), neighboring)
+
+
+def _check_law(one: LossDistribution) -> None:
+    """Raise ``ValueError`` unless a loss distribution is one: nobody else checks numbers that come from a file."""
+    require(isinstance(one, LossDistribution), "a loss distribution", found=one)
+    losses, masses = one.losses, one.masses
+    shaped = losses.ndim == 1 and losses.shape == masses.shape
+    require(shaped, "as many masses as losses", losses=losses.shape, masses=masses.shape)
+    require(bool(np.all(np.isfinite(losses)) and np.all(np.diff(losses) > 0)), "finite, rising losses", losses=losses)
+    total = float(masses.sum() + one.infinity)
+    require(bool(np.all(masses >= 0)) and 0 <= one.infinity <= 1, "masses >= 0", smallest=np.min(masses, initial=0.0))
+    require(1 - 1e-9 <= total < np.inf, "masses with a total of 1 or more", total=total)
+
+
+def _kinds() -> Kinds:
+    """Every kind of this library that is used, and not only a parent of others, by its name."""
+    waiting, found = list(ROOTS), dict[str, Any]()
+    while waiting:
+        kind = waiting.pop()
+        waiting += kind.__subclasses__()
+        if not isabstract(kind) and kind.__module__.partition(".")[0] == __name__.partition(".")[0]:
+            assert found.setdefault(kind.__name__, kind) is kind  # two of one name could not be told apart
+    return found
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
