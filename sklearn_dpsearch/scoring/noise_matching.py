@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from ..privacy import ZCDP, ApproxDP, GaussianDP, Guarantee, NonPrivate, PrivacyError, PureDP
+from ..privacy import ZCDP, ApproxDP, GaussianDP, Guarantee, NonPrivate, PrivacyError, PureDP, mixture
 from ..privacy._types import Array
+from ..privacy.guarantees.composition import Mixture
 from ..privacy.numerics.curves import negligible_from
-from ..privacy.numerics.inversion import bracket, geometric, narrowed, whole_mean
+from ..privacy.numerics.inversion import Turn, bracket, geometric, narrowed, whole_mean, within
 from .noise import DiscreteGaussianNoise, DiscreteLaplaceNoise, Noise, Sensitivity
 
 #: δ below which a training guarantee's profile is ignored.
@@ -31,9 +32,10 @@ def matched_noise(training: Guarantee, sensitivity: Sensitivity) -> Noise:
     Parameters
     ----------
     training : Guarantee
-        One training run. Pure and (ε, δ) guarantees are matched by discrete Laplace noise with that ε, ρ-zCDP
-        by discrete Gaussian noise with that ρ, all others by the discrete Gaussian noise of least variance
-        whose profile stays under theirs (where theirs is below 1e-12, under 1e-12).
+        One training run. Pure and (ε, δ) guarantees are matched by discrete Laplace noise with that ε, an average over
+        different ε by that with the largest ε whose profile stays under it, ρ-zCDP by discrete Gaussian noise with that
+        ρ, all others by the discrete Gaussian noise of least variance whose profile stays under theirs (where theirs is
+        below 1e-12, under 1e-12).
     sensitivity : Sensitivity
         Of the statistic, under the relation of ``training``.
 
@@ -114,12 +116,38 @@ def _laplace_if_pure(training: Guarantee, sensitivity: Sensitivity) -> Noise:
     return _least_gaussian(training, sensitivity)
 
 
+def _laplace_if_all_are_pure(training: Mixture, sensitivity: Sensitivity) -> Noise:
+    """Of candidates with different ε, the largest would be more than training promises on average."""
+    if training.pure_epsilon is None:
+        return _least_gaussian(training, sensitivity)
+    parts = [PureDP(epsilon=float(part.pure_epsilon or 0.0)) for part in training.parts]
+    return _laplace(_largest_epsilon_under(mixture(parts, training.weights)), sensitivity)
+
+
+def _largest_epsilon_under(training: Guarantee) -> float:
+    """The largest ε′ so that an ε′-DP profile is nowhere above that of randomised responses, which say which they are.
+
+    The profile of ε′ is a line in e^ε down to 0 at ε′, and that of the training is convex and bends at its losses
+    alone: it is enough to look there and at 0.
+    """
+    most, losses = float(training.pure_epsilon or 0.0), training.pair.removed.losses
+    epsilon = np.append(0.0, losses[(losses > 0) & (losses < most)])
+    allowed = training.delta_at(epsilon) * (1.0 + 1e-9)
+
+    def too_much(candidate: float) -> bool:
+        return bool(np.any(PureDP(epsilon=candidate).delta_at(epsilon) > allowed))
+
+    turn = Turn(0.0, most) if too_much(most) else Turn(most, most)
+    return float(narrowed(too_much, turn, within(1e-9)).fails or 0.0)
+
+
 #: Kind of training guarantee ↦ how it is matched; all others by ``_laplace_if_pure``.
 MATCHING: dict[type[Guarantee], Callable[[Any, Sensitivity], Noise]] = {
     PureDP: _same_epsilon,
     ApproxDP: _same_epsilon,
     ZCDP: _same_rho,
     GaussianDP: _nearly_same_mu,
+    Mixture: _laplace_if_all_are_pure,
 }
 
 

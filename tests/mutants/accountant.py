@@ -52,6 +52,14 @@ MUTANTS = [
         seen="Opacus's search for a noise multiplier, where the tolerance is overrun",
     ),
     Mutant(
+        name="average of the epsilons",
+        mistake="A search over candidates with different ε is charged as if none of them had more than the average.",
+        file="privacy/guarantees/composition.py",
+        old="return None if None in pure else max(pure)",
+        new="return None if None in pure else sum(pure) / len(pure)",
+        tests=("privacy/selection/test_pure_mixtures.py::test_exact_form_agrees_with_all_orders_of_two_candidates",),
+    ),
+    Mutant(
         name="delta forgotten",
         mistake="An (ε, δ) guarantee is treated as if it were ε-DP.",
         file="privacy/guarantees/values.py",

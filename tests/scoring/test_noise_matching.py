@@ -21,6 +21,7 @@ from sklearn_dpsearch.privacy import (
     best_of,
     compose,
     envelope,
+    mixture,
 )
 from sklearn_dpsearch.scoring import (
     DiscreteGaussianNoise,
@@ -33,6 +34,8 @@ from sklearn_dpsearch.scoring import (
 from .laws import EPSILONS
 
 ONE = Sensitivity(1, 1)
+#: ε itself is searched.
+MIXED = mixture([PureDP(epsilon=0.2), PureDP(epsilon=1.0), PureDP(epsilon=2.0)], [1 / 3, 1 / 3, 1 / 3])
 TRAININGS = [
     DPSGD(noise_multiplier=2.0, sample_rate=0.01, steps=2000),
     DPSGD(noise_multiplier=1.0, sample_rate=0.1, steps=10, neighboring="zero_out"),
@@ -94,6 +97,7 @@ def test_noise_matched_to_a_concentrated_training_has_exactly_its_rho(sensitivit
         ZCDP(rho=0.05),
         GaussianDP(mu=0.4),
         DPSGD(noise_multiplier=2.0, sample_rate=0.01, steps=2000),
+        MIXED,
     ],
     ids=lambda one: type(one).__name__,
 )
@@ -102,6 +106,17 @@ def test_matched_noise_is_free_in_a_search(training):
     free = best_of(training, Geometric(5)).epsilon_at(1e-6)
     paid = best_of(envelope([training, score]), Geometric(5)).epsilon_at(1e-6)
     assert paid == pytest.approx(free, rel=2e-3)
+
+
+def test_noise_matched_to_candidates_with_different_epsilons_is_free_at_delta_0_too():
+    noise = matched_noise(MIXED, ONE)
+    score = noise.guarantee(ONE, MIXED.neighboring)
+    grid = np.linspace(0.0, 2.5, 2001)
+    assert np.all(score.delta_at(grid) <= MIXED.delta_at(grid) * (1 + 1e-6))
+    assert score.delta_at(0.0) == pytest.approx(MIXED.delta_at(0.0), rel=1e-6)
+    assert isinstance(noise, DiscreteLaplaceNoise)
+    search = best_of(envelope([MIXED, score]), Geometric(5)).epsilon_at(0.0)
+    assert search == pytest.approx(best_of(MIXED, Geometric(5)).epsilon_at(0.0), abs=1e-6)
 
 
 def test_a_guarantee_given_for_one_scoring_is_kept():

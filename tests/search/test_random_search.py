@@ -197,6 +197,18 @@ def test_a_grid_over_epsilon_costs_the_average_profile():
     assert DPRandomSearchCV(NoisyCentroids(), space, n_iter=5).fit(X, y).best_params_["epsilon"] in (0.5, 2.0)
 
 
+def test_a_tree_of_diffprivlib_with_epsilon_in_its_grid_costs_exactly_what_can_be_lost():
+    """0.2, 1 and 2 are twice that if a record changes; what scores cost is hidden behind the training."""
+    models = pytest.importorskip("diffprivlib.models")
+    tree = models.DecisionTreeClassifier(max_depth=2, bounds=([-4, -4], [4, 4]), classes=[0, 1])
+    searched = DPRandomSearchCV(tree, {"epsilon": [0.2, 1.0, 2.0]}, n_iter=10).fit(X, y)
+    spent = searched.privacy_spent_
+    one = mixture([PureDP(epsilon=2 * one, neighboring="replace_one") for one in (0.2, 1.0, 2.0)], [1 / 3] * 3)
+    assert spent.epsilon == pytest.approx(best_of(one, 10).epsilon_at(0.0), abs=1e-9)
+    assert spent.epsilon == pytest.approx(7.081, abs=1e-3)
+    assert spent.delta_at(spent.epsilon) == 0.0 < spent.delta_at(spent.epsilon - 1e-3)
+
+
 def test_replaced_steps_run_with_the_noise_that_was_accounted():
     model = make_pipeline(FunctionTransformer(np.tanh), NoisyCentroids(epsilon=0.1))
     space = {"noisycentroids": [NoisyCentroids(epsilon=0.5), NoisyCentroids(epsilon=2.0)]}

@@ -24,7 +24,7 @@ from ..count_laws.laws import Fixed, as_law
 from ..guarantees.base import Guarantee, Statement, as_guarantee, dots
 from ..guarantees.composition import compose
 from ..guarantees.tightest import SmallestOf
-from ..guarantees.values import NonPrivate
+from ..guarantees.values import NonPrivate, PureDP
 from ..numerics.curves import LARGEST_LOSS, randomized_response
 from ..numerics.loss_distribution import DominatingPair, LossDistribution
 from .best_of_published import published_best_of
@@ -45,14 +45,21 @@ def theorem_1(pld: LossDistribution, count: CountLaw) -> Hinges:
 def best_of_pure(epsilon: float, count: CountLaw) -> float:
     r"""ε + sup_q log f'(q)/f'(q_min(q)), q_min(q) = max(e^{−ε}q, 1 − e^ε(1 − q)): the exact maximal loss.
 
-    Theorem 1 for a pure base. Branch and bound: cells whose upper bound does not exceed the best value found are
-    dropped, the others split, until both agree to 1e-7. Rounded up.
+    Theorem 1 for a base of which only the largest loss ε is known.
     """
     if epsilon == 0:
         return 0.0
     if epsilon > LARGEST_LOSS:
         return epsilon + _largest_ratio(epsilon, count)
-    base = randomized_response(epsilon, 0.0)
+    return best_of_bounded(epsilon, randomized_response(epsilon, 0.0), count)
+
+
+def best_of_bounded(epsilon: float, base: LossDistribution, count: CountLaw) -> float:
+    r"""ε + sup_q log f'(q)/f'(q_min(q)), with q_min of the whole loss distribution, whose largest loss is ε.
+
+    Theorem 1 at δ = 0, one direction. Branch and bound: cells whose upper bound does not exceed the best value found
+    are dropped, the others split, until both agree to 1e-7. Rounded up.
+    """
     grid, dropped = nodes(spacing=1.02), 0.0
     while True:
         upper = _ratio_of_cells(epsilon, base, count, grid)
@@ -110,7 +117,12 @@ class TheoremOne(Guarantee):
 
     @cached_property
     def _exact(self) -> float:
-        return best_of_pure(float(self.one_run.pure_epsilon or 0.0), self.count)
+        """The smaller of two bounds: from the largest loss alone, and from the whole testing region."""
+        epsilon = float(self.one_run.pure_epsilon or 0.0)
+        alone = best_of_pure(epsilon, self.count)
+        if isinstance(self.one_run, PureDP) or not 0 < epsilon <= LARGEST_LOSS:
+            return alone
+        return min(alone, max(best_of_bounded(epsilon, pld, self.count) for pld in self.one_run.pair.directions))
 
     @cached_property
     def _hinges(self) -> tuple[Hinges, ...]:

@@ -1,0 +1,135 @@
+"""ε itself in the grid: the exact largest loss of a search over candidates with different pure guarantees."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+from sklearn_dpsearch.privacy import (
+    CountLaw,
+    Fixed,
+    FromPMF,
+    Geometric,
+    Guarantee,
+    Logarithmic,
+    NegativeBinomial,
+    Poisson,
+    PureDP,
+    best_of,
+    compose,
+    envelope,
+    mixture,
+)
+from sklearn_dpsearch.privacy.selection.best_of import best_of_pure
+from tests.privacy.brute_force import Mechanism, check, random_law
+
+GRID, THIRDS = (0.2, 1.0, 2.0), (1 / 3, 1 / 3, 1 / 3)
+LAWS = [
+    Geometric(10),
+    Logarithmic(100),
+    NegativeBinomial(-0.5, 20),
+    Poisson(10).at_least_one(),
+    Poisson(3),
+    FromPMF([0.0, 0.5, 0.0, 0.5]),
+    Fixed(3),
+]
+
+
+def mixed(epsilons: tuple[float, ...], weights: tuple[float, ...]) -> Guarantee:
+    return mixture([PureDP(epsilon=one) for one in epsilons], weights)
+
+
+def outcomes(epsilons: tuple[float, ...], weights: tuple[float, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """Randomised response with each ε, which is told: probabilities on both neighbours."""
+    truth = 1.0 / (1.0 + np.exp(-np.array(epsilons)))
+    p = np.concatenate([weights * truth, weights * (1 - truth)])
+    return p, np.concatenate([weights * (1 - truth), weights * truth])
+
+
+def largest_loss_of_all_orders(epsilons: tuple[float, ...], weights: tuple[float, ...], law: CountLaw) -> float:
+    """Every order of the outcomes, and a sliver of the one with the largest loss anywhere within it.
+
+    As the sliver shrinks, its loss tends to ε + log f'(q)/f'(q'), with (q, q') the probabilities of what scores less.
+    """
+    p, q = outcomes(epsilons, weights)
+    best = -np.inf
+    for order in permutations(range(p.size)):
+        places = np.append(0.0, np.cumsum(p[list(order)])), np.append(0.0, np.cumsum(q[list(order)]))
+        at = np.interp(np.linspace(0, p.size, 31), np.arange(p.size + 1), np.minimum(places[0], 1.0))
+        there = np.interp(np.linspace(0, p.size, 31), np.arange(p.size + 1), np.minimum(places[1], 1.0))
+        told = (at > 0) & (there > 0)
+        ratio = law.log_slope(at[told], 1 - at[told]) - law.log_slope(there[told], 1 - there[told])
+        best = max(best, float(np.max(ratio)))
+    return max(epsilons) + best
+
+
+def largest_loss_of_all_cuts(epsilons: tuple[float, ...], weights: tuple[float, ...], law: CountLaw) -> float:
+    """The same over all sets of whole outcomes below, and any share of one more, finely."""
+    p, q = outcomes(epsilons, weights)
+    share = np.linspace(0.0, 1.0, 20_001)
+    best = -np.inf
+    for chosen in range(2**p.size):
+        below = np.array([bool(chosen >> i & 1) for i in range(p.size)])
+        for i in np.flatnonzero(~below):
+            at, there = (np.minimum(side[below].sum() + share * side[i], 1.0) for side in (p, q))
+            told = (at > 1e-9) & (there > 1e-9)
+            ratio = law.log_slope(at[told], 1 - at[told]) - law.log_slope(there[told], 1 - there[told])
+            best = max(best, float(np.max(ratio)))
+    return max(epsilons) + best
+
+
+def test_a_grid_of_epsilons_costs_what_the_worst_of_all_orders_loses() -> None:
+    exact = best_of(mixed(GRID, THIRDS), Geometric(10)).epsilon_at(0.0)
+    assert exact == pytest.approx(3.984, abs=5e-4)
+    assert exact < 0.82 * best_of_pure(2.0, Geometric(10))
+    assert largest_loss_of_all_cuts(GRID, THIRDS, Geometric(10)) <= exact
+
+
+@pytest.mark.parametrize("law", LAWS, ids=repr)
+def test_exact_form_agrees_with_all_orders_of_two_candidates(law: CountLaw) -> None:
+    epsilons, weights = (0.3, 1.5), (0.6, 0.4)
+    exact = best_of(mixed(epsilons, weights), law).epsilon_at(0.0)
+    brute = largest_loss_of_all_cuts(epsilons, weights, law)
+    assert largest_loss_of_all_orders(epsilons, weights, law) <= brute + 1e-12
+    assert brute - 1e-9 <= exact <= brute + 1e-6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("law", LAWS, ids=repr)
+def test_exact_form_agrees_with_all_orders_of_three_candidates(law: CountLaw) -> None:
+    for epsilons, weights in ((GRID, THIRDS), ((0.05, 0.5, 3.0), (0.2, 0.7, 0.1)), ((1.0, 1.1, 4.0), (0.5, 0.3, 0.2))):
+        exact = best_of(mixed(epsilons, weights), law).epsilon_at(0.0)
+        brute = largest_loss_of_all_cuts(epsilons, weights, law)
+        assert brute - 1e-9 <= exact <= brute + 1e-6
+
+
+def test_no_random_search_over_several_candidates_loses_more() -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(15):
+        epsilons, weights = rng.uniform(0.05, 2.5, 3), rng.dirichlet(np.ones(3))
+        p, q = outcomes(tuple(epsilons), tuple(weights))
+        one, law = Mechanism(p, q, rng.permutation(6)), random_law(rng)
+        bound = best_of(mixed(tuple(epsilons), tuple(weights)), law)
+        check(bound, law, one)
+
+
+@pytest.mark.parametrize("law", LAWS, ids=repr)
+def test_profile_and_epsilon_of_a_search_agree_at_delta_0(law: CountLaw) -> None:
+    search = best_of(mixed(GRID, THIRDS), law)
+    exact = search.epsilon_at(0.0)
+    assert search.delta_at(exact) == 0.0
+    assert 0.0 < search.delta_at(exact - 1e-3) <= 0.01
+    assert search.epsilon_at(1e-9) <= exact
+
+
+def test_what_is_built_on_the_mixture_is_between_its_parts_and_the_largest() -> None:
+    one, law = mixed(GRID, THIRDS), Geometric(10)
+    alone = best_of(one, law).epsilon_at(0.0)
+    more = best_of(compose(one, PureDP(epsilon=0.3)), law).epsilon_at(0.0)
+    assert alone + 0.3 < more < best_of_pure(2.3, law)
+    unknown = best_of(envelope([one, PureDP(epsilon=1.2)]), law).epsilon_at(0.0)
+    assert max(alone, best_of_pure(1.2, law)) <= unknown < best_of_pure(2.0, law)
+    search, largest = best_of(one, 3), best_of_pure(2.0, Geometric(3))
+    assert search.epsilon_at(0.0) < best_of(search, law).epsilon_at(0.0) < best_of_pure(largest, law)
