@@ -60,6 +60,22 @@ MUTANTS = [
         tests=("privacy/selection/test_pure_mixtures.py::test_exact_form_agrees_with_all_orders_of_two_candidates",),
     ),
     Mutant(
+        name="certificate of two places at once",
+        mistake="The best order lets outcomes go back to where fewer of the others score below.",
+        file="privacy/selection/orders.py",
+        old="        best = np.maximum.accumulate((row + best)[::-1])[::-1] - row\n",
+        new="        best = np.maximum(best, placed[-1, -1] - row)\n",
+        tests=("privacy/selection/test_orders.py::test_gain_is_what_an_order_written_out_loses",),
+    ),
+    Mutant(
+        name="certificate without the neighbour",
+        mistake="The gain of a group on the neighbouring data set is bounded from below, not from above.",
+        file="privacy/selection/orders.py",
+        old="    _, most = rise(law, np.clip(top_q - error, 0.0, 1.0), theirs)\n",
+        new="    most, _ = rise(law, np.clip(top_q + error, 0.0, 1.0), theirs - 2 * error)\n",
+        tests=("privacy/selection/test_orders.py::test_an_error_of_the_masses_counts_against_the_order",),
+    ),
+    Mutant(
         name="delta forgotten",
         mistake="An (ε, δ) guarantee is treated as if it were ε-DP.",
         file="privacy/guarantees/values.py",
