@@ -76,6 +76,22 @@ MUTANTS = [
         tests=("privacy/selection/test_orders.py::test_an_error_of_the_masses_counts_against_the_order",),
     ),
     Mutant(
+        name="places for nothing",
+        mistake="A potential is charged for at the outcomes, and what it adds up to along the order is left out.",
+        file="privacy/selection/potentials.py",
+        old="    total = mesh.change(values) + at_one + right + left\n",
+        new="    total = at_one + right + left\n",
+        tests=("privacy/selection/test_potentials.py::test_bound_by_any_potential_is_never_below_the_exact_loss",),
+    ),
+    Mutant(
+        name="mesh inside the region",
+        mistake="The triangles have their corners on the curved edge of the testing region, and leave parts of it out.",
+        file="privacy/selection/potentials.py",
+        old="np.append(above, 0.0)) * (1.0 + SLACK) + MARGIN\n",
+        new="np.append(above, 0.0)) * 0.0\n",
+        tests=("privacy/selection/test_potentials.py::test_mesh_covers_the_testing_region",),
+    ),
+    Mutant(
         name="delta forgotten",
         mistake="An (ε, δ) guarantee is treated as if it were ε-DP.",
         file="privacy/guarantees/values.py",

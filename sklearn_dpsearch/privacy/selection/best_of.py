@@ -1,4 +1,4 @@
-r"""Best of K runs: Theorem 1, its exact form for pure guarantees, and the smallest of all known bounds.
+r"""Best of K runs: Theorem 1, its exact form for pure guarantees, Theorem 5, and the smallest of all known bounds.
 
 **Theorem 1.** Let K have the generating function f, let Q be one run with a dominating pair (P, P'), loss L, and
 testing region with lower edge q_min. The best of K independent runs of Q satisfies, for every ε ≥ 0,
@@ -21,18 +21,21 @@ import numpy.typing as npt
 from .._types import Array, ArrayLike
 from ..count_laws.base import CountLaw
 from ..count_laws.laws import Fixed, as_law
-from ..guarantees.base import Guarantee, Statement, as_guarantee, dots
+from ..guarantees.base import Guarantee, Statement, as_guarantee, dots, smallest_epsilon
 from ..guarantees.composition import compose
 from ..guarantees.tightest import SmallestOf
 from ..guarantees.values import NonPrivate, PureDP
 from ..numerics.curves import LARGEST_LOSS, randomized_response
 from ..numerics.loss_distribution import DominatingPair, LossDistribution
 from .best_of_published import published_best_of
-from .hinges import Hinges, Lines, upper_envelope
+from .hinges import SLACK, Hinges, Lines, upper_envelope
+from .potentials import theorem_5
 from .testing_region import Nodes, cell_lines, lower_edge, nodes, slope_ratio
 
 #: A search that is composed with something else is evaluated at POINTS points, from every THINNED-th hinge.
 POINTS, THINNED = 2001, 4
+#: Theorem 5 is asked where Theorem 1 says more than NEAR, and works out its bound at ANCHORS − 1 places there.
+NEAR, ANCHORS = 0.02, 6
 
 
 def theorem_1(pld: LossDistribution, count: CountLaw) -> Hinges:
@@ -141,6 +144,40 @@ class TheoremOne(Guarantee):
         return _pair_of(partial(self.in_direction, every=THINNED), len(self._hinges))
 
 
+@dataclass(frozen=True, kw_only=True)
+class TheoremFive(Guarantee):
+    """The guarantee of Theorem 5 (potentials) where Theorem 1 says little: near ε = 0.
+
+    It is worked out at a few ε, when first asked there. Profiles are convex in e^ε, so they lie below the chords.
+    """
+
+    first: TheoremOne
+
+    def _profile(self, epsilon: Array) -> Array:
+        if not np.any(self.first._profile(epsilon) > NEAR):
+            return np.full(np.shape(epsilon), NEAR)
+        at, values = self._anchors
+        chords: Array = np.interp(np.exp(np.minimum(epsilon, at[-1])), np.exp(at), values)
+        return np.minimum(chords * (1.0 + SLACK), 1.0)
+
+    @cached_property
+    def _anchors(self) -> tuple[Array, Array]:
+        """Values of ε up to where Theorem 1 reaches ``NEAR``, and bounds on δ there, which never rise."""
+        end = smallest_epsilon(self.first._profile, NEAR)
+        pair, count = self.first.one_run.pair, self.first.count
+        at = np.linspace(0.0, min(end, LARGEST_LOSS), ANCHORS)
+        sides = range(len(pair.directions))
+        values = [max(theorem_5(pair, side, count, float(epsilon)) for side in sides) for epsilon in at[:-1]]
+        known = np.minimum(values, self.first._profile(at[:-1]))
+        return at, np.append(np.maximum(np.minimum.accumulate(known), NEAR), NEAR if np.isfinite(end) else known[-1])
+
+    def _epsilon(self, delta: float) -> float:
+        return np.inf if delta < NEAR else smallest_epsilon(self._profile, delta)
+
+    def _pair(self) -> DominatingPair:
+        return self.first.pair
+
+
 def _pair_of(curve: Callable[[int, Array], Array], directions: int) -> DominatingPair:
     """Loss distributions of a profile that is costly to evaluate, known in one or two directions."""
     removed, added = partial(curve, 0), partial(curve, directions - 1)
@@ -150,7 +187,7 @@ def _pair_of(curve: Callable[[int, Array], Array], directions: int) -> Dominatin
 
 @dataclass(frozen=True, kw_only=True)
 class BestOf(SmallestOf):
-    """The best of a random number of runs: at each ε the smallest of Theorem 1 and the published bounds.
+    """The best of a random number of runs: at each ε the smallest of Theorems 1 and 5 and the published bounds.
 
     Parameters
     ----------
@@ -168,7 +205,7 @@ class BestOf(SmallestOf):
         rest = dict(published_best_of(self.one_run, self.count))
         if isinstance(self.count, Fixed):
             rest["composition"] = compose(*[self.one_run] * int(self.count.k))
-        return {"Theorem 1": first, **rest}
+        return {"Theorem 1": first, "Theorem 5": TheoremFive(first=first, neighboring=self.neighboring), **rest}
 
     def renyi(self, order: ArrayLike) -> Array:
         """The smallest of the bounds' Rényi curves, as (e^{(α−1)ρ} + P[K = 0]) where no run at all is possible.
@@ -184,7 +221,7 @@ class BestOf(SmallestOf):
 
     def _pair(self) -> DominatingPair:
         first = self.bounds["Theorem 1"]
-        rest = [one for name, one in self.bounds.items() if name != "Theorem 1"]
+        rest = [one for one in self.bounds.values() if not isinstance(one, TheoremOne | TheoremFive)]
         assert isinstance(first, TheoremOne)
 
         def curve(index: int, epsilon: Array) -> Array:
