@@ -35,7 +35,7 @@ from .testing_region import Nodes, cell_lines, lower_edge, nodes, slope_ratio
 #: A search that is composed with something else is evaluated at POINTS points, from every THINNED-th hinge.
 POINTS, THINNED = 2001, 4
 #: Theorem 5 is asked where Theorem 1 says more than NEAR, and works out its bound at ANCHORS − 1 places there.
-NEAR, ANCHORS = 0.02, 6
+NEAR, ANCHORS = 0.02, 4
 
 
 def theorem_1(pld: LossDistribution, count: CountLaw) -> Hinges:

@@ -159,14 +159,14 @@ def _few_ratios(pld: LossDistribution) -> tuple[Array, Array]:
     """Likelihood ratios and P-masses of a law with few losses, and with the means and the ends of the given one."""
     losses, masses = pld.losses, pld.masses
     if losses.size <= RATIOS:
-        return np.exp(losses), masses / masses.sum()
+        return np.exp(losses), masses
     below, above = np.cumsum(masses), np.cumsum(masses[::-1])
     likely = losses[np.searchsorted(below, 1e-5)], losses[::-1][np.searchsorted(above, 1e-8)]
     few = np.unique(np.append(np.linspace(*likely, RATIOS), losses[[0, -1]]))
     at = np.clip(np.searchsorted(few, losses, side="right") - 1, 0, few.size - 2)
     share = np.expm1(losses - few[at]) / np.expm1(few[at + 1] - few[at]) * np.exp(few[at + 1] - losses)
     spread = np.bincount(at, masses * (1.0 - share), few.size) + np.bincount(at + 1, masses * share, few.size)
-    return np.exp(few), np.asarray(spread / spread.sum(), dtype=float)
+    return np.exp(few), np.asarray(spread, dtype=float)
 
 
 def _points(pld: LossDistribution) -> tuple[Array, Array]:
