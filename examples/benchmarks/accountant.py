@@ -4,6 +4,7 @@
 
 (a) Gaussian bases: the reported ε, the certified lower bound and the smallest published bound, for each law of K.
 (b) DP-SGD bases with every bound.  (c) The Poisson law.  (d) A pure base against brute force.
+(f) The table of docs/theory/best_of.md: reported and certified side by side, for all laws and bases (alone: --table).
 (e) Wall time and peak memory of one cold answer, of calibrating a whole search and of a subset search, each in a fresh
 process.
 """
@@ -22,6 +23,7 @@ import numpy as np
 
 from sklearn_dpsearch.privacy import (
     DPSGD,
+    Binomial,
     CountLaw,
     GaussianDP,
     Geometric,
@@ -32,6 +34,7 @@ from sklearn_dpsearch.privacy import (
     PureDP,
     best_of,
     subset_then_train,
+    witness,
     witness_epsilon,
 )
 
@@ -51,8 +54,8 @@ def bounds_at(base: Guarantee, law: CountLaw, delta: float) -> dict[str, float]:
 
 
 def smallest_published(bounds: dict[str, float]) -> tuple[str, float]:
-    """The tightest bound other than Theorem 1."""
-    name = min((one for one in bounds if one != "Theorem 1"), key=lambda one: bounds[one])
+    """The tightest published bound."""
+    name = min((one for one in bounds if one not in ("Theorem 1", "Theorem 5")), key=lambda one: bounds[one])
     return name, bounds[name]
 
 
@@ -81,6 +84,41 @@ def brute_force_pure(epsilon: float, law: CountLaw) -> float:
     lower = np.where(low, np.exp(-epsilon) * z, 1 - np.exp(epsilon) * u)
     lower_u = np.where(low, 1 - np.exp(-epsilon) * z, np.exp(epsilon) * u)
     return epsilon + float(np.max(law.log_slope(z, u) - law.log_slope(lower, lower_u)))
+
+
+TABLE_BASES: dict[str, tuple[Guarantee, float]] = {
+    "Gaussian, mu^2 = 0.2": (GaussianDP(mu=0.2**0.5), 1e-6),
+    "DP-SGD, sigma 2": (SGD["sigma 2, rate 0.01, 5000 steps"], 1e-5),
+    "pure, epsilon 1": (PureDP(epsilon=1.0), 1e-6),
+}
+TABLE_LAWS: tuple[CountLaw, ...] = (
+    Logarithmic(10),
+    Geometric(10),
+    Geometric(1000),
+    NegativeBinomial(5, 10),
+    Binomial(20, 0.5),
+    Poisson(10),
+    Poisson(30),
+    Poisson(100),
+)
+
+
+def side_by_side() -> Iterator[tuple[str, CountLaw, float, float, float]]:
+    """Rows (base, law, reported ε, certified ε, seconds of CPU for the report) at the δ of the base."""
+    for (name, (base, delta)), law in itertools.product(TABLE_BASES.items(), TABLE_LAWS):
+        start = time.process_time()
+        reported = float(best_of(base, law).epsilon_at(delta))
+        seconds = time.process_time() - start
+        yield name, law, reported, witness_epsilon(base, law, delta), seconds
+
+
+def near_zero() -> Iterator[tuple[str, float, float, float, float]]:
+    """Rows (base, ε, δ by Theorem 1, δ reported, δ certified) for a geometric law."""
+    for name, base in (("Gaussian, mu = 0.3", GaussianDP(mu=0.3)), ("pure, epsilon 0.5", PureDP(epsilon=0.5))):
+        search = best_of(base, Geometric(10))
+        for epsilon in (0.0, 0.25, 0.5, 0.75):
+            first = float(search.bounds["Theorem 1"].delta_at(epsilon))
+            yield name, epsilon, first, search.delta_at(epsilon), witness(base, Geometric(10), epsilon)
 
 
 # --- speed --------------------------------------------------------------------------------------------------------
@@ -183,6 +221,15 @@ def print_poisson_and_pure() -> None:
             )
 
 
+def print_table() -> None:
+    print("(f) base, law: reported epsilon, certified, ratio, seconds of CPU for the report")
+    for name, law, reported, certain, seconds in side_by_side():
+        print(f"  {name}, {law}: {reported:.4f}  {certain:.4f}  {reported / certain:.4f}  {seconds:.2f}")
+    print("    base, epsilon: delta by Theorem 1, reported, certified, ratio (Geometric, mean 10)")
+    for name, epsilon, first, reported, certain in near_zero():
+        print(f"  {name}, {epsilon}: {first:.4f}  {reported:.4f}  {certain:.4f}  {reported / certain:.3f}")
+
+
 def print_speed() -> None:
     print("(e) in a fresh process, imports apart")
     for task in TASKS:
@@ -197,11 +244,14 @@ def main() -> None:
     print_tightness()
     print_sgd()
     print_poisson_and_pure()
+    print_table()
     print_speed()
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--measure"]:
         print(json.dumps(measure(sys.argv[2])))
+    elif sys.argv[1:2] == ["--table"]:
+        print_table()
     else:
         main()
