@@ -49,7 +49,7 @@ from sklearn_dpsearch.privacy import (
 )
 from sklearn_dpsearch.privacy.guarantees.covering import gaussian_target
 from sklearn_dpsearch.privacy.interchange import _kinds
-from sklearn_dpsearch.privacy.selection.best_of import TheoremOne
+from sklearn_dpsearch.privacy.selection.best_of import TheoremFive, TheoremOne
 from sklearn_dpsearch.privacy.selection.subset import TheoremTwo
 from sklearn_dpsearch.privacy.selection.subset_validated import TheoremFour
 from sklearn_dpsearch.privacy.selection.threshold import TheoremThree
@@ -97,6 +97,7 @@ GUARANTEES: list[Guarantee] = [
     DiscreteGaussianNoise(Fraction(17, 3)).guarantee(Sensitivity(2, 4), "add_remove"),
     best_of(PureDP(epsilon=calibrate(lambda e: best_of(PureDP(epsilon=e), 5), 1.0, 0.0)), 5),
     *(TheoremOne(one_run=PURE, count=law) for law in LAWS),
+    TheoremFive(first=TheoremOne(one_run=PURE, count=Geometric(3))),
     best_of(compose(RUN, PureDP(epsilon=0.1)), Geometric(4)),
     TheoremTwo(tune=PURE, train=PURE, fraction=0.1, train_on="rest"),
     TheoremThree(one_run=PURE, stop_probability=0.2),
