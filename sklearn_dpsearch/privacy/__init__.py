@@ -37,6 +37,7 @@ from .mechanisms.above_threshold import AboveThreshold
 from .mechanisms.doubling_walk import DoublingRounds, DoublingSteps
 from .mechanisms.report_noisy_max import ExponentialNoise, GaussianNoise, GumbelNoise, LaplaceNoise
 from .selection.best_of import best_of
+from .selection.best_of_then import followed_by
 from .selection.doubling import default_max_rounds, doubling_search
 from .selection.noisy_max import noisy_max
 from .selection.subset import subset_then_train
@@ -86,6 +87,7 @@ __all__ = [
     "default_max_rounds",
     "doubling_search",
     "envelope",
+    "followed_by",
     "for_person",
     "from_dict",
     "mixture",

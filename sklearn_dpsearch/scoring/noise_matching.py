@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -59,8 +60,12 @@ def matched_noise(training: Guarantee, sensitivity: Sensitivity) -> Noise:
             "own guarantee, e.g. score_noise=PureDP(epsilon=1.0), or validate on public data "
             "(fit(..., X_public=..., y_public=...))."
         )
-    matching = MATCHING.get(type(training), _laplace_if_pure)
-    return matching(training, sensitivity)
+    return _matched(training, sensitivity)
+
+
+@lru_cache(maxsize=128)
+def _matched(training: Guarantee, sensitivity: Sensitivity) -> Noise:
+    return MATCHING.get(type(training), _laplace_if_pure)(training, sensitivity)
 
 
 def noise_for(guarantee: Guarantee, sensitivity: Sensitivity) -> Noise:

@@ -231,7 +231,7 @@ MUTANTS = [
         name="parts of the release not composed",
         mistake="A release of several parts is charged for the first of them.",
         file="search/planning/plan.py",
-        old="return compose(first, *others) if others else first",
+        old="return followed_by(first, *others)",
         new="return first",
         tests=("search/test_grid_search.py::test_the_total_is_that_of_a_noisy_maximum_and_one_training",),
     ),

@@ -6,12 +6,13 @@ laws that dominates it (``pair``); those with a Rényi curve also answer ``renyi
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property
+from functools import cache, cached_property, lru_cache
 from inspect import signature
-from typing import Any, overload
+from typing import Any, TypeAlias, overload
 
 import numpy as np
 
@@ -19,14 +20,23 @@ from .._checks import check_neighboring, plain_numbers, require, without_numpy
 from .._types import Array, ArrayLike, Neighboring, Numbers
 from ..errors import PrivacyError, did_you_mean
 from ..numerics import curves
-from ..numerics.inversion import bracket, geometric, narrowed, within
+from ..numerics.inversion import bracket, crossing, geometric
 from ..numerics.loss_distribution import DominatingPair, LossDistribution, connect_the_dots
 from ..numerics.trade_off import TradeOff, trade_off
 from .risk import Risk
 from .written import VERSION, written
 
-#: ε beyond which a guarantee is reported as infinite.
+#: Losses beyond it count as infinite where a profile becomes a pair.
 LARGEST_EPSILON = curves.LARGEST_LOSS
+#: ε beyond which a guarantee is reported as infinite.
+FURTHEST = 1e5
+#: What stands for a δ of 0 on a logarithmic scale.
+SMALLEST = 1e-300
+#: Evenly spaced points at which a costly profile is looked at first.
+EVEN = 65
+
+#: ε ↦ δ, on arrays.
+Profile: TypeAlias = Callable[[Array], Array]
 
 
 class Statement:
@@ -173,7 +183,7 @@ class Guarantee(Risk):
         """
         delta = np.asarray(delta, dtype=float)
         require(bool(np.all((delta >= 0) & (delta < 1))), "0 <= delta < 1", delta=delta)
-        values = np.array([self._epsilon(float(value)) for value in delta.ravel()])
+        values = np.array([_epsilon_of(self, float(value)) for value in delta.ravel()])
         return float(values[0]) if delta.ndim == 0 else values.reshape(delta.shape)
 
     @cached_property
@@ -211,26 +221,67 @@ class Guarantee(Risk):
         self.__dict__.update(state)
 
 
-def smallest_epsilon(profile: Callable[[Array], Array], delta: float, pure_epsilon: float | None = None) -> float:
+@lru_cache(maxsize=256)
+def _epsilon_of(guarantee: Guarantee, delta: float) -> float:
+    """Equal guarantees have equal ε: it is worked out once. Nothing here comes from data."""
+    return guarantee._epsilon(delta)
+
+
+def smallest_epsilon(profile: Profile, delta: float, pure_epsilon: float | None = None) -> float:
     """The least ε at which ``profile`` meets ``delta``, from above; infinite if it does nowhere."""
 
-    def met(epsilon: float) -> bool:
-        return bool(profile(np.array([epsilon]))[0] <= delta)
+    @cache
+    def excess(epsilon: float) -> float:
+        """log(δ(ε)/δ), for profiles are nearly lines on this scale; at most 0 exactly where δ(ε) ≤ δ."""
+        with np.errstate(over="ignore", invalid="ignore"):  # e^ε may leave the range of doubles
+            reached = float(profile(np.array([epsilon]))[0])
+        if math.isnan(reached):
+            return math.log(1.0 / delta)
+        logarithm = math.log(max(reached, SMALLEST)) - math.log(delta)
+        return min(logarithm, 0.0) if reached <= delta else max(logarithm, SMALLEST)
 
     start = 1.0 if pure_epsilon is None else pure_epsilon
-    turn = bracket(met, start, falling=(0.0,), rising=geometric(start, 2.0, LARGEST_EPSILON))
-    holds = narrowed(met, turn, within(1e-9, absolute=1e-10)).holds
-    return np.inf if holds is None else holds
+    rising = geometric(start, 2.0, FURTHEST)
+    turn = bracket(lambda epsilon: excess(epsilon) <= 0, start, falling=(0.0,), rising=rising)
+    for _ in range(2):  # how close is close enough depends on where the turn is
+        turn = crossing(excess, turn, 1e-10 + 1e-9 * (turn.holds or 0.0))
+    return np.inf if turn.holds is None else turn.holds
 
 
 def dots(
-    profile: Callable[[Array], Array],
-    reversed_profile: Callable[[Array], Array] | None = None,
+    profile: Profile,
+    reversed_profile: Profile | None = None,
     number: int = 8001,
 ) -> LossDistribution:
     """Loss distribution through ``number`` points of a profile known as a function of ε ≥ 0."""
     both = [profile] if reversed_profile is None else [profile, reversed_profile]
-    reach = min(max(curves.negligible_from(curve) for curve in both), LARGEST_EPSILON)
-    grid = reach * np.linspace(0.0, 1.0, number)
+    grid = _reach(both) * np.linspace(0.0, 1.0, number)
     values = [np.clip(curve(grid), 0.0, 1.0) for curve in both]
     return connect_the_dots(grid, values[0], values[-1])
+
+
+def pair_through(removed: Profile, added: Profile, number: int) -> DominatingPair:
+    """The pair through ``number`` points of two profiles that are costly to evaluate, one for each direction.
+
+    The points are closer together where the profiles fall faster.
+    """
+    both = (removed,) if added is removed else (removed, added)
+    grid = steps_of(lambda epsilon: np.max([curve(epsilon) for curve in both], axis=0), 0.0, _reach(both), number)
+    values = [np.clip(curve(grid), 0.0, 1.0) for curve in both]
+    first = connect_the_dots(grid, values[0], values[-1])
+    return DominatingPair(first, first if len(both) == 1 else connect_the_dots(grid, values[1], values[0]))
+
+
+def steps_of(curve: Profile, low: float, high: float, number: int) -> Array:
+    """Points between which chords of a falling curve cost about the same in ε.
+
+    A chord over a gap g, over which the curve falls by a factor of e^{s·g}, costs about s·g²/8.
+    """
+    even = np.linspace(low, high, EVEN)
+    falls = -np.diff(np.log(np.maximum(curve(even), SMALLEST)))
+    places = np.append(0.0, np.cumsum(np.sqrt(np.clip(falls, 0.1, 100.0))))
+    return np.union1d(even, np.interp(np.linspace(0.0, places[-1], number), places, even))
+
+
+def _reach(profiles: Sequence[Profile]) -> float:
+    return min(max(curves.negligible_from(profile) for profile in profiles), LARGEST_EPSILON)

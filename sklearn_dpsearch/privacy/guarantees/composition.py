@@ -14,12 +14,10 @@ import numpy as np
 from .._checks import require
 from .._types import Array, ArrayLike
 from ..errors import MixedNeighborsError, PrivacyError
-from ..numerics.loss_distribution import ROUNDING, DominatingPair, LossDistribution, connect_the_dots, convolve, mix
+from ..numerics.convolution import convolve
+from ..numerics.loss_distribution import ROUNDING, DominatingPair, LossDistribution, connect_the_dots, mix
 from .base import Guarantee, Statement, as_guarantee
-from .values import ZCDP, GaussianDP, NonPrivate, PureDP, RenyiDP
-
-#: Rényi orders at which curves are tabulated.
-ORDERS: Array = np.unique(np.concatenate([1 + np.geomspace(0.05, 8, 60), np.arange(2, 65), np.geomspace(65, 4096, 40)]))
+from .values import ORDERS, ZCDP, GaussianDP, NonPrivate, PureDP, RenyiDP
 
 
 def same_neighbors(guarantees: Sequence[Guarantee]) -> str:

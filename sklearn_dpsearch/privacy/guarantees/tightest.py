@@ -5,21 +5,27 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import ClassVar
 
 import numpy as np
 
 from .._types import Array, ArrayLike
 from ..errors import PrivacyError
 from ..numerics.loss_distribution import DominatingPair
-from .base import Guarantee, dots
+from .base import LARGEST_EPSILON, Guarantee, pair_through, smallest_epsilon
 
 #: Points at which the smallest of several profiles is evaluated when it is composed with something else.
-POINTS = 4001
+POINTS = 1000
+#: Bounds are compared where one of them has such a δ.
+COMPARED = (0.1, 1e-3, 1e-6, 1e-12)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SmallestOf(Guarantee):
     """A guarantee with several ``bounds``, each of them true: at each ε the smallest counts."""
+
+    #: Whether the pair is below every bound, not only the first.
+    pair_of_all: ClassVar[bool] = True
 
     @cached_property
     def bounds(self) -> dict[str, Guarantee]:
@@ -30,9 +36,10 @@ class SmallestOf(Guarantee):
     def _bounds(self) -> dict[str, Guarantee]: ...
 
     def tightest(self, delta: float) -> str:
-        """Name of the bound that gives ``epsilon_at(delta)``."""
-        values = {name: bound.epsilon_at(delta) for name, bound in self.bounds.items()}
-        return min(values, key=lambda name: float(values[name]))
+        """Name of the bound that gives ``epsilon_at(delta)``: the first of those that agree to a billionth."""
+        values = {name: float(bound.epsilon_at(delta)) for name, bound in self.bounds.items()}
+        least = min(values.values())
+        return next(name for name, value in values.items() if value <= least * (1.0 + 2e-9) + 2e-10)
 
     @property
     def pure_epsilon(self) -> float | None:
@@ -53,20 +60,36 @@ class SmallestOf(Guarantee):
 
     def _profile(self, epsilon: Array) -> Array:
         values: Array = np.min([bound._profile(epsilon) for bound in self.bounds.values()], axis=0)
-        return values
+        return np.minimum(values, self.pair.delta_at(epsilon)) if self._cross else values
 
     def _epsilon(self, delta: float) -> float:
-        return min(bound._epsilon(delta) for bound in self.bounds.values())
+        least = min(bound._epsilon(delta) for bound in self.bounds.values())
+        if delta == 0 or not self._cross:
+            return least
+        return min(least, smallest_epsilon(self.pair.delta_at, delta))
+
+    @cached_property
+    def _cross(self) -> bool:
+        """Whether no single bound is the smallest everywhere.
+
+        A true profile is convex in e^ε, so it is below the chords from one bound to the other too. The pair has them,
+        and what is composed of the pair must not seem to lose less than this.
+        """
+        if len(self.bounds) == 1 or not self.pair_of_all:
+            return False
+        _, *others = self.bounds.values()
+        places = np.unique([min(bound.epsilon_at(delta), LARGEST_EPSILON) for bound in others for delta in COMPARED])
+        values = np.array([bound._profile(places) for bound in self.bounds.values()])
+        return not bool(np.any(np.all(values <= values.min(axis=0) * (1.0 + 1e-10), axis=1)))
 
     def _pair(self) -> DominatingPair:
         bounds = list(self.bounds.values())
         if len(bounds) == 1:
             return bounds[0].pair
         removed, added = (partial(_smallest_in_direction, bounds, name) for name in ("removed", "added"))
-        above = dots(removed, added, POINTS)
         if all(bound.pair.removed is bound.pair.added for bound in bounds):
-            return DominatingPair(above, above)
-        return DominatingPair(above, dots(added, removed, POINTS))
+            added = removed
+        return pair_through(removed, added, POINTS)
 
 
 def _smallest_in_direction(bounds: list[Guarantee], direction: str, epsilon: Array) -> Array:

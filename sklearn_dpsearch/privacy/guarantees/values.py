@@ -18,6 +18,11 @@ from ..numerics.pld import pair_from_pld
 from .base import Guarantee, dots
 from .written import written
 
+#: Rényi orders at which curves are tabulated.
+ORDERS: Array = np.unique(np.concatenate([1 + np.geomspace(0.05, 8, 60), np.arange(2, 65), np.geomspace(65, 4096, 40)]))
+#: δ below which a pair of DP-SGD may have fewer digits than its Rényi curve.
+FAR = 1e-17
+
 
 @dataclass(frozen=True, kw_only=True)
 class PureDP(Guarantee):
@@ -280,6 +285,18 @@ class DPSGD(Guarantee):
         return self.steps * curves.subsampled_gaussian_renyi(
             self.noise_multiplier, self.sample_rate, np.asarray(order, float)
         )
+
+    def _profile(self, epsilon: Array) -> Array:
+        """The pair's, and where it has no more digits the Rényi curve's."""
+        values = super()._profile(epsilon)
+        far = values < FAR
+        if np.any(far) and self.has_renyi and self.steps > 0:
+            values[far] = np.minimum(values[far], self._far.delta_at(np.asarray(epsilon)[far]))
+        return values
+
+    @cached_property
+    def _far(self) -> RenyiDP:
+        return RenyiDP(orders=ORDERS, epsilons=self.renyi(ORDERS), neighboring=self.neighboring)
 
     def _pair(self) -> DominatingPair:
         return curves.dpsgd_pair(

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 from scipy import special
 
 from .._types import Array
+from .convolution import OF_SUM, convolve
 from .logspace import log_expm1, log_mills_ratio
-from .loss_distribution import ROUNDING, DominatingPair, LossDistribution, connect_the_dots, convolve, symmetric
+from .loss_distribution import ROUNDING, DominatingPair, LossDistribution, connect_the_dots, symmetric
 
 #: Losses above this count as infinite: exp(−loss) would leave the range of doubles.
 LARGEST_LOSS = 600.0
@@ -88,9 +91,11 @@ def delta_of_zcdp(rho: float, epsilon: Array) -> Array:
     """The same for ρ(α) = ρα, minimised over orders around the best one, near (ε + ρ)/(2ρ); any order is valid."""
     if rho == 0:
         return np.zeros_like(epsilon)
-    best = 1.0 + np.maximum(epsilon[..., None] - rho, 0.0) / (2.0 * rho) + 1.0 / np.sqrt(2.0 * rho)
-    orders = 1.0 + (best - 1.0) * np.geomspace(0.05, 3.0, 120)
-    log_delta = (orders - 1.0) * (rho * orders + np.log1p(-1.0 / orders) - epsilon[..., None]) - np.log(orders)
+    best = np.maximum(epsilon[..., None] - rho, 0.0) / (2.0 * rho) + 1.0 / np.sqrt(2.0 * rho)
+    for finer in (np.geomspace(0.05, 3.0, 60), np.geomspace(0.93, 1.07, 41), np.geomspace(0.996, 1.004, 41)):
+        orders = 1.0 + best * finer
+        log_delta = (orders - 1.0) * (rho * orders + np.log1p(-1.0 / orders) - epsilon[..., None]) - np.log(orders)
+        best = np.take_along_axis(orders, np.argmin(log_delta, axis=-1)[..., None], axis=-1) - 1.0
     delta: Array = np.exp(np.minimum(log_delta.min(axis=-1), 0.0))
     return delta
 
@@ -105,28 +110,37 @@ def subsampled_gaussian_renyi(noise_multiplier: float, sample_rate: float, order
         return order / (2.0 * noise_multiplier**2)
     flat = np.atleast_1d(order)
     below = np.floor(flat)
-    moments = {k: _log_moment(noise_multiplier, sample_rate, int(k)) for k in np.unique([below, below + 1])}
-    low, high = np.array([moments[k] for k in below]), np.array([moments[k] for k in below + 1])
+    integers = np.unique([below, below + 1])
+    moments = _log_moments(noise_multiplier, sample_rate, tuple(integers.astype(int).tolist()))
+    low, high = (moments[np.searchsorted(integers, k)] for k in (below, below + 1))
     log_moment = np.where(flat == below, low, low + (flat - below) * (high - low))
     return (log_moment / (flat - 1.0)).reshape(np.shape(order))
 
 
-def _log_moment(noise_multiplier: float, sample_rate: float, order: int) -> float:
-    """log Σ_k C(α, k) (1−q)^{α−k} q^k e^{k(k−1)/(2σ²)}, rounded up.
+@lru_cache(maxsize=64)
+def _log_moments(noise_multiplier: float, sample_rate: float, orders: tuple[int, ...]) -> Array:
+    """log Σ_k C(α, k) (1−q)^{α−k} q^k e^{k(k−1)/(2σ²)} for each of rising orders α ≥ 1, rounded up.
 
     The weights of the exponentials sum to 1: only what these exceed 1 by is summed, so that a moment just above 1
-    keeps its digits.
+    keeps its digits. The sums of all orders are rows of one array, one after the other.
     """
-    if order == 1:
-        return 0.0
-    k = np.arange(2, order + 1)
-    log_choose = special.gammaln(order + 1) - special.gammaln(k + 1) - special.gammaln(order - k + 1)
-    terms = log_choose + (order - k) * np.log1p(-sample_rate) + k * np.log(sample_rate)
-    log_excess = special.logsumexp(terms + log_expm1(k * (k - 1) / (2.0 * noise_multiplier**2)))
-    rounding = 1e-14 * (1.0 + special.gammaln(order + 1))  # of the logarithms above
-    return float(np.logaddexp(0.0, log_excess + rounding) * (1.0 + 1e-15))
+    larger = np.array([order for order in orders if order > 1])
+    rows = np.repeat(larger, larger - 1)
+    starts = np.cumsum(larger - 1) - (larger - 1)
+    k = 2 + np.arange(rows.size) - np.repeat(starts, larger - 1)
+    log_factorial = special.gammaln(np.arange(orders[-1] + 1) + 1.0)
+    j = np.arange(2, orders[-1] + 1)
+    excess = log_expm1(j * (j - 1.0) / (2.0 * noise_multiplier**2))
+    terms = log_factorial[rows] - log_factorial[k] - log_factorial[rows - k] + excess[k - 2]
+    terms += (rows - k) * np.log1p(-sample_rate) + k * np.log(sample_rate)
+    largest = np.maximum.reduceat(terms, starts)
+    log_excess = largest + np.log(np.add.reduceat(np.exp(terms - np.repeat(largest, larger - 1)), starts))
+    rounding = 1e-14 * (1.0 + log_factorial[larger])  # of the logarithms above
+    found = np.logaddexp(0.0, log_excess + rounding) * (1.0 + 1e-15)
+    return np.concatenate([np.zeros(len(orders) - larger.size), found])
 
 
+@lru_cache(maxsize=32)
 def dpsgd_pair(noise_multiplier: float, sample_rate: float, steps: int, replace_one: bool) -> DominatingPair:
     """Dominating pair of ``steps`` DP-SGD steps: (1−q)·N(0, σ²) + q·N(1, σ²) against N(0, σ²), composed."""
     if steps == 0:
@@ -134,7 +148,8 @@ def dpsgd_pair(noise_multiplier: float, sample_rate: float, steps: int, replace_
     if replace_one:
         return symmetric(convolve([_replaced_step(noise_multiplier, sample_rate)], [steps]))
     removed, added = _subsampled_step(noise_multiplier, sample_rate, steps)
-    return DominatingPair(convolve([removed], [steps]), convolve([added], [steps]))
+    _, gap = _reach_and_gap(noise_multiplier, sample_rate, steps)
+    return DominatingPair(convolve([removed], [steps], gap), convolve([added], [steps], gap))
 
 
 def _subsampled_step(
@@ -142,7 +157,6 @@ def _subsampled_step(
 ) -> tuple[LossDistribution, LossDistribution]:
     """One step in both directions, on a grid fine enough for ``steps`` of them."""
     mu = 1.0 / noise_multiplier
-    deviation = sample_rate * np.sqrt(np.expm1(min(mu**2, 50.0)))
 
     def removed(epsilon: Array) -> Array:
         """δ of the amplified Gaussian: q·δ_Gauss(log(1 + (e^ε − 1)/q))."""
@@ -162,11 +176,18 @@ def _subsampled_step(
         value = np.exp(epsilon) * sample_rate * np.exp(negative) * delta_of_gaussian(mu, -negative)
         return np.where(inside, value, 0.0)
 
-    reach = np.log1p(sample_rate * np.expm1(min(0.5 * mu**2 + 10.0 * mu, 600.0)))
-    gap = max(min(deviation, 1.0) / 50.0, reach / 2**18)
-    grid = gap * np.arange(int(np.ceil(reach / gap)) + 2)
+    reach, gap = _reach_and_gap(noise_multiplier, sample_rate, steps)
+    grid: Array = gap * np.arange(int(np.ceil(reach / gap)) + 2, dtype=float)
     up, down = removed(grid), added(grid)
     return connect_the_dots(grid, up, down), connect_the_dots(grid, down, up)
+
+
+def _reach_and_gap(noise_multiplier: float, sample_rate: float, steps: int) -> tuple[float, float]:
+    """Largest finite loss of one step's grid, and the gap between its points."""
+    mu = 1.0 / noise_multiplier
+    reach = float(np.log1p(sample_rate * np.expm1(min(0.5 * mu**2 + 10.0 * mu, 600.0))))
+    deviation = min(sample_rate * np.sqrt(np.expm1(min(mu**2, 50.0))), 1.0)
+    return reach, float(max(deviation * min(1 / 40, np.sqrt(steps) / OF_SUM), reach / 2**18))
 
 
 def _replaced_step(noise_multiplier: float, sample_rate: float) -> LossDistribution:
@@ -194,6 +215,6 @@ def _log(x: float) -> float:
 def negligible_from(profile: Callable[[Array], Array], mass: float = 1e-18) -> float:
     """An ε from which a profile is at most ``mass``, or no longer falls."""
     grid = np.geomspace(1e-6, LARGEST_LOSS, 400)
-    values = profile(grid)
-    below = np.flatnonzero((values <= mass) | (values <= values[-1] * (1 + 1e-9)))
-    return float(grid[below[0]])
+    enough = max(mass, float(profile(grid[-1:])[0]) * (1 + 1e-9))
+    first = bisect_left(range(grid.size - 1), True, key=lambda i: bool(profile(grid[i : i + 1])[0] <= enough))
+    return float(grid[first])

@@ -16,17 +16,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy import fft
 
 from .._types import Array, ArrayLike
-from .logspace import LARGEST_EXPONENT, safe_exp
+from .logspace import safe_exp
 
 #: Relative slack added to every sum of floating-point numbers that leaves this file.
 ROUNDING = 1e-12
-#: Mass that a composition may move from a far tail to infinity.
-TAIL_MASS = 1e-15
-#: Grid points of a composed loss distribution at most; a larger grid would be finer, not more correct.
-MOST_POINTS = 2**21
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,13 +55,18 @@ class LossDistribution:
     def delta_at(self, epsilon: ArrayLike) -> Array:
         """H_{e^ε} for any real ε (array), rounded up, at most 1."""
         epsilon = np.asarray(epsilon, dtype=float)
-        above_p, above_q = self.from_above
         first = np.searchsorted(self.losses, epsilon, side="right")
-        log_q = np.log(np.maximum(above_q[first], 1e-320))
-        tail_p = above_p[first]
-        finite = tail_p * -np.expm1(np.minimum(epsilon + log_q - np.log(np.maximum(tail_p, 1e-320)), 0.0))
-        finite = np.where(above_q[first] > 1e-300, finite, tail_p)  # an underflow would count for too much
-        return np.minimum(self.infinity + np.where(tail_p > 0, finite, 0.0) + ROUNDING * tail_p, 1.0)
+        tail_p, log_ratio = self.from_above[0][first], self._log_ratio[first]
+        finite = tail_p * (ROUNDING - np.expm1(np.minimum(epsilon + log_ratio, 0.0)))
+        return np.minimum(self.infinity + finite, 1.0)
+
+    @cached_property
+    def _log_ratio(self) -> Array:
+        """log of Σ_{i ≥ j} p_i·exp(−L_i) over Σ_{i ≥ j} p_i; −∞ (rounded down) where a sum underflows."""
+        above_p, above_q = self.from_above
+        with np.errstate(divide="ignore"):
+            found = np.log(above_q) - np.log(np.maximum(above_p, 1e-320))
+        return np.asarray(np.where(above_q > 1e-300, found, -np.inf))
 
     @cached_property
     def from_below(self) -> tuple[Array, Array]:
@@ -184,7 +184,7 @@ def lower_hull(epsilons: Array, delta: Array) -> Array:
     return np.asarray(kept)
 
 
-# --- mixing and composing ----------------------------------------------------------------------------------------
+# --- mixing, and grids -------------------------------------------------------------------------------------------
 
 
 def mix(parts: Sequence[LossDistribution], weights: Sequence[float]) -> LossDistribution:
@@ -197,54 +197,6 @@ def mix(parts: Sequence[LossDistribution], weights: Sequence[float]) -> LossDist
     minus_infinity = None if None in known else float(np.dot(weights, known))  # type: ignore[arg-type]
     total = np.asarray(np.bincount(where, masses, support.size), dtype=float)
     return LossDistribution(support, total, float(infinity), minus_infinity)
-
-
-def convolve(parts: Sequence[LossDistribution], counts: Sequence[int]) -> LossDistribution:
-    """Loss distribution of the composition of ``counts[i]`` runs of ``parts[i]``, rounded up.
-
-    Atoms are split between neighbouring grid points so that both their P- and their Q-mass stay (a mean-preserving
-    spread of the likelihood ratio: only ever more loss), and convolved with the fast Fourier transform. What the
-    transform may have got wrong, and the mass of both tails, go to infinity.
-    """
-    if any(pld.infinity >= 1 for pld in parts):
-        return LossDistribution(np.array([0.0]), np.array([0.0]), 1.0)
-    interval = _interval(parts, counts)
-    while True:
-        grids = [on_grid(pld, interval) for pld in parts]
-        low, high = _window(grids, counts)
-        if high - low <= MOST_POINTS:
-            break
-        interval *= 2.0 ** np.ceil(np.log2((high - low) / MOST_POINTS))
-    size = fft.next_fast_len(high - low + 1, real=True)
-    transform = np.ones(size // 2 + 1, dtype=complex)
-    for (_, masses), count in zip(grids, counts):
-        transform *= fft.rfft(_folded(masses, size), size) ** count
-    offset = sum(first * count for (first, _), count in zip(grids, counts))
-    around = fft.irfft(transform, size)
-    masses = around[(np.arange(low, high + 1) - offset) % size]
-    spread = np.sqrt(masses.size * float(masses @ masses))
-    error = 8 * np.finfo(float).eps * (sum(counts) + np.log2(size)) * spread
-    infinity = min(1.0, _infinity(parts, counts) + error + 2 * TAIL_MASS)
-    kept = masses > 0
-    losses = np.asarray(np.arange(low, high + 1) * interval, dtype=float)
-    return LossDistribution(losses[kept], masses[kept], infinity)
-
-
-def _infinity(parts: Sequence[LossDistribution], counts: Sequence[int]) -> float:
-    """Mass at infinity of the product: ∏ (finite + infinite) − ∏ finite, where the total of a part may exceed 1."""
-    finite = [float(pld.masses.sum()) for pld in parts]
-    log_finite = sum(count * np.log(mass) for mass, count in zip(finite, counts))
-    grown = sum(count * np.log1p(pld.infinity / mass) for pld, mass, count in zip(parts, finite, counts))
-    lost = sum(count * np.log1p(-pld.infinity) for pld, count in zip(parts, counts))
-    return float(max(safe_exp(log_finite) * np.expm1(min(grown, LARGEST_EXPONENT)), -np.expm1(lost)))
-
-
-def _interval(parts: Sequence[LossDistribution], counts: Sequence[int]) -> float:
-    """Grid on which rounding adds about 1e-4 of the variance of the total loss."""
-    variances = [pld.moments()[1] for pld in parts]
-    typical = np.sqrt(sum(n * v for n, v in zip(counts, variances)) / sum(counts))
-    widest = max(float(np.ptp(pld.losses)) for pld in parts)
-    return float(max(typical / 50.0, widest / (MOST_POINTS / 8), 1e-9))
 
 
 def on_grid(pld: LossDistribution, interval: float) -> tuple[int, Array]:
@@ -260,37 +212,3 @@ def on_grid(pld: LossDistribution, interval: float) -> tuple[int, Array]:
     masses = np.bincount(below - first, pld.masses * (1.0 - share), int(below[-1]) - first + 2)
     masses += np.bincount(below - first + 1, pld.masses * share, masses.size)
     return first, np.asarray(masses, dtype=float)
-
-
-def _window(grids: Sequence[tuple[int, Array]], counts: Sequence[int]) -> tuple[int, int]:
-    """Grid indices between which all but ``TAIL_MASS`` of each tail of the sum lies (Chernoff's bound)."""
-    low = sum(first * n for (first, _), n in zip(grids, counts))
-    high = sum((first + masses.size - 1) * n for (first, masses), n in zip(grids, counts))
-    deviation = np.sqrt(sum(n * _variance(masses) for (_, masses), n in zip(grids, counts)))
-    for order in np.geomspace(0.5, 60.0, 24) / max(deviation, 1.0):
-        for sign in (1, -1):
-            log_moment = sum(n * _log_moment(first, masses, sign * order) for (first, masses), n in zip(grids, counts))
-            reach = int(np.ceil((log_moment - np.log(TAIL_MASS)) / order)) + 1
-            low, high = (low, min(high, reach)) if sign > 0 else (max(low, -reach), high)
-    return low, high
-
-
-def _variance(masses: Array) -> float:
-    index = np.arange(masses.size)
-    total = masses.sum()
-    mean = masses @ index / total
-    return float(masses @ (index - mean) ** 2 / total)
-
-
-def _log_moment(first: int, masses: Array, order: float) -> float:
-    there = np.flatnonzero(masses)  # beyond them an exponent may be so large that nothing else is left
-    exponents = order * (first + there)
-    largest = exponents.max()
-    return float(largest + np.log(masses[there] @ np.exp(exponents - largest)))
-
-
-def _folded(masses: Array, size: int) -> Array:
-    """Masses wrapped around a circle of ``size`` points."""
-    if masses.size <= size:
-        return masses
-    return np.asarray(np.bincount(np.arange(masses.size) % size, masses, size), dtype=float)

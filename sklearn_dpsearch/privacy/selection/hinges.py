@@ -16,6 +16,8 @@ from ..numerics.loss_distribution import LossDistribution
 
 #: Relative amount by which every line is raised, far above any floating-point error in it.
 SLACK = 1e-9
+#: Values of a hockey-stick curve that are worked out at a time.
+CHUNK = 2**18
 
 
 class Lines(NamedTuple):
@@ -34,10 +36,11 @@ class Hinges:
 
     def delta_at(self, pld: LossDistribution, epsilon: Array) -> Array:
         """E φ(e^{ε−L}) = Σ_k weights_k·H(e^ε/ends_k)."""
-        log_ends = np.log(self.ends)
-        rows = [float(self.weights @ pld.delta_at(e - log_ends)) for e in np.ravel(epsilon)]
-        delta: Array = np.minimum(np.reshape(rows, np.shape(epsilon)), 1.0)
-        return delta
+        log_ends, points = np.log(self.ends), np.ravel(epsilon)
+        rows = max(1, CHUNK // max(log_ends.size, 1))
+        chunks = [points[i : i + rows, None] - log_ends for i in range(0, points.size, rows)]
+        delta = np.concatenate([np.sum(pld.delta_at(chunk) * self.weights, axis=1) for chunk in chunks])
+        return np.minimum(np.reshape(delta, np.shape(epsilon)), 1.0)
 
     def thinned(self, every: int) -> Hinges:
         """One hinge in ``every``, and the last: chords of a convex function lie above it."""
@@ -48,11 +51,23 @@ class Hinges:
             np.append(np.cumsum(weights[::-1])[::-1][1:], 0.0),
             np.append(np.cumsum((weights / ends)[::-1])[::-1][1:], 0.0),
         )
-        points = np.append(0.0, ends[kept])
         values = np.append(weights.sum(), np.maximum(beyond[0] - ends * beyond[1], 0.0)[kept])
-        slopes = np.append(np.diff(values) / np.diff(points), 0.0)
-        chords = np.maximum(np.diff(slopes), 0.0) * points[1:] * (1.0 + SLACK)
-        return Hinges(np.append(chords, self.weights[~bends]), np.append(points[1:], self.ends[~bends]))
+        chords = through(np.append(0.0, ends[kept]), values)
+        return Hinges(np.append(chords.weights, self.weights[~bends]), np.append(chords.ends, self.ends[~bends]))
+
+    def lines(self) -> Lines:
+        """The lines whose largest is φ."""
+        with np.errstate(divide="ignore"):
+            drops = np.where(np.isfinite(self.ends), self.weights / self.ends, 0.0)
+        order = np.argsort(self.ends)
+        height, fall = (np.cumsum(one[order][::-1])[::-1] for one in (self.weights, drops))
+        return Lines(height * (1.0 + SLACK), fall * (1.0 - SLACK))
+
+
+def through(points: Array, values: Array) -> Hinges:
+    """Chords of a convex, falling function that is 0 from the last point on; the first point is 0."""
+    slopes = np.append(np.diff(values) / np.diff(points), 0.0)
+    return Hinges(np.maximum(np.diff(slopes), 0.0) * points[1:] * (1.0 + SLACK), points[1:])
 
 
 def upper_envelope(lines: Lines) -> Hinges:
@@ -73,13 +88,16 @@ def upper_envelope(lines: Lines) -> Hinges:
 
 def _hull(height: list[float], fall: list[float]) -> list[int]:
     """Indices of the lines that are the largest somewhere, of lines with falling heights and falls."""
-
-    def crossing(a: int, b: int) -> float:
-        return (height[a] - height[b]) / max(fall[a] - fall[b], 1e-320)
-
-    kept: list[int] = []
-    for i in range(len(height)):
-        while len(kept) >= 2 and crossing(kept[-1], i) <= crossing(kept[-2], kept[-1]):
+    kept, ends = [0], [-1.0]  # ends[i]: from this z on the line kept[i] is above those before it
+    for i in range(1, len(height)):
+        while True:
+            last = kept[-1]
+            drop = fall[last] - fall[i]
+            crossing = (height[last] - height[i]) / (drop if drop > 1e-320 else 1e-320)
+            if crossing > ends[-1]:
+                break
             kept.pop()
+            ends.pop()
         kept.append(i)
+        ends.append(crossing)
     return kept

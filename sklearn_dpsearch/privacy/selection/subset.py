@@ -130,6 +130,7 @@ class SubsetThenTrain(SmallestOf, _TuneThenTrain):
     """
 
     secret_coins: bool = True
+    pair_of_all = False
 
     def _bounds(self) -> dict[str, Guarantee]:
         with_record = self.tune if self.train_on == "rest" else compose(self.tune, self.train)

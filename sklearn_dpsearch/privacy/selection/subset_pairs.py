@@ -12,12 +12,12 @@ from functools import partial
 import numpy as np
 
 from .._types import Array
-from ..guarantees.base import dots
+from ..guarantees.base import pair_through
 from ..numerics.logspace import LARGEST_EXPONENT, safe_exp
 from ..numerics.loss_distribution import ROUNDING, DominatingPair, LossDistribution, on_grid
 
 #: What is composed with something else is evaluated at so many points.
-POINTS = 4001
+POINTS = 800
 
 # --- one pair ----------------------------------------------------------------------------------------------------
 
@@ -96,21 +96,7 @@ def log_mean_exp(a: float, b: float, weight: float) -> float:
 
 def pair_of_directions(in_direction: Callable[[int, Array], Array]) -> DominatingPair:
     """The pair through POINTS points of a profile in both directions: (index, ε) ↦ δ, index 0 or 1."""
-    removed, added = (_remembered(partial(in_direction, index)) for index in (0, 1))
-    return DominatingPair(dots(removed, added, POINTS), dots(added, removed, POINTS))
-
-
-def _remembered(curve: Callable[[Array], Array]) -> Callable[[Array], Array]:
-    """The curve, which answers for the same points only once: both directions of a pair ask both curves."""
-    answers: dict[bytes, Array] = {}
-
-    def values(epsilon: Array) -> Array:
-        key = epsilon.tobytes()
-        if key not in answers:
-            answers[key] = curve(epsilon)
-        return answers[key]
-
-    return values
+    return pair_through(partial(in_direction, 0), partial(in_direction, 1), POINTS)
 
 
 # --- two pairs ---------------------------------------------------------------------------------------------------

@@ -102,6 +102,7 @@ class ValidatedOnTheRest(SmallestOf, _TuneValidateTrain):
     """
 
     secret_coins: bool = True
+    pair_of_all = False
 
     def _bounds(self) -> dict[str, Guarantee]:
         q, v = self.fraction, self.share

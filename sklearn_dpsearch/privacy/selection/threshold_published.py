@@ -13,8 +13,7 @@ import numpy as np
 
 from .._types import Array
 from ..guarantees.base import Guarantee
-from ..guarantees.composition import ORDERS
-from ..guarantees.values import PureDP, RenyiDP
+from ..guarantees.values import ORDERS, PureDP, RenyiDP
 from .best_of_published import NotApplicable, need, of_kind
 
 #: 1/q and 1/r of Proposition 15 that are tried, of which 1/p + 1/q + 1/r = 1.

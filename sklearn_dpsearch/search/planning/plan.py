@@ -19,7 +19,7 @@ from ...privacy import (
     MissingDeltaError,
     PrivacyError,
     calibrate,
-    compose,
+    followed_by,
 )
 from ...privacy._types import Neighboring
 from ...privacy.spent import Component, PrivacySpent
@@ -96,7 +96,7 @@ class Costs:
     def total(self) -> Guarantee:
         """What everything that is released promises together."""
         first, *others = (component.guarantee for component in self.components)
-        return compose(first, *others) if others else first
+        return followed_by(first, *others)  # components stand in the order in which they run
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -355,7 +355,7 @@ def _alone(request: Request, families: Families) -> Callable[[float], Guarantee]
         at, for_tuning = _noise_at(alone, factor)
         final, promises = (_promises(alone, one, request.n_samples) for one in (at, for_tuning))
         components = request.cost.components(promises, promises.one_run, final)
-        return compose(*(component.guarantee for component in components))
+        return followed_by(*(component.guarantee for component in components))
 
     return total
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from sklearn_dpsearch.privacy.numerics.inversion import (
     Turn,
     bracket,
+    crossing,
     geometric,
     geometric_mean,
     narrowed,
@@ -79,3 +80,38 @@ def test_a_logarithmic_scale_needs_few_steps() -> None:
     assert found.holds == pytest.approx(1e-7, rel=1e-3)
     assert len(tried) < 20
     assert math.sqrt(found.fails * found.holds) == pytest.approx(1e-7, rel=1e-3)
+
+
+@given(
+    turn=st.floats(0.01, 0.99),
+    power=st.sampled_from([0.2, 1.0, 5.0]),
+    scale=st.floats(1e-6, 1e6),
+    flat=st.booleans(),
+    width=st.sampled_from([1e-3, 1e-9, 1e-12]),
+)
+def test_a_crossing_is_found_from_values_of_any_shape(
+    turn: float, power: float, scale: float, flat: bool, width: float
+) -> None:
+    tried = []
+
+    def value(x: float) -> float:
+        tried.append(x)
+        away = math.copysign(abs(turn - x) ** power, turn - x) * (scale if x < turn else 1.0)
+        return (1.0 if away > 0 else -1.0) if flat else away
+
+    found = crossing(value, Turn(0.0, 1.0), width)
+    assert value(found.fails) > 0 >= value(found.holds)
+    assert found.holds - found.fails <= width
+    assert len(tried) <= 2 * math.log2(1 / width) + 8
+
+
+def test_values_lead_to_a_crossing_sooner_than_halving_does() -> None:
+    tried = []
+
+    def value(x: float) -> float:
+        tried.append(x)
+        return 3.0 - x - 0.1 * x**2
+
+    crossing(value, Turn(0.0, 4.0), 1e-9)
+    assert len(tried) <= 14
+    assert crossing(value, Turn(None, 0.1), 1e-9) == Turn(None, 0.1)

@@ -5,20 +5,16 @@ from __future__ import annotations
 import mpmath
 import numpy as np
 import pytest
-from dp_accounting.pld import privacy_loss_distribution
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import fft
 
 from sklearn_dpsearch.privacy import GaussianDP
 from sklearn_dpsearch.privacy.numerics import curves
-from sklearn_dpsearch.privacy.numerics import loss_distribution as numerics
 from sklearn_dpsearch.privacy.numerics.curves import delta_of_gaussian, randomized_response
 from sklearn_dpsearch.privacy.numerics.logspace import log_expm1, log_mills_ratio, safe_exp
 from sklearn_dpsearch.privacy.numerics.loss_distribution import (
     LossDistribution,
     connect_the_dots,
-    convolve,
     mix,
     on_grid,
 )
@@ -157,70 +153,7 @@ def test_dots_of_a_constant_profile_promise_nothing() -> None:
     assert np.all(one.delta_at(np.array([0.0, 5.0, 100.0])) == 1.0)
 
 
-# --- convolution --------------------------------------------------------------------------------------------------
-
-
-def composed_exactly(parts, counts) -> tuple[np.ndarray, np.ndarray]:
-    """Output probabilities of a product of discrete mechanisms, on both neighbours."""
-    p = q = np.ones(1)
-    for (one_p, one_q), count in zip(parts, counts):
-        for _ in range(count):
-            p, q = np.outer(p, one_p).ravel(), np.outer(q, one_q).ravel()
-    return p, q
-
-
-def test_convolution_is_above_the_exact_composition_and_close() -> None:
-    rng = np.random.default_rng(5)
-    for _ in range(60):
-        parts = [random_mechanism(rng)[:2] for _ in range(int(rng.integers(1, 3)))]
-        counts = [int(rng.integers(1, 4)) for _ in parts]
-        p, q = composed_exactly(parts, counts)
-        ours = convolve([loss_distribution(*one) for one in parts], counts).delta_at(ALL_EPSILONS)
-        exact = np.array([hockey_stick(p, q, epsilon) for epsilon in ALL_EPSILONS])
-        assert np.all(ours >= exact - 1e-15)
-        assert np.all(ours <= exact + 2e-2)
-
-
-def test_convolution_is_close_to_binomial_sums_of_randomised_responses() -> None:
-    from scipy import stats
-
-    epsilon, number = 0.1, 200
-    k = np.arange(number + 1)
-    truth = 1 / (1 + np.exp(-epsilon))
-    p, q = stats.binom.pmf(k, number, truth), stats.binom.pmf(k, number, 1 - truth)
-    ours = convolve([randomized_response(epsilon, 0.0)], [number])
-    for at in (0.0, 1.0, 3.0, 5.0, 8.0):
-        exact = hockey_stick(p, q, at)
-        assert exact <= ours.delta_at(at) <= exact * 1.02 + 1e-11
-
-
-def test_convolution_of_gaussians_is_the_gaussian_of_their_length() -> None:
-    ours = convolve([GaussianDP(mu=0.1).pair.removed, GaussianDP(mu=0.3).pair.removed], [91, 1])
-    grid = np.linspace(0, 6, 61)
-    exact = delta_of_gaussian(1.0, grid)
-    assert np.all(ours.delta_at(grid) >= exact)
-    assert np.all(ours.delta_at(grid) <= exact * 1.002 + 1e-11)
-
-
-@pytest.mark.parametrize(
-    ("sigma", "rate", "steps"), [(1.1, 0.00427, 2000), (2.0, 0.01, 5000), (1.0, 1.0, 3), (0.7, 0.05, 500)]
-)
-def test_what_the_transform_gets_wrong_is_far_below_the_allowance(sigma: float, rate: float, steps: int) -> None:
-    """Against the same transform with 64-bit mantissas: the sum of all errors, and the allowance made for them."""
-    step, _ = curves._subsampled_step(sigma, rate, steps)
-    interval = numerics._interval([step], [steps])
-    first, masses = on_grid(step, interval)
-    low, high = numerics._window([(first, masses)], [steps])
-    size = fft.next_fast_len(high - low + 1, real=True)
-    short = fft.irfft(fft.rfft(numerics._folded(masses, size), size) ** steps, size)
-    square = fft.rfft(numerics._folded(masses, size).astype(np.longdouble), size)
-    power, left = np.ones_like(square), steps
-    while left:
-        power = power * square if left & 1 else power
-        square, left = square * square, left >> 1
-    error = float(np.abs(short - fft.irfft(power, size)).sum())
-    allowed = convolve([step], [steps]).infinity + np.expm1(steps * np.log1p(-step.infinity))
-    assert 5 * error < allowed < 1e-10
+# --- mixing, and grids ----------------------------------------------------------------------------------------------
 
 
 def test_rounding_to_a_grid_keeps_both_masses_and_only_raises_the_curve() -> None:
@@ -234,46 +167,6 @@ def test_rounding_to_a_grid_keeps_both_masses_and_only_raises_the_curve() -> Non
         assert masses @ np.exp(-losses) == pytest.approx(one.masses @ np.exp(-one.losses), rel=1e-9)
         spread = LossDistribution(losses, masses, one.infinity)
         assert np.all(spread.delta_at(ALL_EPSILONS) >= one.delta_at(ALL_EPSILONS) - 2e-12)  # less its own slack
-
-
-def test_window_leaves_out_next_to_nothing_in_either_tail() -> None:
-    one = GaussianDP(mu=1.0).pair.removed
-    for count in (1, 7, 50):
-        ours = convolve([one], [count])
-        total = ours.infinity + ours.masses.sum()
-        assert 1 <= total <= 1 + 1e-10
-
-
-def test_convolution_with_an_open_secret_promises_nothing() -> None:
-    nothing = LossDistribution(np.array([0.0]), np.array([0.0]), 1.0)
-    assert convolve([nothing, GaussianDP(mu=1.0).pair.removed], [1, 2]).delta_at(50.0) == 1.0
-
-
-def test_composition_too_large_for_the_grid_takes_a_coarser_one_and_stays_above(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    one, grid = GaussianDP(mu=1.0).pair.removed, np.linspace(0, 900, 91)
-    exact = delta_of_gaussian(1000**0.5, grid)
-    fine = convolve([one], [1000]).delta_at(grid)
-    monkeypatch.setattr(numerics, "MOST_POINTS", 2**12)
-    coarse = convolve([one], [1000])
-    assert coarse.losses.size <= 2**12 + 1
-    assert np.all(coarse.delta_at(grid) >= exact)
-    assert np.all(fine >= exact)
-    assert np.all(coarse.delta_at(grid) <= fine + 0.1)
-
-
-def test_convolution_agrees_with_dp_accounting() -> None:
-    theirs = privacy_loss_distribution.from_laplace_mechanism(2.0).self_compose(10)
-    one = privacy_loss_distribution.from_laplace_mechanism(2.0)
-    from sklearn_dpsearch.privacy.numerics.pld import pair_from_pld
-
-    ours = convolve([pair_from_pld(one).removed], [10])
-    for epsilon in (0.5, 1.0, 2.0, 3.0):
-        assert ours.delta_at(epsilon) == pytest.approx(theirs.get_delta_for_epsilon(epsilon), rel=5e-3)
-
-
-# --- mixing -------------------------------------------------------------------------------------------------------
 
 
 def test_mixed_curve_is_the_average_of_the_curves() -> None:
@@ -307,16 +200,3 @@ def test_log_of_mills_ratio_is_right_far_out(x: float) -> None:
 def test_exponential_does_not_overflow() -> None:
     assert np.isfinite(safe_exp(np.array([1e4]))).all()
     assert safe_exp(1.0) == np.exp(1.0)
-
-
-def test_convolution_keeps_all_of_infinity_where_masses_exceed_one():
-    """A stated pair may hold more than mass 1 (an upper bound near ε = 0); its product is that of the measures."""
-    one = LossDistribution(np.array([0.0, 1.0]), np.array([0.9, 0.4]), 0.02)
-    other = LossDistribution(np.array([-0.5, 0.5]), np.array([0.5, 0.8]), 0.03)
-    composed = convolve([one, other], [1, 1])
-    losses = (one.losses[:, None] + other.losses).ravel()
-    masses = (one.masses[:, None] * other.masses).ravel()
-    infinity = (one.masses.sum() + 0.02) * (other.masses.sum() + 0.03) - one.masses.sum() * other.masses.sum()
-    for epsilon in (0.9, 1.2, 1.45, 2.0, 5.0):
-        exact = infinity + float(masses @ np.maximum(1 - np.exp(epsilon - losses), 0))
-        assert exact <= composed.delta_at(epsilon) < exact + 0.01

@@ -374,8 +374,9 @@ def test_search_answers_like_any_guarantee(base: Guarantee, law: CountLaw) -> No
     for delta in (1e-3, 1e-5):
         epsilon = search.epsilon_at(delta)
         assert search.delta_at(epsilon) <= delta
-        assert epsilon == min(one.epsilon_at(delta) for one in search.bounds.values())
-        assert search.bounds[search.tightest(delta)].epsilon_at(delta) == epsilon
+        smallest = min(one.epsilon_at(delta) for one in search.bounds.values())
+        assert smallest * (1 - 1e-3) <= epsilon <= smallest  # chords between bounds count too
+        assert search.bounds[search.tightest(delta)].epsilon_at(delta) == pytest.approx(smallest, rel=3e-9)
     grid = np.linspace(0, 8, 81)
     assert np.all(np.diff(search.delta_at(grid)) <= 1e-15)
     if base.pure_epsilon is None:

@@ -364,7 +364,8 @@ def test_search_answers_like_any_guarantee(base: Guarantee) -> None:
         epsilon = search.epsilon_at(delta)
         assert base.epsilon_at(delta) < epsilon < 3.5 * base.epsilon_at(delta / 20) + 0.5
         assert search.delta_at(epsilon) <= delta
-        assert search.bounds[search.tightest(delta)].epsilon_at(delta) == epsilon
+        smallest = search.bounds[search.tightest(delta)].epsilon_at(delta)
+        assert smallest * (1 - 1e-3) <= epsilon <= smallest  # chords between bounds count too
     assert np.all(np.diff(search.delta_at(np.linspace(0, 8, 81))) <= 1e-15)
     assert np.isinf(search.epsilon_at(0.0)) == (base.pure_epsilon is None)
 
