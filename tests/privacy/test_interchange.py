@@ -40,6 +40,7 @@ from sklearn_dpsearch.privacy import (
     compose,
     doubling_search,
     envelope,
+    followed_by,
     for_person,
     from_dict,
     mixture,
@@ -50,6 +51,7 @@ from sklearn_dpsearch.privacy import (
 from sklearn_dpsearch.privacy.guarantees.covering import gaussian_target
 from sklearn_dpsearch.privacy.interchange import _kinds
 from sklearn_dpsearch.privacy.selection.best_of import TheoremFive, TheoremOne
+from sklearn_dpsearch.privacy.selection.best_of_then import TheoremOneThen
 from sklearn_dpsearch.privacy.selection.subset import TheoremTwo
 from sklearn_dpsearch.privacy.selection.subset_validated import TheoremFour
 from sklearn_dpsearch.privacy.selection.threshold import TheoremThree
@@ -99,6 +101,8 @@ GUARANTEES: list[Guarantee] = [
     *(TheoremOne(one_run=PURE, count=law) for law in LAWS),
     TheoremFive(first=TheoremOne(one_run=PURE, count=Geometric(3))),
     best_of(compose(RUN, PureDP(epsilon=0.1)), Geometric(4)),
+    followed_by(best_of(RUN, Geometric(4)), PURE),
+    TheoremOneThen(first=TheoremOne(one_run=PURE, count=Poisson(3)), after=PURE),
     TheoremTwo(tune=PURE, train=PURE, fraction=0.1, train_on="rest"),
     TheoremThree(one_run=PURE, stop_probability=0.2),
     TheoremFour(tune=PURE, validate=PURE, train=PURE, fraction=0.1, share=0.5, train_on="all"),
