@@ -75,15 +75,21 @@ class SmallestOf(Guarantee):
         A true profile is convex in e^ε, so it is below the chords from one bound to the other too. The pair has them,
         and what is composed of the pair must not seem to lose less than this.
         """
-        if len(self.bounds) == 1 or not self.pair_of_all:
+        compared = self._in_pair
+        if len(compared) == 1 or not self.pair_of_all:
             return False
-        _, *others = self.bounds.values()
+        _, *others = compared
         places = np.unique([min(bound.epsilon_at(delta), LARGEST_EPSILON) for bound in others for delta in COMPARED])
-        values = np.array([bound._profile(places) for bound in self.bounds.values()])
+        values = np.array([bound._profile(places) for bound in compared])
         return not bool(np.any(np.all(values <= values.min(axis=0) * (1.0 + 1e-10), axis=1)))
 
+    @property
+    def _in_pair(self) -> list[Guarantee]:
+        """The bounds of which the pair is made."""
+        return list(self.bounds.values())
+
     def _pair(self) -> DominatingPair:
-        bounds = list(self.bounds.values())
+        bounds = self._in_pair
         if len(bounds) == 1:
             return bounds[0].pair
         removed, added = (partial(_smallest_in_direction, bounds, name) for name in ("removed", "added"))

@@ -33,6 +33,8 @@ DEGREE, PLAIN_DEGREE = 4, 2
 LARGEST = 50.0
 #: The mesh is wider than the region by this at least: narrower triangles would have no digits.
 MARGIN = 1e-5
+#: Losses that are further apart are left to Theorem 1.
+WIDEST = 200.0
 #: Rounding errors of a gradient are below this share of the terms that it is a sum of.
 ROUNDING = 1e-13
 
@@ -183,6 +185,8 @@ def _points(pld: LossDistribution) -> tuple[Array, Array]:
 def theorem_5(pair: DominatingPair, direction: int, count: CountLaw, epsilon: float) -> float:
     """δ(ε) by a potential made for this ε, for a record removed (0) or added (1)."""
     pld, reverse = pair.directions[direction], pair.directions[-1 - direction]
+    if np.ptp(pld.losses) > WIDEST:  # likelihood ratios without digits
+        return 1.0
     mesh = fine_mesh(pld)
     coefficients = potential(pld, count, epsilon)
     return bound_of(pld, reverse, count, epsilon, mesh, values_at(mesh, count, coefficients))
