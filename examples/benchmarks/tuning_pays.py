@@ -186,7 +186,7 @@ class Cell:
 
     @property
     def error(self) -> float:
-        """Standard error of the mean."""
+        """Standard error of the mean; nan of a single fit."""
         return float(self.scores.std(ddof=1) / len(self.fits) ** 0.5) if len(self.fits) > 1 else float("nan")
 
     @property
@@ -194,6 +194,8 @@ class Cell:
         return float(np.median([fit.seconds for fit in self.fits]))
 
     def __str__(self) -> str:
+        if len(self.fits) == 1:
+            return f"{self.mean:.3f} (one fit; {self.seconds:.1f} s)"
         return f"{self.mean:.3f} ± {self.error:.3f} ({self.scores.min():.3f}; {self.seconds:.1f} s)"
 
 
@@ -205,7 +207,8 @@ class Results:
         for fit in fits:
             found.setdefault((fit.table, fit.epsilon, fit.method), []).append(fit)
         self.cells = {key: Cell(fits) for key, fits in found.items()}
-        self.cases = list(dict.fromkeys(key[:2] for key in self.cells))
+        tables = [table for table, _, _ in self.cells]
+        self.cases = sorted({key[:2] for key in self.cells}, key=lambda case: (tables.index(case[0]), case[1]))
 
     def get(self, case: tuple[str, float], method: str) -> Cell | None:
         return self.cells.get((*case, method))
@@ -277,7 +280,7 @@ def draw(results: Results, path: Path) -> None:
     figure.supylabel("score on test records")
     handles, labels = axes[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="upper center", ncols=len(STYLES), frameon=False)
-    figure.tight_layout(rect=(0, 0, 1, 0.93))
+    figure.tight_layout(rect=(0.015, 0.01, 1, 0.93))
     figure.savefig(path, dpi=110)
 
 
