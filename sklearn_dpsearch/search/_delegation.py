@@ -108,7 +108,7 @@ class ReleasedModel:
 
     @available_if(_delegates("transform"))
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
-        """Fit, and transform the same records by the released model: what comes out is as private as X itself.
+        """Fit, and transform the same records by the released model: what comes out is as secret as they are.
 
         Parameters
         ----------
@@ -122,15 +122,15 @@ class ReleasedModel:
         Returns
         -------
         array or data frame
-            What ``best_estimator_.transform(X)`` makes of the records. The guarantee is about the fitted search, and
-            says nothing about these rows: each comes from one record.
+            ``best_estimator_.transform(X)``. The guarantee is about the fitted search and not about these rows, each of
+            which comes from one record.
         """
         if getattr(self, "refit", None) is False:
             raise ValueError(
                 f"Found refit=False in fit_transform of this {type(self).__name__}: no model would be released to "
                 "transform with. Write refit='winner', which costs nothing more. Nothing was spent."
             )
-        return self.fit(X, y, **params).transform(X)
+        return self.fit(X, y, **params).transform(X)  # type: ignore[attr-defined]
 
     @available_if(_delegates("set_output"))
     def set_output(self, *, transform: str | None = None) -> Any:
