@@ -33,17 +33,18 @@ NOT_TAKEN: dict[str, str] = {
 #: Parameter of ``fit`` ↦ why it is refused, and what instead; whatever the estimator's ``fit`` takes.
 NOT_FITTED: dict[str, str] = {
     "groups": "which record is in which group is a part of the records, and folds may not depend on them. A guarantee "
-    "for single records also says little about a whole group: of one person's records keep one. Leave groups out. If "
-    "they are public, and so is the number of records (neighbours: replace_one, zero_out), DPRandomSearchCV takes "
+    "for single records also says little about a whole group: if a person has several records, keep one. Leave groups "
+    "out. If they are public, and so is the number of records (neighbours: replace_one, zero_out), DPRandomSearchCV takes "
     "cv=list(GroupKFold(5).split(X, groups=groups)).",
 }
 
 
 def check_keywords(kind: type, given: Mapping[str, Any]) -> None:
     """Raise for keywords that a search's constructor does not take; all that are known are explained at once."""
-    known = list(signature(kind.__init__).parameters)[1:]  # type: ignore[misc]
+    parameters = signature(kind.__init__).parameters  # type: ignore[misc]
+    known, open_ended = list(parameters)[1:], any(one.kind is one.VAR_KEYWORD for one in parameters.values())
     wrong = [name for name in given if name not in known]
-    if not wrong:
+    if not wrong or open_ended:
         return
     told = [_told(kind, name) for name in wrong if name in NOT_TAKEN]
     strange = [name for name in wrong if name not in NOT_TAKEN]
