@@ -30,7 +30,7 @@ from .execution.randomness import Randomness
 from .execution.tasks import guarded
 from .planning.arguments import check_arguments
 from .planning.first_look import check_families, check_fit_params, check_kind, check_public, check_scorer
-from .planning.keywords import check_fit_keywords, check_keywords, check_names, is_per_record
+from .planning.keywords import check_keywords, check_names, is_per_record, known_to_fit
 from .planning.plan import Plan, Request, make_plan, notes_of
 from .planning.space import refuse_callbacks, refuse_checkpoints
 from .runners.base import Runner
@@ -252,7 +252,7 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
 
     def _fit_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Parameters for the estimator's ``fit``; per-record ones only on the caller's word."""
-        check_fit_keywords(params)
+        params = known_to_fit(params)
         if get_config().get("enable_metadata_routing"):
             params = process_routing(self, "fit", **params).estimator.fit
         per_record = sorted(name for name, value in params.items() if is_per_record(name, value))

@@ -34,8 +34,8 @@ NOT_TAKEN: dict[str, str] = {
 NOT_FITTED: dict[str, str] = {
     "groups": "which record is in which group is a part of the records, and folds may not depend on them. A guarantee "
     "for single records also says little about a whole group: if a person has several records, keep one. Leave groups "
-    "out. If they are public, and so is the number of records (neighbours: replace_one, zero_out), DPRandomSearchCV takes "
-    "cv=list(GroupKFold(5).split(X, groups=groups)).",
+    "out. If they are public, and so is the number of records (neighbours: replace_one, zero_out), DPRandomSearchCV "
+    "takes cv=list(GroupKFold(5).split(X, groups=groups)).",
 }
 
 
@@ -68,11 +68,12 @@ def _told(kind: type, name: str) -> str:
     return f"Found {name} for {kind.__name__}, which has none: {NOT_TAKEN[name]}"
 
 
-def check_fit_keywords(given: Mapping[str, Any]) -> None:
-    """Raise for parameters of ``fit`` that no private search can use."""
-    for name, value in given.items():
-        if name in NOT_FITTED and value is not None:
+def known_to_fit(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters of ``fit`` without those that no private search can use, which are an error unless they are None."""
+    for name in NOT_FITTED:
+        if given.get(name) is not None:
             raise PrivacyError(f"Found {name} in fit: {NOT_FITTED[name]} Nothing was spent.")
+    return {name: value for name, value in given.items() if name not in NOT_FITTED}
 
 
 def is_per_record(name: str, value: Any) -> bool:
