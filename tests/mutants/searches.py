@@ -206,7 +206,7 @@ MUTANTS = [
         file="scoring/validation.py",
         old="cv.split(placeholder), MOST_FOLDS",
         new="cv.split(placeholder, np.arange(n_samples) % 2), MOST_FOLDS",
-        tests=("scoring/test_validation.py::test_splitters_that_want_labels_or_groups_are_refused",),
+        tests=("search/test_migration.py::test_a_splitter_of_ones_own_never_sees_a_label",),
         seen="skorch's default: a stratified fifth",
     ),
     # --- what is charged ------------------------------------------------------------------------------------------
