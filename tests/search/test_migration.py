@@ -73,15 +73,13 @@ def test_a_keyword_of_scikit_learn_works_or_is_explained(kind, name):
 
 def test_all_that_is_wrong_is_said_at_once():
     with pytest.raises(
-        TypeError, match=r"Found cv.*n_parts.*Found refit.*Found return_train_score.*Found sccoring .*'scor"
+        TypeError, match=r"Found cv.*n_parts.*Found refit.*Found return_train_score.*argument 'sccoring'.*'scor"
     ):
         DPGridSearchCV(NoisyCentroids(), SPACE, cv=5, refit=True, return_train_score=True, sccoring="accuracy")
 
 
 def test_a_slip_of_the_pen_is_told_the_parameters():
-    with pytest.raises(
-        TypeError, match="Found n_itr for DPRandomSearchCV, whose parameters are .*Did you mean 'n_iter'"
-    ):
+    with pytest.raises(TypeError, match="argument 'n_itr'. Its parameters are .*Did you mean 'n_iter'"):
         DPRandomSearchCV(NoisyCentroids(), SPACE, n_itr=3)
 
 

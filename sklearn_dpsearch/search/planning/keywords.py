@@ -50,8 +50,8 @@ def check_keywords(kind: type, given: Mapping[str, Any]) -> None:
     strange = [name for name in wrong if name not in NOT_TAKEN]
     if strange:
         told.append(
-            f"Found {', '.join(strange)} for {kind.__name__}, whose parameters are {', '.join(known)}."
-            + did_you_mean(strange[0], known)
+            f"{kind.__name__} got an unexpected keyword argument {', '.join(map(repr, strange))}. Its parameters are "
+            f"{', '.join(known)}." + did_you_mean(strange[0], known)
         )
     raise TypeError(" ".join(told))
 
