@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
+from sklearn import model_selection
 
 from ..privacy import PrivacyError
 from ..privacy._checks import require
@@ -163,6 +164,13 @@ class Splitter(Protocol):
     def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterable[Any]: ...
 
 
+#: What a split may not depend on ↦ how to do without.
+LABELS, GROUPS = "the labels (y)", "groups"
+INSTEAD = {
+    LABELS: "In random folds of many records the labels have nearly the same shares.",
+    GROUPS: "If the groups are public, give the folds that they make, cv=list(GroupKFold(5).split(X, groups=groups)), "
+    "to an estimator with a replace_one or zero_out guarantee.",
+}
 #: Kinds of values that are numbers or can be iterated over, and yet say nothing about folds.
 NO_SPLIT = (bool, np.bool_, str, bytes, Mapping)
 
@@ -199,11 +207,40 @@ def validation_of(cv: object, neighboring: Neighboring, n_samples: int | None, p
     )
 
 
+#: What scikit-learn's splitters look at beside the number of records. Others are found out when they are asked.
+LOOKS_AT: dict[type, str] = {
+    model_selection.StratifiedKFold: LABELS,
+    model_selection.StratifiedShuffleSplit: LABELS,
+    model_selection.RepeatedStratifiedKFold: LABELS,
+    model_selection.StratifiedGroupKFold: LABELS,
+    model_selection.GroupKFold: GROUPS,
+    model_selection.GroupShuffleSplit: GROUPS,
+    model_selection.LeaveOneGroupOut: GROUPS,
+    model_selection.LeavePGroupsOut: GROUPS,
+}
+#: scikit-learn's splitters that know the number of records and nothing else.
+BLIND = (
+    model_selection.KFold,
+    model_selection.RepeatedKFold,
+    model_selection.ShuffleSplit,
+    model_selection.LeaveOneOut,
+    model_selection.LeavePOut,
+    model_selection.TimeSeriesSplit,
+)
+
+
+def is_taken_on_trust(cv: object) -> bool:
+    """Whether only the caller can know that a split, given by record numbers, was made without a look at records."""
+    return (_is_splitter(cv) or isinstance(cv, Iterable)) and type(cv) not in BLIND and not isinstance(cv, NO_SPLIT)
+
+
 def _is_splitter(cv: object) -> TypeGuard[Splitter]:
     return callable(getattr(cv, "split", None))
 
 
 def _by_index(cv: Any, neighboring: Neighboring, n_samples: int | None) -> IndexFolds:
+    if type(cv) in LOOKS_AT:
+        raise _looks(cv, LOOKS_AT[type(cv)], neighboring)
     if neighboring == "add_remove":
         raise PrivacyError(
             f"Found a split of fixed sizes (cv is a {type(cv).__name__}) for an estimator whose guarantee is about "
@@ -216,9 +253,21 @@ def _by_index(cv: Any, neighboring: Neighboring, n_samples: int | None) -> Index
     # Splitters are told the number of records and see nothing of the data.
     pairs = _split_blindly(cv, n_samples) if _is_splitter(cv) else list(itertools.islice(cv, MOST_FOLDS + 1))
     if not pairs:
-        raise ValueError("Expected at least one (train, test) pair in cv, got none.")
+        raise ValueError(
+            "Expected at least one (train, test) pair in cv, got none. A generator can be read only once: write "
+            "cv=list(...)."
+        )
     _check_number(len(pairs))
     return IndexFolds(n_samples, tuple(_as_fold(i, pair, n_samples) for i, pair in enumerate(pairs)))
+
+
+def _looks(cv: object, at: str, neighboring: Neighboring | None = None) -> PrivacyError:
+    """The refusal of a splitter that looks at the data."""
+    blind = "" if neighboring == "add_remove" else ", or a splitter of record numbers alone: KFold, ShuffleSplit"
+    return PrivacyError(
+        f"Found cv={cv!r}, which looks at {at}: the split would depend on the data. Use cv as a number of folds "
+        f"(cv=5) or a fraction (cv=0.2){blind}. {INSTEAD[at]}"
+    )
 
 
 def _check_number(n_folds: int) -> None:
@@ -235,11 +284,9 @@ def _split_blindly(cv: Splitter, n_samples: int) -> list[Any]:
         return list(itertools.islice(cv.split(placeholder), MOST_FOLDS + 1))
     except Exception as error:
         labels, groups = np.zeros(n_samples), np.arange(n_samples, dtype=float)
-        if _can_split(cv, placeholder, y=labels) or _can_split(cv, placeholder, groups=groups):
-            raise PrivacyError(
-                f"cv={cv!r} wants to see y or groups, so the split would depend on the data. Use a splitter of record "
-                "numbers alone, such as KFold or ShuffleSplit, or cv as a fraction or a number of folds."
-            ) from error
+        for seen, given in ((LABELS, {"y": labels}), (GROUPS, {"groups": groups})):
+            if _can_split(cv, placeholder, **given):
+                raise _looks(cv, seen) from error
         raise ValueError(f"cv={cv!r} cannot split {n_samples} records: {error}") from error
 
 

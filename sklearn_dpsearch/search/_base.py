@@ -30,6 +30,7 @@ from .execution.randomness import Randomness
 from .execution.tasks import guarded
 from .planning.arguments import check_arguments
 from .planning.first_look import check_families, check_fit_params, check_kind, check_public, check_scorer
+from .planning.keywords import check_keywords, check_names, is_per_record, known_to_fit
 from .planning.plan import Plan, Request, make_plan, notes_of
 from .planning.space import refuse_callbacks, refuse_checkpoints
 from .runners.base import Runner
@@ -98,6 +99,28 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
         "verbose": ["verbose"],
         "random_state": ["random_state"],
     }
+
+    def __new__(cls: type[Search], *positional: Any, **named: Any) -> Search:
+        """An object, unless it is given keywords that this search has not."""
+        check_keywords(cls, named)
+        made: Search = super().__new__(cls)
+        return made
+
+    def set_params(self: Search, **params: Any) -> Search:
+        """Set parameters of the search or, with two underscores, of its estimator, as in scikit-learn.
+
+        Parameters
+        ----------
+        **params : dict
+            Name to value.
+
+        Returns
+        -------
+        self : object
+        """
+        check_names(type(self), params)
+        super().set_params(**params)
+        return self
 
     @abstractmethod
     def _runner(self) -> Runner:
@@ -172,7 +195,7 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
                 delta=delta,
                 n_samples=n_samples,
                 cost=runner.cost(validation),
-                notes=(*notes_of(public, self.random_state), *runner.notes(relation)),
+                notes=(*notes_of(public, self.random_state, getattr(self, "cv", None)), *runner.notes(relation)),
             )
         )
 
@@ -181,7 +204,7 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
             raise PrivacyError(
                 "Found error_score='raise': an error raised by one candidate would tell what its data made it do. "
                 "Use error_score=np.nan (a failing candidate is the worst), and look for errors on public or made-up "
-                "data."
+                "data: dry_run() shows them in full."
             )
         if self.n_jobs == 0:
             raise ValueError("Found n_jobs=0; None, a number of workers, or -1 for one on each processor is needed.")
@@ -229,16 +252,16 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
 
     def _fit_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Parameters for the estimator's ``fit``; per-record ones only on the caller's word."""
+        params = known_to_fit(params)
         if get_config().get("enable_metadata_routing"):
             params = process_routing(self, "fit", **params).estimator.fit
-        per_record = sorted(
-            name for name, value in params.items() if hasattr(value, "__len__") and not isinstance(value, (str, dict))
-        )
+        per_record = sorted(name for name, value in params.items() if is_per_record(name, value))
         if per_record and self.guarantee is None:
             raise PrivacyError(
                 f"Found {', '.join(per_record)} with one value per record: weights and the like change how much one "
                 "record matters, and with it the guarantee. Leave them out, or declare guarantee= for a fit that "
-                "uses them (private scores never do)."
+                "uses them (private scores never do). Weights of whole classes that are public constants are fine: "
+                "our nets take class_weight={label: weight}."
             )
         return dict(params)
 

@@ -106,6 +106,66 @@ class ReleasedModel:
         self._check_refitted("transform")
         return self.best_estimator_.transform(X)
 
+    @available_if(_delegates("transform"))
+    def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
+        """Fit, and transform the same records by the released model: what comes out is as secret as they are.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Private records.
+        y : array-like of shape (n_samples,), optional
+            Their targets.
+        **params : dict
+            As for ``fit``.
+
+        Returns
+        -------
+        array or data frame
+            ``best_estimator_.transform(X)``. The guarantee is about the fitted search and not about these rows, each of
+            which comes from one record.
+        """
+        if getattr(self, "refit", None) is False:
+            raise ValueError(
+                f"Found refit=False in fit_transform of this {type(self).__name__}: no model would be released to "
+                "transform with. Write refit='winner', which costs nothing more. Nothing was spent."
+            )
+        return self.fit(X, y, **params).transform(X)  # type: ignore[attr-defined]
+
+    @available_if(_delegates("set_output"))
+    def set_output(self, *, transform: str | None = None) -> Any:
+        """What ``transform`` returns: told to the estimator, and to the released model.
+
+        Parameters
+        ----------
+        transform : {"default", "pandas", "polars"}, optional
+            As in scikit-learn; None changes nothing.
+
+        Returns
+        -------
+        self : object
+        """
+        self.estimator.set_output(transform=transform)
+        if hasattr(self, "best_estimator_"):
+            self.best_estimator_.set_output(transform=transform)
+        return self
+
+    @available_if(_delegates("get_feature_names_out"))
+    def get_feature_names_out(self, input_features: Any = None) -> Any:
+        """Names of the columns that ``transform`` returns.
+
+        Parameters
+        ----------
+        input_features : array-like of str, optional
+            As in scikit-learn.
+
+        Returns
+        -------
+        ndarray of str
+        """
+        self._check_refitted("name features")
+        return self.best_estimator_.get_feature_names_out(input_features)
+
     @available_if(_delegates("inverse_transform"))
     def inverse_transform(self, X: Any) -> Any:
         """Inverse transformation of the released model."""

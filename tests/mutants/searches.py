@@ -206,7 +206,7 @@ MUTANTS = [
         file="scoring/validation.py",
         old="cv.split(placeholder), MOST_FOLDS",
         new="cv.split(placeholder, np.arange(n_samples) % 2), MOST_FOLDS",
-        tests=("scoring/test_validation.py::test_splitters_that_want_labels_or_groups_are_refused",),
+        tests=("search/test_migration.py::test_a_splitter_of_ones_own_never_sees_a_label",),
         seen="skorch's default: a stratified fifth",
     ),
     # --- what is charged ------------------------------------------------------------------------------------------
@@ -706,6 +706,34 @@ MUTANTS = [
         old="        if per_record and self.guarantee is None:\n",
         new="        if False:\n",
         tests=("search/test_bad_input.py::test_weights_are_refused_without_a_declared_guarantee",),
+    ),
+    Mutant(
+        name="a weight for all",
+        mistake="A weight that is one number for all records is accepted without a word.",
+        file="search/planning/keywords.py",
+        old="        return value is not None\n",
+        new="        return False\n",
+        tests=("search/test_migration.py::test_weights_of_whatever_kind_need_a_declared_guarantee",),
+    ),
+    Mutant(
+        name="groups",
+        mistake="Groups of records reach the search, as if folds could be made by them.",
+        file="search/planning/keywords.py",
+        old="        if given.get(name) is not None:\n",
+        new="        if False:\n",
+        tests=("search/test_migration.py::test_groups_are_refused_before_any_record_is_read",),
+        seen="GridSearchCV.fit(groups=...)",
+    ),
+    Mutant(
+        name="folds vouched for by nobody",
+        mistake="Folds by record number that were made from the labels pass without a word in the statement.",
+        file="search/planning/plan.py",
+        old="    if is_taken_on_trust(cv):\n",
+        new="    if False:\n",
+        tests=(
+            "search/test_migration.py::test_folds_that_only_the_caller_can_vouch_for_are_said_to_be_taken_on_trust",
+        ),
+        seen="cv=list(StratifiedKFold(5).split(X, y))",
     ),
     Mutant(
         name="relation relabelled",

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
-from joblib import Parallel, effective_n_jobs, parallel_config
+from joblib import Parallel, delayed, effective_n_jobs, parallel_config
+from sklearn import config_context, get_config
 
 from ..._process import DESCRIPTORS, GENERATORS, INTERRUPTS, muted
 from ...privacy import LeakingEstimatorError
@@ -97,7 +98,7 @@ def in_parallel(name: str, tasks: Iterable[Any], workers: Workers) -> list[Any]:
     try:
         with muted(), GENERATORS():
             # joblib would put quick tasks together: how many there are would tell how long runs took
-            return list(Parallel(verbose=0, batch_size=1, **workers)(tasks))
+            return list(Parallel(verbose=0, batch_size=1, **workers)(configured(tasks)))
     except LeakDetected:
         problem: Exception = LeakingEstimatorError(
             f"{name} reported that it would read something from the data without noise (PrivacyLeakWarning). Give the "
@@ -107,6 +108,19 @@ def in_parallel(name: str, tasks: Iterable[Any], workers: Workers) -> list[Any]:
         problem = why(error)
     INTERRUPTS.check()
     raise problem  # outside the handlers: a chained exception could quote a record
+
+
+def configured(tasks: Iterable[Any]) -> Iterator[Any]:
+    """The same tasks under scikit-learn's configuration of this thread: workers have one of their own."""
+    config = get_config()
+    return (delayed(_under)(config, *task) for task in tasks)
+
+
+def _under(
+    config: Mapping[str, Any], work: Callable[..., Found], given: Sequence[Any], named: Mapping[str, Any]
+) -> Found:
+    with config_context(**config):
+        return work(*given, **named)
 
 
 def dealt(number: int, hands: int) -> list[range]:

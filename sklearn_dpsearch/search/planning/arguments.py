@@ -15,6 +15,7 @@ from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator
 
 from ...privacy import CountLaw
+from .keywords import check_one_metric, check_refit
 
 #: The mean number of runs, and the number of parts of the records, from which a search is taken for a slip of the pen.
 MOST_RUNS, MOST_PARTS = 10**6, 10**6
@@ -217,4 +218,6 @@ CHECKS: tuple[Callable[[Mapping[str, Any]], None], ...] = (
     _check_runs,
     _check_guarantee,
     _check_pre_dispatch,
+    check_one_metric,
+    check_refit,
 )

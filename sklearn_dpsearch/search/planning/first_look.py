@@ -108,7 +108,18 @@ def check_declared(estimator: Any, n_features: int | None, y: Any) -> None:
         raise ValueError(
             f"Found classes={list(classes)!r} ({words[declared in TEXT]}) for labels in y that are "
             f"{words[labels in TEXT]}: none of them is declared. Give classes of the same kind as y."
+            + _within_an_ensemble(labels, f"declare classes=range({len(classes)})")
         )
+
+
+def _within_an_ensemble(labels: str, remedy: str) -> str:
+    """What is said to a search that knows labels by name and is given numbers, as scikit-learn's ensembles do."""
+    if labels in TEXT:
+        return ""
+    return (
+        " Inside VotingClassifier, StackingClassifier and BaggingClassifier y holds numbers: the places of the labels "
+        f"in the sorted list of those that occur. If all of them occur for sure, {remedy} there."
+    )
 
 
 def _check_bounds(step: Any, n_features: int) -> None:
@@ -213,6 +224,7 @@ def _check_named_labels(scorer: Scorer, estimator: Any, y: Any) -> None:
         raise PrivacyError(
             f"Found scoring={scorer!r}, which names {unknown!r}, and {known}: every score would be the same. Name the "
             "labels as they are in y. Nothing was spent."
+            + (_within_an_ensemble(kind, "name labels by their places") if declared is None else "")
         )
 
 

@@ -24,7 +24,7 @@ from ...privacy import (
 from ...privacy._types import Neighboring
 from ...privacy.spent import Component, PrivacySpent
 from ...scoring import Noise, PrivateScorer, Sensitivity, noise_for
-from ...scoring.validation import IndexFolds, Validation
+from ...scoring.validation import IndexFolds, Validation, is_taken_on_trust
 from .._any_make import with_parameters
 from .._types import InFull, Scorer
 from .families import Families, in_full
@@ -183,11 +183,13 @@ def make_plan(request: Request) -> Plan:
     )
 
 
-def notes_of(public: bool, random_state: int | np.random.RandomState | None) -> tuple[str, ...]:
+def notes_of(public: bool, random_state: int | np.random.RandomState | None, cv: object = None) -> tuple[str, ...]:
     """What every search's total rests on, as plain sentences."""
     notes = [VALID_RECORDS]
     if public:
         notes.append("The validation data X_public, y_public is public and contains none of the private records.")
+    if is_taken_on_trust(cv):
+        notes.append("Which records train and which validate (cv) was fixed without a look at the records.")
     if random_state is not None:
         notes.append(
             f"A known seed (random_state={random_state!r}) voids the guarantee towards everyone who knows it: it is "

@@ -87,8 +87,8 @@ def members_of(
     if cv is not None and not isinstance(cv, numbers.Real):
         raise ValueError(
             f"Found cv={cv!r}: which records are in the subset, and how many, is random and secret, so "
-            "there is nothing to split by index. Use cv as a fraction or a number of folds, or X_public and "
-            "y_public."
+            "there is nothing to split by index. Use cv as a fraction or a number of folds (the latter with "
+            "validate_on='subset'), or X_public and y_public."
         )
     if validate_on == "rest" and not public and (cv is None or (isinstance(cv, float) and cv == 1.0)):
         return OnTheRest(fraction, 1.0)

@@ -1,0 +1,118 @@
+"""What scikit-learn's searches take and ours do not, or differently: why not, and what instead.
+
+A message names keywords and metrics and quotes nothing else: what a caller gives by mistake may be a record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from inspect import signature
+from typing import Any
+
+from sklearn.metrics import get_scorer_names
+
+from ...privacy import PrivacyError
+from ...privacy.errors import did_you_mean
+
+#: Keyword of a constructor ↦ why this search has none, and what instead. Only what a search lacks is looked up.
+NOT_TAKEN: dict[str, str] = {
+    "return_train_score": "scores on training records tell most about single records, each would have to be paid for, "
+    "and the choice uses none. Leave it out: candidates are scored on records that did not train them.",
+    "cv": "candidates are trained and scored on random parts of the records, which take the place of folds. Leave it "
+    "out, or give the number of parts: n_parts=20.",
+    "refit": "one private training always follows the choice, and the total covers it. Leave it out; DPRandomSearchCV "
+    "can do without, or release the winning run's own model for nothing.",
+    "n_iter": "every candidate is tried, and their number does not change the cost. Leave it out; DPRandomSearchCV and "
+    "DPSubsetSearchCV draw candidates.",
+    "param_grid": "candidates are drawn, from lists or distributions. Write param_distributions=...; DPGridSearchCV "
+    "tries every point of a param_grid.",
+    "param_distributions": "every candidate is tried, so lists of values are needed. Write param_grid=...; "
+    "DPRandomSearchCV and DPSubsetSearchCV draw from param_distributions.",
+}
+
+#: Parameter of ``fit`` ↦ why it is refused, and what instead; whatever the estimator's ``fit`` takes.
+NOT_FITTED: dict[str, str] = {
+    "groups": "which record is in which group is a part of the records, and folds may not depend on them. A guarantee "
+    "for single records also says little about a whole group: if a person has several records, keep one. Leave groups "
+    "out. If they are public, and so is the number of records (neighbours: replace_one, zero_out), DPRandomSearchCV "
+    "takes cv=list(GroupKFold(5).split(X, groups=groups)).",
+}
+
+
+def check_keywords(kind: type, given: Mapping[str, Any]) -> None:
+    """Raise for keywords that a search's constructor does not take; all that are known are explained at once."""
+    parameters = signature(kind.__init__).parameters  # type: ignore[misc]
+    known, open_ended = list(parameters)[1:], any(one.kind is one.VAR_KEYWORD for one in parameters.values())
+    wrong = [name for name in given if name not in known]
+    if not wrong or open_ended:
+        return
+    told = [_told(kind, name) for name in wrong if name in NOT_TAKEN]
+    strange = [name for name in wrong if name not in NOT_TAKEN]
+    if strange:
+        told.append(
+            f"{kind.__name__} got an unexpected keyword argument {', '.join(map(repr, strange))}. Its parameters are "
+            f"{', '.join(known)}." + did_you_mean(strange[0], known)
+        )
+    raise TypeError(" ".join(told))
+
+
+def check_names(kind: type, names: Mapping[str, Any]) -> None:
+    """Raise for parameters to be set that scikit-learn's searches have and this one does not."""
+    known = signature(kind.__init__).parameters  # type: ignore[misc]
+    told = [_told(kind, name) for name in names if name in NOT_TAKEN and name not in known]
+    if told:
+        raise ValueError(" ".join(told))
+
+
+def _told(kind: type, name: str) -> str:
+    return f"Found {name} for {kind.__name__}, which has none: {NOT_TAKEN[name]}"
+
+
+def known_to_fit(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters of ``fit`` without those that no private search can use, which are an error unless they are None."""
+    for name in NOT_FITTED:
+        if given.get(name) is not None:
+            raise PrivacyError(f"Found {name} in fit: {NOT_FITTED[name]} Nothing was spent.")
+    return {name: value for name, value in given.items() if name not in NOT_FITTED}
+
+
+def is_per_record(name: str, value: Any) -> bool:
+    """Whether a parameter of ``fit`` may hold something for each record: weights always may, whatever they are."""
+    if name.rpartition("__")[2] == "sample_weight":
+        return value is not None
+    return hasattr(value, "__len__") and not isinstance(value, (str, dict))
+
+
+def check_one_metric(given: Mapping[str, Any]) -> None:
+    """Raise for several metrics: a search here has one."""
+    scoring = given["scoring"]
+    if isinstance(scoring, (list, tuple, set, frozenset, dict)):
+        names = ", ".join(str(name) for name in scoring if isinstance(name, str))
+        first = next((name for name in _metrics_in(scoring) if isinstance(name, str)), "accuracy")
+        raise ValueError(
+            f"Found several metrics in scoring ({names}); one is needed: the choice uses one, and every other score on "
+            f"private records would have to be paid for. Write scoring={first!r}, and ask the released model for the "
+            "others on test data, e.g. f1_score(y_test, search.predict(X_test))."
+        )
+
+
+def _metrics_in(scoring: Any) -> Any:
+    return scoring.values() if isinstance(scoring, dict) else scoring
+
+
+def check_refit(given: Mapping[str, Any]) -> None:
+    """Raise for what scikit-learn takes as ``refit`` where there are several metrics, or a rule of one's own."""
+    refit = given.get("refit")
+    if callable(refit):
+        raise PrivacyError(
+            "Found refit as a function, which would choose by the scores of all candidates: they never leave fit. "
+            "Leave refit='winner' for the best by scoring. To choose by a rule of your own, use "
+            "DPRandomSearchCV(release='all', refit=False), which releases every score and is charged for it, and read "
+            "cv_results_."
+        )
+    if isinstance(refit, str) and refit in get_scorer_names():
+        raise ValueError(
+            f"Found refit={refit!r}; 'winner', True or False is needed. The name of a metric chooses among several, "
+            f"and there is one: scoring. Write scoring=..., refit='winner' (free) or refit=True (one more training, "
+            f"which is paid for)."
+        )

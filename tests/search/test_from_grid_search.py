@@ -1,0 +1,77 @@
+"""The page for those who come from GridSearchCV: it has every keyword, and every block of its code runs."""
+
+from __future__ import annotations
+
+import inspect
+import io
+import re
+from contextlib import redirect_stdout
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
+
+PAGE = Path(__file__).parents[2] / "docs" / "learn" / "from_grid_search.md"
+BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+#: What the first cells of the page's tables name.
+CELLS = [
+    cell for row in re.findall(r"^\| (.+?) \|", PAGE.read_text(), re.MULTILINE) for cell in re.findall(r"`(.+?)`", row)
+]
+
+
+@pytest.mark.parametrize("search", [GridSearchCV, RandomizedSearchCV])
+def test_the_page_has_every_keyword_of_scikit_learns_searches(search):
+    """A keyword of a newer scikit-learn is noticed here."""
+    keywords = {*inspect.signature(search).parameters, *inspect.signature(search.fit).parameters} - {"self"}
+    assert keywords - set(CELLS) == set()
+    assert {"groups", "sample_weight"} <= set(CELLS)  # in fit's **params
+
+
+def test_every_attribute_that_the_page_promises_is_one_of_scikit_learn():
+    documented = GridSearchCV.__doc__
+    promised = [cell for cell in CELLS if cell.endswith("_")]
+    assert promised
+    assert [name for name in promised if f"    {name} : " not in documented] == []
+
+
+@pytest.fixture(scope="module")
+def done():
+    """What the names of the page stand for in the end, and what it printed."""
+    pytest.importorskip("torch")
+    names, printed = {"__name__": "page"}, io.StringIO()
+    with redirect_stdout(printed):
+        for number, block in enumerate(BLOCKS):
+            exec(compile(block, f"{PAGE.name}, block {number + 1}", "exec"), names)
+    return names, printed.getvalue()
+
+
+def test_the_page_is_all_there():
+    assert len(BLOCKS) == 5
+    assert PAGE.read_text().count("```") == 2 * len(BLOCKS)
+
+
+@pytest.mark.slow
+def test_the_searches_of_the_page_learn_and_keep_their_totals(done):
+    names, _ = done
+    X, y = names["X_test"], names["y_test"]
+    assert names["search"].score(X, y) > 0.8  # without privacy
+    assert names["private"].score(X, y) > 0.7
+    assert 2.9 < names["private"].privacy_spent_.epsilon <= 3.0
+    assert 2.9 < names["every"].privacy_spent_.epsilon <= 3.0
+    assert len(names["every"].cv_results_["params"]) == 3
+    assert not hasattr(names["every"], "best_estimator_")
+
+
+@pytest.mark.slow
+def test_what_the_page_says_is_said(done):
+    assert "return_train_score" in done[1]
+    assert "Leave it out" in done[1]
+
+
+@pytest.mark.slow
+def test_the_ensemble_of_the_page_predicts_names(done):
+    voting = done[0]["voting"]
+    assert set(voting.predict(done[0]["X_test"])) <= {"no", "yes"}
+    assert np.mean(voting.predict(done[0]["X_test"]) == done[0]["y_test"]) > 0.6
+    assert all(1.4 < each.privacy_spent_.epsilon <= 1.5 for each in voting.estimators_)

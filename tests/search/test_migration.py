@@ -1,0 +1,416 @@
+"""What works with scikit-learn's searches works here, or is refused with the reason and a remedy."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+from copy import copy, deepcopy
+
+import numpy as np
+import pytest
+import sklearn.model_selection
+from joblib import parallel_config
+from sklearn import config_context
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import AdaBoostClassifier, BaggingClassifier, StackingClassifier, VotingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score, make_scorer
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    KFold,
+    PredefinedSplit,
+    RandomizedSearchCV,
+    StratifiedKFold,
+)
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, Normalizer
+
+from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV
+from sklearn_dpsearch.privacy import PrivacyError, PureDP
+from sklearn_dpsearch.scoring import private_scorer
+from sklearn_dpsearch.scoring.validation import BLIND, LOOKS_AT
+from sklearn_dpsearch.search.planning.keywords import NOT_FITTED, NOT_TAKEN
+
+from .test_arguments import Untouchable
+from .toys import SEARCHES, NoisyCentroids, search_of, two_blobs
+
+X, y = two_blobs(300)
+NAMES = np.where(y == 1, "yes", "no")
+SPACE = {"shrink": [0.0, 0.5]}
+CLASSES = (DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV)
+PUBLIC = {"X_public": X[:50].copy(), "y_public": y[:50].copy()}
+
+
+def keywords_of(function):
+    return set(inspect.signature(function).parameters) - {"self"}
+
+
+def missing():
+    """Each search with each keyword of scikit-learn's that it has not."""
+    theirs = keywords_of(GridSearchCV) | keywords_of(RandomizedSearchCV)
+    return [
+        pytest.param(kind, name, id=f"{kind.__name__}-{name}")
+        for kind in CLASSES
+        for name in sorted(theirs - keywords_of(kind))
+    ]
+
+
+# --- keywords of the constructor --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("kind", "name"), missing())
+def test_a_keyword_of_scikit_learn_works_or_is_explained(kind, name):
+    """A keyword of a newer scikit-learn is noticed here."""
+    space = "param_grid" if kind is DPGridSearchCV else "param_distributions"
+    with pytest.raises(TypeError) as caught:
+        kind(**{"estimator": NoisyCentroids(), space: SPACE, name: "a value that may be a record"})
+    assert str(caught.value) == f"Found {name} for {kind.__name__}, which has none: {NOT_TAKEN[name]}"
+    assert "Leave it out" in NOT_TAKEN[name] or "Write " in NOT_TAKEN[name]
+
+
+def test_all_that_is_wrong_is_said_at_once():
+    with pytest.raises(
+        TypeError, match=r"Found cv.*n_parts.*Found refit.*Found return_train_score.*argument 'sccoring'.*'scor"
+    ):
+        DPGridSearchCV(NoisyCentroids(), SPACE, cv=5, refit=True, return_train_score=True, sccoring="accuracy")
+
+
+def test_a_slip_of_the_pen_is_told_the_parameters():
+    with pytest.raises(TypeError, match="argument 'n_itr'. Its parameters are .*Did you mean 'n_iter'"):
+        DPRandomSearchCV(NoisyCentroids(), SPACE, n_itr=3)
+
+
+def test_setting_a_parameter_says_the_same_at_any_depth():
+    search = DPGridSearchCV(NoisyCentroids(), SPACE)
+    for it, path in ((search, "cv"), (make_pipeline(search), "dpgridsearchcv__cv")):
+        with pytest.raises(ValueError, match="Found cv for DPGridSearchCV.*n_parts"):
+            it.set_params(**{path: 5})
+    assert search.set_params(n_parts=7, estimator__shrink=0.2).estimator.shrink == 0.2
+    with pytest.raises(ValueError, match="Invalid parameter 'unknown'"):
+        search.set_params(unknown=1)
+
+
+@pytest.mark.parametrize("kind", SEARCHES)
+def test_a_search_is_still_an_estimator_with_parameters_by_name(kind):
+    search = search_of(kind, NoisyCentroids(), SPACE)
+    for made in (clone(search), copy(search), deepcopy(search), pickle.loads(pickle.dumps(search))):
+        assert repr(made) == repr(search)
+    assert "positional" not in inspect.signature(type(search)).parameters
+    assert set(search.get_params(deep=False)) == keywords_of(type(search))
+
+
+class OfOnesOwn(DPRandomSearchCV):
+    def __init__(self, estimator, param_distributions, *, more=None, **others):
+        super().__init__(estimator, param_distributions, **others)
+        self.more = more
+
+
+def test_a_search_of_ones_own_may_have_other_keywords():
+    assert OfOnesOwn(NoisyCentroids(), SPACE, more=1, n_iter=7).n_iter == 7
+
+
+# --- values that scikit-learn takes -----------------------------------------------------------------------------------
+
+SEVERAL = [["accuracy", "f1"], ("accuracy", "f1"), {"a": "accuracy", "b": make_scorer(accuracy_score)}]
+
+
+@pytest.mark.parametrize("kind", SEARCHES)
+@pytest.mark.parametrize("scoring", SEVERAL)
+def test_several_metrics_are_refused_before_any_record_is_read(kind, scoring):
+    with pytest.raises(ValueError, match="several metrics.*one is needed.*Write scoring='accuracy'"):
+        search_of(kind, NoisyCentroids(), SPACE, scoring=scoring).fit(Untouchable(), Untouchable())
+
+
+@pytest.mark.parametrize("kind", ["random", "threshold", "doubling"])
+@pytest.mark.parametrize(
+    ("refit", "message"),
+    [
+        (lambda results: 0, "scores of all candidates.*never leave fit.*release='all'"),
+        ("accuracy", "refit='accuracy'.*there is one: scoring.*'winner'"),
+    ],
+)
+def test_other_ways_to_choose_are_refused_before_any_record_is_read(kind, refit, message):
+    with pytest.raises(ValueError, match=message):
+        search_of(kind, NoisyCentroids(), SPACE, refit=refit).fit(Untouchable(), Untouchable())
+
+
+def splitters():
+    named = vars(sklearn.model_selection)
+    return {
+        one
+        for name, one in named.items()
+        if isinstance(one, type) and hasattr(one, "get_n_splits") and not name.startswith("Base")
+    }
+
+
+def test_every_splitter_of_scikit_learn_is_known():
+    """One of a newer scikit-learn is noticed here; it would be asked for folds without labels or groups."""
+    assert splitters() - {PredefinedSplit} == {*LOOKS_AT, *BLIND}
+
+
+@pytest.mark.parametrize("kind", ["random", "threshold"])
+@pytest.mark.parametrize("splitter", LOOKS_AT, ids=lambda one: one.__name__)
+def test_splitters_that_look_at_labels_or_groups_are_refused_whatever_the_relation(kind, splitter):
+    given = {"n_groups": 2} if "LeaveP" in splitter.__name__ else {}
+    for relation in ("add_remove", "zero_out", "replace_one"):
+        declared = PureDP(epsilon=1.0, neighboring=relation)
+        search = search_of(kind, LogisticRegression(), {"C": [1.0]}, cv=splitter(**given), guarantee=declared)
+        with pytest.raises(PrivacyError, match=r"(?s)looks at.*depend on the data.*cv=5") as caught:
+            search.fit(Untouchable(), Untouchable())
+        assert ("KFold, ShuffleSplit" in str(caught.value)) == (relation != "add_remove")
+
+
+class Sorted(KFold):
+    """Folds by the sorted labels."""
+
+    def split(self, X, y=None, groups=None):
+        order = np.argsort(y)
+        return ((order[train], order[test]) for train, test in super().split(order))
+
+
+class LooksAtY(KFold):
+    def split(self, X, y=None, groups=None):
+        if y is None:
+            raise ValueError("the labels, please")
+        return super().split(X)
+
+
+def test_a_splitter_of_ones_own_never_sees_a_label():
+    for cv in (LooksAtY(3), Sorted(3)):
+        with pytest.raises(PrivacyError, match="looks at the labels.*KFold"):
+            DPRandomSearchCV(NoisyCentroids(), SPACE, cv=cv).fit(Untouchable(), Untouchable())
+
+
+@pytest.mark.parametrize(
+    ("cv", "trusted"),
+    [
+        (list(StratifiedKFold(3).split(X, y)), True),
+        (PredefinedSplit(y), True),
+        (KFold(3), False),
+        (3, False),
+        (0.2, False),
+        (None, False),
+    ],
+    ids=str,
+)
+def test_folds_that_only_the_caller_can_vouch_for_are_said_to_be_taken_on_trust(cv, trusted):
+    spent = DPRandomSearchCV(NoisyCentroids(), SPACE, cv=cv).privacy_cost(300)
+    assert any("(cv) was fixed without a look" in text for text in spent.assumptions) == trusted
+
+
+def test_a_generator_of_folds_that_is_used_up_is_said_to_be():
+    search = DPRandomSearchCV(NoisyCentroids(), SPACE, cv=KFold(3).split(X))
+    search.privacy_cost(300)
+    with pytest.raises(ValueError, match=r"read only once.*cv=list\(\.\.\.\)"):
+        search.fit(Untouchable(), Untouchable())
+
+
+# --- keywords of fit --------------------------------------------------------------------------------------------------
+
+
+def test_fit_of_scikit_learns_searches_takes_nothing_new():
+    for search in (GridSearchCV, RandomizedSearchCV):
+        assert keywords_of(search.fit) == {"X", "y", "params"}
+
+
+@pytest.mark.parametrize("kind", SEARCHES)
+@pytest.mark.parametrize("declared", [None, PureDP(epsilon=1.0, neighboring="zero_out")])
+def test_groups_are_refused_before_any_record_is_read(kind, declared):
+    search = search_of(kind, NoisyCentroids(), SPACE, guarantee=declared)
+    with pytest.raises(PrivacyError, match=r"Found groups in fit.*single records.*GroupKFold.*Nothing was spent"):
+        search.fit(Untouchable(), Untouchable(), groups=np.arange(300) % 5)
+    assert not hasattr(search, "privacy_spent_")
+    assert set(NOT_FITTED) == {"groups"}
+
+
+def test_public_groups_make_folds_as_the_refusal_says():
+    folds = list(GroupKFold(3).split(X, groups=np.arange(300) % 7))
+    search = DPRandomSearchCV(NoisyCentroids(), SPACE, n_iter=2, cv=folds, random_state=0)
+    assert search.fit(X, y, groups=None).n_splits_ == 3
+
+
+class Weighed(NoisyCentroids):
+    def fit(self, X, y, sample_weight=None):
+        return super().fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "weights", [2.0, np.ones(300), [1.0] * 300, iter([1.0] * 300)], ids=lambda one: type(one).__name__
+)
+def test_weights_of_whatever_kind_need_a_declared_guarantee(weights):
+    with pytest.raises(PrivacyError, match="sample_weight.*declare guarantee.*class_weight"):
+        DPRandomSearchCV(Weighed(), SPACE, n_iter=2).fit(Untouchable(), Untouchable(), sample_weight=weights)
+    with pytest.raises(PrivacyError, match="weighed__sample_weight.*declare guarantee"):
+        DPRandomSearchCV(make_pipeline(Weighed()), {}).fit(Untouchable(), Untouchable(), weighed__sample_weight=weights)
+
+
+def test_no_weights_are_fine():
+    one = DPRandomSearchCV(Weighed(), SPACE, n_iter=2, random_state=0)
+    assert one.fit(X, y, sample_weight=None).privacy_spent_.epsilon > 0
+
+
+@pytest.mark.parametrize("kind", SEARCHES)
+@pytest.mark.parametrize("searched", [False, True])
+def test_weights_that_count_the_labels_are_refused_before_any_record_is_read(kind, searched):
+    pytest.importorskip("torch")
+    from sklearn_dpsearch.nets import DPLogisticRegression
+
+    given, space = ({}, {"class_weight": ["balanced"]}) if searched else ({"class_weight": "balanced"}, {})
+    search = search_of(kind, DPLogisticRegression(classes=[0, 1], noise_multiplier=1.0, **given), space, delta=1e-6)
+    with pytest.raises(PrivacyError, match="class_weight='balanced', which counts the labels"):
+        search.fit(Untouchable(), Untouchable())
+
+
+# --- what scikit-learn's transformers have ----------------------------------------------------------------------------
+
+
+class Shift(TransformerMixin, BaseEstimator):
+    """A transformer that is stated to be private."""
+
+    def __init__(self, shift=0.0):
+        self.shift = shift
+
+    def privacy_guarantee(self, n_samples=None):
+        return PureDP(epsilon=1.0, neighboring="replace_one")
+
+    def fit(self, X, y=None):
+        self.n_features_in_ = X.shape[1]
+        return self
+
+    def transform(self, X):
+        return np.asarray(X) + self.shift
+
+    def get_feature_names_out(self, input_features=None):
+        return np.array(["left", "right"], dtype=object)
+
+    def score(self, X, y=None):
+        return 0.5
+
+
+def transformer(kind, **given):
+    extra = {"threshold": {"threshold": -5.0, "n_iter": 100}, "doubling": {"round_epsilon": 100.0}}.get(kind, {})
+    return search_of(kind, Shift(), {"shift": [1.0]}, random_state=0, **{**extra, **given})
+
+
+@pytest.mark.parametrize("kind", SEARCHES)
+def test_a_search_over_transformers_transforms_and_names_what_it_returns(kind):
+    pandas = pytest.importorskip("pandas")
+    search = transformer(kind).set_output(transform="pandas")
+    made = search.fit_transform(X, y, **PUBLIC)
+    assert isinstance(made, pandas.DataFrame)
+    assert list(made.columns) == list(search.get_feature_names_out()) == ["left", "right"]
+    assert np.array_equal(made, X + 1.0)
+    assert isinstance(search.set_output(transform="default").transform(X), np.ndarray)
+    assert isinstance(search.set_output().transform(X), np.ndarray)
+    assert isinstance(clone(search.set_output(transform="pandas")).fit(X, y, **PUBLIC).transform(X), pandas.DataFrame)
+
+
+def test_a_pipeline_tells_a_search_in_it_what_to_return():
+    pandas = pytest.importorskip("pandas")
+    model = make_pipeline(Normalizer(), transformer("random")).set_output(transform="pandas")
+    model.fit(X, y, **{f"dprandomsearchcv__{name}": value for name, value in PUBLIC.items()})
+    assert isinstance(model.transform(X), pandas.DataFrame)
+    assert list(model.get_feature_names_out()) == ["left", "right"]
+
+
+def test_fit_transform_without_a_model_is_refused_before_any_record_is_read():
+    search = transformer("random", refit=False)
+    with pytest.raises(ValueError, match="refit=False in fit_transform.*refit='winner'.*Nothing was spent"):
+        search.fit_transform(Untouchable(), Untouchable(), **PUBLIC)
+    assert not hasattr(search, "privacy_spent_")
+
+
+def test_a_search_over_predictors_has_no_part_of_a_transformer():
+    search = DPRandomSearchCV(NoisyCentroids(), SPACE)
+    for name in ("transform", "fit_transform", "set_output", "get_feature_names_out"):
+        assert not hasattr(search, name)
+        with pytest.raises(AttributeError, match=name):
+            getattr(search, name)
+
+
+def first_column(frame):
+    return frame[["normalizer__x0"]] if "normalizer__x0" in frame else frame[["x0"]]
+
+
+@pytest.mark.parametrize("backend", ["threading", pytest.param("loky", marks=pytest.mark.slow)])
+def test_workers_run_under_the_callers_configuration(backend):
+    """Pipelines that hand on data frames worked in this thread, and lost the whole budget in others."""
+    pandas = pytest.importorskip("pandas")
+    model = make_pipeline(Normalizer(), FunctionTransformer(first_column), NoisyCentroids())
+    search = DPRandomSearchCV(model, {}, n_iter=5, n_jobs=2, random_state=0)
+    with config_context(transform_output="pandas"), parallel_config(backend=backend):
+        fitted = search.fit(pandas.DataFrame(X, columns=["x0", "x1"]), y)
+        assert set(fitted.predict(pandas.DataFrame(X, columns=["x0", "x1"]))) <= {0, 1}
+
+
+# --- names of labels, inside of ensembles -----------------------------------------------------------------------------
+
+
+def searches(kind):
+    """Two searches over a model with probabilities, whose guarantee is declared."""
+    declared = PureDP(epsilon=1.0, neighboring="replace_one")
+    made = search_of(kind, LogisticRegression(), {"C": [1.0]}, guarantee=declared, scoring="accuracy")
+    return [("first", made), ("second", clone(made))]
+
+
+ENSEMBLES = {
+    "voting": lambda inner: VotingClassifier(inner),
+    "soft voting": lambda inner: VotingClassifier(inner, voting="soft"),
+    "stacking": lambda inner: StackingClassifier(inner, cv=2),
+    "bagging": lambda inner: BaggingClassifier(inner[0][1], n_estimators=2),
+    "calibration": lambda inner: CalibratedClassifierCV(inner[0][1], cv=2),
+    "one model calibrated": lambda inner: CalibratedClassifierCV(inner[0][1], cv=2, ensemble=False),
+    "one for each label": lambda inner: OneVsRestClassifier(inner[0][1]),
+}
+
+
+@pytest.mark.parametrize("kind", ["random", "subset", "grid"])  # the others may end without a model
+@pytest.mark.parametrize("ensemble", ENSEMBLES)
+def test_ensembles_of_searches_predict_names_of_labels(kind, ensemble):
+    model = ENSEMBLES[ensemble](searches(kind)).fit(X, NAMES)
+    assert set(model.classes_) == {"no", "yes"}
+    assert np.mean(model.predict(X) == NAMES) > 0.8
+    parts = getattr(model, "estimators_", None) or [one.estimator for one in model.calibrated_classifiers_]
+    assert all(part.privacy_spent_.epsilon > 0 for part in parts)
+
+
+def test_boosting_is_refused_because_it_weighs_records():
+    with pytest.raises(ValueError, match="sample_weight"):
+        AdaBoostClassifier(searches("random")[0][1], n_estimators=2).fit(X, NAMES)
+
+
+def test_bagging_seeds_its_searches_and_their_statements_say_that_it_voids_the_guarantee():
+    model = BaggingClassifier(searches("random")[0][1], n_estimators=2).fit(X, NAMES)
+    for part in model.estimators_:
+        assert any(
+            f"random_state={part.random_state}" in text and "voids" in text for text in part.privacy_spent_.assumptions
+        )
+    for part in VotingClassifier(searches("random")).fit(X, NAMES).estimators_:
+        assert not any("voids" in text for text in part.privacy_spent_.assumptions)
+
+
+class Declared(NoisyCentroids):
+    """Knows the labels that there are."""
+
+    def __init__(self, classes=None, epsilon=1.0, shrink=0.0, random_state=None):
+        super().__init__(epsilon=epsilon, shrink=shrink, random_state=random_state)
+        self.classes = classes
+
+
+@pytest.mark.parametrize("ensemble", ["voting", "stacking", "bagging"])
+def test_declared_names_inside_an_ensemble_are_told_that_numbers_come(ensemble):
+    named = DPRandomSearchCV(Declared(["no", "yes"]), SPACE, n_iter=2)
+    with pytest.raises(ValueError, match=r"(?s)Inside VotingClassifier.*numbers.*that occur.*classes=range\(2\) there"):
+        ENSEMBLES[ensemble]([("one", named)]).fit(X, NAMES)
+    numbered = DPRandomSearchCV(Declared(range(2)), SPACE, n_iter=2)
+    assert set(ENSEMBLES[ensemble]([("one", numbered)]).fit(X, NAMES).predict(X)) <= {"no", "yes"}
+
+
+def test_a_score_that_names_labels_is_told_the_same():
+    one = DPRandomSearchCV(NoisyCentroids(), SPACE, n_iter=2, scoring=private_scorer("f1", pos_label="yes"))
+    with pytest.raises(PrivacyError, match="(?s)'yes'.*Inside VotingClassifier.*name labels by their places there"):
+        VotingClassifier([("one", one)]).fit(X, NAMES)
+    assert one.fit(X, NAMES).best_score_ >= 0
