@@ -716,7 +716,7 @@ def test_a_distribution_is_no_grid_for_a_walk():
         ({"threshold": "high"}, ValueError, "'threshold'.*Got 'high'"),
         ({"n_iter": 1}, ValueError, "'n_iter'.*Got 1"),
         ({"n_iter": np.inf}, ValueError, "'n_iter'.*Got inf"),
-        ({"scoring": "roc_auc"}, UnknownSensitivityError, "no usable sensitivity.*X_public"),
+        ({"scoring": "max_error"}, UnknownSensitivityError, "no usable sensitivity.*X_public"),
         ({"scoring": lambda *_: 1.0}, UnknownSensitivityError, "no usable sensitivity"),
         ({"cv": 1.5}, ValueError, "cv=1.5"),
     ],
