@@ -141,6 +141,7 @@ def like_adult(number: int) -> pd.DataFrame:
     return pd.DataFrame({**drawn, "income": np.where(drawn["education-num"] > 8, ">50K", "<=50K")})
 
 
+@pytest.mark.slow
 def test_the_code_of_the_readme_can_be_pasted_and_runs(tmp_path):
     pytest.importorskip("torch")
     like_adult(4000).to_csv(tmp_path / "adult.csv", index=False)
