@@ -26,6 +26,7 @@ from ._dry_run import DryRun, dry_run, everything, examples
 from ._types import Candidate, PublicData, Scorer
 from .execution.job import Job, Split
 from .execution.outcome import NOTHING_FOUND, NoModelError, Outcome, charge, results_of
+from .execution.progress import planning, running
 from .execution.randomness import Randomness
 from .execution.tasks import guarded
 from .planning.arguments import check_arguments
@@ -219,7 +220,8 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
         runner = search._runner()
         fit_params = self._fit_params(params)
         X, y = search._first_look(runner, X, y, X_public, y_public, fit_params)
-        plan = search._plan(runner, n_records(X), X_public is not None, self.delta)
+        with planning(type(self).__name__, self.verbose):
+            plan = search._plan(runner, n_records(X), X_public is not None, self.delta)
         if self.verbose:  # all that it ever prints is known without the data
             work = runner.work(plan, n_records(X))
             print(f"[{type(self).__name__}] {work}the whole fit costs {plan.spent!r}")
@@ -305,7 +307,8 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
         Worker processes (``n_jobs=2``) leave this process as it is (docs/reference/errors.md).
         """
         prepared = self._prepared(X, y, X_public, y_public, params)
-        self._conclude(prepared.plan, lambda: self._found(prepared))
+        with running(type(self).__name__, self.verbose) as prepared.runner.progress:
+            self._conclude(prepared.plan, lambda: self._found(prepared))
         return self
 
     def dry_run(self, X_example: Any = None, y_example: Any = None, *, public: bool = False) -> DryRun:
