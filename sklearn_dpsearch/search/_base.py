@@ -174,7 +174,9 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
         return unseeded.privacy_cost(n_samples)
 
     @np.errstate(under="ignore")  # the user may have made it an error
-    def _plan(self, runner: Runner, n_samples: int | None, public: bool, delta: float | None) -> Plan:
+    def _plan(
+        self, runner: Runner, n_samples: int | None, public: bool, delta: float | None, *, near: float | None = None
+    ) -> Plan:
         space = runner.space
         space.check_names(self.estimator)
         space.check_values(self.estimator)
@@ -197,6 +199,7 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
                 n_samples=n_samples,
                 cost=runner.cost(validation),
                 notes=(*notes_of(public, self.random_state, getattr(self, "cv", None)), *runner.notes(relation)),
+                near=near,
             )
         )
 

@@ -777,4 +777,12 @@ MUTANTS = [
         new="        if tuned is not None:\n            self.progress.last_training()  # also",
         tests=("search/test_progress.py::test_what_is_shown_is_the_same_for_candidates_that_win_and_that_fail",),
     ),
+    Mutant(
+        name="a rough plan above the total",
+        mistake="Searches are compared at noise that is too small for the total.",
+        file="search/planning/plan.py",
+        old="<= epsilon <= request.epsilon:",
+        new="<= epsilon <= request.epsilon * (1 + ROUGHLY):",
+        tests=("report/test_planning.py::test_a_rough_plan_from_any_guess_stays_below_the_total_and_near_it",),
+    ),
 ]
