@@ -78,6 +78,8 @@ def plan(
     subset_fraction: float | Sequence[float] = 0.1,
     tuning_share: float | Sequence[float | None] | None = None,
     time: bool = False,
+    X_example: Any = None,
+    y_example: Any = None,
     **arguments: Any,
 ) -> Comparison:
     """Compare searches before any data is touched.
@@ -98,6 +100,8 @@ def plan(
     time : bool, default=False
         Measure one training on as many made-up records, to say how long each search will take. They decide about
         nothing else.
+    X_example, y_example : array-like, optional
+        Public or made-up records to measure with, repeated as often as is needed: **never private ones**.
     **arguments : dict
         Passed on to all searches (``scoring``, ``guarantee``, ``n_jobs``).
 
@@ -142,7 +146,9 @@ def plan(
         raise PrivacyError(f"No search can be planned. {next(iter(left_out.values()))}")
     rows = {name: _row(name, asked, found, budget) for name, (asked, found) in plans.items()}
     if time:
-        seconds = seconds_of_training(estimator, next(iter(plans.values()))[1].settings, n_samples)
+        seconds = seconds_of_training(
+            estimator, next(iter(plans.values()))[1].settings, n_samples, X_example, y_example
+        )
         rows = {name: replace(row, seconds=seconds * row.work) for name, row in rows.items()}
     kind = _recommended({asked.kind for asked, _ in plans.values()}, n_samples, epsilon)
     return Comparison(

@@ -9,6 +9,8 @@ from dataclasses import FrozenInstanceError
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, PrivacyError, plan
 from sklearn_dpsearch.privacy import Geometric, Logarithmic, PureDP
@@ -131,6 +133,17 @@ def test_made_up_records_decide_about_time_alone(monkeypatch):
         assert math.isnan(before.seconds)
         assert after.seconds >= 0.02 * after.work
         assert repr(after).partition(", seconds")[0] == repr(before).partition(", seconds")[0]
+
+
+def test_an_estimator_that_does_not_say_what_its_records_are_is_timed_on_examples():
+    model = make_pipeline(FunctionTransformer(np.abs), Counting())
+    given = {"n": 500, "estimator": model, "param_distributions": {"counting__shrink": [0.0]}, "time": True}
+    Counting.sizes.clear()
+    assert math.isnan(compared(**given).rows[0].seconds)
+    assert Counting.sizes == []
+    X, y = [[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], [0, 1, 1]
+    assert compared(**given, X_example=X, y_example=y).rows[0].seconds > 0
+    assert Counting.sizes == [500]
 
 
 def test_a_comparison_is_frozen_and_shown_as_text_html_and_frame():
