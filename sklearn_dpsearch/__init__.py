@@ -2,6 +2,7 @@
 
 from .privacy.errors import PrivacyError
 from .privacy.spent import PrivacySpent
+from .report import plan
 from .search import (
     Doubling,
     DPGridSearchCV,
@@ -24,5 +25,6 @@ __all__ = [
     "PrivacyError",
     "PrivacySpent",
     "__version__",
+    "plan",
     "search_space",
 ]

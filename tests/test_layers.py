@@ -19,6 +19,7 @@ ALLOWED = {
     "preprocessing": {"_process", "privacy"},
     "nets": {"_process", "privacy"},
     "search": {"_process", "privacy", "adapters", "scoring"},
+    "report": {"_process", "privacy", "adapters", "scoring", "search"},
     "audit": {"_process", "privacy", "adapters", "scoring", "nets", "search"},
 }
 OUTSIDE_OF_PRIVACY = {"sklearn", "joblib", "torch", "diffprivlib", "matplotlib", "skorch", "opacus"}

@@ -11,5 +11,18 @@ from .descriptors import DESCRIPTORS
 from .generators import GENERATORS, reseed
 from .interrupts import INTERRUPTS, contained
 from .silence import muted, without_warnings
+from .voice import Stage, Voice, speaking
 
-__all__ = ["DESCRIPTORS", "GENERATORS", "INTERRUPTS", "WhileAnyone", "contained", "muted", "reseed", "without_warnings"]
+__all__ = [
+    "DESCRIPTORS",
+    "GENERATORS",
+    "INTERRUPTS",
+    "Stage",
+    "Voice",
+    "WhileAnyone",
+    "contained",
+    "muted",
+    "reseed",
+    "speaking",
+    "without_warnings",
+]

@@ -42,7 +42,7 @@ def without_warnings() -> Iterator[None]:
         yield
 
 
-def _silent_here() -> bool:
+def silent_here() -> bool:
     """Whether this thread is silent. A thread is, too, if nobody knows who started it."""
     if not _SILENT.anyone:
         return False
@@ -65,7 +65,7 @@ class Routed(io.TextIOBase):
         self.stream = stream
 
     def write(self, text: str, /) -> int:
-        if _silent_here():
+        if silent_here():
             return len(text)
         with DESCRIPTORS.around(self.stream) as stream:
             written: int = stream.write(text)
@@ -76,13 +76,13 @@ class Routed(io.TextIOBase):
             self.write(line)
 
     def flush(self) -> None:
-        if not _silent_here():
+        if not silent_here():
             self.stream.flush()
 
     @property
     def buffer(self) -> BinaryIO:
         """Where bytes are written."""
-        return io.BytesIO() if _silent_here() else self.stream.buffer
+        return io.BytesIO() if silent_here() else self.stream.buffer
 
     @property
     def encoding(self) -> str:  # type: ignore[override]
@@ -138,7 +138,7 @@ def _route_log_records(
     original: Callable[[logging.Logger, logging.LogRecord], None],
 ) -> Callable[[logging.Logger, logging.LogRecord], None]:
     def handle(self: logging.Logger, record: logging.LogRecord) -> None:
-        if not _silent_here():
+        if not silent_here():
             original(self, record)
 
     return handle
@@ -148,7 +148,7 @@ def _route_handled_records(
     original: Callable[[logging.Handler, logging.LogRecord], object],
 ) -> Callable[[logging.Handler, logging.LogRecord], object]:
     def handle(self: logging.Handler, record: logging.LogRecord) -> object:
-        if _silent_here():
+        if silent_here():
             return False
         with _writing_around(self):
             return original(self, record)
@@ -173,7 +173,7 @@ def _writing_around(handler: Any) -> Iterator[None]:
 
 def _route_warnings(original: Callable[[warnings.WarningMessage], None]) -> Callable[[warnings.WarningMessage], None]:
     def _showwarnmsg(msg: warnings.WarningMessage) -> None:
-        if not (_UNWARNED.here or _silent_here()):
+        if not (_UNWARNED.here or silent_here()):
             original(msg)
 
     return _showwarnmsg
@@ -181,7 +181,7 @@ def _route_warnings(original: Callable[[warnings.WarningMessage], None]) -> Call
 
 def _mark_threads(original: Callable[[threading.Thread], None]) -> Callable[[threading.Thread], None]:
     def start(self: threading.Thread) -> None:
-        if _silent_here():
+        if silent_here():
             _BORN_SILENT.add(self)
         original(self)
 
@@ -191,7 +191,7 @@ def _mark_threads(original: Callable[[threading.Thread], None]) -> Callable[[thr
 def _raise_leaks(original: Callable[..., None]) -> Callable[..., None]:
     def __init__(self: Warning, *args: object) -> None:
         original(self, *args)
-        if _silent_here():
+        if silent_here():
             raise self
 
     return __init__

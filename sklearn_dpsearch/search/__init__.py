@@ -2,6 +2,7 @@
 
 from ._base import BasePrivateSearch
 from ._in_the_open import utilities_in_the_open
+from ._planned import Planned, planned, seconds_of_training
 from .execution.outcome import NoModelError
 from .grid_search import DPGridSearchCV
 from .planning.suggested import search_space
@@ -18,6 +19,9 @@ __all__ = [
     "DPThresholdSearchCV",
     "Doubling",
     "NoModelError",
+    "Planned",
+    "planned",
     "search_space",
+    "seconds_of_training",
     "utilities_in_the_open",
 ]

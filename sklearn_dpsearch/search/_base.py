@@ -26,6 +26,7 @@ from ._dry_run import DryRun, dry_run, everything, examples
 from ._types import Candidate, PublicData, Scorer
 from .execution.job import Job, Split
 from .execution.outcome import NOTHING_FOUND, NoModelError, Outcome, charge, results_of
+from .execution.progress import planning, running
 from .execution.randomness import Randomness
 from .execution.tasks import guarded
 from .planning.arguments import check_arguments
@@ -173,7 +174,9 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
         return unseeded.privacy_cost(n_samples)
 
     @np.errstate(under="ignore")  # the user may have made it an error
-    def _plan(self, runner: Runner, n_samples: int | None, public: bool, delta: float | None) -> Plan:
+    def _plan(
+        self, runner: Runner, n_samples: int | None, public: bool, delta: float | None, *, near: float | None = None
+    ) -> Plan:
         space = runner.space
         space.check_names(self.estimator)
         space.check_values(self.estimator)
@@ -196,6 +199,7 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
                 n_samples=n_samples,
                 cost=runner.cost(validation),
                 notes=(*notes_of(public, self.random_state, getattr(self, "cv", None)), *runner.notes(relation)),
+                near=near,
             )
         )
 
@@ -219,7 +223,8 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
         runner = search._runner()
         fit_params = self._fit_params(params)
         X, y = search._first_look(runner, X, y, X_public, y_public, fit_params)
-        plan = search._plan(runner, n_records(X), X_public is not None, self.delta)
+        with planning(type(self).__name__, self.verbose):
+            plan = search._plan(runner, n_records(X), X_public is not None, self.delta)
         if self.verbose:  # all that it ever prints is known without the data
             work = runner.work(plan, n_records(X))
             print(f"[{type(self).__name__}] {work}the whole fit costs {plan.spent!r}")
@@ -305,7 +310,8 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
         Worker processes (``n_jobs=2``) leave this process as it is (docs/reference/errors.md).
         """
         prepared = self._prepared(X, y, X_public, y_public, params)
-        self._conclude(prepared.plan, lambda: self._found(prepared))
+        with running(type(self).__name__, self.verbose) as prepared.runner.progress:
+            self._conclude(prepared.plan, lambda: self._found(prepared))
         return self
 
     def dry_run(self, X_example: Any = None, y_example: Any = None, *, public: bool = False) -> DryRun:

@@ -55,7 +55,7 @@ class DPGridSearchCV(BasePrivateSearch):
     error_score : float, default=nan
         Score on a part of a candidate that fails there; nan is 0, the worst.
     verbose : int, default=0
-        Above 0 prints the plan, its work and its cost, which are known without the data.
+        Above 0 prints the plan, its work and its cost, which are known without the data, and counts trainings.
     random_state : None, int or RandomState, default=None
         None draws on the operating system's entropy. A seed is for tests: it voids the guarantee.
 

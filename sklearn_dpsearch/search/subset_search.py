@@ -70,7 +70,9 @@ class DPSubsetSearchCV(BasePrivateSearch):
     error_score : float, default=nan
         Score of a candidate that fails; nan is the worst.
     verbose : int, default=0
-        Above 0 prints the plan and its cost, which are known without the data.
+        Above 0 prints the plan and its cost, which are known without the data, and shows progress: where the number of
+        runs is secret, only that the search runs. 2 also shows when runs end and the final training begins, which
+        tells whoever watches more about that number (docs/learn/planning.md).
     random_state : None, int or RandomState, default=None
         None draws on the operating system's entropy. A seed is for tests: it voids the guarantee.
 

@@ -16,8 +16,9 @@ from .._any_make import take
 from .._types import Candidate, InFull, Seed, Workers
 from .job import Job
 from .models import all_fitted, fitted, fresh, releasable, spawned
+from .progress import Progress
 from .randomness import random_bits
-from .tasks import attempt, block_sizes, dealt, in_parallel, in_task, number_of_tasks
+from .tasks import Counter, attempt, block_sizes, dealt, in_parallel, in_task, number_of_tasks, uncounted
 
 
 @dataclass(frozen=True)
@@ -46,11 +47,21 @@ class Run:
 
 
 def run_all(
-    job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed], X: Any, y: Any, workers: Workers
+    job: Job,
+    candidates: Sequence[Candidate],
+    seeds: Sequence[Seed],
+    X: Any,
+    y: Any,
+    workers: Workers,
+    progress: Progress,
 ) -> list[Run]:
     """One run per candidate, in order; the same for every number of jobs. Their number is public."""
     hands = dealt(len(candidates), _tasks(job, len(candidates), workers))
-    found = _in_tasks(run_several, job, hands, candidates, seeds, X, y, workers)
+
+    def counter(done: int) -> None:
+        progress.done(done, len(hands))
+
+    found = _in_tasks(run_several, job, hands, candidates, seeds, X, y, workers, counter=counter)
     runs = {i: run for hand, part in zip(hands, found) for i, run in zip(hand, part)}
     return [runs[i] for i in range(len(candidates))]
 
@@ -113,12 +124,13 @@ def _in_tasks(
     y: Any,
     workers: Workers,
     *more: float,
+    counter: Counter = uncounted,
 ) -> list[Any]:
     """One task for each hand, an empty one too, with the same data: schedulers see all of that."""
     # the length of what is left out would tell the number of candidates; what follows the runs is of no use to workers
     job = replace(job, split=replace(job.split, final=None), in_full=InFull({}))
     tasks = (delayed(work)(job, [candidates[i] for i in h], [seeds[i] for i in h], X, y, *more) for h in hands)
-    return in_parallel(type(job.estimator).__name__, tasks, workers)
+    return in_parallel(type(job.estimator).__name__, tasks, workers, counter)
 
 
 # --- those of one task ------------------------------------------------------------------------------------------------

@@ -84,7 +84,25 @@ def guarded(work: Callable[[], Found]) -> Found:
 # --- joblib -----------------------------------------------------------------------------------------------------------
 
 
-def in_parallel(name: str, tasks: Iterable[Any], workers: Workers) -> list[Any]:
+#: Told how many tasks are done.
+Counter = Callable[[int], None]
+
+
+def uncounted(done: int) -> None:
+    """Nobody wants to know: how many tasks are done, and when, depends on what is secret."""
+
+
+class Counted(Parallel):
+    """joblib's tasks, counted as they end; a worker's thread may do so."""
+
+    counter: Counter = staticmethod(uncounted)
+
+    def print_progress(self) -> None:
+        """Called by joblib after every task."""
+        self.counter(self.n_completed_tasks)
+
+
+def in_parallel(name: str, tasks: Iterable[Any], workers: Workers, counter: Counter = uncounted) -> list[Any]:
     """Results of joblib's tasks, in order and in silence; errors of joblib itself without what they quote.
 
     Parameters
@@ -94,11 +112,17 @@ def in_parallel(name: str, tasks: Iterable[Any], workers: Workers) -> list[Any]:
     tasks : iterable of delayed calls
         A number of them that is public: schedulers count and log tasks.
     workers : dict
+    counter : callable, optional
+        Told how many tasks are done, as they end: where that is public.
     """
     try:
         with muted(), GENERATORS():
             # joblib would put quick tasks together: how many there are would tell how long runs took
-            return list(Parallel(verbose=0, batch_size=1, **workers)(configured(tasks)))
+            parallel = Counted(verbose=0, batch_size=1, **workers)
+            parallel.counter = counter
+            found = list(parallel(configured(tasks)))
+            counter(len(found))  # some backends hand results over before they count them
+            return found
     except LeakDetected:
         problem: Exception = LeakingEstimatorError(
             f"{name} reported that it would read something from the data without noise (PrivacyLeakWarning). Give the "

@@ -21,6 +21,7 @@ from .._any_make import take, with_parameters
 from .._types import Candidate, Seed, Workers
 from .job import Job
 from .models import all_fitted, fresh, spawned
+from .progress import SILENT, Progress
 from .tasks import attempt, in_parallel, in_task
 
 #: Scores are rounded down to multiples of 1/RESOLUTION, so that sums of them are exact.
@@ -70,14 +71,22 @@ def check_parts(n_parts: int, n: int | None) -> None:
 
 
 def utilities(
-    job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed], X: Any, y: Any, workers: Workers
+    job: Job,
+    candidates: Sequence[Candidate],
+    seeds: Sequence[Seed],
+    X: Any,
+    y: Any,
+    workers: Workers,
+    progress: Progress,
 ) -> list[Fraction]:
     """Mean over the parts (the job's folds) of every candidate's score in [0, 1], exact.
 
     One task per part. Scores outside of [0, 1] are moved to its ends; a candidate that fails on a part has 0 there.
     """
     tasks = (delayed(part_scores)(job, j, candidates, seed, X, y) for j, seed in enumerate(seeds))
-    scores = in_parallel(type(job.estimator).__name__, tasks, workers)
+    scores = in_parallel(
+        type(job.estimator).__name__, tasks, workers, lambda done: progress.done(done, len(job.split.folds))
+    )
     return [Fraction(sum(part[i] for part in scores), RESOLUTION * len(scores)) for i in range(len(candidates))]
 
 
@@ -142,7 +151,8 @@ def utilities_of(
     X: Any,
     y: Any,
     workers: Workers,
+    progress: Progress = SILENT,
 ) -> list[Fraction]:
     """Utility of every candidate."""
     tried = less_noisy(job, candidates) if part_noise == "scaled" else candidates
-    return utilities(on_parts(job), tried, seeds, X, y, workers)
+    return utilities(on_parts(job), tried, seeds, X, y, workers, progress)

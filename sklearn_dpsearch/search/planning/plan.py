@@ -56,6 +56,10 @@ SIZE_OF_DELTA = (
 )
 
 
+#: How far below its target, relative to it, the total of a rough plan may be, and how many noises are tried for it.
+ROUGHLY, TRIES = 0.03, 4
+
+
 class CostModel(Protocol):
     """What a search releases, as a value that a plan asks for its price at any noise of the estimator."""
 
@@ -101,7 +105,7 @@ class Costs:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Everything that is fixed before the data is touched.
+    """Everything that is fixed before the data is touched; ``factor`` is on the loss of the estimator as configured.
 
     Candidates are trained with ``settings`` and keep ``promises``; a training after the choice is one with
     ``final_settings`` that keeps ``final``. They differ only where candidates are trained with more noise.
@@ -120,6 +124,7 @@ class Plan:
     in_full: InFull
     families: Families
     spent: PrivacySpent
+    factor: float | None
 
 
 def said_of(law: CountLaw) -> str:
@@ -131,7 +136,7 @@ def said_of(law: CountLaw) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What the user asked for, checked: the inputs of a plan."""
+    """What the user asked for, checked: the inputs of a plan; ``near`` is a guess, from which a rough one is made."""
 
     estimator: Any
     adapter: Adapter
@@ -147,12 +152,14 @@ class Request:
     n_samples: int | None
     cost: CostModel
     notes: tuple[str, ...]
+    near: float | None = None
 
 
 def make_plan(request: Request) -> Plan:
     """Calibrate if a total was asked for, and state what the whole will cost."""
     request = _balanced(request)
-    final, tuned = _noise_at(request, None if request.epsilon is None else _calibrated(request))
+    factor = None if request.epsilon is None else _calibrated(request)
+    final, tuned = _noise_at(request, factor)
     costs = _costs(request, final, tuned)
     delta = _delta(request, costs.total)
     spent = PrivacySpent(
@@ -180,6 +187,7 @@ def make_plan(request: Request) -> Plan:
         in_full=in_full(tuned.space, final.space),
         families=request.families,
         spent=spent,
+        factor=factor,
     )
 
 
@@ -369,7 +377,26 @@ def _calibrated(request: Request) -> float:
         asked, remedy = f"epsilon={request.epsilon:g}", "leave the search's epsilon=None to have the total reported"
         _check_not_searched(request, _scaled(request, 1.0), asked, remedy)
     total = cache(_until_impossible(lambda factor: _costs(request, *_noise_at(request, factor)).total))
+    if request.near is not None and (found := _rough(total, request, request.near)) is not None:
+        return found
     return calibrate(total, request.epsilon, _delta(request, total(1.0)))
+
+
+def _rough(total: Callable[[float], Guarantee], request: Request, factor: float) -> float | None:
+    """A factor with a total a little below the target, from a guess; None if a few steps do not lead there."""
+    assert request.epsilon is not None
+    for _ in range(TRIES):
+        try:
+            guarantee = total(factor)
+        except BudgetUnreachableError:
+            return None
+        epsilon = float(guarantee.epsilon_at(_delta(request, guarantee)))
+        if request.epsilon * (1 - ROUGHLY) <= epsilon <= request.epsilon:
+            return factor
+        if not 0 < epsilon < np.inf:
+            return None
+        factor *= request.epsilon * (1 - ROUGHLY / 2) / epsilon  # ε is about in proportion to the factor
+    return None
 
 
 def _until_impossible(total: Callable[[float], Guarantee]) -> Callable[[float], Guarantee]:

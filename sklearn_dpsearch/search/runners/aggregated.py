@@ -236,7 +236,11 @@ class AggregatedRunner(Runner):
         self, job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed], X: Any, y: Any
     ) -> list[Fraction]:
         """Exact utilities of some candidates, which are secret."""
-        return utilities_of(job, candidates, self.part_noise, seeds, X, y, self.workers)
+        return utilities_of(job, candidates, self.part_noise, seeds, X, y, self.workers, self.progress)
+
+    def count_trainings(self, job: Job, candidates: Sequence[Candidate]) -> None:
+        """All candidates on all parts: a public number, whatever becomes of them."""
+        self.progress.public_runs("trainings on parts", len(candidates) * len(job.split.folds))
 
     def dry(self, plan: Plan, job: Job, candidate: Candidate, X: Any, y: Any) -> float:
         """Score of a model on one part, after the candidate went the whole way."""

@@ -18,6 +18,7 @@ from ...scoring.validation import Validation
 from .._types import Candidate, Distributions, Parameters, Scorer, Workers
 from ..execution.job import Job, Split
 from ..execution.outcome import Outcome
+from ..execution.progress import Progress
 from ..execution.randomness import Randomness
 from ..execution.runs import in_the_open
 from ..planning.families import Families, families_of
@@ -50,6 +51,8 @@ class Runner(ABC):
         self, search: Parameters, distributions: Distributions, parameter: str = "param_distributions"
     ) -> None:
         self.search = search
+        #: Where it says how far it is; ``fit`` puts another there.
+        self.progress = Progress()
         if isinstance(distributions, str) and distributions == AUTO:
             distributions = own_space(search.estimator, self.adapter, grid=self.whole_grid)
         self.space = Space.of(distributions, parameter)

@@ -92,10 +92,12 @@ class BestOfRunner(Runner):
     def run(self, job: Job, candidates: Sequence[Candidate], source: Randomness, X: Any, y: Any) -> Outcome:
         *seeds, last = source.run_seeds(len(candidates) + 1)  # the last is for the training after the runs
         if self.releases_all:
-            # every row is public, and so is their number: tasks may depend on it
-            runs = dict(enumerate(run_all(job, candidates, seeds, X, y, self.workers)))
+            # every row is public, and so is their number: tasks and what is shown may depend on it
+            self.progress.public_runs("runs", len(candidates))
+            runs = dict(enumerate(run_all(job, candidates, seeds, X, y, self.workers, self.progress)))
             best = max(runs, key=lambda i: (*runs[i].order, -i))
         else:
+            self.progress.secret_runs()
             expected = float(self.law.mean)  # tasks may depend on that, never on the number drawn
             best, run = run_best(job, candidates, seeds, X, y, self.workers, expected=expected)
             runs = {best: run}
@@ -181,6 +183,8 @@ class RandomSearchRunner(BestOfRunner):
         y: Any,
     ) -> Outcome:
         model = runs[best].model
+        if self.search.refit is True:
+            self.progress.last_training()  # also where there is none: whether all candidates failed is not told
         if self.search.refit is True and model is not None:
             after, records = job.afterwards, np.arange(n_records(X))
             model = train_last(after, lambda: fresh(after, job.in_full(candidates[best]), seed), records, seed, X, y)

@@ -264,9 +264,11 @@ class DoublingRunner(AggregatedRunner):
 
     def run(self, job: Job, candidates: Sequence[Candidate], source: Randomness, X: Any, y: Any) -> Outcome:
         rounds = self.rounds(job, source, X, y)
+        self.count_trainings(job, candidates)
         utilities = rounds.utilities(candidates)
         while not rounds.over:
             rounds.ask(candidates, utilities)
+        self.progress.last_training()  # also where nothing was found
         return rounds.train()
 
     def rounds(self, job: Job, source: Randomness, X: Any, y: Any) -> Rounds:

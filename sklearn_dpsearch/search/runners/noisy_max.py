@@ -176,6 +176,8 @@ class NoisyMaxRunner(AggregatedRunner):
         *seeds, last = source.run_seeds(k + 1)
         if len(candidates) == 1:  # nothing to choose, and nothing is paid for it
             return train_winner(job, candidates[0], float("nan"), last, X, y)
+        self.count_trainings(job, candidates)
         utilities = self.utilities(job, candidates, seeds, X, y)
+        self.progress.last_training()
         chosen = self.chooser(sensitivity(k), len(candidates)).select(utilities, source.bits)
         return train_winner(job, candidates[chosen], float("nan"), last, X, y)

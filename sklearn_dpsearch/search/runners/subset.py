@@ -172,6 +172,7 @@ class SubsetRunner(BestOfRunner):
         final, tuned = job.split.final, runs[best].model
         assert final is not None
         parameters, model = final.candidates[best], None
+        self.progress.last_training()  # also where there is none: which of the trainings failed is not told
         if tuned is not None:
             after = replace(job.afterwards, split=replace(job.split, expected=final.expected))
 

@@ -97,7 +97,10 @@ class ThresholdRunner(Runner):
         """The first success in the order of drawing, or nothing."""
         *seeds, last = source.run_seeds(len(candidates) + 1)
         expected = float(self.search.n_iter)
+        self.progress.secret_runs()
         first = run_until(job, candidates, seeds, X, y, self.workers, threshold=self.threshold, expected=expected)
+        if self.search.refit is True:
+            self.progress.last_training()  # also where there is none: why nothing was found is not told
         if first is None:
             return Outcome(found=False, rows=[], may_stop=True)
         place, run = first

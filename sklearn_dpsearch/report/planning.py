@@ -1,0 +1,223 @@
+"""Compare searches before any data: what each buys for one budget."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..privacy import CountLaw, PrivacyError
+from ..search import (
+    BasePrivateSearch,
+    DPGridSearchCV,
+    DPRandomSearchCV,
+    DPSubsetSearchCV,
+    Planned,
+    planned,
+    seconds_of_training,
+)
+from .comparison import Comparison, Row
+
+#: Records from which a subset search is recommended; up to which, and up to which ε, one fit is.
+MANY, FEW, SMALL_EPSILON = 30_000, 5_000, 1.0
+FIT, RANDOM, SUBSET, GRID = "one fit", "random", "subset", "grid"
+#: Where a rough plan begins to look, in multiples of the loss of a single fit: about what is found. Costs time alone.
+GUESSES = {FIT: None, RANDOM: 0.7, SUBSET: 1.02, GRID: 0.83}
+WHY = {
+    SUBSET: f"{MANY:,} records or more: the final model of a subset search has nearly all of ε, so it costs little "
+    "even where there was nothing to find.",
+    RANDOM: f"Fewer than {MANY:,} records: search only where candidates differ by much, as the winner has little more "
+    "than half of ε.",
+    FIT: "With few records and a small ε one fit at good defaults beats every search.",
+    GRID: "The other searches cannot be planned here.",
+}
+FIRST = "Start with one fit at the defaults, and tune what no default knows (docs/learn/which_search.md)."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """One search to be planned: its kind, and what it is given beside estimator, budget and the common arguments."""
+
+    kind: str
+    make: type[BasePrivateSearch]
+    space: Any
+    given: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        """The kind, and what differs from others of that kind."""
+        return ", ".join([self.kind, *(f"{name}={value!r}" for name, value in self.given.items())])
+
+    def search(self, estimator: Any, budget: Mapping[str, Any]) -> BasePrivateSearch:
+        """The search itself."""
+        return self.make(estimator, self.space, **self.given, **budget)
+
+    def call(self, budget: Mapping[str, Any]) -> str:
+        """How it is written."""
+        space = repr(self.space) if self.space == "auto" or self.space == {} else "space"
+        arguments = [f"{name}={_written(value)}" for name, value in {**self.given, **budget}.items()]
+        return f"{self.make.__name__}({', '.join(['estimator', space, *arguments])})"
+
+
+def _written(value: Any) -> str:
+    return repr(float(value)) if isinstance(value, np.floating) else repr(value)
+
+
+def plan(
+    estimator: Any,
+    n_samples: int,
+    epsilon: float,
+    delta: float | None = None,
+    *,
+    param_distributions: Any = "auto",
+    param_grid: Any = None,
+    n_iter: float | CountLaw | Sequence[float | CountLaw] = 10,
+    subset_fraction: float | Sequence[float] = 0.1,
+    tuning_share: float | Sequence[float | None] | None = None,
+    time: bool = False,
+    X_example: Any = None,
+    y_example: Any = None,
+    **arguments: Any,
+) -> Comparison:
+    """Compare searches before any data is touched.
+
+    Parameters
+    ----------
+    estimator : estimator
+        As for the searches.
+    n_samples : int
+        Number of records, where it is public; else about how many there are.
+    epsilon, delta : float, float or None
+        The total that each of them may spend.
+    param_distributions, param_grid : dict, list of dicts or "auto"
+        The spaces; ``param_grid=None`` takes the same.
+    n_iter, subset_fraction, tuning_share : value or sequence of values
+        Laws of K, fractions and shares to compare: each combination is a row. Each row of a random or subset search
+        takes some seconds.
+    time : bool, default=False
+        Measure one training on as many made-up records, to say how long each search will take. They decide about
+        nothing else.
+    X_example, y_example : array-like, optional
+        Public or made-up records to measure with, repeated as often as is needed: **never private ones**.
+    **arguments : dict
+        Passed on to all searches (``scoring``, ``guarantee``, ``n_jobs``).
+
+    Returns
+    -------
+    Comparison
+        ``rows``, ``recommended`` and ``why``; a table as text and HTML, ``to_frame()``, ``plot()``.
+
+    Raises
+    ------
+    PrivacyError
+        If none of the searches can be planned.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn_dpsearch import plan
+    >>> from sklearn_dpsearch.privacy import PureDP
+    >>> class Private(LogisticRegression):
+    ...     privacy_parameters = ("tol",)
+    ...     def privacy_guarantee(self, n_samples=None):  # a real one would keep it
+    ...         return PureDP(epsilon=self.tol, neighboring="replace_one")
+    ...     def scaled_privacy(self, factor, varying):
+    ...         return {"tol": factor * self.tol}
+    >>> compared = plan(Private(), 3000, epsilon=0.5, param_distributions={"C": [0.1, 1.0]})
+    >>> [row.search for row in compared.rows]
+    ['one fit', 'random, n_iter=10', 'subset, n_iter=10, subset_fraction=0.1', 'grid']
+    >>> compared.recommended.call
+    'DPGridSearchCV(estimator, {}, epsilon=0.5, delta=None)'
+    """
+    budget = {"epsilon": epsilon, "delta": delta, **arguments}
+    space, grid = param_distributions, param_distributions if param_grid is None else param_grid
+    laws, fractions, shares = (_several(value) for value in (n_iter, subset_fraction, tuning_share))
+    plans: dict[str, tuple[Asked, Planned]] = {}
+    left_out: dict[str, str] = {}
+    for asked in _asked(space, grid, laws, fractions, shares):
+        try:
+            plans[asked.name] = asked, planned(asked.search(estimator, budget), n_samples, _guess(asked, plans))
+        except (PrivacyError, ValueError, TypeError) as error:
+            left_out[asked.name] = str(error)
+    if not plans:
+        raise PrivacyError(f"No search can be planned. {next(iter(left_out.values()))}")
+    rows = {name: _row(name, asked, found, budget) for name, (asked, found) in plans.items()}
+    if time:
+        seconds = seconds_of_training(
+            estimator, next(iter(plans.values()))[1].settings, n_samples, X_example, y_example
+        )
+        rows = {name: replace(row, seconds=seconds * row.work) for name, row in rows.items()}
+    kind = _recommended({asked.kind for asked, _ in plans.values()}, n_samples, epsilon)
+    return Comparison(
+        n_samples=n_samples,
+        epsilon=epsilon,
+        delta=delta,
+        rows=list(rows.values()),
+        recommended=next(rows[name] for name, (asked, _) in plans.items() if asked.kind == kind),
+        why=f"{WHY[kind]} {FIRST}",
+        left_out=left_out,
+    )
+
+
+def _several(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def _asked(
+    space: Any, grid: Any, laws: Sequence[Any], fractions: Sequence[float], shares: Sequence[float | None]
+) -> Iterator[Asked]:
+    """A grid of one candidate is one fit: there is nothing to choose, and nothing is paid for it."""
+    yield Asked(kind=FIT, make=DPGridSearchCV, space={}, given={})
+    for law in laws:
+        yield Asked(kind=RANDOM, make=DPRandomSearchCV, space=space, given={"n_iter": law})
+    for law in laws:
+        for fraction in fractions:
+            for share in shares:
+                given = {
+                    "n_iter": law,
+                    "subset_fraction": fraction,
+                    **({} if share is None else {"tuning_share": share}),
+                }
+                yield Asked(kind=SUBSET, make=DPSubsetSearchCV, space=space, given=given)
+    yield Asked(kind=GRID, make=DPGridSearchCV, space=grid, given={})
+
+
+def _guess(asked: Asked, plans: Mapping[str, tuple[Asked, Planned]]) -> float | None:
+    """The factor from which to look: that of the row before of the same kind, or a multiple of a single fit's."""
+    same = [found.factor for other, found in plans.values() if other.kind == asked.kind]
+    if same:
+        return same[-1]
+    fit, multiple = plans.get(FIT), GUESSES[asked.kind]
+    return None if fit is None or fit[1].factor is None or multiple is None else multiple * fit[1].factor
+
+
+def _row(name: str, asked: Asked, found: Planned, budget: Mapping[str, Any]) -> Row:
+    delta = float(budget["delta"] or 0.0)
+    law = found.law
+    return Row(
+        search=name,
+        call=asked.call(budget),
+        quantile=math.nan if law is None else float(law.expected_quantile()),
+        alone=float(found.candidates == 1) if law is None else float(law.pmf(1)),
+        epsilon_run=float(found.one_run.epsilon_at(delta)) if law is not None else math.nan,
+        epsilon_final=float(found.final.epsilon_at(delta)),
+        noise=found.settings,
+        work=found.work,
+    )
+
+
+#: In this order: whether a rule of docs/learn/which_search.md applies, and what it recommends.
+RULES: tuple[tuple[Callable[[int, float], bool], str], ...] = (
+    (lambda n, epsilon: n >= MANY, SUBSET),
+    (lambda n, epsilon: n <= FEW and epsilon <= SMALL_EPSILON, FIT),
+    (lambda n, epsilon: True, RANDOM),
+)
+
+
+def _recommended(kinds: set[str], n_samples: int, epsilon: float) -> str:
+    """The kind that the rules name; where it cannot be planned, a single fit, or whatever can."""
+    named = next(kind for applies, kind in RULES if applies(n_samples, epsilon))
+    return next(kind for kind in (named, FIT, RANDOM, SUBSET, GRID) if kind in kinds)

@@ -1,0 +1,118 @@
+"""What a search would do, before any data: for comparing searches."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from ..privacy import CountLaw, Guarantee
+from ..scoring.validation import Validation
+from ._any_make import n_records, take, with_parameters
+from ._base import BasePrivateSearch
+from ._made_up import made_up_records
+from .execution.utilities import HELD_OUT
+from .planning.plan import Plan
+from .runners.aggregated import AggregatedRunner, number_of_points
+from .runners.subset import SubsetRunner
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planned:
+    """What is known of a ``fit`` without data.
+
+    Parameters
+    ----------
+    law : CountLaw or None
+        Law of the number of candidates; None where all of a grid are tried.
+    candidates : int or None
+        How many a grid has.
+    one_run, final : Guarantee
+        What training one candidate promises, and training the model that is released.
+    settings : dict
+        What sets the noise of the model that is released.
+    work : float
+        Expected trainings, in units of one on all records: records that are gone through, and nothing else.
+    factor : float or None
+        What multiplies the loss of the estimator as configured.
+    epsilon : float
+        The total: what was asked for, or up to 3 % less.
+    """
+
+    law: CountLaw | None
+    candidates: int | None
+    one_run: Guarantee
+    final: Guarantee
+    settings: dict[str, Any]
+    work: float
+    factor: float | None
+    epsilon: float
+
+
+def planned(search: BasePrivateSearch, n_samples: int, near: float | None = None) -> Planned:
+    """The plan of a search; from a guess of the factor a rough one, which spends up to 3 % less than ``fit`` will.
+
+    Raises
+    ------
+    PrivacyError, ValueError, TypeError
+        What ``fit`` would raise before it uses a record.
+    """
+    search._validate_params()
+    runner = search._runner()
+    plan = search._plan(runner, n_samples, False, search.delta, near=near)
+    whole_grid = isinstance(runner, AggregatedRunner)
+    return Planned(
+        law=plan.law,
+        candidates=number_of_points(runner.space) if whole_grid else None,
+        one_run=plan.promises.one_run,
+        final=plan.final.worst,
+        settings={name: value for name, value in plan.final_settings.items() if value is not None},
+        work=_work(runner, plan),
+        factor=plan.factor,
+        epsilon=plan.spent.epsilon,
+    )
+
+
+def _work(runner: Any, plan: Plan) -> float:
+    """Trainings on all records that go through as many records as are expected to be gone through."""
+    if isinstance(runner, AggregatedRunner):
+        candidates = number_of_points(runner.space)
+        return 1.0 + (candidates > 1) * candidates * (1.0 - 1.0 / HELD_OUT)
+    assert plan.law is not None
+    runs = float(plan.law.mean) * _share_trained(plan.validation)
+    if not isinstance(runner, SubsetRunner):
+        return runs + (getattr(runner.search, "refit", None) is True)
+    fraction = float(runner.search.subset_fraction)
+    return runs + (1.0 - fraction if runner.search.train_on == "rest" else 1.0)
+
+
+def _share_trained(validation: Validation) -> float:
+    """Models that a record is expected to train in one run; the most, where who trains is public."""
+    uses = validation.exposures()
+    if any(use.probability is None for use in uses):
+        return float(max(use.trainings for use in uses))
+    return validation.taking_part * sum(float(use.probability or 0.0) * use.trainings for use in uses)
+
+
+def seconds_of_training(
+    estimator: Any, settings: dict[str, Any], n_samples: int, X: Any = None, y: Any = None
+) -> float:
+    """How long one training takes, on public examples or on made-up records; nan where none can be made up.
+
+    They decide about time alone: what is planned does not depend on them.
+    """
+    no_scorer: Any = None
+    try:
+        X, y = made_up_records(estimator, no_scorer) if X is None else (X, y)
+        chosen = np.resize(np.arange(n_records(X)), n_samples)
+        X, y = take(X, chosen), take(y, chosen)
+        model = with_parameters(clone(estimator), settings)
+        since = time.perf_counter()
+        model.fit(X, y)
+    except (ValueError, TypeError, ImportError):
+        return math.nan
+    return time.perf_counter() - since

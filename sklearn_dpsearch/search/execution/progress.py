@@ -1,0 +1,77 @@
+"""What a search shows while it runs: public numbers where there are some, and otherwise that it runs.
+
+Nothing here may depend on K, on candidates, on scores or on records. So a random number of runs is never counted, and
+where it is secret when the runs ended, one stage stands for all of the work; ``verbose=2`` shows that moment.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+
+from ..._process import Stage, Voice, speaking
+
+PLANNING, SEARCHING, TUNING, LAST = "planning", "searching", "tuning", "training the final model"
+
+
+class Progress:
+    """Where a search is.
+
+    Parameters
+    ----------
+    voice : Voice or None
+        What says it; None: nobody does.
+    moments : bool
+        Whether the moment at which runs end may be seen although it depends on their secret number.
+    """
+
+    def __init__(self, voice: Voice | None = None, moments: bool = False) -> None:
+        self._voice, self._moments, self._stage = voice, moments, Stage("")
+
+    def secret_runs(self) -> None:
+        """Candidates run, and how many do is secret."""
+        self._say(Stage(TUNING if self._moments else SEARCHING))
+
+    def public_runs(self, text: str, total: int) -> None:
+        """A public number of trainings begins; from here on every moment is public."""
+        self._moments = True
+        self._say(Stage(text, 0, total))
+
+    def done(self, tasks: int, of: int) -> None:
+        """So many tasks are done, which share a public number of trainings; may be told late, or twice."""
+        stage = self._stage
+        if stage.total is not None and (done := stage.total * tasks // of) > stage.done:
+            self._say(stage._replace(done=done))
+
+    def last_training(self) -> None:
+        """The training after the runs begins, or what stands for it where no run was any good."""
+        if self._moments:
+            self._say(Stage(LAST))
+
+    def _say(self, stage: Stage) -> None:
+        self._stage = stage
+        if self._voice is not None:
+            self._voice.say(stage)
+
+
+SILENT = Progress()
+
+
+@contextlib.contextmanager
+def running(name: str, verbose: int) -> Iterator[Progress]:
+    """The progress of a search that goes by this name."""
+    with speaking(name, verbose > 0) as voice:
+        yield Progress(voice, verbose > 1)
+
+
+@contextlib.contextmanager
+def planning(name: str, verbose: int) -> Iterator[None]:
+    """Say that a search is being planned, and how long that took: no record has any part in it."""
+    since = time.monotonic()
+    with speaking(name, verbose > 0) as voice:
+        if voice is not None:
+            voice.say(Stage(PLANNING))
+        yield
+        if voice is not None:
+            voice.say(Stage(f"planned in {time.monotonic() - since:.1f} s"))

@@ -1,0 +1,231 @@
+"""What a search shows while it runs: public numbers, and nothing that depends on K, on candidates or on records."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import numpy as np
+import pytest
+from joblib import parallel_config
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV, NoModelError
+from sklearn_dpsearch._process import voice
+from sklearn_dpsearch.privacy import Fixed, Geometric
+
+from .toys import SEARCHES, NoisyCentroids, search_of, two_blobs
+
+X, y = two_blobs(120)
+SPACE = {"shrink": [0.0, 0.2]}
+BACKENDS = ["sequential", "threading", "multiprocessing", pytest.param("loky", marks=pytest.mark.slow)]
+
+
+class Tty(io.StringIO):
+    """A terminal."""
+
+    def isatty(self):
+        return True
+
+
+class Failing(NoisyCentroids):
+    """Prints, and fails where it is told to."""
+
+    def __init__(self, epsilon=1.0, shrink=0.0, fails=False, random_state=None):
+        super().__init__(epsilon, shrink, random_state)
+        self.fails = fails
+
+    def fit(self, X, y):
+        print("secret", file=sys.stderr)
+        if self.fails:
+            raise ValueError("secret")
+        return super().fit(X, y)
+
+
+STREAMS = {"file": io.StringIO, "terminal": Tty, "tqdm": Tty}
+
+
+@pytest.fixture(params=STREAMS)
+def place(request, monkeypatch):
+    """Where it is shown."""
+    if request.param == "tqdm":
+        pytest.importorskip("tqdm")
+    else:
+        monkeypatch.setattr(voice, "tqdm_bar", lambda: None)
+    monkeypatch.setattr(voice, "TICK", 0.01)
+    return STREAMS[request.param]
+
+
+def shown(search, place=io.StringIO):
+    """What a fit wrote to standard error: one line for each text, with times replaced."""
+    quiet = contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(NoModelError)
+    with contextlib.redirect_stderr(place()) as err, quiet[0], quiet[1]:
+        search.fit(X, y)
+    lines = re.split(r"[\r\n]+", err.getvalue())
+    lines = [re.sub(r"\d+:\d\d|\?|\d+\.\d s", "TIME", line.strip()) for line in lines]
+    return [line for line, before in zip(lines, [None, *lines]) if line != before]
+
+
+def drawing(monkeypatch, number, law=Geometric):
+    monkeypatch.setattr(law, "sample", lambda self, rng=None: number)
+
+
+@pytest.mark.parametrize("verbose", [1, 2])
+@pytest.mark.parametrize("kind", ["random", "refit", "subset"])
+def test_what_is_shown_is_the_same_for_one_run_and_for_forty(kind, verbose, place, monkeypatch):
+    def of(number):
+        drawing(monkeypatch, number)
+        more = {"refit": True} if kind == "refit" else {}
+        made = {"subset": DPSubsetSearchCV}.get(kind, DPRandomSearchCV)
+        return shown(made(NoisyCentroids(), SPACE, n_iter=5, verbose=verbose, **more), place)
+
+    one = of(1)
+    assert one == of(40)
+    assert any("searching" in line for line in one) == (verbose == 1)
+    assert any("training the final model" in line for line in one) == (verbose == 2 and kind != "random")
+
+
+@pytest.mark.parametrize("verbose", [1, 2])
+@pytest.mark.parametrize("kind", SEARCHES)
+def test_what_is_shown_is_the_same_for_candidates_that_win_and_that_fail(kind, verbose, place):
+    def of(fails):
+        return shown(search_of(kind, Failing(), {"fails": [fails], "shrink": [0.0, 0.1]}, verbose=verbose), place)
+
+    good = of(False)
+    assert good == of(True)
+    assert len(good) > 2
+    assert "secret" not in "".join(good)
+
+
+def test_what_is_shown_does_not_depend_on_which_candidates_were_drawn(place):
+    def of(value):
+        space = {"shrink": [value]}
+        return shown(DPRandomSearchCV(NoisyCentroids(), space, n_iter=3, verbose=2, release="all"), place)
+
+    assert of(0.0) == of(0.7)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_grid_is_counted_to_exactly_its_public_number_of_trainings(backend, fails):
+    search = DPGridSearchCV(
+        Failing(), {"fails": [fails], "shrink": [0.0, 0.1, 0.2]}, selection_epsilon=1.0, n_parts=4, verbose=1
+    )
+    with parallel_config(backend=backend, n_jobs=2):
+        lines = shown(search)
+    counts = [int(found) for line in lines for found in re.findall(r"on parts: (\d+) of 12$", line)]
+    assert (counts[0], counts[-1]) == (0, 12)
+    assert counts == sorted(set(counts))
+    if backend == "sequential":
+        assert counts == [0, 3, 6, 9, 12]
+
+
+def test_runs_of_which_all_are_released_are_counted(place):
+    lines = shown(DPRandomSearchCV(NoisyCentroids(), SPACE, n_iter=4, release="all", verbose=1), place)
+    assert any("0 of 4" in line for line in lines)
+    assert any("4 of 4" in line for line in lines)
+
+
+def test_a_search_that_is_not_asked_says_nothing(make):
+    fails = contextlib.suppress(NoModelError)
+    with contextlib.redirect_stderr(Tty()) as err, contextlib.redirect_stdout(Tty()) as out, fails:
+        make(NoisyCentroids(), SPACE).fit(X, y)
+    assert (err.getvalue(), out.getvalue()) == ("", "")
+    assert not [thread for thread in threading.enumerate() if thread.name == "progress"]
+
+
+class Slow(NoisyCentroids):
+    """Takes a while."""
+
+    def fit(self, X, y):
+        time.sleep(0.05)
+        return super().fit(X, y)
+
+
+def test_no_time_lasts_where_private_work_took_it(place):
+    """A file that is kept would tell for good how long the runs took; a terminal's line is taken away."""
+    with contextlib.redirect_stderr(place()) as err, contextlib.redirect_stdout(io.StringIO()):
+        DPRandomSearchCV(Slow(), SPACE, n_iter=Fixed(4), verbose=2).fit(X, y)
+    written = err.getvalue()
+    if place is io.StringIO:
+        assert not re.search(r"\d+:\d\d", written)
+        assert written.splitlines()[-1] == "[DPRandomSearchCV] tuning"
+    else:
+        assert len(re.findall(r"tuning +\[0:00|tuning \[00:00", written)) > 3  # it was there, and it went on
+        assert written.endswith("\r")
+        assert written.rstrip("\r").rpartition("\r")[2].strip() == ""
+
+
+def test_the_line_of_a_nested_search_is_as_silent_as_any_candidate():
+    inner = DPRandomSearchCV(NoisyCentroids(), SPACE, n_iter=2, verbose=2)
+    assert shown(DPRandomSearchCV(inner, {"n_iter": [2.0, 3.0]}, n_iter=2, guarantee=inner.privacy_guarantee())) == [""]
+
+
+def test_a_search_in_a_pipeline_and_in_eight_threads_is_heard(place):
+    """Also while others mute the descriptors of the process; and each is heard to its end."""
+
+    def one():
+        grid = DPGridSearchCV(NoisyCentroids(), {"shrink": [0.0, 0.1]}, selection_epsilon=1.0, n_parts=3, verbose=1)
+        make_pipeline(FunctionTransformer(), grid).fit(X, y)
+
+    with contextlib.redirect_stderr(place()) as err, contextlib.redirect_stdout(io.StringIO()):
+        threads = [threading.Thread(target=one) for _ in range(8)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+    assert err.getvalue().count("6 of 6") >= 8
+    assert not [thread for thread in threading.enumerate() if thread.name == "progress"]
+
+
+SCRIPT = """
+import os, sys, warnings
+sys.path.insert(0, {root!r})
+from tests.search.test_progress import *
+class Loud(NoisyCentroids):
+    def fit(self, X, y):
+        os.write(2, b"secret")
+        return super().fit(X, y)
+DPGridSearchCV(Loud(), {{"shrink": [0.0, 0.1]}}, selection_epsilon=1.0, n_parts=3, verbose=1, n_jobs={jobs}).fit(X, y)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_it_is_heard_through_descriptors_that_are_muted_and_no_candidate_is(jobs):
+    root = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
+    script = textwrap.dedent(SCRIPT).format(root=root, jobs=jobs)
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=root)
+    assert "trainings on parts: 6 of 6" in run.stderr
+    assert "secret" not in run.stderr + run.stdout
+
+
+def test_a_stream_that_cannot_be_written_to_ends_no_search():
+    class Broken(io.StringIO):
+        def write(self, text):
+            raise OSError("gone")
+
+    with contextlib.redirect_stderr(Broken()), contextlib.redirect_stdout(io.StringIO()):
+        search = DPRandomSearchCV(NoisyCentroids(), SPACE, n_iter=2, verbose=1).fit(X, y)
+    assert search.predict(X).shape == np.shape(y)
+
+
+def test_a_threshold_that_nobody_reaches_shows_what_one_that_is_reached_shows(place):
+    def of(threshold, seed):
+        search = DPThresholdSearchCV(
+            NoisyCentroids(), SPACE, threshold=threshold, n_iter=3, refit=True, verbose=2, random_state=seed
+        )
+        return shown(search, place), search.found_
+
+    (none, lost), *others = of(2.0, 0), *(of(0.0, seed) for seed in range(4))
+    assert not lost
+    assert any(found for _, found in others)
+    assert [lines for lines, _ in others] == [none] * 4
