@@ -30,6 +30,8 @@ from .written import VERSION, written
 LARGEST_EPSILON = curves.LARGEST_LOSS
 #: ε beyond which a guarantee is reported as infinite.
 FURTHEST = 1e5
+#: Some bounds only pay where δ is larger.
+NEAR = 0.02
 #: What stands for a δ of 0 on a logarithmic scale.
 SMALLEST = 1e-300
 #: Evenly spaced points at which a costly profile is looked at first.
@@ -193,6 +195,10 @@ class Guarantee(Risk):
     def _profile(self, epsilon: Array) -> Array:
         return self._none_beyond(epsilon, self.pair.delta_at(epsilon))
 
+    def _far_profile(self, epsilon: Array) -> Array:
+        """As ``_profile``, never below it, without bounds that are costly and only pay where δ is above ``NEAR``."""
+        return self._profile(epsilon)
+
     def _none_beyond(self, epsilon: Array, values: Array) -> Array:
         """A profile that is 0 from the largest loss on, where that is known: numerics stop a little above 0."""
         return values if self.pure_epsilon is None else np.where(epsilon >= self.pure_epsilon, 0.0, values)
@@ -200,7 +206,8 @@ class Guarantee(Risk):
     def _epsilon(self, delta: float) -> float:
         if delta == 0:
             return np.inf if self.pure_epsilon is None else self.pure_epsilon
-        return smallest_epsilon(self._profile, delta, self.pure_epsilon)
+        profile = self._far_profile if delta < NEAR else self._profile
+        return smallest_epsilon(profile, delta, self.pure_epsilon)
 
     def to_dict(self) -> dict[str, Any]:
         """How this guarantee was made, as plain values ready for JSON. ``privacy.from_dict`` makes the same one again.

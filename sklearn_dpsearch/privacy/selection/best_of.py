@@ -21,7 +21,7 @@ import numpy.typing as npt
 from .._types import Array, ArrayLike
 from ..count_laws.base import CountLaw
 from ..count_laws.laws import Fixed, as_law
-from ..guarantees.base import Guarantee, Statement, as_guarantee, pair_through, smallest_epsilon
+from ..guarantees.base import NEAR, Guarantee, Statement, as_guarantee, pair_through, smallest_epsilon
 from ..guarantees.composition import compose
 from ..guarantees.tightest import SmallestOf
 from ..guarantees.values import NonPrivate, PureDP
@@ -35,7 +35,7 @@ from .testing_region import Nodes, cell_lines, lower_edge, nodes, slope_ratio
 #: A search that is composed with something else is evaluated at POINTS points, from every THINNED-th hinge.
 POINTS, THINNED = 500, 4
 #: Theorem 5 is asked where Theorem 1 says more than NEAR, and works out its bound at ANCHORS − 1 places there.
-NEAR, ANCHORS = 0.02, 4
+ANCHORS = 4
 
 
 def theorem_1(pld: LossDistribution, count: CountLaw) -> Hinges:
@@ -170,6 +170,9 @@ class TheoremFive(Guarantee):
         values = [max(theorem_5(pair, side, count, float(epsilon)) for side in sides) for epsilon in at[:-1]]
         known = np.minimum(values, self.first._profile(at[:-1]))
         return at, np.append(np.maximum(np.minimum.accumulate(known), NEAR), NEAR if np.isfinite(end) else known[-1])
+
+    def _far_profile(self, epsilon: Array) -> Array:
+        return np.ones(np.shape(epsilon))
 
     def _epsilon(self, delta: float) -> float:
         return np.inf if delta < NEAR else smallest_epsilon(self._profile, delta)

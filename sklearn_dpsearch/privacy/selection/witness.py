@@ -58,7 +58,7 @@ def witness(one_run: Guarantee | Statement, count: CountLaw | float, epsilon: fl
     Examples
     --------
     >>> round(witness(GaussianDP(mu=0.2**0.5), 10, 2.88) * 1e6, 2)
-    1.0
+    1.1
     """
     law = as_law(count)
     one_run = as_guarantee(one_run, "one_run")

@@ -18,8 +18,8 @@ from sklearn_dpsearch.privacy import (
     compose,
     witness,
 )
+from sklearn_dpsearch.privacy.guarantees.base import NEAR
 from sklearn_dpsearch.privacy.selection import potentials
-from sklearn_dpsearch.privacy.selection.best_of import NEAR
 from sklearn_dpsearch.privacy.selection.potentials import (
     Mesh,
     basis,
