@@ -54,6 +54,10 @@ class Column(ABC):
         """Raise if values of this kind (a letter of NumPy's) can never be what the schema says."""
 
     @abstractmethod
+    def made_up(self, rng: np.random.Generator, n: int) -> NDArray[Any]:
+        """Values that the schema allows, shape (n,)."""
+
+    @abstractmethod
     def stated(self) -> Any:
         """What the user wrote."""
 
@@ -116,6 +120,11 @@ class NumberRange(Range):
                 "numbers are needed. List its values in the schema, or convert the column."
             )
 
+    def made_up(self, rng: np.random.Generator, n: int) -> NDArray[Any]:
+        drawn = rng.uniform(self.lower, self.upper, n)
+        whole = isinstance(self.lower, numbers.Integral) and isinstance(self.upper, numbers.Integral)
+        return np.rint(drawn).astype(np.int64) if whole else drawn
+
 
 @dataclass(frozen=True)
 class DateRange(Range):
@@ -132,6 +141,11 @@ class DateRange(Range):
                 f"Found {_said(kind)} in column {name!r}, and dates in the schema: dates, or text "
                 "such as 2024-05-31, are needed."
             )
+
+    def made_up(self, rng: np.random.Generator, n: int) -> NDArray[Any]:
+        unit = self._unit("")
+        days = unit.middle + unit.half * rng.uniform(-1.0, 1.0, n)
+        return np.asarray(np.floor(days * DAY).astype("datetime64[us]"))
 
 
 @dataclass(frozen=True)
@@ -157,6 +171,12 @@ class Choice(Column):
                 f"Found {_said(kind)} in column {name!r}, and {list(self.values)!r} in the schema: none "
                 "of them can be in it. Write the values in the schema as the column has them, or convert it."
             )
+
+    def made_up(self, rng: np.random.Generator, n: int) -> NDArray[Any]:
+        """Every value at least once, as far as there are records."""
+        values = np.empty(len(self.values), dtype=object)
+        values[:] = self.values
+        return rng.permutation(np.resize(values, n))
 
     def stated(self) -> Any:
         return list(self.values)

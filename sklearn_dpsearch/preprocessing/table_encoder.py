@@ -111,6 +111,28 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         encoded *= self._scale(schema)
         return encoded
 
+    def made_up(self, n_samples: int = 200, random_state: int = 0) -> Any:
+        """Records that the schema allows, for a dry run: nothing about real ones is in them.
+
+        Parameters
+        ----------
+        n_samples : int
+        random_state : int
+            A seed, which may be known to anybody.
+
+        Returns
+        -------
+        DataFrame of shape (n_samples, n_columns)
+            Of pandas; without it an array of objects.
+        """
+        rng = np.random.default_rng(random_state)
+        columns = {name: column.made_up(rng, n_samples) for name, column in self._schema().columns.items()}
+        try:
+            import pandas as pd
+        except ImportError:
+            return np.column_stack([values.astype(object) for values in columns.values()])
+        return pd.DataFrame(columns)
+
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[np.object_]:
         """Names of the outputs, shape (n_outputs,): ``age``, ``age_missing``, ``job_clerk``, ``job_unknown`` …
 

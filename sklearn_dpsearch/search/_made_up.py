@@ -39,6 +39,8 @@ def made_up_records(estimator: Any, scorer: Scorer) -> tuple[Any, np.ndarray | N
 
 def _features(steps: Sequence[Any], rng: np.random.Generator) -> Any:
     first = steps[0]
+    if hasattr(first, "made_up"):  # it knows its table from a schema
+        return first.made_up(RECORDS)
     if type(first) is ColumnTransformer:
         return _table(first, rng)
     columns = _columns(steps)
@@ -87,14 +89,24 @@ def _table(columns: ColumnTransformer, rng: np.random.Generator) -> Any:
                 "no records can be made up. Give X_example and y_example: a few public or made-up records."
             )
         declared = _declared(steps_of(part)[0]) if hasattr(part, "get_params") else None
+        known = _by_schema(steps_of(part)[0]) if hasattr(part, "get_params") else {}
         for i, place in enumerate(places):
-            drawn.setdefault(place, declared[min(i, len(declared) - 1)] if declared else _uniform(-1.0, 1.0))
+            otherwise = declared[min(i, len(declared) - 1)] if declared else _uniform(-1.0, 1.0)
+            drawn.setdefault(place, known.get(place, otherwise))
     if any(isinstance(place, str) for place in drawn):
         import pandas as pd
 
         return pd.DataFrame({place: draw(rng, RECORDS) for place, draw in drawn.items()})
     width = max(drawn, default=-1) + 1
     return np.column_stack([drawn.get(place, _uniform(-1.0, 1.0))(rng, RECORDS) for place in range(width)])
+
+
+def _by_schema(step: Any) -> dict[str, Draw]:
+    """What each column of a table is drawn from, where a step knows them from a schema."""
+    if not hasattr(step, "made_up"):
+        return {}
+    table = step.made_up(RECORDS)
+    return {name: lambda rng, n, name=name: np.resize(table[name].to_numpy(), n) for name in table}  # type: ignore[misc]
 
 
 def _targets(last: Any, scorer: Scorer, rng: np.random.Generator) -> np.ndarray | None:

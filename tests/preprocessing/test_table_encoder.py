@@ -206,3 +206,19 @@ def test_coefficients_in_units_predict_the_same(row_norm):
     assert own["age"] == pytest.approx(3.0)
     with pytest.raises(ValueError, match=r"shape \(3,\)"):
         encoder.in_units([1.0, 2.0, 3.0])
+
+
+def test_made_up_records_fit_the_schema_and_have_nothing_else():
+    schema = {**SCHEMA, "share": (0.0, 0.5), "flag": [False, True]}
+    encoder = TableEncoder(schema)
+    table = encoder.made_up(300, random_state=1)
+    assert list(table) == list(schema)
+    assert table.equals(encoder.made_up(300, random_state=1))
+    assert set(table["job"]) == {"clerk", "nurse"}
+    assert table["age"].dtype.kind == "i"
+    assert table["age"].between(20, 80).all()
+    assert table["share"].between(0.0, 0.5).all()
+    assert table["since"].between(pd.Timestamp(2020, 1, 1), pd.Timestamp(2020, 1, 11)).all()
+    names = list(encoder.get_feature_names_out())
+    unused = [place for place, name in enumerate(names) if name.endswith(("_missing", "_unknown"))]
+    assert not encoder.transform(table)[:, unused].any()

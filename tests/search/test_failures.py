@@ -77,7 +77,7 @@ def test_every_search_says_so(kind, name, monkeypatch):
         def __call__(self, tasks):
             raise error
 
-    monkeypatch.setattr(_tasks, "Parallel", Broken)
+    monkeypatch.setattr(_tasks, "Counted", Broken)
     with pytest.raises(RuntimeError, match=message) as caught:
         search_of(kind, NoisyCentroids(), {"shrink": [0.0, 0.5]}, random_state=0).fit(X, y)  # some coins allow no run
     assert SECRET not in "".join(traceback.format_exception(caught.value))

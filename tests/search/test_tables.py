@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.compose import make_column_transformer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 
@@ -62,3 +63,10 @@ class Learning(TableEncoder):
 def test_a_step_that_may_learn_is_refused_and_pointed_to_the_schema(step):
     with pytest.raises(PrivacyError, match="learns from the data without privacy.*TableEncoder"):
         DPRandomSearchCV(model(step), {"dplogisticregression__alpha": [0.0]}, delta=1e-5).privacy_cost()
+
+
+def test_a_dry_run_needs_no_records_where_there_is_a_schema():
+    space = {"dplogisticregression__alpha": [0.0]}
+    assert DPRandomSearchCV(model(), space, epsilon=8.0, delta=1e-4).dry_run().score >= 0
+    columns = make_column_transformer((TableEncoder(SCHEMA.without("pay", "age")), ["job"]), remainder="drop")
+    assert DPRandomSearchCV(model(columns), space, epsilon=8.0, delta=1e-4).dry_run().score >= 0

@@ -15,9 +15,13 @@ from .._checks import require
 from .._types import Array, ArrayLike
 from ..errors import MixedNeighborsError, PrivacyError
 from ..numerics.convolution import convolve
+from ..numerics.curves import LARGEST_LOSS
 from ..numerics.loss_distribution import ROUNDING, DominatingPair, LossDistribution, connect_the_dots, mix
 from .base import Guarantee, Statement, as_guarantee
 from .values import ORDERS, ZCDP, GaussianDP, NonPrivate, PureDP, RenyiDP
+
+#: Losses through which the pair of an envelope is drawn, at most.
+MOST_LOSSES = 20_001
 
 
 def same_neighbors(guarantees: Sequence[Guarantee]) -> str:
@@ -302,10 +306,15 @@ class Envelope(_OneOf):
 
 
 def _largest(plds: Sequence[LossDistribution], reverses: Sequence[LossDistribution]) -> LossDistribution:
-    """Dots of the pointwise maximum at every loss that occurs (a maximum of convex curves is convex)."""
+    """Dots of the pointwise maximum at the losses that occur (a maximum of convex curves is convex).
+
+    Of very many losses some are enough: chords of a convex curve lie above it.
+    """
     occurring = np.concatenate([np.abs(pld.losses) for pld in (*plds, *reverses)])
     if occurring.size == 0:
         raise PrivacyError("A mechanism whose loss is always infinite has no envelope with others.")
-    grid = np.unique(np.append(0.0, occurring))
+    grid = np.unique(np.append(0.0, np.minimum(occurring, LARGEST_LOSS)))
+    if grid.size > MOST_LOSSES:
+        grid = grid[np.unique(np.linspace(0, grid.size - 1, MOST_LOSSES).astype(np.intp))]
     delta = np.max([pld.delta_at(grid) for pld in plds], axis=0)
     return connect_the_dots(grid, delta, np.max([pld.delta_at(grid) for pld in reverses], axis=0))

@@ -25,6 +25,7 @@ from sklearn_dpsearch.privacy import (
     envelope,
     mixture,
 )
+from sklearn_dpsearch.privacy.guarantees import composition
 from tests.privacy.brute_force import EPSILONS, Mechanism, exact_pair, hockey_stick, random_mechanism, renyi
 
 SGD = DPSGD(noise_multiplier=1.5, sample_rate=0.02, steps=300)
@@ -170,6 +171,19 @@ def test_envelope_is_the_largest_profile_and_its_pair_is_above_both_ways() -> No
     for one, parts_of in ((worst.pair.removed, "removed"), (worst.pair.added, "added")):
         for part in parts:
             assert np.all(one.delta_at(both_signs) >= getattr(part.pair, parts_of).delta_at(both_signs) - 1e-11)
+
+
+def test_the_pair_of_an_envelope_through_few_of_its_losses_is_above_all_parts(monkeypatch) -> None:
+    monkeypatch.setattr(composition, "MOST_LOSSES", 101)
+    parts = [GaussianDP(mu=0.5), PureDP(epsilon=0.9), SGD]
+    whole, epsilon = envelope(parts).pair, np.linspace(-4, 4, 401)
+    assert whole.removed.losses.size < 210 < SGD.pair.removed.losses.size
+    for name in ("removed", "added"):
+        largest = np.max([getattr(part.pair, name).delta_at(epsilon) for part in parts], axis=0)
+        found = getattr(whole, name).delta_at(epsilon)
+        assert np.all(found[epsilon >= 0] >= largest[epsilon >= 0] * (1 - 1e-12))
+        assert np.all(found >= largest - 1e-9)  # below 0 both are above the truth, each by its own rounding
+        assert np.all(found <= largest + 0.01)
 
 
 def test_envelope_of_pure_guarantees_is_the_largest() -> None:
