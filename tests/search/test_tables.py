@@ -70,3 +70,20 @@ def test_a_dry_run_needs_no_records_where_there_is_a_schema():
     assert DPRandomSearchCV(model(), space, epsilon=8.0, delta=1e-4).dry_run().score >= 0
     columns = make_column_transformer((TableEncoder(SCHEMA.without("pay", "age")), ["job"]), remainder="drop")
     assert DPRandomSearchCV(model(columns), space, epsilon=8.0, delta=1e-4).dry_run().score >= 0
+
+
+def of_diffprivlib():
+    models = pytest.importorskip("diffprivlib.models")
+    plain, short = TableEncoder(SCHEMA.without("pay")), TableEncoder(SCHEMA.without("pay"), row_norm=1.0)
+    yield plain, models.LogisticRegression(data_norm=plain.max_norm, fit_intercept=False)
+    yield short, models.LogisticRegression(data_norm=1.0, fit_intercept=False)
+    yield plain, models.GaussianNB(bounds=plain.bounds)
+    yield plain, models.DecisionTreeClassifier(bounds=plain.bounds, classes=["high", "low"])
+
+
+@pytest.mark.parametrize("case", range(4))
+def test_models_of_diffprivlib_take_bounds_and_norms_from_the_schema(case):
+    encoder, estimator = list(of_diffprivlib())[case]
+    search = DPRandomSearchCV(make_pipeline(encoder, estimator), {}, n_iter=2, epsilon=20.0).fit(TABLE, TABLE["pay"])
+    assert search.privacy_spent_.epsilon <= 20.0
+    assert search.score(TABLE, TABLE["pay"]) > 0.5
