@@ -1,0 +1,27 @@
+"""How much a plan works out, by counting what is costly; seconds are in examples/benchmarks/accountant.py."""
+
+from __future__ import annotations
+
+import pytest
+
+from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV
+from sklearn_dpsearch.privacy.numerics import curves
+from sklearn_dpsearch.privacy.selection import best_of, potentials
+
+
+@pytest.mark.parametrize("kind", [DPSubsetSearchCV, DPRandomSearchCV, DPGridSearchCV])
+def test_a_plan_solves_no_linear_programme_and_the_same_plan_again_composes_nothing(kind, monkeypatch):
+    nets = pytest.importorskip("sklearn_dpsearch.nets")
+    calls: list[str] = []
+    for module, name in ((curves, "convolve"), (best_of, "theorem_1"), (potentials, "potential")):
+        real = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda *args, real=real, name=name: (calls.append(name), real(*args))[1])
+
+    def plan() -> None:
+        kind(nets.DPMLPClassifier(), "auto", epsilon=3.0 + 1e-3 * len(kind.__name__), delta=1e-6).privacy_cost(32_561)
+
+    plan()
+    assert {"convolve"} <= set(calls) <= {"convolve", "theorem_1"}
+    calls.clear()
+    plan()
+    assert calls == []
