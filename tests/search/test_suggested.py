@@ -66,14 +66,14 @@ def test_every_search_takes_the_space_of_its_estimator(kind):
     assert "'auto'" in repr(search)
     for copy in (clone(search), pickle.loads(pickle.dumps(search))):
         assert next(v for k, v in copy.get_params().items() if k.startswith("param_")) == "auto"
-    search.fit(X, y)
+    search.set_params(random_state=0).fit(X, y)  # some draws of a walk or of coins end with nothing
     assert set(search.best_params_) == {"shrink"}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", SEARCHES)
 def test_nets_are_searched_around_what_they_are_set_to(kind):
-    search = SEARCHES[kind](DPMLPClassifier((8,), **SMALL)).fit(X, y)
+    search = SEARCHES[kind](DPMLPClassifier((8,), **SMALL)).set_params(random_state=0).fit(X, y)
     assert search.privacy_spent_.epsilon <= 8.0
     assert {"learning_rate_factor", "hidden_layer_sizes"} <= set(search.best_params_)
 
