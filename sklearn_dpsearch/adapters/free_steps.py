@@ -58,7 +58,7 @@ OWN_THAT_LEARN_NOTHING = {("sklearn_dpsearch.preprocessing.table_encoder", "Tabl
 #: What nobody can see from a step.
 ASSUMED = {
     "FunctionTransformer": "The function of step {!r} treats each record on its own.",
-    "TableEncoder": "The schema of step {!r} was not taken from the records.",
+    "TableEncoder": "The schema of step {!r} was not taken from the records, and the types of its columns are public.",
 }
 
 #: How encoders accept a category that was not declared.

@@ -25,6 +25,7 @@ KINDS = {
     "b": "flags", "i": "integers", "u": "integers", "f": "numbers", "c": "complex numbers", "M": "dates",
     "m": "durations", "T": "text",
 }  # fmt: skip
+FLAGS = {"true": True, "false": False}
 #: Dates as numbers: days, whose fractions are the time of day.
 DAY = np.timedelta64(1, "D") / np.timedelta64(1, "us")
 
@@ -242,9 +243,15 @@ def _is_date(value: Any) -> bool:
 
 def _number(value: Any) -> float:
     try:
-        return float(value)
+        return float(_read(value) if isinstance(value, str) else value)
     except Exception:  # whatever it is, it is no number: an error would tell that it is there
         return math.nan
+
+
+def _read(text: str) -> Any:
+    """A flag or a number that a reader of CSV files left as text, because something else in its column is text."""
+    flag = FLAGS.get(text.strip().lower())
+    return float(text) if flag is None else flag
 
 
 def _instant(value: Any) -> np.datetime64:
@@ -265,6 +272,6 @@ def _days(values: Any) -> Array:
 def _place(value: Any, places: dict[Hashable, int], unknown: int) -> int:
     try:
         found = places.get(value, unknown)
-        return places.get(float(value), unknown) if found == unknown and isinstance(value, str) else found
+        return places.get(_read(value), unknown) if found == unknown and isinstance(value, str) else found
     except Exception:  # not hashable, not comparable, no number
         return unknown

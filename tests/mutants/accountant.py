@@ -4,6 +4,14 @@ from .mutant import Mutant
 
 MUTANTS = [
     Mutant(
+        name="guarantees of one's own mixed up",
+        mistake="A guarantee that is no dataclass is compared by fields it is not made of, and gets another one's ε.",
+        file="privacy/guarantees/base.py",
+        old="        _compare_by_identity_if_no_dataclass(cls)\n",
+        new="",
+        tests=("privacy/guarantees/test_building.py::test_guarantees_of_ones_own_are_not_mixed_up",),
+    ),
+    Mutant(
         name="missing mass at infinity",
         mistake="A privacy loss distribution is evaluated without the mass of outcomes that only one side has.",
         file="privacy/numerics/loss_distribution.py",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import decimal
+import io
 import pickle
 from datetime import date, datetime, timedelta, timezone
 
@@ -71,6 +72,16 @@ def test_one_entry_of_text_makes_no_other_entry_missing():
     table = pd.DataFrame({"age": ["50", "95", "?"], "code": ["1", "2", "?"]})
     encoded = TableEncoder({"age": (20, 80), "code": [1, 2]}).fit_transform(table)
     assert encoded.tolist() == [[0, 0, 1, 0, 0], [1, 0, 0, 1, 0], [0, 1, 0, 0, 1]]
+
+
+@pytest.mark.parametrize("flags", [("True", "False"), ("TRUE", "FALSE"), ("true", "false")])
+@pytest.mark.parametrize("stated", [(0, 1), [False, True], [0, 1]])
+def test_one_entry_of_text_leaves_the_flags_beside_it_what_they_were(stated, flags):
+    encoder, (yes, no) = TableEncoder({"flag": stated}), flags
+    files = (f"flag\n{yes}\n{no}\n{last}\n" for last in (no, "?"))
+    clean, spoilt = (encoder.fit_transform(pd.read_csv(io.StringIO(file))) for file in files)
+    assert (clean[:2] == spoilt[:2]).all()
+    assert not (clean[2] == spoilt[2]).all()
 
 
 def test_without_indicators_what_is_missing_or_unknown_is_zero():

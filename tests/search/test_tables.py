@@ -40,7 +40,10 @@ def test_a_search_goes_from_a_table_to_labels(kind, frame):
     search.fit(frame, frame["pay"])
     assert search.score(frame, frame["pay"]) > 0.8
     assert set(search.predict(frame)) <= {"low", "high"}
-    assert "The schema of step 'tableencoder' was not taken from the records." in search.privacy_spent_.assumptions
+    assert (
+        "The schema of step 'tableencoder' was not taken from the records, and the types of its columns are public."
+        in search.privacy_spent_.assumptions
+    )
     assert search.best_estimator_[0].get_feature_names_out()[0] == "age"
 
 

@@ -109,6 +109,7 @@ class Guarantee(Risk):
                 signature(cls.__init__).bind(None, *positional, **named)
         except TypeError as error:
             raise TypeError(_how_to_build(cls, positional, named, error)) from None
+        _compare_by_identity_if_no_dataclass(cls)
         return super().__new__(cls)
 
     def __post_init__(self) -> None:
@@ -228,9 +229,27 @@ class Guarantee(Risk):
         self.__dict__.update(state)
 
 
-@lru_cache(maxsize=256)
+def _compare_by_identity_if_no_dataclass(kind: type[Guarantee]) -> None:
+    """A class of one's own that is no dataclass would inherit a comparison of fields that it may not be made of.
+
+    Two such guarantees would seem equal, and one of them be reported with the ε of the other.
+    """
+    if not {"__dataclass_fields__", "__eq__"} & vars(kind).keys():
+        kind.__eq__ = object.__eq__  # type: ignore[method-assign]
+        kind.__hash__ = object.__hash__  # type: ignore[method-assign]
+
+
 def _epsilon_of(guarantee: Guarantee, delta: float) -> float:
-    """Equal guarantees have equal ε: it is worked out once. Nothing here comes from data."""
+    """Equal guarantees have equal ε: it is worked out once, if they can be compared. Nothing here comes from data."""
+    try:
+        hash(guarantee)
+    except TypeError:  # one of somebody's own, with a list in it
+        return guarantee._epsilon(delta)
+    return _known_epsilon(guarantee, delta)
+
+
+@lru_cache(maxsize=128)
+def _known_epsilon(guarantee: Guarantee, delta: float) -> float:
     return guarantee._epsilon(delta)
 
 

@@ -33,6 +33,7 @@ from sklearn_dpsearch.privacy import (
     witness,
     witness_epsilon,
 )
+from sklearn_dpsearch.privacy.guarantees.base import Guarantee
 from sklearn_dpsearch.privacy.interop import to_pld
 from sklearn_dpsearch.privacy.spent import Component, PrivacySpent
 
@@ -152,3 +153,41 @@ def test_mixed_relations_are_told_what_can_be_done():
     for part in ("PureDP(add_remove)", "PureDP(replace_one)", "public constants", "guarantee=", "2ε under replace_one"):
         assert part in str(caught.value)
     compose(PureDP(epsilon=2.0, neighboring="replace_one"), PureDP(epsilon=1.0, neighboring="replace_one"))
+
+
+class Plain(Guarantee):
+    """Of somebody's own, and no dataclass: what it is made of is not among its fields."""
+
+    def __init__(self, level):
+        object.__setattr__(self, "neighboring", "add_remove")
+        object.__setattr__(self, "level", level)
+
+    @property
+    def pure_epsilon(self):
+        return self.level
+
+    def _pair(self):
+        return PureDP(epsilon=self.level).pair
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class WithList(Guarantee):
+    """Cannot be hashed."""
+
+    levels: list
+
+    def _pair(self):
+        return PureDP(epsilon=max(self.levels)).pair
+
+
+@pytest.mark.parametrize("total", [lambda one: one, lambda one: best_of(one, 5)], ids=["alone", "best of 5"])
+def test_guarantees_of_ones_own_are_not_mixed_up(total):
+    assert total(Plain(1.0)).epsilon_at(1e-3) < 2.5 < total(Plain(3.0)).epsilon_at(1e-3)
+
+
+def test_an_envelope_of_guarantees_of_ones_own_is_the_larger():
+    assert envelope([Plain(1.0), Plain(3.0)]).epsilon_at(1e-3) > 2.5
+
+
+def test_a_guarantee_that_cannot_be_hashed_is_worked_out_each_time():
+    assert WithList(levels=[1.0]).epsilon_at(1e-3) < 2.5 < WithList(levels=[1.0, 3.0]).epsilon_at(1e-3)
