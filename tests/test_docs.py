@@ -7,7 +7,9 @@ import re
 import subprocess
 import sys
 import textwrap
+from fnmatch import fnmatch
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -83,6 +85,26 @@ def test_every_page_is_reached_from_the_index():
             reached.add(page)
             waiting += [(page.parent / link.partition("#")[0]).resolve() for link in links(page) if link[0] != "#"]
     assert [name_of(page) for page in ROOT.glob("docs/**/*.md") if page not in reached] == []
+
+
+def test_the_site_shows_every_page():
+    shown = re.findall(r"(?:root|file|glob): (\S+)", (ROOT / "docs" / "_toc.yml").read_text())
+    pages = [str(page.relative_to(ROOT / "docs").with_suffix("")) for page in ROOT.glob("docs/**/*.md")]
+    left_out = [page for page in pages if not any(fnmatch(page, pattern) for pattern in shown)]
+    assert [page for page in left_out if not page.startswith(("_build/", "gallery/"))] == []
+
+
+def test_the_reference_lists_every_public_name():
+    blocks = re.split(r"\.\. currentmodule:: (\S+)", (ROOT / "docs" / "reference" / "api.rst").read_text())[1:]
+    listed = {
+        f"{room}.{name}"
+        for room, text in zip(blocks[::2], blocks[1::2])
+        for name in re.findall(r"^   (\w+)$", text, re.M)
+    }
+    rooms = [import_module(room) for room in blocks[::2]]
+    public = {f"{room.__name__}.{name}" for room in rooms for name in room.__all__ if name != "__version__"}
+    assert public - listed <= {"sklearn_dpsearch.PrivacyError"}  # listed under privacy
+    assert listed - public == set()
 
 
 def test_the_files_that_code_and_docs_speak_of_exist():

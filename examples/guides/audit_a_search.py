@@ -1,9 +1,10 @@
-"""Audit two searches: the usual one, which reports the ε of one run, and a private one.
+"""Audit a search
+==============
+
+Two searches are audited: the usual one, which reports the ε of one run, and a private one.
 
 A private mean with ε = 1 is trained twenty times, and the one that fits best is kept. Both searches are fitted a few
 hundred times on two data sets that differ in one record. The usual one is refuted: it releases nearly the exact mean.
-
-    python examples/guides/audit_a_search.py
 """
 
 import numpy as np
@@ -52,25 +53,20 @@ def distance(y_true, y_pred):
     return np.abs(y_true - y_pred)
 
 
-def main():
-    rng = np.random.default_rng(0)
-    X, y = np.zeros((30, 1)), rng.uniform(size=30)
-    changed = y.copy()
-    y[0], changed[0] = 0.0, 1.0
+# %%
+# Two data sets that differ in one record, and what an attacker certainly learns from each search.
+rng = np.random.default_rng(0)
+X, y = np.zeros((30, 1)), rng.uniform(size=30)
+changed = y.copy()
+y[0], changed[0] = 0.0, 1.0
 
-    private = DPRandomSearchCV(
-        PrivateMean(),
-        {"candidate": list(range(20))},
-        n_iter=20,
-        scoring=make_private_scorer(distance, lower=0, upper=1, greater_is_better=False),
-    )
-    for name, search, n_runs in (("the usual search", UsualSearch(), 500), ("DPRandomSearchCV", private, 100)):
-        found = audit(
-            search, X, y, other=(X, changed), n_runs=n_runs, statistic=lambda model: model.best_estimator_.mean_
-        )
-        print(f"{name}\n{found}\n")
-        assert found.consistent == (search is private)
-
-
-if __name__ == "__main__":
-    main()
+private = DPRandomSearchCV(
+    PrivateMean(),
+    {"candidate": list(range(20))},
+    n_iter=20,
+    scoring=make_private_scorer(distance, lower=0, upper=1, greater_is_better=False),
+)
+for name, search, n_runs in (("the usual search", UsualSearch(), 500), ("DPRandomSearchCV", private, 100)):
+    found = audit(search, X, y, other=(X, changed), n_runs=n_runs, statistic=lambda model: model.best_estimator_.mean_)
+    print(f"{name}\n{found}\n")
+    assert found.consistent == (search is private)

@@ -1,6 +1,5 @@
-"""Which law of K buys the best winner for a total budget?
-
-    python examples/guides/choosing_the_law.py
+"""Which law of K buys the best winner?
+====================================
 
 One run is a Gaussian mechanism with ε = 1.995 at δ = 1e-6 (μ = √0.2). For each total ε and each law the largest mean
 that stays within the budget is found, and with it the expected quantile of the winner among all candidates.
@@ -40,19 +39,15 @@ def largest_mean(law: Callable[[float], CountLaw], budget: float) -> float:
     return low
 
 
-def main() -> None:
-    print(
-        f"one run: epsilon = {BASE.epsilon_at(DELTA):.3f} at delta = {DELTA:g}; entries: expected quantile of the "
-        "winner (mean of K)"
-    )
-    print("total ε".ljust(10) + "".join(name.ljust(18) for name in LAWS))
-    for budget in BUDGETS:
-        row = []
-        for law in LAWS.values():
-            mean = largest_mean(law, budget)
-            row.append(f"{law(mean).expected_quantile():.3f} ({mean:.0f})".ljust(18))
-        print(f"{budget:<10}" + "".join(row))
-
-
-if __name__ == "__main__":
-    main()
+# %%
+print(
+    f"one run: epsilon = {BASE.epsilon_at(DELTA):.3f} at delta = {DELTA:g}; entries: expected quantile of the "
+    "winner (mean of K)"
+)
+print("total ε".ljust(10) + "".join(name.ljust(18) for name in LAWS))
+for budget in BUDGETS:
+    row = []
+    for law in LAWS.values():
+        mean = largest_mean(law, budget)
+        row.append(f"{law(mean).expected_quantile():.3f} ({mean:.0f})".ljust(18))
+    print(f"{budget:<10}" + "".join(row))

@@ -1,6 +1,7 @@
-"""Private nets on a table: one fit, a search over hyperparameters, and what each costs.
+"""Private nets on a table
+=======================
 
-python examples/guides/private_nets.py
+One fit, a search over hyperparameters, and what each costs.
 """
 
 from __future__ import annotations
@@ -19,22 +20,20 @@ SPACE = {
     "sample_rate": loguniform(0.02, 0.1),  # every candidate's noise is calibrated to one Gaussian target
 }
 
+# %%
+# One fit at all defaults: the step size is derived from noise, steps and records.
+X, y = load_digits(return_X_y=True)
+X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
+net = DPMLPClassifier(classes=range(10), bounds_X=(0, 16))  # public constants: the labels, the range of a pixel
 
-def main() -> None:
-    X, y = load_digits(return_X_y=True)
-    X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
-    net = DPMLPClassifier(classes=range(10), bounds_X=(0, 16))  # public constants: the labels, the range of a pixel
+one = net.set_params(target_epsilon=EPSILON, target_delta=DELTA).fit(X_train, y_train)
+print(f"one fit at its defaults      accuracy {one.score(X_test, y_test):.3f}   {one.privacy_spent_!r}")
 
-    one = net.set_params(target_epsilon=EPSILON, target_delta=DELTA).fit(X_train, y_train)
-    print(f"one fit at its defaults      accuracy {one.score(X_test, y_test):.3f}   {one.privacy_spent_!r}")
-
-    untuned = net.set_params(target_epsilon=None, target_delta=None)
-    search = DPRandomSearchCV(untuned, SPACE, n_iter=20, epsilon=EPSILON, delta=DELTA).fit(X_train, y_train)
-    print(f"best of about 20 candidates  accuracy {search.score(X_test, y_test):.3f}   {search.privacy_spent_!r}")
-    print(f"winning parameters           {search.best_params_}")
-    for sentence in search.privacy_spent_.assumptions:
-        print(f"assumes: {sentence}")
-
-
-if __name__ == "__main__":
-    main()
+# %%
+# A search with the same total, over what the defaults cannot know.
+untuned = net.set_params(target_epsilon=None, target_delta=None)
+search = DPRandomSearchCV(untuned, SPACE, n_iter=20, epsilon=EPSILON, delta=DELTA).fit(X_train, y_train)
+print(f"best of about 20 candidates  accuracy {search.score(X_test, y_test):.3f}   {search.privacy_spent_!r}")
+print(f"winning parameters           {search.best_params_}")
+for sentence in search.privacy_spent_.assumptions:
+    print(f"assumes: {sentence}")

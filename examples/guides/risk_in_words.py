@@ -1,6 +1,5 @@
-"""What a total epsilon means for the people in the data: the numbers of docs/learn/risk.md.
-
-    python examples/guides/risk_in_words.py
+"""What ε means for the people in the data
+=======================================
 
 The best of 20 runs on average is released. One run is a Gaussian mechanism, as noisy as a total of ε = 3 at δ = 1e-5
 needs. Beside it stands the worst mechanism with the same ε and δ: all that could be said if only these were known.
@@ -38,17 +37,13 @@ def up(bound: float, digits: int = 3) -> str:
     return f"{math.ceil(bound * 10**digits) / 10**digits:.{digits}f}" if math.isfinite(bound) else "none"
 
 
-def main() -> None:
-    total, worst = search(), ApproxDP(epsilon=EPSILON, delta=DELTA)
-    profile, point = readings(total), readings(worst)
-    print(f"{f'ε = {EPSILON:g} at δ = {DELTA:g}':52}{'this search':>16}{'ε and δ alone':>16}")
-    for question, answer in profile.items():
-        print(f"{question:52}{answer:>16}{point[question]:>16}")
-    print("\nrecords of one person, ε at the same δ, advantage")
-    for records in (1, 2, 5):
-        person = for_person(total, records)
-        print(f"{records:7d}{up(person.epsilon_at(DELTA), 2):>17}{up(person.advantage()):>15}")
-
-
-if __name__ == "__main__":
-    main()
+# %%
+total, worst = search(), ApproxDP(epsilon=EPSILON, delta=DELTA)
+profile, point = readings(total), readings(worst)
+print(f"{f'ε = {EPSILON:g} at δ = {DELTA:g}':52}{'this search':>16}{'ε and δ alone':>16}")
+for question, answer in profile.items():
+    print(f"{question:52}{answer:>16}{point[question]:>16}")
+print("\nrecords of one person, ε at the same δ, advantage")
+for records in (1, 2, 5):
+    person = for_person(total, records)
+    print(f"{records:7d}{up(person.epsilon_at(DELTA), 2):>17}{up(person.advantage()):>15}")

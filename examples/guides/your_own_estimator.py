@@ -1,6 +1,7 @@
-"""Search over a private estimator of your own, scored on public data or on private records.
+"""A private estimator of your own
+===============================
 
-python examples/guides/your_own_estimator.py
+Search over it, scored on public data or on private records.
 """
 
 from __future__ import annotations
@@ -46,21 +47,20 @@ class NoisyRidge(RegressorMixin, BaseEstimator):
         return np.clip(X / np.maximum(1.0, np.linalg.norm(X, axis=1, keepdims=True)) @ self.coef_, -1, 1)
 
 
-def main() -> None:
-    X, y = load_diabetes(return_X_y=True)
-    X, y = 5 * X, (y - 180.0) / 180.0  # public units: the target is a score between 0 and 360
-    X_private, X_public, y_private, y_public = train_test_split(X, y, test_size=0.2, random_state=0)
-    space = {"alpha": np.geomspace(0.1, 1000, 20)}
+# %%
+# Scored on public records, which costs nothing.
+X, y = load_diabetes(return_X_y=True)
+X, y = 5 * X, (y - 180.0) / 180.0  # public units: the target is a score between 0 and 360
+X_private, X_public, y_private, y_public = train_test_split(X, y, test_size=0.2, random_state=0)
+space = {"alpha": np.geomspace(0.1, 1000, 20)}
 
-    public = DPRandomSearchCV(NoisyRidge(rho=0.5), space, n_iter=30, delta=1e-6, scoring="neg_mean_squared_error")
-    public.fit(X_private, y_private, X_public=X_public, y_public=y_public)
-    print(f"scored on public data      {public.best_params_}  {public.privacy_spent_!r}")
+public = DPRandomSearchCV(NoisyRidge(rho=0.5), space, n_iter=30, delta=1e-6, scoring="neg_mean_squared_error")
+public.fit(X_private, y_private, X_public=X_public, y_public=y_public)
+print(f"scored on public data      {public.best_params_}  {public.privacy_spent_!r}")
 
-    squared = private_scorer("neg_mean_squared_error", clip=1.0)
-    private = DPRandomSearchCV(NoisyRidge(rho=0.5), space, n_iter=30, delta=1e-6, scoring=squared)
-    private.fit(X_private, y_private)
-    print(f"scored on private records  {private.best_params_}  {private.privacy_spent_!r}")
-
-
-if __name__ == "__main__":
-    main()
+# %%
+# Scored on private records: the score is clipped and gets noise of its own.
+squared = private_scorer("neg_mean_squared_error", clip=1.0)
+private = DPRandomSearchCV(NoisyRidge(rho=0.5), space, n_iter=30, delta=1e-6, scoring=squared)
+private.fit(X_private, y_private)
+print(f"scored on private records  {private.best_params_}  {private.privacy_spent_!r}")

@@ -1,6 +1,7 @@
-"""A module of your own, trained with DP-SGD: layers beyond linear ones, a schedule, a warm start.
+"""A torch module of your own
+==========================
 
-python examples/guides/your_own_module.py
+Trained with DP-SGD: layers beyond linear ones, a schedule, a warm start.
 """
 
 from __future__ import annotations
@@ -43,29 +44,28 @@ class TwoLayers(nn.Module):
         return self.last(torch.tanh(self.first(pixels)))
 
 
-def main() -> None:
-    X, y = load_digits(return_X_y=True)
-    X_train, X_test, y_train, y_test = train_test_split(X.astype(np.float32) / 16, y, random_state=0)
-    shared = {"classes": range(10), "sample_rate": 0.1}
+# %%
+# Convolutions with a schedule; ``partial_fit`` goes on from where the fit ended, and is paid for.
+X, y = load_digits(return_X_y=True)
+X_train, X_test, y_train, y_test = train_test_split(X.astype(np.float32) / 16, y, random_state=0)
+shared = {"classes": range(10), "sample_rate": 0.1}
 
-    images = DPNeuralNetClassifier(
-        Convolutions, target_epsilon=3.0, target_delta=1e-5, lr=0.5, max_epochs=4,
-        callbacks=[("rate", LRScheduler("CosineAnnealingLR", T_max=4))], **shared,
-    )  # fmt: skip
-    images.fit(X_train.reshape(-1, 1, 8, 8), y_train)
-    print(f"convolutions  accuracy {images.score(X_test.reshape(-1, 1, 8, 8), y_test):.3f}  {images.privacy_spent_!r}")
-    images.partial_fit(X_train.reshape(-1, 1, 8, 8), y_train)
-    print(f"trained on    accuracy {images.score(X_test.reshape(-1, 1, 8, 8), y_test):.3f}  {images.privacy_spent_!r}")
+images = DPNeuralNetClassifier(
+    Convolutions, target_epsilon=3.0, target_delta=1e-5, lr=0.5, max_epochs=4,
+    callbacks=[("rate", LRScheduler("CosineAnnealingLR", T_max=4))], **shared,
+)  # fmt: skip
+images.fit(X_train.reshape(-1, 1, 8, 8), y_train)
+print(f"convolutions  accuracy {images.score(X_test.reshape(-1, 1, 8, 8), y_test):.3f}  {images.privacy_spent_!r}")
+images.partial_fit(X_train.reshape(-1, 1, 8, 8), y_train)
+print(f"trained on    accuracy {images.score(X_test.reshape(-1, 1, 8, 8), y_test):.3f}  {images.privacy_spent_!r}")
 
-    search = DPRandomSearchCV(
-        DPNeuralNetClassifier(TwoLayers, max_epochs=20, **shared),
-        {"lr": loguniform(0.1, 2.0), "max_grad_norm": loguniform(0.3, 3.0), "module__hidden": [32, 128]},
-        n_iter=10, epsilon=3.0, delta=1e-5,
-    )  # fmt: skip
-    search.fit(X_train, y_train)
-    print(f"search        accuracy {search.score(X_test, y_test):.3f}  {search.privacy_spent_!r}")
-    print(f"winner        {search.best_params_}")
-
-
-if __name__ == "__main__":
-    main()
+# %%
+# A search over the arguments of the module, the step size and the clipping.
+search = DPRandomSearchCV(
+    DPNeuralNetClassifier(TwoLayers, max_epochs=20, **shared),
+    {"lr": loguniform(0.1, 2.0), "max_grad_norm": loguniform(0.3, 3.0), "module__hidden": [32, 128]},
+    n_iter=10, epsilon=3.0, delta=1e-5,
+)  # fmt: skip
+search.fit(X_train, y_train)
+print(f"search        accuracy {search.score(X_test, y_test):.3f}  {search.privacy_spent_!r}")
+print(f"winner        {search.best_params_}")

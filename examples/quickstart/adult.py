@@ -1,4 +1,10 @@
-"""From a CSV file to a statement of what was spent: the Adult census data, and nets as candidates.
+"""From a table to a statement
+===========================
+
+The Adult census data: from a CSV file to a statement of what was spent, with nets as candidates. It prints an accuracy
+of 0.852 to 0.853 on the 16,281 test records, for a total of ε = 1.
+
+.. code-block:: bash
 
     python examples/quickstart/adult.py                  # fetches the data from OpenML
     python examples/quickstart/adult.py --data FOLDER    # adult-train.csv.gz and adult-test.csv.gz, as UCI has them

@@ -1,4 +1,9 @@
-"""Tune a private classifier on real data under a total budget, and see what the whole search cost.
+"""A classifier under a total budget
+=================================
+
+Tune it on real data, and see what the whole search cost.
+
+.. code-block:: bash
 
     python examples/quickstart/breast_cancer.py [--repeat 20]
 

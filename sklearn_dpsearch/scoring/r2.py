@@ -65,7 +65,7 @@ class R2Scorer(PrivateScorer):
 
     @property
     def largest_error(self) -> float:
-        """The clipping bound of |y − ŷ|."""
+        """The clipping bound of the absolute error."""
         return self.half if self.clip is None else float(self.clip)
 
     def _rows(self, y: Any, prediction: Any) -> Array:

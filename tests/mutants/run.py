@@ -32,7 +32,7 @@ sys.path.insert(0, str(ROOT))
 from tests.mutants.mutant import Mutant
 from tests.mutants.table import MUTANTS
 
-ROOT_FILES = ("README.md", "LICENSE", "CONTRIBUTING.md", "CITATION.cff")
+ROOT_FILES = ("README.md", "LICENSE", "CITATION.cff")
 COPIED = ("sklearn_dpsearch", "tests", "docs", "examples", "pyproject.toml", *ROOT_FILES)
 BEGIN, END = "<!-- mutants: begin -->", "<!-- mutants: end -->"
 #: A test run that takes longer has noticed something too: the mutant hangs.

@@ -22,8 +22,8 @@ class BoundedRangeDP(Guarantee):
     r"""ε-bounded range: between two neighbours all privacy losses lie in one interval of length ε.
 
     The exponential mechanism has it (Durfee & Rogers 2019). It is ε-DP, and better than that at δ > 0:
-    δ(ε') = (e^{ε/2} − e^{ε'/2})²/(e^ε − 1) for |ε'| ≤ ε, the worst case of losses t and t − ε, and Rényi divergence at
-    most α·ε²/8 (docs/theory/noisy_max.md).
+    δ(ε') = (e^{ε/2} − e^{ε'/2})²/(e^ε − 1) for −ε ≤ ε' ≤ ε, the worst case of losses t and t − ε, and Rényi divergence
+    at most α·ε²/8 (docs/theory/noisy_max.md).
 
     Parameters
     ----------
