@@ -1,6 +1,7 @@
 """Hyperparameter searches for scikit-learn that are differentially private as a whole."""
 
-from .privacy.errors import PrivacyError
+from .ledger import PrivacyLedger
+from .privacy.errors import BudgetExceededError, PrivacyError
 from .privacy.spent import PrivacySpent
 from .report import plan
 from .search import (
@@ -16,6 +17,7 @@ from .search import (
 __version__ = "0.1.0"
 
 __all__ = [
+    "BudgetExceededError",
     "DPGridSearchCV",
     "DPRandomSearchCV",
     "DPSubsetSearchCV",
@@ -23,6 +25,7 @@ __all__ = [
     "Doubling",
     "NoModelError",
     "PrivacyError",
+    "PrivacyLedger",
     "PrivacySpent",
     "__version__",
     "plan",

@@ -18,9 +18,10 @@ ALLOWED = {
     "scoring": {"_process", "privacy"},
     "preprocessing": {"_process", "privacy"},
     "nets": {"_process", "privacy"},
-    "search": {"_process", "privacy", "adapters", "scoring"},
-    "report": {"_process", "privacy", "adapters", "scoring", "search"},
-    "audit": {"_process", "privacy", "adapters", "scoring", "nets", "search"},
+    "ledger": {"_process", "privacy"},
+    "search": {"_process", "privacy", "adapters", "scoring", "ledger"},
+    "report": {"_process", "privacy", "adapters", "scoring", "ledger", "search"},
+    "audit": {"_process", "privacy", "adapters", "scoring", "nets", "ledger", "search"},
 }
 OUTSIDE_OF_PRIVACY = {"sklearn", "joblib", "torch", "diffprivlib", "matplotlib", "skorch", "opacus"}
 

@@ -12,6 +12,7 @@ from sklearn.base import clone
 
 from .._process import GENERATORS, reseed, without_warnings
 from ..adapters import Estimator, seed_names
+from ..ledger import counted
 from ..privacy import PrivacyError
 from ..privacy.spent import PrivacySpent
 from ..search import NoModelError
@@ -75,7 +76,7 @@ def fit_some(
     outcomes: list[Any] = []
     spent: list[PrivacySpent] = []
     error: str | None = None
-    with without_warnings(), GENERATORS():
+    with without_warnings(), GENERATORS(), counted():  # an audit's records are public or made up
         for seed in seeds:
             model = fresh(fits.estimator, seed)
             reseed(seed)

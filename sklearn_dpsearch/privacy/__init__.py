@@ -17,6 +17,7 @@ from .count_laws.base import CountLaw
 from .count_laws.laws import Binomial, Fixed, FromPMF, Poisson
 from .count_laws.negative_binomial import Geometric, Logarithmic, NegativeBinomial
 from .errors import (
+    BudgetExceededError,
     BudgetUnreachableError,
     LeakingEstimatorError,
     MissingDeltaError,
@@ -52,6 +53,7 @@ __all__ = [
     "ApproxDP",
     "Binomial",
     "BoundedRangeDP",
+    "BudgetExceededError",
     "BudgetUnreachableError",
     "CountLaw",
     "DoublingRounds",

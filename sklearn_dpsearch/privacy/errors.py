@@ -2,6 +2,7 @@
 
 import difflib
 from collections.abc import Iterable
+from typing import Any
 
 
 class PrivacyError(ValueError):
@@ -26,6 +27,18 @@ class UnknownSensitivityError(PrivacyError):
 
 class BudgetUnreachableError(PrivacyError):
     """No base parameter in reach meets the target."""
+
+
+class BudgetExceededError(PrivacyError):
+    """Together with what was spent on the same records before, it would cost more than the budget of a ledger.
+
+    Attributes
+    ----------
+    forecast : Forecast
+        The numbers: what was spent, what this would cost alone and together with it, and the budget.
+    """
+
+    forecast: Any = None
 
 
 class MissingDeltaError(PrivacyError):

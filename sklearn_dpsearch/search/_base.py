@@ -17,12 +17,14 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metadata_routing import process_routing
 
 from ..adapters import Declared
+from ..ledger import PrivacyLedger, counted
 from ..privacy import Guarantee, MissingDeltaError, PrivacyError
 from ..privacy.spent import PrivacySpent
 from ..scoring import PrivateScorer
 from ._any_make import n_records
 from ._delegation import ReleasedModel
 from ._dry_run import DryRun, dry_run, everything, examples
+from ._ledgers import ledger_of, taken_along, with_those_before
 from ._types import Candidate, PublicData, Scorer
 from .execution.job import Job, Split
 from .execution.outcome import NOTHING_FOUND, NoModelError, Outcome, charge, results_of
@@ -65,6 +67,7 @@ class Prepared:
     y: Any
     public: PublicData | None
     fit_params: Mapping[str, Any]
+    ledger: PrivacyLedger | None
 
 
 class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
@@ -84,6 +87,7 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
     error_score: float | str
     verbose: int
     random_state: int | np.random.RandomState | None
+    ledger: PrivacyLedger | None
 
     secure_without_seed = True  # nested in another search: left unseeded, it draws on the operating system
 
@@ -99,6 +103,7 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
         "error_score": [numbers.Real, StrOptions({"raise"})],
         "verbose": ["verbose"],
         "random_state": ["random_state"],
+        "ledger": [None, PrivacyLedger],
     }
 
     def __new__(cls: type[Search], *positional: Any, **named: Any) -> Search:
@@ -122,6 +127,10 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
         check_names(type(self), params)
         super().set_params(**params)
         return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickles and copies; see ``taken_along``."""
+        return taken_along(super().__getstate__())
 
     @abstractmethod
     def _runner(self) -> Runner:
@@ -218,6 +227,7 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
     def _prepared(self, X: Any, y: Any, X_public: Any, y_public: Any, params: Mapping[str, Any]) -> Prepared:
         """Check and plan. The search that runs is a copy: what is planned now holds whatever is set meanwhile."""
         self._validate_params()
+        ledger = ledger_of(self)
         search = copy(self)
         search.estimator = clone(self.estimator)
         runner = search._runner()
@@ -229,7 +239,7 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
             work = runner.work(plan, n_records(X))
             print(f"[{type(self).__name__}] {work}the whole fit costs {plan.spent!r}")
         public = None if X_public is None else (X_public, y_public)
-        return Prepared(search, runner, plan, X, y, public, fit_params)
+        return Prepared(search, runner, plan, X, y, public, fit_params, ledger)
 
     def _first_look(
         self,
@@ -297,6 +307,8 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
         ------
         PrivacyError
             If the guarantee cannot be stated; before any record is used.
+        BudgetExceededError
+            If it would cost more than a ledger's budget allows; before any record is used.
         NoModelError
             If every candidate failed.
 
@@ -360,7 +372,8 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
         except (ValueError, TypeError):
             plan = search._plan(runner, n_records(X), public, search.delta)
         job = search._job(plan, everything(plan, n_records(X)), {}, (X, y) if public else None)
-        return dry_run(runner, plan, job, X, y)
+        with counted():  # nothing is spent, nor by a search inside of this one
+            return dry_run(runner, plan, job, X, y)
 
     def _conclude(self, plan: Plan, work: Callable[[], tuple[int, Outcome]]) -> None:
         """Do what reads private records to the end, and release what came out."""
@@ -372,7 +385,7 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
         source = Randomness(prepared.search.random_state)
         candidates = runner.candidates(plan, source)
         job = self._job_of(prepared, candidates, source)
-        self._spend(plan)
+        self._spend(prepared)
         outcome = runner.run(job, candidates, source, prepared.X, prepared.y)
         return len(job.split.folds), outcome if outcome.found else replace(outcome, rows=[], attributes={})
 
@@ -400,11 +413,17 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
             in_full=plan.in_full,
         )
 
-    def _spend(self, plan: Plan) -> None:
-        """From here on private records are used: whatever happens, this is spent, and earlier results are gone."""
+    def _spend(self, prepared: Prepared) -> None:
+        """From here on private records are used: whatever happens, this is spent, and earlier results are gone.
+
+        The ledger is first. If it refuses, nothing is spent, and what it has once written is on the disk.
+        """
+        spent, ledger = prepared.plan.spent, prepared.ledger
+        if ledger is not None:
+            ledger._spend_fit(type(self).__name__, spent)
         for name in RELEASED:
             self.__dict__.pop(name, None)
-        self.privacy_spent_ = plan.spent
+        self.privacy_spent_ = with_those_before(self, spent, ledger)
 
     # --- release --------------------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from ..ledger import counted
 from ..privacy import CountLaw, Guarantee
 from ..scoring.validation import Validation
 from ._any_make import n_records, take, with_parameters
@@ -112,7 +113,8 @@ def seconds_of_training(
         X, y = take(X, chosen), take(y, chosen)
         model = with_parameters(clone(estimator), settings)
         since = time.perf_counter()
-        model.fit(X, y)
+        with counted():  # these records are nobody's
+            model.fit(X, y)
     except (ValueError, TypeError, ImportError):
         return math.nan
     return time.perf_counter() - since

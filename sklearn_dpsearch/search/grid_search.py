@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..adapters import Declared
+from ..ledger import PrivacyLedger
 from ._base import BasePrivateSearch
 from ._types import Distributions, Scorer
 from .runners.noisy_max import NOISES, NoisyMaxRunner
@@ -58,6 +59,9 @@ class DPGridSearchCV(BasePrivateSearch):
         Above 0 prints the plan, its work and its cost, which are known without the data, and counts trainings.
     random_state : None, int or RandomState, default=None
         None draws on the operating system's entropy. A seed is for tests: it voids the guarantee.
+    ledger : PrivacyLedger or None, default=None
+        Where every fit is entered before it uses a record; one that goes beyond its budget is refused
+        (docs/learn/ledger.md). None: that of the block ``with ledger:`` around the fit, if any.
 
     Attributes
     ----------
@@ -123,6 +127,7 @@ class DPGridSearchCV(BasePrivateSearch):
         error_score: float | str = np.nan,
         verbose: int = 0,
         random_state: int | np.random.RandomState | None = None,
+        ledger: PrivacyLedger | None = None,
     ) -> None:
         self.estimator = estimator
         self.param_grid = param_grid
@@ -140,6 +145,7 @@ class DPGridSearchCV(BasePrivateSearch):
         self.error_score = error_score
         self.verbose = verbose
         self.random_state = random_state
+        self.ledger = ledger
 
     def _runner(self) -> NoisyMaxRunner:
         return NoisyMaxRunner(self)

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..adapters import Declared
+from ..ledger import PrivacyLedger
 from ..privacy import CountLaw, Fixed, Guarantee
 from ..privacy.count_laws.laws import as_law
 from ._base import BasePrivateSearch
@@ -66,6 +67,9 @@ class DPRandomSearchCV(BasePrivateSearch):
         tells whoever watches more about that number (docs/learn/planning.md).
     random_state : None, int or RandomState, default=None
         None draws on the operating system's entropy. A seed is for tests: it voids the guarantee.
+    ledger : PrivacyLedger or None, default=None
+        Where every fit is entered before it uses a record; one that goes beyond its budget is refused
+        (docs/learn/ledger.md). None: that of the block ``with ledger:`` around the fit, if any.
 
     Attributes
     ----------
@@ -125,6 +129,7 @@ class DPRandomSearchCV(BasePrivateSearch):
         error_score: float | str = np.nan,
         verbose: int = 0,
         random_state: int | np.random.RandomState | None = None,
+        ledger: PrivacyLedger | None = None,
     ) -> None:
         self.estimator = estimator
         self.param_distributions = param_distributions
@@ -143,6 +148,7 @@ class DPRandomSearchCV(BasePrivateSearch):
         self.error_score = error_score
         self.verbose = verbose
         self.random_state = random_state
+        self.ledger = ledger
 
     def _runner(self) -> RandomSearchRunner:
         return RandomSearchRunner(self, self._law())

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..adapters import Declared
+from ..ledger import PrivacyLedger
 from ..privacy import Guarantee
 from ._base import BasePrivateSearch
 from ._types import Distributions, Scorer
@@ -60,6 +61,9 @@ class DPThresholdSearchCV(BasePrivateSearch):
         tells whoever watches more about that number (docs/learn/planning.md).
     random_state : None, int or RandomState, default=None
         None draws on the operating system's entropy. A seed is for tests: it voids the guarantee.
+    ledger : PrivacyLedger or None, default=None
+        Where every fit is entered before it uses a record; one that goes beyond its budget is refused
+        (docs/learn/ledger.md). None: that of the block ``with ledger:`` around the fit, if any.
 
     Attributes
     ----------
@@ -124,6 +128,7 @@ class DPThresholdSearchCV(BasePrivateSearch):
         error_score: float | str = np.nan,
         verbose: int = 0,
         random_state: int | np.random.RandomState | None = None,
+        ledger: PrivacyLedger | None = None,
     ) -> None:
         self.estimator = estimator
         self.param_distributions = param_distributions
@@ -141,6 +146,7 @@ class DPThresholdSearchCV(BasePrivateSearch):
         self.error_score = error_score
         self.verbose = verbose
         self.random_state = random_state
+        self.ledger = ledger
 
     def rounds(
         self,
@@ -206,7 +212,7 @@ class DPThresholdSearchCV(BasePrivateSearch):
         def start() -> Rounds:
             source = Randomness(prepared.search.random_state)
             job = self._job_of(prepared, (), source)
-            self._spend(prepared.plan)
+            self._spend(prepared)
             return runner.rounds(job, source, prepared.X, prepared.y)
 
         return StepByStep(start, batches, prepared.plan, self._conclude)

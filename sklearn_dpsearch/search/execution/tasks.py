@@ -12,6 +12,7 @@ from joblib import Parallel, delayed, effective_n_jobs, parallel_config
 from sklearn import config_context, get_config
 
 from ..._process import DESCRIPTORS, GENERATORS, INTERRUPTS, muted
+from ...ledger import counted
 from ...privacy import LeakingEstimatorError
 from .._types import Workers
 from .failures import why
@@ -38,8 +39,9 @@ class LeakDetected(Exception):
 
 @contextlib.contextmanager
 def in_task() -> Iterator[None]:
-    """Around everything that one task does: nothing is said, and no numerical warning is an error."""
+    """Around everything that one task does: nothing is said or counted, and no numerical warning is an error."""
     with (
+        counted(),  # a search inside of this one: this one's entry in a ledger is for all that it does
         INTERRUPTS.watched(),  # again where the task runs in a process of its own
         muted(),
         DESCRIPTORS.muted(),

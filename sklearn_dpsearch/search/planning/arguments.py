@@ -63,7 +63,7 @@ def _check_estimators(given: Mapping[str, Any]) -> None:
     if isinstance(given["estimator"], type):
         _refuse_class("estimator", given["estimator"])
     space = given.get("param_distributions", given.get("param_grid"))
-    for name, value in (*_nested(given["estimator"]), *_values_of(space)):
+    for name, value in (*nested(given["estimator"]), *values_of(space)):
         if isinstance(value, type) and hasattr(value, "fit") and hasattr(value, "get_params"):
             _refuse_class(f"{name!r}", value)
 
@@ -72,7 +72,7 @@ def _refuse_class(name: str, found: type) -> None:
     raise TypeError(f"Found the class {found.__name__} as {name}; an object is needed. Write {found.__name__}(...).")
 
 
-def _nested(estimator: Any) -> Iterable[tuple[str, Any]]:
+def nested(estimator: Any) -> Iterable[tuple[str, Any]]:
     """Name and value of every parameter, and of what lists of named steps hold (a class there has no parameters)."""
     for name, value in estimator.get_params(deep=False).items() if hasattr(estimator, "get_params") else ():
         listed = (
@@ -81,10 +81,10 @@ def _nested(estimator: Any) -> Iterable[tuple[str, Any]]:
         for inner, part in [(name, value), *((str(step[0]), step[1]) for step in listed)]:
             yield inner, part
             if not isinstance(part, type):
-                yield from _nested(part)
+                yield from nested(part)
 
 
-def _values_of(space: object) -> Iterable[tuple[str, Any]]:
+def values_of(space: object) -> Iterable[tuple[str, Any]]:
     """Name and value of what the lists of a space hold."""
     for dictionary in [space] if isinstance(space, Mapping) else space if isinstance(space, list) else []:
         for name, values in dictionary.items() if isinstance(dictionary, Mapping) else ():

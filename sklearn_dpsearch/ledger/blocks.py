@@ -1,0 +1,92 @@
+"""Which ledger counts a fit: that of the block it is in, and none where somebody else counts it.
+
+A block belongs to the thread that is in it (a context variable). Threads that a library starts inside of a block, as
+joblib does, know nothing of it. So a thread without a block of its own takes part in the one block that is open in the
+process: at worst a fit is entered that had nothing to do with it. If several are open, nobody can know, and that is an
+error.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from contextvars import ContextVar
+from typing import TYPE_CHECKING
+
+from ..privacy import PrivacyError
+
+if TYPE_CHECKING:
+    from .privacy_ledger import PrivacyLedger
+
+#: The blocks that this thread, or this task, is in: the innermost is last.
+_MINE: ContextVar[tuple[PrivacyLedger, ...]] = ContextVar("ledgers", default=())
+#: Whether the work that is done here is in somebody's entry already, or uses no private records.
+_COUNTED: ContextVar[bool] = ContextVar("counted", default=False)
+#: The blocks that are open anywhere in this process. It has no lock, which a forked child could find held.
+_OPEN: list[PrivacyLedger] = []
+
+
+def enter_block(ledger: PrivacyLedger) -> None:
+    """From here on fits count in this ledger.
+
+    Raises
+    ------
+    PrivacyError
+        Inside of a block of another ledger.
+    """
+    around = own_block()
+    if around is not None and around != ledger:
+        raise PrivacyError(
+            f"Found a block of {ledger!r} inside of one of {around!r}; one ledger is needed for one data set. End "
+            "the outer block first, or give the searches of the inner one ledger= themselves."
+        )
+    _OPEN.append(ledger)
+    _MINE.set((*_MINE.get(), ledger))
+
+
+def leave_block(ledger: PrivacyLedger) -> None:
+    """The end of a block."""
+    _OPEN.remove(ledger)
+    _MINE.set(_MINE.get()[:-1])
+
+
+def own_block() -> PrivacyLedger | None:
+    """The ledger of the block that this thread itself is in."""
+    mine = _MINE.get()
+    return mine[-1] if mine else None
+
+
+def ledger_here() -> PrivacyLedger | None:
+    """The ledger of the block around what runs here, if there is one.
+
+    Raises
+    ------
+    PrivacyError
+        In a thread without a block, while blocks of several ledgers are open in others.
+    """
+    if _COUNTED.get():
+        return None
+    if (mine := own_block()) is not None:
+        return mine
+    others = list(dict.fromkeys(tuple(_OPEN)))
+    if len(others) > 1:
+        raise PrivacyError(
+            f"Found a thread outside of every ledger's block while blocks of {len(others)} ledgers are open in others; "
+            "which one is meant is needed. Give the search ledger=, also where workers fit it."
+        )
+    return others[0] if others else None
+
+
+@contextlib.contextmanager
+def counted() -> Iterator[None]:
+    """Around work that enters nothing: the search around it has an entry for all of it, or the records are public."""
+    before = _COUNTED.set(True)
+    try:
+        yield
+    finally:
+        _COUNTED.reset(before)
+
+
+def is_counted() -> bool:
+    """Whether what runs here is in somebody's entry already, or uses no private records."""
+    return _COUNTED.get()

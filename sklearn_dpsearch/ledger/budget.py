@@ -1,0 +1,119 @@
+"""What entries cost together, and what still fits into a budget."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ..privacy import (
+    BudgetExceededError,
+    BudgetUnreachableError,
+    GaussianDP,
+    Guarantee,
+    MissingDeltaError,
+    PureDP,
+    calibrate,
+    compose,
+)
+from ..privacy._types import Neighboring
+from .entry import Entry, stated_under
+
+#: How closely what is left is worked out, relative to the budget.
+TOLERANCE = 1e-4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Forecast:
+    """What a fit would cost on top of what was spent. It is true (``bool``) where that is more than the budget.
+
+    Parameters
+    ----------
+    spent : float
+        ε of all entries so far.
+    alone : float
+        ε of the fit alone.
+    total : float
+        ε of both.
+    epsilon, delta : float
+        The budget; all numbers are at its δ.
+    """
+
+    spent: float
+    alone: float
+    total: float
+    epsilon: float
+    delta: float
+
+    def __bool__(self) -> bool:
+        return self.total > self.epsilon
+
+
+def relation_of(entries: Sequence[Entry], fixed: Neighboring | None) -> Neighboring | None:
+    """The relation of a ledger: its own, or that of its first entry."""
+    return fixed or (entries[0].guarantee.neighboring if entries else None)
+
+
+def total_of(entries: Sequence[Entry], relation: Neighboring | None) -> Guarantee:
+    """The guarantee of all entries together."""
+    if not entries:
+        return PureDP(epsilon=0.0, neighboring=relation or "add_remove")
+    return compose(*(stated_under(entry.guarantee, relation) for entry in entries))
+
+
+def forecast(
+    entries: Sequence[Entry], more: Entry, fixed: Neighboring | None, epsilon: float, delta: float
+) -> Forecast:
+    """What one more entry would cost."""
+    both = [*entries, more]
+    relation = relation_of(both, fixed)
+    return Forecast(
+        spent=total_of(entries, relation).epsilon_at(delta),
+        alone=total_of([more], relation).epsilon_at(delta),
+        total=total_of(both, relation).epsilon_at(delta),
+        epsilon=epsilon,
+        delta=delta,
+    )
+
+
+def refuse(found: Forecast, title: str, path: str) -> None:
+    """Raise where a forecast is more than the budget."""
+    if not found:
+        return
+    error = BudgetExceededError(
+        f"Found {title}, which costs ε = {up(found.alone)} alone and ε = {up(found.total)} together with what was "
+        f"spent before (ε = {up(found.spent)}), all at δ = {found.delta:g}; at most ε = {found.epsilon:g} in total is "
+        f"allowed by the ledger {path!r}. Give a smaller epsilon: ledger.remaining() says how much is left. No record "
+        "was used."
+    )
+    error.forecast = found
+    raise error
+
+
+def left(
+    spent: Guarantee, epsilon: float, delta: float, guarantee_of: Callable[[float], Guarantee] | None = None
+) -> float:
+    """ε at ``delta`` of the largest further mechanism of a family with which all of it stays within the budget."""
+    if math.isinf(epsilon):
+        return math.inf
+    relation = spent.neighboring
+    family = guarantee_of or _family(delta, relation)
+    if spent.epsilon_at(delta) >= epsilon:
+        return 0.0
+    try:
+        parameter = calibrate(lambda size: compose(spent, family(size)), epsilon, delta, tolerance=TOLERANCE)
+    except (BudgetUnreachableError, MissingDeltaError):  # nothing of this family is small enough
+        return 0.0
+    return family(parameter).epsilon_at(delta)
+
+
+def _family(delta: float, relation: Neighboring) -> Callable[[float], Guarantee]:
+    """Gaussian mechanisms; where nothing but pure ones can be paid for, these."""
+    if delta > 0:
+        return lambda mu: GaussianDP(mu=mu, neighboring=relation)
+    return lambda epsilon: PureDP(epsilon=epsilon, neighboring=relation)
+
+
+def up(epsilon: float) -> str:
+    """Three decimals, rounded up."""
+    return f"{math.ceil(epsilon * 1000) / 1000:.3f}" if math.isfinite(epsilon) else "infinity"

@@ -1,0 +1,384 @@
+"""The ledger of one data set."""
+
+from __future__ import annotations
+
+import math
+import os
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from ..privacy import Guarantee, PrivacyError
+from ..privacy._types import NEIGHBORING, Neighboring
+from ..privacy.guarantees.base import Statement
+from ..privacy.spent import Component, PrivacySpent
+from . import pages, table
+from .blocks import enter_block, leave_block
+from .budget import Forecast, forecast, left, refuse, relation_of, total_of
+from .entry import Entry, for_records, read_entry, stated_under, today
+
+#: What the total of a ledger rests on, beside what its entries rest on.
+COMPLETE = "Everything that was released from these records, or decided by looking at them, has an entry."
+SETTLED = (
+    "How many entries there are, and what each of them may spend, was settled without a look at what earlier ones "
+    "released. Where going on was decided by looking, the budget counts, and not this smaller number."
+)
+
+
+class HasCost(Protocol):
+    """A search, or another estimator that says beforehand what a fit will cost."""
+
+    def privacy_cost(self, n_samples: int | None = None) -> PrivacySpent:
+        """What a fit will cost."""
+
+
+class Step(NamedTuple):
+    """The ledger up to one of its entries."""
+
+    day: str
+    title: str
+    epsilon_alone: float
+    epsilon_total: float
+
+
+class PrivacyLedger:
+    """What is spent on one data set, in a file: across fits, processes and crashes.
+
+    A search enters what it will cost before it uses the first record, and waits until that is on the disk. If the
+    total of all entries would be more than the budget, it raises ``BudgetExceededError`` instead. What is entered stays
+    spent, whatever becomes of the fit.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file; one for each data set. A file that exists already is opened, any other one is begun.
+    epsilon, delta : float, optional
+        The budget, ε > 0 and 0 ≤ δ < 1; ``epsilon=float("inf")`` counts and refuses nothing. Needed to begin a file.
+        An existing one has its own, and other numbers are refused.
+    neighboring : {"add_remove", "zero_out", "replace_one"}, optional
+        The neighbouring relation under which all is stated. None: that of the first entry. Entries under another one
+        are refused, but ``"replace_one"`` takes all, and carries them over.
+
+    Attributes
+    ----------
+    path : str
+        The file's full name.
+    epsilon, delta : float
+        The budget.
+    neighboring : str or None
+        As it was begun.
+
+    Notes
+    -----
+    Give it to searches as ``ledger=``, or fit inside of ``with ledger:``, which counts for all searches that are fitted
+    in this process, and those that it sends to worker processes. Other releases are entered by hand, ``spend``.
+
+    Composition is sequential, also for folds, which share records (docs/learn/ledger.md). The file is as public as
+    ``privacy_spent_``: nothing in it depends on the records.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from sklearn_dpsearch.privacy import GaussianDP
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> ledger = PrivacyLedger(folder.name + "/adult.ledger", epsilon=3, delta=1e-5)
+    >>> ledger.spend(GaussianDP(mu=0.3), label="mean age")
+    >>> ledger.spend(GaussianDP(mu=0.4), label="model")
+    >>> round(ledger.spent().epsilon, 3), round(ledger.remaining(), 3)
+    (1.993, 2.068)
+    >>> bool(ledger.would_exceed(GaussianDP(mu=0.6)))
+    True
+    >>> folder.cleanup()
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        neighboring: Neighboring | None = None,
+    ) -> None:
+        _check(epsilon, delta, neighboring)
+        self.path = os.path.realpath(os.path.expanduser(path))
+        self._label = ""
+        header = self._header(epsilon, delta, neighboring)
+        self.epsilon: float = math.inf if header["epsilon"] is None else header["epsilon"]
+        self.delta: float = header["delta"]
+        self.neighboring: Neighboring | None = header["neighboring"]
+        self._check_same(epsilon=epsilon, delta=delta, neighboring=neighboring)
+
+    # --- the file -------------------------------------------------------------------------------------------------
+
+    @property
+    def _file(self) -> Path:
+        return Path(self.path)
+
+    def _header(self, epsilon: float | None, delta: float | None, neighboring: Neighboring | None) -> dict[str, Any]:
+        """The first line of the file, which is begun if there is none."""
+        if not os.path.exists(self.path):
+            with pages.locked(self._file):
+                if not os.path.exists(self.path):  # nobody was faster
+                    pages.begin(self._file, self._new_header(epsilon, delta, neighboring))
+        return pages.read(self._file).header
+
+    def _new_header(
+        self, epsilon: float | None, delta: float | None, neighboring: Neighboring | None
+    ) -> dict[str, Any]:
+        if epsilon is None or delta is None:
+            raise PrivacyError(
+                f"Found no ledger {self.path!r}, epsilon={epsilon} and delta={delta}; the budget is needed to begin "
+                "one. Give both, or the path of a ledger that exists."
+            )
+        return {
+            "epsilon": None if math.isinf(epsilon) else float(epsilon),  # JSON has no infinity
+            "delta": float(delta),
+            "neighboring": neighboring,
+            "unit": "record",
+            "id": uuid.uuid4().hex,
+            "day": today(),
+            "library": _version(),
+        }
+
+    def _check_same(self, **given: Any) -> None:
+        """An existing ledger has one budget."""
+        wrong = [name for name, value in given.items() if value is not None and value != getattr(self, name)]
+        if wrong:
+            found = ", ".join(f"{name}={given[name]!r}" for name in wrong)
+            needed = ", ".join(f"{name}={getattr(self, name)!r}" for name in wrong)
+            raise PrivacyError(
+                f"Found {found} for the ledger {self.path!r}, which was begun with {needed}; the same is needed, as a "
+                "budget that grows is none. Leave it out to open the ledger as it is. A larger budget is a decision "
+                "about another ledger: begin one, and enter there what was spent here (new.spend(old.spent()))."
+            )
+
+    def entries(self) -> tuple[Entry, ...]:
+        """What was entered so far, in order.
+
+        Returns
+        -------
+        tuple of Entry
+        """
+        return tuple(map(read_entry, pages.read(self._file).bodies))
+
+    # --- what is spent --------------------------------------------------------------------------------------------
+
+    def spent(self) -> PrivacySpent:
+        """The total of all entries.
+
+        Returns
+        -------
+        PrivacySpent
+            At the ledger's δ; its components are the entries.
+        """
+        entries = self.entries()
+        relation = relation_of(entries, self.neighboring)
+        rests_on = dict.fromkeys(text for entry in entries for text in entry.assumptions)
+        return PrivacySpent(
+            guarantee=total_of(entries, relation),
+            delta=self.delta,
+            components=tuple(
+                Component(name=entry.title, guarantee=stated_under(entry.guarantee, relation)) for entry in entries
+            ),
+            assumptions=(*rests_on, COMPLETE, SETTLED, *_carried_over(entries, relation)),
+        )
+
+    def would_exceed(self, search: HasCost | PrivacySpent | Guarantee, n_samples: int | None = None) -> Forecast:
+        """Whether a fit would go beyond the budget, with the numbers. Nothing is entered.
+
+        Parameters
+        ----------
+        search : search, PrivacySpent or Guarantee
+            A search, or anything else with ``privacy_cost``; or what it would cost.
+        n_samples : int, optional
+            Number of records, where the cost depends on it.
+
+        Returns
+        -------
+        Forecast
+            True where the total would be more than the budget.
+        """
+        cost = search if isinstance(search, Guarantee | Statement) else search.privacy_cost(n_samples)
+        return self._forecast(self.entries(), self._entry("", for_records(cost), None, ()))
+
+    def remaining(self, guarantee_of: Callable[[float], Guarantee] | None = None) -> float:
+        """What one more release may cost: its ε alone, at the ledger's δ.
+
+        Guarantees do not add up by their ε, so it depends on what the release is. By default it is a Gaussian
+        mechanism, which private training comes close to; with δ = 0 a pure one. ``would_exceed`` answers for a search.
+
+        Parameters
+        ----------
+        guarantee_of : callable, optional
+            Another family: parameter ↦ guarantee, monotone, under the ledger's relation.
+
+        Returns
+        -------
+        float
+            Rounded down a little; 0 if nothing is left, infinite if the budget is.
+        """
+        entries = self.entries()
+        spent = total_of(entries, relation_of(entries, self.neighboring))
+        return left(spent, self.epsilon, self.delta, guarantee_of)
+
+    # --- entering -------------------------------------------------------------------------------------------------
+
+    def spend(self, guarantee: Guarantee | PrivacySpent, label: str = "") -> None:
+        """Enter a release by hand, **before** the records are used for it.
+
+        Parameters
+        ----------
+        guarantee : Guarantee or PrivacySpent
+            What it promises: of a net, say, ``net.privacy_cost()``.
+        label : str
+            What to call it.
+
+        Raises
+        ------
+        BudgetExceededError
+            If the total would be more than the budget. Nothing is entered then.
+        """
+        delta: float | None = None
+        assumptions: tuple[str, ...] = ()
+        if isinstance(guarantee, PrivacySpent):
+            delta, assumptions = guarantee.delta, guarantee.assumptions
+        self._add(self._entry("by hand", for_records(guarantee), delta, assumptions, label))
+
+    def _spend_fit(self, name: str, spent: PrivacySpent) -> None:
+        """Enter a fit of a search that is about to use its first record."""
+        self._add(self._entry(name, for_records(spent), spent.delta, spent.assumptions))
+
+    def _entry(
+        self, name: str, guarantee: Guarantee, delta: float | None, assumptions: tuple[str, ...], label: str = ""
+    ) -> Entry:
+        """An entry as it will be read again."""
+        new = Entry(
+            name=name,
+            label=_text(label or self._label),
+            guarantee=guarantee,
+            delta=delta,
+            assumptions=tuple(assumptions),
+            library=_version(),
+        )
+        return read_entry(new.written())
+
+    def _add(self, entry: Entry) -> None:
+        """Check the budget and write, as one step that no other process comes between."""
+        self._forecast(self.entries(), entry)  # what takes long is worked out before others have to wait
+        with pages.locked(self._file):
+            found = pages.read(self._file)
+            refuse(self._forecast(tuple(map(read_entry, found.bodies)), entry), entry.title, self.path)
+            pages.add(self._file, found, entry.written())
+
+    def _forecast(self, entries: tuple[Entry, ...], more: Entry) -> Forecast:
+        return forecast(entries, more, self.neighboring, self.epsilon, self.delta)
+
+    # --- blocks and labels ----------------------------------------------------------------------------------------
+
+    def __enter__(self) -> PrivacyLedger:
+        enter_block(self)
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        leave_block(self)
+
+    def label(self, text: str) -> PrivacyLedger:
+        """The same ledger, which gives its entries a label.
+
+        Parameters
+        ----------
+        text : str
+
+        Returns
+        -------
+        PrivacyLedger
+            Of the same file: ``ledger=ledger.label("baseline")``, ``with ledger.label("folds"):``.
+        """
+        made = object.__new__(PrivacyLedger)
+        made.__dict__.update(self.__dict__, _label=_text(text))
+        return made
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PrivacyLedger) and self.path == other.path
+
+    def __hash__(self) -> int:
+        return hash(self.path)
+
+    # --- shown ----------------------------------------------------------------------------------------------------
+
+    def history(self) -> list[Step]:
+        """How the total grew, for tables and pictures.
+
+        Returns
+        -------
+        list of Step
+            For each entry its ``day``, ``title``, ``epsilon_alone`` and ``epsilon_total``, the ε of all up to it.
+        """
+        entries = self.entries()
+        relation = relation_of(entries, self.neighboring)
+        return [
+            Step(
+                entry.day,
+                entry.title,
+                stated_under(entry.guarantee, relation).epsilon_at(self.delta),
+                total_of(entries[:number], relation).epsilon_at(self.delta),
+            )
+            for number, entry in enumerate(entries, start=1)
+        ]
+
+    def to_frame(self) -> Any:
+        """The history as a pandas data frame.
+
+        Returns
+        -------
+        pandas.DataFrame
+        """
+        import pandas as pd
+
+        return pd.DataFrame(self.history(), columns=Step._fields)
+
+    def __repr__(self) -> str:
+        relation = "" if self.neighboring is None else f", neighboring={self.neighboring!r}"
+        return f"PrivacyLedger({self.path!r}, epsilon={self.epsilon:g}, delta={self.delta:g}{relation})"
+
+    def __str__(self) -> str:
+        return table.as_text(self._title, self.history())
+
+    def _repr_html_(self) -> str:
+        return table.as_html(self._title, self.history())
+
+    @property
+    def _title(self) -> str:
+        relation = relation_of(self.entries(), self.neighboring)
+        under = "" if relation is None else f", {relation} neighbours"
+        return f"{self.path}: budget ε = {self.epsilon:g} at δ = {self.delta:g}{under}; unit: record"
+
+
+def _check(epsilon: float | None, delta: float | None, neighboring: Neighboring | None) -> None:
+    if epsilon is not None and not epsilon > 0:
+        raise ValueError(f"Found epsilon={epsilon!r}; a budget above 0 is needed, e.g. epsilon=3.")
+    if delta is not None and not 0 <= delta < 1:
+        raise ValueError(f"Found delta={delta!r}; 0 <= delta < 1 is needed, well below 1 / number of records.")
+    if neighboring is not None and neighboring not in NEIGHBORING:
+        raise ValueError(f"Found neighboring={neighboring!r}; None or one of {NEIGHBORING} is needed.")
+
+
+def _carried_over(entries: tuple[Entry, ...], relation: Neighboring | None) -> tuple[str, ...]:
+    others = sorted({entry.guarantee.neighboring for entry in entries} - {relation})
+    told = (
+        f"Entries under {' and '.join(others)} neighbours are stated under {relation}: the number of records is public."
+    )
+    return (told,) if others else ()
+
+
+def _text(label: str) -> str:
+    if not isinstance(label, str):
+        raise TypeError(f"Found the label {type(label).__name__}; text is needed, e.g. label='baseline'.")
+    return label
+
+
+def _version() -> str:
+    from .. import __version__
+
+    return __version__
