@@ -11,22 +11,22 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from typing import Any, TypeAlias
 
 from ..privacy import PrivacyError
 
-if TYPE_CHECKING:
-    from .privacy_ledger import PrivacyLedger
+#: A ``PrivacyLedger``, whose file imports this one.
+Ledger: TypeAlias = Any
 
 #: The blocks that this thread, or this task, is in: the innermost is last.
-_MINE: ContextVar[tuple[PrivacyLedger, ...]] = ContextVar("ledgers", default=())
+_MINE: ContextVar[tuple[Ledger, ...]] = ContextVar("ledgers", default=())
 #: Whether the work that is done here is in somebody's entry already, or uses no private records.
 _COUNTED: ContextVar[bool] = ContextVar("counted", default=False)
 #: The blocks that are open anywhere in this process. It has no lock, which a forked child could find held.
-_OPEN: list[PrivacyLedger] = []
+_OPEN: list[Ledger] = []
 
 
-def enter_block(ledger: PrivacyLedger) -> None:
+def enter_block(ledger: Ledger) -> None:
     """From here on fits count in this ledger.
 
     Raises
@@ -44,19 +44,19 @@ def enter_block(ledger: PrivacyLedger) -> None:
     _MINE.set((*_MINE.get(), ledger))
 
 
-def leave_block(ledger: PrivacyLedger) -> None:
+def leave_block(ledger: Ledger) -> None:
     """The end of a block."""
     _OPEN.remove(ledger)
     _MINE.set(_MINE.get()[:-1])
 
 
-def own_block() -> PrivacyLedger | None:
+def own_block() -> Ledger | None:
     """The ledger of the block that this thread itself is in."""
     mine = _MINE.get()
     return mine[-1] if mine else None
 
 
-def ledger_here() -> PrivacyLedger | None:
+def ledger_here() -> Ledger | None:
     """The ledger of the block around what runs here, if there is one.
 
     Raises

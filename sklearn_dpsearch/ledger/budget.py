@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from ..privacy import (
     BudgetExceededError,
@@ -21,6 +22,17 @@ from .entry import Entry, stated_under
 
 #: How closely what is left is worked out, relative to the budget.
 TOLERANCE = 1e-4
+
+
+class Budget(Protocol):
+    """What a ledger allows in total."""
+
+    @property
+    def path(self) -> str: ...
+    @property
+    def epsilon(self) -> float: ...
+    @property
+    def delta(self) -> float: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,30 +73,32 @@ def total_of(entries: Sequence[Entry], relation: Neighboring | None) -> Guarante
     return compose(*(stated_under(entry.guarantee, relation) for entry in entries))
 
 
-def forecast(
-    entries: Sequence[Entry], more: Entry, fixed: Neighboring | None, epsilon: float, delta: float
-) -> Forecast:
+def forecast(entries: Sequence[Entry], more: Entry, fixed: Neighboring | None, budget: Budget) -> Forecast:
     """What one more entry would cost."""
     both = [*entries, more]
     relation = relation_of(both, fixed)
     return Forecast(
-        spent=total_of(entries, relation).epsilon_at(delta),
-        alone=total_of([more], relation).epsilon_at(delta),
-        total=total_of(both, relation).epsilon_at(delta),
-        epsilon=epsilon,
-        delta=delta,
+        spent=total_of(entries, relation).epsilon_at(budget.delta),
+        alone=total_of([more], relation).epsilon_at(budget.delta),
+        total=total_of(both, relation).epsilon_at(budget.delta),
+        epsilon=budget.epsilon,
+        delta=budget.delta,
     )
 
 
-def refuse(found: Forecast, title: str, path: str) -> None:
-    """Raise where a forecast is more than the budget."""
-    if not found:
+def check(entries: Sequence[Entry], more: Entry, fixed: Neighboring | None, budget: Budget) -> None:
+    """Raise where one more entry would cost more than the budget, or cannot be stated under the ledger's relation."""
+    both = [*entries, more]
+    relation = relation_of(both, fixed)
+    stated_under(more.guarantee, relation)
+    if math.isinf(budget.epsilon) or total_of(both, relation).epsilon_at(budget.delta) <= budget.epsilon:
         return
+    found = forecast(entries, more, fixed, budget)
     error = BudgetExceededError(
-        f"Found {title}, which costs ε = {up(found.alone)} alone and ε = {up(found.total)} together with what was "
-        f"spent before (ε = {up(found.spent)}), all at δ = {found.delta:g}; at most ε = {found.epsilon:g} in total is "
-        f"allowed by the ledger {path!r}. Give a smaller epsilon: ledger.remaining() says how much is left. No record "
-        "was used."
+        f"Found {more.title}, which costs ε = {up(found.alone)} alone and ε = {up(found.total)} together with what was "
+        f"spent before (ε = {up(found.spent)}), all at δ = {budget.delta:g}; at most ε = {budget.epsilon:g} in total "
+        f"is allowed by the ledger {budget.path!r}. Give a smaller epsilon: ledger.remaining() says how much is left. "
+        "No record was used."
     )
     error.forecast = found
     raise error

@@ -132,6 +132,7 @@ def locked(path: Path) -> Iterator[None]:
     """While nobody else, in any process, writes into this ledger."""
     lock = filelock.FileLock(f"{path}{LOCK}", timeout=PATIENCE)
     with _said(path, "lock"):
+        os.stat(path.parent)  # a new folder would hold a new ledger, and the old one be forgotten
         lock.acquire()
     try:
         yield

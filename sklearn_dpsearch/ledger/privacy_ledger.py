@@ -15,11 +15,15 @@ from ..privacy.guarantees.base import Statement
 from ..privacy.spent import Component, PrivacySpent
 from . import pages, table
 from .blocks import enter_block, leave_block
-from .budget import Forecast, forecast, left, refuse, relation_of, total_of
+from .budget import Forecast, check, forecast, left, relation_of, total_of
 from .entry import Entry, for_records, read_entry, stated_under, today
 
 #: What the total of a ledger rests on, beside what its entries rest on.
 COMPLETE = "Everything that was released from these records, or decided by looking at them, has an entry."
+PARTS = (
+    "Which records each fit was given does not depend on what is in them: folds are made by position (KFold) where "
+    "the number of records is public, and never stratified."
+)
 SETTLED = (
     "How many entries there are, and what each of them may spend, was settled without a look at what earlier ones "
     "released. Where going on was decided by looking, the budget counts, and not this smaller number."
@@ -181,7 +185,7 @@ class PrivacyLedger:
             components=tuple(
                 Component(name=entry.title, guarantee=stated_under(entry.guarantee, relation)) for entry in entries
             ),
-            assumptions=(*rests_on, COMPLETE, SETTLED, *_carried_over(entries, relation)),
+            assumptions=(*rests_on, COMPLETE, PARTS, SETTLED, *_carried_over(entries, relation)),
         )
 
     def would_exceed(self, search: HasCost | PrivacySpent | Guarantee, n_samples: int | None = None) -> Forecast:
@@ -200,7 +204,7 @@ class PrivacyLedger:
             True where the total would be more than the budget.
         """
         cost = search if isinstance(search, Guarantee | Statement) else search.privacy_cost(n_samples)
-        return self._forecast(self.entries(), self._entry("", for_records(cost), None, ()))
+        return forecast(self.entries(), self._entry("", for_records(cost), None, ()), self.neighboring, self)
 
     def remaining(self, guarantee_of: Callable[[float], Guarantee] | None = None) -> float:
         """What one more release may cost: its ε alone, at the ledger's δ.
@@ -265,14 +269,11 @@ class PrivacyLedger:
 
     def _add(self, entry: Entry) -> None:
         """Check the budget and write, as one step that no other process comes between."""
-        self._forecast(self.entries(), entry)  # what takes long is worked out before others have to wait
+        check(self.entries(), entry, self.neighboring, self)  # what takes long, before others have to wait
         with pages.locked(self._file):
             found = pages.read(self._file)
-            refuse(self._forecast(tuple(map(read_entry, found.bodies)), entry), entry.title, self.path)
+            check(tuple(map(read_entry, found.bodies)), entry, self.neighboring, self)
             pages.add(self._file, found, entry.written())
-
-    def _forecast(self, entries: tuple[Entry, ...], more: Entry) -> Forecast:
-        return forecast(entries, more, self.neighboring, self.epsilon, self.delta)
 
     # --- blocks and labels ----------------------------------------------------------------------------------------
 
@@ -289,6 +290,7 @@ class PrivacyLedger:
         Parameters
         ----------
         text : str
+            What to call what is entered.
 
         Returns
         -------

@@ -423,7 +423,8 @@ def test_an_interrupt_takes_the_earlier_release_away():
     one.set_params(estimator=Waiting(), n_iter=3)
     with pytest.raises(KeyboardInterrupt):
         one.fit(X, y)
-    assert set(vars(one)) - set(one.get_params(deep=False)) == {"privacy_spent_"}
+    assert set(vars(one)) - set(one.get_params(deep=False)) == {"privacy_spent_", "_fits_before"}
+    assert one._fits_before == 1  # public: its caller knows how often fit was called
     assert one.privacy_spent_ is not earlier
 
 

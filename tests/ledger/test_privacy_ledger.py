@@ -1,0 +1,308 @@
+"""What entries cost together, what still fits, and what is refused."""
+
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from sklearn_dpsearch import BudgetExceededError, PrivacyError, PrivacyLedger
+from sklearn_dpsearch.ledger.entry import Entry, read_entry
+from sklearn_dpsearch.privacy import (
+    DPSGD,
+    ZCDP,
+    ApproxDP,
+    BoundedRangeDP,
+    GaussianDP,
+    Geometric,
+    GumbelNoise,
+    LaplaceDP,
+    MixedNeighborsError,
+    NonPrivate,
+    ProfileDP,
+    PureDP,
+    RenyiDP,
+    as_replace_one,
+    best_of,
+    calibrate,
+    compose,
+    for_person,
+    mixture,
+    noisy_max,
+    subset_then_train,
+    until_above,
+)
+from sklearn_dpsearch.privacy.spent import PrivacySpent
+
+
+@pytest.fixture
+def begin(tmp_path):
+    """A new ledger, by default one that refuses nothing."""
+
+    def made(name="x", **given):
+        return PrivacyLedger(tmp_path / name, **{"epsilon": math.inf, "delta": 1e-5, **given})
+
+    return made
+
+
+def sgd(noise, steps=1000):
+    return DPSGD(noise_multiplier=noise, sample_rate=0.01, steps=steps)
+
+
+# --- totals -----------------------------------------------------------------------------------------------------------
+
+
+def test_three_fits_cost_what_one_of_thrice_the_steps_does(begin):
+    """DP-SGD composes step by step, so there is an independent number; three times ε = 2 are far from 6."""
+    ledger = begin(epsilon=4.0)
+    for _ in range(3):
+        ledger.spend(sgd(0.9592))
+    assert 1.99 < ledger.history()[0].epsilon_alone < 2.01
+    assert ledger.spent().epsilon == pytest.approx(sgd(0.9592, steps=3000).epsilon_at(1e-5), rel=1e-4)
+    assert 3.4 < ledger.spent().epsilon < 3.5
+
+
+GUARANTEES = [
+    PureDP(epsilon=0.1),
+    ApproxDP(epsilon=0.5, delta=1e-7),
+    ZCDP(rho=0.01),
+    GaussianDP(mu=0.3),
+    RenyiDP(orders=[2.0, 4.0, 32.0], epsilons=[0.01, 0.02, 0.2]),
+    LaplaceDP(epsilon=0.3),
+    BoundedRangeDP(epsilon=0.2),
+    sgd(3.0, steps=50),
+    ProfileDP.from_pair(GaussianDP(mu=0.2).pair, "add_remove"),
+    best_of(GaussianDP(mu=0.2), Geometric(10)),
+    subset_then_train(best_of(GaussianDP(mu=0.2), 5), GaussianDP(mu=0.4), 0.1),
+    until_above(PureDP(epsilon=0.1), 0.1),
+    noisy_max(10, Fraction(1, 10), GumbelNoise(scale=1)),
+    mixture([PureDP(epsilon=0.1), GaussianDP(mu=0.1)], [0.5, 0.5]),
+    compose(PureDP(epsilon=0.1), GaussianDP(mu=0.1)),
+    for_person(GaussianDP(mu=0.1), 3),
+]
+
+
+@pytest.mark.parametrize("guarantee", GUARANTEES, ids=lambda guarantee: type(guarantee).__name__)
+def test_every_kind_of_guarantee_is_read_as_it_was_entered(guarantee):
+    entry = Entry(name="x", label="", guarantee=guarantee)
+    assert read_entry(entry.written()).guarantee.to_dict() == guarantee.to_dict()
+
+
+def test_the_total_is_that_of_the_accountant(begin):
+    ledger, parts = begin(), [PureDP(epsilon=0.1), GaussianDP(mu=0.3), best_of(PureDP(epsilon=0.1), 5)]
+    for guarantee in parts:
+        ledger.spend(guarantee)
+    assert ledger.spent().epsilon == compose(*parts).epsilon_at(1e-5)
+
+
+def test_a_guarantee_that_cannot_be_written_down_is_refused_with_what_to_do(begin):
+    ledger = begin()
+    with pytest.raises(PrivacyError, match=r"no plain values.*Build it with ProfileDP\.from_pld"):
+        ledger.spend(ProfileDP(profile=lambda epsilon: np.exp(-epsilon)))
+    assert ledger.entries() == ()
+
+
+def test_the_statement_has_the_entries_and_what_they_rest_on_once(begin):
+    ledger = begin()
+    stated = PrivacySpent(guarantee=PureDP(epsilon=1.0), delta=0.0, assumptions=("The schema is public.",))
+    ledger.spend(stated, label="first")
+    ledger.spend(stated)
+    spent = ledger.spent()
+    assert [one.name for one in spent.components] == ["by hand: first", "by hand"]
+    assert spent.assumptions.count("The schema is public.") == 1
+    assert [text for text in spent.assumptions if "settled without a look" in text]
+    assert [text for text in spent.assumptions if "never stratified" in text]
+    assert spent.delta == 1e-5
+    assert ledger.entries()[0].delta == 0.0
+
+
+def test_a_new_ledger_has_spent_nothing(begin):
+    ledger = begin(epsilon=2.0)
+    assert tuple(ledger.spent()) == (0.0, 1e-5)
+    assert 1.99 < ledger.remaining() <= 2.0
+
+
+def test_the_history_is_the_total_up_to_each_entry(begin):
+    ledger = begin()
+    for mu in (0.3, 0.4, 1.2):
+        ledger.spend(GaussianDP(mu=mu), label=str(mu))
+    alone, together = zip(*((step.epsilon_alone, step.epsilon_total) for step in ledger.history()))
+    assert alone == tuple(GaussianDP(mu=mu).epsilon_at(1e-5) for mu in (0.3, 0.4, 1.2))
+    assert together == pytest.approx([GaussianDP(mu=mu).epsilon_at(1e-5) for mu in (0.3, 0.5, 1.3)])
+    assert list(ledger.to_frame()["epsilon_total"]) == list(together)
+    for shown in (str(ledger), ledger._repr_html_()):
+        assert "by hand: 0.4" in shown
+        assert f"{math.ceil(together[1] * 1000) / 1000:.3f}" in shown
+
+
+def test_labels_may_hold_anything_and_are_shown_as_text(begin):
+    ledger = begin()
+    label = '<script>\n"}\n\N{GREEK SMALL LETTER EPSILON}, "digest": "0"}'
+    ledger.label(label).spend(PureDP(epsilon=1.0))
+    ledger.spend(PureDP(epsilon=1.0), label="after it")
+    assert [entry.label for entry in ledger.entries()] == [label, "after it"]
+    assert "<script>" not in ledger._repr_html_()
+    assert len(str(ledger).splitlines()) == 4
+    with pytest.raises(TypeError, match="text is needed"):
+        ledger.spend(PureDP(epsilon=1.0), label=3)
+
+
+# --- the budget -------------------------------------------------------------------------------------------------------
+
+
+def test_what_goes_beyond_the_budget_is_refused_with_the_numbers_and_not_entered(begin):
+    ledger = begin(epsilon=3.0)
+    one = GaussianDP(mu=calibrate(lambda mu: GaussianDP(mu=mu), 2.0, 1e-5))
+    ledger.spend(one)
+    ledger.spend(one)  # 2.95 ≤ 3
+    with pytest.raises(BudgetExceededError, match=r"ε = 2\.000 alone and ε = 3\.722 together.*\(ε = 2\.9") as raised:
+        ledger.spend(one)
+    found = pickle.loads(pickle.dumps(raised.value)).forecast
+    assert (found.epsilon, found.delta, len(ledger.entries())) == (3.0, 1e-5, 2)
+    assert found.spent == ledger.spent().epsilon
+    assert found.alone == one.epsilon_at(1e-5)
+    assert found.total == compose(one, one, one).epsilon_at(1e-5) > 3.0
+
+
+def test_a_budget_can_be_spent_to_the_last_bit(begin):
+    ledger = begin(epsilon=1.5, delta=0)
+    for _ in range(3):
+        ledger.spend(PureDP(epsilon=0.5))
+    assert ledger.remaining() == 0.0
+    with pytest.raises(BudgetExceededError):
+        ledger.spend(PureDP(epsilon=1e-9))
+
+
+def test_would_exceed_says_beforehand_what_spend_does(begin):
+    ledger = begin(epsilon=3.0)
+    ledger.spend(PureDP(epsilon=2.0))
+    for epsilon in (0.5, 0.99, 1.1, 5.0):
+        forecast = ledger.would_exceed(PureDP(epsilon=epsilon))
+        assert len(ledger.entries()) == 1
+        assert bool(forecast) == (compose(PureDP(epsilon=2.0), PureDP(epsilon=epsilon)).epsilon_at(1e-5) > 3.0)
+    with pytest.raises(BudgetExceededError):
+        ledger.spend(PureDP(epsilon=5.0))
+    assert ledger.would_exceed(NonPrivate()).total == math.inf
+
+
+def of_a_search(mu):
+    return best_of(GaussianDP(mu=mu), 10)
+
+
+@pytest.mark.parametrize("family", [None, pytest.param(of_a_search, marks=pytest.mark.slow)])
+def test_what_remains_can_be_spent_and_little_more(begin, family):
+    ledger = begin(epsilon=3.0)
+    ledger.spend(GaussianDP(mu=0.5))
+    left = ledger.remaining(family)
+    made = family or (lambda mu: GaussianDP(mu=mu))
+    parameter = calibrate(made, left, 1e-5)
+    assert not ledger.would_exceed(made(parameter))
+    assert ledger.would_exceed(made(1.01 * parameter))
+
+
+def test_nothing_remains_where_nothing_is_small_enough(begin):
+    ledger = begin(epsilon=1.0, delta=1e-5)
+    assert ledger.remaining(lambda size: ApproxDP(epsilon=size, delta=1e-3)) == 0.0
+    assert begin("inf").remaining() == math.inf
+
+
+def test_a_ledger_that_only_counts_takes_all(begin):
+    ledger = begin()
+    ledger.spend(NonPrivate())
+    assert ledger.spent().epsilon == math.inf
+    assert "infinity" in str(ledger)
+
+
+# --- opening ----------------------------------------------------------------------------------------------------------
+
+
+def test_an_existing_ledger_keeps_its_budget(begin, tmp_path):
+    begin(epsilon=3, neighboring="zero_out")
+    again = PrivacyLedger(tmp_path / "x")
+    assert (again.epsilon, again.delta, again.neighboring) == (3.0, 1e-5, "zero_out")
+    assert begin(epsilon=3.0) == again
+    for other in ({"epsilon": 4}, {"delta": 1e-6}, {"neighboring": "replace_one"}, {"epsilon": math.inf}):
+        (name,) = other
+        with pytest.raises(PrivacyError, match=rf"Found {name}=.* was begun with {name}=.*Leave it out"):
+            begin(**{"epsilon": 3, **other})
+
+
+@pytest.mark.parametrize("given", [{}, {"epsilon": 1}, {"delta": 0}, {"neighboring": "add_remove"}])
+def test_no_ledger_is_begun_without_a_budget(tmp_path, given):
+    with pytest.raises(PrivacyError, match="the budget is needed to begin one"):
+        PrivacyLedger(tmp_path / "x", **given)
+    assert [path.name for path in tmp_path.iterdir()] in ([], ["x.lock"])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"epsilon": 0}, {"epsilon": -1}, {"epsilon": math.nan}, {"delta": 1}, {"delta": -1e-9}, {"delta": math.nan}],
+)
+def test_budgets_that_are_none_are_refused(begin, wrong):
+    with pytest.raises(ValueError, match="is needed"):
+        begin(**wrong)
+    with pytest.raises(ValueError, match="is needed"):
+        begin(neighboring="replace")
+
+
+def test_copies_and_pickles_are_the_same_ledger(begin):
+    ledger = begin()
+    for twin in (copy.deepcopy(ledger), pickle.loads(pickle.dumps(ledger)), ledger.label("baseline")):
+        twin.spend(PureDP(epsilon=1.0))
+        assert twin == ledger
+        assert hash(twin) == hash(ledger)
+    assert [entry.label for entry in ledger.entries()] == ["", "", "baseline"]
+    assert ledger != begin("y")
+    assert ledger != ledger.path
+
+
+# --- relations and units ----------------------------------------------------------------------------------------------
+
+
+def test_the_first_entry_sets_the_relation_and_others_are_refused(begin):
+    ledger = begin()
+    ledger.spend(PureDP(epsilon=1.0, neighboring="zero_out"))
+    for relation in ("add_remove", "replace_one"):
+        with pytest.raises(MixedNeighborsError, match=f"under {relation} for a ledger under zero_out"):
+            ledger.spend(PureDP(epsilon=1.0, neighboring=relation))
+    assert len(ledger.entries()) == 1
+
+
+def test_under_replace_one_every_relation_is_carried_over_and_that_is_said(begin):
+    ledger = begin(neighboring="replace_one")
+    parts = [GaussianDP(mu=0.1, neighboring=relation) for relation in ("add_remove", "zero_out", "replace_one")]
+    for part in parts:
+        ledger.spend(part)
+    spent = ledger.spent()
+    assert spent.neighboring == "replace_one"
+    assert spent.epsilon == compose(*map(as_replace_one, parts)).epsilon_at(1e-5)
+    assert [entry.guarantee for entry in ledger.entries()] == parts
+    assert "add_remove and zero_out neighbours are stated under replace_one" in spent.assumptions[-1]
+    assert ledger.history()[-1].epsilon_total == spent.epsilon
+
+
+def test_what_one_ledger_spent_can_be_entered_into_another(begin):
+    old = begin("old")
+    old.spend(GaussianDP(mu=0.3))
+    new = begin("new", neighboring="replace_one")
+    new.spend(old.spent(), label="before")
+    assert new.spent().epsilon == as_replace_one(GaussianDP(mu=0.3)).epsilon_at(1e-5)
+
+
+def test_statements_about_persons_are_refused_and_the_total_can_be_read_for_them(begin):
+    ledger = begin()
+    spent = PrivacySpent(guarantee=GaussianDP(mu=0.1), delta=1e-5)
+    with pytest.raises(PrivacyError, match=r"unit is '3 records of one person'.*for_person"):
+        ledger.spend(spent.for_person(3))
+    ledger.spend(spent)
+    assert ledger.spent().for_person(3).epsilon == pytest.approx(GaussianDP(mu=0.3).epsilon_at(1e-5))
+
+
+@pytest.mark.parametrize("wrong", [1.0, PureDP, None])
+def test_what_is_no_guarantee_is_refused(begin, wrong):
+    with pytest.raises(TypeError, match="needed"):
+        begin().spend(wrong)
