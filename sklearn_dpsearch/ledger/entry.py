@@ -14,7 +14,7 @@ from ..privacy._types import Neighboring
 from ..privacy.guarantees.base import Statement, as_guarantee
 
 #: Different guarantees whose loss distributions are kept: they take much longer than to read them.
-KEPT = 128
+KEPT = 256
 
 
 def today() -> str:
