@@ -7,11 +7,10 @@ import os
 import uuid
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from ..privacy import Guarantee, PrivacyError
 from ..privacy._types import NEIGHBORING, Neighboring
-from ..privacy.guarantees.base import Statement
 from ..privacy.spent import Component, PrivacySpent
 from . import pages, table
 from .blocks import enter_block, leave_block
@@ -28,13 +27,6 @@ SETTLED = (
     "How many entries there are, and what each of them may spend, was settled without a look at what earlier ones "
     "released. Where going on was decided by looking, the budget counts, and not this smaller number."
 )
-
-
-class HasCost(Protocol):
-    """A search, or another estimator that says beforehand what a fit will cost."""
-
-    def privacy_cost(self, n_samples: int | None = None) -> PrivacySpent:
-        """What a fit will cost."""
 
 
 class Step(NamedTuple):
@@ -188,13 +180,14 @@ class PrivacyLedger:
             assumptions=(*rests_on, COMPLETE, PARTS, SETTLED, *_carried_over(entries, relation)),
         )
 
-    def would_exceed(self, search: HasCost | PrivacySpent | Guarantee, n_samples: int | None = None) -> Forecast:
+    def would_exceed(self, search: Any, n_samples: int | None = None) -> Forecast:
         """Whether a fit would go beyond the budget, with the numbers. Nothing is entered.
 
         Parameters
         ----------
-        search : search, PrivacySpent or Guarantee
-            A search, or anything else with ``privacy_cost``; or what it would cost.
+        search : estimator, PrivacySpent or Guarantee
+            A search, a net, or anything else with ``privacy_guarantee(n_samples)``; or what it would cost, such as
+            ``search.privacy_cost(public=True)``.
         n_samples : int, optional
             Number of records, where the cost depends on it.
 
@@ -203,7 +196,7 @@ class PrivacyLedger:
         Forecast
             True where the total would be more than the budget.
         """
-        cost = search if isinstance(search, Guarantee | Statement) else search.privacy_cost(n_samples)
+        cost = search.privacy_guarantee(n_samples) if hasattr(search, "privacy_guarantee") else search
         return forecast(self.entries(), self._entry("", for_records(cost), None, ()), self.neighboring, self)
 
     def remaining(self, guarantee_of: Callable[[float], Guarantee] | None = None) -> float:
@@ -234,7 +227,7 @@ class PrivacyLedger:
         Parameters
         ----------
         guarantee : Guarantee or PrivacySpent
-            What it promises: of a net, say, ``net.privacy_cost()``.
+            What it promises: of a net, say, ``net.privacy_guarantee(n_samples)``.
         label : str
             What to call it.
 

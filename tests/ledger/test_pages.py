@@ -301,6 +301,20 @@ def test_the_last_of_the_budget_goes_to_one_process_alone(tmp_path):
     assert ledger.spent().epsilon == 20.0
 
 
+def test_what_another_process_enters_between_the_check_and_the_lock_is_checked_too(ledger, monkeypatch):
+    real = pages.locked
+
+    def late(path):
+        monkeypatch.setattr(pages, "locked", real)
+        PrivacyLedger(path).spend(PureDP(epsilon=7.0))  # the last of the budget
+        return real(path)
+
+    monkeypatch.setattr(pages, "locked", late)
+    with pytest.raises(BudgetExceededError):
+        ledger.spend(ONE)
+    assert ledger.spent().epsilon == 10.0
+
+
 def test_a_lock_that_is_never_given_back_is_said(ledger, monkeypatch):
     monkeypatch.setattr(pages, "PATIENCE", 0.05)
     with pages.locked(Path(ledger.path)), pytest.raises(PrivacyError, match="locked by another process"):

@@ -1,0 +1,101 @@
+"""Mistakes in the ledger: what is entered, when, and what is made of it."""
+
+from .mutant import Mutant
+
+PAGES, LEDGER, SEARCHES = "ledger/test_pages.py", "ledger/test_privacy_ledger.py", "search/test_ledger.py"
+
+MUTANTS = [
+    Mutant(
+        name="entered after use",
+        mistake="A fit is entered into the ledger when it has ended.",
+        file="search/_base.py",
+        old="""        self._spend(prepared)
+        outcome = runner.run(job, candidates, source, prepared.X, prepared.y)
+""",
+        new="""        outcome = runner.run(job, candidates, source, prepared.X, prepared.y)
+        self._spend(prepared)
+""",
+        tests=(SEARCHES,),
+    ),
+    Mutant(
+        name="entry not on the disk",
+        mistake="A fit goes on while its entry waits in memory to be written.",
+        file="ledger/pages.py",
+        old="        rest = rest[os.write(descriptor, rest) :]\n    os.fsync(descriptor)\n",
+        new="        rest = rest[os.write(descriptor, rest) :]\n",
+        tests=(f"{PAGES}::test_what_is_used_is_on_the_disk_before",),
+    ),
+    Mutant(
+        name="a lock for each process",
+        mistake="Two processes write into a ledger at once, and one takes the place of the other's entry.",
+        file="ledger/pages.py",
+        old='filelock.FileLock(f"{path}{LOCK}", timeout=PATIENCE)',
+        new='filelock.FileLock(f"{path}{LOCK}{os.getpid()}", timeout=PATIENCE)',
+        tests=(f"{PAGES}::test_two_processes_that_enter_at_once_lose_nothing",),
+    ),
+    Mutant(
+        name="damage passed over",
+        mistake="A damaged line in the middle of a ledger is skipped.",
+        file="ledger/pages.py",
+        old="            raise _damaged(path, number)\n        digest = _digest_in(line)\n",
+        new="            continue\n        digest = _digest_in(line)\n",
+        tests=(PAGES,),
+    ),
+    Mutant(
+        name="behind what was never finished",
+        mistake="An entry is written behind the rest of one that was cut off, and neither can be read.",
+        file="ledger/pages.py",
+        old="    end = len(found) if last is not None else len(found) - len(tail)\n",
+        new="    end = len(found)\n",
+        tests=(PAGES,),
+    ),
+    Mutant(
+        name="the last fit is free",
+        mistake="Whether a fit fits into the budget is asked of the entries before it.",
+        file="ledger/budget.py",
+        old="total_of(both, relation).epsilon_at(budget.delta) <= budget.epsilon",
+        new="total_of(entries, relation).epsilon_at(budget.delta) <= budget.epsilon",
+        tests=(LEDGER,),
+    ),
+    Mutant(
+        name="checked before the lock",
+        mistake="Two processes both find that the last of the budget is left, and both spend it.",
+        file="ledger/privacy_ledger.py",
+        old="            check(tuple(map(read_entry, found.bodies)), entry, self.neighboring, self)\n",
+        new="",
+        tests=(PAGES,),
+    ),
+    Mutant(
+        name="folds composed in parallel",
+        mistake="Fits on folds, which share records, are counted as the worst of them.",
+        file="ledger/budget.py",
+        old="    return compose(*(stated_under(entry.guarantee, relation) for entry in entries))\n",
+        new="    return stated_under(max(entries, key=lambda one: one.guarantee.epsilon_at(1e-6)).guarantee, relation)\n",
+        tests=(SEARCHES, LEDGER),
+        seen="parallel composition claimed for overlapping parts",
+    ),
+    Mutant(
+        name="runs in the ledger",
+        mistake="Searches inside of a search are entered one by one: their number tells K.",
+        file="search/execution/tasks.py",
+        old="        counted(),  # a search inside",
+        new="        contextlib.nullcontext(),  # a search inside",
+        tests=(f"{SEARCHES}::test_the_entry_of_a_search_is_for_the_searches_inside_of_it_too",),
+    ),
+    Mutant(
+        name="blocks end at the process",
+        mistake="What worker processes fit inside of a ledger's block is not entered.",
+        file="search/_ledgers.py",
+        old='    if state.get("ledger") is None and (ledger := ledger_here()) is not None:\n',
+        new='    if state.get("ledger") is not None and (ledger := ledger_here()) is not None:\n',
+        tests=(SEARCHES,),
+    ),
+    Mutant(
+        name="the time of day",
+        mistake="Entries have the time of day: that of the next one tells how long a fit took.",
+        file="ledger/entry.py",
+        old="    return datetime.now(timezone.utc).date().isoformat()\n",
+        new="    return datetime.now(timezone.utc).isoformat()\n",
+        tests=(f"{PAGES}::test_no_time_of_day_is_in_the_file",),
+    ),
+]
