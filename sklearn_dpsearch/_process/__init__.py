@@ -10,7 +10,7 @@ from .counted import WhileAnyone
 from .descriptors import DESCRIPTORS
 from .generators import GENERATORS, reseed
 from .interrupts import INTERRUPTS, contained
-from .silence import muted, without_warnings
+from .silence import born_silent, muted, without_warnings
 from .voice import Stage, Voice, speaking
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "Stage",
     "Voice",
     "WhileAnyone",
+    "born_silent",
     "contained",
     "muted",
     "reseed",

@@ -52,6 +52,11 @@ def silent_here() -> bool:
     return thread in _BORN_SILENT or isinstance(thread, threading._DummyThread)
 
 
+def born_silent() -> bool:
+    """Whether this thread was started by one that was silent, while some still are."""
+    return _SILENT.anyone and threading.current_thread() in _BORN_SILENT
+
+
 class Routed(io.TextIOBase):
     """A standard stream: what silent threads write goes nowhere, the rest to the stream as it was.
 

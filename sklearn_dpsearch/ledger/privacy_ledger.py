@@ -60,10 +60,6 @@ class PrivacyLedger:
     ----------
     path : str
         The file's full name.
-    epsilon, delta : float
-        The budget.
-    neighboring : str or None
-        As it was begun.
 
     Notes
     -----
@@ -100,16 +96,41 @@ class PrivacyLedger:
         self.path = os.path.realpath(os.path.expanduser(path))
         self._label = ""
         header = self._header(epsilon, delta, neighboring)
-        self.epsilon: float = math.inf if header["epsilon"] is None else header["epsilon"]
-        self.delta: float = header["delta"]
-        self.neighboring: Neighboring | None = header["neighboring"]
+        self._begun = header
         self._check_same(epsilon=epsilon, delta=delta, neighboring=neighboring)
 
     # --- the file -------------------------------------------------------------------------------------------------
 
     @property
+    def epsilon(self) -> float:
+        """The budget's ε."""
+        found: float | None = self._begun["epsilon"]
+        return math.inf if found is None else found
+
+    @property
+    def delta(self) -> float:
+        """The budget's δ, at which all is stated."""
+        return float(self._begun["delta"])
+
+    @property
+    def neighboring(self) -> Neighboring | None:
+        """The relation that it was begun with; None for that of the first entry."""
+        found: Neighboring | None = self._begun["neighboring"]
+        return found
+
+    @property
     def _file(self) -> Path:
         return Path(self.path)
+
+    def _pages(self) -> pages.Pages:
+        """What is in the file now."""
+        found = pages.read(self._file)
+        if found.header != self._begun:
+            raise PrivacyError(
+                f"Found another ledger in the place of {self.path!r}; the one that was opened is needed, as what is in "
+                "it is spent. Put it back; or open the new one, and enter there what the old one has."
+            )
+        return found
 
     def _header(self, epsilon: float | None, delta: float | None, neighboring: Neighboring | None) -> dict[str, Any]:
         """The first line of the file, which is begun if there is none."""
@@ -156,7 +177,7 @@ class PrivacyLedger:
         -------
         tuple of Entry
         """
-        return tuple(map(read_entry, pages.read(self._file).bodies))
+        return tuple(map(read_entry, self._pages().bodies))
 
     # --- what is spent --------------------------------------------------------------------------------------------
 
@@ -264,7 +285,7 @@ class PrivacyLedger:
         """Check the budget and write, as one step that no other process comes between."""
         check(self.entries(), entry, self.neighboring, self)  # what takes long, before others have to wait
         with pages.locked(self._file):
-            found = pages.read(self._file)
+            found = self._pages()
             check(tuple(map(read_entry, found.bodies)), entry, self.neighboring, self)
             pages.add(self._file, found, entry.written())
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+from .._process import born_silent
 from ..ledger import PrivacyLedger, is_counted, ledger_here, own_block
 from ..privacy import PrivacyError
 from ..privacy.spent import PrivacySpent
@@ -42,6 +43,11 @@ def ledger_of(search: Any) -> PrivacyLedger | None:
         )
     found = around if given is None else given
     _check_inside(search, found)
+    if found is not None and born_silent():
+        raise PrivacyError(
+            "Found a fit in a thread that a search's candidate may have started: its entry would tell how many "
+            "candidates there are. Fit the inner search in the thread in which the candidate itself is fitted."
+        )
     return found
 
 

@@ -247,6 +247,14 @@ def test_a_ledger_that_was_taken_away_is_not_begun_again(ledger):
     assert not os.path.exists(ledger.path)
 
 
+def test_another_ledger_in_its_place_is_not_taken_for_it(ledger):
+    os.remove(ledger.path)
+    other = PrivacyLedger(ledger.path, epsilon=10, delta=0)
+    with pytest.raises(PrivacyError, match="Found another ledger in the place of.*Put it back"):
+        ledger.spend(ONE)
+    assert other.entries() == ()
+
+
 def test_a_file_under_two_names_is_refused_because_each_would_have_a_lock(ledger, tmp_path):
     os.link(ledger.path, tmp_path / "y.ledger")
     with pytest.raises(PrivacyError, match="several names"):

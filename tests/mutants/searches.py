@@ -572,13 +572,15 @@ MUTANTS = [
     ),
     Mutant(
         name="spent only if it ends well",
-        mistake="After a crash nothing says that the budget was spent, and the model before is still there.",
+        mistake="After a crash nothing says that the budget was spent, nor has a ledger an entry.",
         file="search/_base.py",
         old=(
-            "        self._spend(plan)\n        outcome = runner.run(job, candidates, source, prepared.X, prepared.y)\n"
+            "        self._spend(prepared)\n"
+            "        outcome = runner.run(job, candidates, source, prepared.X, prepared.y)\n"
         ),
         new=(
-            "        outcome = runner.run(job, candidates, source, prepared.X, prepared.y)\n        self._spend(plan)\n"
+            "        outcome = runner.run(job, candidates, source, prepared.X, prepared.y)\n"
+            "        self._spend(prepared)\n"
         ),
         tests=(
             "search/test_nothing_leaks.py::test_an_interrupt_of_the_caller_passes_without_a_word_and_leaves_what_was_spent",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import pickle
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -209,6 +211,33 @@ def test_the_entry_of_a_search_is_for_the_searches_inside_of_it_too(kind, backen
     with parallel_config(backend, n_jobs=2), ledger:
         one = search_of(kind, inner, {"estimator__shrink": [0.0, 0.1]}).fit(X, y)
     assert [entry.guarantee for entry in ledger.entries()] == [one.privacy_spent_.guarantee]
+
+
+class InAThread(NoisyCentroids):
+    """Fits a search in a thread of its own."""
+
+    def __init__(self, search=None, shrink=0.0):
+        super().__init__(shrink=shrink)
+        self.search = search
+
+    def fit(self, X, y):
+        def inside():
+            with contextlib.suppress(PrivacyError):
+                clone(self.search).fit(X, y)
+
+        thread = threading.Thread(target=inside)
+        thread.start()
+        thread.join()
+        return super().fit(X, y)
+
+
+def test_threads_of_candidates_enter_nothing_either(ledger):
+    with ledger:
+        one = DPRandomSearchCV(InAThread(random_search()), {"shrink": [0.0]}, n_iter=Fixed(4)).fit(X, y)
+    assert [entry.guarantee for entry in ledger.entries()] == [one.privacy_spent_.guarantee]
+    with ledger:
+        InAThread(random_search()).fit(X, y)
+    assert len(ledger.entries()) == 2
 
 
 def test_a_ledger_inside_of_a_search_must_be_its_own(begin):
