@@ -103,7 +103,9 @@ def test_the_reference_lists_every_public_name():
     }
     rooms = [import_module(room) for room in blocks[::2]]
     public = {f"{room.__name__}.{name}" for room in rooms for name in room.__all__ if name != "__version__"}
-    assert public - listed <= {f"sklearn_dpsearch.{name}" for name in ("BudgetExceededError", "PrivacyError")}  # listed under privacy
+    assert public - listed <= {
+        f"sklearn_dpsearch.{name}" for name in ("BudgetExceededError", "PrivacyError")
+    }  # listed under privacy
     assert listed - public == set()
 
 
