@@ -75,7 +75,7 @@ GUARANTEES = [
     LaplaceDP(epsilon=0.3),
     BoundedRangeDP(epsilon=0.2),
     sgd(3.0, steps=50),
-    ProfileDP.from_pair(GaussianDP(mu=0.2).pair, "add_remove"),
+    ProfileDP.from_pair(PureDP(epsilon=0.2).pair, "add_remove"),
     best_of(GaussianDP(mu=0.2), Geometric(10)),
     subset_then_train(best_of(GaussianDP(mu=0.2), 5), GaussianDP(mu=0.4), 0.1),
     until_above(PureDP(epsilon=0.1), 0.1),

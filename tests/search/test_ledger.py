@@ -203,8 +203,15 @@ def test_meta_estimators_inside_of_worker_processes_lose_no_entry(ledger):
     assert len(ledger.entries()) == 6
 
 
-@pytest.mark.parametrize("backend", ["sequential", "threading", pytest.param("loky", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("kind", SEARCHES)
+@pytest.mark.parametrize(
+    ("kind", "backend"),
+    [
+        *((kind, "sequential") for kind in SEARCHES),
+        ("random", "threading"),
+        *(pytest.param(kind, "threading", marks=pytest.mark.slow) for kind in SEARCHES if kind != "random"),
+        *(pytest.param(kind, "loky", marks=pytest.mark.slow) for kind in SEARCHES),
+    ],
+)
 def test_the_entry_of_a_search_is_for_the_searches_inside_of_it_too(kind, backend, ledger):
     """As many entries as inner fits would tell K."""
     inner = random_search(ledger=ledger)
