@@ -123,4 +123,9 @@ def for_records(value: Guarantee | Statement) -> Guarantee:
             "ledger have one unit. Enter the statement of the fit itself, and read the total with "
             "ledger.spent().for_person(records)."
         )
+    if hasattr(value, "privacy_guarantee"):
+        raise TypeError(
+            f"Found {type(value).__name__}; a guarantee is needed. A search enters itself (ledger=...). Of another "
+            "estimator give what a fit promises: ledger.spend(net.privacy_guarantee(n_samples))."
+        )
     return as_guarantee(value)

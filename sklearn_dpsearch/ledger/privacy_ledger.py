@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 import os
 import uuid
 from collections.abc import Callable
@@ -372,6 +373,9 @@ class PrivacyLedger:
 
 
 def _check(epsilon: float | None, delta: float | None, neighboring: Neighboring | None) -> None:
+    for name, value in (("epsilon", epsilon), ("delta", delta)):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, numbers.Real)):
+            raise TypeError(f"Found {name}={value!r} ({type(value).__name__}); a number is needed, e.g. {name}=1e-5.")
     if epsilon is not None and not epsilon > 0:
         raise ValueError(f"Found epsilon={epsilon!r}; a budget above 0 is needed, e.g. epsilon=3.")
     if delta is not None and not 0 <= delta < 1:

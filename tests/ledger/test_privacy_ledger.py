@@ -304,7 +304,24 @@ def test_statements_about_persons_are_refused_and_the_total_can_be_read_for_them
     assert ledger.spent().for_person(3).epsilon == pytest.approx(GaussianDP(mu=0.3).epsilon_at(1e-5))
 
 
-@pytest.mark.parametrize("wrong", [1.0, PureDP, None])
+class Net:
+    def privacy_guarantee(self, n_samples=None):
+        return PureDP(epsilon=1.0)
+
+
+@pytest.mark.parametrize("wrong", [1.0, PureDP, None, Net()])
 def test_what_is_no_guarantee_is_refused(begin, wrong):
     with pytest.raises(TypeError, match="needed"):
         begin().spend(wrong)
+
+
+def test_an_estimator_can_be_asked_about_and_is_not_entered_in_the_place_of_what_it_promises(begin):
+    assert begin(epsilon=2.0).would_exceed(Net()).alone == PureDP(epsilon=1.0).epsilon_at(1e-5)
+    with pytest.raises(TypeError, match=r"A search enters itself.*privacy_guarantee\(n_samples\)"):
+        begin(epsilon=2.0).spend(Net())
+
+
+@pytest.mark.parametrize("wrong", [{"epsilon": "3"}, {"delta": "0"}, {"epsilon": True}])
+def test_budgets_are_numbers(begin, wrong):
+    with pytest.raises(TypeError, match="a number is needed"):
+        begin(**wrong)
