@@ -235,7 +235,7 @@ def _said(path: Path, doing: str) -> Iterator[None]:
     except filelock.Timeout:
         problem = (
             f"Found {str(path)!r} locked by another process for {PATIENCE:.0f} s; the lock is needed to enter what is "
-            f"about to be spent. Wait for that process, or end it: a lock ends with its process."
+            f"about to be spent. Wait for that process, or end it; if none is running, delete {f'{path}{LOCK}'!r}."
         )
     except (OSError, NotImplementedError) as error:
         why = getattr(error, "strerror", None) or type(error).__name__
