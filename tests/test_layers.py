@@ -14,12 +14,13 @@ PACKAGE = Path(__file__).parent.parent / "sklearn_dpsearch"
 ALLOWED = {
     "_process": set(),
     "privacy": set(),
+    "_disk": {"privacy"},
     "adapters": {"_process", "privacy"},
     "scoring": {"_process", "privacy"},
     "preprocessing": {"_process", "privacy"},
-    "nets": {"_process", "privacy"},
-    "ledger": {"_process", "privacy"},
-    "search": {"_process", "privacy", "adapters", "scoring", "ledger"},
+    "nets": {"_process", "_disk", "privacy"},
+    "ledger": {"_process", "_disk", "privacy"},
+    "search": {"_process", "_disk", "privacy", "adapters", "scoring", "ledger"},
     "report": {"_process", "privacy", "adapters", "scoring", "ledger", "search"},
     "audit": {"_process", "privacy", "adapters", "scoring", "nets", "ledger", "search"},
 }

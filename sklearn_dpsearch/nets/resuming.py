@@ -19,10 +19,11 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 
 from .. import __version__
+from .._disk.secret_folder import ANEW
 from ..privacy import PrivacyError
 from . import secret_folder
 from .layout import named_trained
-from .secret_folder import ANEW, SecretFolder
+from .secret_folder import SecretFolder
 from .state import contents
 from .switches import threads
 from .task import TrainingTask

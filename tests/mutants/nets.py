@@ -263,7 +263,7 @@ MUTANTS = [
     Mutant(
         name="a checkpoint that everybody can read",
         mistake="The generators of the noise to come lie in a file that other users of the machine can read.",
-        file="nets/secret_folder.py",
+        file="_disk/durable.py",
         old="os.O_TRUNC | kind, 0o600)",
         new="os.O_TRUNC | kind, 0o644)",
         tests=("nets/test_secret_folder.py::test_the_folder_is_for_its_owner_alone_and_says_what_it_is",),

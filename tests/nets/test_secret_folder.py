@@ -19,14 +19,18 @@ pytest.importorskip("skorch")
 pytest.importorskip("opacus")
 import torch
 
+from sklearn_dpsearch._disk.secret_folder import HEADER, LOCK, README
 from sklearn_dpsearch.nets import DPMLPClassifier, secret_folder
 from sklearn_dpsearch.nets.resuming import marks
-from sklearn_dpsearch.nets.secret_folder import LOCK, NEW, README, STATE
+from sklearn_dpsearch.nets.secret_folder import STATE
 from sklearn_dpsearch.nets.state import contents
 from sklearn_dpsearch.privacy import PrivacyError
 
 from .crashes import POSIX, SEEDED, STEPS, Untouchable, X, cut_off, parameters, table_net, y
 from .toys import table, training
+
+#: Where a checkpoint is written before it takes its place.
+NEW = STATE + ".new"
 
 
 @POSIX
@@ -190,7 +194,7 @@ def test_a_file_may_not_bring_code_along(tmp_path, at_every_step):
 
     payload = pickle.dumps(Evil())
     digest = hashlib.sha256(payload).digest()
-    (tmp_path / "c" / STATE).write_bytes(secret_folder.HEADER + digest + payload)
+    (tmp_path / "c" / STATE).write_bytes(HEADER + digest + payload)
     with pytest.raises(Exception, match="(?i)weights.only"):
         table_net(checkpoint=tmp_path / "c").fit(X, y)
     assert not (tmp_path / "evil").exists()
