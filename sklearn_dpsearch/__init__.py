@@ -5,6 +5,7 @@ from .privacy.errors import BudgetExceededError, PrivacyError
 from .privacy.spent import PrivacySpent
 from .report import plan
 from .search import (
+    Checkpoint,
     Doubling,
     DPGridSearchCV,
     DPRandomSearchCV,
@@ -18,6 +19,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "BudgetExceededError",
+    "Checkpoint",
     "DPGridSearchCV",
     "DPRandomSearchCV",
     "DPSubsetSearchCV",

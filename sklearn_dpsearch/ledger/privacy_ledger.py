@@ -264,12 +264,18 @@ class PrivacyLedger:
             delta, assumptions = guarantee.delta, guarantee.assumptions
         self._add(self._entry("by hand", for_records(guarantee), delta, assumptions, label))
 
-    def _spend_fit(self, name: str, spent: PrivacySpent) -> None:
-        """Enter a fit of a search that is about to use its first record."""
-        self._add(self._entry(name, for_records(spent), spent.delta, spent.assumptions))
+    def _spend_fit(self, name: str, spent: PrivacySpent, entry: str | None = None) -> None:
+        """Enter a fit of a search that is about to use its first record; one that goes on after a crash is there."""
+        self._add(self._entry(name, for_records(spent), spent.delta, spent.assumptions, entry_id=entry))
 
     def _entry(
-        self, name: str, guarantee: Guarantee, delta: float | None, assumptions: tuple[str, ...], label: str = ""
+        self,
+        name: str,
+        guarantee: Guarantee,
+        delta: float | None,
+        assumptions: tuple[str, ...],
+        label: str = "",
+        entry_id: str | None = None,
     ) -> Entry:
         """An entry as it will be read again."""
         new = Entry(
@@ -279,16 +285,25 @@ class PrivacyLedger:
             delta=delta,
             assumptions=tuple(assumptions),
             library=_version(),
+            **({} if entry_id is None else {"id": entry_id}),
         )
         return read_entry(new.written())
 
     def _add(self, entry: Entry) -> None:
-        """Check the budget and write, as one step that no other process comes between."""
-        check(self.entries(), entry, self.neighboring, self)  # what takes long, before others have to wait
+        """Check the budget and write, as one step that no other process comes between. One that is there stays."""
+        if self._holds(entry, self.entries()):  # what takes long, before others have to wait
+            return
         with pages.locked(self._file):
             found = self._pages()
-            check(tuple(map(read_entry, found.bodies)), entry, self.neighboring, self)
-            pages.add(self._file, found, entry.written())
+            if not self._holds(entry, tuple(map(read_entry, found.bodies))):
+                pages.add(self._file, found, entry.written())
+
+    def _holds(self, entry: Entry, entries: tuple[Entry, ...]) -> bool:
+        """Whether the entry is there: a fit that goes on after a crash. A new one is checked against the budget."""
+        if any(one.id == entry.id for one in entries):
+            return True
+        check(entries, entry, self.neighboring, self)
+        return False
 
     # --- blocks and labels ----------------------------------------------------------------------------------------
 

@@ -10,8 +10,7 @@ import secrets
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
-from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,7 +18,7 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 
 from .. import __version__
-from .._disk.secret_folder import ANEW
+from .._disk.marks import Marks, keyed, refuse_others, shown
 from ..privacy import PrivacyError
 from . import secret_folder
 from .layout import named_trained
@@ -31,8 +30,6 @@ from .watchers import Watched
 
 #: Seconds between two checkpoints.
 EVERY = 60.0
-#: What a training is compared by: kind ↦ name ↦ (keyed digest, what an error shows of it).
-Marks: TypeAlias = dict[str, dict[str, tuple[str, str]]]
 #: Arguments that change nothing of what is released, and parts of a task that follow from arguments.
 FREE = frozenset({"checkpoint", "verbose"})
 DERIVED = frozenset({"module", "optimizer", "schedule", "seed", "notes", "memory"})
@@ -40,7 +37,6 @@ DERIVED = frozenset({"module", "optimizer", "schedule", "seed", "notes", "memory
 DEVICES = ("cpu", "cuda")
 #: Arguments that no error shows.
 SECRET = frozenset({"noise_seed"})
-SHOWN = (bool, int, float, str, type(None))
 
 REFUSALS = {
     "records": (
@@ -108,7 +104,7 @@ class Checkpoint:
         if self._saved is None:
             self._start = {name: value.clone() for name, value in task.module.state_dict().items()}
             return
-        refuse_others(self._marks, self._saved["marks"], self.folder.path)
+        refuse_others(self._marks, self._saved["marks"], REFUSALS, self.folder.path)
         self._start = self._saved["start"]
         task.module.load_state_dict(self._start)
 
@@ -172,35 +168,17 @@ def marks(
     given = {name: _argument(value) for name, value in arguments.items() if name not in FREE}
     device = torch.device(arguments.get("device", "cpu"))
 
-    def keyed(text: str) -> str:
-        return hmac.new(key, text.encode(), "sha256").hexdigest()
-
     def described(values: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
-        return {name: (keyed(contents(value, lasting=True)), _shown(name, value)) for name, value in values.items()}
+        digests = {name: keyed(key, contents(value, lasting=True)) for name, value in values.items()}
+        return {name: (digest, _shown(name, values[name])) for name, digest in digests.items()}
 
     return {
         "place": described(_place(device)),
         "argument": described(given),
         "training": described({**own, "module": _blank(task.module)}),
-        "start": {"start": (keyed(start), "")},
+        "start": {"start": (keyed(key, start), "")},
         "records": {"records": (_digest(key, *records), "")},
     }
-
-
-def refuse_others(found: Marks, needed: Marks, folder: Path) -> None:
-    """Raise for the first thing that is not as it was.
-
-    Raises
-    ------
-    PrivacyError
-    """
-    for kind, mine in found.items():
-        theirs = needed[kind]
-        for name in sorted({*mine, *theirs}):
-            (one, shown), (other, was) = mine.get(name, ("", "nothing")), theirs.get(name, ("", "nothing"))
-            if one != other:
-                told = {"name": name, "found": shown, "needed": was, "folder": folder}
-                raise PrivacyError(REFUSALS[kind].format(**told) + ANEW)
 
 
 def _place(device: torch.device) -> dict[str, str]:
@@ -244,8 +222,7 @@ def _blank(module: nn.Module) -> nn.Module:
 
 
 def _shown(name: str, value: Any) -> str:
-    plain = isinstance(value, SHOWN) and name not in SECRET
-    return repr(value) if plain and len(repr(value)) < 80 else type(value).__name__
+    return type(value).__name__ if name in SECRET else shown(value)
 
 
 def _digest(key: bytes, *tensors: torch.Tensor) -> str:

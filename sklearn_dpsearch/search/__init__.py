@@ -3,6 +3,7 @@
 from ._base import BasePrivateSearch
 from ._in_the_open import utilities_in_the_open
 from ._planned import Planned, planned, seconds_of_training
+from ._resuming import Checkpoint
 from .execution.outcome import NoModelError
 from .grid_search import DPGridSearchCV
 from .planning.suggested import search_space
@@ -13,6 +14,7 @@ from .threshold_search import DPThresholdSearchCV
 
 __all__ = [
     "BasePrivateSearch",
+    "Checkpoint",
     "DPGridSearchCV",
     "DPRandomSearchCV",
     "DPSubsetSearchCV",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import os
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
@@ -25,6 +26,7 @@ from ._any_make import n_records
 from ._delegation import ReleasedModel
 from ._dry_run import DryRun, dry_run, everything, examples
 from ._ledgers import ledger_of, taken_along, with_those_before
+from ._resuming import STATEMENT, Checkpoint, Start, starting
 from ._types import Candidate, PublicData, Scorer
 from .execution.job import Job, Split
 from .execution.outcome import NOTHING_FOUND, NoModelError, Outcome, charge, results_of
@@ -87,6 +89,7 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
     error_score: float | str
     verbose: int
     random_state: int | np.random.RandomState | None
+    checkpoint: str | os.PathLike[str] | Checkpoint | None
     ledger: PrivacyLedger | None
 
     secure_without_seed = True  # nested in another search: left unseeded, it draws on the operating system
@@ -103,6 +106,7 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
         "error_score": [numbers.Real, StrOptions({"raise"})],
         "verbose": ["verbose"],
         "random_state": ["random_state"],
+        "checkpoint": [None, str, os.PathLike, Checkpoint],
         "ledger": [None, PrivacyLedger],
     }
 
@@ -207,7 +211,11 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
                 delta=delta,
                 n_samples=n_samples,
                 cost=runner.cost(validation),
-                notes=(*notes_of(public, self.random_state, getattr(self, "cv", None)), *runner.notes(relation)),
+                notes=(
+                    *notes_of(public, self.random_state, getattr(self, "cv", None)),
+                    *(() if self.checkpoint is None else (STATEMENT,)),
+                    *runner.notes(relation),
+                ),
                 near=near,
             )
         )
@@ -322,8 +330,11 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
         Worker processes (``n_jobs=2``) leave this process as it is (docs/reference/errors.md).
         """
         prepared = self._prepared(X, y, X_public, y_public, params)
-        with running(type(self).__name__, self.verbose) as prepared.runner.progress:
-            self._conclude(prepared.plan, lambda: self._found(prepared))
+        with (
+            starting(self.checkpoint, self.random_state) as start,
+            running(type(self).__name__, self.verbose) as prepared.runner.progress,
+        ):
+            self._conclude(prepared.plan, lambda: self._found(prepared, start))
         return self
 
     def dry_run(self, X_example: Any = None, y_example: Any = None, *, public: bool = False) -> DryRun:
@@ -379,13 +390,14 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
         """Do what reads private records to the end, and release what came out."""
         self._release(plan, *guarded(work))
 
-    def _found(self, prepared: Prepared) -> tuple[int, Outcome]:
+    def _found(self, prepared: Prepared, start: Start) -> tuple[int, Outcome]:
         """Number of folds, and what came out. Everything else that was drawn or run is gone when this returns."""
-        runner, plan = prepared.runner, prepared.plan
-        source = Randomness(prepared.search.random_state)
+        runner, plan, source = prepared.runner, prepared.plan, start.source
         candidates = runner.candidates(plan, source)
-        job = self._job_of(prepared, candidates, source)
-        self._spend(prepared)
+        job = replace(self._job_of(prepared, candidates, source), finished=start.finished)
+        start.bind(prepared, candidates)
+        self._spend(prepared, start.entry)
+        start.has_spent = True
         outcome = runner.run(job, candidates, source, prepared.X, prepared.y)
         return len(job.split.folds), outcome if outcome.found else replace(outcome, rows=[], attributes={})
 
@@ -413,14 +425,14 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
             in_full=plan.in_full,
         )
 
-    def _spend(self, prepared: Prepared) -> None:
+    def _spend(self, prepared: Prepared, entry: str | None = None) -> None:
         """From here on private records are used: whatever happens, this is spent, and earlier results are gone.
 
         The ledger is first. If it refuses, nothing is spent, and what it has once written is on the disk.
         """
         spent, ledger = prepared.plan.spent, prepared.ledger
         if ledger is not None:
-            ledger._spend_fit(type(self).__name__, spent)
+            ledger._spend_fit(type(self).__name__, spent, entry)
         for name in RELEASED:
             self.__dict__.pop(name, None)
         self.privacy_spent_ = with_those_before(self, spent, ledger)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import os
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from ..adapters import Declared
 from ..ledger import PrivacyLedger
 from ._base import BasePrivateSearch
+from ._resuming import Checkpoint
 from ._types import Distributions, Scorer
 from .runners.noisy_max import NOISES, NoisyMaxRunner
 
@@ -62,6 +64,8 @@ class DPGridSearchCV(BasePrivateSearch):
     ledger : PrivacyLedger or None, default=None
         Where every fit is entered before it uses a record; one that goes beyond its budget is refused
         (docs/learn/ledger.md). None: that of the block ``with ledger:`` around the fit, if any.
+    checkpoint : str, path, Checkpoint or None, default=None
+        As for ``DPRandomSearchCV``.
 
     Attributes
     ----------
@@ -128,6 +132,7 @@ class DPGridSearchCV(BasePrivateSearch):
         verbose: int = 0,
         random_state: int | np.random.RandomState | None = None,
         ledger: PrivacyLedger | None = None,
+        checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
     ) -> None:
         self.estimator = estimator
         self.param_grid = param_grid
@@ -146,6 +151,7 @@ class DPGridSearchCV(BasePrivateSearch):
         self.verbose = verbose
         self.random_state = random_state
         self.ledger = ledger
+        self.checkpoint = checkpoint
 
     def _runner(self) -> NoisyMaxRunner:
         return NoisyMaxRunner(self)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import os
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from ..ledger import PrivacyLedger
 from ..privacy import CountLaw, Fixed, Guarantee
 from ..privacy.count_laws.laws import as_law
 from ._base import BasePrivateSearch
+from ._resuming import Checkpoint
 from ._types import Distributions, Scorer
 from .runners.best_of import RandomSearchRunner
 
@@ -70,6 +72,9 @@ class DPRandomSearchCV(BasePrivateSearch):
     ledger : PrivacyLedger or None, default=None
         Where every fit is entered before it uses a record; one that goes beyond its budget is refused
         (docs/learn/ledger.md). None: that of the block ``with ledger:`` around the fit, if any.
+    checkpoint : str, path, Checkpoint or None, default=None
+        A folder from which the same search goes on after a crash, and releases what it would have released
+        (docs/learn/resuming.md). It is as secret as the records, and deleted after the release.
 
     Attributes
     ----------
@@ -130,6 +135,7 @@ class DPRandomSearchCV(BasePrivateSearch):
         verbose: int = 0,
         random_state: int | np.random.RandomState | None = None,
         ledger: PrivacyLedger | None = None,
+        checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
     ) -> None:
         self.estimator = estimator
         self.param_distributions = param_distributions
@@ -149,6 +155,7 @@ class DPRandomSearchCV(BasePrivateSearch):
         self.verbose = verbose
         self.random_state = random_state
         self.ledger = ledger
+        self.checkpoint = checkpoint
 
     def _runner(self) -> RandomSearchRunner:
         return RandomSearchRunner(self, self._law())

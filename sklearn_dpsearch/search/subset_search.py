@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import os
 from typing import Any, Literal
 
 import numpy as np
@@ -12,6 +13,7 @@ from ..adapters import Declared
 from ..ledger import PrivacyLedger
 from ..privacy import CountLaw, Guarantee
 from ._base import BasePrivateSearch
+from ._resuming import Checkpoint
 from ._types import Distributions, Extrapolate, Scorer
 from .runners.subset import SubsetRunner
 
@@ -79,6 +81,8 @@ class DPSubsetSearchCV(BasePrivateSearch):
     ledger : PrivacyLedger or None, default=None
         Where every fit is entered before it uses a record; one that goes beyond its budget is refused
         (docs/learn/ledger.md). None: that of the block ``with ledger:`` around the fit, if any.
+    checkpoint : str, path, Checkpoint or None, default=None
+        As for ``DPRandomSearchCV``.
 
     Attributes
     ----------
@@ -152,6 +156,7 @@ class DPSubsetSearchCV(BasePrivateSearch):
         verbose: int = 0,
         random_state: int | np.random.RandomState | None = None,
         ledger: PrivacyLedger | None = None,
+        checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
     ) -> None:
         self.estimator = estimator
         self.param_distributions = param_distributions
@@ -174,6 +179,7 @@ class DPSubsetSearchCV(BasePrivateSearch):
         self.verbose = verbose
         self.random_state = random_state
         self.ledger = ledger
+        self.checkpoint = checkpoint
 
     def _runner(self) -> SubsetRunner:
         return SubsetRunner(self)

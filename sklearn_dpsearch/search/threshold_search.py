@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import os
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -13,6 +14,7 @@ from ..adapters import Declared
 from ..ledger import PrivacyLedger
 from ..privacy import Guarantee
 from ._base import BasePrivateSearch
+from ._resuming import Checkpoint
 from ._types import Distributions, Scorer
 from .execution.randomness import Randomness
 from .runners.doubling import Doubling, DoublingRunner
@@ -64,6 +66,8 @@ class DPThresholdSearchCV(BasePrivateSearch):
     ledger : PrivacyLedger or None, default=None
         Where every fit is entered before it uses a record; one that goes beyond its budget is refused
         (docs/learn/ledger.md). None: that of the block ``with ledger:`` around the fit, if any.
+    checkpoint : str, path, Checkpoint or None, default=None
+        As for ``DPRandomSearchCV``.
 
     Attributes
     ----------
@@ -129,6 +133,7 @@ class DPThresholdSearchCV(BasePrivateSearch):
         verbose: int = 0,
         random_state: int | np.random.RandomState | None = None,
         ledger: PrivacyLedger | None = None,
+        checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
     ) -> None:
         self.estimator = estimator
         self.param_distributions = param_distributions
@@ -147,6 +152,7 @@ class DPThresholdSearchCV(BasePrivateSearch):
         self.verbose = verbose
         self.random_state = random_state
         self.ledger = ledger
+        self.checkpoint = checkpoint
 
     def rounds(
         self,
@@ -204,6 +210,11 @@ class DPThresholdSearchCV(BasePrivateSearch):
             raise ValueError(
                 f"Found rounds() with threshold={self.threshold!r}; rounds raise the threshold themselves. Use "
                 "threshold='auto' or Doubling(...), or fit."
+            )
+        if self.checkpoint is not None:
+            raise ValueError(
+                "Found rounds() with checkpoint=: the caller's own batches would have to be the same after a crash, "
+                "which cannot be seen to. Set checkpoint=None, or use fit."
             )
         prepared = self._prepared(X, y, X_public, y_public, {})
         runner = prepared.runner

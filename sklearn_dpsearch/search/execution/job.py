@@ -13,6 +13,7 @@ from ...privacy._types import Neighboring
 from ...scoring import Noise
 from ...scoring.validation import Fold
 from .._types import Candidate, InFull, PublicData, Scorer
+from .finished import NOTHING, Finished
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +75,8 @@ class Job:
         The number of records that every candidate was told as a public constant.
     in_full : InFull
         Candidates as they are trained after the runs.
+    finished : Finished
+        Runs that are done already, and where others are kept.
     """
 
     estimator: Any
@@ -90,6 +93,7 @@ class Job:
     trains_together: bool
     public_size: float | None
     in_full: InFull
+    finished: Finished = NOTHING
 
     @property
     def afterwards(self) -> Job:

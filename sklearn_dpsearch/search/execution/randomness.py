@@ -20,8 +20,18 @@ class Randomness:
     """
 
     def __init__(self, random_state: int | np.random.RandomState | None = None) -> None:
-        self.seeded = random_state is not None
-        self._sequence = np.random.SeedSequence(_entropy(random_state))
+        self._follow(entropy_of(random_state), seeded=random_state is not None)
+
+    @classmethod
+    def following(cls, entropy: int | list[int]) -> Randomness:
+        """All from one secret, which may be kept: what is drawn from it again is the same."""
+        made = object.__new__(cls)
+        made._follow(entropy, seeded=True)
+        return made
+
+    def _follow(self, entropy: int | list[int], *, seeded: bool) -> None:
+        self.seeded = seeded
+        self._sequence = np.random.SeedSequence(entropy)
         self._count, self._drawing, coins, self._runs = self._sequence.spawn(4)
         self._coins = np.random.Generator(np.random.PCG64(coins))
 
@@ -43,7 +53,7 @@ class Randomness:
         return list(self._runs.spawn(n)) if self.seeded else [None] * n
 
 
-def _entropy(random_state: int | np.random.RandomState | None) -> int | list[int]:
+def entropy_of(random_state: int | np.random.RandomState | None) -> int | list[int]:
     """What everything follows from."""
     if random_state is None:
         return secrets.randbits(256)

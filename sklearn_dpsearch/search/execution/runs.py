@@ -157,9 +157,22 @@ def first_of_several(
 
 
 def run_several(job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed], X: Any, y: Any) -> list[Run]:
-    """Train and score several candidates, together if they can be."""
-    if len(candidates) < 2 or not job.trains_together:
+    """Train and score several candidates, together if they can be; those that are done already stay as they are."""
+    if not job.trains_together:
         return [run_one(job, candidate, seed, X, y) for candidate, seed in zip(candidates, seeds)]
+    runs = {i: run for i, seed in enumerate(seeds) if (run := job.finished.get(seed)) is not None}
+    left = [i for i in range(len(seeds)) if i not in runs]
+    if left:
+        new = _run_together(job, [candidates[i] for i in left], [seeds[i] for i in left], X, y)
+        for i, run in zip(left, new):
+            job.finished.put(seeds[i], run)
+            runs[i] = run
+    return [runs[i] for i in range(len(seeds))]
+
+
+def _run_together(job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed], X: Any, y: Any) -> list[Run]:
+    if len(candidates) == 1:
+        return [_run_alone(job, candidates[0], seeds[0], X, y)]
     with in_task():
         reseed(seeds[0])  # forked workers would repeat each other's global generators
         streams = [_streams(job, seed) for seed in seeds]
@@ -171,7 +184,15 @@ def run_several(job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed]
 
 
 def run_one(job: Job, candidate: Candidate, seed: Seed, X: Any, y: Any) -> Run:
-    """Train and score one candidate. A failure of any kind is the worst score."""
+    """Train and score one candidate, unless that is done. A failure of any kind is the worst score."""
+    run: Run | None = job.finished.get(seed)
+    if run is None:
+        run = _run_alone(job, candidate, seed, X, y)
+        job.finished.put(seed, run)
+    return run
+
+
+def _run_alone(job: Job, candidate: Candidate, seed: Seed, X: Any, y: Any) -> Run:
     with in_task():
         reseed(seed)
         return attempt(lambda: _train_and_score(job, candidate, seed, X, y)) or _failed(job)

@@ -91,7 +91,15 @@ def utilities(
 
 
 def part_scores(job: Job, part: int, candidates: Sequence[Candidate], seed: Seed, X: Any, y: Any) -> list[int]:
-    """Scores of all candidates on one part, in multiples of 1/RESOLUTION."""
+    """Scores of all candidates on one part, in multiples of 1/RESOLUTION, unless they are known already."""
+    scores: list[int] | None = job.finished.get(seed)
+    if scores is None:
+        scores = _part_scores(job, part, candidates, seed, X, y)
+        job.finished.put(seed, scores)
+    return scores
+
+
+def _part_scores(job: Job, part: int, candidates: Sequence[Candidate], seed: Seed, X: Any, y: Any) -> list[int]:
     train, test = job.split.folds[part]
     with in_task():
         reseed(seed)

@@ -1,0 +1,459 @@
+"""A search that is killed and started again releases exactly what it would have released, and costs what one costs."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import multiprocessing
+import os
+import pickle
+import random
+import shutil
+import signal
+import stat
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+
+from sklearn_dpsearch import (
+    Checkpoint,
+    Doubling,
+    DPGridSearchCV,
+    DPRandomSearchCV,
+    DPSubsetSearchCV,
+    DPThresholdSearchCV,
+    NoModelError,
+    PrivacyLedger,
+)
+from sklearn_dpsearch._disk import durable
+from sklearn_dpsearch._disk.secret_folder import LOCK, README
+from sklearn_dpsearch.privacy import BudgetExceededError, Geometric, PrivacyError, PureDP
+from sklearn_dpsearch.search import _resuming
+from sklearn_dpsearch.search.execution import finished, runs, utilities
+from sklearn_dpsearch.search.execution.finished import PREFIX, Finished
+
+from .toys import NoisyCentroids, two_blobs
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
+POSIX = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and signals")
+FULL = os.environ.get("SKLEARN_DPSEARCH_FULL") == "1"
+X, y = two_blobs(120)
+SPACE = {"shrink": [0.0, 0.2, 0.4, 0.6]}
+WALK = Doubling(round_epsilon=1.0, n_parts=6)
+SEARCHES = {
+    "random": lambda **more: DPRandomSearchCV(NoisyCentroids(), SPACE, n_iter=8, **more),
+    "refit": lambda **more: DPRandomSearchCV(NoisyCentroids(), SPACE, n_iter=8, refit=True, **more),
+    "all": lambda **more: DPRandomSearchCV(NoisyCentroids(), SPACE, n_iter=4, release="all", **more),
+    "subset": lambda **more: DPSubsetSearchCV(NoisyCentroids(), SPACE, n_iter=8, subset_fraction=0.5, **more),
+    "threshold": lambda **more: DPThresholdSearchCV(NoisyCentroids(), SPACE, threshold=0.999, n_iter=30, **more),
+    "walk": lambda **more: DPThresholdSearchCV(
+        NoisyCentroids(), SPACE, threshold=Doubling(round_epsilon=1.0, n_parts=6), **more
+    ),
+    "grid": lambda **more: DPGridSearchCV(NoisyCentroids(), SPACE, n_parts=6, selection_epsilon=1.0, **more),
+}
+EVERY_SEARCH = pytest.mark.parametrize("make", SEARCHES.values(), ids=list(SEARCHES))
+
+
+class PowerCut(BaseException):
+    """The end of a process, as far as a test in the same process can have one."""
+
+
+class Lights:
+    """Goes out after so many finished pieces of work."""
+
+    def __init__(self, monkeypatch, after):
+        self.left, put = after, Finished.put
+
+        def counted(done, seed, result):
+            put(done, seed, result)
+            self.left -= 1
+            if self.left < 0:
+                raise PowerCut
+
+        monkeypatch.setattr(Finished, "put", counted)
+
+
+def released(search):
+    """All that a fit leaves behind, in a form that can be compared."""
+    kept = {name: value for name, value in vars(search).items() if name.endswith("_") and name != "privacy_spent_"}
+    model = kept.pop("best_estimator_", None)
+    table = {name: np.asarray(value).tolist() for name, value in kept.pop("cv_results_", {}).items()}
+    scorer = repr(kept.pop("scorer_", None))
+    centroids = None if model is None else model.centroids_.tolist()
+    return repr(kept), repr(table), scorer, centroids, search.privacy_spent_.epsilon
+
+
+def cut_off(make, folder, monkeypatch, after=0, data=(X, y)):
+    """Begin a fit, and let the lights go out; what a process that died then leaves on the disk."""
+    with monkeypatch.context() as patched:
+        Lights(patched, after)
+        patched.setattr(runs, "in_task", _plain)
+        patched.setattr(utilities, "in_task", _plain)
+        with contextlib.suppress(BaseException):  # what becomes of it on its way is not looked at
+            make(checkpoint=folder).fit(*data)
+    assert folder.exists()
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "checkpoint"
+
+
+class _plain:  # noqa: N801: in the place of a function
+    """No silence around tasks: a power cut is none of the things that a candidate may do."""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *raised):
+        return False
+
+
+# --- the same release -------------------------------------------------------------------------------------------------
+
+
+@EVERY_SEARCH
+@pytest.mark.parametrize("after", [0, 2])
+def test_a_search_that_was_cut_off_releases_what_it_would_have_released(make, after, folder, monkeypatch):
+    seeded = lambda **more: make(random_state=5, **more)  # noqa: E731
+    cut_off(seeded, folder, monkeypatch, after)
+    assert sum(path.name.startswith(PREFIX) for path in folder.iterdir()) == after + 1
+    assert released(seeded(checkpoint=folder).fit(X, y)) == released(seeded().fit(X, y))
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize("name", sorted({*SEARCHES} - {"threshold"}))  # which may stop before it begins
+def test_without_a_seed_it_is_the_same_as_well(name, folder, tmp_path, monkeypatch):
+    """From a copy made when it was cut off, without any finished run, comes the same release."""
+    make = SEARCHES[name]
+    cut_off(make, folder, monkeypatch)
+    shutil.copytree(folder, tmp_path / "copy", ignore=shutil.ignore_patterns(f"{PREFIX}*"))
+    first, again = (make(checkpoint=one).fit(X, y) for one in (folder, tmp_path / "copy"))
+    assert released(first) == released(again)
+
+
+def test_two_searches_without_a_seed_differ(tmp_path):
+    one, other = (SEARCHES["random"](checkpoint=tmp_path / name).fit(X, y) for name in "ab")
+    assert one.best_estimator_.centroids_.tolist() != other.best_estimator_.centroids_.tolist()
+
+
+def test_finished_runs_are_not_run_again(folder, monkeypatch):
+    make = lambda **more: SEARCHES["all"](random_state=1, **more)  # noqa: E731
+    cut_off(make, folder, monkeypatch, after=2)
+    fits, fit = [], NoisyCentroids.fit
+    monkeypatch.setattr(NoisyCentroids, "fit", lambda *given: (fits.append(1), fit(*given))[1])
+    make(checkpoint=folder).fit(X, y)
+    assert len(fits) == 1  # of four
+
+
+@pytest.mark.slow
+def test_workers_keep_what_they_finish(folder, monkeypatch):
+    make = lambda **more: SEARCHES["random"](random_state=5, **more)  # noqa: E731
+    cut_off(make, folder, monkeypatch, after=1)
+    assert released(make(checkpoint=folder, n_jobs=2).fit(X, y)) == released(make().fit(X, y))
+
+
+def test_it_goes_on_after_an_interrupt_from_the_keyboard(folder, monkeypatch):
+    make = lambda **more: SEARCHES["random"](random_state=5, **more)  # noqa: E731
+    main, fit = os.getpid(), NoisyCentroids.fit
+
+    def interrupted(*given):
+        os.kill(main, signal.SIGINT)
+        return fit(*given)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(NoisyCentroids, "fit", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            make(checkpoint=folder).fit(X, y)
+    assert released(make(checkpoint=folder).fit(X, y)) == released(make().fit(X, y))
+
+
+@pytest.mark.parametrize("damage", [b"", b"half a file", None])
+def test_a_damaged_run_is_run_again(damage, folder, monkeypatch):
+    make = lambda **more: SEARCHES["random"](random_state=5, **more)  # noqa: E731
+    cut_off(make, folder, monkeypatch, after=1)
+    for path in folder.glob(f"{PREFIX}*"):
+        found = path.read_bytes()
+        path.write_bytes(found[:-9] + b"\x00" + found[-8:] if damage is None else damage)
+    assert released(make(checkpoint=folder).fit(X, y)) == released(make().fit(X, y))
+
+
+def test_a_foreign_pickle_is_not_opened(folder, monkeypatch, tmp_path):
+    make = lambda **more: SEARCHES["random"](random_state=5, **more)  # noqa: E731
+    cut_off(make, folder, monkeypatch, after=1)
+
+    class Evil:
+        def __reduce__(self):
+            return os.mkdir, (str(tmp_path / "evil"),)
+
+    for path in folder.glob(f"{PREFIX}*"):
+        path.write_bytes(b"\x00" * finished.DIGEST + pickle.dumps(Evil()))
+    make(checkpoint=folder).fit(X, y)
+    assert not (tmp_path / "evil").exists()
+
+
+def test_a_full_disk_costs_time_and_nothing_else(folder, monkeypatch):
+    make = lambda **more: SEARCHES["random"](random_state=5, **more)  # noqa: E731
+
+    def full(path, payload):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(finished, "write_whole", full)
+    assert released(make(checkpoint=folder).fit(X, y)) == released(make().fit(X, y))
+
+
+def _fit_slowly(make, folder, result):
+    """What a process does that may be killed."""
+    fit = NoisyCentroids.fit
+    NoisyCentroids.fit = lambda *given: (time.sleep(0.01), fit(*given))[1]
+    one = released(make(checkpoint=folder).fit(X, y))
+    result.with_suffix(".new").write_text(json.dumps(repr(one)))
+    os.replace(result.with_suffix(".new"), result)
+
+
+def _until_done(make, folder, result, rng):
+    fork, kills = multiprocessing.get_context("fork"), 0
+    while not result.exists():
+        process = fork.Process(target=_fit_slowly, args=(make, folder, result))
+        process.start()
+        process.join(rng.uniform(0.0, 0.25 * 1.1**kills))
+        if process.is_alive():
+            os.kill(process.pid, signal.SIGKILL)
+            kills += 1
+        process.join()
+    return kills
+
+
+@POSIX
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["random", "subset", "grid"])
+def test_kill_9_at_random_moments_changes_nothing(name, tmp_path):
+    make, rng, kills = (lambda **more: SEARCHES[name](random_state=7, **more)), random.Random(0), 0
+    expected = json.dumps(repr(released(make().fit(X, y))))
+    for trial in range(12 if FULL else 2):
+        result = tmp_path / f"result-{trial}"
+        kills += _until_done(make, tmp_path / f"checkpoint-{trial}", result, rng)
+        assert result.read_text() == expected
+        assert not (tmp_path / f"checkpoint-{trial}").exists()
+    assert kills >= (30 if FULL else 2)
+
+
+@POSIX
+@pytest.mark.slow
+def test_a_process_that_dies_at_any_write_leaves_a_folder_to_go_on_from(tmp_path):
+    """Every call that puts something on the disk is the last one of a process, in turn."""
+    make = lambda **more: SEARCHES["all"](random_state=7, **more)  # noqa: E731
+    expected, fork = released(make().fit(X, y)), multiprocessing.get_context("fork")
+    for number in range(1, 40):
+        folder = tmp_path / str(number)
+        process = fork.Process(target=_die_at, args=(make, folder, number))
+        process.start()
+        process.join()
+        assert released(make(checkpoint=folder).fit(X, y)) == expected
+        assert not folder.exists()
+        if process.exitcode == 0:  # it came to the end before so many calls
+            break
+    assert number > 10
+
+
+def _die_at(make, folder, number):
+    left, calls = [number], {name: getattr(os, name) for name in ("fsync", "replace")}
+
+    def counted(name, *given):
+        left[0] -= 1
+        if left[0] == 0:
+            os._exit(1)
+        return calls[name](*given)
+
+    for name in calls:
+        setattr(os, name, lambda *given, name=name: counted(name, *given))
+    make(checkpoint=folder).fit(X, y)
+
+
+# --- what is refused --------------------------------------------------------------------------------------------------
+
+
+def moved(values):
+    changed = values.copy()
+    changed[3] = changed[3] * 0.5 + 0.25
+    return changed
+
+
+REFUSED = {
+    "records": ({}, (moved(X), y), "other X.*must never meet other records"),
+    "targets": ({}, (X, 1 - y), "other y"),
+    "order": ({}, (X[::-1], y), "other X"),
+    "space": ({"param_distributions": {"shrink": [0.0, 0.9, 0.91, 0.92]}}, (X, y), "space of candidates"),
+    "estimator": ({"estimator": NoisyCentroids(epsilon=2.0)}, (X, y), "space of candidates, an estimator"),
+    "scoring": ({"scoring": "accuracy"}, (X, y), r"another scoring \('accuracy'\).*None"),
+    "seed": ({"random_state": 6}, (X, y), "another random_state"),
+}
+
+
+@pytest.mark.parametrize(("changed", "data", "message"), REFUSED.values(), ids=list(REFUSED))
+def test_another_search_is_refused_and_the_first_can_still_go_on(changed, data, message, folder, monkeypatch):
+    make = lambda **more: SEARCHES["all"](random_state=5, **more)  # noqa: E731
+    cut_off(make, folder, monkeypatch)
+    with pytest.raises(PrivacyError, match=f"(?s){message}.*start anew"):
+        make(checkpoint=folder).set_params(**changed).fit(*data)
+    assert released(make(checkpoint=folder).fit(X, y)) == released(make().fit(X, y))
+
+
+def test_another_version_is_refused(folder, monkeypatch):
+    cut_off(SEARCHES["random"], folder, monkeypatch)
+    monkeypatch.setattr(_resuming, "_version", lambda name: "0.0")
+    with pytest.raises(PrivacyError, match=r"(?s)Found \w+ '0\.0', and the search in .* began with"):
+        SEARCHES["random"](checkpoint=folder).fit(X, y)
+
+
+def test_a_data_frame_is_compared_by_its_values(folder, monkeypatch):
+    frame, make = pd.DataFrame(X, columns=["a", "b"]), SEARCHES["random"]
+    cut_off(make, folder, monkeypatch, data=(frame, y))
+    with pytest.raises(PrivacyError, match="other X"):
+        make(checkpoint=folder).fit(frame.assign(b=moved(frame["b"].to_numpy())), y)
+    make(checkpoint=folder).fit(frame.copy(), y)
+
+
+def test_records_of_which_only_a_description_could_be_compared_are_refused(folder):
+    class Stored:
+        shape = X.shape
+
+        def __len__(self):
+            return len(X)
+
+        def __getitem__(self, rows):
+            return X[rows]
+
+    with pytest.raises(PrivacyError, match=r"(?s)Stored together with checkpoint=.*checkpoint=None"):
+        _resuming._plain("X", Stored())
+
+
+@pytest.mark.parametrize("bad", [b"", b"nonsense"])
+def test_a_damaged_checkpoint_is_refused_with_the_remedy(bad, folder, monkeypatch):
+    cut_off(SEARCHES["random"], folder, monkeypatch)
+    (folder / _resuming.SEARCH.state).write_bytes(bad)
+    with pytest.raises(PrivacyError, match=r"(?s)damaged.*start anew.*first attempt is then spent"):
+        SEARCHES["random"](checkpoint=folder).fit(X, y)
+
+
+def test_a_disk_that_is_full_from_the_start_stops_the_search_before_it_spends(folder, monkeypatch):
+    def full(path, *parts):
+        if "search" in Path(path).name:
+            raise OSError(28, "No space left on device")
+        return write(path, *parts)
+
+    write = durable.write_through
+    monkeypatch.setattr("sklearn_dpsearch._disk.secret_folder.write_through", full)
+    search = SEARCHES["random"](checkpoint=folder)
+    with pytest.raises(OSError, match="no way to write a checkpoint"):
+        search.fit(X, y)
+    assert not hasattr(search, "privacy_spent_")
+    assert not folder.exists()
+
+
+def test_rounds_of_the_callers_own_have_no_checkpoint(folder):
+    with pytest.raises(ValueError, match=r"rounds\(\) with checkpoint="):
+        SEARCHES["walk"](checkpoint=folder).rounds(X, y, [])
+
+
+def test_a_checkpoint_inside_of_a_search_is_refused(folder):
+    inner = SEARCHES["random"](checkpoint=folder)
+    with pytest.raises(PrivacyError, match="Set checkpoint=None"):
+        DPRandomSearchCV(inner, {"n_iter": [2, 4]}).fit(X, y)
+
+
+# --- secrets ----------------------------------------------------------------------------------------------------------
+
+
+@POSIX
+def test_the_folder_is_for_its_owner_alone_and_says_what_it_is(folder, monkeypatch):
+    before = os.umask(0)
+    try:
+        cut_off(SEARCHES["random"], folder, monkeypatch)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
+    assert "as secret as the private records" in (folder / README).read_text()
+    assert {path.name for path in folder.iterdir()} - {LOCK} >= {README, _resuming.SEARCH.state}
+
+
+def test_a_search_in_which_all_candidates_fail_has_ended_too(folder):
+    with pytest.raises(NoModelError):
+        SEARCHES["random"](checkpoint=folder).fit(X, np.zeros(len(y), dtype=int))
+    assert not folder.exists()
+
+
+def test_with_a_key_nothing_can_be_read_and_the_key_is_needed(folder, monkeypatch):
+    fernet = pytest.importorskip("cryptography.fernet").Fernet
+    mine, other = fernet(fernet.generate_key()), fernet(fernet.generate_key())
+    make = lambda **more: SEARCHES["random"](random_state=5, **more)  # noqa: E731
+    cut_off(lambda checkpoint: make(checkpoint=Checkpoint(checkpoint, key=mine)), folder, monkeypatch, after=1)
+    everything = b"".join(path.read_bytes() for path in folder.iterdir())
+    assert b"entropy" not in everything
+    assert b"NoisyCentroids" not in everything
+    for checkpoint, message in ((folder, "was encrypted"), (Checkpoint(folder, key=other), "this key does not open")):
+        with pytest.raises(PrivacyError, match=message):
+            make(checkpoint=checkpoint).fit(X, y)
+    again = make(checkpoint=Checkpoint(folder, key=mine)).fit(X, y)
+    assert released(again) == released(make().fit(X, y))
+    assert repr(again.checkpoint) == f"Checkpoint({str(folder)!r}, key=...)"
+    assert clone(again).checkpoint.key is not None
+
+
+def test_without_a_key_what_is_on_the_disk_could_be_read(folder, monkeypatch):
+    """Or the test above would see nothing anyhow."""
+    cut_off(SEARCHES["random"], folder, monkeypatch, after=1)
+    everything = b"".join(path.read_bytes() for path in folder.iterdir())
+    assert b"entropy" in everything
+    assert b"NoisyCentroids" in everything
+
+
+def test_the_statement_says_what_the_noise_rests_on(folder):
+    assert _resuming.STATEMENT in SEARCHES["random"](checkpoint=folder).privacy_cost().assumptions
+    assert _resuming.STATEMENT not in SEARCHES["random"]().privacy_cost().assumptions
+
+
+def test_nothing_of_the_secret_stays_on_the_fitted_search(folder, monkeypatch):
+    written = []
+    write = _resuming.SecretFolder.write_bytes
+    monkeypatch.setattr(
+        _resuming.SecretFolder, "write_bytes", lambda one, payload: (written.append(payload), write(one, payload))[1]
+    )
+    search = SEARCHES["random"](checkpoint=folder).fit(X, y)
+    kept, pickled = json.loads(written[0]), pickle.dumps(search)
+    assert all(kept[name].encode() not in pickled for name in ("key", "entry"))
+    assert kept["entropy"].to_bytes(32, "little") not in pickled
+
+
+# --- ledgers ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_search_that_goes_on_is_entered_once(folder, tmp_path, monkeypatch):
+    ledger = PrivacyLedger(tmp_path / "data.ledger", epsilon=100.0, delta=0.0)
+    make = lambda **more: SEARCHES["all"](ledger=ledger, **more)  # noqa: E731
+    for _ in range(3):  # of four runs
+        cut_off(make, folder, monkeypatch)
+    make(checkpoint=folder).fit(X, y)
+    assert len(ledger.entries()) == 1
+    make(checkpoint=folder).fit(X, y)
+    assert len(ledger.entries()) == 2
+
+
+def test_a_search_that_a_ledger_refuses_leaves_no_folder(folder, tmp_path):
+    ledger = PrivacyLedger(tmp_path / "data.ledger", epsilon=0.1, delta=0.0)
+    with pytest.raises(BudgetExceededError):
+        SEARCHES["random"](ledger=ledger, checkpoint=folder).fit(X, y)
+    assert not folder.exists()
+
+
+def test_a_declared_guarantee_and_a_law_of_ones_own_can_go_on(folder, monkeypatch):
+    make = lambda **more: DPRandomSearchCV(  # noqa: E731
+        NoisyCentroids(), SPACE, n_iter=Geometric(8), guarantee=PureDP(epsilon=1.0), random_state=5, **more
+    )
+    cut_off(make, folder, monkeypatch)
+    assert released(make(checkpoint=folder).fit(X, y)) == released(make().fit(X, y))
