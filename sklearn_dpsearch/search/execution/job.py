@@ -95,6 +95,15 @@ class Job:
     in_full: InFull
     finished: Finished = NOTHING
 
+    def __sizeof__(self) -> int:
+        """With the arrays that it holds: clusters send what is large only once."""
+        arrays = (
+            *(part for fold in self.split.folds for part in fold),
+            *self.fit_params.values(),
+            *(self.public or ()),
+        )
+        return object.__sizeof__(self) + sum(int(getattr(part, "nbytes", 0)) for part in arrays)
+
     @property
     def afterwards(self) -> Job:
         """The same for a training after the runs."""

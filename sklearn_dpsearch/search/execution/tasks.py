@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -137,14 +138,15 @@ def in_parallel(name: str, tasks: Iterable[Any], workers: Workers, counter: Coun
 
 
 def configured(tasks: Iterable[Any]) -> Iterator[Any]:
-    """The same tasks under scikit-learn's configuration of this thread: workers have one of their own."""
+    """The same tasks under scikit-learn's configuration of this thread: workers have one of their own.
+
+    What tasks are given stays as it is given: clusters send an argument that several tasks share only once.
+    """
     config = get_config()
-    return (delayed(_under)(config, *task) for task in tasks)
+    return (delayed(partial(_under, config, work))(*given, **named) for work, given, named in tasks)
 
 
-def _under(
-    config: Mapping[str, Any], work: Callable[..., Found], given: Sequence[Any], named: Mapping[str, Any]
-) -> Found:
+def _under(config: Mapping[str, Any], work: Callable[..., Found], *given: Any, **named: Any) -> Found:
     with config_context(**config):
         return work(*given, **named)
 

@@ -1,0 +1,84 @@
+"""Searches on a Dask cluster of two processes, told as JSON: ``python -m tests.search.on_a_cluster``."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+
+import numpy as np
+from distributed import Client, LocalCluster
+from joblib import parallel_config
+
+from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV
+
+from .toys import NoisyCentroids, two_blobs
+
+SPACE = {"shrink": [0.0, 0.2, 0.4]}
+SEARCHES = {
+    "random": DPRandomSearchCV(NoisyCentroids(), SPACE, n_iter=12, random_state=3),
+    "subset": DPSubsetSearchCV(NoisyCentroids(), SPACE, n_iter=12, random_state=3),
+    "grid": DPGridSearchCV(NoisyCentroids(), SPACE, n_parts=8, selection_epsilon=1.0, random_state=3),
+}
+
+
+class Slow(NoisyCentroids):
+    """Takes so long that a worker can be lost meanwhile."""
+
+    def fit(self, X, y):
+        time.sleep(0.3)
+        return super().fit(X, y)
+
+
+def released(search):
+    return [
+        repr(search.best_params_),
+        repr(getattr(search, "best_score_", None)),
+        search.best_estimator_.centroids_.tolist(),
+    ]
+
+
+def loopback():
+    """Bytes over this machine's own network so far."""
+    with open("/proc/net/dev") as lines:
+        return next(int(line.split()[1]) for line in lines if line.strip().startswith("lo:"))
+
+
+def bytes_sent(X, y):
+    """By a search of about 12 runs in 16 tasks or more."""
+    before = loopback()
+    DPRandomSearchCV(NoisyCentroids(), SPACE, n_iter=12, n_jobs=-1).fit(X, y)
+    return loopback() - before
+
+
+def main():
+    X, y = two_blobs(400)
+    rng = np.random.default_rng(0)
+    wide = rng.uniform(-1, 1, (50_000, 40))
+    alone = {name: released(search.fit(X, y)) for name, search in SEARCHES.items()}
+    slow = DPRandomSearchCV(Slow(), SPACE, n_iter=12, random_state=3)
+    expected = released(DPRandomSearchCV(NoisyCentroids(), SPACE, n_iter=12, random_state=3).fit(X, y))
+    told = {}
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+        parallel_config("dask"),
+    ):
+        told["same"] = {
+            name: released(search.set_params(n_jobs=-1).fit(X, y)) == alone[name] for name, search in SEARCHES.items()
+        }
+        told["sent"] = bytes_sent(wide, (wide[:, 0] > 0).astype(int)) / wide.nbytes
+        told["logs"] = str(client.get_worker_logs()) + str(client.get_scheduler_logs())
+        pids = list(client.run(os.getpid).values())
+        client.loop.call_later(1.0, os.kill, pids[0], signal.SIGKILL)
+        told["after a loss"] = released(slow.set_params(n_jobs=-1).fit(X, y)) == expected
+        deadline = time.monotonic() + 20
+        while any(client.has_what().values()) and time.monotonic() < deadline:
+            time.sleep(0.2)
+        told["left"] = sum(map(len, client.has_what().values()))
+    print(json.dumps(told))
+
+
+if __name__ == "__main__":
+    main()
