@@ -18,6 +18,7 @@ from typing import Any
 
 import filelock
 
+from .._disk.durable import settle
 from ..privacy import PrivacyError
 
 #: Of the layout of lines. A reader refuses any other one.
@@ -150,7 +151,7 @@ def begin(path: Path, header: dict[str, Any]) -> None:
         finally:
             os.close(descriptor)
         os.replace(new, path)
-        _settle(path.parent)
+        settle(path.parent)
 
 
 def add(path: Path, pages: Pages, body: str) -> None:
@@ -163,7 +164,7 @@ def add(path: Path, pages: Pages, body: str) -> None:
     """
     line = b"\n" * pages.open_end + _line(body, pages.digest)
     with _said(path, "write"):
-        _settle(path.parent)  # its name too has to outlast a power cut, whoever began it
+        settle(path.parent)  # its name too has to outlast a power cut, whoever began it
         descriptor = os.open(path, os.O_RDWR | getattr(os, "O_BINARY", 0))
         try:
             _check_one_name(descriptor, path)
@@ -195,17 +196,6 @@ def _write_through(descriptor: int, line: bytes) -> None:
     while rest:
         rest = rest[os.write(descriptor, rest) :]
     os.fsync(descriptor)
-
-
-def _settle(folder: Path) -> None:
-    """Make names in a folder outlast a power cut. Windows does so by itself."""
-    if os.name == "nt":
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _check_one_name(descriptor: int, path: Path) -> None:

@@ -49,8 +49,8 @@ MUTANTS = [
         name="checked before the lock",
         mistake="Two processes both find that the last of the budget is left, and both spend it.",
         file="ledger/privacy_ledger.py",
-        old="            check(tuple(map(read_entry, found.bodies)), entry, self.neighboring, self)\n",
-        new="",
+        old="            if not self._holds(entry, tuple(map(read_entry, found.bodies))):\n",
+        new="            if True:\n",
         tests=(PAGES,),
     ),
     Mutant(

@@ -575,12 +575,13 @@ MUTANTS = [
         mistake="After a crash nothing says that the budget was spent, nor has a ledger an entry.",
         file="search/_base.py",
         old=(
-            "        self._spend(prepared)\n"
+            "        self._spend(prepared, start.entry)\n"
+            "        start.has_spent = True\n"
             "        outcome = runner.run(job, candidates, source, prepared.X, prepared.y)\n"
         ),
         new=(
             "        outcome = runner.run(job, candidates, source, prepared.X, prepared.y)\n"
-            "        self._spend(prepared)\n"
+            "        self._spend(prepared, start.entry)\n"
         ),
         tests=(
             "search/test_nothing_leaks.py::test_an_interrupt_of_the_caller_passes_without_a_word_and_leaves_what_was_spent",
@@ -800,8 +801,8 @@ MUTANTS = [
         name="a second draw after a crash",
         mistake="A search that goes on draws anew: whoever kills it until it draws well has chosen.",
         file="search/_resuming.py",
-        old='            Randomness.following(kept["entropy"]),',
-        new="            Randomness.following(entropy_of(None)),",
+        old='Randomness.following(kept["entropy"])',
+        new="Randomness.following(entropy_of(None))",
         tests=("search/test_resuming.py::test_without_a_seed_it_is_the_same_as_well",),
         seen="most resumable tuners",
     ),
