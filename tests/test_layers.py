@@ -59,6 +59,7 @@ ROOMS = {
     "guarantees": {"numerics"},
     "mechanisms": {"numerics"},
     "selection": {"guarantees", "count_laws", "mechanisms", "numerics"},
+    "statement": {"guarantees", "numerics"},
 }
 #: Inside of nets: which rooms, and files beside them, each of these may look into. Estimators may look into all.
 INSIDE_NETS = {

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import date as Date
+from datetime import datetime, timezone
 from typing import Any, overload
 
 from ._types import Array, Neighboring, Numbers
 from .errors import PrivacyError
 from .guarantees.base import Guarantee, Statement
-from .guarantees.person import OfPerson, for_person
+from .guarantees.person import for_person
 from .guarantees.risk import Risk
-from .guarantees.tightest import SmallestOf
 from .numerics.trade_off import TradeOff
+from .statement.numbers import plain, short_up, up
+from .statement.release import Release
+from .statement.report import Report
+from .statement.sections import content_of
+from .statement.theorems import COMPOSITION, searches
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +55,8 @@ class PrivacySpent(Statement, Risk):
         What the statement rests on, as plain sentences.
     unit : str
         Whose presence or change the statement is about: a record, or so many records of one person.
+    release : Release, optional
+        Who released what, where a fit has said so.
 
     Examples
     --------
@@ -64,6 +72,7 @@ class PrivacySpent(Statement, Risk):
     components: tuple[Component, ...] = ()
     assumptions: tuple[str, ...] = ()
     unit: str = "record"
+    release: Release | None = None
 
     @property
     def epsilon(self) -> float:
@@ -73,8 +82,8 @@ class PrivacySpent(Statement, Risk):
     @property
     def bound(self) -> str:
         """The theorem that gave the search's part of the number."""
-        searches = [found for component in self.components for found in _searches(component.guarantee)]
-        return searches[0].tightest(self.delta) if searches else "composition"
+        found = [search for component in self.components for search in searches(component.guarantee)]
+        return found[0].tightest(self.delta) if found else COMPOSITION
 
     @property
     def neighboring(self) -> Neighboring:
@@ -136,9 +145,8 @@ class PrivacySpent(Statement, Risk):
         Of the total under ``"guarantee"`` ``privacy.from_dict`` makes the guarantee again. It is None where a profile
         in it is known only as a function.
         """
-        epsilon = self.epsilon
         return {
-            "epsilon": epsilon if math.isfinite(epsilon) else None,
+            "epsilon": plain(self.epsilon),
             "delta": self.delta,
             "neighboring": self.neighboring,
             "unit": self.unit,
@@ -146,14 +154,45 @@ class PrivacySpent(Statement, Risk):
             "components": [
                 {
                     "name": component.name,
-                    "epsilon_alone": self._alone(component),
+                    "epsilon_alone": plain(self._alone(component)),
                     "guarantee": repr(component.guarantee),
                 }
                 for component in self.components
             ],
             "assumptions": list(self.assumptions),
+            "release": None if self.release is None else self.release.to_dict(),
             "guarantee": self._written_total(),
         }
+
+    def report(
+        self, format: str = "html", *, about: Mapping[str, str] | None = None, date: Date | str | None = None
+    ) -> Report:
+        """The statement in full, for people who must decide about it.
+
+        Parameters
+        ----------
+        format : {"html", "markdown", "json"}
+            A page that stands alone, a text, or all of it for machines.
+        about : mapping of str to str, optional
+            What only the curator can say, such as ``"Intended use of the release"``. What is missing is seen.
+        date : date or str, optional
+            Of the statement, and published with it. None: today's, in coordinated universal time.
+
+        Returns
+        -------
+        Report
+            ``save(path)`` writes it, ``str()`` gives the text, and notebooks show it.
+
+        Examples
+        --------
+        >>> from sklearn_dpsearch.privacy import GaussianDP
+        >>> spent = PrivacySpent(guarantee=GaussianDP(mu=0.5), delta=1e-6)
+        >>> spent.report("markdown", date="2026-01-31").save("statement.md")  # doctest: +SKIP
+        >>> spent.report(date="2026-01-31")
+        <Privacy statement, 2026-01-31, as html: save(path), or str() for the text>
+        """
+        when = datetime.now(timezone.utc).date() if date is None else date
+        return Report(content=content_of(self, about or {}, when), form=format)
 
     def _written_total(self) -> dict[str, Any] | None:
         try:
@@ -171,42 +210,28 @@ class PrivacySpent(Statement, Risk):
 
     def __str__(self) -> str:
         basis = f"({self.neighboring} neighbours; unit: {self.unit}; {self.bound})"
-        lines = [f"epsilon = {_up(self.epsilon)} at delta = {self.delta:g} {basis}"]
-        lines += [f"  {component.name}: alone epsilon = {_up(self._alone(component))}" for component in self.components]
+        lines = [f"epsilon = {up(self.epsilon)} at delta = {short_up(self.delta)} {basis}"]
+        lines += [f"  {component.name}: alone epsilon = {up(self._alone(component))}" for component in self.components]
         lines += [f"  {_in_words(self.epsilon, self.delta)}"]
         lines += [f"  assumes: {text}" for text in self.assumptions]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         rows = "".join(
-            f"<tr><td>{html.escape(component.name)}</td><td>{_up(self._alone(component))}</td></tr>"
+            f"<tr><td>{html.escape(component.name)}</td><td>{up(self._alone(component))}</td></tr>"
             for component in self.components
         )
         notes = "".join(f"<li>{html.escape(text)}</li>" for text in self.assumptions)
-        basis = f"({html.escape(self.neighboring)} neighbours, unit: {self.unit}, {html.escape(self.bound)})"
+        basis = html.escape(f"({self.neighboring} neighbours, unit: {self.unit}, {self.bound})")
         words = _in_words(self.epsilon, self.delta)
         return (
-            f"<div><b>ε = {_up(self.epsilon)}</b> at δ = {self.delta:g} {basis}"
+            f"<div><b>ε = {up(self.epsilon)}</b> at δ = {short_up(self.delta)} {basis}"
             f"<table><tr><th>released</th><th>ε alone</th></tr>{rows}</table><p>{words}</p><ul>{notes}</ul></div>"
         )
-
-
-def _searches(guarantee: Guarantee) -> list[SmallestOf]:
-    """The searches inside a guarantee: what has several bounds."""
-    if isinstance(guarantee, SmallestOf):
-        return [guarantee]
-    if isinstance(guarantee, OfPerson):
-        return _searches(guarantee.one_record)
-    return [found for part in getattr(guarantee, "parts", ()) for found in _searches(part)]
 
 
 def _in_words(epsilon: float, delta: float) -> str:
     """What (ε, δ) alone says about attacks; the whole profile, which takes longer, may say less."""
     part = math.exp(-epsilon)
     advantage = (1.0 - part + 2.0 * delta * part) / (1.0 + part)
-    return f"no attack's true positive rate is above its false positive rate by more than {_up(advantage)}"
-
-
-def _up(epsilon: float) -> str:
-    """Three decimals, rounded up."""
-    return f"{math.ceil(epsilon * 1000) / 1000:.3f}" if math.isfinite(epsilon) else "infinity"
+    return f"no attack's true positive rate is above its false positive rate by more than {up(advantage)}"

@@ -27,6 +27,7 @@ from ._delegation import ReleasedModel
 from ._dry_run import DryRun, dry_run, everything, examples
 from ._ledgers import ledger_of, taken_along, with_those_before
 from ._resuming import STATEMENT, Checkpoint, Start, starting
+from ._shown import ShownInNotebooks
 from ._types import Candidate, PublicData, Scorer
 from .execution.job import Job, Split
 from .execution.outcome import NOTHING_FOUND, NoModelError, Outcome, charge, results_of
@@ -38,6 +39,7 @@ from .planning.first_look import check_families, check_fit_params, check_kind, c
 from .planning.keywords import check_keywords, check_names, is_per_record, known_to_fit
 from .planning.plan import Plan, Request, make_plan, notes_of
 from .planning.space import refuse_callbacks, refuse_checkpoints
+from .planning.told import release_of
 from .runners.base import Runner
 
 Search = TypeVar("Search", bound="BasePrivateSearch")
@@ -72,7 +74,7 @@ class Prepared:
     ledger: PrivacyLedger | None
 
 
-class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
+class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
     """A search that is private as a whole: a final class has the parameters, and says which runner goes by them.
 
     ``fit`` reads as plan (``_prepared``: checks, ``_plan``), run (``_found``: the runner's part) and release
@@ -215,6 +217,9 @@ class BasePrivateSearch(ReleasedModel, MetaEstimatorMixin, BaseEstimator, metacl
                     *notes_of(public, self.random_state, getattr(self, "cv", None)),
                     *(() if self.checkpoint is None else (STATEMENT,)),
                     *runner.notes(relation),
+                ),
+                release=release_of(
+                    type(self).__name__, families.kinds, runner.released, self.random_state is not None
                 ),
                 near=near,
             )

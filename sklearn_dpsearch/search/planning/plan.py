@@ -23,6 +23,7 @@ from ...privacy import (
 )
 from ...privacy._types import Neighboring
 from ...privacy.spent import Component, PrivacySpent
+from ...privacy.statement.release import Release
 from ...scoring import Noise, PrivateScorer, Sensitivity, noise_for
 from ...scoring.validation import IndexFolds, Validation, is_taken_on_trust
 from .._any_make import with_parameters
@@ -152,6 +153,7 @@ class Request:
     n_samples: int | None
     cost: CostModel
     notes: tuple[str, ...]
+    release: Release
     near: float | None = None
 
 
@@ -172,6 +174,7 @@ def make_plan(request: Request) -> Plan:
             *request.notes,
             *_size_of_delta(delta, costs.total.neighboring, request),
         ),
+        release=request.release,
     )
     return Plan(
         law=request.law,

@@ -25,6 +25,7 @@ from ..planning.families import Families, families_of
 from ..planning.plan import CostModel, Plan, said_of
 from ..planning.space import Space
 from ..planning.suggested import AUTO, own_space
+from ..planning.told import ALWAYS
 
 
 class Runner(ABC):
@@ -46,6 +47,8 @@ class Runner(ABC):
     law: CountLaw | None = None
     #: Whether every point of the space is tried.
     whole_grid = False
+    #: Names of what is released beside what every search releases.
+    shows: tuple[str, ...] = ()
 
     def __init__(
         self, search: Parameters, distributions: Distributions, parameter: str = "param_distributions"
@@ -119,6 +122,12 @@ class Runner(ABC):
     def work(self, plan: Plan, n_samples: int) -> str:
         """How much will run, as far as that is public: the beginning of what ``verbose`` prints."""
         return "" if plan.law is None else f"number of runs: {said_of(plan.law)}; "
+
+    @property
+    def released(self) -> tuple[str, ...]:
+        """Names of what is released, at most."""
+        model = () if getattr(self.search, "refit", None) is False else ("best_estimator_",)
+        return (*ALWAYS, *self.shows, *model)
 
     # --- run ------------------------------------------------------------------------------------------------------
 

@@ -222,6 +222,7 @@ class DoublingRunner(AggregatedRunner):
     """
 
     search: DoublingParameters
+    shows = ("found_", "n_rounds_")
     why_nothing = (
         "no candidate was found above lower + granularity (found_ is False). Give Doubling(...) a smaller lower or a "
         "larger round_epsilon; fitting again spends privacy_spent_ again."

@@ -66,6 +66,7 @@ class SubsetRunner(BestOfRunner):
     """
 
     search: SubsetParameters
+    shows = ("best_score_std_", "final_params_")
 
     def __init__(self, search: SubsetParameters) -> None:
         super().__init__(search, search.param_distributions)

@@ -45,6 +45,7 @@ class ThresholdRunner(Runner):
     """
 
     search: StoppingParameters
+    shows = ("best_score_std_", "found_")
     why_nothing = (
         "the search stopped before a candidate reached the threshold (found_ is False). Give a lower threshold or "
         "a larger n_iter; fitting again spends privacy_spent_ again."

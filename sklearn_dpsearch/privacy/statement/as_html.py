@@ -1,0 +1,101 @@
+"""A statement as a page that stands alone: no script, nothing to load, light and dark, A4."""
+
+from __future__ import annotations
+
+from html import escape
+
+from .content import FACTS, Cell, Content, Section
+from .drawing import svg
+
+#: Colours with a contrast of at least 4.5 to the ground they stand on.
+STYLE = """
+.dp-statement { --ground: #ffffff; --ink: #1b1b1b; --faint: #595959; --rule: #c9c9c9; --shade: #f3f3f3;
+  --line: #0063a8; color-scheme: light dark; background: var(--ground); color: var(--ink); line-height: 1.45;
+  font-family: system-ui, "Segoe UI", "DejaVu Sans", sans-serif; font-size: 15px; max-width: 52em; margin: 0 auto;
+  padding: 1.5em; overflow-wrap: break-word; }
+@media (prefers-color-scheme: dark) { .dp-statement { --ground: #16181b; --ink: #e8e8e8; --faint: #b0b0b0;
+  --rule: #4a4d52; --shade: #22252a; --line: #6bb8f0; } }
+.dp-statement h1 { font-size: 1.5em; margin: 0 0 0.2em; }
+.dp-statement h2 { font-size: 1.1em; margin: 1.6em 0 0.3em; padding-bottom: 0.15em;
+  border-bottom: 1px solid var(--rule); }
+.dp-statement p, .dp-statement ul { margin: 0.4em 0; }
+.dp-statement li { margin: 0.2em 0; }
+.dp-statement .date { color: var(--faint); }
+.dp-statement .summary { background: var(--shade); border-left: 4px solid var(--line); padding: 0.3em 1em; }
+.dp-statement .summary h2 { border: none; margin-top: 0.3em; }
+.dp-statement table { border-collapse: collapse; margin: 0.6em 0; width: 100%; }
+.dp-statement th, .dp-statement td { border-bottom: 1px solid var(--rule); padding: 0.3em 0.7em 0.3em 0;
+  text-align: left; vertical-align: top; }
+.dp-statement tbody th { font-weight: normal; }
+.dp-statement td.number { white-space: nowrap; font-variant-numeric: tabular-nums; }
+.dp-statement .facts tbody th { color: var(--faint); width: 30%; }
+.dp-statement svg { width: 22em; max-width: 100%; height: auto; display: block; margin: 0.8em 0; }
+.dp-statement .axis { fill: none; stroke: var(--faint); }
+.dp-statement .text { fill: var(--ink); font-size: 12px; }
+.dp-statement .line { fill: none; stroke: var(--line); stroke-width: 2.5; }
+.dp-statement .guess { stroke: var(--faint); stroke-dasharray: 5 4; }
+@page { size: A4; margin: 16mm; }
+@media print { .dp-statement { --ground: #ffffff; --ink: #000000; --faint: #444444; --rule: #999999; --shade: #f3f3f3;
+  --line: #00508a; font-size: 10pt; padding: 0; max-width: none; }
+  .dp-statement h2 { break-after: avoid; } .dp-statement tr, .dp-statement svg, .dp-statement li { break-inside: avoid; }
+}
+"""
+#: A page around the article: the ground reaches to the edges of the window.
+PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>body {{ margin: 0; background: #ffffff; }}
+@media (prefers-color-scheme: dark) {{ body {{ background: #16181b; }} }}
+@media print {{ body {{ background: #ffffff; }} }}</style>
+</head>
+<body>
+{article}
+</body>
+</html>
+"""
+
+def as_html(content: Content) -> str:
+    """A page of its own."""
+    return PAGE.format(title=escape(content.title), article=article(content))
+
+
+def article(content: Content) -> str:
+    """The statement for a page of somebody else, such as a notebook."""
+    body = "\n".join(_section(section) for section in content.sections)
+    head = f'<h1>{escape(content.title)}</h1>\n<p class="date">{escape(content.date)}</p>'
+    return f'<style>{STYLE}</style>\n<article class="dp-statement" lang="en">\n{head}\n{body}\n</article>'
+
+
+def _section(section: Section) -> str:
+    parts = [f"<h2>{escape(section.title)}</h2>", _sentences(section), _table(section)]
+    if section.curve is not None:
+        parts.append(svg(section.curve, f"dp-{section.key}"))
+    return f'<section class="{escape(section.key)}">\n' + "\n".join(part for part in parts if part) + "\n</section>"
+
+
+def _sentences(section: Section) -> str:
+    if section.listed:
+        return f"<ul>{''.join(f'<li>{escape(text)}</li>' for text in section.sentences)}</ul>"
+    return "".join(f"<p>{escape(text)}</p>" for text in section.sentences)
+
+
+def _table(section: Section) -> str:
+    if not section.rows:
+        return ""
+    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in section.columns)
+    body = "\n".join(_row(row) for row in section.rows)
+    kind = ' class="facts"' if section.columns == FACTS else ""
+    return f"<table{kind}>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"
+
+
+def _row(row: tuple[Cell, ...]) -> str:
+    first, *others = row
+    return f'<tr><th scope="row">{escape(first.text)}</th>{"".join(_cell(one) for one in others)}</tr>'
+
+
+def _cell(cell: Cell) -> str:
+    kind = "" if isinstance(cell.value, str | list) else ' class="number"'
+    return f"<td{kind}>{escape(cell.text)}</td>"

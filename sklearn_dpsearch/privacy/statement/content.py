@@ -1,0 +1,100 @@
+"""What a statement says, as one structure. The forms only write it down, so they never disagree."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._types import Array
+from ..numerics.trade_off import TradeOff
+
+
+#: Headings of a table of facts.
+FACTS = ("field", "stated")
+
+
+class Cell(NamedTuple):
+    """One entry of a table: what is shown, and the exact value behind it as JSON can hold it."""
+
+    text: str
+    value: Any
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Curve:
+    """True positive rates that no attack exceeds, at some false positive rates, which rise from 0 to 1."""
+
+    false_positive_rates: Array
+    true_positive_rates: Array
+
+    @classmethod
+    def of(cls, trade_off: TradeOff) -> Curve:
+        """Through the corners, which are all that a curve of lines has; those that nobody could see are left out."""
+        alpha, power = trade_off.corners
+        low, high = np.append(0.0, alpha[::-1]), np.append(power[-1], power[::-1])
+        both = np.column_stack([np.concatenate([low, 1.0 - high[::-1]]), np.concatenate([high, 1.0 - low[::-1]])])
+        _, kept = np.unique(np.round(both, 3), axis=0, return_index=True)
+        points = both[np.sort(np.append(kept, both.shape[0] - 1))]
+        return cls(false_positive_rates=points[:, 0], true_positive_rates=points[:, 1])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """One heading and what stands below it.
+
+    Parameters
+    ----------
+    key : str
+        Its name for machines.
+    title : str
+    sentences : tuple of str
+        In the order in which they are read.
+    listed : bool
+        Whether the sentences are points of a list.
+    columns : tuple of str
+        Headings of a table; the first column names its rows.
+    rows : tuple of tuple of Cell
+    curve : Curve, optional
+    """
+
+    key: str
+    title: str
+    sentences: tuple[str, ...] = ()
+    listed: bool = False
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[Cell, ...], ...] = ()
+    curve: Curve | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Content:
+    """A whole statement.
+
+    Parameters
+    ----------
+    title : str
+    date : str
+        Of the statement, as in 2026-01-31.
+    sections : tuple of Section
+    statement : dict
+        ``to_dict()`` of what was spent: the guarantee without loss.
+    """
+
+    title: str
+    date: str
+    sections: tuple[Section, ...]
+    statement: dict[str, Any]
+
+
+def clean(text: object) -> str:
+    """Text of anybody on one line: no control characters, and nothing that could turn the direction of reading."""
+    words = " ".join(str(text).split())
+    return "".join(one if one.isprintable() else "�" for one in words)
+
+
+def said(text: object) -> Cell:
+    """An entry that is its own value."""
+    shown = clean(text)
+    return Cell(shown, shown)

@@ -1,0 +1,38 @@
+"""Numbers for people: never below what was computed, and as short as that allows."""
+
+from __future__ import annotations
+
+import math
+from decimal import ROUND_CEILING, Context, Decimal
+
+#: More digits than any double has on either side of its point.
+EXACT = Context(prec=700)
+
+
+def up(value: float, digits: int = 3) -> str:
+    """A bound with so many decimals: read as a float it is never below ``value``."""
+    if not math.isfinite(value):
+        return "infinity"
+    return format(Decimal(repr(float(value))).quantize(Decimal(1).scaleb(-digits), ROUND_CEILING, EXACT), "f")
+
+
+def hundredths_up(probability: float) -> str:
+    """A probability times 100 with two decimals, rounded up, at most 100."""
+    exact = min(Decimal(repr(float(probability))).scaleb(2), Decimal(100))
+    return format(exact.quantize(Decimal("0.01"), ROUND_CEILING, EXACT), "f")
+
+
+def percent_up(probability: float) -> str:
+    """A probability in per cent with two decimals, rounded up, at most 100."""
+    return f"{hundredths_up(probability)} %"
+
+
+def short_up(value: float, digits: int = 6) -> str:
+    """A small probability as it was given; with more digits than these, rounded up."""
+    rounded = Context(prec=digits, rounding=ROUND_CEILING).plus(Decimal(repr(float(value))))
+    return f"{float(rounded):.{digits}g}"
+
+
+def plain(value: float) -> float | None:
+    """A number for JSON, which has no infinity: None in its place."""
+    return float(value) if math.isfinite(value) else None

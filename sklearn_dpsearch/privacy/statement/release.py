@@ -1,0 +1,56 @@
+"""What a fit says of itself beside what it costs: public facts, as plain words."""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import asdict, dataclass, field
+from importlib import metadata
+from typing import Any
+
+#: Libraries whose versions a statement names, where they are installed.
+LIBRARIES = ("numpy", "scipy", "scikit-learn", "dp-accounting")
+
+
+def versions() -> tuple[tuple[str, str], ...]:
+    """Name and version of this library, of those that it computes with, and of Python."""
+    from sklearn_dpsearch import __version__
+
+    found = [("sklearn_dpsearch", __version__)]
+    for name in LIBRARIES:
+        try:
+            found.append((name, metadata.version(name)))
+        except metadata.PackageNotFoundError:
+            continue
+    return (*found, ("Python", platform.python_version()))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Release:
+    """Who released what. All of it is known before the data.
+
+    Parameters
+    ----------
+    made_by : str
+        The class whose ``fit`` it was.
+    model : str
+        The class of the model that was trained.
+    attributes : tuple of str
+        Names of what is released.
+    tuned : bool
+        Whether the choice among candidates is part of the total.
+    seeded : bool
+        Whether a known seed was used, which is for tests.
+    versions : tuple of (str, str)
+        Libraries that made the release.
+    """
+
+    made_by: str
+    model: str
+    attributes: tuple[str, ...]
+    tuned: bool
+    seeded: bool
+    versions: tuple[tuple[str, str], ...] = field(default_factory=versions)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain values, ready for JSON."""
+        return {**asdict(self), "attributes": list(self.attributes), "versions": dict(self.versions)}

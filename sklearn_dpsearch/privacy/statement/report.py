@@ -1,0 +1,60 @@
+"""The report object: a statement in one of its forms, to be looked at or saved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import did_you_mean
+from .as_html import article, as_html
+from .as_json import as_json
+from .as_markdown import as_markdown
+from .content import Content
+
+#: Form ↦ how it is written.
+FORMS: dict[str, Callable[[Content], str]] = {"html": as_html, "markdown": as_markdown, "json": as_json}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """What a data-protection officer is handed. Prints as its text; notebooks show it.
+
+    Parameters
+    ----------
+    content : Content
+        What it says, section by section; the same in every form.
+    form : {"html", "markdown", "json"}
+    """
+
+    content: Content
+    form: str
+
+    def __post_init__(self) -> None:
+        if self.form not in FORMS:
+            hint = did_you_mean(str(self.form), FORMS)
+            raise ValueError(f"Found format={self.form!r}; one of {', '.join(map(repr, FORMS))} is needed.{hint}")
+
+    def __str__(self) -> str:
+        return FORMS[self.form](self.content)
+
+    def __repr__(self) -> str:
+        return f"<{self.content.title}, {self.content.date}, as {self.form}: save(path), or str() for the text>"
+
+    def _repr_html_(self) -> str:
+        return article(self.content)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the text to a file.
+
+        Parameters
+        ----------
+        path : str or Path
+
+        Returns
+        -------
+        Path
+            Where it is.
+        """
+        Path(path).write_text(str(self), encoding="utf-8")
+        return Path(path)

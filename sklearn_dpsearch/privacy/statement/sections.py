@@ -1,0 +1,261 @@
+"""From what was spent to what is said: one function for each section of a statement."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date as Date
+from typing import Any, Protocol
+
+from .._types import Neighboring
+from ..guarantees.base import Guarantee
+from ..numerics.trade_off import TradeOff
+from . import words
+from .content import FACTS, Cell, Content, Curve, Section, clean, said
+from .numbers import hundredths_up, percent_up, plain, short_up, up
+from .release import Release, versions
+from .theorems import COMPOSITION, source, theorem
+
+#: δ at which the profile is stated, beside the statement's own.
+DELTAS = (1e-4, 1e-5, 1e-6, 1e-8, 1e-10)
+#: False positive rates of attacks, and probabilities with which somebody could guess before the release.
+RATES, PRIORS = (0.001, 0.01, 0.1), (0.1, 0.5)
+#: Longer descriptions of a mechanism are cut: the dictionary has all of it.
+LONGEST = 300
+
+
+class Part(Protocol):
+    """One component of what was spent."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def guarantee(self) -> Guarantee: ...
+
+
+class Stated(Protocol):
+    """What was spent, as a statement reads it."""
+
+    @property
+    def guarantee(self) -> Guarantee: ...
+    @property
+    def epsilon(self) -> float: ...
+    @property
+    def delta(self) -> float: ...
+    @property
+    def bound(self) -> str: ...
+    @property
+    def neighboring(self) -> Neighboring: ...
+    @property
+    def unit(self) -> str: ...
+    @property
+    def components(self) -> Sequence[Part]: ...
+    @property
+    def assumptions(self) -> Sequence[str]: ...
+    @property
+    def release(self) -> Release | None: ...
+    @property
+    def _trade_off(self) -> TradeOff: ...
+    def to_dict(self) -> dict[str, Any]: ...
+
+
+def content_of(spent: Stated, about: Mapping[str, str], date: Date | str) -> Content:
+    """The whole statement."""
+    made_by = "" if spent.release is None else f" of {clean(spent.release.made_by)}"
+    return Content(
+        title=f"Privacy statement{made_by}",
+        date=clean(date),
+        sections=(*(make(spent) for make in SECTIONS), _curator(about), _versions(spent, date)),
+        statement=spent.to_dict(),
+    )
+
+
+def _summary(spent: Stated) -> Section:
+    at = f"ε = {up(spent.epsilon)} at δ = {short_up(spent.delta)}"
+    sentences = [f"Everything that was released together is differentially private with {at}."]
+    if math.isinf(spent.epsilon):
+        sentences = [words.NOTHING_PROMISED]
+    if spent.release is not None and spent.release.seeded:
+        sentences = [*words.FROM_A_SEED, *sentences]
+    advantage = hundredths_up(spent._trade_off.advantage())
+    sentences.append(
+        f"No attack that tries to find out {_question(spent)} has a true positive rate that is more than "
+        f"{advantage} percentage points above its false positive rate."
+    )
+    return Section(key="summary", title="In short", sentences=tuple(sentences))
+
+
+def _question(spent: Stated) -> str:
+    return (words.QUESTION if spent.unit == "record" else words.QUESTION_OF_PERSON)[spent.neighboring]
+
+
+def _release(spent: Stated) -> Section:
+    rows = [(said(f"Part {number}"), said(one.name)) for number, one in enumerate(spent.components, 1)]
+    if spent.release is not None:
+        told = spent.release
+        rows = [
+            (said("Made by"), said(told.made_by)),
+            (said("Model"), said(told.model)),
+            (said("What is released, at most"), Cell(clean(", ".join(told.attributes)), list(told.attributes))),
+            *rows,
+        ]
+    return Section(key="release", title="What was released", columns=FACTS, rows=tuple(rows))
+
+
+def _unit(spent: Stated) -> Section:
+    phrase, number = words.NEIGHBOURS[spent.neighboring]
+    one = "one record" if spent.unit == "record" else f"up to {spent.unit}"
+    rows = (
+        (said("Unit of privacy"), said(spent.unit)),
+        (said("Neighbouring relation"), said(spent.neighboring)),
+        (said("In words"), said(phrase.format(one=one))),
+        (said("Number of records"), said(number)),
+    )
+    return Section(key="unit", title="Whose privacy", columns=FACTS, rows=rows)
+
+
+def _parameters(spent: Stated) -> Section:
+    pure = (0.0,) if spent.guarantee.pure_epsilon is not None else ()
+    deltas = sorted({*DELTAS, *pure, spent.delta}, reverse=True)
+    rows = tuple(_at(spent, delta) for delta in deltas)
+    sentences = (
+        f"Stated: ε = {up(spent.epsilon)} at δ = {short_up(spent.delta)}. The whole profile is known: the same release "
+        "at other δ has the ε below. A δ says little unless it is well below 1 divided by the number of records.",
+        words.ROUNDING,
+    )
+    return Section(
+        key="parameters",
+        title="Privacy parameters and profile",
+        sentences=sentences,
+        columns=("δ", "ε at most", "note"),
+        rows=rows,
+    )
+
+
+def _at(spent: Stated, delta: float) -> tuple[Cell, ...]:
+    epsilon = float(spent.guarantee.epsilon_at(delta))
+    mark = "stated" if delta == spent.delta else ""
+    return Cell(short_up(delta), delta), Cell(up(epsilon), plain(epsilon)), said(mark)
+
+
+def _risk(spent: Stated) -> Section:
+    curve = spent._trade_off
+    found, guessed = curve.true_positive_rate, curve.true_positive_rate  # the bound is the same: docs/theory/risk.md
+    rows = [_risk_row(words.FOUND.format(100 * rate), found(rate)) for rate in RATES]
+    rows.append(_risk_row(words.ADVANTAGE, curve.advantage()))
+    rows += [_risk_row(words.GUESSED.format(100 * prior), guessed(prior)) for prior in PRIORS]
+    rows.append(_risk_row(words.MEMBERSHIP, curve.right_guess(0.5)))
+    return Section(
+        key="risk",
+        title="What attacks can do",
+        sentences=(f"The attack tries to find out {_question(spent)}.", words.EVERY_ATTACK),
+        columns=("an attack …", "at most"),
+        rows=tuple(rows),
+        curve=Curve.of(curve),
+    )
+
+
+def _risk_row(name: str, bound: float) -> tuple[Cell, ...]:
+    return said(name), Cell(percent_up(bound), float(bound))
+
+
+def _composition(spent: Stated) -> Section:
+    alone = [float(one.guarantee.epsilon_at(spent.delta)) for one in spent.components]
+    rows = tuple(
+        (
+            said(one.name),
+            Cell(up(epsilon), plain(epsilon)),
+            said(theorem(one.guarantee, spent.delta)),
+            _mechanism(one.guarantee),
+        )
+        for one, epsilon in zip(spent.components, alone)
+    )
+    sentences = [
+        f"All parts are released together; the total is ε = {up(spent.epsilon)} at δ = {short_up(spent.delta)}."
+    ]
+    if len(alone) > 1:
+        sentences.append(f"Each part alone at the same δ is below; they would add up to ε = {up(math.fsum(alone))}.")
+    return Section(
+        key="composition",
+        title="Composition",
+        sentences=tuple(sentences),
+        columns=("part", "ε alone", "theorem", "mechanism"),
+        rows=rows,
+    )
+
+
+def _mechanism(guarantee: Guarantee) -> Cell:
+    text = clean(repr(guarantee))
+    return Cell(text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…", text)
+
+
+def _accounting(spent: Stated) -> Section:
+    names = dict.fromkeys((spent.bound, COMPOSITION))
+    rows = tuple((said(name), said(source(name))) for name in names)
+    return Section(
+        key="accounting",
+        title="Mechanism and theorem",
+        sentences=(words.COMPOSED if spent.bound == COMPOSITION else words.SMALLEST,),
+        columns=("bound", "stated and proved in"),
+        rows=rows,
+    )
+
+
+def _tuning(spent: Stated) -> Section:
+    tuned = spent.bound != COMPOSITION if spent.release is None else spent.release.tuned
+    how = "; ".join(clean(one.name) for one in spent.components)
+    sentences = (words.TUNED, f"How: {how}.") if tuned else (words.NOT_TUNED,)
+    return Section(key="tuning", title="Is tuning included?", sentences=sentences)
+
+
+def _not_protected(spent: Stated) -> Section:
+    more = [words.PUBLIC_NUMBER] if words.NEIGHBOURS[spent.neighboring][1] == "public" else []
+    more += [words.SEVERAL_RECORDS] if spent.unit == "record" else []
+    sentences = (*words.NEVER_PROTECTED, *more)
+    return Section(key="not_protected", title="What is not protected", sentences=sentences, listed=True)
+
+
+def _trust(spent: Stated) -> Section:
+    return Section(key="trust", title="Who is trusted", sentences=words.CENTRAL, listed=True)
+
+
+def _randomness(spent: Stated) -> Section:
+    sentences = words.UNKNOWN_SOURCE
+    if spent.release is not None:
+        sentences = words.FROM_A_SEED if spent.release.seeded else words.FROM_THE_SYSTEM
+    return Section(key="randomness", title="Where the randomness comes from", sentences=sentences, listed=True)
+
+
+def _assumptions(spent: Stated) -> Section:
+    sentences = tuple(clean(text) for text in spent.assumptions) or ("None is stated.",)
+    return Section(key="assumptions", title="What the statement rests on", sentences=sentences, listed=True)
+
+
+def _curator(about: Mapping[str, str]) -> Section:
+    """What the curator says of himself; a field that he left out is seen to be missing."""
+    given = {**dict.fromkeys(words.CURATOR), **about}
+    rows = tuple((said(name), said("not stated" if text is None else text)) for name, text in given.items())
+    return Section(key="curator", title="What only the curator can say", columns=FACTS, rows=rows)
+
+
+def _versions(spent: Stated, date: Date | str) -> Section:
+    used = versions() if spent.release is None else spent.release.versions
+    rows = ((said("Date of this statement"), said(date)), *((said(name), said(text)) for name, text in used))
+    return Section(key="versions", title="Versions and date", columns=FACTS, rows=rows)
+
+
+#: In the order in which they are read.
+SECTIONS: tuple[Callable[[Stated], Section], ...] = (
+    _summary,
+    _release,
+    _unit,
+    _parameters,
+    _risk,
+    _composition,
+    _accounting,
+    _tuning,
+    _not_protected,
+    _trust,
+    _randomness,
+    _assumptions,
+)

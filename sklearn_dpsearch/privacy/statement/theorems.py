@@ -1,0 +1,38 @@
+"""Which theorem gave a number, and where it is from."""
+
+from __future__ import annotations
+
+from ..guarantees.base import Guarantee
+from ..guarantees.person import OfPerson
+from ..guarantees.tightest import SmallestOf
+
+COMPOSITION = "composition"
+#: Beginning of a bound's name ↦ where it is stated and proved.
+SOURCES = {
+    "Theorem": "sklearn_dpsearch, docs/theory (statement, proof and tests)",
+    "PS22": "Papernot & Steinke, Hyperparameter Tuning with Rényi Differential Privacy, ICLR 2022",
+    "KRW24": "Koskela, Redberg & Wang, Privacy Profiles for Private Selection, ICML 2024",
+    "KK23": "Koskela & Kulkarni, Practical Differentially Private Hyperparameter Tuning with Subsampling, NeurIPS 2023",
+    COMPOSITION: "sklearn_dpsearch, docs/theory/composition.md (privacy loss distributions)",
+}
+OTHERWISE = "sklearn_dpsearch, docs/theory"
+
+
+def searches(guarantee: Guarantee) -> list[SmallestOf]:
+    """The searches inside a guarantee: what has several bounds."""
+    if isinstance(guarantee, SmallestOf):
+        return [guarantee]
+    if isinstance(guarantee, OfPerson):
+        return searches(guarantee.one_record)
+    return [found for part in getattr(guarantee, "parts", ()) for found in searches(part)]
+
+
+def theorem(guarantee: Guarantee, delta: float) -> str:
+    """Name of the bound that gives ε of the first search inside; "composition" where there is none."""
+    found = searches(guarantee)
+    return found[0].tightest(delta) if found else COMPOSITION
+
+
+def source(name: str) -> str:
+    """Where the bound of this name is stated and proved."""
+    return next((text for start, text in SOURCES.items() if name.startswith(start)), OTHERWISE)

@@ -1,0 +1,106 @@
+"""How a search looks in a notebook: what it cost and what it released, above scikit-learn's diagram."""
+
+from __future__ import annotations
+
+import math
+from html import escape
+from types import SimpleNamespace
+from typing import Any
+
+from sklearn import get_config
+
+from ..privacy.statement.content import clean
+from ..privacy.statement.numbers import short_up, up
+
+#: Longer descriptions of parameters are cut.
+LONGEST = 200
+#: Readable in light and dark notebooks, as it takes over their colours.
+BOX = "border: 1px solid currentColor; border-radius: 4px; padding: 0.4em 0.8em; margin: 0 0 0.5em; width: fit-content;"
+NO_MODEL = "The last fit ended without a result. What it cost is spent."
+NOT_FOUND = "The search ended without a candidate, which is a result like any other."
+
+
+class ShownInNotebooks:
+    """Box and diagram. The diagram has the released model where there is one, as on scikit-learn's searches.
+
+    All that is shown are parameters of the search and what ``_release`` has let out.
+    """
+
+    estimator: Any
+
+    def _sk_visual_block_(self) -> Any:
+        """One child: the released model, or before ``fit`` the estimator."""
+        name = "best_estimator_" if hasattr(self, "best_estimator_") else "estimator"
+        model = getattr(self, name)
+        label = f"{name}: {type(model).__name__}"
+        return SimpleNamespace(
+            kind="parallel",
+            estimators=[model],
+            names=[label],
+            name_details=[words_of(model)],
+            name_caption=None,
+            doc_link_label=None,
+            dash_wrapped=True,
+        )
+
+    def _repr_html_inner(self) -> str:
+        return box(self) + self._diagram()
+
+    def _diagram(self) -> str:
+        """scikit-learn's; without it where an estimator cannot say what it is."""
+        try:
+            return str(super()._repr_html_inner())  # type: ignore[misc]
+        except Exception:  # whatever an estimator of somebody else's raises when it is asked for its parameters
+            return f"<pre>{escape(type(self).__name__)}(estimator={escape(type(self.estimator).__name__)}(...))</pre>"
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        """The same in notebooks that ask for several forms."""
+        shown = {"text/plain": words_of(self, longest=10**6)}
+        return {**shown, "text/html": self._repr_html_inner()} if get_config()["display"] == "diagram" else shown
+
+
+def words_of(value: object, longest: int = LONGEST) -> str:
+    """An object's own words, cut, or its class where it has none."""
+    try:
+        text = repr(value)
+    except Exception:  # of somebody else's class, as above
+        return f"{type(value).__name__}(...)"
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def box(search: Any) -> str:
+    """What is known without a look at any record, and what was released."""
+    lines = _spent(search) if hasattr(search, "privacy_spent_") else _asked(search)
+    body = "".join(f"<div>{line}</div>" for line in lines)
+    return f'<div class="dpsearch" style="{BOX}">{body}</div>'
+
+
+def _asked(search: Any) -> list[str]:
+    """Before ``fit``: what was asked for. What it costs would have to be computed: privacy_cost() does."""
+    delta = "" if search.delta is None else f", δ = {short_up(float(search.delta))}"
+    if search.epsilon is None:
+        return [f"Not fitted; the estimator runs as configured{delta}, and <code>privacy_cost()</code> says what it will cost."]
+    return [f"Not fitted; asked for: <b>ε = {up(float(search.epsilon))}</b>{delta} for all that is released."]
+
+
+def _spent(search: Any) -> list[str]:
+    spent = search.privacy_spent_
+    unit = "" if spent.unit == "record" else f"; unit: {escape(clean(spent.unit))}"
+    cost = f"<b>ε = {up(spent.epsilon)}</b> at δ = {short_up(spent.delta)} ({escape(spent.neighboring)} neighbours{unit})"
+    if not hasattr(search, "scorer_"):
+        return [f"Spent: {cost}", NO_MODEL]
+    return [f"Spent, with tuning included: {cost}", *_released(search)]
+
+
+def _released(search: Any) -> list[str]:
+    if not hasattr(search, "best_params_"):
+        return [NOT_FOUND]
+    return [f"best_params_: <code>{escape(clean(words_of(search.best_params_)))}</code>", *_score(search)]
+
+
+def _score(search: Any) -> list[str]:
+    score, noise = float(search.best_score_), float(getattr(search, "best_score_std_", 0.0))
+    if not math.isfinite(score):
+        return []  # the choice was released without a score
+    beside = f" ± {noise:.3g} (standard error of its noise)" if noise > 0 else ""
+    return [f"best_score_: {score:.4g}{beside}"]

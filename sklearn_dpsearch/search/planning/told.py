@@ -1,0 +1,39 @@
+"""What a statement says of the fit that spent it: classes and names, all of them public before the data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...privacy.statement.release import Release
+
+#: What every fit that ends with a model has.
+ALWAYS = ("best_params_", "best_index_", "best_score_", "cv_results_", "scorer_", "n_splits_")
+
+
+def release_of(made_by: str, models: Sequence[Any], attributes: Sequence[str], seeded: bool) -> Release:
+    """What is told of a search.
+
+    Parameters
+    ----------
+    made_by : str
+        The search's class.
+    models : sequence of estimators
+        One for each kind of candidate.
+    attributes : sequence of str
+        What is released at most.
+    seeded : bool
+    """
+    kinds = dict.fromkeys(class_of(model) for model in models)
+    return Release(
+        made_by=made_by, model=" or ".join(kinds), attributes=tuple(attributes), tuned=True, seeded=seeded
+    )
+
+
+def class_of(model: Any) -> str:
+    """The class of an estimator, of a pipeline with those of its steps; never its own words about itself."""
+    name = type(model).__name__
+    steps = getattr(model, "steps", None)
+    if not isinstance(steps, list):
+        return name
+    return f"{name}({', '.join(class_of(step) for _, step in steps)})"
