@@ -1,6 +1,24 @@
-"""Searches compared before any data."""
+"""Searches compared before any data, and pictures of what they cost."""
 
 from .comparison import Comparison, Row
+from .displays import (
+    BudgetDisplay,
+    CostPartsDisplay,
+    CountLawDisplay,
+    LedgerDisplay,
+    PrivacyProfileDisplay,
+    TradeOffDisplay,
+)
 from .planning import plan
 
-__all__ = ["Comparison", "Row", "plan"]
+__all__ = [
+    "BudgetDisplay",
+    "Comparison",
+    "CostPartsDisplay",
+    "CountLawDisplay",
+    "LedgerDisplay",
+    "PrivacyProfileDisplay",
+    "Row",
+    "TradeOffDisplay",
+    "plan",
+]

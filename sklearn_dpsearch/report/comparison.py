@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from .displays.drawing import axes_of, looks, plain_ticks
+
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
@@ -136,12 +138,12 @@ class Comparison:
         -------
         matplotlib axes
         """
-        if ax is None:
-            import matplotlib.pyplot as plt
-
-            ax = plt.figure().add_subplot()
-        for row in self.rows:
-            ax.plot([row.work], [row.epsilon_final], "o", label=row.search)
-            ax.annotate(row.search, (row.work, row.epsilon_final))
+        ax = axes_of(ax, type(self).__name__)
+        for row, look in zip(self.rows, looks()):
+            ax.plot(
+                [row.work], [row.epsilon_final], color=look.color, marker=look.marker, linestyle="", label=row.search
+            )
         ax.set(xlabel="work, in trainings on all records", ylabel="ε of the released model's training", xscale="log")
+        plain_ticks(ax.xaxis)
+        ax.legend()  # labels beside the points would cover each other
         return ax

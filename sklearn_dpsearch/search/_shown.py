@@ -79,14 +79,16 @@ def _asked(search: Any) -> list[str]:
     """Before ``fit``: what was asked for. What it costs would have to be computed: privacy_cost() does."""
     delta = "" if search.delta is None else f", δ = {short_up(float(search.delta))}"
     if search.epsilon is None:
-        return [f"Not fitted; the estimator runs as configured{delta}, and <code>privacy_cost()</code> says what it will cost."]
+        return [f"Not fitted; the estimator runs as configured{delta}. <code>privacy_cost()</code> says the total."]
     return [f"Not fitted; asked for: <b>ε = {up(float(search.epsilon))}</b>{delta} for all that is released."]
 
 
 def _spent(search: Any) -> list[str]:
     spent = search.privacy_spent_
     unit = "" if spent.unit == "record" else f"; unit: {escape(clean(spent.unit))}"
-    cost = f"<b>ε = {up(spent.epsilon)}</b> at δ = {short_up(spent.delta)} ({escape(spent.neighboring)} neighbours{unit})"
+    cost = (
+        f"<b>ε = {up(spent.epsilon)}</b> at δ = {short_up(spent.delta)} ({escape(spent.neighboring)} neighbours{unit})"
+    )
     if not hasattr(search, "scorer_"):
         return [f"Spent: {cost}", NO_MODEL]
     return [f"Spent, with tuning included: {cost}", *_released(search)]

@@ -27,6 +27,7 @@ STYLE = """
 .dp-statement th, .dp-statement td { border-bottom: 1px solid var(--rule); padding: 0.3em 0.7em 0.3em 0;
   text-align: left; vertical-align: top; }
 .dp-statement tbody th { font-weight: normal; }
+.dp-statement td:last-child { overflow-wrap: anywhere; }
 .dp-statement td.number { white-space: nowrap; font-variant-numeric: tabular-nums; }
 .dp-statement .facts tbody th { color: var(--faint); width: 30%; }
 .dp-statement svg { width: 22em; max-width: 100%; height: auto; display: block; margin: 0.8em 0; }
@@ -37,8 +38,8 @@ STYLE = """
 @page { size: A4; margin: 16mm; }
 @media print { .dp-statement { --ground: #ffffff; --ink: #000000; --faint: #444444; --rule: #999999; --shade: #f3f3f3;
   --line: #00508a; font-size: 10pt; padding: 0; max-width: none; }
-  .dp-statement h2 { break-after: avoid; } .dp-statement tr, .dp-statement svg, .dp-statement li { break-inside: avoid; }
-}
+  .dp-statement h2 { break-after: avoid; }
+  .dp-statement tr, .dp-statement svg, .dp-statement li { break-inside: avoid; } }
 """
 #: A page around the article: the ground reaches to the edges of the window.
 PAGE = """<!DOCTYPE html>
@@ -56,6 +57,7 @@ PAGE = """<!DOCTYPE html>
 </body>
 </html>
 """
+
 
 def as_html(content: Content) -> str:
     """A page of its own."""

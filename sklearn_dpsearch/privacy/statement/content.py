@@ -10,7 +10,6 @@ import numpy as np
 from .._types import Array
 from ..numerics.trade_off import TradeOff
 
-
 #: Headings of a table of facts.
 FACTS = ("field", "stated")
 

@@ -23,13 +23,19 @@ def svg(curve: Curve, key: str) -> str:
         f"{_x(float(alpha)):.1f},{_y(float(power)):.1f}"
         for alpha, power in zip(curve.false_positive_rates, curve.true_positive_rates)
     )
-    diagonal = f'<line class="guess" stroke="currentColor" stroke-dasharray="5 4" x1="{_x(0):.1f}" y1="{_y(0):.1f}" x2="{_x(1):.1f}" y2="{_y(1):.1f}"/>'
     return (
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-labelledby="{key}-title {key}-desc" '
         f'xmlns="http://www.w3.org/2000/svg"><title id="{key}-title">{html.escape(TITLE)}</title>'
-        f'<desc id="{key}-desc">{html.escape(DESCRIPTION)}</desc>{_axes()}{diagonal}'
-        f'<polyline class="line" fill="none" stroke="currentColor" stroke-width="2.5" points="{" ".join(points)}"/></svg>'
+        f'<desc id="{key}-desc">{html.escape(DESCRIPTION)}</desc>{_axes()}'
+        f'<line class="guess" stroke="currentColor" stroke-dasharray="5 4" {_from_to()}/>'
+        f'<polyline class="line" fill="none" stroke="currentColor" stroke-width="2.5" points="{" ".join(points)}"/>'
+        "</svg>"
     )
+
+
+def _from_to() -> str:
+    """The diagonal."""
+    return f'x1="{_x(0):.1f}" y1="{_y(0):.1f}" x2="{_x(1):.1f}" y2="{_y(1):.1f}"'
 
 
 def _x(rate: float) -> float:
@@ -41,7 +47,9 @@ def _y(rate: float) -> float:
 
 
 def _axes() -> str:
-    frame = f'<rect class="axis" fill="none" stroke="currentColor" x="{LEFT}" y="{TOP}" width="{SIZE}" height="{SIZE}"/>'
+    frame = (
+        f'<rect class="axis" fill="none" stroke="currentColor" x="{LEFT}" y="{TOP}" width="{SIZE}" height="{SIZE}"/>'
+    )
     below = "".join(_text(_x(tick), TOP + SIZE + 17, f"{tick:g}", "middle") for tick in TICKS)
     beside = "".join(_text(LEFT - 7, _y(tick) + 4, f"{tick:g}", "end") for tick in TICKS)
     name_below = _text(_x(0.5), TOP + SIZE + 40, "false positive rate", "middle")
@@ -50,4 +58,5 @@ def _axes() -> str:
 
 
 def _text(x: float, y: float, text: str, anchor: str, more: str = "") -> str:
-    return f'<text class="text" fill="currentColor" font-size="12" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" {more}>{text}</text>'
+    place = f'x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" {more}'
+    return f'<text class="text" fill="currentColor" font-size="12" {place}>{text}</text>'

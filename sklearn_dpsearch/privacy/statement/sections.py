@@ -220,7 +220,7 @@ def _trust(spent: Stated) -> Section:
 
 
 def _randomness(spent: Stated) -> Section:
-    sentences = words.UNKNOWN_SOURCE
+    sentences: tuple[str, ...] = words.UNKNOWN_SOURCE
     if spent.release is not None:
         sentences = words.FROM_A_SEED if spent.release.seeded else words.FROM_THE_SYSTEM
     return Section(key="randomness", title="Where the randomness comes from", sentences=sentences, listed=True)

@@ -61,8 +61,8 @@ UNKNOWN_SOURCE = ("Not stated by whoever made this statement. What is known stan
 SMALLEST = "ε is the smallest of several proved bounds on the whole privacy profile. The one that gave it stands first."
 COMPOSED = "ε is read from the privacy profile of all parts together."
 TUNED = (
-    "Yes. Whatever was chosen by looking at the records, the hyperparameters included, is counted in the total. What is "
-    "not released, such as losing candidates, stays secret."
+    "Yes. Whatever was chosen by looking at the records, the hyperparameters included, is counted in the total. What "
+    "is not released, such as losing candidates, stays secret."
 )
 NOT_TUNED = (
     "No. This statement knows of no choice of hyperparameters. If others were tried on the same records, each training "

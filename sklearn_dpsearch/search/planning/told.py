@@ -25,9 +25,7 @@ def release_of(made_by: str, models: Sequence[Any], attributes: Sequence[str], s
     seeded : bool
     """
     kinds = dict.fromkeys(class_of(model) for model in models)
-    return Release(
-        made_by=made_by, model=" or ".join(kinds), attributes=tuple(attributes), tuned=True, seeded=seeded
-    )
+    return Release(made_by=made_by, model=" or ".join(kinds), attributes=tuple(attributes), tuned=True, seeded=seeded)
 
 
 def class_of(model: Any) -> str:

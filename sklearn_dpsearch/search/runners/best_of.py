@@ -85,7 +85,7 @@ class BestOfRunner(Runner):
     law: CountLaw
     #: Whether every run is released, so that their number is public.
     releases_all = False
-    shows = ("best_score_std_",)
+    shows: tuple[str, ...] = ("best_score_std_",)
 
     def candidates(self, plan: Plan, source: Randomness) -> list[Candidate]:
         return drawn_candidates(plan, self.law.sample(source.bits), source)

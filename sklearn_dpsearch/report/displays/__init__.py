@@ -1,0 +1,17 @@
+"""Pictures: each class computes first (``from_…``), and draws what it has computed (``plot``)."""
+
+from .budget import BudgetDisplay
+from .cost_parts import CostPartsDisplay
+from .count_law import CountLawDisplay
+from .ledger import LedgerDisplay
+from .profile import PrivacyProfileDisplay
+from .trade_off import TradeOffDisplay
+
+__all__ = [
+    "BudgetDisplay",
+    "CostPartsDisplay",
+    "CountLawDisplay",
+    "LedgerDisplay",
+    "PrivacyProfileDisplay",
+    "TradeOffDisplay",
+]

@@ -1,0 +1,127 @@
+"""Laws of the number of runs: how many there will be, and what they are good for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...privacy import CountLaw
+from ...privacy._types import Array
+from ...privacy.count_laws.laws import as_law
+from .drawing import Display, looks, plain_ticks
+
+#: Largest K that is drawn: so much of the law lies below it.
+MOST = 0.99
+#: Shares of good candidates for which the chance to find one is worked out.
+SHARES = np.geomspace(1e-3, 0.5, 120)
+
+
+@dataclass(kw_only=True, eq=False)
+class CountLawDisplay(Display):
+    """How many runs there will be, and how likely one of the best candidates is among them.
+
+    Parameters
+    ----------
+    runs : ndarray of shape (n,)
+        1, 2, …
+    probabilities : dict of str to ndarray of shape (n,)
+        Law ↦ P[K = k] at ``runs``.
+    shares : ndarray of shape (m,)
+    success : dict of str to ndarray of shape (m,)
+        Law ↦ chance that the winner is among the best of such a share of all candidates, as their scores rank them.
+    quantiles : dict of str to float
+        Law ↦ expected quantile of the winner.
+
+    Attributes
+    ----------
+    lines_ : dict of str to matplotlib line
+    line_ : matplotlib line
+        That of the first law.
+    ax_, figure_ : matplotlib axes and figure
+
+    Examples
+    --------
+    >>> from sklearn_dpsearch.privacy import Geometric, Poisson
+    >>> display = CountLawDisplay.from_law([Geometric(10), Poisson(10)])
+    >>> {name: round(one, 3) for name, one in display.quantiles.items()}
+    {'Geometric(mean=10)': 0.827, 'Poisson(mean=10)': 0.9}
+    """
+
+    runs: Array
+    probabilities: dict[str, Array]
+    shares: Array
+    success: dict[str, Array]
+    quantiles: dict[str, float]
+
+    @classmethod
+    def from_law(cls, law: CountLaw | float | Sequence[CountLaw | float]) -> CountLawDisplay:
+        """Compute what there is to say of one law, or of several.
+
+        Parameters
+        ----------
+        law : CountLaw, float or sequence of these
+            As ``n_iter`` of a search: used given that there is a run.
+
+        Returns
+        -------
+        CountLawDisplay
+        """
+        several = law if isinstance(law, Sequence) else [law]
+        laws = {repr(as_law(one)): as_law(one).at_least_one() for one in several}
+        runs = np.arange(1, max(one.quantile(MOST) for one in laws.values()) + 1)
+        return cls(
+            runs=runs.astype(float),
+            probabilities={name: np.asarray(one.pmf(runs)) for name, one in laws.items()},
+            shares=SHARES,
+            success={name: _success(one) for name, one in laws.items()},
+            quantiles={name: one.expected_quantile() for name, one in laws.items()},
+        )
+
+    def plot(self, ax: Any = None, *, kind: str = "pmf") -> CountLawDisplay:
+        """Draw one of both.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            None: new ones.
+        kind : {"pmf", "success"}, default="pmf"
+            The probability of each number of runs, or the chance to find one of the best candidates.
+
+        Returns
+        -------
+        self : object
+        """
+        if kind not in KINDS:
+            raise ValueError(f"Found kind={kind!r}; one of {', '.join(map(repr, KINDS))} is needed.")
+        ax = self._start(ax)
+        self.lines_: dict[str, Any] = {}
+        KINDS[kind](self, ax)
+        self.line_ = next(iter(self.lines_.values()))
+        ax.legend()
+        return self
+
+    def _pmf(self, ax: Any) -> None:
+        for (name, values), look in zip(self.probabilities.items(), looks()):
+            label = f"{name}, expected quantile {self.quantiles[name]:.3f}"
+            shown = {"marker": look.marker, "markersize": 4, **look.line}
+            (self.lines_[name],) = ax.plot(self.runs, values, label=label, **shown)
+        ax.set(xlabel="number of runs K", ylabel="probability", ylim=(0.0, None))
+
+    def _success(self, ax: Any) -> None:
+        for (name, values), look in zip(self.success.items(), looks()):
+            (self.lines_[name],) = ax.plot(self.shares, values, label=name, **look.line)
+        ax.set(
+            xlabel="share of good candidates", ylabel="chance that the winner is one", xscale="log", ylim=(0.0, 1.02)
+        )
+        plain_ticks(ax.xaxis)
+
+
+def _success(law: CountLaw) -> Array:
+    return np.array([law.success_probability(float(share)) for share in SHARES])
+
+
+#: Kind of picture ↦ how it is drawn.
+KINDS = {"pmf": CountLawDisplay._pmf, "success": CountLawDisplay._success}

@@ -1,0 +1,94 @@
+"""What all pictures share: axes, colours that can be told apart, and where numbers come from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import cycle
+from typing import Any
+
+from ...privacy.spent import PrivacySpent
+from ...search import BasePrivateSearch
+
+#: Room above and below a range on a logarithmic axis.
+ROOM = 1.25
+
+
+class Display:
+    """A picture: its data are its fields, and ``plot`` draws them.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib axes and figure
+        Where it was drawn last.
+    """
+
+    ax_: Any
+    figure_: Any
+
+    def _start(self, ax: Any) -> Any:
+        """Axes to draw on: those given, or new ones."""
+        self.ax_ = axes_of(ax, type(self).__name__)
+        self.figure_ = self.ax_.figure
+        return self.ax_
+
+
+def axes_of(ax: Any, asking: str) -> Any:
+    """The axes given, or those of a new figure; an error that says how to install what draws."""
+    if ax is not None:
+        return ax
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError(
+            f"{asking}.plot needs matplotlib. Install it with: pip install 'sklearn-dpsearch[plot]'"
+        ) from error
+    return plt.figure(layout="constrained").add_subplot()
+
+
+@dataclass(frozen=True)
+class Look:
+    """How one line looks: colour, dashes and marker, so that no two differ by colour alone."""
+
+    color: str
+    linestyle: Any
+    marker: str
+
+    @property
+    def line(self) -> dict[str, Any]:
+        """For a line without markers."""
+        return {"color": self.color, "linestyle": self.linestyle}
+
+
+#: Colours of Okabe & Ito (2008) that stand out on white and on black; the first is the main line's.
+LOOKS = (
+    Look("#D55E00", "-", "o"),
+    Look("#0072B2", (0, (6, 2)), "s"),
+    Look("#009E73", (0, (2, 2)), "^"),
+    Look("#CC79A7", (0, (6, 2, 2, 2)), "D"),
+    Look("#E69F00", (0, (1, 1)), "v"),
+    Look("#56B4E9", (0, (8, 2, 1, 2, 1, 2)), "P"),
+)
+
+
+def looks() -> Iterator[Look]:
+    """One after the other, and from the start again."""
+    return cycle(LOOKS)
+
+
+def statement_of(search: BasePrivateSearch) -> PrivacySpent:
+    """What a fitted search has spent, or what one that is not fitted will cost."""
+    found = getattr(search, "privacy_spent_", None)
+    return search.privacy_cost() if found is None else found
+
+
+def plain_ticks(axis: Any, places: Any = None) -> None:
+    """Ticks of a logarithmic axis as plain numbers, at these places or where matplotlib puts them."""
+    from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
+
+    if places is not None:
+        axis.set_ticks(places)
+        axis.set_minor_locator(NullLocator())
+    number: Callable[[float, object], str] = lambda value, _: f"{value:g}"  # noqa: E731
+    axis.set_major_formatter(FuncFormatter(number))
+    axis.set_minor_formatter(NullFormatter())
