@@ -118,5 +118,5 @@ names = ["first look", "more features", "for the paper"]
 totals = [float(compose(*[search] * number).epsilon_at(DELTA)) for number in (1, 2, 3)]
 alone = float(search.epsilon_at(DELTA))
 history = [(f"2026-0{month}-12", name, alone, total) for month, name, total in zip((1, 2, 5), names, totals)]
-LedgerDisplay.from_history(history, budget=4.0).plot()
+LedgerDisplay.from_history(history, budget=4.5).plot()
 save("ledger")

@@ -56,5 +56,5 @@ class Report:
         Path
             Where it is.
         """
-        Path(path).write_text(str(self), encoding="utf-8")
+        Path(path).write_text(str(self), encoding="utf-8", errors="backslashreplace")  # half a letter, as JSON has it
         return Path(path)

@@ -96,10 +96,15 @@ def _release(spent: Stated) -> Section:
         rows = [
             (said("Made by"), said(told.made_by)),
             (said("Model"), said(told.model)),
-            (said("What is released, at most"), Cell(clean(", ".join(told.attributes)), list(told.attributes))),
+            (said("What is released, at most"), _names(told.attributes)),
             *rows,
         ]
     return Section(key="release", title="What was released", columns=FACTS, rows=tuple(rows))
+
+
+def _names(attributes: Sequence[str]) -> Cell:
+    names = [clean(name) for name in attributes]
+    return Cell(", ".join(names), names)
 
 
 def _unit(spent: Stated) -> Section:
@@ -174,7 +179,8 @@ def _composition(spent: Stated) -> Section:
         f"All parts are released together; the total is ε = {up(spent.epsilon)} at δ = {short_up(spent.delta)}."
     ]
     if len(alone) > 1:
-        sentences.append(f"Each part alone at the same δ is below; they would add up to ε = {up(math.fsum(alone))}.")
+        added = f"ε = {up(math.fsum(alone))} at δ = {short_up(len(alone) * spent.delta)}"
+        sentences.append(f"Each part alone at the same δ is below. Merely added up they would be {added}.")
     return Section(
         key="composition",
         title="Composition",

@@ -42,8 +42,13 @@ class CostPartsDisplay(Display):
 
     @property
     def sum(self) -> float:
-        """What the parts would add up to: never less than the total, but for rounding, where all are at one δ."""
+        """What the parts add up to: ε of all of them at ``delta_of_sum``, if nothing better were known."""
         return math.fsum(self.parts.values())
+
+    @property
+    def delta_of_sum(self) -> float:
+        """The δ that goes with it: those of the parts add up too."""
+        return self.delta * len(self.parts)
 
     @classmethod
     def from_statement(cls, spent: PrivacySpent) -> CostPartsDisplay:
@@ -89,7 +94,7 @@ class CostPartsDisplay(Display):
         self : object
         """
         ax = self._start(ax)
-        bars = {**self.parts, "added up": self.sum, "together": self.total}
+        bars = {**self.parts, f"added up (at δ = {self.delta_of_sum:g})": self.sum, "together": self.total}
         parts, added, together = LOOKS[1].color, LOOKS[3].color, LOOKS[0].color
         colors = [*[parts] * len(self.parts), added, together]
         places = np.arange(len(bars))[::-1]

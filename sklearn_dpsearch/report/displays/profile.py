@@ -50,9 +50,9 @@ class PrivacyProfileDisplay(Display):
     Examples
     --------
     >>> from sklearn_dpsearch.privacy import PureDP, best_of
-    >>> display = PrivacyProfileDisplay.from_guarantee(best_of(PureDP(epsilon=0.5), 10))
+    >>> display = PrivacyProfileDisplay.from_guarantee(best_of(PureDP(epsilon=0.5), 10), certificate=False)
     >>> list(display.curves)
-    ['everything released', 'one run', 'PS22 Corollary 3', 'PS22 Lemma 7']
+    ['everything released', 'one run', 'PS22 Theorem 2', 'PS22 Corollary 3', 'PS22 Lemma 7', 'KRW24 Theorem 5.2']
     >>> display.plot()  # doctest: +SKIP
     """
 

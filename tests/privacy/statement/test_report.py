@@ -1,0 +1,326 @@
+"""A report says what must be said, the same in every form, escaped, and never less than the guarantee."""
+
+from __future__ import annotations
+
+import datetime
+import html
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from sklearn_dpsearch.privacy import (
+    ApproxDP,
+    GaussianDP,
+    Geometric,
+    NonPrivate,
+    ProfileDP,
+    PureDP,
+    best_of,
+    followed_by,
+    from_dict,
+)
+from sklearn_dpsearch.privacy.spent import Component, PrivacySpent
+from sklearn_dpsearch.privacy.statement.release import Release, versions
+
+RUN = GaussianDP(mu=0.4, neighboring="replace_one")
+SEARCH = best_of(RUN, Geometric(5))
+TOLD = Release(
+    made_by="DPRandomSearchCV", model="Net", attributes=("best_params_", "best_score_"), tuned=True, seeded=False
+)
+SPENT = PrivacySpent(
+    guarantee=followed_by(SEARCH, RUN),
+    delta=1e-6,
+    components=(Component(name="best of K runs", guarantee=SEARCH), Component(name="refit", guarantee=RUN)),
+    assumptions=("Every record is valid.",),
+    release=TOLD,
+)
+DAY = datetime.date(2026, 1, 31)
+#: What Markdown escapes, undone.
+ESCAPED = re.compile(r"\\([\\`*_\[\]<>|&#~$!.)=+-])")
+VOID = {"meta", "br", "hr", "img", "link"}
+
+
+class Page(HTMLParser):
+    """Checks that every element is closed in its turn, and collects what is read."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.seen: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+
+def texts_of(spent: PrivacySpent, **given: object) -> dict[str, str]:
+    """What a reader of each form reads."""
+    one = {form: str(spent.report(form, date=DAY, **given)) for form in ("html", "markdown", "json")}
+    return {
+        "html": "\n".join(Page(one["html"]).texts),
+        "markdown": ESCAPED.sub(r"\1", one["markdown"]),
+        "json": json.dumps(json.loads(one["json"]), ensure_ascii=False).replace('\\"', '"').replace("\\\\", "\\"),
+    }
+
+
+def rows(spent: PrivacySpent, key: str) -> dict[str, tuple[str, object]]:
+    """Name ↦ text and exact value of the first entry of each row of a section."""
+    told = json.loads(str(spent.report("json", date=DAY)))["sections"][key]["rows"]
+    return {row[0]["text"]: (row[1]["text"], row[1]["value"]) for row in told}
+
+
+# --- what is said -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "needed",
+    [
+        "DPRandomSearchCV",
+        "Net",
+        "best_params_, best_score_",
+        "replace_one",
+        "replaced by anything",
+        "public",
+        "at δ = 1e-06",
+        "best of K runs",
+        "refit",
+        "Theorem 1",
+        "hyperparameters included",
+        "How long the fit took",
+        "bounds, classes, the schema",
+        "Central model",
+        "operating system",
+        "Every record is valid.",
+        "not stated",
+        "2026-01-31",
+        f"{np.__version__}",
+        "scikit-learn",
+        "Python",
+        "if it wrongly accuses 0.1 %",
+        "with probability 50 % before",
+        "advantage",
+    ],
+)
+def test_what_an_officer_must_state_is_in_every_form(needed: str) -> None:
+    assert [form for form, text in TEXTS.items() if needed not in text] == []
+
+
+def test_all_forms_say_the_same() -> None:
+    told = json.loads(str(SPENT.report("json", date=DAY)))
+    said = [told["title"], *(text for one in told["sections"].values() for text in [one["title"], *one["sentences"]])]
+    cells = [cell["text"] for one in told["sections"].values() for row in one.get("rows", []) for cell in row]
+    for text in TEXTS.values():
+        assert [one for one in [*said, *cells] if one not in text] == []
+
+
+def test_what_the_curator_says_is_added_and_what_he_leaves_out_is_seen() -> None:
+    texts = texts_of(SPENT, about={"Contact": "officer@example.org", "Licence": "none"})
+    for text in texts.values():
+        assert "officer@example.org" in text
+        assert "Licence" in text
+    assert rows(SPENT, "curator")["Contact"][0] == "not stated"
+
+
+def test_a_statement_of_nobody_says_so_and_that_tuning_is_not_known() -> None:
+    texts = texts_of(PrivacySpent(guarantee=PureDP(epsilon=1.0), delta=0.0))
+    assert all("knows of no choice of hyperparameters" in text for text in texts.values())
+    assert all("Not stated by whoever made" in text for text in texts.values())
+
+
+def test_a_search_without_a_release_still_says_that_tuning_is_included() -> None:
+    assert "the hyperparameters included, is counted" in texts_of(replace(SPENT, release=None))["markdown"]
+
+
+def test_a_known_seed_is_said_first() -> None:
+    told = json.loads(str(replace(SPENT, release=replace(TOLD, seeded=True)).report("json", date=DAY)))
+    assert "nothing is promised" in told["sections"]["summary"]["sentences"][0]
+    assert "nothing is promised" in told["sections"]["randomness"]["sentences"][0]
+
+
+def test_no_promise_is_called_no_promise() -> None:
+    nothing = NonPrivate()
+    spent = PrivacySpent(guarantee=nothing, delta=1e-6, components=(Component(name="all", guarantee=nothing),))
+    told = json.loads(str(spent.report("json", date=DAY)))
+    assert told["sections"]["summary"]["sentences"][0].startswith("Nothing is promised")
+    assert told["statement"]["epsilon"] is None
+    assert told["statement"]["components"][0]["epsilon_alone"] is None
+    assert rows(spent, "risk")["has a true positive rate above its false positive rate by (advantage)"][0] == "100.00 %"
+
+
+@pytest.mark.parametrize(("relation", "number"), [("add_remove", "private"), ("zero_out", "public")])
+def test_whether_the_number_of_records_is_protected_depends_on_the_relation(relation: str, number: str) -> None:
+    spent = PrivacySpent(guarantee=PureDP(epsilon=1.0, neighboring=relation), delta=0.0)
+    assert rows(spent, "unit")["Number of records"][0] == number
+    unprotected = json.loads(str(spent.report("json", date=DAY)))["sections"]["not_protected"]["sentences"]
+    assert any("number of records" in text for text in unprotected) is (number == "public")
+
+
+def test_a_statement_for_persons_speaks_of_persons() -> None:
+    texts = texts_of(PrivacySpent(guarantee=PureDP(epsilon=0.5), delta=0.0).for_person(3))
+    for text in texts.values():
+        assert "up to 3 records of one person more" in text
+        assert "whether the records of one person were" in text
+        assert "A person with several records: the statement is about one" not in text
+
+
+# --- numbers ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("total", [SPENT.guarantee, PureDP(epsilon=0.1 + 0.2), ApproxDP(epsilon=1.0, delta=1e-7)])
+def test_no_number_is_below_that_of_the_guarantee(total: object) -> None:
+    spent = PrivacySpent(guarantee=total, delta=1e-6, components=(Component(name="all", guarantee=total),))
+    profile = rows(spent, "parameters")
+    assert "1e-06" in profile
+    for delta, (text, exact) in profile.items():
+        epsilon = total.epsilon_at(float(delta))
+        assert exact == (epsilon if np.isfinite(epsilon) else None)
+        assert float(text) >= epsilon
+    told = {name: text for name, (text, _) in rows(spent, "risk").items()}
+    for name, text in told.items():
+        shares = [float(one) / 100 for one in re.findall(r"([\d.]+) %", name)]
+        bound = max((float(total.bayes_risk(share)) for share in shares), default=0.0)
+        assert float(text.removesuffix(" %")) / 100 >= bound * (1 - 1e-15)
+    advantage = next(text for name, text in told.items() if "(advantage)" in name)
+    assert float(advantage.removesuffix(" %")) / 100 >= total.advantage()
+    membership = next(text for name, text in told.items() if "half of those" in name)
+    assert float(membership.removesuffix(" %")) / 100 >= total.bayes_risk(0.5, "membership")
+
+
+def test_the_curve_is_that_of_the_guarantee_from_guessing_nobody_to_accusing_all() -> None:
+    curve = json.loads(str(SPENT.report("json", date=DAY)))["sections"]["risk"]["curve"]
+    alpha, power = np.array(curve["false_positive_rates"]), np.array(curve["true_positive_rates"])
+    assert alpha[0] == 0.0
+    assert (alpha[-1], power[-1]) == (1.0, 1.0)
+    assert np.all(np.diff(alpha) >= 0)
+    assert np.all(np.diff(power) >= -1e-12)
+    assert power == pytest.approx(1.0 - SPENT.trade_off(alpha), abs=1e-9)
+    assert np.max(np.diff(alpha) + np.diff(power)) < 0.1  # nothing that could be seen is left out
+
+
+def test_parts_are_stated_alone_beside_the_total() -> None:
+    told = rows(SPENT, "composition")
+    assert float(told["refit"][1]) == RUN.epsilon_at(1e-6)
+    assert float(told["best of K runs"][1]) == SEARCH.epsilon_at(1e-6)
+
+
+# --- nothing is lost, and nothing breaks out ------------------------------------------------------------------------
+
+
+def test_the_guarantee_is_the_same_after_the_way_through_json(tmp_path) -> None:
+    path = SPENT.report("json").save(tmp_path / "statement.json")
+    told = json.loads(path.read_text(encoding="utf-8"))
+    assert from_dict(told["statement"]["guarantee"]) == SPENT.guarantee
+    assert told["statement"]["release"]["attributes"] == ["best_params_", "best_score_"]
+
+
+def test_a_guarantee_that_cannot_be_written_has_a_report_all_the_same() -> None:
+    spent = PrivacySpent(guarantee=ProfileDP(profile=GaussianDP(mu=1.0).delta_at), delta=1e-6)
+    assert json.loads(str(spent.report("json")))["statement"]["guarantee"] is None
+
+
+ODD = "<script>alert(1)</script> | `x` *y* _z_ [a](b) &amp; \\ \"q\" 'p' $1$"
+
+
+def odd(text: str) -> PrivacySpent:
+    """Everything that somebody may name, named so."""
+    one = PureDP(epsilon=1.0)
+    return PrivacySpent(
+        guarantee=one,
+        delta=0.0,
+        components=(Component(name=text, guarantee=one),),
+        assumptions=(text,),
+        unit=text,
+        release=Release(made_by=text, model=text, attributes=(text,), tuned=True, seeded=False),
+    )
+
+
+def test_names_of_anybody_are_shown_as_they_are_and_break_nothing() -> None:
+    texts = texts_of(odd(ODD), about={ODD: ODD})
+    assert [form for form, text in texts.items() if text.count(ODD) < 8] == []
+    page = str(odd(ODD).report(date=DAY, about={ODD: ODD}))
+    assert {tag for tag, _ in Page(page).seen}.isdisjoint({"script", "a", "em", "iframe"})
+
+
+def test_a_row_of_markdown_stays_a_row() -> None:
+    lines = str(odd("a | b\n\n# c").report("markdown", date=DAY)).splitlines()
+    tables = [line for line in lines if line.startswith("|")]
+    assert {len(re.findall(r"(?<!\\)\|", line)) for line in tables} <= {3, 4, 5}
+    assert [line for line in lines if line.startswith("# ")] == ["# Privacy statement of a \\| b \\# c"]
+
+
+def test_control_characters_and_halves_of_letters_are_replaced(tmp_path) -> None:
+    for form in ("html", "markdown", "json"):
+        text = odd("a\x00b\x1bc\u202ed\ud800e").report(form, date=DAY).save(tmp_path / form).read_text("utf-8")
+        assert not re.search("[\x00\x1b\u202e]", text.partition('"statement"')[0])
+        assert "a�b�c�d�e" in text
+
+
+def test_the_short_forms_escape_too() -> None:
+    assert "<script>" not in odd(ODD)._repr_html_()
+    assert html.escape(ODD) in odd(ODD)._repr_html_()
+
+
+# --- the page -----------------------------------------------------------------------------------------------------
+
+
+def test_the_page_stands_alone_and_can_be_read_by_everybody() -> None:
+    text = str(SPENT.report(date=DAY))
+    seen = Page(text).seen
+    tags = [tag for tag, _ in seen]
+    assert text.startswith("<!DOCTYPE html>")
+    assert ("html", {"lang": "en"}) in seen
+    assert not re.search(r"(?:src|href)=|@import|url\(", text)
+    assert {"title", "desc", "svg", "h1", "h2"} <= set(tags)
+    assert all("scope" in given for tag, given in seen if tag == "th")
+    assert tags.count("h1") == 1
+    named = next(given["aria-labelledby"] for tag, given in seen if tag == "svg")
+    ids = [given["id"] for _, given in seen if "id" in given]
+    assert set(str(named).split()) <= set(ids)
+    assert len(ids) == len(set(ids))
+    assert "prefers-color-scheme: dark" in text
+    assert "@page" in text
+
+
+def test_notebooks_get_the_page_without_its_frame() -> None:
+    shown = SPENT.report("markdown", date=DAY)._repr_html_()
+    assert "<!DOCTYPE" not in shown
+    assert "<article" in shown
+
+
+def test_reports_of_one_day_are_equal_and_the_day_is_given_or_today() -> None:
+    assert str(SPENT.report(date=DAY)) == str(SPENT.report(date="2026-01-31"))
+    today = datetime.datetime.now(datetime.timezone.utc).date()
+    assert SPENT.report().content.date in {str(today), str(today + datetime.timedelta(days=1))}
+
+
+def test_an_unknown_form_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(ValueError, match="'markdwn'.*'html', 'markdown', 'json'.*Did you mean 'markdown'"):
+        SPENT.report("markdwn")
+
+
+def test_versions_are_those_that_made_the_release() -> None:
+    told = rows(replace(SPENT, release=replace(TOLD, versions=(("numpy", "0.0.1"),))), "versions")
+    assert told["numpy"][0] == "0.0.1"
+    assert "sklearn_dpsearch" not in told
+    assert dict(versions())["numpy"] == np.__version__
+
+
+TEXTS = texts_of(SPENT)

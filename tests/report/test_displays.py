@@ -1,0 +1,222 @@
+"""Pictures show what the guarantees say, need matplotlib only to be drawn, and say so."""
+
+from __future__ import annotations
+
+import sys
+from collections import namedtuple
+
+import numpy as np
+import pytest
+
+from sklearn_dpsearch import DPRandomSearchCV
+from sklearn_dpsearch.privacy import (
+    ApproxDP,
+    GaussianDP,
+    Geometric,
+    NonPrivate,
+    Poisson,
+    PureDP,
+    RenyiDP,
+    best_of,
+    compose,
+    followed_by,
+    subset_then_train,
+)
+from sklearn_dpsearch.privacy.spent import Component, PrivacySpent
+from sklearn_dpsearch.report import (
+    BudgetDisplay,
+    CostPartsDisplay,
+    CountLawDisplay,
+    LedgerDisplay,
+    PrivacyProfileDisplay,
+    TradeOffDisplay,
+)
+
+from ..search.toys import NoisyCentroids, two_blobs
+
+RUN = ApproxDP(epsilon=0.5, delta=1e-7)
+SEARCH = best_of(RUN, Geometric(5))
+SPENT = PrivacySpent(
+    guarantee=followed_by(SEARCH, RUN),
+    delta=1e-5,
+    components=(Component(name="search", guarantee=SEARCH), Component(name="refit", guarantee=RUN)),
+)
+HISTORY = [("2026-01-10", "first", 2.0, 2.0), ("2026-01-12", "second", 2.0, 2.87)]
+RESULTS = [("one fit", 0.5, 0.8), ("one fit", 3.0, 0.84, 0.01), ("search", 1.0, 0.82, 0.02)]
+
+
+@pytest.fixture
+def ax():
+    pytest.importorskip("matplotlib")
+    from matplotlib.figure import Figure
+
+    return Figure().add_subplot()
+
+
+# --- what is computed -----------------------------------------------------------------------------------------------
+
+
+def test_a_profile_is_that_of_the_guarantee_its_run_and_its_published_bounds():
+    at = np.linspace(0.0, 3.0, 7)
+    found = PrivacyProfileDisplay.from_guarantee(SEARCH, epsilons=at, certificate=False).curves
+    assert np.array_equal(found.pop("everything released"), SEARCH.delta_at(at))
+    assert np.array_equal(found.pop("one run"), RUN.delta_at(at))
+    assert {"PS22 Lemma 20", "KRW24 Corollary 5.4"} <= set(found)
+    for name, values in found.items():
+        assert np.array_equal(values, SEARCH.bounds[name].delta_at(at))
+        assert np.all(values >= SEARCH.delta_at(at) * (1 - 1e-12))
+
+
+def test_a_certificate_lies_below_the_total_and_not_far():
+    found = PrivacyProfileDisplay.from_guarantee(best_of(PureDP(epsilon=0.5), 10), published=False)
+    places, losses = found.certificate
+    total = found.curves["everything released"]
+    assert places.size > 0
+    assert np.all(losses <= np.interp(places, found.epsilons, total) * (1 + 1e-6))
+    assert np.all(losses > 0)
+
+
+def test_no_certificate_is_drawn_where_no_worst_mechanism_is_known():
+    one = best_of(RenyiDP(orders=[2, 8, 32], epsilons=[0.1, 0.4, 1.6]), 5)
+    places, losses = PrivacyProfileDisplay.from_guarantee(one, published=False, n_points=5).certificate
+    assert (places.size, losses.size) == (0, 0)
+    assert PrivacyProfileDisplay.from_guarantee(RUN).certificate is None
+
+
+@pytest.mark.parametrize(
+    "total", [followed_by(SEARCH, RUN), subset_then_train(SEARCH, RUN, 0.2), best_of(SEARCH, Geometric(2))]
+)
+def test_the_run_inside_of_a_search_is_found(total):
+    at = np.array([0.0, 0.4])
+    found = PrivacyProfileDisplay.from_guarantee(total, epsilons=at, published=False, certificate=False)
+    assert np.array_equal(found.curves["one run"], RUN.delta_at(at))
+
+
+def test_a_plain_guarantee_has_one_line():
+    assert list(PrivacyProfileDisplay.from_guarantee(PureDP(epsilon=1.0)).curves) == ["everything released"]
+
+
+@pytest.mark.parametrize("one", [PureDP(epsilon=1.0), GaussianDP(mu=0.7), NonPrivate(), PureDP(epsilon=0.0)])
+def test_a_trade_off_curve_is_that_of_the_guarantee(one):
+    found = TradeOffDisplay.from_guarantee(one, rates=(0.001, 0.01))
+    assert found.true_positive_rates == pytest.approx(1 - one.trade_off(found.false_positive_rates), abs=1e-9)
+    assert found.advantage == one.advantage()
+    assert found.readings == {rate: one.bayes_risk(rate) for rate in (0.001, 0.01)}  # 1 − f, with all digits
+
+
+def test_a_law_is_drawn_given_that_there_is_a_run():
+    found = CountLawDisplay.from_law([Poisson(3), 4])
+    law = Poisson(3).at_least_one()
+    assert found.probabilities["Poisson(mean=3)"] == pytest.approx(law.pmf(np.arange(1, found.runs.size + 1)))
+    assert found.quantiles["Geometric(mean=4.0)"] == Geometric(4).expected_quantile()
+    chances = found.success["Poisson(mean=3)"]
+    assert chances[0] == law.success_probability(float(found.shares[0]))
+    assert np.all(np.diff(chances) > 0)
+    assert list(CountLawDisplay.from_law(Geometric(2)).success) == ["Geometric(mean=2)"]
+
+
+def test_parts_are_alone_and_together_what_the_statement_says():
+    found = CostPartsDisplay.from_statement(SPENT)
+    assert found.parts == {"search": SEARCH.epsilon_at(1e-5), "refit": RUN.epsilon_at(1e-5)}
+    assert (found.total, found.delta) == (SPENT.epsilon, 1e-5)
+    assert (found.sum, found.delta_of_sum) == (sum(found.parts.values()), 2e-5)
+    assert SPENT.epsilon_at(2e-5) <= found.sum
+
+
+def test_two_parts_of_one_name_are_two_bars():
+    twice = (Component(name="training", guarantee=RUN),) * 2
+    spent = PrivacySpent(guarantee=compose(RUN, RUN), delta=1e-5, components=twice)
+    assert list(CostPartsDisplay.from_statement(spent).parts) == ["training (1)", "training (2)"]
+
+
+def test_rows_of_a_ledger_may_be_tuples_named_tuples_or_mappings():
+    step = namedtuple("Step", ["day", "title", "epsilon_alone", "epsilon_total"])
+    names = ("time", "label", "epsilon_alone", "epsilon_total")
+    for rows in (HISTORY, [step(*row) for row in HISTORY], [dict(zip(names, row)) for row in HISTORY]):
+        found = LedgerDisplay.from_history(rows, budget=3.0)
+        assert [tuple(one) for one in found.entries] == HISTORY
+
+
+@pytest.mark.parametrize("row", [("a", 1.0), {"label": "a", "epsilon": 1.0}])
+def test_a_row_that_lacks_something_is_refused_by_name(row):
+    with pytest.raises(ValueError, match=r"without mean; \(label, epsilon, mean, spread\) are needed"):
+        BudgetDisplay.from_results([row])
+
+
+def test_pictures_of_a_search_are_those_of_its_cost_and_then_of_what_it_spent():
+    X, y = two_blobs(60)
+    search = DPRandomSearchCV(NoisyCentroids(), {"shrink": [0.0]}, n_iter=2, refit=True)
+    for one in (search, search.fit(X, y)):
+        assert CostPartsDisplay.from_estimator(one).total == one.privacy_cost().epsilon
+        assert TradeOffDisplay.from_estimator(one).advantage == one.privacy_cost().advantage()
+        profile = PrivacyProfileDisplay.from_estimator(one, epsilons=[0.0, 1.0], certificate=False)
+        assert profile.curves["everything released"][1] == one.privacy_cost().delta_at(1.0)
+
+
+# --- what is drawn --------------------------------------------------------------------------------------------------
+
+
+def test_a_profile_is_drawn_as_it_was_computed(ax):
+    display = PrivacyProfileDisplay.from_guarantee(SEARCH, certificate=False, n_points=20).plot(ax)
+    assert (display.ax_, display.figure_) == (ax, ax.figure)
+    x, y = display.line_.get_data()
+    assert np.array_equal(x, display.epsilons)
+    assert np.array_equal(y, display.curves["everything released"])
+    assert len(ax.lines) == len(display.curves)
+    styles = {(line.get_color(), line.get_linestyle()) for line in ax.lines}
+    assert len(styles) == len(ax.lines)
+
+
+def test_the_end_of_a_pure_guarantee_does_not_fall_off_a_logarithmic_scale(ax):
+    display = PrivacyProfileDisplay.from_guarantee(PureDP(epsilon=1.0)).plot(ax)
+    assert np.nanmin(display.line_.get_ydata()) > 0
+
+
+@pytest.mark.parametrize("log", [False, True])
+def test_curves_on_the_same_axes_can_be_told_apart(ax, log):
+    one = TradeOffDisplay.from_guarantee(PureDP(epsilon=1.0)).plot(ax, name="one", log=log)
+    other = TradeOffDisplay.from_guarantee(PureDP(epsilon=0.5)).plot(ax, name="other", log=log)
+    assert one.line_.get_color() != other.line_.get_color()
+    assert one.line_.get_linestyle() != other.line_.get_linestyle()
+    said = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert said.count("guessing") == 1
+    assert "2.72 % found, 1 % accused\nadvantage 46.22 %" in said
+
+
+@pytest.mark.parametrize("kind", ["pmf", "success"])
+def test_laws_are_drawn_one_line_each(ax, kind):
+    display = CountLawDisplay.from_law([2, 5]).plot(ax, kind=kind)
+    assert list(display.lines_) == ["Geometric(mean=2.0)", "Geometric(mean=5.0)"]
+    shown = display.probabilities if kind == "pmf" else display.success
+    assert np.array_equal(display.line_.get_ydata(), shown["Geometric(mean=2.0)"])
+    with pytest.raises(ValueError, match="kind='cdf'; one of 'pmf', 'success'"):
+        display.plot(ax, kind="cdf")
+
+
+def test_parts_are_drawn_with_numbers_that_are_never_too_small(ax):
+    display = CostPartsDisplay.from_statement(SPENT).plot(ax)
+    assert [bar.get_width() for bar in display.bars_] == [*display.parts.values(), display.sum, display.total]
+    labels = [float(text.get_text()) for text in ax.texts]
+    assert all(label >= bar.get_width() for label, bar in zip(labels, display.bars_))
+
+
+def test_results_are_drawn_in_the_order_of_epsilon_with_their_spread(ax):
+    display = BudgetDisplay.from_results(reversed(RESULTS), reference=0.9).plot(ax)
+    assert list(display.lines_["one fit"].lines[0].get_xdata()) == [0.5, 3.0]
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["0.5", "1", "3"]
+
+
+@pytest.mark.parametrize("number", [1, 20])
+def test_a_ledger_is_drawn_bar_by_bar(ax, number):
+    display = LedgerDisplay.from_history(HISTORY[:1] * number, budget=3.0).plot(ax)
+    assert len(display.bars_) == number
+    assert list(display.line_.get_ydata()) == [2.0] * number
+
+
+def test_without_matplotlib_a_picture_is_computed_and_drawing_says_what_to_install(monkeypatch):
+    for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"] + ["matplotlib"]:
+        monkeypatch.setitem(sys.modules, name, None)
+    display = TradeOffDisplay.from_guarantee(PureDP(epsilon=1.0))
+    remedy = r"TradeOffDisplay.plot needs matplotlib. Install it with: pip install 'sklearn-dpsearch\[plot\]'"
+    with pytest.raises(ImportError, match=remedy):
+        display.plot()

@@ -1,0 +1,166 @@
+"""What a search shows of itself, and what its statement says: what is public, what was released, and nothing else."""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+import numpy as np
+import pytest
+from sklearn import config_context
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV
+from sklearn_dpsearch.privacy import Geometric, PureDP
+from sklearn_dpsearch.search._base import RELEASED
+
+from .toys import NoisyCentroids, doubling, two_blobs
+
+X, y = two_blobs(120)
+OTHER_X, OTHER_Y = two_blobs(120, seed=1)
+SPACE = {"shrink": [0.0, 0.1]}
+DAY = "2026-01-31"
+SEARCHES = {
+    "random": lambda: DPRandomSearchCV(NoisyCentroids(), SPACE, n_iter=3),
+    "random without a model": lambda: DPRandomSearchCV(NoisyCentroids(), SPACE, n_iter=3, refit=False),
+    "all of them": lambda: DPRandomSearchCV(NoisyCentroids(), SPACE, n_iter=2, release="all"),
+    "subset": lambda: DPSubsetSearchCV(NoisyCentroids(), SPACE, n_iter=3, subset_fraction=0.3),
+    "threshold": lambda: DPThresholdSearchCV(NoisyCentroids(), SPACE, threshold=-100.0, n_iter=50),
+    "doubling": lambda: doubling(NoisyCentroids(), SPACE, lower=0.1, granularity=0.1, round_epsilon=20.0),
+    "grid": lambda: DPGridSearchCV(NoisyCentroids(), SPACE, selection_epsilon=1.0, n_parts=3),
+}
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_the_statement_names_what_is_released_and_nothing_else(name):
+    search = SEARCHES[name]().fit(X, y)
+    while not getattr(search, "found_", True):  # a coin may end it before the first run
+        search.fit(X, y)
+    told = search.privacy_spent_.release
+    assert set(told.attributes) == set(RELEASED) & set(vars(search))
+    assert (told.made_by, told.model, told.seeded) == (type(search).__name__, "NoisyCentroids", False)
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_a_report_is_the_same_before_the_data_and_after_any_data(name):
+    search = SEARCHES[name]()
+    reports = {str(search.privacy_cost(len(X)).report("json", date=DAY))}
+    for records, labels in ((X, y), (OTHER_X, OTHER_Y)):
+        reports.add(str(search.fit(records, labels).privacy_spent_.report("json", date=DAY)))
+    assert len(reports) == 1
+
+
+def test_a_report_and_a_box_do_not_tell_how_many_runs_there_were(monkeypatch):
+    told, shown = set(), set()
+    for number in (2, 9):
+        monkeypatch.setattr(Geometric, "sample", lambda self, rng=None, number=number: number)
+        search = DPRandomSearchCV(NoisyCentroids(), {"shrink": [0.0]}, n_iter=5).fit(X, y)
+        told.add(str(search.privacy_spent_.report(date=DAY)))
+        search.best_score_, search.best_score_std_ = 0.5, 0.1  # released, and drawn anew in every fit
+        shown.add(re.sub(r"id-\d+", "", search._repr_html_()))
+    assert (len(told), len(shown)) == (1, 1)
+
+
+def test_a_seed_is_told():
+    search = DPRandomSearchCV(NoisyCentroids(), SPACE, n_iter=3, random_state=0)
+    assert "nothing is promised" in str(search.privacy_cost(len(X)).report("markdown"))
+
+
+def test_a_pipeline_is_told_with_its_steps_and_none_of_their_own_words():
+    model = make_pipeline(FunctionTransformer(), Odd())
+    search = DPRandomSearchCV(model, {"odd__shrink": [0.0]}, n_iter=2)
+    assert search.privacy_cost(len(X)).release.model == "Pipeline(FunctionTransformer, Odd)"
+
+
+# --- in notebooks -------------------------------------------------------------------------------------------------
+
+
+def test_a_fitted_search_shows_cost_winner_score_and_model():
+    search = DPRandomSearchCV(NoisyCentroids(), SPACE, n_iter=3).fit(X, y)
+    shown = search._repr_html_()
+    assert "best_estimator_: NoisyCentroids" in shown
+    for needed in (f"ε = {search.privacy_spent_.epsilon:.2f}", "δ = 0", "replace_one", "best_params_", "best_score_"):
+        assert needed in shown
+    assert f"± {search.best_score_std_:.3g}" in shown
+    assert search._repr_mimebundle_()["text/html"].startswith('<div class="dpsearch"')
+    assert search._repr_mimebundle_()["text/plain"] == repr(search)
+
+
+def test_before_fit_what_was_asked_for_is_shown_and_nothing_is_computed(monkeypatch):
+    search = DPRandomSearchCV(NoisyCentroids(), SPACE, n_iter=3, epsilon=1.0, delta=1e-6)
+    monkeypatch.setattr(DPRandomSearchCV, "_plan", None)
+    assert "ε = 1.000</b>, δ = 1e-06" in search._repr_html_()
+    assert "estimator: NoisyCentroids" in search._repr_html_()
+    assert "privacy_cost()" in DPRandomSearchCV(NoisyCentroids(), SPACE)._repr_html_()
+
+
+def test_a_fit_that_ended_with_nothing_shows_what_it_cost():
+    class Failing(NoisyCentroids):
+        def fit(self, X, y):
+            raise ValueError("secret")
+
+    search = DPRandomSearchCV(Failing(), SPACE, n_iter=2)
+    with pytest.raises(ValueError, match="No candidate"):
+        search.fit(X, y)
+    assert "is spent" in search._repr_html_()
+    assert "secret" not in search._repr_html_()
+    threshold = DPThresholdSearchCV(NoisyCentroids(), SPACE, threshold=1e9, n_iter=2).fit(X, y)
+    assert "without a candidate" in threshold._repr_html_()
+
+
+def test_a_choice_without_a_score_shows_none():
+    shown = SEARCHES["grid"]().fit(X, y)._repr_html_()
+    assert "best_params_" in shown
+    assert "nan" not in shown[: shown.index("<style")]
+
+
+class Odd(NoisyCentroids):
+    """Whose words are no words."""
+
+    def __repr__(self, N_CHAR_MAX=700):
+        raise RuntimeError("odd")
+
+
+class Markup(NoisyCentroids):
+    """Whose words are a program."""
+
+    def __repr__(self, N_CHAR_MAX=700):
+        return "<script>alert(1)</script>"
+
+
+@pytest.mark.parametrize("model", [Odd, Markup])
+def test_a_search_over_an_odd_estimator_is_shown_all_the_same(model):
+    search = DPRandomSearchCV(model(), {"shrink": [0.0], "epsilon": [1.0]}, n_iter=2)
+    for one in (search, search.fit(X, y)):
+        shown = one._repr_html_()
+        assert "<script>alert" not in shown
+        assert model.__name__ in shown
+        assert set(one._repr_mimebundle_()) == {"text/plain", "text/html"}
+
+
+def test_odd_values_in_the_winner_break_nothing():
+    value = "<b>" * 200
+    search = DPRandomSearchCV(
+        LogisticRegression(), {"class_weight": [None], "penalty": ["l2"]}, n_iter=1, guarantee=PureDP(epsilon=1.0)
+    ).fit(X, y)
+    search.best_params_ = {"a": value, "b": Odd(), "c": np.zeros(5)}
+    assert "<b><b>" not in search._repr_html_()
+    search.best_params_ = {"a": value}
+    assert "…" in search._repr_html_()
+
+
+def test_text_is_shown_where_text_was_asked_for():
+    search = DPRandomSearchCV(NoisyCentroids(), SPACE)
+    with config_context(display="text"):
+        assert not hasattr(search, "_repr_html_")
+        assert set(search._repr_mimebundle_()) == {"text/plain"}
+
+
+def test_the_box_reads_no_attribute_that_was_not_released():
+    """Only names of the release stand in the code that shows."""
+    import sklearn_dpsearch.search._shown as shown
+
+    names = set(re.findall(r"search\.(\w+_)\b", inspect.getsource(shown)))
+    assert names <= {*RELEASED, "privacy_spent_"}
