@@ -815,4 +815,13 @@ MUTANTS = [
         tests=("search/test_resuming.py::test_a_search_that_was_cut_off_releases_what_it_would_have_released",),
         seen="resumable tuners",
     ),
+    # --- what is told -----------------------------------------------------------------------------------------------
+    Mutant(
+        name="what is released is not all named",
+        mistake="The statement of a threshold search does not name found_ and best_score_std_ among what it releases.",
+        file="search/runners/threshold.py",
+        old='    shows = ("best_score_std_", "found_")\n',
+        new="",
+        tests=("search/test_shown.py::test_the_statement_names_what_is_released_and_nothing_else",),
+    ),
 ]
