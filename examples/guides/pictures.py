@@ -1,11 +1,9 @@
-"""
-Pictures of what a search costs
+"""Pictures of what a search costs
 ===============================
 
-    python examples/guides/pictures.py FOLDER
-
-Draws every picture of the library and saves it to a folder (without one, to a new one). Each class computes first
-(``from_…``) and draws then (``plot``), as in scikit-learn. Nothing here needs data: a guarantee is known before.
+Every picture of the library. Each class computes first (``from_…``) and draws then (``plot``), as in scikit-learn.
+Nothing here needs data: a guarantee is known before. ``python examples/guides/pictures.py FOLDER`` saves them to a
+folder; without one, to a new one.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
-"""
-What to hand to the data-protection officer
+"""What to hand to the data-protection officer
 ===========================================
 
-    python examples/guides/statement.py FOLDER
-
-Fits a small search and writes its statement as a page (HTML), as a text (Markdown) and for machines (JSON) into a
-folder (without one, into a new one). All that it says is known without the data, so it can be read before ``fit``.
+A small search, and its statement as a page (HTML), as a text (Markdown) and for machines (JSON). All that it says is
+known without the data, so it can be read before ``fit``. ``python examples/guides/statement.py FOLDER`` writes it to a
+folder; without one, to a new one.
 """
 
 from __future__ import annotations
