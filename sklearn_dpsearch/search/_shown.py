@@ -17,6 +17,7 @@ LONGEST = 200
 #: Readable in light and dark notebooks, as it takes over their colours.
 BOX = "border: 1px solid currentColor; border-radius: 4px; padding: 0.4em 0.8em; margin: 0 0 0.5em; width: fit-content;"
 NO_MODEL = "The last fit ended without a result. What it cost is spent."
+SEEDED = "A known seed was used: nothing is promised to whoever knows it."
 NOT_FOUND = "The search ended without a candidate, which is a result like any other."
 
 
@@ -89,9 +90,10 @@ def _spent(search: Any) -> list[str]:
     cost = (
         f"<b>ε = {up(spent.epsilon)}</b> at δ = {short_up(spent.delta)} ({escape(spent.neighboring)} neighbours{unit})"
     )
+    void = [SEEDED] if spent.release is not None and spent.release.seeded else []
     if not hasattr(search, "scorer_"):
-        return [f"Spent: {cost}", NO_MODEL]
-    return [f"Spent, with tuning included: {cost}", *_released(search)]
+        return [f"Spent: {cost}", *void, NO_MODEL]
+    return [f"Spent, with tuning included: {cost}", *void, *_released(search)]
 
 
 def _released(search: Any) -> list[str]:

@@ -82,6 +82,8 @@ def _summary(spent: Stated) -> Section:
         f"No attack that tries to find out {_question(spent)} has a true positive rate that is more than "
         f"{advantage} percentage points above its false positive rate."
     )
+    if spent.assumptions:
+        sentences.append(words.RESTS_ON)
     return Section(key="summary", title="In short", sentences=tuple(sentences))
 
 

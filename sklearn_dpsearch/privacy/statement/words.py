@@ -85,6 +85,7 @@ ROUNDING = (
     "what is printed here."
 )
 NOTHING_PROMISED = "Nothing is promised: ε is infinite. The release may reveal single records in full."
+RESTS_ON = "All of this holds only under what is listed below “What the statement rests on”."
 #: What only the curator can say: deployment registries and data-protection officers ask for it.
 CURATOR = (
     "Curator",

@@ -155,6 +155,12 @@ def test_a_known_seed_is_said_first() -> None:
     assert "nothing is promised" in told["sections"]["randomness"]["sentences"][0]
 
 
+def test_the_summary_says_that_it_rests_on_something() -> None:
+    for assumptions, said in ((("A",), True), ((), False)):
+        told = json.loads(str(replace(SPENT, assumptions=assumptions).report("json", date=DAY)))
+        assert any("holds only under" in text for text in told["sections"]["summary"]["sentences"]) is said
+
+
 def test_no_promise_is_called_no_promise() -> None:
     nothing = NonPrivate()
     spent = PrivacySpent(guarantee=nothing, delta=1e-6, components=(Component(name="all", guarantee=nothing),))
