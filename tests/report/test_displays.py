@@ -20,6 +20,7 @@ from sklearn_dpsearch.privacy import (
     best_of,
     compose,
     followed_by,
+    mixture,
     subset_then_train,
 )
 from sklearn_dpsearch.privacy.spent import Component, PrivacySpent
@@ -90,6 +91,17 @@ def test_the_run_inside_of_a_search_is_found(total):
     at = np.array([0.0, 0.4])
     found = PrivacyProfileDisplay.from_guarantee(total, epsilons=at, published=False, certificate=False)
     assert np.array_equal(found.curves["one run"], RUN.delta_at(at))
+
+
+def test_a_search_that_validates_by_coins_has_a_run_and_bounds_of_both_parts():
+    other = PureDP(epsilon=0.3)
+    total = mixture([SEARCH, best_of(other, Geometric(5))], [0.8, 0.2])
+    at = np.array([0.0, 0.2, 1.0])
+    found = PrivacyProfileDisplay.from_guarantee(total, epsilons=at).curves
+    assert np.array_equal(found["one run"], mixture([RUN, other], [0.8, 0.2]).delta_at(at))
+    shared = [name for name in SEARCH.bounds if name in total.parts[1].bounds and name[:4] in ("PS22", "KRW2")]
+    assert shared == [name for name in found if name not in ("everything released", "one run")]
+    assert all(np.all(found[name] >= found["everything released"] * (1 - 1e-12)) for name in shared)
 
 
 def test_a_plain_guarantee_has_one_line():

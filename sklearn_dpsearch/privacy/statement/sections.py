@@ -148,10 +148,10 @@ def _at(spent: Stated, delta: float) -> tuple[Cell, ...]:
 def _risk(spent: Stated) -> Section:
     curve = spent._trade_off
     found, guessed = curve.true_positive_rate, curve.true_positive_rate  # the bound is the same: docs/theory/risk.md
-    rows = [_risk_row(words.FOUND.format(100 * rate), found(rate)) for rate in RATES]
+    rows = [_risk_row(words.FOUND[spent.neighboring].format(100 * rate), found(rate)) for rate in RATES]
     rows.append(_risk_row(words.ADVANTAGE, curve.advantage()))
     rows += [_risk_row(words.GUESSED.format(100 * prior), guessed(prior)) for prior in PRIORS]
-    rows.append(_risk_row(words.MEMBERSHIP, curve.right_guess(0.5)))
+    rows.append(_risk_row(words.EVEN[spent.neighboring], curve.right_guess(0.5)))
     return Section(
         key="risk",
         title="What attacks can do",

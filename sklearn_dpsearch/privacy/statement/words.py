@@ -35,11 +35,19 @@ EVERY_ATTACK = (
     "These bounds hold for every attack, whatever it knows about the person and about all other records. All are "
     "rounded up."
 )
-#: Rows of what attacks can do.
-FOUND = "finds of those who were in the data, if it wrongly accuses {:g} % of those who were not"
+#: Rows of what attacks can do; where a record is replaced, they are about two records, and nobody is absent.
+FOUND: dict[Neighboring, str] = {
+    "add_remove": "finds of those who were in the data, if it wrongly accuses {:g} % of those who were not",
+    "zero_out": "finds of those who were in the data, if it wrongly accuses {:g} % of those who were not",
+    "replace_one": "recognises the first of two possible records, if it takes {:g} % of the second ones for it",
+}
 ADVANTAGE = "has a true positive rate above its false positive rate by (advantage)"
 GUESSED = "is right after the release with what it guessed rightly with probability {:g} % before"
-MEMBERSHIP = "is right about who was in the data, if half of those in question were"
+EVEN: dict[Neighboring, str] = {
+    "add_remove": "is right about who was in the data, if half of those in question were",
+    "zero_out": "is right about who was in the data, if half of those in question were",
+    "replace_one": "is right about which of two possible records it was, if both were as likely",
+}
 CENTRAL = (
     "Central model: one curator has the records as they are. Whoever runs the fit, and whoever controls the machine or "
     "its workers, sees them and is trusted.",

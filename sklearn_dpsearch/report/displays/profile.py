@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ...privacy import Guarantee, verify
+from ...privacy import Guarantee, envelope, mixture, verify
 from ...privacy._types import Array
 from ...privacy.guarantees.base import Statement, as_guarantee
+from ...privacy.guarantees.composition import Envelope, Mixture
 from ...privacy.guarantees.tightest import SmallestOf
 from ...privacy.selection.best_of import BestOf
 from ...search import BasePrivateSearch
@@ -147,16 +150,43 @@ def _places(total: Guarantee, number: int) -> Array:
 
 def _beside(total: Guarantee, published: bool) -> dict[str, Guarantee]:
     """One run, and bounds on the same search by others."""
-    run = _one_run(total)
-    bounds = total.bounds if isinstance(total, SmallestOf) and published else {}
-    named = {name: bound for name, bound in bounds.items() if name.startswith(PUBLISHED)}
-    return ({} if run is None else {ONE_RUN: run}) | named
+    run = _of_parts(total, _one_run)
+    found = {} if run is None else {ONE_RUN: run}
+    for name in _published(total) if published else ():
+        bound = _of_parts(total, partial(_bound, name=name))
+        found |= {} if bound is None else {name: bound}
+    return found
+
+
+def _of_parts(guarantee: Guarantee, pick: Callable[[Guarantee], Guarantee | None]) -> Guarantee | None:
+    """What is picked from a guarantee; of one that is put together from several, of all of them alike.
+
+    A record trains or validates by a coin, or by a public split: one search has then a part for each.
+    """
+    if not isinstance(guarantee, Mixture | Envelope):
+        return pick(guarantee)
+    parts = [found for part in guarantee.parts if (found := _of_parts(part, pick)) is not None]
+    if len(parts) < len(guarantee.parts):
+        return None
+    return mixture(parts, guarantee.weights) if isinstance(guarantee, Mixture) else envelope(parts)
 
 
 def _one_run(guarantee: Guarantee) -> Guarantee | None:
     """What one run of the innermost search promises."""
     inner = next((getattr(guarantee, name) for name in INSIDE if hasattr(guarantee, name)), None)
-    return inner if inner is None or not hasattr(inner, "bounds") else _one_run(inner) or inner
+    return inner if inner is None else _of_parts(inner, _one_run) or inner
+
+
+def _published(guarantee: Guarantee) -> list[str]:
+    """Names of bounds that others have published on any part."""
+    if isinstance(guarantee, Mixture | Envelope):
+        return list(dict.fromkeys(name for part in guarantee.parts for name in _published(part)))
+    bounds = guarantee.bounds if isinstance(guarantee, SmallestOf) else {}
+    return [name for name in bounds if name.startswith(PUBLISHED)]
+
+
+def _bound(guarantee: Guarantee, name: str) -> Guarantee | None:
+    return guarantee.bounds.get(name) if isinstance(guarantee, SmallestOf) else None
 
 
 def _certificate(total: BestOf) -> tuple[Array, Array]:
