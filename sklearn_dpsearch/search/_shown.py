@@ -78,10 +78,10 @@ def box(search: Any) -> str:
 
 def _asked(search: Any) -> list[str]:
     """Before ``fit``: what was asked for. What it costs would have to be computed: privacy_cost() does."""
-    delta = "" if search.delta is None else f", δ = {short_up(float(search.delta))}"
+    delta = "" if search.delta is None else f", δ = {escape(words_of(search.delta))}"
     if search.epsilon is None:
         return [f"Not fitted; the estimator runs as configured{delta}. <code>privacy_cost()</code> says the total."]
-    return [f"Not fitted; asked for: <b>ε = {up(float(search.epsilon))}</b>{delta} for all that is released."]
+    return [f"Not fitted; asked for: <b>ε = {escape(words_of(search.epsilon))}</b>{delta} for all that is released."]
 
 
 def _spent(search: Any) -> list[str]:

@@ -93,9 +93,13 @@ def test_a_fitted_search_shows_cost_winner_score_and_model():
 def test_before_fit_what_was_asked_for_is_shown_and_nothing_is_computed(monkeypatch):
     search = DPRandomSearchCV(NoisyCentroids(), SPACE, n_iter=3, epsilon=1.0, delta=1e-6)
     monkeypatch.setattr(DPRandomSearchCV, "_plan", None)
-    assert "ε = 1.000</b>, δ = 1e-06" in search._repr_html_()
+    assert "ε = 1.0</b>, δ = 1e-06" in search._repr_html_()
     assert "estimator: NoisyCentroids" in search._repr_html_()
     assert "privacy_cost()" in DPRandomSearchCV(NoisyCentroids(), SPACE)._repr_html_()
+
+
+def test_wrong_parameters_are_shown_and_left_to_fit_to_refuse():
+    assert "ε = &#x27;one&#x27;" in DPRandomSearchCV(NoisyCentroids(), SPACE, epsilon="one", delta="<b>")._repr_html_()
 
 
 def test_a_fit_that_ended_with_nothing_shows_what_it_cost():
