@@ -14,7 +14,8 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 
-from sklearn_dpsearch.privacy import DPSGD, Geometric, Logarithmic, Poisson, best_of, compose, followed_by
+from sklearn_dpsearch import PrivacyLedger
+from sklearn_dpsearch.privacy import DPSGD, Geometric, Logarithmic, Poisson, best_of, followed_by
 from sklearn_dpsearch.privacy.spent import Component, PrivacySpent
 from sklearn_dpsearch.report import (
     BudgetDisplay,
@@ -112,9 +113,9 @@ save("budget")
 # Several fits
 # ------------
 # What a ledger tells, row by row: when, which fit, its own ε, and ε of all fits up to it.
-names = ["first look", "more features", "for the paper"]
-totals = [float(compose(*[search] * number).epsilon_at(DELTA)) for number in (1, 2, 3)]
-alone = float(search.epsilon_at(DELTA))
-history = [(f"2026-0{month}-12", name, alone, total) for month, name, total in zip((1, 2, 5), names, totals)]
-LedgerDisplay.from_history(history, budget=4.5).plot()
+with tempfile.TemporaryDirectory() as folder:
+    ledger = PrivacyLedger(f"{folder}/nets.ledger", epsilon=4.5, delta=DELTA)
+    for name in ("first look", "more features", "for the paper"):
+        ledger.spend(search, label=name)
+    LedgerDisplay.from_history(ledger.history(), budget=ledger.epsilon).plot()
 save("ledger")

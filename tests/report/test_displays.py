@@ -8,7 +8,7 @@ from collections import namedtuple
 import numpy as np
 import pytest
 
-from sklearn_dpsearch import DPRandomSearchCV
+from sklearn_dpsearch import DPRandomSearchCV, PrivacyLedger
 from sklearn_dpsearch.privacy import (
     ApproxDP,
     GaussianDP,
@@ -147,6 +147,17 @@ def test_rows_of_a_ledger_may_be_tuples_named_tuples_or_mappings():
     for rows in (HISTORY, [step(*row) for row in HISTORY], [dict(zip(names, row)) for row in HISTORY]):
         found = LedgerDisplay.from_history(rows, budget=3.0)
         assert [tuple(one) for one in found.entries] == HISTORY
+
+
+def test_a_real_ledger_is_drawn_as_it_tells(ax, tmp_path):
+    ledger = PrivacyLedger(tmp_path / "one.ledger", epsilon=float("inf"), delta=1e-6)
+    for _ in range(2):
+        ledger.spend(PureDP(epsilon=0.5), label="fit")
+    display = LedgerDisplay.from_history(ledger.history(), budget=ledger.epsilon).plot(ax)
+    assert [bar.get_height() for bar in display.bars_] == [one.epsilon_alone for one in ledger.history()]
+    assert display.line_.get_ydata()[-1] == ledger.spent().epsilon
+    told = str(ledger.spent().report("markdown"))
+    assert "ε = 1.000 at δ = 1e-06" in told
 
 
 @pytest.mark.parametrize("row", [("a", 1.0), {"label": "a", "epsilon": 1.0}])

@@ -74,8 +74,10 @@ class LedgerDisplay(Display):
         Parameters
         ----------
         rows : iterable
-            Tuples (time, label, epsilon_alone, epsilon_total), or objects or mappings with these names.
+            ``ledger.history()``: tuples (time, label, epsilon_alone, epsilon_total); or objects or mappings with these
+            names.
         budget : float, optional
+            ``ledger.epsilon``; an infinite one is not drawn.
 
         Returns
         -------
@@ -103,7 +105,7 @@ class LedgerDisplay(Display):
         (self.line_,) = ax.plot(places, total, label="all fits so far", **shown)
         added = [math.fsum(alone[:place]) for place in places]
         ax.plot(places, added, label="added up", marker=LOOKS[3].marker, markersize=4, **LOOKS[3].line)
-        if self.budget is not None:
+        if self.budget is not None and math.isfinite(self.budget):
             ax.axhline(self.budget, color=ax.xaxis.label.get_color(), linestyle=":", label="budget")
         self._name(ax, places)
         ax.set(ylabel="ε", ylim=(0.0, None))
