@@ -219,7 +219,11 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
                     *runner.notes(relation),
                 ),
                 release=release_of(
-                    type(self).__name__, families.kinds, runner.released, self.random_state is not None
+                    type(self).__name__,
+                    families.kinds,
+                    runner.released,
+                    seeded=self.random_state is not None,
+                    kept=self.checkpoint is not None,
                 ),
                 near=near,
             )

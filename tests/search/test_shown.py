@@ -70,6 +70,13 @@ def test_a_seed_is_told():
     assert "nothing is promised" in search.fit(X, y)._repr_html_()
 
 
+def test_that_a_fit_may_go_on_from_a_kept_secret_is_told(tmp_path):
+    search = DPRandomSearchCV(NoisyCentroids(), SPACE, n_iter=3, checkpoint=tmp_path / "fit")
+    told = str(search.privacy_cost(len(X)).report("markdown"))
+    assert "kept in its checkpoint until the release" in told
+    assert "in integers and fractions, from the operating system" not in told
+
+
 def test_a_pipeline_is_told_with_its_steps_and_none_of_their_own_words():
     model = make_pipeline(FunctionTransformer(), Odd())
     search = DPRandomSearchCV(model, {"odd__shrink": [0.0]}, n_iter=2)

@@ -40,6 +40,8 @@ class Release:
         Whether the choice among candidates is part of the total.
     seeded : bool
         Whether a known seed was used, which is for tests.
+    kept : bool
+        Whether all that is drawn follows from a secret that is kept until the release, so that a fit may go on.
     versions : tuple of (str, str)
         Libraries that made the release.
     """
@@ -49,6 +51,7 @@ class Release:
     attributes: tuple[str, ...]
     tuned: bool
     seeded: bool
+    kept: bool = False
     versions: tuple[tuple[str, str], ...] = field(default_factory=versions)
 
     def to_dict(self) -> dict[str, Any]:

@@ -230,7 +230,8 @@ def _trust(spent: Stated) -> Section:
 def _randomness(spent: Stated) -> Section:
     sentences: tuple[str, ...] = words.UNKNOWN_SOURCE
     if spent.release is not None:
-        sentences = words.FROM_A_SEED if spent.release.seeded else words.FROM_THE_SYSTEM
+        drawn = words.FROM_A_KEPT_SECRET if spent.release.kept else words.FROM_THE_SYSTEM
+        sentences = words.FROM_A_SEED if spent.release.seeded else drawn
     return Section(key="randomness", title="Where the randomness comes from", sentences=sentences, listed=True)
 
 

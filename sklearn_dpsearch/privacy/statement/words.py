@@ -61,6 +61,12 @@ FROM_THE_SYSTEM = (
     "Noise inside of the model is drawn by the model's own library. That nobody predicts its generator from the "
     "release is an assumption.",
 )
+FROM_A_KEPT_SECRET = (
+    "One secret of 256 bits of the operating system's entropy, drawn anew in every fit and kept in its checkpoint "
+    "until the release. Whoever reads that folder can undo the noise.",
+    "All else follows from it through statistical generators. That nobody predicts them from the release is an "
+    "assumption.",
+)
 FROM_A_SEED = (
     "A known seed was used, which is for tests: towards everyone who knows it nothing is promised, whatever the "
     "numbers here say.",

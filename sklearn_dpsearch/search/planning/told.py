@@ -11,7 +11,7 @@ from ...privacy.statement.release import Release
 ALWAYS = ("best_params_", "best_index_", "best_score_", "cv_results_", "scorer_", "n_splits_")
 
 
-def release_of(made_by: str, models: Sequence[Any], attributes: Sequence[str], seeded: bool) -> Release:
+def release_of(made_by: str, models: Sequence[Any], attributes: Sequence[str], *, seeded: bool, kept: bool) -> Release:
     """What is told of a search.
 
     Parameters
@@ -23,9 +23,14 @@ def release_of(made_by: str, models: Sequence[Any], attributes: Sequence[str], s
     attributes : sequence of str
         What is released at most.
     seeded : bool
+        Whether a seed was given.
+    kept : bool
+        Whether a fit may go on after a crash, from a secret in its folder.
     """
     kinds = dict.fromkeys(class_of(model) for model in models)
-    return Release(made_by=made_by, model=" or ".join(kinds), attributes=tuple(attributes), tuned=True, seeded=seeded)
+    return Release(
+        made_by=made_by, model=" or ".join(kinds), attributes=tuple(attributes), tuned=True, seeded=seeded, kept=kept
+    )
 
 
 def class_of(model: Any) -> str:
