@@ -91,8 +91,8 @@ def cut_off(make, folder, monkeypatch, after=0, data=(X, y)):
     """Begin a fit, and let the lights go out; what a process that died then leaves on the disk."""
     with monkeypatch.context() as patched:
         Lights(patched, after)
-        patched.setattr(runs, "in_task", _plain)
-        patched.setattr(utilities, "in_task", _plain)
+        patched.setattr(runs, "in_task", Plain)
+        patched.setattr(utilities, "in_task", Plain)
         with contextlib.suppress(BaseException):  # what becomes of it on its way is not looked at
             make(checkpoint=folder).fit(*data)
     assert folder.exists()
@@ -103,7 +103,7 @@ def folder(tmp_path):
     return tmp_path / "checkpoint"
 
 
-class _plain:  # noqa: N801: in the place of a function
+class Plain:
     """No silence around tasks: a power cut is none of the things that a candidate may do."""
 
     def __enter__(self):

@@ -154,7 +154,8 @@ class DoublingWalk(Guarantee):
         points, grid = self._grid
         reach = (self.halves + 2) * points
         both = np.arange(-reach, reach + 1) * (0.5 * self.round_epsilon / points)
-        end = np.maximum(-np.expm1(both), 0.0)
+        with np.errstate(over="ignore"):  # far above 0 nothing is left, however large the exponential
+            end = np.maximum(-np.expm1(both), 0.0)
 
         def mixed(up: Array, loss_up: int, down: Array, loss_down: int) -> Array:
             p, rest = _probabilities(loss_up, loss_down, 0.5 * self.round_epsilon)
