@@ -24,8 +24,8 @@ from ..numerics.loss_distribution import ROUNDING, DominatingPair, LossDistribut
 from .best_of import POINTS, THINNED, BestOf, TheoremOne
 from .hinges import CHUNK, Hinges, Lines, through
 
-#: Points z at which φ is worked out.
-PLACES = 700
+#: Points z at which φ is worked out, and how far from 1 they may be: beyond it they would be no numbers.
+PLACES, FURTHEST_LOG = 700, 700.0
 
 
 def followed_by(search: Guarantee | Statement, *later: Guarantee | Statement) -> Guarantee:
@@ -121,7 +121,7 @@ def continued(lines: Lines, after: LossDistribution) -> Hinges:
 
     reach = float(np.max(np.abs(after.losses), initial=1.0))
     away = float(np.max(-moved[np.isfinite(moved)], initial=0.0))
-    log_z = steps_of(largest, -reach, reach + away, PLACES)
+    log_z = steps_of(largest, -min(reach, FURTHEST_LOG), min(reach + away, FURTHEST_LOG), PLACES)
     values = np.append(float(height.max()), largest(log_z))
     floor = values[-1]  # φ never rises: beyond the last point it is at most this
     falling = through(np.append(0.0, np.exp(log_z)), values - floor)

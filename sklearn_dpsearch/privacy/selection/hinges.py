@@ -36,9 +36,7 @@ class Hinges:
 
     def delta_at(self, pld: LossDistribution, epsilon: Array) -> Array:
         """E φ(e^{ε−L}) = Σ_k weights_k·H(e^ε/ends_k)."""
-        with np.errstate(divide="ignore"):  # a hinge that ends at 0 counts losses of infinity alone
-            log_ends = np.log(self.ends)
-        points = np.ravel(epsilon)
+        log_ends, points = np.log(self.ends), np.ravel(epsilon)
         rows = max(1, CHUNK // max(log_ends.size, 1))
         chunks = [points[i : i + rows, None] - log_ends for i in range(0, points.size, rows)]
         delta = np.concatenate([np.sum(pld.delta_at(chunk) * self.weights, axis=1) for chunk in chunks])

@@ -162,3 +162,13 @@ def test_pair_is_above_the_profile_and_composes_further() -> None:
 def test_relations_do_not_mix() -> None:
     with pytest.raises(MixedNeighborsError):
         followed_by(best_of(GaussianDP(mu=0.5), Geometric(5)), PureDP(epsilon=1.0, neighboring="replace_one"))
+
+
+@pytest.mark.parametrize("mu", [28.0, 45.0])
+def test_hardly_private_parts_have_numbers_too(mu):
+    """Calibrations ask for them; chords between places that are no numbers would be none."""
+    run = GaussianDP(mu=mu)
+    total = followed_by(best_of(run, Geometric(10)), run)
+    found = np.array([bound.delta_at(np.array([0.0, 50.0, 800.0, 3000.0, 1e5])) for bound in total.bounds.values()])
+    assert np.isfinite(found).all()
+    assert total.epsilon_at(1e-5) <= compose(best_of(run, Geometric(10)), run).epsilon_at(1e-5) * (1 + 1e-9)

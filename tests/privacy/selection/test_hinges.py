@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sklearn_dpsearch.privacy.numerics.loss_distribution import LossDistribution
-from sklearn_dpsearch.privacy.selection.hinges import Hinges, Lines, upper_envelope
+from sklearn_dpsearch.privacy.selection.hinges import Lines, upper_envelope
 
 
 def test_hinges_are_the_upper_envelope_of_their_lines() -> None:
@@ -19,9 +18,3 @@ def test_hinges_are_the_upper_envelope_of_their_lines() -> None:
             envelope = max(0.0, float(np.max(lines.height - z * lines.fall)))
             value = float(np.sum(hinges.weights * np.maximum(1 - z / hinges.ends, 0.0)))
             assert value == pytest.approx(envelope, rel=1e-9, abs=1e-12)
-
-
-def test_a_hinge_that_ends_at_zero_counts_infinite_losses_without_a_warning() -> None:
-    pld = LossDistribution(losses=np.array([0.0, 1.0]), masses=np.array([0.5, 0.4]), infinity=0.1)
-    found = Hinges(weights=np.array([2.0]), ends=np.array([0.0])).delta_at(pld, np.array([0.0, 3.0]))
-    assert found == pytest.approx([0.2, 0.2])
