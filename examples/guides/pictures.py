@@ -34,7 +34,7 @@ DELTA = 1e-6
 def save(name: str) -> None:
     """Keep the picture that was drawn last."""
     plt.savefig(FOLDER / f"{name}.png", dpi=110)
-    print(f"{FOLDER / name}.png")
+    print(f"{name}.png")
 
 
 # %%
