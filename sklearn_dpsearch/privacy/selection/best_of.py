@@ -27,9 +27,11 @@ from ..guarantees.tightest import SmallestOf
 from ..guarantees.values import NonPrivate, PureDP
 from ..numerics.curves import LARGEST_LOSS, randomized_response
 from ..numerics.loss_distribution import DominatingPair, LossDistribution
+from .anchors import Anchors, light_tailed
 from .best_of_published import published_best_of
 from .hinges import SLACK, Hinges, Lines, upper_envelope
 from .potentials import theorem_5
+from .prices import Ground
 from .testing_region import Nodes, cell_lines, lower_edge, nodes, slope_ratio
 
 #: A search that is composed with something else is evaluated at POINTS points, from every THINNED-th hinge.
@@ -181,6 +183,31 @@ class TheoremFive(Guarantee):
         return self.first.pair
 
 
+@dataclass(frozen=True, kw_only=True)
+class TheoremSix(Guarantee):
+    """The guarantee of Theorem 6 (prices on places) at a few ε, when first asked there, and of the chords between."""
+
+    first: TheoremOne
+
+    @cached_property
+    def anchors(self) -> tuple[Anchors, ...]:
+        """For a record removed, and added."""
+        first = self.first
+        both = zip(first.one_run.pair.directions, first._hinges)
+        return tuple(Anchors(Ground.of(pld, first.count, free)) for pld, free in both)
+
+    def _profile(self, epsilon: Array) -> Array:
+        flat = np.ravel(epsilon)
+        values: Array = np.max([one.profile(flat) for one in self.anchors], axis=0)
+        return self.first._none_beyond(epsilon, np.reshape(values, np.shape(epsilon)))
+
+    def _epsilon(self, delta: float) -> float:
+        return np.inf if delta == 0 else max(one.smallest(delta) for one in self.anchors)
+
+    def _pair(self) -> DominatingPair:
+        return self.first.pair
+
+
 def _pair_of(curve: Callable[[int, Array], Array], directions: int) -> DominatingPair:
     """Loss distributions of a profile that is costly to evaluate, known in one or two directions."""
     removed = partial(curve, 0)
@@ -207,7 +234,13 @@ class BestOf(SmallestOf):
         rest = dict(published_best_of(self.one_run, self.count))
         if isinstance(self.count, Fixed):
             rest["composition"] = compose(*[self.one_run] * int(self.count.k))
-        return {"Theorem 1": first, "Theorem 5": TheoremFive(first=first, neighboring=self.neighboring), **rest}
+        ours: dict[str, Guarantee] = {
+            "Theorem 1": first,
+            "Theorem 5": TheoremFive(first=first, neighboring=self.neighboring),
+        }
+        if light_tailed(self.count):
+            ours["Theorem 6"] = TheoremSix(first=first, neighboring=self.neighboring)
+        return {**ours, **rest}
 
     def renyi(self, order: ArrayLike) -> Array:
         """The smallest of the bounds' Rényi curves, as (e^{(α−1)ρ} + P[K = 0]) where no run at all is possible.
@@ -223,8 +256,8 @@ class BestOf(SmallestOf):
 
     @property
     def _in_pair(self) -> list[Guarantee]:
-        """All but Theorem 5, which is worked out for those who ask near ε = 0 alone."""
-        return [one for one in self.bounds.values() if not isinstance(one, TheoremFive)]
+        """All but Theorems 5 and 6, which are worked out at the few ε that are asked for."""
+        return [one for one in self.bounds.values() if not isinstance(one, (TheoremFive, TheoremSix))]
 
     def _pair(self) -> DominatingPair:
         first, *rest = self._in_pair

@@ -1,0 +1,96 @@
+"""The bound of Theorem 6 at a few ε, and chords between them: profiles are convex in e^ε."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .._types import Array
+from ..count_laws.base import Capped, Conditioned, CountLaw
+from ..count_laws.laws import Binomial, Fixed, FromPMF, Poisson
+from ..guarantees.base import smallest_epsilon
+from ..numerics.curves import LARGEST_LOSS
+from .hinges import SLACK
+from .prices import Ground, Room, best_room, bound_by
+
+#: Laws for which Theorem 1 loses much if there are many runs.
+LIGHT = (Poisson, Binomial, Fixed, FromPMF)
+#: The bound is worked out where Theorem 1 reaches e^{−k·STEP}, for k from FIRST to LAST.
+STEP, FIRST, LAST = 0.5, 2, 80
+#: One slope serves so many k.
+SHARED = 8
+
+
+def light_tailed(count: CountLaw) -> bool:
+    """Whether prices may pay: the law falls like a Poisson law or faster."""
+    while isinstance(count, (Capped, Conditioned)):
+        count = count.law
+    return isinstance(count, LIGHT)
+
+
+class Anchors:
+    """Bounds at a few ε for one direction, each worked out when first asked for. Which ε follows from Theorem 1."""
+
+    def __init__(self, ground: Ground) -> None:
+        self.ground = ground
+        self._epsilons: dict[int, float] = {}
+        self._deltas: dict[int, float] = {}
+        self._rooms: dict[int, Room] = {}
+
+    def epsilon(self, k: int) -> float:
+        """Where Theorem 1 reaches e^{−k·STEP}, in this direction."""
+        if k not in self._epsilons:
+            self._epsilons[k] = smallest_epsilon(self.ground.unpriced, math.exp(-k * STEP))
+        return self._epsilons[k]
+
+    def delta(self, k: int) -> float:
+        """The bound there, and 1 if there is no such ε."""
+        if k < FIRST or k > LAST or not self.epsilon(k) <= LARGEST_LOSS:
+            return 1.0
+        if k not in self._deltas:
+            priced = bound_by(self._room(SHARED * (k // SHARED)), self.epsilon(k))
+            self._deltas[k] = min(priced, math.exp(-k * STEP))
+        return self._deltas[k]
+
+    def _room(self, k: int) -> Room:
+        if k not in self._rooms:
+            self._rooms[k] = best_room(self.ground, self.epsilon(k))
+        return self._rooms[k]
+
+    def profile(self, epsilon: Array) -> Array:
+        """Chords in e^ε between the bounds; 1 where there are none."""
+        unpriced = np.maximum(self.ground.unpriced(epsilon), 1e-300)
+        steps = np.floor(-np.log(unpriced) / STEP).astype(int)
+        return np.array([self._chord(float(e), int(k)) for e, k in zip(epsilon, steps)])
+
+    def _chord(self, epsilon: float, k: int) -> float:
+        if not FIRST <= k < LAST:
+            return 1.0
+        k -= epsilon < self.epsilon(k)  # both are rounded
+        low, high, start, end = self.delta(k), self.delta(k + 1), self.epsilon(k), self.epsilon(k + 1)
+        if not np.isfinite(end):
+            return low
+        share = min(math.expm1(epsilon - start) / math.expm1(end - start), 1.0)
+        return (low + (min(high, low) - low) * share) * (1.0 + SLACK)
+
+    def smallest(self, delta: float) -> float:
+        """The least ε at which the chords meet δ."""
+        k = math.ceil(-math.log(delta) / STEP)
+        if not FIRST <= k <= LAST or self.delta(k) > delta:
+            return np.inf
+        k -= int(math.log(delta / self.delta(k)) / STEP)
+        while self.delta(k) > delta:
+            k += 1
+        while self.delta(k - 1) <= delta:
+            k -= 1
+        return self._between(k, delta)
+
+    def _between(self, k: int, delta: float) -> float:
+        """Where the chord that ends in the k-th bound meets δ, rounded up."""
+        low, high = self.delta(k - 1), self.delta(k)
+        if k == FIRST:
+            return self.epsilon(k)
+        share = max(low * (1.0 + 2.0 * SLACK) - delta, 0.0) / (low - high)
+        start, end = self.epsilon(k - 1), self.epsilon(k)
+        return min(start + math.log1p(share * math.expm1(end - start)), end)
