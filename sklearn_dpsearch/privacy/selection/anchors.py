@@ -17,9 +17,9 @@ from .prices import Ground, Room, best_room, bound_by
 #: Laws for which Theorem 1 loses much if there are many runs.
 LIGHT = (Poisson, Binomial, Fixed, FromPMF)
 #: The bound is worked out where Theorem 1 reaches e^{−k·STEP}, for k from FIRST to LAST.
-STEP, FIRST, LAST = 0.5, 2, 80
+STEP, FIRST, LAST = 0.25, 4, 128
 #: One slope serves so many k.
-SHARED = 8
+SHARED = 4
 
 
 def light_tailed(count: CountLaw) -> bool:
@@ -58,17 +58,17 @@ class Anchors:
             self._rooms[k] = best_room(self.ground, self.epsilon(k))
         return self._rooms[k]
 
-    def profile(self, epsilon: Array) -> Array:
-        """Chords in e^ε between the bounds; 1 where there are none."""
+    def profile(self, epsilon: Array, every: int = 1) -> Array:
+        """Chords in e^ε between the bounds, or between one in ``every``; 1 where there are none."""
         unpriced = np.maximum(self.ground.unpriced(epsilon), 1e-300)
-        steps = np.floor(-np.log(unpriced) / STEP).astype(int)
-        return np.array([self._chord(float(e), int(k)) for e, k in zip(epsilon, steps)])
+        steps = np.floor(-np.log(unpriced) / STEP).astype(int) // every * every
+        return np.array([self._chord(float(e), int(k), every) for e, k in zip(epsilon, steps)])
 
-    def _chord(self, epsilon: float, k: int) -> float:
+    def _chord(self, epsilon: float, k: int, every: int) -> float:
         if not FIRST <= k < LAST:
             return 1.0
-        k -= epsilon < self.epsilon(k)  # both are rounded
-        low, high, start, end = self.delta(k), self.delta(k + 1), self.epsilon(k), self.epsilon(k + 1)
+        k -= every * (epsilon < self.epsilon(k))  # both are rounded
+        low, high, start, end = self.delta(k), self.delta(k + every), self.epsilon(k), self.epsilon(k + every)
         if not np.isfinite(end):
             return low
         share = min(math.expm1(epsilon - start) / math.expm1(end - start), 1.0)

@@ -32,7 +32,7 @@ QUANTILES, ROOMS, LOSSES = 200, 80, 80
 RANGE = 40.0
 #: Slopes that are tried: those of the testing region where so much probability is above, and how often the best is
 #: compared with others closer to it.
-SHARES, FINER = (0.01, 0.03, 0.06, 0.1, 0.15, 0.2, 0.3, 0.4), 3
+SHARES, FINER = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4), 2
 
 
 # --- what does not depend on ε ------------------------------------------------------------------------------------
@@ -174,15 +174,15 @@ def estimated(room: Room, c: float, above: Array) -> tuple[Array, Array]:
     ground = room.ground
     edge, _ = lower_edge(ground.pld, ground.grid)
     v = np.minimum(edge.u, room.slope * ground.grid.u + room.beyond - above[:, None])
-    theirs = np.where(v >= 0, np.exp(ground.count.log_slope(1.0 - np.maximum(v, 0.0), np.maximum(v, 0.0))), np.inf)
+    theirs = np.exp(ground.count.log_slope(1.0 - np.maximum(v, 0.0), np.maximum(v, 0.0)))
     inverse = room.inverse_at(np.maximum(above, above[1]))
-    gain = np.max(ground.ours - (c * inverse)[:, None] * theirs, axis=1)
-    return np.maximum(gain, 0.0), room.slope - inverse
+    gain = np.where(v >= 0, ground.ours - (c * inverse)[:, None] * theirs, 0.0)
+    return np.maximum(np.max(gain, axis=1), 0.0), room.slope - inverse
 
 
 def pilot(room: Room, c: float) -> tuple[Array, Array, float]:
     """Some amounts of room above, the gains there, and the sum of all gains."""
-    above = np.append(0.0, np.geomspace(1e-5 * room.whole, room.whole, 120))
+    above = np.append(0.0, np.geomspace(1e-5 * room.whole, room.whole, 80))
     gain, width = estimated(room, c, above)
     rate = gain / np.maximum(width, 1e-9)
     return above, gain, float(np.sum(0.5 * (rate[1:] + rate[:-1]) * np.diff(above)))
@@ -233,15 +233,6 @@ class Gains:
         count = self.room.ground.count
         return np.exp(count.log_slope(1.0 - v, v)), np.exp(count.log_curvature(1.0 - v, v))
 
-    def at(self, inverse: Array) -> Array:
-        """The largest gain at each place, one row for each 1/X."""
-        heights, found = self.room.ground.ours_at_ends.ravel(), np.zeros((inverse.size, self.above.size))
-        for row, z in zip(found, self.c * inverse):
-            gains = np.max(heights - z * self.falls, axis=2)
-            np.maximum(row[:-1], gains[0], out=row[:-1])
-            np.maximum(row[1:], gains[1], out=row[1:])
-        return found
-
     def at_own_ends(self, inverse: Array) -> tuple[Array, Array]:
         """The largest gains at both ends of each cell of room, for one 1/X in each cell."""
         heights, z = self.room.ground.ours_at_ends.ravel(), (self.c * inverse)[:, None]
@@ -250,6 +241,15 @@ class Gains:
         before = np.max(heights - z[1:] * far[:-1], axis=1)
         after = np.max(heights - z[:-1] * near[1:], axis=1)
         return np.maximum(first, np.append(0.0, before)), np.maximum(last, np.append(after, 0.0))
+
+    def left(self, prices: Array) -> tuple[Array, Array]:
+        """Some values of 1/X, and what is left of the gains there after prices, one for each place, are paid."""
+        slope, samples = self.room.slope, _samples(self.room.inverse, self.room.slope)
+        paid = np.stack([prices[:-1], prices[1:]])[..., None]
+        height, fall = self.room.ground.ours_at_ends.ravel() - slope * paid, self.c * self.falls - paid
+        wins = np.maximum(height - samples[0] * fall, height - samples[-1] * fall) > 0  # the others do nowhere
+        height, fall = height[wins], fall[wins]
+        return samples, np.array([np.max(height - z * fall, initial=0.0) for z in samples])
 
 
 @dataclass(frozen=True, eq=False)
@@ -273,9 +273,7 @@ def by_room(room: Room, c: float) -> Priced:
     inverse = room.inverse_at(0.5 * (above[1:] + above[:-1]))
     near, far = (np.maximum(one, 0.0) for one in gains.at_own_ends(inverse))
     prices = np.append(_sums(((near - far) / np.maximum(room.slope - inverse, 1e-9))[::-1])[::-1], 0.0)
-    samples = _samples(room.inverse, room.slope)
-    left = np.max(gains.at(samples) - (room.slope - samples)[:, None] * prices, axis=1)
-    return Priced(_integral(prices, above), samples, left)
+    return Priced(_integral(prices, above), *gains.left(prices))
 
 
 def _sums(steps: Array) -> Array:
@@ -292,13 +290,13 @@ def _integral(prices: Array, places: Array) -> float:
 
 
 def _samples(inverse: Array, slope: float) -> Array:
-    """Rising values of 1/X from 0 to the slope: all if there are few, else more near the slope, where gains rise."""
-    inside = inverse[inverse < slope]
+    """Rising values of 1/X > 0 to the slope: all if there are few, else more near the slope, where gains rise."""
+    inside = inverse[(inverse > 0) & (inverse < slope)]
     if inside.size <= LOSSES:
-        return np.unique(np.append(inside, [0.0, slope]))
-    even = np.geomspace(np.min(inside[inside > 0]), slope, LOSSES)
+        return np.unique(np.append(inside, slope))
+    even = np.geomspace(np.min(inside), slope, LOSSES)
     close = slope * (1.0 - np.geomspace(1e-3, 0.2, LOSSES // 4))
-    return np.unique(np.concatenate([[0.0], even, close]))
+    return np.unique(np.append(even, close))
 
 
 # --- all others ---------------------------------------------------------------------------------------------------
@@ -319,7 +317,7 @@ def prices_of_quantiles(room: Room, c: float) -> tuple[Array, float]:
     if not np.any(chosen):
         return np.zeros(u.size), 0.0
     inverse, behind = room.inverse[chosen][::-1], np.cumsum(room.masses[chosen][::-1])
-    middle = ground.middle.u - u[::5, None]  # what is above the middle of each cell, less what starts are above
+    middle = ground.middle.u - u[::8, None]  # what is above the middle of each cell, less what starts are above
     z = inverse[np.clip(np.searchsorted(behind, middle), 0, inverse.size - 1)]
     gain = [np.maximum(ground.ours[side] - c * z * ground.edge_falls[side], 0.0) for side in (_LOW, _HIGH)]
     served = middle < behind[-1]
@@ -344,16 +342,21 @@ def _samples_from(room: Room, start: float) -> Array:
 
 
 def bound_by(room: Room, epsilon: float) -> float:
-    """δ(ε) by prices made for this ε and slope, rounded up.
-
-    Each outcome pays for room, or for q, or not at all and takes the best place of all, as in Theorem 1.
-    """
+    """δ(ε) by prices made for this ε and slope, rounded up."""
     c = float(np.exp(epsilon))
-    one, other = by_room(room, c), by_quantile(room, c)
+    ways = (by_room, by_quantile) if room.whole > 0 else (by_quantile,)
+    return total(room, c, *(way(room, c) for way in ways))
+
+
+def total(room: Room, c: float, *ways: Priced) -> float:
+    """All that is paid, and what is left.
+
+    Each outcome pays in one of these ways, or not at all and takes the best place there is, as in Theorem 1.
+    """
     free = room.ground.free.at(c * room.inverse)
-    left = np.minimum(free, np.minimum(one.at(room.inverse), other.at(room.inverse)))
-    total = (one.paid + other.paid + float(room.masses @ left)) * (1.0 + SLACK)
-    return min(total, 1.0) if np.isfinite(total) else 1.0
+    left = np.min([free, *(way.at(room.inverse) for way in ways)], axis=0)
+    found = (sum(way.paid for way in ways) + float(room.masses @ left)) * (1.0 + SLACK)
+    return min(found, 1.0) if np.isfinite(found) else 1.0
 
 
 def best_room(ground: Ground, epsilon: float) -> Room:
