@@ -198,6 +198,11 @@ class TheoremSix(Guarantee):
         both = zip(first.one_run.pair.directions, first._hinges)
         return tuple(Anchors(Ground.of(pld, first.count, free)) for pld, free in both)
 
+    @cached_property
+    def pays(self) -> bool:
+        """Whether it is worth its time in a pair, which needs it at many ε."""
+        return any(one.pays() for one in self.anchors)
+
     def _profile(self, epsilon: Array) -> Array:
         flat = np.ravel(epsilon)
         values: Array = np.max([one.profile(flat) for one in self.anchors], axis=0)
@@ -268,7 +273,7 @@ class BestOf(SmallestOf):
 
         def curve(index: int, epsilon: Array) -> Array:
             ours = [first.in_direction(index, epsilon, every=THINNED)]
-            if isinstance(sixth, TheoremSix):
+            if isinstance(sixth, TheoremSix) and sixth.pays:
                 ours.append(sixth.anchors[index].profile(epsilon, every=APART))
             values: Array = np.min([*ours, *(bound._profile(epsilon) for bound in rest)], axis=0)
             return values

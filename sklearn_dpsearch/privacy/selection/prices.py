@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from .._types import Array
 from ..count_laws.base import CountLaw
@@ -67,7 +66,9 @@ class Ground:
 
     def losses_above(self, shares: Array) -> Array:
         """The losses with so much probability below: −log of the slope of the testing region there."""
-        return self.pld.losses[np.minimum(np.searchsorted(self.pld.from_below[0], shares) - 1, self.pld.losses.size - 1)]
+        return self.pld.losses[
+            np.minimum(np.searchsorted(self.pld.from_below[0], shares) - 1, self.pld.losses.size - 1)
+        ]
 
     @cached_property
     def middle(self) -> Nodes:
