@@ -19,7 +19,7 @@ LIGHT = (Poisson, Binomial, Fixed, FromPMF)
 #: The bound is worked out where Theorem 1 reaches e^{−k·STEP}, for k from FIRST to LAST.
 STEP, FIRST, LAST = 0.25, 4, 128
 #: One slope serves so many k.
-SHARED = 8
+SHARED = 4
 #: At these k it is seen whether prices are worth their time in a pair: if they take a factor of GAIN off δ.
 SEEN, GAIN = (28, 56), 0.75
 #: Fewer runs on average, and Theorem 1 is within 0.3 % of a certificate.

