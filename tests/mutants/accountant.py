@@ -140,12 +140,12 @@ MUTANTS = [
         tests=("privacy/selection/test_prices.py::test_bound_is_above_the_best_order_of_pure_runs_and_close_to_it",),
     ),
     Mutant(
-        name="price at one side only",
-        mistake="The lines of a cell are lowered by the price at one end of it, whatever the other one is.",
+        name="prices over half the width",
+        mistake="What is paid is added up over half the room and half the quantiles.",
         file="privacy/selection/prices.py",
-        old="        paid = np.stack([prices[:-1], prices[1:]])[..., None]\n",
-        new="        paid = np.stack([prices[:-1], 2.0 * prices[:-1]])[..., None]\n",
-        tests=("privacy/selection/test_prices.py::test_bound_by_any_prices_is_never_below_the_exact_loss",),
+        old="    return float(np.sum(0.5 * (prices[1:] + prices[:-1])",
+        new="    return float(np.sum(0.25 * (prices[1:] + prices[:-1])",
+        tests=("privacy/selection/test_prices.py::test_bound_is_above_the_best_order_of_pure_runs_and_close_to_it",),
     ),
     Mutant(
         name="room above the region",
