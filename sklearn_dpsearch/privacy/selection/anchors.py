@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cached_property
 
 import numpy as np
 
@@ -22,6 +23,8 @@ STEP, FIRST, LAST = 0.25, 4, 128
 SHARED = 4
 #: At these k it is seen whether prices are worth their time in a pair: if they take a factor of GAIN off δ.
 SEEN, GAIN = (28, 56), 0.75
+#: At these k it is seen whether prices gain anything: less than this share of δ.
+ENDS, NOTHING = range(16, LAST, 16), 0.98
 #: Fewer runs on average, and Theorem 1 is within 0.3 % of a certificate.
 FEWEST = 8.0
 
@@ -53,10 +56,19 @@ class Anchors:
         """The bound there, and 1 if there is no such ε."""
         if k < FIRST or k > LAST or not self.epsilon(k) <= LARGEST_LOSS:
             return 1.0
+        return self._priced(k) if k < self.end else math.exp(-k * STEP)
+
+    def _priced(self, k: int) -> float:
         if k not in self._deltas:
             priced = bound_by(self._room(SHARED * (k // SHARED)), self.epsilon(k))
             self._deltas[k] = min(priced, math.exp(-k * STEP))
         return self._deltas[k]
+
+    @cached_property
+    def end(self) -> int:
+        """From this k on prices gain nothing and Theorem 1 serves: they gain less where δ is smaller."""
+        seen = (k for k in ENDS if self.epsilon(k) <= LARGEST_LOSS)
+        return next((k for k in seen if self._priced(k) > NOTHING * math.exp(-k * STEP)), LAST + 1)
 
     def _room(self, k: int) -> Room:
         if k not in self._rooms:
