@@ -21,8 +21,9 @@ LIGHT = (Poisson, Binomial, Fixed, FromPMF)
 STEP, FIRST, LAST = 0.25, 4, 128
 #: One slope serves so many k.
 SHARED = 4
-#: At these k it is seen whether prices are worth their time in a pair: if they take a factor of GAIN off δ.
-SEEN, GAIN = (28, 56), 0.75
+#: Prices are worth their time in a pair if they take a factor off δ at one of these k, and wherever a search is looked
+#: at if they take off more at a small δ.
+PAIR, EVERYWHERE = {28: 0.75, 56: 0.75}, {56: 0.6}
 #: At these k it is seen whether prices gain anything: less than this share of δ.
 ENDS, NOTHING = range(16, LAST, 16), 0.98
 #: Fewer runs on average, and Theorem 1 is within 0.3 % of a certificate.
@@ -75,9 +76,9 @@ class Anchors:
             self._rooms[k] = best_room(self.ground, self.epsilon(k))
         return self._rooms[k]
 
-    def pays(self) -> bool:
-        """Whether much is gained where searches are used."""
-        return any(self.delta(k) < GAIN * math.exp(-k * STEP) for k in SEEN)
+    def gains(self, factors: dict[int, float]) -> bool:
+        """Whether prices take such a factor off δ at one of the given k."""
+        return any(self.delta(k) < factor * math.exp(-k * STEP) for k, factor in factors.items())
 
     def profile(self, epsilon: Array, every: int = 1) -> Array:
         """Chords in e^ε between the bounds, or between one in ``every``; 1 where there are none."""

@@ -27,7 +27,7 @@ from ..guarantees.tightest import SmallestOf
 from ..guarantees.values import NonPrivate, PureDP
 from ..numerics.curves import LARGEST_LOSS, randomized_response
 from ..numerics.loss_distribution import DominatingPair, LossDistribution
-from .anchors import Anchors, light_tailed
+from .anchors import EVERYWHERE, PAIR, Anchors, light_tailed
 from .best_of_published import published_best_of
 from .hinges import SLACK, Hinges, Lines, upper_envelope
 from .potentials import theorem_5
@@ -38,6 +38,8 @@ from .testing_region import Nodes, cell_lines, lower_edge, nodes, slope_ratio
 POINTS, THINNED = 500, 4
 #: In it Theorem 6 counts at one of its places in so many.
 APART = 4
+#: Prices are not equally good at all places. So much more, and no chord between two of them is below one in between.
+RAISED = 1.01
 #: Theorem 5 is asked where Theorem 1 says more than NEAR, and works out its bound at ANCHORS − 1 places there.
 ANCHORS = 4
 
@@ -198,10 +200,9 @@ class TheoremSix(Guarantee):
         both = zip(first.one_run.pair.directions, first._hinges)
         return tuple(Anchors(Ground.of(pld, first.count, free)) for pld, free in both)
 
-    @cached_property
-    def pays(self) -> bool:
-        """Whether it is worth its time in a pair, which needs it at many ε."""
-        return any(one.pays() for one in self.anchors)
+    def gains(self, factors: dict[int, float]) -> bool:
+        """Whether it is worth its time, which is some hundredths of a second for each ε."""
+        return any(one.gains(factors) for one in self.anchors)
 
     def _profile(self, epsilon: Array) -> Array:
         flat = np.ravel(epsilon)
@@ -209,7 +210,7 @@ class TheoremSix(Guarantee):
         return self.first._none_beyond(epsilon, np.reshape(values, np.shape(epsilon)))
 
     def _far_profile(self, epsilon: Array) -> Array:
-        return self._profile(epsilon) if self.pays else np.ones(np.shape(epsilon))
+        return self._profile(epsilon) if self.gains(EVERYWHERE) else np.ones(np.shape(epsilon))
 
     def _epsilon(self, delta: float) -> float:
         return np.inf if delta == 0 else max(one.smallest(delta) for one in self.anchors)
@@ -268,7 +269,7 @@ class BestOf(SmallestOf):
     def _cross(self) -> bool:
         """Also where prices pay: chords of the pair may be a little below those of Theorem 6."""
         sixth = self.bounds.get("Theorem 6")
-        return (isinstance(sixth, TheoremSix) and sixth.pays) or self._bounds_cross()
+        return (isinstance(sixth, TheoremSix) and sixth.gains(EVERYWHERE)) or self._bounds_cross()
 
     @property
     def _in_pair(self) -> list[Guarantee]:
@@ -282,8 +283,8 @@ class BestOf(SmallestOf):
 
         def curve(index: int, epsilon: Array) -> Array:
             ours = [first.in_direction(index, epsilon, every=THINNED)]
-            if isinstance(sixth, TheoremSix) and sixth.pays:
-                ours.append(sixth.anchors[index].profile(epsilon, every=APART))
+            if isinstance(sixth, TheoremSix) and sixth.gains(PAIR):
+                ours.append(sixth.anchors[index].profile(epsilon, every=APART) * RAISED)
             values: Array = np.min([*ours, *(bound._profile(epsilon) for bound in rest)], axis=0)
             return values
 
