@@ -48,9 +48,9 @@ class Hinges:
         """φ(z) for z ≥ 0, rounded up."""
         order = np.argsort(self.ends)
         ends, weights = self.ends[order], self.weights[order]
-        with np.errstate(divide="ignore"):
-            drops = np.where(np.isfinite(ends), weights / ends, 0.0)
-        beyond = np.searchsorted(ends, z, side="right")
+        falling = (ends > 0) & np.isfinite(ends)  # one that ends at 0 counts at z = 0 alone
+        drops = np.where(falling, weights / np.where(falling, ends, 1.0), 0.0)
+        beyond = np.where(z > 0, np.searchsorted(ends, z, side="right"), 0)
         height, fall = (np.append(np.cumsum(one[::-1])[::-1], 0.0)[beyond] for one in (weights, drops))
         return np.asarray(np.maximum(height * (1.0 + SLACK) - z * fall * (1.0 - SLACK), 0.0))
 
