@@ -50,7 +50,7 @@ from sklearn_dpsearch.privacy import (
 )
 from sklearn_dpsearch.privacy.guarantees.covering import gaussian_target
 from sklearn_dpsearch.privacy.interchange import _kinds
-from sklearn_dpsearch.privacy.selection.best_of import TheoremFive, TheoremOne
+from sklearn_dpsearch.privacy.selection.best_of import TheoremFive, TheoremOne, TheoremSix
 from sklearn_dpsearch.privacy.selection.best_of_then import TheoremOneThen
 from sklearn_dpsearch.privacy.selection.subset import TheoremTwo
 from sklearn_dpsearch.privacy.selection.subset_validated import TheoremFour
@@ -100,6 +100,7 @@ GUARANTEES: list[Guarantee] = [
     best_of(PureDP(epsilon=calibrate(lambda e: best_of(PureDP(epsilon=e), 5), 1.0, 0.0)), 5),
     *(TheoremOne(one_run=PURE, count=law) for law in LAWS),
     TheoremFive(first=TheoremOne(one_run=PURE, count=Geometric(3))),
+    TheoremSix(first=TheoremOne(one_run=PURE, count=Poisson(9))),
     best_of(compose(RUN, PureDP(epsilon=0.1)), Geometric(4)),
     followed_by(best_of(RUN, Geometric(4)), PURE),
     TheoremOneThen(first=TheoremOne(one_run=PURE, count=Poisson(3)), after=PURE),

@@ -81,6 +81,9 @@ class SmallestOf(Guarantee):
         A true profile is convex in e^ε, so it is below the chords from one bound to the other too. The pair has them,
         and what is composed of the pair must not seem to lose less than this.
         """
+        return self._bounds_cross()
+
+    def _bounds_cross(self) -> bool:
         compared = self._in_pair
         if len(compared) == 1 or not self.pair_of_all:
             return False

@@ -27,13 +27,19 @@ from ..guarantees.tightest import SmallestOf
 from ..guarantees.values import NonPrivate, PureDP
 from ..numerics.curves import LARGEST_LOSS, randomized_response
 from ..numerics.loss_distribution import DominatingPair, LossDistribution
+from .anchors import EVERYWHERE, PAIR, Anchors, light_tailed
 from .best_of_published import published_best_of
 from .hinges import SLACK, Hinges, Lines, upper_envelope
 from .potentials import theorem_5
+from .prices import Ground
 from .testing_region import Nodes, cell_lines, lower_edge, nodes, slope_ratio
 
 #: A search that is composed with something else is evaluated at POINTS points, from every THINNED-th hinge.
 POINTS, THINNED = 500, 4
+#: In it Theorem 6 counts at one of its places in so many.
+APART = 4
+#: Prices are not equally good at all places. So much more, and no chord between two of them is below one in between.
+RAISED = 1.01
 #: Theorem 5 is asked where Theorem 1 says more than NEAR, and works out its bound at ANCHORS − 1 places there.
 ANCHORS = 4
 
@@ -181,6 +187,38 @@ class TheoremFive(Guarantee):
         return self.first.pair
 
 
+@dataclass(frozen=True, kw_only=True)
+class TheoremSix(Guarantee):
+    """The guarantee of Theorem 6 (prices on places) at a few ε, when first asked there, and of the chords between."""
+
+    first: TheoremOne
+
+    @cached_property
+    def anchors(self) -> tuple[Anchors, ...]:
+        """For a record removed, and added."""
+        first = self.first
+        both = zip(first.one_run.pair.directions, first._hinges)
+        return tuple(Anchors(Ground.of(pld, first.count, free)) for pld, free in both)
+
+    def gains(self, factors: dict[int, float]) -> bool:
+        """Whether it is worth its time, which is some hundredths of a second for each ε."""
+        return any(one.gains(factors) for one in self.anchors)
+
+    def _profile(self, epsilon: Array) -> Array:
+        flat = np.ravel(epsilon)
+        values: Array = np.max([one.profile(flat) for one in self.anchors], axis=0)
+        return self.first._none_beyond(epsilon, np.reshape(values, np.shape(epsilon)))
+
+    def _far_profile(self, epsilon: Array) -> Array:
+        return self._profile(epsilon) if self.gains(EVERYWHERE) else np.ones(np.shape(epsilon))
+
+    def _epsilon(self, delta: float) -> float:
+        return np.inf if delta == 0 else max(one.smallest(delta) for one in self.anchors)
+
+    def _pair(self) -> DominatingPair:
+        return self.first.pair
+
+
 def _pair_of(curve: Callable[[int, Array], Array], directions: int) -> DominatingPair:
     """Loss distributions of a profile that is costly to evaluate, known in one or two directions."""
     removed = partial(curve, 0)
@@ -207,7 +245,13 @@ class BestOf(SmallestOf):
         rest = dict(published_best_of(self.one_run, self.count))
         if isinstance(self.count, Fixed):
             rest["composition"] = compose(*[self.one_run] * int(self.count.k))
-        return {"Theorem 1": first, "Theorem 5": TheoremFive(first=first, neighboring=self.neighboring), **rest}
+        ours: dict[str, Guarantee] = {
+            "Theorem 1": first,
+            "Theorem 5": TheoremFive(first=first, neighboring=self.neighboring),
+        }
+        if light_tailed(self.count):
+            ours["Theorem 6"] = TheoremSix(first=first, neighboring=self.neighboring)
+        return {**ours, **rest}
 
     def renyi(self, order: ArrayLike) -> Array:
         """The smallest of the bounds' Rényi curves, as (e^{(α−1)ρ} + P[K = 0]) where no run at all is possible.
@@ -221,18 +265,27 @@ class BestOf(SmallestOf):
         with_none: Array = np.logaddexp((order - 1) * curve, np.log(none)) / (order - 1) if none > 0 else curve
         return with_none
 
+    @cached_property
+    def _cross(self) -> bool:
+        """Also where prices pay: chords of the pair may be a little below those of Theorem 6."""
+        sixth = self.bounds.get("Theorem 6")
+        return (isinstance(sixth, TheoremSix) and sixth.gains(EVERYWHERE)) or self._bounds_cross()
+
     @property
     def _in_pair(self) -> list[Guarantee]:
-        """All but Theorem 5, which is worked out for those who ask near ε = 0 alone."""
-        return [one for one in self.bounds.values() if not isinstance(one, TheoremFive)]
+        """All but Theorems 5 and 6, which are worked out at few ε: the pair has the latter on its own."""
+        return [one for one in self.bounds.values() if not isinstance(one, (TheoremFive, TheoremSix))]
 
     def _pair(self) -> DominatingPair:
         first, *rest = self._in_pair
         assert isinstance(first, TheoremOne)
+        sixth = self.bounds.get("Theorem 6")
 
         def curve(index: int, epsilon: Array) -> Array:
-            ours = first.in_direction(index, epsilon, every=THINNED)
-            values: Array = np.min([ours, *(bound._profile(epsilon) for bound in rest)], axis=0)
+            ours = [first.in_direction(index, epsilon, every=THINNED)]
+            if isinstance(sixth, TheoremSix) and sixth.gains(PAIR):
+                ours.append(sixth.anchors[index].profile(epsilon, every=APART) * RAISED)
+            values: Array = np.min([*ours, *(bound._profile(epsilon) for bound in rest)], axis=0)
             return values
 
         return _pair_of(curve, len(self.one_run.pair.directions))

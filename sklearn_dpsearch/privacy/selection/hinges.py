@@ -42,6 +42,16 @@ class Hinges:
         delta = np.concatenate([np.sum(pld.delta_at(chunk) * self.weights, axis=1) for chunk in chunks])
         return np.minimum(np.reshape(delta, np.shape(epsilon)), 1.0)
 
+    def at(self, z: Array) -> Array:
+        """φ(z) for z ≥ 0, rounded up."""
+        order = np.argsort(self.ends)
+        ends, weights = self.ends[order], self.weights[order]
+        falling = (ends > 0) & np.isfinite(ends)  # one that ends at 0 counts at z = 0 alone
+        drops = np.where(falling, weights / np.where(falling, ends, 1.0), 0.0)
+        beyond = np.where(z > 0, np.searchsorted(ends, z, side="right"), 0)
+        height, fall = (np.append(np.cumsum(one[::-1])[::-1], 0.0)[beyond] for one in (weights, drops))
+        return np.asarray(np.maximum(height * (1.0 + SLACK) - z * fall * (1.0 - SLACK), 0.0))
+
     def thinned(self, every: int) -> Hinges:
         """One hinge in ``every``, and the last: chords of a convex function lie above it."""
         bends = np.isfinite(self.ends)

@@ -1,0 +1,118 @@
+"""The bound of Theorem 6 at a few ε, and chords between them: profiles are convex in e^ε."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+
+import numpy as np
+
+from .._types import Array
+from ..count_laws.base import Capped, Conditioned, CountLaw
+from ..count_laws.laws import Binomial, Fixed, FromPMF, Poisson
+from ..guarantees.base import smallest_epsilon
+from ..numerics.curves import LARGEST_LOSS
+from .hinges import SLACK
+from .prices import Ground, Room, best_room, bound_by
+
+#: Laws for which Theorem 1 loses much if there are many runs.
+LIGHT = (Poisson, Binomial, Fixed, FromPMF)
+#: The bound is worked out where Theorem 1 reaches e^{−k·STEP}, for k from FIRST to LAST.
+STEP, FIRST, LAST = 0.25, 4, 128
+#: One slope serves so many k.
+SHARED = 4
+#: Prices are worth their time in a pair if they take a factor off δ at one of these k, and wherever a search is looked
+#: at if they take off more at a small δ.
+PAIR, EVERYWHERE = {28: 0.75, 56: 0.75}, {56: 0.6}
+#: At these k it is seen whether prices gain anything: less than this share of δ.
+ENDS, NOTHING = range(16, LAST, 16), 0.98
+#: Fewer runs on average, and Theorem 1 is within 0.3 % of a certificate.
+FEWEST = 8.0
+
+
+def light_tailed(count: CountLaw) -> bool:
+    """Whether prices may pay: there are many runs, and the law falls like a Poisson law or faster."""
+    mean = count.mean
+    while isinstance(count, (Capped, Conditioned)):
+        count = count.law
+    return isinstance(count, LIGHT) and mean >= FEWEST
+
+
+class Anchors:
+    """Bounds at a few ε for one direction, each worked out when first asked for. Which ε follows from Theorem 1."""
+
+    def __init__(self, ground: Ground) -> None:
+        self.ground = ground
+        self._epsilons: dict[int, float] = {}
+        self._deltas: dict[int, float] = {}
+        self._rooms: dict[int, Room] = {}
+
+    def epsilon(self, k: int) -> float:
+        """Where Theorem 1 reaches e^{−k·STEP}, in this direction."""
+        if k not in self._epsilons:
+            self._epsilons[k] = smallest_epsilon(self.ground.unpriced, math.exp(-k * STEP))
+        return self._epsilons[k]
+
+    def delta(self, k: int) -> float:
+        """The bound there, and 1 if there is no such ε."""
+        if k < FIRST or k > LAST or not self.epsilon(k) <= LARGEST_LOSS:
+            return 1.0
+        return self._priced(k) if k < self.end else math.exp(-k * STEP)
+
+    def _priced(self, k: int) -> float:
+        if k not in self._deltas:
+            priced = bound_by(self._room(SHARED * (k // SHARED)), self.epsilon(k))
+            self._deltas[k] = min(priced, math.exp(-k * STEP))
+        return self._deltas[k]
+
+    @cached_property
+    def end(self) -> int:
+        """From this k on prices gain nothing and Theorem 1 serves: they gain less where δ is smaller."""
+        seen = (k for k in ENDS if self.epsilon(k) <= LARGEST_LOSS)
+        return next((k for k in seen if self._priced(k) > NOTHING * math.exp(-k * STEP)), LAST + 1)
+
+    def _room(self, k: int) -> Room:
+        if k not in self._rooms:
+            self._rooms[k] = best_room(self.ground, self.epsilon(k))
+        return self._rooms[k]
+
+    def gains(self, factors: dict[int, float]) -> bool:
+        """Whether prices take such a factor off δ at one of the given k."""
+        return any(self.delta(k) < factor * math.exp(-k * STEP) for k, factor in factors.items())
+
+    def profile(self, epsilon: Array, every: int = 1) -> Array:
+        """Chords in e^ε between the bounds, or between one in ``every``; 1 where there are none."""
+        unpriced = np.maximum(self.ground.unpriced(epsilon), 1e-300)
+        steps = np.floor(-np.log(unpriced) / STEP).astype(int) // every * every
+        return np.array([self._chord(float(e), int(k), every) for e, k in zip(epsilon, steps)])
+
+    def _chord(self, epsilon: float, k: int, every: int) -> float:
+        if not FIRST <= k < LAST:
+            return 1.0
+        k -= every * (epsilon < self.epsilon(k))  # both are rounded
+        low, high, start, end = self.delta(k), self.delta(k + every), self.epsilon(k), self.epsilon(k + every)
+        if not np.isfinite(end):
+            return low
+        share = min(math.expm1(epsilon - start) / math.expm1(end - start), 1.0)
+        return (low + (min(high, low) - low) * share) * (1.0 + SLACK)
+
+    def smallest(self, delta: float) -> float:
+        """The least ε at which the chords meet δ."""
+        k = math.ceil(-math.log(delta) / STEP)
+        if not FIRST <= k <= LAST or self.delta(k) > delta:
+            return np.inf
+        k -= int(math.log(delta / self.delta(k)) / STEP)
+        while self.delta(k) > delta:
+            k += 1
+        while self.delta(k - 1) <= delta:
+            k -= 1
+        return self._between(k, delta)
+
+    def _between(self, k: int, delta: float) -> float:
+        """Where the chord that ends in the k-th bound meets δ, rounded up."""
+        low, high = self.delta(k - 1), self.delta(k)
+        if k == FIRST:
+            return self.epsilon(k)
+        share = max(low * (1.0 + 2.0 * SLACK) - delta, 0.0) / (low - high)
+        start, end = self.epsilon(k - 1), self.epsilon(k)
+        return min(start + math.log1p(share * math.expm1(end - start)), end)

@@ -1,0 +1,378 @@
+r"""Theorem 6: prices on places in the order, for laws of K with light tails.
+
+Theorem 1 lets every outcome take the best place in the order, although there is room for few. Fix a slope σ. An outcome
+with the likelihood ratio X takes up the room w = (σ − 1/X)₊, and Z = E w is all the room there is. If outcomes that
+have the room ξ are below a place (q, q') of the order, then q' ≥ max(q_min(q), σ·q − ξ). So with any price λ(ξ) ≥ 0
+
+    δ(ε) ≤ ∫ λ dξ + E_{L~P} [ max over (q, ξ) of f'(q) − e^{ε−L}·f'(max(q_min(q), σ·q − ξ)) − w·λ(ξ) ]₊ .
+
+Outcomes with X ≤ 1/σ take up no room of this kind; they pay for q itself (docs/theory/prices.md). Good prices follow
+from the best way to give places to outcomes; bad ones cost tightness, never correctness.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from .._types import Array
+from ..count_laws.base import CountLaw
+from ..numerics.logspace import safe_exp
+from ..numerics.loss_distribution import ROUNDING, LossDistribution
+from .hinges import SLACK, Hinges
+from .subset_pairs import normalized
+from .testing_region import Nodes, composed, lower_edge
+
+#: Cells of q, cells of room, and losses at which the largest gain is worked out.
+QUANTILES, ROOMS, LOSSES = 200, 80, 80
+#: Gains below the largest by more than this (in nats) need no digits.
+RANGE = 40.0
+#: Slopes that are tried: those of the testing region where so much probability is above, and how often the best is
+#: compared with others closer to it.
+SHARES, FINER = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4), 2
+
+
+# --- what does not depend on ε ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Ground:
+    """One direction of one run, and a law of K: everything on a grid of q."""
+
+    pld: LossDistribution
+    count: CountLaw
+    free: Hinges
+
+    @classmethod
+    def of(cls, pld: LossDistribution, count: CountLaw, free: Hinges) -> Ground:
+        """With total masses of 1: prices are about a pair that exists. ``free`` is φ of Theorem 1."""
+        return cls(normalized(pld), count, free)
+
+    def unpriced(self, epsilon: Array) -> Array:
+        """Theorem 1."""
+        return self.free.delta_at(self.pld, epsilon)
+
+    @cached_property
+    def grid(self) -> Nodes:
+        """Points of q from 0 to 1; f' rises by about as much in each cell, and so does log(1 − q) a little."""
+        u = np.append(0.0, np.geomspace(1e-9, 1.0, 4000))
+        rise = self.count.log_slope(1.0 - u, u)
+        steps = np.minimum(rise[0] - rise, RANGE) + 0.02 * np.log(np.maximum(u, 1e-9) / 1e-9)
+        few = np.interp(np.linspace(0.0, steps[-1], QUANTILES), steps, u)
+        few = np.unique(np.append(few, [0.0, 1.0]))[::-1]
+        return Nodes(1.0 - few, few)
+
+    def losses_above(self, shares: Array) -> Array:
+        """The losses with so much probability below: −log of the slope of the testing region there."""
+        return self.pld.losses[
+            np.minimum(np.searchsorted(self.pld.from_below[0], shares) - 1, self.pld.losses.size - 1)
+        ]
+
+    @cached_property
+    def middle(self) -> Nodes:
+        grid = self.grid
+        return Nodes(0.5 * (grid.q[1:] + grid.q[:-1]), 0.5 * (grid.u[1:] + grid.u[:-1]))
+
+    @cached_property
+    def ours(self) -> Array:
+        """f'(q) at the grid, from above."""
+        return np.asarray(np.exp(self.count.log_slope(self.grid.q, self.grid.u)) * (1.0 + SLACK))
+
+    @cached_property
+    def edge(self) -> Array:
+        """1 − q_min in the middle of each cell."""
+        return lower_edge(self.pld, self.middle)[0].u
+
+    @cached_property
+    def edge_ends(self) -> Array:
+        """f'(q_min(q)) at both ends of each cell, by a line that is below it inside."""
+        point, slope = lower_edge(self.pld, self.middle)
+        value, growth = composed(self.count, point, slope)
+        least, _ = composed(self.count, lower_edge(self.pld, self._starts)[0], slope)
+        return _below(value[:, None], growth[:, None] * self.to_ends, least[:, None])
+
+    @cached_property
+    def edge_falls(self) -> Array:
+        """f'(q_min(q)) at the grid, by both lines that meet there."""
+        starts, ends = self.edge_ends.T
+        return np.asarray(np.minimum(np.append(starts, np.inf), np.append(np.inf, ends)))
+
+    @cached_property
+    def _starts(self) -> Nodes:
+        return Nodes(self.grid.q[:-1], self.grid.u[:-1])
+
+    @cached_property
+    def to_ends(self) -> Array:
+        """From the middle of each cell of q to its two ends."""
+        u = self.grid.u
+        half = 0.5 * (u[:-1] - u[1:])
+        return np.stack([-half, half], axis=1)
+
+    @cached_property
+    def ours_at_ends(self) -> Array:
+        return np.stack([self.ours[:-1], self.ours[1:]], axis=1)
+
+
+def _below(value: Array, changes: Array, least: Array) -> Array:
+    """A tangent of a convex, rising function: value + changes, rounded down.
+
+    Where it would fall to nothing within the cell, the least value in the cell serves.
+    """
+    falls = np.min(changes, axis=-1, keepdims=True) < -0.9 * value
+    lowered: Array = np.where(falls, least * (1.0 - SLACK), value + changes - SLACK * (value + np.abs(changes)))
+    return lowered
+
+
+@dataclass(frozen=True, eq=False)
+class Room:
+    """How much room outcomes take up, for one slope σ. ``above`` stands for Z − ξ."""
+
+    ground: Ground
+    slope: float
+
+    @cached_property
+    def inverse(self) -> Array:
+        """1/X of all finite losses, by rising X, and 0 for the infinite ones."""
+        return np.append(safe_exp(-self.ground.pld.losses), 0.0)
+
+    @cached_property
+    def masses(self) -> Array:
+        return np.append(self.ground.pld.masses, self.ground.pld.infinity)
+
+    @cached_property
+    def taken(self) -> Array:
+        """Room that is taken up by the losses from the j-th on, j = 0 … n."""
+        widths = np.maximum(self.slope - self.inverse, 0.0) * self.masses
+        return np.asarray(np.cumsum(widths[::-1])[::-1] * (1.0 + ROUNDING))
+
+    @property
+    def whole(self) -> float:
+        """Z."""
+        return float(self.taken[0])
+
+    @cached_property
+    def beyond(self) -> float:
+        """E (1/X − σ)₊ = Z + 1 − σ: what 1 − q' may exceed σ·(1 − q) by, less the room above."""
+        low = float(np.maximum(self.inverse - self.slope, 0.0) @ self.masses)
+        return (low + float(self.ground.pld.minus_infinity or 0.0)) * (1.0 + ROUNDING) + 1e-15
+
+    def inverse_at(self, above: Array) -> Array:
+        """1/X of the outcome with so much room above it, if outcomes come by rising ratio: the best order."""
+        at = np.searchsorted(-self.taken, -above) - 1
+        return np.minimum(self.inverse[np.clip(at, 0, self.inverse.size - 1)], self.slope)
+
+
+# --- outcomes that take up room -----------------------------------------------------------------------------------
+
+
+def estimated(room: Room, c: float, above: Array) -> tuple[Array, Array]:
+    """Gains of those who come by rising ratio, at places with so much room above, and the room they take up.
+
+    Only an estimate: f' is looked at on the grid alone.
+    """
+    ground = room.ground
+    edge, _ = lower_edge(ground.pld, ground.grid)
+    v = np.minimum(edge.u, room.slope * ground.grid.u + room.beyond - above[:, None])
+    theirs = np.exp(ground.count.log_slope(1.0 - np.maximum(v, 0.0), np.maximum(v, 0.0)))
+    inverse = room.inverse_at(np.maximum(above, above[1]))
+    gain = np.where(v >= 0, ground.ours - (c * inverse)[:, None] * theirs, 0.0)
+    return np.maximum(np.max(gain, axis=1), 0.0), room.slope - inverse
+
+
+def pilot(room: Room, c: float) -> tuple[Array, Array, float]:
+    """Some amounts of room above, the gains there, and the sum of all gains."""
+    above = np.append(0.0, np.geomspace(1e-5 * room.whole, room.whole, 80))
+    gain, width = estimated(room, c, above)
+    rate = gain / np.maximum(width, 1e-9)
+    return above, gain, float(np.sum(0.5 * (rate[1:] + rate[:-1]) * np.diff(above)))
+
+
+def places(room: Room, c: float) -> Array:
+    """Amounts of room above, from 0 to all: closer together where there is more to gain."""
+    above, gain, _ = pilot(room, c)
+    fall = np.log(max(gain[0], 1e-300)) - np.log(np.maximum(gain, 1e-300))
+    fall = np.maximum.accumulate(np.clip(fall, 0.0, RANGE))
+    steps = -np.expm1(-fall / 4.0) + 0.02 * fall + 0.01 * np.log(np.maximum(above, above[1]) / above[1])
+    return np.unique(np.append(np.interp(np.linspace(0.0, steps[-1], ROOMS), steps, above), [0.0, room.whole]))
+
+
+@dataclass(frozen=True, eq=False)
+class Gains:
+    """The largest gain at every place, as lines height − c/X·fall: [side, cell of room, cell and end of q].
+
+    On a cell f' lies below its chord, and f'(max(q_min(q), σ·q − ξ)), which is convex, above its tangent plane in the
+    middle. Both are linear, so the largest gain less the price is at a corner.
+    """
+
+    room: Room
+    c: float
+
+    @cached_property
+    def above(self) -> Array:
+        return places(self.room, self.c)
+
+    @cached_property
+    def falls(self) -> Array:
+        """[side, cell of room, cell and end of q]."""
+        room, ground = self.room, self.room.ground
+        shape = (self.above.size - 1, ground.middle.u.size)
+        v = room.slope * ground.middle.u + room.beyond - 0.5 * (self.above[1:] + self.above[:-1])[:, None]
+        wide = 0.5 * np.diff(self.above)[:, None, None, None] * np.array([[-1.0], [1.0]])
+        moves = (room.slope * ground.to_ends[:, None, :] + wide).reshape(*shape, 4)
+        inside = np.clip(v, 0.0, 1.0)
+        value, growth = self._tangent(inside)
+        least, _ = self._tangent(np.clip(v - np.min(moves, axis=2), 0.0, 1.0))
+        by_line = _below(value[..., None], growth[..., None] * (moves + (inside - v)[..., None]), least[..., None])
+        edges = np.tile(ground.edge_ends, 2)
+        both = np.where((v < ground.edge)[..., None], by_line, edges).reshape(*shape, 2, 2)
+        return np.moveaxis(both, 2, 0).reshape(2, shape[0], -1)
+
+    def _tangent(self, v: Array) -> tuple[Array, Array]:
+        """f' and f'' at 1 − v."""
+        count = self.room.ground.count
+        return np.exp(count.log_slope(1.0 - v, v)), np.exp(count.log_curvature(1.0 - v, v))
+
+    def at_own_ends(self, inverse: Array) -> tuple[Array, Array]:
+        """The largest gains at both ends of each cell of room, for one 1/X in each cell."""
+        heights, z = self.room.ground.ours_at_ends.ravel(), (self.c * inverse)[:, None]
+        near, far = self.falls
+        first, last = (np.max(heights - z * one, axis=1) for one in (near, far))
+        before = np.max(heights - z[1:] * far[:-1], axis=1)
+        after = np.max(heights - z[:-1] * near[1:], axis=1)
+        return np.maximum(first, np.append(0.0, before)), np.maximum(last, np.append(after, 0.0))
+
+    def left(self, prices: Array) -> tuple[Array, Array]:
+        """Some values of 1/X, and what is left of the gains there after prices, one for each place, are paid."""
+        slope, samples = self.room.slope, _samples(self.room.inverse, self.room.slope)
+        paid = np.stack([prices[:-1], prices[1:]])[..., None]
+        height, fall = self.room.ground.ours_at_ends.ravel() - slope * paid, self.c * self.falls - paid
+        wins = np.maximum(height - samples[0] * fall, height - samples[-1] * fall) > 0  # the others do nowhere
+        height, fall = height[wins], fall[wins]
+        return samples, np.array([np.max(height - z * fall, initial=0.0) for z in samples])
+
+
+@dataclass(frozen=True, eq=False)
+class Priced:
+    """What is paid, and what is left to gain at some values of 1/X: the largest of lines, so below its chords."""
+
+    paid: float
+    samples: Array
+    left: Array
+
+    def at(self, inverse: Array) -> Array:
+        """What is left of each outcome; infinite where nothing is known."""
+        known = np.interp(inverse, self.samples, np.maximum(self.left, 0.0))
+        return np.where((inverse >= self.samples[0]) & (inverse <= self.samples[-1]), known, np.inf)
+
+
+def by_room(room: Room, c: float) -> Priced:
+    """Prices λ(ξ) for those who take up room."""
+    gains = Gains(room, c)
+    above = gains.above
+    inverse = room.inverse_at(0.5 * (above[1:] + above[:-1]))
+    near, far = (np.maximum(one, 0.0) for one in gains.at_own_ends(inverse))
+    prices = np.append(_sums(((near - far) / np.maximum(room.slope - inverse, 1e-9))[::-1])[::-1], 0.0)
+    return Priced(_integral(prices, above), *gains.left(prices))
+
+
+def _sums(steps: Array) -> Array:
+    """Running sums that never fall below 0."""
+    total, found = 0.0, np.empty(steps.size)
+    for i, step in enumerate(steps.tolist()):
+        found[i] = total = max(total + step, 0.0)
+    return found
+
+
+def _integral(prices: Array, places: Array) -> float:
+    """Of prices that are linear between places."""
+    return float(np.sum(0.5 * (prices[1:] + prices[:-1]) * np.abs(np.diff(places))))
+
+
+def _samples(inverse: Array, slope: float) -> Array:
+    """Rising values of 1/X > 0 to the slope: all if there are few, else more near the slope, where gains rise."""
+    inside = inverse[(inverse > 0) & (inverse < slope)]
+    if inside.size <= LOSSES:
+        return np.unique(np.append(inside, slope))
+    even = np.geomspace(np.min(inside), slope, LOSSES)
+    close = slope * (1.0 - np.geomspace(1e-3, 0.2, LOSSES // 4))
+    return np.unique(np.append(even, close))
+
+
+# --- all others ---------------------------------------------------------------------------------------------------
+
+
+def by_quantile(room: Room, c: float) -> Priced:
+    """Prices λ(q) for those of low likelihood ratio."""
+    ground, fall = room.ground, c * room.ground.edge_falls
+    prices, paid = prices_of_quantiles(room, c)
+    samples = _samples_from(room, 0.5 * room.slope)
+    left = np.array([np.max(ground.ours - prices - z * fall) for z in samples])
+    return Priced(paid, samples, left)
+
+
+def prices_of_quantiles(room: Room, c: float) -> tuple[Array, float]:
+    """Prices at the grid and their integral: what is gained if outcomes come by rising ratio, from the best q down."""
+    ground, u, chosen = room.ground, room.ground.grid.u, room.inverse >= room.slope
+    if not np.any(chosen):
+        return np.zeros(u.size), 0.0
+    inverse, behind = room.inverse[chosen][::-1], np.cumsum(room.masses[chosen][::-1])
+    middle = ground.middle.u - u[::8, None]  # what is above the middle of each cell, less what starts are above
+    z = inverse[np.clip(np.searchsorted(behind, middle), 0, inverse.size - 1)]
+    gain = [np.maximum(ground.ours[side] - c * z * ground.edge_falls[side], 0.0) for side in (_LOW, _HIGH)]
+    served = middle < behind[-1]
+    total = np.sum(np.where(served & (middle > 0), gain[0] + gain[1], 0.0) * -np.diff(u), axis=1)
+    best = int(np.argmax(total))
+    prices = np.append(0.0, _sums(np.where(served, gain[1] - gain[0], 0.0)[best]))
+    return prices, _integral(prices, u)
+
+
+_LOW, _HIGH = slice(None, -1), slice(1, None)
+
+
+def _samples_from(room: Room, start: float) -> Array:
+    inside = room.inverse[room.inverse > start]
+    if inside.size <= LOSSES:
+        return np.unique(inside) if inside.size else np.array([start])
+    far = float(np.max(inside))
+    return np.unique(np.append(np.geomspace(start, min(far, 20.0 * start), LOSSES), far))
+
+
+# --- together -----------------------------------------------------------------------------------------------------
+
+
+def bound_by(room: Room, epsilon: float) -> float:
+    """δ(ε) by prices made for this ε and slope, rounded up."""
+    c = float(np.exp(epsilon))
+    ways = (by_room, by_quantile) if room.whole > 0 else (by_quantile,)
+    return total(room, c, *(way(room, c) for way in ways))
+
+
+def total(room: Room, c: float, *ways: Priced) -> float:
+    """All that is paid, and what is left.
+
+    Each outcome pays in one of these ways, or not at all and takes the best place there is, as in Theorem 1.
+    """
+    free = room.ground.free.at(c * room.inverse)
+    left = np.min([free, *(way.at(room.inverse) for way in ways)], axis=0)
+    found = (sum(way.paid for way in ways) + float(room.masses @ left)) * (1.0 + SLACK)
+    return min(found, 1.0) if np.isfinite(found) else 1.0
+
+
+def best_room(ground: Ground, epsilon: float) -> Room:
+    """The slope with the least estimate of the bound."""
+    c, known = float(np.exp(epsilon)), {}
+
+    def estimate(log_slope: float) -> float:
+        if log_slope not in known:
+            room = Room(ground, float(np.exp(log_slope)))
+            known[log_slope] = pilot(room, c)[2] + prices_of_quantiles(room, c)[1] if room.whole > 0 else np.inf
+        return known[log_slope]
+
+    tried = np.unique(-ground.losses_above(np.array(SHARES)))
+    for _ in range(FINER):
+        best = int(np.argmin([estimate(float(one)) for one in tried]))
+        around = tried[max(best - 1, 0) : best + 2]
+        tried = np.sort(np.append(around, 0.5 * (around[1:] + around[:-1])))
+    return Room(ground, float(np.exp(min(known, key=estimate))))
