@@ -101,7 +101,7 @@ class Anchors:
         k = math.ceil(-math.log(delta) / STEP)
         if not FIRST <= k <= LAST or self.delta(k) > delta:
             return np.inf
-        k -= int(math.log(delta / self.delta(k)) / STEP)
+        k -= int(math.log(delta / max(self.delta(k), 1e-300)) / STEP)
         while self.delta(k) > delta:
             k += 1
         while self.delta(k - 1) <= delta:
