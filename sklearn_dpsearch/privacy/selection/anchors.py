@@ -87,9 +87,10 @@ class Anchors:
         return np.array([self._chord(float(e), int(k), every) for e, k in zip(epsilon, steps)])
 
     def _chord(self, epsilon: float, k: int, every: int) -> float:
+        while k >= FIRST and epsilon < self.epsilon(k):  # both are rounded; left of its start a chord is no bound
+            k -= every
         if not FIRST <= k < LAST:
             return 1.0
-        k -= every * (epsilon < self.epsilon(k))  # both are rounded
         low, high, start, end = self.delta(k), self.delta(k + every), self.epsilon(k), self.epsilon(k + every)
         if not np.isfinite(end):
             return low
