@@ -44,7 +44,7 @@ TRAININGS = [
     RenyiDP(orders=np.arange(2, 60), epsilons=0.1 * np.arange(2, 60)),
     compose(GaussianDP(mu=0.5), PureDP(epsilon=0.3)),
     ApproxDP(epsilon=0.0, delta=0.01),
-    ProfileDP(profile=lambda epsilon: np.clip(0.2 - 0.3 * epsilon, 0, 1)),
+    pytest.param(ProfileDP(profile=lambda epsilon: np.clip(0.2 - 0.3 * epsilon, 0, 1)), marks=pytest.mark.slow),
 ]
 
 

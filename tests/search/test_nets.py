@@ -98,7 +98,9 @@ LISTED = {"sample_rate": [0.05, 0.2], "max_steps": [10, 40]}
 
 
 @pytest.mark.parametrize("kind", SPACES)
-@pytest.mark.parametrize("varied", [CONTINUOUS, LISTED], ids=["continuous", "listed"])
+@pytest.mark.parametrize(
+    "varied", [pytest.param(CONTINUOUS, marks=pytest.mark.slow), LISTED], ids=["continuous", "listed"]
+)
 def test_rates_and_steps_may_vary_under_one_gaussian_target(kind, varied):
     make, space = SPACES[kind]
     one = DPRandomSearchCV(make(), {**space, **varied}, n_iter=Fixed(5), random_state=0, **TOTAL).fit(X, y)
@@ -301,6 +303,7 @@ def test_labels_may_be_text_and_tables_pandas():
         assert set(one.fit(frame, labels).predict(frame)) <= {"no", "yes"}
 
 
+@pytest.mark.slow
 def test_the_released_net_states_what_the_search_cost_not_its_own_training():
     one = DPRandomSearchCV(DPMLPClassifier((4,), max_steps=5), {"learning_rate_init": [0.1]}, epsilon=3.0, delta=1e-5)
     one.fit(X, y)

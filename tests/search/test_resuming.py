@@ -157,6 +157,7 @@ def test_workers_keep_what_they_finish(folder, monkeypatch):
     assert released(make(checkpoint=folder, n_jobs=2).fit(X, y)) == released(make().fit(X, y))
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_it_goes_on_after_an_interrupt_from_the_keyboard(folder, monkeypatch):
     make = lambda **more: SEARCHES["random"](random_state=5, **more)  # noqa: E731
     main, fit = os.getpid(), NoisyCentroids.fit

@@ -743,7 +743,8 @@ def test_models_of_diffprivlib_are_searched(threshold):
     assert not one.found_ or one.score(X, y) > 0.6
 
 
-@pytest.mark.parametrize("threshold", [pytest.param(0.5, marks=pytest.mark.slow), Doubling(n_parts=4)])
+@pytest.mark.slow
+@pytest.mark.parametrize("threshold", [0.5, Doubling(n_parts=4)])
 def test_nets_are_searched(threshold):
     pytest.importorskip("torch")
     from sklearn_dpsearch.nets import DPLogisticRegression

@@ -109,6 +109,7 @@ def test_a_stated_number_of_records_is_for_records_added_or_removed():
     assert any("number of records is public" in text for text in model().fit(X, y).privacy_spent_.assumptions)
 
 
+@pytest.mark.slow
 def test_a_net_states_and_keeps_its_promise_for_changed_records():
     changed = {"neighboring": "replace_one"}
     plain = DPSGD(noise_multiplier=1.0, sample_rate=0.1, steps=15, **changed)

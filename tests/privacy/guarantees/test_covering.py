@@ -11,7 +11,7 @@ from sklearn_dpsearch.privacy.guarantees.covering import covers, gaussian_target
 
 SETTINGS = [
     (0.5, 0.05, 400),
-    (1.0, 0.01, 1000),
+    pytest.param(1.0, 0.01, 1000, marks=pytest.mark.slow),
     (0.3, 0.5, 40),
     (2.0, 1.0, 5),
     pytest.param(0.7, 0.004, 5000, marks=pytest.mark.slow),
