@@ -75,6 +75,7 @@ def test_a_search_is_audited_with_its_validation_data_and_its_own_statement() ->
     assert found.consistent
 
 
+@pytest.mark.slow
 def test_what_the_fitted_model_states_counts_where_it_is_less() -> None:
     class Boasting(Counter):
         def fit(self, X, y=None):
@@ -131,6 +132,7 @@ def test_a_fixed_seed_is_taken_away_and_said() -> None:
     assert "note: randomized" in str(found)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_audit_whatever_the_number_of_jobs() -> None:
     both = [audit(RandomizedResponse(1.0), **PAIR, n_runs=60, random_state=3, n_jobs=n) for n in (None, 2)]
     assert both[0] == both[1]

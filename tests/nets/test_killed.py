@@ -72,6 +72,7 @@ def long_dropout(**more):
     ("make", "longest", "pause"),
     [(long_mlp, 0.2, 0.002), pytest.param(long_dropout, 0.9, 0.05, marks=pytest.mark.slow)],
 )
+@pytest.mark.slow
 def test_a_training_that_is_killed_again_and_again_ends_as_if_it_had_not_been(make, longest, pause, tmp_path):
     kills = _until_done(make, tmp_path / "c", tmp_path / "result", random.Random(0), longest, pause)
     assert torch.equal(torch.load(tmp_path / "result"), parameters(make().fit(X, y)))

@@ -546,6 +546,7 @@ def test_models_of_diffprivlib_are_searched():
     assert varied.fit(X, y).best_params_["epsilon"] in (1.0, 5.0)
 
 
+@pytest.mark.slow
 def test_nets_are_searched_and_trained_together():
     pytest.importorskip("torch")
     from sklearn_dpsearch.nets import DPLogisticRegression

@@ -303,7 +303,6 @@ def test_labels_may_be_text_and_tables_pandas():
         assert set(one.fit(frame, labels).predict(frame)) <= {"no", "yes"}
 
 
-@pytest.mark.slow
 def test_the_released_net_states_what_the_search_cost_not_its_own_training():
     one = DPRandomSearchCV(DPMLPClassifier((4,), max_steps=5), {"learning_rate_init": [0.1]}, epsilon=3.0, delta=1e-5)
     one.fit(X, y)
@@ -314,6 +313,7 @@ def test_the_released_net_states_what_the_search_cost_not_its_own_training():
     assert set(one.privacy_spent_.assumptions) <= set(net.privacy_spent_.assumptions)
 
 
+@pytest.mark.slow
 def test_a_net_in_a_released_pipeline_states_what_the_search_cost():
     model = make_pipeline(FunctionTransformer(), DPMLPClassifier((4,), max_steps=5))
     one = DPRandomSearchCV(model, {"dpmlpclassifier__learning_rate_init": [0.1]}, epsilon=3.0, delta=1e-5).fit(X, y)

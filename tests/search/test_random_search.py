@@ -244,7 +244,7 @@ def test_candidates_are_drawn_with_replacement():
     assert len(fitted.cv_results_["params"]) == 6
 
 
-@pytest.mark.parametrize("cv", [None, 3])
+@pytest.mark.parametrize("cv", [pytest.param(None, marks=pytest.mark.slow), 3])
 def test_results_do_not_depend_on_the_number_of_jobs(cv):
     def outcome(n_jobs, pre_dispatch="2*n_jobs"):
         one = search(random_state=7, n_jobs=n_jobs, pre_dispatch=pre_dispatch, cv=cv).fit(X, y)

@@ -345,8 +345,8 @@ class Choosy(NoisyCentroids):
 
 
 def outcome_of(estimator, X, y, **kwargs):
-    one = search(estimator, {}, guarantee=PureDP(epsilon=1.0), **kwargs)
     for _ in range(200):
+        one = search(estimator, {}, guarantee=PureDP(epsilon=1.0), **kwargs)
         try:
             one.fit(X, y)
         except NoModelError as error:

@@ -213,7 +213,7 @@ def test_nothing_runs_after_the_first_success():
 
 def test_the_chance_of_nothing_is_that_of_the_coin():
     """Half of the runs reach the threshold, and the coin comes first: p/(p + (1 − p)/2)."""
-    runs = 4000 if FULL else 300
+    runs = 4000 if FULL else 120
     one = until(RandomizedResponse(epsilon=1e-9), {"label": [0]}, threshold=0.0, scoring=answer_low, n_iter=4)
     fits = (one.set_params(random_state=seed).fit(QUIET_8, np.zeros(8), **PUBLIC) for seed in range(runs))
     counts = Counter(fit.found_ for fit in fits)

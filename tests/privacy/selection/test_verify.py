@@ -48,7 +48,7 @@ def small_mechanism(rng) -> Mechanism:
             return one
 
 
-@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(one, marks=pytest.mark.slow) for one in (2, 3, 4, 5))])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(one, marks=pytest.mark.slow) for one in (0, 2, 3, 4, 5))])
 def test_a_claim_below_what_a_mechanism_loses_is_never_found_true(seed: int) -> None:
     rng = np.random.default_rng(seed)
     for _ in range(brute_force.size(60, 6)):
