@@ -20,6 +20,7 @@ from ..privacy import (
 )
 from ..privacy._types import Neighboring
 from ..privacy.guarantees.composition import Composition
+from ..privacy.statement.numbers import up
 from .entry import Entry, stated_under
 
 #: How closely what is left is worked out, relative to the budget.
@@ -142,8 +143,3 @@ def _family(delta: float, relation: Neighboring) -> Callable[[float], Guarantee]
     if delta > 0:
         return lambda mu: GaussianDP(mu=mu, neighboring=relation)
     return lambda epsilon: PureDP(epsilon=epsilon, neighboring=relation)
-
-
-def up(epsilon: float) -> str:
-    """Three decimals, rounded up."""
-    return f"{math.ceil(epsilon * 1000) / 1000:.3f}" if math.isfinite(epsilon) else "infinity"

@@ -6,7 +6,7 @@ import html
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from .budget import up
+from ..privacy.statement.numbers import up
 
 
 class Step(Protocol):

@@ -325,3 +325,12 @@ def test_an_estimator_can_be_asked_about_and_is_not_entered_in_the_place_of_what
 def test_budgets_are_numbers(begin, wrong):
     with pytest.raises(TypeError, match="a number is needed"):
         begin(**wrong)
+
+
+def test_a_number_in_the_table_is_never_below_the_one_it_stands_for(tmp_path):
+    """A thousand times a number just above three decimals may be rounded down to them."""
+    above = next(e for k in range(1, 5000) if (e := float(np.nextafter(k / 1000, 9))) * 1000 <= k)
+    ledger = PrivacyLedger(tmp_path / "data.ledger", epsilon=9.0, delta=0.0)
+    ledger.spend(PureDP(epsilon=above))
+    shown = [float(word) for word in str(ledger).splitlines()[-1].split()[-2:]]
+    assert min(shown) >= above

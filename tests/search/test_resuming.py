@@ -136,6 +136,13 @@ def test_without_a_seed_it_is_the_same_as_well(name, folder, tmp_path, monkeypat
     assert released(first) == released(again)
 
 
+@pytest.mark.parametrize("kind", [np.int64, np.random.RandomState])
+def test_every_kind_of_seed_can_be_kept(kind, folder, monkeypatch):
+    cut_off(lambda **more: SEARCHES["all"](random_state=kind(5), **more), folder, monkeypatch)
+    found = SEARCHES["all"](random_state=kind(5), checkpoint=folder).fit(X, y)
+    assert released(found) == released(SEARCHES["all"](random_state=kind(5)).fit(X, y))
+
+
 def test_two_searches_without_a_seed_differ(tmp_path):
     one, other = (SEARCHES["random"](checkpoint=tmp_path / name).fit(X, y) for name in "ab")
     assert one.best_estimator_.centroids_.tolist() != other.best_estimator_.centroids_.tolist()

@@ -59,7 +59,7 @@ def entropy_of(random_state: int | np.random.RandomState | None) -> int | list[i
         return secrets.randbits(256)
     if isinstance(random_state, np.random.RandomState):
         return [int(word) for word in random_state.randint(2**32, size=8, dtype=np.uint64)]
-    return random_state
+    return int(random_state)
 
 
 def random_bits(seed: np.random.SeedSequence | None) -> random.Random:
