@@ -72,6 +72,10 @@ class Adapter(ABC):
         """Parameters that give one candidate its own secure randomness and its own ledger."""
         return {}
 
+    def takes_chosen_rows(self, estimator: Estimator) -> bool:
+        """Whether ``fit`` takes records as ``ChosenRows``, of which a copy is then not needed."""
+        return False
+
     def trains_together(self, estimator: Estimator) -> bool:
         """Whether ``fit_together`` is worth calling for candidates of this estimator."""
         return False

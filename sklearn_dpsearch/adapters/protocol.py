@@ -94,6 +94,9 @@ class ProtocolAdapter(Adapter):
         secure = getattr(estimator, "secure_without_seed", False)
         return dict.fromkeys(sorted(set(SEEDS) & set(estimator.get_params(deep=False)))) if secure else {}
 
+    def takes_chosen_rows(self, estimator: Estimator) -> bool:
+        return _is_ours(type(estimator)) and getattr(estimator, "takes_chosen_rows", False) is True
+
     def trains_together(self, estimator: Estimator) -> bool:
         return _has(estimator, "fit_together") and not _only_inherits(estimator, "fit_together")
 

@@ -54,7 +54,7 @@ class ReadRecords(Records):
     inputs: Inputs
     targets: torch.Tensor
     coins: np.random.Generator | None = None
-    in_memory = False
+    stacks = False
 
     def on(self, device: torch.device) -> ReadRecords:
         """The same for training on a device."""

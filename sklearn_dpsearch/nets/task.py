@@ -80,18 +80,19 @@ class Records(ABC):
     ----------
     inputs : Tensor or NamedTensors
     targets : Tensor
-        Of the shape and kind of records, on the device; all records only if ``in_memory``.
-    in_memory : bool
+        Of the shape and kind of records, on the device.
+    stacks : bool
+        Whether several nets can be trained on them at once: a record is the same whenever it is read.
     """
 
     inputs: Inputs
     targets: torch.Tensor
-    in_memory: bool
+    stacks: bool
 
     @staticmethod
     def of(inputs: Inputs, targets: torch.Tensor, device: torch.device) -> HeldRecords:
         """Copy to the device: shapes (n, ...) become (n + 1, ...)."""
-        return HeldRecords(each(lambda rows: _with_empty_row(rows, device), inputs), _with_empty_row(targets, device))
+        return HeldRecords(each(lambda rows: with_empty_row(rows, device), inputs), with_empty_row(targets, device))
 
     @abstractmethod
     def __len__(self) -> int: ...
@@ -121,7 +122,7 @@ class HeldRecords(Records):
 
     inputs: Inputs
     targets: torch.Tensor
-    in_memory = True
+    stacks = True
 
     def __len__(self) -> int:
         return len(self.targets) - 1
@@ -134,11 +135,12 @@ class HeldRecords(Records):
 
     def take(self, places: torch.Tensor) -> tuple[Inputs, torch.Tensor]:
         if isinstance(self.inputs, NamedTensors):
-            return self.inputs.each(lambda rows: _rows(rows, places)), _rows(self.targets, places)
-        return _rows(self.inputs, places), _rows(self.targets, places)
+            return self.inputs.each(lambda rows: rows_at(rows, places)), rows_at(self.targets, places)
+        return rows_at(self.inputs, places), rows_at(self.targets, places)
 
 
-def _rows(rows: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+def rows_at(rows: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+    """Rows of a tensor, shape (*places.shape, ...)."""
     found = rows.index_select(0, places.reshape(-1))
     return found.view(*places.shape, *rows.shape[1:])
 
@@ -153,7 +155,7 @@ def with_room(shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
     return rows
 
 
-def _with_empty_row(rows: torch.Tensor, device: torch.device) -> torch.Tensor:
+def with_empty_row(rows: torch.Tensor, device: torch.device) -> torch.Tensor:
     """A copy, unless the rows lie where there is room for one more, and nobody else has them."""
     room: torch.Tensor = getattr(rows, "room", None)
     if room is not None and room.device == torch.empty(0, device=device).device:

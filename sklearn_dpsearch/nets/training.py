@@ -139,7 +139,7 @@ def _most_in_cache(task: TrainingTask, size: float, device: torch.device) -> flo
 def _stack_key(task: TrainingTask, records: Records) -> Hashable | None:
     """Equal for nets that can be stepped as one; None for a net that is trained alone."""
     key = None
-    if not records.in_memory:
+    if not records.stacks:
         return None
     with contained():  # this net will fail, alone
         structure = _structure(task, records)

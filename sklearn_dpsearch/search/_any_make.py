@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import _safe_indexing
 
+from .._chosen_rows import ChosenRows
+
 
 def with_parameters(estimator: Any, parameters: Mapping[str, Any]) -> Any:
     """The estimator itself, with these parameters. One that is no scikit-learn class is not called with nothing."""
@@ -24,6 +26,11 @@ def n_records(X: Any) -> int:
 def take(data: Any, indices: np.ndarray) -> Any:
     """Some of the records."""
     return None if data is None else _safe_indexing(data, indices)
+
+
+def rows_of(data: Any, indices: np.ndarray) -> Any:
+    """The same without a copy, as far as that can be."""
+    return ChosenRows(data, indices) if type(data) in (np.ndarray, np.memmap) else take(data, indices)
 
 
 def take_param(value: Any, indices: np.ndarray, X: Any) -> Any:

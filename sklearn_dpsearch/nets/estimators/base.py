@@ -19,13 +19,14 @@ from ..._process import contained, without_warnings
 from ...privacy import Guarantee, PrivacyError
 from ...privacy._types import Neighboring
 from ...privacy.spent import PrivacySpent
+from ..mapped import MappedRecords
 from ..named_tensors import Inputs, names_of, tensors_of
 from ..optimizers import Memory, Table, UpdateRule, on_cpu
 from ..randomness import Seed, sequence
 from ..reading import ReadRecords
 from ..resuming import Checkpoint, checkpoint_in
 from ..state import contents
-from ..task import Records, TrainingTask
+from ..task import HeldRecords, Records, TrainingTask
 from ..training import train, train_together
 from ..watchers import Progress, Watchers
 from . import step_size
@@ -33,17 +34,17 @@ from .cost import ParameterCost
 from .settings import NOISE, RATES, Settings, expecting, settings_of
 
 #: Inputs and targets as tensors, or records that are read when a batch needs them.
-Given: TypeAlias = tuple[Inputs, torch.Tensor] | ReadRecords
+Given: TypeAlias = tuple[Inputs, torch.Tensor] | ReadRecords | MappedRecords
 
 
 def number_of(given: Given) -> int:
     """How many records there are."""
-    return len(given) if isinstance(given, ReadRecords) else len(given[1])
+    return len(given[1]) if isinstance(given, tuple) else len(given)
 
 
 def records_of(given: Given, device: torch.device) -> Records:
     """Records for training on a device."""
-    return given.on(device) if isinstance(given, ReadRecords) else Records.of(*given, device)
+    return Records.of(*given, device) if isinstance(given, tuple) else given.on(device)
 
 
 def _held(given: Given) -> list[torch.Tensor]:
@@ -60,6 +61,8 @@ def _held(given: Given) -> list[torch.Tensor]:
             "goes on with the same records cannot be told. Give arrays (np.load(..., mmap_mode='r') for large ones), "
             "or leave checkpoint=None."
         )
+    if isinstance(given, MappedRecords):
+        return [given.digest(), given.targets]
     return [*tensors_of(given[0]), given[1]]
 
 
@@ -68,6 +71,8 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
 
     #: Unseeded, batches and noise come from the operating system, in each fit.
     secure_without_seed = True
+    #: Records may come as ``ChosenRows``: a search need not copy those that train.
+    takes_chosen_rows = True
 
     # Checked by scikit-learn; what decides about privacy is checked in ``settings_of``.
     _parameter_constraints: dict[str, Any] = {
@@ -343,7 +348,9 @@ class _SharedRecords:
 
     def holds(self, given: Given, device: torch.device) -> bool:
         """Whether these are the records, on this device. Those that are read belong to one training."""
-        if isinstance(given, ReadRecords) or isinstance(self.records, ReadRecords):
+        if isinstance(given, MappedRecords):
+            return given.are(self.records) and self.records.inputs.device == torch.empty(0, device=device).device
+        if isinstance(given, ReadRecords) or not isinstance(self.records, HeldRecords):
             return False
         (inputs, targets), there = given, torch.empty(0, device=device).device  # "cuda" is the current one of several
         mine, theirs = [*tensors_of(inputs), targets], [*tensors_of(self.records.inputs), self.records.targets]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,9 +12,12 @@ import torch
 from skorch.helper import SliceDataset
 from torch.utils.data import IterableDataset, Subset, TensorDataset
 
+from ..._chosen_rows import ChosenRows
+from ..mapped import CHECKED, MappedRecords
 from ..named_tensors import Inputs, NamedTensors, each
 from ..randomness import global_torch_seed
 from ..reading import ReadRecords
+from ..task import with_room
 from .user_modules import array, single
 
 #: Targets as a user has them ↦ as the loss wants them.
@@ -34,6 +37,8 @@ def inputs_of(X: Any) -> Inputs:
     ValueError
         For what is not numbers, and for parts of different lengths.
     """
+    if isinstance(X, ChosenRows) and X.dtype.kind in "fiub":
+        return _converted(X)
     if not isinstance(X, Mapping):
         return single(torch.from_numpy(array("X", X)))
     parts = NamedTensors({str(name): single(torch.from_numpy(array(f"X[{name!r}]", part))) for name, part in X.items()})
@@ -41,6 +46,63 @@ def inputs_of(X: Any) -> Inputs:
     if len(set(lengths.values())) != 1:
         raise ValueError(f"Found inputs of different lengths, {lengths}; one row per record is needed in each.")
     return parts
+
+
+def _converted(rows: ChosenRows) -> torch.Tensor:
+    """The rows in single precision, which the next net that is given them finds beside them."""
+    how = "single"
+    if how not in rows.converted:
+        converted = with_room(rows.shape, row_of(rows).dtype)
+        for places, block in rows.blocks(CHECKED):
+            converted[places] = block_of(block)
+        rows.converted[how] = converted
+    found: torch.Tensor = rows.converted[how]
+    return found
+
+
+def mapped(X: Any, y: Any, taken: Callable[[Inputs], Inputs], encode: Callable[[Any], torch.Tensor]) -> MappedRecords:
+    """Records that stay in their file during training.
+
+    Parameters
+    ----------
+    X : memmap or ChosenRows of one
+    y : array-like
+    taken : callable
+        As for ``reading``.
+    encode : callable
+        Targets ↦ as the loss wants them.
+    """
+    rows = X if isinstance(X, ChosenRows) else ChosenRows(X)
+    row = taken(row_of(rows))
+    assert isinstance(row, torch.Tensor)
+    kind, targets = row.dtype, encode(y)
+    check_lengths(rows, targets)
+    for _, block in rows.blocks(CHECKED):
+        array("X", block)  # raises for what is not finite
+    return MappedRecords(
+        rows=rows,
+        convert=lambda block: block_of(block).to(kind),
+        how=kind,
+        inputs=torch.zeros_like(row),
+        targets=targets,
+    )
+
+
+def row_of(rows: ChosenRows) -> torch.Tensor:
+    """A row of zeros, of the shape and kind of the others."""
+    return single(torch.from_numpy(np.zeros((1, *rows.shape[1:]), rows.dtype)))
+
+
+def block_of(block: np.ndarray[Any, Any]) -> torch.Tensor:
+    """A few rows in single precision; integers stay integers. Raises for NaN and infinity, as ``array``."""
+    return single(torch.from_numpy(array("X", block)))
+
+
+def check_lengths(inputs: Sized, targets: torch.Tensor) -> None:
+    """Raise for inputs and targets of different numbers of records."""
+    lengths = [len(inputs), len(targets)]
+    if lengths[0] != lengths[1]:
+        raise ValueError(f"Found input variables with inconsistent numbers of samples: {lengths}.")
 
 
 # --- sources ---------------------------------------------------------------------------------------------------------

@@ -13,6 +13,8 @@ from ...privacy import PrivacyError
 
 #: Public constants: label ↦ weight of the loss of its records; labels that are left out have weight 1.
 ClassWeight: TypeAlias = Mapping[Any, float] | None
+#: Labels that are looked up at once.
+BLOCK = 2**14
 
 
 def encode(y: Any, classes: np.ndarray) -> torch.Tensor:
@@ -27,8 +29,13 @@ def encode(y: Any, classes: np.ndarray) -> torch.Tensor:
     if labels.ndim != 1:
         raise ValueError(f"Expected y with one label per record, shape (n_samples,), got shape {labels.shape}.")
     places = {label: i for i, label in enumerate(classes.tolist())}
+    found = torch.empty(len(labels), dtype=torch.long)
     try:
-        return torch.tensor([places[label] for label in labels.tolist()], dtype=torch.long)
+        for start in range(0, len(labels), BLOCK):  # Python's own objects take ten times the memory of labels
+            found[start : start + BLOCK] = torch.tensor(
+                [places[label] for label in labels[start : start + BLOCK].tolist()], dtype=torch.long
+            )
+        return found
     except (KeyError, TypeError):  # not from it: the error would quote a record
         raise ValueError(
             f"Found labels in y that are not among the declared classes={classes.tolist()}. Declare every label that a "

@@ -8,7 +8,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import assert_all_finite
 
+from ..._chosen_rows import ChosenRows
+from ..mapped import CHECKED
 from ..task import with_room
 
 Array: TypeAlias = NDArray[np.float64]
@@ -66,6 +69,11 @@ class Bounds:
         return cls(lower, upper)
 
     @property
+    def key(self) -> tuple[bytes, bytes, float]:
+        """Equal for bounds that scale alike."""
+        return self.lower.tobytes(), self.upper.tobytes(), self.origin
+
+    @property
     def zero(self) -> Array:
         """What is mapped to 0."""
         return self.lower + self.origin * (self.upper - self.lower)
@@ -90,23 +98,41 @@ class Bounds:
         return np.clip(values * self.half + self.zero, self.lower, self.upper)
 
 
-def single_rows(values: NDArray[Any], bounds: Bounds | None) -> torch.Tensor:
-    """Records scaled to the bounds, if there are any, in single precision: a copy, with room for one more row."""
-    rows = with_room(values.shape, torch.float32)
+def single_rows(values: NDArray[Any] | ChosenRows, bounds: Bounds | None) -> torch.Tensor:
+    """Records scaled to the bounds, if there are any, in single precision: a copy, with room for one more row.
+
+    Of chosen rows the copy is kept beside them, for the next net that scales them so.
+    """
+    if not isinstance(values, ChosenRows):
+        values = ChosenRows(values)
+    how = None if bounds is None else bounds.key
+    if how not in values.converted:
+        rows = with_room(values.shape, torch.float32)
+        for places, block in values.blocks(BLOCK):
+            rows[places] = single_block(block, bounds)
+        values.converted[how] = rows
+    found: torch.Tensor = values.converted[how]
+    return found
+
+
+def single_block(block: NDArray[Any], bounds: Bounds | None) -> torch.Tensor:
+    """A few records scaled to the bounds, if there are any, in single precision: each by itself."""
     if bounds is None:
-        with np.errstate(over="ignore"):  # a warning would tell of a record
-            rows.numpy()[:] = values
-        return rows
+        return torch.from_numpy(to_single(block))
     half, shift = (torch.from_numpy(np.asarray(part)) for part in (bounds.half, -bounds.zero / bounds.half))
     least, most = bounds.limits
-    for start in range(0, len(values), BLOCK):
-        # A block in double precision fits into a cache; all records would take three times their memory.
-        block = torch.from_numpy(np.array(values[start : start + BLOCK], dtype=np.float64))
-        rows[start : start + BLOCK] = block.div_(half).add_(shift).clamp_(least, most)
-    return rows
+    # In double precision as long as it fits into a cache; all records would take three times their memory.
+    scaled = torch.from_numpy(np.array(block, dtype=np.float64))
+    return scaled.div_(half).add_(shift).clamp_(least, most).float()
 
 
-def to_single(values: Array) -> NDArray[np.float32]:
+def check_finite(rows: ChosenRows) -> None:
+    """Raise scikit-learn's error for NaN and infinity among the rows, of which no other is looked at."""
+    for _, block in rows.blocks(CHECKED):
+        assert_all_finite(block, input_name="X")
+
+
+def to_single(values: NDArray[Any]) -> NDArray[np.float32]:
     """In single precision. What is beyond it becomes infinite: the gradient of such a record is dropped."""
     with np.errstate(over="ignore"):  # a warning would tell of a record
         return values.astype(np.float32)

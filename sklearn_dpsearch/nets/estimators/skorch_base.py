@@ -18,6 +18,7 @@ from ...privacy import LeakingEstimatorError, PrivacyError
 from .. import checkpoints
 from ..engines.ways import separate
 from ..layout import named_trained
+from ..mapped import stays_in_file
 from ..named_tensors import ByName, Inputs, NamedTensors, each, tensors_of, written_by_user
 from ..optimizers import Table, check_works_on_gradients
 from ..randomness import global_torch_seed, later_parameters, sequence
@@ -25,7 +26,17 @@ from ..reading import ALONE
 from ..schedules import Scheduler, table_of
 from . import callbacks, spaces, step_size
 from .base import DPSGDEstimator, Given
-from .given import ForPrediction, as_arrays, inputs_of, is_source, reading, source_of, stacked
+from .given import (
+    ForPrediction,
+    as_arrays,
+    check_lengths,
+    inputs_of,
+    is_source,
+    mapped,
+    reading,
+    source_of,
+    stacked,
+)
 from .settings import Settings
 from .step_size import StepSize
 from .user_modules import (
@@ -302,12 +313,13 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
             read = reading(source_of(X, y), self._as_taken, lambda targets: self._targets(stacked(targets)))
             self._check_outputs(outputs_of(self.module_, read.inputs), read.targets)
             return read
+        if stays_in_file(X):
+            found = mapped(X, y, self._as_taken, self._targets)
+            self._check_outputs(outputs_of(self.module_, found.inputs), found.targets)
+            return found
         inputs = self._as_taken(inputs_of(X))
         targets = self._targets(y)
-        if len(inputs) != len(targets):
-            raise ValueError(
-                f"Found input variables with inconsistent numbers of samples: {[len(inputs), len(targets)]}."
-            )
+        check_lengths(inputs, targets)
         self._check_outputs(outputs_of(self.module_, inputs), targets)
         return inputs, targets
 

@@ -7,6 +7,7 @@ import numbers
 import os
 from abc import abstractmethod
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -15,14 +16,22 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import (
+    check_array,
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
 from torch import nn
 
+from ..._chosen_rows import ChosenRows
 from ...privacy._types import Neighboring
+from ..mapped import CHECKED, MappedRecords, stays_in_file
 from ..optimizers import Table, UpdateRule
 from ..randomness import Seed, sequence
 from . import hidden_layers, scaling, spaces, step_size
-from .base import DPSGDEstimator
+from .base import DPSGDEstimator, Given
 from .hidden_layers import HiddenLayerSizes
 from .labels import ClassWeight, check_class_weight, encode, weights_of
 from .scaling import Array, Bounds
@@ -116,31 +125,56 @@ class TableNet(DPSGDEstimator):
     def _scale(self) -> Bounds | None:
         return None if self.bounds_X is None else Bounds.of_features("bounds_X", self.bounds_X)
 
-    def _prepare(self, X: Any, y: Any, fresh: bool) -> tuple[torch.Tensor, torch.Tensor]:
-        X, y = validate_data(
-            self, X, y, reset=fresh, dtype="numeric", y_numeric=isinstance(self, RegressorMixin), multi_output=False
-        )
+    def _prepare(self, X: Any, y: Any, fresh: bool) -> Given:
+        X, y = self._checked(X, y, fresh)
         targets = self._targets(y, fresh)
-        inputs = self._inputs(X)
+        bounds = self._bounds_of(X)
         if fresh:
-            self.module_ = self._module(inputs.shape[1], len(inputs) if self.public_n is None else self.public_n)
-        return inputs, targets
+            self.module_ = self._module(X.shape[1], len(X) if self.public_n is None else self.public_n)
+        if not stays_in_file(X):
+            return scaling.single_rows(X, bounds), targets
+        return MappedRecords(
+            rows=X,
+            convert=partial(scaling.single_block, bounds=bounds),
+            how=None if bounds is None else bounds.key,
+            inputs=torch.zeros((1, X.shape[1])),
+            targets=targets,
+        )
 
-    def _inputs(self, X: NDArray[Any]) -> torch.Tensor:
+    def _checked(self, X: Any, y: Any, fresh: bool) -> tuple[Any, NDArray[Any]]:
+        """Records and targets as scikit-learn checks them: an array, or chosen rows of which no other is looked at."""
+        if stays_in_file(X) and not isinstance(X, ChosenRows):
+            X = ChosenRows(X)
+        numeric = isinstance(self, RegressorMixin)
+        if not isinstance(X, ChosenRows) or X.ndim != 2 or X.dtype.kind not in "fiub" or not len(X):
+            checked: tuple[Any, NDArray[Any]] = validate_data(
+                self, X, y, reset=fresh, dtype="numeric", y_numeric=numeric, multi_output=False
+            )
+            return checked
+        validate_data(self, X.data, reset=fresh, skip_check_array=True)
+        y = check_array(y, ensure_2d=False, dtype="numeric" if numeric else None, input_name="y")
+        y = column_or_1d(y, warn=True)
+        check_consistent_length(X, y)
+        scaling.check_finite(X)
+        return X, y
+
+    def _bounds_of(self, X: NDArray[Any] | ChosenRows) -> Bounds | None:
         bounds = self._scale()
         if bounds is not None and bounds.lower.ndim and bounds.lower.shape != X.shape[1:]:
             raise ValueError(
                 f"Found bounds_X for {len(bounds.lower)} features and X with {X.shape[1]}. Give one pair of "
                 "numbers, or one number per feature."
             )
-        return scaling.single_rows(X, bounds)
+        return bounds
 
     def _outputs(self, X: Any) -> Array:
         check_is_fitted(self, "module_")
         X = validate_data(self, X, reset=False, dtype="numeric")
-        device = next(self.module_.parameters()).device
+        device, bounds = next(self.module_.parameters()).device, self._bounds_of(X)
+        found: Array = np.empty((len(X), self.module_[-1].out_features))
         with torch.no_grad():
-            found: Array = self.module_(self._inputs(X).to(device)).cpu().numpy().astype(np.float64)
+            for places, block in ChosenRows(X).blocks(CHECKED):
+                found[places] = self.module_(scaling.single_block(block, bounds).to(device)).cpu().numpy()
         return found
 
     def _around(self, grid: bool) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from ..._process import reseed
 from ...adapters import forget_seeds, seed_names
-from .._any_make import take, take_param, with_parameters
+from .._any_make import rows_of, take, take_param, with_parameters
 from .._types import Candidate, Seed
 from .job import Job
 from .randomness import random_state
@@ -50,9 +50,10 @@ def spawned(seed: Seed, number: int) -> list[Seed]:
 
 def fitted(job: Job, model: Any, records: np.ndarray, X: Any, y: Any) -> Any:
     """The model, trained. What ``fit`` returns is not looked at, as scikit-learn does not: it may be nothing."""
-    labels = () if y is None else (take(y, records),)
+    chosen = rows_of if job.adapter.takes_chosen_rows(model) else take
+    labels = () if y is None else (chosen(y, records),)
     params = {name: take_param(value, records, X) for name, value in job.fit_params.items()}
-    model.fit(take(X, records), *labels, **params)
+    model.fit(chosen(X, records), *labels, **params)
     return _finished(job, model)
 
 
@@ -70,7 +71,8 @@ def _fitted_together(job: Job, models: Sequence[Any], records: np.ndarray, X: An
     """Models trained on the same records at once; None for each that failed, or that could not be made."""
     made = [i for i, model in enumerate(models) if model is not None]
     chosen = [models[i] for i in made]
-    trained = attempt(lambda: job.adapter.fit_together(chosen, take(X, records), take(y, records))) or []
+    part = rows_of if all(map(job.adapter.takes_chosen_rows, chosen)) else take
+    trained = attempt(lambda: job.adapter.fit_together(chosen, part(X, records), part(y, records))) or []
     finished = [None if model is None else attempt(partial(_finished, job, model)) for model in trained]
     placed = dict(zip(made, finished))
     return [placed.get(i) for i in range(len(models))]

@@ -1,0 +1,64 @@
+"""Some records of an array, without a copy of them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: Numbers of records.
+Numbers: TypeAlias = NDArray[np.integer[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class ChosenRows:
+    """Rows of an array, which are copied only as they are read: a block, or a batch, at a time.
+
+    Whoever does not know it may take it for an array: ``np.asarray`` copies all of its rows.
+
+    Parameters
+    ----------
+    data : ndarray of shape (n, ...)
+    numbers : integer ndarray of shape (m,) or None
+        The rows, in order; None: all of them.
+    converted : dict
+        What the rows were made into, by how: nets that train on the same rows make it once.
+    """
+
+    data: NDArray[Any]
+    numbers: Numbers | None = None
+    converted: dict[Hashable, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """As of an array."""
+        return (len(self), *self.data.shape[1:])
+
+    @property
+    def ndim(self) -> int:
+        """As of an array."""
+        return self.data.ndim
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """As of an array."""
+        return self.data.dtype
+
+    def __len__(self) -> int:
+        return len(self.data) if self.numbers is None else len(self.numbers)
+
+    def __getitem__(self, places: slice | Numbers) -> NDArray[Any]:
+        """The rows at these places among the chosen ones."""
+        return np.asarray(self.data[places if self.numbers is None else self.numbers[places]])
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.array(self[:], dtype=dtype, copy=True if copy else None)
+
+    def blocks(self, size: int) -> Iterator[tuple[slice, NDArray[Any]]]:
+        """All rows, so many at a time, each with its places."""
+        for start in range(0, len(self), size):
+            places = slice(start, min(start + size, len(self)))
+            yield places, self[places]

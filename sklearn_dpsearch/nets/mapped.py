@@ -1,0 +1,91 @@
+"""Records in a file that may be larger than memory: rows are read when a batch needs them, from an array in a file."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from .._chosen_rows import ChosenRows
+from .engines import rounding
+from .task import BLOCK, Records, rows_at, with_empty_row
+
+#: Bytes of an array in a file from which on its rows stay there. A smaller one is read once: training is faster so.
+LARGE = 2**28
+#: Records at once that are looked at before the training.
+CHECKED = 2**14
+
+
+def stays_in_file(X: Any) -> bool:
+    """Whether records are a large array in a file (``np.memmap``, ``np.load(…, mmap_mode="r")``), or rows of one."""
+    data = X.data if isinstance(X, ChosenRows) else X
+    return isinstance(data, np.memmap) and data.nbytes >= LARGE
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MappedRecords(Records):
+    """Records in a file, of which a batch at a time is in memory. The results are those of records in memory.
+
+    Parameters
+    ----------
+    rows : ChosenRows
+    convert : callable
+        Rows as they lie in the file, shape (m, ...) ↦ tensor of inputs, each row by itself.
+    how : hashable
+        Equal where ``convert`` does the same.
+    inputs : Tensor
+        One row of zeros: the shape and kind of a record.
+    targets : Tensor of shape (n, ...)
+        Of all records.
+    """
+
+    rows: ChosenRows
+    convert: Callable[[NDArray[Any]], torch.Tensor]
+    how: Hashable
+    inputs: torch.Tensor
+    targets: torch.Tensor
+    stacks = True
+
+    def on(self, device: torch.device) -> MappedRecords:
+        """The same for training on a device, with an empty row of targets."""
+        return replace(self, inputs=self.inputs.to(device), targets=with_empty_row(self.targets, device))
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def take(self, places: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        flat = places.reshape(-1).cpu().numpy()
+        there = flat < len(self)
+        found = torch.zeros((len(flat), *self.inputs.shape[1:]), dtype=self.inputs.dtype)
+        found[torch.from_numpy(there)] = self.convert(self.rows[flat[there]])
+        inputs = found.to(self.inputs.device).view(*places.shape, *self.inputs.shape[1:])
+        return inputs, rows_at(self.targets, places)
+
+    @functools.cached_property
+    def norms(self) -> torch.Tensor | None:
+        nothing = torch.zeros((1, *self.inputs.shape[1:]), dtype=self.inputs.dtype)
+        found = [self._norms(self.convert(block)) for _, block in self.rows.blocks(BLOCK)]
+        return torch.cat([*found, self._norms(nothing)])
+
+    def _norms(self, rows: torch.Tensor) -> torch.Tensor:
+        return rounding.norms_of([rows.to(self.inputs.device).flatten(1)])[0]
+
+    def are(self, other: object) -> bool:
+        """Whether another net has the same records, converted in the same way, and the same targets; not yet placed."""
+        if not isinstance(other, MappedRecords) or (self.rows is not other.rows) or self.how != other.how:
+            return False
+        mine, theirs = self.targets, other.targets[: len(other)]
+        return mine.dtype == theirs.dtype and mine.shape == theirs.shape and bool(torch.equal(mine.to(theirs), theirs))
+
+    def digest(self) -> torch.Tensor:
+        """A digest of the inputs, by which they are known again."""
+        digest = hashlib.sha256(repr((self.rows.dtype, self.rows.shape)).encode())
+        for _, block in self.rows.blocks(CHECKED):
+            digest.update(np.ascontiguousarray(self.convert(block).numpy()).data)
+        return torch.frombuffer(bytearray(digest.digest()), dtype=torch.uint8)
