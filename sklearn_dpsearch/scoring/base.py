@@ -69,6 +69,15 @@ class PrivateScorer(ABC):
         return float(self(estimator, X, y))
 
 
+def is_additive(scorer: PrivateScorer) -> bool:
+    """Whether the statistic of records is the sum of those of any parts of them.
+
+    This is so of every scorer of this library, each of which sums what single records contribute. Of others nothing is
+    known: a maximum, say, would move more if blocks were added up.
+    """
+    return type(scorer).__module__.startswith(f"{__package__}.")
+
+
 def known_size(n_scored: int | None) -> int:
     """The number of scored records, where it is public; an error where it was left out."""
     require(

@@ -21,11 +21,28 @@ from ..privacy._checks import require
 from ..privacy._types import Array, Neighboring
 from ..privacy.mechanisms.coins import RandomBytes, coins, uniform_integers
 
-Indices = npt.NDArray[np.int64]
+Indices = npt.NDArray[np.integer[Any]]
 #: Training and validation records.
 Fold = tuple[Indices, Indices]
 #: Folds of a search at most: every candidate trains one model for each.
 MOST_FOLDS = 1000
+#: Records whose part is written down at once.
+BLOCK = 2**20
+
+
+def all_numbers(n: int) -> Indices:
+    """0 … n − 1, in four bytes each where that is enough."""
+    return np.arange(n, dtype=np.int32 if n < 2**31 else np.int64)
+
+
+def numbers_where(chosen: npt.NDArray[np.bool_]) -> Indices:
+    """The places of the records that are chosen, in four bytes each where that is enough; without a larger copy."""
+    found, end = np.empty(np.count_nonzero(chosen), all_numbers(0).dtype if len(chosen) < 2**31 else np.int64), 0
+    for start in range(0, len(chosen), BLOCK):
+        places = np.flatnonzero(chosen[start : start + BLOCK])
+        found[end : end + len(places)] = start + places
+        end += len(places)
+    return found
 
 
 @dataclass(frozen=True)
@@ -89,7 +106,7 @@ class PublicValidation(Validation):
         return (Exposure(1, 0),)
 
     def folds(self, n_samples: int, random_bytes: RandomBytes) -> list[Fold]:
-        return [(np.arange(n_samples), np.arange(0))]
+        return [(all_numbers(n_samples), all_numbers(0))]
 
     @property
     def training_sizes_vary(self) -> bool:
@@ -110,7 +127,7 @@ class HoldOut(Validation):
 
     def folds(self, n_samples: int, random_bytes: RandomBytes) -> list[Fold]:
         validates = coins(n_samples, self.fraction, random_bytes)
-        return [(np.flatnonzero(~validates), np.flatnonzero(validates))]
+        return [(numbers_where(~validates), numbers_where(validates))]
 
 
 @dataclass(frozen=True)
@@ -135,27 +152,43 @@ class RandomFolds(Validation):
 
     def folds(self, n_samples: int, random_bytes: RandomBytes) -> list[Fold]:
         part = uniform_integers(n_samples, self.n_folds, random_bytes)
-        return [(np.flatnonzero(part != i), np.flatnonzero(part == i)) for i in range(self.n_folds)]
+        return [(numbers_where(part != i), numbers_where(part == i)) for i in range(self.n_folds)]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class IndexFolds(Validation):
     """Folds fixed by index, without a look at the data; accounted by the records that are used most."""
 
     n_samples: int
-    given: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
+    given: tuple[Fold, ...]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, IndexFolds) or self.n_samples != other.n_samples:
+            return False
+        mine, theirs = ([side for fold in one.given for side in fold] for one in (self, other))
+        return len(mine) == len(theirs) and all(map(np.array_equal, mine, theirs))
+
+    def __hash__(self) -> int:
+        return hash((self.n_samples, len(self.given)))
 
     def exposures(self) -> tuple[Exposure, ...]:
-        trainings = sum(np.bincount(np.asarray(train, int), minlength=self.n_samples) for train, _ in self.given)
-        scorings = sum(np.bincount(np.asarray(test, int), minlength=self.n_samples) for _, test in self.given)
-        used = {(int(t), int(s)) for t, s in zip(np.atleast_1d(trainings), np.atleast_1d(scorings))}
+        trainings, scorings = (self._uses(side) for side in (0, 1))
+        pairs = np.unique(trainings * (len(self.given) + 1) + scorings).tolist()
+        used = [divmod(pair, len(self.given) + 1) for pair in pairs]
         worst = [a for a in used if not any(a != b and a[0] <= b[0] and a[1] <= b[1] for b in used)]
         return tuple(Exposure(t, s) for t, s in sorted(worst))
+
+    def _uses(self, side: int) -> npt.NDArray[np.int64]:
+        """In how many folds each record trains (0) or validates (1)."""
+        uses = np.zeros(self.n_samples, np.int64)
+        for fold in self.given:
+            uses[np.asarray(fold[side], int)] += 1  # no record is there twice
+        return uses
 
     def folds(self, n_samples: int, random_bytes: RandomBytes) -> list[Fold]:
         if n_samples != self.n_samples:
             raise ValueError(f"Folds were made for {self.n_samples} records, found {n_samples}.")
-        return [(np.asarray(train, dtype=int), np.asarray(test, dtype=int)) for train, test in self.given]
+        return list(self.given)
 
 
 class Splitter(Protocol):
@@ -297,7 +330,7 @@ def _can_split(cv: Splitter, placeholder: Array, **seen: Array) -> bool:
         return False
 
 
-def _as_fold(number: int, pair: object, n_samples: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _as_fold(number: int, pair: object, n_samples: int) -> Fold:
     """Training and validation records of one fold: some of each, and none that is both."""
     if isinstance(pair, (str, bytes, Mapping)) or not isinstance(pair, Iterable) or len(both := list(pair)) != 2:
         raise TypeError(
@@ -305,20 +338,20 @@ def _as_fold(number: int, pair: object, n_samples: int) -> tuple[tuple[int, ...]
             "cv=[(train, test)], or cv=5 for five folds."
         )
     train, test = (_as_indices(side, n_samples) for side in both)
-    if not train or not test:
+    if not len(train) or not len(test):
         raise ValueError(
             f"Found fold {number} of cv with {len(train)} training and {len(test)} validation records; at least one of "
             "each is needed. Leave the fold out, or give X_public and y_public for scoring."
         )
-    if common := set(train) & set(test):
+    if common := len(np.intersect1d(train, test, assume_unique=True)):
         raise ValueError(
-            f"Found {len(common)} of the records both training and validating in fold {number} of cv: a model would be "
+            f"Found {common} of the records both training and validating in fold {number} of cv: a model would be "
             "scored on what it has seen. Give every record of a fold to one side, as KFold does."
         )
     return train, test
 
 
-def _as_indices(indices: Any, n_samples: int) -> tuple[int, ...]:
+def _as_indices(indices: Any, n_samples: int) -> Indices:
     found = np.asarray(indices)
     mask = found.dtype == bool and found.size == n_samples
     if found.ndim != 1 or (found.size and not mask and found.dtype.kind not in "iu"):
@@ -335,4 +368,4 @@ def _as_indices(indices: Any, n_samples: int) -> tuple[int, ...]:
             "Found a record more than once in one part of a split: it would count as often in one training or score, "
             "which no guarantee for single records covers. Give every record at most once, as KFold does."
         )
-    return tuple(int(i) for i in found)
+    return found.astype(all_numbers(0).dtype if n_samples < 2**31 else np.int64)

@@ -7,6 +7,8 @@ Here the binary digits of a uniform number are compared with those of the probab
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +18,8 @@ from ..numerics.exact_numbers import Number, fraction
 
 #: Number of bytes ↦ so many secret random bytes.
 RandomBytes = Callable[[int], bytes]
+#: Draws at once.
+BLOCK = 2**16
 
 
 def coins(n: int, probability: Number, random_bytes: RandomBytes) -> npt.NDArray[np.bool_]:
@@ -30,8 +34,12 @@ def coins(n: int, probability: Number, random_bytes: RandomBytes) -> npt.NDArray
     random_bytes : callable
         Secret randomness: 8 bytes for each coin, and 8 more for each that 64 digits do not decide.
     """
-    rest = fraction(probability)
-    require(0 <= rest <= 1, "0 <= probability <= 1", probability=probability)
+    exact = fraction(probability)
+    require(0 <= exact <= 1, "0 <= probability <= 1", probability=probability)
+    return _in_blocks(n, np.bool_, lambda number: _coins(number, exact, random_bytes))
+
+
+def _coins(n: int, rest: Fraction, random_bytes: RandomBytes) -> npt.NDArray[np.bool_]:
     heads, undecided = np.full(n, rest == 1), np.arange(n)
     while 0 < rest < 1 and undecided.size:
         digits, rest = divmod(rest * 2**64, 1)
@@ -41,14 +49,27 @@ def coins(n: int, probability: Number, random_bytes: RandomBytes) -> npt.NDArray
     return heads
 
 
-def uniform_integers(n: int, below: int, random_bytes: RandomBytes) -> npt.NDArray[np.int64]:
-    """n independent integers, exactly uniform on 0 … below − 1; shape (n,)."""
+def uniform_integers(n: int, below: int, random_bytes: RandomBytes) -> npt.NDArray[np.integer[Any]]:
+    """n independent integers, exactly uniform on 0 … below − 1; shape (n,), of the smallest type that holds them."""
     require(0 < below <= 2**62, "0 < below <= 2**62", below=below)
+    smallest = np.min_scalar_type(-below)  # signed
+    return _in_blocks(n, smallest, lambda number: _integers(number, below, random_bytes))
+
+
+def _integers(n: int, below: int, random_bytes: RandomBytes) -> npt.NDArray[np.int64]:
     limit = np.uint64((2**63 // below) * below)
     found = _words(n, random_bytes) >> np.uint64(1)
     while (again := np.flatnonzero(found >= limit)).size:
         found[again] = _words(again.size, random_bytes) >> np.uint64(1)
     return (found % np.uint64(below)).astype(np.int64)
+
+
+def _in_blocks(n: int, kind: npt.DTypeLike, drawn: Callable[[int], npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """So many draws, of which few at a time are held as the 64 bits they are made from."""
+    found = np.empty(n, kind)
+    for start in range(0, n, BLOCK):
+        found[start : start + BLOCK] = drawn(min(BLOCK, n - start))
+    return found
 
 
 def _words(n: int, random_bytes: RandomBytes) -> npt.NDArray[np.uint64]:

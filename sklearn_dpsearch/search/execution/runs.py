@@ -12,6 +12,7 @@ from joblib import delayed
 
 from ..._process import reseed
 from ...scoring import PrivateScorer, standard_error
+from ...scoring.base import is_additive
 from .._any_make import take
 from .._types import Candidate, InFull, Seed, Workers
 from .job import Job
@@ -19,6 +20,9 @@ from .models import all_fitted, fitted, fresh, releasable, spawned
 from .progress import Progress
 from .randomness import random_bits
 from .tasks import Counter, attempt, block_sizes, dealt, in_parallel, in_task, number_of_tasks, uncounted
+
+#: Records that are scored at once.
+BLOCK = 2**16
 
 
 @dataclass(frozen=True)
@@ -217,7 +221,7 @@ def _scored(job: Job, models: Sequence[Any], seeds: Sequence[Seed], X: Any, y: A
 
 def _run_of(job: Job, models: Sequence[Any], seeds: Sequence[Seed], X: Any, y: Any) -> Run:
     scores = [
-        score_of(job, model, take(X, test), take(y, test), n_scored, seed)
+        score_of(job, model, test, X, y, n_scored, seed)
         for model, (_, test), n_scored, seed in zip(models, job.split.folds, job.split.n_scored, seeds)
     ]
     score = _ordered(float(np.mean([one.value for one in scores])))
@@ -240,17 +244,25 @@ def _streams(job: Job, seed: Seed) -> tuple[list[Seed], list[Seed]]:
     return spawned(training, len(job.split.folds)), spawned(scoring, len(job.split.folds))
 
 
-def score_of(job: Job, model: Any, X: Any, y: Any, n_scored: int | None, seed: Seed) -> Score:
-    """A model's score, on public data or with the noise that the plan demands."""
+def score_of(job: Job, model: Any, records: np.ndarray, X: Any, y: Any, n_scored: int | None, seed: Seed) -> Score:
+    """A model's score, on public data or, on some of the records, with the noise that the plan demands."""
     if job.public is not None:
         return Score(float(job.scorer(model, *job.public)))
     assert job.noise is not None
     assert isinstance(job.scorer, PrivateScorer)
     bits = random_bits(seed)
-    noisy = [value + job.noise.sample(bits) for value in job.scorer.statistic(model, X, y, job.neighboring)]
+    noisy = [value + job.noise.sample(bits) for value in _statistic(job, job.scorer, model, records, X, y)]
     value = float(job.scorer.score(noisy, n_scored, job.neighboring))
     spread = {"noise_std": job.noise.std, "size_std": job.split.size_std}
     return Score(value, standard_error(job.scorer, noisy, n_scored, job.neighboring, **spread))
+
+
+def _statistic(job: Job, scorer: PrivateScorer, model: Any, records: np.ndarray, X: Any, y: Any) -> list[int]:
+    """The integers of a score before noise; a block of records at a time where their sums are those of all."""
+    size = BLOCK if is_additive(scorer) else max(len(records), 1)
+    blocks = [records[start : start + size] for start in range(0, max(len(records), 1), size)]
+    found = [scorer.statistic(model, take(X, block), take(y, block), job.neighboring) for block in blocks]
+    return [sum(values) for values in zip(*found)]
 
 
 def in_the_open(job: Job, candidate: Candidate, X: Any, y: Any) -> tuple[Any, float]:
@@ -258,5 +270,5 @@ def in_the_open(job: Job, candidate: Candidate, X: Any, y: Any) -> tuple[Any, fl
     everything = job.split.folds[0][0]
     model = fitted(job, fresh(job, candidate, None), everything, X, y)
     job.scorer(model, X, y)  # a private score counts records that cannot be scored as failures, and says nothing
-    score = score_of(job, model, X, y, job.split.n_scored[0], None).value
+    score = score_of(job, model, everything, X, y, job.split.n_scored[0], None).value
     return releasable(job, model), score

@@ -34,7 +34,8 @@ def check_kind(search: Parameters, X: Any, y: Any) -> None:
     """What the kind of the data tells, whatever the records."""
     name, tags = type(search).__name__, get_tags(search)
     if y is None and tags.target_tags.required:
-        raise ValueError(f"This {name} estimator requires y to be passed, but the target y is None.")
+        wrapped = "" if isinstance(X, (list, tuple)) or hasattr(X, "shape") else _how_to_wrap(X)
+        raise ValueError(f"This {name} estimator requires y to be passed, but the target y is None.{wrapped}")
     if issparse(X) and not tags.input_tags.sparse:
         raise TypeError(
             f"Sparse data was passed to {name}, but {type(search.estimator).__name__} needs dense data. Use "

@@ -10,11 +10,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
 from ...privacy import PrivacyError
 from ...privacy._types import Neighboring
-from ...scoring.validation import PublicValidation, Validation
+from ...scoring.validation import PublicValidation, Validation, all_numbers
 from .._any_make import n_records
 from .._types import Candidate, Distributions, Parameters, Scorer, Seed
 from ..execution.job import Job, Split
@@ -245,7 +243,7 @@ class AggregatedRunner(Runner):
     def dry(self, plan: Plan, job: Job, candidate: Candidate, X: Any, y: Any) -> float:
         """Score of a model on one part, after the candidate went the whole way."""
         k = self.n_parts(plan.spent.neighboring, n_records(X)) if self.given_parts is None else self.given_parts
-        everything, k = np.arange(n_records(X)), k or 2
+        everything, k = all_numbers(n_records(X)), k or 2
         several = replace(job, split=replace(job.split, folds=[(everything, everything)] * k, n_scored=[None] * k))
         tried = less_noisy(several, [candidate])[0] if self.part_noise == "scaled" else candidate
         model = fitted(job, fresh(on_parts(several), tried, None), everything, X, y)
@@ -258,7 +256,7 @@ def train_winner(
     job: Job, candidate: Candidate, score: float, seed: Seed, X: Any, y: Any, **attributes: Any
 ) -> Outcome:
     """One private training on all records."""
-    model = train_last(job, lambda: fresh(job, candidate, seed), np.arange(n_records(X)), seed, X, y)
+    model = train_last(job, lambda: fresh(job, candidate, seed), all_numbers(n_records(X)), seed, X, y)
     return Outcome(
         found=model is not None,
         rows=[(candidate, score)],

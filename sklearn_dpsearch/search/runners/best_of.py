@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
-import numpy as np
-
 from ...privacy import CountLaw, Guarantee, best_of, compose
 from ...privacy._types import Neighboring
 from ...privacy.spent import Component
 from ...scoring import search_guarantee
-from ...scoring.validation import Exposure, Validation, validation_of
+from ...scoring.validation import Exposure, Validation, all_numbers, validation_of
 from .._any_make import n_records
 from .._types import Candidate, Distributions, Parameters, Seed
 from ..execution.job import Job
@@ -187,7 +185,7 @@ class RandomSearchRunner(BestOfRunner):
         if self.search.refit is True:
             self.progress.last_training()  # also where there is none: whether all candidates failed is not told
         if self.search.refit is True and model is not None:
-            after, records = job.afterwards, np.arange(n_records(X))
+            after, records = job.afterwards, all_numbers(n_records(X))
             model = train_last(after, lambda: fresh(after, job.in_full(candidates[best]), seed), records, seed, X, y)
         shown = {} if self.search.refit is False else {"best_estimator_": model}
         return Outcome(

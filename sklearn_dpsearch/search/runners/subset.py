@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, Protocol
 
-import numpy as np
 from sklearn.pipeline import Pipeline
 
 from ...privacy import CountLaw, Guarantee, PrivacyError
@@ -15,7 +14,7 @@ from ...privacy._types import Neighboring
 from ...privacy.count_laws.laws import as_law
 from ...privacy.errors import did_you_mean
 from ...scoring import Noise, Sensitivity, matched_noise
-from ...scoring.validation import Fold, Validation
+from ...scoring.validation import Fold, Validation, all_numbers, numbers_where
 from .._any_make import with_parameters
 from .._types import Candidate, Distributions, Extrapolate, Parameters, Seed
 from ..execution.job import FinalTraining, Job, Split
@@ -140,7 +139,7 @@ class SubsetRunner(BestOfRunner):
             _check_kept(plan, plan.final, full, carried, sizes.final if tells else None)
         joins, folds = subset.draw(n_samples, source.random_bytes)
         scored, size_std = self._scored(relation, subset, n_samples, folds)
-        records = np.flatnonzero(~joins) if self.search.train_on == "rest" else np.arange(n_samples)
+        records = numbers_where(~joins) if self.search.train_on == "rest" else all_numbers(n_samples)
         return Split(
             folds=folds,
             n_scored=scored,

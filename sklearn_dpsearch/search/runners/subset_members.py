@@ -11,7 +11,7 @@ import numpy as np
 from ...privacy._types import Neighboring
 from ...privacy.errors import did_you_mean
 from ...privacy.mechanisms.coins import RandomBytes, coins
-from ...scoring.validation import Exposure, Fold, HoldOut, Validation, validation_of
+from ...scoring.validation import Exposure, Fold, HoldOut, Validation, numbers_where, validation_of
 
 ValidateOn = Literal["rest", "subset"]
 #: Records expected in each part, at least.
@@ -37,7 +37,7 @@ class InSubset(Validation):
     def draw(self, n_samples: int, random_bytes: RandomBytes) -> tuple[np.ndarray, list[Fold]]:
         """Who joins, shape (n_samples,), and the folds inside as indices of all records."""
         joins = _who_joins(n_samples, self.fraction, random_bytes)
-        members = np.flatnonzero(joins)
+        members = numbers_where(joins)
         inside = self.inside.folds(members.size, random_bytes)
         return joins, [(members[train], members[test]) for train, test in inside]
 
@@ -63,7 +63,7 @@ class OnTheRest(Validation):
     def draw(self, n_samples: int, random_bytes: RandomBytes) -> tuple[np.ndarray, list[Fold]]:
         """Who joins the subset, shape (n_samples,), and its one fold as indices of all records."""
         joins = _who_joins(n_samples, self.fraction, random_bytes)
-        members, others = np.flatnonzero(joins), np.flatnonzero(~joins)
+        members, others = numbers_where(joins), numbers_where(~joins)
         if self.share < 1.0:
             others = others[coins(others.size, self.share, random_bytes)]
         return joins, [(members, others)]

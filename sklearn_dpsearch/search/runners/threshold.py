@@ -12,7 +12,7 @@ import numpy as np
 from ...privacy import Guarantee, until_above
 from ...privacy._types import Neighboring
 from ...privacy.mechanisms.exact_sampling import bernoulli
-from ...scoring.validation import Validation, validation_of
+from ...scoring.validation import Validation, all_numbers, validation_of
 from .._any_make import n_records
 from .._types import Candidate, Distributions, Parameters, Seed
 from ..execution.job import Job
@@ -110,7 +110,7 @@ class ThresholdRunner(Runner):
     def _released(self, job: Job, candidate: Candidate, run: Run, seed: Seed, X: Any, y: Any) -> Outcome:
         model, refit = run.model, self.search.refit
         if refit is True:
-            model = train_last(job, lambda: fresh(job, candidate, seed), np.arange(n_records(X)), seed, X, y)
+            model = train_last(job, lambda: fresh(job, candidate, seed), all_numbers(n_records(X)), seed, X, y)
         shown = {} if refit is False else {"best_estimator_": model}
         attributes = {**shown, **shown_of(run), "found_": True}
         return Outcome(found=model is not None, rows=[(candidate, run.score)], attributes=attributes)

@@ -1,0 +1,162 @@
+"""Time and memory of searches over an array in a file, as records and candidates grow, beside RandomizedSearchCV.
+
+    python examples/benchmarks/large_data.py            # up to 100,000 records and 40 candidates: half a minute
+    python examples/benchmarks/large_data.py --full     # up to 10,000,000 records (2 GB) and 1,000 candidates: an hour
+
+Records are 50 features in single precision in a ``numpy.memmap``; the model is ``DPLogisticRegression``, one epoch.
+Each number is of a process of its own on one thread, in which code, libraries and the plan are there already. Memory is
+what the process itself holds at most ("RssAnon"), over what it held before; pages of the file, which the system takes
+away again where memory is short, do not count (Linux only). K is the mean of the number of runs, which is random, so
+seconds are for each training that was done; this file counts them, which a search never tells. RandomizedSearchCV has
+one split, and no refit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.model_selection import RandomizedSearchCV, ShuffleSplit
+
+from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV
+from sklearn_dpsearch.nets import DPLogisticRegression
+from sklearn_dpsearch.nets.estimators.base import DPSGDEstimator
+
+FEATURES, BUDGET = 50, {"epsilon": 1.0, "delta": 1e-8}
+#: So that rows are alike from run to run; a seed voids the guarantee.
+SEED = 0
+SPACE = {"learning_rate_factor": [0.3, 0.5, 0.8, 1.2, 2.0]}
+NET = DPLogisticRegression(classes=[0, 1], bounds_X=(-1, 1), max_epochs=1, sample_rate=0.01)
+ONE = DPLogisticRegression(
+    classes=[0, 1], bounds_X=(-1, 1), max_epochs=1, sample_rate=0.01, target_epsilon=1.0, target_delta=1e-8
+)
+#: What is measured, given K.
+WAYS: dict[str, Callable[[int], Any]] = {
+    "one training": lambda k: ONE,
+    "random": lambda k: DPRandomSearchCV(NET, SPACE, n_iter=k, **BUDGET, random_state=SEED),
+    "subset": lambda k: DPSubsetSearchCV(NET, SPACE, n_iter=k, **BUDGET, random_state=SEED),
+    "grid": lambda k: DPGridSearchCV(NET, SPACE, n_parts=20, **BUDGET, random_state=SEED),
+    "RandomizedSearchCV": lambda k: RandomizedSearchCV(
+        ONE, {"learning_rate_factor": np.linspace(0.3, 2.0, k)}, n_iter=k, refit=False, error_score="raise",
+        cv=ShuffleSplit(1, test_size=0.1, random_state=0),
+    ),
+}  # fmt: skip
+
+
+def write(folder: Path, number: int) -> None:
+    """Records in a file, a block at a time."""
+    rng = np.random.default_rng(0)
+    X = np.lib.format.open_memmap(folder / f"{number}.npy", "w+", np.float32, (number, FEATURES))
+    for start in range(0, number, 100_000):
+        X[start : start + 100_000] = rng.uniform(-1, 1, (min(100_000, number - start), FEATURES))
+    np.save(folder / f"{number}.y.npy", (X[:, 0] + X[:, 1] > 0).astype(np.int8))
+
+
+def records(folder: Path, number: int) -> tuple[np.ndarray, np.ndarray]:
+    """Features in their file, and labels in memory."""
+    return np.load(folder / f"{number}.npy", mmap_mode="r"), np.load(folder / f"{number}.y.npy").astype(np.int64)
+
+
+class Peak(threading.Thread):
+    """What this process holds at most, in MB, looked at every few milliseconds."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.first, self.most, self.over = self.now(), 0.0, threading.Event()
+
+    @staticmethod
+    def now() -> float:
+        return int(Path("/proc/self/status").read_text().split("RssAnon:")[1].split()[0]) / 2**10
+
+    def run(self) -> None:
+        while not self.over.wait(0.005):
+            self.most = max(self.most, self.now())
+
+    def end(self) -> float:
+        self.over.set()
+        self.join()
+        return max(self.most, self.now()) - self.first
+
+
+def counted() -> list[int]:
+    """From now on, how many trainings were begun."""
+    begun, task = [0], DPSGDEstimator._task
+
+    def counting(net: DPSGDEstimator, *given: Any) -> Any:
+        begun[0] += 1
+        return task(net, *given)
+
+    DPSGDEstimator._task = counting  # type: ignore[method-assign]
+    return begun
+
+
+def measure(folder: Path, way: str, number: int, k: int) -> None:
+    """Trainings, seconds and MB of one fit, in this process alone, as JSON."""
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    WAYS[way](5).fit(*records(folder, 1000))
+    search = WAYS[way](k)
+    if hasattr(search, "privacy_cost"):
+        search.privacy_cost(number)
+    X, y = records(folder, number)
+    trainings, peak, begin = counted(), Peak(), time.perf_counter()
+    peak.start()
+    search.fit(X, y)
+    print(json.dumps([trainings[0], time.perf_counter() - begin, peak.end()]))
+
+
+def measured(folder: Path, way: str, number: int, k: int) -> tuple[int, float, float]:
+    """The same from another process."""
+    command = [sys.executable, __file__, "--measure", str(folder), way, str(number), str(k)]
+    run = subprocess.run(command, capture_output=True, text=True)
+    if run.returncode:
+        raise RuntimeError(run.stderr)
+    trainings, seconds, mb = json.loads(run.stdout.splitlines()[-1])
+    return trainings, seconds, mb
+
+
+def table(folder: Path, ways: Sequence[str], sizes: Sequence[tuple[int, int]]) -> None:
+    """A row for each number of records and candidates: seconds for a training, how many there were, and MB."""
+    print("| records | K | " + " | ".join(f"{way}: s × trainings | MB" for way in ways) + " |")
+    print("|---" * (2 + 2 * len(ways)) + "|")
+    for number, k in sizes:
+        found = [measured(folder, way, number, k) for way in ways]
+        cells = " | ".join(f"{seconds / n:.3f} × {n} | {mb:.0f}" for n, seconds, mb in found)
+        print(f"| {number:,} | {k} | {cells} |", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--full", action="store_true")
+    parser.add_argument("--measure", nargs=4, metavar=("FOLDER", "WAY", "RECORDS", "K"), help="one number")
+    given = parser.parse_args()
+    if given.measure:
+        folder, way, number, k = given.measure
+        return measure(Path(folder), way, int(number), int(k))
+    if not Path("/proc/self/status").exists():
+        return print("Memory is read from /proc/self/status, which this system does not have.")
+    sizes = (10_000, 100_000, 1_000_000, 10_000_000) if given.full else (10_000, 100_000)
+    numbers = (10, 100, 1000) if given.full else (10, 100)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for number in (1000, *sizes):
+            write(folder, number)
+        table(folder, list(WAYS), [(number, 5) for number in sizes])
+        print()
+        table(folder, ["random", "subset", "RandomizedSearchCV"], [(10_000, k) for k in numbers])
+    return None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,230 @@
+"""Searches over records that are many: no copy for a candidate, a fold or a part, and files that are only read."""
+
+from __future__ import annotations
+
+import tracemalloc
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("skorch")
+import torch
+from skorch.helper import SliceDataset
+from torch.utils.data import Dataset
+
+from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV
+from sklearn_dpsearch._chosen_rows import ChosenRows
+from sklearn_dpsearch.nets import DPLogisticRegression, DPNeuralNetClassifier, mapped
+from sklearn_dpsearch.privacy import ZCDP
+from sklearn_dpsearch.scoring import MeanScorer, R2Scorer, private_scorer
+from sklearn_dpsearch.scoring.base import is_additive
+from sklearn_dpsearch.scoring.record_values import Match
+from sklearn_dpsearch.search.execution import models, runs
+
+from .toys import NoisyCentroids
+
+RNG = np.random.default_rng(0)
+BUDGET = {"delta": 1e-6, "score_noise": ZCDP(rho=0.1, neighboring="zero_out")}
+SPACE = {"learning_rate_factor": [0.5, 1.0, 2.0]}
+
+
+def net(**changed):
+    return DPLogisticRegression(
+        **{
+            "classes": [0, 1],
+            "bounds_X": (-1, 1),
+            "sample_rate": 0.01,
+            "max_steps": 5,
+            "noise_multiplier": 2.0,
+            **changed,
+        }
+    )
+
+
+def table(n, features=5):
+    X = RNG.uniform(-1, 1, (n, features)).astype(np.float32)
+    return X, (X[:, 0] > 0).astype(int)
+
+
+SEARCHES = {
+    "random": lambda **more: DPRandomSearchCV(net(), SPACE, n_iter=5, random_state=1, **BUDGET, **more),
+    "subset": lambda **more: DPSubsetSearchCV(net(), SPACE, n_iter=5, random_state=1, **BUDGET, **more),
+    "grid": lambda **more: DPGridSearchCV(
+        net(), SPACE, n_parts=8, selection_epsilon=1.0, random_state=1, delta=1e-6, **more
+    ),
+    "threshold": lambda **more: DPThresholdSearchCV(
+        net(), SPACE, threshold=0.5, n_iter=5, random_state=1, **BUDGET, **more
+    ),
+}
+
+
+def released(search):
+    return [search.best_params_, search.best_estimator_.coef_.tolist()]
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_a_search_over_a_file_is_the_search_over_the_array(name, tmp_path, monkeypatch):
+    X, y = table(1500)
+    np.save(tmp_path / "x.npy", X)
+    expected = released(SEARCHES[name]().fit(X, y))
+    assert released(SEARCHES[name]().fit(np.load(tmp_path / "x.npy", mmap_mode="r"), y)) == expected
+    monkeypatch.setattr(mapped, "LARGE", 0)
+    assert released(SEARCHES[name]().fit(np.load(tmp_path / "x.npy", mmap_mode="r"), y)) == expected
+
+
+def test_nets_of_this_library_get_rows_and_others_get_arrays(monkeypatch):
+    class Own(DPLogisticRegression):
+        def fit(self, X, y):
+            assert isinstance(X, np.ndarray)
+            return super().fit(X, y)
+
+    adapter = SEARCHES["random"]()._runner().adapter
+    assert adapter.takes_chosen_rows(net())
+    assert not adapter.takes_chosen_rows(Own())
+    assert not adapter.takes_chosen_rows(NoisyCentroids())
+
+
+def peak_of(fit):
+    """Bytes that a fit holds at most."""
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        fit()
+        return tracemalloc.get_traced_memory()[1] - before
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "cv"), [("random", 5), *((name, None) for name in SEARCHES)])
+@pytest.mark.parametrize("where", ["memory", "file"])
+def test_a_search_holds_little_more_than_one_training(name, cv, where, tmp_path, monkeypatch):
+    X, y = table(300_000, 50)  # 60 MB
+    if where == "file":
+        monkeypatch.setattr(mapped, "LARGE", 0)
+        np.save(tmp_path / "x.npy", X)
+        X = np.load(tmp_path / "x.npy", mmap_mode="r")
+    search = SEARCHES[name](**({} if cv is None else {"cv": cv}))
+    search.privacy_cost(len(X))  # the plan is there
+    alone = peak_of(lambda: net(noise_multiplier=1.0).fit(X, y))
+    found = peak_of(lambda: search.fit(X, y))
+    if where == "memory":
+        assert alone > 60e6
+        assert found < 1.3 * alone
+    else:  # neither holds a copy; blocks are scored
+        assert alone < 10e6
+        assert found < 35e6
+
+
+@pytest.mark.parametrize(
+    "scorer",
+    [
+        private_scorer("accuracy"),
+        private_scorer("balanced_accuracy", classes=[0, 1]),
+        private_scorer("f1", pos_label=1),
+        private_scorer("roc_auc", pos_label=1),
+        R2Scorer(y_range=(0, 1)),
+    ],
+    ids=["accuracy", "balanced accuracy", "f1", "roc_auc", "r2"],
+)
+def test_scores_of_blocks_are_those_of_all_records(scorer, monkeypatch):
+    assert is_additive(scorer)
+    X, y = table(500)
+    model = net().fit(X, y)
+    job, records = SimpleNamespace(neighboring="add_remove"), np.arange(490)[::-1]
+    whole = runs._statistic(job, scorer, model, records, X, y)
+    assert whole == scorer.statistic(model, X[records], y[records], "add_remove")
+    monkeypatch.setattr(runs, "BLOCK", 64)
+    assert runs._statistic(job, scorer, model, records, X, y) == whole
+    nobody = runs._statistic(job, scorer, model, records[:0], X, y)
+    assert nobody == scorer.statistic(model, X[:0], y[:0], "add_remove")
+
+
+def test_what_is_not_known_to_be_a_sum_is_scored_as_a_whole(monkeypatch):
+    class Longest(MeanScorer):
+        """The largest value: over blocks it would add up."""
+
+        def statistic(self, estimator, X, y, neighboring):
+            seen.append(len(X))
+            return [int(np.max(y))]
+
+    seen = []
+    monkeypatch.setattr(runs, "BLOCK", 64)
+    scorer = Longest(values=Match(), lower=0, upper=1)
+    X, y = table(300)
+    assert runs._statistic(SimpleNamespace(neighboring="zero_out"), scorer, None, np.arange(300), X, y) == [1]
+    assert seen == [300]
+
+
+def test_nets_that_train_together_convert_records_once(monkeypatch):
+    made = []
+    monkeypatch.setattr(models, "rows_of", lambda data, records: made.append(ChosenRows(data, records)) or made[-1])
+    X, y = table(1000)
+    SEARCHES["subset"]().fit(X, y)
+    assert made
+    assert all(len(rows.converted) <= 1 for rows in made)
+
+
+class Rows(Dataset):
+    """Records in a file, of which one at a time is read."""
+
+    def __init__(self, path, y):
+        self.path, self.y = path, y
+
+    def __len__(self):
+        return len(self.y)
+
+    def __getitem__(self, number):
+        assert np.ndim(number) == 0
+        return torch.from_numpy(np.array(np.load(self.path, mmap_mode="r")[number])), int(self.y[number])
+
+
+@pytest.mark.parametrize("name", ["random", "subset", "grid"])
+def test_a_dataset_is_read_record_by_record(name, tmp_path):
+    X, y = table(600)
+    np.save(tmp_path / "x.npy", X)
+    records = SliceDataset(Rows(tmp_path / "x.npy", y))
+    skorch_net = DPNeuralNetClassifier(
+        torch.nn.Linear,
+        module__in_features=5,
+        module__out_features=2,
+        classes=[0, 1],
+        sample_rate=0.05,
+        max_steps=40,
+        noise_multiplier=1.0,
+    )
+    search = SEARCHES[name]().set_params(estimator=skorch_net)
+    space = "param_grid" if name == "grid" else "param_distributions"
+    search.set_params(**{space: {"lr_factor": [0.5, 1.0]}}).fit(records, y)
+    assert search.score(X, y) > 0.6
+
+
+class OfCollections(NoisyCentroids):
+    """Sums with noise, made by Dask: the records are never all in memory."""
+
+    def privacy_guarantee(self, n_samples=None):
+        return ZCDP(rho=0.1, neighboring="add_remove")
+
+    def fit(self, X, y):
+        import dask.array as da
+
+        assert isinstance(X, da.Array)
+        return super().fit(da.clip(X, -1, 1).compute(), y.compute())
+
+
+@pytest.mark.parametrize(
+    "search",
+    [
+        DPRandomSearchCV(OfCollections(), {"shrink": [0.0, 0.2]}, n_iter=3, delta=1e-6),
+        DPSubsetSearchCV(OfCollections(), {"shrink": [0.0, 0.2]}, n_iter=3, delta=1e-6),
+        DPGridSearchCV(OfCollections(), {"shrink": [0.0, 0.2]}, n_parts=5, delta=1e-6, selection_epsilon=1.0),
+    ],
+    ids=["random", "subset", "grid"],
+)
+def test_dask_collections_reach_an_estimator_that_takes_them(search):
+    da = pytest.importorskip("dask.array")
+    X, y = table(300)
+    search.fit(da.from_array(X, chunks=(50, 5)), da.from_array(y, chunks=50))
+    assert search.best_estimator_ is not None
