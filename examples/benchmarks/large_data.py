@@ -2,6 +2,7 @@
 
     python examples/benchmarks/large_data.py            # up to 100,000 records and 40 candidates: half a minute
     python examples/benchmarks/large_data.py --full     # up to 10,000,000 records (2 GB) and 1,000 candidates: an hour
+    python examples/benchmarks/large_data.py --speed    # what it costs to read batches from the file, too
 
 Records are 50 features in single precision in a ``numpy.memmap``; the model is ``DPLogisticRegression``, one epoch.
 Each number is of a process of its own on one thread, in which code, libraries and the plan are there already. Memory is
@@ -27,10 +28,11 @@ from typing import Any
 
 import numpy as np
 import torch
+from sklearn.base import clone
 from sklearn.model_selection import RandomizedSearchCV, ShuffleSplit
 
 from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV
-from sklearn_dpsearch.nets import DPLogisticRegression
+from sklearn_dpsearch.nets import DPLogisticRegression, DPMLPClassifier, mapped
 from sklearn_dpsearch.nets.estimators.base import DPSGDEstimator
 
 FEATURES, BUDGET = 50, {"epsilon": 1.0, "delta": 1e-8}
@@ -136,9 +138,26 @@ def table(folder: Path, ways: Sequence[str], sizes: Sequence[tuple[int, int]]) -
         print(f"| {number:,} | {k} | {cells} |", flush=True)
 
 
+def speed(folder: Path, number: int) -> None:
+    """Processor time of a training whose records stay in their file, in that of one that reads them once."""
+    X, y = records(folder, number)
+    wide = DPMLPClassifier(hidden_layer_sizes=(64,), classes=[0, 1], bounds_X=(-1, 1), max_epochs=1, sample_rate=0.002)
+    thin = DPLogisticRegression(classes=[0, 1], bounds_X=(-1, 1), max_epochs=3, sample_rate=0.002)
+    torch.set_num_threads(1)
+    for net in (thin, wide):
+        seconds: dict[str, list[float]] = {"once": [], "batches": []}
+        for _ in range(3):
+            for way, large in (("once", 2**60), ("batches", 0)):
+                mapped.LARGE["cpu"], begin = large, time.process_time()
+                clone(net).set_params(noise_multiplier=1.0).fit(X, y)
+                seconds[way].append(time.process_time() - begin)
+        print(f"{type(net).__name__}, {number:,} records: {min(seconds['batches']) / min(seconds['once']):.2f} times")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--full", action="store_true")
+    parser.add_argument("--speed", action="store_true")
     parser.add_argument("--measure", nargs=4, metavar=("FOLDER", "WAY", "RECORDS", "K"), help="one number")
     given = parser.parse_args()
     if given.measure:
@@ -152,6 +171,8 @@ def main() -> None:
         folder = Path(name)
         for number in (1000, *sizes):
             write(folder, number)
+        if given.speed:
+            return speed(folder, sizes[-1])
         table(folder, list(WAYS), [(number, 5) for number in sizes])
         print()
         table(folder, ["random", "subset", "RandomizedSearchCV"], [(10_000, k) for k in numbers])

@@ -16,16 +16,18 @@ from .._chosen_rows import ChosenRows
 from .engines import rounding
 from .task import BLOCK, Records, rows_at, with_empty_row
 
-#: Bytes of an array in a file from which on its rows stay there. A smaller one is read once: training is faster so.
-LARGE = 2**28
+#: Bytes of an array in a file from which on its rows stay there. With a smaller one, which is read once, training is
+#: faster: on a CPU by up to a quarter (``examples/benchmarks/large_data.py --speed``), elsewhere by more.
+LARGE = {"cpu": 2**27}
+ELSEWHERE = 2**33
 #: Records at once that are looked at before the training.
 CHECKED = 2**14
 
 
-def stays_in_file(X: Any) -> bool:
+def stays_in_file(X: Any, device: Any) -> bool:
     """Whether records are a large array in a file (``np.memmap``, ``np.load(…, mmap_mode="r")``), or rows of one."""
     data = X.data if isinstance(X, ChosenRows) else X
-    return isinstance(data, np.memmap) and data.nbytes >= LARGE
+    return isinstance(data, np.memmap) and data.nbytes >= LARGE.get(torch.device(device).type, ELSEWHERE)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -70,7 +70,7 @@ def test_a_search_over_a_file_is_the_search_over_the_array(name, tmp_path, monke
     np.save(tmp_path / "x.npy", X)
     expected = released(SEARCHES[name]().fit(X, y))
     assert released(SEARCHES[name]().fit(np.load(tmp_path / "x.npy", mmap_mode="r"), y)) == expected
-    monkeypatch.setattr(mapped, "LARGE", 0)
+    monkeypatch.setitem(mapped.LARGE, "cpu", 0)
     assert released(SEARCHES[name]().fit(np.load(tmp_path / "x.npy", mmap_mode="r"), y)) == expected
 
 
@@ -103,7 +103,7 @@ def peak_of(fit):
 def test_a_search_holds_little_more_than_one_training(name, cv, where, tmp_path, monkeypatch):
     X, y = table(300_000, 50)  # 60 MB
     if where == "file":
-        monkeypatch.setattr(mapped, "LARGE", 0)
+        monkeypatch.setitem(mapped.LARGE, "cpu", 0)
         np.save(tmp_path / "x.npy", X)
         X = np.load(tmp_path / "x.npy", mmap_mode="r")
     search = SEARCHES[name](**({} if cv is None else {"cv": cv}))
@@ -228,3 +228,12 @@ def test_dask_collections_reach_an_estimator_that_takes_them(search):
     X, y = table(300)
     search.fit(da.from_array(X, chunks=(50, 5)), da.from_array(y, chunks=50))
     assert search.best_estimator_ is not None
+
+
+def test_a_dask_collection_of_unknown_length_is_refused_before_anything_is_spent():
+    da = pytest.importorskip("dask.array")
+    X, y = (da.from_array(values, chunks=50) for values in (np.zeros((300, 5)), np.zeros(300)))
+    search = DPRandomSearchCV(OfCollections(), {"shrink": [0.0, 0.2]}, n_iter=3, delta=1e-6)
+    with pytest.raises(ValueError, match="compute_chunk_sizes"):
+        search.fit(X[X[:, 0] > 0], y[X[:, 0] > 0])
+    assert not hasattr(search, "privacy_spent_")

@@ -313,7 +313,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
             read = reading(source_of(X, y), self._as_taken, lambda targets: self._targets(stacked(targets)))
             self._check_outputs(outputs_of(self.module_, read.inputs), read.targets)
             return read
-        if stays_in_file(X):
+        if stays_in_file(X, self.device):
             found = mapped(X, y, self._as_taken, self._targets)
             self._check_outputs(outputs_of(self.module_, found.inputs), found.targets)
             return found

@@ -131,7 +131,7 @@ class TableNet(DPSGDEstimator):
         bounds = self._bounds_of(X)
         if fresh:
             self.module_ = self._module(X.shape[1], len(X) if self.public_n is None else self.public_n)
-        if not stays_in_file(X):
+        if not stays_in_file(X, self.device):
             return scaling.single_rows(X, bounds), targets
         return MappedRecords(
             rows=X,
@@ -143,7 +143,7 @@ class TableNet(DPSGDEstimator):
 
     def _checked(self, X: Any, y: Any, fresh: bool) -> tuple[Any, NDArray[Any]]:
         """Records and targets as scikit-learn checks them: an array, or chosen rows of which no other is looked at."""
-        if stays_in_file(X) and not isinstance(X, ChosenRows):
+        if stays_in_file(X, self.device) and not isinstance(X, ChosenRows):
             X = ChosenRows(X)
         numeric = isinstance(self, RegressorMixin)
         if not isinstance(X, ChosenRows) or X.ndim != 2 or X.dtype.kind not in "fiub" or not len(X):
