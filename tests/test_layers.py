@@ -166,6 +166,7 @@ def test_importing_the_package_imports_no_optional_library(name):
     assert loaded(f"import {name}") == []
 
 
+@pytest.mark.slow
 def test_nets_for_tables_need_torch_alone():
     pytest.importorskip("torch")
     make = "from sklearn_dpsearch.nets import DPMLPClassifier as M; M(noise_multiplier=1.0, max_steps=2)"

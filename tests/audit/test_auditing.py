@@ -103,6 +103,7 @@ def test_a_failing_fit_is_an_outcome() -> None:
     assert "failed" in found.event
 
 
+@pytest.mark.slow
 def test_a_search_that_finds_nothing_is_an_outcome() -> None:
     one = DPThresholdSearchCV(
         RandomizedResponse(4.0), {"label": [0]}, threshold=0.5, n_iter=2, scoring=lambda e, X, y: float(e.answer_)

@@ -243,7 +243,7 @@ def test_a_search_that_starts_from_trained_parameters_says_what_it_leaves_out_an
 GUARANTEES = [
     PureDP(epsilon=0.1),
     ApproxDP(epsilon=1 / 3, delta=1e-7, neighboring="zero_out"),
-    DPSGD(noise_multiplier=1.1, sample_rate=1e-3, steps=77),
+    DPSGD(noise_multiplier=1.1, sample_rate=0.1, steps=77),
     RenyiDP(orders=np.array([2.0, 3.0]), epsilons=np.array([0.1, 0.7])),
     gaussian_target(0.5),
     mixture([PureDP(epsilon=1.0), PureDP(epsilon=2.0)], [0.25, 0.75]),

@@ -310,7 +310,9 @@ def sixteen(make):
     ]
 
 
-@pytest.mark.parametrize("make", [unseeded_mlp, Residual], ids=["plain", "graph"])
+@pytest.mark.parametrize(
+    "make", [pytest.param(unseeded_mlp, id="plain"), pytest.param(Residual, id="graph", marks=pytest.mark.slow)]
+)
 def test_a_net_that_breaks_takes_no_other_of_its_stack_with_it(make, monkeypatch):
     """A range check in a stack of 16: as many succeed as alone, with the same parameters, in any grouping."""
     start = [flat(one.module) for one in sixteen(make)]

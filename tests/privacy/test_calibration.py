@@ -52,7 +52,7 @@ def test_a_search_and_a_final_training_are_calibrated_together(target: float) ->
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("target", [0.05, 20.0])
+@pytest.mark.parametrize("target", [pytest.param(0.05, marks=pytest.mark.slow), 20.0])
 def test_without_a_bracket_one_is_found(family: str, target: float) -> None:
     guarantee_of, _ = FAMILIES[family]
     found = calibrate(guarantee_of, target, 1e-5)

@@ -357,6 +357,7 @@ def test_misspelt_options_name_the_choices(name):
     refused(ValueError, f"'{name}'.*Got 'wnner'", **{name: "wnner"})
 
 
+@pytest.mark.slow
 def test_a_nested_search_whose_hold_out_depends_on_the_number_of_records_is_told_to_give_cv():
     declared = GaussianDP(mu=0.2, neighboring="zero_out")
     inner = DPRandomSearchCV(LogisticRegression(), {"C": [1.0]}, n_iter=2, guarantee=declared, delta=1e-5)

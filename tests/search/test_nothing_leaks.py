@@ -273,7 +273,7 @@ class Unpicklable(NoisyCentroids):
 
 @pytest.mark.parametrize(
     ("estimator", "n_jobs", "kind"),
-    [(Failing(), None, NoModelError), (Unpicklable(), 2, RuntimeError)],
+    [(Failing(), None, NoModelError), pytest.param(Unpicklable(), 2, RuntimeError, marks=pytest.mark.slow)],
 )
 @pytest.mark.parametrize("make", [DPRandomSearchCV, DPSubsetSearchCV])
 def test_no_candidate_is_in_the_frames_of_an_error(make, estimator, n_jobs, kind):
@@ -379,7 +379,7 @@ def test_whatever_a_candidate_raises_is_a_failing_candidate(which, kind, late):
         assert one.found_ is False
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("backend", [pytest.param("loky", marks=pytest.mark.slow), *BACKENDS[1:]])
 def test_whatever_a_candidate_raises_in_a_worker_is_a_failing_candidate(backend):
     for kind in KINDS:
         with pytest.raises(NoModelError), parallel_config(backend=backend, n_jobs=2):

@@ -32,7 +32,7 @@ def frames():
 
 
 @pytest.mark.parametrize("frame", [frame for _, frame in frames()], ids=[name for name, _ in frames()])
-@pytest.mark.parametrize("kind", [DPRandomSearchCV, DPSubsetSearchCV])
+@pytest.mark.parametrize("kind", [DPRandomSearchCV, pytest.param(DPSubsetSearchCV, marks=pytest.mark.slow)])
 def test_a_search_goes_from_a_table_to_labels(kind, frame):
     search = kind(
         model(), {"dplogisticregression__learning_rate_factor": [0.5, 1.0]}, n_iter=3, epsilon=8.0, delta=1e-4

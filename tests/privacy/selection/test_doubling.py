@@ -132,6 +132,7 @@ def one_draw_for_all(utilities: np.ndarray, epsilon: float, levels: int, rounds:
     return np.asarray(total)
 
 
+@pytest.mark.slow
 def test_with_one_draw_for_the_threshold_an_accept_costs_half_and_a_reject_nothing() -> None:
     rng = np.random.default_rng(4)
     seen = 0.0
@@ -365,7 +366,7 @@ def results(walk: DoublingSteps) -> list[tuple[int | None, ...]]:
 
 
 @pytest.mark.parametrize("lower", [pytest.param(0, marks=pytest.mark.slow), 5])
-@pytest.mark.parametrize("threshold_noise", ["fresh", "once"])
+@pytest.mark.parametrize("threshold_noise", ["fresh", pytest.param("once", marks=pytest.mark.slow)])
 def test_walks_that_run_follow_the_enumerated_law(threshold_noise: str, lower: int) -> None:
     utilities, walk, runs = np.array([3, 14]), started(3, 3), 3000
     if threshold_noise == "fresh":

@@ -101,7 +101,7 @@ def test_an_error_of_the_masses_counts_against_the_order() -> None:
 @pytest.mark.parametrize(
     ("base", "law", "three", "close"),
     [
-        (SGD, Poisson(30), 4.954, 1.03),
+        pytest.param(SGD, Poisson(30), 4.954, 1.03, marks=pytest.mark.slow),
         (PureDP(epsilon=1.0), Poisson(10), 4.996, 1.03),
         (GaussianDP(mu=0.2**0.5), Geometric(10), 2.880, 1.001),
         (GaussianDP(mu=0.2**0.5), Poisson(10), 3.625, 1.002),

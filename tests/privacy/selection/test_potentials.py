@@ -140,7 +140,9 @@ def test_potential_0_gives_theorem_1() -> None:
     ("base", "law", "close"),
     [
         (GaussianDP(mu=0.3), Geometric(10), 1.15),
-        (DPSGD(noise_multiplier=2.0, sample_rate=0.01, steps=1000), Geometric(10), 1.2),
+        pytest.param(
+            *(DPSGD(noise_multiplier=2.0, sample_rate=0.01, steps=1000), Geometric(10), 1.2), marks=pytest.mark.slow
+        ),
         (PureDP(epsilon=0.5), Geometric(10), 1.4),
     ],
     ids=repr,

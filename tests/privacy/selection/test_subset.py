@@ -278,7 +278,7 @@ def on_a_tenth(law: CountLaw, train_on: str) -> tuple[SubsetThenTrain, float]:
         pytest.param(Poisson(15), "rest", 0.98, marks=pytest.mark.slow),
         (Poisson(15), "all", 1.26),
         pytest.param(Poisson(45), "rest", 2.23, marks=pytest.mark.slow),
-        (Poisson(45), "all", 2.43),
+        pytest.param(Poisson(45), "all", 2.43, marks=pytest.mark.slow),
     ],
     ids=str,
 )
@@ -297,7 +297,7 @@ def test_geometric_law_keeps_the_total_near_one_run() -> None:
         assert ratio - 0.02 < total / SGD.epsilon_at(DELTA) <= ratio
 
 
-@pytest.mark.parametrize(("mean", "epsilon"), [(15, 1.13), (45, 3.0)])
+@pytest.mark.parametrize(("mean", "epsilon"), [(15, 1.13), pytest.param(45, 3.0, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("train_on", VARIANTS)
 def test_no_bound_can_be_below_what_tuning_alone_gives_away(mean: float, epsilon: float, train_on: str) -> None:
     """What tuning releases on the sampled subset is q·A + (1−q)·A' with the record: δ(ε) = q·δ_A(log(1 + (e^ε−1)/q)).
