@@ -37,19 +37,19 @@ class Kind:
         The file without which the folder is worth nothing.
     told : str
         For whoever finds the folder.
-    others : str
-        How the names of other files begin; none if empty.
+    others : tuple of str
+        How the names of other files begin.
     """
 
     noun: str
     state: str
     told: str
-    others: str = ""
+    others: tuple[str, ...] = ()
 
     def owns(self, name: str) -> bool:
         """Whether a file may be deleted together with the folder."""
         plain = name.removesuffix(NEW)
-        return name in (LOCK, README) or plain == self.state or bool(self.others and plain.startswith(self.others))
+        return name in (LOCK, README) or plain == self.state or plain.startswith(self.others)
 
 
 class SecretFolder:

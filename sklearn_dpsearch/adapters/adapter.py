@@ -113,6 +113,13 @@ class Adapter(ABC):
         """
         return None
 
+    def keep_training(self, estimator: Estimator, keeper: Any) -> None:
+        """Where the estimator may keep its next ``fit`` from time to time, and go on from; None: nowhere any more.
+
+        What it comes to stays the same, whatever is found there. An estimator that knows no such thing starts anew.
+        """
+        return None
+
     def finish(self, model: Estimator) -> None:
         """Keep a fitted model's predictions within what public constants say about them.
 

@@ -144,6 +144,12 @@ class PipelineAdapter(_CompositeAdapter):
     def listed(self, estimator: Pipeline) -> list[tuple[str, Any]]:
         return list(estimator.steps)
 
+    def keep_training(self, estimator: Pipeline, keeper: Any) -> None:
+        """The last step's: those before it may be many, and are seldom long."""
+        last = estimator.steps[-1][1]
+        if not is_skipped(last) and not learns_nothing(last):
+            self.adapter_for(last).keep_training(last, keeper)
+
     def trains_together(self, estimator: Pipeline) -> bool:
         """Whether the last step does and the steps before it learn nothing."""
         *before, (_, last) = estimator.steps

@@ -51,6 +51,9 @@ class OutspokenEstimator(PrivateEstimator, Protocol):
     def extrapolation(self) -> Mapping[str, ExtrapolationRule]:
         """See ``Adapter.extrapolation``."""
 
+    def keep_training(self, keeper: Any) -> None:
+        """See ``Adapter.keep_training``."""
+
     def _unseeded_cost(self, n_samples: int | None) -> PrivacySpent:
         """Only searches have it: what they cost, and what that rests on."""
 
@@ -115,6 +118,10 @@ class ProtocolAdapter(Adapter):
     def public_size(self, estimator: Estimator) -> float | None:
         n = estimator.get_params(deep=False).get("public_n")
         return float(n) if isinstance(n, numbers.Real) else None
+
+    def keep_training(self, estimator: Estimator, keeper: Any) -> None:
+        if _has(estimator, "keep_training") and _is_ours(type(estimator)):  # another fit may keep other things
+            estimator.keep_training(keeper)
 
     def extrapolation(self, estimator: Estimator) -> Mapping[str, ExtrapolationRule]:
         return estimator.extrapolation() if _has(estimator, "extrapolation") else {}

@@ -170,6 +170,12 @@ class Stack:
                 task.memory.clear()
                 task.memory.update(of=self.engine.layout.names(trained=True), kept=self.stepper.memory(i, task.steps))
                 self.engine.layout.write(self.averages.of(i, self.trained), task.module)
+        self.only(kept)
+
+    def only(self, kept: list[int]) -> None:
+        """Go on with these nets alone."""
+        if len(kept) == len(self.tasks):
+            return
         self.trained, self.frozen = self.trained[kept], self.frozen[kept]
         self.tasks = [self.tasks[i] for i in kept]
         self.secrets = [self.secrets[i] for i in kept]

@@ -14,6 +14,7 @@ from .engines import operations, plain, probe, rounding, ways
 from .engines.base import Engine
 from .engines.linear import PlainEngine, TracedEngine
 from .engines.refusals import refuse
+from .kept import Keeper, kept, shared
 from .named_tensors import name_of
 from .optimizers import BuiltOptimizer
 from .randomness import global_torch_seed
@@ -69,18 +70,27 @@ def _tokens_explained(module: nn.Module) -> Iterator[None]:
         ) from None
 
 
-def train_together(tasks: Sequence[TrainingTask], records: Records, *, max_physical_batch: int) -> list[bool]:
+def train_together(
+    tasks: Sequence[TrainingTask],
+    records: Records,
+    *,
+    max_physical_batch: int,
+    keepers: Sequence[Keeper | None] | None = None,
+) -> list[bool]:
     """Train several nets in place, as one stack where they share an architecture; which ones came out well.
 
     Each net has its own batches, noise, rates and number of steps; grouping changes time, never results. A net that
     fails leaves the others alone: those of its stack that are not done then start again, each by itself, with the
-    secrets that they would have had alone.
+    secrets that they would have had alone. ``keepers`` are places for what a crash must not take, one for each net.
     """
-    done = [False] * len(tasks)
+    done, places = [False] * len(tasks), keepers or [None] * len(tasks)
     for group in _groups(tasks, records, max_physical_batch):
-        finished = _run_together([tasks[i] for i in group], records, max_physical_batch) if len(group) > 1 else []
+        finished: list[TrainingTask] = []
+        if len(group) > 1:
+            place = shared([places[i] for i in group])
+            finished = _run_together([tasks[i] for i in group], records, max_physical_batch, place)
         for i in group:
-            done[i] = _is_among(tasks[i], finished) or _succeeds(tasks[i], records, max_physical_batch)
+            done[i] = _is_among(tasks[i], finished) or _succeeds(tasks[i], records, max_physical_batch, places[i])
     return done
 
 
@@ -89,10 +99,12 @@ def _is_among(task: TrainingTask, tasks: Sequence[TrainingTask]) -> bool:
     return any(task is other for other in tasks)
 
 
-def _run_together(tasks: Sequence[TrainingTask], records: Records, max_physical_batch: int) -> list[TrainingTask]:
+def _run_together(
+    tasks: Sequence[TrainingTask], records: Records, max_physical_batch: int, keeper: Keeper | None
+) -> list[TrainingTask]:
     """Train nets as one stack; those that came to their end. The others have the parameters that they started with."""
     with exactly(records.inputs.device):
-        stack = _stack(tasks, records, max_physical_batch)
+        stack = _stack(tasks, records, max_physical_batch, keeper)
         if stack is None:
             return []
         with contained():
@@ -100,10 +112,10 @@ def _run_together(tasks: Sequence[TrainingTask], records: Records, max_physical_
     return [task for task in tasks if not _is_among(task, stack.tasks)]
 
 
-def _succeeds(task: TrainingTask, records: Records, max_physical_batch: int) -> bool:
+def _succeeds(task: TrainingTask, records: Records, max_physical_batch: int, keeper: Keeper | None = None) -> bool:
     done = False
     with contained():  # in a search: the worst score, and nothing told
-        train(task, records, max_physical_batch=max_physical_batch)
+        train(task, records, max_physical_batch=max_physical_batch, watchers=Watchers(kept(keeper, [task])))
         done = True
     return done
 
@@ -187,12 +199,15 @@ def _within(members: list[int], sizes: list[float], most: float) -> list[list[in
     return groups
 
 
-def _stack(tasks: Sequence[TrainingTask], records: Records, max_physical_batch: int) -> Stack | None:
+def _stack(
+    tasks: Sequence[TrainingTask], records: Records, max_physical_batch: int, keeper: Keeper | None
+) -> Stack | None:
     """All nets in one stack; None if they must be trained alone (one of them has a schedule that fails, say)."""
     found = None
     with contained():  # nothing has been trained yet
         engine = _stacked_engine(tasks, records)
-        found = None if engine is None else Stack(tasks, engine, records, max_physical_batch)
+        watchers = Watchers(kept(keeper, tasks))
+        found = None if engine is None else Stack(tasks, engine, records, max_physical_batch, watchers)
     return found
 
 

@@ -24,7 +24,7 @@ from ..adapters import forget_seeds, seed_names
 from ..privacy import PrivacyError
 from ._any_make import with_parameters
 from ._types import Candidate
-from .execution.finished import NOTHING, PREFIX, Finished
+from .execution.finished import NOTHING, PREFIX, UNDER_WAY, Finished
 from .execution.outcome import NoModelError
 from .execution.randomness import Randomness, entropy_of
 
@@ -38,7 +38,7 @@ released at the end. Show it to nobody, and keep it out of backups and shared fo
 To go on: call fit again, with the same arguments and the same records. A search that ends deletes the folder. If you
 delete the folder by hand, count that search as spent. Do not go on from a copy.
 """
-SEARCH = Kind(noun="search", state="search.checkpoint", told=TOLD, others=PREFIX)
+SEARCH = Kind(noun="search", state="search.checkpoint", told=TOLD, others=(PREFIX, UNDER_WAY))
 #: Arguments that change nothing of what is released, and those whose part in it is compared otherwise.
 FREE = frozenset({"checkpoint", "verbose", "n_jobs", "pre_dispatch", "ledger"})
 COMPARED = frozenset({"estimator", "param_distributions", "param_grid"})

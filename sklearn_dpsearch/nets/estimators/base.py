@@ -19,6 +19,7 @@ from ..._process import contained, without_warnings
 from ...privacy import Guarantee, PrivacyError
 from ...privacy._types import Neighboring
 from ...privacy.spent import PrivacySpent
+from ..kept import Keeper, kept
 from ..mapped import MappedRecords
 from ..named_tensors import Inputs, names_of, tensors_of
 from ..optimizers import Memory, Table, UpdateRule, on_cpu
@@ -35,6 +36,9 @@ from .settings import NOISE, RATES, Settings, expecting, settings_of
 
 #: Inputs and targets as tensors, or records that are read when a batch needs them.
 Given: TypeAlias = tuple[Inputs, torch.Tensor] | ReadRecords | MappedRecords
+
+#: Where a net notes what keeps its next training: no parameter, so that no copy and no statement knows of it.
+KEEPER = "_keeper"
 
 
 def number_of(given: Given) -> int:
@@ -246,7 +250,17 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
             seed=sequence(self.noise_seed),
         )
 
+    def keep_training(self, keeper: Keeper | None) -> None:
+        """Keep the next ``fit`` there from time to time, and go on from what is found there; None: no longer.
+
+        For searches with a checkpoint, which see to it that it is the same training.
+        """
+        self.__dict__.pop(KEEPER, None)
+        if keeper is not None:
+            self.__dict__[KEEPER] = keeper
+
     def _train(self, X: Any, y: Any, fresh: bool) -> None:
+        keeper = self.__dict__.pop(KEEPER, None)
         self._check_arguments()
         settings = settings_of(self)
         settings.noise  # noqa: B018  an unreachable target fails here, before any data is read
@@ -262,6 +276,8 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
                 if not fresh and not foreign:
                     task.memory.update(vars(self).get("optimizer_memory_", {}))
                 watchers = self._watchers(task, checkpoint, given, fresh)
+                if fresh and not isinstance(given, ReadRecords):
+                    watchers = Watchers([*kept(keeper, [task]), *watchers.members])
                 with without_warnings():  # of the libraries underneath, which could speak of batches
                     train(
                         task,
@@ -337,6 +353,7 @@ class _Member:
     task: TrainingTask
     settings: Settings
     costs: list[PrivacySpent]
+    keeper: Keeper | None
 
 
 @dataclass
@@ -361,7 +378,12 @@ class _SharedRecords:
         """Train the members; the places of those that came out well."""
         most = min(member.net.max_physical_batch for member in self.members)
         with without_warnings():  # of the libraries underneath, which could speak of batches
-            done = train_together([member.task for member in self.members], self.records, max_physical_batch=most)
+            done = train_together(
+                [member.task for member in self.members],
+                self.records,
+                max_physical_batch=most,
+                keepers=[member.keeper for member in self.members],
+            )
         trained = [member for member, well in zip(self.members, done) if well]
         for member in trained:
             member.net._add_training(member.settings, member.costs, member.task.notes)
@@ -379,12 +401,14 @@ def _shared(nets: Sequence[DPSGDEstimator], X: Any, y: Any) -> list[_SharedRecor
     groups: list[_SharedRecords] = []
     for place, net in enumerate(nets):
         with contained():  # this net has failed, the others have not
+            keeper = net.__dict__.pop(KEEPER, None)
             net._check_arguments()
             settings, device = settings_of(net), device_of(net.device)
             given = net._prepare(X, y, fresh=True)
             costs = net._costs_before(fresh=True)
             net._total(settings, costs)
-            member = _Member(place, net, net._task(settings, number_of(given)), settings, costs)
+            keeper = None if isinstance(given, ReadRecords) else keeper
+            member = _Member(place, net, net._task(settings, number_of(given)), settings, costs, keeper)
             group = next((other for other in groups if other.holds(given, device)), None)
             if group is None:
                 group = _SharedRecords(records_of(given, device))

@@ -37,7 +37,9 @@ def ready(job: Job, model: Any, seed: Seed) -> Any:
     secure = job.adapter.fresh_randomness(model)
     if seed is not None:  # a seeded search stays seeded; ledgers are fresh all the same
         secure = {name: value for name, value in secure.items() if name not in names}
-    return with_parameters(model, secure)
+    with_parameters(model, secure)
+    job.adapter.keep_training(model, job.finished.keeper(seed))
+    return model
 
 
 def spawned(seed: Seed, number: int) -> list[Seed]:
@@ -104,5 +106,6 @@ def train_last(job: Job, make: Callable[[], Any], records: np.ndarray, seed: See
 def releasable(job: Job, model: Any) -> Any:
     """The model without what its guarantee does not cover: exact statistics, generators whose state tells the noise."""
     job.adapter.scrub(model)
+    job.adapter.keep_training(model, None)
     forget_seeds(model)
     return with_parameters(model, dict.fromkeys(seed_names(model)))

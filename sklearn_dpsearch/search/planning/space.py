@@ -358,7 +358,7 @@ def refuse_checkpoints(estimator: Any) -> None:
             raise PrivacyError(
                 f"Found checkpoint={str(folder)!r} on {name or 'the estimator'} ({type(part).__name__}); a checkpoint "
                 "is for one training of one net, and candidates would leave there what they hold, and how many there "
-                "are. Set checkpoint=None."
+                "are. Set checkpoint=None; a checkpoint of the search keeps these trainings too."
             )
 
 

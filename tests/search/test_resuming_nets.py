@@ -1,0 +1,211 @@
+"""Trainings of nets inside of a search that is killed: they go on where they were, and nothing else changes."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import pickle
+import random
+import shutil
+
+import numpy as np
+import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("skorch")
+
+from sklearn_dpsearch import Checkpoint, DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV
+from sklearn_dpsearch.nets import DPMLPClassifier, DPNeuralNetClassifier, resuming, watchers
+from sklearn_dpsearch.nets import training as together
+from sklearn_dpsearch.nets.stack import Stack
+from sklearn_dpsearch.privacy import Fixed
+from sklearn_dpsearch.search.execution.finished import PREFIX, UNDER_WAY
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning"),
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork"),
+]
+rng = np.random.default_rng(0)
+X = rng.normal(size=(120, 3))
+y = (X[:, 0] > 0).astype(int)
+KILLS = 25 if os.environ.get("SKLEARN_DPSEARCH_FULL") == "1" else 6
+SPACE = {"learning_rate_init": [0.1, 0.3, 0.5]}
+
+
+def net(**changed):
+    given = {"classes": [0, 1], "sample_rate": 0.1, "max_steps": 9, "noise_multiplier": 2.0, **changed}
+    return DPMLPClassifier((4,), **given)
+
+
+class Dropping(torch.nn.Module):
+    """Its masks come from PyTorch's global generator."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = torch.nn.Sequential(torch.nn.Linear(3, 5), torch.nn.Dropout(0.3), torch.nn.Linear(5, 2))
+
+    def forward(self, inputs):
+        return self.layers(inputs)
+
+
+def dropping():
+    return DPNeuralNetClassifier(Dropping, classes=[0, 1], sample_rate=0.1, max_steps=9, noise_multiplier=2.0)
+
+
+def piped():
+    return make_pipeline(FunctionTransformer(), net())
+
+
+PIPED = {"dpmlpclassifier__learning_rate_init": [0.1, 0.3]}
+SEARCHES = {
+    "random": lambda **more: DPRandomSearchCV(net(), SPACE, n_iter=Fixed(4), delta=1e-5, **more),
+    "one by one": lambda **more: DPRandomSearchCV(net(), SPACE, n_iter=Fixed(4), delta=1e-5, **more),
+    "steps vary": lambda **more: DPRandomSearchCV(
+        net(target_mu=0.5, noise_multiplier=None), {**SPACE, "max_steps": [5, 9]}, n_iter=Fixed(4), delta=1e-5, **more
+    ),
+    "refit": lambda **more: DPRandomSearchCV(net(), SPACE, n_iter=Fixed(1), delta=1e-5, refit=True, **more),
+    "subset": lambda **more: DPSubsetSearchCV(net(), SPACE, n_iter=Fixed(3), subset_fraction=0.5, delta=1e-5, **more),
+    "grid": lambda **more: DPGridSearchCV(net(), SPACE, n_parts=3, selection_epsilon=1.0, delta=1e-5, **more),
+    "dropout": lambda **more: DPRandomSearchCV(
+        dropping(), {"lr": [0.1, 0.3], "optimizer": [torch.optim.Adam]}, n_iter=Fixed(2), delta=1e-5, **more
+    ),
+    "pipeline": lambda **more: DPRandomSearchCV(piped(), PIPED, n_iter=Fixed(3), delta=1e-5, **more),
+}
+
+
+@pytest.fixture(autouse=True)
+def _kept_at_every_step(monkeypatch, request):
+    monkeypatch.setattr(resuming, "EVERY", 0.0)
+    monkeypatch.setattr(watchers, "LOOK", 0.0)
+    if "one by one" in request.node.name:  # as where a net of the stack would not fit into the caches
+        monkeypatch.setattr(together, "_stack_key", lambda *given: None)
+
+
+def released(search):
+    model = search.best_estimator_
+    model = model[-1] if hasattr(model, "steps") else model
+    parameters = [value.tolist() for value in model.module_.state_dict().values()]
+    return json.dumps([parameters, repr(search.best_params_), repr(getattr(search, "best_score_", None))])
+
+
+def counted(monkeypatch, dies_at=None):
+    """Counts the steps of all trainings in this process, which may die before one of them."""
+    steps, honest = [], Stack._step
+
+    def step(stack, parts, t):
+        if len(steps) == dies_at:
+            os._exit(9)
+        steps.append(t)
+        return honest(stack, parts, t)
+
+    monkeypatch.setattr(Stack, "_step", step)
+    return steps
+
+
+def killed(make, folder, dies_at):
+    """The same in another process, which is dead after so many steps."""
+
+    def fit():
+        with pytest.MonkeyPatch.context() as patched:
+            counted(patched, dies_at)
+            make(checkpoint=folder).fit(X, y)
+
+    process = multiprocessing.get_context("fork").Process(target=fit)
+    process.start()
+    process.join()
+    assert process.exitcode == 9
+
+
+def uninterrupted(make):
+    with pytest.MonkeyPatch.context() as patched:
+        steps = counted(patched)
+        return released(make().fit(X, y)), len(steps)
+
+
+@pytest.mark.parametrize(
+    "name", [*(name for name in SEARCHES if name != "steps vary"), pytest.param("steps vary", marks=pytest.mark.slow)]
+)
+def test_a_training_that_was_cut_off_goes_on_at_its_last_step(name, tmp_path, monkeypatch):
+    make, folder = (lambda **more: SEARCHES[name](random_state=5, **more)), tmp_path / "checkpoint"
+    expected, total = uninterrupted(make)
+    dies_at = random.Random(name).randrange(1, total)
+    killed(make, folder, dies_at)
+    steps = counted(monkeypatch)
+    again = make(checkpoint=folder).fit(X, y)
+    assert released(again) == expected
+    assert len(steps) == total - dies_at
+    assert not folder.exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SEARCHES)
+def test_killed_after_every_single_step_it_is_the_same(name, tmp_path, monkeypatch):
+    """One step for each of many processes, and none twice."""
+    make, folder = (lambda **more: SEARCHES[name](random_state=5, **more)), tmp_path / "checkpoint"
+    expected, total = uninterrupted(make)
+    for _ in range(KILLS):
+        killed(make, folder, 1)
+    steps = counted(monkeypatch)
+    assert released(make(checkpoint=folder).fit(X, y)) == expected
+    assert len(steps) == total - KILLS
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize("damage", ["cut short", "other bytes", "gone", "another machine"])
+def test_a_state_that_is_of_no_use_costs_time_and_nothing_else(damage, tmp_path, monkeypatch):
+    make, folder = (lambda **more: SEARCHES["random"](random_state=5, **more)), tmp_path / "checkpoint"
+    expected, total = uninterrupted(make)
+    killed(make, folder, 5)
+    (state,) = folder.glob(f"{UNDER_WAY}*")
+    if damage == "gone":
+        state.unlink()
+    elif damage == "another machine":
+        monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "ABACUS")
+    else:
+        held = state.read_bytes()
+        state.write_bytes(held[: len(held) // 2] if damage == "cut short" else held[:-9] + bytes(9))
+    steps = counted(monkeypatch)
+    assert released(make(checkpoint=folder).fit(X, y)) == expected
+    assert len(steps) == total
+
+
+def test_without_a_seed_two_attempts_from_one_folder_release_the_same(tmp_path):
+    make, folder = SEARCHES["random"], tmp_path / "checkpoint"
+    killed(make, folder, 5)
+    shutil.copytree(folder, tmp_path / "copy", ignore=shutil.ignore_patterns(f"{UNDER_WAY}*", f"{PREFIX}*"))
+    first, again = (released(make(checkpoint=one).fit(X, y)) for one in (folder, tmp_path / "copy"))
+    assert first == again
+
+
+def test_with_a_key_a_training_is_encrypted_too(tmp_path):
+    fernet = pytest.importorskip("cryptography.fernet").Fernet
+    key, folder = fernet(fernet.generate_key()), tmp_path / "checkpoint"
+    plain, locked = tmp_path / "plain", Checkpoint(folder, key=key)
+    for checkpoint in (plain, locked):
+        killed(SEARCHES["random"], checkpoint, 5)
+    for where, readable in ((plain, True), (folder, False)):
+        (state,) = where.glob(f"{UNDER_WAY}*")
+        assert (b"stepper" in state.read_bytes()) is readable
+        assert state.stat().st_mode & 0o777 == 0o600
+    SEARCHES["random"](checkpoint=locked).fit(X, y)
+    assert not folder.exists()
+
+
+def test_nothing_of_what_keeps_a_training_is_released(tmp_path):
+    for name in ("random", "pipeline", "refit", "subset", "grid"):
+        pickled = pickle.dumps(SEARCHES[name](checkpoint=tmp_path / name).fit(X, y))
+        assert b"_keeper" not in pickled
+        assert b"Keeper" not in pickled
+        assert UNDER_WAY.encode() not in pickled
+
+
+def test_a_run_that_is_done_leaves_no_training_behind(tmp_path, monkeypatch):
+    """Its parameters are in the run: twice would be too much for a disk."""
+    make, folder = SEARCHES["refit"], tmp_path / "checkpoint"
+    killed(make, folder, 12)  # in the training after the only run
+    left = [path.name for path in folder.glob(f"{UNDER_WAY}*")]
+    assert len(left) == 1
+    assert len(list(folder.glob(f"{PREFIX}*"))) == 1
