@@ -85,7 +85,17 @@ INSIDE_NETS = {
     "engines": {"layout", "named_tensors", "randomness", "state"},
     "averages": {"task"},
     "stack": {"averages", "task", "engines", "optimizers", "randomness", "sampling", "switches", "watchers"},
-    "training": {"task", "stack", "kept", "engines", "optimizers", "named_tensors", "randomness", "switches", "watchers"},
+    "training": {
+        "task",
+        "stack",
+        "kept",
+        "engines",
+        "optimizers",
+        "named_tensors",
+        "randomness",
+        "switches",
+        "watchers",
+    },
     "kept": {"resuming", "secret_folder", "stack", "task"},
     "resuming": {"layout", "named_tensors", "task", "secret_folder", "state", "switches", "watchers"},
 }
