@@ -1,6 +1,7 @@
 """How fast, how large and how good private nets are, against Opacus in the same run.
 
-    python examples/benchmarks/nets.py            # a few minutes on two cores
+    python examples/benchmarks/nets.py            # a minute or two on two cores
+    python examples/benchmarks/nets.py --turns 5  # the fastest of five turns, of which the documentation tells
     python examples/benchmarks/nets.py --full     # every candidate of the sequential peer is really trained
 
 (a) One step of one net.  (b) 64 candidates: Opacus one after the other ÷ ours as one stack.  (c) Memory of one more
@@ -121,7 +122,7 @@ def ours_ms_per_step(X: np.ndarray, y: np.ndarray, make: Any, lot: int, steps: i
     return (time.perf_counter() - start) / steps * 1e3
 
 
-def speed(full: bool, device: str = "cpu") -> None:
+def speed(full: bool, turns: int, device: str = "cpu") -> None:
     print(f"{'':52}{'Opacus':>10}{'ours':>10}{'ratio':>8}{'must':>7}   (ms per step of all)")
     cases = [
         ("one step, MLP 64-128-10, lot 128", digits(), mlp, 128, 1),
@@ -130,7 +131,7 @@ def speed(full: bool, device: str = "cpu") -> None:
     ]
     for name, (X, y), make, lot, m in cases:
         peers, own = [], []
-        for _ in range(5):  # in turns: a busy machine is busy for both
+        for _ in range(turns):  # in turns: a busy machine is busy for both
             peers.append(opacus_ms_per_step(X, y, make(), lot, 100, device))
             own.append(ours_ms_per_step(X, y, make, lot, STEPS, m, device))
         if full and m > 1:
@@ -257,6 +258,7 @@ def accuracy(fits: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--full", action="store_true")
+    parser.add_argument("--turns", type=int, default=2)
     parser.add_argument("--memory", type=int)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
@@ -264,7 +266,7 @@ def main() -> None:
     if arguments.memory:
         memory_task(arguments.memory)
         return
-    speed(arguments.full)
+    speed(arguments.full, arguments.turns)
     gpu_speed()
     memory()
     print(

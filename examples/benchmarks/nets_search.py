@@ -1,6 +1,6 @@
 """Does a search pay at the same total ε? Digits: the default net against the best of about 20 candidates.
 
-    python examples/benchmarks/nets_search.py            # 3 repetitions
+    python examples/benchmarks/nets_search.py            # 2 repetitions
     python examples/benchmarks/nets_search.py --full     # 20
 
 Every row spends ε = 3 at δ = 1e-5 in total, the search included. "A good guess" are the defaults of DPMLPClassifier, in
@@ -52,7 +52,7 @@ ROWS: dict[str, Callable[[], Any]] = {
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--full", action="store_true")
-    repetitions = 20 if parser.parse_args().full else 3
+    repetitions = 20 if parser.parse_args().full else 2
     X, y = load_digits(return_X_y=True)
     print(f"total epsilon = {EPSILON:g} at delta = {DELTA:g}, {repetitions} repetitions")
     for name, make in ROWS.items():
