@@ -106,7 +106,7 @@ INSIDE_SEARCH = {
     "runners": {"_types", "_any_make", "planning", "execution"},
 }
 #: Below every room of the accountant.
-GROUND = {"_types", "_checks", "errors"}
+GROUND = {"_types", "_checks", "_once", "errors"}
 
 
 def relative(path: Path) -> str:

@@ -12,6 +12,17 @@ from typing import TextIO
 from .counted import Undo, WhileAnyone
 
 
+def _c_library() -> ctypes.CDLL | None:
+    try:
+        return ctypes.CDLL(None)
+    except Exception:  # not on every system
+        return None
+
+
+#: Opened once: whoever opens it holds a lock of the process, for which a child forked meanwhile would wait for ever.
+_C = _c_library()
+
+
 class Descriptors:
     """Both lead nowhere while any thread mutes them. What other threads write to Python's streams still arrives.
 
@@ -86,8 +97,8 @@ def _flush() -> None:
     for stream in (sys.__stdout__, sys.__stderr__):
         with contextlib.suppress(Exception):
             stream.flush()  # type: ignore[union-attr]
-    with contextlib.suppress(Exception):
-        ctypes.CDLL(None).fflush(None)
+    if _C is not None:
+        _C.fflush(None)
 
 
 DESCRIPTORS = Descriptors()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
@@ -13,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from .._chosen_rows import ChosenRows
+from ..privacy._once import cached_property
 from .engines import rounding
 from .task import BLOCK, Records, rows_at, with_empty_row
 
@@ -69,7 +69,7 @@ class MappedRecords(Records):
         inputs = found.to(self.inputs.device).view(*places.shape, *self.inputs.shape[1:])
         return inputs, rows_at(self.targets, places)
 
-    @functools.cached_property
+    @cached_property
     def norms(self) -> torch.Tensor | None:
         nothing = torch.zeros((1, *self.inputs.shape[1:]), dtype=self.inputs.dtype)
         found = [self._norms(self.convert(block)) for _, block in self.rows.blocks(BLOCK)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import secrets
 import threading
 from collections.abc import Iterator, Sequence
@@ -139,6 +140,18 @@ def global_torch_seed(seed: Seed = None) -> Iterator[None]:
             state[WORDS] = torch.from_numpy(source.generate_state(624).astype(np.uint64).view(np.uint8))
             torch.set_rng_state(state)
         yield
+
+
+def _in_child() -> None:
+    """A process that was forked while a thread trained a net waits for nobody, and goes on with none of its masks."""
+    global _GLOBAL_GENERATOR
+    if _GLOBAL_GENERATOR.locked():
+        _GLOBAL_GENERATOR = threading.Lock()
+        torch.default_generator.seed()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)
 
 
 def global_state(device: torch.device) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from ..privacy._once import cached_property
 from .engines import rounding
 from .named_tensors import Inputs, NamedTensors, each
 from .optimizers import Memory, Table, UpdateRule
@@ -127,7 +127,7 @@ class HeldRecords(Records):
     def __len__(self) -> int:
         return len(self.targets) - 1
 
-    @functools.cached_property
+    @cached_property
     def norms(self) -> torch.Tensor | None:
         if isinstance(self.inputs, NamedTensors):
             return None

@@ -22,13 +22,13 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
 from operator import index
 
 import numpy as np
 
 from ..privacy import ZCDP, Guarantee, ProfileDP, PureDP, compose
 from ..privacy._checks import require
+from ..privacy._once import cached_property
 from ..privacy._types import Array, ArrayLike, Neighboring
 from ..privacy.interchange import part_of_guarantees
 from ..privacy.mechanisms.exact_sampling import SYSTEM, IntegerSource, discrete_gaussian, discrete_laplace

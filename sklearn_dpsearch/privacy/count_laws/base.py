@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, fields
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import mpmath
@@ -19,6 +18,7 @@ import numpy.typing as npt
 from scipy import integrate
 
 from .._checks import plain_numbers, require, without_numpy
+from .._once import cached_property
 from .._types import Array, ArrayLike
 from .inverse_cdf import RandomBits, Steps, draw, quantile, steps_of
 

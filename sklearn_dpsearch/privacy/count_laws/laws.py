@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from numbers import Real
 from typing import Any
 
@@ -14,6 +13,7 @@ import numpy as np
 from scipy import special
 
 from .._checks import require
+from .._once import cached_property
 from .._types import Array
 from .base import MOST_TERMS, CountLaw, Finite
 from .inverse_cdf import light_tail

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import mpmath
@@ -13,6 +12,7 @@ import numpy as np
 from scipy import optimize, special
 
 from .._checks import require
+from .._once import cached_property
 from .._types import Array
 from .base import CountLaw
 

@@ -10,13 +10,14 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from functools import cache, cached_property, lru_cache
+from functools import cache, lru_cache
 from inspect import signature
 from typing import Any, TypeAlias, overload
 
 import numpy as np
 
 from .._checks import check_neighboring, plain_numbers, require, without_numpy
+from .._once import cached_property
 from .._types import Array, ArrayLike, Neighboring, Numbers
 from ..errors import PrivacyError, did_you_mean
 from ..numerics import curves

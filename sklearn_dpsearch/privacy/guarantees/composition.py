@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 
 import numpy as np
 
 from .._checks import require
+from .._once import cached_property
 from .._types import Array, ArrayLike
 from ..errors import MixedNeighborsError, PrivacyError
 from ..numerics.convolution import convolve

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
 
+from .._once import cached_property
 from .._types import Array, ArrayLike
 from ..errors import PrivacyError
 from ..numerics.loss_distribution import DominatingPair

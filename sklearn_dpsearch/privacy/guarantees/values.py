@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from .._checks import require
+from .._once import cached_property
 from .._types import Array, ArrayLike, Neighboring
 from ..errors import PrivacyError
 from ..numerics import curves

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from scipy import fft
 
+from .._once import cached_property
 from .._types import Array
 from .logspace import LARGEST_EXPONENT, safe_exp
 from .loss_distribution import LossDistribution, on_grid

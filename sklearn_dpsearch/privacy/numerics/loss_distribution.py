@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
+from .._once import cached_property
 from .._types import Array, ArrayLike
 from .logspace import safe_exp
 

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy import special
 
+from .._once import cached_property
 from .._types import Array
 from .curves import LARGEST_LOSS
 from .inversion import bracket, geometric

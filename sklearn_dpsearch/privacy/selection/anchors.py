@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from functools import cached_property
 
 import numpy as np
 
+from .._once import cached_property
 from .._types import Array
 from ..count_laws.base import Capped, Conditioned, CountLaw
 from ..count_laws.laws import Binomial, Fixed, FromPMF, Poisson

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from functools import lru_cache, partial
 
 import numpy as np
 import numpy.typing as npt
 
+from .._once import cached_property
 from .._types import Array, ArrayLike
 from ..count_laws.base import CountLaw
 from ..count_laws.laws import Fixed, as_law

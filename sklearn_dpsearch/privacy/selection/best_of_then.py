@@ -11,10 +11,11 @@ Composing the two profiles would let every outcome choose another quantile q for
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 
 import numpy as np
 
+from .._once import cached_property
 from .._types import Array
 from ..guarantees.base import Guarantee, Statement, as_guarantee, pair_through, steps_of
 from ..guarantees.composition import Envelope, Mixture, compose, envelope, mixture, same_neighbors

@@ -17,12 +17,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from math import ceil
 
 import numpy as np
 
 from .._checks import require
+from .._once import cached_property
 from .._types import Array, ArrayLike, Neighboring
 from ..guarantees.base import Guarantee
 from ..guarantees.values import PureDP

@@ -13,10 +13,10 @@ from the best way to give places to outcomes; bad ones cost tightness, never cor
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
+from .._once import cached_property
 from .._types import Array
 from ..count_laws.base import CountLaw
 from ..numerics.logspace import safe_exp

@@ -19,12 +19,13 @@ e and r are their probabilities in one run. The lines A − c·B do not depend o
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
 from .._checks import require
+from .._once import cached_property
 from .._types import Array
 from ..guarantees.base import Guarantee, Statement, as_guarantee
 from ..guarantees.tightest import SmallestOf

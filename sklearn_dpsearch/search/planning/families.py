@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 from sklearn.base import clone, is_classifier, is_regressor
 
 from ...adapters import Adapter
 from ...privacy import Guarantee, PrivacyError
+from ...privacy._once import cached_property
 from ...privacy._types import Neighboring
 from .._any_make import with_parameters
 from .._types import InFull

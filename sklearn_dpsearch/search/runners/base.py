@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any
 
 from sklearn.metrics import check_scoring
 
 from ...adapters import Adapter, adapter_for
 from ...privacy import CountLaw, Guarantee
+from ...privacy._once import cached_property
 from ...privacy._types import Neighboring
 from ...scoring import Noise, PrivateScorer, Sensitivity, get_private_scorer, matched_noise
 from ...scoring.held_out import default_hold_out

@@ -7,7 +7,7 @@ import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from inspect import signature
 from typing import Any, Literal, Protocol
 
@@ -23,6 +23,7 @@ from ...privacy import (
     default_max_rounds,
     doubling_search,
 )
+from ...privacy._once import cached_property
 from ...privacy._types import Neighboring
 from ...privacy.mechanisms.exact_sampling import IntegerSource
 from ...privacy.spent import Component
