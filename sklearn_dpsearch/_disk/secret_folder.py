@@ -77,13 +77,23 @@ class SecretFolder:
         try:
             found = read_whole(self.path / self.kind.state)
         except FileNotFoundError:
+            if self.has_others:
+                raise self._unusable(f"without its file {self.kind.state!r}") from None
             return None
         if found is None:
-            raise PrivacyError(
-                f"Found a checkpoint in {self.path} that is damaged, cut short or of another version of this library; "
-                f"the file as it was written is needed. Put it back if you can. {ANEW}"
-            )
+            raise self._unusable("that is damaged, cut short or of another version of this library")
         return found
+
+    @property
+    def has_others(self) -> bool:
+        """Whether there are files that are only written after the first one."""
+        return any(name.startswith(self.kind.others) for name in os.listdir(self.path))
+
+    def _unusable(self, how: str) -> PrivacyError:
+        return PrivacyError(
+            f"Found a checkpoint in {self.path} {how}; the file as it was written is needed. Put it back if you can. "
+            f"{ANEW}"
+        )
 
     def write_bytes(self, payload: bytes | memoryview) -> None:
         """Put this in the place of what was written last, as a whole or not at all.
@@ -174,7 +184,7 @@ def opened(given: str | os.PathLike[str], kind: Kind) -> Iterator[SecretFolder]:
         yield folder
     finally:
         try:
-            if folder.ended or not (path / kind.state).exists():  # or never begun
+            if folder.ended or not ((path / kind.state).exists() or folder.has_others):  # or never begun
                 folder.delete()
         finally:
             lock.release()

@@ -214,6 +214,71 @@ def test_a_full_disk_costs_time_and_nothing_else(folder, monkeypatch):
     assert released(make(checkpoint=folder).fit(X, y)) == released(make().fit(X, y))
 
 
+def lengths(path, rng):
+    """Where a file may be cut: at its ends, and in the middle."""
+    size = path.stat().st_size
+    return range(size) if FULL else sorted({0, 1, size - 1, *(rng.randrange(size) for _ in range(3))})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["random", "subset", "grid", "threshold"])
+def test_after_a_power_cut_it_goes_on_to_the_same_or_is_refused_with_the_remedy(name, tmp_path, monkeypatch):
+    """Every file of the folder cut short, one at a time and all of the finished runs together."""
+    make, rng = (lambda **more: SEARCHES[name](random_state=5, **more)), random.Random(0)
+    expected, whole, folder = released(make().fit(X, y)), tmp_path / "whole", tmp_path / "cut"
+    cut_off(make, whole, monkeypatch, after=2)
+    seen = set()
+    for path in sorted(whole.iterdir()):
+        for length in lengths(path, rng) if path.stat().st_size else [0]:
+            shutil.copytree(whole, folder)
+            os.truncate(folder / path.name, length)
+            if path.name == _resuming.SEARCH.state:
+                with pytest.raises(PrivacyError, match=r"(?s)damaged.*start anew.*first attempt is then spent"):
+                    make(checkpoint=folder).fit(X, y)
+                shutil.rmtree(folder)
+            else:
+                assert released(make(checkpoint=folder).fit(X, y)) == expected
+                assert not folder.exists()
+            seen.add(path.name)
+    assert len(seen) >= 5  # the secret, what is told, and three runs
+
+
+def test_runs_without_the_secret_from_which_they_came_are_refused(folder, monkeypatch):
+    """Its noise was drawn: starting anew in silence would spend the same again."""
+    cut_off(SEARCHES["random"], folder, monkeypatch, after=1)
+    (folder / _resuming.SEARCH.state).unlink()
+    with pytest.raises(PrivacyError, match=r"(?s)without its file 'search.checkpoint'.*first attempt is then spent"):
+        SEARCHES["random"](checkpoint=folder).fit(X, y)
+    assert folder.exists()
+
+
+@pytest.mark.parametrize("for_good", [True, False])
+def test_a_disk_that_is_full_at_any_write_stops_it_before_it_spends_or_changes_nothing(for_good, tmp_path, monkeypatch):
+    make = lambda **more: SEARCHES["all"](random_state=5, **more)  # noqa: E731
+    expected, write = released(make().fit(X, y)), durable.write_through
+    for number in range(1, 30):
+        folder, calls = tmp_path / str(number), []
+
+        def full(path, *parts, calls=calls, number=number):
+            calls.append(path)
+            if len(calls) == number or (for_good and len(calls) > number):
+                raise OSError(28, "No space left on device")
+            return write(path, *parts)
+
+        monkeypatch.setattr("sklearn_dpsearch._disk.secret_folder.write_through", full)
+        search = make(checkpoint=folder)
+        if number <= 2:  # what is told, and the secret
+            with pytest.raises(OSError, match="No space left"):
+                search.fit(X, y)
+            assert not hasattr(search, "privacy_spent_")
+        else:
+            assert released(search.fit(X, y)) == expected
+        assert not folder.exists()
+        if len(calls) < number:
+            break
+    assert 5 < number < 29
+
+
 def _fit_slowly(make, folder, result):
     """What a process does that may be killed."""
     fit = NoisyCentroids.fit
