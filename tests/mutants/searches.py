@@ -840,4 +840,20 @@ MUTANTS = [
         new="",
         tests=("search/test_shown.py::test_the_statement_names_what_is_released_and_nothing_else",),
     ),
+    Mutant(
+        name="a run that somebody else wrote",
+        mistake="What lies in the folder of a checkpoint is opened whoever wrote it.",
+        file="search/execution/finished.py",
+        old="return payload if hmac.compare_digest(digest, self._digest(name, payload)) else None",
+        new="return payload",
+        tests=("search/test_resuming.py::test_a_foreign_pickle_is_not_opened",),
+    ),
+    Mutant(
+        name="the secret of a search lost in silence",
+        mistake="Runs without the secret they came from: the folder is deleted, and the search spends once more.",
+        file="_disk/secret_folder.py",
+        old="if folder.ended or not ((path / kind.state).exists() or folder.has_others):  # or never begun",
+        new="if folder.ended or not (path / kind.state).exists():",
+        tests=("search/test_resuming.py::test_runs_without_the_secret_from_which_they_came_are_refused",),
+    ),
 ]

@@ -30,7 +30,7 @@ from sklearn_dpsearch import (
     PrivacyLedger,
 )
 from sklearn_dpsearch._disk import durable
-from sklearn_dpsearch._disk.secret_folder import LOCK, README
+from sklearn_dpsearch._disk.secret_folder import LOCK, README, write_whole
 from sklearn_dpsearch.privacy import BudgetExceededError, Geometric, PrivacyError, PureDP
 from sklearn_dpsearch.search import _resuming
 from sklearn_dpsearch.search.execution import finished, runs, utilities
@@ -199,7 +199,7 @@ def test_a_foreign_pickle_is_not_opened(folder, monkeypatch, tmp_path):
             return os.mkdir, (str(tmp_path / "evil"),)
 
     for path in folder.glob(f"{PREFIX}*"):
-        path.write_bytes(b"\x00" * finished.DIGEST + pickle.dumps(Evil()))
+        write_whole(path, b"\x00" * finished.DIGEST + pickle.dumps(Evil()))  # all but the key is known
     make(checkpoint=folder).fit(X, y)
     assert not (tmp_path / "evil").exists()
 
