@@ -31,9 +31,10 @@ def reseed(seed: np.random.SeedSequence | None = None) -> None:
 
 
 def _torch() -> Any:
-    """PyTorch, if somebody imported it."""
+    """PyTorch, if somebody imported it. While another thread still does, it would crash the process."""
     torch = sys.modules.get("torch")
-    return torch if hasattr(torch, "default_generator") else None
+    is_half = getattr(getattr(torch, "__spec__", None), "_initializing", False)
+    return torch if hasattr(torch, "default_generator") and not is_half else None
 
 
 def _keep() -> Undo:

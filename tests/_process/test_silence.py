@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.machinery
 import io
 import itertools
 import os
@@ -9,12 +10,13 @@ import random
 import subprocess
 import sys
 import threading
+import types
 import warnings
 
 import numpy as np
 import pytest
 
-from sklearn_dpsearch._process import DESCRIPTORS, GENERATORS, muted, without_warnings
+from sklearn_dpsearch._process import DESCRIPTORS, GENERATORS, muted, reseed, without_warnings
 
 from .toys import hearing, speak
 
@@ -215,3 +217,14 @@ def test_the_last_thread_to_leave_puts_the_global_generators_back():
     assert drawn[0] != expected
     assert np.random.get_state()[1].tolist() == expected
     assert random.random() == random.Random(7).random()
+
+
+def test_a_library_that_another_thread_is_importing_is_left_alone(monkeypatch):
+    """PyTorch ended the process when it was asked for the state of its generator meanwhile."""
+    half = types.ModuleType("torch")
+    half.__spec__ = importlib.machinery.ModuleSpec("torch", None)
+    half.__spec__._initializing = True
+    half.default_generator = object()  # whose state cannot be asked for
+    monkeypatch.setitem(sys.modules, "torch", half)
+    with GENERATORS():
+        reseed()
