@@ -118,7 +118,8 @@ def test_searches_in_a_row_leave_nothing_behind(tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_eight_threads_that_fit_at_once_leave_nothing_behind_either(tmp_path):
     ledger = PrivacyLedger(tmp_path / "data.ledger", epsilon=1e6, delta=0.0)
-    one_of_each(0, tmp_path, ledger)
+    for number in (0, 9):  # what libraries leave when they are imported is theirs
+        one_of_each(number, tmp_path, ledger)
     before = taken()
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda number: one_of_each(number, tmp_path, ledger), range(1, SEARCHES // 2)))
