@@ -137,6 +137,20 @@ def test_without_refit_there_is_no_model_and_predict_says_so():
         fitted.predict(X)
 
 
+class Stepwise(NoisyCentroids):
+    """Its parameter is called as the list of steps of a pipeline is."""
+
+    def __init__(self, steps=3, epsilon=1.0, shrink=0.0, random_state=None):
+        super().__init__(epsilon=epsilon, shrink=shrink, random_state=random_state)
+        self.steps = steps
+
+
+@pytest.mark.parametrize("steps", [3, [3, 4]])
+def test_an_estimator_whose_steps_are_no_pipelines_is_released(steps):
+    fitted = DPRandomSearchCV(Stepwise(steps), SPACE, n_iter=2).fit(X, y)
+    assert fitted.best_estimator_.steps == steps
+
+
 def test_releasing_all_scores_is_composition_of_a_fixed_number_of_runs():
     fitted = search(release="all", n_iter=4).fit(X, y)
     assert len(fitted.cv_results_["params"]) == 4

@@ -53,10 +53,16 @@ def charge(model: Any, spent: PrivacySpent) -> None:
     """The released model reports the cost of the whole search, which chose it, not that of its own training."""
     if "privacy_spent_" in getattr(model, "__dict__", {}):  # on the object itself: a property would answer too
         model.privacy_spent_ = spent
-    steps = getattr(model, "steps", ()) or getattr(model, "transformers_", ()) or getattr(model, "transformer_list", ())
-    for part in [getattr(model, "best_estimator_", None), *(step[1] for step in steps)]:
+    for part in (getattr(model, "best_estimator_", None), *_parts(model)):
         if hasattr(part, "fit"):
             charge(part, spent)
+
+
+def _parts(model: Any) -> list[Any]:
+    """What a pipeline or a union is made of. Other estimators may use these words for something else."""
+    listed = (getattr(model, name, None) for name in ("steps", "transformers_", "transformer_list"))
+    entries = [entry for entries in listed if isinstance(entries, list) for entry in entries]
+    return [entry[1] for entry in entries if isinstance(entry, tuple) and len(entry) > 1]
 
 
 def results_of(candidates: Sequence[Mapping[str, Any]], scores: np.ndarray) -> dict[str, Any]:

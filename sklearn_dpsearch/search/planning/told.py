@@ -37,6 +37,6 @@ def class_of(model: Any) -> str:
     """The class of an estimator, of a pipeline with those of its steps; never its own words about itself."""
     name = type(model).__name__
     steps = getattr(model, "steps", None)
-    if not isinstance(steps, list):
+    if not isinstance(steps, list) or not all(isinstance(step, tuple) and len(step) == 2 for step in steps):
         return name
     return f"{name}({', '.join(class_of(step) for _, step in steps)})"

@@ -1,0 +1,170 @@
+"""What two worker processes save: a random search here, with joblib's own workers, and on a local Dask cluster.
+
+    python examples/benchmarks/cluster.py            # 32 trainings of about 0.1 s: a smoke test
+    python examples/benchmarks/cluster.py --full     # 32 trainings of about 5 s each, three repetitions: ten minutes
+
+The model is a private logistic regression (clipped gradients with noise, in NumPy) that does the same work for every
+candidate, on one thread. K is fixed at 32, so that all searches do the same. Workers are started, and have run a small
+search, before the clock starts. "overhead" is the time of ``fit`` less that of the trainings of the busiest process:
+each training writes down when it began and ended. "sent" is what went over this machine's own network meanwhile, in
+multiples of the records' size (Linux only).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from distributed import Client, LocalCluster
+from joblib import parallel_config
+from scipy.stats import loguniform
+from sklearn.base import BaseEstimator, ClassifierMixin
+from threadpoolctl import threadpool_limits
+
+from sklearn_dpsearch import DPRandomSearchCV
+from sklearn_dpsearch.privacy import Fixed, ZCDP
+
+K, WORKERS = 32, 2
+
+
+class NoisyDescent(ClassifierMixin, BaseEstimator):
+    """Logistic regression by full gradients of clipped records, with Gaussian noise: steps/(2 noise²)-zCDP.
+
+    Parameters
+    ----------
+    learning_rate, noise : float
+    steps : int
+    log : str
+        A folder in which each process writes down when its trainings began and ended.
+    """
+
+    def __init__(
+        self, learning_rate: float = 1.0, noise: float = 50.0, steps: int = 100, log: str = "", random_state: Any = None
+    ) -> None:
+        self.learning_rate = learning_rate
+        self.noise = noise
+        self.steps = steps
+        self.log = log
+        self.random_state = random_state
+
+    def privacy_guarantee(self, n_samples: int | None = None) -> ZCDP:
+        return ZCDP(rho=self.steps / (2 * self.noise**2), neighboring="add_remove")
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> NoisyDescent:
+        begin = time.perf_counter()
+        with threadpool_limits(1):
+            self._descend(X, 2.0 * y - 1.0, np.random.default_rng(self.random_state.randint(2**32, dtype=np.uint64)))
+        if self.log:
+            with open(Path(self.log) / str(os.getpid()), "a") as file:
+                file.write(f"{time.perf_counter() - begin}\n")
+        return self
+
+    def _descend(self, X: np.ndarray, signs: np.ndarray, rng: np.random.Generator) -> None:
+        self.classes_, self.coef_ = np.array([0, 1]), np.zeros(X.shape[1])
+        norms = np.linalg.norm(X, axis=1)
+        for _ in range(self.steps):
+            shares = signs / (1.0 + np.exp(np.clip(signs * (X @ self.coef_), -30, 30)))
+            clipped = shares * np.minimum(1.0, 1.0 / np.maximum(np.abs(shares) * norms, 1e-12))
+            noisy = X.T @ clipped + rng.normal(0.0, self.noise, X.shape[1])
+            self.coef_ = self.coef_ + self.learning_rate * noisy / 20_000
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        return (X @ self.coef_ > 0).astype(int)
+
+
+def records(number: int) -> tuple[np.ndarray, np.ndarray]:
+    """Two classes that overlap."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-0.2, 0.2, (number, 100))
+    return X, (X[:, :10].sum(axis=1) + rng.normal(0, 0.2, number) > 0).astype(int)
+
+
+def steps_for(seconds: float, X: np.ndarray, y: np.ndarray) -> int:
+    """So many that a training takes about as long."""
+    source = np.random.RandomState(0)
+    begin = time.perf_counter()
+    NoisyDescent(steps=30, random_state=source).fit(X, y)
+    return max(2, int(30 * seconds / (time.perf_counter() - begin)))
+
+
+def search(steps: int, log: str, n_jobs: int, number: int = K) -> DPRandomSearchCV:
+    """The seed is here to compare: it voids the guarantee."""
+    net, space = NoisyDescent(steps=steps, log=log), {"learning_rate": loguniform(0.1, 10)}
+    return DPRandomSearchCV(net, space, n_iter=Fixed(number), delta=1e-6, n_jobs=n_jobs, random_state=0)
+
+
+def network() -> int:
+    """Bytes over this machine's own network so far; 0 where nothing counts them as Linux does."""
+    try:
+        with open("/proc/net/dev") as lines:
+            return next(int(line.split()[1]) for line in lines if line.strip().startswith("lo:"))
+    except OSError:
+        return 0
+
+
+def measured(steps: int, n_jobs: int, X: np.ndarray, y: np.ndarray) -> tuple[float, float, float, bytes]:
+    """Seconds of a fit, those beyond the busiest process's trainings, what was sent, and the released model."""
+    with tempfile.TemporaryDirectory() as log:
+        begin, sent = time.perf_counter(), network()
+        found = search(steps, log, n_jobs).fit(X, y)
+        seconds, sent = time.perf_counter() - begin, network() - sent
+        trainings: dict[str, float] = defaultdict(float)
+        number = 0
+        for file in Path(log).iterdir():
+            times = [float(line) for line in file.read_text().split()]
+            trainings[file.name], number = sum(times), number + len(times)
+    assert number == K
+    return seconds, seconds - max(trainings.values()), sent / X.nbytes, found.best_estimator_.coef_.tobytes()
+
+
+@contextmanager
+def dask() -> Iterator[None]:
+    """A cluster on this machine."""
+    with (
+        LocalCluster(n_workers=WORKERS, threads_per_worker=1, dashboard_address=None) as cluster,
+        Client(cluster),
+        parallel_config("dask"),
+    ):
+        yield
+
+
+PLACES: dict[str, tuple[Any, int]] = {
+    "here, n_jobs=1": (nullcontext, 1),
+    "joblib, n_jobs=2": (nullcontext, WORKERS),
+    "Dask, 2 workers": (dask, WORKERS),
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--full", action="store_true")
+    parser.add_argument("--repetitions", type=int)
+    given = parser.parse_args()
+    repetitions, seconds = given.repetitions or (3 if given.full else 1), 5.0 if given.full else 0.1
+    X, y = records(20_000)
+    steps = steps_for(seconds, X, y)
+    print(f"{K} trainings of {steps} steps (about {seconds:g} s) on {X.nbytes / 1e6:.0f} MB of records")
+    print(f"{'':18}{'seconds':>9}{'speed-up':>10}{'overhead':>10}{'sent':>8}")
+    models = set()
+    for _ in range(repetitions):
+        alone = None
+        for name, (place, n_jobs) in PLACES.items():
+            with place():
+                search(2, "", n_jobs, 8).fit(X, y)
+                took, overhead, sent, model = measured(steps, n_jobs, X, y)
+            alone = alone or took
+            models.add(model)
+            print(f"{name:18}{took:9.2f}{alone / took:10.2f}{overhead:10.2f}{sent:8.1f}", flush=True)
+    print("the same model everywhere:", len(models) == 1)
+
+
+if __name__ == "__main__":
+    main()
