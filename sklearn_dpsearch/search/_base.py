@@ -29,6 +29,7 @@ from ._ledgers import ledger_of, taken_along, with_those_before
 from ._resuming import STATEMENT, Checkpoint, Start, starting
 from ._shown import ShownInNotebooks
 from ._types import Candidate, PublicData, Scorer
+from .execution.clusters import number_of_workers
 from .execution.job import Job, Split
 from .execution.outcome import NOTHING_FOUND, NoModelError, Outcome, charge, results_of
 from .execution.progress import planning, running
@@ -255,6 +256,7 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
         if self.verbose:  # all that it ever prints is known without the data
             work = runner.work(plan, n_records(X))
             print(f"[{type(self).__name__}] {work}the whole fit costs {plan.spent!r}")
+        number_of_workers(self.n_jobs)  # a cluster without any is refused, not paid for
         public = None if X_public is None else (X_public, y_public)
         return Prepared(search, runner, plan, X, y, public, fit_params, ledger)
 

@@ -16,8 +16,26 @@ from joblib.externals.loky.process_executor import TerminatedWorkerError
 FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
 
 
+class FailedThere(Exception):
+    """An error in another process, which has only its fixed words with it."""
+
+
+class LeakDetected(FailedThere):
+    """An estimator said that it reads the data without noise."""
+
+
+class NotWritable(PicklingError):
+    """Something that had to leave its process could not be pickled."""
+
+
+class NotReadable(Exception):
+    """Something that arrived in a process could not be unpickled there."""
+
+
 def why(error: BaseException) -> RuntimeError:
     """An error to raise instead, outside of the handler."""
+    if isinstance(error, FailedThere):
+        return RuntimeError(str(error))
     for applies, sentence in SENTENCES:
         if any(applies(cause) for cause in _chain(error)):
             return RuntimeError(f"{START} {sentence}")
@@ -40,6 +58,11 @@ def _full(error: BaseException) -> bool:
     return (isinstance(error, OSError) and error.errno in FULL) or any(
         f"OSError: [Errno {number}]" in text for number in FULL
     )
+
+
+def _named(*names: str) -> Callable[[BaseException], bool]:
+    """For libraries that need not be there."""
+    return lambda error: type(error).__name__ in names
 
 
 def _of(*kinds: type[BaseException]) -> Callable[[BaseException], bool]:
@@ -68,9 +91,24 @@ SENTENCES: tuple[tuple[Callable[[BaseException], bool], str], ...] = (
         "crashed. Use fewer workers (n_jobs), or try the candidates on public or made-up data.",
     ),
     (
+        _named("KilledWorker", "FutureCancelledError", "FuturesCancelledError", "RayActorError", "ActorDiedError"),
+        "Workers of the cluster ended before their tasks did, again and again: usually for want of memory, or compiled "
+        "code crashed. Give workers more memory, or try the candidates on public or made-up data.",
+    ),
+    (
         _of(PicklingError),
         "An estimator, a scorer or a model cannot be pickled, which workers need. Define its classes and functions at "
         "the top of a module, or use n_jobs=1.",
+    ),
+    (
+        _of(NotReadable),
+        "A worker could not read what it was sent, or this process what a worker sent back. Workers need this library, "
+        "the modules of estimators and scorers, and the same versions of all of them as this process.",
+    ),
+    (
+        _of(TimeoutError),
+        "The cluster has no workers. Start some, or wait for them longer: parallel_config('dask', "
+        "wait_for_workers_timeout=120).",
     ),
     (
         _of(OSError),

@@ -13,9 +13,10 @@ from ..._process import reseed
 from ...adapters import forget_seeds, seed_names
 from .._any_make import rows_of, take, take_param, with_parameters
 from .._types import Candidate, Seed
+from .failures import LeakDetected
 from .job import Job
 from .randomness import random_state
-from .tasks import LeakDetected, attempt, in_task
+from .tasks import attempt, in_task
 
 # --- before training --------------------------------------------------------------------------------------------------
 

@@ -9,14 +9,16 @@ from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs, parallel_config
+from joblib import Parallel, delayed, parallel_config
 from sklearn import config_context, get_config
 
 from ..._process import DESCRIPTORS, GENERATORS, INTERRUPTS, muted
 from ...ledger import counted
 from ...privacy import LeakingEstimatorError
 from .._types import Workers
-from .failures import why
+from .clusters import at_once, called_off, in_spite_of_losses, is_far, number_of_workers, on_a_cluster
+from .failures import LeakDetected, why
+from .sealed import sealed, unsealed
 
 Found = TypeVar("Found")
 
@@ -29,10 +31,6 @@ NOT_AN_INTERRUPT = (
     "The search was stopped by an exception that is no interrupt: what raised it, and why, could depend on the records "
     "and is not told. What privacy_spent_ says is spent. Try search.dry_run() on public or made-up records."
 )
-
-
-class LeakDetected(Exception):
-    """An estimator said that it reads the data without noise."""
 
 
 # --- silence ----------------------------------------------------------------------------------------------------------
@@ -100,6 +98,11 @@ class Counted(Parallel):
 
     counter: Counter = staticmethod(uncounted)
 
+    def _initialize_backend(self) -> int:
+        """How many workers there are. Of one, joblib would do the work here, and an adaptive cluster never grow."""
+        found = int(super()._initialize_backend())
+        return max(2, found) if is_far(self._backend) else found
+
     def print_progress(self) -> None:
         """Called by joblib after every task."""
         self.counter(self.n_completed_tasks)
@@ -121,9 +124,9 @@ def in_parallel(name: str, tasks: Iterable[Any], workers: Workers, counter: Coun
     try:
         with muted(), GENERATORS():
             # joblib would put quick tasks together: how many there are would tell how long runs took
-            parallel = Counted(verbose=0, batch_size=1, **workers)
+            parallel = Counted(verbose=0, batch_size=1, **at_once(workers))
             parallel.counter = counter
-            found = list(parallel(configured(tasks)))
+            found = _on_a_cluster(parallel, tasks) if on_a_cluster() else list(parallel(configured(tasks)))
             counter(len(found))  # some backends hand results over before they count them
             return found
     except LeakDetected:
@@ -135,6 +138,17 @@ def in_parallel(name: str, tasks: Iterable[Any], workers: Workers, counter: Coun
         problem = why(error)
     INTERRUPTS.check()
     raise problem  # outside the handlers: a chained exception could quote a record
+
+
+def _on_a_cluster(parallel: Parallel, tasks: Iterable[Any]) -> list[Any]:
+    """The same where tasks leave for other processes by something that is not joblib's."""
+    packed = list(configured(sealed(tasks)))
+
+    def run() -> list[Any]:
+        with called_off(parallel):
+            return unsealed(parallel(packed))
+
+    return in_spite_of_losses(run)
 
 
 def configured(tasks: Iterable[Any]) -> Iterator[Any]:
@@ -167,7 +181,7 @@ def number_of_tasks(expected: float, n_jobs: int | None, together: bool) -> int:
     together : bool
         Whether runs of one task share work, so that each worker had best get one.
     """
-    workers = max(1, int(effective_n_jobs(n_jobs)))
+    workers = number_of_workers(n_jobs)
     return workers if together else workers * min(TASKS_PER_WORKER, max(1, math.ceil(2 * expected / workers)))
 
 
@@ -177,7 +191,7 @@ def block_sizes(expected: float, n_jobs: int | None) -> Sequence[int]:
     The first are as large as the workers are many, so that few runs come too late; later ones grow, so that there are
     few blocks.
     """
-    workers, sizes = max(1, int(effective_n_jobs(n_jobs))), list[int]()
+    workers, sizes = number_of_workers(n_jobs), list[int]()
     while sum(sizes) < REACH * expected:
         sizes.append(workers * max(1, int(GROWTH ** len(sizes))))
     return sizes

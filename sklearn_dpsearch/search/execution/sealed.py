@@ -1,0 +1,151 @@
+"""What goes to a cluster and comes back, sealed: what carries it cannot quote it, and cannot fail on it.
+
+Clusters log what they fail to write or to read, with its representation and the text of the error: candidates, splits,
+scores, and whatever code of the user's says. Some then wait for ever. So all that is not a plain array is written and
+read here, in silence, and a failure is a value.
+"""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from ..._process import muted
+from .failures import FailedThere, NotReadable, NotWritable, why
+
+
+class Sealed:
+    """Something that is written when it leaves its process, and read when it is opened.
+
+    Parameters
+    ----------
+    content : object
+    shared : bool
+        Whether several tasks get it: its true size is told, so that a large one is sent to each worker only once.
+        Nobody else learns the size of what is inside.
+    """
+
+    def __init__(self, content: Any, shared: bool = False) -> None:
+        self._content, self._shared = content, shared
+        self._opened, self._written = True, False
+        self._text: bytes | None = None
+        self._arrays: list[np.ndarray] = []
+
+    def open(self) -> Any:
+        """What is inside.
+
+        Raises
+        ------
+        NotWritable, NotReadable
+            If it could not be written, there, or read, here.
+        """
+        if not self._opened:
+            self._content, self._opened = self._read(), True
+        return self._content
+
+    def _read(self) -> Any:
+        if self._text is None:
+            raise NotWritable
+        try:
+            with muted():
+                return pickle.loads(self._text, buffers=self._arrays)
+        except Exception:
+            pass
+        raise NotReadable  # outside of the handler: the text of the error is not told
+
+    def _write(self) -> None:
+        """Arrays stay where they are; what carries this writes or maps them as it does with any array."""
+        if self._written:
+            return
+        found: list[pickle.PickleBuffer] = []
+        self._written = True
+        try:
+            with muted():
+                text = _pickler().dumps(self._content, protocol=5, buffer_callback=found.append)
+                self._arrays = [np.frombuffer(buffer.raw(), np.uint8) for buffer in found]
+                self._text = text
+        except Exception:
+            self._text, self._arrays = None, []
+
+    def __reduce__(self) -> tuple[Callable[..., Sealed], tuple[Any, ...]]:
+        self._write()
+        return _arrived, (self._text, self._arrays, self._shared)
+
+    def __sizeof__(self) -> int:
+        if not self._shared:
+            return object.__sizeof__(self)
+        self._write()
+        return object.__sizeof__(self) + len(self._text or b"") + sum(array.nbytes for array in self._arrays)
+
+
+def _arrived(text: bytes | None, arrays: list[np.ndarray], shared: bool) -> Sealed:
+    """The same in another process, unread."""
+    found = Sealed(None, shared)
+    found._opened, found._written = False, True
+    found._text, found._arrays = text, arrays
+    return found
+
+
+def _pickler() -> Any:
+    """cloudpickle writes classes and functions of scripts: that which clusters use, which users may have told more."""
+    known = sys.modules.get("cloudpickle")
+    if known is None:
+        from joblib.externals import cloudpickle as known
+    return known
+
+
+# --- tasks ------------------------------------------------------------------------------------------------------------
+
+
+def sealed(tasks: Iterable[Any]) -> Iterator[Any]:
+    """The same tasks, with everything sealed that is not a plain array or number, and with sealed results."""
+    tasks = list(tasks)
+    times = Counter(id(one) for _, given, named in tasks for one in (*given, *named.values()))
+    once: dict[int, Sealed] = {}
+
+    def seal(one: Any) -> Any:
+        if _is_plain(one):
+            return one
+        return once.setdefault(id(one), Sealed(one, times[id(one)] > 1))
+
+    for work, given, named in tasks:
+        arguments = [seal(one) for one in given], {name: seal(one) for name, one in named.items()}
+        yield in_seals, (work, *arguments[0]), arguments[1]
+
+
+def _is_plain(one: Any) -> bool:
+    if isinstance(one, np.ndarray):
+        return type(one) in (np.ndarray, np.memmap) and not one.dtype.hasobject
+    return one is None or type(one) in (int, float, str, bool)
+
+
+def in_seals(work: Callable[..., Any], *given: Any, **named: Any) -> Sealed:
+    """The sealed result of sealed arguments; an error of any kind is a result too, in fixed words."""
+    try:
+        return Sealed(work(*map(_opened, given), **{name: _opened(one) for name, one in named.items()}))
+    except Exception as error:
+        return Sealed(error if isinstance(error, FailedThere) else FailedThere(str(why(error))))
+
+
+def _opened(one: Any) -> Any:
+    return one.open() if isinstance(one, Sealed) else one
+
+
+def unsealed(results: Iterable[Sealed]) -> list[Any]:
+    """The results.
+
+    Raises
+    ------
+    FailedThere
+        For the first that is an error.
+    """
+    found = [result.open() for result in results]
+    for one in found:
+        if isinstance(one, FailedThere):
+            raise one
+    return found
