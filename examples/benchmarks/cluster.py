@@ -30,7 +30,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from threadpoolctl import threadpool_limits
 
 from sklearn_dpsearch import DPRandomSearchCV
-from sklearn_dpsearch.privacy import Fixed, ZCDP
+from sklearn_dpsearch.privacy import ZCDP, Fixed
 
 K, WORKERS = 32, 2
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
@@ -15,8 +16,9 @@ Found = TypeVar("Found")
 
 #: Joblib's own backends raise what goes wrong, and log nothing.
 NEAR = "joblib._parallel_backends"
-#: What Dask raises if all workers that held something of the records are gone; and how often they are sent then.
-LOST = frozenset({"FutureCancelledError", "FuturesCancelledError"})
+#: What Dask raises if all workers that held something of the records are gone, and Ray if one is; and how often
+#: everything is sent then.
+LOST = frozenset({"FutureCancelledError", "FuturesCancelledError", "RayActorError", "ActorDiedError", "ResultsLost"})
 TRIES = 3
 #: joblib's default, which keeps tasks back until earlier ones are done.
 JOBLIBS_OWN = "2*n_jobs"
@@ -44,6 +46,14 @@ def at_once(workers: Workers) -> Workers:
     return {**workers, "pre_dispatch": "all"} if waits else workers
 
 
+def store_of(backend: Any) -> Callable[[Any], Any] | None:
+    """Where what tasks share is put once. Dask does that by itself, and Ray would send it with every task."""
+    if not type(backend).__module__.startswith("ray."):
+        return None
+    put: Callable[[Any], Any] = sys.modules["ray"].put
+    return put
+
+
 def in_spite_of_losses(work: Callable[[], Found]) -> Found:
     """Do what runs tasks, and do it again where all workers with the records were lost: the tasks have their seeds."""
     for _ in range(TRIES - 1):
@@ -53,6 +63,17 @@ def in_spite_of_losses(work: Callable[[], Found]) -> Found:
             if type(error).__name__ not in LOST:
                 raise
     return work()
+
+
+class ResultsLost(Exception):
+    """Some tasks have no result, and nothing said so."""
+
+
+def complete(results: list[Found], number: int) -> list[Found]:
+    """The results, if there are so many: the best of some candidates is not the best of all."""
+    if len(results) != number:
+        raise ResultsLost
+    return results
 
 
 @contextlib.contextmanager

@@ -91,7 +91,14 @@ SENTENCES: tuple[tuple[Callable[[BaseException], bool], str], ...] = (
         "crashed. Use fewer workers (n_jobs), or try the candidates on public or made-up data.",
     ),
     (
-        _named("KilledWorker", "FutureCancelledError", "FuturesCancelledError", "RayActorError", "ActorDiedError"),
+        _named(
+            "KilledWorker",
+            "FutureCancelledError",
+            "FuturesCancelledError",
+            "RayActorError",
+            "ActorDiedError",
+            "ResultsLost",
+        ),
         "Workers of the cluster ended before their tasks did, again and again: usually for want of memory, or compiled "
         "code crashed. Give workers more memory, or try the candidates on public or made-up data.",
     ),

@@ -11,12 +11,16 @@ import pickle
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..._process import muted
 from .failures import FailedThere, NotReadable, NotWritable, why
+
+#: In this order. Dask and Ray bring theirs along.
+PICKLERS = ("cloudpickle", "ray.cloudpickle")
 
 
 class Sealed:
@@ -93,25 +97,54 @@ def _arrived(text: bytes | None, arrays: list[np.ndarray], shared: bool) -> Seal
 
 def _pickler() -> Any:
     """cloudpickle writes classes and functions of scripts: that which clusters use, which users may have told more."""
-    known = sys.modules.get("cloudpickle")
-    if known is None:
-        from joblib.externals import cloudpickle as known
-    return known
+    return next((sys.modules[name] for name in PICKLERS if name in sys.modules), pickle)
 
 
 # --- tasks ------------------------------------------------------------------------------------------------------------
 
 
-def sealed(tasks: Iterable[Any]) -> Iterator[Any]:
-    """The same tasks, with everything sealed that is not a plain array or number, and with sealed results."""
+@dataclass(frozen=True)
+class Stored:
+    """Something that workers read from a store, where it lies once.
+
+    Parameters
+    ----------
+    reference : object
+        What ``ray.put`` returned.
+    """
+
+    reference: Any
+
+    def open(self) -> Any:
+        """What is there."""
+        found = sys.modules["ray"].get(self.reference)
+        return found.open() if isinstance(found, Sealed) else found
+
+
+def sealed(tasks: Iterable[Any], store: Callable[[Any], Any] | None = None) -> Iterator[Any]:
+    """The same tasks, with everything sealed that is not a plain array or number, and with sealed results.
+
+    Parameters
+    ----------
+    tasks : iterable of delayed calls
+    store : callable, optional
+        Where what several tasks share is put, by something that would otherwise send it with every task.
+    """
     tasks = list(tasks)
     times = Counter(id(one) for _, given, named in tasks for one in (*given, *named.values()))
-    once: dict[int, Sealed] = {}
+    once: dict[int, Any] = {}
+
+    def packed(one: Any) -> Any:
+        shared = times[id(one)] > 1
+        parcel = one if isinstance(one, np.ndarray) and _is_plain(one) else Sealed(one, shared)
+        return Stored(store(parcel)) if store is not None and shared else parcel
 
     def seal(one: Any) -> Any:
-        if _is_plain(one):
+        if _is_plain(one) and (store is None or not isinstance(one, np.ndarray)):
             return one
-        return once.setdefault(id(one), Sealed(one, times[id(one)] > 1))
+        if id(one) not in once:
+            once[id(one)] = packed(one)
+        return once[id(one)]
 
     for work, given, named in tasks:
         arguments = [seal(one) for one in given], {name: seal(one) for name, one in named.items()}
@@ -133,7 +166,7 @@ def in_seals(work: Callable[..., Any], *given: Any, **named: Any) -> Sealed:
 
 
 def _opened(one: Any) -> Any:
-    return one.open() if isinstance(one, Sealed) else one
+    return one.open() if isinstance(one, (Sealed, Stored)) else one
 
 
 def unsealed(results: Iterable[Sealed]) -> list[Any]:

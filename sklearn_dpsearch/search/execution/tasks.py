@@ -16,7 +16,16 @@ from ..._process import DESCRIPTORS, GENERATORS, INTERRUPTS, muted
 from ...ledger import counted
 from ...privacy import LeakingEstimatorError
 from .._types import Workers
-from .clusters import at_once, called_off, in_spite_of_losses, is_far, number_of_workers, on_a_cluster
+from .clusters import (
+    at_once,
+    called_off,
+    complete,
+    in_spite_of_losses,
+    is_far,
+    number_of_workers,
+    on_a_cluster,
+    store_of,
+)
 from .failures import LeakDetected, why
 from .sealed import sealed, unsealed
 
@@ -123,10 +132,8 @@ def in_parallel(name: str, tasks: Iterable[Any], workers: Workers, counter: Coun
     """
     try:
         with muted(), GENERATORS():
-            # joblib would put quick tasks together: how many there are would tell how long runs took
-            parallel = Counted(verbose=0, batch_size=1, **at_once(workers))
-            parallel.counter = counter
-            found = _on_a_cluster(parallel, tasks) if on_a_cluster() else list(parallel(configured(tasks)))
+            run = partial(_run, list(tasks), workers, counter)
+            found: list[Any] = in_spite_of_losses(run) if on_a_cluster() else run()
             counter(len(found))  # some backends hand results over before they count them
             return found
     except LeakDetected:
@@ -140,15 +147,16 @@ def in_parallel(name: str, tasks: Iterable[Any], workers: Workers, counter: Coun
     raise problem  # outside the handlers: a chained exception could quote a record
 
 
-def _on_a_cluster(parallel: Parallel, tasks: Iterable[Any]) -> list[Any]:
-    """The same where tasks leave for other processes by something that is not joblib's."""
-    packed = list(configured(sealed(tasks)))
-
-    def run() -> list[Any]:
-        with called_off(parallel):
-            return unsealed(parallel(packed))
-
-    return in_spite_of_losses(run)
+def _run(tasks: Sequence[Any], workers: Workers, counter: Counter) -> list[Any]:
+    """Results of the tasks; on a cluster they come and go sealed."""
+    # joblib would put quick tasks together: how many there are would tell how long runs took
+    parallel = Counted(verbose=0, batch_size=1, **at_once(workers))
+    parallel.counter = counter
+    if not on_a_cluster():
+        return list(parallel(configured(tasks)))
+    with called_off(parallel):
+        found = parallel(list(configured(sealed(tasks, store_of(parallel._backend)))))
+        return unsealed(complete(found, len(tasks)))
 
 
 def configured(tasks: Iterable[Any]) -> Iterator[Any]:
