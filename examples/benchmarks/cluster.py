@@ -147,8 +147,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--full", action="store_true")
     parser.add_argument("--repetitions", type=int)
+    parser.add_argument("--seconds", type=float, help="of one training")
     given = parser.parse_args()
-    repetitions, seconds = given.repetitions or (3 if given.full else 1), 5.0 if given.full else 0.1
+    repetitions, seconds = given.repetitions or (3 if given.full else 1), given.seconds or (5.0 if given.full else 0.1)
     X, y = records(20_000)
     steps = steps_for(seconds, X, y)
     print(f"{K} trainings of {steps} steps (about {seconds:g} s) on {X.nbytes / 1e6:.0f} MB of records")

@@ -15,7 +15,7 @@ from joblib._parallel_backends import LokyBackend
 
 from sklearn_dpsearch.search.execution.clusters import at_once, in_spite_of_losses, number_of_workers
 from sklearn_dpsearch.search.execution.failures import FailedThere, NotReadable, NotWritable
-from sklearn_dpsearch.search.execution.sealed import Sealed, in_seals, sealed, unsealed
+from sklearn_dpsearch.search.execution.sealed import Sealed, in_a_file, in_seals, sealed, unsealed
 from sklearn_dpsearch.search.execution.tasks import configured
 
 ROOT = Path(__file__).parents[2]
@@ -69,6 +69,21 @@ def test_what_is_sealed_arrives_as_it_was():
     assert arrived.open()["a"].tolist() == [0, 1, 2, 3]
     assert arrived.open()["b"] == [1]
     assert arrived.open() is arrived.open()
+
+
+def test_an_array_in_a_file_stays_there_unless_it_is_a_part_or_was_changed(tmp_path):
+    path = tmp_path / "X.npy"
+    np.save(path, np.asfortranarray(np.arange(12.0).reshape(4, 3)))
+    X = np.load(path, mmap_mode="r")
+    ((_, given, _),) = sealed([delayed(len)(X)])
+    assert len(pickle.dumps(given[1])) < 1000
+    assert np.array_equal(sent(given[1]).open(), X)
+    changed = np.load(path, mmap_mode="c")
+    for other in (X[1:], changed, np.asarray(X)):
+        assert in_a_file(other) is None
+    np.save(path, np.zeros((4, 3)))
+    with pytest.raises(NotReadable):
+        sent(given[1]).open()
 
 
 def test_arrays_in_a_seal_are_not_copied():
@@ -131,7 +146,7 @@ register_parallel_backend("growing", Growing)
 
 def test_a_cluster_that_grows_is_given_as_much_as_n_jobs_says():
     with parallel_config("growing"):
-        assert [number_of_workers(n_jobs) for n_jobs in (None, -1, 1, 6)] == [2, 2, 2, 6]
+        assert [number_of_workers(n_jobs) for n_jobs in (None, -1, 1, 6)] == [2, 2, 1, 6]
         assert at_once({"n_jobs": 6, "pre_dispatch": "2*n_jobs"})["pre_dispatch"] == "all"
         assert at_once({"n_jobs": 6, "pre_dispatch": 3})["pre_dispatch"] == 3
     assert [number_of_workers(n_jobs) for n_jobs in (None, 1, 6)] == [1, 1, 6]

@@ -110,7 +110,8 @@ SENTENCES: tuple[tuple[Callable[[BaseException], bool], str], ...] = (
     (
         _of(NotReadable),
         "A worker could not read what it was sent, or this process what a worker sent back. Workers need this library, "
-        "the modules of estimators and scorers, and the same versions of all of them as this process.",
+        "the modules of estimators and scorers, and the same versions of all of them. They must see the "
+        "file of a numpy.memmap under the same path; numpy.array(X) is sent with what is in it.",
     ),
     (
         _of(TimeoutError),

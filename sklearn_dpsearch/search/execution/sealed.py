@@ -7,12 +7,14 @@ read here, in silence, and a failure is a value.
 
 from __future__ import annotations
 
+import mmap
+import os
 import pickle
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -121,6 +123,52 @@ class Stored:
         return found.open() if isinstance(found, Sealed) else found
 
 
+@dataclass(frozen=True)
+class InAFile:
+    """An array that stays in its file, which workers see too: what is sent is where it lies.
+
+    Parameters
+    ----------
+    path : str
+    dtype, shape, offset, order
+        As ``numpy.memmap`` takes them.
+    state : (int, int)
+        Size of the file, and when it was last changed: another one is not read.
+    """
+
+    path: str
+    dtype: np.dtype
+    shape: tuple[int, ...]
+    offset: int
+    order: Literal["C", "F"]
+    state: tuple[int, int]
+
+    def open(self) -> np.ndarray:
+        """The array, which cannot be written to."""
+        try:
+            if _state_of(self.path) == self.state:
+                return np.memmap(self.path, self.dtype, "r", self.offset, self.shape, self.order)
+        except OSError:
+            pass
+        raise NotReadable
+
+
+def in_a_file(array: Any) -> InAFile | None:
+    """Where an array lies whose file is the array; None for any other, a part of one, or one that was changed here."""
+    whole = type(array) is np.memmap and isinstance(array.base, mmap.mmap) and not array.dtype.hasobject
+    if not whole or array.mode == "c" or array.filename is None:
+        return None
+    array.flush()
+    path = os.path.abspath(array.filename)
+    order: Literal["C", "F"] = "C" if array.flags.c_contiguous else "F"
+    return InAFile(path, array.dtype, array.shape, array.offset, order, _state_of(path))
+
+
+def _state_of(path: str) -> tuple[int, int]:
+    found = os.stat(path)
+    return found.st_size, found.st_mtime_ns
+
+
 def sealed(tasks: Iterable[Any], store: Callable[[Any], Any] | None = None) -> Iterator[Any]:
     """The same tasks, with everything sealed that is not a plain array or number, and with sealed results.
 
@@ -135,12 +183,14 @@ def sealed(tasks: Iterable[Any], store: Callable[[Any], Any] | None = None) -> I
     once: dict[int, Any] = {}
 
     def packed(one: Any) -> Any:
+        if (place := in_a_file(one)) is not None:
+            return place
         shared = times[id(one)] > 1
         parcel = one if isinstance(one, np.ndarray) and _is_plain(one) else Sealed(one, shared)
         return Stored(store(parcel)) if store is not None and shared else parcel
 
     def seal(one: Any) -> Any:
-        if _is_plain(one) and (store is None or not isinstance(one, np.ndarray)):
+        if _is_plain(one) and type(one) is not np.memmap and (store is None or not isinstance(one, np.ndarray)):
             return one
         if id(one) not in once:
             once[id(one)] = packed(one)
@@ -166,7 +216,7 @@ def in_seals(work: Callable[..., Any], *given: Any, **named: Any) -> Sealed:
 
 
 def _opened(one: Any) -> Any:
-    return one.open() if isinstance(one, (Sealed, Stored)) else one
+    return one.open() if isinstance(one, (Sealed, Stored, InAFile)) else one
 
 
 def unsealed(results: Iterable[Sealed]) -> list[Any]:
