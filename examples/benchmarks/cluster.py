@@ -6,7 +6,9 @@
 The model is a private logistic regression (clipped gradients with noise, in NumPy) that does the same work for every
 candidate, on one thread. K is fixed at 32, so that all searches do the same. Workers are started, and have run a small
 search, before the clock starts. "overhead" is the time of ``fit`` less that of the trainings of the busiest process:
-each training writes down when it began and ended. "sent" is what went over this machine's own network meanwhile, in
+each training writes down how long it took. "busy" is the share of the workers' time that is training: two workers that
+are busy all the time are twice as fast where each has a processor to itself, which "speed-up" needs and a busy machine
+does not give. "sent" is what went over this machine's own network meanwhile, in
 multiples of the records' size (Linux only).
 """
 
@@ -16,9 +18,9 @@ import argparse
 import os
 import tempfile
 import time
-from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -110,19 +112,32 @@ def network() -> int:
         return 0
 
 
-def measured(steps: int, n_jobs: int, X: np.ndarray, y: np.ndarray) -> tuple[float, float, float, bytes]:
-    """Seconds of a fit, those beyond the busiest process's trainings, what was sent, and the released model."""
+@dataclass(frozen=True)
+class Fit:
+    """What one fit took: seconds, those beyond the busiest process's trainings, share of training, what was sent."""
+
+    seconds: float
+    overhead: float
+    busy: float
+    sent: float
+    model: bytes
+
+
+def measured(steps: int, n_jobs: int, X: np.ndarray, y: np.ndarray) -> Fit:
     with tempfile.TemporaryDirectory() as log:
         begin, sent = time.perf_counter(), network()
         found = search(steps, log, n_jobs).fit(X, y)
         seconds, sent = time.perf_counter() - begin, network() - sent
-        trainings: dict[str, float] = defaultdict(float)
-        number = 0
-        for file in Path(log).iterdir():
-            times = [float(line) for line in file.read_text().split()]
-            trainings[file.name], number = sum(times), number + len(times)
-    assert number == K
-    return seconds, seconds - max(trainings.values()), sent / X.nbytes, found.best_estimator_.coef_.tobytes()
+        times = {file.name: [float(line) for line in file.read_text().split()] for file in Path(log).iterdir()}
+    assert sum(map(len, times.values())) == K
+    trainings = [sum(process) for process in times.values()]
+    return Fit(
+        seconds=seconds,
+        overhead=seconds - max(trainings),
+        busy=sum(trainings) / (n_jobs * seconds),
+        sent=sent / X.nbytes,
+        model=found.best_estimator_.coef_.tobytes(),
+    )
 
 
 @contextmanager
@@ -153,17 +168,18 @@ def main() -> None:
     X, y = records(20_000)
     steps = steps_for(seconds, X, y)
     print(f"{K} trainings of {steps} steps (about {seconds:g} s) on {X.nbytes / 1e6:.0f} MB of records")
-    print(f"{'':18}{'seconds':>9}{'speed-up':>10}{'overhead':>10}{'sent':>8}")
+    print(f"{'':18}{'seconds':>9}{'speed-up':>10}{'overhead':>10}{'busy':>8}{'sent':>8}")
     models = set()
     for _ in range(repetitions):
         alone = None
         for name, (place, n_jobs) in PLACES.items():
             with place():
                 search(2, "", n_jobs, 8).fit(X, y)
-                took, overhead, sent, model = measured(steps, n_jobs, X, y)
-            alone = alone or took
-            models.add(model)
-            print(f"{name:18}{took:9.2f}{alone / took:10.2f}{overhead:10.2f}{sent:8.1f}", flush=True)
+                fit = measured(steps, n_jobs, X, y)
+            alone = alone or fit.seconds
+            models.add(fit.model)
+            times = f"{fit.seconds:9.2f}{alone / fit.seconds:10.2f}{fit.overhead:10.2f}"
+            print(f"{name:18}{times}{fit.busy:8.3f}{fit.sent:8.1f}", flush=True)
     print("the same model everywhere:", len(models) == 1)
 
 

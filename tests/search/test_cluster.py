@@ -13,7 +13,14 @@ import pytest
 from joblib import delayed, parallel_config, register_parallel_backend
 from joblib._parallel_backends import LokyBackend
 
-from sklearn_dpsearch.search.execution.clusters import at_once, in_spite_of_losses, number_of_workers
+from sklearn_dpsearch.search.execution.clusters import (
+    LOST,
+    ResultsLost,
+    at_once,
+    complete,
+    in_spite_of_losses,
+    number_of_workers,
+)
 from sklearn_dpsearch.search.execution.failures import FailedThere, NotReadable, NotWritable
 from sklearn_dpsearch.search.execution.sealed import Sealed, in_a_file, in_seals, sealed, unsealed
 from sklearn_dpsearch.search.execution.tasks import configured
@@ -134,6 +141,13 @@ def test_lost_records_are_sent_again_but_not_for_ever():
         in_spite_of_losses(lambda: 1 / 0)
 
 
+def test_results_that_are_missing_are_not_mistaken_for_all():
+    assert complete([1, 2], 2) == [1, 2]
+    with pytest.raises(ResultsLost):
+        complete([1], 2)
+    assert ResultsLost.__name__ in LOST
+
+
 class Growing(LokyBackend):
     """A cluster of two workers now, whatever the user asks for."""
 
@@ -151,6 +165,22 @@ def test_a_cluster_that_grows_is_given_as_much_as_n_jobs_says():
         assert at_once({"n_jobs": 6, "pre_dispatch": 3})["pre_dispatch"] == 3
     assert [number_of_workers(n_jobs) for n_jobs in (None, 1, 6)] == [1, 1, 6]
     assert at_once({"n_jobs": 6, "pre_dispatch": "2*n_jobs"})["pre_dispatch"] == "2*n_jobs"
+
+
+def test_a_task_has_the_word_cuda_with_it_and_the_worker_finds_the_device(monkeypatch):
+    torch = pytest.importorskip("torch")
+    from sklearn_dpsearch import DPRandomSearchCV
+    from sklearn_dpsearch.nets import DPLogisticRegression
+    from sklearn_dpsearch.nets.estimators import base
+
+    asked = []
+    monkeypatch.setattr(base, "device_of", lambda name: asked.append(name) or torch.device("cpu"))
+    net = DPLogisticRegression(classes=[0, 1], device="cuda", noise_multiplier=1.0, max_epochs=1)
+    DPRandomSearchCV(net, {"learning_rate_init": [0.1]}, n_iter=2, delta=1e-6).privacy_cost(100, public=True)
+    arrived = sent(Sealed(net)).open()
+    assert asked == []
+    arrived.fit(np.zeros((50, 2), np.float32), np.arange(50) % 2)
+    assert asked == ["cuda"]
 
 
 def told_by(script):
