@@ -2,13 +2,16 @@
 
     python examples/benchmarks/cluster.py            # 32 trainings of about 0.1 s: a smoke test
     python examples/benchmarks/cluster.py --full     # 32 trainings of about 5 s each, three repetitions: ten minutes
+    python examples/benchmarks/cluster.py --full --wait --repetitions 1      # the same, on a machine that is not quiet
 
 The model is a private logistic regression (clipped gradients with noise, in NumPy) that does the same work for every
-candidate, on one thread. K is fixed at 32, so that all searches do the same. Workers are started, and have run a small
-search, before the clock starts. "overhead" is the time of ``fit`` less that of the trainings of the busiest process:
-each training writes down how long it took. "busy" is the share of the workers' time that is training: two workers that
-are busy all the time are twice as fast where each has a processor to itself, which "speed-up" needs and a busy machine
-does not give. "sent" is what went over this machine's own network meanwhile, in
+candidate, on one thread; with ``--wait`` it takes two steps and then sleeps, as one does whose work is on a device. K
+is fixed at 32, so that all searches do the same. Workers are started, and have run a small search, before the clock
+starts.
+
+"overhead" is the time of ``fit`` less that of the trainings of the busiest process: each training writes down how long
+it took. "busy" is the share of the workers' time that is training. Two workers that are busy all the time are twice as
+fast where each has a processor to itself. "sent" is what went over this machine's own network meanwhile, by anybody, in
 multiples of the records' size (Linux only).
 """
 
@@ -44,16 +47,25 @@ class NoisyDescent(ClassifierMixin, BaseEstimator):
     ----------
     learning_rate, noise : float
     steps : int
+    wait : float
+        Seconds to sleep after that.
     log : str
         A folder in which each process writes down when its trainings began and ended.
     """
 
     def __init__(
-        self, learning_rate: float = 1.0, noise: float = 50.0, steps: int = 100, log: str = "", random_state: Any = None
+        self,
+        learning_rate: float = 1.0,
+        noise: float = 50.0,
+        steps: int = 100,
+        wait: float = 0.0,
+        log: str = "",
+        random_state: Any = None,
     ) -> None:
         self.learning_rate = learning_rate
         self.noise = noise
         self.steps = steps
+        self.wait = wait
         self.log = log
         self.random_state = random_state
 
@@ -64,6 +76,7 @@ class NoisyDescent(ClassifierMixin, BaseEstimator):
         begin = time.perf_counter()
         with threadpool_limits(1):
             self._descend(X, 2.0 * y - 1.0, np.random.default_rng(self.random_state.randint(2**32, dtype=np.uint64)))
+        time.sleep(self.wait)
         if self.log:
             with open(Path(self.log) / str(os.getpid()), "a") as file:
                 file.write(f"{time.perf_counter() - begin}\n")
@@ -97,9 +110,9 @@ def steps_for(seconds: float, X: np.ndarray, y: np.ndarray) -> int:
     return max(2, int(30 * seconds / (time.perf_counter() - begin)))
 
 
-def search(steps: int, log: str, n_jobs: int, number: int = K) -> DPRandomSearchCV:
+def search(steps: int, wait: float, log: str, n_jobs: int, number: int = K) -> DPRandomSearchCV:
     """The seed is here to compare: it voids the guarantee."""
-    net, space = NoisyDescent(steps=steps, log=log), {"learning_rate": loguniform(0.1, 10)}
+    net, space = NoisyDescent(steps=steps, wait=wait, log=log), {"learning_rate": loguniform(0.1, 10)}
     return DPRandomSearchCV(net, space, n_iter=Fixed(number), delta=1e-6, n_jobs=n_jobs, random_state=0)
 
 
@@ -123,10 +136,10 @@ class Fit:
     model: bytes
 
 
-def measured(steps: int, n_jobs: int, X: np.ndarray, y: np.ndarray) -> Fit:
+def measured(steps: int, wait: float, n_jobs: int, X: np.ndarray, y: np.ndarray) -> Fit:
     with tempfile.TemporaryDirectory() as log:
         begin, sent = time.perf_counter(), network()
-        found = search(steps, log, n_jobs).fit(X, y)
+        found = search(steps, wait, log, n_jobs).fit(X, y)
         seconds, sent = time.perf_counter() - begin, network() - sent
         times = {file.name: [float(line) for line in file.read_text().split()] for file in Path(log).iterdir()}
     assert sum(map(len, times.values())) == K
@@ -163,10 +176,11 @@ def main() -> None:
     parser.add_argument("--full", action="store_true")
     parser.add_argument("--repetitions", type=int)
     parser.add_argument("--seconds", type=float, help="of one training")
+    parser.add_argument("--wait", action="store_true", help="sleep instead of computing")
     given = parser.parse_args()
     repetitions, seconds = given.repetitions or (3 if given.full else 1), given.seconds or (5.0 if given.full else 0.1)
     X, y = records(20_000)
-    steps = steps_for(seconds, X, y)
+    steps, wait = (2, seconds) if given.wait else (steps_for(seconds, X, y), 0.0)
     print(f"{K} trainings of {steps} steps (about {seconds:g} s) on {X.nbytes / 1e6:.0f} MB of records")
     print(f"{'':18}{'seconds':>9}{'speed-up':>10}{'overhead':>10}{'busy':>8}{'sent':>8}")
     models = set()
@@ -174,8 +188,8 @@ def main() -> None:
         alone = None
         for name, (place, n_jobs) in PLACES.items():
             with place():
-                search(2, "", n_jobs, 8).fit(X, y)
-                fit = measured(steps, n_jobs, X, y)
+                search(2, 0.0, "", n_jobs, 8).fit(X, y)
+                fit = measured(steps, wait, n_jobs, X, y)
             alone = alone or fit.seconds
             models.add(fit.model)
             times = f"{fit.seconds:9.2f}{alone / fit.seconds:10.2f}{fit.overhead:10.2f}"

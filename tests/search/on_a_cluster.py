@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import tempfile
 import time
 
 import numpy as np
@@ -52,6 +53,12 @@ def bytes_sent(X, y):
     return loopback() - before
 
 
+def in_a_file(folder, X):
+    """The same records, which stay on the disk."""
+    np.save(f"{folder}/X.npy", X)
+    return np.load(f"{folder}/X.npy", mmap_mode="r")
+
+
 def main():
     X, y = two_blobs(400)
     rng = np.random.default_rng(0)
@@ -61,6 +68,7 @@ def main():
     expected = released(DPRandomSearchCV(NoisyCentroids(), SPACE, n_iter=12, random_state=3).fit(X, y))
     told = {}
     with (
+        tempfile.TemporaryDirectory() as folder,
         LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
         Client(cluster) as client,
         parallel_config("dask"),
@@ -68,6 +76,9 @@ def main():
         told["same"] = {
             name: released(search.set_params(n_jobs=-1).fit(X, y)) == alone[name] for name, search in SEARCHES.items()
         }
+        mapped = SEARCHES["random"].fit(in_a_file(folder, X), y)
+        told["same from a file"] = released(mapped) == alone["random"]
+        told["sent from a file"] = bytes_sent(in_a_file(folder, wide), (wide[:, 0] > 0).astype(int)) / wide.nbytes
         told["sent"] = bytes_sent(wide, (wide[:, 0] > 0).astype(int)) / wide.nbytes
         told["logs"] = str(client.get_worker_logs()) + str(client.get_scheduler_logs())
         pids = list(client.run(os.getpid).values())

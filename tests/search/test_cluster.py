@@ -201,6 +201,8 @@ def test_a_search_on_two_worker_processes_is_the_same_search_and_sends_records_o
     assert told["same"] == {"random": True, "subset": True, "grid": True}
     assert told["after a loss"]
     assert told["sent"] < 5  # times the records: to two workers, and what else goes over the line; 16 tasks and more
+    assert told["same from a file"]
+    assert told["sent from a file"] < 0.5  # labels and splits
     assert told["left"] == 0
     assert "shrink" not in told["logs"]
 
