@@ -245,7 +245,7 @@ def test_after_a_power_cut_it_goes_on_to_the_same_or_is_refused_with_the_remedy(
 
 def test_runs_without_the_secret_from_which_they_came_are_refused(folder, monkeypatch):
     """Its noise was drawn: starting anew in silence would spend the same again."""
-    cut_off(SEARCHES["random"], folder, monkeypatch, after=1)
+    cut_off(lambda **more: SEARCHES["random"](random_state=5, **more), folder, monkeypatch, after=1)
     (folder / _resuming.SEARCH.state).unlink()
     with pytest.raises(PrivacyError, match=r"(?s)without its file 'search.checkpoint'.*first attempt is then spent"):
         SEARCHES["random"](checkpoint=folder).fit(X, y)
@@ -491,7 +491,7 @@ def test_with_a_key_nothing_can_be_read_and_the_key_is_needed(folder, monkeypatc
 
 def test_without_a_key_what_is_on_the_disk_could_be_read(folder, monkeypatch):
     """Or the test above would see nothing anyhow."""
-    cut_off(SEARCHES["random"], folder, monkeypatch, after=1)
+    cut_off(lambda **more: SEARCHES["random"](random_state=5, **more), folder, monkeypatch, after=1)
     everything = b"".join(path.read_bytes() for path in folder.iterdir())
     assert b"entropy" in everything
     assert b"NoisyCentroids" in everything
