@@ -9,7 +9,6 @@ import platform
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import joblib
@@ -22,6 +21,7 @@ from .._disk.marks import Marks, keyed, refuse_others, shown
 from .._disk.secret_folder import ANEW, Kind, SecretFolder
 from ..adapters import forget_seeds, seed_names
 from ..privacy import PrivacyError
+from ..privacy.statement.release import version_of
 from ._any_make import with_parameters
 from ._types import Candidate
 from .execution.finished import NOTHING, PREFIX, UNDER_WAY, Finished
@@ -222,15 +222,8 @@ def _place() -> dict[str, str]:
         "sklearn_dpsearch": __version__,
         "Python": ".".join(platform.python_version_tuple()[:2]),
         "processor": platform.machine(),
-        **{name: found for name in LIBRARIES if (found := _version(name)) is not None},
+        **{name: found for name in LIBRARIES if (found := version_of(name)) is not None},
     }
-
-
-def _version(name: str) -> str | None:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None
 
 
 def _without_seeds(estimator: Any) -> Any:

@@ -389,7 +389,7 @@ def test_another_search_is_refused_and_the_first_can_still_go_on(changed, data, 
 
 def test_another_version_is_refused(folder, monkeypatch):
     cut_off(SEARCHES["random"], folder, monkeypatch)
-    monkeypatch.setattr(_resuming, "_version", lambda name: "0.0")
+    monkeypatch.setattr(_resuming, "version_of", lambda name: "0.0")
     with pytest.raises(PrivacyError, match=r"(?s)Found \w+ '0\.0', and the search in .* began with"):
         SEARCHES["random"](checkpoint=folder).fit(X, y)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from importlib import metadata
 from typing import Any
 
@@ -11,17 +12,21 @@ from typing import Any
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "dp-accounting")
 
 
+@cache  # what is installed later is not what runs; and Python keeps a list of packages for each time that they changed
+def version_of(library: str) -> str | None:
+    """The version of an installed library; None if there is none."""
+    try:
+        return metadata.version(library)
+    except metadata.PackageNotFoundError:
+        return None
+
+
 def versions() -> tuple[tuple[str, str], ...]:
     """Name and version of this library, of those that it computes with, and of Python."""
     from sklearn_dpsearch import __version__
 
-    found = [("sklearn_dpsearch", __version__)]
-    for name in LIBRARIES:
-        try:
-            found.append((name, metadata.version(name)))
-        except metadata.PackageNotFoundError:
-            continue
-    return (*found, ("Python", platform.python_version()))
+    found = [(name, known) for name in LIBRARIES if (known := version_of(name)) is not None]
+    return (("sklearn_dpsearch", __version__), *found, ("Python", platform.python_version()))
 
 
 @dataclass(frozen=True, kw_only=True)

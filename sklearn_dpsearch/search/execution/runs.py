@@ -22,7 +22,7 @@ from .randomness import random_bits
 from .tasks import Counter, attempt, block_sizes, dealt, in_parallel, in_task, number_of_tasks, uncounted
 
 #: Records that are scored at once.
-BLOCK = 2**16
+BLOCK = 2**14
 
 
 @dataclass(frozen=True)
