@@ -30,14 +30,19 @@ MOST_FOLDS = 1000
 BLOCK = 2**20
 
 
+def kind_of_numbers(n: int) -> type[np.integer[Any]]:
+    """What n records are numbered by: four bytes each where that is enough."""
+    return np.int32 if n < 2**31 else np.int64
+
+
 def all_numbers(n: int) -> Indices:
-    """0 … n − 1, in four bytes each where that is enough."""
-    return np.arange(n, dtype=np.int32 if n < 2**31 else np.int64)
+    """0 … n − 1."""
+    return np.arange(n, dtype=kind_of_numbers(n))
 
 
 def numbers_where(chosen: npt.NDArray[np.bool_]) -> Indices:
-    """The places of the records that are chosen, in four bytes each where that is enough; without a larger copy."""
-    found, end = np.empty(np.count_nonzero(chosen), all_numbers(0).dtype if len(chosen) < 2**31 else np.int64), 0
+    """The places of the records that are chosen, without a larger copy on the way."""
+    found, end = np.empty(np.count_nonzero(chosen), kind_of_numbers(len(chosen))), 0
     for start in range(0, len(chosen), BLOCK):
         places = np.flatnonzero(chosen[start : start + BLOCK])
         found[end : end + len(places)] = start + places
@@ -368,4 +373,4 @@ def _as_indices(indices: Any, n_samples: int) -> Indices:
             "Found a record more than once in one part of a split: it would count as often in one training or score, "
             "which no guarantee for single records covers. Give every record at most once, as KFold does."
         )
-    return found.astype(all_numbers(0).dtype if n_samples < 2**31 else np.int64)
+    return found.astype(kind_of_numbers(n_samples))

@@ -16,7 +16,7 @@ from sklearn.base import clone
 from ..._process import reseed
 from ...privacy import Guarantee, PrivacyError
 from ...privacy.mechanisms.coins import RandomBytes, uniform_integers
-from ...scoring.validation import Fold
+from ...scoring.validation import Fold, kind_of_numbers
 from .._any_make import take, with_parameters
 from .._types import Candidate, Seed, Workers
 from .job import Job
@@ -56,7 +56,7 @@ def random_parts(n: int, n_parts: int, public: bool, random_bytes: RandomBytes) 
     """
     drawn = uniform_integers(n, n_parts * HELD_OUT, random_bytes)
     part, validates = drawn // HELD_OUT, (drawn % HELD_OUT == 0) & (not public)
-    order = np.argsort(part, kind="stable")
+    order = np.argsort(part, kind="stable").astype(kind_of_numbers(n))
     members = np.split(order, np.searchsorted(part[order], np.arange(1, n_parts)))
     return [(records[~validates[records]], records[validates[records]]) for records in members]
 
