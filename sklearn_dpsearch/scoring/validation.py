@@ -178,8 +178,8 @@ class IndexFolds(Validation):
 
     def exposures(self) -> tuple[Exposure, ...]:
         trainings, scorings = (self._uses(side) for side in (0, 1))
-        pairs = np.unique(trainings * (len(self.given) + 1) + scorings).tolist()
-        used = [divmod(pair, len(self.given) + 1) for pair in pairs]
+        base = int(scorings.max(initial=0)) + 1
+        used = [divmod(pair, base) for pair in np.unique(trainings * base + scorings).tolist()]
         worst = [a for a in used if not any(a != b and a[0] <= b[0] and a[1] <= b[1] for b in used)]
         return tuple(Exposure(t, s) for t, s in sorted(worst))
 
@@ -187,7 +187,7 @@ class IndexFolds(Validation):
         """In how many folds each record trains (0) or validates (1)."""
         uses = np.zeros(self.n_samples, np.int64)
         for fold in self.given:
-            uses[np.asarray(fold[side], int)] += 1  # no record is there twice
+            uses += np.bincount(np.asarray(fold[side], int), minlength=self.n_samples)  # one that is there twice too
         return uses
 
     def folds(self, n_samples: int, random_bytes: RandomBytes) -> list[Fold]:

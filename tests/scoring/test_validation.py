@@ -94,3 +94,11 @@ def test_no_folds_and_no_size_are_refused():
         validation_of([], "replace_one", 3, public=False)
     with pytest.raises(ValueError, match="Give n_samples"):
         validation_of(KFold(2), "replace_one", None, public=False)
+
+
+def test_a_record_that_is_in_a_fold_twice_would_count_twice():
+    """Folds of users cannot hold one; whoever makes them otherwise must not pay for one use alone."""
+    folds = IndexFolds(4, ((np.array([0, 0, 1]), np.array([2])), (np.array([2]), np.array([3]))))
+    assert folds.exposures() == (Exposure(1, 1), Exposure(2, 0))
+    often = IndexFolds(3, ((np.array([0]), np.array([1, 1, 1, 1])),))
+    assert often.exposures() == (Exposure(0, 4), Exposure(1, 0))
