@@ -7,6 +7,7 @@ import logging
 import multiprocessing
 import os
 import tempfile
+import threading
 import time
 import tracemalloc
 import warnings
@@ -76,6 +77,18 @@ def taken():
     }
 
 
+def left(before, within=60.0):
+    """What a process still holds: as ``before``, as soon as threads that have been joined have ended for the system too.
+
+    Python's ``join`` returns before the system's thread is gone, and so do the threads of OpenMP which it had: on a busy
+    machine they are seen for a moment longer. What stays is a leak.
+    """
+    end = time.monotonic() + within
+    while (after := taken()) != before and time.monotonic() < end:
+        time.sleep(0.05)
+    return after
+
+
 def resident():
     """Bytes of memory that the process has."""
     return int(Path("/proc/self/status").read_text().split("VmRSS:")[1].split()[0]) * 2**10
@@ -108,7 +121,7 @@ def test_searches_in_a_row_leave_nothing_behind(tmp_path, monkeypatch):
     finally:
         tracemalloc.stop()
     print(f"{number} searches: objects grew by {objects:,} bytes, the process by {process:,}; it holds {taken()}")
-    assert taken() == before
+    assert left(before) == before
     assert objects < CACHES + SPARE * number
     assert process < PROCESS
     assert {path.name for path in tmp_path.iterdir()} == {"own", "data.ledger", "data.ledger.lock"}
@@ -116,12 +129,27 @@ def test_searches_in_a_row_leave_nothing_behind(tmp_path, monkeypatch):
 
 @LINUX
 @pytest.mark.slow
-def test_eight_threads_that_fit_at_once_leave_nothing_behind_either(tmp_path):
+def test_eight_threads_that_fit_at_once_leave_nothing_behind_either(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "own"))
+    (tmp_path / "own").mkdir()
     ledger = PrivacyLedger(tmp_path / "data.ledger", epsilon=1e6, delta=0.0)
     for number in (0, 9):  # what libraries leave when they are imported is theirs
         one_of_each(number, tmp_path, ledger)
     before = taken()
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda number: one_of_each(number, tmp_path, ledger), range(1, SEARCHES // 2)))
-    after = taken()
-    assert {**after, "files": 0} == {**before, "files": 0}
+    assert left(before) == before
+
+
+@LINUX
+@pytest.mark.slow
+def test_a_thread_that_stays_is_seen_as_left_behind():
+    before, end = taken(), threading.Event()
+    thread = threading.Thread(target=end.wait)
+    thread.start()
+    try:
+        assert left(before, within=0.5)["threads"] == before["threads"] + 1
+    finally:
+        end.set()
+        thread.join()
+    assert left(before) == before
