@@ -138,7 +138,7 @@ def state(client, folder):
 
 def left(client):
     """Things that workers hold, and tasks that the scheduler knows; both go a moment after a search."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while True:
         tasks = client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks))
         held = sum(client.run(lambda dask_worker: len(dask_worker.data)).values())
