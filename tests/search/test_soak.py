@@ -78,9 +78,9 @@ def taken():
 
 
 def left(before, within=60.0):
-    """What a process still holds: as ``before``, as soon as threads that have been joined have ended for the system too.
+    """What a process still holds, once threads that were joined are gone for the system too, or after a minute.
 
-    Python's ``join`` returns before the system's thread is gone, and so do the threads of OpenMP which it had: on a busy
+    Python's ``join`` returns before the system's thread has ended, and the threads of OpenMP that it had: on a busy
     machine they are seen for a moment longer. What stays is a leak.
     """
     end = time.monotonic() + within

@@ -26,6 +26,8 @@ MOST_POINTS = 2**21
 OF_ONE, OF_SUM, OF_RESULT = 50, 1000, 400
 #: Tilts move the bulk by so many standard deviations, at most so often in either direction.
 STRIDE, TILTS = 5.0, 6
+#: Logarithm of a mass that moves no mean: where tilts are chosen, which decides about digits and not about bounds.
+NEGLIGIBLE = -60.0
 #: Smallest mass, in place of what underflows.
 TINY = 1e-300
 EPS = float(np.finfo(float).eps)
@@ -63,7 +65,7 @@ def convolve(
         masses = np.minimum(masses, _masses_by(tilt, steps, low, high))
     infinity = min(1.0, _infinity(parts, counts) + 2 * TAIL_MASS)
     total = LossDistribution(np.arange(low, high + 1) * interval, np.maximum(masses, TINY), infinity)
-    return _coarser(total, interval, max(1, int(_deviation(steps, 0.0) / OF_RESULT)))
+    return _coarser(total, interval, max(1, int(_bulk(steps, 0.0)[1] / OF_RESULT)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,8 +95,13 @@ class Step:
         return np.exp(tilt * index + log_masses - self.log_moment(tilt))
 
     def moments(self, tilt: float) -> tuple[float, float]:
-        """Mean and variance of the tilted law."""
-        index, weights = self.atoms[0], self.tilted(tilt)
+        """Mean and variance of the tilted law, but for masses that count for nothing in either."""
+        index, log_masses = self.atoms
+        exponents = tilt * index + log_masses
+        exponents -= exponents.max()
+        there = exponents > NEGLIGIBLE
+        index, weights = index[there], np.exp(exponents[there])
+        weights /= weights.sum()
         mean = float(weights @ index)
         return mean, float(weights @ (index - mean) ** 2)
 
@@ -151,34 +158,35 @@ def _power(steps: Sequence[Step], tilt: float, size: int) -> tuple[Array, float]
 def _tilts(steps: Sequence[Step], low: int, high: int) -> Iterator[float]:
     """0, and tilts that move the bulk of the sum to either end of the window."""
     yield 0.0
+    bulk = _bulk(steps, 0.0)
     for sign, end in ((1.0, high), (-1.0, low)):
-        tilt = 0.0
+        tilt, (mean, deviation) = 0.0, bulk
         for _ in range(TILTS):
-            mean, deviation = _mean(steps, tilt), _deviation(steps, tilt)
             if sign * (end - mean) <= STRIDE * deviation or deviation < 1.0:
                 break
-            tilt = _next_tilt(steps, tilt, sign, mean, deviation)
+            tilt, (mean, deviation) = _next_tilt(steps, tilt, sign, mean, deviation)
             yield tilt
 
 
-def _next_tilt(steps: Sequence[Step], tilt: float, sign: float, mean: float, deviation: float) -> float:
-    """One that leaves no gap: its bulk and the last one's meet. Of a law with heavy tails a little tilts a lot."""
+def _next_tilt(
+    steps: Sequence[Step], tilt: float, sign: float, mean: float, deviation: float
+) -> tuple[float, tuple[float, float]]:
+    """One that leaves no gap, and its bulk: it meets the last one's. Of a law with heavy tails a little tilts a lot."""
     stride = sign * STRIDE / deviation
     for _ in range(10):
         further = tilt + stride
-        gap = sign * (_mean(steps, further) - mean)
-        if gap <= 0.75 * STRIDE * (deviation + _deviation(steps, further)):
+        bulk = _bulk(steps, further)
+        if sign * (bulk[0] - mean) <= 0.75 * STRIDE * (deviation + bulk[1]):
             break
         stride *= 0.5
-    return further
+    return further, bulk
 
 
-def _mean(steps: Sequence[Step], tilt: float) -> float:
-    return sum(step.count * step.moments(tilt)[0] for step in steps)
-
-
-def _deviation(steps: Sequence[Step], tilt: float) -> float:
-    return float(np.sqrt(sum(step.count * step.moments(tilt)[1] for step in steps)))
+def _bulk(steps: Sequence[Step], tilt: float) -> tuple[float, float]:
+    """Mean and standard deviation of the tilted sum."""
+    moments = [(step.count, *step.moments(tilt)) for step in steps]
+    mean, variance = (sum(count * each[k] for count, *each in moments) for k in range(2))
+    return float(mean), float(np.sqrt(variance))
 
 
 # --- the grid ----------------------------------------------------------------------------------------------------
@@ -206,7 +214,7 @@ def _window(steps: Sequence[Step]) -> tuple[int, int]:
     """Grid indices between which all but ``TAIL_MASS`` of each tail of the sum lies (Chernoff's bound)."""
     low = sum(step.first * step.count for step in steps)
     high = sum((step.first + step.masses.size - 1) * step.count for step in steps)
-    for order in np.geomspace(0.5, 60.0, 24) / max(_deviation(steps, 0.0), 1.0):
+    for order in np.geomspace(0.5, 60.0, 24) / max(_bulk(steps, 0.0)[1], 1.0):
         for sign in (1, -1):
             log_moment = sum(step.count * step.log_moment(sign * order) for step in steps)
             reach = int(np.ceil((log_moment - np.log(TAIL_MASS)) / order)) + 1

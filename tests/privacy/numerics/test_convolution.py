@@ -144,8 +144,7 @@ def test_tilts_reach_both_ends_of_the_window() -> None:
         step = Step(*on_grid(one, curves._reach_and_gap(sigma, rate, steps)[1]), steps)
         low, high = convolution._window([step])
         tilts = sorted(convolution._tilts([step], low, high))
-        means = [convolution._mean([step], tilt) for tilt in tilts]
-        widths = [convolution._deviation([step], tilt) for tilt in tilts]
+        means, widths = zip(*(convolution._bulk([step], tilt) for tilt in tilts))
         assert means[0] - 5 * widths[0] <= low
         assert means[-1] + 5 * widths[-1] >= high
         for i in range(len(tilts) - 1):
