@@ -27,12 +27,11 @@ from .errors import (
     UnknownSensitivityError,
 )
 from .guarantees.base import Guarantee
-from .guarantees.bounded_range import BoundedRangeDP
 from .guarantees.changed_record import as_replace_one
 from .guarantees.composition import compose, envelope, mixture
-from .guarantees.laplace import LaplaceDP
 from .guarantees.person import for_person
-from .guarantees.values import DPSGD, ZCDP, ApproxDP, GaussianDP, NonPrivate, ProfileDP, PureDP, RenyiDP
+from .guarantees.pure import BoundedRangeDP, LaplaceDP, PureDP
+from .guarantees.values import DPSGD, ZCDP, ApproxDP, GaussianDP, NonPrivate, ProfileDP, RenyiDP
 from .interchange import from_dict
 from .mechanisms.above_threshold import AboveThreshold
 from .mechanisms.doubling_walk import DoublingRounds, DoublingSteps

@@ -15,8 +15,8 @@ from .count_laws.negative_binomial import Geometric, Logarithmic, NegativeBinomi
 from .errors import UnknownGuaranteeError
 from .guarantees.base import Guarantee, Statement, as_guarantee
 from .guarantees.composition import compose
-from .guarantees.laplace import LaplaceDP
-from .guarantees.values import DPSGD, GaussianDP, NonPrivate, PureDP
+from .guarantees.pure import LaplaceDP, PureDP
+from .guarantees.values import DPSGD, GaussianDP, NonPrivate
 from .numerics.exact_numbers import float_above
 from .numerics.pld import pld_from_pair
 from .selection.best_of import best_of

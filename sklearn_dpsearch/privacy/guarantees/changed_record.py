@@ -22,10 +22,9 @@ from .._checks import require
 from .._types import Array, ArrayLike, Neighboring
 from ..numerics.loss_distribution import ROUNDING, DominatingPair, symmetric
 from .base import Guarantee, Statement, as_guarantee, dots
-from .bounded_range import BoundedRangeDP
 from .composition import Composition, compose
-from .laplace import LaplaceDP
-from .values import DPSGD, ZCDP, GaussianDP, NonPrivate, PureDP, RenyiDP
+from .pure import BoundedRangeDP, LaplaceDP, PureDP
+from .values import DPSGD, ZCDP, GaussianDP, NonPrivate, RenyiDP
 
 #: Points of the profile through which a dominating pair is drawn.
 POINTS = 4001

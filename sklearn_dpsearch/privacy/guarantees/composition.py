@@ -18,7 +18,8 @@ from ..numerics.convolution import convolve
 from ..numerics.curves import LARGEST_LOSS
 from ..numerics.loss_distribution import ROUNDING, DominatingPair, LossDistribution, connect_the_dots, mix
 from .base import Guarantee, Statement, as_guarantee
-from .values import ORDERS, ZCDP, GaussianDP, NonPrivate, PureDP, RenyiDP
+from .pure import PureDP
+from .values import ORDERS, ZCDP, GaussianDP, NonPrivate, RenyiDP
 
 #: Losses through which the pair of an envelope is drawn, at most.
 MOST_LOSSES = 20_001

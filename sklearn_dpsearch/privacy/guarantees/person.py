@@ -25,10 +25,9 @@ from ..numerics.curves import LARGEST_LOSS
 from ..numerics.exact_numbers import float_above
 from ..numerics.loss_distribution import ROUNDING, DominatingPair, LossDistribution
 from .base import Guarantee, Statement, as_guarantee, dots
-from .bounded_range import BoundedRangeDP
 from .changed_record import delta_of_two_steps
-from .laplace import LaplaceDP
-from .values import ZCDP, GaussianDP, NonPrivate, PureDP
+from .pure import BoundedRangeDP, LaplaceDP, PureDP
+from .values import ZCDP, GaussianDP, NonPrivate
 
 #: Points of the profile through which a dominating pair is drawn.
 POINTS = 4001

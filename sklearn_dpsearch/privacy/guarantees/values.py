@@ -1,4 +1,4 @@
-"""What a mechanism promises: pure, approximate, concentrated, Gaussian and Rényi DP, DP-SGD, any profile, nothing."""
+"""What a mechanism promises: approximate, concentrated, Gaussian and Rényi DP, DP-SGD, any profile, nothing."""
 
 from __future__ import annotations
 
@@ -22,46 +22,6 @@ from .written import written
 ORDERS: Array = np.unique(np.concatenate([1 + np.geomspace(0.05, 8, 60), np.arange(2, 65), np.geomspace(65, 4096, 40)]))
 #: δ below which a pair of DP-SGD may have fewer digits than its Rényi curve.
 FAR = 1e-17
-
-
-@dataclass(frozen=True, kw_only=True)
-class PureDP(Guarantee):
-    """ε-differential privacy: the loss never exceeds ε. Dominated by randomised response.
-
-    Parameters
-    ----------
-    epsilon : float
-        The largest loss, ≥ 0.
-    neighboring : {"add_remove", "zero_out", "replace_one"}
-        How neighbours differ.
-
-    Examples
-    --------
-    >>> PureDP(epsilon=1.0).epsilon_at(0.0)
-    1.0
-    >>> round(PureDP(epsilon=1.0).epsilon_at(0.1), 3)
-    0.853
-    """
-
-    epsilon: float
-
-    def _check(self) -> None:
-        require(0 <= self.epsilon < np.inf, "0 <= epsilon < inf", epsilon=self.epsilon)
-
-    @property
-    def pure_epsilon(self) -> float:
-        return float(self.epsilon)
-
-    @property
-    def has_renyi(self) -> bool:
-        return True
-
-    def renyi(self, order: ArrayLike) -> Array:
-        """Randomised response with odds e^ε, the worst case of every order."""
-        return curves.randomized_response_renyi(self.epsilon, np.asarray(order, dtype=float))
-
-    def _pair(self) -> DominatingPair:
-        return symmetric(curves.randomized_response(self.epsilon, 0.0))
 
 
 @dataclass(frozen=True, kw_only=True)

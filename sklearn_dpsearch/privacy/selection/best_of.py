@@ -24,8 +24,9 @@ from ..count_laws.base import CountLaw
 from ..count_laws.laws import Fixed, as_law
 from ..guarantees.base import NEAR, Guarantee, Statement, as_guarantee, pair_through, smallest_epsilon
 from ..guarantees.composition import compose
+from ..guarantees.pure import PureDP
 from ..guarantees.tightest import SmallestOf
-from ..guarantees.values import NonPrivate, PureDP
+from ..guarantees.values import NonPrivate
 from ..numerics.curves import LARGEST_LOSS, randomized_response
 from ..numerics.loss_distribution import DominatingPair, LossDistribution
 from .anchors import EVERYWHERE, PAIR, Anchors, light_tailed

@@ -23,7 +23,8 @@ from ..count_laws.laws import Binomial, Poisson
 from ..count_laws.negative_binomial import TruncatedNegativeBinomial
 from ..errors import PrivacyError
 from ..guarantees.base import Guarantee
-from ..guarantees.values import ORDERS, ZCDP, ApproxDP, GaussianDP, ProfileDP, PureDP, RenyiDP
+from ..guarantees.pure import PureDP
+from ..guarantees.values import ORDERS, ZCDP, ApproxDP, GaussianDP, ProfileDP, RenyiDP
 from ..numerics import curves
 from ..numerics.loss_distribution import ROUNDING
 from .testing_region import nodes, slope_ratio

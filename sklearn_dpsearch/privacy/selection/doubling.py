@@ -26,7 +26,7 @@ from .._checks import require
 from .._once import cached_property
 from .._types import Array, ArrayLike, Neighboring
 from ..guarantees.base import Guarantee
-from ..guarantees.values import PureDP
+from ..guarantees.pure import PureDP
 from ..numerics.exact_numbers import float_above
 from ..numerics.loss_distribution import ROUNDING, DominatingPair, connect_the_dots, symmetric
 

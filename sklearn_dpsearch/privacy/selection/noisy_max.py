@@ -26,10 +26,10 @@ from .._checks import require
 from .._types import Array, Neighboring
 from ..errors import PrivacyError
 from ..guarantees.base import Guarantee
-from ..guarantees.bounded_range import BoundedRangeDP
 from ..guarantees.composition import compose
+from ..guarantees.pure import BoundedRangeDP, PureDP
 from ..guarantees.tightest import SmallestOf
-from ..guarantees.values import ProfileDP, PureDP
+from ..guarantees.values import ProfileDP
 from ..mechanisms.report_noisy_max import ExponentialNoise, GaussianNoise, GumbelNoise, LaplaceNoise, MaxNoise
 from ..numerics.curves import LARGEST_LOSS
 from ..numerics.exact_numbers import float_above, positive_fraction

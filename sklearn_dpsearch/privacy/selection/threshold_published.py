@@ -13,7 +13,8 @@ import numpy as np
 
 from .._types import Array
 from ..guarantees.base import Guarantee
-from ..guarantees.values import ORDERS, PureDP, RenyiDP
+from ..guarantees.pure import PureDP
+from ..guarantees.values import ORDERS, RenyiDP
 from .best_of_published import NotApplicable, need, of_kind
 
 #: 1/q and 1/r of Proposition 15 that are tried, of which 1/p + 1/q + 1/r = 1.

@@ -19,8 +19,9 @@ from .._types import Array
 from ..count_laws.base import CountLaw
 from ..count_laws.laws import as_law
 from ..guarantees.base import Guarantee, Statement, as_guarantee
+from ..guarantees.pure import PureDP
 from ..guarantees.tightest import SmallestOf
-from ..guarantees.values import DPSGD, ZCDP, ApproxDP, GaussianDP, NonPrivate, ProfileDP, PureDP
+from ..guarantees.values import DPSGD, ZCDP, ApproxDP, GaussianDP, NonPrivate, ProfileDP
 from ..numerics.loss_distribution import DominatingPair, LossDistribution
 from .best_of import best_of
 from .orders import ManyGroups, Outcomes

@@ -16,7 +16,7 @@ import opendp.prelude as dp
 import pytest
 
 from sklearn_dpsearch.privacy import GaussianDP, Guarantee, PrivacyError, ProfileDP, PureDP, compose
-from sklearn_dpsearch.privacy.guarantees.bounded_range import BoundedRangeDP
+from sklearn_dpsearch.privacy.guarantees.pure import BoundedRangeDP
 from sklearn_dpsearch.privacy.mechanisms import report_noisy_max
 from sklearn_dpsearch.privacy.mechanisms.report_noisy_max import (
     ExponentialNoise,

@@ -1,0 +1,144 @@
+"""Guarantees with a largest loss ε: pure differential privacy, and what two mechanisms promise beyond it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._checks import require
+from .._types import Array, ArrayLike
+from ..numerics.curves import LARGEST_LOSS, randomized_response, randomized_response_renyi
+from ..numerics.loss_distribution import ROUNDING, DominatingPair, connect_the_dots, symmetric
+from .base import Guarantee
+
+#: Points of a profile through which a dominating pair is drawn.
+POINTS = 4000
+
+
+@dataclass(frozen=True, kw_only=True)
+class _LargestLoss(Guarantee):
+    """No loss is above ε. What else is known is in the profile; the pair is drawn through it."""
+
+    epsilon: float
+
+    def _check(self) -> None:
+        require(0 <= self.epsilon < np.inf, "0 <= epsilon < inf", epsilon=self.epsilon)
+
+    @property
+    def pure_epsilon(self) -> float:
+        return float(self.epsilon)
+
+    @property
+    def has_renyi(self) -> bool:
+        return True
+
+    def _pair(self) -> DominatingPair:
+        if not 0 < self.epsilon <= LARGEST_LOSS:
+            return PureDP(epsilon=self.epsilon).pair
+        grid = np.linspace(0.0, self.epsilon, POINTS + 1)
+        values = self._profile(grid)
+        return symmetric(connect_the_dots(grid, values, values))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PureDP(_LargestLoss):
+    """ε-differential privacy: the loss never exceeds ε. Dominated by randomised response.
+
+    Parameters
+    ----------
+    epsilon : float
+        The largest loss, ≥ 0.
+    neighboring : {"add_remove", "zero_out", "replace_one"}
+        How neighbours differ.
+
+    Examples
+    --------
+    >>> PureDP(epsilon=1.0).epsilon_at(0.0)
+    1.0
+    >>> round(PureDP(epsilon=1.0).epsilon_at(0.1), 3)
+    0.853
+    """
+
+    def renyi(self, order: ArrayLike) -> Array:
+        """Randomised response with odds e^ε, the worst case of every order."""
+        return randomized_response_renyi(self.epsilon, np.asarray(order, dtype=float))
+
+    def _pair(self) -> DominatingPair:
+        return symmetric(randomized_response(self.epsilon, 0.0))
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaplaceDP(_LargestLoss):
+    r"""No easier to tell apart than Laplace noise with scale 1 around 0 and around ε.
+
+    Independent Laplace noise on every number of a statistic has it, with ε the l1-sensitivity ÷ the scale
+    (docs/theory/composition.md, "Laplace noise"). It is ε-DP, and better than that at δ > 0:
+    δ(ε') = 1 − e^{(ε' − ε)/2} for 0 ≤ ε' ≤ ε.
+
+    Parameters
+    ----------
+    epsilon : float
+        l1-sensitivity ÷ scale of the noise, ≥ 0.
+    neighboring : {"add_remove", "zero_out", "replace_one"}
+        How neighbours differ.
+
+    Examples
+    --------
+    >>> round(LaplaceDP(epsilon=1.0).delta_at(0.0), 3), round(PureDP(epsilon=1.0).delta_at(0.0), 3)
+    (0.393, 0.462)
+    """
+
+    def renyi(self, order: ArrayLike) -> Array:
+        """log( α/(2α−1)·e^{(α−1)ε} + (α−1)/(2α−1)·e^{−αε} ) / (α − 1) (Mironov 2017, Proposition 6), at most ε."""
+        order = np.asarray(order, dtype=float)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            up = np.log(order / (2 * order - 1)) + (order - 1) * self.epsilon
+            down = np.log((order - 1) / (2 * order - 1)) - order * self.epsilon
+            allowance = ROUNDING * (1.0 + order * self.epsilon)
+            curve = (np.logaddexp(up, down) + allowance) / (order - 1)
+        pure = randomized_response_renyi(self.epsilon, order)
+        smallest: Array = np.fmin(np.maximum(curve, 0.0), pure)
+        return smallest
+
+    def _profile(self, epsilon: Array) -> Array:
+        values = -np.expm1(np.minimum(0.5 * (epsilon - self.epsilon), 0.0))
+        delta: Array = np.minimum(values * (1.0 + ROUNDING), 1.0)
+        return delta
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoundedRangeDP(_LargestLoss):
+    r"""ε-bounded range: between two neighbours all privacy losses lie in one interval of length ε.
+
+    The exponential mechanism has it (Durfee & Rogers 2019). It is ε-DP, and better than that at δ > 0:
+    δ(ε') = (e^{ε/2} − e^{ε'/2})²/(e^ε − 1) for −ε ≤ ε' ≤ ε, the worst case of losses t and t − ε, and Rényi divergence
+    at most α·ε²/8 (docs/theory/noisy_max.md).
+
+    Parameters
+    ----------
+    epsilon : float
+        Length of the interval, ≥ 0.
+    neighboring : {"add_remove", "zero_out", "replace_one"}
+        How neighbours differ.
+
+    Examples
+    --------
+    >>> round(BoundedRangeDP(epsilon=1.0).delta_at(0.0), 3), round(PureDP(epsilon=1.0).delta_at(0.0), 3)
+    (0.245, 0.462)
+    """
+
+    def renyi(self, order: ArrayLike) -> Array:
+        """α·ε²/8 (Cesar & Rogers 2021), or that of any ε-DP mechanism."""
+        order = np.asarray(order, dtype=float)
+        curve: Array = np.minimum(order * self.epsilon**2 / 8, randomized_response_renyi(self.epsilon, order))
+        return curve
+
+    def _profile(self, epsilon: Array) -> Array:
+        if self.epsilon == 0:
+            return np.zeros_like(epsilon)
+        if self.epsilon > LARGEST_LOSS:
+            return np.where(epsilon >= self.epsilon, 0.0, 1.0)
+        values = np.expm1(np.minimum(0.5 * (epsilon - self.epsilon), 0.0)) ** 2 / -np.expm1(-self.epsilon)
+        delta: Array = np.minimum(values * (1.0 + ROUNDING), 1.0)
+        return delta
