@@ -104,7 +104,7 @@ def audit(
     ...         self.count_ = len(X) + np.random.default_rng().laplace(scale=1 / 8)
     ...         return self
     >>> found = audit(Counter(), np.ones((5, 1)), n_runs=500)
-    >>> found.consistent, found.epsilon_lower > 3
+    >>> found.consistent, found.epsilon_lower > 2
     (False, True)
     """
     check_runs(n_runs)
