@@ -12,9 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from .._chosen_rows import ChosenRows
-from ..privacy._once import cached_property
-from .engines import rounding
-from .task import BLOCK, Records, rows_at, with_empty_row
+from .task import Records, rows_at, with_empty_row
 
 #: Bytes of an array in a file from which on its rows stay there. With a smaller one, which is read once, training is
 #: faster: on a CPU by up to a quarter (``examples/benchmarks/large_data.py --speed``), elsewhere by more.
@@ -33,6 +31,9 @@ def stays_in_file(X: Any, device: Any) -> bool:
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MappedRecords(Records):
     """Records in a file, of which a batch at a time is in memory. The results are those of records in memory.
+
+    Norms are not kept (``norms`` is None): of a file that somebody changes meanwhile they would be those of other
+    records, and nothing would be clipped.
 
     Parameters
     ----------
@@ -68,15 +69,6 @@ class MappedRecords(Records):
         found[torch.from_numpy(there)] = self.convert(self.rows[flat[there]])
         inputs = found.to(self.inputs.device).view(*places.shape, *self.inputs.shape[1:])
         return inputs, rows_at(self.targets, places)
-
-    @cached_property
-    def norms(self) -> torch.Tensor | None:
-        nothing = torch.zeros((1, *self.inputs.shape[1:]), dtype=self.inputs.dtype)
-        found = [self._norms(self.convert(block)) for _, block in self.rows.blocks(BLOCK)]
-        return torch.cat([*found, self._norms(nothing)])
-
-    def _norms(self, rows: torch.Tensor) -> torch.Tensor:
-        return rounding.norms_of([rows.to(self.inputs.device).flatten(1)])[0]
 
     def are(self, other: object) -> bool:
         """Whether another net has the same records, converted in the same way, and the same targets; not yet placed."""

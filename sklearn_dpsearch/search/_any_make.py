@@ -24,8 +24,8 @@ def n_records(X: Any) -> int:
 
 
 def take(data: Any, indices: np.ndarray) -> Any:
-    """Some of the records."""
-    return None if data is None else _safe_indexing(data, indices)
+    """Some of the records. Whoever makes places of bytes from numbers gets numbers that do not wrap around."""
+    return None if data is None else _safe_indexing(data, np.asarray(indices, np.intp))
 
 
 def rows_of(data: Any, indices: np.ndarray) -> Any:
@@ -36,4 +36,4 @@ def rows_of(data: Any, indices: np.ndarray) -> Any:
 def take_param(value: Any, indices: np.ndarray, X: Any) -> Any:
     """Parameters with one entry per record follow the records."""
     per_record = hasattr(value, "__len__") and not isinstance(value, (str, dict)) and len(value) == n_records(X)
-    return _safe_indexing(value, indices) if per_record else value
+    return take(value, indices) if per_record else value

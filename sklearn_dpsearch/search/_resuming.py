@@ -253,18 +253,32 @@ def _plain(name: str, value: Any) -> Any:
     PrivacyError
         For anything else, of which only its description would be compared.
     """
-    if value is None or isinstance(value, np.ndarray) or issparse(value):
+    if value is None or type(value) in (np.ndarray, np.memmap) or issparse(value):
         return value
+    if isinstance(value, np.ndarray):  # a mask or a unit may be beside the numbers
+        return [np.asarray(value), vars(value)] if hasattr(value, "__dict__") else value
     if hasattr(value, "columns") and hasattr(value, "__getitem__"):
-        return [(str(column), str(value[column].dtype), np.asarray(value[column])) for column in value.columns]
+        columns = value.items() if hasattr(value, "items") else ((name, value[name]) for name in value.columns)
+        return [_names(value), *((str(name), *_column(values)) for name, values in columns)]
     if isinstance(value, dict):
         return {str(part): _plain(name, one) for part, one in value.items()}
     if isinstance(value, (list, tuple)):
         return value
     if hasattr(value, "__array__"):
-        return np.asarray(value)
+        return [_names(value), *_column(value)] if hasattr(value, "dtype") else np.asarray(value)
     raise PrivacyError(
         f"Found {name} of type {type(value).__name__} together with checkpoint=; arrays, data frames, lists or dicts "
         "of them are needed, so that a search that goes on can tell whether its records are the same. Leave "
         "checkpoint=None."
     )
+
+
+def _names(value: Any) -> Any:
+    """Names of rows, which pandas keeps beside the values, and which an estimator may look at."""
+    found = getattr(value, "index", None)
+    return None if callable(found) else np.asarray(found)
+
+
+def _column(values: Any) -> tuple[str, Any, Any]:
+    """A column: its kind, its categories, which are not in the name of the kind, and its values."""
+    return str(values.dtype), np.asarray(getattr(values.dtype, "categories", None)), np.asarray(values)

@@ -15,7 +15,7 @@ from sklearn_dpsearch.nets import (
     DPNeuralNetRegressor,
     mapped,
 )
-from sklearn_dpsearch.nets.estimators.base import records_of
+from sklearn_dpsearch.nets.stack import Stack
 from sklearn_dpsearch.privacy import PrivacyError
 
 RNG = np.random.default_rng(0)
@@ -149,9 +149,15 @@ def test_a_checkpoint_knows_records_in_a_file_again(in_file, tmp_path, monkeypat
     assert same(net, trained("logistic", X, y))
 
 
-def test_norms_are_those_of_records_in_memory(in_file):
-    net, y = fresh("logistic")
-    device = torch.device("cpu")
-    held, stays = (net._prepare(records, y, True) for records in (X.astype(np.float32), in_file(X.astype(np.float32))))
-    assert isinstance(stays, mapped.MappedRecords)
-    assert torch.equal(records_of(held, device).norms, records_of(stays, device).norms)
+def test_a_record_that_changes_in_its_file_meanwhile_is_clipped_as_it_is_read(in_file, tmp_path, monkeypatch):
+    stays, step, sums = in_file(np.full((500, 5), 1e-3, np.float32)), Stack._step, []
+
+    def changed(stack, parts, t):
+        np.load(tmp_path / "x.npy", mmap_mode="r+")[0] = 1e6
+        step(stack, parts, t)
+        sums.append(float(stack.sums.abs().max()))
+
+    monkeypatch.setattr(Stack, "_step", changed)
+    few = {**SOME, "noise_multiplier": 1e-6, "sample_rate": 1.0, "max_steps": 2, "max_grad_norm": 1.0}
+    DPLogisticRegression(classes=[0, 1], **few).fit(stays, np.arange(500) % 2)
+    assert 0.3 < max(sums) < 500  # records of length 1 at most

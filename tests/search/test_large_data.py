@@ -21,6 +21,8 @@ from sklearn_dpsearch.privacy import ZCDP
 from sklearn_dpsearch.scoring import MeanScorer, R2Scorer, private_scorer
 from sklearn_dpsearch.scoring.base import is_additive
 from sklearn_dpsearch.scoring.record_values import Match
+from sklearn_dpsearch.scoring.validation import all_numbers
+from sklearn_dpsearch.search._any_make import take
 from sklearn_dpsearch.search.execution import models, runs
 
 from .toys import NoisyCentroids
@@ -165,6 +167,26 @@ def test_nets_that_train_together_convert_records_once(monkeypatch):
     SEARCHES["subset"]().fit(X, y)
     assert made
     assert all(len(rows.converted) <= 1 for rows in made)
+
+
+class Stored:
+    """Records of a million bytes each, in a file that is asked for the place of each."""
+
+    def __init__(self, places=None):
+        self.places, self.shape = places, (3000, 1)
+
+    def __len__(self):
+        return 3000
+
+    def __getitem__(self, key):
+        numbers = key[0] if isinstance(key, tuple) else key
+        return Stored(numbers * 1_000_000)
+
+
+def test_numbers_of_records_can_be_made_into_places_of_bytes():
+    numbers = all_numbers(3000)
+    assert numbers.dtype == np.int32
+    assert np.array_equal(take(Stored(), numbers).places, np.arange(3000) * 1_000_000)
 
 
 class Rows(Dataset):

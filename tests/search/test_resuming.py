@@ -402,6 +402,33 @@ def test_a_data_frame_is_compared_by_its_values(folder, monkeypatch):
     make(checkpoint=folder).fit(frame.copy(), y)
 
 
+def named(first):
+    return pd.DataFrame(X, columns=["a", "b"], index=np.arange(len(X)) + first)
+
+
+def of_kinds(*kinds):
+    return pd.DataFrame({"a": pd.Categorical(["x", "y"], categories=kinds)})
+
+
+BESIDE = {
+    "names of rows": (named(0), named(1)),
+    "names of targets": (named(0)["a"], named(1)["a"]),
+    "categories": (of_kinds("x", "y"), of_kinds("y", "x")),
+    "categories of targets": (of_kinds("x", "y")["a"], of_kinds("y", "x")["a"]),
+    "masks": (np.ma.masked_array(X, X > 0.5), np.ma.masked_array(X, X > 0)),
+    "columns of one name": (named(0).set_axis(["a", "a"], axis=1), named(0)[["b", "a"]].set_axis(["a", "a"], axis=1)),
+}
+
+
+@pytest.mark.parametrize("what", BESIDE)
+def test_what_lies_beside_the_values_of_records_is_compared_too(what):
+    mine, other = BESIDE[what]
+    first, again, another = (
+        _resuming._digest("X", _resuming._plain("X", records)) for records in (mine, mine.copy(), other)
+    )
+    assert first == again != another
+
+
 def test_records_of_which_only_a_description_could_be_compared_are_refused(folder):
     class Stored:
         shape = X.shape
