@@ -177,7 +177,8 @@ class TheoremFive(Guarantee):
         sides = range(len(pair.directions))
         values = [max(theorem_5(pair, side, count, float(epsilon)) for side in sides) for epsilon in at[:-1]]
         known = np.minimum(values, self.first._profile(at[:-1]))
-        return at, np.append(np.maximum(np.minimum.accumulate(known), NEAR), NEAR if np.isfinite(end) else known[-1])
+        last = NEAR if end <= LARGEST_LOSS else known[-1]  # where Theorem 1 reaches it, which may be beyond
+        return at, np.append(np.maximum(np.minimum.accumulate(known), NEAR), last)
 
     def _far_profile(self, epsilon: Array) -> Array:
         return np.ones(np.shape(epsilon))

@@ -97,7 +97,7 @@ def _gains(few: Outcomes, counting: int, law: CountLaw, epsilon: float) -> Array
     theirs = few.q[counting:] + error
     least, _ = rise(law, np.clip(top_p + error, 0.0, 1.0), ours)
     _, most = rise(law, np.clip(top_q - error, 0.0, 1.0), theirs)
-    gains: Array = least - np.exp(min(epsilon, 600.0)) * most
+    gains: Array = least - np.exp(epsilon) * most
     return gains
 
 

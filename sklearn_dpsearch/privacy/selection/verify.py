@@ -18,14 +18,14 @@ from .._checks import require
 from .._types import Array
 from ..count_laws.base import CountLaw
 from ..count_laws.laws import as_law
-from ..guarantees.base import Guarantee, Statement, as_guarantee
+from ..guarantees.base import LARGEST_EPSILON, Guarantee, Statement, as_guarantee
 from ..guarantees.pure import PureDP
 from ..guarantees.tightest import SmallestOf
 from ..guarantees.values import DPSGD, ZCDP, ApproxDP, GaussianDP, NonPrivate, ProfileDP
 from ..numerics.loss_distribution import DominatingPair, LossDistribution
 from .best_of import best_of
 from .orders import ManyGroups, Outcomes
-from .witness import Tails, gaussian_tails, largest_gain
+from .witness import Tails, always, gaussian_tails, largest_gain, told_apart
 
 #: A refutation must exceed the claimed δ by this share of itself.
 MARGIN = 1e-9
@@ -128,6 +128,8 @@ def verify(one_run: Guarantee | Statement, count: CountLaw | float, epsilon: flo
 
 def _floor(one_run: Guarantee, law: CountLaw, epsilon: float, delta: float, certified: float) -> float:
     """δ that some mechanism has; many groups, which take longer, are tried where three decide nothing."""
+    if epsilon > LARGEST_EPSILON:
+        return always(one_run, law)
     all_tails = _refuting(one_run)
     three = max((largest_gain(tails, law, epsilon) for tails in all_tails), default=0.0)
     if certified <= delta or three * (1.0 - MARGIN) > delta:
@@ -162,7 +164,7 @@ def _of_zcdp(one_run: ZCDP) -> list[Tails]:
 
 def _of_pair(one_run: Guarantee) -> list[Tails]:
     """The dominating pair itself, if it is a pair of probabilities whose two orders fit together."""
-    pair = one_run.pair
+    pair = told_apart(one_run).pair
     if not _is_mechanism(pair):
         return []
     return [_cut_of(pld) for pld in pair.directions]

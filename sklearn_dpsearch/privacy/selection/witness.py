@@ -12,6 +12,7 @@ groups (``orders``) are better still; the larger of both counts.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -22,7 +23,8 @@ from ..count_laws.base import CountLaw
 from ..count_laws.laws import as_law
 from ..errors import PrivacyError
 from ..guarantees.base import LARGEST_EPSILON, Guarantee, Statement, as_guarantee
-from ..guarantees.values import ZCDP, GaussianDP, RenyiDP
+from ..guarantees.pure import BoundedRangeDP, LaplaceDP, PureDP
+from ..guarantees.values import ZCDP, ApproxDP, GaussianDP, NonPrivate, RenyiDP
 from ..numerics.inversion import bracket, geometric, narrowed, within
 from ..numerics.loss_distribution import LossDistribution
 from .orders import ManyGroups, Outcomes, rise
@@ -60,8 +62,9 @@ def witness(one_run: Guarantee | Statement, count: CountLaw | float, epsilon: fl
     >>> round(witness(GaussianDP(mu=0.2**0.5), 10, 2.88) * 1e6, 2)
     1.1
     """
-    law = as_law(count)
-    one_run = as_guarantee(one_run, "one_run")
+    law, one_run = as_law(count), as_guarantee(one_run, "one_run")
+    if epsilon > LARGEST_EPSILON:
+        return always(one_run, law)
     all_tails = _tails(one_run)
     three = [largest_gain(tails, law, float(epsilon)) for tails in all_tails]
     return max(*three, *(ManyGroups(tails.outcomes, law).gain(float(epsilon)) for tails in all_tails))
@@ -69,6 +72,8 @@ def witness(one_run: Guarantee | Statement, count: CountLaw | float, epsilon: fl
 
 def witness_epsilon(one_run: Guarantee | Statement, count: CountLaw | float, delta: float) -> float:
     """The largest ε at which ``witness`` exceeds ``delta`` (from below); infinite if it always does.
+
+    Where one run never fails openly, nothing is certified beyond 600: such losses are not told from infinite ones.
 
     Parameters
     ----------
@@ -84,9 +89,12 @@ def witness_epsilon(one_run: Guarantee | Statement, count: CountLaw | float, del
     float
         No true accountant can report an ε below it.
     """
-    law, all_tails = as_law(count), _tails(as_guarantee(one_run, "one_run"))
+    law, one_run = as_law(count), as_guarantee(one_run, "one_run")
+    if always(one_run, law) > delta:
+        return np.inf
+    all_tails = _tails(one_run)
     three = _largest_epsilon(lambda at: max(largest_gain(tails, law, at) for tails in all_tails), delta, 1.0, 2.0, 1e-7)
-    if np.isinf(three):
+    if three >= LARGEST_EPSILON:
         return three
     many = [ManyGroups(tails.outcomes, law) for tails in all_tails]
     for one in many:
@@ -95,15 +103,28 @@ def witness_epsilon(one_run: Guarantee | Statement, count: CountLaw | float, del
 
 
 def _largest_epsilon(gain: Callable[[float], float], delta: float, start: float, rising: float, close: float) -> float:
-    """The largest ε found with gain(ε) > δ: 0 if there is none, infinite if it always is."""
+    """The largest ε found with gain(ε) > δ: 0 if there is none."""
 
     def kept(epsilon: float) -> bool:
         return gain(epsilon) <= delta
 
     turn = bracket(kept, start, falling=(0.0,), rising=geometric(start, rising, LARGEST_EPSILON))
     if turn.holds is None:
-        return np.inf
+        return LARGEST_EPSILON
     return narrowed(kept, turn, within(close, absolute=1e-12)).fails or 0.0
+
+
+def always(one_run: Guarantee, law: CountLaw) -> float:
+    """The gain at every ε, from outcomes that are impossible on one side, where there surely are some."""
+    share = one_run.delta if isinstance(one_run, ApproxDP) else float(isinstance(one_run, NonPrivate))
+    return float(rise(law, np.zeros(1), np.array([share]))[0][0])
+
+
+def told_apart(one_run: Guarantee) -> Guarantee:
+    """A guarantee whose losses are told from infinite ones: what keeps it keeps the weaker one that was given."""
+    if isinstance(one_run, (PureDP, LaplaceDP, BoundedRangeDP, ApproxDP)) and one_run.epsilon > LARGEST_EPSILON:
+        return replace(one_run, epsilon=LARGEST_EPSILON)
+    return one_run
 
 
 def _tails(one_run: Guarantee) -> list[Tails]:
@@ -113,7 +134,7 @@ def _tails(one_run: Guarantee) -> list[Tails]:
         )
     if isinstance(one_run, (GaussianDP, ZCDP)):
         return [gaussian_tails(one_run.mu if isinstance(one_run, GaussianDP) else float(np.sqrt(2.0 * one_run.rho)))]
-    return [_discrete(pld) for pld in one_run.pair.directions]
+    return [_discrete(pld) for pld in told_apart(one_run).pair.directions]
 
 
 def gaussian_tails(mu: float) -> Tails:
@@ -177,4 +198,4 @@ def _gain(tails: Tails, law: CountLaw, epsilon: float, c: Array, s: Array) -> Ar
     inside = (c + s <= 1.0) & (c_other + s_other <= 1.0)
     ours, _ = rise(law, c, s)
     _, theirs = rise(law, c_other, s_other)
-    return np.where(inside, ours - np.exp(min(epsilon, 600.0)) * theirs, 0.0)
+    return np.where(inside, ours - np.exp(epsilon) * theirs, 0.0)

@@ -174,6 +174,14 @@ def test_whole_profile_is_above_the_exact_one(cases: int) -> None:
             check(best_of(ProfileDP.from_pair(brute_force.exact_pair(one)), law).bounds["Theorem 5"], law, one)
 
 
+def test_losses_beyond_the_last_place_where_it_is_worked_out_are_not_understated() -> None:
+    """Randomised response whose truth scores lowest: of two runs, both must tell it, and the loss is twice that of one."""
+    search = best_of(PureDP(epsilon=400.0), Fixed(2))
+    at = np.array([500.0, 650.0, 799.0])
+    assert np.all(search.delta_at(at) >= -np.expm1(at - 800.0) * (1.0 - 1e-9))
+    assert search.epsilon_at(0.3) >= 800.0 + np.log(0.7)
+
+
 def test_answers_do_not_depend_on_what_was_asked_before() -> None:
     """And nothing is worked out for those who ask for an ε at a small δ, nor for compositions."""
     base, law = GaussianDP(mu=0.31), Poisson(10)

@@ -23,6 +23,7 @@ from sklearn_dpsearch.privacy import (
     PureDP,
     RenyiDP,
     best_of,
+    verify,
     witness,
     witness_epsilon,
 )
@@ -112,6 +113,15 @@ def test_witness_of_a_base_that_fails_openly_never_vanishes() -> None:
     assert witness(base, Geometric(5), 20.0) == pytest.approx(5e-3, rel=0.02)
     assert witness_epsilon(base, Geometric(5), 1e-6) == np.inf
     assert witness_epsilon(NonPrivate(), Geometric(5), 1e-6) == np.inf
+
+
+@pytest.mark.parametrize("base", [PureDP(epsilon=700.0), PureDP(epsilon=601.0), GaussianDP(mu=100.0)], ids=repr)
+def test_large_losses_are_not_taken_for_infinite_ones(base) -> None:
+    reported = best_of(base, Fixed(2)).epsilon_at(0.3)
+    assert 500 < witness_epsilon(base, Fixed(2), 0.3) <= 600 < reported < np.inf
+    assert witness(base, Fixed(2), 2 * reported) == 0.0
+    assert witness(base, Fixed(2), 600.0) <= best_of(base, Fixed(2)).delta_at(600.0)
+    assert verify(base, Fixed(2), 0.999 * reported, 0.3) == "undecided"
 
 
 def test_witness_uses_the_worse_direction() -> None:
