@@ -124,6 +124,27 @@ MUTANTS = [
         tests=("privacy/selection/test_potentials.py::test_mesh_covers_the_testing_region",),
     ),
     Mutant(
+        name="probability that underflows",
+        mistake="Outcomes that are next to impossible on one side are lost, with all their probability on the other.",
+        file="privacy/numerics/loss_distribution.py",
+        old="    far = down > -LOWEST\n",
+        new="    far = down > np.inf\n",
+        tests=(
+            "privacy/selection/test_best_of.py::test_bound_holds_where_the_probability_of_the_lowest_ratios_underflows",
+        ),
+    ),
+    Mutant(
+        name="nothing beyond the last place",
+        mistake="At the last ε where potentials are worked out δ counts as small, also where it is not.",
+        file="privacy/selection/best_of.py",
+        old="last = NEAR if end <= LARGEST_LOSS else known[-1]",
+        new="last = NEAR",
+        tests=(
+            "privacy/selection/test_potentials.py::"
+            "test_losses_beyond_the_last_place_where_it_is_worked_out_are_not_understated",
+        ),
+    ),
+    Mutant(
         name="prices that nobody pays",
         mistake="What outcomes gain is lowered by the price of their place, and the price is not added.",
         file="privacy/selection/prices.py",

@@ -336,4 +336,18 @@ MUTANTS = [
         tests=("nets/estimators/test_callbacks.py::test_candidates_of_a_search_write_no_files",),
         seen="checkpoints of every trial in tuning libraries",
     ),
+    Mutant(
+        name="norms of a file that was",
+        mistake="Norms of records in a file are kept: of a record that grows meanwhile nothing is clipped.",
+        file="nets/mapped.py",
+        old="    def take(self, places",
+        new=(
+            "    @property\n    def norms(self):\n"
+            "        first = self.convert(self.rows[:]).flatten(1)\n"
+            "        zero = torch.zeros_like(first[:1])\n"
+            "        return vars(self).setdefault('kept', torch.cat([first, zero]).norm(dim=1).double() + 1e-18)\n\n"
+            "    def take(self, places"
+        ),
+        tests=("nets/test_mapped.py::test_a_record_that_changes_in_its_file_meanwhile_is_clipped_as_it_is_read",),
+    ),
 ]

@@ -397,6 +397,14 @@ MUTANTS = [
         tests=("nets/test_mapped.py::test_rows_that_do_not_train_are_not_looked_at",),
     ),
     Mutant(
+        name="numbers that wrap around",
+        mistake="Containers of the user's get numbers of four bytes, and read other records where these overflow.",
+        file="search/_any_make.py",
+        old="_safe_indexing(data, np.asarray(indices, np.intp))",
+        new="_safe_indexing(data, indices)",
+        tests=("search/test_large_data.py::test_numbers_of_records_can_be_made_into_places_of_bytes",),
+    ),
+    Mutant(
         name="anybody's score in blocks",
         mistake="A statistic that is no sum is added up over blocks, so a record moves it by more than was stated.",
         file="scoring/base.py",
@@ -873,5 +881,13 @@ MUTANTS = [
         old="if folder.ended or not ((path / kind.state).exists() or folder.has_others):  # or never begun",
         new="if folder.ended or not (path / kind.state).exists():",
         tests=("search/test_resuming.py::test_runs_without_the_secret_from_which_they_came_are_refused",),
+    ),
+    Mutant(
+        name="values without their names",
+        mistake="Of a data frame the values alone are compared: the same noise meets rows that have other names.",
+        file="search/_resuming.py",
+        old="return None if callable(found) else np.asarray(found)",
+        new="return None",
+        tests=("search/test_resuming.py::test_what_lies_beside_the_values_of_records_is_compared_too",),
     ),
 ]

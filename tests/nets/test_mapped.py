@@ -153,11 +153,12 @@ def test_a_record_that_changes_in_its_file_meanwhile_is_clipped_as_it_is_read(in
     stays, step, sums = in_file(np.full((500, 5), 1e-3, np.float32)), Stack._step, []
 
     def changed(stack, parts, t):
-        np.load(tmp_path / "x.npy", mmap_mode="r+")[0] = 1e6
+        if sums:  # others have been read before
+            np.load(tmp_path / "x.npy", mmap_mode="r+")[0] = 1e6
         step(stack, parts, t)
         sums.append(float(stack.sums.abs().max()))
 
     monkeypatch.setattr(Stack, "_step", changed)
     few = {**SOME, "noise_multiplier": 1e-6, "sample_rate": 1.0, "max_steps": 2, "max_grad_norm": 1.0}
     DPLogisticRegression(classes=[0, 1], **few).fit(stays, np.arange(500) % 2)
-    assert 0.3 < max(sums) < 500  # records of length 1 at most
+    assert 0.3 < sums[1] < 500  # records of length 1 at most

@@ -22,6 +22,8 @@ from .logspace import safe_exp
 
 #: Relative slack added to every sum of floating-point numbers that leaves this file.
 ROUNDING = 1e-12
+#: Of losses that are further below 0 than this the P-mass would underflow, and the Q-mass be lost with it.
+LOWEST = -600.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +133,9 @@ def connect_the_dots(epsilons: Array, delta: Array, delta_reversed: Array) -> Lo
     apart = _at_zero(up, masses_up, infinity) - _at_zero(down, masses_down, minus_infinity)
     masses_up, infinity = _raised(up, masses_up, infinity, -apart)
     masses_down, minus_infinity = _raised(down, masses_down, minus_infinity, apart)
-    masses_down = masses_down * np.exp(-down)  # the reversed curve carries Q-mass
+    far = down > -LOWEST
+    minus_infinity += float(masses_down[far].sum())
+    masses_down = np.where(far, 0.0, masses_down) * np.exp(-down)  # the reversed curve carries Q-mass
     # A negative remainder means that the two halves are not convex together; cutting it at 0 only raises the curve.
     middle = max(0.0, 1.0 - infinity - float(masses_up.sum()) - float(masses_down.sum()))
     losses = np.concatenate([-down[::-1], [0.0], up])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import special
 
 from sklearn_dpsearch.privacy import (
     DPSGD,
@@ -97,6 +98,15 @@ def test_bound_holds_for_a_base_known_only_by_one_epsilon_and_delta() -> None:
         delta = max(brute_force.hockey_stick(one.p, one.q, epsilon), brute_force.hockey_stick(one.q, one.p, epsilon))
         if delta < 0.99:
             check(best_of(ApproxDP(epsilon=epsilon, delta=delta + 1e-15), law), law, one)
+
+
+@pytest.mark.parametrize("mu", [33.0, 44.0])
+def test_bound_holds_where_the_probability_of_the_lowest_ratios_underflows(mu: float) -> None:
+    """The lowest of 30 Gaussian numbers: whether it is above t tells nearly all 30 losses at once."""
+    t, runs = mu - 2.5, 30
+    above, other = (np.exp(runs * special.log_ndtr(mu - t)), runs * special.log_ndtr(-t))  # the other's logarithm
+    assert above > 0.8
+    assert best_of(GaussianDP(mu=mu), Fixed(runs)).epsilon_at(0.3) >= np.log(above - 0.3) - other
 
 
 @pytest.mark.slow

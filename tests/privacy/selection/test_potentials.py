@@ -175,7 +175,7 @@ def test_whole_profile_is_above_the_exact_one(cases: int) -> None:
 
 
 def test_losses_beyond_the_last_place_where_it_is_worked_out_are_not_understated() -> None:
-    """Randomised response whose truth scores lowest: of two runs, both must tell it, and the loss is twice that of one."""
+    """Randomised response whose truth scores lowest: both of two runs must tell it, so the loss is that of two."""
     search = best_of(PureDP(epsilon=400.0), Fixed(2))
     at = np.array([500.0, 650.0, 799.0])
     assert np.all(search.delta_at(at) >= -np.expm1(at - 800.0) * (1.0 - 1e-9))
