@@ -55,6 +55,8 @@ class Hinges:
     def thinned(self, every: int) -> Hinges:
         """One hinge in ``every``, and the last: chords of a convex function lie above it."""
         bends = np.isfinite(self.ends)
+        if not bends.any():
+            return self
         weights, ends = self.weights[bends], self.ends[bends]
         kept = np.unique(np.append(np.arange(0, ends.size, every), ends.size - 1))
         beyond = (

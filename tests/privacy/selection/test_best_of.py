@@ -109,6 +109,11 @@ def test_bound_holds_where_the_probability_of_the_lowest_ratios_underflows(mu: f
     assert best_of(GaussianDP(mu=mu), Fixed(runs)).epsilon_at(0.3) >= np.log(above - 0.3) - other
 
 
+def test_a_search_whose_loss_is_next_to_infinite_composes_with_others() -> None:
+    search = best_of(PureDP(epsilon=700.0), Fixed(3))
+    assert 2100.0 + np.log(0.7) <= compose(search, PureDP(epsilon=1.0)).epsilon_at(0.3) <= 2101.0
+
+
 @pytest.mark.slow
 def test_every_published_bound_is_above_the_exact_loss_too() -> None:
     rng = np.random.default_rng(14)
