@@ -31,6 +31,8 @@ NEGLIGIBLE = -60.0
 #: Smallest mass, in place of what underflows.
 TINY = 1e-300
 EPS = float(np.finfo(float).eps)
+#: The loss is infinite for certain.
+OPEN = LossDistribution(np.array([0.0]), np.array([0.0]), 1.0)
 
 
 def convolve(
@@ -50,7 +52,7 @@ def convolve(
         Of the grid, where the parts are on one already.
     """
     if any(pld.infinity >= 1 for pld in parts):
-        return LossDistribution(np.array([0.0]), np.array([0.0]), 1.0)
+        return OPEN
     if list(counts) == [1]:
         return parts[0]
     interval = _interval(parts, counts) if interval is None else interval
@@ -60,6 +62,8 @@ def convolve(
         if high - low <= MOST_POINTS:
             break
         interval *= 2.0 ** np.ceil(np.log2((high - low) / MOST_POINTS))
+    if high < low:  # both tails have all that is finite
+        return OPEN
     masses = np.full(high - low + 1, np.inf)
     for tilt in _tilts(steps, low, high):
         masses = np.minimum(masses, _masses_by(tilt, steps, low, high))

@@ -165,6 +165,8 @@ def test_window_leaves_out_next_to_nothing_in_either_tail() -> None:
 def test_convolution_with_an_open_secret_promises_nothing() -> None:
     nothing = LossDistribution(np.array([0.0]), np.array([0.0]), 1.0)
     assert convolve([nothing, GaussianDP(mu=1.0).pair.removed], [1, 2]).delta_at(50.0) == 1.0
+    nearly = LossDistribution(np.array([0.0, 0.1]), np.array([1e-9, 1e-9]), 1.0 - 1e-9)
+    assert convolve([nearly], [10]).delta_at(50.0) == 1.0
 
 
 def test_composition_too_large_for_the_grid_takes_a_coarser_one_and_stays_above(
