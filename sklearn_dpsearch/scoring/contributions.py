@@ -19,6 +19,8 @@ Places = npt.NDArray[np.int64]
 
 #: Noise beyond this is as good as infinite. Cut off there, every quotient of integers is a finite number.
 LARGEST = 10**30
+#: Beyond it doubles skip integers.
+LARGEST_EXACT = 2.0**53
 
 
 def response_function(estimator: object, methods: str | Sequence[str]) -> Callable[[Any], Any]:
@@ -90,9 +92,16 @@ def finite(noisy: Sequence[int]) -> list[int]:
 
 
 def as_array(y: Any) -> Labels:
-    """``y`` as an array in which no label changes its type because of another (numpy has [1, "a"] as strings)."""
+    """``y`` as an array in which no label changes because of another.
+
+    NumPy makes strings of [1, "a"], and doubles of [2**60, 0.5], which do not hold all integers.
+    """
     array = np.asarray(y)
-    return np.array(y, dtype=object) if array.dtype.kind in "USO" and not hasattr(y, "dtype") else array
+    if hasattr(y, "dtype"):
+        return array
+    kind = array.dtype.kind
+    changed = kind in "USO" or (kind in "fc" and bool(np.any(np.abs(array) > LARGEST_EXACT)))
+    return np.array(y, dtype=object) if changed else array
 
 
 def equal(first: Any, second: Any) -> Flags:
