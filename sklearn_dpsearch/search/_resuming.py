@@ -273,12 +273,17 @@ def _plain(name: str, value: Any) -> Any:
     )
 
 
-def _names(value: Any) -> Any:
+def _names(values: Any) -> str | None:
     """Names of rows, which pandas keeps beside the values, and which an estimator may look at."""
-    found = getattr(value, "index", None)
-    return None if callable(found) else np.asarray(found)
+    found = getattr(values, "index", None)
+    return None if callable(found) else _values(found)
 
 
-def _column(values: Any) -> tuple[str, Any, Any]:
+def _column(values: Any) -> tuple[str, str, str]:
     """A column: its kind, its categories, which are not in the name of the kind, and its values."""
-    return str(values.dtype), np.asarray(getattr(values.dtype, "categories", None)), np.asarray(values)
+    return str(values.dtype), _values(getattr(values.dtype, "categories", None)), _values(values)
+
+
+def _values(of: Any) -> str:
+    """They alone: pandas lays a frame and its copy out in different ways, and the layout counts in a digest."""
+    return _digest("names or values of a data frame", np.ascontiguousarray(of))

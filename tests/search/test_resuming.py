@@ -429,6 +429,12 @@ def test_what_lies_beside_the_values_of_records_is_compared_too(what):
     assert first == again != another
 
 
+def test_a_frame_is_the_same_however_its_columns_lie_in_memory():
+    one, other = (pd.DataFrame(lay(X), columns=["a", "b"]) for lay in (np.ascontiguousarray, np.asfortranarray))
+    first, second = (_resuming._digest("X", _resuming._plain("X", frame)) for frame in (one, other))
+    assert first == second
+
+
 def test_records_of_which_only_a_description_could_be_compared_are_refused(folder):
     class Stored:
         shape = X.shape

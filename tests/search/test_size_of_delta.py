@@ -53,7 +53,9 @@ def test_a_pure_total_rests_on_no_delta():
 
 
 def test_a_public_number_that_the_estimator_was_told_is_compared():
-    nets = pytest.importorskip("sklearn_dpsearch.nets")
+    pytest.importorskip("torch")
+    from sklearn_dpsearch import nets
+
     net = nets.DPLogisticRegression(classes=[0, 1], public_n=500, noise_multiplier=2.0)
     search = DPRandomSearchCV(net, {"max_epochs": [5]}, n_iter=3, delta=0.01)
     with pytest.raises(PrivacyError, match="delta=0.01 for 500 records"):

@@ -37,9 +37,9 @@ def renyi_rest(tune: Guarantee, train: Guarantee, fraction: float, orders: Array
     bounds = []
     for order in orders.astype(int):
         j = np.arange(order + 1)
-        more = special.logsumexp(_log_binomial(order, fraction) + tuning[j] + training[order - j])
+        more = _log_sum(_log_binomial(order, fraction) + tuning[j] + training[order - j])
         j = np.arange(order)
-        less = special.logsumexp(_log_binomial(order - 1, fraction) + tuning[j + 1] + training[order - j])
+        less = _log_sum(_log_binomial(order - 1, fraction) + tuning[j + 1] + training[order - j])
         bounds.append(_above(max(more, less)) / (order - 1))
     return RenyiDP(orders=orders, epsilons=bounds, neighboring=train.neighboring)
 
@@ -56,8 +56,14 @@ def renyi_all(tune: Guarantee, train: Guarantee, fraction: float, orders: Array 
     for order in orders.astype(int):
         terms = _log_binomial(order, fraction) + tuning[: order + 1]
         terms[3:] += np.log(3.0)
-        bounds.append(_above(special.logsumexp(terms)) / (order - 1))
+        bounds.append(_above(_log_sum(terms)) / (order - 1))
     return RenyiDP(orders=orders, epsilons=np.array(bounds) + train.renyi(orders), neighboring=train.neighboring)
+
+
+def _log_sum(terms: Array) -> float:
+    """log Σ e^term, of infinite terms too, of which SciPy before 1.16 warns."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return float(special.logsumexp(terms))
 
 
 def _log_moments(tune: Guarantee, train: Guarantee, orders: Array) -> tuple[Array, Array]:
