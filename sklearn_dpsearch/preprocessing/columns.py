@@ -261,7 +261,7 @@ def _instant(value: Any) -> np.datetime64:
             value = value.astimezone(timezone.utc).replace(tzinfo=None)
         return np.datetime64(value, "us")
     except Exception:  # as with numbers
-        return np.datetime64("NaT")
+        return np.datetime64("NaT", "us")
 
 
 def _days(values: Any) -> Array:

@@ -106,7 +106,7 @@ class Odd:
 ANYTHING = [
     None, np.nan, pd.NA, pd.NaT, np.inf, -np.inf, 1e400, 10**400, "", "x", "1e999", b"clerk", [], {}, set(), object(),
     Odd(), date(1, 1, 1), datetime.max, datetime(9999, 12, 31, tzinfo=timezone(timedelta(hours=-12))), True, 1j,
-    decimal.Decimal("sNaN"), "2020-13-45", np.datetime64("NaT"), np.str_("nurse"), ("clerk",), 2**70, float,
+    decimal.Decimal("sNaN"), "2020-13-45", np.datetime64("NaT", "s"), np.str_("nurse"), ("clerk",), 2**70, float,
 ]  # fmt: skip
 
 
