@@ -530,7 +530,7 @@ MUTANTS = [
         file="search/execution/tasks.py",
         old="    raise problem.with_traceback(None)  # tools",
         new="    raise problem  # tools",
-        tests=("search/test_nothing_leaks.py::test_no_candidate_is_in_the_frames_of_an_error",),
+        tests=("search/test_tasks.py::test_an_exception_comes_without_the_frames_and_causes_underneath",),
     ),
     Mutant(
         name="log not silenced",
@@ -886,7 +886,7 @@ MUTANTS = [
         name="values without their names",
         mistake="Of a data frame the values alone are compared: the same noise meets rows that have other names.",
         file="search/_resuming.py",
-        old="return None if callable(found) else np.asarray(found)",
+        old="return None if callable(found) else _values(found)",
         new="return None",
         tests=("search/test_resuming.py::test_what_lies_beside_the_values_of_records_is_compared_too",),
     ),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import traceback
+
 import numpy as np
 import pytest
 from joblib import parallel_backend, register_parallel_backend
@@ -116,3 +118,16 @@ def test_an_exception_that_is_no_interrupt_is_replaced_by_fixed_words():
         guarded(work)
     assert caught.value.__context__ is None
     assert "first record" not in str(caught.value)
+
+
+def test_an_exception_comes_without_the_frames_and_causes_underneath():
+    def work():
+        try:
+            raise KeyError("the first record")
+        except KeyError as error:
+            raise ValueError("fixed words") from error
+
+    with pytest.raises(ValueError, match="fixed words") as caught:
+        guarded(work)
+    assert caught.value.__cause__ is caught.value.__context__ is None
+    assert [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)][-1] == "guarded"
