@@ -55,7 +55,7 @@ class ChosenRows:
         return np.asarray(self.data[places if self.numbers is None else self.numbers[places]])
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        return np.array(self[:], dtype=dtype, copy=True if copy else None)
+        return np.array(self[:], dtype=dtype) if copy else np.asarray(self[:], dtype=dtype)
 
     def blocks(self, size: int) -> Iterator[tuple[slice, NDArray[Any]]]:
         """All rows, so many at a time, each with its places."""
