@@ -19,8 +19,8 @@ Places = npt.NDArray[np.int64]
 
 #: Noise beyond this is as good as infinite. Cut off there, every quotient of integers is a finite number.
 LARGEST = 10**30
-#: Beyond it doubles skip integers.
-LARGEST_EXACT = 2.0**53
+#: From here on a double may stand for several integers: 2⁵³ + 1 becomes 2⁵³.
+AMBIGUOUS = 2.0**53
 
 
 def response_function(estimator: object, methods: str | Sequence[str]) -> Callable[[Any], Any]:
@@ -100,7 +100,7 @@ def as_array(y: Any) -> Labels:
     if hasattr(y, "dtype"):
         return array
     kind = array.dtype.kind
-    changed = kind in "USO" or (kind in "fc" and bool(np.any(np.abs(array) > LARGEST_EXACT)))
+    changed = kind in "USO" or (kind in "fc" and bool(np.any(np.abs(array) >= AMBIGUOUS)))
     return np.array(y, dtype=object) if changed else array
 
 

@@ -24,7 +24,7 @@ def n_records(X: Any) -> int:
 
 
 def take(data: Any, indices: np.ndarray) -> Any:
-    """Some of the records. Whoever makes places of bytes from numbers gets numbers that do not wrap around."""
+    """Some of the records. A container may multiply their numbers, so these have eight bytes: four may wrap around."""
     return None if data is None else _safe_indexing(data, np.asarray(indices, np.intp))
 
 

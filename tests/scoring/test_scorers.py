@@ -392,13 +392,14 @@ def test_a_label_of_another_type_in_a_list_changes_no_other_label():
         assert private_scorer("accuracy").statistic(Reader(), X, [1, 1, odd], "add_remove") == [2, 1]
 
 
-def test_a_number_in_a_list_that_is_not_whole_makes_no_other_numbers_equal():
+@pytest.mark.parametrize("large", [2**53, 2**60])
+def test_a_number_in_a_list_that_is_not_whole_makes_no_other_numbers_equal(large):
     class Next:
         def predict(self, X):
-            return np.full(len(X), 2**60 + 1)
+            return np.full(len(X), large + 1)
 
-    X, labels = np.zeros((3, 1)), [2**60, 2**60]
-    for odd in (2**60 + 2, 0.5, np.nan, -1.0):
+    X, labels = np.zeros((3, 1)), [large, large]
+    for odd in (large + 2, 0.5, np.nan, -1.0):
         assert private_scorer("accuracy").statistic(Next(), X, [*labels, odd], "replace_one") == [0]
     assert private_scorer("accuracy").statistic(Next(), X, [2**63, 2**60, -1], "replace_one") == [0]
 
