@@ -7,6 +7,11 @@ import os
 import signal
 
 import pytest
+from hypothesis import settings
+
+# The same examples every time, and no limit that a slow moment of the machine exceeds.
+settings.register_profile("seeded", derandomize=True, deadline=None)
+settings.load_profile("seeded")
 
 # Tests that run side by side share the processors: threads of their own would only wait for each other. Read by NumPy
 # and PyTorch when they are imported, which is later.

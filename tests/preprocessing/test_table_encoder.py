@@ -123,10 +123,10 @@ def test_no_value_of_a_record_is_an_error_or_leaves_the_unit_range(name, value):
     assert np.linalg.norm(encoded) <= encoder.max_norm
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60, deadline=None, derandomize=True)
 @given(
     values=st.lists(st.one_of(st.floats(), st.integers(), st.text(max_size=3), st.none(), st.booleans()), min_size=1),
-    ends=st.tuples(st.floats(-1e300, 1e300), st.floats(-1e300, 1e300)).filter(lambda e: e[0] < e[1]),
+    ends=st.tuples(st.floats(-1e300, 1e300), st.floats(-1e300, 1e300)).filter(lambda e: e[1] - e[0] > 1e-300),
     row_norm=st.one_of(st.none(), st.floats(1e-3, 1e3)),
 )
 def test_bounds_and_norm_hold_for_whatever_is_there(values, ends, row_norm):
