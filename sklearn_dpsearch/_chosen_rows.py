@@ -17,7 +17,7 @@ Numbers: TypeAlias = NDArray[np.integer[Any]]
 class ChosenRows:
     """Rows of an array, which are copied only as they are read: a block, or a batch, at a time.
 
-    Whoever does not know it may take it for an array: ``np.asarray`` copies all of its rows.
+    ``np.asarray`` copies all of the rows, so other code may treat the object as an array.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ class ChosenRows:
     numbers : integer ndarray of shape (m,) or None
         The rows, in order; None: all of them.
     converted : dict
-        What the rows were made into, by how: nets that train on the same rows make it once.
+        Conversions of the rows, by kind: nets that train on the same rows convert them once.
     """
 
     data: NDArray[Any]
@@ -34,17 +34,17 @@ class ChosenRows:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """As of an array."""
+        """Shape of the chosen rows."""
         return (len(self), *self.data.shape[1:])
 
     @property
     def ndim(self) -> int:
-        """As of an array."""
+        """Number of dimensions."""
         return self.data.ndim
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """As of an array."""
+        """Type of the entries."""
         return self.data.dtype
 
     def __len__(self) -> int:
@@ -58,7 +58,7 @@ class ChosenRows:
         return np.array(self[:], dtype=dtype) if copy else np.asarray(self[:], dtype=dtype)
 
     def blocks(self, size: int) -> Iterator[tuple[slice, NDArray[Any]]]:
-        """All rows, so many at a time, each with its places."""
+        """All rows in blocks of at most ``size``, each with its places."""
         for start in range(0, len(self), size):
             places = slice(start, min(start + size, len(self)))
             yield places, self[places]

@@ -26,9 +26,7 @@ def pytest_sessionstart():
 
 
 def pytest_collection_finish():
-    """What was collected stays until the end, and is not looked through again in each test."""
-    gc.collect()
-    gc.freeze()
+    """Collect garbage again. Nothing is frozen: each fit sets aside what was there before it."""
     gc.enable()
 
 

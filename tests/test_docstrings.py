@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
+import re
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
@@ -87,3 +90,20 @@ def is_field(kind: type, name: str) -> bool:
 def test_a_missing_parameter_is_noticed():
     name = "sklearn_dpsearch.privacy.guarantees.base.as_guarantee"
     assert [text[:4] for text in complaints(name, {"PR01", "RT01"})] != []
+
+
+# --- plain words ------------------------------------------------------------------------------------------------------
+
+#: First words of a clause without a head, with which no docstring begins.
+HEADLESS = re.compile(r"(What|Who|Whoever|Whatever|The same|Where|How|Which|Whether|As|That)\b")
+VAGUE = re.compile(r"\b(somebody|nobody|anybody|whoever|so many)\b", re.IGNORECASE)
+FILES = sorted((Path(__file__).parents[1] / "sklearn_dpsearch").rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: "/".join(path.parts[-2:]))
+def test_docstrings_begin_with_a_noun_or_an_imperative(path):
+    text = path.read_text()
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    found = [ast.get_docstring(node) or "" for node in ast.walk(ast.parse(text)) if isinstance(node, kinds)]
+    assert [one.splitlines()[0] for one in found if HEADLESS.match(one)] == []
+    assert VAGUE.findall(text) == []

@@ -67,22 +67,23 @@ INSIDE_NETS = {
         name: set()
         for name in (
             "checkpoints",
+            "code",
             "layout",
             "named_tensors",
             "randomness",
             "sampling",
-            "state",
             "switches",
             "watchers",
         )
     },
+    "state": {"code"},
     "secret_folder": set(),
     "optimizers": {"layout", "state"},
     "schedules": {"optimizers"},
     "task": {"engines", "optimizers", "named_tensors", "randomness"},
     "mapped": {"engines", "task"},
     "reading": {"named_tensors", "randomness", "state", "task"},
-    "engines": {"layout", "named_tensors", "randomness", "state"},
+    "engines": {"code", "layout", "named_tensors", "randomness", "state"},
     "averages": {"task"},
     "stack": {"averages", "task", "engines", "optimizers", "randomness", "sampling", "switches", "watchers"},
     "training": {

@@ -1,1 +1,1 @@
-"""What must outlast a crash, and what nobody else may read."""
+"""Files that outlast a crash, and files that only their owner may read."""

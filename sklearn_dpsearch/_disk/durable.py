@@ -1,4 +1,4 @@
-"""Files that are there after a power cut."""
+"""Files that survive a power cut."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def write_through(path: Path, *parts: bytes | memoryview) -> None:
-    """Write a file for its owner alone, and wait until it is on the disk."""
+    """Write a file that only its owner can read, and wait until it is on the disk."""
     kind = getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)  # a link could lead secrets elsewhere
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | kind, 0o600)
     with os.fdopen(descriptor, "wb") as file:
@@ -18,7 +18,7 @@ def write_through(path: Path, *parts: bytes | memoryview) -> None:
 
 
 def settle(folder: Path) -> None:
-    """Make names in a folder outlast a power cut. Windows does so by itself."""
+    """Make the names in a folder survive a power cut, as Windows does by itself."""
     if os.name == "nt":
         return
     descriptor = os.open(folder, os.O_RDONLY)

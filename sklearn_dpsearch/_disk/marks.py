@@ -1,4 +1,4 @@
-"""By what something that goes on after a crash is known again, without telling what it was."""
+"""Keyed digests that recognise resumed work after a crash without telling what it was."""
 
 from __future__ import annotations
 
@@ -10,28 +10,33 @@ from typing import Any, TypeAlias
 from ..privacy import PrivacyError
 from .secret_folder import ANEW
 
-#: Kind ↦ name ↦ (keyed digest, what an error shows of it).
+#: Kind ↦ name ↦ (keyed digest, text for errors).
 Marks: TypeAlias = dict[str, dict[str, tuple[str, str]]]
 SHOWN = (bool, int, float, str, type(None))
 
 
 def keyed(key: bytes, text: str) -> str:
-    """A digest under a key: whoever has only the digest cannot try what it may be of."""
+    """Keyed digest of a text: without the key, guesses of the text cannot be checked against it."""
     return hmac.new(key, text.encode(), "sha256").hexdigest()
 
 
 def shown(value: Any) -> str:
-    """A value as an error may show it: short and plain, or its type."""
+    """Text of a value for errors: a short plain value, or its type."""
     return repr(value) if isinstance(value, SHOWN) and len(repr(value)) < 80 else type(value).__name__
 
 
+def digests(found: Marks) -> dict[str, dict[str, str]]:
+    """Digests without their texts: texts for errors, for example of a seed, are not kept."""
+    return {kind: {name: digest for name, (digest, _) in of.items()} for kind, of in found.items()}
+
+
 def refuse_others(found: Marks, needed: Marks, refusals: Mapping[str, str], folder: Path) -> None:
-    """Raise for the first thing that is not as it was.
+    """Raise for the first mark that differs.
 
     Parameters
     ----------
     found, needed : dict
-        Of what wants to go on, and of what began.
+        Marks of the work to resume, and of the work that began.
     refusals : mapping
         Kind ↦ the message, which may name ``name``, ``found``, ``needed`` and ``folder``.
     folder : Path

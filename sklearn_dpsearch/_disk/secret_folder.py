@@ -1,4 +1,4 @@
-"""A folder for secrets: for its owner alone, locked while in use, and no file of it ever half written."""
+"""A folder for secrets: readable by its owner alone, locked while in use, with every file written as a whole."""
 
 from __future__ import annotations
 
@@ -16,29 +16,35 @@ from .durable import settle, write_through
 
 #: Names inside of the folder.
 LOCK, README, NEW = "lock", "README.txt", ".new"
-#: How a file begins; what follows is the digest of the rest.
+#: Beginning of a file, followed by the digest of the rest.
 HEADER = b"sklearn_dpsearch checkpoint 1\n"
 DIGEST = hashlib.sha256().digest_size
+GOES_ON = "The last checkpoint is still good: call fit again, with the same arguments and records, to go on from it."
+UNSPENT = "No record was used, and nothing is spent: make room, or give another folder, and call fit again."
 ANEW = (
     "Or delete the folder and start anew. The first attempt is then spent as well: add what it promised to what the "
     "new one costs."
 )
 
 
+class NotWrittenError(OSError, PrivacyError):
+    """A checkpoint that could not be written; this alone spends nothing."""
+
+
 @dataclass(frozen=True)
 class Kind:
-    """What is kept in a folder.
+    """Kind of the contents of a folder.
 
     Parameters
     ----------
     noun : str
-        What did not come to its end: "training".
+        Name of the unfinished work: "training".
     state : str
-        The file without which the folder is worth nothing.
+        Name of the essential file.
     told : str
-        For whoever finds the folder.
+        Note to readers who find the folder.
     others : tuple of str
-        How the names of other files begin.
+        Beginnings of the names of other files.
     """
 
     noun: str
@@ -47,13 +53,13 @@ class Kind:
     others: tuple[str, ...] = ()
 
     def owns(self, name: str) -> bool:
-        """Whether a file may be deleted together with the folder."""
+        """Return whether a file may be deleted together with the folder."""
         plain = name.removesuffix(NEW)
         return name in (LOCK, README) or plain == self.state or plain.startswith(self.others)
 
 
 class SecretFolder:
-    """An open folder, which nobody else uses meanwhile.
+    """An open folder, used by this process alone.
 
     Parameters
     ----------
@@ -63,63 +69,62 @@ class SecretFolder:
 
     def __init__(self, path: Path, kind: Kind) -> None:
         self.path, self.kind = path, kind
-        #: Whether it is no longer needed, and is deleted when it is closed.
+        #: Whether the folder is no longer needed, and is deleted when it is closed.
         self.ended = False
+        #: Whether there is a state to go on from.
+        self.begun = (path / kind.state).exists()
 
     def read_bytes(self) -> bytes | None:
-        """What was written last; None if nothing was.
+        """Read what was written last; None if nothing was.
 
         Raises
         ------
         PrivacyError
-            If it is not what was written.
+            If the file is damaged or missing.
         """
         try:
             found = read_whole(self.path / self.kind.state)
         except FileNotFoundError:
             if self.has_others:
-                raise self._unusable(f"without its file {self.kind.state!r}") from None
+                raise self.unusable(f"without its file {self.kind.state!r}") from None
             return None
         if found is None:
-            raise self._unusable("that is damaged, cut short or of another version of this library")
+            raise self.unusable("that is damaged, cut short or of another version of this library")
         return found
 
     @property
     def has_others(self) -> bool:
-        """Whether there are files that are only written after the first one."""
+        """Return whether there are files that are written only after the essential file."""
         return any(name.startswith(self.kind.others) for name in os.listdir(self.path))
 
-    def _unusable(self, how: str) -> PrivacyError:
+    def unusable(self, how: str) -> PrivacyError:
+        """Make the error for a folder without a usable state."""
         return PrivacyError(
             f"Found a checkpoint in {self.path} {how}; the file as it was written is needed. Put it back if you can. "
             f"{ANEW}"
         )
 
     def write_bytes(self, payload: bytes | memoryview) -> None:
-        """Put this in the place of what was written last, as a whole or not at all.
+        """Replace what was written last, as a whole or not at all.
 
         Raises
         ------
-        OSError
-            If that cannot be done; what was written last is still there.
+        NotWrittenError
+            If the file cannot be written; the previous one is still there.
         """
         try:
             write_whole(self.path / self.kind.state, payload)
         except OSError as error:
-            raise OSError(
-                error.errno,
-                f"Found no way to write a checkpoint into {self.path} ({error.strerror}); room and the right to write "
-                "are needed. The last checkpoint that was written is still good: call fit again, with the same "
-                "arguments and records, to go on from it.",
-            ) from None
+            raise not_written(self.path, error, GOES_ON if self.begun else UNSPENT) from None
+        self.begun = True
 
     def delete(self) -> None:
-        """Delete what was put there, and the folder.
+        """Delete the library's files, and the folder.
 
         Raises
         ------
         OSError
-            If the secrets cannot be deleted. What is not secret may stay, where a system does not let it go.
+            If the secrets cannot be deleted. Other files may stay if the system refuses to delete them.
         """
         plain = (README, LOCK)
         for name in sorted(set(os.listdir(self.path)) - set(plain)):
@@ -133,12 +138,12 @@ class SecretFolder:
 
 
 def read_whole(path: Path) -> bytes | None:
-    """What ``write_whole`` put there; None if it is not as it was written.
+    """Read a file of ``write_whole``; None if it is damaged.
 
     Raises
     ------
     OSError
-        If it cannot be read; FileNotFoundError if nothing is there.
+        If the file cannot be read; FileNotFoundError if it is missing.
     """
     found = path.read_bytes()
     head, rest = found[: len(HEADER) + DIGEST], found[len(HEADER) + DIGEST :]
@@ -146,7 +151,7 @@ def read_whole(path: Path) -> bytes | None:
 
 
 def write_whole(path: Path, payload: bytes | memoryview) -> None:
-    """A file that is there as a whole or not at all, and after a power cut; what was there before stays until then."""
+    """Replace a file as a whole or not at all, also across a power cut; the previous file stays until then."""
     new = path.with_name(path.name + NEW)
     try:
         write_through(new, HEADER + hashlib.sha256(payload).digest(), payload)
@@ -160,18 +165,18 @@ def write_whole(path: Path, payload: bytes | memoryview) -> None:
 
 @contextlib.contextmanager
 def opened(given: str | os.PathLike[str], kind: Kind) -> Iterator[SecretFolder]:
-    """The folder, made if it is not there, for this process alone. It goes if nothing was written, or it has ended.
+    """Open the folder, made if missing, for this process alone; delete it at the end if ended or never written to.
 
     Raises
     ------
     PrivacyError
-        If it holds something else, belongs to somebody else, or is in use.
+        If the folder holds foreign files, belongs to another user, or is in use.
     """
     path = Path(given).expanduser().absolute()
-    _make(path, kind)
     lock = filelock.FileLock(path / LOCK, timeout=0, mode=0o600)
     try:
-        lock.acquire()
+        with _made(path, kind):
+            lock.acquire()
     except filelock.Timeout:
         raise PrivacyError(
             f"Found a {kind.noun} that is running with checkpoint={str(given)!r}; each {kind.noun} needs a folder of "
@@ -179,8 +184,11 @@ def opened(given: str | os.PathLike[str], kind: Kind) -> Iterator[SecretFolder]:
         ) from None
     folder = SecretFolder(path, kind)
     try:
-        if not (path / README).exists():
-            write_through(path / README, kind.told.encode())
+        try:
+            if not (path / README).exists():
+                write_through(path / README, kind.told.encode())
+        except OSError as error:
+            raise not_written(path, error, GOES_ON if folder.begun else UNSPENT) from None
         yield folder
     finally:
         try:
@@ -190,8 +198,31 @@ def opened(given: str | os.PathLike[str], kind: Kind) -> Iterator[SecretFolder]:
             lock.release()
 
 
+@contextlib.contextmanager
+def _made(path: Path, kind: Kind) -> Iterator[None]:
+    """Make the folder, and explain errors of the system while it is made and locked."""
+    try:
+        _make(path, kind)
+        yield
+    except OSError as error:
+        if isinstance(error, (filelock.Timeout, NotWrittenError)):
+            raise
+        with contextlib.suppress(OSError):
+            path.rmdir()  # if nothing is in it
+        raise not_written(path, error, UNSPENT) from None
+
+
+def not_written(path: Path, error: OSError, then: str) -> NotWrittenError:
+    """Make the error for a folder that cannot be made or written into."""
+    return NotWrittenError(
+        error.errno,
+        f"Found no way to write a checkpoint into {path} ({error.strerror}); room and the right to write are needed. "
+        f"{then}",
+    )
+
+
 def _make(path: Path, kind: Kind) -> None:
-    """Make the folder, or take one that is empty or was made here, for its owner's eyes alone."""
+    """Make the folder, or take an empty one or one of this library, readable by its owner alone."""
     if path.exists() and not path.is_dir():
         raise PrivacyError(
             f"Found a file in the place of checkpoint={str(path)!r}; a folder is needed. Give one that is empty, or "
@@ -207,7 +238,7 @@ def _make(path: Path, kind: Kind) -> None:
     if hasattr(os, "getuid"):
         if path.stat().st_uid != os.getuid():
             raise PrivacyError(
-                f"Found checkpoint={str(path)!r}, which belongs to somebody else, who could read the noise. Give a "
+                f"Found checkpoint={str(path)!r}, which belongs to another user, who could read the noise. Give a "
                 "folder of your own."
             )
         path.chmod(0o700)

@@ -1,7 +1,7 @@
-"""What searches and nets silence or reseed in the whole process: each thing has one owner, which counts its users.
+"""Process-wide state that searches and nets silence or reseed: each kind has one owner, which counts its users.
 
-Threads overlap. What has to change for all of them is changed by the first that needs it and put back by the last.
-What can be decided for each thread (whether it may write, log and warn) is decided for that thread alone.
+Threads overlap. The first thread that needs a process-wide change makes it, and the last undoes it. Settings that can
+differ between threads (whether a thread may write, log and warn) are made for each thread alone.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from .counted import WhileAnyone
 from .descriptors import DESCRIPTORS
 from .generators import GENERATORS, reseed
 from .interrupts import INTERRUPTS, contained
-from .silence import born_silent, muted, without_warnings
+from .rehearsals import rehearsing, steps_now
+from .silence import born_silent, discard, muted, muted_for_good, without_warnings
 from .voice import Stage, Voice, speaking
 
 __all__ = [
@@ -22,8 +23,12 @@ __all__ = [
     "WhileAnyone",
     "born_silent",
     "contained",
+    "discard",
     "muted",
+    "muted_for_good",
+    "rehearsing",
     "reseed",
     "speaking",
+    "steps_now",
     "without_warnings",
 ]

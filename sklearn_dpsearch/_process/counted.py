@@ -8,17 +8,17 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator
 
-#: Puts back what was changed.
+#: Undoes a change.
 Undo = Callable[[], None]
 
 
 class WhileAnyone:
-    """A change that the first to enter makes and the last to leave undoes, whatever the order in between.
+    """A change that the first user to enter makes and the last to leave undoes; users may leave in any order.
 
     Parameters
     ----------
     change : callable
-        Makes the change, and returns what undoes it.
+        Makes the change, and returns a function that undoes it.
     """
 
     def __init__(self, change: Callable[[], Undo]) -> None:
@@ -47,12 +47,12 @@ class WhileAnyone:
 
     @property
     def anyone(self) -> bool:
-        """Whether any thread is inside."""
+        """Return whether any thread is inside."""
         return self._users > 0
 
     @property
     def here(self) -> bool:
-        """Whether this thread is inside."""
+        """Return whether this thread is inside."""
         return self._depth > 0
 
     @property
@@ -64,7 +64,7 @@ class WhileAnyone:
         self._mine.depth = self._depth + step
 
     def _in_child(self) -> None:
-        """Only the thread that forked lives on in the child: the others no longer count as users."""
+        """Forget the users of other threads: only the thread that forked lives on in the child."""
         self.lock = threading.RLock()
         gone, self._users = self._users - self._depth, self._depth
         if gone and self._users == 0:
@@ -72,24 +72,33 @@ class WhileAnyone:
 
 
 _ALL: weakref.WeakSet[WhileAnyone] = weakref.WeakSet()
-_HELD: list[WhileAnyone] = []
+#: Held by the thread that forks, from before the first lock is taken until the last is released: two threads that each
+#: take all locks could otherwise wait for each other.
+_FORKING = threading.RLock()
+#: Locks held by each fork under way: a finalizer that runs in the middle of a fork may fork, too.
+_HELD: list[list[WhileAnyone]] = []
 
 
 def _before_fork() -> None:
-    """Hold all locks, so that no change is half done while the process is copied."""
-    _HELD[:] = sorted(_ALL, key=id)
-    for change in _HELD:
+    """Take all locks, so that every change is complete when the process is copied."""
+    _FORKING.acquire()
+    _HELD.append([])
+    for change in sorted(_ALL, key=id):
         change.lock.acquire()
+        _HELD[-1].append(change)
 
 
 def _in_parent() -> None:
-    while _HELD:
-        _HELD.pop().lock.release()
+    for change in reversed(_HELD.pop()):
+        change.lock.release()
+    _FORKING.release()
 
 
 def _in_child() -> None:
-    while _HELD:
-        _HELD.pop()._in_child()
+    global _FORKING
+    _FORKING = threading.RLock()
+    for change in reversed(_HELD.pop()):
+        change._in_child()
 
 
 if hasattr(os, "register_at_fork"):

@@ -1,4 +1,4 @@
-"""Descriptors 1 and 2, to which compiled code and child processes write without Python's streams."""
+"""Descriptors 1 and 2, to which compiled code and child processes write directly."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ def _c_library() -> ctypes.CDLL | None:
         return None
 
 
-#: Opened once: whoever opens it holds a lock of the process, for which a child forked meanwhile would wait for ever.
+#: Opened once: opening it takes a lock of the process, for which a child forked meanwhile would wait for ever.
 _C = _c_library()
 
 
 class Descriptors:
-    """Both lead nowhere while any thread mutes them. What other threads write to Python's streams still arrives.
+    """Mute both descriptors while any thread needs it. Output of other threads to Python's streams still arrives.
 
-    Descriptors belong to the process: what compiled code and child processes of *other* threads write meanwhile is
-    lost, and so is what is written to a stream object that somebody kept from before.
+    Descriptors belong to the process, so two kinds of output of *other* threads are lost meanwhile: that of compiled
+    code and child processes, and that written to a stream object kept from before.
     """
 
     def __init__(self) -> None:
@@ -37,22 +37,22 @@ class Descriptors:
 
     @contextlib.contextmanager
     def around(self, stream: TextIO) -> Iterator[TextIO]:
-        """The stream to write to instead of one that leads to a muted descriptor."""
+        """Stream to use in the place of a stream to a muted descriptor."""
         if not self.swallows(stream):
             yield stream
             return
-        with self.muted.lock:  # or the last user could close the way around in the middle of a line
+        with self.muted.lock:  # otherwise the last user could close the way around in the middle of a line
             way = self._way_around(stream)
             yield way
             way.flush()
 
     def swallows(self, stream: TextIO) -> bool:
-        """Whether what is written to a stream is lost at present."""
+        """Return whether output to a stream is lost at present."""
         return bool(self._kept) and _descriptor_of(stream) in self._kept
 
     def _way_around(self, stream: TextIO) -> TextIO:
         descriptor = _descriptor_of(stream)
-        if descriptor not in self._kept:  # they were put back in between
+        if descriptor not in self._kept:  # the descriptors were put back in between
             return stream
         if descriptor not in self._around:
             encoding, errors = (getattr(stream, name, None) for name in ("encoding", "errors"))
@@ -72,7 +72,7 @@ class Descriptors:
         return self._restore
 
     def _restore(self) -> None:
-        """Put both back; what is still in a buffer is thrown away first, or it would be written after all."""
+        """Put both back; first discard what is still buffered, which would otherwise be written after all."""
         _flush()
         for stream in self._around.values():
             with contextlib.suppress(OSError, ValueError):
@@ -84,7 +84,7 @@ class Descriptors:
 
 
 def _descriptor_of(stream: TextIO) -> int | None:
-    """The descriptor that a stream of Python writes to, if it has one."""
+    """Descriptor of a Python stream, or None."""
     try:
         found = stream.fileno()
     except Exception:  # streams of notebooks, tests and services raise what they like

@@ -13,7 +13,7 @@ from .counted import Undo, WhileAnyone
 
 
 def reseed(seed: np.random.SeedSequence | None = None) -> None:
-    """Give the global generators a fresh state: in forked workers, or where the user seeded them, draws would repeat.
+    """Give the global generators a fresh state: draws would repeat in forked workers and after a user's seed.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def reseed(seed: np.random.SeedSequence | None = None) -> None:
 
 
 def _torch() -> Any:
-    """PyTorch, if somebody imported it. While another thread still does, it would crash the process."""
+    """PyTorch, if fully imported; a half-imported PyTorch, still loading in another thread, would crash the process."""
     torch = sys.modules.get("torch")
     is_half = getattr(getattr(torch, "__spec__", None), "_initializing", False)
     return torch if hasattr(torch, "default_generator") and not is_half else None
@@ -64,6 +64,6 @@ def _keep_torch() -> Undo:
     return undo
 
 
-#: While anyone is inside, candidates draw from the global generators. The last to leave puts them back as the first
-#: found them. (Earlier, a state that the user seeded would become the noise of a candidate that is still running.)
+#: While any thread is inside, candidates draw from the global generators. The last thread to leave restores the state
+#: that the first found. (Restored earlier, a state that the user seeded would give the noise of a running candidate.)
 GENERATORS = WhileAnyone(_keep)

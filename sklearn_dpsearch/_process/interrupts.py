@@ -15,11 +15,11 @@ Handler = Callable[[int, FrameType | None], object]
 
 
 class Interrupts:
-    """What the caller's signal handlers raise while the main thread is inside.
+    """Exceptions that the caller's signal handlers raise while the main thread is inside.
 
-    Ctrl-C arrives as ``KeyboardInterrupt`` in the middle of whatever the main thread does, for example a candidate's
-    ``fit``. A candidate may raise the same by itself, and whether it does may depend on its records. So handlers are
-    watched: only what one of them raised is an interrupt.
+    Ctrl-C arrives as ``KeyboardInterrupt`` at any point of the main thread, for example in a candidate's ``fit``. A
+    candidate may also raise ``KeyboardInterrupt`` by itself, possibly because of its records. So handlers are watched:
+    only an exception raised by a handler is an interrupt.
     """
 
     def __init__(self) -> None:
@@ -28,7 +28,7 @@ class Interrupts:
 
     @contextlib.contextmanager
     def watched(self) -> Iterator[None]:
-        """Watch the signal handlers. They run in the main thread only; in other threads nothing happens."""
+        """Watch the signal handlers, which run in the main thread only; do nothing in other threads."""
         if not _in_main_thread():
             yield
             return
@@ -45,16 +45,16 @@ class Interrupts:
 
     @property
     def raised(self) -> BaseException | None:
-        """What a handler raised since the main thread went in, without its text; None in other threads."""
+        """Exception that a handler raised since the main thread went in, without its text; None in other threads."""
         return _bare(self._raised) if self._raised is not None and _in_main_thread() else None
 
     @property
     def unwatched(self) -> bool:
-        """Whether interrupts may arrive here while nobody watches the handlers."""
+        """Return whether interrupts may arrive here while the handlers are not watched."""
         return _in_main_thread() and self._depth == 0
 
     def check(self) -> None:
-        """Raise an interrupt again that somebody swallowed."""
+        """Raise an interrupt again that other code swallowed."""
         if (found := self.raised) is not None:
             raise found
 
@@ -84,7 +84,7 @@ def _in_main_thread() -> bool:
 
 
 def _bare(error: BaseException) -> BaseException:
-    """The same kind of interrupt with no text, cause or traceback."""
+    """Copy of an interrupt without text, cause or traceback."""
     if isinstance(error, SystemExit):
         return SystemExit(error.code if isinstance(error.code, int) else 1)
     try:
@@ -98,9 +98,9 @@ INTERRUPTS = Interrupts()
 
 @contextlib.contextmanager
 def contained() -> Iterator[None]:
-    """The failure of one candidate, whatever it raises, ends here; an interrupt of the caller goes on.
+    """Contain the failure of one candidate, of any exception type; pass on an interrupt of the caller.
 
-    Outside of a search nobody watches, and only an ``Exception`` is a failure.
+    Outside of a search handlers are not watched, and only an ``Exception`` counts as a failure.
     """
     try:
         yield

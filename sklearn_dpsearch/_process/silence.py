@@ -1,8 +1,10 @@
-"""Silent threads: they write to no stream of Python's, warn of nothing and log nothing. Others do as ever."""
+"""Silent threads: their output, warnings and log records are dropped. Other threads are unaffected."""
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import gc
 import io
 import logging
 import sys
@@ -14,56 +16,75 @@ from typing import Any, BinaryIO, TextIO
 
 from .counted import Undo, WhileAnyone
 from .descriptors import DESCRIPTORS
+from .leftovers import GARBAGE, Quiet, forget
 
-#: Something that is replaced, and a function that makes its replacement.
+#: Function of an original that makes its replacement.
 Router = Callable[[Any], Callable[..., object]]
 
-#: Threads that a silent thread started.
+#: Threads that a silent thread started; and those of them that stay silent for as long as they live.
 _BORN_SILENT: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
+_SILENT_FOR_GOOD: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
 
 
 @contextlib.contextmanager
 def muted() -> Iterator[None]:
-    """This thread, and those that it starts, write, warn and log nothing.
+    """Silence this thread and the threads that it starts: no output, warnings or log records, no exceptions in hooks.
 
-    diffprivlib's warning that a model would read the data without noise becomes an exception. No other warning does,
-    even if the user asked for it: a candidate must not fail for what its records made some code warn of.
+    diffprivlib's warning that a model would read the data without noise becomes an exception. Other warnings never do,
+    even if the user asked for it: a warning caused by a candidate's records must not make the candidate fail.
     """
-    with _ROUTES(), _SILENT():
+    with _ROUTES(), _SILENT(), GARBAGE.watched():
         _route_again()
         yield
 
 
 @contextlib.contextmanager
+def muted_for_good() -> Iterator[None]:
+    """Mute as ``muted`` does; threads that are started here stay silent for as long as they live."""
+    with muted(), _FOR_GOOD():
+        try:
+            yield
+        finally:
+            _keep_silent()
+
+
+def discard() -> None:
+    """Free the garbage of silent code, in silence."""
+    with muted(), DESCRIPTORS.muted():
+        gc.collect()
+
+
+@contextlib.contextmanager
 def without_warnings() -> Iterator[None]:
-    """This thread shows no warnings."""
+    """Drop all warnings of this thread."""
     with _ROUTES(), _UNWARNED():
         _route_again()
         yield
 
 
 def silent_here() -> bool:
-    """Whether this thread is silent. A thread is, too, if nobody knows who started it."""
-    if not _SILENT.anyone:
-        return False
-    if _SILENT.here:
-        return True
+    """Return whether this thread is silent, was started by a silent thread or unknown code, or is freeing garbage."""
     thread = threading.current_thread()
+    if not _SILENT.anyone:
+        return thread in _SILENT_FOR_GOOD
+    if _SILENT.here or GARBAGE.collected_here:
+        return True
     return thread in _BORN_SILENT or isinstance(thread, threading._DummyThread)
 
 
 def born_silent() -> bool:
-    """Whether this thread was started by one that was silent, while some still are."""
-    return _SILENT.anyone and threading.current_thread() in _BORN_SILENT
+    """Return whether a silent thread (while any thread is silent) or a candidate (at any time) started this one."""
+    thread = threading.current_thread()
+    return thread in _SILENT_FOR_GOOD or (_SILENT.anyone and thread in _BORN_SILENT)
 
 
 class Routed(io.TextIOBase):
-    """A standard stream: what silent threads write goes nowhere, the rest to the stream as it was.
+    """A standard stream that drops the output of silent threads and passes on all other output.
 
     Parameters
     ----------
     stream : text stream
-        As it was.
+        The original stream.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -86,26 +107,26 @@ class Routed(io.TextIOBase):
 
     @property
     def buffer(self) -> BinaryIO:
-        """Where bytes are written."""
+        """Target of bytes."""
         return io.BytesIO() if silent_here() else self.stream.buffer
 
     @property
     def encoding(self) -> str:  # type: ignore[override]
-        """As the stream's."""
+        """Encoding of the stream."""
         return self.stream.encoding
 
     @property
     def errors(self) -> str | None:  # type: ignore[override]
-        """As the stream's."""
+        """Error handling of the stream."""
         return self.stream.errors
 
     @property
     def closed(self) -> bool:
-        """As the stream's."""
+        """True if the stream is closed."""
         return bool(getattr(self.stream, "closed", False))
 
     def close(self) -> None:
-        """Leave the stream open, as Python leaves the standard ones."""
+        """Leave the stream open, as Python leaves its standard streams."""
 
     def fileno(self) -> int:
         return int(self.stream.fileno())
@@ -123,7 +144,7 @@ class Routed(io.TextIOBase):
         return getattr(self.stream, name)
 
 
-# --- what is replaced while any thread is silent; each replacement passes on what other threads do --------------------
+# --- replacements while any thread is silent; each passes on the calls of other threads -------------------------------
 
 
 def _route_streams() -> None:
@@ -163,7 +184,7 @@ def _route_handled_records(
 
 @contextlib.contextmanager
 def _writing_around(handler: Any) -> Iterator[None]:
-    """Let a handler write: the stream that it keeps is usually one from before the descriptors were muted."""
+    """Let a handler write: its stream usually dates from before the descriptors were muted."""
     stream = vars(handler).get("stream")
     if stream is None or not handler.lock or not DESCRIPTORS.swallows(stream):
         yield
@@ -178,16 +199,46 @@ def _writing_around(handler: Any) -> Iterator[None]:
 
 def _route_warnings(original: Callable[[warnings.WarningMessage], None]) -> Callable[[warnings.WarningMessage], None]:
     def _showwarnmsg(msg: warnings.WarningMessage) -> None:
-        if not (_UNWARNED.here or silent_here()):
+        if silent_here():
+            forget(msg)
+        elif not _UNWARNED.here:
             original(msg)
 
     return _showwarnmsg
 
 
+def _route_hook(original: Callable[[Any], object]) -> Callable[[Any], object]:
+    """Route a hook that receives uncaught exceptions, with their frames."""
+
+    def hook(args: Any, /) -> object:
+        return None if silent_here() else original(args)
+
+    return hook
+
+
+def _route_exit(original: Callable[..., object]) -> Callable[..., object]:
+    def register(func: Callable[..., object], /, *given: Any, **named: Any) -> object:
+        if not silent_here():
+            return original(func, *given, **named)
+        original(Quiet(func, _silence), *given, **named)
+        return func
+
+    return register
+
+
+@contextlib.contextmanager
+def _silence() -> Iterator[None]:
+    with muted(), DESCRIPTORS.muted():
+        yield
+
+
 def _mark_threads(original: Callable[[threading.Thread], None]) -> Callable[[threading.Thread], None]:
     def start(self: threading.Thread) -> None:
-        if silent_here():
+        if silent_here() and not isinstance(self, _Watcher):
             _BORN_SILENT.add(self)
+            own = type(self).__module__.partition(".")[0] != "tqdm"  # its monitor serves the whole process
+            if own and (_FOR_GOOD.here or threading.current_thread() in _SILENT_FOR_GOOD):
+                _SILENT_FOR_GOOD.add(self)
         original(self)
 
     return start
@@ -203,9 +254,10 @@ def _raise_leaks(original: Callable[..., None]) -> Callable[..., None]:
 
 
 def _replace(owner: object, name: str, router: Router) -> Undo:
-    """Replace an attribute. Undoing it leaves alone what somebody else has put there since."""
+    """Replace an attribute. The undo keeps a later replacement by other code."""
     original = getattr(owner, name)
     replacement = router(original)
+    replacement.routed = True  # type: ignore[attr-defined]
     setattr(owner, name, replacement)
 
     def undo() -> None:
@@ -216,29 +268,32 @@ def _replace(owner: object, name: str, router: Router) -> Undo:
 
 
 def _soften_filters() -> Undo:
-    """While any thread is silent, warnings that the user turned into errors are shown instead.
+    """Show warnings, while any thread is silent, that the user turned into errors.
 
     Filters belong to the process, and as errors they would make candidates fail (see ``muted``).
     """
     changed: dict[int, tuple[Any, Any]] = {}
-    for place, entry in enumerate(warnings.filters):
+    softened: Any = warnings.filters
+    for place, entry in enumerate(softened):
         if entry[0] == "error":
             shown: Any = ("always", *entry[1:])
             changed[id(shown)] = (shown, entry)
-            warnings.filters[place] = shown  # type: ignore[index]
+            softened[place] = shown
     _filters_changed()
 
     def undo() -> None:
-        for place, entry in enumerate(warnings.filters):
-            if id(entry) in changed:
-                warnings.filters[place] = changed[id(entry)][1]  # type: ignore[index]
+        current: Any = warnings.filters  # a copy, while another thread is inside of ``catch_warnings``
+        for filters in (softened, current):
+            for place, entry in enumerate(filters):
+                if id(entry) in changed:
+                    filters[place] = changed[id(entry)][1]
         _filters_changed()
 
     return undo
 
 
 def _filters_changed() -> None:
-    """Tell Python, which remembers what it decided about a warning, that the filters changed."""
+    """Tell Python, which caches its decisions about warnings, that the filters changed."""
     for name in ("_filters_mutated", "_filters_mutated_lock_held"):
         told = getattr(warnings, name, None)
         if told is not None:
@@ -248,21 +303,24 @@ def _filters_changed() -> None:
 
 
 def _route_diffprivlib() -> Undo:
-    """Its warning of a leak raises itself when it is made, so that no filter can hide it."""
+    """Make diffprivlib's warning of a leak raise itself when constructed, so that no filter can hide it."""
     return _replace(sys.modules["diffprivlib.utils"].PrivacyLeakWarning, "__init__", _raise_leaks)
 
 
-#: Owner, attribute, and what makes its replacement.
+#: Owner, attribute, and router of the replacement.
 _ATTRIBUTES: tuple[tuple[object, str, Router], ...] = (
     (logging.Logger, "handle", _route_log_records),
     (logging.Handler, "handle", _route_handled_records),
     (warnings, "_showwarnmsg", _route_warnings),
     (threading.Thread, "start", _mark_threads),
+    (threading, "excepthook", _route_hook),
+    (sys, "unraisablehook", _route_hook),
+    (atexit, "register", _route_exit),
 )
 
 
 class _Later:
-    """Changes that become possible, or necessary again, only after the first thread went in."""
+    """Changes that become possible or necessary again after the first thread entered."""
 
     def __init__(self) -> None:
         self._done: list[Undo] = []
@@ -270,6 +328,9 @@ class _Later:
 
     def apply(self) -> None:
         _route_streams()
+        for owner, name, router in _ATTRIBUTES:  # a surviving thread may keep the routes in place for long
+            if not hasattr(getattr(owner, name), "routed"):
+                self._done.append(_replace(owner, name, router))
         if any(entry[0] == "error" for entry in warnings.filters):
             self._done.append(_soften_filters())
         if not self._knows_diffprivlib and "diffprivlib.utils" in sys.modules:
@@ -298,9 +359,41 @@ def _install() -> Undo:
 
 
 def _route_again() -> None:
-    """Change also the streams and filters that somebody put there since the first thread went in."""
+    """Route the streams, hooks and filters that were installed since the first thread entered."""
     with _ROUTES.lock:
         _LATER.apply()
+
+
+class _Watcher(threading.Thread):
+    """Keeps the routes in place until a permanently silent thread ends.
+
+    Parameters
+    ----------
+    watched : Thread
+    """
+
+    def __init__(self, watched: threading.Thread) -> None:
+        super().__init__(name="silence", daemon=True)
+        self._watched, self._ready = watched, threading.Event()
+
+    def run(self) -> None:
+        with _ROUTES():
+            self._ready.set()
+            self._watched.join()
+
+    def begin(self) -> None:
+        """Start, and return once the routes are held."""
+        self.start()
+        self._ready.wait()
+
+
+def _keep_silent() -> None:
+    """Watch the threads that outlive the code that started them."""
+    with _ROUTES.lock:
+        left = [thread for thread in _SILENT_FOR_GOOD if thread.is_alive() and thread not in _WATCHED]
+        _WATCHED.update(left)
+    for thread in left:
+        _Watcher(thread).begin()
 
 
 def _nothing() -> Undo:
@@ -309,4 +402,7 @@ def _nothing() -> Undo:
 
 _ROUTES = WhileAnyone(_install)
 _SILENT = WhileAnyone(_nothing)
+_FOR_GOOD = WhileAnyone(_nothing)
 _UNWARNED = WhileAnyone(_nothing)
+#: Threads that have a watcher.
+_WATCHED: weakref.WeakSet[threading.Thread] = weakref.WeakSet()

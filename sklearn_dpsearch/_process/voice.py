@@ -1,7 +1,7 @@
-"""How far a long piece of work is, written from a thread apart: the thread that does the work may be silent.
+"""Progress of long work, written from a thread apart: the thread that does the work may be silent.
 
-A terminal or a notebook gets one line with a clock, which is taken away at the end. Anywhere else each new text is a
-line that lasts, and has no times: in a file they would tell for good how long private work took.
+A terminal or a notebook gets one line with a clock, which is erased at the end. Elsewhere each new text is a lasting
+line without times: times in a file would tell for good how long private work took.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import io
+import os
 import queue
 import sys
 import threading
@@ -20,16 +21,16 @@ from typing import Any, NamedTuple, Protocol
 from .descriptors import DESCRIPTORS
 from .silence import Routed, silent_here
 
-#: Seconds between two looks at the clock, whatever the work does.
+#: Seconds between two updates of the clock, independent of the work.
 TICK = 1.0
-#: A line that lasts is written when so many tenths more of a public number are done.
+#: Lasting lines of a counted stage: one for each of this many equal shares.
 TENTHS = 10
-#: What stands behind the text of tqdm's bar, by whether there is nothing to count.
+#: End of tqdm's bar, behind its text; True: without a count.
 ENDS = {False: "{n_fmt} of {total_fmt} |{bar}| [{elapsed}, {remaining} left]", True: "[{elapsed}]"}
 
 
 class Stage(NamedTuple):
-    """Where the work is: what is being done, and how many of a public number are done, if there is one."""
+    """Stage of the work: its name and, if there is a public number of steps, how many are done."""
 
     text: str
     done: int = 0
@@ -37,53 +38,53 @@ class Stage(NamedTuple):
 
 
 class Display(Protocol):
-    """What shows stages."""
+    """Display of stages."""
 
     def show(self, stage: Stage) -> None:
-        """The work got there."""
+        """Show a new stage."""
 
     def tick(self) -> None:
-        """A second has gone by."""
+        """Show that a second has passed."""
 
     def close(self) -> None:
         """Leave nothing behind that shows a time."""
 
 
 class Stderr(io.TextIOBase):
-    """Standard error as it is when something is written, also while its descriptor is muted."""
+    """Current standard error at each write, also while its descriptor is muted."""
 
     def write(self, text: str, /) -> int:
         stream = sys.stderr
         if stream is not None:
-            with DESCRIPTORS.muted.lock:  # nobody forks in the middle of a line: the child would inherit its lock
+            with DESCRIPTORS.muted.lock:  # no fork in the middle of a line: the child would inherit its lock
                 Routed(stream).write(text)
                 Routed(stream).flush()
         return len(text)
 
 
 class Lines:
-    """Lines that last: a stage as it begins, and each tenth of what is counted."""
+    """Lasting lines: the beginning of a stage, and each tenth of its count."""
 
     def __init__(self, name: str, file: io.TextIOBase) -> None:
         self._name, self._file = name, file
         self._last: tuple[str, int] | None = None
 
     def show(self, stage: Stage) -> None:
-        """A line, if there is something new to say."""
+        """Write a line if the stage has a new text or another tenth is done."""
         tenths = 0 if not stage.total else stage.done * TENTHS // stage.total
         if (stage.text, tenths) != self._last:
             self._last = stage.text, tenths
             self._file.write(f"[{self._name}] {said(stage)}\n")
 
     def tick(self) -> None:
-        """Nothing: times do not last."""
+        """Do nothing: lasting lines have no times."""
 
     def close(self) -> None:
-        """Nothing to take away."""
+        """Do nothing: the lines stay."""
 
 
 class Terminal:
-    """One line, written over and over."""
+    """One line of a terminal, overwritten by each update."""
 
     def __init__(self, name: str, file: io.TextIOBase) -> None:
         self._name, self._file = name, file
@@ -91,7 +92,7 @@ class Terminal:
         self._since, self._width = 0.0, 0
 
     def show(self, stage: Stage) -> None:
-        """The stage, and a clock that begins with each text."""
+        """Show the stage, with a clock that restarts at each new text."""
         if self._stage is None or stage.text != self._stage.text:
             self._since = time.monotonic()
         self._stage = stage
@@ -111,14 +112,14 @@ class Terminal:
 
 
 class Bar:
-    """tqdm's bar: of a public number, or a clock alone."""
+    """tqdm's bar, of a public number of steps, or a clock alone."""
 
     def __init__(self, name: str, file: io.TextIOBase, make: Any) -> None:
         self._name, self._file, self._make = name, file, make
         self._text, self._bar = "", None
 
     def show(self, stage: Stage) -> None:
-        """Another bar for another text."""
+        """Update the bar; a new text gets a new bar."""
         if stage.text != self._text:
             self.close()
             told = {"desc": f"{self._name}: {stage.text}", "bar_format": "{desc} " + ENDS[stage.total is None]}
@@ -140,12 +141,12 @@ class Bar:
 
 
 class Voice:
-    """Says where a piece of work is, from a thread of its own.
+    """Announces the stages of long work from its own thread.
 
     Parameters
     ----------
     name : str
-        Whose work it is.
+        Name shown before each stage.
     """
 
     def __init__(self, name: str) -> None:
@@ -153,12 +154,12 @@ class Voice:
         self._stages: queue.SimpleQueue[Stage | None] = queue.SimpleQueue()
 
     def say(self, stage: Stage) -> None:
-        """Hand on a stage; what shows it is another thread."""
+        """Hand a stage to the thread that shows it."""
         self._stages.put(stage)
 
     @contextlib.contextmanager
     def speaking(self) -> Iterator[None]:
-        """Show stages until the end, whatever it is."""
+        """Show stages until the block ends, normally or by an error."""
         thread = threading.Thread(target=self._speak, name="progress", daemon=True)
         thread.start()
         try:
@@ -185,7 +186,7 @@ class Voice:
 
 @contextlib.contextmanager
 def speaking(name: str, wanted: bool) -> Iterator[Voice | None]:
-    """A voice while something long runs; None where nobody wants one, or this thread must be silent."""
+    """Voice for long work; None if none is wanted, or if this thread must be silent."""
     if not wanted or silent_here():
         yield None
         return
@@ -194,16 +195,16 @@ def speaking(name: str, wanted: bool) -> Iterator[Voice | None]:
         yield voice
 
 
-# --- what is shown, and where -----------------------------------------------------------------------------------------
+# --- texts and displays -----------------------------------------------------------------------------------------------
 
 
 def said(stage: Stage) -> str:
-    """The stage, without times."""
+    """Text of a stage, without times."""
     return stage.text if stage.total is None else f"{stage.text}: {stage.done:,} of {stage.total:,}"
 
 
 def clocks(stage: Stage, elapsed: float) -> str:
-    """Time since the stage began; and left, where something public is counted."""
+    """Elapsed time of a stage and, with a public count, the time left."""
     if not stage.total or not stage.done:
         return clock(elapsed)
     return f"{clock(elapsed)}, {clock(elapsed / stage.done * (stage.total - stage.done))} left"
@@ -216,13 +217,13 @@ def clock(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
-#: Held by whoever writes over the terminal's last line without tqdm: there is one such line.
+#: Held by the display that overwrites the terminal's last line without tqdm: there is only one last line.
 _LAST_LINE = threading.Lock()
 
 
 @contextlib.contextmanager
 def display(name: str) -> Iterator[Display]:
-    """tqdm's bar on a terminal or in a notebook; without tqdm one line of the terminal; otherwise lines that last."""
+    """Choose a display: tqdm's bar on a terminal or in a notebook; without tqdm one line; elsewhere lasting lines."""
     file, live = Stderr(), _is_live()
     bar = tqdm_bar() if live else None
     mine = live and bar is None and not _in_notebook() and _LAST_LINE.acquire(blocking=False)
@@ -236,7 +237,7 @@ def display(name: str) -> Iterator[Display]:
 
 
 def _is_live() -> bool:
-    """Whether standard error is somewhere where what was written can be taken away."""
+    """Return whether text on standard error can be erased again."""
     stream = sys.stderr
     if stream is None:
         return False
@@ -251,9 +252,9 @@ def _in_notebook() -> bool:
 
 @functools.cache
 def tqdm_bar() -> Any:
-    """tqdm's class for this place, with a lock and a list of bars of our own; None where tqdm is not installed.
+    """Make a subclass of tqdm's class for this place, with its own lock and list of bars; None without tqdm.
 
-    A child process that was forked while we draw may wait for the lock of tqdm's own class, but never for ours.
+    A child process that was forked during a draw may wait for the lock of tqdm's own class, but never for ours.
     """
     try:
         from tqdm.auto import tqdm
@@ -262,3 +263,7 @@ def tqdm_bar() -> Any:
     own: Any = type("OwnBar", (tqdm,), {"monitor_interval": 0, "_instances": weakref.WeakSet()})
     own.set_lock(threading.RLock())
     return own
+
+
+if hasattr(os, "register_at_fork"):  # a drawing thread holds the lock, and would never release it in a child
+    os.register_at_fork(after_in_child=tqdm_bar.cache_clear)

@@ -1,4 +1,4 @@
-"""What one training run of an estimator promises."""
+"""Guarantee of one training run of an estimator."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = [
 
 
 def adapter_for(estimator: Estimator, declared: Declared | None = None) -> Adapter:
-    """The adapter that vouches for an estimator; the caller's own declaration comes first.
+    """Find the adapter that vouches for an estimator; the caller's own declaration comes first.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def adapter_for(estimator: Estimator, declared: Declared | None = None) -> Adapt
 
 
 def training_run(estimator: Estimator, n_samples: int | None = None, declared: Declared | None = None) -> TrainingRun:
-    """What one ``fit`` of ``estimator`` as configured promises. No data is touched.
+    """Compute the guarantee of one ``fit`` of ``estimator`` as configured. No data is touched.
 
     Parameters
     ----------
@@ -87,8 +87,8 @@ def training_run(estimator: Estimator, n_samples: int | None = None, declared: D
 
 DIFFPRIVLIB, PROTOCOL = DiffprivlibAdapter(), ProtocolAdapter()
 
-#: Adapters of models that are not made of others.
+#: Adapters of models without parts.
 OF_MODELS: tuple[Adapter, ...] = (DIFFPRIVLIB, PROTOCOL)
 
-#: Asked in this order; each recognises exact types only.
+#: Adapters in the order of asking; each recognises exact types only.
 ADAPTERS: tuple[Adapter, ...] = (DIFFPRIVLIB, PipelineAdapter(adapter_for), UnionAdapter(adapter_for), PROTOCOL)

@@ -1,4 +1,4 @@
-"""What an adapter answers about the estimators of one library."""
+"""Interface of an adapter: facts about the estimators of one library."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any, Protocol
 from ..privacy import Guarantee
 from ..privacy._types import Neighboring
 
-#: How a good value of a hyperparameter changes with the number of records: "linear" (in proportion), "keep", or
+#: Change of a good value of a hyperparameter with the number of records: "linear" (in proportion), "keep", or
 #: (value, n, n') ↦ value.
 ExtrapolationRule = str | Callable[[Any, float, float], Any]
 
 
 class Estimator(Protocol):
-    """What is needed of every estimator: scikit-learn's parameters by name."""
+    """Interface of every estimator: scikit-learn's parameters by name."""
 
     def get_params(self, deep: bool = True) -> dict[str, Any]: ...
 
@@ -25,7 +25,7 @@ class Estimator(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingRun:
-    """The promise of one ``fit`` of an estimator as configured.
+    """Guarantee of one ``fit`` of an estimator as configured.
 
     Parameters
     ----------
@@ -40,20 +40,20 @@ class TrainingRun:
 
 
 class Adapter(ABC):
-    """What is known about one kind of estimators. Apart from ``fit_together`` nothing here touches data or fits."""
+    """Facts about one kind of estimators. Only ``fit_together`` touches data or fits."""
 
     @abstractmethod
     def recognises(self, estimator: object) -> bool:
-        """Whether this adapter vouches for exactly this type of estimator."""
+        """Return whether this adapter vouches for exactly this type of estimator."""
 
     @abstractmethod
     def training_run(self, estimator: Estimator, n_samples: int | None) -> TrainingRun:
-        """What one ``fit`` promises.
+        """Guarantee of one ``fit``, and its assumptions.
 
         Raises
         ------
         UnknownGuaranteeError, LeakingEstimatorError
-            Where it promises nothing.
+            If the estimator has no guarantee.
         """
 
     @abstractmethod
@@ -61,73 +61,73 @@ class Adapter(ABC):
         """Parameters (for ``set_params``) with which every privacy loss of one ``fit`` is multiplied by ``factor``.
 
         ``varying`` names the parameters in which candidates differ. An estimator that can state its noise through
-        several parameters chooses one that is not among them.
+        several parameters chooses one that does not vary.
         """
 
     @abstractmethod
     def privacy_parameters(self, estimator: Estimator) -> tuple[str, ...] | None:
-        """Names of the parameters on which the guarantee depends; None if any of them might."""
+        """Names of the parameters on which the guarantee depends; None if it may depend on any."""
 
     def fresh_randomness(self, estimator: Estimator) -> dict[str, Any]:
         """Parameters that give one candidate its own secure randomness and its own ledger."""
         return {}
 
     def takes_chosen_rows(self, estimator: Estimator) -> bool:
-        """Whether ``fit`` takes records as ``ChosenRows``, of which a copy is then not needed."""
+        """Return whether ``fit`` takes records as ``ChosenRows``, without a copy."""
         return False
 
     def trains_together(self, estimator: Estimator) -> bool:
-        """Whether ``fit_together`` is worth calling for candidates of this estimator."""
+        """Return whether ``fit_together`` is worth calling for candidates of this estimator."""
         return False
 
     def fit_together(self, models: Sequence[Estimator], X: Any, y: Any) -> list[Any]:
-        """Fit several unfitted models on the same records; None stands in the place of each that failed.
+        """Fit several unfitted models on the same records; None for each failure.
 
-        The results are those of fitting them one after the other. Only the time may differ.
+        The results are as if the models were fitted one after the other. Only the time may differ.
         """
         raise NotImplementedError(f"{type(self).__name__} does not train models together.")
 
     def expecting(self, estimator: Estimator, n: float) -> dict[str, Any] | None:
-        """Parameters that make ``fit`` use the public number ``n`` of records instead of counting those it is given.
+        """Parameters that make ``fit`` use the public number ``n`` of records instead of counting its records.
 
-        They do not change the guarantee. None: the estimator counts its records, or may do so.
+        The parameters do not change the guarantee. None: the estimator counts its records, or may do so.
         """
         return None
 
     def under(self, estimator: Estimator, neighboring: Neighboring) -> dict[str, Any] | None:
-        """Parameters with which the guarantee is stated, and its noise made, for these neighbours; None: it cannot."""
+        """Parameters with which guarantee and noise are for the given neighbours; None if this is impossible."""
         return None
 
     def public_size(self, estimator: Estimator) -> float | None:
-        """The number of records, where the estimator was told it as a public constant."""
+        """Number of records, if the estimator holds it as a public constant."""
         return None
 
     def extrapolation(self, estimator: Estimator) -> Mapping[str, ExtrapolationRule]:
-        """Parameter ↦ how its good values change with the number of records. Parameters left out are kept."""
+        """Parameter ↦ change of its good values with the number of records. Parameters left out are kept."""
         return {}
 
     def search_space(self, estimator: Estimator, *, grid: bool = False) -> list[dict[str, Any]] | None:
-        """Candidates around what the estimator is set to; lists of values where a whole ``grid`` is needed.
+        """Space of candidates around the estimator's current parameters; lists of values alone with ``grid``.
 
-        A list of dictionaries, as ``param_distributions`` takes it. [{}]: nothing is worth searching. None: not known.
+        A list of dictionaries, as for ``param_distributions``. [{}]: nothing is worth searching. None: unknown.
         """
         return None
 
     def keep_training(self, estimator: Estimator, keeper: Any) -> None:
-        """Where the estimator may keep its next ``fit`` from time to time, and go on from; None: nowhere any more.
+        """Set the keeper that saves the next ``fit`` from time to time, for going on from there; None removes it.
 
-        What it comes to stays the same, whatever is found there. An estimator that knows no such thing starts anew.
+        The result of the ``fit`` does not depend on the keeper. Estimators without checkpoints ignore it.
         """
         return None
 
     def finish(self, model: Estimator) -> None:
-        """Keep a fitted model's predictions within what public constants say about them.
+        """Keep a fitted model's predictions within bounds from public constants.
 
-        It is called before the model is scored, so that the score is that of the released model. It reads nothing of
-        the data: post-processing.
+        Called before the model is scored, so that the score is that of the released model. Post-processing: no data
+        is read.
         """
         return None
 
     def scrub(self, model: Estimator) -> None:
-        """Delete from a fitted model what its guarantee does not cover."""
+        """Delete attributes of a fitted model that its guarantee does not cover."""
         return None

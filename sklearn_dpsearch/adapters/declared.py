@@ -17,10 +17,10 @@ Declared = Guarantee | Callable[[Any, int | None], Guarantee]
 
 
 class DeclaredAdapter(PartsAdapter):
-    """One guarantee for whatever the estimator's parameters are, or a callable (estimator, n_samples) ↦ guarantee.
+    """One guarantee for all parameters of the estimator, or a callable (estimator, n_samples) ↦ guarantee.
 
-    The caller's word replaces what is known about the guarantee, and nothing else: models that an adapter knows, at any
-    depth, still get their own randomness, lose what their ``fit`` computed without noise, and predict within bounds.
+    The caller's word replaces only the guarantee. Models that an adapter knows, at any depth, still get their own
+    randomness, lose attributes that ``fit`` computed without noise, and predict within bounds.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class DeclaredAdapter(PartsAdapter):
         return [(part, adapter) for part, adapter in found if adapter is not None]
 
     def _outermost(self, estimator: Estimator) -> Iterator[tuple[str, Any, Adapter | None]]:
-        """The estimator and its parameters at any depth, but for those inside a known model, which sees to them."""
+        """The estimator and its parameters at any depth, except inside known models, which their adapters handle."""
         inside: tuple[str, ...] = ()
         for name, part in sorted({"": estimator, **estimator.get_params(deep=True)}.items()):
             if not name.startswith(inside):

@@ -19,14 +19,14 @@ from .diffprivlib_models import MODELS, SPACES
 #: The module of the models whose predictions are clipped.
 CLIPPED = f"{__package__}.diffprivlib_clipped"
 
-#: The release of diffprivlib whose sources were read.
+#: Release of diffprivlib whose sources were read.
 EXAMINED = "0.6.6"
 
 
 class SystemRandomState(np.random.RandomState):
-    """The operating system's generator, for what a tree draws: features, thresholds, labels of empty leaves and noise.
+    """The operating system's generator, for a tree's draws: features, thresholds, labels of empty leaves and noise.
 
-    NumPy's own generator can be computed from some 400 released thresholds, and then tells which leaves were empty.
+    The state of NumPy's generator can be computed from some 400 released thresholds, and tells which leaves were empty.
     """
 
     _source = secrets.SystemRandom()
@@ -34,7 +34,7 @@ class SystemRandomState(np.random.RandomState):
     def __reduce__(self) -> Any:
         return type(self), ()  # a copy must not fall back to NumPy's generator
 
-    # trees draw single numbers only, so that what NumPy says of arrays does not matter
+    # trees draw single numbers only, so NumPy's signatures for arrays do not matter
 
     def random(self, size: None = None) -> float:  # type: ignore[override]
         return self._source.random()
@@ -73,7 +73,7 @@ class DiffprivlibAdapter(Adapter):
         return ("epsilon", *model.bounds, *model.also)
 
     def fresh_randomness(self, estimator: Estimator) -> dict[str, Any]:
-        """No seed: mechanisms then draw on the operating system. An own ledger: the default one counts the runs."""
+        """No seed, so that mechanisms draw on the operating system, and an own accountant: the default counts runs."""
         from diffprivlib.accountant import BudgetAccountant
 
         name = _name(estimator)
@@ -84,11 +84,11 @@ class DiffprivlibAdapter(Adapter):
         return {} if neighboring == "replace_one" else None
 
     def extrapolation(self, estimator: Estimator) -> Mapping[str, ExtrapolationRule]:
-        """C is kept: it weighs the sum of all losses (docs/theory/extrapolation.md). Others do not depend on n."""
+        """Rules for changing parameters. C is kept: it weighs the sum of all losses (docs/theory/extrapolation.md)."""
         return {"C": "keep"} if type(estimator).__name__ == "LogisticRegression" else {}
 
     def search_space(self, estimator: Estimator, *, grid: bool = False) -> list[dict[str, Any]]:
-        """Around what is set: ``SPACES`` in ``diffprivlib_models``."""
+        """Space around the current parameters, from ``SPACES`` in ``diffprivlib_models``."""
         around = SPACES.get(_name(estimator), {})
         return [{name: values(getattr(estimator, name), grid) for name, values in around.items()}]
 
@@ -105,7 +105,7 @@ class DiffprivlibAdapter(Adapter):
 
 
 def _name(model: object) -> str:
-    """What diffprivlib calls this model."""
+    """Name of this model in diffprivlib."""
     return type(model).__name__.removeprefix("Clipped")
 
 
@@ -140,5 +140,5 @@ def _require_given(estimator: Estimator, name: str) -> None:
 
 
 def _above(epsilon: float) -> float:
-    """Two doubles up, because the product may have been rounded down; a short decimal stays as it is."""
+    """Round up by two doubles, because the product may have been rounded down; short decimals stay."""
     return epsilon if epsilon == round(epsilon, 12) else math.nextafter(math.nextafter(epsilon, math.inf), math.inf)

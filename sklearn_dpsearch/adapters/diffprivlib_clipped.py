@@ -1,6 +1,6 @@
-"""Models of diffprivlib whose predictions stay within the public bounds of the target: post-processing, and free.
+"""Models of diffprivlib whose predictions stay within the public bounds of the target: free post-processing.
 
-It is imported only where a model of diffprivlib is at hand.
+Imported only together with a model of diffprivlib.
 """
 
 from __future__ import annotations
@@ -15,6 +15,6 @@ class ClippedLinearRegression(LinearRegression):
     """diffprivlib's ``LinearRegression``, predicting within its public ``bounds_y``: no target lies outside."""
 
     def predict(self, X: Any) -> Any:
-        """Predictions, moved to the nearer end of ``bounds_y`` where they are outside."""
+        """Predictions, clipped to ``bounds_y``."""
         lower, upper = self.bounds_y
         return np.clip(super().predict(X), lower, upper)

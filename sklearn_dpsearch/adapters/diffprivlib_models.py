@@ -1,8 +1,8 @@
-"""What the models of diffprivlib 0.6.6 really promise, read from their mechanisms.
+"""Actual guarantees of the models of diffprivlib 0.6.6, read from their mechanisms.
 
-The library does not say for which neighbours its ε holds. Everything here is stated for one relation, replace-one with
-a public number of records, because most models use that number exactly. A model whose noise was made for adding or
-removing a record costs more under it. Proofs, and the reasons for every refusal: docs/reference/diffprivlib.md.
+The library does not state the neighbours for which its ε holds. All guarantees here are for replace-one neighbours with
+a public number of records, because most models use the number exactly. A model whose noise was made for adding or
+removing a record costs more under replace-one. Proofs, and reasons for every refusal: docs/reference/diffprivlib.md.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ SMALLEST_EPSILON = 1e-3
 
 @dataclass(frozen=True)
 class KnownModel:
-    """What is known about one model.
+    """Facts about one model.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class KnownModel:
         Fitted attributes that are computed from the data without noise. They are deleted before a model is released,
         also where its guarantee is declared.
     settings : mapping
-        Parameters that the guarantee needs: every candidate gets them, whatever the user chose.
+        Parameters that the guarantee needs: every candidate gets them, also against the user's choice.
     """
 
     factor: Callable[[Any], float]
@@ -82,7 +82,8 @@ def _tree(model: DecisionTreeClassifier) -> float:
 def _naive_bayes(model: GaussianNB) -> float:
     """A record that changes its class touches two counts, two vectors of sums and two of squares, ε/3 each.
 
-    The noise of a sum is scaled to upper − lower, but a record entering a class moves it by max(|lower|, |upper|).
+    The noise of a sum is scaled to upper − lower, but a record that enters a class moves the sum by
+    max(|lower|, |upper|).
     """
     lower, upper = _intervals(model, "bounds")
     _refuse_nearly_equal_bounds(model, lower, upper)
@@ -122,7 +123,7 @@ def _refuse_several_processes(model: LogisticRegression) -> None:
 
 
 def _linear_regression(model: LinearRegression) -> float:
-    """The functional mechanism, where its sensitivities are right."""
+    """Functional mechanism, for settings in which its sensitivities are correct."""
     if model.fit_intercept:
         raise LeakingEstimatorError(
             "LinearRegression has fit_intercept=True: diffprivlib 0.6.6 then spends more than epsilon on the means "
@@ -142,7 +143,7 @@ def _linear_regression(model: LinearRegression) -> float:
 def _pca(model: PCA) -> float:
     raise LeakingEstimatorError(
         "PCA draws its components by a rejection sampler that in diffprivlib 0.6.6 divides by a density where it "
-        "should multiply: the law is not the one its epsilon was proved for, and the loss grows with the number of "
+        "should multiply: epsilon was proved for another distribution, and the loss grows with the number of "
         "features. Project by a public matrix instead (FunctionTransformer), drop the step, or declare guarantee= if "
         "you know better."
     )
@@ -165,7 +166,7 @@ def _k_means(model: KMeans) -> float:
 
 
 def _refuse_nearly_equal_bounds(model: GaussianNB, lower: Array, upper: Array) -> None:
-    """diffprivlib clips all features to the widest interval if NumPy finds them close, but scales the noise to each."""
+    """Raise for nearly equal bounds: diffprivlib clips features to the widest interval, but scales noise to each."""
     equal = np.all(lower == lower.min()) and np.all(upper == upper.max())
     if not equal and np.allclose(lower, lower.min()) and np.allclose(upper, upper.max()):
         raise LeakingEstimatorError(
@@ -238,12 +239,12 @@ def _penalties(own: float, grid: bool) -> Any:
 
 
 def _depths(own: int, grid: bool) -> list[int]:
-    """Half of the draws keep the own depth."""
+    """Values of the depth, half of which are the current depth."""
     others = [depth for depth in (own - 2, own + 3) if depth >= 1]
     return [own] * (1 if grid else len(others)) + others
 
 
-#: What to search around a model's own parameters: name ↦ (own value, whether for a grid) ↦ values.
+#: Space around a model's current parameters: name ↦ (current value, whether for a grid) ↦ values.
 SPACES: dict[str, Mapping[str, Callable[[Any, bool], Any]]] = {
     "DecisionTreeClassifier": {"max_depth": _depths},
     "LogisticRegression": {"C": _penalties},

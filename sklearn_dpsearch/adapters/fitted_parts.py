@@ -1,4 +1,4 @@
-"""The estimators inside a fitted model: its own parts, and the copies that ``fit`` made of them."""
+"""Estimators inside a fitted model: its parts, and the copies of parts made by ``fit``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 
 def fitted_parts(model: object) -> Iterator[Any]:
-    """The model and every estimator that its attributes hold, at any depth, in lists, dicts and arrays of objects."""
+    """Collect the model and all estimators in its attributes, at any depth, in lists, dicts and arrays of objects."""
     left: list[Any] = [model]
     seen: set[int] = set()
     while left:

@@ -9,7 +9,7 @@ from ..privacy import LeakingEstimatorError
 
 
 def is_skipped(part: object) -> bool:
-    """Whether a composite leaves this step out."""
+    """Return whether a composite leaves this step out."""
     return part is None or (isinstance(part, str) and part in ("passthrough", "drop"))
 
 
@@ -24,11 +24,11 @@ def _given_categories(part: Any) -> bool:
 
 
 def _constant(part: Any) -> bool:
-    """A constant for missing values, and no column dropped for being empty."""
+    """A constant for missing values, and empty columns are kept."""
     return bool(part.strategy == "constant" and part.keep_empty_features and not part.add_indicator)
 
 
-#: Transformers of scikit-learn that take each record on its own and keep nothing of it ↦ under which condition.
+#: Transformers of scikit-learn that treat each record alone and keep no data ↦ condition.
 #: (The tag ``requires_fit`` is no guide: GaussianProcessRegressor has it unset.)
 LEARN_NOTHING: dict[str, Callable[[Any], bool]] = {
     "AdditiveChi2Sampler": _always,
@@ -44,7 +44,7 @@ LEARN_NOTHING: dict[str, Callable[[Any], bool]] = {
 }
 
 _CATEGORIES = "public categories=[[...], ...], and neither min_frequency nor max_categories"
-#: What those of them that may learn from the data need in order not to.
+#: Settings with which transformers that may learn from the data learn nothing.
 HOW_NOTHING_IS_LEARNED: dict[str, str] = {
     "OneHotEncoder": _CATEGORIES,
     "OrdinalEncoder": _CATEGORIES,
@@ -52,16 +52,16 @@ HOW_NOTHING_IS_LEARNED: dict[str, str] = {
 }
 
 
-#: The same of this library, by exact type too: a subclass may learn.
+#: Steps of this library that learn nothing, by exact type: a subclass may learn.
 OWN_THAT_LEARN_NOTHING = {("sklearn_dpsearch.preprocessing.table_encoder", "TableEncoder")}
 
-#: What nobody can see from a step.
+#: Assumptions that cannot be checked on a step.
 ASSUMED = {
     "FunctionTransformer": "The function of step {!r} treats each record on its own.",
     "TableEncoder": "The schema of step {!r} was not taken from the records, and the types of its columns are public.",
 }
 
-#: How encoders accept a category that was not declared.
+#: Settings with which encoders accept undeclared categories.
 HOW_UNKNOWN_IS_ENCODED: dict[str, str] = {
     "OneHotEncoder": "handle_unknown='ignore'",
     "OrdinalEncoder": "handle_unknown='use_encoded_value' and unknown_value=-1",
@@ -69,19 +69,19 @@ HOW_UNKNOWN_IS_ENCODED: dict[str, str] = {
 
 
 def learns_nothing(part: Any) -> bool:
-    """Whether a step is one of those above, by exact type."""
+    """Return whether a step learns nothing: its exact type is in one of the tables above."""
     if (type(part).__module__, type(part).__name__) in OWN_THAT_LEARN_NOTHING:
         return True
     return _of_sklearn(part, LEARN_NOTHING) and LEARN_NOTHING[type(part).__name__](part)
 
 
 def what_is_assumed(name: str, part: Any) -> str | None:
-    """What it rests on that a step of this name learns nothing; None if that is seen from the step."""
+    """Assumption under which a step of this name learns nothing; None if no assumption is needed."""
     return next((text.format(name) for kind, text in ASSUMED.items() if type(part).__name__ == kind), None)
 
 
 def refuse_unknown_categories(name: str, part: Any) -> None:
-    """A single record with an undeclared category would make every candidate fail, after the budget is spent."""
+    """Raise unless encoders accept undeclared categories: one record could fail every candidate, after spending."""
     if getattr(part, "handle_unknown", None) == "error":
         kind = type(part).__name__
         raise LeakingEstimatorError(
@@ -91,7 +91,7 @@ def refuse_unknown_categories(name: str, part: Any) -> None:
 
 
 def how_to_learn_nothing(part: object) -> str:
-    """What a step that learns would need in order not to; an empty text if nothing helps."""
+    """Settings with which a step that learns would learn nothing; an empty text if nothing helps."""
     return HOW_NOTHING_IS_LEARNED[type(part).__name__] if _of_sklearn(part, HOW_NOTHING_IS_LEARNED) else ""
 
 

@@ -1,4 +1,4 @@
-"""Adapters that wrap others: estimators that hold estimators, each known to an adapter of its own."""
+"""Adapters of composite estimators, whose parts have their own adapters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class Part(NamedTuple):
-    """An estimator inside another one: its name there ("" for the whole), itself, and the adapter that knows it."""
+    """A part of an estimator: its name there ("" for the whole), the part, and its adapter."""
 
     name: str
     estimator: Any
@@ -23,15 +23,15 @@ class Part(NamedTuple):
 
 
 class PartsAdapter(Adapter):
-    """What is done to a model is done to those of its parts that an adapter knows."""
+    """Base class that applies each operation to the parts of a model that an adapter knows."""
 
     @abstractmethod
     def known_parts(self, estimator: Estimator) -> Iterable[Part]:
-        """The parts of an unfitted estimator that need their adapter."""
+        """Parts of an unfitted estimator that need their adapter."""
 
     @abstractmethod
     def known_fitted_parts(self, model: Estimator) -> Iterable[tuple[Any, Adapter]]:
-        """The parts of a fitted model that need their adapter."""
+        """Parts of a fitted model that need their adapter."""
 
     def fresh_randomness(self, estimator: Estimator) -> dict[str, Any]:
         return under_names(
@@ -39,7 +39,7 @@ class PartsAdapter(Adapter):
         )
 
     def search_space(self, estimator: Estimator, *, grid: bool = False) -> list[dict[str, Any]] | None:
-        """All combinations of what is known of the parts."""
+        """All combinations of the parts' spaces."""
         found = [
             (part.name, part.adapter.search_space(part.estimator, grid=grid)) for part in self.known_parts(estimator)
         ]
@@ -57,7 +57,7 @@ class PartsAdapter(Adapter):
 
 
 def under(name: str, parameter: str) -> str:
-    """What a part's parameter is called in the whole."""
+    """Name of a part's parameter in the whole model."""
     return f"{name}__{parameter}" if name else parameter
 
 
@@ -67,5 +67,5 @@ def under_names(parameters: Iterable[tuple[str, Mapping[str, T]]]) -> dict[str, 
 
 
 def joined_dense(part: object) -> dict[str, Any]:
-    """Whether a column transformer joins sparse columns as such depends on the zeros in all records: it must not."""
+    """Make a column transformer join columns densely: by default the number of zeros in all records decides."""
     return {"sparse_threshold": 0} if type(part) is ColumnTransformer else {}

@@ -1,4 +1,4 @@
-"""Pipelines, feature unions and column transformers: private parts compose, parts that learn nothing are free."""
+"""Pipelines, feature unions and column transformers: private parts compose, and parts that learn nothing are free."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FindAdapter = Callable[[Any], Adapter]
 
 
 class _CompositeAdapter(PartsAdapter):
-    """An estimator made of named parts, each of which sees every record once in a ``fit``."""
+    """Adapter of estimators with named parts, each of which sees every record once in a ``fit``."""
 
     def __init__(self, adapter_for: FindAdapter) -> None:
         self.adapter_for = adapter_for
@@ -47,7 +47,7 @@ class _CompositeAdapter(PartsAdapter):
         return TrainingRun(guarantee=compose(*private), assumptions=assumptions)
 
     def _run(self, owner: Estimator, name: str, part: Any, n_samples: int | None) -> TrainingRun | None:
-        """Promise of one part; None if it is free and rests on no assumption. Errors name the part."""
+        """Guarantee of one part; None if the part is free, without assumptions. Errors name the part."""
         if learns_nothing(part):
             refuse_unknown_categories(name, part)
             assumed = what_is_assumed(name, part)
@@ -65,7 +65,7 @@ class _CompositeAdapter(PartsAdapter):
         return TrainingRun(guarantee=free, assumptions=(assumed,))
 
     def _adapter(self, name: str, part: Any) -> Adapter:
-        """The adapter of one part. Errors name the part and what to do instead."""
+        """Adapter of one part. Errors name the part and the remedy."""
         try:
             return self.adapter_for(part)
         except UnknownGuaranteeError as error:
@@ -91,7 +91,7 @@ class _CompositeAdapter(PartsAdapter):
         return "add_remove"
 
     def _present(self, estimator: Any) -> list[tuple[str, Any]]:
-        """The parts that are not skipped."""
+        """Parts that are not skipped."""
         return [(name, part) for name, part in self.listed(estimator) if not is_skipped(part)]
 
     def known_parts(self, estimator: Estimator) -> list[Part]:
@@ -109,7 +109,7 @@ class _CompositeAdapter(PartsAdapter):
         )
 
     def privacy_parameters(self, estimator: Estimator) -> tuple[str, ...] | None:
-        names = [name for name, _ in self.listed(estimator)]  # a part may be replaced by another one
+        names = [name for name, _ in self.listed(estimator)]  # candidates may replace a part by another estimator
         for name, part, adapter in self.known_parts(estimator):
             inner = adapter.privacy_parameters(part)
             if inner is None:
@@ -125,7 +125,9 @@ class _CompositeAdapter(PartsAdapter):
     def under(self, estimator: Estimator, neighboring: Neighboring) -> dict[str, Any] | None:
         told = [(name, adapter.under(part, neighboring)) for name, part, adapter in self.known_parts(estimator)]
         known = [(name, parameters) for name, parameters in told if parameters is not None]
-        return under_names(known) if len(known) == len(told) else None  # some alone would not compose with the others
+        return (
+            under_names(known) if len(known) == len(told) else None
+        )  # parameters of some parts alone would not compose with the other parts
 
     def public_size(self, estimator: Estimator) -> float | None:
         sizes = {adapter.public_size(part) for _, part, adapter in self.known_parts(estimator)} - {None}
@@ -145,13 +147,13 @@ class PipelineAdapter(_CompositeAdapter):
         return list(estimator.steps)
 
     def keep_training(self, estimator: Pipeline, keeper: Any) -> None:
-        """The last step's: those before it may be many, and are seldom long."""
+        """Set the keeper of the last step: earlier steps may be many, and seldom take long."""
         last = estimator.steps[-1][1]
         if not is_skipped(last) and not learns_nothing(last):
             self.adapter_for(last).keep_training(last, keeper)
 
     def trains_together(self, estimator: Pipeline) -> bool:
-        """Whether the last step does and the steps before it learn nothing."""
+        """Return whether the last step trains together and the steps before it learn nothing."""
         *before, (_, last) = estimator.steps
         try:
             return all(self._is_free(step) for _, step in before) and self._trains_together(last)
@@ -159,11 +161,11 @@ class PipelineAdapter(_CompositeAdapter):
             return False
 
     def fit_together(self, models: Sequence[Any], X: Any, y: Any) -> list[Any]:
-        """Each model transforms the records by itself; last steps that then see the same records train together."""
+        """Fit pipelines: each transforms records by itself, and last steps that see equal records train together."""
         fitted: list[Any] = [None] * len(models)
         groups: list[tuple[type, Any, list[int]]] = []
         for i, model in enumerate(models):
-            with contained():  # this model has failed, the others have not
+            with contained():  # an error of one model leaves the others
                 kind, seen = type(model.steps[-1][1]), model[:-1].fit_transform(X, y) if len(model.steps) > 1 else X
                 alike = (group for first, other, group in groups if first is kind and _same_records(seen, other))
                 group = next(alike, None)
@@ -180,7 +182,7 @@ class PipelineAdapter(_CompositeAdapter):
         return fitted
 
     def _fit_last(self, steps: list[Any], X: Any, y: Any) -> list[Any]:
-        """Last steps of one type, fitted; None in the place of each that failed."""
+        """Fit last steps of one type; None for each failure."""
         if self._trains_together(steps[0]):
             return self.adapter_for(steps[0]).fit_together(steps, X, y)
         fitted: list[Any] = [None] * len(steps)
@@ -194,7 +196,7 @@ class PipelineAdapter(_CompositeAdapter):
         return not is_skipped(step) and self.adapter_for(step).trains_together(step)
 
     def _is_free(self, step: Any) -> bool:
-        """Whether a step learns nothing, nor does any part of it."""
+        """Return whether a step and all of its parts learn nothing."""
         if is_skipped(step) or learns_nothing(step):
             return True
         adapter = self.adapter_for(step)
@@ -222,7 +224,7 @@ class UnionAdapter(_CompositeAdapter):
 
 
 def _same_records(first: Any, second: Any) -> bool:
-    """Whether two tables are known to be equal."""
+    """Return whether two tables are known to be equal."""
     if first is second:
         return True
     if type(first) is not type(second) or first.shape != second.shape:
@@ -233,13 +235,13 @@ def _same_records(first: Any, second: Any) -> bool:
 
 
 def _below(name: str, varying: frozenset[str]) -> frozenset[str]:
-    """The parameters of one part, named as the part names them."""
+    """Parameters of one part, under the names of the part."""
     prefix = under(name, "")
     return frozenset(parameter.removeprefix(prefix) for parameter in varying if parameter.startswith(prefix))
 
 
 def refuse_data_dependent_columns(estimator: ColumnTransformer) -> None:
-    """Column selectors that see X may select by its records; scikit-learn's own looks at names and dtypes alone."""
+    """Raise for column selectors that see X and may read records; scikit-learn's own reads only names and dtypes."""
     for name, _, columns in estimator.transformers:
         if callable(columns) and type(columns) is not make_column_selector:
             raise LeakingEstimatorError(
@@ -249,7 +251,7 @@ def refuse_data_dependent_columns(estimator: ColumnTransformer) -> None:
 
 
 def refuse_cache(estimator: Any) -> None:
-    """A cache on disk would hold the losers' steps, and hand the same noise to several candidates."""
+    """Raise for a cache on disk: it would keep the losers' steps, and give several candidates the same noise."""
     if getattr(estimator, "memory", None) is not None:
         raise LeakingEstimatorError(
             f"{type(estimator).__name__} has memory={estimator.memory!r}: cached steps would give several candidates "

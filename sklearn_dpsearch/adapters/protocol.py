@@ -14,23 +14,23 @@ from .seeds import SEEDS
 
 
 class PrivateEstimator(Estimator, Protocol):
-    """What an estimator must have to state its own guarantee."""
+    """Interface of an estimator that states its own guarantee."""
 
     def privacy_guarantee(self, n_samples: int | None = None) -> Guarantee:
-        """What one ``fit`` on ``n_samples`` records (None: not known yet) promises."""
+        """Guarantee of one ``fit`` on ``n_samples`` records (None: not known yet)."""
 
 
 class OutspokenEstimator(PrivateEstimator, Protocol):
-    """What a private estimator may say about itself besides. Each member is optional, whatever the others are."""
+    """Further facts that a private estimator may state about itself. Each member is optional by itself."""
 
-    #: True: with ``random_state=None`` (``noise_seed=None``) it draws on the operating system, and is left so. Others
-    #: get a generator with fresh entropy.
+    #: True: with ``random_state=None`` (``noise_seed=None``) the estimator draws on the operating system, and keeps
+    #: None. Other estimators get a generator with fresh entropy.
     secure_without_seed: bool
-    #: The names of the parameters on which the guarantee depends.
+    #: Names of the parameters on which the guarantee depends.
     privacy_parameters: tuple[str, ...]
 
     def privacy_assumptions(self) -> Sequence[str]:
-        """What the guarantee rests on, as sentences."""
+        """Assumptions of the guarantee, as sentences."""
 
     def scaled_privacy(self, factor: float, varying: frozenset[str]) -> dict[str, Any]:
         """See ``Adapter.scaled``."""
@@ -40,7 +40,7 @@ class OutspokenEstimator(PrivateEstimator, Protocol):
         """See ``Adapter.fit_together``."""
 
     def expecting(self, n: float) -> dict[str, Any] | None:
-        """See ``Adapter.expecting``. An estimator with a parameter ``public_n`` says there what it was told."""
+        """See ``Adapter.expecting``. An estimator with a parameter ``public_n`` holds the number there."""
 
     def under(self, neighboring: Neighboring) -> dict[str, Any] | None:
         """See ``Adapter.under``."""
@@ -55,13 +55,13 @@ class OutspokenEstimator(PrivateEstimator, Protocol):
         """See ``Adapter.keep_training``."""
 
     def _unseeded_cost(self, n_samples: int | None) -> PrivacySpent:
-        """Only searches have it: what they cost, and what that rests on."""
+        """Cost and assumptions of a search without a seed; only searches have this method."""
 
 
 class ProtocolAdapter(Adapter):
     """Anything with a method ``privacy_guarantee(n_samples) -> Guarantee``; see ``OutspokenEstimator`` for the rest.
 
-    A subclass of an estimator of this library may have changed ``fit``: it needs a method of its own, and is not
+    A subclass of an estimator of this library may have changed ``fit``: the subclass needs its own method, and is not
     trained together with others.
     """
 
@@ -70,7 +70,7 @@ class ProtocolAdapter(Adapter):
 
     def training_run(self, estimator: Estimator, n_samples: int | None) -> TrainingRun:
         name = type(estimator).__name__
-        if _has(estimator, "_unseeded_cost"):  # a search: it rests on what its own estimator does
+        if _has(estimator, "_unseeded_cost"):  # a search: its guarantee rests on the assumptions of its estimator
             spent = estimator._unseeded_cost(n_samples)
             word = f"{name} states its own guarantee: {spent.guarantee!r}."
             return TrainingRun(guarantee=spent.guarantee, assumptions=(word, *spent.assumptions))
@@ -120,7 +120,7 @@ class ProtocolAdapter(Adapter):
         return float(n) if isinstance(n, numbers.Real) else None
 
     def keep_training(self, estimator: Estimator, keeper: Any) -> None:
-        if _has(estimator, "keep_training") and _is_ours(type(estimator)):  # another fit may keep other things
+        if _has(estimator, "keep_training") and _is_ours(type(estimator)):  # a foreign ``fit`` may keep other data
             estimator.keep_training(keeper)
 
     def extrapolation(self, estimator: Estimator) -> Mapping[str, ExtrapolationRule]:
@@ -131,12 +131,12 @@ class ProtocolAdapter(Adapter):
 
 
 def _has(estimator: object, method: str) -> TypeGuard[OutspokenEstimator]:
-    """Whether an estimator has this one method; nothing is known about the others."""
+    """Return whether an estimator has a method, independent of other methods."""
     return callable(getattr(estimator, method, None))
 
 
 def _only_inherits(estimator: object, method: str) -> bool:
-    """Whether a class from elsewhere has a method from a class of this library."""
+    """Return whether a class from elsewhere has a method from a class of this library."""
     kind = type(estimator)
     owner = next((parent for parent in kind.__mro__ if method in vars(parent)), kind)
     return _is_ours(owner) and not _is_ours(kind)

@@ -1,16 +1,16 @@
-"""Parameters that hold randomness: where they are, and that no released model keeps them."""
+"""Parameters that hold randomness, which no released model keeps."""
 
 from __future__ import annotations
 
 from .adapter import Estimator
 from .fitted_parts import fitted_parts
 
-#: The state of a generator tells what it drew, and a seed lets everyone draw it again.
+#: The state of a generator tells its earlier draws, and with a seed anyone can repeat the draws.
 SEEDS = ("random_state", "noise_seed")
 
 
 def seed_names(estimator: Estimator) -> list[str]:
-    """The parameters of an estimator that hold randomness, at any depth.
+    """Names of an estimator's parameters that hold randomness, at any depth.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ def seed_names(estimator: Estimator) -> list[str]:
 
 
 def forget_seeds(model: object) -> None:
-    """Set to None what a fitted model and its parts were seeded with.
+    """Set the seeds and generators of a fitted model and its parts to None.
 
     Parameters
     ----------

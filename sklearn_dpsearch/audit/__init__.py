@@ -1,7 +1,7 @@
-"""Lower bounds on ε: what an attacker certainly learns from any private estimator or search, by fitting it many times.
+"""Lower bounds on the ε of any private estimator or search, by fitting it many times.
 
-An audit can refute a stated ε, never prove it. It fits on two neighbouring data sets, picks on half of the fits the
-event that tells them apart best, and counts on the other half how often it happens.
+An audit can refute a stated ε, never prove it. It fits on two neighbouring data sets, chooses on half of the fits the
+event that tells the data sets apart best, and counts this event on the other half.
 """
 
 from .auditing import audit

@@ -1,4 +1,4 @@
-"""What an attacker reads off a fitted model: by default every number, and what the model says about the canary."""
+"""Features that an attacker reads off a fitted model: by default every number, and predictions on the canary."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Everything:
 
 
 def _fitted(prefix: str, model: object, depth: int) -> Iterator[tuple[str, Any]]:
-    """Name and value of what ``fit`` left behind: numbers, texts, parameters; of models inside too."""
+    """Names and values of fitted attributes: numbers, texts, parameters; also of inner models."""
     for name, value in sorted(getattr(model, "__dict__", {}).items()):
         if not name.endswith("_") or name.startswith("_") or name == "privacy_spent_":
             continue
@@ -51,7 +51,7 @@ def _fitted(prefix: str, model: object, depth: int) -> Iterator[tuple[str, Any]]
 
 
 def _read(name: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """A value as entries of an outcome; what is neither number nor text is left out."""
+    """A value as entries of an outcome, without all that is neither number nor text."""
     if isinstance(value, (bool, np.bool_, str)):
         yield name, str(value)
     elif isinstance(value, Mapping):

@@ -50,31 +50,31 @@ def audit(
     y : array-like of shape (n_samples,), optional
         Its targets.
     other : (X, y), optional
-        Its neighbour. Without it one is built: an extreme record added, replaced or put in the place of zeros
+        Its neighbour. By default one is built: an extreme record is added, replaced or put in the place of zeros
         (``worst_case``).
     neighboring : {"add_remove", "zero_out", "replace_one"}, optional
-        The relation. Without it the one that the estimator states.
+        The relation; by default the one that the estimator states.
     absent : bool, default=False
-        Under zero-out, your word that the changed record of one data set (the record of zeros) contributes nothing to
-        the fit. Without it the two data sets are two steps apart, and the bound is compared with what the statement
-        implies for two steps.
+        Under zero-out, your assurance that the changed record of one data set (the record of zeros) contributes nothing
+        to the fit. Otherwise the data sets are two steps apart, and the bound is compared with the ε that the
+        statement implies for two steps.
     n_runs : int, default=1000
-        Fits on each data set. ``runs_needed(epsilon)`` says without how many an ε cannot be proved.
+        Fits on each data set. ``runs_needed(epsilon)`` gives the fewest that can prove an ε.
     delta : float, optional
-        δ at which ε is bounded; without it the one stated.
+        δ at which ε is bounded; by default the stated δ.
     confidence : float, default=0.95
         Probability with which the bound holds.
     stated : Guarantee or PrivacySpent, optional
-        What is claimed. Without it what the estimator says of itself: ``privacy_cost``, ``privacy_guarantee``, an
-        adapter, and after fitting ``privacy_spent_``; the smallest counts.
+        The claim. By default the smallest that the estimator states: by ``privacy_cost``, ``privacy_guarantee``, an
+        adapter, or after fitting ``privacy_spent_``.
     statistic : callable, optional
-        Fitted model ↦ a number, an array of numbers, a label (str, bool, tuple, None), or a dict of these. Without
-        it everything that an attacker reads: ``best_params_``, ``best_score_``, every fitted number, and the
-        answers for the canary. A fit that fails is an outcome of its own.
+        Fitted model ↦ a number, an array of numbers, a label (str, bool, tuple, None), or a dict of these. By
+        default all that an attacker reads: ``best_params_``, ``best_score_``, every fitted number, and predictions
+        on the canary. A fit that fails is an outcome of its own.
     fit_params : dict, optional
         Further arguments of ``fit``, such as ``X_public`` and ``y_public``.
     n_jobs : int, optional
-        As in scikit-learn.
+        Number of parallel jobs, as in scikit-learn.
     random_state : int, optional
         For tests: the same result every time. None draws on the operating system.
 

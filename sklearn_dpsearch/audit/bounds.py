@@ -1,4 +1,4 @@
-r"""What counts prove: Clopper–Pearson bounds on two probabilities, and with them a lower bound on ε.
+r"""Lower bounds on ε from counts, by Clopper–Pearson bounds on two probabilities.
 
 If a mechanism is (ε, δ)-DP, every event has p ≤ e^ε·q + δ, p and q its probabilities on two neighbours. With p_low ≤ p
 and q_high ≥ q, ε ≥ log((p_low − δ)/q_high). The two samples are independent: each bound holds with probability at least
@@ -30,9 +30,9 @@ def certified_epsilon(
     Parameters
     ----------
     hits, runs : int or array-like
-        How often the event happened on one data set, and of how many runs.
+        Number of runs on one data set with the event, and number of all its runs.
     other_hits, other_runs : int or array-like
-        The same on its neighbour.
+        Both numbers on its neighbour.
     delta : float
         δ at which ε is bounded.
     confidence : float
@@ -48,12 +48,12 @@ def certified_epsilon(
 
 
 def evaluated(n_runs: int) -> int:
-    """How many of the runs on each data set are counted; the others choose the event."""
+    """Number of counted runs on each data set; the others choose the event."""
     return n_runs - n_runs // 2
 
 
 def largest_provable_epsilon(n_runs: int, delta: float = 0.0, confidence: float = 0.95) -> float:
-    """The most that ``n_runs`` fits on each data set prove: the event always happens on one, never on the other.
+    """Largest ε that ``n_runs`` fits on each data set prove, with an event that always or never happens.
 
     Parameters
     ----------
@@ -79,12 +79,12 @@ def largest_provable_epsilon(n_runs: int, delta: float = 0.0, confidence: float 
 
 
 def runs_needed(epsilon: float, delta: float = 0.0, confidence: float = 0.95) -> int:
-    """The fewest fits on each data set that can prove ``epsilon``, whatever the estimator does.
+    """The fewest fits on each data set that can prove ``epsilon`` for any estimator.
 
     Parameters
     ----------
     epsilon : float
-        What is to be proved.
+        The ε to prove.
     delta : float, default=0.0
         δ at which ε is bounded.
     confidence : float, default=0.95

@@ -1,4 +1,4 @@
-"""What is claimed about one fit: by the caller, by a search's plan, by an adapter, or by the fitted model."""
+"""Claims about one fit: by the caller, by a search's plan, by an adapter, or by the fitted model."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ class Claim:
     delta: float
 
     def epsilon(self, steps: int) -> float | None:
-        """ε at ``delta`` for data sets so many steps apart."""
+        """ε at ``delta`` for data sets ``steps`` apart."""
         if self.guarantee is None:
             return None
         return float(self.guarantee.epsilon_at(self.delta)) if steps == 1 else two_steps(self.guarantee, self.delta)
 
 
 class Search(Protocol):
-    """What a search says before it is fitted."""
+    """Interface of a search before its fit."""
 
     def privacy_cost(self, n_samples: int | None, delta: float | None, *, public: bool) -> PrivacySpent: ...
 
 
 def claim_about(estimator: Any, n_samples: int, public: bool, stated: object, delta: float | None) -> Claim:
-    """The guarantee given by the caller, or planned by a search, or known to an adapter; and a δ for it.
+    """Claim by the caller, by a search's plan or by an adapter, with its δ.
 
     Raises
     ------
@@ -74,7 +74,7 @@ def _own_delta(guarantee: Guarantee | None) -> float:
 
 
 def smallest(planned: Claim, spent: list[PrivacySpent], steps: int) -> float | None:
-    """The smallest ε that was planned, or is stated by a fitted model: each of these claims has to be true."""
+    """The smallest ε of the plan and of all fitted models' statements, as each claim has to be true."""
     relation = None if planned.guarantee is None else planned.guarantee.neighboring
     stated = [one.guarantee for one in spent if relation in (None, one.neighboring)]
     claims = [planned, *(Claim(guarantee, planned.delta) for guarantee in stated)]
@@ -82,7 +82,7 @@ def smallest(planned: Claim, spent: list[PrivacySpent], steps: int) -> float | N
     return min(values) if values else None
 
 
-#: Kind of guarantee ↦ what it implies for data sets two steps apart.
+#: Kind of guarantee ↦ implied guarantee for data sets two steps apart.
 TWICE: dict[type[Guarantee], Callable[[Any], Guarantee]] = {
     PureDP: lambda given: PureDP(epsilon=2 * given.epsilon, neighboring=given.neighboring),
     GaussianDP: lambda given: GaussianDP(mu=2 * given.mu, neighboring=given.neighboring),

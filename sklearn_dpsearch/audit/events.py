@@ -1,7 +1,7 @@
 """Events that tell two samples apart, chosen on one half of the runs.
 
-An event is a threshold on a score of the outcome. A score is a single number of it; a direction in which the means of
-its numbers differ; or how much more often its label was seen on one data set than on the other.
+An event is a threshold on a score of the outcome. A score is one number of the outcome; a projection onto the
+difference of means; or the log-ratio of the frequencies of the outcome's label on the two data sets.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from .outcomes import Table
 
 #: Thresholds tried for each score.
 THRESHOLDS = 400
-#: Coordinates of one vector that are tried on their own.
+#: Most coordinates of one vector that are tried alone.
 COORDINATES = 24
-#: Up to so many distinct numbers are treated as labels.
+#: At most this many distinct numbers are treated as labels.
 FEW = 30
 #: Labels that the text of an event names.
 SHOWN = 8
-#: Confidence at which events are compared on the half that chooses. It is high because the best of many is taken.
+#: Confidence at which the choosing half compares events: high, because the best of many events is taken.
 STRICT = 0.999
 
 
@@ -87,7 +87,7 @@ class Direction(Score):
 
 @dataclass(frozen=True)
 class Labels(Score):
-    """How much more often the label (of several columns, joined) was seen on the first data set."""
+    """Log-ratio of a label's frequencies on the first and the second data set (several columns are joined)."""
 
     names: tuple[str, ...]
     ratios: tuple[tuple[str, float], ...]
@@ -113,18 +113,18 @@ def joined(table: Table, names: tuple[str, ...]) -> list[str]:
 
 @dataclass(frozen=True)
 class Event:
-    """What is counted: a score above (or not above) a threshold, more probable on one of the two data sets.
+    """Counted event: a score above (or not above) a threshold, more probable on one of the two data sets.
 
     Parameters
     ----------
     score : Score
         Outcome ↦ number.
     threshold : float
-        What the score is compared with.
+        Threshold of the score.
     above : bool
         Whether the event is a score above the threshold, or one that is not.
     missing : float
-        What a missing number counts as: −∞ or ∞.
+        Value of a missing number: −∞ or ∞.
     first : bool
         Whether it is more probable on the first data set.
     """
@@ -136,7 +136,7 @@ class Event:
     first: bool
 
     def happens(self, table: Table) -> npt.NDArray[np.bool_]:
-        """Whether it happened in each run, shape (n,)."""
+        """True for each run in which the event happened, shape (n,)."""
         return np.asarray((_filled(self.score.of(table), self.missing) > self.threshold) == self.above)
 
     def __str__(self) -> str:
@@ -146,7 +146,7 @@ class Event:
 
 NOTHING = "no outcome differs between runs"
 
-#: The ε that an event proves, then how much more often it happens on one data set than on the other.
+#: The ε that an event proves, then the difference of its frequencies.
 Rank = tuple[float, float]
 #: Hits and runs on the data set where the event is more probable, then on the other.
 Counts = tuple[int, int, int, int]
@@ -189,7 +189,7 @@ def _best_cut(score: Score, first: Table, second: Table, delta: float, missing: 
     hits, runs = np.array([over, n - over, other, m - other]), np.array([n, n, m, m])[:, None]
     other_hits, other_runs = hits[[2, 3, 0, 1]], runs[[2, 3, 0, 1]]
     proved = certified_epsilon(hits, runs, other_hits, other_runs, delta, STRICT)
-    apart = hits / runs - other_hits / other_runs  # ranks the events that prove nothing yet
+    apart = hits / runs - other_hits / other_runs  # ranks events that prove no ε yet
     found = []
     for side, (above, is_first) in enumerate(sides):
         best = int(np.lexsort((apart[side], proved[side]))[-1])

@@ -1,4 +1,4 @@
-"""Two data sets that differ in one record: checked, or built to be as far apart as one record can make them."""
+"""Two data sets that differ in one record: given ones are checked, others are built with an extreme record."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class Neighbours:
         The second: one record more, less or changed.
     neighboring : {"add_remove", "zero_out", "replace_one"}
     steps : int
-        Steps of the relation between the two. Under zero-out a record that is absent cannot be handed to ``fit``: two
-        values of one record are two steps apart, unless one of them counts as absent.
+        Number of steps between the data sets. Under zero-out ``fit`` cannot receive an absent record, so two values of
+        one record are two steps apart, unless one of the values counts as absent.
     canary : array-like of shape (k, n_features)
         The records in which they differ, k = 1 or 2.
     """
@@ -52,12 +52,12 @@ class Neighbours:
         Parameters
         ----------
         absent : bool, default=False
-            Under zero-out, the caller's word that one of the two values of the changed record contributes nothing.
+            Under zero-out, the caller's assurance that one value of the changed record contributes nothing.
 
         Raises
         ------
         PrivacyError
-            If they are not neighbours.
+            If the data sets are not neighbours.
         """
         check_neighboring(neighboring)
         (X, y), (other_X, other_y) = data, other
@@ -82,13 +82,13 @@ def worst_case(
     y : array-like of shape (n_samples,), optional
         Labels or numbers.
     neighboring : {"add_remove", "zero_out", "replace_one"}
-        The extreme record is added; or stands in the place of a record of zeros; or in the place of one with the same
-        features and the opposite target (without y: the opposite features).
+        The extreme record is added; or replaces a record of zeros; or replaces a record with the same features and the
+        opposite target (without y: the opposite features).
     scale : float, default=1.0
-        How far from the middle the canary is: 1 for the ends of the ranges. Values beyond the bounds that an estimator
-        was told are clipped by it.
+        Distance of the canary from the middle: 1 for the ends of the ranges. An estimator clips values
+        beyond its stated bounds.
     absent : bool, default=False
-        Under zero-out, the caller's word that a record of zeros contributes nothing.
+        Under zero-out, the caller's assurance that a record of zeros contributes nothing.
 
     Returns
     -------
@@ -188,7 +188,7 @@ def _rows(X: Any, y: Any) -> Records:
 
 
 def _one_more(first: Records, second: Records) -> tuple[int | None, int | None]:
-    """Where the record stands that only one of them has."""
+    """Position of the record that only one data set has."""
     longer, shorter = (first, second) if len(first) > len(second) else (second, first)
     if len(longer) == len(shorter) + 1 and longer.shape[1] == shorter.shape[1]:
         same = _equal(longer[:-1], shorter)
@@ -207,7 +207,7 @@ def _one_changed(first: Records, second: Records, relation: Neighboring) -> tupl
 
 
 def _equal(first: Records, second: Records) -> npt.NDArray[np.bool_]:
-    """Which rows are the same; missing values are equal to each other."""
+    """True for equal rows; missing values are equal to each other."""
     same = (first == second) | ((first != first) & (second != second))
     return np.asarray(np.asarray(same, dtype=bool).all(axis=1))
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ..privacy._types import Array
 
-#: What a failing fit leaves.
+#: Outcome of a failing fit.
 FAILED: dict[str, Any] = {"failed": True}
 #: Label where an outcome has no entry of that name.
 MISSING = "(missing)"
@@ -64,7 +64,7 @@ def tabulate(outcomes: Sequence[Any], others: Sequence[Any]) -> tuple[Table, Tab
 
 
 def has_failed(outcome: object) -> bool:
-    """Whether it is the outcome of a failing fit."""
+    """Return whether this is the outcome of a failing fit."""
     return isinstance(outcome, Mapping) and outcome.get("failed") is True
 
 
@@ -73,7 +73,7 @@ def _entries(outcome: Any) -> Mapping[str, Any]:
 
 
 def _is_number(value: object) -> bool:
-    """Whether an entry is a number or an array of numbers (or missing)."""
+    """Return whether an entry is a number or an array of numbers (or missing)."""
     if value is None or isinstance(value, (np.ndarray, list)):
         return value is None or np.asarray(value).dtype.kind in "iufb"
     return isinstance(value, Number) and not isinstance(value, (bool, np.bool_, complex))

@@ -1,4 +1,4 @@
-"""What an audit found, and the statistics without any fitting."""
+"""Result of an audit, and its statistics without any fitting."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FEWEST_RUNS = 10
 
 @dataclass(frozen=True, kw_only=True)
 class AuditResult:
-    """A lower bound on ε, and what it rests on.
+    """Lower bound on ε, with its evidence.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class AuditResult:
     n_runs : int
         Runs on each data set. Half of them chose the event, the others were counted.
     event : str
-        What was counted.
+        The counted event.
     counts : tuple of int
         Hits and runs on the data set where the event is more probable, then on the other.
     stated_epsilon : float or None
@@ -42,7 +42,7 @@ class AuditResult:
     steps : int
         Steps of that relation between the two data sets; ``stated_epsilon`` counts them.
     notes : tuple of str
-        What was changed in the estimator.
+        Changed parameters of the estimator.
     """
 
     epsilon_lower: float
@@ -58,12 +58,12 @@ class AuditResult:
 
     @property
     def consistent(self) -> bool | None:
-        """Whether the stated ε is at least the lower bound; None if nothing is stated."""
+        """True if the stated ε is at least the lower bound; None if no ε is stated."""
         return None if self.stated_epsilon is None else self.stated_epsilon >= self.epsilon_lower
 
     @property
     def largest_provable(self) -> float:
-        """The most that so many runs could have proved."""
+        """Largest ε that this number of runs can prove."""
         return largest_provable_epsilon(self.n_runs, self.delta, self.confidence)
 
     def to_dict(self) -> dict[str, Any]:
@@ -126,7 +126,7 @@ def lower_bound(
     Returns
     -------
     AuditResult
-        Half of the runs choose the event (which outcomes, on which data set more probable), the other half is counted.
+        Half of the runs choose the event (a set of outcomes and its more probable data set); the other half is counted.
 
     Examples
     --------
@@ -157,7 +157,7 @@ def lower_bound(
 
 
 def _halves(table: Table, rng: np.random.Generator) -> tuple[Table, Table]:
-    """The runs that choose the event, and those that are counted for it: drawn, as outcomes may come sorted."""
+    """Draw the runs that choose the event and the runs that are counted, because outcomes may come sorted."""
     order, half = rng.permutation(table.n_rows), table.n_rows // 2
     return table.rows(order[:half]), table.rows(order[half:])
 

@@ -1,4 +1,4 @@
-"""Fitting one estimator many times, each time with fresh randomness; a fit that fails is an outcome like any other."""
+"""Many fits of one estimator, each with fresh randomness; a failing fit is an outcome like any other."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BATCH = 25
 
 @dataclass(frozen=True)
 class Samples:
-    """What the fits returned on both data sets, what they state, and the first error."""
+    """Results of the fits on both data sets, their statements, and the first error."""
 
     first: list[Any]
     second: list[Any]
@@ -38,7 +38,7 @@ class Samples:
 
 @dataclass(frozen=True)
 class Fits:
-    """What all fits of an audit share."""
+    """Settings that all fits of an audit share."""
 
     estimator: Estimator
     statistic: Statistic
@@ -72,7 +72,7 @@ def fit_many(
 def fit_some(
     fits: Fits, X: Any, y: Any, seeds: Sequence[Seed | None]
 ) -> tuple[list[Any], list[PrivacySpent], str | None]:
-    """Outcomes of some fits on one data set, what the first of them states, and the first error."""
+    """Outcomes of some fits on one data set, the statement of the first fit, and the first error."""
     outcomes: list[Any] = []
     spent: list[PrivacySpent] = []
     error: str | None = None
@@ -82,9 +82,9 @@ def fit_some(
             reseed(seed)
             try:
                 model.fit(X, *([] if y is None else [y]), **fits.fit_params)
-            except Exception as failure:  # that a fit fails says something about its data
+            except Exception as failure:  # a failure reveals something about the data
                 if isinstance(failure, PrivacyError) and not isinstance(failure, NoModelError):
-                    raise  # refused for what the caller wrote, not for the data
+                    raise  # refused because of the caller's parameters, not of the data
                 outcomes.append(FAILED)
                 error = error or f"{type(failure).__name__}: {failure}"
             else:
@@ -95,7 +95,7 @@ def fit_some(
 
 
 def without_seeds(estimator: Estimator) -> tuple[Any, tuple[str, ...]]:
-    """The estimator without fixed seeds, and a note for each that was taken away."""
+    """The estimator without fixed seeds, and a note for each removed seed."""
     params = estimator.get_params(deep=True)
     fixed = [name for name in seed_names(estimator) if params[name] is not None]
     notes = tuple(

@@ -1,4 +1,4 @@
-"""What was spent on one data set, across fits and processes: knows guarantees, and no searches."""
+"""Privacy cost on one data set, across fits and processes: knows guarantees, and no searches."""
 
 from .blocks import counted, is_counted, ledger_here, own_block
 from .budget import Forecast

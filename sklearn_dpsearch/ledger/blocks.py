@@ -1,9 +1,8 @@
-"""Which ledger counts a fit: that of the block it is in, and none where somebody else counts it.
+"""Ledger of a fit: that of the surrounding block, or none where another entry counts the fit.
 
 A block belongs to the thread that is in it (a context variable). Threads that a library starts inside of a block, as
-joblib does, know nothing of it. So a thread without a block of its own takes part in the one block that is open in the
-process: at worst a fit is entered that had nothing to do with it. If several are open, nobody can know, and that is an
-error.
+joblib does, do not see the variable. So a thread without a block of its own takes part in the one block that is open in
+the process: at worst an unrelated fit is entered. Several open blocks are ambiguous, which is an error.
 """
 
 from __future__ import annotations
@@ -20,14 +19,14 @@ Ledger: TypeAlias = Any
 
 #: The blocks that this thread, or this task, is in: the innermost is last.
 _MINE: ContextVar[tuple[Ledger, ...]] = ContextVar("ledgers", default=())
-#: Whether the work that is done here is in somebody's entry already, or uses no private records.
+#: True if the work done here is part of another entry already, or uses no private records.
 _COUNTED: ContextVar[bool] = ContextVar("counted", default=False)
 #: The blocks that are open anywhere in this process. It has no lock, which a forked child could find held.
 _OPEN: list[Ledger] = []
 
 
 def enter_block(ledger: Ledger) -> None:
-    """From here on fits count in this ledger.
+    """Open a block: from here on fits count in this ledger.
 
     Raises
     ------
@@ -45,7 +44,7 @@ def enter_block(ledger: Ledger) -> None:
 
 
 def leave_block(ledger: Ledger) -> None:
-    """The end of a block."""
+    """Close a block."""
     _OPEN.remove(ledger)
     _MINE.set(_MINE.get()[:-1])
 
@@ -57,7 +56,7 @@ def own_block() -> Ledger | None:
 
 
 def ledger_here() -> Ledger | None:
-    """The ledger of the block around what runs here, if there is one.
+    """The ledger of the surrounding block, or None.
 
     Raises
     ------
@@ -79,7 +78,7 @@ def ledger_here() -> Ledger | None:
 
 @contextlib.contextmanager
 def counted() -> Iterator[None]:
-    """Around work that enters nothing: the search around it has an entry for all of it, or the records are public."""
+    """Enter nothing for the work inside: the surrounding search's entry covers it, or the records are public."""
     before = _COUNTED.set(True)
     try:
         yield
@@ -88,5 +87,5 @@ def counted() -> Iterator[None]:
 
 
 def is_counted() -> bool:
-    """Whether what runs here is in somebody's entry already, or uses no private records."""
+    """Return whether this work is part of another entry already, or uses no private records."""
     return _COUNTED.get()

@@ -1,10 +1,11 @@
-"""What entries cost together, and what still fits into a budget."""
+"""Total cost of entries, and the rest of a budget."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Protocol
 
 from ..privacy import (
@@ -23,12 +24,14 @@ from ..privacy.guarantees.composition import Composition
 from ..privacy.statement.numbers import up
 from .entry import Entry, stated_under
 
-#: How closely what is left is worked out, relative to the budget.
+#: Precision of the remaining ε, relative to the budget.
 TOLERANCE = 1e-4
+#: Every decimal number with this many digits is read back from its nearest double, so the double can stand for it.
+DIGITS = 15
 
 
 class Budget(Protocol):
-    """What a ledger allows in total."""
+    """Budget of a ledger."""
 
     @property
     def path(self) -> str: ...
@@ -40,7 +43,7 @@ class Budget(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Forecast:
-    """What a fit would cost on top of what was spent. It is true (``bool``) where that is more than the budget.
+    """Cost of a fit on top of earlier entries. True (``bool``) if the total exceeds the budget.
 
     Parameters
     ----------
@@ -76,25 +79,54 @@ def total_of(entries: Sequence[Entry], relation: Neighboring | None) -> Guarante
     return compose(*(stated_under(entry.guarantee, relation) for entry in entries))
 
 
+def epsilon_of(entries: Sequence[Entry], relation: Neighboring | None, delta: float) -> float:
+    """ε of all entries at δ; if all are pure, at most the sum of their ε as written."""
+    total = total_of(entries, relation)
+    found, pure = float(total.epsilon_at(delta)), total.pure_epsilon
+    if pure is None or not math.isfinite(pure):
+        return found
+    return min(found, _as_double(sum((_stated(entry, relation) for entry in entries), Fraction(0))))
+
+
+def _stated(entry: Entry, relation: Neighboring | None) -> Fraction:
+    """ε of a pure entry: the decimal number if its owner declared it, the exact double if it was computed."""
+    pure = stated_under(entry.guarantee, relation).pure_epsilon
+    assert pure is not None
+    return as_written(pure) if entry.is_declared and entry.guarantee.pure_epsilon == pure else Fraction(pure)
+
+
+def as_written(number: float) -> Fraction:
+    """The decimal number that the owner wrote: 0.1 is one tenth, and not the slightly larger double."""
+    text = repr(float(number))
+    digits = text.partition("e")[0].replace(".", "").lstrip("0")
+    return Fraction(text) if len(digits) <= DIGITS else Fraction(number)
+
+
+def _as_double(exact: Fraction) -> float:
+    """The least double that stands for a decimal number of at least this value."""
+    nearest = float(exact)
+    return nearest if as_written(nearest) >= exact else math.nextafter(nearest, math.inf)
+
+
 def forecast(entries: Sequence[Entry], more: Entry, fixed: Neighboring | None, budget: Budget) -> Forecast:
-    """What one more entry would cost."""
+    """Cost of one more entry."""
     both = [*entries, more]
     relation = relation_of(both, fixed)
     return Forecast(
-        spent=total_of(entries, relation).epsilon_at(budget.delta),
-        alone=total_of([more], relation).epsilon_at(budget.delta),
-        total=total_of(both, relation).epsilon_at(budget.delta),
+        spent=epsilon_of(entries, relation, budget.delta),
+        alone=epsilon_of([more], relation, budget.delta),
+        total=epsilon_of(both, relation, budget.delta),
         epsilon=budget.epsilon,
         delta=budget.delta,
     )
 
 
 def check(entries: Sequence[Entry], more: Entry, fixed: Neighboring | None, budget: Budget) -> None:
-    """Raise where one more entry would cost more than the budget, or cannot be stated under the ledger's relation."""
+    """Raise if one more entry would exceed the budget, or cannot be stated under the ledger's relation."""
     both = [*entries, more]
     relation = relation_of(both, fixed)
     stated_under(more.guarantee, relation)
-    if math.isinf(budget.epsilon) or total_of(both, relation).epsilon_at(budget.delta) <= budget.epsilon:
+    if math.isinf(budget.epsilon) or epsilon_of(both, relation, budget.delta) <= budget.epsilon:
         return
     found = forecast(entries, more, fixed, budget)
     error = BudgetExceededError(
@@ -110,7 +142,7 @@ def check(entries: Sequence[Entry], more: Entry, fixed: Neighboring | None, budg
 def left(
     spent: Guarantee, epsilon: float, delta: float, guarantee_of: Callable[[float], Guarantee] | None = None
 ) -> float:
-    """ε at ``delta`` of the largest further mechanism of a family with which all of it stays within the budget."""
+    """ε at ``delta`` of the largest mechanism of a family that still fits into the budget."""
     if math.isinf(epsilon):
         return math.inf
     relation = spent.neighboring
@@ -124,22 +156,22 @@ def left(
 def _largest(
     base: Guarantee, spent: Guarantee, epsilon: float, delta: float, family: Callable[[float], Guarantee]
 ) -> float | None:
-    """ε of the largest of a family beside ``base``, if it fits beside ``spent``."""
+    """ε of the largest mechanism of a family beside ``base``, if it fits beside ``spent``."""
     try:
         size = calibrate(lambda size: compose(base, family(size)), epsilon, delta, tolerance=TOLERANCE)
-    except (BudgetUnreachableError, MissingDeltaError):  # none is small enough
+    except (BudgetUnreachableError, MissingDeltaError):  # every mechanism is too large
         return None
     more = family(size)
     return more.epsilon_at(delta) if compose(spent, more).epsilon_at(delta) <= epsilon else None
 
 
 def _as_one(spent: Guarantee) -> Guarantee:
-    """Many parts as one, which is composed faster and costs a trace more."""
+    """Join many parts into one, which is composed faster and costs a trace more."""
     return ProfileDP.from_pair(spent.pair, spent.neighboring) if isinstance(spent, Composition) else spent
 
 
 def _family(delta: float, relation: Neighboring) -> Callable[[float], Guarantee]:
-    """Gaussian mechanisms; where nothing but pure ones can be paid for, these."""
+    """Gaussian mechanisms; pure ones if the budget allows no others."""
     if delta > 0:
         return lambda mu: GaussianDP(mu=mu, neighboring=relation)
     return lambda epsilon: PureDP(epsilon=epsilon, neighboring=relation)

@@ -1,4 +1,4 @@
-"""One entry of a ledger: a fit, or another release, and what it promised before it began."""
+"""One entry of a ledger: a fit or another release, with its guarantee."""
 
 from __future__ import annotations
 
@@ -9,39 +9,43 @@ from datetime import datetime, timezone
 from functools import lru_cache
 from typing import Any
 
-from ..privacy import Guarantee, MixedNeighborsError, PrivacyError, as_replace_one, from_dict
+from ..privacy import Guarantee, LaplaceDP, MixedNeighborsError, PrivacyError, PureDP, as_replace_one, from_dict
 from ..privacy._types import Neighboring
 from ..privacy.guarantees.base import Statement, as_guarantee
 
-#: Different guarantees whose loss distributions are kept: they take much longer than to read them.
+#: Number of guarantees whose loss distributions are kept, because computing these is slow.
 KEPT = 256
 
 
+#: Name of entries made by hand.
+BY_HAND = "by hand"
+
+
 def today() -> str:
-    """The day, by UTC. The time of day would tell how long one fit took before the next began."""
+    """The day, by UTC. A time of day would reveal how long one fit took before the next began."""
     return datetime.now(timezone.utc).date().isoformat()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """What was about to be spent. Whether the fit came to its end, when, and what came out, is not in it.
+    """Cost announced before a fit. Its end, its time and its result are not part of the entry.
 
     Parameters
     ----------
     name : str
-        What spends: the class of a search.
+        Class of the search that spends.
     label : str
-        What its owner calls it.
+        The owner's name for it.
     guarantee : Guarantee
-        What it promised.
+        Guarantee of the fit.
     delta : float or None
         The δ of its own statement.
     assumptions : tuple of str
-        What that rests on.
+        Assumptions of the guarantee.
     id : str
         Drawn at random.
     day : str
-        When it began, by UTC. No time of day: that of the next one would tell how long the fit took.
+        Day of its begin, by UTC. No time of day: times of two entries would reveal the duration of a fit.
     library : str
         The version that wrote it.
     """
@@ -57,23 +61,28 @@ class Entry:
 
     @property
     def title(self) -> str:
-        """What it is called in tables."""
+        """Name of the entry in tables."""
         return f"{self.name}: {self.label}" if self.label else self.name
 
+    @property
+    def is_declared(self) -> bool:
+        """True if the owner gave the guarantee in numbers, instead of a search or a statement."""
+        return self.name == BY_HAND and not self.assumptions and type(self.guarantee) in (PureDP, LaplaceDP)
+
     def written(self) -> str:
-        """As JSON.
+        """JSON of the entry.
 
         Raises
         ------
         PrivacyError
-            If the guarantee cannot be written down so that the same one is read again.
+            If the guarantee would change by writing and reading.
         """
         plain = {**vars(self), "guarantee": self.guarantee.to_dict(), "assumptions": list(self.assumptions)}
         return json.dumps(plain, allow_nan=False)
 
 
 def read_entry(body: str) -> Entry:
-    """The entry of which ``written`` made this text."""
+    """Read an entry from the text of ``written``."""
     plain: dict[str, Any] = json.loads(body)
     guarantee = _guarantee_of(json.dumps(plain["guarantee"], sort_keys=True))
     return Entry(**{**plain, "guarantee": guarantee, "assumptions": tuple(plain["assumptions"])})
@@ -81,7 +90,7 @@ def read_entry(body: str) -> Entry:
 
 @lru_cache(maxsize=KEPT)
 def _guarantee_of(text: str) -> Guarantee:
-    """Equal ones are one object, which keeps the loss distribution that was computed for it."""
+    """Guarantee from JSON; equal guarantees are one object, which keeps its computed loss distribution."""
     return from_dict(json.loads(text))
 
 
@@ -91,12 +100,12 @@ def _for_changed(guarantee: Guarantee) -> Guarantee:
 
 
 def stated_under(guarantee: Guarantee, relation: Neighboring | None) -> Guarantee:
-    """The guarantee under the relation of a ledger; None takes any.
+    """The guarantee under the relation of a ledger; None accepts any relation.
 
     Raises
     ------
     MixedNeighborsError
-        If it says nothing under that relation.
+        If the guarantee implies nothing under that relation.
     """
     if relation is None or guarantee.neighboring == relation:
         return guarantee
@@ -110,12 +119,12 @@ def stated_under(guarantee: Guarantee, relation: Neighboring | None) -> Guarante
 
 
 def for_records(value: Guarantee | Statement) -> Guarantee:
-    """The guarantee of a value or of a statement, which must be about single records.
+    """The guarantee itself, or that of a statement, which must be about single records.
 
     Raises
     ------
     PrivacyError
-        If it is about persons.
+        If the statement is about persons.
     """
     if isinstance(value, Statement) and value.unit != "record":
         raise PrivacyError(

@@ -1,8 +1,8 @@
 """The file of a ledger: lines that are only ever added, one writer at a time, each on the disk before it counts.
 
-A line is JSON. Its last value is a digest of the line and of all before it, so that a line that was changed, taken out
-or moved is noticed. What was being written when a process or a machine died stands behind the last end of a line. It
-was followed by no use of records, because those wait until the line is on the disk.
+A line is JSON. Its last value is a digest of the line and of all lines before, so a line that was changed, removed or
+moved is noticed. A write cut off by a crash leaves bytes after the last newline. No record was used for that entry,
+because a fit waits until its line is on the disk.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import json
 import os
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,19 +22,27 @@ import filelock
 from .._disk.durable import settle
 from ..privacy import PrivacyError
 
-#: Of the layout of lines. A reader refuses any other one.
+#: Version of the layout of lines. A reader refuses any other version.
 VERSION = 1
-#: What stands before the digest of a line.
+#: Separator before the digest of a line.
 MARK = b', "digest": "'
-#: How long to wait, in seconds, for other processes that write.
+#: Seconds to wait for other processes that write.
 PATIENCE = 600.0
+#: Kinds of paths that are no files.
+KINDS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+}
 #: Names of files beside a ledger.
 LOCK, NEW = ".lock", ".new"
 
 
 @dataclass(frozen=True)
 class Pages:
-    """What is in a file.
+    """Content of a ledger's file.
 
     Parameters
     ----------
@@ -41,26 +50,31 @@ class Pages:
         The first line.
     bodies : tuple of str
         The other lines, as JSON without their digests.
-    digest : str
-        Of the last line, and so of all.
+    digests : tuple of str
+        Digests of each line and all lines before, the header included.
     end : int
-        Where the next line goes; what stands behind it was never finished.
+        Position of the next line; bytes behind it are an unfinished write.
     open_end : bool
-        Whether the last line is whole but for its end: an editor may have taken it away.
+        Whether the last line lacks only its newline: an editor may have removed it.
     """
 
     header: dict[str, Any]
     bodies: tuple[str, ...]
-    digest: str
+    digests: tuple[str, ...]
     end: int
     open_end: bool = False
+
+    @property
+    def digest(self) -> str:
+        """Digest of the last line, and so of all lines."""
+        return self.digests[-1]
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
 
 
 def read(path: Path) -> Pages:
-    """The pages as they are now; no lock is needed, as lines are only added.
+    """Read the current pages; no lock is needed, because lines are only added.
 
     Raises
     ------
@@ -68,31 +82,49 @@ def read(path: Path) -> Pages:
         If there is no ledger, or one that is damaged.
     """
     with _said(path, "read"):
+        check_is_file(path)
         found = path.read_bytes()
     return parse(found, path)
+
+
+def check_is_file(path: Path) -> None:
+    """Refuse a device, a pipe or a folder: reading some of them has no end.
+
+    Raises
+    ------
+    PrivacyError
+    """
+    mode = os.stat(path).st_mode
+    if not stat.S_ISREG(mode):
+        raise PrivacyError(
+            f"Found {KINDS.get(stat.S_IFMT(mode), 'no ordinary file')} in the place of the ledger {str(path)!r}; a "
+            "file is needed, which is begun if it is not there. Give another path."
+        )
 
 
 def parse(found: bytes, path: Path) -> Pages:
     """Pages from the bytes of a file."""
     *lines, tail = found.split(b"\n")
-    digest, bodies = "", list[bytes]()
+    digest, bodies, digests = "", list[bytes](), list[str]()
     for number, line in enumerate(lines, start=1):
         body = _body(line, digest)
         if body is None:
             raise _damaged(path, number)
         digest = _digest_in(line)
         bodies.append(body)
+        digests.append(digest)
     last = _body(tail, digest)
     if last is not None:
-        bodies, digest = [*bodies, last], _digest_in(tail)
+        bodies, digests = [*bodies, last], [*digests, _digest_in(tail)]
     if not bodies:
         raise _damaged(path, 1)
     end = len(found) if last is not None else len(found) - len(tail)
-    return Pages(_header(bodies[0], path), tuple(one.decode() for one in bodies[1:]), digest, end, last is not None)
+    entered = tuple(one.decode() for one in bodies[1:])
+    return Pages(_header(bodies[0], path), entered, tuple(digests), end, last is not None)
 
 
 def _body(line: bytes, before: str) -> bytes | None:
-    """A line without its digest; None if it is not as it was written, behind the lines that it was written behind."""
+    """Body of a line without its digest; None if the line or one before it was changed."""
     inside, mark, digest = line.rpartition(MARK)
     body = inside + b"}"
     return body if mark and digest == f'{_digest(body, before)}"}}'.encode() else None
@@ -130,10 +162,10 @@ def _damaged(path: Path, number: int) -> PrivacyError:
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """While nobody else, in any process, writes into this ledger."""
+    """Exclude all other writers of this ledger, in any process."""
     lock = filelock.FileLock(f"{path}{LOCK}", timeout=PATIENCE)
     with _said(path, "lock"):
-        os.stat(path.parent)  # a new folder would hold a new ledger, and the old one be forgotten
+        os.stat(path.parent)  # a new folder would begin a new ledger, and the old entries be forgotten
         lock.acquire()
     try:
         yield
@@ -142,7 +174,7 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def begin(path: Path, header: dict[str, Any]) -> None:
-    """A file with a header alone, there as a whole or not at all. Under the lock."""
+    """Create a file with a header, as a whole or not at all. Call under the lock."""
     new = Path(f"{path}{NEW}")
     with _said(path, "begin"):
         descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0), 0o666)
@@ -154,17 +186,17 @@ def begin(path: Path, header: dict[str, Any]) -> None:
         settle(path.parent)
 
 
-def add(path: Path, pages: Pages, body: str) -> None:
-    """Add a line to these pages, and return when it is on the disk. Under the lock, where they were read.
+def add(path: Path, pages: Pages, body: str) -> Pages:
+    """Add a line to these pages, and return them when the line is on the disk. Read and call under one lock.
 
     Raises
     ------
     PrivacyError
-        If that cannot be done; the file is as it was before, or else has the line, which then counts.
+        If writing fails; the file is unchanged, or has the line, which then counts.
     """
     line = b"\n" * pages.open_end + _line(body, pages.digest)
     with _said(path, "write"):
-        settle(path.parent)  # its name too has to outlast a power cut, whoever began it
+        settle(path.parent)  # the file's name has to outlast a power cut too, also if another process began it
         descriptor = os.open(path, os.O_RDWR | getattr(os, "O_BINARY", 0))
         try:
             _check_one_name(descriptor, path)
@@ -173,6 +205,8 @@ def add(path: Path, pages: Pages, body: str) -> None:
             _write_or_undo(descriptor, line, pages.end)
         finally:
             os.close(descriptor)
+    digests = (*pages.digests, _digest(body.encode(), pages.digest))
+    return Pages(pages.header, (*pages.bodies, body), digests, pages.end + len(line))
 
 
 def _line(body: str, before: str) -> bytes:
@@ -184,14 +218,14 @@ def _write_or_undo(descriptor: int, line: bytes, end: int) -> None:
     try:
         _write_through(descriptor, line)
     except OSError:
-        with contextlib.suppress(OSError):  # what cannot be taken back counts as spent, or is no whole line
+        with contextlib.suppress(OSError):  # bytes that cannot be removed count as spent, or are no whole line
             os.ftruncate(descriptor, end)
             os.fsync(descriptor)
         raise
 
 
 def _write_through(descriptor: int, line: bytes) -> None:
-    """Write all of it, and wait until it is on the disk."""
+    """Write all bytes, and wait until they are on the disk."""
     rest = memoryview(line)
     while rest:
         rest = rest[os.write(descriptor, rest) :]
@@ -199,7 +233,7 @@ def _write_through(descriptor: int, line: bytes) -> None:
 
 
 def _check_one_name(descriptor: int, path: Path) -> None:
-    """A second name of the file would have a lock of its own."""
+    """Refuse a file with several names, as each name would have its own lock."""
     if os.fstat(descriptor).st_nlink > 1:
         raise PrivacyError(
             f"Found {str(path)!r} under several names (hard links), under each of which processes would lock out only "
@@ -207,7 +241,7 @@ def _check_one_name(descriptor: int, path: Path) -> None:
         )
 
 
-#: What could not be done, and what is needed for it.
+#: Failed action ↦ remedy.
 NEEDED = {
     "read": "a ledger that can be read, under the name with which it was begun, also where worker processes run",
     "lock": "a folder that exists and may be written into, on a file system with locks",
@@ -218,7 +252,7 @@ NEEDED = {
 
 @contextlib.contextmanager
 def _said(path: Path, doing: str) -> Iterator[None]:
-    """Errors of the system, said as what they mean for the ledger."""
+    """Translate errors of the operating system into errors of the ledger."""
     try:
         yield
         return

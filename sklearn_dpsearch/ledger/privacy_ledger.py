@@ -15,10 +15,10 @@ from ..privacy._types import NEIGHBORING, Neighboring
 from ..privacy.spent import Component, PrivacySpent
 from . import pages, table
 from .blocks import enter_block, leave_block
-from .budget import Forecast, check, forecast, left, relation_of, total_of
-from .entry import Entry, for_records, read_entry, stated_under, today
+from .budget import Forecast, check, epsilon_of, forecast, left, relation_of, total_of
+from .entry import BY_HAND, Entry, for_records, read_entry, stated_under, today
 
-#: What the total of a ledger rests on, beside what its entries rest on.
+#: Assumption of a ledger's total, beside those of its entries.
 COMPLETE = "Everything that was released from these records, or decided by looking at them, has an entry."
 PARTS = (
     "Which records each fit was given does not depend on what is in them: folds are made by position (KFold) where "
@@ -39,23 +39,35 @@ class Step(NamedTuple):
     epsilon_total: float
 
 
-class PrivacyLedger:
-    """What is spent on one data set, in a file: across fits, processes and crashes.
+class Seen:
+    """Position up to which the file was read or written here, shared by all ledgers derived from one."""
 
-    A search enters what it will cost before it uses the first record, and waits until that is on the disk. If the
-    total of all entries would be more than the budget, it raises ``BudgetExceededError`` instead. What is entered stays
-    spent, whatever becomes of the fit.
+    def __init__(self) -> None:
+        self.last = (0, "")  # number of entries, and the digest of the last
+
+    def note(self, found: pages.Pages) -> None:
+        """Remember the pages found in the file."""
+        if len(found.bodies) > self.last[0]:
+            self.last = len(found.bodies), found.digest
+
+
+class PrivacyLedger:
+    """Ledger of the privacy cost on one data set, in a file: across fits, processes and crashes.
+
+    A search enters its cost before it uses the first record, and waits until the entry is on the disk. If the total of
+    all entries would exceed the budget, the search raises ``BudgetExceededError`` instead. An entry stays spent, even
+    if the fit fails.
 
     Parameters
     ----------
     path : str or path-like
-        The file; one for each data set. A file that exists already is opened, any other one is begun.
+        The file; one for each data set. An existing file is opened, a missing one is begun.
     epsilon, delta : float, optional
         The budget, ε > 0 and 0 ≤ δ < 1; ``epsilon=float("inf")`` counts and refuses nothing. Needed to begin a file.
-        An existing one has its own, and other numbers are refused.
+        An existing file has its own budget; other numbers are refused.
     neighboring : {"add_remove", "zero_out", "replace_one"}, optional
-        The neighbouring relation under which all is stated. None: that of the first entry. Entries under another one
-        are refused, but ``"replace_one"`` takes all, and carries them over.
+        The neighbouring relation of the ledger; None: that of the first entry. Entries under another relation are
+        refused, except that ``"replace_one"`` accepts and converts all.
 
     Attributes
     ----------
@@ -64,8 +76,8 @@ class PrivacyLedger:
 
     Notes
     -----
-    Give it to searches as ``ledger=``, or fit inside of ``with ledger:``, which counts for all searches that are fitted
-    in this process, and those that it sends to worker processes. Other releases are entered by hand, ``spend``.
+    Pass the ledger to searches as ``ledger=``, or fit inside of ``with ledger:``, which counts all searches fitted in
+    this process and in its worker processes. Enter other releases by hand with ``spend``.
 
     Composition is sequential, also for folds, which share records (docs/learn/ledger.md). The file is as public as
     ``privacy_spent_``: nothing in it depends on the records.
@@ -96,8 +108,10 @@ class PrivacyLedger:
         _check(epsilon, delta, neighboring)
         self.path = os.path.realpath(os.path.expanduser(path))
         self._label = ""
-        header = self._header(epsilon, delta, neighboring)
-        self._begun = header
+        self._seen = Seen()
+        found = self._opened(epsilon, delta, neighboring)
+        self._begun = found.header
+        self._seen.note(found)
         self._check_same(epsilon=epsilon, delta=delta, neighboring=neighboring)
 
     # --- the file -------------------------------------------------------------------------------------------------
@@ -110,12 +124,12 @@ class PrivacyLedger:
 
     @property
     def delta(self) -> float:
-        """The budget's δ, at which all is stated."""
+        """The budget's δ, at which every ε is stated."""
         return float(self._begun["delta"])
 
     @property
     def neighboring(self) -> Neighboring | None:
-        """The relation that it was begun with; None for that of the first entry."""
+        """The relation given when the ledger was begun; None for that of the first entry."""
         found: Neighboring | None = self._begun["neighboring"]
         return found
 
@@ -124,22 +138,30 @@ class PrivacyLedger:
         return Path(self.path)
 
     def _pages(self) -> pages.Pages:
-        """What is in the file now."""
+        """Content of the file now, which includes all that was read before."""
+        number, digest = self._seen.last  # before it is read: another thread may enter something meanwhile
         found = pages.read(self._file)
         if found.header != self._begun:
             raise PrivacyError(
-                f"Found another ledger in the place of {self.path!r}; the one that was opened is needed, as what is in "
-                "it is spent. Put it back; or open the new one, and enter there what the old one has."
+                f"Found another ledger in the place of {self.path!r}; the ledger that was opened is needed, as its "
+                "entries are spent. Put it back; or open the new ledger, and enter there what the old one has."
             )
+        if number and found.digests[number : number + 1] != (digest,):
+            raise PrivacyError(
+                f"Found {len(found.bodies)} entries in {self.path!r}, and not the {number} that were there before: the "
+                "last ones were cut off, or it is another copy. All are needed, as their cost stays spent. Put the "
+                "file back as it was; or open it anew, PrivacyLedger(path), and enter the missing ones by hand."
+            )
+        self._seen.note(found)
         return found
 
-    def _header(self, epsilon: float | None, delta: float | None, neighboring: Neighboring | None) -> dict[str, Any]:
-        """The first line of the file, which is begun if there is none."""
+    def _opened(self, epsilon: float | None, delta: float | None, neighboring: Neighboring | None) -> pages.Pages:
+        """Content of the file, which is begun if it is missing."""
         if not os.path.exists(self.path):
             with pages.locked(self._file):
-                if not os.path.exists(self.path):  # nobody was faster
+                if not os.path.exists(self.path):  # no other process was faster
                     pages.begin(self._file, self._new_header(epsilon, delta, neighboring))
-        return pages.read(self._file).header
+        return pages.read(self._file)
 
     def _new_header(
         self, epsilon: float | None, delta: float | None, neighboring: Neighboring | None
@@ -167,12 +189,12 @@ class PrivacyLedger:
             needed = ", ".join(f"{name}={getattr(self, name)!r}" for name in wrong)
             raise PrivacyError(
                 f"Found {found} for the ledger {self.path!r}, which was begun with {needed}; the same is needed, as a "
-                "budget that grows is none. Leave it out to open the ledger as it is. A larger budget is a decision "
-                "about another ledger: begin one, and enter there what was spent here (new.spend(old.spent()))."
+                "budget must not grow. Leave it out to open the ledger as it is. A larger budget needs another "
+                "ledger: begin one, and enter there what was spent here (new.spend(old.spent()))."
             )
 
     def entries(self) -> tuple[Entry, ...]:
-        """What was entered so far, in order.
+        """Entries so far, in order.
 
         Returns
         -------
@@ -203,12 +225,12 @@ class PrivacyLedger:
         )
 
     def would_exceed(self, search: Any, n_samples: int | None = None) -> Forecast:
-        """Whether a fit would go beyond the budget, with the numbers. Nothing is entered.
+        """Forecast whether a fit would exceed the budget, with the numbers. Nothing is entered.
 
         Parameters
         ----------
         search : estimator, PrivacySpent or Guarantee
-            A search, a net, or anything else with ``privacy_guarantee(n_samples)``; or what it would cost, such as
+            A search, a net, or another object with ``privacy_guarantee(n_samples)``; or its cost, such as
             ``search.privacy_cost(public=True)``.
         n_samples : int, optional
             Number of records, where the cost depends on it.
@@ -216,16 +238,17 @@ class PrivacyLedger:
         Returns
         -------
         Forecast
-            True where the total would be more than the budget.
+            True if the total would exceed the budget.
         """
         cost = search.privacy_guarantee(n_samples) if hasattr(search, "privacy_guarantee") else search
-        return forecast(self.entries(), self._entry("", for_records(cost), None, ()), self.neighboring, self)
+        name = BY_HAND if isinstance(search, Guarantee) else ""
+        return forecast(self.entries(), self._entry(name, for_records(cost), None, ()), self.neighboring, self)
 
     def remaining(self, guarantee_of: Callable[[float], Guarantee] | None = None) -> float:
-        """What one more release may cost: its ε alone, at the ledger's δ.
+        """Largest ε that one more release alone may cost, at the ledger's δ.
 
-        Guarantees do not add up by their ε, so it depends on what the release is. By default it is a Gaussian
-        mechanism, which private training comes close to; with δ = 0 a pure one. ``would_exceed`` answers for a search.
+        Composition is not the sum of ε, so the answer depends on the mechanism: by default Gaussian, which is close to
+        private training; with δ = 0 pure. ``would_exceed`` answers for a search.
 
         Parameters
         ----------
@@ -235,7 +258,7 @@ class PrivacyLedger:
         Returns
         -------
         float
-            Rounded down a little; 0 if nothing is left, infinite if the budget is.
+            Slightly rounded down; 0 if the budget is spent, infinite if the budget is infinite.
         """
         entries = self.entries()
         spent = total_of(entries, relation_of(entries, self.neighboring))
@@ -249,9 +272,9 @@ class PrivacyLedger:
         Parameters
         ----------
         guarantee : Guarantee or PrivacySpent
-            What it promises: of a net, say, ``net.privacy_guarantee(n_samples)``.
+            Guarantee of the release: of a net, say, ``net.privacy_guarantee(n_samples)``.
         label : str
-            What to call it.
+            Name of the release.
 
         Raises
         ------
@@ -262,10 +285,10 @@ class PrivacyLedger:
         assumptions: tuple[str, ...] = ()
         if isinstance(guarantee, PrivacySpent):
             delta, assumptions = guarantee.delta, guarantee.assumptions
-        self._add(self._entry("by hand", for_records(guarantee), delta, assumptions, label))
+        self._add(self._entry(BY_HAND, for_records(guarantee), delta, assumptions, label))
 
     def _spend_fit(self, name: str, spent: PrivacySpent, entry: str | None = None) -> None:
-        """Enter a fit of a search that is about to use its first record; one that goes on after a crash is there."""
+        """Enter a fit before its first use of a record; a fit resumed after a crash has its entry already."""
         self._add(self._entry(name, for_records(spent), spent.delta, spent.assumptions, entry_id=entry))
 
     def _entry(
@@ -277,7 +300,7 @@ class PrivacyLedger:
         label: str = "",
         entry_id: str | None = None,
     ) -> Entry:
-        """An entry as it will be read again."""
+        """Entry as it will be read from the file."""
         new = Entry(
             name=name,
             label=_text(label or self._label),
@@ -290,16 +313,16 @@ class PrivacyLedger:
         return read_entry(new.written())
 
     def _add(self, entry: Entry) -> None:
-        """Check the budget and write, as one step that no other process comes between. One that is there stays."""
-        if self._holds(entry, self.entries()):  # what takes long, before others have to wait
+        """Check the budget and write an entry, as one step for all processes. An existing entry stays."""
+        if self._holds(entry, self.entries()):  # the slow part, before other processes have to wait
             return
         with pages.locked(self._file):
             found = self._pages()
             if not self._holds(entry, tuple(map(read_entry, found.bodies))):
-                pages.add(self._file, found, entry.written())
+                self._seen.note(pages.add(self._file, found, entry.written()))
 
     def _holds(self, entry: Entry, entries: tuple[Entry, ...]) -> bool:
-        """Whether the entry is there: a fit that goes on after a crash. A new one is checked against the budget."""
+        """Return whether the entry is there: a fit resumed after a crash. A new entry is checked against the budget."""
         if any(one.id == entry.id for one in entries):
             return True
         check(entries, entry, self.neighboring, self)
@@ -315,12 +338,12 @@ class PrivacyLedger:
         leave_block(self)
 
     def label(self, text: str) -> PrivacyLedger:
-        """The same ledger, which gives its entries a label.
+        """Ledger on the same file that gives its entries a label.
 
         Parameters
         ----------
         text : str
-            What to call what is entered.
+            Name of the entries.
 
         Returns
         -------
@@ -340,7 +363,7 @@ class PrivacyLedger:
     # --- shown ----------------------------------------------------------------------------------------------------
 
     def history(self) -> list[Step]:
-        """How the total grew, for tables and pictures.
+        """Steps by which the total grew, for tables and pictures.
 
         Returns
         -------
@@ -353,8 +376,8 @@ class PrivacyLedger:
             Step(
                 entry.day,
                 entry.title,
-                stated_under(entry.guarantee, relation).epsilon_at(self.delta),
-                total_of(entries[:number], relation).epsilon_at(self.delta),
+                epsilon_of([entry], relation, self.delta),
+                epsilon_of(entries[:number], relation, self.delta),
             )
             for number, entry in enumerate(entries, start=1)
         ]

@@ -22,7 +22,7 @@ class Step(Protocol):
     def epsilon_total(self) -> float: ...
 
 
-#: Heading ↦ what stands below it.
+#: Heading ↦ content of its column.
 COLUMNS: dict[str, Callable[[Step], str]] = {
     "day (UTC)": lambda step: step.day,
     "entry": lambda step: " ".join(step.title.split()),

@@ -26,7 +26,7 @@ __all__ = [
     "DPNeuralNetMultiLabelClassifier",
     "DPNeuralNetRegressor",
 ]
-#: Where each name lies. Imported when it is asked for: searches and diffprivlib's users need no torch.
+#: Module of each name, imported on demand: searches and users of diffprivlib need no torch.
 _PLACES = {
     "DPLinearRegression": "estimators.tables",
     "DPLogisticRegression": "estimators.tables",

@@ -19,20 +19,20 @@ class Averages:
     """
 
     def __init__(self, tasks: Sequence[TrainingTask], trained: torch.Tensor) -> None:
-        #: Of each net the first step that counts; for nets without a mean one that never comes.
+        #: First averaged step of each net; for nets without a mean, a step that is never reached.
         self._first = [task.steps - int(task.average * task.steps) for task in tasks]
         self._wanted = [task.steps > first for task, first in zip(tasks, self._first)]
         self._means = torch.zeros_like(trained) if any(self._wanted) else None
 
     def add(self, trained: torch.Tensor, t: int) -> None:
-        """The parameters after step number ``t``, from 0."""
+        """Add the parameters after step number ``t``, from 0."""
         if self._means is None or t < min(self._first):
             return
         counted = torch.tensor([1.0 / (t + 1 - first) if t >= first else 0.0 for first in self._first])
         self._means.addcmul_(trained - self._means, counted.to(trained.device, trained.dtype).unsqueeze(1))
 
     def of(self, i: int, trained: torch.Tensor) -> torch.Tensor:
-        """What net number ``i`` releases."""
+        """Parameters that net number ``i`` releases."""
         return self._means[i] if self._means is not None and self._wanted[i] else trained[i]
 
     def keep(self, kept: Sequence[int]) -> None:
@@ -46,6 +46,6 @@ class Averages:
         return self._means
 
     def restore(self, state: torch.Tensor | None) -> None:
-        """Go on where this state was taken."""
+        """Go on from a saved state."""
         if self._means is not None and state is not None:
             self._means.copy_(state)

@@ -1,6 +1,6 @@
-"""Parameters carry what they cost: a note on every module, which copies, pickles and saved parameters keep.
+"""Cost notes of parameters: a text on every module, which copies, pickles and saved parameters keep.
 
-A net that starts from such parameters adds its own training to that cost. The note is text, so that a pickled module
+A net that starts from such parameters adds its own training to that cost. A note is text, so that a pickled module
 can be loaded without this library.
 """
 
@@ -9,30 +9,24 @@ from __future__ import annotations
 import contextlib
 import json
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import fields, is_dataclass
-from importlib import import_module
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
-import numpy as np
 from torch import nn
 
-from ..privacy import Guarantee, PrivacyError, compose
-from ..privacy.count_laws.base import CountLaw
+from ..privacy import PrivacyError, compose, from_dict
+from ..privacy.guarantees.written import VERSION, written
 from ..privacy.spent import Component, PrivacySpent
+from ..privacy.statement.release import Release
 
 #: The attribute of a module, and the entry of saved parameters, that hold the note.
 NOTE = "_sklearn_dpsearch_spent"
-#: Where guarantees are defined, and nothing else is made from a note.
-PACKAGE = __name__.rpartition(".nets.")[0] + ".privacy."
-
-
-#: What is written on a module: text, or a number and the statement itself, where that cannot be text.
+#: Note on a module: text, or a number and the statement itself if the statement cannot be written as text.
 Note: TypeAlias = str | tuple[str, PrivacySpent]
 
 
 def mark(module: nn.Module, spent: Sequence[PrivacySpent]) -> None:
-    """Write what its parameters have cost, together, on a module and on all of its parts."""
+    """Write the total cost of a module's parameters on the module and on all of its parts."""
     place(module, tuple(map(_note_of, spent)))
 
 
@@ -43,34 +37,34 @@ def place(module: nn.Module, notes: tuple[Note, ...]) -> None:
 
 
 def costs(module: nn.Module) -> list[PrivacySpent]:
-    """What the parameters of a module have cost so far: one entry for each training, or search, that left a note."""
+    """Privacy cost of a module's parameters so far: one entry for each training, or search, that left a note."""
     return read(note for part in module.modules() for note in vars(part).get(NOTE, ()))
 
 
 def _note_of(spent: PrivacySpent) -> Note:
-    """Text, or the object itself where a guarantee cannot be written as text.
+    """Make a note: text, or the object itself if a guarantee cannot be written as text.
 
-    Each note has a number of its own, by which copies are recognised.
+    Each note has its own number, by which copies are recognised.
     """
     token = secrets.token_hex(16)
     try:
-        return json.dumps({"token": token, "spent": _encode(spent)})
-    except TypeError:
+        return json.dumps({"token": token, "spent": _written(spent)})
+    except PrivacyError:
         return (token, spent)
 
 
 def read(notes: Iterable[Note]) -> list[PrivacySpent]:
-    """What notes say, copies of one taken once."""
+    """Costs that notes state; copies of a note count once."""
     found: dict[str, PrivacySpent] = {}
     for note in notes:
         token, spent = note if isinstance(note, tuple) else json.loads(note).values()
         if token not in found:
-            found[token] = spent if isinstance(spent, PrivacySpent) else _decode(spent)
+            found[token] = spent if isinstance(spent, PrivacySpent) else _statement(spent)
     return list(found.values())
 
 
 def together(spent: Sequence[PrivacySpent]) -> PrivacySpent:
-    """One statement for several."""
+    """Combine several statements into one."""
     if len(spent) == 1:
         return spent[0]
     return PrivacySpent(
@@ -83,7 +77,7 @@ def together(spent: Sequence[PrivacySpent]) -> PrivacySpent:
 
 @contextlib.contextmanager
 def saving(module: nn.Module) -> Iterator[None]:
-    """Write the notes of a module into its ``state_dict``, for as long as this lasts.
+    """Write the notes of a module into its ``state_dict`` while the block lasts.
 
     Raises
     ------
@@ -111,7 +105,7 @@ def saving(module: nn.Module) -> Iterator[None]:
 
 @contextlib.contextmanager
 def loading(module: nn.Module) -> Iterator[list[tuple[str, ...]]]:
-    """Collects the notes of what is loaded into a module while this lasts; empty ones for a file without any."""
+    """Collect the notes of parameters loaded into a module while the block lasts; empty for a file without notes."""
     found: list[tuple[str, ...]] = []
 
     def note(state: object, prefix: str, metadata: dict[str, Any], *rest: object) -> None:
@@ -127,31 +121,65 @@ def loading(module: nn.Module) -> Iterator[list[tuple[str, ...]]]:
 # --- as text -------------------------------------------------------------------------------------------------------
 
 
-def _encode(value: object) -> Any:
-    """A value as JSON, from which ``_decode`` makes an equal one."""
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    if isinstance(value, np.ndarray):
-        return {"array": value.tolist()}
-    if isinstance(value, (tuple, list)):
-        return {type(value).__name__: [_encode(item) for item in value]}
-    if is_dataclass(value) and type(value).__module__.startswith(PACKAGE):
-        own = {entry.name: _encode(getattr(value, entry.name)) for entry in fields(value) if entry.init}
-        return {"type": f"{type(value).__module__[len(PACKAGE) :]}.{type(value).__qualname__}", "fields": own}
-    raise TypeError(type(value).__name__)
+def _written(spent: PrivacySpent) -> dict[str, Any]:
+    """A statement as plain values, whose guarantees are in the versioned layout of ``to_dict``."""
+    return {
+        "guarantee": spent.guarantee.to_dict(),
+        "delta": spent.delta,
+        "components": [{"name": one.name, "guarantee": one.guarantee.to_dict()} for one in spent.components],
+        "assumptions": list(spent.assumptions),
+        "unit": spent.unit,
+        "release": None if spent.release is None else spent.release.to_dict(),
+    }
 
 
-def _decode(value: Any) -> Any:
-    if not isinstance(value, dict):
-        return value
-    if "array" in value:
-        return np.asarray(value["array"])
-    for kind in (tuple, list):
-        if kind.__name__ in value:
-            return kind(_decode(item) for item in value[kind.__name__])
-    module, _, name = value["type"].rpartition(".")
-    # A file of parameters may come from anybody: nothing but statements is made from it, whatever it names.
-    made = getattr(import_module(PACKAGE + module), name)
-    if not (isinstance(made, type) and issubclass(made, (Guarantee, CountLaw, Component, PrivacySpent))):
-        raise ValueError(f"Found {value['type']!r} in a note of what parameters cost; a guarantee is needed.")
-    return made(**{name: _decode(item) for name, item in value["fields"].items()})
+def _statement(found: Mapping[str, Any]) -> PrivacySpent:
+    """Read a statement from plain values; the file may come from an untrusted source."""
+    if "type" in found:
+        return _statement(from_0_1_0(found))
+    release = found["release"]
+    return PrivacySpent(
+        guarantee=from_dict(found["guarantee"]),
+        delta=float(found["delta"]),
+        components=tuple(
+            Component(name=one["name"], guarantee=from_dict(one["guarantee"])) for one in found["components"]
+        ),
+        assumptions=tuple(found["assumptions"]),
+        unit=str(found["unit"]),
+        release=None if release is None else Release.from_dict(release),
+    )
+
+
+def from_0_1_0(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Convert a statement of version 0.1.0, which named modules of the library, to the present layout."""
+    _, fields = _named(found, "PrivacySpent")
+    parts = [_named(part, "Component")[1] for part in fields["components"]["tuple"]]
+    return {
+        "guarantee": {"version": VERSION, **_plain(fields["guarantee"])},
+        "delta": fields["delta"],
+        "components": [
+            {"name": part["name"], "guarantee": {"version": VERSION, **_plain(part["guarantee"])}} for part in parts
+        ],
+        "assumptions": fields["assumptions"]["tuple"],
+        "unit": fields["unit"],
+        "release": None,
+    }
+
+
+def _named(found: Mapping[str, Any], wanted: str = "") -> tuple[str, Mapping[str, Any]]:
+    """The class of a value that version 0.1.0 wrote, and its fields."""
+    kind = str(found.get("type", "")).rpartition(".")[2]
+    if not kind or (wanted and kind != wanted):
+        raise PrivacyError(f"Found {kind or 'nothing'!r} in a note of what parameters cost; {wanted} is needed.")
+    return kind, found["fields"]
+
+
+def _plain(value: Any) -> Any:
+    """Convert a part of a guarantee for ``privacy.from_dict``."""
+    if not isinstance(value, Mapping):
+        return written(value)
+    if "type" in value:
+        kind, fields = _named(value)
+        return {"kind": kind, **{name: _plain(one) for name, one in fields.items()}}
+    ((form, values),) = value.items()
+    return {"array": [written(float(one)) for one in values]} if form == "array" else [_plain(one) for one in values]

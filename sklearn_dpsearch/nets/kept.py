@@ -1,8 +1,8 @@
-"""Trainings inside of a search that goes on after a crash: kept from time to time, so that none starts anew.
+"""Trainings inside of a resumable search: saved from time to time, so that none restarts after a crash.
 
-The search's own checkpoint sees to all that makes this private: the same records, the same arguments and the same
-seeds, in a folder that is as secret as the records. So what is found here is only ever what this training would have
-come to by itself, and a state that is missing, damaged or from another machine costs time and nothing else.
+The search's own checkpoint ensures privacy: equal records, arguments and seeds, in a folder that is as secret as the
+records. So a saved state is always one that this training would have reached by itself, and a state that is missing,
+damaged or from another machine costs time only.
 """
 
 from __future__ import annotations
@@ -20,42 +20,42 @@ from .secret_folder import storable
 from .stack import Stack
 from .task import TrainingTask
 
-#: Seconds of a training that are worth a file when it has ended.
+#: Least seconds of a training whose result is saved.
 AT_THE_END = 1.0
 
 
 class Keeper(Protocol):
-    """A place for the state of one training, which nobody else can read or write."""
+    """Private storage for the state of one training."""
 
     @property
     def name(self) -> str:
-        """What it is called in its folder."""
+        """Name in the folder."""
 
     def read(self) -> bytes | None:
-        """What was written last; None if there is nothing, or not as it was written."""
+        """Read what was written last; None if nothing was, or if the file is damaged."""
 
     def write(self, payload: bytes) -> None:
-        """Put this there. Where that cannot be done, nothing is."""
+        """Write a payload, or do nothing where writing fails."""
 
     def shared(self, names: Sequence[str]) -> Keeper:
-        """The place of a training that several share."""
+        """Storage of a training that several nets share."""
 
 
 class Kept:
-    """Keeps a training of one net, or of a stack, every minute, and goes on where it was kept last.
+    """Saves a training of one net, or of a stack, every minute, and goes on from the last save.
 
     Parameters
     ----------
     keeper : Keeper
     tasks : sequence of TrainingTask
-        Those of the stack, in its order.
+        Tasks of the stack, in its order.
     """
 
     def __init__(self, keeper: Keeper, tasks: Sequence[TrainingTask]) -> None:
         self.keeper, self.tasks = keeper, list(tasks)
 
     def begin(self, training: Any) -> None:
-        """Go on where it was kept, if it was: on the same kind of processor, with as many threads."""
+        """Go on from a saved state, if there is one from the same kind of processor and number of threads."""
         self._written = time.monotonic()
         found = self._read()
         if found is None or found["place"] != _place(training):
@@ -69,13 +69,13 @@ class Kept:
             training.restore(found["training"])
 
     def look(self, training: Any) -> None:
-        """Keep it, if it is time; also what it came to: its run may wait for many others."""
+        """Save the training when it is time, and at its end: its run may wait for many others."""
         patience = resuming.EVERY if training.tasks else min(AT_THE_END, resuming.EVERY)
         if time.monotonic() - self._written >= patience:
             self._write(training)
 
     def close(self) -> None:
-        """Leave all as it is: the search knows when it is no longer needed."""
+        """Leave the saved state: the search deletes it when it is no longer needed."""
 
     def _read(self) -> dict[str, Any] | None:
         with contextlib.suppress(Exception):
@@ -95,25 +95,25 @@ class Kept:
             "training": training.state() if training.tasks else None,
         }
         self._written = time.monotonic()
-        with contextlib.suppress(Exception):  # what cannot be kept is done again
+        with contextlib.suppress(Exception):  # a state that cannot be saved is computed again
             buffer = io.BytesIO()
             torch.save(storable(state), buffer)
             self.keeper.write(buffer.getvalue())
 
 
 def kept(keeper: Keeper | None, tasks: Sequence[TrainingTask]) -> list[Kept]:
-    """Who keeps a training; nobody without a place for it."""
+    """Watchers that keep a training: one if there is a keeper, else none."""
     return [] if keeper is None else [Kept(keeper, tasks)]
 
 
 def shared(keepers: Sequence[Keeper | None]) -> Keeper | None:
-    """The place of a stack, which depends on who is in it; none if one of its nets has none."""
+    """Storage of a stack, by the names of its members; None if a member has none."""
     known = [keeper for keeper in keepers if keeper is not None]
     return known[0].shared([keeper.name for keeper in known]) if known and len(known) == len(keepers) else None
 
 
 def _place(training: Stack) -> list[str | int]:
-    """What sums are rounded by besides the versions of libraries, which the search compares."""
+    """Device and threads, which decide how sums are rounded (the search compares versions of libraries)."""
     device = training.device
     there = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
     return [torch.backends.cpu.get_cpu_capability(), there, torch.get_num_threads()]

@@ -1,4 +1,4 @@
-"""Where the parameters of a module lie in flat storage, so that many nets of one architecture move as one tensor."""
+"""Layout of a module's parameters in flat storage, so that many nets of one architecture move as one tensor."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import nn
 
 
 class Entry(NamedTuple):
-    """Where one parameter lies, among the trained or among the frozen ones."""
+    """Position of one parameter among the trained or the frozen ones."""
 
     is_trained: bool
     start: int
@@ -18,7 +18,7 @@ class Entry(NamedTuple):
 
 
 class Layout:
-    """Where each parameter of a module lies in flat storage: trained and frozen ones apart."""
+    """Position of each parameter of a module in flat storage: trained and frozen ones apart."""
 
     def __init__(self, module: nn.Module) -> None:
         self.entries: dict[str, Entry] = {}
@@ -33,7 +33,7 @@ class Layout:
         return torch.stack([self._row(module, device, trained) for module in modules])
 
     def _row(self, module: nn.Module, device: torch.device, trained: bool) -> torch.Tensor:
-        # In single precision whatever the module has: the bound on rounding is for that.
+        # Always in single precision: the bound on rounding is for single precision.
         flat = [
             parameter.detach().reshape(-1).to(device, torch.float32)
             for name, parameter in module.named_parameters()

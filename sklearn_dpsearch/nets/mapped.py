@@ -1,4 +1,4 @@
-"""Records in a file that may be larger than memory: rows are read when a batch needs them, from an array in a file."""
+"""Records in an array file that may be larger than memory: rows are read when a batch needs them."""
 
 from __future__ import annotations
 
@@ -14,38 +14,38 @@ from numpy.typing import NDArray
 from .._chosen_rows import ChosenRows
 from .task import Records, rows_at, with_empty_row
 
-#: Bytes of an array in a file from which on its rows stay there. With a smaller one, which is read once, training is
-#: faster: on a CPU by up to a quarter (``examples/benchmarks/large_data.py --speed``), elsewhere by more.
+#: Least bytes of an array in a file whose rows stay there. A smaller array is read once, which makes training faster:
+#: on a CPU by up to a quarter (``examples/benchmarks/large_data.py --speed``), elsewhere by more.
 LARGE = {"cpu": 2**27}
 ELSEWHERE = 2**33
-#: Records at once that are looked at before the training.
+#: Records checked at once before the training.
 CHECKED = 2**14
 
 
 def stays_in_file(X: Any, device: Any) -> bool:
-    """Whether records are a large array in a file (``np.memmap``, ``np.load(…, mmap_mode="r")``), or rows of one."""
+    """Return whether records are (rows of) a large array in a file: ``np.memmap``, ``np.load(…, mmap_mode="r")``."""
     data = X.data if isinstance(X, ChosenRows) else X
     return isinstance(data, np.memmap) and data.nbytes >= LARGE.get(torch.device(device).type, ELSEWHERE)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MappedRecords(Records):
-    """Records in a file, of which a batch at a time is in memory. The results are those of records in memory.
+    """Records in a file, with one batch at a time in memory. Results equal those of records in memory.
 
-    Norms are not kept (``norms`` is None): of a file that somebody changes meanwhile they would be those of other
-    records, and nothing would be clipped.
+    Norms are not kept (``norms`` is None): after a change of the file they would belong to other records, and the new
+    records would not be clipped.
 
     Parameters
     ----------
     rows : ChosenRows
     convert : callable
-        Rows as they lie in the file, shape (m, ...) ↦ tensor of inputs, each row by itself.
+        Rows of the file, shape (m, ...) ↦ tensor of inputs, each row by itself.
     how : hashable
-        Equal where ``convert`` does the same.
+        Equal for equal conversions.
     inputs : Tensor
         One row of zeros: the shape and kind of a record.
     targets : Tensor of shape (n, ...)
-        Of all records.
+        Targets of all records.
     """
 
     rows: ChosenRows
@@ -56,7 +56,7 @@ class MappedRecords(Records):
     stacks = True
 
     def on(self, device: torch.device) -> MappedRecords:
-        """The same for training on a device, with an empty row of targets."""
+        """Records for training on a device, with an empty row of targets."""
         return replace(self, inputs=self.inputs.to(device), targets=with_empty_row(self.targets, device))
 
     def __len__(self) -> int:
@@ -71,14 +71,14 @@ class MappedRecords(Records):
         return inputs, rows_at(self.targets, places)
 
     def are(self, other: object) -> bool:
-        """Whether another net has the same records, converted in the same way, and the same targets; not yet placed."""
+        """Return whether another net's records, not yet placed on a device, have equal rows, conversion and targets."""
         if not isinstance(other, MappedRecords) or (self.rows is not other.rows) or self.how != other.how:
             return False
         mine, theirs = self.targets, other.targets[: len(other)]
         return mine.dtype == theirs.dtype and mine.shape == theirs.shape and bool(torch.equal(mine.to(theirs), theirs))
 
     def digest(self) -> torch.Tensor:
-        """A digest of the inputs, by which they are known again."""
+        """Digest of the inputs, for recognition."""
         digest = hashlib.sha256(repr((self.rows.dtype, self.rows.shape)).encode())
         for _, block in self.rows.blocks(CHECKED):
             digest.update(np.ascontiguousarray(self.convert(block).numpy()).data)

@@ -1,7 +1,7 @@
-"""Several inputs of one module, by name: moved, cut and stacked as one tensor is.
+"""Several inputs of one module, by name: moved, cut and stacked like one tensor.
 
-Engines, graphs and ``torch.func.vmap`` take them in the place of a tensor of records. Every part has the records in its
-first dimension, or dimensions, and every operation here keeps them there.
+Engines, graphs and ``torch.func.vmap`` take named inputs in the place of a tensor of records. Every part has the
+records in its first dimension, or dimensions, and every operation here keeps them there.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class NamedTensors:
         return tuple(self.tensors)
 
     def each(self, change: Callable[[torch.Tensor], torch.Tensor]) -> NamedTensors:
-        """Every part changed alike."""
+        """Apply a function to every part."""
         return NamedTensors({name: change(tensor) for name, tensor in self.tensors.items()})
 
     def __getitem__(self, key: Any) -> Any:
-        """The part of a name; or the same rows of all parts."""
+        """Part of a name, or the same rows of all parts."""
         return self.tensors[key] if isinstance(key, str) else self.each(lambda tensor: tensor[key])
 
     def __len__(self) -> int:
@@ -47,24 +47,24 @@ class NamedTensors:
 
     @property
     def shape(self) -> torch.Size:
-        """That of the first part: all have the records in the same places."""
+        """Shape of the first part: all parts have the records in the same places."""
         return self._first.shape
 
     @property
     def device(self) -> torch.device:
-        """Where all parts are."""
+        """Device of all parts."""
         return self._first.device
 
     def to(self, *args: Any, **kwargs: Any) -> NamedTensors:
-        """As of a tensor."""
+        """Move or convert every part, like ``Tensor.to``."""
         return self.each(lambda tensor: tensor.to(*args, **kwargs))
 
     def flatten(self, start_dim: int, end_dim: int) -> NamedTensors:
-        """As of a tensor."""
+        """Flatten every part, like ``Tensor.flatten``."""
         return self.each(lambda tensor: tensor.flatten(start_dim, end_dim))
 
     def unsqueeze(self, dim: int) -> NamedTensors:
-        """As of a tensor."""
+        """Add a dimension to every part, like ``Tensor.unsqueeze``."""
         return self.each(lambda tensor: tensor.unsqueeze(dim))
 
 
@@ -74,17 +74,17 @@ _pytree.register_pytree_node(
     lambda values, names: NamedTensors(dict(zip(names, values))),
 )
 
-#: What a module is given.
+#: Inputs of a module.
 Inputs: TypeAlias = torch.Tensor | NamedTensors
 
 
 def each(change: Callable[[torch.Tensor], torch.Tensor], values: Inputs) -> Inputs:
-    """A tensor, or every part, changed."""
+    """Apply a function to a tensor, or to every part."""
     return values.each(change) if isinstance(values, NamedTensors) else change(values)
 
 
 def tensors_of(values: Inputs) -> list[torch.Tensor]:
-    """The tensor, or all parts."""
+    """List the tensor, or all parts."""
     return list(values.tensors.values()) if isinstance(values, NamedTensors) else [values]
 
 
@@ -103,7 +103,7 @@ def joined(rows: Iterable[Inputs], how: Callable[[list[torch.Tensor]], torch.Ten
 
 
 class ByName(nn.Module):
-    """A module that takes its inputs by name, as one that takes ``NamedTensors``.
+    """Wrapper of a module with inputs by name, which takes ``NamedTensors``.
 
     Parameters
     ----------
@@ -117,20 +117,20 @@ class ByName(nn.Module):
         self.module, self.names = module, names
 
     def forward(self, records: NamedTensors) -> Any:
-        """As skorch calls a module for a dict of inputs."""
+        """Call the module as skorch does for a dict of inputs."""
         return self.module(**{name: records[name] for name in self.names})
 
 
 def taking(module: nn.Module, inputs: Inputs) -> nn.Module:
-    """The module as one that takes such inputs."""
+    """Wrap the module if needed, so that it takes such inputs."""
     return ByName(module, inputs.names) if isinstance(inputs, NamedTensors) else module
 
 
 def written_by_user(module: nn.Module) -> nn.Module:
-    """The module that a user would recognise."""
+    """Module as the user wrote it, without a wrapper."""
     return module.module if isinstance(module, ByName) else module
 
 
 def name_of(module: nn.Module) -> str:
-    """The name of its class, as the user wrote it."""
+    """Name of the user's class."""
     return type(written_by_user(module)).__name__

@@ -17,10 +17,10 @@ from torch.utils._pytree import tree_map
 from .layout import Layout, named_trained
 from .state import contents
 
-#: Attributes of an optimizer that its ``state_dict`` holds, and those with which PyTorch watches who calls it.
+#: Attributes of an optimizer that its ``state_dict`` holds, and those with which PyTorch tracks calls.
 KEPT = ("state", "param_groups", "step", "_opt_called", "_warned_capturable_if_run_uncaptured")
 
-#: What a schedule may change from step to step: name ↦ one value per step.
+#: Scheduled hyperparameters: name ↦ one value per step.
 Table = Mapping[str, Sequence[Any]]
 
 
@@ -30,7 +30,7 @@ class PerGroup(tuple[Any, ...]):
     __slots__ = ()
 
 
-#: What an optimizer keeps from step to step: a function of noisy gradients, as public as the parameters.
+#: Memory of an optimizer from step to step: a function of noisy gradients, as public as the parameters.
 Memory = dict[str, Any]
 
 
@@ -39,7 +39,7 @@ class Stepper(ABC):
 
     @abstractmethod
     def step(self, weights: torch.Tensor, gradients: torch.Tensor, t: int) -> None:
-        """Step number ``t``, from 0."""
+        """Take step number ``t``, from 0."""
 
     @abstractmethod
     def keep(self, kept: list[int]) -> None:
@@ -47,19 +47,19 @@ class Stepper(ABC):
 
     @abstractmethod
     def memory(self, place: int, steps: int) -> Memory:
-        """What the optimizer of one net keeps after so many steps, for a training that goes on from there."""
+        """Memory of one net's optimizer after ``steps`` steps, for a training that goes on from there."""
 
     @abstractmethod
     def recall(self, memory: Memory) -> None:
-        """Go on, with a single net, from what an earlier training of it has kept."""
+        """Go on, with a single net, from the memory of its earlier training."""
 
     @abstractmethod
     def state(self) -> Any:
-        """What it keeps from step to step."""
+        """State kept from step to step."""
 
     @abstractmethod
     def restore(self, state: Any) -> None:
-        """Go on where this state was taken."""
+        """Go on from a saved state."""
 
 
 class Rates:
@@ -73,7 +73,7 @@ class Rates:
         """One value per net at step ``t``: a plain number if all agree, otherwise a column."""
         scheduled = any(name in table for table in self.tables)
         key = f"{name}{pick}"
-        if scheduled or key not in self._columns:  # kept: a tensor made in every step would cost more than the step
+        if scheduled or key not in self._columns:  # cached: making a tensor in every step would cost more than the step
             values = [
                 table[name][t] if name in table else group[name] for group, table in zip(self.groups, self.tables)
             ]
@@ -85,7 +85,7 @@ class Rates:
         return self._columns[key]
 
     def any(self, name: str) -> bool:
-        """Whether a hyperparameter is ever different from zero."""
+        """Return whether a hyperparameter is ever different from zero."""
         return any(group[name] for group in self.groups) or any(any(table.get(name, ())) for table in self.tables)
 
     def keep(self, kept: Sequence[int]) -> None:
@@ -108,7 +108,7 @@ class StackedSGD(Stepper):
             moved = moved + weights * self.rates("weight_decay", t)
         if self._momentum:
             momentum = self.rates("momentum", t)
-            if self._buffer is None:  # as PyTorch begins: with the first gradient, undamped
+            if self._buffer is None:  # as in PyTorch: the first gradient is not damped
                 self._buffer = moved.clone()
             else:
                 self._buffer.mul_(momentum).add_(moved * self._undamped(t))
@@ -259,8 +259,8 @@ class UpdateRule:
 
     @classmethod
     def of(cls, optimizer: torch.optim.Optimizer) -> UpdateRule | None:
-        """What a torch optimizer does, if it is one of the two and has one group of plain numbers."""
-        # By exact type: a subclass may step in another way. What the stacked steps do not know goes to PyTorch's own.
+        """Rule of a torch optimizer, if it is one of the two and has one group of plain numbers; else None."""
+        # By exact type: a subclass may step in another way. All that the stacked steps do not know is left to PyTorch.
         kind, groups = type(optimizer), optimizer.param_groups
         if len(groups) != 1 or groups[0].get("maximize") or groups[0].get("amsgrad") or _of_tensors(groups[0]):
             return None
@@ -288,7 +288,7 @@ class BuiltOptimizer:
         if isinstance(make, UpdateRule):
             self.rule: UpdateRule | None = make
             return
-        # Over a copy: what an optimizer keeps, or changes when it is made, is not in what is released.
+        # Over a copy: nothing that an optimizer keeps, or changes when constructed, is released.
         copied = copy.deepcopy(module).to(device)
         self.parameters = named_trained(copied)
         self.optimizer = make(copied)
@@ -297,12 +297,12 @@ class BuiltOptimizer:
         self._elsewhere: str | None = None
 
     def state(self) -> dict[str, Any]:
-        """What PyTorch says that an optimizer keeps from step to step.
+        """State that PyTorch says the optimizer keeps from step to step.
 
         Raises
         ------
         ValueError
-            If it keeps something elsewhere, which would be lost.
+            If the optimizer has state elsewhere, which would be lost.
         """
         assert self.optimizer is not None
         own = {name: value for name, value in vars(self.optimizer).items() if name not in KEPT}
@@ -317,7 +317,7 @@ class BuiltOptimizer:
         return found
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on where this state was taken."""
+        """Go on from a saved state."""
         assert self.optimizer is not None
         self.optimizer.load_state_dict(state)
         places = itertools.chain.from_iterable(group["params"] for group in state["param_groups"])
@@ -330,7 +330,7 @@ class BuiltOptimizer:
 
     @property
     def structure(self) -> tuple[Any, ...] | None:
-        """What must agree for two optimizers to be stepped as one; None if they cannot."""
+        """Kind and flag that optimizers stepped as one must share; None if this one steps alone."""
         return None if self.rule is None else (self.rule.kind, self.rule.flag)
 
 
@@ -352,7 +352,7 @@ def _of_tensors(group: Mapping[str, Any]) -> bool:
 def stepper_for(
     built: Sequence[BuiltOptimizer], tables: Sequence[Table], layout: Layout, device: torch.device
 ) -> Stepper:
-    """The fastest way to step these optimizers: as one, if they are of one kind that is known here."""
+    """Fastest stepper for these optimizers: stacked if all are of one known kind."""
     rules = [own.rule for own in built if own.rule is not None]
     if len(rules) < len(built) or len({own.structure for own in built}) > 1:
         return EachTorchOptimizer(built, tables, layout)
@@ -361,7 +361,7 @@ def stepper_for(
 
 
 def on_cpu(memory: Memory) -> Memory:
-    """The same where every machine can read it."""
+    """Copy of the memory on the CPU, where every machine can read it."""
     found: Memory = tree_map(lambda held: held.cpu() if isinstance(held, torch.Tensor) else held, memory)
     return found
 

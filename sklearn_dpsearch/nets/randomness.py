@@ -1,4 +1,4 @@
-"""Secret coins and noise of one training, from the operating system or, for tests, from a seed."""
+"""Secret batches and noise of one training, from the operating system or, for tests, from a seed."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 
-#: What a seed may be; None: the operating system.
+#: Accepted seeds; None: the operating system.
 Seed: TypeAlias = int | Sequence[int] | np.random.RandomState | np.random.SeedSequence | None
 
 _GLOBAL_GENERATOR = threading.Lock()
 #: Size of the state of PyTorch's CPU generator (MT19937), and where its 624 words lie, 8 bytes each.
 CPU_STATE, WORDS = 5056, slice(24, 24 + 8 * 624)
 
-#: What is drawn in one training, each from a child of its own of the seed.
+#: Random streams of one training, each from its own child of the seed.
 STREAMS = ("coins", "noise", "device", "labels", "later parameters", "reading")
 
 
 class Secrets:
-    """What one training keeps to itself: who is in which batch, and the noise.
+    """Secrets of one training: the members of its batches, and the noise.
 
     Parameters
     ----------
     seed : None, int, RandomState or SeedSequence
-        None: 256 bits from the operating system. A seed is for tests: whoever knows it can undo the noise.
+        None: 256 bits from the operating system. A seed is for tests: it is enough to undo the noise.
 
     Notes
     -----
     Noise is drawn in double precision. PyTorch's single-precision normals come from 24 random bits and are cut at 5.77
     standard deviations, its CPU generator keeps 32 bits of a seed, and its global generator is shared with the user:
-    each of these alone would make a stated ε false.
+    each of these three alone would make a stated ε false.
     """
 
     def __init__(self, seed: Seed = None) -> None:
@@ -56,19 +56,19 @@ class Secrets:
         out.normal_(std=scale, generator=self._on(out.device))
 
     def _on(self, device: torch.device) -> torch.Generator:
-        """The generator of an accelerator, made when it is first needed."""
+        """Generator of an accelerator, made at its first use."""
         if self._device_noise is None:
             self._device_noise = torch.Generator(device=device)
             self._device_noise.manual_seed(self._device_seed)
         return self._device_noise
 
     def state(self, device: torch.device) -> dict[str, Any]:
-        """All that is still to be drawn, for a training on this device."""
+        """State of all generators, for a training on this device."""
         there = None if device.type == "cpu" else self._on(device).get_state()
         return {"device": there, **{name: _state_of(one) for name, one in self._generators()}}
 
     def restore(self, state: dict[str, Any], device: torch.device) -> None:
-        """Draw from now on what would have been drawn where this state was taken."""
+        """Go on drawing from a saved state."""
         for name, one in self._generators():
             _set_state(one, state[name])
         if state["device"] is not None:
@@ -80,7 +80,7 @@ class Secrets:
 
 
 def _state_of(generator: np.random.Generator) -> dict[str, Any]:
-    """What it will draw next, in numbers and tensors."""
+    """State of a generator, in numbers and tensors."""
     state = generator.bit_generator.state
     words = {
         name: torch.from_numpy(value.view(np.int64).copy()) if isinstance(value, np.ndarray) else value
@@ -98,7 +98,7 @@ def _set_state(generator: np.random.Generator, state: dict[str, Any]) -> None:
 
 
 def sequence(seed: Seed = None) -> np.random.SeedSequence:
-    """A seed sequence with room for 256 bits; without a seed they come from the operating system."""
+    """Seed sequence with room for 256 bits; without a seed the bits come from the operating system."""
     if isinstance(seed, np.random.SeedSequence):
         return seed
     if isinstance(seed, np.random.RandomState):
@@ -107,27 +107,27 @@ def sequence(seed: Seed = None) -> np.random.SeedSequence:
 
 
 def _stream(source: np.random.SeedSequence, name: str) -> np.random.SeedSequence:
-    """One of the streams of a training, however often it was asked for: one that is started again has its secrets."""
+    """Stream of a training, equal at each call: a restarted training gets its secrets again."""
     key = (*source.spawn_key, STREAMS.index(name))
     return np.random.SeedSequence(source.entropy, spawn_key=key, pool_size=source.pool_size)
 
 
 def reading_coins(seed: Seed) -> np.random.Generator:
-    """For what a source of records draws in one training: independent of batches and noise."""
+    """Generator for a source of records in one training: independent of batches and noise."""
     return np.random.Generator(np.random.PCG64DXSM(_stream(sequence(seed), "reading")))
 
 
 def later_parameters(seed: Seed) -> np.random.SeedSequence:
-    """For initial parameters that are made after others of the same net: those would have the same numbers."""
+    """Seed of initial parameters made after others of the same net, whose numbers would otherwise repeat."""
     return _stream(sequence(seed), "later parameters")
 
 
 @contextlib.contextmanager
 def global_torch_seed(seed: Seed = None) -> Iterator[None]:
-    """PyTorch's global generators seeded afresh, and put back afterwards.
+    """Seed PyTorch's global generators afresh, and restore them afterwards.
 
-    For what only they serve: initial weights, and dropout masks. One record more moves the masks of all that follow it,
-    so masks are as secret as batches are, and 32 bits (all that the CPU's generator takes of a seed) are too few.
+    Only initial weights and dropout masks use them. One more record moves the masks of all later records, so masks are
+    as secret as batches, and 32 bits (all that the CPU's generator takes of a seed) are too few.
     """
     source = sequence(seed)
     with _GLOBAL_GENERATOR, torch.random.fork_rng(devices=range(torch.cuda.device_count())):
@@ -143,7 +143,7 @@ def global_torch_seed(seed: Seed = None) -> Iterator[None]:
 
 
 def _in_child() -> None:
-    """A process that was forked while a thread trained a net waits for nobody, and goes on with none of its masks."""
+    """Give a forked child a free lock and fresh masks, even if another thread was training a net."""
     global _GLOBAL_GENERATOR
     if _GLOBAL_GENERATOR.locked():
         _GLOBAL_GENERATOR = threading.Lock()
@@ -155,13 +155,13 @@ if hasattr(os, "register_at_fork"):
 
 
 def global_state(device: torch.device) -> dict[str, Any]:
-    """What PyTorch's global generators will draw next, for a training on this device."""
+    """State of PyTorch's global generators, for a training on this device."""
     there = torch.cuda.get_rng_state(device) if device.type == "cuda" else None
     return {"cpu": torch.get_rng_state(), "device": there}
 
 
 def restore_global(state: dict[str, Any], device: torch.device) -> None:
-    """Draw from PyTorch's global generators what they would have drawn where this state was taken."""
+    """Set PyTorch's global generators to a saved state."""
     torch.set_rng_state(state["cpu"])
     if state["device"] is not None:
         torch.cuda.set_rng_state(state["device"], device)

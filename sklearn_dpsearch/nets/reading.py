@@ -1,4 +1,4 @@
-"""Records that are read when a batch needs them: one after the other, each by its own number."""
+"""Records that are read when a batch needs them: one by one, each by its number."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from .randomness import Seed, reading_coins
 from .state import contents
 from .task import Records
 
-#: What is taken on trust of the code that reads.
+#: Assumption about the code that reads.
 ALONE = "what it returns for a number depends on that record alone, and what it keeps of it can be seen from it."
-#: What a reader gives for a number: input and target of that record, the target as the user has it.
+#: Reader: record number ↦ input and target, the target in the user's form.
 Read = Callable[[int], tuple[Inputs, Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReadRecords(Records):
-    """Records of a source that is asked for each by its number alone, and for no more than a batch needs.
+    """Records of a source, each read by its number alone, and no more at once than a batch needs.
 
-    Nets that train on them are trained alone: what a source draws at random belongs to one training.
+    Each net is trained alone on such records: the random draws of a source belong to one training.
 
     Parameters
     ----------
@@ -37,14 +37,14 @@ class ReadRecords(Records):
     encode : callable
         Targets of several records ↦ tensor, as the loss wants them.
     number : int
-        How many records there are.
+        Number of records.
     owners : tuple of object
-        What reads them. If reading changes it, no net is released.
+        Objects that read the records. If reading changes one, no net is released.
     inputs, targets : Tensor or NamedTensors
         One row of zeros: the shape and kind of a record, with nothing of one in it.
     coins : Generator, optional
-        For what reading draws at random: each record is read with generators that are seeded for it alone. What one
-        record draws, or seeds, then moves no other.
+        For random draws while reading: each record is read with freshly seeded generators of its own, so that the draws
+        and seeds of one record never affect another.
     """
 
     read: Read
@@ -57,12 +57,12 @@ class ReadRecords(Records):
     stacks = False
 
     def on(self, device: torch.device) -> ReadRecords:
-        """The same for training on a device."""
+        """Records for training on a device."""
         return replace(self, inputs=self.inputs.to(device), targets=self.targets.to(device))
 
     @contextlib.contextmanager
     def opened(self, seed: Seed) -> Iterator[ReadRecords]:
-        """Ready for one training; an error at its end if reading has changed what reads."""
+        """Open for one training; raise at its end if reading has changed an owner."""
         before = self.state()
         with GENERATORS():
             yield replace(self, coins=reading_coins(seed))
@@ -91,7 +91,7 @@ class ReadRecords(Records):
         """Some records, each read alone."""
         assert self.coins is not None  # opened
         found = []
-        # The generators of dropout are put aside: reading may seed them.
+        # The generators of dropout are set aside: reading may seed them.
         with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
             for number, words in zip(numbers, self.coins.integers(2**32, size=(len(numbers), 4), dtype=np.uint32)):
                 _seed_all(words)
@@ -103,11 +103,11 @@ class ReadRecords(Records):
         return (f"{names}: {ALONE}",)
 
     def state(self) -> str:
-        """A digest of what reads, to be compared: what changes from record to record could mix them."""
+        """Digest of the owners, for comparison: an owner that changes from record to record could mix them."""
         return contents(*self.owners)
 
     def changed(self) -> LeakingEstimatorError:
-        """The error for a source that reading has changed."""
+        """Make the error for a source that reading has changed."""
         names = " and ".join(type(owner).__name__ for owner in self.owners)
         return LeakingEstimatorError(
             f"{names} changes when a record is read (a counter, a cache, statistics, a random "
@@ -118,7 +118,7 @@ class ReadRecords(Records):
 
 
 def _seed_all(words: np.ndarray) -> None:
-    """All global generators: those of NumPy and Python from 128 bits, as other threads may draw from them too."""
+    """Seed all global generators: NumPy's and Python's with 128 bits, as other threads may draw from them too."""
     np.random.seed(words)
     random.seed(int.from_bytes(words.tobytes(), "little"))
     seed = int(words[0])  # all that PyTorch's takes
@@ -137,12 +137,12 @@ def _write(rows: Inputs, there: torch.Tensor, found: Inputs) -> None:
 
 
 def _like(kind: Inputs, row: Inputs) -> Inputs:
-    """A record of the shapes and kinds of all.
+    """Return a record, checked to have the shapes and kinds of all.
 
     Raises
     ------
     ValueError
-        Which says nothing of the record.
+        The message tells nothing of the record.
     """
     names: Sequence[str] = kind.names if isinstance(kind, NamedTensors) else ()
     same = sorted(names) == sorted(row.names if isinstance(row, NamedTensors) else ())

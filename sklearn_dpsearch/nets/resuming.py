@@ -1,4 +1,4 @@
-"""Trainings that go on after a crash: what a checkpoint holds, and what must be the same for its noise to be used."""
+"""Trainings that go on after a crash: contents of a checkpoint, and conditions for using its noise again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 
 from .. import __version__
-from .._disk.marks import Marks, keyed, refuse_others, shown
+from .._disk.marks import Marks, digests, keyed, refuse_others, shown
 from ..privacy import PrivacyError
 from . import secret_folder
 from .layout import named_trained
@@ -28,14 +28,16 @@ from .switches import threads
 from .task import TrainingTask
 from .watchers import Watched
 
+#: Part of a file that holds the release.
+RELEASED = "released"
 #: Seconds between two checkpoints.
 EVERY = 60.0
-#: Arguments that change nothing of what is released, and parts of a task that follow from arguments.
+#: Arguments without effect on the release, and parts of a task that follow from arguments.
 FREE = frozenset({"checkpoint", "verbose"})
 DERIVED = frozenset({"module", "optimizer", "schedule", "seed", "notes", "memory"})
 #: Devices whose generators can be saved.
 DEVICES = ("cpu", "cuda")
-#: Arguments that no error shows.
+#: Arguments that errors never show.
 SECRET = frozenset({"noise_seed"})
 
 REFUSALS = {
@@ -62,6 +64,12 @@ REFUSALS = {
 }
 
 
+CHANGED = (
+    "Found that the file of records has changed since the training in {folder} began. The same noise must never meet "
+    "other records, so nothing is released. Put the file back as it was, and call fit again."
+)
+
+
 class Checkpoint:
     """The checkpoint of one training, in an open folder.
 
@@ -71,7 +79,14 @@ class Checkpoint:
     """
 
     def __init__(self, folder: SecretFolder) -> None:
-        self.folder, self._saved = folder, folder.read()
+        self.folder, read = folder, folder.read()
+        #: Release of a finished training, until another begins; and state of an unfinished one.
+        self._over = read if read and RELEASED in read else None
+        self._saved = None if self._over else read
+        #: Earlier release of the same training, set by ``bind``.
+        self.released: Mapping[str, Any] | None = None
+        #: Whether the folder holds a release that the same training gets back.
+        self.keeps = self._over is not None
         found = self._saved or {}
         self._key: bytes = found.get("key") or secrets.token_bytes(32)
         self._threads: int = found.get("threads") or torch.get_num_threads()
@@ -83,23 +98,28 @@ class Checkpoint:
         records: Sequence[torch.Tensor],
         start: str,
     ) -> None:
-        """Say which training this is. A training that goes on gets the initial parameters with which it began.
+        """Identify this training. A resumed training gets its original initial parameters.
 
         Parameters
         ----------
         task : TrainingTask
         arguments : mapping
-            Of the estimator.
+            Arguments of the estimator.
         records : sequence of tensors
-            Inputs and targets, as training sees them.
+            Inputs and targets in the form used by training.
         start : str
-            What a training that does not start afresh starts from.
+            Digest of the starting point of a warm start.
 
         Raises
         ------
         PrivacyError
             If the folder holds another training.
         """
+        if self._over is not None:
+            found = marks(self._over["key"], task, arguments, records, start)
+            if digests(found) == self._over["marks"]:
+                self.released = self._over[RELEASED]
+                return
         self._marks = marks(self._key, task, arguments, records, start)
         if self._saved is None:
             self._start = {name: value.clone() for name, value in task.module.state_dict().items()}
@@ -108,19 +128,57 @@ class Checkpoint:
         self._start = self._saved["start"]
         task.module.load_state_dict(self._start)
 
+    def confirm(self, records: Sequence[torch.Tensor]) -> None:
+        """Raise if records that stay in a file have changed since the beginning.
+
+        Raises
+        ------
+        PrivacyError
+        """
+        if _digest(self._key, *records) != self._marks["records"]["records"][0]:
+            raise PrivacyError(CHANGED.format(folder=self.folder.path))
+
     @contextlib.contextmanager
     def as_it_began(self) -> Iterator[None]:
-        """So many threads as in the first attempt: how many share a sum decides how it is rounded."""
+        """Use the number of threads of the first attempt: it decides how sums are rounded."""
         with threads(self._threads):
             yield
 
     def begin(self, training: Watched) -> None:
-        """Go on where the last checkpoint was written; a new training writes its first one."""
+        """Go on from the last checkpoint; a new training writes its first one."""
         if self._saved is None:
             self._write(training)
             return
         training.restore(self._saved["training"])
         self._saved, self._written = None, time.monotonic()
+
+    def give_back(self, task: TrainingTask) -> None:
+        """Put the earlier release of the same training into a task, instead of training."""
+        assert self.released is not None
+        task.module.load_state_dict(self.released["module"])
+        task.memory.update(self.released["memory"])
+        if self.released["of a class"] and callable(task.optimizer):  # which is not written down: it is the same one
+            task.memory["kept"] = {"of": type(task.optimizer(task.module)), **task.memory["kept"]}
+        task.notes[:] = self.released["notes"]
+
+    def keep(self, task: TrainingTask) -> None:
+        """Keep the release, and nothing secret. If writing fails, nothing is kept."""
+        if self.released is not None:
+            return
+        self.keeps = False
+        memory, kept = dict(task.memory), task.memory.get("kept", {})
+        of_a_class = isinstance(kept.get("of"), type)
+        if of_a_class:
+            memory["kept"] = {name: value for name, value in kept.items() if name != "of"}
+        release = {
+            "module": dict(task.module.state_dict()),
+            "memory": memory,
+            "of a class": of_a_class,
+            "notes": list(task.notes),
+        }
+        with contextlib.suppress(Exception):
+            self.folder.write({"key": self._key, "marks": digests(self._marks), RELEASED: release})
+            self.keeps = True
 
     def look(self, training: Watched) -> None:
         """Write a checkpoint if it is time."""
@@ -128,7 +186,7 @@ class Checkpoint:
             self._write(training)
 
     def close(self) -> None:
-        """Leave the last checkpoint as it is: whether the training ended well is known later."""
+        """Leave the last checkpoint: success of the training is known only later."""
 
     def _write(self, training: Watched) -> None:
         self.folder.write(
@@ -145,7 +203,7 @@ class Checkpoint:
 
 @contextlib.contextmanager
 def checkpoint_in(given: Any) -> Iterator[Checkpoint | None]:
-    """The checkpoint in a folder, which is deleted if all ends well; None without a folder."""
+    """Open the checkpoint in a folder, which at success keeps only the release; None without a folder."""
     if given is None:
         yield None
         return
@@ -153,16 +211,16 @@ def checkpoint_in(given: Any) -> Iterator[Checkpoint | None]:
         checkpoint = Checkpoint(folder)
         with checkpoint.as_it_began():
             yield checkpoint
-        folder.ended = True  # only now: a training that fails at its very end can be repeated
+        folder.ended = not checkpoint.keeps  # only now: a training that fails at its very end can be repeated
 
 
-# --- which training it is ---------------------------------------------------------------------------------------------
+# --- identity of a training -------------------------------------------------------------------------------------------
 
 
 def marks(
     key: bytes, task: TrainingTask, arguments: Mapping[str, Any], records: Sequence[torch.Tensor], start: str
 ) -> Marks:
-    """All by which a training is known again. Without the key digests tell nothing: they are not those of the data."""
+    """All marks that identify a training. The digests are keyed: without the key they tell nothing of the data."""
     own = {entry.name: getattr(task, entry.name) for entry in fields(task) if entry.name not in DERIVED}
     own["choice of parameters"] = [name for name, _ in named_trained(task.module)]
     given = {name: _argument(value) for name, value in arguments.items() if name not in FREE}
@@ -182,7 +240,7 @@ def marks(
 
 
 def _place(device: torch.device) -> dict[str, str]:
-    """Versions and processors on which rounding, generators or what is stored depend.
+    """Versions and processors on which rounding, generators or stored values depend.
 
     Raises
     ------
@@ -205,7 +263,7 @@ def _place(device: torch.device) -> dict[str, str]:
 
 
 def _argument(value: Any) -> Any:
-    """An argument as it counts: of modules all but their parameters, of generators nothing, as they change with use."""
+    """Relevant part of an argument: of modules all but the parameters, of generators nothing, as use changes them."""
     if isinstance(value, nn.Module):
         return _blank(value)
     generators = (np.random.RandomState, np.random.SeedSequence, np.random.Generator)
@@ -213,7 +271,7 @@ def _argument(value: Any) -> Any:
 
 
 def _blank(module: nn.Module) -> nn.Module:
-    """A copy whose parameters are zero: a training that goes on takes them from its checkpoint."""
+    """Copy with zero parameters: a resumed training takes them from its checkpoint."""
     blank = copy.deepcopy(module).cpu()
     for value in blank.state_dict().values():
         if isinstance(value, torch.Tensor) and not is_lazy(value):
@@ -226,7 +284,7 @@ def _shown(name: str, value: Any) -> str:
 
 
 def _digest(key: bytes, *tensors: torch.Tensor) -> str:
-    """A digest of records under the key: whoever has only the digest cannot try what the records might be."""
+    """Keyed digest of records: without the key, guesses of the records cannot be checked against it."""
     digest = hmac.new(key, digestmod="sha256")
     for values in tensors:
         own = np.ascontiguousarray(values.detach().cpu().numpy())

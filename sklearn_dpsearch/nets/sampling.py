@@ -1,4 +1,4 @@
-"""Exact Poisson sampling: every record in every batch by a coin of its own."""
+"""Exact Poisson subsampling: every record joins every batch independently."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ LEAST_RATE = 1e-9
 class PoissonBatches:
     """Batches of record numbers: each of ``n`` records is in each batch with probability ``rate``, independently.
 
-    The coins of all steps form one sequence of Bernoulli trials, of which the gaps between successes are drawn: they
-    are geometric, in double precision, so that a rate of 1e-7 is as exact as one of 0.1 (comparing single-precision
-    uniforms with the rate would include 19 % more records there). The work is proportional to the batches.
+    The draws of all steps form one sequence of Bernoulli trials. Only the gaps between successes are drawn: geometric
+    numbers in double precision, so that a rate of 1e-7 is as exact as a rate of 0.1 (comparing single-precision
+    uniforms with 1e-7 would include 19 % more records). The work is proportional to the size of the batches.
 
     Parameters
     ----------
     rng : Generator
         Secret randomness.
     rate : float
-        At least ``LEAST_RATE``: the law of the gaps is then exact to one part in a million, and no sum overflows.
+        At least ``LEAST_RATE``: the distribution of gaps is then exact to one part in a million, and no sum overflows.
     n : int
         Number of records.
     labels : Generator, optional
@@ -37,7 +37,7 @@ class PoissonBatches:
         self._ahead = self._successes(-1, 1)
 
     def draw(self, steps: int) -> tuple[np.ndarray, np.ndarray]:
-        """The next ``steps`` batches: step number and record number of every success, both ascending together.
+        """Draw the next ``steps`` batches: step number and record number of every success, in ascending order.
 
         The result does not depend on how many steps are drawn at once.
         """
@@ -52,10 +52,9 @@ class PoissonBatches:
         return np.divmod(positions[:inside], max(self._n, 1))
 
     def draw_parts(self, steps: int, parts: int) -> tuple[np.ndarray, np.ndarray]:
-        """The same batches, every record dealt to one of the parts of its batch by a label of its own.
+        """Draw batches, and deal every record to one of the parts of its batch by a label of its own.
 
-        A label depends on no record, not even on how many there are. In place of a step's number comes
-        step · parts + label.
+        A label depends neither on records nor on their number. A step's number is replaced by step · parts + label.
         """
         step, record = self.draw(steps)
         if parts == 1:
@@ -66,30 +65,30 @@ class PoissonBatches:
         return place[order], record[order]
 
     def state(self) -> torch.Tensor:
-        """What was drawn ahead. The coins themselves are those of the generator."""
+        """Members drawn ahead. The state of the generator is kept apart."""
         return torch.from_numpy(self._ahead)
 
     def restore(self, state: torch.Tensor) -> None:
-        """Go on where this state was taken, with a generator that goes on there too."""
+        """Go on from a saved state; the generator must be restored to the same point."""
         self._ahead = state.numpy()
 
     def _successes(self, last: int, number: int) -> np.ndarray:
-        """The next trials that succeed, counted from the first one that is not drawn yet."""
-        gaps = self._rng.geometric(self._rate, number)  # once in 2**53 it gives 0, which would be the same record again
+        """Draw the next successful trials, counted from the first trial that is not drawn yet."""
+        gaps = self._rng.geometric(self._rate, number)  # once in 2**53 it gives 0: the same record twice
         return last + np.cumsum(np.maximum(gaps, 1))
 
 
 def padded_batches(
     sources: Sequence[PoissonBatches], steps: int, n: int, parts: int = 1, width: int = 1
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The next batches of several trainings, part by part, never truncated.
+    """Draw the next batches of several trainings, part by part, never truncated.
 
     Parameters
     ----------
     sources : sequence of PoissonBatches
     steps, n, parts : int
     width : int
-        All parts are filled up to a multiple of it.
+        All parts are filled up to a multiple of this width.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Learning-rate schedules that do not look at data, as tables computed before training."""
+"""Learning-rate schedules without data, as tables computed before training."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Scheduler(NamedTuple):
 def table_of(
     optimizer: torch.optim.Optimizer, schedulers: Sequence[Scheduler], steps: int, steps_per_epoch: int
 ) -> Table:
-    """Run schedulers without training, and note what they do.
+    """Run schedulers without training, and note their values.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The folder of one training: tensors, numbers and containers, which are read without running what a file says."""
+"""Folder of one training: tensors, numbers and containers, read without running code from a file."""
 
 from __future__ import annotations
 
@@ -19,40 +19,44 @@ TOLD = """\
 This folder is as secret as the private records.
 
 It holds a training with differential privacy that has not ended: its parameters, and the generators of its noise and
-batches. Whoever reads it can undo the noise of what is released at the end. Show it to nobody, and keep it out of
+batches. A reader of this folder can undo the noise of the released model. Keep the folder to yourself, and out of
 backups and shared folders.
 
-To go on: call fit again, with the same arguments and the same records. A training that ends well deletes the folder.
-Do not go on from a copy. If you delete the folder by hand, count that training as spent.
+To go on, call fit again with the same arguments and the same records. Never go on from a copy. If you delete the
+folder by hand, count the training as spent.
+
+A finished training leaves its release here, with digests that recognise the same training, its records included.
+The same fit once more returns the release and spends nothing; a different fit replaces it. The digests confirm a
+correct guess of all records, so the folder stays as secret as before. Delete it once the model is saved elsewhere.
 """
 TRAINING = Kind(noun="training", state=STATE, told=TOLD)
 
 
 class SecretFolder(secret_folder.SecretFolder):
-    """An open folder, which nobody else uses meanwhile."""
+    """An open folder, used by this process alone."""
 
     def read(self) -> dict[str, Any] | None:
-        """What was written last; None if nothing was.
+        """Read what was written last; None if nothing was.
 
         Raises
         ------
         PrivacyError
-            If it is not what was written.
+            If the file is damaged.
         """
         found = self.read_bytes()
         if found is None:
             return None
-        # Tensors, numbers and containers alone: nothing is run that a file could bring along.
+        # Tensors, numbers and containers only: no code from the file is run.
         loaded: dict[str, Any] = torch.load(io.BytesIO(found), map_location="cpu", weights_only=True)
         return loaded
 
     def write(self, value: dict[str, Any]) -> None:
-        """Put this in the place of what was written last, as a whole or not at all.
+        """Replace what was written last, as a whole or not at all.
 
         Raises
         ------
         OSError
-            If that cannot be done; what was written last is still there.
+            If the file cannot be written; the previous one is still there.
         """
         buffer = io.BytesIO()
         torch.save(storable(value), buffer)
@@ -61,7 +65,7 @@ class SecretFolder(secret_folder.SecretFolder):
 
 @contextlib.contextmanager
 def opened(given: str | os.PathLike[str]) -> Iterator[SecretFolder]:
-    """The folder of a training, as ``_disk.secret_folder.opened`` has it."""
+    """Open the folder of a training, by ``_disk.secret_folder.opened``."""
     with secret_folder.opened(given, TRAINING) as folder:
         own = SecretFolder(folder.path, folder.kind)
         yield own
@@ -74,7 +78,7 @@ def storable(value: Any) -> Any:
     Raises
     ------
     ValueError
-        For anything else: it could not be read without running what the file says.
+        For any other object, which could not be read without running code from the file.
     """
     if isinstance(value, torch.Tensor):
         return value.detach().cpu().clone(memory_format=torch.contiguous_format)

@@ -1,4 +1,4 @@
-"""A stack: nets of one architecture in training, step by step together, each with its own batches and noise."""
+"""Stacks: nets of one architecture that take their training steps together, with own batches and noise each."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from .randomness import Secrets, fill_normals, global_state, restore_global
 from .sampling import PoissonBatches, padded_batches
 from .switches import one_thread
 from .task import Records, TrainingTask
-from .watchers import NOBODY, Watchers
+from .watchers import NO_WATCHERS, Watchers
 
 #: Record numbers drawn ahead, over all nets: enough that drawing costs little, few enough to fit into memory.
 AHEAD = 2**17
 
 
 def noise_scale(task: TrainingTask) -> float:
-    """Standard deviation of the noise on a clipped sum, what rounding needs included."""
+    """Standard deviation of the noise on a clipped sum, with the share for rounding."""
     return task.noise_multiplier * task.max_grad_norm * rounding.noise_factor(task.expected_batch_size)
 
 
@@ -43,7 +43,7 @@ class Stack:
     max_physical_batch : int
         Most records in memory at once, over all nets.
     watchers : Watchers
-        Who looks at the training from time to time.
+        Watchers of the training.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Stack:
         engine: Engine,
         records: Records,
         max_physical_batch: int,
-        watchers: Watchers = NOBODY,
+        watchers: Watchers = NO_WATCHERS,
     ) -> None:
         self.engine, self.records, self.max_physical_batch = engine, records, max_physical_batch
         self.watchers = watchers
@@ -64,8 +64,8 @@ class Stack:
         tables = [task.schedule(own.optimizer) for task, own in zip(tasks, built)]
         self.stepper = stepper_for(built, tables, layout, device)
         self._recall()
-        # One source of secrets per net: nets that shared coins or noise would not be independent runs, and the
-        # theorems about the best of several candidates need independent runs.
+        # One source of secrets per net: nets that shared batches or noise would not be independent runs, which the
+        # theorems about the best of several candidates need.
         self.secrets = [Secrets(task.seed) for task in tasks]
         self.batches = [
             PoissonBatches(own.coins, task.sample_rate, len(records), own.labels)
@@ -77,12 +77,12 @@ class Stack:
         self._allocate()
 
     def _recall(self) -> None:
-        """Go on with what the optimizer of a single net has kept of an earlier training of the same parameters."""
+        """Restore a single net's optimizer memory from an earlier training of the same parameters."""
         if len(self.tasks) == 1 and self.tasks[0].memory.get("of") == self.engine.layout.names(trained=True):
             self.stepper.recall(self.tasks[0].memory["kept"])
 
     def run(self) -> None:
-        """Every step of every net, whatever its batches hold."""
+        """Take every step of every net, empty batches included."""
         with one_thread() if isinstance(self.engine, LinearEngine) else contextlib.nullcontext():
             self._run()
 
@@ -98,7 +98,7 @@ class Stack:
             self.watchers.look(self)
 
     def _drawn(self, steps: int) -> Iterator[list[torch.Tensor]]:
-        """Record numbers of the next batches, part by part; in a stack their widths do not tell of records."""
+        """Record numbers of the next batches, part by part; in a stack their widths are independent of the records."""
         filled = 1 if len(self.tasks) == 1 else self.width
         batches, sizes = padded_batches(self.batches, steps, len(self.records), self.parts, filled)
         places = torch.from_numpy(batches).to(self.device)
@@ -107,7 +107,7 @@ class Stack:
             yield [places[part, :, : widths[part]] for part in range(start, start + self.parts)]
 
     def state(self) -> dict[str, Any]:
-        """All that changes from step to step, between two blocks of them: as secret as the records."""
+        """State between two blocks of steps: as secret as the records."""
         return {
             "done": self.done,
             "trained": self.trained,
@@ -119,7 +119,7 @@ class Stack:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on where this state was taken, with tasks, records and an engine that are the same."""
+        """Go on from a saved state, with equal tasks, records and engine."""
         self.done = state["done"]
         self.trained.copy_(state["trained"])
         self.stepper.restore(state["stepper"])
@@ -151,7 +151,7 @@ class Stack:
 
     def _add(self, places: torch.Tensor) -> None:
         """Add the clipped gradients of a part of each net's batch."""
-        # The whole of it, however much memory it needs: a batch that is cut off would not be a Poisson sample.
+        # The whole batch, at any cost in memory: a truncated batch would not be a Poisson sample.
         for start in range(0, places.shape[1], self.width):
             chosen = places[:, start : start + self.width]
             self.engine.piece = self.piece if start + chosen.shape[1] <= self.most else 0
@@ -173,7 +173,7 @@ class Stack:
         self.only(kept)
 
     def only(self, kept: list[int]) -> None:
-        """Go on with these nets alone."""
+        """Go on with these nets only."""
         if len(kept) == len(self.tasks):
             return
         self.trained, self.frozen = self.trained[kept], self.frozen[kept]
@@ -204,8 +204,8 @@ class Stack:
     def _width(self, expected: Sequence[float]) -> int:
         """Records of each net at once.
 
-        Public, and in a stack the same in every step: not one bit of a net depends on the batches of the others. Few
-        parts are wider, and take another round, in which nets without more records add zeros.
+        Public, and in a stack equal in every step: no bit of a net depends on the batches of other nets. The few wider
+        parts take another round, in which nets without more records add zeros.
         """
         allowed = max(1, self.max_physical_batch // max(1, len(self.tasks)))
         part = max(expected, default=1.0) / self.parts

@@ -1,9 +1,9 @@
-"""What a module, a criterion and their code hold, compared by contents: what has changed could tell about records."""
+"""Digests of all that a module, a criterion and their code hold: a change could tell about records."""
 
 from __future__ import annotations
 
+import builtins
 import copyreg
-import dis
 import functools
 import hashlib
 import sys
@@ -15,15 +15,17 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 
-#: What counts of things that are compared by who they are.
+from .code import Reference, references
+
+#: Digested text of objects that are compared by identity.
 Identity: TypeAlias = Callable[[object], str]
 
 OWN = __name__.partition(".")[0]
-#: Packages whose functions and classes keep nothing of a user's records.
+#: Packages whose functions and classes keep nothing of the user's records.
 LIBRARIES = frozenset({"torch", "numpy", "skorch", "opacus", "sklearn", "scipy", "pandas", "torchvision", "PIL", OWN})
 #: Parts of libraries whose objects serve the whole process, and change by themselves.
 OPAQUE = frozenset({"logging", "threading", "_thread", "_weakref", "weakref", "multiprocessing"})
-#: What a class has besides its code, and where that code stands in its file.
+#: Attributes of a class other than its code, and attributes that locate the code in its file.
 NOT_CODE = frozenset(
     {
         *("__dict__", "__weakref__", "__doc__", "__module__", "__annotations__", "_abc_impl"),
@@ -33,29 +35,30 @@ NOT_CODE = frozenset(
 SIMPLE = frozenset(
     {int, float, complex, str, bytes, bool, type(None), type(Ellipsis), torch.dtype, torch.device, torch.Size}
 )
-#: Where packages are installed.
+CODE = (type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType)
+#: Folders of installed packages.
 INSTALLED = tuple({sysconfig.get_path(name) for name in ("purelib", "platlib")})
-#: Where the modules of Python itself lie: a file of a user's may have the name of one.
+#: Folder of Python's own modules: a user's file may have the name of one.
 PYTHON = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib")})
 
 
 def contents(*things: object, lasting: bool = False) -> str:
-    """A digest of all that can be reached from these objects: attributes, slots, containers, classes, code, closures.
+    """Digest of all that can be reached from these objects: attributes, slots, containers, classes, code, closures.
 
-    Code of libraries, and what cannot be copied either (open files, locks), counts by identity; in a digest that is
-    ``lasting``, for another process to compare, by its name, and so does code of all packages that are installed.
+    Code of libraries, and objects that cannot be copied (open files, locks), count by identity. In a ``lasting``
+    digest, for comparison in another process, they count by name, as does the code of all installed packages.
     """
     identity = _name if lasting else _number
     digest = hashlib.blake2b(digest_size=16)
     seen: dict[int, int] = {}
-    kept: list[object] = []  # an object that is freed could leave its address to another
+    kept: list[object] = []  # a freed object's address could be reused
     stack: list[object] = list(reversed(things))
     while stack:
         thing = stack.pop()
         if type(thing) in SIMPLE:
             digest.update(f"{type(thing).__name__}:{thing!r};".encode())
             continue
-        if id(thing) in seen:  # by its number: a circle has an end, and the same thing twice is not two equal ones
+        if id(thing) in seen:  # by its number: cycles end, and one object twice differs from two equal objects
             digest.update(f"again:{seen[id(thing)]};".encode())
             continue
         seen[id(thing)] = len(seen)
@@ -79,13 +82,13 @@ Buffer: TypeAlias = bytes | memoryview
 
 
 def _number(thing: object) -> str:
-    """Who this is, as long as it lives."""
+    """Identity of an object, as long as it lives."""
     return f"{id(thing)}"
 
 
 def _name(thing: Any) -> str:
-    """Who this is, in every process; of a user's module what its file says."""
-    if isinstance(thing, types.ModuleType) and not _is_installed(thing.__name__.partition(".")[0]):
+    """Identity of an object in every process; for a user's module with the text of its file."""
+    if isinstance(thing, types.ModuleType) and not is_installed(thing.__name__.partition(".")[0]):
         return f"{thing.__name__} {_text_of(getattr(thing, '__file__', None))}"
     named = thing if hasattr(thing, "__qualname__") or isinstance(thing, types.ModuleType) else type(thing)
     package = sys.modules.get(_package(named)) if hasattr(named, "__module__") else named
@@ -98,14 +101,14 @@ def _sorting(thing: object) -> str:
 
 
 def _raw(thing: object, identity: Identity) -> Sequence[Buffer] | None:
-    """Numbers, and what counts by identity, as bytes."""
+    """Bytes of numbers, and of objects that count by identity."""
     if isinstance(thing, torch.Tensor):
         return _tensor(thing, identity)
     if isinstance(thing, np.ndarray) and thing.dtype != object:
         return _array(thing, identity)
     if isinstance(thing, types.CodeType):
         return [_code(thing).encode()]
-    is_known = _is_installed if identity is _name else _is_library
+    is_known = is_installed if identity is _name else _is_library
     library = isinstance(thing, (type, types.FunctionType)) and is_known(_package(thing))
     shared = _package(type(thing)) in OPAQUE
     if library or shared or isinstance(thing, (types.ModuleType, types.BuiltinFunctionType)):
@@ -114,7 +117,7 @@ def _raw(thing: object, identity: Identity) -> Sequence[Buffer] | None:
 
 
 def _array(thing: np.ndarray, identity: Identity) -> Sequence[Buffer]:
-    """The numbers, not copied. A file that is only read stands for itself: it may be larger than the memory."""
+    """Numbers of an array, not copied. A read-only file counts by identity: it may be larger than memory."""
     kind = f"{thing.dtype}{thing.shape}".encode()
     if isinstance(thing, np.memmap) and not thing.flags.writeable and identity is _number:
         return [kind, identity(thing).encode()]
@@ -134,8 +137,8 @@ def _is_library(package: str) -> bool:
 
 
 @functools.lru_cache(maxsize=1024)
-def _is_installed(package: str) -> bool:
-    """Whether a package is a library, Python's own, or lies where packages are installed."""
+def is_installed(package: str) -> bool:
+    """Return whether a package is a library, Python's own, or lies where packages are installed."""
     file = getattr(sys.modules.get(package), "__file__", None) or ""
     return _is_library(package) or file.startswith(INSTALLED)
 
@@ -155,7 +158,7 @@ def _tensor(thing: torch.Tensor, identity: Identity) -> Sequence[Buffer]:
             f"{values.dtype}{tuple(values.shape)}".encode(),
             memoryview(values.reshape(-1).view(torch.uint8).numpy()),
         ]
-    except Exception:  # a stand-in without values, or one of another transformation
+    except Exception:  # a tensor without values, or of another transformation
         return [identity(thing).encode()]
 
 
@@ -168,7 +171,7 @@ def _inside(thing: object, identity: Identity) -> Iterator[object]:
     elif isinstance(thing, (set, frozenset)):
         yield from sorted(thing, key=repr if identity is _number else _sorting)
     elif isinstance(thing, types.FunctionType):
-        yield from _of_function(thing)
+        yield from _of_function(thing, identity)
     elif isinstance(thing, types.MethodType):
         yield from (thing.__func__, thing.__self__)
     elif isinstance(thing, (staticmethod, classmethod)):
@@ -190,8 +193,8 @@ def _entries(thing: dict[object, object]) -> Iterator[object]:
 
 
 def _attributes(thing: object, identity: Identity) -> Iterator[object]:
-    """The class, all attributes, in slots too, and what an object made in C says of itself when it is pickled."""
-    own = getattr(thing, "__dict__", {})  # asked for first: some objects have one from then on
+    """Class and attributes of an object, slots included; for objects made in C also the parts of their pickle."""
+    own = getattr(thing, "__dict__", {})  # read first: reading creates it on some objects
     if not isinstance(thing, (types.FunctionType, types.MethodType, types.CellType)):
         yield type(thing)
         if not isinstance(thing, torch.nn.Module):
@@ -211,7 +214,7 @@ def _names(slots: str | Iterable[str]) -> Iterable[str]:
 
 
 def _reduced(thing: object, identity: Identity) -> Iterator[object]:
-    """What an object would be pickled as; its identity if it cannot be."""
+    """Parts that an object would be pickled as; its identity if it cannot be pickled."""
     try:
         made = thing.__reduce_ex__(4)
         parts = [made] if isinstance(made, str) else [list(part) if _is_iterator(part) else part for part in made]
@@ -222,7 +225,7 @@ def _reduced(thing: object, identity: Identity) -> Iterator[object]:
 
 @functools.lru_cache(maxsize=4096)
 def _code(thing: types.CodeType) -> str:
-    """What a function does: its instructions, names and constants."""
+    """Text of a function's code: its instructions, names and constants."""
     constants = [_code(part) if isinstance(part, types.CodeType) else _constant(part) for part in thing.co_consts]
     return f"{thing.co_code.hex()}{thing.co_names}{thing.co_freevars}{constants}"
 
@@ -235,19 +238,35 @@ def _is_iterator(part: object) -> bool:
     return hasattr(part, "__next__")
 
 
-def _of_function(thing: types.FunctionType) -> Iterator[object]:
-    """Code, closures, defaults, and the globals that the code names."""
+def _of_function(thing: types.FunctionType, identity: Identity) -> Iterator[object]:
+    """Code, closures and defaults of a function, and all that it names: globals, attributes of modules, imports."""
     yield from (thing.__code__, thing.__closure__ or (), thing.__defaults__ or (), thing.__kwdefaults__ or {})
-    for name in _named(thing.__code__):
-        if name in thing.__globals__:
-            yield from (name, thing.__globals__[name])
+    for found in references(thing):
+        if _counts(found):
+            alone = isinstance(found.value, CODE) and _in_library(found)  # the function, and not all that it calls
+            yield from (found.path, identity(found.value) if alone else found.value)
+        if isinstance(found.value, types.ModuleType) and found.goes_on and not is_installed(_package_of(found.value)):
+            yield from _entries({name: value for name, value in vars(found.value).items() if not _is_own(name)})
 
 
-@functools.lru_cache(maxsize=4096)
-def _named(code: types.CodeType) -> tuple[str, ...]:
-    inner = [name for part in code.co_consts if isinstance(part, types.CodeType) for name in _named(part)]
-    own = [step.argval for step in dis.get_instructions(code) if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")]
-    return tuple(dict.fromkeys([*own, *inner]))
+def _counts(found: Reference) -> bool:
+    """Return whether the meaning of a name may change; in libraries only functions and constants count."""
+    constant = type(found.value) in SIMPLE or isinstance(found.value, CODE)
+    return vars(builtins).get(found.path) is not found.value and (constant or not _in_library(found))
+
+
+def _in_library(found: Reference) -> bool:
+    """Return whether a name was looked up in a module of an installed package."""
+    return found.module is not None and is_installed(_package_of(found.module))
+
+
+def _is_own(name: str) -> bool:
+    """Return whether Python gives this name to every module."""
+    return name.startswith("__") and name.endswith("__")
+
+
+def _package_of(module: types.ModuleType) -> str:
+    return module.__name__.partition(".")[0]
 
 
 def _of_cell(thing: types.CellType) -> Iterator[object]:

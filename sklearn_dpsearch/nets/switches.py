@@ -1,4 +1,4 @@
-"""Settings of the whole process that training needs otherwise, put back by the last thread that trains."""
+"""Process-wide settings that training changes, restored by the last thread that trains."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _to_full_precision() -> Callable[[], None]:
 
 
 def _to_numbers_as_they_come() -> Callable[[], None]:
-    """PyTorch's search for anomalies raises where a gradient is not a number, which one record decides."""
+    """Turn off PyTorch's anomaly detection, which raises for NaN gradients: a single record could trigger it."""
     before, checks = torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()
     torch.autograd.set_detect_anomaly(False)
 
@@ -48,13 +48,13 @@ def _to_numbers_as_they_come() -> Callable[[], None]:
 
 _no_anomalies = WhileAnyone(_to_numbers_as_they_come)
 _same_threads = WhileAnyone(_to_same_threads)
-#: Matrix products in single precision are not rounded to fewer bits, which would move sums by more than is covered.
+#: Full single precision of matrix products: with fewer bits sums would move by more than the noise covers.
 full_precision = WhileAnyone(_to_full_precision)
 
 
 @contextlib.contextmanager
 def threads(number: int) -> Iterator[None]:
-    """So many threads for PyTorch's own work: a number of the process and, in part, of each thread."""
+    """Set the number of PyTorch's own threads: a setting of the process and, in part, of each thread."""
     with _same_threads():
         before = torch.get_num_threads()
         torch.set_num_threads(number)
@@ -65,12 +65,12 @@ def threads(number: int) -> Iterator[None]:
 
 
 def one_thread() -> contextlib.AbstractContextManager[None]:
-    """Steps of linear nets are too short to share: a second thread gains nothing, and costs much on a busy machine."""
+    """Use one thread: steps of linear nets are too short for two, which costs much on a busy machine."""
     return threads(1)
 
 
 @contextlib.contextmanager
 def exactly(device: torch.device) -> Iterator[None]:
-    """Gradients, in single precision, whatever the user has set."""
+    """Turn on gradients and full single precision, against any setting of the user."""
     with full_precision(), _no_anomalies(), torch.enable_grad(), torch.autocast(device.type, enabled=False):
         yield

@@ -1,4 +1,4 @@
-"""What is trained: one net with everything that is fixed before the data is touched, and the records."""
+"""Tasks of training: one net with everything that is fixed before the data is touched, and the records."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ class TrainingTask:
     criterion : Module
         (outputs, targets) ↦ sum of the records' losses.
     optimizer : callable or UpdateRule
-        Module ↦ torch optimizer over its parameters; or what an optimizer would do.
+        Module ↦ torch optimizer over its parameters; or the rule of an optimizer.
     sample_rate : float
         Probability of each record to be in each batch.
     steps : int
     noise_multiplier : float
         Standard deviation of the noise ÷ ``max_grad_norm``; 0 only in tests and benchmarks.
     max_grad_norm : float
-        Norm that no record's gradient exceeds.
+        Largest norm of a record's gradient in the sums.
     automatic : bool
         Whether short gradients are brought to that norm as well: automatic clipping.
     expected_batch_size : float
-        What the noisy sum is divided by; public.
+        Divisor of the noisy sum; public.
     schedule : callable
         Torch optimizer, or None where it is an ``UpdateRule``, ↦ table of the hyperparameters that change from step to
         step, computed without data.
@@ -52,9 +52,9 @@ class TrainingTask:
     seed : None, int, RandomState or SeedSequence
         For batches and noise; None: the operating system. A seed is for tests.
     memory : dict
-        What the optimizer has kept of an earlier training of this net; filled by training.
+        Optimizer memory of an earlier training of this net; filled by training.
     notes : list of str
-        Filled by training: what was taken on trust.
+        Assumptions, filled by training.
     """
 
     module: nn.Module
@@ -82,7 +82,7 @@ class Records(ABC):
     targets : Tensor
         Of the shape and kind of records, on the device.
     stacks : bool
-        Whether several nets can be trained on them at once: a record is the same whenever it is read.
+        Whether several nets can train on them at once: every reading of a record is equal.
     """
 
     inputs: Inputs
@@ -103,16 +103,16 @@ class Records(ABC):
 
     @property
     def norms(self) -> torch.Tensor | None:
-        """Of the inputs, if they are known: they are a part of every gradient of a first linear layer."""
+        """Norms of the inputs, if known: a factor of every gradient of a first linear layer."""
         return None
 
     def assumptions(self) -> tuple[str, ...]:
-        """What is taken on trust of where the records come from, as plain sentences."""
+        """Assumptions about the source of the records, as plain sentences."""
         return ()
 
     @contextlib.contextmanager
     def opened(self, seed: Seed) -> Iterator[Records]:
-        """Ready for one training."""
+        """Open for one training."""
         yield self
 
 
@@ -146,7 +146,7 @@ def rows_at(rows: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
 
 
 def with_room(shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
-    """An empty tensor for records that ``Records`` takes over as it is, without another copy."""
+    """Empty tensor for records that ``Records`` uses without another copy."""
     # NumPy asks for large pages: filling 200 MB takes a sixth of the time.
     room = torch.from_numpy(np.empty((shape[0] + 1, *shape[1:]), np.dtype(str(dtype).removeprefix("torch."))))
     room[-1] = 0
@@ -156,7 +156,7 @@ def with_room(shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
 
 
 def with_empty_row(rows: torch.Tensor, device: torch.device) -> torch.Tensor:
-    """A copy, unless the rows lie where there is room for one more, and nobody else has them."""
+    """Return rows with an empty one appended: without a copy if the rows were made with room for it."""
     room: torch.Tensor = getattr(rows, "room", None)
     if room is not None and room.device == torch.empty(0, device=device).device:
         return room

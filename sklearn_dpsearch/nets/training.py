@@ -21,23 +21,23 @@ from .randomness import global_torch_seed
 from .stack import Stack
 from .switches import exactly
 from .task import Records, TrainingTask
-from .watchers import NOBODY, Watchers
+from .watchers import NO_WATCHERS, Watchers
 
-#: Bytes that the nets of a stack take in a step. On a CPU more do not fit into its caches, and a stack would be slower
-#: than its nets alone (``examples/benchmarks/nets_at_real_size.py``). A GPU is faster the more there is to do.
+#: Most bytes that a stack uses in a step. More would not fit into a CPU's caches, and a stack would be slower than its
+#: nets alone (``examples/benchmarks/nets_at_real_size.py``). A GPU gains from every increase.
 CACHE = {"cpu": 6 * 2**20}
-#: Where fewer fit, a stack gains less than filling up its batches costs: each net is trained alone.
+#: Fewest nets in a stack: a smaller one gains less than padding its batches costs, so each net is trained alone.
 FEWEST = 4
 
 
-def train(task: TrainingTask, records: Records, *, max_physical_batch: int, watchers: Watchers = NOBODY) -> None:
+def train(task: TrainingTask, records: Records, *, max_physical_batch: int, watchers: Watchers = NO_WATCHERS) -> None:
     """Train one net in place.
 
     Raises
     ------
     LeakingEstimatorError, PrivacyError
-        For a net that is not known to act on each record alone, or that kept something of them; for records whose
-        source changes when it is read.
+        For a net that may mix records, or that kept something of them; for records whose source changes when it is
+        read.
     ValueError
         For tokens that an embedding has no row for.
     """
@@ -49,14 +49,14 @@ def train(task: TrainingTask, records: Records, *, max_physical_batch: int, watc
         # Seeded for dropout.
         with records.opened(task.seed) as opened, global_torch_seed(task.seed), _tokens_explained(task.module):
             Stack([task], engine, opened, max_physical_batch, watchers).run()
-        if ways.digest_of_code(engine) != before:  # what it keeps could tell about records
+        if ways.digest_of_code(engine) != before:  # its contents could tell about records
             raise ways.kept_something(task.module)
     task.notes[:] = (*ways.assumptions(engine, task.module, task.criterion), *records.assumptions())
 
 
 @contextlib.contextmanager
 def _tokens_explained(module: nn.Module) -> Iterator[None]:
-    """PyTorch's error for a token beyond an embedding, as one that says what is needed, and nothing of the record."""
+    """Replace PyTorch's error for a token beyond an embedding by one with the remedy, and without the record."""
     try:
         yield
     except IndexError as error:
@@ -77,11 +77,11 @@ def train_together(
     max_physical_batch: int,
     keepers: Sequence[Keeper | None] | None = None,
 ) -> list[bool]:
-    """Train several nets in place, as one stack where they share an architecture; which ones came out well.
+    """Train several nets in place, as stacks of equal architecture; return for each whether it succeeded.
 
-    Each net has its own batches, noise, rates and number of steps; grouping changes time, never results. A net that
-    fails leaves the others alone: those of its stack that are not done then start again, each by itself, with the
-    secrets that they would have had alone. ``keepers`` are places for what a crash must not take, one for each net.
+    Each net has its own batches, noise, rates and number of steps; grouping changes time, never results. A failing net
+    does not affect the others: the unfinished nets of its stack start again, each by itself, with the secrets that they
+    would have had alone. ``keepers`` save the trainings for a restart after a crash, one for each net.
     """
     done, places = [False] * len(tasks), keepers or [None] * len(tasks)
     for group in _groups(tasks, records, max_physical_batch):
@@ -95,14 +95,14 @@ def train_together(
 
 
 def _is_among(task: TrainingTask, tasks: Sequence[TrainingTask]) -> bool:
-    """By identity: tasks that are equal may be of two nets."""
+    """Return whether a task itself is among others; equal tasks may belong to two nets."""
     return any(task is other for other in tasks)
 
 
 def _run_together(
     tasks: Sequence[TrainingTask], records: Records, max_physical_batch: int, keeper: Keeper | None
 ) -> list[TrainingTask]:
-    """Train nets as one stack; those that came to their end. The others have the parameters that they started with."""
+    """Train nets as one stack; return the finished ones. The others keep their initial parameters."""
     with exactly(records.inputs.device):
         stack = _stack(tasks, records, max_physical_batch, keeper)
         if stack is None:
@@ -114,17 +114,17 @@ def _run_together(
 
 def _succeeds(task: TrainingTask, records: Records, max_physical_batch: int, keeper: Keeper | None = None) -> bool:
     done = False
-    with contained():  # in a search: the worst score, and nothing told
+    with contained():  # in a search: the worst score, in silence
         train(task, records, max_physical_batch=max_physical_batch, watchers=Watchers(kept(keeper, [task])))
         done = True
     return done
 
 
-# --- which nets are trained as one stack -----------------------------------------------------------------------------
+# --- choice of stacks ------------------------------------------------------------------------------------------------
 
 
 def _groups(tasks: Sequence[TrainingTask], records: Records, max_physical_batch: int) -> list[list[int]]:
-    """Nets that can be trained as one stack, of similar batch sizes, within the memory allowed."""
+    """Group nets into stacks of similar batch sizes, within the memory allowed."""
     found: dict[Hashable, list[int]] = {}
     for i, task in enumerate(tasks):
         key = _stack_key(task, records)
@@ -139,9 +139,9 @@ def _groups(tasks: Sequence[TrainingTask], records: Records, max_physical_batch:
 
 
 def _most_in_cache(task: TrainingTask, size: float, device: torch.device) -> float:
-    """How many records of nets like this one a stack may hold; at least those of one net."""
+    """Largest number of records in a stack of nets like this one; at least those of one net."""
     room = CACHE.get(device.type, math.inf)
-    # Parameters, noise, sums and gradients; what goes into the layers, and comes out, for one part of a batch.
+    # Parameters, noise, sums and gradients; inputs and outputs of the layers for one part of a batch.
     layers = [layer for layer in task.module.modules() if type(layer) is nn.Linear]
     numbers = sum(layer.in_features + layer.out_features for layer in layers) * size / rounding.parts(size)
     each = float(20 * sum(p.numel() for p in task.module.parameters()) + 4 * numbers)
@@ -149,7 +149,7 @@ def _most_in_cache(task: TrainingTask, size: float, device: torch.device) -> flo
 
 
 def _stack_key(task: TrainingTask, records: Records) -> Hashable | None:
-    """Equal for nets that can be stepped as one; None for a net that is trained alone."""
+    """Key of a stack: equal for nets that can be stepped as one; None for a net that is trained alone."""
     key = None
     if not records.stacks:
         return None
@@ -163,7 +163,7 @@ def _stack_key(task: TrainingTask, records: Records) -> Hashable | None:
 
 
 def _structure(task: TrainingTask, records: Records) -> Hashable | None:
-    """What nets of one stack have in common: plain ones their structure, graphs their signature; None: alone."""
+    """Key shared by all nets of one stack: structure of plain nets, signature of graphs; None for a net alone."""
     refuse(task.module)
     refuse(task.criterion)
     known = plain.structure(task.module, task.criterion)
@@ -184,9 +184,9 @@ def _signature(criterion: nn.Module) -> tuple[Hashable, ...]:
 
 
 def _within(members: list[int], sizes: list[float], most: float) -> list[list[int]]:
-    """Consecutive groups whose padded batches hold at most ``most`` records, of sizes within a factor of two.
+    """Cut into consecutive groups: padded batches of at most ``most`` records, sizes within a factor of two.
 
-    Batches are filled up to the widest of the stack: nets of very different sizes would mostly compute on nothing.
+    Batches are padded to the widest of the stack: nets of very different sizes would mostly compute on padding.
     """
     groups: list[list[int]] = []
     first = 0.0
@@ -202,7 +202,7 @@ def _within(members: list[int], sizes: list[float], most: float) -> list[list[in
 def _stack(
     tasks: Sequence[TrainingTask], records: Records, max_physical_batch: int, keeper: Keeper | None
 ) -> Stack | None:
-    """All nets in one stack; None if they must be trained alone (one of them has a schedule that fails, say)."""
+    """Put all nets into one stack; return None if they must be trained alone (for example if a schedule fails)."""
     found = None
     with contained():  # nothing has been trained yet
         engine = _stacked_engine(tasks, records)
@@ -212,7 +212,7 @@ def _stack(
 
 
 def _stacked_engine(tasks: Sequence[TrainingTask], records: Records) -> Engine | None:
-    """One engine for nets of equal structure."""
+    """Engine for nets of equal structure."""
     first = tasks[0]
     device = records.inputs.device
     if plain.structure(first.module, first.criterion) is not None:

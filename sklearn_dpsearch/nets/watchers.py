@@ -1,4 +1,4 @@
-"""Who looks at a training from time to time: blocks of steps between two looks, and the line that shows progress."""
+"""Watchers of a training: blocks of steps between two looks, and the line that shows progress."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-#: Seconds between two looks at a training, or one step where that takes longer.
+#: Seconds between two looks at a training, or the time of one step if longer.
 LOOK = 0.5
 
 
@@ -18,31 +18,31 @@ class Watched(Protocol):
 
     #: Steps taken.
     done: int
-    #: Whatever still trains; empty at the end.
+    #: Tasks still in training; empty at the end.
     tasks: list[Any]
 
     def state(self) -> dict[str, Any]:
-        """All that changes from step to step."""
+        """State that changes from step to step."""
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on where this state was taken."""
+        """Go on from a saved state."""
 
 
 class Watcher(Protocol):
-    """Somebody who looks at a training."""
+    """An observer of a training."""
 
     def begin(self, training: Watched) -> None:
-        """Before the first step of this process."""
+        """Prepare, before the first step of this process."""
 
     def look(self, training: Watched) -> None:
-        """Between two blocks of steps, and after the last."""
+        """Look between two blocks of steps, and after the last."""
 
     def close(self) -> None:
-        """At the end, whatever it was."""
+        """Finish, after success and after an error alike."""
 
 
 class Watchers:
-    """Those who look at one training; nobody, and then it runs on undisturbed."""
+    """All watchers of one training; without members the training runs undisturbed."""
 
     def __init__(self, members: Sequence[Watcher] = ()) -> None:
         self.members = list(members)
@@ -50,7 +50,7 @@ class Watchers:
         self.patience: float = 1 if members else math.inf
 
     def begin(self, training: Watched) -> None:
-        """Before the first step."""
+        """Prepare, before the first step."""
         if not self.members:
             return
         for member in self.members:
@@ -58,7 +58,7 @@ class Watchers:
         self._steps, self._since = training.done, time.monotonic()
 
     def look(self, training: Watched) -> None:
-        """After a block of steps, by which the length of the next one is set."""
+        """Look after a block of steps, and set the length of the next block by its time."""
         if not self.members:
             return
         steps, seconds = training.done - self._steps, time.monotonic() - self._since
@@ -68,12 +68,12 @@ class Watchers:
         self._steps, self._since = training.done, time.monotonic()
 
     def close(self) -> None:
-        """At the end, whatever it was."""
+        """Finish, after success and after an error alike."""
         for member in self.members:
             member.close()
 
 
-NOBODY = Watchers()
+NO_WATCHERS = Watchers()
 
 
 class Progress:
@@ -82,7 +82,7 @@ class Progress:
     Parameters
     ----------
     name : str
-        Whose training it is.
+        Name of the trained model.
     steps : int
     """
 
@@ -119,10 +119,10 @@ def clock(seconds: float) -> str:
 
 
 def _write(text: str) -> None:
-    """To standard error as it is now: in a search that stream leads nowhere."""
+    """Write to the current standard error: in a search that stream leads nowhere."""
     stream = sys.stderr
     if stream is None:
         return
-    with contextlib.suppress(OSError, ValueError):  # a line that cannot be written ends no training
+    with contextlib.suppress(OSError, ValueError):  # training goes on if a line cannot be written
         stream.write(text)
         stream.flush()

@@ -1,4 +1,4 @@
-"""A first schema, from a table that is public."""
+"""Draft of a schema from a public table."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .columns import DateRange, NumberRange
+from .ranges import DateRange, NumberRange
 from .reading import columns_of, names_of
 from .schema import Schema
 
-#: A column of numbers with at most so many different ones is a list of values.
+#: A column with at most this many different numbers is a list of values.
 FEW_NUMBERS = 2
 
 
@@ -24,7 +24,7 @@ def schema_of(public_sample: Any, *, max_values: int = 50) -> Schema:
     Parameters
     ----------
     public_sample : DataFrame of pandas or polars
-        Records that anybody may see: a published extract, a synthetic file, last decade's census.
+        Public records: a published extract, a synthetic file, last decade's census.
     max_values : int, default=50
         The most values that are listed for a column of text.
 
@@ -36,7 +36,7 @@ def schema_of(public_sample: Any, *, max_values: int = 50) -> Schema:
     Raises
     ------
     ValueError
-        For a column from which nothing can be drafted: it is empty, or has too many values.
+        For a column that is empty, or has too many values.
     """
     names = names_of(public_sample)
     if names is None:

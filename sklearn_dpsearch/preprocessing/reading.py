@@ -30,7 +30,7 @@ def columns_of(X: Any, wanted: Sequence[str]) -> Mapping[str, Given]:
     Raises
     ------
     ValueError
-        If one is missing or there twice, or an array has another number of columns.
+        If a column is missing or occurs twice, or an array has another number of columns.
     TypeError
         For sparse matrices.
     """
@@ -50,7 +50,7 @@ def columns_of(X: Any, wanted: Sequence[str]) -> Mapping[str, Given]:
 
 
 def _kind(column: Any) -> str:
-    """By the type that the column was given; what its values look like is not asked."""
+    """Kind of a column by its declared type, not by its values."""
     if str(column.dtype).lower().startswith("str"):  # of pandas and of polars; NumPy would see any objects
         return "T"
     kind: str = np.asarray(column[:0].to_numpy() if hasattr(column, "to_numpy") else column[:0]).dtype.kind

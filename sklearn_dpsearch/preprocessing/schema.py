@@ -1,8 +1,12 @@
-"""What is publicly known about the columns of a table."""
+"""Public facts about the columns of a table."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+import numbers
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -10,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..privacy.errors import did_you_mean
-from .columns import Choice, Column, Range, column_of
+from .columns import Choice, Column, Detail, Hashed
+from .ranges import AUTO, LINEAR, LOG, DateRange, NumberRange, Range
 
 if TYPE_CHECKING:
     from typing import Self  # since Python 3.11
@@ -21,8 +26,11 @@ class Schema(Mapping[str, Any]):
 
     Parameters
     ----------
-    columns : mapping of str to (lower, upper) or list
-        ``{"age": (17, 90), "job": ["clerk", "nurse"], "since": (date(2000, 1, 1), date(2030, 1, 1))}``.
+    columns : mapping of str to (lower, upper), list or dict
+        ``{"age": (17, 90), "job": ["clerk", "nurse"], "since": (date(2000, 1, 1), date(2030, 1, 1))}``. A dictionary
+        says more: ``{"lower": 17, "upper": 90, "bins": [25, 35, 50]}`` (inner edges, a number, "auto" or None),
+        ``{"lower": -500, "upper": 10_000, "scale": "log"}`` (equally spaced by sign(x)·log(1 + abs(x))), and
+        ``{"buckets": 64}`` for a column of very many values, each hashed into a bucket.
 
     Raises
     ------
@@ -44,7 +52,7 @@ class Schema(Mapping[str, Any]):
     def __init__(self, columns: Mapping[str, Any]) -> None:
         if not isinstance(columns, Mapping) or not columns or not all(isinstance(name, str) for name in columns):
             raise ValueError(
-                f"Found {columns!r} as a schema; a dictionary from names of columns to what they hold is needed, e.g. "
+                f"Found {columns!r} as a schema; a dictionary from names of columns to their values is needed, e.g. "
                 '{"age": (17, 90), "job": ["clerk", "nurse"]}.'
             )
         made = columns.columns if isinstance(columns, Schema) else columns
@@ -66,7 +74,7 @@ class Schema(Mapping[str, Any]):
         return Schema, (dict(self),)
 
     def without(self, *names: str) -> Self:
-        """All other columns; leaves out the target, say."""
+        """Schema without some columns, such as the target."""
         for name in names:
             self._of(name)
         return type(self)({name: column for name, column in self.columns.items() if name not in names})
@@ -86,7 +94,7 @@ class Schema(Mapping[str, Any]):
         return column.lower, column.upper
 
     def to_yaml(self, path: str | Path | None = None) -> str:
-        """As YAML, to be edited or kept; written to ``path`` if there is one. Needs PyYAML."""
+        """YAML of the schema, to be edited or kept; written to ``path`` if given. Needs PyYAML."""
         entries = {name: _plain(column) for name, column in self.columns.items()}
         text: str = _yaml().safe_dump(entries, sort_keys=False, allow_unicode=True, default_flow_style=None, width=100)
         if path is not None:
@@ -107,13 +115,18 @@ class Schema(Mapping[str, Any]):
 
 
 def _plain(column: Column) -> Any:
-    """As YAML has it: numbers and dates of Python."""
+    """Entry of a column in YAML's types: numbers and dates of Python."""
     if isinstance(column, Range):
-        return {"lower": _of_python(column.lower), "upper": _of_python(column.upper)}
-    return [_of_python(value) for value in column.stated()]
+        stated = column.stated()
+        options = stated if isinstance(stated, dict) else {"lower": column.lower, "upper": column.upper}
+        return {name: _of_python(value) for name, value in options.items()}
+    stated = column.stated()
+    return stated if isinstance(stated, dict) else _of_python(stated)
 
 
 def _of_python(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_of_python(one) for one in value]
     if isinstance(value, np.datetime64):
         return value.astype("datetime64[us]").item()
     return value.item() if isinstance(value, np.generic) else value
@@ -131,3 +144,103 @@ def _yaml() -> Any:
     except ImportError as error:
         raise ImportError("A schema as YAML needs PyYAML: pip install pyyaml.") from error
     return yaml
+
+
+# --- entries --------------------------------------------------------------------------------------------------------
+
+
+def column_of(name: str, stated: Any) -> Column:
+    """Build the column that an entry of a schema describes.
+
+    Raises
+    ------
+    ValueError
+        If the entry is neither two ends in order nor a list of different values, or its options fit neither.
+    """
+    if isinstance(stated, Column):
+        return stated
+    if isinstance(stated, tuple) and len(stated) == 2:
+        stated = {"lower": stated[0], "upper": stated[1]}
+    if isinstance(stated, Mapping) and set(stated) == {"buckets"}:
+        return _hashed(name, stated["buckets"])
+    if isinstance(stated, Mapping) and {"lower", "upper"} <= set(stated) <= {"lower", "upper", "bins", "scale"}:
+        options = dict(stated)
+        ends = options.pop("lower"), options.pop("upper")
+        for kind, are in ((NumberRange, _is_number), (DateRange, _is_date)):
+            if all(are(end) for end in ends):
+                return _with_bins(name, _in_order(name, _range(name, kind, ends, options)), options)
+        stated = ends
+    if isinstance(stated, list) and stated:
+        return _all_different(name, stated)
+    raise ValueError(
+        f"Found {stated!r} for column {name!r} of the schema. A tuple of two numbers or two dates (the smallest and "
+        "the largest), a list of all values, or a dictionary is needed: {'lower': 0, 'upper': 9, 'bins': [2, 5], "
+        "'scale': 'log'} or {'buckets': 64}."
+    )
+
+
+def _range(name: str, kind: type[Range], ends: tuple[Any, Any], options: Mapping[str, Any]) -> Range:
+    scale = options.get("scale", LINEAR)
+    if scale not in (LINEAR, LOG) or (scale == LOG and kind is not NumberRange):
+        raise ValueError(
+            f"Found scale={scale!r} for column {name!r} of the schema; 'linear', or 'log' of numbers, is needed."
+        )
+    return kind(*ends) if scale == LINEAR else NumberRange(*ends, scale=scale)
+
+
+def _with_bins(name: str, column: Range, options: Mapping[str, Any]) -> Range:
+    if "bins" not in options:
+        return column
+    bins = options["bins"]
+    if bins is None or bins == AUTO or is_number_of_bins(bins):
+        return replace(column, bins=bins)
+    if isinstance(bins, (list, tuple)) and bins:
+        with_bins = replace(column, bins=tuple(bins))
+        edges = np.concatenate([column._ends()[:1], with_bins.edges(Detail()), column._ends()[1:]])
+        if np.all(np.diff(edges) > 0):  # not so with nan
+            return with_bins
+    raise ValueError(
+        f"Found bins={bins!r} for column {name!r} of the schema; a number of bins from 2, 'auto', None, or rising "
+        f"edges between {column.lower} and {column.upper} are needed."
+    )
+
+
+def is_number_of_bins(bins: Any) -> bool:
+    """Return whether a value is a number of bins."""
+    return isinstance(bins, numbers.Integral) and not isinstance(bins, bool) and int(bins) >= 2
+
+
+def _hashed(name: str, buckets: Any) -> Hashed:
+    if not is_number_of_bins(buckets):
+        raise ValueError(
+            f"Found buckets={buckets!r} for column {name!r} of the schema; a whole number from 2 is needed."
+        )
+    return Hashed(int(buckets))
+
+
+def _in_order(name: str, column: Range) -> Range:
+    unit = column._unit(name)
+    if not (math.isfinite(unit.middle) and unit.half > 0):
+        raise ValueError(
+            f"Found ({column.lower}, {column.upper}) for column {name!r} of the schema: the smallest value and then "
+            "the largest are needed, both finite."
+        )
+    return column
+
+
+def _all_different(name: str, values: list[Any]) -> Choice:
+    bad = [value for value in values if not isinstance(value, Hashable) or value is None or value != value]
+    if bad or len(set(values)) < len(values):
+        raise ValueError(
+            f"Found {values!r} for column {name!r} of the schema: different values are needed, and none for missing "
+            "ones, which have an output of their own."
+        )
+    return Choice(tuple(values))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
+def _is_date(value: Any) -> bool:
+    return isinstance(value, (date, np.datetime64))

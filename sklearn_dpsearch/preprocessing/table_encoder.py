@@ -1,19 +1,20 @@
-"""A transformer that knows its table from a public schema."""
+"""Encoder of tables by a public schema."""
 
 from __future__ import annotations
 
+import itertools
 import math
 import numbers
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils._param_validation import Interval, validate_parameter_constraints
+from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 
-from .columns import Array, Unit
+from .columns import Array, Detail, Unit
+from .ranges import AUTO
 from .reading import Given, columns_of, names_of
 from .schema import Schema
 
@@ -22,22 +23,28 @@ if TYPE_CHECKING:
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
-    """Make numbers of unit scale from a table, by a schema that is public knowledge.
+    """Encode a table as numbers of unit scale, by a public schema.
 
-    Nothing is learned from the records, so it is free under every neighbouring relation. A range becomes [-1, 1]:
-    values outside are clipped, missing ones become 0. Of a list each value becomes a column of zeros and ones. With
-    ``indicators`` each range has one column more that is 1 where the value is missing, and each list one that is 1
-    where the value is missing or not in the list. No value of a record is an error.
+    Nothing is learned from the records, so encoding is free under every neighbouring relation. A range becomes [-1, 1]:
+    values outside are clipped, missing values become 0. With ``bins`` each range also has one-hot columns for several
+    equal parts, and dates have one-hot columns for months, weekdays and hours: a linear model then learns curves. Each
+    value of a list becomes a one-hot column. With ``indicators`` each range has a further column that is 1 if the value
+    is missing, and each list one that is 1 if the value is missing or not in the list. No value of a record raises an
+    error.
 
     Parameters
     ----------
     schema : Schema or dict
-        Columns by name: (lower, upper) as a tuple of numbers or of dates, or a list of all values. Other columns of a
-        table are left out. Arrays without names must have these columns in this order.
+        Columns by name: (lower, upper) as a tuple of numbers or of dates, a list of all values, or a dictionary with
+        options (see ``Schema``). Other columns of a table are left out. Arrays without names must have these columns
+        in this order.
+    bins : int, "auto" or None, default=None
+        Equal bins of each range without bins in the schema. "auto": 16, or one for each whole number if there are
+        fewer. Use bins for linear models; hidden layers find curves themselves.
     indicators : bool, default=True
-        Whether what is missing or unknown has columns of its own.
+        Whether missing or unknown values have columns of their own.
     row_norm : float, optional
-        If given, all numbers are multiplied by one constant, so that no row can be longer (Euclidean norm).
+        If given, all numbers are multiplied by one constant, so that every row has at most this Euclidean norm.
 
     Attributes
     ----------
@@ -60,12 +67,21 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     _parameter_constraints: dict[str, Any] = {
         "schema": [Mapping],
+        "bins": [None, StrOptions({AUTO}), Interval(numbers.Integral, 2, None, closed="left")],
         "indicators": ["boolean"],
         "row_norm": [None, Interval(numbers.Real, 0, None, closed="neither")],
     }
 
-    def __init__(self, schema: Schema | Mapping[str, Any], *, indicators: bool = True, row_norm: float | None = None):
+    def __init__(
+        self,
+        schema: Schema | Mapping[str, Any],
+        *,
+        bins: int | str | None = None,
+        indicators: bool = True,
+        row_norm: float | None = None,
+    ):
         self.schema = schema
+        self.bins = bins
         self.indicators = indicators
         self.row_norm = row_norm
 
@@ -100,7 +116,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         X : DataFrame of pandas or polars, or array of shape (n_samples, n_features)
         """
         schema = self._schema()
-        parts = (schema.columns[name].encoded(given.values, self.indicators) for name, given in self._read(X, schema))
+        detail = self._detail
+        parts = (schema.columns[name].encoded(given.values, detail) for name, given in self._read(X, schema))
         encoded, start = None, 0
         for part in parts:  # one table, filled column by column: it may be large
             if encoded is None:
@@ -112,13 +129,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return encoded
 
     def made_up(self, n_samples: int = 200, random_state: int = 0) -> Any:
-        """Records that the schema allows, for a dry run: nothing about real ones is in them.
+        """Make up records that fit the schema, for a dry run; they hold nothing about real records.
 
         Parameters
         ----------
         n_samples : int
         random_state : int
-            A seed, which may be known to anybody.
+            A public seed.
 
         Returns
         -------
@@ -151,22 +168,22 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         lowest = [
             column.lowest if output == 0 else 0.0
             for name, column in schema.columns.items()
-            for output, _ in enumerate(column.outputs(name, self.indicators))
+            for output, _ in enumerate(column.outputs(name, self._detail))
         ]
         return np.array(lowest) * scale, np.full(len(lowest), scale)
 
     @property
     def max_norm(self) -> float:
         """The largest Euclidean norm that a row can have, by the schema alone: ``data_norm`` of diffprivlib."""
-        return math.sqrt(len(self.schema)) if self.row_norm is None else float(self.row_norm)
+        return self._longest(self._schema()) if self.row_norm is None else float(self.row_norm)
 
     def in_units(self, coefficients: ArrayLike, intercept: float = 0.0) -> tuple[dict[str, float], float]:
-        """Coefficients of a linear model as they act on the table's own values.
+        """Coefficients of a linear model in the units of the table's own values.
 
         Parameters
         ----------
         coefficients : array-like of shape (n_outputs,)
-            Of a model that was trained on what ``transform`` returns.
+            Of a model trained on the output of ``transform``.
         intercept : float
             Of the same model.
 
@@ -175,7 +192,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         dict of str to float
             Per unit of a number, per day of a date, and for each value of a list.
         float
-            The intercept, where every range counts from 0 (dates from 1970-01-01) and none is missing.
+            The intercept, if every range counts from 0 (dates from 1970-01-01) and no value is missing.
         """
         schema = self._schema()
         units, scale = self._units(schema), self._scale(schema)
@@ -189,32 +206,39 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return own, float(intercept) - sum(own[unit.name] * unit.middle for unit in units)
 
     def _schema(self) -> Schema:
-        """The schema, checked with all else that the user gave."""
+        """The schema, checked with all other parameters."""
         validate_parameter_constraints(self._parameter_constraints, self.get_params(deep=False), type(self).__name__)
-        schema = Schema(self.schema)
-        names = Counter(unit.name for unit in self._units(schema))
-        twice = [name for name, times in names.items() if times > 1]
-        if twice:
-            raise ValueError(
-                f"Found {twice} twice among the names of the outputs: a column and a value make the same name. Rename "
-                "one of them."
-            )
-        return schema
+        return Schema(self.schema)
 
     @staticmethod
     def _read(X: Any, schema: Schema) -> Iterator[tuple[str, Given]]:
-        """The columns, all of them of types that can be what the schema says."""
+        """Read the columns, and check that their types fit the schema."""
         found = columns_of(X, list(schema))
         for name, given in found.items():
             schema.columns[name].refuse(name, given.kind)
         return iter(found.items())
 
     def _units(self, schema: Schema) -> list[Unit]:
-        return [unit for name, column in schema.columns.items() for unit in column.outputs(name, self.indicators)]
+        """All outputs; repeated names are numbered, such as that of a value "unknown"."""
+        units: dict[str, Unit] = {}
+        for column_name, column in schema.columns.items():
+            for unit in column.outputs(column_name, self._detail):
+                same = (f"{unit.name}_{number}" for number in itertools.count(2))
+                name = next(name for name in itertools.chain([unit.name], same) if name not in units)
+                units[name] = unit._replace(name=name)
+        return list(units.values())
 
     def _scale(self, schema: Schema) -> float:
-        """Each column adds at most 1 to the square of a row's norm."""
-        return 1.0 if self.row_norm is None else math.nextafter(float(self.row_norm) / math.sqrt(len(schema)), 0.0)
+        """Constant that keeps every row within ``row_norm``."""
+        return 1.0 if self.row_norm is None else math.nextafter(float(self.row_norm) / self._longest(schema), 0.0)
+
+    def _longest(self, schema: Schema) -> float:
+        """The largest norm of a row before scaling."""
+        return math.sqrt(sum(column.squared_norm(self._detail) for column in schema.columns.values()))
+
+    @property
+    def _detail(self) -> Detail:
+        return Detail(indicators=bool(self.indicators), bins=self.bins)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -1,4 +1,4 @@
-"""What a guarantee is, how mechanisms combine, and what a whole search costs.
+"""Guarantees, their combination, and the privacy cost of a whole search.
 
 The rooms, from the top down; each imports only from those below it:
 
@@ -6,8 +6,8 @@ The rooms, from the top down; each imports only from those below it:
   other accountants, plain dictionaries;
 - ``selection``: a file for each theorem (best of K runs, random subset, threshold, noisy maximum, doubling walk), with
   the published bounds beside it, and certificates of what a search really loses;
-- ``guarantees``: what is promised, how it composes, and the tightest of several bounds;
-- ``count_laws``: laws of the number of runs K, and drawing from them;
+- ``guarantees``: guarantees, their composition, and the tightest of several bounds;
+- ``count_laws``: distributions of the number of runs K, and drawing from them;
 - ``mechanisms``: noise and coins, drawn exactly;
 - ``numerics``: privacy losses, exact numbers, inversion: arithmetic that only ever overstates.
 """

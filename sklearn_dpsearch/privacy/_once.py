@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 else:
 
     class cached_property(functools.cached_property):
-        """As in the standard library, but two threads that come at once may both compute the value."""
+        """``functools.cached_property`` without its lock: two threads at once may both compute the value."""
 
         def __get__(self, instance: Any, owner: type | None = None) -> Any:
             if instance is None:

@@ -10,7 +10,7 @@ class PrivacyError(ValueError):
 
 
 class UnknownGuaranteeError(PrivacyError):
-    """Nothing is known about what one training run of an estimator promises."""
+    """The guarantee of one training run of an estimator is unknown."""
 
 
 class LeakingEstimatorError(PrivacyError):
@@ -18,7 +18,7 @@ class LeakingEstimatorError(PrivacyError):
 
 
 class MixedNeighborsError(PrivacyError):
-    """Guarantees under different neighbouring relations were to be combined."""
+    """Guarantees under different neighbouring relations cannot be combined."""
 
 
 class UnknownSensitivityError(PrivacyError):
@@ -30,12 +30,12 @@ class BudgetUnreachableError(PrivacyError):
 
 
 class BudgetExceededError(PrivacyError):
-    """Together with what was spent on the same records before, it would cost more than the budget of a ledger.
+    """The total cost with earlier entries on the same records would exceed the budget of a ledger.
 
     Attributes
     ----------
     forecast : Forecast
-        The numbers: what was spent, what this would cost alone and together with it, and the budget.
+        The numbers: the cost so far, the cost of this fit alone, the total, and the budget.
     """
 
     forecast: Any = None

@@ -10,7 +10,6 @@ from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from ._checks import require
 from .count_laws.base import CountLaw
 from .errors import PrivacyError, did_you_mean
 from .guarantees.base import Guarantee
@@ -22,7 +21,7 @@ from .numerics.loss_distribution import DominatingPair, LossDistribution
 Kind = TypeVar("Kind", bound=type)
 #: Classes by their names.
 Kinds: TypeAlias = dict[str, Any]
-#: What guarantees are made of, beside guarantees: kinds with subclasses, and single ones.
+#: Classes of the fields of guarantees: parents of several kinds, and single kinds.
 ROOTS: list[type] = [Guarantee, CountLaw, MaxNoise, LossDistribution]
 
 
@@ -33,23 +32,23 @@ def part_of_guarantees(kind: Kind) -> Kind:
 
 
 def from_dict(found: Mapping[str, Any]) -> Guarantee:
-    """The guarantee of which ``to_dict`` made this dictionary.
+    """Rebuild a guarantee from the dictionary of its ``to_dict``.
 
     Parameters
     ----------
     found : dict
-        From ``guarantee.to_dict()``, or under ``"guarantee"`` in that of a ``PrivacySpent``; also after a way through
-        JSON.
+        From ``guarantee.to_dict()``, or the entry ``"guarantee"`` of a ``PrivacySpent``'s dictionary; also after a
+        round trip through JSON.
 
     Returns
     -------
     Guarantee
-        Made as the first one was: every ε and δ is the same to the last bit.
+        Equal to the original: every ε and δ agrees to the last bit.
 
     Raises
     ------
     PrivacyError
-        If it was written in another layout, or holds what this version does not know.
+        If the dictionary has another layout, or kinds unknown to this version.
 
     Examples
     --------
@@ -85,10 +84,15 @@ def _read(value: Any, kinds: Kinds) -> Any:
     name = next(iter(value), "")
     if len(value) != 1 or name not in PLAIN:
         raise PrivacyError(f"Found {_short(value)} in a guarantee; one of {', '.join(PLAIN)} or a kind is needed.")
-    return PLAIN[name](value[name])
+    try:
+        return PLAIN[name](value[name])
+    except (ValueError, TypeError, ArithmeticError, LookupError):
+        raise PrivacyError(
+            f"Found {_short(value)} in a guarantee, which is no {name}. Give what to_dict() of a guarantee returned."
+        ) from None
 
 
-#: What JSON has no values for.
+#: Types that JSON lacks.
 PLAIN: dict[str, Callable[[Any], Any]] = {
     "float": float,
     "fraction": Fraction,
@@ -99,7 +103,7 @@ PLAIN: dict[str, Callable[[Any], Any]] = {
 
 
 def _built(value: Mapping[str, Any], kinds: Kinds) -> Any:
-    kind = kinds.get(value["kind"])
+    kind = kinds.get(value["kind"]) if isinstance(value["kind"], str) else None
     if kind is None:
         raise PrivacyError(
             f"Found a guarantee of kind {value['kind']!r}, which this version does not know. Read it with the release "
@@ -112,7 +116,7 @@ def _built(value: Mapping[str, Any], kinds: Kinds) -> Any:
 
 
 def _checked(given: dict[str, Any], known: set[str], kind: str) -> dict[str, Any]:
-    """Exactly the fields of a kind: none is guessed, not even one that has a default."""
+    """Require exactly the fields of a kind: no field is guessed, even with a default."""
     if given.keys() != known:
         raise PrivacyError(
             f"Found {kind} with {sorted(given)}; {sorted(known)} are needed. Read it with the release of "
@@ -122,26 +126,12 @@ def _checked(given: dict[str, Any], known: set[str], kind: str) -> dict[str, Any
 
 
 def _profile(removed: LossDistribution, added: LossDistribution | None, neighboring: Any) -> ProfileDP:
-    """``added`` is None where both orders of the neighbours have one law."""
-    for one in (removed,) if added is None else (removed, added):
-        _check_law(one)
+    """Build a profile; ``added`` is None if both orders of the neighbours have one distribution."""
     return ProfileDP.from_pair(DominatingPair(removed, removed if added is None else added), neighboring)
 
 
-def _check_law(one: LossDistribution) -> None:
-    """Raise ``ValueError`` unless a loss distribution is one: nobody else checks numbers that come from a file."""
-    require(isinstance(one, LossDistribution), "a loss distribution", found=one)
-    losses, masses = one.losses, one.masses
-    shaped = losses.ndim == 1 and losses.shape == masses.shape
-    require(shaped, "as many masses as losses", losses=losses.shape, masses=masses.shape)
-    require(bool(np.all(np.isfinite(losses)) and np.all(np.diff(losses) > 0)), "finite, rising losses", losses=losses)
-    total = float(masses.sum() + one.infinity)
-    require(bool(np.all(masses >= 0)) and 0 <= one.infinity <= 1, "masses >= 0", smallest=np.min(masses, initial=0.0))
-    require(1 - 1e-9 <= total < np.inf, "masses with a total of 1 or more", total=total)
-
-
 def _kinds() -> Kinds:
-    """Every kind of this library that is used, and not only a parent of others, by its name."""
+    """Every concrete kind of this library, by its name."""
     waiting, found = list(ROOTS), dict[str, Any]()
     while waiting:
         kind = waiting.pop()

@@ -1,4 +1,4 @@
-"""Guarantees for other accountants, and from them; so are ``ProfileDP.from_pld`` and ``RenyiDP``."""
+"""Exchange of guarantees with other accountants; see also ``ProfileDP.from_pld`` and ``RenyiDP``."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ def to_pld(guarantee: Guarantee | Statement, interval: float = 1e-4) -> Any:
 
 
 def from_event(event: Any, neighboring: Neighboring = "add_remove") -> Guarantee:
-    """What a ``dp_accounting`` event promises, in our accounting of it.
+    """Guarantee of a ``dp_accounting`` event.
 
     Parameters
     ----------
     event : dp_accounting.DpEvent
         Gaussian, Laplace, composed, self-composed, Poisson-sampled, repeat-and-select, no-op and non-private events,
-        nested as you like.
+        nested in any way.
     neighboring : {"add_remove", "zero_out"}
-        An event's noise is relative to what the presence of a record changes. For changed records:
+        An event's noise is relative to the change by the presence of a record. For changed records:
         ``as_replace_one(from_event(event))``.
 
     Returns
@@ -133,7 +133,7 @@ def _repeated(event: Any, neighboring: Neighboring) -> Guarantee:
 
 
 def _law(mean: float, shape: float) -> CountLaw:
-    """``dp_accounting`` names laws by their shape: infinite for Poisson, 1 for geometric, 0 for logarithmic."""
+    """Shape by which ``dp_accounting`` names K: infinite for Poisson, 1 for geometric, 0 for logarithmic."""
     known: dict[float, Callable[[float], CountLaw]] = {math.inf: Poisson, 1.0: Geometric, 0.0: Logarithmic}
     return known[shape](mean) if shape in known else NegativeBinomial(shape=shape, mean=mean)
 
@@ -144,7 +144,7 @@ def _inverse_above(noise: float) -> float:
     return float_above(1 / Fraction(noise))
 
 
-#: What is known of each event, by its exact kind.
+#: Guarantee of each known event, by its exact kind.
 EVENTS: dict[str, Callable[[Any, Neighboring], Guarantee]] = {
     "NoOpDpEvent": lambda event, neighboring: PureDP(epsilon=0.0, neighboring=neighboring),
     "NonPrivateDpEvent": lambda event, neighboring: NonPrivate(neighboring=neighboring),

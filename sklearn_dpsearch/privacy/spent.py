@@ -1,9 +1,8 @@
-"""The statement of what was spent: the number to publish, and what it rests on."""
+"""Statement of the privacy cost: the number to publish, and its assumptions."""
 
 from __future__ import annotations
 
 import html
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date as Date
@@ -19,7 +18,7 @@ from .numerics.trade_off import TradeOff
 from .statement.numbers import plain, short_up, up
 from .statement.release import Release
 from .statement.report import Report
-from .statement.sections import content_of
+from .statement.sections import content_of, risk_in_words
 from .statement.theorems import COMPOSITION, searches
 
 
@@ -30,9 +29,9 @@ class Component(Statement):
     Parameters
     ----------
     name : str
-        What was released.
+        Name of the released part.
     guarantee : Guarantee
-        What this part alone promises.
+        Guarantee of this part alone.
     """
 
     name: str
@@ -41,7 +40,7 @@ class Component(Statement):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PrivacySpent(Statement, Risk):
-    """What everything that one ``fit`` released costs. Unpacks as ``(epsilon, delta)``.
+    """Privacy cost of everything that one ``fit`` released. Unpacks as ``(epsilon, delta)``.
 
     Parameters
     ----------
@@ -50,13 +49,13 @@ class PrivacySpent(Statement, Risk):
     delta : float
         The δ at which ``epsilon`` is stated.
     components : tuple of Component
-        What was composed.
+        The composed parts.
     assumptions : tuple of str
-        What the statement rests on, as plain sentences.
+        Assumptions of the statement, as plain sentences.
     unit : str
-        Whose presence or change the statement is about: a record, or so many records of one person.
+        Unit of privacy: a record, or a number of records of one person.
     release : Release, optional
-        Who released what, where a fit has said so.
+        Public facts of the release, if a fit made the statement.
 
     Examples
     --------
@@ -111,7 +110,7 @@ class PrivacySpent(Statement, Risk):
         return self.guarantee._trade_off
 
     def for_person(self, records: int) -> PrivacySpent:
-        """The same statement for persons who have several records each.
+        """Restate the cost for persons who have several records each.
 
         Parameters
         ----------
@@ -121,7 +120,7 @@ class PrivacySpent(Statement, Risk):
         Returns
         -------
         PrivacySpent
-            At the same δ, of the same components; what it rests on says that nobody has more records.
+            At the same δ, of the same components; its assumptions say that no person has more records.
         """
         if self.unit != "record":
             raise PrivacyError(
@@ -142,8 +141,8 @@ class PrivacySpent(Statement, Risk):
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values, ready for JSON (an infinite ε as None).
 
-        Of the total under ``"guarantee"`` ``privacy.from_dict`` makes the guarantee again. It is None where a profile
-        in it is known only as a function.
+        ``privacy.from_dict`` rebuilds the guarantee from the entry ``"guarantee"``. This entry is None if a profile in
+        the total is known only as a function.
         """
         return {
             "epsilon": plain(self.epsilon),
@@ -172,9 +171,9 @@ class PrivacySpent(Statement, Risk):
         Parameters
         ----------
         format : {"html", "markdown", "json"}
-            A page that stands alone, a text, or all of it for machines.
+            A complete page, a text, or plain values for machines.
         about : mapping of str to str, optional
-            What only the curator can say, such as ``"Intended use of the release"``. What is missing is seen.
+            Facts that only the curator knows, such as ``"Intended use of the release"``. Missing facts are marked.
         date : date or str, optional
             Of the statement, and published with it. None: today's, in coordinated universal time.
 
@@ -212,7 +211,7 @@ class PrivacySpent(Statement, Risk):
         basis = f"({self.neighboring} neighbours; unit: {self.unit}; {self.bound})"
         lines = [f"epsilon = {up(self.epsilon)} at delta = {short_up(self.delta)} {basis}"]
         lines += [f"  {component.name}: alone epsilon = {up(self._alone(component))}" for component in self.components]
-        lines += [f"  {_in_words(self.epsilon, self.delta)}"]
+        lines += [f"  {risk_in_words(self)}"]
         lines += [f"  assumes: {text}" for text in self.assumptions]
         return "\n".join(lines)
 
@@ -223,15 +222,8 @@ class PrivacySpent(Statement, Risk):
         )
         notes = "".join(f"<li>{html.escape(text)}</li>" for text in self.assumptions)
         basis = html.escape(f"({self.neighboring} neighbours, unit: {self.unit}, {self.bound})")
-        words = _in_words(self.epsilon, self.delta)
+        words = html.escape(risk_in_words(self))
         return (
             f"<div><b>ε = {up(self.epsilon)}</b> at δ = {short_up(self.delta)} {basis}"
             f"<table><tr><th>released</th><th>ε alone</th></tr>{rows}</table><p>{words}</p><ul>{notes}</ul></div>"
         )
-
-
-def _in_words(epsilon: float, delta: float) -> str:
-    """What (ε, δ) alone says about attacks; the whole profile, which takes longer, may say less."""
-    part = math.exp(-epsilon)
-    advantage = (1.0 - part + 2.0 * delta * part) / (1.0 + part)
-    return f"no attack's true positive rate is above its false positive rate by more than {up(advantage)}"

@@ -1,4 +1,4 @@
-"""Searches compared before any data, and pictures of what they cost."""
+"""Comparison of searches before any data, and displays of their cost."""
 
 from .comparison import Comparison, Row
 from .displays import (

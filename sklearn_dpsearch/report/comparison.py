@@ -1,4 +1,4 @@
-"""Searches side by side: a table, as text, HTML, a data frame or a picture."""
+"""Comparison of searches: a table, as text, HTML, a data frame or a plot."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ class Row:
     Parameters
     ----------
     search : str
-        Its name.
+        Name of the search.
     call : str
-        How it is written, for the names ``estimator`` and ``space``.
+        Source code of the call, with the names ``estimator`` and ``space``.
     quantile : float
-        Expected quantile of the winner among all candidates, as their scores rank them; nan where every candidate is
-        tried, or none is chosen.
+        Expected quantile of the winner among all candidates, ranked by score; nan where every candidate is tried, or
+        none is chosen.
     alone : float
-        Chance that one candidate alone is tried, and nothing is compared.
+        Chance that only one candidate is tried, without a comparison.
     epsilon_run, epsilon_final : float
         ε of training one candidate, and of training the model that is released, at the total's δ.
     noise : dict
-        What sets the noise of the model that is released.
+        Parameters that set the noise of the released model.
     work : float
-        Expected trainings, in units of one on all records: how many records are gone through.
+        Expected number of records processed, in units of one training on all records.
     seconds : float
-        ``work`` times the time of one training on made-up records; nan where it was not measured.
+        ``work`` times the time of one training on made-up records; nan if not measured.
     """
 
     search: str
@@ -55,7 +55,7 @@ def _number(value: float, digits: int) -> str:
     return "–" if math.isnan(value) else f"{value:.{digits}f}"
 
 
-#: Heading ↦ what stands below it.
+#: Heading ↦ content of a cell.
 COLUMNS: dict[str, Callable[[Row], str]] = {
     "search": lambda row: row.search,
     "quantile of the winner": lambda row: _number(row.quantile, 3),
@@ -70,7 +70,7 @@ COLUMNS: dict[str, Callable[[Row], str]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """What ``plan`` found.
+    """Result of ``plan``: searches side by side.
 
     Parameters
     ----------
@@ -80,9 +80,9 @@ class Comparison:
     rows : list of Row
     recommended : Row
     why : str
-        The rule behind it (docs/learn/which_search.md).
+        The rule behind the recommendation (docs/learn/which_search.md).
     left_out : dict
-        Search ↦ why it cannot be planned.
+        Search ↦ reason why planning failed.
     """
 
     n_samples: int
@@ -98,7 +98,12 @@ class Comparison:
         widths = [max(len(line[place]) for line in table) for place in range(len(COLUMNS))]
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in table]
         lines += [f"left out: {name}: {reason}" for name, reason in self.left_out.items()]
-        return "\n".join([self._title, *lines, f"recommended: {self.recommended.call}", self.why])
+        return "\n".join([self._title, *lines, f"recommended: {self._recommended}", self.why])
+
+    @property
+    def _recommended(self) -> str:
+        """Name and call of the recommended row: a single fit is a grid of one candidate, without a choice."""
+        return f"{self.recommended.search}: {self.recommended.call}"
 
     @property
     def _title(self) -> str:
@@ -112,12 +117,12 @@ class Comparison:
             for row in self.rows
         )
         missing = "".join(f"<li>{html.escape(f'{name}: {text}')}</li>" for name, text in self.left_out.items())
-        code = f"<p><b>recommended</b> <code>{html.escape(self.recommended.call)}</code></p>"
+        code = f"<p><b>recommended</b> <code>{html.escape(self._recommended)}</code></p>"
         told = f"{code}<p>{html.escape(self.why)}</p><ul>{missing}</ul>"
         return f"<div><p>{html.escape(self._title)}</p><table><tr>{head}</tr>{body}</table>{told}</div>"
 
     def to_frame(self) -> Any:
-        """The rows as a pandas data frame.
+        """Convert the rows to a pandas data frame.
 
         Returns
         -------
@@ -128,7 +133,7 @@ class Comparison:
         return pd.DataFrame([asdict(row) for row in self.rows])
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw what each row buys, the ε of the model that is released, over its work.
+        """Draw the ε of the released model over the work, a point for each row.
 
         Parameters
         ----------

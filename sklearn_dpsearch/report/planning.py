@@ -1,4 +1,4 @@
-"""Compare searches before any data: what each buys for one budget."""
+"""Comparison of searches for one budget, before any data."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .._process import Stage, speaking
 from ..privacy import CountLaw, PrivacyError
 from ..search import (
     BasePrivateSearch,
@@ -21,10 +22,10 @@ from ..search import (
 )
 from .comparison import Comparison, Row
 
-#: Records from which a subset search is recommended; up to which, and up to which ε, one fit is.
+#: Fewest records for which a subset search is recommended; most records, and largest ε, for which one fit is.
 MANY, FEW, SMALL_EPSILON = 30_000, 5_000, 1.0
 FIT, RANDOM, SUBSET, GRID = "one fit", "random", "subset", "grid"
-#: Where a rough plan begins to look, in multiples of the loss of a single fit: about what is found. Costs time alone.
+#: First guess of a rough plan, in multiples of the loss of a single fit. A bad guess costs only time.
 GUESSES = {FIT: None, RANDOM: 0.7, SUBSET: 1.02, GRID: 0.83}
 WHY = {
     SUBSET: f"{MANY:,} records or more: the final model of a subset search has nearly all of ε, so it costs little "
@@ -32,14 +33,14 @@ WHY = {
     RANDOM: f"Fewer than {MANY:,} records: search only where candidates differ by much, as the winner has little more "
     "than half of ε.",
     FIT: "With few records and a small ε one fit at good defaults beats every search.",
-    GRID: "The other searches cannot be planned here.",
 }
+NOT_PLANNED = "The rules name {!r}, which cannot be planned here (see left_out)."
 FIRST = "Start with one fit at the defaults, and tune what no default knows (docs/learn/which_search.md)."
 
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """One search to be planned: its kind, and what it is given beside estimator, budget and the common arguments."""
+    """One search to be planned: its kind, and its arguments besides estimator, budget and the common arguments."""
 
     kind: str
     make: type[BasePrivateSearch]
@@ -48,15 +49,15 @@ class Asked:
 
     @property
     def name(self) -> str:
-        """The kind, and what differs from others of that kind."""
+        """Name of the kind, with the arguments that differ within the kind."""
         return ", ".join([self.kind, *(f"{name}={value!r}" for name, value in self.given.items())])
 
     def search(self, estimator: Any, budget: Mapping[str, Any]) -> BasePrivateSearch:
-        """The search itself."""
+        """Make the search."""
         return self.make(estimator, self.space, **self.given, **budget)
 
     def call(self, budget: Mapping[str, Any]) -> str:
-        """How it is written."""
+        """Call of the search, as source code."""
         space = repr(self.space) if self.space == "auto" or self.space == {} else "space"
         arguments = [f"{name}={_written(value)}" for name, value in {**self.given, **budget}.items()]
         return f"{self.make.__name__}({', '.join(['estimator', space, *arguments])})"
@@ -89,19 +90,19 @@ def plan(
     estimator : estimator
         As for the searches.
     n_samples : int
-        Number of records, where it is public; else about how many there are.
+        Number of records if public, else a rough number.
     epsilon, delta : float, float or None
-        The total that each of them may spend.
+        The total that each search may spend.
     param_distributions, param_grid : dict, list of dicts or "auto"
-        The spaces; ``param_grid=None`` takes the same.
+        The spaces; with ``param_grid=None`` the grid is ``param_distributions``.
     n_iter, subset_fraction, tuning_share : value or sequence of values
-        Laws of K, fractions and shares to compare: each combination is a row. Each row of a random or subset search
-        takes some seconds.
+        Distributions of K, fractions and shares to compare: each combination is a row. Each row of a random or subset
+        search takes some seconds.
     time : bool, default=False
-        Measure one training on as many made-up records, to say how long each search will take. They decide about
-        nothing else.
+        Measure one training on ``n_samples`` made-up records, to estimate the time of each search. The plans do not
+        depend on these records.
     X_example, y_example : array-like, optional
-        Public or made-up records to measure with, repeated as often as is needed: **never private ones**.
+        Public or made-up records for the measurement, repeated as needed: **never private records**.
     **arguments : dict
         Passed on to all searches (``scoring``, ``guarantee``, ``n_jobs``).
 
@@ -146,18 +147,20 @@ def plan(
         raise PrivacyError(f"No search can be planned. {next(iter(left_out.values()))}")
     rows = {name: _row(name, asked, found, budget) for name, (asked, found) in plans.items()}
     if time:
-        seconds = seconds_of_training(
-            estimator, next(iter(plans.values()))[1].settings, n_samples, X_example, y_example
-        )
+        settings = next(iter(plans.values()))[1].settings
+        with speaking("plan", True) as voice:
+            if voice is not None:
+                voice.say(Stage(f"timing one training on {n_samples:,} made-up records"))
+            seconds = seconds_of_training(estimator, settings, n_samples, X_example, y_example)
         rows = {name: replace(row, seconds=seconds * row.work) for name, row in rows.items()}
-    kind = _recommended({asked.kind for asked, _ in plans.values()}, n_samples, epsilon)
+    kind, why = _recommended({asked.kind for asked, _ in plans.values()}, n_samples, epsilon)
     return Comparison(
         n_samples=n_samples,
         epsilon=epsilon,
         delta=delta,
         rows=list(rows.values()),
         recommended=next(rows[name] for name, (asked, _) in plans.items() if asked.kind == kind),
-        why=f"{WHY[kind]} {FIRST}",
+        why=f"{why} {FIRST}",
         left_out=left_out,
     )
 
@@ -169,7 +172,7 @@ def _several(value: Any) -> list[Any]:
 def _asked(
     space: Any, grid: Any, laws: Sequence[Any], fractions: Sequence[float], shares: Sequence[float | None]
 ) -> Iterator[Asked]:
-    """A grid of one candidate is one fit: there is nothing to choose, and nothing is paid for it."""
+    """Yield the searches to plan. One fit is a grid of one candidate: no choice, and no cost of a choice."""
     yield Asked(kind=FIT, make=DPGridSearchCV, space={}, given={})
     for law in laws:
         yield Asked(kind=RANDOM, make=DPRandomSearchCV, space=space, given={"n_iter": law})
@@ -186,7 +189,7 @@ def _asked(
 
 
 def _guess(asked: Asked, plans: Mapping[str, tuple[Asked, Planned]]) -> float | None:
-    """The factor from which to look: that of the row before of the same kind, or a multiple of a single fit's."""
+    """First guess of the factor: that of the previous row of the kind, or a multiple of a single fit's factor."""
     same = [found.factor for other, found in plans.values() if other.kind == asked.kind]
     if same:
         return same[-1]
@@ -209,7 +212,7 @@ def _row(name: str, asked: Asked, found: Planned, budget: Mapping[str, Any]) -> 
     )
 
 
-#: In this order: whether a rule of docs/learn/which_search.md applies, and what it recommends.
+#: Rules of docs/learn/which_search.md in order: condition, and recommended kind.
 RULES: tuple[tuple[Callable[[int, float], bool], str], ...] = (
     (lambda n, epsilon: n >= MANY, SUBSET),
     (lambda n, epsilon: n <= FEW and epsilon <= SMALL_EPSILON, FIT),
@@ -217,7 +220,9 @@ RULES: tuple[tuple[Callable[[int, float], bool], str], ...] = (
 )
 
 
-def _recommended(kinds: set[str], n_samples: int, epsilon: float) -> str:
-    """The kind that the rules name; where it cannot be planned, a single fit, or whatever can."""
+def _recommended(kinds: set[str], n_samples: int, epsilon: float) -> tuple[str, str]:
+    """Recommend a kind and say why; if it cannot be planned, take a single fit, else the first planned kind."""
     named = next(kind for applies, kind in RULES if applies(n_samples, epsilon))
-    return next(kind for kind in (named, FIT, RANDOM, SUBSET, GRID) if kind in kinds)
+    if named in kinds:
+        return named, WHY[named]
+    return next(kind for kind in (FIT, RANDOM, SUBSET, GRID) if kind in kinds), NOT_PLANNED.format(named)

@@ -1,4 +1,4 @@
-"""A score with a price: scorers of known sensitivity, exact noise, and what both promise."""
+"""Private scores: scorers of known sensitivity, exact noise, and the guarantee of both."""
 
 from .base import PrivateScorer
 from .counts import BalancedAccuracyScorer, CountScorer, RetrievalScorer

@@ -1,4 +1,4 @@
-"""What every private scorer is: a score computed from integers that one record can move only so far."""
+"""Base class of private scorers: scores computed from integers of bounded sensitivity."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
-from ..privacy._checks import require
+from ..privacy._checks import plain_number, require
 from ..privacy._types import Neighboring
 from .noise import Sensitivity
 
@@ -14,10 +14,9 @@ from .noise import Sensitivity
 class PrivateScorer(ABC):
     """A score of a fitted model on private records, through a vector of integers of known sensitivity.
 
-    The search computes ``statistic``, adds noise drawn for ``sensitivity`` to each integer, and passes them
-    to ``score``, which sees nothing else of the data. All three are told the neighbouring relation of the
-    whole search: under ``"add_remove"`` the number of records is private too, so it must be computed from the noisy
-    integers as well.
+    The search computes ``statistic``, adds noise drawn for ``sensitivity`` to each integer, and passes the noisy
+    integers to ``score``, which sees nothing else of the data. All three receive the neighbouring relation of the whole
+    search: under ``"add_remove"`` the number of records is private too, so it must come from the noisy integers.
 
     A record's contribution must depend on that record and the model alone. Sample weights are not supported:
     they change the sensitivity.
@@ -25,7 +24,7 @@ class PrivateScorer(ABC):
 
     @property
     def several_targets(self) -> bool:
-        """Whether records may have several targets, or labels."""
+        """True if records may have several targets, or labels."""
         return False
 
     @abstractmethod
@@ -37,7 +36,7 @@ class PrivateScorer(ABC):
 
     @abstractmethod
     def sensitivity(self, neighboring: Neighboring) -> Sensitivity:
-        """How far one record can move them."""
+        """Sensitivity of the statistics to one record."""
 
     @abstractmethod
     def score(self, noisy: Sequence[int], n_scored: int | None, neighboring: Neighboring) -> float:
@@ -56,30 +55,47 @@ class PrivateScorer(ABC):
 
     @abstractmethod
     def __call__(self, estimator: object, X: Any, y: Any) -> float:
-        """The same metric without noise or rounding, for public data: NOT private. Greater is better.
+        """Metric without noise or rounding, for public data: NOT private. Greater is better.
 
-        It keeps the bounds of the private score, so that public data rank candidates by the metric that was asked for.
+        The bounds of the private score apply, so that public data rank candidates by the requested metric.
         """
 
-    def plain(self, estimator: object, X: Any, y: Any) -> float:
+    def plain(self, estimator: object, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The metric without noise and without bounds, as ``search.score`` reports it for the caller's own test data.
 
-        NOT private. Scorers that clip values to public bounds override this; the others are called as they are.
+        NOT private. Scorers that clip values to public bounds or support weights override this method; by default the
+        scorer itself is called.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Fitted.
+        X : array-like of shape (n_samples, n_features)
+            Records to predict for.
+        y : array-like of shape (n_samples,)
+            Their targets.
+        sample_weight : array-like of shape (n_samples,), optional
+            Their weights in the metric.
         """
+        if sample_weight is not None:
+            raise TypeError(
+                f"Found sample_weight for {type(self).__name__}, whose metric is not defined with weights. Leave it "
+                "out, or compute the weighted metric from search.predict."
+            )
         return float(self(estimator, X, y))
 
 
 def is_additive(scorer: PrivateScorer) -> bool:
-    """Whether the statistic of records is the sum of those of any parts of them.
+    """Return whether the statistic of records is the sum over any parts of them.
 
-    This is so of every scorer of this library, each of which sums what single records contribute. Of others nothing is
-    known: a maximum, say, would move more if blocks were added up.
+    Every scorer of this library sums contributions of single records. Other scorers count as not additive: a maximum,
+    say, would move more if blocks were added up.
     """
     return type(scorer).__module__.startswith(f"{__package__}.")
 
 
 def known_size(n_scored: int | None) -> int:
-    """The number of scored records, where it is public; an error where it was left out."""
+    """The public number of scored records; an error if it was left out."""
     require(
         n_scored is not None and n_scored >= 0,
         "the number of scored records, which is public under this relation",
@@ -89,7 +105,8 @@ def known_size(n_scored: int | None) -> int:
 
 
 def check_resolution(resolution: int, least: int = 1) -> int:
-    """``resolution`` as an integer that does not wrap around, as those of NumPy would, or an error."""
-    whole = not isinstance(resolution, bool) and int(resolution) == resolution and least <= resolution <= 10**9
+    """``resolution`` as a Python integer, which does not wrap around like NumPy's, or an error."""
+    plain_number("resolution", resolution)
+    whole = least <= resolution <= 10**9 and int(resolution) == resolution
     require(whole, f"an integer {least} <= resolution <= 10**9", resolution=resolution)
     return int(resolution)

@@ -1,4 +1,4 @@
-"""What each record contributes to a score, as a function of that record and the model alone."""
+"""Contributions of single records to a score, each a function of its record and the model alone."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ Labels = npt.NDArray[Any]
 Flags = npt.NDArray[np.bool_]
 Places = npt.NDArray[np.int64]
 
-#: Noise beyond this is as good as infinite. Cut off there, every quotient of integers is a finite number.
+#: Number of records in every call of a model: a multiple of the block size of linear algebra.
+BLOCK = 256
+#: Noise is cut off here, which is as good as infinite, so that every quotient of integers is finite.
 LARGEST = 10**30
-#: From here on a double may stand for several integers: 2⁵³ + 1 becomes 2⁵³.
+#: From here on one double stands for several integers: 2⁵³ + 1 becomes 2⁵³.
 AMBIGUOUS = 2.0**53
 
 
@@ -37,10 +39,13 @@ def response_function(estimator: object, methods: str | Sequence[str]) -> Callab
 
 
 def contributions(evaluate: Callable[[Any, Any], Any], X: Any, y: Any, worst: Sequence[float]) -> Array:
-    """``evaluate(X, y)`` of shape (n, d), or record by record where it fails on all of them together.
+    """``evaluate(X, y)`` of shape (n, d), in blocks of always the same number of records.
 
-    A record on which ``evaluate`` fails, or gives anything but finite numbers, contributes ``worst``: one bad record
-    must not change what the others contribute, nor decide whether there is an error.
+    The last digit of a model's answer may depend on the number of records in the call, because linear algebra takes
+    other routes for other sizes. One more record could then break ties differently for *all* records. So every call has
+    BLOCK records; a partial block is filled up with its own records. A record on which ``evaluate`` fails, or returns
+    numbers that are not finite, contributes ``worst``: if a block fails, each of its records is evaluated in a separate
+    block that repeats it BLOCK times.
 
     Parameters
     ----------
@@ -49,7 +54,7 @@ def contributions(evaluate: Callable[[Any, Any], Any], X: Any, y: Any, worst: Se
     X, y : array-like with n rows
         n = 0 is fine: nothing is evaluated then.
     worst : sequence of d floats
-        In place of what is not finite.
+        Contribution of a record without finite numbers.
 
     Returns
     -------
@@ -59,21 +64,28 @@ def contributions(evaluate: Callable[[Any, Any], Any], X: Any, y: Any, worst: Se
         raise ValueError("A private score needs y. Pass fit(X, y).")
     check_consistent_length(X, y)
     n, default = _num_samples(X), np.asarray(worst, dtype=float)
-    if n == 0:
-        return np.zeros((0, default.size))
+    rows = np.empty((n, default.size))
     with np.errstate(all="ignore"):
-        rows = _rows(evaluate, X, y, n, default.size)
-        if rows is None:
-            each = [_rows(evaluate, _safe_indexing(X, [i]), _safe_indexing(y, [i]), 1, default.size) for i in range(n)]
-            rows = np.concatenate([default[None] if row is None else row for row in each])
+        for start in range(0, n, BLOCK):
+            places = np.arange(start, min(start + BLOCK, n))
+            found = _block(evaluate, X, y, places, default.size)
+            rows[places] = [_alone(evaluate, X, y, i, default) for i in places] if found is None else found
     usable: Array = np.where(np.isfinite(rows).all(axis=1, keepdims=True), rows, default)
     return usable
 
 
-def _rows(evaluate: Callable[[Any, Any], Any], X: Any, y: Any, n: int, width: int) -> Array | None:
-    """The contributions of n records, or None if ``evaluate`` fails."""
+def _alone(evaluate: Callable[[Any, Any], Any], X: Any, y: Any, place: int, default: Array) -> Array:
+    """Contribution of one record, or the default if ``evaluate`` fails on it."""
+    found = _block(evaluate, X, y, np.array([place]), default.size)
+    return default if found is None else found[0]
+
+
+def _block(evaluate: Callable[[Any, Any], Any], X: Any, y: Any, places: Places, width: int) -> Array | None:
+    """The contributions of at most BLOCK records, or None if ``evaluate`` fails."""
+    full = np.resize(places, BLOCK)
     try:
-        return np.asarray(evaluate(X, y), dtype=float).reshape(n, width)
+        found = np.asarray(evaluate(_safe_indexing(X, full), _safe_indexing(y, full)), dtype=float)
+        return found.reshape(BLOCK, width)[: len(places)]
     except NotFittedError:
         raise
     except Exception:
@@ -87,12 +99,12 @@ def quantised(values: Array, lower: float, upper: float, resolution: int) -> Pla
 
 
 def finite(noisy: Sequence[int]) -> list[int]:
-    """Noisy integers, cut off where no double could hold them."""
+    """Cut off noisy integers that no double could hold."""
     return [max(-LARGEST, min(LARGEST, int(value))) for value in noisy]
 
 
 def as_array(y: Any) -> Labels:
-    """``y`` as an array in which no label changes because of another.
+    """``y`` as an array that keeps the type of each label.
 
     NumPy makes strings of [1, "a"], and doubles of [2**60, 0.5], which do not hold all integers.
     """

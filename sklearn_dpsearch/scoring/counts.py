@@ -31,7 +31,7 @@ class HistogramScorer(PrivateScorer):
 
     @abstractmethod
     def placing(self, estimator: object) -> Callable[[Any, Any], npt.NDArray[Any]]:
-        """(X, labels) ↦ the cell of each record, shape (n,), from that record alone; −1 for none, nan for a failure."""
+        """Return (X, labels) ↦ the cell of each record, shape (n,), from that record alone; −1: none, nan: failure."""
 
     @abstractmethod
     def cell_of_failure(self, y: Any) -> Places:
@@ -39,7 +39,7 @@ class HistogramScorer(PrivateScorer):
 
     @abstractmethod
     def of_counts(self, counts: npt.NDArray[np.float64]) -> float:
-        """The metric, from counts of which noise makes some negative."""
+        """The metric, from noisy counts, some of them negative."""
 
     def statistic(self, estimator: object, X: Any, y: Any, neighboring: Neighboring) -> list[int]:
         check_neighboring(neighboring)
@@ -63,10 +63,17 @@ class HistogramScorer(PrivateScorer):
         return self.of_counts(np.array(finite(noisy), dtype=np.float64))
 
     def __call__(self, estimator: object, X: Any, y: Any) -> float:
+        return self._of_records(estimator, X, y, None)
+
+    def plain(self, estimator: object, X: Any, y: Any, sample_weight: Any = None) -> float:
+        return self._of_records(estimator, X, y, sample_weight)
+
+    def _of_records(self, estimator: object, X: Any, y: Any, sample_weight: Any) -> float:
+        """The metric of exact counts, or of sums of weights."""
         labels = as_array(y)
         cells = self.placing(estimator)(X, labels)
-        cells = np.where(np.isnan(cells), self.cell_of_failure(labels), cells)
-        return self.of_counts(np.array(self._histogram(cells), dtype=np.float64))
+        cells = np.where(np.isnan(cells), self.cell_of_failure(labels), cells).astype(np.int64)
+        return self.of_counts(np.bincount(1 + cells, sample_weight, 1 + self.n_cells)[1:].astype(np.float64))
 
 
 class CountScorer(HistogramScorer):
@@ -90,10 +97,10 @@ class CountScorer(HistogramScorer):
 
 @dataclass(frozen=True, kw_only=True)
 class BalancedAccuracyScorer(CountScorer):
-    """Mean over the classes of the share of their records that is predicted right.
+    """Mean over the classes of their share of right predictions.
 
-    It counts right and wrong predictions of each class. Records with other labels are not counted. A class whose noisy
-    counts are both 0 is left out, as scikit-learn leaves out a class without records.
+    Right and wrong predictions of each class are counted, without records of other labels. A class with noisy counts of
+    0 and 0 is left out, as scikit-learn leaves out a class without records.
 
     Parameters
     ----------

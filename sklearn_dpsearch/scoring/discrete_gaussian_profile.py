@@ -1,4 +1,4 @@
-r"""The privacy profile of discrete Gaussian noise, P[k] ∝ exp(−k²/(2σ²)), from the tails of that law."""
+r"""The privacy profile of discrete Gaussian noise, P[k] ∝ exp(−k²/(2σ²)), from its tails."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ REACH = 38.6
 def shifted_profile(variance: float, shift: int, epsilon: ArrayLike) -> Array:
     r"""δ(ε) = P[X > εσ²/Δ − Δ/2] − e^ε·P[X > εσ²/Δ + Δ/2], rounded up.
 
-    The hockey-stick divergence of the discrete Gaussian law and the same law moved by Δ (Canonne, Kamath &
+    The hockey-stick divergence of the discrete Gaussian and its shift by Δ (Canonne, Kamath &
     Steinke 2020, Theorem 7). The likelihood ratio grows with k, so the best event is a tail. The tails that
     begin one integer earlier and one later are tried too, because rounding may have moved its first integer by one.
 

@@ -1,4 +1,4 @@
-"""How many records validate where nobody says it: a rule of public numbers."""
+"""Default number of validation records: a rule of public numbers."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from .validation import Exposure, Fold, HoldOut, Validation
 OF_PRIVATE_SIZE = 0.2
 #: The usual share, and the largest.
 USUAL, LARGEST = 0.1, 0.3
-#: Records that validate at least, and those that are enough at ε ≥ 1. At a smaller ε scores are noisier: 1/ε as many.
+#: Fewest validation records, and a sufficient number at ε ≥ 1. A smaller ε needs 1/ε times as many.
 LEAST, ENOUGH = 40, 3000
 
 
 def default_share(n_records: float, epsilon: float | None) -> float:
-    """The share of the records that validates: a tenth; fewer of many records, more of few.
+    """Share of the records that validates: a tenth; less of many records, more of few.
 
     Parameters
     ----------
@@ -36,10 +36,10 @@ def default_share(n_records: float, epsilon: float | None) -> float:
 
 
 class UnknownShare(Validation):
-    """A hold-out whose share is not known before the number of records is: its cost bounds that of every share."""
+    """Hold-out with a share that depends on the number of records, not yet known; its cost covers every share."""
 
     def exposures(self) -> tuple[Exposure, ...]:
-        """Without a probability: the worse of both uses counts, at every ε."""
+        """Both uses without a probability: the worse use counts at every ε."""
         return (Exposure(1, 0), Exposure(0, 1))
 
     def folds(self, n_samples: int, random_bytes: RandomBytes) -> list[Fold]:
@@ -49,7 +49,7 @@ class UnknownShare(Validation):
 def default_hold_out(
     neighboring: Neighboring, n_samples: int | None, stated: float | None, epsilon: float | None
 ) -> Validation:
-    """The validation that ``cv=None`` asks for.
+    """Validation for ``cv=None``.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def default_hold_out(
     n_samples : int or None
         Number of records, where known.
     stated : float or None
-        The number that the estimator was told as a public constant.
+        The number of records that the estimator has as a public constant.
     epsilon : float or None
         Total of the search.
     """

@@ -24,8 +24,8 @@ class MeanScorer(PrivateScorer):
 
     ``private_scorer`` and ``make_private_scorer`` build it.
 
-    Values are clipped to [lower, upper] and rounded to x ∈ {0, …, R} (R = ``resolution``). What is summed,
-    and by how much one record moves it:
+    Values are clipped to [lower, upper] and rounded to x ∈ {0, …, R} (R = ``resolution``). The sums, and their
+    sensitivity to one record:
 
     ============================= =============== ==================
     relation                      integers        sensitivity
@@ -66,7 +66,7 @@ class MeanScorer(PrivateScorer):
 
     @property
     def several_targets(self) -> bool:
-        """Whether records may have several targets: rows of labels that must all be right, or values of one's own."""
+        """True if records may have several targets: rows of labels that must all be right, or a user's own metric."""
         return isinstance(self.values, (Match, OfPredictions))
 
     def __post_init__(self) -> None:
@@ -104,7 +104,7 @@ class MeanScorer(PrivateScorer):
         return mean if self.greater_is_better else -mean
 
     def _share(self, noisy: list[int], n_scored: int | None, neighboring: Neighboring) -> float:
-        """Where the mean lies between lower (0) and upper (1); the middle if no record was counted."""
+        """Position of the mean between lower (0) and upper (1); the middle if no record was counted."""
         if neighboring == "add_remove" and self.expected_size is None:
             up, down = (max(value, 0) for value in noisy)
             return up / (up + down) if up + down else 0.5
@@ -125,9 +125,9 @@ class MeanScorer(PrivateScorer):
         mean = float(np.mean(np.clip(values, self.lower, self.upper)))
         return mean if self.greater_is_better else -mean
 
-    def plain(self, estimator: object, X: Any, y: Any) -> float:
-        """The mean of the values, neither clipped nor replaced where they are not finite."""
-        mean = float(np.mean(np.asarray(self._evaluate(estimator)(X, y), dtype=float)))
+    def plain(self, estimator: object, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The mean of the values as they are, without clipping and also if some are not finite."""
+        mean = float(np.average(np.asarray(self._evaluate(estimator)(X, y), dtype=float), weights=sample_weight))
         return mean if self.greater_is_better else -mean
 
 
@@ -190,7 +190,7 @@ def make_private_scorer(
 
 
 def _check_record_wise(score_func: Callable[[Any, Any], Any], response_method: str | Sequence[str]) -> None:
-    """Try the function on three made-up records; one that fails on them is trusted."""
+    """Try the function on three made-up records; a function that fails on them is trusted."""
     truth, response = np.array([0, 1, 1]), np.array([1, 1, 0])
     if response_method == "predict_proba":
         response = np.array([[0.2, 0.8], [0.4, 0.6], [0.7, 0.3]])

@@ -1,4 +1,4 @@
-"""Private scorers by scikit-learn's names, and what a search makes of its parameter ``scoring``."""
+"""Private scorers by scikit-learn's names, and the scorer of a search's parameter ``scoring``."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def r2(
     return R2Scorer(y_range=y_range, clip=clip, score_range=score_range, resolution=resolution)
 
 
-#: scikit-learn's name of a metric ↦ what builds its private scorer, and an example of the public facts it needs.
+#: scikit-learn's name of a metric ↦ builder of its private scorer, and an example of its public facts.
 SCORERS: dict[str, tuple[Callable[..., PrivateScorer], str]] = {
     "accuracy": (accuracy, ""),
     "top_k_accuracy": (top_k_accuracy, ""),
@@ -133,7 +133,7 @@ SCORERS: dict[str, tuple[Callable[..., PrivateScorer], str]] = {
     "r2": (r2, "y_range=(0.0, 100.0)"),
 }
 
-#: Beginning of a metric's name ↦ why the metric is not offered.
+#: Beginning of a metric's name ↦ reason for its absence.
 REASONS = {
     "roc_auc_": "several classes are compared in pairs; private_scorer('roc_auc', pos_label=...) takes one of them",
     "max_error": "a single record can be the whole score",
@@ -172,7 +172,7 @@ def private_scorer(name: str, **options: Any) -> PrivateScorer:
     >>> private_scorer("balanced_accuracy", classes=["no", "yes"])
     BalancedAccuracyScorer(classes=('no', 'yes'))
     """
-    if name not in SCORERS:
+    if not isinstance(name, str) or name not in SCORERS:
         why = next((why for start, why in REASONS.items() if str(name).startswith(start)), "")
         raise _refusal(f"scoring={name!r}", why, "" if why else did_you_mean(name, SCORERS))
     build, example = SCORERS[name]
@@ -195,15 +195,15 @@ def private_scorer(name: str, **options: Any) -> PrivateScorer:
 
 
 def get_private_scorer(scoring: object, estimator: object = None) -> PrivateScorer:
-    """The private scorer that ``scoring`` stands for.
+    """Private scorer for a search's parameter ``scoring``.
 
     Parameters
     ----------
     scoring : None, str or PrivateScorer
-        None stands for accuracy where the estimator is a classifier, and for R² where it is not and states the public
-        bounds of y (``bounds_y``); a name for ``private_scorer(name)``. Private scorers are returned as they are.
+        None: accuracy for a classifier, R² for another estimator with public bounds of y (``bounds_y``). A name:
+        ``private_scorer(name)``. A private scorer is returned unchanged.
     estimator : estimator, optional
-        Where ``scoring`` is None or a name: what it is, and the public facts it was told (``classes``, ``bounds_y``).
+        If ``scoring`` is None or a name: source of the kind of task and of public facts (``classes``, ``bounds_y``).
 
     Returns
     -------
@@ -212,7 +212,7 @@ def get_private_scorer(scoring: object, estimator: object = None) -> PrivateScor
     Raises
     ------
     UnknownSensitivityError
-        If what was given cannot be made private, or not without further public facts.
+        If ``scoring`` has no private form, or needs further public facts.
 
     Examples
     --------
@@ -238,7 +238,7 @@ def get_private_scorer(scoring: object, estimator: object = None) -> PrivateScor
 
 
 def _stated(name: str, estimator: object) -> dict[str, Any]:
-    """What a scorer needs to be told, and the estimator was told before."""
+    """Arguments of a scorer that the estimator has as parameters."""
     if name not in SCORERS:
         return {}
     known, facts = inspect.signature(SCORERS[name][0]).parameters, stated_facts(estimator)

@@ -1,11 +1,11 @@
-r"""Noise for scores: integers added to integers, and what that promises.
+r"""Integer noise for scores, with its guarantee.
 
-A score is computed from a vector of integers (counts, or sums of quantised values) in which one record can
-change only so much. Independent noise of one law is added to every component; everything after that is
-arithmetic on public numbers.
+A score is computed from a vector of integers (counts, or sums of quantised values) of bounded sensitivity.
+Independent noise of one distribution is added to every component; everything after that is arithmetic on public
+numbers.
 
 **Lemma (one component is the worst).** Let the components of X be independent with one symmetric log-concave
-law on the integers, and v an integer vector with Σ|v_i| ≤ n. Then X + v is no easier to tell from X than
+distribution on the integers, and v an integer vector with Σ|v_i| ≤ n. Then X + v is no easier to tell from X than
 X₁ + n from X₁.
 
 *Proof.* Let Γ_k(q) be the largest probability under X₁ + k of an event of probability q under X₁ (events may
@@ -27,7 +27,7 @@ from operator import index
 import numpy as np
 
 from ..privacy import ZCDP, Guarantee, ProfileDP, PureDP, compose
-from ..privacy._checks import require
+from ..privacy._checks import check_kind, require
 from ..privacy._once import cached_property
 from ..privacy._types import Array, ArrayLike, Neighboring
 from ..privacy.interchange import part_of_guarantees
@@ -36,14 +36,14 @@ from ..privacy.numerics.exact_numbers import float_above, positive_fraction
 from ..privacy.numerics.loss_distribution import DominatingPair
 from .discrete_gaussian_profile import shifted_profile
 
-#: Above this ρ the loss is so large that a convolution would be wasted on it.
+#: Above this ρ the loss is too large to be worth a convolution.
 MOST_CONVOLVED = 100.0
 
 
 @part_of_guarantees
 @dataclass(frozen=True)
 class Sensitivity:
-    """How much one record can change a vector of integers.
+    """Largest change of a vector of integers by one record.
 
     Parameters
     ----------
@@ -63,6 +63,7 @@ class Sensitivity:
     def __post_init__(self) -> None:
         for name in ("l1", "l2_squared"):  # integers of NumPy would wrap around
             object.__setattr__(self, name, _whole(getattr(self, name), name))
+        check_kind("l1_of_blocks", self.l1_of_blocks, tuple, "a tuple of integers")
         blocks = tuple(_whole(l1, "l1_of_blocks") for l1 in self.l1_of_blocks)
         object.__setattr__(self, "l1_of_blocks", blocks)
         require(all(l1 >= 1 for l1 in blocks), "l1_of_blocks >= 1", l1_of_blocks=blocks)
@@ -71,7 +72,7 @@ class Sensitivity:
 
 
 class Noise(ABC):
-    """A law on the integers, drawn exactly."""
+    """Distribution on the integers, drawn exactly."""
 
     @abstractmethod
     def sample(self, rng: IntegerSource = SYSTEM) -> int:
@@ -79,7 +80,7 @@ class Noise(ABC):
 
     @abstractmethod
     def times(self, factor: int) -> Noise:
-        """Noise of the same kind whose standard deviation is so many times as large, in exact arithmetic."""
+        """Noise of the same kind with ``factor`` times the standard deviation, in exact arithmetic."""
 
     @property
     @abstractmethod
@@ -88,7 +89,7 @@ class Noise(ABC):
 
     @abstractmethod
     def guarantee(self, sensitivity: Sensitivity, neighboring: Neighboring) -> Guarantee:
-        """What adding an independent draw to every component of a statistic promises, rounded up."""
+        """Guarantee of adding an independent draw to every component of a statistic, rounded up."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,7 @@ class DiscreteLaplaceNoise(Noise):
 
     @property
     def std(self) -> float:
-        """√2·scale, that of the continuous law; the discrete one has a little less."""
+        """√2·scale, that of the continuous distribution; the discrete one has a little less."""
         return math.sqrt(2.0) * float(self.scale)
 
     def guarantee(self, sensitivity: Sensitivity, neighboring: Neighboring) -> PureDP:
@@ -155,7 +156,7 @@ class DiscreteGaussianNoise(Noise):
 
     @property
     def std(self) -> float:
-        """σ, that of the continuous law; the discrete one has a little less."""
+        """σ, that of the continuous distribution; the discrete one has a little less."""
         return math.sqrt(self.sigma_squared)
 
     def guarantee(self, sensitivity: Sensitivity, neighboring: Neighboring) -> DiscreteGaussianDP:
@@ -176,17 +177,21 @@ class DiscreteGaussianDP(Guarantee):
     sigma_squared : Fraction
         σ² of the noise on every component.
     sensitivity : Sensitivity
-        How far one record moves the statistic.
+        Sensitivity of the statistic to one record.
     neighboring : {"add_remove", "zero_out", "replace_one"}
-        How neighbours differ.
+        Neighbouring relation.
     """
 
     sigma_squared: Fraction
     sensitivity: Sensitivity
 
+    def _check(self) -> None:
+        object.__setattr__(self, "sigma_squared", positive_fraction(self.sigma_squared, "sigma_squared"))
+        check_kind("sensitivity", self.sensitivity, Sensitivity, "a Sensitivity, e.g. Sensitivity(1, 1),")
+
     @property
     def concentrated(self) -> ZCDP:
-        """The same promise as a single number ρ."""
+        """Guarantee of one draw as a single number ρ."""
         return ZCDP(
             rho=float_above(self.sensitivity.l2_squared / (2 * self.sigma_squared)),
             neighboring=self.neighboring,

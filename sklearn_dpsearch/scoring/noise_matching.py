@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from ..privacy import ZCDP, ApproxDP, GaussianDP, Guarantee, NonPrivate, PrivacyError, PureDP, mixture
+from ..privacy._checks import check_kind
 from ..privacy._types import Array
+from ..privacy.guarantees.base import as_guarantee
 from ..privacy.guarantees.composition import Mixture
 from ..privacy.numerics.curves import negligible_from
 from ..privacy.numerics.inversion import Turn, bracket, geometric, narrowed, whole_mean, within
@@ -20,23 +22,23 @@ from .noise import DiscreteGaussianNoise, DiscreteLaplaceNoise, Noise, Sensitivi
 NEGLIGIBLE = 1e-12
 #: The variances tried differ by a relative step of 1/4096.
 FINENESS = 4096
-#: Where the search for a variance ends, in such steps.
+#: End of the search for a variance, in such steps.
 LARGEST_MULTIPLE = FINENESS * 2**80
 
 
 def matched_noise(training: Guarantee, sensitivity: Sensitivity) -> Noise:
-    """The least noise that promises at every ε what the training promises.
+    """The least noise with a guarantee as strong as the training's, at every ε.
 
-    A record that is only scored, with such noise, is no worse off than one that is only trained on. So scores on
-    held-out records cost nothing extra.
+    With such noise a record that is only scored loses no more privacy than a record that is only trained on. So scores
+    on held-out records cost nothing extra.
 
     Parameters
     ----------
     training : Guarantee
-        One training run. Pure and (ε, δ) guarantees are matched by discrete Laplace noise with that ε, an average over
-        different ε by that with the largest ε whose profile stays under it, ρ-zCDP by discrete Gaussian noise with that
-        ρ, all others by the discrete Gaussian noise of least variance whose profile stays under theirs (where theirs is
-        below 1e-12, under 1e-12).
+        Of one training run. Pure and (ε, δ) guarantees are matched by discrete Laplace noise with that ε; an average
+        over different ε by discrete Laplace noise with the largest ε whose profile is below the average; ρ-zCDP by
+        discrete Gaussian noise with that ρ; all others by the discrete Gaussian noise of least variance whose profile
+        is below the training's (or below 1e-12).
     sensitivity : Sensitivity
         Of the statistic, under the relation of ``training``.
 
@@ -54,6 +56,8 @@ def matched_noise(training: Guarantee, sensitivity: Sensitivity) -> Noise:
     >>> matched_noise(PureDP(epsilon=0.5), Sensitivity(1, 1))
     DiscreteLaplaceNoise(scale=Fraction(2, 1))
     """
+    training = as_guarantee(training, "training")
+    check_kind("sensitivity", sensitivity, Sensitivity, "a Sensitivity, e.g. Sensitivity(1, 1),")
     if isinstance(training, NonPrivate):
         raise PrivacyError(
             "The training guarantee is NonPrivate: there is nothing that noise could match. Give the score its "
@@ -71,8 +75,8 @@ def _matched(training: Guarantee, sensitivity: Sensitivity) -> Noise:
 def noise_for(guarantee: Guarantee, sensitivity: Sensitivity) -> Noise:
     """The least noise that keeps a guarantee given for one scoring.
 
-    Laplace for ``PureDP`` and ``ApproxDP``, Gaussian for ``ZCDP`` and ``GaussianDP``; whatever else a
-    training run may promise is matched (``matched_noise``).
+    Laplace for ``PureDP`` and ``ApproxDP``, Gaussian for ``ZCDP`` and ``GaussianDP``; any other
+    guarantee is matched (``matched_noise``).
 
     Parameters
     ----------
@@ -122,7 +126,7 @@ def _laplace_if_pure(training: Guarantee, sensitivity: Sensitivity) -> Noise:
 
 
 def _laplace_if_all_are_pure(training: Mixture, sensitivity: Sensitivity) -> Noise:
-    """Of candidates with different ε, the largest would be more than training promises on average."""
+    """Laplace noise for candidates with different ε: their largest ε would exceed the average guarantee."""
     if training.pure_epsilon is None:
         return _least_gaussian(training, sensitivity)
     parts = [PureDP(epsilon=float(part.pure_epsilon or 0.0)) for part in training.parts]
@@ -130,10 +134,10 @@ def _laplace_if_all_are_pure(training: Mixture, sensitivity: Sensitivity) -> Noi
 
 
 def _largest_epsilon_under(training: Guarantee) -> float:
-    """The largest ε′ so that an ε′-DP profile is nowhere above that of randomised responses, which say which they are.
+    """The largest ε′ with an ε′-DP profile at most that of a public mixture of randomised responses.
 
-    The profile of ε′ is a line in e^ε down to 0 at ε′, and that of the training is convex and bends at its losses
-    alone: it is enough to look there and at 0.
+    The profile of ε′ is a line in e^ε that reaches 0 at ε′. The training's profile is convex and bends only at its
+    losses, so a comparison there and at 0 is enough.
     """
     most, losses = float(training.pure_epsilon or 0.0), training.pair.removed.losses
     epsilon = np.append(0.0, losses[(losses > 0) & (losses < most)])
@@ -165,10 +169,10 @@ def _laplace(epsilon: float, sensitivity: Sensitivity) -> DiscreteLaplaceNoise:
 def _least_gaussian(
     training: Guarantee, sensitivity: Sensitivity, least: Fraction = Fraction(0)
 ) -> DiscreteGaussianNoise:
-    """Bisection on whole multiples of l2²/4096; returns the end of the bracket that meets the condition."""
+    """Bisection on multiples of l2²/4096; returns the end of the bracket that meets the condition."""
     epsilon, allowed = _allowed_profile(training)
     unit = Fraction(sensitivity.l2_squared, FINENESS)
-    # one block alone is cheap to check, and most variances that are too small fail there
+    # one block is cheap to check, and most variances that are too small fail there
     changes = [*(Sensitivity(l1, l1**2) for l1 in sensitivity.l1_of_blocks[:1]), sensitivity]
 
     def noise(multiple: float) -> DiscreteGaussianNoise:

@@ -1,4 +1,4 @@
-"""What one run costs, its model and private score together, and what a search over such runs costs."""
+"""Cost of one run, its model and private score together, and of a search over such runs."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Callable, Sequence
 from ..privacy import Guarantee, compose, envelope, mixture
 from .validation import Exposure
 
-#: What one training promises; or number of trainings ↦ what those of one and the same candidate promise together.
+#: Guarantee of one training; or number of trainings ↦ joint guarantee of those of one candidate.
 TrainingGuarantee = Guarantee | Callable[[int], Guarantee]
 
 
 def exposure_guarantee(training: TrainingGuarantee, scoring: Guarantee | None, exposure: Exposure) -> Guarantee:
-    """What one run promises to a record that is used in this way.
+    """Guarantee of one run for a record that is used in this way.
 
-    A record that only trains or only validates pays for that alone. One that does both pays for the composition.
+    A record that only trains or only validates pays for this use alone. A record with both uses pays the composition.
     """
     scorings = [scoring] * exposure.scorings if scoring is not None else []
     if isinstance(training, Guarantee):
@@ -23,17 +23,17 @@ def exposure_guarantee(training: TrainingGuarantee, scoring: Guarantee | None, e
 
 
 def run_guarantee(training: TrainingGuarantee, scoring: Guarantee | None, exposures: Sequence[Exposure]) -> Guarantee:
-    """What one run, training and score together, promises to every record (docs/theory/scoring.md, "Uses").
+    """Guarantee of one run, training and score together, for every record (docs/theory/scoring.md, "Uses").
 
-    Held-out records are touched by the score alone. So the run promises, at each ε, the worse of both guarantees, and
+    Only the score reads held-out records. So the guarantee of the run is, at each ε, the worse of both guarantees, and
     a score that is as private as the training is free.
 
     Parameters
     ----------
     training : Guarantee or callable
-        What one training promises, or number of trainings ↦ what those of one candidate promise together.
+        Guarantee of one training, or number of trainings ↦ joint guarantee of those of one candidate.
     scoring : Guarantee or None
-        What one score promises; None if scores are free.
+        Guarantee of one score; None if scores are free.
     exposures : sequence of Exposure
         All the ways in which one run may use one record.
 
@@ -51,17 +51,17 @@ def search_guarantee(
     exposures: Sequence[Exposure],
     search: Callable[[Guarantee], Guarantee],
 ) -> Guarantee:
-    """What a search over runs promises.
+    """Guarantee of a search over runs.
 
-    Where a secret coin of the record's own decides how it is used, the divergences of the searches average over it
-    (joint convexity); otherwise the worst use counts.
+    If a secret coin per record decides its use, the divergences of the searches are averaged (joint convexity);
+    otherwise the worst use counts.
 
     Parameters
     ----------
     training : Guarantee or callable
-        What one training promises, or number of trainings ↦ what those of one candidate promise together.
+        Guarantee of one training, or number of trainings ↦ joint guarantee of those of one candidate.
     scoring : Guarantee or None
-        What one score promises; None if scores are free.
+        Guarantee of one score; None if scores are free.
     exposures : sequence of Exposure
         All the ways in which one run may use one record.
     search : callable

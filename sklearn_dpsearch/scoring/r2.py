@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import r2_score
 
-from ..privacy._checks import check_neighboring, require
+from ..privacy._checks import as_numbers, check_neighboring, plain_number, require
 from ..privacy._types import Array, Neighboring
 from .base import PrivateScorer, check_resolution, known_size
 from .contributions import as_array, contributions, finite, quantised, response_function
@@ -50,11 +50,14 @@ class R2Scorer(PrivateScorer):
 
     def __post_init__(self) -> None:
         for name in ("y_range", "score_range"):
-            low, high = (float(end) for end in getattr(self, name))
+            ends = as_numbers(name, getattr(self, name))
+            require(ends.shape == (2,), f"{name} as (low, high)", **{name: getattr(self, name)})
+            low, high = ends.tolist()
             usable = isfinite(low) and isfinite(high - low) and low < high
             require(usable, f"{name} as finite (low, high) with low < high", **{name: (low, high)})
             object.__setattr__(self, name, (low, high))
         if self.clip is not None:
+            plain_number("clip", self.clip)
             require(0 < self.clip < inf, "0 < clip < inf", clip=self.clip)
         object.__setattr__(self, "resolution", check_resolution(self.resolution, least=10))
 
@@ -122,6 +125,6 @@ class R2Scorer(PrivateScorer):
         scale = self.resolution
         return self._ratio(scale * error.sum(), scale * target.sum(), scale * (target**2).sum(), len(rows))
 
-    def plain(self, estimator: object, X: Any, y: Any) -> float:
+    def plain(self, estimator: object, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R² as scikit-learn has it: nothing is clipped, neither errors nor targets nor the score."""
-        return float(r2_score(y, response_function(estimator, "predict")(X)))
+        return float(r2_score(y, response_function(estimator, "predict")(X), sample_weight=sample_weight))

@@ -1,8 +1,8 @@
 """Metrics of a ranking, the area under the ROC curve and average precision, from noisy histograms of the scores.
 
-One record is compared with all others, so neither metric has a useful sensitivity of its own. Two histograms have:
-those of the scores of the positive and of the negative records, in bins whose edges are fixed in advance. Each record
-is one count. Both metrics are functions of them, as if all scores of one bin were equal.
+One record is compared with all others, so neither metric has a useful sensitivity itself. The histograms of positive
+and of negative records' scores have one: bin edges are fixed in advance, and each record is one count. Both metrics
+are computed from the histograms, as if all scores of one bin were equal.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ def average_precision(positive: Array, negative: Array) -> float:
 
 METRICS: dict[str, Callable[[Array, Array], float]] = {"roc_auc": roc_auc, "average_precision": average_precision}
 
-#: The same from all scores.
+#: Metrics computed from all scores.
 EXACTLY = {"roc_auc": roc_auc_score, "average_precision": average_precision_score}
 
 
 @dataclass(frozen=True, kw_only=True)
 class RankingScorer(HistogramScorer):
-    """How well scores of one class are ranked above those of the other records.
+    """Area under the ROC curve, or average precision, of one class from noisy histograms.
 
     Parameters
     ----------
@@ -60,8 +60,8 @@ class RankingScorer(HistogramScorer):
     pos_label : label
         The class that should be ranked high.
     n_bins : int, default=16
-        Of the scores, equally wide in log-odds (``predict_proba``, or ``decision_function`` as it is). More bins
-        resolve more, and have more noise.
+        Number of bins, equally wide in log-odds (``predict_proba``, or ``decision_function`` unchanged). More bins
+        resolve more and have more noise.
     """
 
     kind: str
@@ -85,24 +85,24 @@ class RankingScorer(HistogramScorer):
     def _cells(self, scores: Array, y: Any) -> Any:
         bins = np.searchsorted(np.linspace(-REACH, REACH, self.n_bins - 1), scores, side="right")
         cells = np.where(positions(y, [self.pos_label]) < 0, self.n_bins + bins, bins)
-        return np.where(np.isnan(scores), np.nan, cells)  # infinite ones have a bin
+        return np.where(np.isnan(scores), np.nan, cells)  # infinite scores have a bin
 
     def cell_of_failure(self, y: Any) -> Places:
-        """Below all others for a positive record, above them for another."""
+        """The lowest bin for a positive record, the highest bin for a negative record."""
         return np.where(positions(y, [self.pos_label]) < 0, 2 * self.n_bins - 1, 0).astype(np.int64)
 
     def of_counts(self, counts: Array) -> float:
         return METRICS[self.kind](*counts.reshape(2, -1))
 
-    def plain(self, estimator: object, X: Any, y: Any) -> float:
-        scores = _log_odds(estimator, self.pos_label)(X)
-        return float(EXACTLY[self.kind](positions(as_array(y), [self.pos_label]) == 0, scores))
+    def plain(self, estimator: object, X: Any, y: Any, sample_weight: Any = None) -> float:
+        scores, positive = _log_odds(estimator, self.pos_label)(X), positions(as_array(y), [self.pos_label]) == 0
+        return float(EXACTLY[self.kind](positive, scores, sample_weight=sample_weight))
 
 
 def _log_odds(estimator: Any, pos_label: Any) -> Callable[[Any], Array]:
-    """X ↦ scores of one class, shape (n,), as log-odds; each from its record alone, nan where there is none."""
+    """X ↦ scores of one class, shape (n,), as log-odds; each from its record alone, nan if missing."""
     place = int(positions([pos_label], estimator.classes_)[0])
-    if place < 0:  # a model that was not told of the class
+    if place < 0:  # a model that does not know the class
         return lambda X: np.full(_num_samples(X), np.nan)
     if hasattr(estimator, "predict_proba"):
         return lambda X: _logit(np.asarray(estimator.predict_proba(X), dtype=float)[:, place])

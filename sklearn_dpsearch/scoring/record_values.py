@@ -1,4 +1,4 @@
-"""The value of each record that a mean is taken of: right or wrong, an error, a loss."""
+"""Values of single records that are averaged: right or wrong, an error, a loss."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .contributions import Flags, column, equal, positions
 
 
 class RecordValues(Protocol):
-    """What a mean is taken of: (labels, the model's responses, its ``classes_`` or None) ↦ one value per record."""
+    """Values that are averaged: (labels, the model's responses, its ``classes_`` or None) ↦ one value per record."""
 
     def __call__(self, y: Any, response: Any, classes: Any, /) -> Any: ...
 

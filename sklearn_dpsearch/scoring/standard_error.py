@@ -1,4 +1,4 @@
-"""How far a released score may be off because of its noise and of a number of records that is only expected."""
+"""Standard error of a released score, from its noise and from a number of records that is only expected."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def standard_error(
     Parameters
     ----------
     scorer : PrivateScorer
-        What made the score.
+        Scorer that made the score.
     noisy : sequence of int
         Statistic plus noise.
     n_scored : int or None
-        The public number of scored records that the score was given.
+        The public number of scored records, as given to the score.
     neighboring : {"add_remove", "zero_out", "replace_one"}
-        The relation that the score was told.
+        The relation, as given to the score.
     noise_std : float
         Of the noise on every integer.
     size_std : float
@@ -53,7 +53,7 @@ def standard_error(
     try:
         errors = [_half_of(lambda by, i=i: moved(i, by), noise_std) for i in range(len(noisy))]  # type: ignore[misc]
         errors += [] if n_scored is None else [_half_of(resized, size_std)]
-    except Exception:  # a scorer of the caller's may refuse other integers; its score stands all the same
+    except Exception:  # a user's scorer may refuse other integers; its score remains valid
         return math.nan
     return math.hypot(*errors)
 

@@ -1,4 +1,4 @@
-"""Public facts that an estimator was given, and that a scorer would ask for again."""
+"""Public facts among an estimator's parameters, for use by scorers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _of_classes(given: Any) -> dict[str, Any]:
         return {}
     try:
         classes = sorted(as_array(given).tolist())
-    except Exception:  # nothing that has an order: whoever wants one of them must name it
+    except Exception:  # labels without an order: the user must name one
         return {}
     if 1 in classes:
         return {"classes": classes, "pos_label": 1}

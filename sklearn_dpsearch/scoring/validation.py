@@ -1,7 +1,7 @@
-"""Which records train and which validate, and how often one record does either.
+"""Splits into training and validation records, and the number of times that one record is used.
 
-A split never depends on the data. Under add/remove neighbours every record draws its part on its own: with a split of
-fixed sizes one record more would change the parts of others.
+A split never depends on the data. Under add/remove neighbours every record draws its part independently: in a split of
+fixed sizes an additional record would change the parts of others.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from ..privacy.mechanisms.coins import RandomBytes, coins, uniform_integers
 Indices = npt.NDArray[np.integer[Any]]
 #: Training and validation records.
 Fold = tuple[Indices, Indices]
-#: Folds of a search at most: every candidate trains one model for each.
+#: Most folds of a search: every candidate trains one model for each.
 MOST_FOLDS = 1000
-#: Records whose part is written down at once.
+#: Number of records whose parts are written at once.
 BLOCK = 2**20
 
 
 def kind_of_numbers(n: int) -> type[np.integer[Any]]:
-    """What n records are numbered by: four bytes each where that is enough."""
+    """Integer type for the numbers of n records: four bytes each where enough."""
     return np.int32 if n < 2**31 else np.int64
 
 
@@ -41,7 +41,7 @@ def all_numbers(n: int) -> Indices:
 
 
 def numbers_where(chosen: npt.NDArray[np.bool_]) -> Indices:
-    """The places of the records that are chosen, without a larger copy on the way."""
+    """Places of the chosen records, without a larger temporary copy."""
     found, end = np.empty(np.count_nonzero(chosen), kind_of_numbers(len(chosen))), 0
     for start in range(0, len(chosen), BLOCK):
         places = np.flatnonzero(chosen[start : start + BLOCK])
@@ -52,14 +52,14 @@ def numbers_where(chosen: npt.NDArray[np.bool_]) -> Indices:
 
 @dataclass(frozen=True)
 class Exposure:
-    """How one record may be used by one run.
+    """Use of one record by one run.
 
     Parameters
     ----------
     trainings, scorings : int
-        Number of models it trains, and of scores it enters.
+        Number of models that the record trains, and of scores that it enters.
     probability : float or None
-        Probability of this use, if a secret coin of the record's own decides; None if the use is public.
+        Probability of this use, if a secret coin per record decides; None if the use is public.
     """
 
     trainings: int
@@ -76,14 +76,14 @@ class Validation(ABC):
 
     @abstractmethod
     def folds(self, n_samples: int, random_bytes: RandomBytes) -> list[Fold]:
-        """Training and validation indices of each fold; never an error, however few records there are."""
+        """Training and validation indices of each fold; never an error, even for few records."""
 
     def check(self, n_samples: int) -> None:
-        """Raise if so few records, in a public number, cannot be divided."""
+        """Raise if a public number of records is too small to be divided."""
         return None
 
     def draw(self, n_samples: int, random_bytes: RandomBytes) -> tuple[npt.NDArray[np.bool_], list[Fold]]:
-        """Which records take part, shape (n_samples,), and the folds of those. By default every record takes part."""
+        """Draw the participating records, shape (n_samples,), and their folds. By default every record takes part."""
         return np.ones(n_samples, dtype=bool), self.folds(n_samples, random_bytes)
 
     @property
@@ -99,7 +99,7 @@ class Validation(ABC):
 
     @property
     def training_sizes_vary(self) -> bool:
-        """Whether the number of training records is random, or smaller than the number of all records."""
+        """True if the number of training records is random, or smaller than the number of all records."""
         return True
 
 
@@ -120,7 +120,7 @@ class PublicValidation(Validation):
 
 @dataclass(frozen=True)
 class HoldOut(Validation):
-    """Each record validates with probability ``fraction`` and trains otherwise, by a coin of its own."""
+    """Each record independently validates with probability ``fraction`` and trains otherwise."""
 
     fraction: float = 0.2
 
@@ -162,7 +162,7 @@ class RandomFolds(Validation):
 
 @dataclass(frozen=True, eq=False)
 class IndexFolds(Validation):
-    """Folds fixed by index, without a look at the data; accounted by the records that are used most."""
+    """Folds fixed by index, independent of the data; accounted by the records that are used most."""
 
     n_samples: int
     given: tuple[Fold, ...]
@@ -184,10 +184,10 @@ class IndexFolds(Validation):
         return tuple(Exposure(t, s) for t, s in sorted(worst))
 
     def _uses(self, side: int) -> npt.NDArray[np.int64]:
-        """In how many folds each record trains (0) or validates (1)."""
+        """Number of folds in which each record trains (0) or validates (1)."""
         uses = np.zeros(self.n_samples, np.int64)
         for fold in self.given:
-            uses += np.bincount(np.asarray(fold[side], int), minlength=self.n_samples)  # one that is there twice too
+            uses += np.bincount(np.asarray(fold[side], int), minlength=self.n_samples)  # counts repeated records too
         return uses
 
     def folds(self, n_samples: int, random_bytes: RandomBytes) -> list[Fold]:
@@ -197,24 +197,24 @@ class IndexFolds(Validation):
 
 
 class Splitter(Protocol):
-    """What scikit-learn's splitters have."""
+    """Interface of scikit-learn's splitters."""
 
     def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterable[Any]: ...
 
 
-#: What a split may not depend on ↦ how to do without.
+#: Forbidden dependence of a split ↦ remedy.
 LABELS, GROUPS = "the labels (y)", "groups"
 INSTEAD = {
     LABELS: "In random folds of many records the labels have nearly the same shares.",
     GROUPS: "If the groups are public, give the folds that they make, cv=list(GroupKFold(5).split(X, groups=groups)), "
     "to an estimator with a replace_one or zero_out guarantee.",
 }
-#: Kinds of values that are numbers or can be iterated over, and yet say nothing about folds.
+#: Numbers and iterables that describe no folds.
 NO_SPLIT = (bool, np.bool_, str, bytes, Mapping)
 
 
 def validation_of(cv: object, neighboring: Neighboring, n_samples: int | None, public: bool) -> Validation:
-    """The validation that a search's parameter ``cv`` asks for.
+    """Validation for a search's parameter ``cv``.
 
     Parameters
     ----------
@@ -245,7 +245,7 @@ def validation_of(cv: object, neighboring: Neighboring, n_samples: int | None, p
     )
 
 
-#: What scikit-learn's splitters look at beside the number of records. Others are found out when they are asked.
+#: Inputs of scikit-learn's splitters beside the number of records. Other splitters are checked when they are asked.
 LOOKS_AT: dict[type, str] = {
     model_selection.StratifiedKFold: LABELS,
     model_selection.StratifiedShuffleSplit: LABELS,
@@ -268,7 +268,7 @@ BLIND = (
 
 
 def is_taken_on_trust(cv: object) -> bool:
-    """Whether only the caller can know that a split, given by record numbers, was made without a look at records."""
+    """Return whether a split is given by record numbers, whose independence of the records only the caller can know."""
     return (_is_splitter(cv) or isinstance(cv, Iterable)) and type(cv) not in BLIND and not isinstance(cv, NO_SPLIT)
 
 
@@ -300,7 +300,7 @@ def _by_index(cv: Any, neighboring: Neighboring, n_samples: int | None) -> Index
 
 
 def _looks(cv: object, at: str, neighboring: Neighboring | None = None) -> PrivacyError:
-    """The refusal of a splitter that looks at the data."""
+    """Error for a splitter that looks at the data."""
     blind = "" if neighboring == "add_remove" else ", or a splitter of record numbers alone: KFold, ShuffleSplit"
     return PrivacyError(
         f"Found cv={cv!r}, which looks at {at}: the split would depend on the data. Use cv as a number of folds "
@@ -336,7 +336,7 @@ def _can_split(cv: Splitter, placeholder: Array, **seen: Array) -> bool:
 
 
 def _as_fold(number: int, pair: object, n_samples: int) -> Fold:
-    """Training and validation records of one fold: some of each, and none that is both."""
+    """Training and validation records of one fold: both not empty, and disjoint."""
     if isinstance(pair, (str, bytes, Mapping)) or not isinstance(pair, Iterable) or len(both := list(pair)) != 2:
         raise TypeError(
             f"Found {pair!r} as fold {number} of cv; a pair (train, test) of record numbers is needed. Write e.g. "

@@ -1,4 +1,4 @@
-"""What is done to estimators and records of any make."""
+"""Helpers for arbitrary estimators and record containers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .._chosen_rows import ChosenRows
 
 
 def with_parameters(estimator: Any, parameters: Mapping[str, Any]) -> Any:
-    """The estimator itself, with these parameters. One that is no scikit-learn class is not called with nothing."""
+    """Set parameters and return the estimator. Without parameters, ``set_params`` of a foreign class is not called."""
     if parameters:
         estimator.set_params(**parameters)
     return estimator
@@ -24,16 +24,16 @@ def n_records(X: Any) -> int:
 
 
 def take(data: Any, indices: np.ndarray) -> Any:
-    """Some of the records. A container may multiply their numbers, so these have eight bytes: four may wrap around."""
+    """Copy the chosen records. The indices have eight bytes: containers multiply indices, and four may wrap around."""
     return None if data is None else _safe_indexing(data, np.asarray(indices, np.intp))
 
 
 def rows_of(data: Any, indices: np.ndarray) -> Any:
-    """The same without a copy, as far as that can be."""
+    """Choose records without a copy where the container allows it."""
     return ChosenRows(data, indices) if type(data) in (np.ndarray, np.memmap) else take(data, indices)
 
 
 def take_param(value: Any, indices: np.ndarray, X: Any) -> Any:
-    """Parameters with one entry per record follow the records."""
+    """Take the chosen records' entries of a parameter with one entry per record; leave other parameters as they are."""
     per_record = hasattr(value, "__len__") and not isinstance(value, (str, dict)) and len(value) == n_records(X)
     return take(value, indices) if per_record else value

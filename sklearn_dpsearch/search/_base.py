@@ -18,7 +18,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metadata_routing import process_routing
 
 from ..adapters import Declared
-from ..ledger import PrivacyLedger, counted
+from ..ledger import PrivacyLedger, counted, is_counted
 from ..privacy import Guarantee, MissingDeltaError, PrivacyError
 from ..privacy.spent import PrivacySpent
 from ..scoring import PrivateScorer
@@ -26,6 +26,7 @@ from ._any_make import n_records
 from ._delegation import ReleasedModel
 from ._dry_run import DryRun, dry_run, everything, examples
 from ._ledgers import ledger_of, taken_along, with_those_before
+from ._rehearsal import rehearse
 from ._resuming import STATEMENT, Checkpoint, Start, starting
 from ._shown import ShownInNotebooks
 from ._types import Candidate, PublicData, Scorer
@@ -94,6 +95,7 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
     random_state: int | np.random.RandomState | None
     checkpoint: str | os.PathLike[str] | Checkpoint | None
     ledger: PrivacyLedger | None
+    rehearse: bool
 
     secure_without_seed = True  # nested in another search: left unseeded, it draws on the operating system
 
@@ -111,6 +113,7 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
         "random_state": ["random_state"],
         "checkpoint": [None, str, os.PathLike, Checkpoint],
         "ledger": [None, PrivacyLedger],
+        "rehearse": ["boolean"],
     }
 
     def __new__(cls: type[Search], *positional: Any, **named: Any) -> Search:
@@ -141,7 +144,7 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
 
     @abstractmethod
     def _runner(self) -> Runner:
-        """What runs with the parameters as they are now; raises for those that contradict each other."""
+        """Make the runner for the current parameters; raise for parameters that contradict each other."""
 
     # --- plan -----------------------------------------------------------------------------------------------------
 
@@ -153,7 +156,7 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
     def privacy_cost(
         self, n_samples: int | None = None, delta: float | None = None, *, public: bool = False
     ) -> PrivacySpent:
-        """What ``fit`` will cost, before any data is touched.
+        """Compute the cost of ``fit`` before any data is touched.
 
         Parameters
         ----------
@@ -185,7 +188,7 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
         return self._plan(self._runner(), n_samples, False, self.delta).spent.guarantee
 
     def _unseeded_cost(self, n_samples: int | None) -> PrivacySpent:
-        """What a search around this one plans with; it takes the seed away."""
+        """Cost without a seed: an outer search plans with it, and takes the seed away."""
         unseeded: BasePrivateSearch = clone(self).set_params(random_state=None)
         return unseeded.privacy_cost(n_samples)
 
@@ -233,7 +236,7 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
     def _check_supported(self) -> None:
         if isinstance(self.error_score, str):
             raise PrivacyError(
-                "Found error_score='raise': an error raised by one candidate would tell what its data made it do. "
+                "Found error_score='raise': an error raised by one candidate could reveal its data. "
                 "Use error_score=np.nan (a failing candidate is the worst), and look for errors on public or made-up "
                 "data: dry_run() shows them in full."
             )
@@ -243,7 +246,7 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
         refuse_checkpoints(self.estimator)
 
     def _prepared(self, X: Any, y: Any, X_public: Any, y_public: Any, params: Mapping[str, Any]) -> Prepared:
-        """Check and plan. The search that runs is a copy: what is planned now holds whatever is set meanwhile."""
+        """Check and plan. The search that runs is a copy: parameters set meanwhile do not change the plan."""
         self._validate_params()
         ledger = ledger_of(self)
         search = copy(self)
@@ -258,7 +261,18 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
             print(f"[{type(self).__name__}] {work}the whole fit costs {plan.spent!r}")
         number_of_workers(self.n_jobs)  # a cluster without any is refused, not paid for
         public = None if X_public is None else (X_public, y_public)
+        search._rehearse(runner, plan, X, y, fit_params, public)
         return Prepared(search, runner, plan, X, y, public, fit_params, ledger)
+
+    def _rehearse(
+        self, runner: Runner, plan: Plan, X: Any, y: Any, fit_params: Mapping[str, Any], public: PublicData | None
+    ) -> None:
+        """Find on made-up records what would fail on private ones, unless a search around this one has done so."""
+        if not self.rehearse or is_counted():
+            return
+        why_not = rehearse(runner, plan, self._job, X, y, fit_params, public)
+        if why_not is not None and self.verbose:
+            print(f"[{type(self).__name__}] not rehearsed on made-up records: {why_not}")
 
     def _first_look(
         self,
@@ -333,8 +347,8 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
 
         Notes
         -----
-        From the first use of a private record on, ``privacy_spent_`` is set and earlier results are gone, whatever
-        happens then. While candidates run in this process (``n_jobs=None`` or the threading backend), the threads in
+        From the first use of a private record on, ``privacy_spent_`` is set and earlier results are gone, also if an
+        error follows. While candidates run in this process (``n_jobs=None`` or the threading backend), the threads in
         which they run write, warn and log nothing; other threads are heard as ever. Descriptors 1 and 2 belong to the
         process: what compiled code, child processes and streams kept from before write to them in *other* threads
         meanwhile is lost. The global generators of NumPy, Python and PyTorch are reseeded and put back at the end.
@@ -345,7 +359,12 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
             starting(self.checkpoint, self.random_state) as start,
             running(type(self).__name__, self.verbose) as prepared.runner.progress,
         ):
-            self._conclude(prepared.plan, lambda: self._found(prepared, start))
+            kept = None if self.checkpoint is None else guarded(lambda: start.released(prepared))
+            if kept is None:
+                self._conclude(prepared.plan, lambda: self._found(prepared, start))
+                start.keep({name: value for name, value in vars(self).items() if name in (*RELEASED, "privacy_spent_")})
+            else:
+                self._give_back(prepared, start, kept)
         return self
 
     def dry_run(self, X_example: Any = None, y_example: Any = None, *, public: bool = False) -> DryRun:
@@ -369,7 +388,7 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
         Raises
         ------
         Exception
-            Whatever goes wrong.
+            Any error of the estimator, the scorer or the search.
 
         Examples
         --------
@@ -437,16 +456,28 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
         )
 
     def _spend(self, prepared: Prepared, entry: str | None = None) -> None:
-        """From here on private records are used: whatever happens, this is spent, and earlier results are gone.
+        """Spend the budget and remove earlier results, before the first private record is used; errors undo nothing.
 
         The ledger is first. If it refuses, nothing is spent, and what it has once written is on the disk.
         """
         spent, ledger = prepared.plan.spent, prepared.ledger
         if ledger is not None:
             ledger._spend_fit(type(self).__name__, spent, entry)
+        self._forget_release()
+        self.privacy_spent_ = with_those_before(self, spent, ledger)
+
+    def _give_back(self, prepared: Prepared, start: Start, kept: Mapping[str, Any]) -> None:
+        """Restore an earlier release of the same fit, at the price paid then; a ledger has an entry for it."""
+        if prepared.ledger is not None:
+            prepared.ledger._spend_fit(type(self).__name__, prepared.plan.spent, start.entry)
+        self._forget_release()
+        self.__dict__.update(kept)
+        if self.verbose:
+            print(f"[{type(self).__name__}] this fit has ended before: its release is given back, and nothing is spent")
+
+    def _forget_release(self) -> None:
         for name in RELEASED:
             self.__dict__.pop(name, None)
-        self.privacy_spent_ = with_those_before(self, spent, ledger)
 
     # --- release --------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""What a search passes on to the model that it released, and what it takes over from its estimator."""
+"""Delegation from a search to its released model and to its estimator."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..scoring import PrivateScorer
 
 
 def _delegates(name: str) -> Any:
-    """Whether the released model, or before ``fit`` the estimator, has a method."""
+    """Make a check that the released model, or before ``fit`` the estimator, has a method."""
 
     def check(self: Any) -> bool:
         getattr(getattr(self, "best_estimator_", self.estimator), name)  # the AttributeError names the estimator
@@ -36,7 +36,7 @@ class ReleasedModel:
         if hasattr(self, "privacy_spent_") and not hasattr(self, "scorer_"):
             raise NotFittedError(
                 f"The last fit of this {type(self).__name__} ended without a result, so there is no model to {method} "
-                "with. What it cost is spent and stands in privacy_spent_."
+                "with. Its cost is spent and stands in privacy_spent_."
             )
         check_is_fitted(self)
         if not hasattr(self, "best_estimator_"):
@@ -51,16 +51,18 @@ class ReleasedModel:
                 )
             raise AttributeError(f"This {type(self).__name__} has no model to {method} with: {reason}")
 
-    def score(self, X: Any, y: Any = None) -> float:
-        """The plain metric of the released model on (test) data of the caller: not private, nothing noised or clipped.
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Score the released model on the caller's (test) data by the plain metric: not private, not noised or clipped.
 
-        The bounds of a private scorer are there to bound what one record can do to a released score. Here nothing is
-        released: R² is what ``sklearn.metrics.r2_score`` says.
+        A private scorer clips to bound one record's effect on a released score. This score is no private release: R²
+        equals ``sklearn.metrics.r2_score``.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples,), optional
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the test records in the metric.
 
         Returns
         -------
@@ -68,7 +70,8 @@ class ReleasedModel:
         """
         self._check_refitted("score")
         metric = self.scorer_.plain if isinstance(self.scorer_, PrivateScorer) else self.scorer_
-        return float(metric(self.best_estimator_, X, y))
+        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+        return float(metric(self.best_estimator_, X, y, **weights))
 
     @available_if(_delegates("predict"))
     def predict(self, X: Any) -> Any:
@@ -134,7 +137,7 @@ class ReleasedModel:
 
     @available_if(_delegates("set_output"))
     def set_output(self, *, transform: str | None = None) -> Any:
-        """What ``transform`` returns: told to the estimator, and to the released model.
+        """Set the container that ``transform`` returns, for the estimator and the released model.
 
         Parameters
         ----------
@@ -205,6 +208,6 @@ class ReleasedModel:
         return tags
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """Routing of ``fit``'s parameters: to the estimator's ``fit``, never to a private scorer."""
-        router = MetadataRouter(owner=type(self).__name__)
+        """Routing of ``fit``'s parameters to the estimator's ``fit``, never to a private scorer."""
+        router = MetadataRouter(owner=type(self).__name__).add_self_request(self)
         return router.add(estimator=self.estimator, method_mapping=MethodMapping().add(caller="fit", callee="fit"))

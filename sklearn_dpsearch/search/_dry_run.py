@@ -18,7 +18,7 @@ from .runners.base import Runner, drawn_candidates
 
 @dataclass(frozen=True)
 class DryRun:
-    """A candidate that went the whole way on public records.
+    """A candidate that was trained and scored on public records.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def examples(runner: Runner, X: Any, y: Any, public: bool) -> tuple[Any, Any]:
 
 
 def everything(plan: Plan, n: int) -> Split:
-    """All records train, and all are scored."""
+    """Split in which all records train and all records are scored."""
     records = np.arange(n)
     return Split(folds=[(records, records)], n_scored=[None if plan.spent.neighboring == "add_remove" else n])
 

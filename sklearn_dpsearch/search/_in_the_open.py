@@ -1,4 +1,4 @@
-"""What a search works with, shown for public or made-up records: a door for tests and audits."""
+"""Intermediate results of a search on public or made-up records, for tests and audits."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from .runners.aggregated import AggregatedRunner
 def utilities_in_the_open(
     search: BasePrivateSearch, X: Any, y: Any, folds: Sequence[Fold], candidates: Sequence[Candidate]
 ) -> list[Fraction]:
-    """The exact utilities that a search would choose from, for given parts of **public or made-up** records.
+    """Compute the exact utilities from which a search would choose, on parts of **public or made-up** records.
 
-    For tests and audits of what one record can change. Nothing is spent, so private records must not be given.
+    For tests and audits of the effect of one record. Nothing is spent, so private records must not be given.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What a search has to do with ledgers: which one counts a fit, and what a statement says of fits before."""
+"""Ledgers of a search: the ledger that counts a fit, and earlier fits in its statement."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from ..privacy.spent import PrivacySpent
 from .planning.arguments import nested, values_of
 
 BEFORE = (
-    "This search was fitted {} before. What that cost, on the same records, is not in this number: add it "
+    "This search was fitted {} before. The cost of earlier fits, on the same records, is not included: add it "
     "(privacy.compose), or let a PrivacyLedger count."
 )
 BEFORE_WITH_LEDGER = (
-    "This search was fitted {} before. What that cost, on the same records, is not in this number: ledger.spent() "
-    "says the total of all that was entered."
+    "This search was fitted {} before. The cost of earlier fits, on the same records, is not included: ledger.spent() "
+    "is the total of all entries."
 )
 
 
 def ledger_of(search: Any) -> PrivacyLedger | None:
-    """The ledger in which a fit is entered: the search's own, or that of the block it is fitted in.
+    """Ledger in which a fit is entered: the search's own, or the ledger of the block around the fit.
 
-    None where there is none, and inside of another search, whose entry counts for all that it does.
+    None without a ledger, and inside another search, whose entry covers the inner fits.
 
     Raises
     ------
     PrivacyError
-        If it is not clear which one is meant, or a search inside of this one has another.
+        If both ledgers are given and differ, or a search inside this one has another ledger.
     """
     if is_counted():
         return None
@@ -52,12 +52,12 @@ def ledger_of(search: Any) -> PrivacyLedger | None:
 
 
 def _check_inside(search: Any, found: PrivacyLedger | None) -> None:
-    """A ledger inside of a search, for a search that is a candidate, would never be written into."""
+    """Raise for another ledger inside the search: a candidate that is a search never writes into its ledger."""
     others = [one for one in _inside(search) if one != found]
     if others:
         raise PrivacyError(
-            f"Found {others[0]!r} inside of the search, and {found!r} for the search itself; its own counts for all "
-            "that it does, and is needed. Give the same ledger to the outer search."
+            f"Found {others[0]!r} inside of the search, and {found!r} for the search itself, whose ledger covers "
+            "all inner fits. Give the same ledger to the outer search."
         )
 
 
@@ -75,7 +75,7 @@ def _parameters(part: Any) -> Iterable[Any]:
 
 
 def with_those_before(search: Any, spent: PrivacySpent, ledger: PrivacyLedger | None) -> PrivacySpent:
-    """The statement of a fit, which says whether there were others before; their number is public."""
+    """Add the number of earlier fits, which is public, to the statement of a fit."""
     if not hasattr(search, "privacy_spent_"):
         return spent
     search._fits_before = getattr(search, "_fits_before", 0) + 1
@@ -85,9 +85,9 @@ def with_those_before(search: Any, spent: PrivacySpent, ledger: PrivacyLedger | 
 
 
 def taken_along(state: dict[str, Any]) -> dict[str, Any]:
-    """What a search is pickled as: inside of a ledger's block it takes the ledger along as its parameter.
+    """State of a search for pickles. Inside a ledger's block the ledger becomes the search's parameter.
 
-    Worker processes know nothing of the block.
+    Worker processes do not see the block.
     """
     if state.get("ledger") is None and (ledger := ledger_here()) is not None:
         return {**state, "ledger": ledger}

@@ -1,4 +1,4 @@
-"""What a search would do, before any data: for comparing searches."""
+"""Plans of searches, made before any data, for comparing searches."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ from .runners.subset import SubsetRunner
 
 @dataclass(frozen=True, kw_only=True)
 class Planned:
-    """What is known of a ``fit`` without data.
+    """Public facts of a ``fit``, known without data.
 
     Parameters
     ----------
     law : CountLaw or None
-        Law of the number of candidates; None where all of a grid are tried.
+        Distribution of the number of candidates; None where all points of a grid are tried.
     candidates : int or None
-        How many a grid has.
+        Number of points of a grid.
     one_run, final : Guarantee
-        What training one candidate promises, and training the model that is released.
+        Guarantee of training one candidate, and of training the released model.
     settings : dict
-        What sets the noise of the model that is released.
+        Parameters that set the noise of the released model.
     work : float
-        Expected trainings, in units of one on all records: records that are gone through, and nothing else.
+        Expected number of records processed, in units of one training on all records.
     factor : float or None
-        What multiplies the loss of the estimator as configured.
+        Factor on the loss of the configured estimator.
     epsilon : float
-        The total: what was asked for, or up to 3 % less.
+        The total: as requested, or up to 3 % less.
     """
 
     law: CountLaw | None
@@ -55,12 +55,12 @@ class Planned:
 
 
 def planned(search: BasePrivateSearch, n_samples: int, near: float | None = None) -> Planned:
-    """The plan of a search; from a guess of the factor a rough one, which spends up to 3 % less than ``fit`` will.
+    """Plan a search; with a guess of the factor roughly, at a total up to 3 % below that of ``fit``.
 
     Raises
     ------
     PrivacyError, ValueError, TypeError
-        What ``fit`` would raise before it uses a record.
+        Errors that ``fit`` would raise before it uses a record.
     """
     search._validate_params()
     runner = search._runner()
@@ -79,7 +79,7 @@ def planned(search: BasePrivateSearch, n_samples: int, near: float | None = None
 
 
 def _work(runner: Any, plan: Plan) -> float:
-    """Trainings on all records that go through as many records as are expected to be gone through."""
+    """Expected number of records processed, in units of one training on all records."""
     if isinstance(runner, AggregatedRunner):
         candidates = number_of_points(runner.space)
         return 1.0 + (candidates > 1) * candidates * (1.0 - 1.0 / HELD_OUT)
@@ -92,7 +92,7 @@ def _work(runner: Any, plan: Plan) -> float:
 
 
 def _share_trained(validation: Validation) -> float:
-    """Models that a record is expected to train in one run; the most, where who trains is public."""
+    """Expected number of models that a record trains in one run; the largest number where folds are public."""
     uses = validation.exposures()
     if any(use.probability is None for use in uses):
         return float(max(use.trainings for use in uses))
@@ -102,9 +102,9 @@ def _share_trained(validation: Validation) -> float:
 def seconds_of_training(
     estimator: Any, settings: dict[str, Any], n_samples: int, X: Any = None, y: Any = None
 ) -> float:
-    """How long one training takes, on public examples or on made-up records; nan where none can be made up.
+    """Measure one training on public examples or made-up records; nan where records cannot be made up.
 
-    They decide about time alone: what is planned does not depend on them.
+    The records decide about this time alone: the plan does not depend on them.
     """
     no_scorer: Any = None
     try:
@@ -113,7 +113,7 @@ def seconds_of_training(
         X, y = take(X, chosen), take(y, chosen)
         model = with_parameters(clone(estimator), settings)
         since = time.perf_counter()
-        with counted():  # these records are nobody's
+        with counted():  # these records are public or made up: no ledger counts the fit
             model.fit(X, y)
     except (ValueError, TypeError, ImportError):
         return math.nan

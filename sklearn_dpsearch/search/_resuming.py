@@ -1,10 +1,11 @@
-"""Searches that go on after a crash: what a checkpoint holds, and what must be the same for its noise to be used."""
+"""Searches that go on after a crash: a checkpoint, and checks that the search and its records are the same."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import os
+import pickle
 import platform
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +18,7 @@ from scipy.sparse import issparse
 from sklearn.base import clone
 
 from .._disk import secret_folder
-from .._disk.marks import Marks, keyed, refuse_others, shown
+from .._disk.marks import SHOWN, Marks, digests, keyed, refuse_others, shown
 from .._disk.secret_folder import ANEW, Kind, SecretFolder
 from ..adapters import forget_seeds, seed_names
 from ..privacy import PrivacyError
@@ -32,26 +33,34 @@ TOLD = """\
 This folder is as secret as the private records.
 
 It holds a private search that has not ended: the secret from which its candidates, their number, its splits and its
-noise follow, and the runs that are done, scores and models included. Whoever reads it can undo the noise of what is
-released at the end. Show it to nobody, and keep it out of backups and shared folders.
+noise follow, and the finished runs with their scores and models. With these files the noise of the release can be
+undone. Keep them secret, and out of backups and shared folders.
 
-To go on: call fit again, with the same arguments and the same records. A search that ends deletes the folder. If you
-delete the folder by hand, count that search as spent. Do not go on from a copy.
+To go on: call fit again, with the same arguments and the same records. If you delete the folder by hand, count that
+search as spent. Do not go on from a copy.
+
+A search that has ended leaves two files here: its release, and digests by which the same search on the same records is
+known again. The same fit once more restores the release and spends nothing; another fit replaces the files. The files
+confirm a correct guess of all records, so they are as secret. When the model is saved elsewhere, delete the folder.
 """
-SEARCH = Kind(noun="search", state="search.checkpoint", told=TOLD, others=(PREFIX, UNDER_WAY))
-#: Arguments that change nothing of what is released, and those whose part in it is compared otherwise.
+#: File of a search's release.
+RELEASE = "release"
+SEARCH = Kind(noun="search", state="search.checkpoint", told=TOLD, others=(PREFIX, UNDER_WAY, RELEASE))
+#: Number of candidates drawn to recognise a space, independent of the search's candidates.
+PROBES = 32
+#: Arguments without effect on the release, and arguments that are compared in another way.
 FREE = frozenset({"checkpoint", "verbose", "n_jobs", "pre_dispatch", "ledger"})
 COMPARED = frozenset({"estimator", "param_distributions", "param_grid"})
 #: Libraries on which rounding and generators depend.
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "joblib", "torch", "skorch", "diffprivlib")
 STATEMENT = (
-    "With checkpoint= all that is drawn follows from a secret of the operating system through statistical generators; "
-    "it lies in that folder, which is as secret as the records, until the release."
+    "With checkpoint= all random draws follow from a secret of the operating system through statistical generators; "
+    "the secret stays in that folder, which is as secret as the records, until the release."
 )
 REFUSALS = {
     "place": (
-        "Found {name} {found}, and the search in {folder} began with {name} {needed}: elsewhere sums are rounded and "
-        "noise is drawn in another way. Go on where it began. "
+        "Found {name} {found}, and the search in {folder} began with {name} {needed}: elsewhere rounding and noise "
+        "differ. Go on where the search began. "
     ),
     "argument": (
         "Found another {name} ({found}) than that with which the search in {folder} began ({needed}): a search that "
@@ -63,21 +72,22 @@ REFUSALS = {
     ),
     "records": (
         "Found other {name} than those with which the search in {folder} began. The same noise must never meet other "
-        "records, or what is released would tell the difference: give the same records in the same order. "
+        "records, or the release would reveal the difference: give the same records in the same order. "
     ),
 }
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A folder in which a search keeps what it needs to go on after a crash.
+    """A folder from which a search goes on after a crash.
 
     Parameters
     ----------
     folder : str or path
-        Of its own, on a disk that all workers see. It is made, closed to everybody else, and deleted after the release.
+        A separate folder on a disk that all workers see. It is created, and closed to other users. After the release it
+        holds only the release, which the same fit restores and another fit replaces.
     key : cryptography.fernet.Fernet, optional
-        Encrypts what is in it. It is not kept there, and must be given again.
+        Encrypts the files. The key is not kept in the folder, and must be given again.
 
     Examples
     --------
@@ -100,14 +110,14 @@ class Checkpoint:
 
 
 class Start:
-    """Where a search starts from: the secret that all follows from, and the runs that are done.
+    """Starting point of a search: the secret that all randomness follows from, and the finished runs.
 
     Parameters
     ----------
     source : Randomness
     finished : Finished
     entry : str or None
-        The name of its entry in a ledger, which is made once.
+        Name of the search's only entry in a ledger.
     """
 
     def __init__(self, source: Randomness, finished: Finished = NOTHING, entry: str | None = None) -> None:
@@ -115,11 +125,18 @@ class Start:
         self.has_spent = False
 
     def bind(self, prepared: Any, candidates: Sequence[Candidate]) -> None:
-        """Say which search this is, before it uses a record for anything else."""
+        """Bind to one search, before any other use of its records."""
+
+    def released(self, prepared: Any) -> dict[str, Any] | None:
+        """Release of the same search, if it has ended already; else None."""
+        return None
+
+    def keep(self, release: Mapping[str, Any]) -> None:
+        """Keep the release of the search, which has ended."""
 
 
 class Resumable(Start):
-    """The same, in an open folder.
+    """Starting point kept in an open folder.
 
     Parameters
     ----------
@@ -131,7 +148,12 @@ class Resumable(Start):
 
     def __init__(self, folder: SecretFolder, lock: Any, random_state: int | np.random.RandomState | None) -> None:
         self.folder, self.lock = folder, lock
-        self.saved = _opened(folder.read_bytes(), lock, folder)
+        found = _opened(folder.read_bytes(), lock, folder)
+        #: State of a search that has ended, until another search begins; and state of an unfinished search.
+        self.over = found if found and found.get("over") else None
+        self.saved = None if self.over else found
+        #: Whether the folder holds a release that the same search restores.
+        self.keeps = self.over is not None
         kept = self.saved or {
             "key": secrets.token_hex(32),
             "entropy": entropy_of(random_state),
@@ -142,17 +164,60 @@ class Resumable(Start):
         super().__init__(Randomness.following(kept["entropy"]), Finished(folder.path, self.key, lock), kept["entry"])
 
     def bind(self, prepared: Any, candidates: Sequence[Candidate]) -> None:
-        """Refuse another search than the one that began; a new one is written down."""
+        """Refuse a search other than the unfinished one; write down a new search in place of one that has ended."""
         found = marks(self.key, prepared, candidates)
+        self._known_by = {**found, "candidates": _space_of(self.key, prepared)}
         if self.saved is not None:
             refuse_others(found, self.saved["marks"], REFUSALS, self.folder.path)
             return
-        plain = json.dumps({**self.kept, "marks": found}).encode()
+        self._write({**self.kept, "marks": found})
+        self.over, self.keeps = None, False
+        self._forget(SEARCH.others)
+
+    def released(self, prepared: Any) -> dict[str, Any] | None:
+        """Release of the same search, if it has ended already; else None.
+
+        Raises
+        ------
+        PrivacyError
+            If the search has ended and its release is missing: the search would be spent a second time.
+        """
+        if self.over is None:
+            return None
+        key = bytes.fromhex(self.over["key"])
+        found = {**marks(key, prepared, ()), "candidates": _space_of(key, prepared)}
+        if digests(found) != self.over["marks"]:
+            return None
+        payload = Finished(self.folder.path, key, self.lock).read(RELEASE)
+        if payload is None:
+            raise self.folder.unusable(f"of a search that has ended, without its file {RELEASE!r} as it was written")
+        self._forget((PREFIX, UNDER_WAY))  # should the process have died before
+        self.entry = self.over["entry"]
+        kept: dict[str, Any] = pickle.loads(payload)
+        return kept
+
+    def keep(self, release: Mapping[str, Any]) -> None:
+        """Keep the release, and no secret. After an error nothing is kept: the caller has the release."""
+        with contextlib.suppress(Exception):
+            self.finished.write(RELEASE, pickle.dumps(dict(release)))
+            known = {"key": self.kept["key"], "entry": self.kept["entry"], "marks": digests(self._known_by)}
+            self._write({**known, "over": True})
+            self._forget((PREFIX, UNDER_WAY))
+            self.keeps = True
+
+    def _write(self, value: Mapping[str, Any]) -> None:
+        plain = json.dumps(value).encode()
         self.folder.write_bytes(plain if self.lock is None else self.lock.encrypt(plain))
+
+    def _forget(self, prefixes: tuple[str, ...]) -> None:
+        """Delete the files with names that begin with one of the prefixes."""
+        for name in os.listdir(self.folder.path):
+            if name.startswith(prefixes):
+                (self.folder.path / name).unlink(missing_ok=True)
 
 
 def _opened(found: bytes | None, lock: Any, folder: SecretFolder) -> dict[str, Any] | None:
-    """What the folder holds, if the key fits."""
+    """Read the contents found in the folder, if there are any; raise if the key does not fit."""
     if found is None:
         return None
     try:
@@ -169,7 +234,7 @@ def _opened(found: bytes | None, lock: Any, folder: SecretFolder) -> dict[str, A
 
 @contextlib.contextmanager
 def starting(checkpoint: Any, random_state: int | np.random.RandomState | None) -> Iterator[Start]:
-    """Where a search starts; its folder goes when the search has ended, or if it never used a record."""
+    """Open the starting point; delete its folder when the search has ended, or if no record was used."""
     if checkpoint is None:
         yield Start(Randomness(random_state))
         return
@@ -182,16 +247,16 @@ def starting(checkpoint: Any, random_state: int | np.random.RandomState | None) 
             folder.ended = True
             raise
         except BaseException:
-            folder.ended = start.saved is None and not start.has_spent
+            folder.ended = start.saved is None and not start.has_spent and not start.keeps
             raise
-        folder.ended = True
+        folder.ended = not start.keeps
 
 
 # --- which search it is -----------------------------------------------------------------------------------------------
 
 
 def marks(key: bytes, prepared: Any, candidates: Sequence[Candidate]) -> Marks:
-    """All by which a search is known again."""
+    """Keyed digests by which a search is recognised."""
     search, plan = prepared.search, prepared.plan
 
     def described(values: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
@@ -199,7 +264,7 @@ def marks(key: bytes, prepared: Any, candidates: Sequence[Candidate]) -> Marks:
 
     arguments = {n: v for n, v in search.get_params(deep=False).items() if n not in FREE | COMPARED}
     if isinstance(arguments.get("random_state"), np.random.RandomState):
-        arguments["random_state"] = "RandomState"  # it changes with use; what it gave is kept
+        arguments["random_state"] = "RandomState"  # it changes with use; the entropy drawn from it is kept
     told = (repr(plan.spent.guarantee), plan.settings, plan.final_settings, _without_seeds(search.estimator))
     X_public, y_public = prepared.public or (None, None)
     records = {"X": prepared.X, "y": prepared.y, "X_public": X_public, "y_public": y_public}
@@ -212,6 +277,23 @@ def marks(key: bytes, prepared: Any, candidates: Sequence[Candidate]) -> Marks:
             "parameters of fit": (keyed(key, _digest("parameters of fit", dict(prepared.fit_params))), ""),
         },
     }
+
+
+def _space_of(key: bytes, prepared: Any) -> dict[str, tuple[str, str]]:
+    """Keyed digest of the space and the estimator, for a search that has ended: its candidates' secret is gone."""
+    space, drawing = prepared.plan.space, Randomness.following(int.from_bytes(key, "little")).drawing()
+    listed = [
+        {name: [one for one in values if isinstance(one, SHOWN)] for name, values in d.items() if _is_list(values)}
+        for d in space.dictionaries
+    ]
+    drawn = [space.draw(drawing) for _ in range(PROBES)]
+    plan = prepared.plan
+    told = (repr(plan.spent.guarantee), plan.settings, plan.final_settings, _without_seeds(prepared.search.estimator))
+    return {"candidates": (keyed(key, _digest("the space of candidates", [listed, drawn, *told])), "")}
+
+
+def _is_list(values: Any) -> bool:
+    return not hasattr(values, "rvs")
 
 
 def _place() -> dict[str, str]:
@@ -227,7 +309,7 @@ def _place() -> dict[str, str]:
 
 
 def _without_seeds(estimator: Any) -> Any:
-    """The estimator without generators, which change with use and are replaced in every run."""
+    """Copy the estimator without generators, which change with use and are replaced in every run."""
     plain = clone(estimator)
     forget_seeds(plain)
     return with_parameters(plain, dict.fromkeys(seed_names(plain)))
@@ -246,12 +328,12 @@ def _digest(name: str, value: Any) -> str:
 
 
 def _plain(name: str, value: Any) -> Any:
-    """Records as arrays, whose every value counts.
+    """Records as arrays, so that every value counts in a digest.
 
     Raises
     ------
     PrivacyError
-        For anything else, of which only its description would be compared.
+        For other containers, whose digest may not cover every value.
     """
     if value is None or type(value) in (np.ndarray, np.memmap) or issparse(value):
         return value
@@ -285,5 +367,5 @@ def _column(values: Any) -> tuple[str, str, str]:
 
 
 def _values(of: Any) -> str:
-    """They alone: pandas lays a frame and its copy out in different ways, and the layout counts in a digest."""
+    """Digest of the values without their memory layout, which differs between a pandas frame and its copy."""
     return _digest("names or values of a data frame", np.ascontiguousarray(of))

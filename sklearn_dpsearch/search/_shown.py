@@ -1,4 +1,4 @@
-"""How a search looks in a notebook: what it cost and what it released, above scikit-learn's diagram."""
+"""Notebook display of a search: its cost and its release, above scikit-learn's diagram."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from ..privacy.statement.numbers import short_up, up
 LONGEST = 200
 #: Readable in light and dark notebooks, as it takes over their colours.
 BOX = "border: 1px solid currentColor; border-radius: 4px; padding: 0.4em 0.8em; margin: 0 0 0.5em; width: fit-content;"
-NO_MODEL = "The last fit ended without a result. What it cost is spent."
-SEEDED = "A known seed was used: nothing is promised to whoever knows it."
+NO_MODEL = "The last fit ended without a result. Its cost is spent."
+SEEDED = "A known seed was used: the guarantee does not hold against anyone who knows the seed."
 NOT_FOUND = "The search ended without a candidate, which is a result like any other."
 
 
 class ShownInNotebooks:
     """Box and diagram. The diagram has the released model where there is one, as on scikit-learn's searches.
 
-    All that is shown are parameters of the search and what ``_release`` has let out.
+    Only parameters of the search and attributes set by ``_release`` are shown.
     """
 
     estimator: Any
@@ -48,36 +48,36 @@ class ShownInNotebooks:
         return box(self) + self._diagram()
 
     def _diagram(self) -> str:
-        """scikit-learn's; without it where an estimator cannot say what it is."""
+        """Diagram of scikit-learn, or the names of the classes where an estimator cannot describe itself."""
         try:
             return str(super()._repr_html_inner())  # type: ignore[misc]
-        except Exception:  # whatever an estimator of somebody else's raises when it is asked for its parameters
+        except Exception:  # a foreign estimator may raise any error when it is asked for its parameters
             return f"<pre>{escape(type(self).__name__)}(estimator={escape(type(self.estimator).__name__)}(...))</pre>"
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
-        """The same in notebooks that ask for several forms."""
+        """Text and HTML, for notebooks that ask for several forms."""
         shown = {"text/plain": words_of(self, longest=10**6)}
         return {**shown, "text/html": self._repr_html_inner()} if get_config()["display"] == "diagram" else shown
 
 
 def words_of(value: object, longest: int = LONGEST) -> str:
-    """An object's own words, cut, or its class where it has none."""
+    """Representation of an object, cut; its class where ``repr`` fails."""
     try:
         text = repr(value)
-    except Exception:  # of somebody else's class, as above
+    except Exception:  # of a foreign class, as above
         return f"{type(value).__name__}(...)"
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
 def box(search: Any) -> str:
-    """What is known without a look at any record, and what was released."""
+    """HTML box with facts known without any record, and with the release."""
     lines = _spent(search) if hasattr(search, "privacy_spent_") else _asked(search)
     body = "".join(f"<div>{line}</div>" for line in lines)
     return f'<div class="dpsearch" style="{BOX}">{body}</div>'
 
 
 def _asked(search: Any) -> list[str]:
-    """Before ``fit``: what was asked for. What it costs would have to be computed: privacy_cost() does."""
+    """Request before ``fit``. The cost is not shown: ``privacy_cost()`` computes it."""
     delta = "" if search.delta is None else f", δ = {escape(words_of(search.delta))}"
     if search.epsilon is None:
         return [f"Not fitted; the estimator runs as configured{delta}. <code>privacy_cost()</code> says the total."]

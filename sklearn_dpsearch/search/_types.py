@@ -10,29 +10,29 @@ import numpy as np
 
 from ..adapters import Declared, ExtrapolationRule
 
-#: Values of hyperparameters by name: what a search chooses among.
+#: Values of hyperparameters by name: one of the points among which a search chooses.
 Candidate: TypeAlias = Mapping[str, Any]
-#: What a user gives as the space of candidates: name to a list of values or a distribution; "auto" for the estimator's.
+#: Space of candidates given by a user: name to a list of values or a distribution; "auto" for the estimator's space.
 Distributions: TypeAlias = Mapping[str, Any] | Sequence[Mapping[str, Any]] | str
-#: (estimator, X, y) to a number, greater is better; scikit-learn's scorers and our private ones.
+#: (estimator, X, y) to a number, greater is better: a scorer of scikit-learn, or a private scorer.
 Scorer: TypeAlias = Callable[[Any, Any, Any], float]
-#: A seed for one thing that is drawn; None takes fresh entropy of the operating system.
+#: A seed for one random draw; None takes fresh entropy of the operating system.
 Seed: TypeAlias = np.random.SeedSequence | None
 #: Public X and y.
 PublicData: TypeAlias = tuple[Any, Any]
-#: How parameters are carried over to more records: a word, a function of a value and two numbers, or a rule for each.
+#: Extrapolation of parameters to more records: a word, a function of a value and two sizes, or a rule for each name.
 Extrapolate: TypeAlias = str | Callable[[Any, float, float], Any] | Mapping[str, ExtrapolationRule]
 
 
 class Workers(TypedDict):
-    """What the user said about workers, as joblib's ``Parallel`` takes it."""
+    """The user's settings of workers, as joblib's ``Parallel`` takes them."""
 
     n_jobs: int | None
     pre_dispatch: int | str
 
 
 class Parameters(Protocol):
-    """What every search is given; each runner says what it needs beyond that."""
+    """Parameters of every search; each runner adds its own."""
 
     estimator: Any
     epsilon: float | None
@@ -48,12 +48,13 @@ class Parameters(Protocol):
 
 @dataclass(frozen=True)
 class InFull:
-    """From a candidate to the same with less noise in what it puts into the estimator: as it is trained last.
+    """Map a candidate to its form for the final training, with the final noise in the estimators that it puts in.
 
     Parameters
     ----------
     parts : mapping
-        Name, and identity of what a candidate puts in ↦ the same with less noise. Of use in this process alone.
+        Name and identity of an estimator that a candidate puts in ↦ its copy for the final training. Valid in this
+        process alone.
     """
 
     parts: Mapping[tuple[str, int], Any]

@@ -1,4 +1,4 @@
-"""The whole grid, one private choice by report noisy max, one private training."""
+"""Grid search: every candidate, one private choice by report noisy max, one private training."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from .runners.noisy_max import NOISES, NoisyMaxRunner
 
 
 class DPGridSearchCV(BasePrivateSearch):
-    """The private ``GridSearchCV``: every candidate is tried, one is chosen by a noisy maximum, and trained once.
+    """The private ``GridSearchCV``: try every candidate, choose one by a noisy maximum, and train it once.
 
-    The records are split at random into ``n_parts`` parts. Every candidate is trained and scored on each part; these
-    models are never released. One record is in one part, so it changes a candidate's mean score, its utility, by 1/k
-    at most. Report noisy max chooses a candidate, at a cost that does not depend on the size of the grid, and one
-    private training on all records follows.
+    Candidates are scored by sample-and-aggregate: the records are split at random into k = ``n_parts`` parts, and every
+    candidate is trained and scored on each part. These models are never released. A record is in one part, so it
+    changes a candidate's utility, the mean of its scores, by at most 1/k. Report noisy max chooses a candidate, at a
+    cost that does not depend on the size of the grid, and one private training on all records follows.
 
     Parameters
     ----------
     estimator : estimator
         A private estimator, as for ``DPRandomSearchCV``.
     param_grid : dict, list of dicts or "auto"
-        Parameter name to a list of values. Values may be estimators, put into a step of a pipeline. "auto": a small
-        grid around what the estimator is set to (``search_space(estimator, grid=True)``).
+        Parameter name to a list of values. Values may be estimators for a step of a pipeline. "auto": a small grid
+        around the estimator's current parameters (``search_space(estimator, grid=True)``).
     epsilon, delta : float, optional
         The total for everything that ``fit`` releases: choice and training. With ``epsilon`` the estimator's noise is
         calibrated. Without it the estimator is run as configured, and ``selection_epsilon`` is needed.
@@ -43,16 +43,16 @@ class DPGridSearchCV(BasePrivateSearch):
         Gumbel noise (the exponential mechanism), exponential noise (permute and flip), Laplace noise: purely private.
         Gaussian noise: at ``delta``.
     n_parts : int, optional
-        Number of parts k. By default the smallest with an expected loss of utility through noise of at most 0.05,
-        2·log(candidates)/(k·ε), but not more than one part for 50 records, nor more than 400 trainings on parts of all
-        candidates together. Where that leaves few parts, the choice is noisy: ``verbose=1`` says how noisy.
+        Number of parts k. Default: the smallest k with which noise costs at most 0.05 of utility in expectation,
+        2·log(candidates)/(k·ε), but at most one part for 50 records, and at most 400 trainings on parts of all
+        candidates together. With few parts the choice is noisy: ``verbose=1`` prints the expected loss.
     part_noise : {"scaled", "same"}, default="scaled"
-        Noise of the models on parts. "scaled": k times smaller, as much in proportion to the number of records as in
+        Noise of the models on parts. "scaled": k times smaller, so that relative to the number of records it is that of
         the final training, where the estimator's noise can be scaled. "same": as in the final training.
     scoring : str, callable or None, default=None
-        Any score with values in [0, 1], public or not: scores outside are moved to the ends.
+        Any score with values in [0, 1], on private or public data: scores outside are clipped.
     guarantee : Guarantee or callable, optional
-        What one fit promises, on the caller's word.
+        Guarantee of one fit, on the caller's word.
     n_jobs, pre_dispatch : int, int or str
         As in scikit-learn; one task per part.
     error_score : float, default=nan
@@ -62,9 +62,11 @@ class DPGridSearchCV(BasePrivateSearch):
     random_state : None, int or RandomState, default=None
         None draws on the operating system's entropy. A seed is for tests: it voids the guarantee.
     ledger : PrivacyLedger or None, default=None
-        Where every fit is entered before it uses a record; one that goes beyond its budget is refused
-        (docs/learn/ledger.md). None: that of the block ``with ledger:`` around the fit, if any.
+        Ledger in which every fit is entered before it uses a record; a fit beyond the ledger's budget is refused
+        (docs/learn/ledger.md). None: the ledger of the block ``with ledger:`` around the fit, if any.
     checkpoint : str, path, Checkpoint or None, default=None
+        As for ``DPRandomSearchCV``.
+    rehearse : bool, default=True
         As for ``DPRandomSearchCV``.
 
     Attributes
@@ -76,7 +78,7 @@ class DPGridSearchCV(BasePrivateSearch):
     best_estimator_ : estimator
         Trained on all records.
     privacy_spent_ : PrivacySpent
-        What the whole fit cost; unpacks as (epsilon, delta).
+        Cost of the whole fit; unpacks as (epsilon, delta).
     cv_results_ : dict
         The released row, without a score.
     n_splits_ : int
@@ -86,8 +88,8 @@ class DPGridSearchCV(BasePrivateSearch):
 
     Notes
     -----
-    The cost of the choice is that of ``sklearn_dpsearch.privacy.noisy_max`` (docs/theory/noisy_max.md; Koskela,
-    Redberg & Wang 2024, Theorem 3.2). Without ``X_public`` a quarter of each part validates.
+    The choice is accounted by ``sklearn_dpsearch.privacy.noisy_max`` (docs/theory/noisy_max.md; Koskela, Redberg &
+    Wang 2024, Theorem 3.2). Without ``X_public`` a quarter of each part validates.
 
     Examples
     --------
@@ -133,6 +135,7 @@ class DPGridSearchCV(BasePrivateSearch):
         random_state: int | np.random.RandomState | None = None,
         ledger: PrivacyLedger | None = None,
         checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
+        rehearse: bool = True,
     ) -> None:
         self.estimator = estimator
         self.param_grid = param_grid
@@ -152,6 +155,7 @@ class DPGridSearchCV(BasePrivateSearch):
         self.random_state = random_state
         self.ledger = ledger
         self.checkpoint = checkpoint
+        self.rehearse = rehearse
 
     def _runner(self) -> NoisyMaxRunner:
         return NoisyMaxRunner(self)

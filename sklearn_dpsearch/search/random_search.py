@@ -22,7 +22,7 @@ from .runners.best_of import RandomSearchRunner
 class DPRandomSearchCV(BasePrivateSearch):
     """Random search that is differentially private as a whole: the best of a random number of private runs.
 
-    The number of runs K is drawn from a public law, K candidates are drawn independently and with replacement,
+    The number of runs K is drawn from a public distribution, K candidates are drawn independently and with replacement,
     each is trained and scored privately, and only the best one is released: its parameters, its noisy score and its
     model. K, the losers and their scores never leave ``fit``.
 
@@ -33,48 +33,52 @@ class DPRandomSearchCV(BasePrivateSearch):
         with a method ``privacy_guarantee(n_samples)``, or any estimator with a declared ``guarantee``.
     param_distributions : dict, list of dicts or "auto"
         Parameter name to a list of values (drawn uniformly) or a distribution with a method ``rvs``. From a list of
-        dicts one is drawn uniformly first. Values may be estimators, put into a step of a pipeline: families compete.
-        "auto": the estimator's own space, around what it is set to (``search_space``).
+        dicts, one dict is drawn uniformly first. Values may be estimators for a step of a pipeline: families compete.
+        "auto": the estimator's own space, around its current parameters (``search_space``).
     n_iter : float or CountLaw, default=10
-        Law of K, or its mean: a number stands for ``Geometric(mean)``. Laws are used given K >= 1.
+        Distribution of K, conditional on K >= 1, or its mean: a number stands for ``Geometric(mean)``.
     epsilon, delta : float, optional
         The total for everything that ``fit`` releases. With ``epsilon`` the estimator's own noise is scaled until the
-        total meets it; without, the estimator runs as configured and the total is reported. ``delta`` is needed
-        unless everything is purely private.
+        total is ``epsilon``; without, the estimator runs as configured and the total is reported. ``delta`` is needed
+        unless every release is purely private.
     scoring : str, callable, PrivateScorer or None, default=None
         On public validation data as in scikit-learn; on private records a scorer with a known sensitivity
         (``sklearn_dpsearch.scoring``). None: accuracy for classifiers.
     score_noise : "match" or Guarantee, default="match"
-        Noise of one private score. "match": as private as the training, which costs nothing extra.
+        Noise of one private score. "match": as private as the training, at no extra cost.
     cv : None, float, int, splitter or iterable, default=None
-        A float: each record validates with this probability, by a coin of its own. None: a probability that follows
-        from public numbers (docs/learn/scoring.md); 0.2 where the number of records is private. An int: each record
-        draws a fold. A splitter or indices: for replace-one and zero-out guarantees, accounted by the worst record.
+        A float: each record validates with this probability, independently. None: a probability computed from public
+        numbers (docs/learn/scoring.md); 0.2 where the number of records is private. An int: each record draws a fold.
+        A splitter or indices: for replace-one and zero-out guarantees, accounted by the worst record.
     refit : "winner", True or False, default="winner"
         "winner": release the winning run's own model, at no cost (with several folds, the first fold's). True: one more
         training on all records, composed into the total. False: no model.
     tuning_share : float or None, default=None
-        With ``refit=True``: how much a candidate's training loses, as a multiple of what the refit loses. None: 1.
+        With ``refit=True``: privacy loss of a candidate's training, as a multiple of the refit's loss. None: 1.
     release : {"best", "all"}, default="best"
         "all": a fixed number of runs (integer ``n_iter``), every score released, accounted by composition.
     guarantee : Guarantee or callable, optional
-        What one fit promises, on the caller's word: a guarantee, or (estimator, n_samples) to guarantee.
+        Guarantee of one fit, on the caller's word: a guarantee, or a callable (estimator, n_samples) to guarantee.
     n_jobs, pre_dispatch : int, int or str
         As in scikit-learn.
     error_score : float, default=nan
         Score of a candidate that fails; nan is the worst.
     verbose : int, default=0
-        Above 0 prints the plan and its cost, which are known without the data, and shows progress: where the number of
-        runs is secret, only that the search runs. 2 also shows when runs end and the final training begins, which
-        tells whoever watches more about that number (docs/learn/planning.md).
+        Above 0 prints the plan and its cost, which are known without the data, and shows progress; where the number of
+        runs is secret, progress shows only that the search runs. 2 also shows when runs end and the final training
+        begins, which tells observers more about the number of runs (docs/learn/planning.md).
     random_state : None, int or RandomState, default=None
         None draws on the operating system's entropy. A seed is for tests: it voids the guarantee.
     ledger : PrivacyLedger or None, default=None
-        Where every fit is entered before it uses a record; one that goes beyond its budget is refused
-        (docs/learn/ledger.md). None: that of the block ``with ledger:`` around the fit, if any.
+        Ledger in which every fit is entered before it uses a record; a fit beyond the ledger's budget is refused
+        (docs/learn/ledger.md). None: the ledger of the block ``with ledger:`` around the fit, if any.
     checkpoint : str, path, Checkpoint or None, default=None
-        A folder from which the same search goes on after a crash, and releases what it would have released
-        (docs/learn/resuming.md). It is as secret as the records, and deleted after the release.
+        A folder from which the same search goes on after a crash, to the same release as without the crash
+        (docs/learn/resuming.md). The folder is as secret as the records. Repeating the same fit restores the release.
+    rehearse : bool, default=True
+        Before anything is spent, train and score one candidate of each family on records made up from public facts
+        of X and y (columns, types, classes, bounds, schema); iterative training stops after a few steps. Errors there
+        are raised in full. False: for estimators that need records which cannot be made up.
 
     Attributes
     ----------
@@ -83,7 +87,7 @@ class DPRandomSearchCV(BasePrivateSearch):
     best_score_std_ : float
         Standard error of ``best_score_`` from its noise; 0 on public validation data.
     privacy_spent_ : PrivacySpent
-        What the whole fit cost; unpacks as (epsilon, delta).
+        Cost of the whole fit; unpacks as (epsilon, delta).
     cv_results_ : dict
         The released rows: one with ``release="best"``.
     scorer_, n_splits_, classes_, n_features_in_, feature_names_in_
@@ -136,6 +140,7 @@ class DPRandomSearchCV(BasePrivateSearch):
         random_state: int | np.random.RandomState | None = None,
         ledger: PrivacyLedger | None = None,
         checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
+        rehearse: bool = True,
     ) -> None:
         self.estimator = estimator
         self.param_distributions = param_distributions
@@ -156,6 +161,7 @@ class DPRandomSearchCV(BasePrivateSearch):
         self.random_state = random_state
         self.ledger = ledger
         self.checkpoint = checkpoint
+        self.rehearse = rehearse
 
     def _runner(self) -> RandomSearchRunner:
         return RandomSearchRunner(self, self._law())

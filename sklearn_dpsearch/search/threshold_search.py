@@ -25,9 +25,9 @@ from .runners.threshold import ThresholdRunner
 class DPThresholdSearchCV(BasePrivateSearch):
     """Search against a threshold that is differentially private as a whole.
 
-    With a number: candidates are drawn and run one after the other until a private score reaches it; before each run
-    the search ends with a small probability, with nothing. With ``Doubling(...)``: a whole grid is tried, and rounds
-    of AboveThreshold raise a threshold by steps that double and halve; one private training follows.
+    With a number: candidates are drawn and run one after the other until a private score reaches the number; before
+    each run the search ends without a result, with a small probability. With ``Doubling(...)``: a whole grid is tried,
+    and rounds of AboveThreshold raise a threshold by steps that double and halve; one private training follows.
 
     Parameters
     ----------
@@ -35,9 +35,9 @@ class DPThresholdSearchCV(BasePrivateSearch):
         A private estimator, as for ``DPRandomSearchCV``.
     param_distributions : dict, list of dicts or "auto"
         As for ``DPRandomSearchCV``; with ``Doubling`` lists of values only.
-    threshold : float, Doubling or "auto", default="auto"
-        A number is the score to reach: a constant known without the data. A value ``Doubling(...)`` says how the
-        threshold is raised; "auto" stands for ``Doubling()``.
+    threshold : float or Doubling
+        A number is the score to reach: a constant known without the data. ``Doubling(...)`` holds the rules by which
+        the threshold is raised.
     n_iter : float, default=10
         With a number: before each run the search stops with probability 1/n_iter, n_iter > 1. At most n_iter − 1 runs
         are expected.
@@ -48,50 +48,52 @@ class DPThresholdSearchCV(BasePrivateSearch):
     score_noise : "match" or Guarantee, default="match"
         With a number: as for ``DPRandomSearchCV``. With ``Doubling`` it has no meaning.
     cv : None, float, int, splitter or iterable, default=None
-        The same.
+        With a number: as for ``DPRandomSearchCV``. With ``Doubling`` it has no meaning.
     refit : "winner" or bool, default="winner"
         With a number: as for ``DPRandomSearchCV``. With ``Doubling`` the winner is always trained once.
     guarantee : Guarantee or callable, optional
-        What one fit promises, on the caller's word.
+        Guarantee of one fit, on the caller's word.
     n_jobs, pre_dispatch : int, int or str
         As in scikit-learn. With a number, workers run ahead, and the first success in the order of drawing counts.
     error_score : float, default=nan
         Score of a candidate that fails; nan is the worst.
     verbose : int, default=0
-        Above 0 prints the plan and its cost, which are known without the data, and shows progress: where the number of
-        runs is secret, only that the search runs. 2 also shows when runs end and the final training begins, which
-        tells whoever watches more about that number (docs/learn/planning.md).
+        Above 0 prints the plan and its cost, which are known without the data, and shows progress; where the number of
+        runs is secret, progress shows only that the search runs. 2 also shows when runs end and the final training
+        begins, which tells observers more about the number of runs (docs/learn/planning.md).
     random_state : None, int or RandomState, default=None
         None draws on the operating system's entropy. A seed is for tests: it voids the guarantee.
     ledger : PrivacyLedger or None, default=None
-        Where every fit is entered before it uses a record; one that goes beyond its budget is refused
-        (docs/learn/ledger.md). None: that of the block ``with ledger:`` around the fit, if any.
+        Ledger in which every fit is entered before it uses a record; a fit beyond the ledger's budget is refused
+        (docs/learn/ledger.md). None: the ledger of the block ``with ledger:`` around the fit, if any.
     checkpoint : str, path, Checkpoint or None, default=None
+        As for ``DPRandomSearchCV``.
+    rehearse : bool, default=True
         As for ``DPRandomSearchCV``.
 
     Attributes
     ----------
     found_ : bool
-        Whether a candidate reached the threshold. If not there is no ``best_estimator_``, and predicting is an error.
+        Whether a candidate reached the threshold. Otherwise there is no ``best_estimator_``, and predicting raises.
     n_rounds_ : int
-        With ``Doubling``: rounds of this walk, which its released decisions tell anyway. The cost does not depend on
-        it.
+        With ``Doubling``: number of rounds of this walk, which the released decisions tell anyway. The cost does not
+        depend on the number.
     best_params_, best_score_, best_index_ : dict, float, int
-        The candidate; its released score, or with ``Doubling`` the threshold that it was found above, at most 1.
+        The candidate, and its released score; with ``Doubling`` the threshold above which it was found, at most 1.
     best_score_std_ : float
         Standard error of a released score from its noise; not with ``Doubling``.
     best_estimator_ : estimator
     privacy_spent_ : PrivacySpent
-        What the whole fit cost; unpacks as (epsilon, delta). With ``Doubling`` it is the worst case over all walks
-        that the rules allow, whatever this one did.
+        Cost of the whole fit; unpacks as (epsilon, delta). With ``Doubling`` it is the worst case over all walks
+        that the rules allow, and does not depend on this walk.
     cv_results_, n_splits_, scorer_, classes_, n_features_in_, feature_names_in_
         As in scikit-learn.
 
     Notes
     -----
-    With a number: ``sklearn_dpsearch.privacy.until_above`` (docs/theory/threshold.md, Theorem 3). With ``Doubling``:
-    ``doubling_search`` (docs/theory/doubling.md; Ding, Wu et al. 2022, Algorithm 1. They state O(log n)·ε for walks
-    that behave, which is no guarantee).
+    With a number, accounted by ``sklearn_dpsearch.privacy.until_above`` (docs/theory/threshold.md, Theorem 3). With
+    ``Doubling``, by ``doubling_search`` (docs/theory/doubling.md; Ding, Wu et al. 2022, Algorithm 1). The paper states
+    O(log n)·ε for typical walks only, which is no guarantee; here the worst walk is charged.
 
     Examples
     --------
@@ -108,7 +110,7 @@ class DPThresholdSearchCV(BasePrivateSearch):
     _parameter_constraints: dict[str, Any] = {
         **BasePrivateSearch._parameter_constraints,
         "param_distributions": [dict, list, StrOptions({"auto"})],
-        "threshold": [StrOptions({"auto"}), numbers.Real, Doubling],
+        "threshold": [numbers.Real, Doubling],
         "n_iter": [Interval(numbers.Real, 1, None, closed="neither")],
         "refit": [StrOptions({"winner"}), "boolean"],
     }
@@ -118,7 +120,7 @@ class DPThresholdSearchCV(BasePrivateSearch):
         estimator: Any,
         param_distributions: Distributions,
         *,
-        threshold: float | str | Doubling = "auto",
+        threshold: float | Doubling,
         n_iter: float = 10,
         epsilon: float | None = None,
         delta: float | None = None,
@@ -134,6 +136,7 @@ class DPThresholdSearchCV(BasePrivateSearch):
         random_state: int | np.random.RandomState | None = None,
         ledger: PrivacyLedger | None = None,
         checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
+        rehearse: bool = True,
     ) -> None:
         self.estimator = estimator
         self.param_distributions = param_distributions
@@ -153,6 +156,7 @@ class DPThresholdSearchCV(BasePrivateSearch):
         self.random_state = random_state
         self.ledger = ledger
         self.checkpoint = checkpoint
+        self.rehearse = rehearse
 
     def rounds(
         self,
@@ -170,21 +174,21 @@ class DPThresholdSearchCV(BasePrivateSearch):
         X, y : array-like
             As for ``fit``.
         batches : iterable of lists of dicts
-            Candidates for each round. They may depend on what was kept so far: a generator is asked for the next batch
-            after the last ``Kept`` has been handed out. Each has to promise what a point of ``param_distributions``
-            does, and nothing else of the records may enter its choice.
+            Candidates for each round. Batches may depend on the candidates kept so far: a generator is asked for the
+            next batch after the last ``Kept`` was yielded. Every candidate needs the guarantee of a point of
+            ``param_distributions``, and the choice of candidates must not use the records in any other way.
         X_public, y_public : array-like, optional
             As for ``fit``.
 
         Yields
         ------
         Kept
-            The candidate kept so far, the threshold it was found above, and whether this round found it.
+            The candidate kept so far, the threshold above which it was found, and whether this round found it.
 
         Notes
         -----
-        ``privacy_spent_`` is set before the first round, and is that of ``fit``. When the batches or the walk end, one
-        private training follows, and the search is fitted; one that is left before has no model. An error ends the
+        ``privacy_spent_`` is set before the first round, and equals that of ``fit``. When the batches or the walk end,
+        one private training follows, and the search is fitted; a search left earlier has no model. An error ends the
         walk.
 
         Examples
@@ -209,12 +213,12 @@ class DPThresholdSearchCV(BasePrivateSearch):
         if isinstance(self.threshold, numbers.Real):
             raise ValueError(
                 f"Found rounds() with threshold={self.threshold!r}; rounds raise the threshold themselves. Use "
-                "threshold='auto' or Doubling(...), or fit."
+                "threshold=Doubling(...), or fit."
             )
         if self.checkpoint is not None:
             raise ValueError(
                 "Found rounds() with checkpoint=: the caller's own batches would have to be the same after a crash, "
-                "which cannot be seen to. Set checkpoint=None, or use fit."
+                "which cannot be checked. Set checkpoint=None, or use fit."
             )
         prepared = self._prepared(X, y, X_public, y_public, {})
         runner = prepared.runner
@@ -229,12 +233,12 @@ class DPThresholdSearchCV(BasePrivateSearch):
         return StepByStep(start, batches, prepared.plan, self._conclude)
 
     def _runner(self) -> ThresholdRunner | DoublingRunner:
-        if isinstance(self.threshold, numbers.Real):
-            return ThresholdRunner(self, float(self.threshold))
-        return DoublingRunner(self, self.threshold if isinstance(self.threshold, Doubling) else Doubling())
+        if isinstance(self.threshold, Doubling):
+            return DoublingRunner(self, self.threshold)
+        return ThresholdRunner(self, float(self.threshold))
 
     @property
     def _why_nothing(self) -> str:  # type: ignore[override]
-        """Why there is no model, as far as the release tells."""
+        """Reason for a missing model, as far as the release tells."""
         number = isinstance(self.threshold, numbers.Real)
         return ThresholdRunner.why_nothing if number else DoublingRunner.why_nothing

@@ -115,6 +115,16 @@ def test_warnings_as_errors_do_not_reach_a_silent_thread_and_are_errors_again_af
             warnings.warn("an error", stacklevel=1)
 
 
+def test_warnings_are_errors_again_though_another_thread_keeps_a_copy_of_the_filters_meanwhile():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        before, copied = list(warnings.filters), warnings.catch_warnings()
+        with muted():
+            copied.__enter__()
+        copied.__exit__(None, None, None)
+        assert list(warnings.filters) == before
+
+
 def test_only_warnings_are_withheld_where_only_they_are_to_be():
     with hearing() as heard, without_warnings():
         speak("public")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import gc
 import io
 import logging
 import os
@@ -22,6 +24,11 @@ def state(filters=True):
         warnings._showwarnmsg,
         list(warnings.filters) if filters else None,
         threading.Thread.start,
+        threading.excepthook,
+        sys.unraisablehook,
+        atexit.register,
+        list(gc.callbacks),
+        gc.get_freeze_count() > 0,
         os.fstat(1).st_ino,
         os.fstat(2).st_ino,
     )
@@ -46,6 +53,6 @@ def hearing(filters=True):
         warnings.simplefilter("always")
         before = state(filters)
         yield told
-        assert state(filters) == before
+        assert [pair for pair in zip(before, state(filters)) if pair[0] != pair[1]] == []
         told.writelines(f"{one.message}\n" for one in warned)
     logging.getLogger().removeHandler(handler)

@@ -6,6 +6,7 @@ import errno
 import json
 import multiprocessing
 import os
+import pickle
 import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -92,7 +93,7 @@ def test_a_last_line_that_was_never_finished_is_dropped_and_the_next_one_takes_i
     ledger.spend(ONE, label="d")
     path.write_bytes(whole + path.read_bytes()[len(whole) :][:kept])
     assert labels(path) == "abc"
-    ledger.spend(ONE, label="e")
+    PrivacyLedger(path).spend(ONE, label="e")
     assert labels(path) == "abce"
     assert path.read_bytes()[: len(whole)] == whole
 
@@ -176,6 +177,26 @@ def test_a_ledger_of_a_later_version_is_not_guessed_at(tmp_path, monkeypatch):
         PrivacyLedger(tmp_path / "x.ledger")
 
 
+@pytest.mark.parametrize("kept", [0, 2, 3])
+def test_an_open_ledger_notices_that_entries_it_has_seen_were_cut_off(ledger, kept):
+    path, other = Path(ledger.path), PrivacyLedger(ledger.path)
+    ledger.spend(ONE, label="d")
+    labeled, sent = ledger.label("e"), pickle.loads(pickle.dumps(ledger))
+    whole = path.read_bytes()
+    path.write_bytes(b"".join(whole.splitlines(keepends=True)[: 1 + kept]))
+    for seen in (ledger, labeled, sent):
+        for attempt in (seen.spent, seen.history, lambda seen=seen: seen.spend(ONE)):
+            with pytest.raises(PrivacyError, match=f"Found {kept} entries.*not the 4.*cut off.*Put the file back"):
+                attempt()
+    if kept == 3:  # of which one ledger has seen no more
+        assert len(other.entries()) == 3
+    PrivacyLedger(path).spend(ONE, label="another")
+    with pytest.raises(PrivacyError, match="not the 4"):
+        ledger.spent()
+    path.write_bytes(whole)
+    assert len(ledger.entries()) == 4
+
+
 # --- what the system refuses ------------------------------------------------------------------------------------------
 
 
@@ -216,8 +237,19 @@ def test_a_disk_that_stays_broken_may_overstate_and_never_understates(ledger, mo
 def test_a_folder_that_is_not_there_and_a_file_in_its_place_are_said(tmp_path):
     with pytest.raises(PrivacyError, match="Found no way to lock.*a folder that exists and may be written into"):
         PrivacyLedger(tmp_path / "no" / "x.ledger", epsilon=1, delta=0)
-    with pytest.raises(PrivacyError, match="Found no way to read.*is needed"):
-        PrivacyLedger(tmp_path)
+
+
+@POSIX
+@pytest.mark.parametrize("kind", ["a folder", "a device", "a pipe"])
+def test_what_is_no_file_is_refused_before_it_is_read(kind, tmp_path):
+    """Reading /dev/full, or a pipe that nothing writes into, has no end."""
+    if kind == "a pipe":
+        os.mkfifo(tmp_path / "pipe")
+    path = {"a folder": tmp_path, "a device": Path("/dev/full"), "a pipe": tmp_path / "pipe"}[kind]
+    if not path.exists():
+        pytest.skip("not on this system")
+    with pytest.raises(PrivacyError, match=f"Found {kind} in the place of the ledger.*a file is needed"):
+        PrivacyLedger(path, epsilon=1, delta=0)
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")

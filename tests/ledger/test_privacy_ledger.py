@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from sklearn_dpsearch import BudgetExceededError, PrivacyError, PrivacyLedger
+from sklearn_dpsearch.ledger.budget import as_written
 from sklearn_dpsearch.ledger.entry import Entry, read_entry
 from sklearn_dpsearch.privacy import (
     DPSGD,
@@ -175,6 +176,45 @@ def test_a_budget_can_be_spent_to_the_last_bit(begin):
     assert ledger.remaining() == 0.0
     with pytest.raises(BudgetExceededError):
         ledger.spend(PureDP(epsilon=1e-9))
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "number", "budget"), [(0.1, 10, 1.0), (0.1, 3, 0.3), (1e-2, 70, 0.7), (0.7, 3, 2.1)]
+)
+def test_what_is_declared_by_hand_counts_as_it_was_written(begin, epsilon, number, budget):
+    """0.1 is one tenth, though the double that is next to it is a trace more."""
+    ledger = begin(epsilon=budget, delta=0)
+    for _ in range(number - 1):
+        ledger.spend(PureDP(epsilon=epsilon))
+    assert not ledger.would_exceed(PureDP(epsilon=epsilon))
+    ledger.spend(PureDP(epsilon=epsilon))
+    assert ledger.history()[-1].epsilon_total == budget
+    with pytest.raises(BudgetExceededError):
+        ledger.spend(PureDP(epsilon=1e-15))
+
+
+def test_what_was_computed_counts_as_the_double_that_it_is(begin):
+    """A search may lose all of that double."""
+    tenth = PrivacySpent(guarantee=PureDP(epsilon=0.1), delta=0.0, assumptions=("computed",))
+    ledger = begin(epsilon=1.0, delta=0)
+    for _ in range(9):
+        ledger.spend(tenth)
+    assert ledger.would_exceed(tenth).total > 1.0
+    with pytest.raises(BudgetExceededError):
+        ledger.spend(tenth)
+
+
+def test_a_number_of_many_digits_counts_as_the_double_that_it_is(begin):
+    ledger = begin(epsilon=0.9999999999999999, delta=0)
+    ledger.spend(PureDP(epsilon=0.3333333333333333))
+    ledger.spend(PureDP(epsilon=0.3333333333333333))
+    assert ledger.would_exceed(PureDP(epsilon=0.33333333333333337))
+
+
+@pytest.mark.parametrize("number", [0.1, 1e-7, 123456.789, 5e22, 0.123456789012345])
+def test_a_number_of_few_digits_is_read_as_it_was_written(number):
+    assert as_written(number) == Fraction(repr(number))
+    assert as_written(np.nextafter(number, 1)) == Fraction(float(np.nextafter(number, 1)))
 
 
 def test_would_exceed_says_beforehand_what_spend_does(begin):

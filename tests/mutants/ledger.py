@@ -41,8 +41,8 @@ MUTANTS = [
         name="the last fit is free",
         mistake="Whether a fit fits into the budget is asked of the entries before it.",
         file="ledger/budget.py",
-        old="total_of(both, relation).epsilon_at(budget.delta) <= budget.epsilon",
-        new="total_of(entries, relation).epsilon_at(budget.delta) <= budget.epsilon",
+        old="epsilon_of(both, relation, budget.delta) <= budget.epsilon",
+        new="epsilon_of(entries, relation, budget.delta) <= budget.epsilon",
         tests=(LEDGER,),
     ),
     Mutant(
@@ -84,5 +84,21 @@ MUTANTS = [
         old="    return datetime.now(timezone.utc).date().isoformat()\n",
         new="    return datetime.now(timezone.utc).isoformat()\n",
         tests=(f"{PAGES}::test_no_time_of_day_is_in_the_file",),
+    ),
+    Mutant(
+        name="a cut-off entry forgotten",
+        mistake="A ledger that is open does not notice that its own last entry is no longer in the file.",
+        file="ledger/privacy_ledger.py",
+        old="            self.last = len(found.bodies), found.digest\n",
+        new="            pass\n",
+        tests=(f"{PAGES}::test_an_open_ledger_notices_that_entries_it_has_seen_were_cut_off",),
+    ),
+    Mutant(
+        name="what was computed read as written",
+        mistake="The ε of a search is taken for the decimal number next to it, which may be smaller.",
+        file="ledger/entry.py",
+        old="        return self.name == BY_HAND and not self.assumptions and",
+        new="        return",
+        tests=(f"{LEDGER}::test_what_was_computed_counts_as_the_double_that_it_is",),
     ),
 ]

@@ -3,7 +3,7 @@
     python tests/mutants/run.py                       all of them
     python tests/mutants/run.py --only "K clamped"    one, or several
     python tests/mutants/run.py --sample 4            a few, drawn by --seed: for continuous integration
-    python tests/mutants/run.py --write docs/trust.md also the table there (with --only: these rows of it)
+    python tests/mutants/run.py --write docs/mutants.md also the table there (with --only: these rows of it)
 
 Each mutant is applied to a copy of the tree. Its likely tests run first, and only if they notice nothing the other fast
 tests. The exit status is 1 if a mutant survives.

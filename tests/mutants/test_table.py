@@ -24,7 +24,7 @@ def test_there_are_at_least_forty_and_no_two_of_one_name():
 
 
 def test_the_published_table_has_every_mutant_and_the_tests_that_notice_them_exist():
-    text = (ROOT / "docs" / "trust.md").read_text()
+    text = (ROOT / "docs" / "mutants.md").read_text()
     table = text[text.index(BEGIN) : text.index(END)]
     assert re.findall(r"^\| \*\*(.+?)\.\*\* ", table, re.MULTILINE) == [one.name for one in MUTANTS]
     for file, test in re.findall(r"`(\S+)`: `(\S+?)` \|$", table, re.MULTILINE):

@@ -18,7 +18,9 @@ pytest.importorskip("skorch")
 pytest.importorskip("opacus")
 import torch
 
+from sklearn_dpsearch._disk.secret_folder import LOCK, README
 from sklearn_dpsearch.nets import resuming, watchers
+from sklearn_dpsearch.nets.secret_folder import STATE
 from sklearn_dpsearch.nets.stack import Stack
 
 from .crashes import POSIX, SEEDED, X, parameters, skorch_net, table_net, y
@@ -77,7 +79,7 @@ def test_a_training_that_is_killed_again_and_again_ends_as_if_it_had_not_been(ma
     kills = _until_done(make, tmp_path / "c", tmp_path / "result", random.Random(0), longest, pause)
     assert torch.equal(torch.load(tmp_path / "result"), parameters(make().fit(X, y)))
     assert kills >= 2
-    assert not (tmp_path / "c").exists()
+    assert (tmp_path / "c" / STATE).exists()
 
 
 @POSIX
@@ -172,4 +174,4 @@ def test_another_process_knows_the_training_again(tmp_path):
         assert run.returncode == code, run.stderr
         found.append(run.stdout)
     assert found[1]
-    assert not folder.exists()
+    assert {path.name for path in folder.iterdir()} <= {STATE, README, LOCK}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import functools
+import logging
 import sys
 import types
 import weakref
@@ -238,7 +239,7 @@ class KeepsLater(Net):
         return self.head(shifted)
 
 
-hidden = types.ModuleType("hidden")  # what no comparison of contents looks into
+hidden = logging.getLogger("hidden")  # what no comparison of contents looks into
 hidden.calls = []
 
 
@@ -456,6 +457,43 @@ def test_the_file_of_a_users_module_counts(tmp_path, monkeypatch):
     assert lasting(user) == before
     (tmp_path / "my_helpers.py").write_text("def double(value): return 3 * value")
     assert lasting(user) != before
+
+
+def test_variables_of_a_users_module_count_by_their_values(tmp_path, monkeypatch):
+    """A value that a script sets after the import stands in no file."""
+    (tmp_path / "my_settings.py").write_text("scale, other, table = 1.0, 1.0, {'a': 1}\ndef by(v): return v * scale")
+    monkeypatch.syspath_prepend(tmp_path)
+    import my_settings
+
+    for code in (
+        "return my_settings.scale * value * my_settings.table['a']",
+        "return my_settings.by(value) * len(my_settings.table)",
+        "mine = my_settings; return mine.scale, mine.table",
+        "import my_settings as inner; return inner.scale, inner.table",
+        "from my_settings import scale, table; return scale, table",
+        "return (lambda: (my_settings.scale, my_settings.table))()",
+        "return getattr(my_settings, 'sca' + 'le'), my_settings.table",
+    ):
+        user = f"import my_settings\nclass Made:\n    def forward(self, value): {code}\nmade = Made()"
+        before = lasting(user)
+        monkeypatch.setattr(my_settings, "scale", 2.0)
+        assert lasting(user) != before, code
+        monkeypatch.setattr(my_settings, "scale", 1.0)
+        assert lasting(user) == before, code
+        monkeypatch.setitem(my_settings.table, "a", 2)
+        assert lasting(user) != before, code
+        monkeypatch.setitem(my_settings.table, "a", 1)
+    before = lasting("import my_settings\ndef made(): return my_settings.scale")
+    monkeypatch.setattr(my_settings, "other", 3.0)
+    assert lasting("import my_settings\ndef made(): return my_settings.scale") == before
+
+
+def test_what_forward_reads_of_a_users_module_must_not_change_either():
+    module = types.ModuleType("counting_of_a_user")
+    module.calls, module.inner = 0, types.SimpleNamespace(calls=0)
+    one = lambda: (module.calls, module.inner.calls)  # noqa: E731
+    assert changed(lambda: one, lambda _: setattr(module, "calls", module.calls + 1))
+    assert changed(lambda: one, lambda _: setattr(module.inner, "calls", module.inner.calls + 1))
 
 
 def test_a_lasting_digest_has_no_address_in_it():

@@ -138,7 +138,7 @@ def test_long_trainings_are_looked_at_twice_a_second(monkeypatch):
 def test_a_step_that_takes_minutes_is_followed_by_a_look():
     everybody = watchers.Watchers([watchers.Progress("Net", 3)])
     assert everybody.patience == 1
-    assert watchers.NOBODY.patience == float("inf")
+    assert watchers.NO_WATCHERS.patience == float("inf")
 
 
 @pytest.mark.parametrize("verbose", [2, -1, "yes", None, 0.5])

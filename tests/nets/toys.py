@@ -117,22 +117,30 @@ def clipped_sums(engine, module, inputs, targets, norm=1.0, stack=1):
 def largest_change(module, criterion, inputs, targets, extra, labels, norm=1.0):
     """The most by which any one more record changes the sum of a step, in clipping norms: 1 is allowed.
 
-    Raises what training would raise if the net is refused.
+    The record stands in front of the others, among them, and behind them; behind them alone if the net draws random
+    numbers, because records have those of their places. Raises what training would raise if the net is refused.
     """
     made_up = probe.records_for(module, inputs, targets)
     engine = ways.engine_for(module, criterion, *made_up, CPU, lot=len(inputs))
 
-    def total(records, answers):
-        with global_torch_seed(0):  # records have the dropout masks of their places
+    def total(records, answers, seed=0):
+        with global_torch_seed(seed):
             return clipped_sums(engine, module, records, answers, norm)
 
     without = total(inputs, targets)
-    joined = (
-        (torch.cat([inputs, extra[i : i + 1]]), torch.cat([targets, labels[i : i + 1]])) for i in range(len(extra))
-    )
-    changes = [float((total(*both) - without).norm()) / norm for both in joined]
+    draws = not torch.equal(without, total(inputs, targets, seed=1))
+    changes = [
+        float((total(inserted(inputs, extra[i], place), inserted(targets, labels[i], place)) - without).norm()) / norm
+        for i in range(len(extra))
+        for place in ((len(inputs),) if draws else (0, len(inputs) // 2, len(inputs)))
+    ]
     assert max(changes) > 0.01 * min(1.0, norm)  # something is trained
     return max(changes)
+
+
+def inserted(values, one, place):
+    """One more record at a place."""
+    return torch.cat([values[:place], one[None], values[place:]])
 
 
 def gradients(module, criterion, inputs, targets):

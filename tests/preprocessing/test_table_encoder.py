@@ -193,9 +193,20 @@ def test_bad_arguments_are_refused(changed):
         TableEncoder(**{"schema": SCHEMA, **changed}).fit(pd.DataFrame(ROWS))
 
 
-def test_names_that_meet_are_refused():
-    with pytest.raises(ValueError, match="'a_b' twice|a_b.*twice"):
-        TableEncoder({"a_b": (0, 1), "a": ["b"]}).fit(pd.DataFrame({"a_b": [0], "a": ["b"]}))
+def test_names_that_meet_are_numbered():
+    encoder = TableEncoder({"a_b": (0, 1), "a": ["b", "unknown", "missing"], "job": ["unknown", "unknown_2"]})
+    names = list(encoder.get_feature_names_out())
+    assert names == [
+        "a_b", "a_b_missing", "a_b_2", "a_unknown", "a_missing", "a_unknown_2",
+        "job_unknown", "job_unknown_2", "job_unknown_3",
+    ]  # fmt: skip
+    frame = pd.DataFrame({"a_b": [1, None, 0], "a": ["unknown", "missing", "other"], "job": ["unknown", None, "x"]})
+    found = encoder.set_output(transform="pandas").fit_transform(frame)
+    assert list(found.columns) == names
+    assert found["a_unknown"].tolist() == [1, 0, 0]
+    assert found["a_unknown_2"].tolist() == [0, 0, 1]
+    assert found["job_unknown"].tolist() == [1, 0, 0]
+    assert encoder.in_units(np.arange(9.0))[0].keys() == set(names)
 
 
 def test_a_row_norm_is_one_constant_for_all():

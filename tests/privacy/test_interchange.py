@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from fractions import Fraction
@@ -27,6 +28,7 @@ from sklearn_dpsearch.privacy import (
     GumbelNoise,
     LaplaceDP,
     Logarithmic,
+    MixedNeighborsError,
     NegativeBinomial,
     NonPrivate,
     Poisson,
@@ -241,6 +243,76 @@ def test_loss_distributions_that_are_none_are_refused(name: str, wrong: Any) -> 
     told["removed"][name] = {"array": wrong} if isinstance(wrong, list) else wrong
     with pytest.raises(ValueError, match="Expected"):
         from_dict(told)
+
+
+def test_what_a_file_holds_is_checked_like_what_a_program_builds() -> None:
+    """Edited dictionaries that were once believed: the first one had a δ of −0.49."""
+    drawn, both, law = (
+        json.loads(json.dumps(one.to_dict()))
+        for one in (mixture([RUN, PURE], [0.3, 0.7]), compose(RUN, PURE), best_of(PURE, Geometric(7.3).capped(20)))
+    )
+    with pytest.raises(ValueError, match="weights > 0 with sum 1"):
+        from_dict({**drawn, "weights": [1.0, -0.5]})
+    with pytest.raises(ValueError, match="as many weights as parts"):
+        from_dict({**drawn, "weights": [1.0]})
+    with pytest.raises(MixedNeighborsError, match="one relation is needed"):
+        from_dict({**both, "neighboring": "replace_one"})
+    with pytest.raises(ValueError, match="an integer most"):
+        from_dict({**law, "count": {**law["count"], "most": 2.5}})
+    with pytest.raises(TypeError, match="a distribution of K"):
+        from_dict({**law, "count": law["one_run"]})
+    with pytest.raises(TypeError, match="Found one_run"):
+        from_dict({**law, "one_run": law["count"]})
+    heavy = json.loads(json.dumps(ProfileDP.from_pair(PURE.pair).to_dict()))
+    heavy["removed"]["masses"] = {"array": [0.5, float(np.exp(50))]}
+    with pytest.raises(ValueError, match="masses with a total"):
+        from_dict(heavy)
+
+
+def leaves(value: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The ways to everything in a dictionary, but the version."""
+    yield way
+    children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, child in children:
+        if key != "version":
+            yield from leaves(child, (*way, key))
+
+
+def edited(told: Any, way: tuple[Any, ...], wrong: Any) -> Any:
+    """A copy with something else in one place."""
+    if not way:
+        return wrong
+    copy = dict(told) if isinstance(told, dict) else list(told)
+    copy[way[0]] = edited(copy[way[0]], way[1:], wrong)
+    return copy
+
+
+#: What an editor, a bug or an attacker may put into a file.
+WRONG: list[Any] = [-0.5, 2.5, 1e300, 0, "0.5", None, True, [], [1.0, -0.5], {"float": "nan"}, {"float": "inf"}]
+WRONG += ["replace_one", "all", PureDP(epsilon=0.5).to_dict(), Geometric(3).__class__.__name__, {"array": [0.1]}]
+
+
+def believed(told: Any) -> np.ndarray | str:
+    """What a dictionary is found to promise, or why it is refused."""
+    try:
+        return np.asarray(from_dict(told).delta_at([0.0, 0.5, 3.0, 50.0]))
+    except (ValueError, TypeError) as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("one", GUARANTEES, ids=lambda one: type(one).__name__)
+def test_an_edited_dictionary_is_refused_or_a_guarantee(one: Guarantee) -> None:
+    told = json.loads(json.dumps(one.to_dict()))
+    rng = np.random.default_rng(len(repr(told)))
+    ways = [way for way in leaves(told) if way]
+    for _ in range(40):
+        wrong = edited(told, ways[rng.integers(len(ways))], WRONG[rng.integers(len(WRONG))])
+        found = believed(wrong)
+        if isinstance(found, str):
+            assert re.search(r"Expected .*, got|Found|Nothing is known", found), wrong
+        else:
+            assert np.all((found >= 0) & (found <= 1)), wrong
+            assert np.all(np.diff(found) <= 1e-12), wrong
 
 
 def test_the_relation_is_never_guessed() -> None:

@@ -96,7 +96,7 @@ def test_work_is_the_number_of_records_that_searches_go_through(monkeypatch):
         fits = 1 if "Grid" in row.call else 12
         Counting.sizes.clear()
         for seed in range(fits):
-            search = search_of(row).set_params(estimator=Counting())
+            search = search_of(row).set_params(estimator=Counting(), rehearse=False)
             search.set_params(random_state=seed).fit(X, y)
         assert sum(Counting.sizes) / (fits * n) == pytest.approx(row.work, rel=0.25 if fits > 1 else 0.08)
 
@@ -194,3 +194,23 @@ def test_a_net_on_thirty_thousand_records_is_planned_in_seconds():
     assert found.recommended.search.startswith("subset")
     assert len(found.rows) == 4
     assert planning.MANY <= 32_561
+
+
+def test_the_reason_is_that_of_what_is_recommended():
+    from scipy.stats import uniform
+
+    few = compared(3000, 0.5)
+    assert "recommended: one fit: DPGridSearchCV(estimator, {}" in str(few)
+    assert "one fit at good defaults" in few.why
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(planning, "RULES", ((lambda n, epsilon: True, planning.GRID),))
+        other = compared(3000, 0.5, param_distributions={"shrink": uniform()})
+    assert other.recommended.search == "one fit"
+    assert "'grid', which cannot be planned here" in other.why
+
+
+def test_timing_says_that_it_runs(capsys):
+    compared(500, estimator=Counting(), time=True)
+    assert "timing one training on 500 made-up records" in capsys.readouterr().err
+    compared(500, estimator=Counting())
+    assert capsys.readouterr() == ("", "")

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import get_scorer, r2_score
 from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV
 from sklearn_dpsearch.privacy import PureDP
-from sklearn_dpsearch.scoring import CountScorer, Sensitivity, make_private_scorer, private_scorer
+from sklearn_dpsearch.scoring import CountScorer, PrivateScorer, Sensitivity, make_private_scorer, private_scorer
 from tests.search.toys import search_of
 
 RNG = np.random.default_rng(3)
@@ -142,3 +145,46 @@ def test_bounded_scores_are_what_they_were_for_a_probability_of_zero():
     assert private_scorer("neg_log_loss", clip=3.0).statistic(model, X, LABELS, "replace_one") == [
         1000 * int((model.predict(X) != LABELS).sum())
     ]
+
+
+@pytest.mark.parametrize("name", SCORERS)
+def test_weights_of_test_records_count_as_in_scikit_learn(name):
+    model, y, scorer = SCORERS[name]
+    weights = np.random.default_rng(0).integers(0, 3, len(X))
+    model = model.fit(X, y)
+    repeated = np.repeat(np.arange(len(X)), weights)
+    weighted = scorer.plain(model, X, y, sample_weight=weights)
+    assert weighted == pytest.approx(scorer.plain(model, X[repeated], y[repeated]))
+    assert weighted != pytest.approx(scorer.plain(model, X, y))
+    assert weighted == pytest.approx(get_scorer(name)(model, X, y, sample_weight=weights))
+
+
+def test_a_scorer_that_knows_no_weights_says_so():
+    class Plain(PrivateScorer):
+        def sensitivity(self, neighboring):
+            return Sensitivity(1, 1)
+
+        def statistic(self, estimator, X, y, neighboring):
+            return [0]
+
+        def score(self, noisy, n_scored, neighboring):
+            return 0.0
+
+        def __call__(self, estimator, X, y):
+            return 0.5
+
+    assert Plain().plain(None, X, LABELS) == 0.5
+    with pytest.raises(TypeError, match="sample_weight for Plain.*Leave it out"):
+        Plain().plain(None, X, LABELS, sample_weight=np.ones(len(X)))
+
+
+@pytest.mark.parametrize("routing", [False, True])
+def test_searches_score_inside_pipelines_and_with_weights(routing):
+    model, y, scorer = SCORERS["accuracy"]
+    search = DPRandomSearchCV(model, {}, n_iter=2, scoring=scorer)
+    pipeline = make_pipeline(FunctionTransformer(), search)
+    with config_context(enable_metadata_routing=routing):
+        score = pipeline.fit(X, y).score(X, y)
+    assert score == pipeline[-1].score(X, y)
+    first = np.arange(len(X)) < 50
+    assert pipeline[-1].score(X, y, sample_weight=first) == pipeline[-1].score(X[first], y[first])

@@ -34,6 +34,7 @@ from sklearn_dpsearch.scoring import (
     make_private_scorer,
     private_scorer,
 )
+from sklearn_dpsearch.scoring.contributions import BLOCK, contributions
 from sklearn_dpsearch.scoring.counts import RETRIEVAL
 
 POISON = 666.0
@@ -564,3 +565,56 @@ def test_resolution_of_numpy_does_not_wrap_around(relation: str) -> None:
     for one, other in zip(given, plain):
         assert one.sensitivity(relation) == other.sensitivity(relation)
         assert type(one.resolution) is int
+
+
+class AsksForNumbers:
+    """A model whose ties are broken by a digit that depends on how many records are asked for, as BLAS does."""
+
+    classes_ = np.array([0, 1])
+
+    def predict(self, X):
+        sums = X[:, 0] + X[:, 1] + X[:, 2] if len(X) % 2 else X[:, 0] + (X[:, 1] + X[:, 2])
+        return (sums > 0.6).astype(int)
+
+    def predict_proba(self, X):
+        return np.column_stack([1 - self.predict(X), self.predict(X)])
+
+
+@pytest.mark.parametrize("place", [0, 500, 1000])
+@pytest.mark.parametrize(
+    "scorer",
+    [
+        private_scorer("accuracy"),
+        private_scorer("balanced_accuracy", classes=[0, 1]),
+        private_scorer("roc_auc", pos_label=1),
+    ],
+    ids=["accuracy", "balanced accuracy", "roc auc"],
+)
+def test_one_more_record_changes_the_count_of_no_other(scorer, place: int) -> None:
+    """0.1 + 0.2 + 0.3 is above 0.6 or not, by 1e-16: once one more record moved all 1000."""
+    X, y = np.tile([0.1, 0.2, 0.3], (1000, 1)), np.ones(1000, dtype=int)
+    one, other = (
+        scorer.statistic(AsksForNumbers(), *both, "add_remove")
+        for both in ((X, y), (np.insert(X, place, 0.0, axis=0), np.insert(y, place, 0)))
+    )
+    moved = sum(abs(a - b) for a, b in zip(one, other))
+    assert 0 < moved <= scorer.sensitivity("add_remove").l1
+
+
+@pytest.mark.parametrize("place", [0, 300, 599])
+def test_a_record_that_fails_changes_the_way_of_no_other(place: int) -> None:
+    """Where a block fails its records are asked for one by one, but always with as many records at once."""
+    sizes = []
+
+    def evaluate(X, y):
+        sizes.append(len(X))
+        if np.isnan(X).any():
+            raise ValueError("a gap")
+        return X[:, 0] + len(X)
+
+    X = np.arange(600.0)[:, None]
+    with_gap = np.insert(X, place, np.nan, axis=0)
+    found = contributions(evaluate, with_gap, np.zeros(601), [-1.0])[:, 0]
+    assert set(sizes) == {BLOCK}
+    assert found[place] == -1.0
+    assert np.array_equal(np.delete(found, place), contributions(evaluate, X, np.zeros(600), [-1.0])[:, 0])

@@ -6,6 +6,8 @@ from functools import partial
 
 import pytest
 
+from sklearn_dpsearch.search import _base
+
 from .toys import SEARCHES, search_of
 
 
@@ -13,3 +15,9 @@ from .toys import SEARCHES, search_of
 def make(request):
     """(estimator, space, more) to a search that has a plan: once for each kind."""
     return partial(search_of, request.param)
+
+
+@pytest.fixture
+def unrehearsed(monkeypatch):
+    """Fits start without a rehearsal: for tests that count trainings, or that need candidates to fail in ``fit``."""
+    monkeypatch.setattr(_base, "rehearse", lambda *given: None)

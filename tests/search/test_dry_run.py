@@ -140,4 +140,4 @@ def test_a_search_without_a_model_says_how_to_see_the_error():
             raise ValueError
 
     with pytest.raises(NoModelError, match="dry_run"):
-        DPRandomSearchCV(Failing(), {}, n_iter=2).fit(X, y)
+        DPRandomSearchCV(Failing(), {}, n_iter=2, rehearse=False).fit(X, y)

@@ -170,6 +170,6 @@ def test_a_failure_never_wins_whatever_its_score():
     for seed in range(5):
         search = DPRandomSearchCV(
             Sometimes(), {"C": [1.0] * 4 + [2.0]}, n_iter=12, scoring="neg_log_loss", error_score=0, guarantee=DECLARED,
-            random_state=seed,
+            random_state=seed, rehearse=False,
         )  # fmt: skip
         assert search.fit(X, y).best_params_ == {"C": 1.0}

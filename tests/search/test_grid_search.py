@@ -50,6 +50,9 @@ from .utilities_toys import (
     wild,
 )
 
+#: Trainings are counted here, and candidates fail on purpose.
+pytestmark = pytest.mark.usefixtures("unrehearsed")
+
 FULL = bool(os.environ.get("SKLEARN_DPSEARCH_FULL"))
 X, y = two_blobs(200)
 SHRINK = {"shrink": [0.0, 0.2, 0.5]}

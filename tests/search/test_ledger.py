@@ -26,6 +26,9 @@ from sklearn_dpsearch.privacy import Fixed, PureDP, compose
 from ..ledger.dying import DEATHS, POSIX, died, use, uses
 from .toys import SEARCHES, NoisyCentroids, doubling, search_of, two_blobs
 
+#: Trainings are counted here, and candidates fail on purpose.
+pytestmark = pytest.mark.usefixtures("unrehearsed")
+
 X, y = two_blobs(120)
 FORK = pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
 

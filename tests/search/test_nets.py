@@ -25,6 +25,9 @@ from sklearn_dpsearch.privacy import DPSGD, Fixed, PrivacyError, UnknownGuarante
 from sklearn_dpsearch.privacy.guarantees.covering import gaussian_target
 from sklearn_dpsearch.scoring import R2Scorer
 
+#: Trainings are counted here, and candidates fail on purpose.
+pytestmark = pytest.mark.usefixtures("unrehearsed")
+
 rng = np.random.default_rng(0)
 X = rng.normal(size=(160, 4))
 y = (X[:, 0] + 0.5 * X[:, 1] > 0).astype(int)

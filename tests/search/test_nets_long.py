@@ -134,5 +134,6 @@ def test_checkpoints_among_the_candidates_are_refused_too(given, tmp_path):
 def test_a_search_of_nets_without_a_checkpoint_is_left_alone(tmp_path):
     one = SEARCHES["random"](mlp(), {"checkpoint": [None]}).fit(X, y)
     assert one.best_params_ == {"checkpoint": None}
+    before = one.best_estimator_.privacy_spent_.epsilon
     one.best_estimator_.set_params(checkpoint=tmp_path / "c").partial_fit(X, y)
-    assert not (tmp_path / "c").exists()
+    assert one.best_estimator_.privacy_spent_.epsilon > before

@@ -29,6 +29,9 @@ from sklearn_dpsearch.scoring import make_private_scorer
 
 from .toys import NoisyCentroids, doubling, two_blobs
 
+#: Trainings are counted here, and candidates fail on purpose.
+pytestmark = pytest.mark.usefixtures("unrehearsed")
+
 X, y = two_blobs(120)
 TOKENS: list[str] = []
 ALLOWED = {

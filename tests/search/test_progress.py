@@ -24,6 +24,9 @@ from sklearn_dpsearch.privacy import Fixed, Geometric
 
 from .toys import SEARCHES, NoisyCentroids, search_of, two_blobs
 
+#: Trainings are counted here, and candidates fail on purpose.
+pytestmark = pytest.mark.usefixtures("unrehearsed")
+
 X, y = two_blobs(120)
 SPACE = {"shrink": [0.0, 0.2]}
 BACKENDS = ["sequential", "threading", "multiprocessing", pytest.param("loky", marks=pytest.mark.slow)]

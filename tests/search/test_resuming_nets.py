@@ -24,7 +24,11 @@ from sklearn_dpsearch.nets.stack import Stack
 from sklearn_dpsearch.privacy import Fixed
 from sklearn_dpsearch.search.execution.finished import PREFIX, UNDER_WAY
 
+from .test_resuming import holds_a_release_alone
+
+#: Trainings are counted here.
 pytestmark = [
+    pytest.mark.usefixtures("unrehearsed"),
     pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning"),
     pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork"),
 ]
@@ -137,7 +141,7 @@ def test_a_training_that_was_cut_off_goes_on_at_its_last_step(name, tmp_path, mo
     again = make(checkpoint=folder).fit(X, y)
     assert released(again) == expected
     assert len(steps) == total - dies_at
-    assert not folder.exists()
+    assert holds_a_release_alone(folder)
 
 
 @pytest.mark.slow
@@ -151,7 +155,7 @@ def test_killed_after_every_single_step_it_is_the_same(name, tmp_path, monkeypat
     steps = counted(monkeypatch)
     assert released(make(checkpoint=folder).fit(X, y)) == expected
     assert len(steps) == total - KILLS
-    assert not folder.exists()
+    assert holds_a_release_alone(folder)
 
 
 @pytest.mark.parametrize("damage", ["cut short", "other bytes", "gone", "another machine"])
@@ -191,7 +195,7 @@ def test_with_a_key_a_training_is_encrypted_too(tmp_path):
         assert (b"stepper" in state.read_bytes()) is readable
         assert state.stat().st_mode & 0o777 == 0o600
     SEARCHES["random"](checkpoint=locked).fit(X, y)
-    assert not folder.exists()
+    assert holds_a_release_alone(folder)
 
 
 def test_nothing_of_what_keeps_a_training_is_released(tmp_path):

@@ -13,6 +13,9 @@ from sklearn_dpsearch.scoring import DiscreteLaplaceNoise
 
 from .toys import NoisyCentroids, RandomizedResponse, two_blobs
 
+#: Trainings are counted here, and candidates fail on purpose.
+pytestmark = pytest.mark.usefixtures("unrehearsed")
+
 X, y = two_blobs()
 DRAWN: list[float] = []
 

@@ -21,6 +21,7 @@ from joblib.externals.loky import get_reusable_executor
 
 from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV, PrivacyLedger
 
+from .test_resuming import holds_a_release_alone
 from .toys import NoisyCentroids, two_blobs
 
 FULL = os.environ.get("SKLEARN_DPSEARCH_FULL") == "1"
@@ -141,7 +142,9 @@ def test_searches_in_a_row_leave_nothing_behind(tmp_path, monkeypatch):
     assert not left(before)
     assert objects < CACHES + SPARE * number
     assert process < PROCESS
-    assert {path.name for path in tmp_path.iterdir()} == {"own", "data.ledger", "data.ledger.lock"}
+    kept = set(tmp_path.glob("checkpoint-*"))
+    assert all(map(holds_a_release_alone, kept))
+    assert {path.name for path in set(tmp_path.iterdir()) - kept} == {"own", "data.ledger", "data.ledger.lock"}
 
 
 @LINUX

@@ -168,7 +168,7 @@ def test_what_an_estimator_is_told_may_not_change_its_guarantee():
 
 
 def test_a_replaced_step_that_counts_its_records_makes_the_coins_known():
-    """One family that counts is enough: nothing is amplified, and it is said."""
+    """One family that counts is enough: there is no amplification, and a note says so."""
     model = make_pipeline(FunctionTransformer(), Told(neighboring="zero_out"))
 
     def cost(*steps):
@@ -177,7 +177,7 @@ def test_a_replaced_step_that_counts_its_records_makes_the_coins_known():
     told, watching = Told(neighboring="zero_out"), Watching(neighboring="zero_out")
     alone, mixed, counted = cost(told), cost(told, watching), cost(watching)
     assert alone.epsilon < mixed.epsilon == counted.epsilon
-    assert [any("nothing is amplified" in text for text in one.assumptions) for one in (alone, mixed, counted)] == [
+    assert [any("without amplification" in text for text in one.assumptions) for one in (alone, mixed, counted)] == [
         False, True, True,
     ]  # fmt: skip
 

@@ -13,6 +13,9 @@ from sklearn_dpsearch.scoring.noise import DiscreteLaplaceNoise
 
 from .test_subset_search import IDS, SEEN, Told, Watching, search, watched, y
 
+#: Trainings are counted here, and candidates fail on purpose.
+pytestmark = pytest.mark.usefixtures("unrehearsed")
+
 SCORED: list[set[int]] = []
 DRAWN: list[float] = []
 
@@ -28,10 +31,13 @@ def hits(y_true, y_pred):
 
 
 class Seeing(Watching):
-    """Notes which records it predicts."""
+    """Notes which records each model predicts, block by block."""
 
     def predict(self, X):
-        SCORED.append(set(X[:, 0].astype(int)))
+        if not hasattr(self, "scored_"):
+            self.scored_ = set()
+            SCORED.append(self.scored_)
+        self.scored_.update(X[:, 0].astype(int).tolist())
         return super().predict(X)
 
 

@@ -32,6 +32,9 @@ from sklearn_dpsearch.search.planning.plan import said_of
 from sklearn_dpsearch.search.planning.space import Space
 from tests.search.toys import NoisyCentroids, two_blobs
 
+#: Trainings are counted here, and candidates fail on purpose.
+pytestmark = pytest.mark.usefixtures("unrehearsed")
+
 X, y = two_blobs(300)
 SMALL = {"sample_rate": 0.1, "max_epochs": 2, "classes": [0, 1]}
 SEARCHES = {

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import traceback
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -114,7 +118,7 @@ def test_an_exception_that_is_no_interrupt_is_replaced_by_fixed_words():
     def work():
         raise Panic("the first record")
 
-    with pytest.raises(RuntimeError, match="no interrupt.*not told") as caught:
+    with pytest.raises(RuntimeError, match="no interrupt.*not shown") as caught:
         guarded(work)
     assert caught.value.__context__ is None
     assert "first record" not in str(caught.value)
@@ -131,3 +135,13 @@ def test_an_exception_comes_without_the_frames_and_causes_underneath():
         guarded(work)
     assert caught.value.__cause__ is caught.value.__context__ is None
     assert [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)][-1] == "guarded"
+
+
+@pytest.mark.parametrize("backend", ["loky", "multiprocessing", "threading"])
+def test_estimators_of_a_script_run_in_workers(backend):
+    script = Path(__file__).with_name("of_a_script.py")
+    environment = {**os.environ, "PYTHONPATH": str(script.parents[2])}
+    done = subprocess.run(
+        [sys.executable, str(script), backend], capture_output=True, text=True, timeout=200, env=environment
+    )
+    assert (done.stdout, done.returncode) == ("Mine()\n", 0), done.stderr

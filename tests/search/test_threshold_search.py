@@ -50,6 +50,9 @@ from .test_nothing_leaks import ALLOWED, TOKENS, Talkative
 from .toys import NoisyCentroids, RandomizedResponse, doubling, two_blobs
 from .utilities_toys import Adversary, everything_everywhere, folds_of, loudest
 
+#: Trainings are counted here, and candidates fail on purpose.
+pytestmark = pytest.mark.usefixtures("unrehearsed")
+
 FULL = bool(os.environ.get("SKLEARN_DPSEARCH_FULL"))
 RUNS = 4000 if FULL else 250
 X, y = two_blobs(200)
@@ -82,26 +85,22 @@ def test_its_parameters_are_those_of_the_random_search_and_the_threshold():
     assert set(ours) == set(theirs) - {"release", "tuning_share"} | {"threshold"}
     assert all(ours[name].default is theirs[name].default or ours[name].default == theirs[name].default
                for name in set(ours) & set(theirs) - {"error_score"})  # fmt: skip
-    assert ours["threshold"].default == "auto"
+    assert ours["threshold"].default is inspect.Parameter.empty
+    with pytest.raises(TypeError, match="missing.*'threshold'"):
+        DPThresholdSearchCV(NoisyCentroids(), SHRINK)
     with pytest.raises(TypeError, match="unexpected keyword argument 'n_parts'"):
         DPThresholdSearchCV(NoisyCentroids(), SHRINK, threshold=0.6, n_parts=8)
 
 
-@pytest.mark.parametrize("value", [0.6, "auto", Doubling(round_epsilon=0.1, n_parts=4, threshold_noise="once")])
+@pytest.mark.parametrize("value", [0.6, Doubling(), Doubling(round_epsilon=0.1, n_parts=4, threshold_noise="once")])
 def test_the_threshold_is_a_parameter_like_any_other(value):
     one = until(epsilon=4.0).set_params(threshold=value)
     copied, sent = clone(one), pickle.loads(pickle.dumps(one))
     assert one.get_params()["threshold"] is value
     assert copied.threshold == sent.threshold == value
     assert copied.privacy_cost(200).epsilon == sent.privacy_cost(200).epsilon == one.privacy_cost(200).epsilon
-    assert (repr(value) in repr(one)) == (value != "auto")
+    assert repr(value) in repr(one)
     assert one._repr_html_()
-
-
-def test_auto_stands_for_a_threshold_that_doubles():
-    auto, same = (DPThresholdSearchCV(NoisyCentroids(), SHRINK, threshold=t, epsilon=4.0) for t in ("auto", Doubling()))
-    assert tuple(auto.privacy_cost(200)) == tuple(same.privacy_cost(200))
-    assert auto.privacy_cost(200).components == same.privacy_cost(200).components
 
 
 def test_a_threshold_that_doubles_is_a_frozen_value():
@@ -160,7 +159,7 @@ def test_a_secret_coin_of_the_record_averages_both_uses():
     assert found == mixture(both, [0.5, 0.5]).epsilon_at(0.001)
 
 
-@pytest.mark.parametrize("threshold", [0.6, "auto", Doubling(n_parts=4, threshold_noise="once")])
+@pytest.mark.parametrize("threshold", [0.6, Doubling(), Doubling(n_parts=4, threshold_noise="once")])
 def test_a_target_is_met_and_nearly_reached(threshold):
     one = DPThresholdSearchCV(NoisyCentroids(), SHRINK, threshold=threshold, epsilon=4.0, delta=1e-6)
     one.fit(X, y)
@@ -515,7 +514,7 @@ def test_an_error_in_a_round_shows_no_variables_of_the_walk(monkeypatch):
 
 
 def test_rounds_check_everything_before_the_first_step():
-    with pytest.raises(ValueError, match="rounds.. with threshold=0.6.*threshold='auto' or Doubling"):
+    with pytest.raises(ValueError, match="rounds.. with threshold=0.6.*threshold=Doubling"):
         until().rounds(X, y, [])
     with pytest.raises(ValueError, match="requires y"):
         walk(LogisticRegression(), {"C": [1.0]}, guarantee=PureDP(epsilon=1.0)).rounds(X, None, [])
@@ -712,7 +711,7 @@ def test_a_distribution_is_no_grid_for_a_walk():
 @pytest.mark.parametrize(
     ("given", "error", "match"),
     [
-        ({"threshold": np.nan}, ValueError, "threshold=nan; a finite number, Doubling.* or 'auto'"),
+        ({"threshold": np.nan}, ValueError, "threshold=nan; a finite number or Doubling"),
         ({"threshold": "high"}, ValueError, "'threshold'.*Got 'high'"),
         ({"n_iter": 1}, ValueError, "'n_iter'.*Got 1"),
         ({"n_iter": np.inf}, ValueError, "'n_iter'.*Got inf"),

@@ -1,4 +1,4 @@
-"""What an engine does: sums of clipped per-record gradients, for one net or a stack of nets."""
+"""Interface of engines: sums of clipped per-record gradients, for one net or a stack of nets."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from ..layout import Layout
+from .refusals import in_training
 
 #: Added to norms in automatic clipping (Bu et al. 2023, AUTO-S), so that a gradient near 0 stays short.
 STABILITY = 0.01
@@ -21,17 +22,18 @@ class Engine(ABC):
     Parameters
     ----------
     module, criterion : Module
-        Left as found: what is released is never run on records.
+        Not changed: a released module is never run on records.
     device : torch.device
     template : Module, optional
-        What is run in the place of the module, with parameters of the same names.
+        Module to run instead, with parameters of the same names.
     """
 
     def __init__(
         self, module: nn.Module, criterion: nn.Module, device: torch.device, template: nn.Module | None = None
     ) -> None:
         self.layout, self.device = Layout(module), device
-        self.template = copy.deepcopy(module if template is None else template).to(device).train()
+        self.template = copy.deepcopy(module if template is None else template)
+        self.template = in_training(self.template.to(device))
         self.criterion = copy.deepcopy(criterion).to(device)
         self.piece = 0  # records in a sum in single precision, see ``rounding``; 0: double precision throughout
         self.wants_norms = False  # of the inputs
@@ -40,7 +42,7 @@ class Engine(ABC):
 
     @abstractmethod
     def bind(self, trained: torch.Tensor, frozen: torch.Tensor, sums: torch.Tensor) -> None:
-        """Use these parameters and room for sums, shapes (M, size), from now on; they may change in place.
+        """Use these parameters and buffers for sums, shapes (M, size), from now on; both may change in place.
 
         The sums are in double precision.
         """
@@ -58,12 +60,12 @@ class Engine(ABC):
         bounds : tensor of shape (M, B)
             Clipping norm of each record; 0 for a place without a record.
         norms : tensor of shape (M, B), optional
-            Of the inputs, by ``rounding.norms_of``, if they are known: records do not change.
+            Norms of the inputs by ``rounding.norms_of``, if known: records do not change.
         """
 
 
 def which_finite(norms: torch.Tensor) -> torch.Tensor | None:
-    """Which norms are finite; None if all are. On an accelerator asking would cost more than the answer is worth."""
+    """Mask of finite norms; None if all are known to be finite. On an accelerator the mask is cheaper than asking."""
     if norms.device.type == "cpu" and math.isfinite(norms.sum().item()):
         return None
     return torch.isfinite(norms)
@@ -72,7 +74,7 @@ def which_finite(norms: torch.Tensor) -> torch.Tensor | None:
 def clip_factors(
     norms: torch.Tensor, bounds: torch.Tensor, finite: torch.Tensor | None, automatic: torch.Tensor | None = None
 ) -> torch.Tensor:
-    """What to multiply gradients of these norms by; 0 for one that is not finite (it is not clipped but dropped).
+    """Factors that clip gradients of these norms; 0 for an infinite or undefined norm (its gradient is dropped).
 
     Parameters
     ----------
@@ -82,7 +84,7 @@ def clip_factors(
     automatic : tensor that broadcasts to that shape, optional
         Where gradients are brought to their bound, short ones too: automatic clipping.
     """
-    # Each record by its own norm. Clipping never lengthens: a short gradient stays as short as it is.
+    # Each record by its own norm. Clipping never lengthens a gradient.
     factors = (bounds / norms).clamp_(max=1.0)
     if automatic is not None:
         factors = torch.where(automatic, bounds / (norms + STABILITY), factors)

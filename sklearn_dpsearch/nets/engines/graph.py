@@ -1,8 +1,8 @@
-"""The graph of a module: every operation that its ``forward`` consists of, each known to act on each record alone.
+"""Graph of a module: all operations of its ``forward``, each known to act on each record alone.
 
 The graph is recorded without data: stand-ins go through ``forward``, and a branch that would depend on a value, or on
-the number of records, raises. What is trained then is the graph itself, never the user's code: what the code keeps, or
-would do with other inputs, cannot matter.
+the number of records, raises. Training runs the graph itself, never the user's code: state that the code keeps, or its
+behaviour on other inputs, cannot matter.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from torch import fx, nn
 
 from ..named_tensors import Inputs, NamedTensors
 from . import operations, rules, shares
-from .refusals import touched
+from .refusals import in_training, touched
 from .rules import Fixed, Kind, Named, NotPerRecord, Rows, Several
 
 
@@ -29,17 +29,17 @@ class Traced:
     Parameters
     ----------
     runnable : GraphModule
-        Computes what the module does; parameters have the names that they have in the module.
+        Equivalent of the module, with parameters of the same names.
     linear : bool
         Whether all parameters lie in linear layers, each used once on one vector per record.
     layered : bool
         Whether all parameters lie in layers that ``shares`` has rules for, each used once on records.
     numbers : int
-        How many numbers a record takes in its two passes, and in gradients that are formed.
+        Number of values that a record needs in its two passes, and in gradients that are formed.
     random : bool
-        Whether it draws random numbers.
+        Whether the module draws random numbers.
     signature : tuple
-        Equal for modules that differ in their parameters alone.
+        Equal for modules that differ only in their parameters.
     """
 
     runnable: fx.GraphModule
@@ -63,15 +63,15 @@ def trace(module: nn.Module, rows: Inputs) -> Traced:
     Raises
     ------
     NotPerRecord
-        With the first operation that is not known to act on each record alone, or the reason why there is no graph.
+        With the first operation that may mix records, or the reason why there is no graph.
     """
     graph = _recorded(module)
     copied = _copy(module)
-    # In place, a layer could change what another operation reads too; the result is the same without.
+    # In place, a layer could change the input of another operation; the result is equal without.
     for layer in copied.modules():
         if getattr(layer, "inplace", False) is True:
             layer.inplace = False
-    # What ``view`` gives, ``reshape`` gives too, however an engine lays numbers out in memory.
+    # ``reshape`` gives the result of ``view`` in every memory layout.
     for node in graph.nodes:
         if node.op == "call_method" and node.target == "view":
             node.target = "reshape"
@@ -90,7 +90,7 @@ def trace(module: nn.Module, rows: Inputs) -> Traced:
 
 
 class _Recorder(fx.Tracer):
-    """fx's bookkeeping without its way of catching calls, which patches PyTorch for all threads."""
+    """fx's bookkeeping without its interception of calls, which patches PyTorch for all threads."""
 
     def __init__(self, root: nn.Module) -> None:
         super().__init__()
@@ -103,7 +103,10 @@ class _Recorder(fx.Tracer):
             if not names:
                 raise NotPerRecord("a tensor that forward makes itself (keep constants as buffers)")
             return self.create_node("get_attr", names[0], (), {})
-        return super().create_arg(a)
+        found = super().create_arg(a)
+        if isinstance(found, fx.Node) and found.op == "get_attr" and not isinstance(a, (fx.Node, fx.Proxy)):
+            raise NotPerRecord(f"an object that forward brings ({type(a).__name__})")
+        return found
 
 
 def _recorded(module: nn.Module) -> fx.Graph:
@@ -120,6 +123,8 @@ def _recorded(module: nn.Module) -> fx.Graph:
     except NotPerRecord:
         raise
     except Exception as error:
+        if "'len' is not supported" in str(error):
+            raise NotPerRecord("len of a tensor (x.shape[0] is the same, and can be recorded)") from None
         raise NotPerRecord(f"forward cannot be recorded without data ({_first_line(error)})") from None
     return recorder.graph
 
@@ -129,11 +134,11 @@ def _stand_in(recorder: _Recorder, name: str) -> Any:
 
 
 def _copy(module: nn.Module, empty: bool = False) -> nn.Module:
-    """A copy in training mode; empty: its parameters have no values that forward could look at."""
+    """Copy in training mode; ``empty``: without parameter values that forward could read."""
     memo: dict[int, Any] = {}
     if empty:
         memo = {id(p): nn.Parameter(p.detach().to("meta"), p.requires_grad) for p in module.parameters()}
-    return copy.deepcopy(module, memo).train()
+    return in_training(copy.deepcopy(module, memo))
 
 
 def _first_line(error: Exception) -> str:
@@ -144,9 +149,9 @@ def _first_line(error: Exception) -> str:
 
 
 def _checked(runnable: fx.GraphModule, rows: Inputs) -> dict[fx.Node, Kind]:
-    """Run the graph on made-up records, each operation after its rule has been asked; what kind each result is.
+    """Run the graph on made-up records, each operation after its rule; return the kind of each result.
 
-    The run gives shapes, which later rules need. It proves nothing, and nothing is concluded from it.
+    The run gives the shapes that later rules need. It proves nothing about privacy.
     """
     found: dict[fx.Node, object] = {}
     kinds: dict[fx.Node, Kind] = {}
@@ -162,7 +167,7 @@ def _checked(runnable: fx.GraphModule, rows: Inputs) -> dict[fx.Node, Kind]:
 
 
 def _asked(runnable: fx.GraphModule, node: fx.Node, kinds: Mapping[fx.Node, Kind]) -> Kind | None:
-    """What the rule of an operation says of its result; None: tensors of records."""
+    """Apply the rule of an operation; return the kind of its result, or None for tensors of records."""
     args, kwargs = fx.map_arg((node.args, node.kwargs), kinds.__getitem__)
     kind: Kind | None = None
     try:
@@ -206,7 +211,7 @@ def _computed(runnable: fx.GraphModule, node: fx.Node, found: Mapping[fx.Node, o
 
 
 def _kind(node: fx.Node, value: object) -> Rows | Fixed | Several | Named:
-    """Tensors of records, or constants, by what went in."""
+    """Kind of a result by its inputs: tensors of records, or constants."""
     if node.op == "placeholder" and isinstance(value, NamedTensors):
         return Named({name: Rows(part.shape, not part.is_floating_point()) for name, part in value.tensors.items()})
     if node.op == "get_attr" and isinstance(value, torch.Tensor):
@@ -219,7 +224,7 @@ def _kind(node: fx.Node, value: object) -> Rows | Fixed | Several | Named:
 
 
 def _text(runnable: fx.GraphModule, node: fx.Node) -> str:
-    """An operation as a user would look for it."""
+    """Name of an operation as a user would search for it."""
     if node.op == "call_module":
         return f"layer {str(node.target)!r} ({type(runnable.get_submodule(str(node.target))).__name__})"
     if node.op == "call_method":
@@ -231,13 +236,13 @@ def _text(runnable: fx.GraphModule, node: fx.Node) -> str:
 
 
 def _rank(node: fx.Node, kinds: Mapping[fx.Node, Kind]) -> int:
-    """Dimensions of the records that a layer is called on alone; 0 if it is called on something else."""
+    """Rank of a layer's only input, a tensor of records; 0 for any other call."""
     given = kinds.get(node.args[0]) if len(node.args) == 1 and not node.kwargs else None
     return given.rank if isinstance(given, Rows) else 0
 
 
 def _numbers(used: Mapping[fx.Node, nn.Module], kinds: Mapping[fx.Node, Kind]) -> int:
-    """Of one record: results of all operations, with their slopes, and gradients as far as they are formed."""
+    """Number of values per record: results of all operations, their slopes, and the gradients that are formed."""
     passed: int = sum(math.prod(kind.shape[1:]) for kind in kinds.values() if isinstance(kind, Rows))
     formed: int = sum(
         sum(p.numel() for p in layer.parameters() if p.requires_grad)
@@ -248,7 +253,7 @@ def _numbers(used: Mapping[fx.Node, nn.Module], kinds: Mapping[fx.Node, Kind]) -
 
 
 def _is_apart(runnable: fx.GraphModule, used: list[nn.Module]) -> bool:
-    """All parameters in these layers, each of them called once, no two sharing one."""
+    """Return whether all parameters lie in these layers, each called once, without sharing."""
     once = len({id(layer) for layer in used}) == len(used) > 0
     own = [id(p) for layer in used for p in layer.parameters()]
     parameters = dict(runnable.named_parameters())
@@ -258,7 +263,7 @@ def _is_apart(runnable: fx.GraphModule, used: list[nn.Module]) -> bool:
 
 
 def _signature(runnable: fx.GraphModule, layers: dict[fx.Node, nn.Module]) -> tuple[Any, ...]:
-    """The operations with their constants, the attributes of the layers, shapes and flags, and the buffers."""
+    """Signature of a graph: operations with constants, attributes of layers, shapes, flags and buffers."""
     own = [
         (type(layer).__name__, layer.extra_repr(), repr(sorted(operations.attributes(layer).items())))
         for layer in layers.values()

@@ -12,7 +12,7 @@ from .graph import Traced
 from .rounding import root_of_sum
 from .shares import RULES, Share
 
-#: Bytes that are in use at once: on a CPU more do not fit into its caches, and are slower.
+#: Bytes in use at once: on a CPU more would not fit into its caches, and be slower.
 MEMORY = {"cpu": 2**24}
 MEMORY_ELSEWHERE = 2**30
 #: Fewest and most records at once.
@@ -20,10 +20,10 @@ LEAST, MOST = 4, 4096
 
 
 class LayeredEngine(Engine):
-    """Nets of one graph, one at a time, whose parameters lie in layers that ``shares`` has rules for, each used once.
+    """Nets of one graph, one at a time, whose parameters lie in layers with a rule in ``shares``, each used once.
 
-    Layers are watched while the graph runs, slopes in their outputs come from autograd, and no gradient in a parameter
-    is ever computed but those of single records.
+    Layers are watched while the graph runs, slopes in their outputs come from autograd, and the only gradients in
+    parameters are those of single records.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class LayeredEngine(Engine):
             self._add(self._shares(inputs[0, part], targets[0, part]), bounds[0, part])
 
     def _shares(self, inputs: torch.Tensor, targets: torch.Tensor) -> dict[str, Share]:
-        """What each record contributes to each trained parameter."""
+        """Contributions of each record to each trained parameter."""
         self._seen: list[tuple[int, torch.Tensor, torch.Tensor]] = []
         loss = self.criterion(self.template(inputs), targets)
         seen, self._seen = self._seen, []

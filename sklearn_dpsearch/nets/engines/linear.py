@@ -1,4 +1,4 @@
-"""Engines for nets whose parameters all lie in linear layers: clipped sums without per-record gradients."""
+"""Engines for nets with all parameters in linear layers: clipped sums without per-record gradients."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ class LinearEngine(Engine):
 
     @abstractmethod
     def _slopes(self, inputs: torch.Tensor, targets: torch.Tensor) -> list[tuple[int, torch.Tensor, torch.Tensor]]:
-        """For each layer: its number, its inputs (M, B, in), and the slopes of the summed loss in its outputs."""
+        """Yield for each layer its number, inputs (M, B, in), and slopes of the summed loss in its outputs."""
 
     def bind(self, trained: torch.Tensor, frozen: torch.Tensor, sums: torch.Tensor) -> None:
         names = [[f"{name}.{end}" if name else end for end in ("weight", "bias")] for name, _ in self.layers]
 
         def views(storage: torch.Tensor, kinds: tuple[bool, ...]) -> list[list[torch.Tensor | None]]:
-            """Weight and bias of each layer in flat storage, where they are among the trained, or the frozen ones."""
+            """Weight and bias of each layer as views of flat storage, trained or frozen."""
 
             def view(name: str) -> torch.Tensor | None:
                 entry = self.layout.entries.get(name)
@@ -52,7 +52,7 @@ class LinearEngine(Engine):
         self._biases = [None if bias is None else bias.unsqueeze(1) for _, bias in stored]
         self._all, self._piece_of_all = sums, torch.zeros_like(trained)  # zero where no layer writes
         self._sums, self._pieces = views(sums, (True,)), views(self._piece_of_all, (True,))
-        # 1 where there is something to train: what is frozen does not count in the norm that is clipped.
+        # 1 for trained parameters: frozen ones do not count in the clipped norm.
         present = torch.tensor([[view is not None for view in pair] for pair in self._sums], dtype=torch.float64)
         self._has_weight, self._has_bias = present.to(sums.device).T.unsqueeze(-1).unsqueeze(-1)
 
@@ -62,7 +62,7 @@ class LinearEngine(Engine):
         seen = sorted(self._slopes(inputs, targets), key=operator.itemgetter(0))
         tables, slopes = [a for _, a, _ in seen], [slope for _, _, slope in seen]
         along, across = _lengths([*tables, *slopes], norms if self.wants_norms else None).square_().chunk(2)
-        # |δ|²·(|a|² + 1), of all layers together: one norm per record, whatever part of it a layer has.
+        # |δ|²·(|a|² + 1), of all layers together: one norm per record over all of its layers.
         whole = root_of_sum(torch.addcmul(self._has_bias, along, self._has_weight).mul_(across))
         finite = which_finite(whole)
         factors = clip_factors(whole, bounds, finite, self.automatic).unsqueeze(-1)
@@ -100,7 +100,7 @@ class LinearEngine(Engine):
 
 
 def _lengths(tables: list[torch.Tensor], first: torch.Tensor | None) -> torch.Tensor:
-    """Norms of records in each table, shape (tables, M, B), those of the first one if they are known."""
+    """Norms of records in each table, shape (tables, M, B); those of the first table may be known."""
     if first is None:
         return norms_of(tables)
     return torch.cat([first.unsqueeze(0), norms_of(tables[1:])])
@@ -112,7 +112,7 @@ class PlainEngine(LinearEngine):
     def __init__(self, module: nn.Module, criterion: nn.Module, device: torch.device) -> None:
         super().__init__(module, criterion, device)
         numbers = {id(layer): i for i, (_, layer) in enumerate(self.layers)}
-        #: Of each layer its number, if it is linear, or the layer itself.
+        #: Number of each linear layer; any other layer itself.
         self.sequence = [numbers.get(id(layer), layer) for layer in plain.layers_of(self.template)]
         self.wants_norms = isinstance(self.sequence[0], int)  # the first table is that of the records themselves
 

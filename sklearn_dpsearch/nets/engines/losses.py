@@ -1,4 +1,4 @@
-"""Criteria: which ones are sums of one loss per record, what skorch makes of them, and which do not fit the outputs."""
+"""Criteria: sums of one loss per record, skorch's use of them, and checks against the outputs."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from torch import nn
 
 from .refusals import touched
 
-#: Whether outputs and targets, shapes of one record, fit.
+#: (shape of a record's outputs, shape of its targets) ↦ whether they fit.
 Fits = Callable[[torch.Size, torch.Size], bool]
 
 
 def _values(outputs: torch.Size, targets: torch.Size) -> bool:
-    """One number for each output: other shapes would be spread over the records."""
+    """Return whether there is one target per output: other shapes would be broadcast over the records."""
     return bool(outputs == targets)
 
 
 def _classes(outputs: torch.Size, targets: torch.Size) -> bool:
-    """One class, in each place, for the outputs of all classes."""
+    """Return whether there is one class in each place, for the outputs of all classes."""
     return len(outputs) >= 1 and outputs[1:] == targets
 
 
@@ -41,7 +41,7 @@ KNOWN: dict[type[nn.Module], Fits] = {
 
 
 class OfProbabilities(nn.Module):
-    """The negative log-likelihood of probabilities, as skorch trains with ``NLLLoss``: the logarithm is taken here."""
+    """Negative log-likelihood of probabilities, as in skorch's training with ``NLLLoss``: takes the logarithm."""
 
     def __init__(self, criterion: nn.NLLLoss) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ class OfProbabilities(nn.Module):
 
 
 def sums_over_records(criterion: nn.Module, outputs: torch.Tensor, targets: torch.Tensor) -> bool:
-    """Whether a criterion is known to be a sum of one loss per record, for outputs and targets of these shapes."""
+    """Return whether a criterion is known to sum one loss per record, for outputs and targets of these shapes."""
     if type(criterion) is OfProbabilities:
         return not touched(criterion) and sums_over_records(criterion.criterion, outputs, targets)
     fits = KNOWN.get(type(criterion))
@@ -67,12 +67,12 @@ def sums_over_records(criterion: nn.Module, outputs: torch.Tensor, targets: torc
 
 # --- criteria that do not belong to the outputs ----------------------------------------------------------------------
 
-#: Criteria for classes, whose outputs are no predictions of numbers.
+#: Criteria for classes, not for numbers.
 OF_CLASSES = (nn.CrossEntropyLoss, nn.NLLLoss, nn.BCEWithLogitsLoss, nn.MultiMarginLoss)
 
 
 def check_for_numbers(criterion: object) -> None:
-    """Raise for a criterion of a regressor that is one for classes.
+    """Raise for a criterion for classes in a regressor.
 
     Raises
     ------
@@ -87,7 +87,7 @@ def check_for_numbers(criterion: object) -> None:
 
 
 def check_for_logits(criterion: object) -> None:
-    """Raise for a criterion that takes one output per class, in a classifier with one logit for each yes or no.
+    """Raise for a criterion with one output per class, in a classifier with one logit per label.
 
     Raises
     ------
@@ -102,7 +102,7 @@ def check_for_logits(criterion: object) -> None:
 
 
 def check_for_classes(criterion: object) -> None:
-    """Raise for a criterion of logits that are each a yes or no, in a classifier with one output per class.
+    """Raise for a criterion with one logit per label, in a classifier with one output per class.
 
     Raises
     ------
@@ -118,7 +118,7 @@ def check_for_classes(criterion: object) -> None:
 
 
 def check_outputs(criterion: nn.Module, outputs: torch.Tensor) -> None:
-    """Raise where the outputs of the module, on made-up records, are not what the criterion takes.
+    """Raise where the outputs of the module, on made-up records, do not fit the criterion.
 
     Raises
     ------

@@ -1,6 +1,6 @@
 """Operations that act on each record alone: a table, with a rule for the arguments of each.
 
-What is not in the table, or has arguments that its rule does not know, is not taken for an operation of this kind.
+An operation outside of the table, or with arguments unknown to its rule, counts as one that may mix records.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ negative ones_like polar pow rand_like randn_like reciprocal relu relu6 remainde
 sign silu sin sinc sinh softplus softshrink softsign sqrt square sub subtract tan tanh tanhshrink threshold to
 true_divide trunc type_as where zeros_like
 """
-#: What draws random numbers: nets that contain it are trained alone.
+#: Operations that draw random numbers: nets with one of them are trained alone.
 RANDOM = {
     *("alpha_dropout", "dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout", "feature_dropout"),
     *("bernoulli", "gumbel_softmax", "rand", "rand_like", "randn", "randn_like", "rrelu"),
@@ -111,7 +111,7 @@ METHODS: dict[str, OperationRule] = {
     "size": rules.size,
     "dim": lambda value: rules.rows(value).rank,
 }
-#: What may be computed with numbers that are the same in every batch.
+#: Operations allowed on numbers that are equal in every batch.
 NUMBERS = {getattr(operator, name) for name in ("add", "floordiv", "mod", "mul", "neg", "pow", "sub", "truediv")}
 
 # --- layers ----------------------------------------------------------------------------------------------------------
@@ -120,7 +120,7 @@ _ANY_SHAPE = """
 AlphaDropout CELU Dropout ELU GELU Hardshrink Hardsigmoid Hardswish Hardtanh Identity LeakyReLU LogSigmoid Mish ReLU
 ReLU6 RReLU SELU SiLU Sigmoid Softplus Softshrink Softsign Tanh Tanhshrink Threshold
 """
-#: Of one, two and three dimensions besides records and channels.
+#: Layers with one, two and three dimensions besides records and channels.
 _SPATIAL = """
 AdaptiveAvgPool AdaptiveMaxPool AvgPool ConstantPad Conv ConvTranspose Dropout InstanceNorm LPPool MaxPool
 ReflectionPad ReplicationPad ZeroPad
@@ -135,6 +135,8 @@ _LAYERS: dict[str, OperationRule] = {
         ("GLU", "LogSoftmax", "Softmax", "Softmin"),
         lambda layer, value: rules.within(layer.dim, rules.rows(value).rank),
     ),
+    "BatchNorm1d": rules.with_frozen_statistics(2, 3),
+    **{f"BatchNorm{n}d": rules.with_frozen_statistics(n + 2, n + 2) for n in (2, 3)},
     "Embedding": rules.embedding,
     "FeatureAlphaDropout": rules.of_rank(3),
     "Flatten": lambda layer, value: rules.flatten(value, layer.start_dim, layer.end_dim),
@@ -148,11 +150,11 @@ LAYERS: dict[type[nn.Module], OperationRule] = {
 
 
 def is_random(target: Callable[..., Any] | str, layer: nn.Module | None = None) -> bool:
-    """Whether an operation, or a layer, draws random numbers."""
+    """Return whether an operation, or a layer, draws random numbers."""
     name = type(layer).__name__ if layer is not None else target if isinstance(target, str) else target.__name__
     return name.lower() in {known.replace("_", "") for known in RANDOM} | RANDOM
 
 
 def attributes(layer: nn.Module) -> dict[str, Any]:
-    """The constants that a layer, or a criterion, was made with."""
+    """Constants that a layer, or a criterion, was made with."""
     return {name: value for name, value in vars(layer).items() if type(value) in (*PLAIN, tuple)}

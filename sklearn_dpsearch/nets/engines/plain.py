@@ -1,4 +1,4 @@
-"""Plain nets: linear and element-wise layers in sequence, a sum of losses. Known by type, so no probe is needed."""
+"""Plain nets: linear and element-wise layers in sequence, and a sum of losses, recognised by type without a probe."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ SHORT = 32
 
 
 def structure(module: nn.Module, criterion: nn.Module) -> tuple[Any, ...] | None:
-    """What defines a plain net up to its parameters; None if it is not plain.
+    """Structure of a plain net, all but its parameters; None if the net is not plain.
 
     Nets of equal structure differ in their parameters alone.
     """
@@ -62,20 +62,20 @@ def structure(module: nn.Module, criterion: nn.Module) -> tuple[Any, ...] | None
 
 
 def _weighs_classes(criterion: nn.Module) -> bool:
-    """Whether all that a criterion holds, if anything, is one weight per class."""
+    """Return whether all that a criterion holds, if anything, is one weight per class."""
     held = [*criterion.buffers(), *criterion.parameters()]
     return not held or (type(criterion) is nn.CrossEntropyLoss and len(held) == 1 and criterion.weight is held[0])
 
 
 def layers_of(module: nn.Module) -> list[nn.Module]:
-    """The layers in order, nested sequences opened."""
+    """Layers in order, with nested sequences flattened."""
     if type(module) is nn.Sequential:
         return [part for child in module for part in layers_of(child)]
     return [module]
 
 
 def forward(layer: nn.Module, inputs: torch.Tensor) -> torch.Tensor:
-    """An element-wise layer, never in place."""
+    """Apply an element-wise layer, never in place."""
     if type(layer) is nn.ReLU:
         return torch.relu(inputs)
     if getattr(layer, "inplace", False):
@@ -103,7 +103,7 @@ def loss_slope(criterion: nn.Module, predicted: torch.Tensor, targets: torch.Ten
             f"Found {len(criterion.weight)} weights of classes and {predicted.shape[-1]} outputs; one for each is "
             "needed."
         )
-    # The two most frequent losses are spelled out: autograd would take longer than the rest of the step.
+    # The two most frequent losses have formulas: autograd would take longer than the rest of the step.
     if classes and criterion.label_smoothing == 0 and criterion.ignore_index == -100:
         slope = _softmax(predicted)
         places = targets.unsqueeze(-1)
@@ -117,7 +117,7 @@ def loss_slope(criterion: nn.Module, predicted: torch.Tensor, targets: torch.Ten
 
 
 def _softmax(logits: torch.Tensor) -> torch.Tensor:
-    """Over the last axis. PyTorch is ten times faster over another one if that is short."""
+    """Softmax over the last axis. If that axis is short, PyTorch is ten times faster over another one."""
     if logits.shape[-1] > SHORT:
         return torch.softmax(logits, dim=-1)
     return torch.softmax(logits.mT.contiguous(), dim=-2).mT

@@ -1,4 +1,4 @@
-"""Modules and criteria that are refused whatever they compute: by their types, and for hooks."""
+"""Modules and criteria that are always refused: by their types, and for hooks."""
 
 from __future__ import annotations
 
@@ -10,8 +10,24 @@ from torch import nn
 from ...privacy import LeakingEstimatorError
 
 
+def has_frozen_statistics(layer: nn.Module) -> bool:
+    """Return whether a layer is batch normalisation in evaluation mode: a fixed map of each record alone."""
+    fixed = type(layer) in BATCH_NORMS and not layer.training and not touched(layer)
+    return fixed and all(isinstance(getattr(layer, name), torch.Tensor) for name in ("running_mean", "running_var"))
+
+
+def in_training(module: nn.Module) -> nn.Module:
+    """Put a module into training mode, except batch normalisation with frozen statistics."""
+    frozen = [layer for layer in module.modules() if has_frozen_statistics(layer)]
+    module.train()
+    for layer in frozen:
+        layer.eval()
+    return module
+
+
 def _keeps_statistics(layer: nn.Module) -> bool:
-    return isinstance(layer, nn.modules.batchnorm._BatchNorm) or bool(getattr(layer, "track_running_stats", False))
+    keeps = isinstance(layer, nn.modules.batchnorm._BatchNorm) or bool(getattr(layer, "track_running_stats", False))
+    return keeps and not has_frozen_statistics(layer)
 
 
 def _is_compiled(layer: nn.Module) -> bool:
@@ -19,13 +35,14 @@ def _is_compiled(layer: nn.Module) -> bool:
     return optimized or isinstance(layer, torch.jit.ScriptModule) or layer._compiled_call_impl is not None
 
 
-#: Whether a layer is of a kind, what such a layer does, and the remedy.
+BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
+#: Test for a kind of layer, what such a layer does, and the remedy.
 KINDS: tuple[tuple[Callable[[nn.Module], bool], str, str], ...] = (
     (
         _keeps_statistics,
         "keeps statistics over the records of a batch, so one record changes the gradients of others and clipping "
         "bounds nothing",
-        "Use nn.GroupNorm or nn.LayerNorm",
+        "Use nn.GroupNorm or nn.LayerNorm; or, to fine-tune with its statistics as they are, call its eval()",
     ),
     (_is_compiled, "is compiled, so what it does cannot be read", "Give the module as it was before it was compiled"),
     (
@@ -39,12 +56,12 @@ KINDS: tuple[tuple[Callable[[nn.Module], bool], str, str], ...] = (
         "State the shapes, e.g. nn.Linear in place of nn.LazyLinear",
     ),
 )
-#: Where PyTorch keeps hooks of one module, and of all.
+#: Attributes in which PyTorch keeps hooks of one module, and of all.
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
 def touched(module: nn.Module) -> bool:
-    """Whether somebody hung something on this instance: hooks, or a method in the place of one of its class."""
+    """Return whether this instance carries hooks, or a method in the place of one of its class."""
     hooked = any(getattr(module, hooks, None) for hooks in HOOKS)
     return hooked or any(callable(getattr(type(module), name, None)) for name in vars(module))
 

@@ -1,8 +1,8 @@
-"""What it takes for an operation to act on each record alone: a rule for each kind of arguments, by PyTorch's name.
+"""Rules under which operations act on each record alone: one for each kind of arguments, by PyTorch's name.
 
-A tensor of records has the records in its first dimension. Every rule keeps it so: what an operation computes for one
-record depends on that record, on constants, and on nothing else. A rule is called with the arguments of the operation,
-tensors replaced by what is known of them, and raises ``NotPerRecord``; most return nothing, some a part of a shape.
+A tensor of records has the records in its first dimension, and every rule preserves that: the result for one record
+depends only on that record and on constants. A rule is called with the arguments of the operation, with tensors
+replaced by their kinds, and raises ``NotPerRecord``; most rules return nothing, some a part of a shape.
 """
 
 from __future__ import annotations
@@ -15,27 +15,29 @@ from typing import Any, TypeAlias
 import torch
 from torch import nn
 
+from .refusals import has_frozen_statistics
+
 
 class NotPerRecord(Exception):
-    """Why something is not known to act on each record alone."""
+    """Reason why an operation may mix records."""
 
 
 @dataclass(frozen=True)
 class Rows:
-    """A tensor with one row per record, by its shape on made-up records."""
+    """Tensor with one row per record, by its shape on made-up records."""
 
     shape: torch.Size
     whole: bool = False  # integers
 
     @property
     def rank(self) -> int:
-        """Number of dimensions, that of the records included."""
+        """Number of dimensions, with the dimension of records."""
         return len(self.shape)
 
 
 @dataclass(frozen=True)
 class Fixed:
-    """A tensor that no record is in: a parameter or a buffer."""
+    """Tensor without records: a parameter or a buffer."""
 
     shape: torch.Size
 
@@ -62,16 +64,16 @@ class Shape:
 
 
 class _BatchSize:
-    """The number of records in the batch: secret, and so never a number to compute with."""
+    """Number of records in the batch: secret, so that computing with it is refused."""
 
 
 class _Property:
-    """Where the numbers of a tensor are, or of which type: the same in every batch."""
+    """Device or dtype of a tensor: the same in every batch."""
 
 
 BATCH_SIZE = _BatchSize()
 PROPERTY = _Property()
-#: What is known of the result of an operation, or of its argument.
+#: Kind of the result of an operation, or of its argument.
 Kind: TypeAlias = Rows | Fixed | Several | Named | Shape | _BatchSize | _Property | int | float
 #: Constants of Python and PyTorch, by exact type.
 PLAIN = (bool, int, float, str, type(None), torch.dtype, torch.device, torch.memory_format, torch.layout, _Property)
@@ -85,29 +87,29 @@ def needs(condition: bool, reason: str) -> None:
 
 
 def within(dim: object, rank: int) -> None:
-    """A dimension that is not that of the records."""
+    """Require a dimension other than that of records."""
     if type(dim) is not int or not -rank <= dim < rank:
         raise NotPerRecord("a dimension that is not given as a number")
     needs(dim % rank != 0, "an operation across the records (dimension 0)")
 
 
 def dims_within(dims: object, rank: int) -> None:
-    """One or several dimensions, none of them that of the records."""
+    """Require one or several dimensions, all other than that of records."""
     needs(dims is not None, "an operation over all dimensions, that of the records included; name the others (dim=...)")
     for dim in dims if isinstance(dims, (tuple, list)) else (dims,):
         within(dim, rank)
-    needs(dims != () and dims != [], "an operation over all dimensions")  # to PyTorch, none means all
+    needs(dims != () and dims != [], "an operation over all dimensions")  # to PyTorch an empty list means all
 
 
 def rows(value: object, rank: int = 1) -> Rows:
-    """A tensor of records with at least so many dimensions."""
+    """Require a tensor of records with at least ``rank`` dimensions."""
     if not isinstance(value, Rows) or value.rank < rank:
         raise NotPerRecord(f"an input that is not a tensor of records of rank {rank}")
     return value
 
 
 def plain(*values: object) -> None:
-    """Constants of Python, and no batch size among them."""
+    """Require constants of Python, without a batch size."""
     for value in values:
         if isinstance(value, (tuple, list)):
             plain(*value)
@@ -127,7 +129,7 @@ def listed(values: tuple[object, ...]) -> Sequence[object]:
 
 
 def one_rank(values: Sequence[object], rank: int = 1) -> int:
-    """The number of dimensions that several tensors of records have."""
+    """Require several tensors of records of one rank, and return the rank."""
     ranks = {rows(value, rank).rank for value in values}
     needs(len(ranks) == 1, "tensors of different ranks")
     return ranks.pop()
@@ -153,7 +155,7 @@ def elementwise(*args: object, inplace: object = False, **kwargs: object) -> Non
 
 
 def where(condition: object, *choices: object) -> None:
-    """With a choice for either case; with the condition alone it returns places, across records."""
+    """Choice between two given cases; with the condition alone, ``where`` returns places, across records."""
     needs(len(choices) == 2, "where with a condition alone")
     elementwise(condition, *choices)
 
@@ -200,7 +202,7 @@ def gather(value: object, dim: object, index: object) -> None:
 
 
 def max_or_min(value: object, *args: object, **kwargs: object) -> None:
-    """Of two tensors, or along a dimension."""
+    """Maximum or minimum of two tensors, or along a dimension."""
     if args and isinstance(args[0], (Rows, Fixed)):
         elementwise(value, *args, **kwargs)
     else:
@@ -290,7 +292,7 @@ def matmul(left: object, right: object) -> None:
 
 
 def einsum(equation: object, *operands: object) -> None:
-    """With one letter for the records: the first of every tensor of records and of the result."""
+    """Products with one letter for the records: the first of every tensor of records and of the result."""
     if type(equation) is not str or "->" not in equation or "." in equation:
         raise NotPerRecord("einsum without explicit letters")
     left, right = equation.replace(" ", "").split("->")
@@ -411,6 +413,18 @@ def of_rank(least: int, most: int = 99) -> OperationRule:
         needs(least <= rank <= most, f"{type(layer).__name__} on an input of rank {rank}")
         needs(not getattr(layer, "return_indices", False), "an argument return_indices")
         needs(not getattr(layer, "track_running_stats", False), "statistics over the records of a batch")
+
+    return rule
+
+
+def with_frozen_statistics(least: int, most: int) -> OperationRule:
+    """Batch normalisation in evaluation mode: numbers that are the same for all records."""
+
+    def rule(layer: nn.Module, value: object) -> None:
+        any_shape(layer, value)
+        rank = rows(value).rank
+        needs(least <= rank <= most, f"{type(layer).__name__} on an input of rank {rank}")
+        needs(has_frozen_statistics(layer), "statistics over the records of a batch")
 
     return rule
 

@@ -1,7 +1,7 @@
-"""What each record contributes to the gradient of a layer: a rule for each kind of layer, and how shares are added up.
+"""Contributions of each record to the gradient of a layer: a rule for each kind of layer, and sums of shares.
 
-A share knows the squared norm of each record's part, and adds the parts, each times a factor. The vector whose norm is
-taken is the vector that is added: a sum over places or words is rounded before, and cannot get longer afterwards.
+A share computes the squared norm of each record's part, and adds the parts, each times a factor. Norm and sum use the
+same vector: a sum over places or words is rounded before its norm is taken, and cannot get longer afterwards.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class Share(ABC):
 
     @abstractmethod
     def add(self, sums: torch.Tensor, factors: torch.Tensor, kept: torch.Tensor | None, piece: int) -> None:
-        """Add the sum of factor · gradient, over the records that are kept, to the parameter's sums, of its shape."""
+        """Add the sum of factor · gradient over the kept records to the parameter's sums."""
 
 
 class Dense(Share):
-    """Gradients as they are, shape (B, ...)."""
+    """Gradients in full, shape (B, ...)."""
 
     def __init__(self, gradients: torch.Tensor) -> None:
         self.gradients = gradients.reshape(len(gradients), -1)
@@ -48,7 +48,7 @@ class Dense(Share):
 
 
 class ChannelsLast(Dense):
-    """Gradients of a convolution, shape (B, outputs, *window, inputs): channels last, where PyTorch has them second."""
+    """Gradients of a convolution, shape (B, outputs, *window, inputs): channels last; PyTorch has them second."""
 
     def __init__(self, gradients: torch.Tensor) -> None:
         super().__init__(gradients)
@@ -88,7 +88,7 @@ class OfWords(Share):
     def __init__(self, words: torch.Tensor, slopes: torch.Tensor, number: int) -> None:
         self.number = number
         owners = torch.arange(len(words), device=words.device).unsqueeze(1).expand_as(words)
-        # A word that comes twice in a record has one row: its slopes are added before a norm is taken.
+        # A word that occurs twice in a record has one row: its slopes are added before the norm.
         pairs, places = torch.unique(owners * number + words, return_inverse=True)
         self.rows = slopes.new_zeros(len(pairs), slopes.shape[-1])
         self.rows.index_add_(0, places.reshape(-1), slopes.reshape(-1, slopes.shape[-1]))
@@ -104,7 +104,7 @@ class OfWords(Share):
 
 
 def _cleared(rows: torch.Tensor, kept: torch.Tensor | None) -> torch.Tensor:
-    """Zero where a record is dropped: a factor of 0 is not enough, for 0·∞ is not a number."""
+    """Set dropped records to zero: a factor of 0 is not enough, because 0·∞ is not a number."""
     return rows if kept is None else torch.where(kept.unsqueeze(-1), rows, 0.0)
 
 
@@ -126,7 +126,7 @@ def _convolution(layer: Convolution, inputs: torch.Tensor, slopes: torch.Tensor)
 
 
 def _windows(layer: Convolution, inputs: torch.Tensor, places: Sequence[int]) -> torch.Tensor:
-    """What a convolution sees in each place; channels come last, so that whole lines are copied."""
+    """Input of a convolution at each place; channels come last, so that whole lines are copied."""
     padding = _padding(layer)
     if any(padding):
         inputs = F.pad(inputs, padding, mode="constant" if layer.padding_mode == "zeros" else layer.padding_mode)
@@ -140,7 +140,7 @@ def _windows(layer: Convolution, inputs: torch.Tensor, places: Sequence[int]) ->
 
 
 def _padding(layer: Convolution) -> list[int]:
-    """Before and after each dimension, the last one first."""
+    """Padding before and after each dimension, the last dimension first."""
     if layer.padding == "valid":
         return [0] * (2 * len(layer.kernel_size))
     if layer.padding == "same":
@@ -168,7 +168,7 @@ def _group_norm(layer: nn.GroupNorm, inputs: torch.Tensor, slopes: torch.Tensor)
 
 
 def _of_scales(scaled: torch.Tensor, slopes: torch.Tensor, places: int) -> dict[str, Share]:
-    """A factor and a term for each channel, the same in all places."""
+    """Shares of a factor and a term for each channel, equal in all places."""
     return {"weight": Dense((scaled * slopes).sum(places)), "bias": Dense(slopes.sum(places))}
 
 
@@ -182,5 +182,5 @@ RULES: dict[type[nn.Module], LayerRule] = {
     nn.LayerNorm: _layer_norm,
     nn.Linear: _linear,
 }
-#: Layers whose gradients need no number per record and parameter: always, and for one vector per record.
+#: Layers whose gradients need less than one number per record and parameter: always, or for one vector per record.
 SMALL, SMALL_FOR_VECTORS = (nn.Embedding,), (nn.Linear,)

@@ -1,13 +1,15 @@
-"""The engine for any code: the gradient of one record, for many at once by ``torch.func.vmap``.
+"""Engine for any code: the gradient of one record, for many at once by ``torch.func.vmap``.
 
-What runs inside of ``vmap`` sees one record: a batch of one. It cannot see that there are others, and code that decides
-by the value of a record raises.
+Code inside of ``vmap`` sees a batch of one record, and cannot see the others; code that branches on the value of a
+record raises.
 """
 
 from __future__ import annotations
 
+import contextlib
 import copy
-from collections.abc import Callable, Mapping
+import functools
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -16,32 +18,36 @@ from torch._ops import HigherOrderOperator, OpOverload, OpOverloadPacket
 from torch.func import functional_call, grad, vmap
 from torch.overrides import TorchFunctionMode
 
+from ...privacy import LeakingEstimatorError
 from .base import Engine, clip_factors, which_finite
+from .draws import Draws
 from .rounding import add_products, norms_of, root_of_sum
 
-#: Bytes of gradients that are held at once: on a CPU more do not fit into its caches, and are slower.
+#: Bytes of gradients held at once: on a CPU more would not fit into its caches, and be slower.
 MEMORY = {"cpu": 2**23}
 MEMORY_ELSEWHERE = 2**30
-#: Records at once: with fewer, even large products wait for each other; with more, activations take room too.
+#: Records at once: with fewer, even large products wait for each other; with more, activations need much memory.
 LEAST = 4
 MOST = {"cpu": 256}
 MOST_ELSEWHERE = 4096
 #: Operators of PyTorch itself, whose rules for ``vmap`` are PyTorch's own.
 KNOWN_OPERATORS = ("aten", "prims")
+#: User-written methods of functions with their own gradient.
+METHODS = ("forward", "setup_context", "backward", "jvp")
 #: Methods that would show all records of a batch as text.
 TEXT = (torch.Tensor.__repr__, torch.Tensor.__format__)
 
 
 class VmapEngine(Engine):
-    """Any net, one at a time: gradients of single records, clipped and added up.
+    """Any net, one at a time: gradients of single records, clipped and summed.
 
     Parameters
     ----------
     template : Module, optional
-        What to run in the place of the module: its graph.
+        Graph of the module, to run instead.
     own_code : bool
-        Whether module or criterion run code that is not known. Every call then gets fresh copies, so that nothing is
-        carried from one call to the next, and is watched for operations that would see the other records.
+        Whether module or criterion run unknown code. Each call then gets fresh copies, so that no state is carried to
+        the next call, and is watched for operations that would see other records.
     """
 
     def __init__(
@@ -54,6 +60,8 @@ class VmapEngine(Engine):
     ) -> None:
         super().__init__(module, criterion, device, template)
         self.own_code = own_code
+        #: Whether own code may draw random numbers; and whether it has.
+        self.draws, self.drew = True, False
         for layer in self.template.modules():
             if type(layer) is nn.GRU or type(layer) is nn.RNN:
                 vars(layer)["forward"] = _Started(type(layer), layer)
@@ -80,7 +88,7 @@ class VmapEngine(Engine):
             self._add(self.gradients(inputs[0, part], targets[0, part]), bounds[0, part])
 
     def gradients(self, inputs: torch.Tensor, targets: torch.Tensor) -> dict[str, torch.Tensor]:
-        """The gradient of every record in every trained parameter, shapes (B, size)."""
+        """Gradient of every record in every trained parameter, shapes (B, size)."""
         module, criterion = self._fresh()
         frozen = self._frozen
 
@@ -89,21 +97,33 @@ class VmapEngine(Engine):
             found: torch.Tensor = criterion(outputs, target.unsqueeze(0)).sum()
             return found
 
-        # "different": each record has a dropout mask of its own, as in a batch.
-        each = vmap(grad(loss), in_dims=(None, 0, 0), randomness="different")
-        if self.own_code:
-            with _Watch():
-                found = each(self._trained, inputs, targets)
-        else:
+        # "different": each record has its own dropout mask, as in a batch.
+        each = vmap(grad(loss), in_dims=(None, 0, 0), randomness="different" if self.draws else "error")
+        with self._watched():
             found = each(self._trained, inputs, targets)
         return {name: gradient.detach().flatten(1) for name, gradient in found.items()}
 
+    @contextlib.contextmanager
+    def _watched(self) -> Iterator[None]:
+        """Watch unknown code."""
+        if not self.own_code:
+            yield
+            return
+        if not self.draws:  # vmap refuses random numbers by itself, and faster
+            with _Watch():
+                yield
+            return
+        with Draws(self.device) as draws, _Watch():
+            yield
+        self.drew |= draws.drawn
+
     def _fresh(self) -> tuple[nn.Module, nn.Module]:
-        """Module and criterion as they were in the beginning, with the same parameters."""
+        """Copy module and criterion in their initial state, with the given parameters."""
         if not self.own_code:
             return self.template, self.criterion
         memo: dict[int, Any] = {id(p): p for p in self.template.parameters()}
-        return copy.deepcopy(self.template, memo), copy.deepcopy(self.criterion)
+        with Draws(self.device, allowed=False):
+            return copy.deepcopy(self.template, memo), copy.deepcopy(self.criterion)
 
     def _add(self, gradients: dict[str, torch.Tensor], bounds: torch.Tensor) -> None:
         norms = root_of_sum(norms_of(gradients.values()).square_())
@@ -116,7 +136,12 @@ class VmapEngine(Engine):
 
 
 class _Watch(TorchFunctionMode):
-    """Raises at what sees through ``vmap``: operators with rules of their own, and batches as text."""
+    """Raises at all that sees through ``vmap``: operators with their own rules, batches as text, and other modes."""
+
+    def __enter__(self) -> _Watch:
+        super().__enter__()
+        self.modes = _modes()
+        return self
 
     def __torch_function__(
         self,
@@ -127,9 +152,38 @@ class _Watch(TorchFunctionMode):
     ) -> Any:
         if isinstance(func, (OpOverload, OpOverloadPacket, HigherOrderOperator)):
             _check_operator(func, args)
+            if isinstance(func, HigherOrderOperator):
+                args = (_watched(args[0]), *args[1:])
         elif func in TEXT:
             raise ValueError("a tensor is printed, or turned into text, which would show whole batches")
+        if _modes() > self.modes:
+            raise LeakingEstimatorError(
+                "Found a mode of PyTorch (TorchDispatchMode, a profiler, a counter) opened in forward or in the "
+                "criterion: it sees whole batches. Remove it."
+            )
         return func(*args, **(kwargs or {}))
+
+
+def _watched(function: Any) -> type:
+    """Function with its own gradient, whose code is watched as well; the watch is off while PyTorch calls it."""
+    own = {name: getattr(function, name) for name in METHODS}
+    changed = {name: one for name, one in own.items() if one is not getattr(torch.autograd.Function, name)}
+    return type(
+        function.__name__, (function,), {name: staticmethod(_under_watch(one)) for name, one in changed.items()}
+    )
+
+
+def _under_watch(method: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        with _Watch():
+            return method(*args, **kwargs)
+
+    return run
+
+
+def _modes() -> int:
+    return int(torch._C._len_torch_dispatch_stack())
 
 
 def _check_operator(func: object, args: tuple[object, ...]) -> None:
@@ -143,7 +197,7 @@ def _check_operator(func: object, args: tuple[object, ...]) -> None:
 
 
 class _Started:
-    """``forward`` of a recurrent layer with a state per record to start from (``vmap`` cannot write into a shared one).
+    """``forward`` of a recurrent layer with an initial state per record (``vmap`` cannot write into a shared one).
 
     Parameters
     ----------

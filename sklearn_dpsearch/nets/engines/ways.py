@@ -1,20 +1,21 @@
-"""Three ways to train a module with a criterion, and no other: what is private is read from structure.
+"""Three ways to train a module with a criterion, and no other: privacy is read from structure.
 
 1. Known layers in sequence with a known loss (``plain``).
 2. A graph of operations that act on each record alone, with a known loss (``graph``).
-3. Anything else as the gradient of one record under ``vmap``, where other records cannot be seen (``vmap``).
+3. Any other code, as the gradient of one record under ``vmap``, where other records cannot be seen (``vmap``).
 """
 
 from __future__ import annotations
 
 import copy
+import traceback
 from dataclasses import dataclass
 
 import torch
 from torch import nn
 
 from ...privacy import LeakingEstimatorError, PrivacyError
-from ..named_tensors import Inputs, name_of
+from ..named_tensors import Inputs, each, name_of, tensors_of
 from ..randomness import global_torch_seed
 from ..state import contents
 from . import losses, plain, probe
@@ -22,11 +23,12 @@ from .base import Engine
 from .graph import Traced, trace
 from .layered import LayeredEngine
 from .linear import PlainEngine, TracedEngine
-from .refusals import refuse
+from .own_code import refuse_code
+from .refusals import in_training, refuse
 from .rules import NotPerRecord
 from .vmap import VmapEngine
 
-#: What is taken on trust where a module, or a criterion, runs code that is not known.
+#: Assumption where a module, or a criterion, runs unknown code.
 TRUST = (
     "{module} and {criterion} run code of their own on one record at a time; it keeps nothing in files, or in other "
     "places that cannot be seen from them."
@@ -35,7 +37,7 @@ TRUST = (
 
 @dataclass(frozen=True)
 class Way:
-    """How a module is trained with a criterion.
+    """One way to train a module with a criterion.
 
     Parameters
     ----------
@@ -53,7 +55,7 @@ class Way:
 
     @property
     def stacks(self) -> bool:
-        """Whether several nets of equal signature can be trained as one."""
+        """Return whether several nets of equal signature can be trained as one."""
         return self.traced is not None and self.known and self.traced.linear and not self.traced.random
 
 
@@ -65,7 +67,7 @@ def way_of(module: nn.Module, criterion: nn.Module, rows: Inputs, targets: torch
     LeakingEstimatorError
         For layers and hooks that are refused by type, and code that keeps something of a forward pass.
     ValueError
-        For outputs that the criterion does not take.
+        For outputs that do not fit the criterion.
     """
     device = next(module.parameters()).device
     rows, targets = rows.to(device), targets.to(device)
@@ -73,7 +75,7 @@ def way_of(module: nn.Module, criterion: nn.Module, rows: Inputs, targets: torch
     outputs = _outputs_of_copies(module, criterion, rows, targets)
     if outputs is not None:
         losses.check_outputs(criterion, outputs)
-    # Code may do what its graph does not show (have a gradient of its own, say): then the graph is not what is trained.
+    # Code may differ from its graph, for example by its own gradient; then the graph is not used.
     if traced is not None and (outputs is None or not _computes_what_the_module_does(traced, module, rows)):
         traced, reason = None, "forward computes something else than its graph"
     known = outputs is not None and losses.sums_over_records(criterion, outputs, targets)
@@ -88,7 +90,7 @@ def engine_for(
     device: torch.device,
     lot: float = 1.0,
 ) -> Engine:
-    """The fastest engine that computes this net's clipped sums, each record alone.
+    """Fastest engine for this net's clipped sums, each record alone.
 
     Parameters
     ----------
@@ -103,7 +105,7 @@ def engine_for(
     Raises
     ------
     LeakingEstimatorError, PrivacyError
-        For what fits none of the three ways: the reason, and the remedy.
+        If none of the three ways applies: with the reason and the remedy.
     """
     refuse(module)
     refuse(criterion)
@@ -116,9 +118,10 @@ def engine_for(
         if way.traced.layered:
             return LayeredEngine(module, criterion, device, way.traced)
         return VmapEngine(module, criterion, device, way.traced.runnable, own_code=False)
-    # Nothing is known of this code: it is run as it is, one record at a time, and looked at once more.
+    # Unknown code: run as written, one record at a time, and probed on made-up records first.
+    refuse_code(module, criterion)
     engine = VmapEngine(module, criterion, device)
-    _check_on_made_up(way, module, criterion, rows, targets, round(lot))
+    engine.draws = _check_on_made_up(way, module, criterion, rows, targets, round(lot))
     return engine
 
 
@@ -133,42 +136,48 @@ def _traced(module: nn.Module, rows: Inputs) -> tuple[Traced | None, str]:
 def _outputs_of_copies(
     module: nn.Module, criterion: nn.Module, rows: Inputs, targets: torch.Tensor
 ) -> torch.Tensor | None:
-    """Outputs on made-up records; None if the code takes no batch. It runs on copies, which must stay equal."""
-    probed, loss = copy.deepcopy(module).train(), copy.deepcopy(criterion)
+    """Outputs on made-up records; None if the code takes no batch. The code runs on copies, which must stay equal."""
+    probed, loss = in_training(copy.deepcopy(module)), copy.deepcopy(criterion)
     before = contents(probed), contents(loss)
-    outputs = None
+    outputs, given = None, each(torch.Tensor.clone, rows)
     try:
         with torch.no_grad(), global_torch_seed(0):
-            outputs = probed(rows)
+            outputs = probed(given)
             loss(outputs, targets)
-    except Exception:  # the third way says what is wrong
+    except Exception:  # the third way raises the explaining error
         pass
+    if not all(torch.equal(one, other) for one, other in zip(tensors_of(rows), tensors_of(given))):
+        raise LeakingEstimatorError(
+            f"{name_of(module)} changes its inputs in place in forward (x.mul_(2), x += 1, x[...] = 0), which are "
+            "records. Make new tensors: x = x * 2."
+        )
     for code, held in zip((probed, loss), before):
         if contents(code) != held:
+            refuse_code(module, criterion)  # may know the reason
             raise kept_something(code)
     return outputs if isinstance(outputs, torch.Tensor) else None
 
 
 def separate(module: nn.Module) -> nn.Module:
-    """A copy with the same parameters: what its forward keeps, or changes, is lost with it."""
+    """Copy with the same parameters: all that its ``forward`` keeps or changes is lost with the copy."""
     memo: dict[int, object] = {id(p): p for p in module.parameters()}
     return copy.deepcopy(module, memo)
 
 
 def digest_of_code(engine: Engine) -> str:
-    """What code that is not known could have kept; the same before and after a training that may be released."""
+    """Digest of all that unknown code could have kept: equal before and after a training that may be released."""
     own = isinstance(engine, VmapEngine) and engine.own_code
     return contents(engine.template, engine.criterion) if own else ""
 
 
 def assumptions(engine: Engine, module: nn.Module, criterion: nn.Module) -> tuple[str, ...]:
-    """What is taken on trust in a training with this engine, as plain sentences."""
+    """Assumptions of a training with this engine, as plain sentences."""
     own = isinstance(engine, VmapEngine) and engine.own_code
     return (TRUST.format(module=name_of(module), criterion=type(criterion).__name__),) if own else ()
 
 
 def kept_something(code: nn.Module) -> LeakingEstimatorError:
-    """The error for code that keeps something of a forward pass."""
+    """Make the error for code that keeps something of a forward pass."""
     return LeakingEstimatorError(
         f"{name_of(code)} changes its parameters, buffers or attributes in forward, or something that its code "
         "refers to, so what it holds after training would tell about records without noise. Keep only parameters, and "
@@ -177,8 +186,8 @@ def kept_something(code: nn.Module) -> LeakingEstimatorError:
 
 
 def _computes_what_the_module_does(traced: Traced, module: nn.Module, rows: Inputs) -> bool:
-    """Whether outputs and gradients of the graph are the module's: a function may have a gradient of its own."""
-    graph, own = (_outputs_and_slopes(runnable, rows) for runnable in (traced.runnable, separate(module).train()))
+    """Return whether outputs and gradients of graph and module agree: a function may have its own gradient."""
+    graph, own = (_outputs_and_slopes(runnable, rows) for runnable in (traced.runnable, in_training(separate(module))))
     return graph.keys() == own.keys() and all(
         graph[name].shape == own[name].shape
         and torch.allclose(graph[name], own[name], rtol=1e-3, atol=1e-5, equal_nan=True)
@@ -187,7 +196,7 @@ def _computes_what_the_module_does(traced: Traced, module: nn.Module, rows: Inpu
 
 
 def _outputs_and_slopes(module: nn.Module, rows: Inputs) -> dict[str, torch.Tensor]:
-    """Outputs, and gradients of their weighted sum in the parameters that matter, by name."""
+    """Outputs, and gradients of their weighted sum in the relevant parameters, by name."""
     with global_torch_seed(0):
         outputs = module(rows)
     found = {"": outputs.detach()}
@@ -201,24 +210,35 @@ def _outputs_and_slopes(module: nn.Module, rows: Inputs) -> dict[str, torch.Tens
 
 def _check_on_made_up(
     way: Way, module: nn.Module, criterion: nn.Module, rows: Inputs, targets: torch.Tensor, lot: int
-) -> None:
-    """Try the third way on made-up records, and compare it with what the code does to batches."""
-    probed, loss = probe.awake(module).train(), copy.deepcopy(criterion)
+) -> bool:
+    """Try the third way on made-up records, and compare it with the code on batches.
+
+    Returns
+    -------
+    bool
+        Whether the code draws random numbers.
+    """
+    probed, loss = in_training(probe.awake(module)), copy.deepcopy(criterion)
     engine = VmapEngine(probed, loss, next(module.parameters()).device)
     trained, frozen = (engine.layout.read([probed], engine.device, flag) for flag in (True, False))
     engine.bind(trained, frozen, torch.zeros_like(trained, dtype=torch.float64))
     before = digest_of_code(engine)
+
+    def once() -> None:
+        engine.gradients(rows[:1].to(engine.device), targets[:1].to(engine.device))
+        if digest_of_code(engine) != before:
+            raise kept_something(module)
+
     try:
         with global_torch_seed(0):
-            engine.gradients(rows[:1].to(engine.device), targets[:1].to(engine.device))
+            probe.check_draws_nowhere_else(once)
     except Exception as error:
         raise _refused(way, module, criterion, error) from None
-    if digest_of_code(engine) != before:
-        raise kept_something(module)
     probe.check_same_on_batches(engine, probed, loss, rows, targets, lot)
+    return engine.drew
 
 
-#: What PyTorch says under ``vmap`` ↦ what it means for a module.
+#: Error text of PyTorch under ``vmap`` ↦ its meaning for a module.
 MEANINGS = {
     "data-dependent control flow": "a branch on a value (if, while, assert), or .item()",
     "batching operators that can support dynamic shape": "a selection by a mask, whose size depends on values",
@@ -233,13 +253,24 @@ MEANINGS = {
 
 
 def _refused(way: Way, module: nn.Module, criterion: nn.Module, error: Exception) -> PrivacyError:
+    if isinstance(error, LeakingEstimatorError):
+        return error
     names = f"{name_of(module)} with {type(criterion).__name__}"
-    said = str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
+    said = str(error).strip().splitlines()[0][:200].rstrip(".") if str(error).strip() else type(error).__name__
+    if any("one_hot" in (frame.line or "") for frame in traceback.extract_tb(error.__traceback__)):
+        said = (
+            "F.one_hot, which looks at values (the same is x.unsqueeze(-1) == self.numbers, a buffer torch.arange(10))"
+        )
+        return _unshown(names, way, said)
     meant = next((meaning for words, meaning in MEANINGS.items() if words in str(error)), said)
+    return _unshown(names, way, meant)
+
+
+def _unshown(names: str, way: Way, meant: str) -> PrivacyError:
     return LeakingEstimatorError(
         f"Found {names}, which cannot be shown to act on each record alone. As a graph: "
         f"{way.reason or 'the loss is not one that is known'}. One record at a time (torch.func.vmap): {meant}. "
         "Needed: outputs and a loss that are computed from each record alone, without branches on values, .item() or "
-        "NumPy. Use torch.where in place of if, constants known in advance in place of statistics of a batch, and "
-        "layers of PyTorch."
+        "NumPy. Use torch.where in place of if, x.shape[0] in place of len(x), constants known in advance in place of "
+        "statistics of a batch, and layers of PyTorch."
     )

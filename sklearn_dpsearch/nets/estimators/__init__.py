@@ -1,1 +1,1 @@
-"""What users call: nets for tables, skorch nets for modules of their own, and what both share."""
+"""Public estimators: nets for tables, skorch nets for users' modules, and the parts that both share."""

@@ -1,4 +1,4 @@
-"""What skorch nets and ready-made nets have in common: guarantee, training, warm start, training many at once."""
+"""Base of skorch nets and ready-made nets: guarantee, training, warm start, training many at once."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeAlias
 
+import numpy as np
 import torch
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils._param_validation import Interval, validate_parameter_constraints
 from torch import nn
 
-from ..._process import contained, without_warnings
+from ..._chosen_rows import ChosenRows
+from ..._process import contained, steps_now, without_warnings
 from ...privacy import Guarantee, PrivacyError
+from ...privacy._checks import check_size_of_delta
 from ...privacy._types import Neighboring
 from ...privacy.spent import PrivacySpent
 from ..kept import Keeper, kept
@@ -37,12 +40,12 @@ from .settings import NOISE, RATES, Settings, expecting, settings_of
 #: Inputs and targets as tensors, or records that are read when a batch needs them.
 Given: TypeAlias = tuple[Inputs, torch.Tensor] | ReadRecords | MappedRecords
 
-#: Where a net notes what keeps its next training: no parameter, so that no copy and no statement knows of it.
+#: Attribute for the keeper of a net's next training: not a parameter, so that copies and statements are without it.
 KEEPER = "_keeper"
 
 
 def number_of(given: Given) -> int:
-    """How many records there are."""
+    """Number of records."""
     return len(given[1]) if isinstance(given, tuple) else len(given)
 
 
@@ -52,12 +55,12 @@ def records_of(given: Given, device: torch.device) -> Records:
 
 
 def _held(given: Given) -> list[torch.Tensor]:
-    """Inputs and targets, all of them: what a checkpoint knows the records by.
+    """All inputs and targets, by which a checkpoint recognises the records.
 
     Raises
     ------
     PrivacyError
-        For records that are read one by one, which may be others at each reading.
+        For records that are read one by one, which may differ between readings.
     """
     if isinstance(given, ReadRecords):
         raise PrivacyError(
@@ -71,14 +74,14 @@ def _held(given: Given) -> list[torch.Tensor]:
 
 
 class DPSGDEstimator(ParameterCost, BaseEstimator):
-    """An estimator that trains a torch module with DP-SGD."""
+    """Estimator that trains a torch module with DP-SGD."""
 
-    #: Unseeded, batches and noise come from the operating system, in each fit.
+    #: Without a seed, batches and noise come from the operating system, in each fit.
     secure_without_seed = True
     #: Records may come as ``ChosenRows``: a search need not copy those that train.
     takes_chosen_rows = True
 
-    # Checked by scikit-learn; what decides about privacy is checked in ``settings_of``.
+    # Checked by scikit-learn; arguments that decide about privacy are checked in ``settings_of``.
     _parameter_constraints: dict[str, Any] = {
         "average": [Interval(numbers.Real, 0, 1, closed="both")],
         "max_physical_batch": [Interval(numbers.Integral, 1, None, closed="left")],
@@ -95,20 +98,20 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
     random_state: Seed
     verbose: int
 
-    # What the optimizer has kept for the next ``partial_fit``.
+    # Optimizer memory for the next ``partial_fit``.
     optimizer_memory_: Memory
 
-    # --- what one fit promises, from constructor arguments alone --------------------------------------------------
+    # --- guarantee of one fit, from constructor arguments alone ---------------------------------------------------
 
     @property
     def privacy_parameters(self) -> tuple[str, ...]:
         """Names of the constructor arguments on which the guarantee depends."""
-        if self.target_mu is not None:  # the noise keeps it, whatever the rate and number of steps
+        if self.target_mu is not None:  # the noise is calibrated to it, for every rate and number of steps
             return (*NOISE, "neighboring", "public_n")
         return (*NOISE, "neighboring", *RATES)
 
     def privacy_guarantee(self, n_samples: int | None = None) -> Guarantee:
-        """What one ``fit`` promises; no data is needed.
+        """Guarantee of one ``fit``; no data is needed.
 
         Parameters
         ----------
@@ -123,25 +126,25 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
         return settings_of(self).guarantee
 
     def privacy_assumptions(self) -> tuple[str, ...]:
-        """What the guarantee rests on, as plain sentences."""
+        """Assumptions of the guarantee, as plain sentences."""
         name, n = type(self).__name__, self.public_n
         public = n is None or self.neighboring in ("zero_out", "replace_one")
         size = "the number of records is public" if public else f"public_n={n} was not taken from the data"
         seeded = self.noise_seed is not None
         source = "noise_seed" if seeded else "the operating system"
-        known = f"{name}: noise_seed was given; for whoever knows it the guarantee is void."
+        known = f"{name}: noise_seed was given; the guarantee is void for those who know it."
         return (
             f"{name}: {size}; batches and noise come from statistical generators seeded by {source}, "
             "noise in double precision.",
             *([known] if seeded else []),
-            *([f"{name}: nobody has read the checkpoint, or changed it."] if self.checkpoint is not None else []),
+            *([f"{name}: the checkpoint was not read or changed by others."] if self.checkpoint is not None else []),
         )
 
     def scaled_privacy(self, factor: float, varying: frozenset[str] = frozenset()) -> dict[str, float | None]:
         """Parameters that make every fit ``factor`` times less private; 1 stands for the noise as configured.
 
-        Where the candidates of a search vary the rate or the number of steps, the noise of each is calibrated to one
-        Gaussian target, so that all promise the same.
+        If the candidates of a search vary the rate or the number of steps, the noise of each is calibrated to one
+        Gaussian target, so that all have equal guarantees.
         """
         none: dict[str, float | None] = dict.fromkeys(NOISE)
         if varying & set(RATES):
@@ -156,16 +159,16 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
         return expecting(self, n)
 
     def under(self, neighboring: Neighboring) -> dict[str, Any] | None:
-        """Parameters with which the guarantee is stated, and targets are kept, for changed records."""
+        """Parameters for a guarantee, and for targets, under replace-one neighbours; None for other relations."""
         return {"neighboring": neighboring} if neighboring == "replace_one" else None
 
     def extrapolation(self) -> Mapping[str, str | Callable[..., float]]:
-        """How the best parameters change with the number of records at the same rate, noise and number of steps.
+        """Rules by which the best parameters grow with the number of records, at equal rate, noise and number of steps.
 
-        A learning rate of SGD that is given as a number in proportion: the noise that reaches the parameters stays the
-        same (Koskela & Kulkarni 2023, §3.2); of a regressor not beyond the longest step of the derived rule. Adaptive
-        optimizers scale their steps themselves: nothing changes. Nor does the factor of a derived learning rate, which
-        follows the number of records by itself.
+        A numeric learning rate of SGD grows in proportion, so that the noise that reaches the parameters stays equal
+        (Koskela & Kulkarni 2023, §3.2); for a regressor, at most to the longest step of the derived rule. Parameters of
+        adaptive optimizers keep their values, because these optimizers scale their steps themselves. So does the
+        factor of a derived learning rate, which already follows the number of records.
         """
         if not self._uses_sgd():
             return {}
@@ -175,12 +178,12 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
         return dict.fromkeys(("learning_rate_init", "lr", "optimizer__lr"), rule)
 
     def search_space(self, *, grid: bool = False) -> list[dict[str, Any]]:
-        """Candidates around what is set, for a search with ``param_distributions="auto"``.
+        """Candidates around the current parameters, for a search with ``param_distributions="auto"``.
 
         Parameters
         ----------
         grid : bool, default=False
-            Whether lists of values are needed, few enough for a whole grid.
+            Whether short lists of values are needed, for a whole grid.
 
         Returns
         -------
@@ -189,28 +192,28 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
         """
         return [self._around(grid)]
 
-    # --- what each kind of net adds -----------------------------------------------------------------------------------
+    # --- hooks for each kind of net -----------------------------------------------------------------------------------
 
     def _check_arguments(self) -> None:
-        """Raise if an argument is wrong, as far as can be told without data."""
-        # Not _validate_params, which is another method in skorch.
+        """Raise for arguments that are wrong for all data."""
+        # Not _validate_params: skorch has a method of this name.
         validate_parameter_constraints(self._parameter_constraints, self.get_params(deep=False), type(self).__name__)
         settings_of(self)
 
     @abstractmethod
     def _around(self, grid: bool) -> dict[str, Any]:
-        """What to search: parameter name to a list of values or a distribution."""
+        """Search space: parameter name to a list of values or a distribution."""
 
     @abstractmethod
     def _uses_sgd(self) -> bool:
-        """Whether the learning rate multiplies the noisy gradient as it is."""
+        """Return whether the learning rate multiplies the noisy gradient as it is."""
 
     @abstractmethod
     def _prepare(self, X: Any, y: Any, fresh: bool) -> Given:
         """Check the records, initialise the module if ``fresh``, and return inputs and targets."""
 
     def _in_training(self) -> nn.Module:
-        """The module as one that takes the inputs."""
+        """Module wrapped to take the inputs."""
         return self.module_
 
     @abstractmethod
@@ -219,11 +222,11 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
 
     @abstractmethod
     def _step_size(self, settings: Settings, expected_batch_size: float) -> float:
-        """The step size at the start: as given, or derived from what is public."""
+        """Initial step size: as given, or derived from public facts."""
 
     @abstractmethod
     def _update(self) -> Callable[[nn.Module], torch.optim.Optimizer] | UpdateRule:
-        """The optimizer, or what it would do."""
+        """Optimizer, or its rule."""
 
     @abstractmethod
     def _schedule(self, settings: Settings) -> Callable[[torch.optim.Optimizer | None], Table]:
@@ -232,7 +235,7 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
     # --- training -------------------------------------------------------------------------------------------------
 
     def _task(self, settings: Settings, n: int) -> TrainingTask:
-        """The training that the arguments describe, of ``n`` records."""
+        """Training of ``n`` records that the arguments describe."""
         expected = settings.sample_rate * (n if self.public_n is None else self.public_n)
         self.learning_rate_init_ = self._step_size(settings, expected)
         return TrainingTask(
@@ -240,7 +243,7 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
             criterion=self._training_criterion(),
             optimizer=self._update(),
             sample_rate=settings.sample_rate,
-            steps=settings.steps,
+            steps=steps_now(settings.steps),
             noise_multiplier=settings.noise,
             max_grad_norm=settings.max_grad_norm,
             automatic=settings.automatic,
@@ -251,9 +254,9 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
         )
 
     def keep_training(self, keeper: Keeper | None) -> None:
-        """Keep the next ``fit`` there from time to time, and go on from what is found there; None: no longer.
+        """Save the next ``fit`` with a keeper from time to time, and go on from its saved state; None: stop this.
 
-        For searches with a checkpoint, which see to it that it is the same training.
+        For searches with a checkpoint, which ensure that it is the same training.
         """
         self.__dict__.pop(KEEPER, None)
         if keeper is not None:
@@ -270,24 +273,34 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
         try:
             with checkpoint_in(self.checkpoint) as checkpoint:
                 given = self._prepare(X, y, fresh)
+                if self.target_delta is not None:
+                    n = number_of(given) if self.public_n is None else self.public_n
+                    check_size_of_delta("target_delta", float(self.target_delta), n)
                 costs, foreign = self._costs_before(fresh), () if fresh else self._foreign_parameters()
-                self._total(settings, costs)  # relations that cannot be composed fail here, before anything is spent
+                self._total(settings, costs)  # relations that cannot be composed fail here, before any spending
                 task = self._task(settings, number_of(given))
                 if not fresh and not foreign:
                     task.memory.update(vars(self).get("optimizer_memory_", {}))
                 watchers = self._watchers(task, checkpoint, given, fresh)
                 if fresh and not isinstance(given, ReadRecords):
                     watchers = Watchers([*kept(keeper, [task]), *watchers.members])
-                with without_warnings():  # of the libraries underneath, which could speak of batches
-                    train(
-                        task,
-                        records_of(given, device),
-                        max_physical_batch=self.max_physical_batch,
-                        watchers=watchers,
-                    )
+                if checkpoint is not None and checkpoint.released is not None:
+                    checkpoint.give_back(task)
+                else:
+                    with without_warnings():  # of the libraries underneath, which could speak of batches
+                        train(
+                            task,
+                            records_of(given, device),
+                            max_physical_batch=self.max_physical_batch,
+                            watchers=watchers,
+                        )
+                    if checkpoint is not None and isinstance(given, MappedRecords):
+                        checkpoint.confirm(_held(given))
                 self._add_training(settings, costs, (*foreign, *task.notes))
                 self.optimizer_memory_ = on_cpu(task.memory)
-        except BaseException:  # an interrupt too: what was not trained to the end is not released
+                if checkpoint is not None:
+                    checkpoint.keep(task)
+        except BaseException:  # an interrupt too: an unfinished training is not released
             if before is None:
                 self._unfit()
             else:
@@ -298,15 +311,15 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
         self._after_training()
 
     def _after_training(self) -> None:
-        """What a user wants done with a net that was trained to its end."""
+        """Hook for the user's wishes after a complete training."""
         return None
 
     def _shows_progress(self) -> bool:
-        """Whether steps done, of a public number, are shown."""
+        """Return whether steps done, of a public number, are shown."""
         return bool(self.verbose)
 
     def _watchers(self, task: TrainingTask, checkpoint: Checkpoint | None, given: Given, fresh: bool) -> Watchers:
-        """Who looks at a training meanwhile: what shows its progress, and what writes its checkpoints."""
+        """Watchers of a training: the progress line, and the checkpoint."""
         shown = [Progress(type(self).__name__, task.steps)] if self._shows_progress() else []
         if checkpoint is None:
             return Watchers(shown)
@@ -322,8 +335,8 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
         Returns
         -------
         list
-            Each net fitted, or None in the place of one that failed. The same as fitting one after the other, faster
-            and without a sign of progress.
+            Each net fitted, or None for a net that failed. Results equal those of fitting one after the other; it is
+            faster, and shows no progress.
 
         Raises
         ------
@@ -337,7 +350,7 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
                 for i in group.train():
                     fitted[i] = nets[i]
                     nets[i]._after_training()
-        finally:  # an interrupt too: what was not trained to the end is not released
+        finally:  # an interrupt too: an unfinished training is not released
             for net, done in zip(nets, fitted):
                 if done is None:
                     net._unfit()
@@ -346,7 +359,7 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
 
 @dataclass(frozen=True)
 class _Member:
-    """One of several nets that are trained on the same records."""
+    """Member of several nets that are trained on the same records."""
 
     place: int
     net: DPSGDEstimator
@@ -358,13 +371,13 @@ class _Member:
 
 @dataclass
 class _SharedRecords:
-    """Records, and the nets that convert them in the same way."""
+    """Records, and the nets that convert them equally."""
 
     records: Records
     members: list[_Member] = field(default_factory=list)
 
     def holds(self, given: Given, device: torch.device) -> bool:
-        """Whether these are the records, on this device. Those that are read belong to one training."""
+        """Return whether these are the records, on this device; never for read records, which serve one training."""
         if isinstance(given, MappedRecords):
             return given.are(self.records) and self.records.inputs.device == torch.empty(0, device=device).device
         if isinstance(given, ReadRecords) or not isinstance(self.records, HeldRecords):
@@ -375,7 +388,7 @@ class _SharedRecords:
         return same and all(map(_holds, mine, theirs))
 
     def train(self) -> list[int]:
-        """Train the members; the places of those that came out well."""
+        """Train the members; return the places of those that succeeded."""
         most = min(member.net.max_physical_batch for member in self.members)
         with without_warnings():  # of the libraries underneath, which could speak of batches
             done = train_together(
@@ -393,11 +406,15 @@ class _SharedRecords:
 
 def _holds(mine: torch.Tensor, theirs: torch.Tensor) -> bool:
     kept = theirs[:-1]
+    if mine.device == kept.device and mine.data_ptr() == kept.data_ptr():
+        return bool(mine.dtype == kept.dtype and mine.shape == kept.shape and mine.stride() == kept.stride())
     return mine.dtype == kept.dtype and mine.shape == kept.shape and bool(torch.equal(mine.to(kept.device), kept))
 
 
 def _shared(nets: Sequence[DPSGDEstimator], X: Any, y: Any) -> list[_SharedRecords]:
-    """Prepare nets for training, those together that share records; nets that fail are left out."""
+    """Prepare nets for training, grouped by shared records; drop nets that fail."""
+    if type(X) is np.ndarray and all(net.takes_chosen_rows for net in nets):
+        X = ChosenRows(X)  # caches its conversion for the next net with the same bounds
     groups: list[_SharedRecords] = []
     for place, net in enumerate(nets):
         with contained():  # this net has failed, the others have not
@@ -427,12 +444,12 @@ def _refuse_checkpoints(nets: Sequence[DPSGDEstimator]) -> None:
 
 
 def device_of(name: Any) -> torch.device:
-    """A torch device that is there.
+    """Torch device, checked for presence.
 
     Raises
     ------
     ValueError
-        If this machine does not have it.
+        If this machine does not have the device.
     """
     try:
         device = torch.device(name)

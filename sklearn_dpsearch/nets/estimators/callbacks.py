@@ -1,4 +1,4 @@
-"""skorch's callbacks that see no batch and no loss: what is left of each, by exact type. All others are refused."""
+"""skorch's callbacks without access to batches or losses, recognised by exact type. All others are refused."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from torch.optim.lr_scheduler import ReduceLROnPlateau
 from ...privacy import LeakingEstimatorError
 from ..schedules import Scheduler
 
-#: What a ``TrainEndCheckpoint`` can write here, by its argument. There is no history: it would hold losses.
+#: Files that a ``TrainEndCheckpoint`` can write here, by its argument. The history is left out: it would hold losses.
 WRITTEN = ("f_params", "f_optimizer", "f_criterion")
 
 
 @dataclass(frozen=True)
 class Callbacks:
-    """What the callbacks of a net ask for."""
+    """Requests made by the callbacks of a net."""
 
     schedulers: tuple[Scheduler, ...] = ()
     freezers: tuple[Freezer, ...] = ()
@@ -38,7 +38,7 @@ def sorted_out(given: Any) -> Callbacks:
     Raises
     ------
     LeakingEstimatorError
-        For any other callback, and for what an allowed one would do later than at the start or the end.
+        For any other callback, and for an allowed one that would act between the start and the end.
     """
     found = [_alone(one) for one in ([] if given in (None, "disable") else given)]
     for callback in found:
@@ -74,7 +74,7 @@ def _check(callback: Any) -> None:
 
 
 def _freezes_at_the_start(callback: Freezer) -> bool:
-    """As made, or as skorch has initialised it (copies keep methods of the one that they are a copy of)."""
+    """Return whether a freezer is as made, or as initialised by skorch (copies keep the methods of their original)."""
     at, schedule = callback.at, callback.schedule
     made = isinstance(at, partial) and _is_method(at.func, Freezer._epoch_at) and at.keywords == {"epoch": 1}
     first = (type(at) is int and at == 1) or made
@@ -111,12 +111,12 @@ def _scheduler(callback: LRScheduler) -> Scheduler:
 
 
 def freeze(module: nn.Module, freezers: Iterable[Freezer]) -> None:
-    """Freeze parameters by their names, as each ``Freezer`` says.
+    """Freeze parameters by their names, for each ``Freezer``.
 
     Raises
     ------
     ValueError
-        Where one finds none, or nothing is left to train.
+        If a freezer finds no parameter, or none is left to train.
     """
     parameters = list(module.named_parameters())
     for callback in freezers:
@@ -136,7 +136,7 @@ def freeze(module: nn.Module, freezers: Iterable[Freezer]) -> None:
 
 
 def save(net: skorch.NeuralNet, checkpoints: Iterable[TrainEndCheckpoint]) -> None:
-    """Write what was trained, with what it has cost: nothing else of the training is left to write."""
+    """Write the trained net with its cost, and nothing else of the training."""
     for callback in checkpoints:
         for name in WRITTEN:
             path = _path(callback, getattr(callback, name))
@@ -151,5 +151,5 @@ def save(net: skorch.NeuralNet, checkpoints: Iterable[TrainEndCheckpoint]) -> No
 
 
 def _path(callback: TrainEndCheckpoint, given: Any) -> Any:
-    """Where to write: a path below the folder of the callback, or a file that is open."""
+    """Target of a callback: a path below its folder, or an open file."""
     return os.path.join(callback.dirname, callback.fn_prefix + given) if isinstance(given, str) else given

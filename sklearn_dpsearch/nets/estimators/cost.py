@@ -1,4 +1,4 @@
-"""What the parameters of a net have cost: all trainings that led to them, stated and carried along."""
+"""Privacy cost of a net's parameters: all trainings that led to them, stated and carried along."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .settings import SettingArguments, Settings
 
 #: δ at which ``privacy_spent_`` states ε where no ``target_delta`` was given; ``epsilon_at`` gives any other.
 STATED_DELTA = 1e-5
-#: What a training that ended well leaves on a net.
+#: Attributes of a net after a successful training.
 FITTED = (
     "module_",
     "privacy_spent_",
@@ -30,7 +30,7 @@ FITTED = (
 
 
 class ParameterCost(SettingArguments):
-    """Mixin: a net whose parameters, ``module_``, carry what they have cost.
+    """Mixin of nets whose parameters, ``module_``, carry their cost.
 
     Names of private attributes end in an underscore: skorch takes all others for constructor arguments.
     """
@@ -50,7 +50,7 @@ class ParameterCost(SettingArguments):
 
     @privacy_spent_.setter
     def privacy_spent_(self, spent: PrivacySpent) -> None:
-        """What a search states of the model that it releases; what came before it is still noted."""
+        """Set the cost that a search states of its released model; earlier costs stay noted."""
         self._set_spent(spent, *vars(self).get("_inherited_", ()))
 
     @privacy_spent_.deleter
@@ -59,16 +59,16 @@ class ParameterCost(SettingArguments):
 
     @abstractmethod
     def privacy_assumptions(self) -> tuple[str, ...]:
-        """What the guarantee rests on, as plain sentences."""
+        """Assumptions of the guarantee, as plain sentences."""
 
     def _set_spent(self, *spent: PrivacySpent) -> None:
-        """Set the statement, and note on the module what its parameters have cost."""
+        """Set the statement, and note the cost of the parameters on the module."""
         self.__dict__["privacy_spent_"] = spent[0]
         if "module_" in vars(self):
             checkpoints.mark(self.module_, spent)
 
     def _costs_before(self, fresh: bool) -> list[PrivacySpent]:
-        """What the parameters that training starts from have cost: this net's own trainings, or other nets'."""
+        """Costs of the parameters that training starts from: this net's own trainings, or those of other nets."""
         found = checkpoints.costs(self.module_)
         if fresh:
             self.__dict__.pop("_inherited_", None)
@@ -78,22 +78,22 @@ class ParameterCost(SettingArguments):
         return found if found or own is None else [own]
 
     def _remember(self) -> None:
-        """Know these parameters again: what is put in their place from elsewhere has another history."""
+        """Remember these parameters, so that parameters from elsewhere are recognised by their difference."""
         self._known_parameters_ = contents(*self.module_.state_dict().values())
 
     def _foreign_parameters(self) -> tuple[str, ...]:
-        """What is assumed of parameters that came into the module from elsewhere."""
+        """Assumptions about parameters that came into the module from elsewhere."""
         known = vars(self).get("_known_parameters_")
         if known is None or known == contents(*self.module_.state_dict().values()):
             return ()
         return (f"{type(self).__name__}: parameters put into module_ from elsewhere hold nothing of the records.",)
 
     def _total(self, settings: Settings, costs: Sequence[PrivacySpent]) -> Guarantee:
-        """What the parameters cost after one more training."""
+        """Cost of the parameters after one more training."""
         return compose(*(spent.guarantee for spent in costs), settings.guarantee)
 
     def _add_training(self, settings: Settings, costs: Sequence[PrivacySpent], notes: Sequence[str]) -> None:
-        """Add one training to what was spent on the parameters."""
+        """Add one training to the cost of the parameters."""
         before = tuple(component for spent in costs for component in spent.components)
         assumed = [sentence for spent in costs for sentence in spent.assumptions]
         self._remember()
@@ -109,12 +109,12 @@ class ParameterCost(SettingArguments):
         )
 
     def _unfit(self) -> None:
-        """Forget a training that did not end well."""
+        """Remove all traces of a failed training."""
         for name in FITTED:
             if name in vars(self):
-                delattr(self, name)  # skorch keeps lists of what it has set
+                delattr(self, name)  # skorch keeps lists of the attributes that it has set
 
     def __getstate__(self) -> dict[str, Any]:
-        """A fitted net leaves without the seed of its noise: whoever had it could undo the noise."""
+        """Drop the noise seed from a fitted net: the seed would be enough to undo the noise."""
         state: dict[str, Any] = super().__getstate__()  # type: ignore[assignment]
         return {**state, "noise_seed": None} if "privacy_spent_" in state else state

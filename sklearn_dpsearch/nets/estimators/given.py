@@ -1,4 +1,4 @@
-"""Records as users give them: an array, arrays by name, or a ``Dataset`` that is read record by record."""
+"""Records in the user's form: an array, arrays by name, or a ``Dataset`` that is read record by record."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from ..reading import ReadRecords
 from ..task import with_room
 from .user_modules import array, single
 
-#: Targets as a user has them ↦ as the loss wants them.
+#: Targets in the user's form ↦ targets for the loss.
 Encode = Callable[[Any], torch.Tensor]
 
 
 def is_source(X: Any) -> bool:
-    """Whether records are read one by one."""
+    """Return whether records are read one by one."""
     return isinstance(X, (torch.utils.data.Dataset, SliceDataset))
 
 
@@ -35,7 +35,7 @@ def inputs_of(X: Any) -> Inputs:
     Raises
     ------
     ValueError
-        For what is not numbers, and for parts of different lengths.
+        For values other than numbers, and for parts of different lengths.
     """
     if isinstance(X, ChosenRows) and X.dtype.kind in "fiub":
         return _converted(X)
@@ -49,7 +49,7 @@ def inputs_of(X: Any) -> Inputs:
 
 
 def _converted(rows: ChosenRows) -> torch.Tensor:
-    """The rows in single precision, which the next net that is given them finds beside them."""
+    """Rows in single precision, cached beside the given rows for the next net."""
     how = "single"
     if how not in rows.converted:
         converted = with_room(rows.shape, row_of(rows).dtype)
@@ -68,9 +68,9 @@ def mapped(X: Any, y: Any, taken: Callable[[Inputs], Inputs], encode: Callable[[
     X : memmap or ChosenRows of one
     y : array-like
     taken : callable
-        As for ``reading``.
+        Like in ``reading``.
     encode : callable
-        Targets ↦ as the loss wants them.
+        Targets ↦ targets for the loss.
     """
     rows = X if isinstance(X, ChosenRows) else ChosenRows(X)
     row = taken(row_of(rows))
@@ -78,7 +78,7 @@ def mapped(X: Any, y: Any, taken: Callable[[Inputs], Inputs], encode: Callable[[
     kind, targets = row.dtype, encode(y)
     check_lengths(rows, targets)
     for _, block in rows.blocks(CHECKED):
-        array("X", block)  # raises for what is not finite
+        array("X", block)  # raises for values that are not finite
     return MappedRecords(
         rows=rows,
         convert=lambda block: block_of(block).to(kind),
@@ -89,12 +89,12 @@ def mapped(X: Any, y: Any, taken: Callable[[Inputs], Inputs], encode: Callable[[
 
 
 def row_of(rows: ChosenRows) -> torch.Tensor:
-    """A row of zeros, of the shape and kind of the others."""
+    """Row of zeros, of the shape and kind of the records."""
     return single(torch.from_numpy(np.zeros((1, *rows.shape[1:]), rows.dtype)))
 
 
 def block_of(block: np.ndarray[Any, Any]) -> torch.Tensor:
-    """A few rows in single precision; integers stay integers. Raises for NaN and infinity, as ``array``."""
+    """Convert a few rows to single precision; integers stay integers. Raise for NaN and infinity, like ``array``."""
     return single(torch.from_numpy(array("X", block)))
 
 
@@ -110,7 +110,7 @@ def check_lengths(inputs: Sized, targets: torch.Tensor) -> None:
 
 @dataclass(frozen=True)
 class Source:
-    """Records by their numbers, without targets, or with them.
+    """Records by their numbers, with or without targets.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ class Source:
 
     @property
     def owners(self) -> tuple[Any, ...]:
-        """What reads."""
+        """Objects that read records."""
         return tuple(owner for owner in (self.inputs, self.targets) if owner is not None and is_source(owner))
 
     def read(self, number: int) -> tuple[Inputs, Any]:
@@ -136,7 +136,7 @@ class Source:
         Raises
         ------
         ValueError
-            Which says nothing of the record, nor which one it was.
+            The message tells neither the record nor its number.
         """
         try:
             found = self.inputs[number]
@@ -157,7 +157,7 @@ class Source:
 
 
 def source_of(X: Any, y: Any) -> Source:
-    """Records that are read one by one.
+    """Source of records that are read one by one.
 
     Raises
     ------
@@ -166,8 +166,8 @@ def source_of(X: Any, y: Any) -> Source:
     """
     if isinstance(X, IterableDataset) or not hasattr(X, "__getitem__") or not hasattr(X, "__len__"):
         raise ValueError(
-            f"Found {type(X).__name__}, which has no number of records, or cannot be asked for one of them: private "
-            "batches take each record by a coin of its own. Give a map-style Dataset (__getitem__ and __len__)."
+            f"Found {type(X).__name__}, which has no number of records, or cannot be read by record number: Poisson "
+            "subsampling needs both. Give a map-style Dataset (__getitem__ and __len__)."
         )
     if isinstance(X, SliceDataset) == (y is None):
         raise ValueError(
@@ -182,7 +182,7 @@ def source_of(X: Any, y: Any) -> Source:
 
 
 def as_arrays(X: Any, y: Any) -> tuple[Any, Any]:
-    """Arrays in place of datasets that hold nothing but arrays; everything else as it is."""
+    """Replace datasets of arrays by their arrays; leave all other inputs unchanged."""
     if isinstance(X, SliceDataset):
         held, answers = _held(X), _held(y) if isinstance(y, SliceDataset) else [y]
         return (held[0], answers[0]) if held and answers else (X, y)
@@ -191,7 +191,7 @@ def as_arrays(X: Any, y: Any) -> tuple[Any, Any]:
 
 
 def _held(source: Any) -> list[Any] | None:
-    """The arrays of a dataset, one for each value that it returns. By exact type: a subclass may do more."""
+    """Arrays of a dataset, one for each returned value. By exact type: a subclass may do more."""
     if type(source) is TensorDataset:
         return list(source.tensors)
     if type(source) is skorch.dataset.Dataset and isinstance(source.X, (np.ndarray, torch.Tensor)):
@@ -207,20 +207,20 @@ def _held(source: Any) -> list[Any] | None:
 
 
 def reading(source: Source, taken: Callable[[Inputs], Inputs], encode: Encode) -> ReadRecords:
-    """Records for training. The first is read for its shape and kind; no number of it is used.
+    """Records for training. The first one is read for its shape and kind only; its values are not used.
 
     Parameters
     ----------
     source : Source
     taken : callable
-        A row of zeros, as the records are read ↦ as the module takes them.
+        Row of zeros in the form of the source ↦ in the form for the module.
     encode : callable
     """
     nothing = torch.empty(0)
     unseen = ReadRecords(
         read=source.read, encode=encode, number=len(source), owners=source.owners, inputs=nothing, targets=nothing
     )
-    with unseen.opened(None) as opened, global_torch_seed():  # its lock: others may be training in other threads
+    with unseen.opened(None) as opened, global_torch_seed():  # its lock: other threads may be training
         ((first, target),) = opened.read_each([0])
     row = taken(each(lambda part: torch.zeros_like(part).unsqueeze(0), first))
     return replace(unseen, inputs=row, targets=torch.zeros_like(encode([target])))
@@ -251,7 +251,7 @@ def _plain(target: Any) -> Any:
 
 
 class ForPrediction(torch.utils.data.Dataset):
-    """A source as skorch's loaders take it: inputs as in training, and no targets.
+    """Source for skorch's loaders: inputs like in training, without targets.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Widths of hidden layers: as given, or chosen from the public number of records.
 
-A second layer gains with many records and loses with few (docs/learn/net_defaults.md), and no search on a part of the
-records can find that out: on the part it is not better. So a rule says it, which costs nothing.
+A second layer gains with many records and loses with few (docs/learn/net_defaults.md). A search on a part of the
+records cannot find this, because the layer does not gain on the part. So a rule decides, at no cost in privacy.
 """
 
 from __future__ import annotations
@@ -10,22 +10,22 @@ import numbers
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
-#: What a user may give.
+#: Accepted arguments.
 HiddenLayerSizes = int | Sequence[int] | Literal["auto"]
 
 FEW = (64,)
 MANY = (64, 64)
-#: The number of records from which on there are many.
+#: Number of records from which two layers are used.
 FROM = 25_000
 
 
 def checked(given: Any) -> tuple[int, ...] | None:
-    """The widths, or None for "auto".
+    """Checked widths, or None for "auto".
 
     Raises
     ------
     ValueError
-        For anything else than "auto", a positive integer or a sequence of them.
+        For arguments other than "auto", a positive integer or a sequence of positive integers.
     """
     if isinstance(given, str) and given == "auto":
         return None
@@ -36,7 +36,7 @@ def checked(given: Any) -> tuple[int, ...] | None:
 
 
 def widths(given: Any, n: float) -> tuple[int, ...]:
-    """Those of a net for ``n`` records, a public number."""
+    """Widths of a net's hidden layers for ``n`` records, a public number."""
     known = checked(given)
     if known is not None:
         return known

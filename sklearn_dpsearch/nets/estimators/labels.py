@@ -13,7 +13,7 @@ from ...privacy import PrivacyError
 
 #: Public constants: label ↦ weight of the loss of its records; labels that are left out have weight 1.
 ClassWeight: TypeAlias = Mapping[Any, float] | None
-#: Labels that are looked up at once.
+#: Labels looked up at once.
 BLOCK = 2**14
 
 
@@ -36,7 +36,7 @@ def encode(y: Any, classes: np.ndarray) -> torch.Tensor:
                 [places[label] for label in labels[start : start + BLOCK].tolist()], dtype=torch.long
             )
         return found
-    except (KeyError, TypeError):  # not from it: the error would quote a record
+    except (KeyError, TypeError):  # not chained: the error would quote a record
         raise ValueError(
             f"Found labels in y that are not among the declared classes={classes.tolist()}. Declare every label that a "
             "record could have."
@@ -44,12 +44,12 @@ def encode(y: Any, classes: np.ndarray) -> torch.Tensor:
 
 
 def indicators(y: Any) -> torch.Tensor:
-    """Which labels each record has, shape (n, labels).
+    """Indicators of the labels of each record, shape (n, labels).
 
     Raises
     ------
     ValueError
-        For anything but 0 and 1 in columns.
+        For values other than 0 and 1, or y without columns.
     """
     found = np.asarray(y)
     if found.ndim != 2:
@@ -60,7 +60,7 @@ def indicators(y: Any) -> torch.Tensor:
 
 
 def check_class_weight(given: Any, automatic: bool) -> None:
-    """Raise for weights that are no public constants, or that would have no effect.
+    """Raise for weights that are not public constants, or that would have no effect.
 
     Raises
     ------
@@ -80,8 +80,8 @@ def check_class_weight(given: Any, automatic: bool) -> None:
         )
     if automatic:
         raise ValueError(
-            "Found class_weight together with max_grad_norm='auto', which brings all gradients to one length, whatever "
-            "they were multiplied by. Give max_grad_norm=1.0, or leave class_weight out."
+            "Found class_weight together with max_grad_norm='auto', which brings all gradients to one length, so that "
+            "weights have no effect. Give max_grad_norm=1.0, or leave class_weight out."
         )
 
 
@@ -96,7 +96,7 @@ def weights_of(given: ClassWeight, classes: np.ndarray) -> torch.Tensor | None:
     Raises
     ------
     ValueError
-        For a label that is none of the classes.
+        For a label outside of the classes.
     """
     if given is None:
         return None

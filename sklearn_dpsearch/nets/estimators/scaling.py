@@ -15,12 +15,12 @@ from ..mapped import CHECKED
 from ..task import with_room
 
 Array: TypeAlias = NDArray[np.float64]
-#: What a user gives: (lower, upper), two numbers, or two arrays with one number per feature.
+#: Bounds in the user's form: (lower, upper), two numbers or two arrays with one number per feature.
 Given: TypeAlias = tuple[ArrayLike, ArrayLike]
 
-#: Which share of the way up is mapped to 0 where features are amounts: on MNIST and digits better than none or a half.
+#: Share of the way from lower to upper that is mapped to 0 for amounts: on MNIST and digits better than 0 or 0.5.
 OF_AMOUNTS = 0.25
-#: Records that are scaled at once.
+#: Records scaled at once.
 BLOCK = 128
 
 
@@ -32,7 +32,7 @@ class Bounds:
     ----------
     lower, upper : arrays
     origin : float
-        Which share of the way from lower to upper is mapped to 0.
+        Share of the way from lower to upper that is mapped to 0.
     """
 
     lower: Array
@@ -41,10 +41,10 @@ class Bounds:
 
     @classmethod
     def of_features(cls, name: str, given: Given) -> Bounds:
-        """The bounds of features.
+        """Bounds of features.
 
-        Two numbers for all of them, none below 0, speak of one kind of thing (pixels, counts) of which there is mostly
-        little. The middle would be far from most values, and all records would be long and alike.
+        Two numbers >= 0 for all features suggest amounts of one kind (pixels, counts), most of them small. With 0 at
+        the middle of the bounds, most values would be far from 0, and all records long and alike.
         """
         found = cls.of(name, given)
         amounts = found.lower.ndim == 0 and bool(found.lower >= 0)
@@ -52,12 +52,12 @@ class Bounds:
 
     @classmethod
     def of(cls, name: str, given: Given) -> Bounds:
-        """The bounds that an argument of this name states.
+        """Bounds stated by an argument of this name.
 
         Raises
         ------
         ValueError
-            If they are none.
+            If the argument states no valid bounds.
         """
         try:
             lower, upper = (np.asarray(bound, dtype=float) for bound in given)
@@ -70,38 +70,38 @@ class Bounds:
 
     @property
     def key(self) -> tuple[bytes, bytes, float]:
-        """Equal for bounds that scale alike."""
+        """Key that is equal for bounds that scale alike."""
         return self.lower.tobytes(), self.upper.tobytes(), self.origin
 
     @property
     def zero(self) -> Array:
-        """What is mapped to 0."""
+        """Values that are mapped to 0."""
         return self.lower + self.origin * (self.upper - self.lower)
 
     @property
     def half(self) -> Array:
-        """What is mapped to a step of 1."""
+        """Distances that are mapped to 1."""
         return (self.upper - self.lower) / 2
 
     @property
     def limits(self) -> tuple[float, float]:
-        """What the bounds themselves are mapped to."""
+        """Values that the bounds themselves are mapped to."""
         return -2.0 * self.origin, 2.0 * (1.0 - self.origin)
 
     def scaled(self, values: Array) -> Array:
-        """Clipped to the bounds and mapped to the limits."""
-        with np.errstate(over="ignore"):  # a warning would tell of a record
+        """Clip to the bounds and map to the limits."""
+        with np.errstate(over="ignore"):  # a warning could tell of a record
             return np.clip((values - self.zero) / self.half, *self.limits)
 
     def restored(self, values: Array) -> Array:
-        """Mapped back from [-1, 1], and clipped: no true value lies beyond the bounds, so no prediction should."""
+        """Map back from [-1, 1] and clip to the bounds, in which all true values lie."""
         return np.clip(values * self.half + self.zero, self.lower, self.upper)
 
 
 def single_rows(values: NDArray[Any] | ChosenRows, bounds: Bounds | None) -> torch.Tensor:
-    """Records scaled to the bounds, if there are any, in single precision: a copy, with room for one more row.
+    """Copy of records in single precision, scaled to the bounds if there are any, with room for one more row.
 
-    Of chosen rows the copy is kept beside them, for the next net that scales them so.
+    For chosen rows the copy is cached beside them, for the next net with equal scaling.
     """
     if not isinstance(values, ChosenRows):
         values = ChosenRows(values)
@@ -116,23 +116,23 @@ def single_rows(values: NDArray[Any] | ChosenRows, bounds: Bounds | None) -> tor
 
 
 def single_block(block: NDArray[Any], bounds: Bounds | None) -> torch.Tensor:
-    """A few records scaled to the bounds, if there are any, in single precision: each by itself."""
+    """Scale a few records to the bounds, if there are any, in single precision: each by itself."""
     if bounds is None:
         return torch.from_numpy(to_single(block))
     half, shift = (torch.from_numpy(np.asarray(part)) for part in (bounds.half, -bounds.zero / bounds.half))
     least, most = bounds.limits
-    # In double precision as long as it fits into a cache; all records would take three times their memory.
+    # Double precision for a cache-sized block; for all records it would take three times their memory.
     scaled = torch.from_numpy(np.array(block, dtype=np.float64))
     return scaled.div_(half).add_(shift).clamp_(least, most).float()
 
 
 def check_finite(rows: ChosenRows) -> None:
-    """Raise scikit-learn's error for NaN and infinity among the rows, of which no other is looked at."""
+    """Raise scikit-learn's error for NaN and infinity among the chosen rows; other rows are not read."""
     for _, block in rows.blocks(CHECKED):
         assert_all_finite(block, input_name="X")
 
 
 def to_single(values: NDArray[Any]) -> NDArray[np.float32]:
-    """In single precision. What is beyond it becomes infinite: the gradient of such a record is dropped."""
-    with np.errstate(over="ignore"):  # a warning would tell of a record
+    """Convert to single precision. Larger values become infinite, and the gradient of such a record is dropped."""
+    with np.errstate(over="ignore"):  # a warning could tell of a record
         return values.astype(np.float32)

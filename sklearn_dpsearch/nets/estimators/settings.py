@@ -1,4 +1,4 @@
-"""From constructor arguments to the settings of one training: everything here is known before any data is."""
+"""Settings of one training, from constructor arguments alone, before any data."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ MaxGradNorm: TypeAlias = float | Literal["auto"]
 #: Constructor arguments on which the guarantee depends.
 NOISE = ("noise_multiplier", "target_epsilon", "target_delta", "target_mu")
 RATES = ("sample_rate", "batch_size", "public_n", "max_epochs", "max_steps")
-#: Noise multipliers between which one is looked for. Below, ε is in the hundreds, and computing it takes long.
+#: Range of calibrated noise multipliers. Below it, ε is in the hundreds, and takes long to compute.
 LEAST_NOISE, MOST_NOISE = 2.0**-6, 2.0**20
 
 
 class SettingArguments:
-    """The constructor arguments of every net that decide how one training runs, and what it promises."""
+    """Constructor arguments of every net that decide about one training and its guarantee."""
 
     noise_multiplier: float | None
     target_epsilon: float | None
@@ -42,14 +42,14 @@ class SettingArguments:
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """How one training runs, checked.
+    """Checked settings of one training.
 
     Parameters
     ----------
     sample_rate : float
     steps : int
     max_grad_norm : float
-        No record's gradient has a larger norm in the sums.
+        Largest norm of a record's gradient in the sums.
     automatic : bool
         Whether every gradient is brought to that norm: automatic clipping, where the norm is 1.
     neighboring : {"add_remove", "zero_out", "replace_one"}
@@ -70,9 +70,9 @@ class Settings:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What one training promises."""
+        """Guarantee of one training."""
         if self.target_mu is not None:
-            # The target, not what the noise would give: all candidates of a search then promise the same.
+            # The target itself, not the guarantee of the noise: all candidates of a search then have equal guarantees.
             return gaussian_target(self.target_mu, neighboring=self.neighboring)
         return DPSGD(
             noise_multiplier=self.noise, sample_rate=self.sample_rate, steps=self.steps, neighboring=self.neighboring
@@ -93,11 +93,11 @@ class Settings:
         return noise_multiplier_for(epsilon, delta, self.sample_rate, self.steps, self.neighboring)
 
 
-@functools.lru_cache(maxsize=1024)  # the guarantee is asked for before, in and after each fit
+@functools.lru_cache(maxsize=1024)  # the guarantee is computed before, in and after each fit
 def noise_multiplier_for(
     epsilon: float, delta: float, sample_rate: float, steps: int, neighboring: Neighboring = "add_remove"
 ) -> float:
-    """The least noise multiplier found with which DP-SGD is (ε, δ)-private."""
+    """Smallest noise multiplier found with which DP-SGD is (ε, δ)-private."""
 
     def run(noise: float) -> DPSGD:
         return DPSGD(noise_multiplier=noise, sample_rate=sample_rate, steps=steps, neighboring=neighboring)
@@ -105,7 +105,7 @@ def noise_multiplier_for(
     def enough(noise: float) -> bool:
         return float(run(noise).epsilon_at(delta)) <= epsilon
 
-    # In steps of two, finer than those that calibrate would take: ε for little noise takes seconds to compute.
+    # First in factors of two, finer steps than calibrate's: ε for little noise takes seconds to compute.
     turn = bracket(enough, 1.0, geometric(1.0, 0.5, LEAST_NOISE), geometric(1.0, 2.0, MOST_NOISE))
     if turn.holds is None:
         raise BudgetUnreachableError(
@@ -120,14 +120,14 @@ def noise_multiplier_for(
 
 
 class _Number(Interval):
-    """Finite numbers. True and False are numbers for Python, and here they are mistakes."""
+    """Finite numbers without True and False, which are numbers to Python and mistakes here."""
 
     def is_satisfied_by(self, val: Any) -> bool:
         return not isinstance(val, bool) and bool(super().is_satisfied_by(val))
 
 
 class _WholeNumber(_Number):
-    """Also floats without a fraction, as np.geomspace(...).round() gives them."""
+    """Whole numbers, also as floats like those of np.geomspace(...).round()."""
 
     def is_satisfied_by(self, val: Any) -> bool:
         return super().is_satisfied_by(val) and float(val).is_integer()
@@ -138,7 +138,7 @@ class _WholeNumber(_Number):
 
 _POSITIVE = _Number(numbers.Real, 0, None, closed="neither")
 _AT_LEAST_ONE = _Number(numbers.Real, 1, None, closed="left")
-#: What scikit-learn checks of the arguments that decide about privacy.
+#: scikit-learn's constraints on the arguments that decide about privacy.
 CONSTRAINTS: dict[str, list[Any]] = {
     "noise_multiplier": [_POSITIVE, None],
     "target_epsilon": [_POSITIVE, None],
@@ -160,9 +160,9 @@ def settings_of(net: SettingArguments) -> Settings:
     Raises
     ------
     ValueError, PrivacyError
-        What was found, what is needed, and the remedy.
+        For wrong arguments: with the finding, the need and the remedy.
     """
-    # Here, and not only in fit: no guarantee is ever computed from an argument that was not checked.
+    # Checked here, not only in fit: a guarantee is computed from checked arguments only.
     validate_parameter_constraints(CONSTRAINTS, {name: getattr(net, name) for name in CONSTRAINTS}, type(net).__name__)
     rate = _rate(net)
     steps = int(net.max_steps) if net.max_steps is not None else max(1, round(net.max_epochs / rate))
@@ -177,7 +177,7 @@ def settings_of(net: SettingArguments) -> Settings:
 
 
 def expecting(net: SettingArguments, n: float) -> dict[str, Any]:
-    """Arguments with which the net is told that ``n`` records are expected: rate, steps, noise and relation stay."""
+    """Arguments for ``n`` expected records, with equal rate, steps, noise and relation."""
     told = {"public_n": max(1, round(n)), "neighboring": _neighboring(net)}
     return told if net.batch_size is None else {**told, "sample_rate": _rate(net), "batch_size": None}
 
@@ -210,7 +210,7 @@ def _rate(net: SettingArguments) -> float:
 
 
 def _neighboring(net: SettingArguments) -> Neighboring:
-    """Records added or removed if their number is stated, zeroed out if it is taken from the data."""
+    """Default relation: add/remove if the number of records is stated, zero-out if it is taken from the data."""
     given = net.neighboring
     if given == "add_remove" and net.public_n is None:
         raise PrivacyError(
@@ -220,7 +220,7 @@ def _neighboring(net: SettingArguments) -> Neighboring:
     return given or ("zero_out" if net.public_n is None else "add_remove")
 
 
-#: The arguments of each way to state the noise.
+#: Arguments of each way to state the noise.
 WAYS = ({"noise_multiplier"}, {"target_epsilon", "target_delta"}, {"target_mu"})
 
 

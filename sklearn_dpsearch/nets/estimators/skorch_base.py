@@ -1,4 +1,4 @@
-"""What the skorch nets do differently from skorch: they train with DP-SGD, and keep nothing of the records."""
+"""Differences of the skorch nets from skorch: they train with DP-SGD, and keep nothing of the records."""
 
 from __future__ import annotations
 
@@ -56,15 +56,20 @@ from .user_modules import (
 if TYPE_CHECKING:
     from typing import Self  # since Python 3.11
 
-#: Arguments of a skorch net that would look at records, or show them, and the only value they may have.
+#: Arguments of a skorch net that would read or show records, with their only allowed value.
 ADAMS = (torch.optim.Adam, torch.optim.AdamW)
 FIXED: dict[str, Any] = {"train_split": None, "compile": False}
+#: Error of skorch's own steps.
+WITHOUT_NOISE = (
+    "Found a call of {}, which would train without noise, and privacy_spent_ would not say so. Use fit, or partial_fit "
+    "to train on; both add noise, and count it."
+)
 #: Records in a batch of predictions.
 PREDICTED = 1024
 
 
 class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
-    """A skorch net that trains with DP-SGD."""
+    """skorch net that trains with DP-SGD."""
 
     module: Any
     criterion: Any
@@ -101,7 +106,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
                     f"Invalid parameter {name!r} for estimator {type(self).__name__}. Valid parameters are: "
                     f"{sorted(known)}, and those that start with one of {[f'{owner}__' for owner in self._prefixes]}."
                 )
-        if "callbacks" in params:  # skorch's own way needs one to be there already
+        if "callbacks" in params:  # skorch's own way needs an existing one
             self.callbacks = params.pop("callbacks")
         super().set_params(**params)
         return self
@@ -123,18 +128,18 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         super()._check_arguments()
 
     def _schedulers(self) -> tuple[Scheduler, ...]:
-        """Each learning-rate schedule."""
+        """Learning-rate schedules of the callbacks."""
         return callbacks.sorted_out(self.callbacks).schedulers
 
     @property
     def writes_files(self) -> bool:
-        """Whether a fit writes what it trained to files, as no candidate of a search may."""
+        """Return whether a fit writes its result to files, which candidates of a search must not."""
         return bool(callbacks.sorted_out(self.callbacks).checkpoints)
 
     # --- skorch's own steps ----------------------------------------------------------------------------------------
 
     def initialize(self) -> Self:
-        """As in skorch, in silence. Whether parameters are changed from outside after this is noticed."""
+        """Initialize as skorch does, in silence. Later changes of the parameters from outside are noticed."""
         verbose, self.verbose = self.verbose, 0  # of ours: steps alone are shown
         try:
             super().initialize()
@@ -145,19 +150,19 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         return self
 
     def initialize_module(self) -> Self:
-        """Initial parameters: public, from ``random_state``, and never from the generator that a user has seeded."""
+        """Make public initial parameters from ``random_state``, never from the user's global generator."""
         with global_torch_seed(sequence(self.random_state)):
             super().initialize_module()
         in_single_precision(self.module_)
         return self
 
     def initialized_instance(self, instance_or_cls: Any, kwargs: dict[str, Any]) -> Any:
-        """A copy of what was given as an instance: trained in place, it would start the next fit, or a clone."""
+        """Copy an instance: trained in place, it would be the start of the next fit, or of a clone."""
         made = super().initialized_instance(instance_or_cls, kwargs)
         return copied(made) if made is instance_or_cls else made
 
     def initialize_criterion(self) -> Self:
-        """The user's criterion with its losses summed: an average would divide by a private number."""
+        """Make the user's criterion with summed losses: an average would divide by a private number."""
         super().initialize_criterion()
         if not isinstance(self.criterion_, torch.nn.Module):
             raise ValueError(
@@ -175,24 +180,24 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         return self
 
     def get_dataset(self, X: Any, y: Any = None) -> Any:
-        """Records for prediction, as arrays whatever holds them (skorch would take a data frame apart)."""
+        """Records for prediction, always as arrays (skorch would take a data frame apart)."""
         if is_source(X):
             return ForPrediction(X)
         given = {name: array("X", part) for name, part in X.items()} if isinstance(X, Mapping) else array("X", X)
         return super().get_dataset(given, y)
 
     def get_iterator(self, dataset: Any, training: bool = False) -> Any:
-        """Batches for prediction; training has batches of its own."""
+        """Batches for prediction; training draws its own."""
         size = self.batch_size
-        self.batch_size = PREDICTED  # the expected batch size may be a fraction, which no loader takes
+        self.batch_size = PREDICTED  # loaders need a whole number; the expected batch size may be a fraction
         try:
             return super().get_iterator(dataset, training=False)
         finally:
             self.batch_size = size
 
     def infer(self, x: Any, **params: Any) -> Any:
-        """One forward pass, in single precision."""
-        module = separate(self.module_)  # what forward keeps goes with the copy
+        """Take one forward pass, in single precision."""
+        module = separate(self.module_)  # state kept by forward is dropped with the copy
         if isinstance(x, Mapping):
             return module(**{name: self._as_trained(part) for name, part in x.items()}, **params)
         return module(self._as_trained(x), **params)
@@ -205,13 +210,25 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         return found
 
     def fit_loop(self, *args: Any, **kwargs: Any) -> Self:
-        """Not available: skorch's loop trains without noise."""
-        raise LeakingEstimatorError("fit_loop would train without noise. Use fit or partial_fit.")
+        """Raise: skorch's loop trains without noise."""
+        raise LeakingEstimatorError(WITHOUT_NOISE.format("fit_loop"))
+
+    def train_step(self, *args: Any, **kwargs: Any) -> Any:
+        """Raise: skorch's step trains without noise."""
+        raise LeakingEstimatorError(WITHOUT_NOISE.format("train_step"))
+
+    def train_step_single(self, *args: Any, **kwargs: Any) -> Any:
+        """Raise: skorch's step has gradients without noise."""
+        raise LeakingEstimatorError(WITHOUT_NOISE.format("train_step_single"))
+
+    def run_single_epoch(self, *args: Any, **kwargs: Any) -> None:
+        """Raise: skorch's epoch trains without noise, and records losses."""
+        raise LeakingEstimatorError(WITHOUT_NOISE.format("run_single_epoch"))
 
     # --- parameters in files ------------------------------------------------------------------------------------------
 
     def save_params(self, *args: Any, **kwargs: Any) -> None:
-        """As in skorch; the file also says what the parameters have cost."""
+        """Save as skorch does; the file also states the privacy cost of the parameters."""
         if "module_" not in vars(self):
             super().save_params(*args, **kwargs)
             return
@@ -224,17 +241,17 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
             super().save_params(*args, **kwargs)
 
     def load_params(self, *args: Any, **kwargs: Any) -> None:
-        """As in skorch; what the parameters have cost becomes ``privacy_spent_`` if the file says it.
+        """Load as skorch does; a privacy cost stated in the file becomes ``privacy_spent_``.
 
-        Of other parameters, ``privacy_spent_.assumptions`` says after the next training that they hold nothing of the
-        private records.
+        For a file without a cost, ``privacy_spent_.assumptions`` says after the next training that the loaded
+        parameters hold nothing of the private records.
         """
         if kwargs.get("checkpoint") is not None and not self.initialized_:
             self.initialize()
         if "module_" not in vars(self):
             super().load_params(*args, **kwargs)
             return
-        self.__dict__.pop("optimizer_memory_", None)  # it was of other parameters
+        self.__dict__.pop("optimizer_memory_", None)  # memory of other parameters
         with checkpoints.loading(self.module_) as notes:
             super().load_params(*args, **kwargs)
         if notes and notes[-1]:
@@ -242,14 +259,14 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
             self.__dict__["privacy_spent_"] = checkpoints.together(checkpoints.costs(self.module_))
             self._remember()
 
-    # --- what is assumed -------------------------------------------------------------------------------------------
+    # --- assumptions -----------------------------------------------------------------------------------------------
 
     def privacy_assumptions(self) -> tuple[str, ...]:
-        """What the guarantee rests on, as plain sentences."""
+        """Assumptions of the guarantee, as plain sentences."""
         return (*super().privacy_assumptions(), *self._origin(), *self._code(), *self._data())
 
     def _origin(self) -> tuple[str, ...]:
-        """What is assumed of parameters that were not made by this net."""
+        """Assumptions about parameters that were not made by this net."""
         if not isinstance(self.module, torch.nn.Module):
             return ()
         given = f"{type(self).__name__}: the initial parameters, given as a"
@@ -259,7 +276,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         return (f"{given} trained module, are as a private training has left them.", *apart)
 
     def _code(self) -> tuple[str, ...]:
-        """What is taken on trust of modules and criteria of the user's own, as long as it is not known from a fit."""
+        """Assumptions about the user's own modules and criteria, until a fit has shown whether they are needed."""
         if "module_" in vars(self) or (is_torchs(self.module) and is_torchs(self.criterion)):
             return ()
         return (
@@ -269,7 +286,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         )
 
     def _data(self) -> tuple[str, ...]:
-        """What is taken on trust of a Dataset, as long as it is not known whether there is one."""
+        """Assumptions about a Dataset, until a fit has shown whether there is one."""
         return () if "module_" in vars(self) else (f"{type(self).__name__}: if records come from a Dataset, {ALONE}",)
 
     # --- fitting ----------------------------------------------------------------------------------------------------
@@ -280,8 +297,8 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         Parameters
         ----------
         X : array-like of shape (n_samples, ...), dict of such, or Dataset
-            Of a dict the keys are the arguments of ``forward``. A map-style Dataset returns (input, target) for a
-            number; it is read record by record, and no more of it is in memory than a batch.
+            Keys of a dict are the arguments of ``forward``. A map-style Dataset returns (input, target) for a number;
+            it is read record by record, with at most one batch in memory.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), or None
             None for a Dataset, which has its own targets.
 
@@ -324,13 +341,13 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         return inputs, targets
 
     def _as_taken(self, inputs: Inputs) -> Inputs:
-        """Inputs as the module takes them; what is public of them is noted."""
+        """Convert inputs for the module, and note their public facts."""
         if isinstance(inputs, NamedTensors):
             check_names(self.module_, inputs.names)
         whole = any(not part.is_floating_point() for part in tensors_of(inputs))
         self.takes_integers_ = whole and outputs_of(self.module_, inputs) is not None
         self.input_names_ = inputs.names if isinstance(inputs, NamedTensors) else None
-        self.history_ = None  # skorch's would hold losses and batch sizes
+        self.history_ = None  # skorch's history would hold losses and batch sizes
         self.n_features_in_ = sum(int(np.prod(part.shape[1:])) for part in tensors_of(inputs))
         callbacks.freeze(self.module_, callbacks.sorted_out(self.callbacks).freezers)
         taken = inputs if self.takes_integers_ else each(torch.Tensor.float, inputs)
@@ -341,7 +358,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         return taken
 
     def _give_shapes(self, inputs: Inputs) -> None:
-        """Make the parameters of lazy layers, as public as the others."""
+        """Make the parameters of lazy layers, from public facts like the others."""
         lacking = lacks_parameters(self.module_)
         with global_torch_seed(later_parameters(self.random_state)):
             give_shapes(self.module_, inputs)
@@ -354,7 +371,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
     @abstractmethod
     def _targets(self, y: Any) -> torch.Tensor:
-        """Targets as the loss wants them."""
+        """Targets for the loss."""
 
     @abstractmethod
     def _check_outputs(self, outputs: torch.Tensor | None, targets: torch.Tensor) -> None:
@@ -363,7 +380,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
     # --- the step size ------------------------------------------------------------------------------------------------
 
     def _check_derived(self) -> None:
-        """Raise where a step size is to be derived for an optimizer that is not known."""
+        """Raise if a step size is to be derived for an unknown optimizer."""
         if self.lr == "auto" and "optimizer__lr" not in vars(self) and self.optimizer not in (*ADAMS, torch.optim.SGD):
             raise ValueError(
                 f"Found lr='auto' with optimizer {self.optimizer.__name__}; a step size is derived for SGD, Adam and "
@@ -384,16 +401,16 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         )
 
     def _decay(self, settings: Settings) -> list[float]:
-        """Shares of the step size, where it is derived: falling, unless a schedule is given."""
+        """Shares of a derived step size: falling, unless a schedule is given."""
         own = self.lr != "auto" or "optimizer__lr" in vars(self) or self._schedulers()
         return step_size.shares("constant" if own else "linear", settings.steps)
 
     def get_params_for_optimizer(self, prefix: str, named_parameters: Any, **kwargs: Any) -> Any:
-        """As in skorch; a derived step size as a number."""
+        """Return skorch's parameters, with a derived step size as a number."""
         args, found = super().get_params_for_optimizer(prefix, named_parameters, **kwargs)
         if found["lr"] != "auto":
             return args, {**found, "lr": self.lr_factor * found["lr"]}
-        # Before training none is derived: skorch makes an optimizer then that is never used.
+        # No step size is derived before training, when skorch makes an optimizer that is never used.
         return args, {**found, "lr": vars(self).get("learning_rate_init_", 1.0)}
 
     def _around(self, grid: bool) -> dict[str, Any]:

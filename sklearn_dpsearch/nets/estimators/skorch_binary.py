@@ -1,4 +1,4 @@
-"""skorch nets with one logit for each yes or no: binary classifiers, and several labels of one record."""
+"""skorch nets with one logit per label: binary and multi-label classifiers."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _THRESHOLD = """
 
 
 class DPNeuralNetBinaryClassifier(SkorchNet, skorch.NeuralNetBinaryClassifier):
-    __doc__ = f"""A classifier of two classes whose module returns one logit, trained with DP-SGD (Abadi et al. 2016).
+    __doc__ = f"""Binary classifier with a module that returns one logit, trained with DP-SGD (Abadi et al. 2016).
 {MODULE}
     classes : list of two, default=[0, 1]
-        The labels; the logit is that of the second.{_THRESHOLD}{OTHERS}
+        Labels; the logit belongs to the second.{_THRESHOLD}{OTHERS}
     classes_ : ndarray of shape (2,)
 
     Notes
@@ -75,7 +75,7 @@ class DPNeuralNetBinaryClassifier(SkorchNet, skorch.NeuralNetBinaryClassifier):
 
     @property
     def classes_(self) -> NDArray[Any]:
-        """The two labels."""
+        """Two labels."""
         return np.asarray([0, 1] if self.classes is None else self.classes)
 
     def _check_arguments(self) -> None:
@@ -105,7 +105,7 @@ class DPNeuralNetBinaryClassifier(SkorchNet, skorch.NeuralNetBinaryClassifier):
         return found.unsqueeze(1) if self.output_rank_ != 1 else found
 
     def infer(self, x: Any, **params: Any) -> Any:
-        """One forward pass: a logit for each record."""
+        """Take one forward pass: one logit per record."""
         return super().infer(x, **params).reshape(-1)
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -141,7 +141,7 @@ class DPNeuralNetMultiLabelClassifier(DPNeuralNetBinaryClassifier):
 
     @property
     def classes_(self) -> NDArray[Any]:
-        """Names of the labels, or their numbers."""
+        """Names or numbers of the labels."""
         return np.arange(self.n_labels_) if self.classes is None else np.asarray(self.classes)
 
     def _check_classes(self) -> None:
@@ -167,7 +167,7 @@ class DPNeuralNetMultiLabelClassifier(DPNeuralNetBinaryClassifier):
         return found
 
     def infer(self, x: Any, **params: Any) -> Any:
-        """One forward pass: a logit for each label."""
+        """Take one forward pass: one logit per label."""
         return SkorchNet.infer(self, x, **params)
 
     def _get_predict_nonlinearity(self) -> Any:

@@ -24,9 +24,9 @@ MODULE = f"""
     Parameters
     ----------
     module : torch.nn.Module class or instance
-        As in skorch; ``module__…`` sets its arguments. Every record has to act on its own: a graph of known operations,
-        or any code without branches on values, which is run on one record at a time. Batch statistics, hooks, and code
-        that keeps something of a forward pass are refused. Parameters are trained, and kept, in single precision.
+        As in skorch; ``module__…`` sets its arguments. It must act on each record alone: as a graph of known
+        operations, or as code without branches on values, which is run on one record at a time. Batch statistics,
+        hooks, and code that keeps something of a forward pass are refused. Parameters are in single precision.
     criterion : torch.nn.Module class or instance
         As in skorch; its reduction is set to "sum".{docstrings.settings("optional", "Instead", "default=10")}{
     docstrings.MEMORY
@@ -34,16 +34,14 @@ MODULE = f"""
 
 OTHERS = f"""
     lr : float or "auto", default="auto"
-        Step size at the start. "auto", for SGD, Adam and AdamW, derives it from noise, steps and number of records, and
-        lets it fall to zero in a straight line unless a schedule is given (:doc:`defaults </learn/net_defaults>`).
+        Initial step size. "auto", for SGD, Adam and AdamW, derives it from noise, steps and number of records; it falls
+        linearly to zero unless a schedule is given (:doc:`defaults </learn/net_defaults>`).
     lr_factor : float, default=1.0
-        Multiplies it. This is what to search: what is best changes little with ε and with the number of records.
+        Factor on the step size, to be searched: its best value changes little with ε and the number of records.
     average : float, default=0.0
-        Share of the steps, the last ones, over which the released parameters are averaged.{docstrings.SEEDS}{
-    docstrings.LONG
-}
+        Share of the last steps over which the released parameters are averaged.{docstrings.SEEDS}{docstrings.LONG}
     train_split : None
-        Nothing else is possible: validation inside of a fit would use records without noise.
+        Only None is allowed: validation inside of a fit would use records without noise.
     **kwargs : dict
         As in skorch: ``optimizer``, which must work on given gradients, ``optimizer__param_groups``, ``device``,
         ``warm_start``, ``predict_nonlinearity``; as ``callbacks`` a list of ``LRScheduler`` (schedules that do not look
@@ -52,10 +50,10 @@ OTHERS = f"""
 
 
 class DPNeuralNetClassifier(SkorchNet, skorch.NeuralNetClassifier):
-    __doc__ = f"""A classifier with a module of your own, trained with DP-SGD (Abadi et al. 2016).
+    __doc__ = f"""Classifier with a module of your own, trained with DP-SGD (Abadi et al. 2016).
 {MODULE}
     classes : list
-        The labels in the order of the module's outputs. Required: taken from y they would tell which occur.{OTHERS}
+        Labels in the order of the module's outputs. Required: labels taken from y would tell which ones occur.{OTHERS}
     classes_ : ndarray of shape (n_classes,)
 
     Notes
@@ -116,7 +114,7 @@ class DPNeuralNetClassifier(SkorchNet, skorch.NeuralNetClassifier):
             )
 
     def _training_criterion(self) -> torch.nn.Module:
-        """As skorch trains: of probabilities, for which ``NLLLoss`` stands there, the logarithm is taken first."""
+        """Criterion as skorch applies it: ``NLLLoss`` expects probabilities, and takes their logarithm first."""
         criterion = super()._training_criterion()
         return losses.OfProbabilities(criterion) if isinstance(criterion, torch.nn.NLLLoss) else criterion
 
@@ -130,7 +128,7 @@ class DPNeuralNetClassifier(SkorchNet, skorch.NeuralNetClassifier):
 
 
 class DPNeuralNetRegressor(SkorchNet, skorch.NeuralNetRegressor):
-    __doc__ = f"""A regressor with a module of your own, trained with DP-SGD (Abadi et al. 2016).
+    __doc__ = f"""Regressor with a module of your own, trained with DP-SGD (Abadi et al. 2016).
 {MODULE}{OTHERS}
 
     Examples

@@ -1,9 +1,8 @@
-"""Spaces around what a net is set to: ``param_distributions="auto"``.
+"""Search spaces around a net's parameters: ``param_distributions="auto"``.
 
-What a draw may change is narrow: one candidate alone is a decent model. All constants are here. A step size that is
-derived needs no wide search. What no formula knows is width and depth; of those measured
-(examples/benchmarks/tuning_pays.py) one more layer is what gains most and loses least. More passes over the records
-gain half a point at most, for several times the work.
+Spaces are narrow, so that each candidate alone is a decent model. All constants are here. A derived step size needs no
+wide search. No formula gives width and depth; of the variants measured (examples/benchmarks/tuning_pays.py) one more
+layer gains most and loses least. More passes over the records gain at most half a point, for several times the work.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from scipy.stats import loguniform
 
 from .hidden_layers import FEW, MANY
 
-#: Multiples of the factor on the step size: drawn log-uniformly between the ends, or all three in a grid.
+#: Multiples of the step size's factor: drawn log-uniformly between the ends, or all three in a grid.
 FACTORS = (0.8, 1.0, 1.25)
 
 #: One dictionary of a space.
@@ -22,13 +21,13 @@ Dictionary = dict[str, Any]
 
 
 def factors(name: str, own: float, *, grid: bool) -> Dictionary:
-    """Factors on the step size around the own one."""
+    """Factors on the step size around the net's own factor."""
     low, middle, high = (own * factor for factor in FACTORS)
     return {name: [low, middle, high] if grid else loguniform(low, high)}
 
 
 def layers(own: tuple[int, ...] | None) -> Dictionary:
-    """The own hidden layers, and one more as wide as the last. "auto": as few as the records want, or many."""
+    """Hidden layers of the net, without and with one more as wide as the last. "auto": the rule's choice, or many."""
     if own is None:
         return {"hidden_layer_sizes": ["auto", MANY]}
     return {"hidden_layer_sizes": [own, (*own, own[-1] if own else FEW[-1])]}

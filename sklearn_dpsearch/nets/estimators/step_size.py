@@ -1,9 +1,9 @@
 """Step sizes derived from public facts: how much noise may reach a weight, and how far one step may go.
 
 At the end of T steps of SGD, of sizes η·s₁ … η·s_T, the noise in every weight has standard deviation
-η·σ·C·√(Σ s²) ÷ expected batch size, ÷ (1 − momentum) with momentum. That number is fixed instead of η. All of it is
-public: the step size is known before any record is read, and costs nothing. ``docs/theory/step_size.md`` has the
-derivation, and says on which data its three constants were found.
+η·σ·C·√(Σ s²) ÷ expected batch size, ÷ (1 − momentum) with momentum. This deviation is fixed instead of η. All of its
+factors are public: the step size is known before any record is read, and costs no privacy. ``docs/theory/step_size.md``
+has the derivation, and the data on which its three constants were found.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ import torch
 from ..optimizers import PerGroup, Table
 from .settings import Settings
 
-#: A step size, or the word for a derived one.
+#: A step size, or "auto" for a derived one.
 StepSize: TypeAlias = float | Literal["auto"]
-#: How the step size changes.
+#: Course of the step size.
 Decay: TypeAlias = Literal["linear", "constant"]
 
 #: Standard deviation of the noise in each weight at the end × √ of the bound on the norm of a record. Predicted numbers
-#: suffer from what does not change the predicted class.
+#: suffer from noise that leaves a predicted class unchanged.
 NOISE_FOR_CLASSES, NOISE_FOR_NUMBERS = 0.8, 0.3
-#: The longest step × that bound, for clipping norm 1: beyond it nets do not learn classes, or do not settle on numbers.
+#: Longest step × that bound, for clipping norm 1: with longer steps nets learn no classes, or do not settle on numbers.
 REACH_OF_CLASSES, REACH_OF_NUMBERS = 100.0, 10.0
-#: The longest step towards numbers, which are of size 1, however short records are.
+#: Longest step towards numbers, which are of size 1, also for short records.
 LONGEST_TO_NUMBERS = 1.0
 
 
 def shares(decay: Decay, steps: int) -> list[float]:
-    """What the step size is multiplied by at each step."""
+    """Factor on the step size at each step."""
     return [1.0] * steps if decay == "constant" else [1.0 - t / steps for t in range(steps)]
 
 
 def scheduled(start: float, decay: Sequence[float]) -> Callable[[torch.optim.Optimizer | None], Table]:
-    """The step sizes of all steps; none where they never change. Groups of parameters keep their own, in proportion."""
+    """Table of step sizes, empty for constant ones. Groups of parameters keep their own sizes, in proportion."""
 
     def table(optimizer: torch.optim.Optimizer | None) -> Table:
         if min(decay) >= 1:
@@ -51,17 +51,17 @@ def scheduled(start: float, decay: Sequence[float]) -> Callable[[torch.optim.Opt
 
 
 def bound_on_norm(n_features: int) -> float:
-    """The largest norm of a record of so many features, each between -1 and 1."""
+    """Largest norm of a record of ``n_features`` features, each between -1 and 1."""
     return math.sqrt(max(n_features, 1))
 
 
 def longest_step(bound: float, of_classes: bool) -> float:
-    """The longest step for clipping norm 1, towards classes or towards numbers."""
+    """Longest step for clipping norm 1, towards classes or towards numbers."""
     return REACH_OF_CLASSES / bound if of_classes else min(REACH_OF_NUMBERS / bound, LONGEST_TO_NUMBERS)
 
 
 def grown_towards_numbers(rate: float, n_tune: float, n_final: float, *, max_grad_norm: float) -> float:
-    """A step size found on few records, for many: in proportion, but not beyond the longest step towards numbers."""
+    """Scale a step size found on few records to many: in proportion, at most to the longest step towards numbers."""
     return min(rate * (n_final / n_tune), max(rate, LONGEST_TO_NUMBERS / max_grad_norm))
 
 
@@ -79,20 +79,20 @@ def for_sgd(
     of_classes: bool,
     momentum: float = 0.0,
 ) -> float:
-    """The step size of SGD at the start.
+    """Initial step size of SGD.
 
     Parameters
     ----------
     settings : Settings
     expected_batch_size : float
     decay : sequence of float
-        What the step size is multiplied by at each step.
+        Factor on the step size at each step.
     bound : float
-        On the norm of a record.
+        Bound on the norm of a record.
     of_classes : bool
         Whether labels are predicted, or numbers.
     momentum : float
-        Each gradient moves the weights by 1 ÷ (1 − momentum) of a step in the end.
+        Momentum: in total, each gradient moves the weights by 1 ÷ (1 − momentum) steps.
     """
     per_step = settings.noise * math.hypot(*decay) / expected_batch_size  # noise in a weight for a step size of 1
     unclipped = min(noise_allowed(bound, of_classes) / per_step, longest_step(bound, of_classes))
@@ -100,5 +100,5 @@ def for_sgd(
 
 
 def for_adam(decay: Sequence[float], bound: float, *, of_classes: bool) -> float:
-    """The step size of Adam: where gradients are mostly noise, each step moves a weight by about the step size."""
+    """Step size of Adam: where gradients are mostly noise, each step moves a weight by about the step size."""
     return noise_allowed(bound, of_classes) / math.hypot(*decay)

@@ -1,4 +1,4 @@
-"""Nets of linear layers for tables: records and predictions as scikit-learn has them."""
+"""Nets of linear layers for tables, with records and predictions in scikit-learn's form."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {
 
 
 class TableNet(DPSGDEstimator):
-    """A net of linear layers for a table."""
+    """Net of linear layers for a table."""
 
     _parameter_constraints: dict[str, Any] = {
         **DPSGDEstimator._parameter_constraints,
@@ -142,7 +142,7 @@ class TableNet(DPSGDEstimator):
         )
 
     def _checked(self, X: Any, y: Any, fresh: bool) -> tuple[Any, NDArray[Any]]:
-        """Records and targets as scikit-learn checks them: an array, or chosen rows of which no other is looked at."""
+        """Records and targets checked by scikit-learn: an array, or chosen rows without a look at others."""
         if stays_in_file(X, self.device) and not isinstance(X, ChosenRows):
             X = ChosenRows(X)
         numeric = isinstance(self, RegressorMixin)
@@ -205,7 +205,7 @@ class TableNet(DPSGDEstimator):
         return step_size.scheduled(self.learning_rate_init_, decay)
 
     def _module(self, n_features: int, n: float) -> nn.Sequential:
-        """Initial parameters: Glorot's uniform law from ``random_state``; zero for biases and without hidden layers."""
+        """Initial parameters: uniform (Glorot) from ``random_state``; zero for biases and without hidden layers."""
         generator = torch.Generator().manual_seed(int(sequence(self.random_state).generate_state(1, np.uint64)[0] >> 1))
         sizes = [n_features, *self._hidden(n), self._n_outputs()]
         layers: list[nn.Module] = []
@@ -213,14 +213,14 @@ class TableNet(DPSGDEstimator):
             layer = nn.utils.skip_init(nn.Linear, fan_in, fan_out, dtype=torch.float32)
             if len(sizes) > 2:
                 nn.init.xavier_uniform_(layer.weight, generator=generator)
-            else:  # convex: a random start could only do harm
+            else:  # convex: a random start could only harm
                 nn.init.zeros_(layer.weight)
             nn.init.zeros_(layer.bias)
             layers += [layer, self._activation()]
         return nn.Sequential(*layers[:-1])
 
     def _map(self) -> tuple[Array, Array]:
-        """Weights and constants of the last layer, as they act on features in their own units."""
+        """Weights and constants of the last layer, for features in their own units."""
         check_is_fitted(self, "module_")
         weights, constants = (
             found.detach().cpu().numpy().astype(np.float64)
@@ -245,7 +245,7 @@ class TableNet(DPSGDEstimator):
 
     @abstractmethod
     def _targets(self, y: NDArray[Any], fresh: bool) -> torch.Tensor:
-        """Targets as the loss wants them."""
+        """Targets for the loss."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -299,7 +299,7 @@ class TableClassifier(ClassifierMixin, TableNet):
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
         classes : array-like, optional
-            Every label, in the first call, if the constructor was not given them.
+            All labels, in the first call, if not given to the constructor.
 
         Returns
         -------
@@ -322,7 +322,7 @@ class TableClassifier(ClassifierMixin, TableNet):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.poor_score = True  # as noise demands
+        tags.classifier_tags.poor_score = True  # because of the noise
         return tags
 
     def _n_outputs(self) -> int:
@@ -338,7 +338,7 @@ class TableClassifier(ClassifierMixin, TableNet):
         if len(self.classes_) < 2:
             raise ValueError(
                 f"Found {len(self.classes_)} class: classification needs at least 2 classes. Declare them with "
-                "classes=[...], whatever y holds."
+                "classes=[...], also those that y lacks."
             )
         return encode(y, self.classes_)
 
@@ -361,12 +361,12 @@ class TableClassifier(ClassifierMixin, TableNet):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable label of each record, shape (n_samples,)."""
-        outputs = self._outputs(X)  # first: it raises if the net is not fitted
+        outputs = self._outputs(X)  # first, because it raises for an unfitted net
         labels: NDArray[Any] = self.classes_[outputs.argmax(axis=1)]
         return labels
 
     def privacy_assumptions(self) -> tuple[str, ...]:
-        """What the guarantee rests on, as plain sentences."""
+        """Assumptions of the guarantee, as plain sentences."""
         notes = super().privacy_assumptions()
         if self.classes is None:
             notes += (f"{type(self).__name__}: the labels that occur in y are public (declare them: classes=[...]).",)
@@ -376,7 +376,7 @@ class TableClassifier(ClassifierMixin, TableNet):
 
 
 class TableRegressor(RegressorMixin, TableNet):
-    """Numbers, inside of their public bounds."""
+    """Regressors, whose predictions lie inside of public bounds."""
 
     _parameter_constraints: dict[str, Any] = {
         **TableNet._parameter_constraints,
@@ -406,7 +406,7 @@ class TableRegressor(RegressorMixin, TableNet):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.regressor_tags.poor_score = True  # as noise demands
+        tags.regressor_tags.poor_score = True  # because of the noise
         return tags
 
     def _n_outputs(self) -> int:

@@ -1,4 +1,4 @@
-"""Ready-made nets for tables: scikit-learn estimators, no module to write."""
+"""Ready-made nets for tables: scikit-learn estimators, without a module to write."""
 
 from __future__ import annotations
 
@@ -19,50 +19,50 @@ from .table_base import HiddenLayers, Solver, TableClassifier, TableRegressor
 
 _LAYERS = """
     hidden_layer_sizes : tuple of int or "auto", default="auto"
-        Outputs of each hidden layer. "auto": (64,), and (64, 64) from 25,000 records on, by the public number.
+        Outputs of each hidden layer. "auto": (64,), or (64, 64) for a public number of at least 25,000 records.
     activation : {"relu", "tanh", "logistic", "identity"}, default="relu"
-        What follows each hidden layer, by scikit-learn's names."""
+        Activation of the hidden layers, by scikit-learn's names."""
 
 _CLASSES = """
     classes : array-like, optional
-        Every label that a record could have. Without it the labels are taken from y, which is private only if they
-        are public anyway.
+        All labels that a record could have. Without ``classes`` the labels are taken from y, which is private only if
+        they are public anyway.
     class_weight : dict, optional
-        Label ↦ weight of the loss of its records, constants that are known without the data; labels that are left out
-        have weight 1. "balanced" would count the labels, and is refused. What clipping leaves of a long gradient is as
-        long as before: weights below 1 do more than weights above."""
+        Label ↦ weight of the loss of its records, a constant known without the data; other labels have weight 1.
+        "balanced" would count the labels, and is refused. Weighted gradients are clipped, so weights below 1 have more
+        effect than weights above 1."""
 
 _BOUNDS_Y = """
     bounds_y : (lower, upper), optional
-        Public bounds of y: targets are clipped to them and mapped to [-1, 1], predictions are mapped back and clipped
-        to them. Needed unless y is of that size: clipped gradients do not reach far."""
+        Public bounds of y: targets are clipped to the bounds and mapped to [-1, 1], predictions are mapped back and
+        clipped. Needed for y far outside of [-1, 1], which clipped gradients do not reach."""
 
 _SHARED = f"""{docstrings.settings("default=0.02", "Instead (with ``sample_rate=None``)", "default=30")}
     solver : {{"sgd", "adam", "adamw"}}, default="sgd"
-        The optimizer; its steps are taken on noisy gradients.
+        Optimizer of the noisy gradients.
     learning_rate : {{"linear", "constant"}}, default="linear"
-        How the step size changes: it falls to zero in a straight line, or stays.
+        Schedule of the step size: falling linearly to zero, or constant.
     learning_rate_init : float or "auto", default="auto"
-        Step size at the start. "auto" derives it from noise, steps and number of records: what the noise does to a
-        weight until the end is always the same (:doc:`defaults </learn/net_defaults>`).
+        Initial step size. "auto" derives it from noise, steps and number of records, for a fixed total noise in each
+        weight (:doc:`defaults </learn/net_defaults>`).
     learning_rate_factor : float, default=1.0
-        Multiplies it. This is what to search: what is best changes little with ε and with the number of records.
+        Factor on the step size, to be searched: its best value changes little with ε and the number of records.
     momentum : float, default=0.0
-        Of "sgd".
+        Momentum of "sgd".
     alpha : float, default=0.0
         Strength of the L2 penalty; with "adamw" of the weight decay.
     average : float, default=0.0
-        Share of the steps, the last ones, over which the released parameters are averaged; 0: those of the last step.
+        Share of the last steps over which the released parameters are averaged; 0: parameters of the last step.
     bounds_X : (lower, upper), optional
-        Public bounds of the features, numbers or arrays of shape (n_features,): X is clipped to them and mapped to
-        [-1, 1]. Two numbers that are not negative, as (0, 255) of pixels, are mapped to [-0.5, 1.5], so that small
-        amounts are near 0. Without bounds X is used as it is, and should be of size 1.
+        Public bounds of the features, numbers or arrays of shape (n_features,): X is clipped to the bounds and mapped
+        to [-1, 1]. Two numbers >= 0, such as (0, 255) for pixels, are mapped to [-0.5, 1.5], so that small amounts are
+        near 0. Without bounds X is not scaled, and should be of size 1.
     warm_start : bool, default=False
-        Whether ``fit`` goes on from the parameters of the last one; the cost adds up in ``privacy_spent_``.
+        Whether ``fit`` goes on from the parameters of the last ``fit``; the cost adds up in ``privacy_spent_``.
     device : str, default="cpu"
-        Where to train, by PyTorch's name.{docstrings.MEMORY}{docstrings.SEEDS}{docstrings.LONG}{docstrings.ATTRIBUTES}
+        Device of the training.{docstrings.MEMORY}{docstrings.SEEDS}{docstrings.LONG}{docstrings.ATTRIBUTES}
     learning_rate_init_ : float
-        Step size at the start of the last training.
+        Initial step size of the last training.
     n_features_in_ : int"""
 
 _WIDTHS = """
@@ -123,7 +123,7 @@ class DPLogisticRegression(TableClassifier):
         return self._of_log_odds(self._map()[1])
 
     def _of_log_odds(self, values: Array) -> Array:
-        """As scikit-learn has it for two classes: one row, what the second class has more than the first."""
+        """Rows in scikit-learn's form: for two classes one row, the second class minus the first."""
         return values[1:] - values[:1] if len(self.classes_) == 2 else values
 
 

@@ -1,4 +1,4 @@
-"""Modules, criteria and records that users bring: what can be told of them before training."""
+"""Checks of users' modules, criteria and records before training."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def outputs_of(module: nn.Module, inputs: Inputs) -> torch.Tensor | None:
 
 
 def check_names(module: nn.Module, names: Sequence[str]) -> None:
-    """Raise for inputs by name that are not the arguments of ``forward``.
+    """Raise for named inputs that are not the arguments of ``forward``.
 
     Raises
     ------
@@ -48,12 +48,12 @@ def check_names(module: nn.Module, names: Sequence[str]) -> None:
 
 
 def in_single_precision(module: nn.Module) -> None:
-    """Convert a module in place, whatever its numbers are: gradients, and the bound on rounding, are in single.
+    """Convert a module in place to single precision, as gradients and the bound on rounding need.
 
     Raises
     ------
     ValueError
-        For parameters that are no real numbers.
+        For parameters other than real numbers.
     """
     for name, parameter in module.named_parameters():
         if not parameter.is_floating_point():
@@ -62,7 +62,7 @@ def in_single_precision(module: nn.Module) -> None:
 
 
 def copied(given: Any) -> Any:
-    """A copy of a module or criterion that was given as an instance.
+    """Copy of a module or criterion that was given as an instance.
 
     Raises
     ------
@@ -78,22 +78,22 @@ def copied(given: Any) -> Any:
 
 
 def is_lazy(module: nn.Module) -> bool:
-    """Whether a module still takes the shapes of parameters from its first inputs."""
+    """Return whether a module still takes the shapes of parameters from its first inputs."""
     return any(isinstance(layer, nn.modules.lazy.LazyModuleMixin) for layer in module.modules())
 
 
 def lacks_parameters(module: nn.Module) -> bool:
-    """Whether some parameters have no values yet."""
+    """Return whether some parameters have no values yet."""
     return any(nn.parameter.is_lazy(parameter) for parameter in module.parameters())
 
 
 def give_shapes(module: nn.Module, inputs: Inputs) -> None:
-    """Run a lazy module on made-up records of the shape of the private ones: those are never shown to it.
+    """Run a lazy module on made-up records of the shape of the private ones, never on private ones.
 
     Raises
     ------
     ValueError
-        Where it does not take them.
+        If the module does not take the records.
     """
     rows = made_up(inputs, torch.empty(0))[0].to(next(module.parameters()).device)
     training = module.training
@@ -109,7 +109,7 @@ def give_shapes(module: nn.Module, inputs: Inputs) -> None:
 
 
 def is_torchs(owner: Any) -> bool:
-    """Whether a module, or a criterion, and all of its parts are PyTorch's own."""
+    """Return whether a module, or a criterion, and all of its parts are PyTorch's own."""
     parts = list(owner.modules()) if isinstance(owner, nn.Module) else [owner]
     kinds = [part if isinstance(part, type) else type(part) for part in parts]
     return all(kind.__module__.startswith("torch.nn.modules.") for kind in kinds)
@@ -143,7 +143,7 @@ def array(name: str, data: Any) -> NDArray[Any]:
     Raises
     ------
     ValueError
-        Which quotes no record.
+        The message quotes no record.
     """
     found: NDArray[Any] = (
         data.to_numpy() if hasattr(data, "to_numpy") else to_numpy(data) if torch.is_tensor(data) else np.array(data)

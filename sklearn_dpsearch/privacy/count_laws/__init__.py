@@ -1,1 +1,1 @@
-"""Laws of the secret number of runs K, and drawing from them."""
+"""Distributions of the secret number of runs K, and exact draws from them."""

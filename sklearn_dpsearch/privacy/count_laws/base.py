@@ -1,6 +1,6 @@
-r"""Laws of the number of runs K, independent of the data.
+r"""Distributions of the number of runs K, independent of the data.
 
-A law enters the privacy bound only through the slope f'(z) = E[K z^{K−1}] of its probability generating function
+The distribution of K enters the privacy bound only through the slope f'(z) = E[K z^{K−1}] of its generating function
 f(z) = E[z^K]. Near z = 1 what matters is 1 − z, far below the spacing of doubles there; so the numerics work with z and
 its complement u = 1 − z side by side (``log_slope``, ``log_curvature``).
 """
@@ -17,20 +17,20 @@ import numpy as np
 import numpy.typing as npt
 from scipy import integrate
 
-from .._checks import plain_numbers, require, without_numpy
+from .._checks import as_numbers, check_kind, plain_number, plain_numbers, require, without_numpy
 from .._once import cached_property
 from .._types import Array, ArrayLike
 from .inverse_cdf import RandomBits, Steps, draw, quantile, steps_of
 
-#: Terms of a finite law that are evaluated one by one; more would take minutes.
+#: Terms of a finite distribution that are evaluated one by one; more would take minutes.
 MOST_TERMS = 10**6
 
 
 @dataclass(frozen=True)
 class CountLaw(ABC):
-    """Law of the number of runs of a search."""
+    """Distribution of K, the number of runs of a search."""
 
-    if TYPE_CHECKING:  # some laws have it as a field
+    if TYPE_CHECKING:  # a field of some distributions
 
         @property
         def mean(self) -> float:
@@ -45,7 +45,7 @@ class CountLaw(ABC):
     def _check(self) -> None:
         """Raise ``ValueError`` for parameters outside the domain."""
 
-    # What a law has to know about itself --------------------------------------------------------------------------
+    # Hooks of each distribution -----------------------------------------------------------------------------------
 
     @abstractmethod
     def log_pmf(self, k: Array) -> Array:
@@ -79,14 +79,14 @@ class CountLaw(ABC):
 
     @property
     def rounding(self) -> float:
-        """What sums of ``pmf`` in double precision may be wrong by."""
+        """Largest error of a sum of ``pmf`` in double precision."""
         return 1e-9
 
-    # What follows from it -----------------------------------------------------------------------------------------
+    # Derived methods ----------------------------------------------------------------------------------------------
 
     def pmf(self, k: ArrayLike) -> Any:
         """P[K = k] for integers k (scalar or array)."""
-        k = np.asarray(k)
+        k = as_numbers("k", k)
         inside = (k >= self.lowest) & (k <= self.highest)
         values = np.where(inside, np.exp(self.log_pmf(np.where(inside, k, max(self.lowest, 1)).astype(float))), 0.0)
         return float(values) if k.ndim == 0 else values
@@ -105,7 +105,7 @@ class CountLaw(ABC):
 
     @staticmethod
     def _at(function: Any, z: ArrayLike) -> Any:
-        z = np.asarray(z, dtype=float)
+        z = as_numbers("z", z)
         require(bool(np.all((z >= 0) & (z <= 1))), "0 <= z <= 1", z=z)
         with np.errstate(divide="ignore"):
             values = function(z, 1.0 - z)
@@ -125,11 +125,13 @@ class CountLaw(ABC):
 
     def success_probability(self, share: float) -> float:
         """Probability that the winner is among the best ``share`` of all candidates, 1 − f(1 − share)."""
+        share = plain_number("share", share)
         require(0 <= share <= 1, "0 <= share <= 1", share=share)
         return float(1.0 - self.generating(np.array(1.0 - share), np.array(share)))
 
     def quantile(self, p: float) -> int:
         """Smallest k with P[K ≤ k] ≥ p."""
+        p = plain_number("p", p)
         require(0 <= p < 1, "0 <= p < 1", p=p)
         return quantile(self, self._steps, p)
 
@@ -145,8 +147,8 @@ class CountLaw(ABC):
         Notes
         -----
         The distribution function is taken in double precision where that decides, and in 300-bit arithmetic where
-        the draw falls within ``rounding`` of a step; the law of the result differs from the stated one by less than
-        2^{-200}.
+        the draw falls within ``rounding`` of a step; the distribution of the result differs from the stated one by less
+        than 2^{-200}.
         """
         from secrets import SystemRandom
 
@@ -154,22 +156,23 @@ class CountLaw(ABC):
 
     @cached_property
     def _steps(self) -> Steps:
-        """What drawing looks up; it follows from the law alone, so that keeping it tells nothing of what was drawn."""
+        """Table for drawing K. It depends on the distribution alone, so a kept table reveals no draw."""
         return steps_of(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Fields only: what was computed from them is computed again."""
+        """State of the fields only; cached values are computed again."""
         return {entry.name: getattr(self, entry.name) for entry in fields(self)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
 
     def at_least_one(self) -> CountLaw:
-        """This law given K ≥ 1."""
+        """This distribution given K ≥ 1."""
         return self if self.lowest >= 1 else Conditioned(law=self)
 
     def capped(self, most: int) -> CountLaw:
-        """This law given K ≤ ``most`` (a hard limit on the work; replaces Papernot & Steinke 2022, Lemma 22)."""
+        """This distribution given K ≤ ``most`` (a hard limit on work; replaces Papernot & Steinke 2022, Lemma 22)."""
+        most = plain_number("most", most)  # type: ignore[assignment]
         require(
             float(most).is_integer() and most >= max(self.lowest, 1),
             f"an integer most >= {max(self.lowest, 1)}",
@@ -180,7 +183,7 @@ class CountLaw(ABC):
 
 @dataclass(frozen=True)
 class Finite(CountLaw):
-    """A law on 0 … m given by its probabilities; f is a polynomial with nonnegative coefficients."""
+    """Distribution on 0 … m given by its probabilities; f is a polynomial with nonnegative coefficients."""
 
     @property
     @abstractmethod
@@ -232,12 +235,15 @@ class Finite(CountLaw):
 
 @dataclass(frozen=True)
 class Capped(Finite):
-    """A law given K ≤ most."""
+    """Distribution given K ≤ most."""
 
     law: CountLaw
     most: int
 
     def _check(self) -> None:
+        check_kind("law", self.law, CountLaw, "a distribution of K, e.g. Geometric(10),")
+        least = max(self.law.lowest, 1)
+        require(float(self.most).is_integer() and self.most >= least, f"an integer most >= {least}", most=self.most)
         require(self.most <= MOST_TERMS, f"a cap of at most {MOST_TERMS}", most=self.most)
         with mpmath.workprec(160):
             require(self.law.survival(self.most) < 1, "a cap that K can stay under", most=self.most)
@@ -259,12 +265,13 @@ class Capped(Finite):
 
 @dataclass(frozen=True)
 class Conditioned(CountLaw):
-    """A law given K ≥ 1: (f(z) − f(0)) / (1 − f(0))."""
+    """Distribution given K ≥ 1: (f(z) − f(0)) / (1 − f(0))."""
 
     law: CountLaw
     _scale: float = field(init=False, repr=False, compare=False, default=1.0)
 
     def _check(self) -> None:
+        check_kind("law", self.law, CountLaw, "a distribution of K, e.g. Poisson(10),")
         with mpmath.workprec(160):
             object.__setattr__(self, "_scale", float(self.law.survival(0)))
 

@@ -1,4 +1,4 @@
-"""Inversion of distribution functions on the integers: doubles where they decide, many digits where they do not."""
+"""Inversion of distribution functions on the integers: in doubles where these suffice, else with many digits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .._types import Array
 
 #: Steps of a table at first and at most; it ends where less than NEGLIGIBLE is left.
 FIRST_STEPS, MOST_STEPS, NEGLIGIBLE = 2**10, 2**20, 1e-9
-#: What one more term adds to the rounding of a sum of probabilities, and of their logarithms.
+#: Rounding error per term, of a sum of probabilities and of their logarithms.
 ONE_TERM = 2e-16
 
 
@@ -40,7 +40,7 @@ class Invertible(Protocol):
 class Steps:
     """P[K ≤ first], P[K ≤ first + 1], … in double precision, each wrong by less than ``margin``.
 
-    Which steps there are depends on the law alone, not on what was drawn: a law keeps its table.
+    The steps depend on the distribution alone and not on any draw, so a distribution keeps its table.
     """
 
     first: int
@@ -57,12 +57,12 @@ class Steps:
         return self.first + i if at - before > self.margin else None
 
     def near(self, at: float) -> int:
-        """Where to begin to look for that k."""
+        """First k to try in the search for this quantile."""
         return self.first + int(self.values.searchsorted(at))
 
 
 def steps_of(law: Invertible) -> Steps:
-    """The table of a law: from the lowest K or, where a large mean is far from it, from below the mean."""
+    """The table of a distribution: from the lowest K or, where a large mean is far from it, from below the mean."""
     first = law.lowest
     if law.mean >= MOST_STEPS // 2 and law.pmf(first) < law.pmf(int(law.mean)):
         first = max(first, int(law.mean) - MOST_STEPS // 2)
@@ -78,7 +78,7 @@ def steps_of(law: Invertible) -> Steps:
 
 
 def _goes_on(values: Array, first: int, highest: float, margin: float) -> bool:
-    """Whether a table needs more steps, and may have them."""
+    """Return whether a table needs another step and may have one."""
     if values.size == 0:
         return True
     return bool(
@@ -87,7 +87,7 @@ def _goes_on(values: Array, first: int, highest: float, margin: float) -> bool:
 
 
 def draw(law: Invertible, steps: Steps, bits: int) -> int:
-    """The K that 256 random bits stand for: smallest k with P[K ≤ k] ≥ (bits + 1/2)/2^256."""
+    """K from 256 random bits: the smallest k with P[K ≤ k] ≥ (bits + 1/2)/2^256."""
     at = (2 * bits + 1) / 2**257  # Python divides integers with one rounding
     found = steps.deciding(at)
     if found is not None:
@@ -126,7 +126,7 @@ def _between(law: Invertible, tail: Any, low: int, high: int) -> int:
 
 
 def light_tail(k: int, mean: float, probability: Callable[[int], Any], ratio: Callable[[int], Any]) -> Any:
-    """P[K > k] of a unimodal law with light tails, from P[K = j] and P[K = j+1] / P[K = j].
+    """P[K > k] of a unimodal distribution with light tails, from P[K = j] and P[K = j+1] / P[K = j].
 
     Summed away from the mode, in the working precision of ``mpmath``.
     """

@@ -1,4 +1,4 @@
-"""Poisson, binomial, fixed and any finite law of K; what a bare number stands for."""
+"""Poisson, binomial, fixed and any finite distributions of K; the meaning of a bare number."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import mpmath
 import numpy as np
 from scipy import special
 
-from .._checks import require
+from .._checks import plain_number, require
 from .._once import cached_property
 from .._types import Array
 from .base import MOST_TERMS, CountLaw, Finite
@@ -22,7 +22,7 @@ from .negative_binomial import Geometric
 
 @dataclass(frozen=True)
 class Poisson(CountLaw):
-    """Poisson law on 0, 1, 2, …; searches use it given K ≥ 1.
+    """Poisson distribution on 0, 1, 2, …; searches use it given K ≥ 1.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class Poisson(CountLaw):
 
 @dataclass(frozen=True)
 class Binomial(CountLaw):
-    """Binomial law: n candidates, each run with probability p. The work has a hard cap n.
+    """Binomial distribution: n candidates, each run with probability p. The work has a hard cap n.
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ class Fixed(CountLaw):
 
 @dataclass(frozen=True)
 class FromPMF(Finite):
-    """Any law with finite support.
+    """Any distribution with finite support.
 
     Parameters
     ----------
@@ -212,7 +212,9 @@ class FromPMF(Finite):
     probabilities: tuple[float, ...]
 
     def __init__(self, probabilities: Sequence[float]) -> None:
-        object.__setattr__(self, "probabilities", tuple(float(p) for p in np.ravel(probabilities)))
+        given = np.ravel(np.asarray(probabilities, dtype=object))
+        numbers = tuple(float(plain_number("probabilities", one)) for one in given)
+        object.__setattr__(self, "probabilities", numbers)
         self.__post_init__()
 
     def _check(self) -> None:
@@ -236,12 +238,13 @@ class FromPMF(Finite):
 
 
 def as_law(count: CountLaw | float) -> CountLaw:
-    """A law of K; a bare number stands for ``Geometric(mean)``, the best law at equal (ε, δ) for most budgets."""
+    """A distribution of K; a number stands for ``Geometric(mean)``, the best at equal (ε, δ) for most budgets."""
     if isinstance(count, CountLaw):
         return count
     if isinstance(count, (bool, np.bool_)) or not isinstance(count, Real):
         found = f"the class {count.__name__}" if isinstance(count, type) else repr(count)
         raise TypeError(
-            f"Found {found} as the law of the number of runs; a law or its mean is needed, e.g. Geometric(10) or 10."
+            f"Found {found} as the distribution of K, the number of runs; a distribution or its mean is needed, e.g. "
+            "Geometric(10) or 10."
         )
     return Geometric(mean=float(count))

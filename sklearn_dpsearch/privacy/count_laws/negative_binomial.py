@@ -1,4 +1,4 @@
-"""The negative binomial laws of K, truncated at 0: geometric, logarithmic, any shape."""
+"""Negative binomial distributions of K, truncated at 0: geometric, logarithmic, any shape."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import mpmath
 import numpy as np
 from scipy import optimize, special
 
-from .._checks import require
+from .._checks import plain_number, require
 from .._once import cached_property
 from .._types import Array
 from .base import CountLaw
@@ -143,7 +143,7 @@ def _log_rising(k: Array, eta: float) -> Array:
 
 @dataclass(frozen=True)
 class NegativeBinomial(TruncatedNegativeBinomial):
-    """Truncated negative binomial law with shape η > −1, K ≥ 1 (Papernot & Steinke 2022, Definition 1).
+    """Truncated negative binomial distribution with shape η > −1, K ≥ 1 (Papernot & Steinke 2022, Definition 1).
 
     Parameters
     ----------
@@ -163,8 +163,8 @@ class NegativeBinomial(TruncatedNegativeBinomial):
     mean: float
 
     def __init__(self, shape: float, mean: float) -> None:
-        object.__setattr__(self, "shape", float(shape))
-        object.__setattr__(self, "mean", float(mean))
+        object.__setattr__(self, "shape", float(plain_number("shape", shape)))
+        object.__setattr__(self, "mean", float(plain_number("mean", mean)))
         self.__post_init__()
 
     @property
@@ -174,7 +174,7 @@ class NegativeBinomial(TruncatedNegativeBinomial):
 
 @dataclass(frozen=True)
 class Geometric(TruncatedNegativeBinomial):
-    """Geometric law on 1, 2, …: after each run stop with probability 1/mean.
+    """Geometric distribution on 1, 2, …: after each run stop with probability 1/mean.
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ class Geometric(TruncatedNegativeBinomial):
 
 @dataclass(frozen=True)
 class Logarithmic(TruncatedNegativeBinomial):
-    """Logarithmic law, P[K = k] ∝ (1 − γ)^k / k, k ≥ 1.
+    """Logarithmic distribution, P[K = k] ∝ (1 − γ)^k / k, k ≥ 1.
 
     Parameters
     ----------

@@ -1,1 +1,1 @@
-"""What is promised: the values, how they compose, and the tightest of several bounds."""
+"""Guarantees as values, their composition, and the tightest of several bounds."""

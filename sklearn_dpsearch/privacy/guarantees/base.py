@@ -1,7 +1,7 @@
-"""What every guarantee is: a frozen value that knows its profile, its Rényi curve and its dominating pair.
+"""Base class of guarantees: frozen values with a privacy profile, a Rényi curve and a dominating pair.
 
 Every guarantee answers ``delta_at(epsilon)`` and ``epsilon_at(delta)`` (both rounded up), and knows the pair of output
-laws that dominates it (``pair``); those with a Rényi curve also answer ``renyi(order)``.
+distributions that dominates it (``pair``); those with a Rényi curve also answer ``renyi(order)``.
 """
 
 from __future__ import annotations
@@ -9,17 +9,17 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cache, lru_cache
 from inspect import signature
 from typing import Any, TypeAlias, overload
 
 import numpy as np
 
-from .._checks import check_neighboring, plain_numbers, require, without_numpy
+from .._checks import as_numbers, check_kind, check_neighboring, plain_numbers, require, without_numpy
 from .._once import cached_property
 from .._types import Array, ArrayLike, Neighboring, Numbers
-from ..errors import PrivacyError, did_you_mean
+from ..errors import MixedNeighborsError, PrivacyError, did_you_mean
 from ..numerics import curves
 from ..numerics.inversion import bracket, crossing, geometric
 from ..numerics.loss_distribution import DominatingPair, LossDistribution, connect_the_dots
@@ -31,11 +31,11 @@ from .written import VERSION, written
 LARGEST_EPSILON = curves.LARGEST_LOSS
 #: ε beyond which a guarantee is reported as infinite.
 FURTHEST = 1e5
-#: Some bounds only pay where δ is larger.
+#: Some bounds pay only above this δ.
 NEAR = 0.02
-#: What stands for a δ of 0 on a logarithmic scale.
+#: Stand-in for a δ of 0 on a logarithmic scale.
 SMALLEST = 1e-300
-#: Evenly spaced points at which a costly profile is looked at first.
+#: Number of even points at which a costly profile is evaluated first.
 EVEN = 65
 
 #: ε ↦ δ, on arrays.
@@ -43,10 +43,10 @@ Profile: TypeAlias = Callable[[Array], Array]
 
 
 class Statement:
-    """A statement of what was spent: where a guarantee is needed, its total counts."""
+    """A statement of privacy cost, which stands for the guarantee of its total."""
 
     guarantee: Guarantee
-    #: Whose privacy it is about.
+    #: Unit of privacy.
     unit: str = "record"
 
 
@@ -70,14 +70,14 @@ def as_guarantee(value: object, name: str = "guarantee") -> Guarantee:
 
 
 def _call(kind: type, positional: tuple[object, ...], named: dict[str, object]) -> str:
-    """How a guarantee with these parameters is written."""
+    """Source text of a guarantee with these parameters."""
     names = [field.name for field in fields(kind) if field.init and field.name not in ("neighboring", *named)]
     given = [*zip(names, positional), *((name, value) for name, value in named.items())]
     return f"{kind.__name__}({', '.join(f'{name}={value}' for name, value in given)})"
 
 
 def _how_to_build(kind: type, positional: tuple[object, ...], named: dict[str, object], error: TypeError) -> str:
-    """What was found in place of parameters by name, and how to write it."""
+    """Message for parameters that were not given by name: the mistake and the call to write."""
     if positional:
         found = ", ".join([*map(repr, positional), *(f"{name}={value!r}" for name, value in named.items())])
         return (
@@ -97,16 +97,16 @@ class Guarantee(Risk):
     Parameters
     ----------
     neighboring : {"add_remove", "zero_out", "replace_one"}
-        Which data sets are neighbours: one record more or less; one record replaced by nothing in its place (n public);
+        Neighbouring data sets have one record more or less; one record replaced by nothing in its place (n public);
         one record changed (n public).
     """
 
     neighboring: Neighboring = "add_remove"
 
     def __new__(cls, *positional: object, **named: object) -> Guarantee:
-        """An object, unless it is built in a way that no frozen value is."""
+        """Refuse parameters that are not given by name."""
         try:
-            if positional or not named.keys() <= cls.__dataclass_fields__.keys():  # copies are made with neither
+            if positional or not named.keys() <= cls.__dataclass_fields__.keys():  # copies have no arguments
                 signature(cls.__init__).bind(None, *positional, **named)
         except TypeError as error:
             raise TypeError(_how_to_build(cls, positional, named, error)) from None
@@ -137,7 +137,7 @@ class Guarantee(Risk):
 
     @property
     def has_renyi(self) -> bool:
-        """Whether ``renyi`` is defined."""
+        """True if ``renyi`` is defined."""
         return False
 
     def renyi(self, order: ArrayLike) -> Array:
@@ -161,9 +161,9 @@ class Guarantee(Risk):
         float or ndarray
             Rounded up, in [0, 1].
         """
-        epsilon = np.asarray(epsilon, dtype=float)
+        epsilon = as_numbers("epsilon", epsilon)
         require(bool(np.all(epsilon >= 0)), "epsilon >= 0", epsilon=epsilon)
-        values = self._profile(np.minimum(np.atleast_1d(epsilon), 1e6))  # it never rises: safe for infinity too
+        values = self._profile(np.minimum(np.atleast_1d(epsilon), 1e6))  # never rises: safe for infinity too
         if self.pure_epsilon is None:  # an underflow to 0 would claim pure privacy
             values = np.maximum(values, np.finfo(float).tiny)
         return float(values[0]) if epsilon.ndim == 0 else values.reshape(epsilon.shape)
@@ -185,7 +185,7 @@ class Guarantee(Risk):
         float or ndarray
             Rounded up; infinite where no finite ε exists.
         """
-        delta = np.asarray(delta, dtype=float)
+        delta = as_numbers("delta", delta)
         require(bool(np.all((delta >= 0) & (delta < 1))), "0 <= delta < 1", delta=delta)
         values = np.array([_epsilon_of(self, float(value)) for value in delta.ravel()])
         return float(values[0]) if delta.ndim == 0 else values.reshape(delta.shape)
@@ -198,11 +198,18 @@ class Guarantee(Risk):
         return self._none_beyond(epsilon, self.pair.delta_at(epsilon))
 
     def _far_profile(self, epsilon: Array) -> Array:
-        """As ``_profile``, never below it, without bounds that are costly and only pay where δ is above ``NEAR``."""
+        """Upper bound of ``_profile`` that skips costly bounds, which only pay where δ is above ``NEAR``."""
         return self._profile(epsilon)
 
+    def _roughly(self) -> Guarantee:
+        """A looser guarantee that is faster to compute; this guarantee itself if there is none."""
+        found = {field.name: getattr(self, field.name) for field in fields(self) if field.init}
+        rough = {name: _rough_part(part) for name, part in found.items()}
+        changed = {name: part for name, part in rough.items() if part is not found[name]}
+        return replace(self, **changed) if changed else self
+
     def _none_beyond(self, epsilon: Array, values: Array) -> Array:
-        """A profile that is 0 from the largest loss on, where that is known: numerics stop a little above 0."""
+        """Set a profile to 0 from the largest loss on, if known, because numerics stop a little above 0."""
         return values if self.pure_epsilon is None else np.where(epsilon >= self.pure_epsilon, 0.0, values)
 
     def _epsilon(self, delta: float) -> float:
@@ -212,28 +219,51 @@ class Guarantee(Risk):
         return smallest_epsilon(profile, delta, self.pure_epsilon)
 
     def to_dict(self) -> dict[str, Any]:
-        """How this guarantee was made, as plain values ready for JSON. ``privacy.from_dict`` makes the same one again.
+        """Parameters of this guarantee as plain values ready for JSON; ``privacy.from_dict`` rebuilds it.
 
         Returns
         -------
         dict
-            With the ``version`` of its layout. Nothing is lost: every ε and δ is the same to the last bit. A profile
-            that is known only as a function cannot be written down.
+            With the ``version`` of its layout, and lossless: every ε and δ is equal to the last bit. A profile that is
+            known only as a function cannot be written.
         """
         return {"version": VERSION, **written(self)}
 
     def __getstate__(self) -> dict[str, Any]:
-        """Fields only: what was computed from them is computed again."""
+        """State of the fields only; cached values are computed again."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
 
 
-def _compare_by_identity_if_no_dataclass(kind: type[Guarantee]) -> None:
-    """A class of one's own that is no dataclass would inherit a comparison of fields that it may not be made of.
+def _rough_part(part: Any) -> Any:
+    """A rougher guarantee, or a tuple with rougher guarantees; any other value unchanged."""
+    if isinstance(part, Guarantee):
+        return part._roughly()
+    if not isinstance(part, tuple):
+        return part
+    rough = tuple(map(_rough_part, part))
+    return part if all(one is other for one, other in zip(rough, part)) else rough
 
-    Two such guarantees would seem equal, and one of them be reported with the ε of the other.
+
+def check_parts(whole: Guarantee, **parts: object) -> None:
+    """Raise unless each part is a guarantee under the relation of the whole."""
+    for name, part in parts.items():
+        check_kind(name, part, Guarantee, "a guarantee from sklearn_dpsearch.privacy, e.g. PureDP(epsilon=1.0),")
+        assert isinstance(part, Guarantee)
+        if part.neighboring != whole.neighboring:
+            raise MixedNeighborsError(
+                f"Found {type(whole).__name__} under neighboring={whole.neighboring!r} and in it {name}={part!r}; "
+                "one relation is needed for all. Give both the same neighboring, or use as_replace_one(guarantee)."
+            )
+
+
+def _compare_by_identity_if_no_dataclass(kind: type[Guarantee]) -> None:
+    """Compare guarantees of a user's own class by identity, unless the class defines a comparison.
+
+    The inherited comparison ignores fields of a class that is no dataclass: two different guarantees would seem equal,
+    and one be reported with the ε of the other.
     """
     if not {"__dataclass_fields__", "__eq__"} & vars(kind).keys():
         kind.__eq__ = object.__eq__  # type: ignore[method-assign]
@@ -241,10 +271,10 @@ def _compare_by_identity_if_no_dataclass(kind: type[Guarantee]) -> None:
 
 
 def _epsilon_of(guarantee: Guarantee, delta: float) -> float:
-    """Equal guarantees have equal ε: it is worked out once, if they can be compared. Nothing here comes from data."""
+    """ε of a guarantee, computed once for equal ones if they can be compared. Nothing here comes from data."""
     try:
         hash(guarantee)
-    except TypeError:  # one of somebody's own, with a list in it
+    except TypeError:  # a user's own guarantee with a list in it
         return guarantee._epsilon(delta)
     return _known_epsilon(guarantee, delta)
 
@@ -255,7 +285,7 @@ def _known_epsilon(guarantee: Guarantee, delta: float) -> float:
 
 
 def smallest_epsilon(profile: Profile, delta: float, pure_epsilon: float | None = None) -> float:
-    """The least ε at which ``profile`` meets ``delta``, from above; infinite if it does nowhere."""
+    """The least ε with ``profile`` at most ``delta``, rounded up; infinite if there is none."""
 
     @cache
     def excess(epsilon: float) -> float:
@@ -267,12 +297,14 @@ def smallest_epsilon(profile: Profile, delta: float, pure_epsilon: float | None 
         logarithm = math.log(max(reached, SMALLEST)) - math.log(delta)
         return min(logarithm, 0.0) if reached <= delta else max(logarithm, SMALLEST)
 
-    start = 1.0 if pure_epsilon is None else pure_epsilon
+    start = 1.0 if pure_epsilon is None else min(pure_epsilon, FURTHEST)
     rising = geometric(start, 2.0, FURTHEST)
     turn = bracket(lambda epsilon: excess(epsilon) <= 0, start, falling=(0.0,), rising=rising)
-    for _ in range(2):  # how close is close enough depends on where the turn is
+    for _ in range(2):  # the precision depends on the place of the turn
         turn = crossing(excess, turn, 1e-10 + 1e-9 * (turn.holds or 0.0))
-    return np.inf if turn.holds is None else turn.holds
+    if turn.holds is None:
+        return np.inf if pure_epsilon is None else pure_epsilon
+    return turn.holds
 
 
 def dots(

@@ -1,12 +1,12 @@
-r"""From the presence of a record to its change: a guarantee carried over to ``replace_one`` neighbours.
+r"""Guarantees for ``replace_one`` neighbours from those for the presence of a record.
 
-A changed record is a record that leaves, and one that comes. Between the two data sets x and x' lies z, which holds
+To change a record is to remove one and to add another. Between the two data sets x and x' lies z, which holds
 neither: x and z are neighbours under ``add_remove`` or ``zero_out``, and so are z and x'. For any real ε₁ + ε₂ = ε
 
     δ(ε)  ≤  δ_removed(ε₁) + e^{ε₁}·δ_added(ε₂)
 
-(docs/theory/composition.md, "From one relation to another"). The way back is closed: what is promised for changed
-records says nothing about data sets with a record less.
+(docs/theory/composition.md, "From one relation to another"). The reverse fails: a
+guarantee for changed records implies nothing for data sets with a record less.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import require
+from .._checks import check_kind, require
 from .._types import Array, ArrayLike, Neighboring
 from ..numerics.loss_distribution import ROUNDING, DominatingPair, symmetric
 from .base import Guarantee, Statement, as_guarantee, dots
@@ -34,21 +34,21 @@ GOLDEN = 0.5 * (5**0.5 - 1)
 
 
 def as_replace_one(guarantee: Guarantee | Statement) -> Guarantee:
-    """What a guarantee for the presence of a record promises if a record is changed.
+    """Guarantee for a changed record that follows from one for the presence of a record.
 
-    Pure, bounded-range, Laplace and Gaussian guarantees double, zero-concentrated ones count four times. ``DPSGD``, and
-    several of them composed, have an accounting of their own, which costs less than twice. All others are carried over
-    by their profile.
+    Pure, bounded-range, Laplace and Gaussian guarantees double, zero-concentrated ones count four times. ``DPSGD``,
+    also composed with itself, has its own accounting, which costs less than twice. All others are converted by their
+    profile.
 
     Parameters
     ----------
     guarantee : Guarantee or PrivacySpent
-        Under ``add_remove`` or ``zero_out``. One under ``replace_one`` is returned as it is.
+        Under ``add_remove`` or ``zero_out``; a guarantee under ``replace_one`` is returned unchanged.
 
     Returns
     -------
     Guarantee
-        Under ``replace_one``. There is no way back: a data set with a record less is no neighbour under
+        Under ``replace_one``. The reverse is impossible: data sets with a record less are no neighbours under
         ``replace_one``.
 
     Examples
@@ -66,7 +66,7 @@ def as_replace_one(guarantee: Guarantee | Statement) -> Guarantee:
 
 @dataclass(frozen=True, kw_only=True)
 class ChangedRecord(Guarantee):
-    """What a mechanism promises for changed records, known only by what it promises for their presence.
+    """Guarantee for a changed record, derived only from the guarantee for its presence.
 
     Parameters
     ----------
@@ -79,6 +79,7 @@ class ChangedRecord(Guarantee):
     neighboring: Neighboring = "replace_one"
 
     def _check(self) -> None:
+        check_kind("presence", self.presence, Guarantee, "a guarantee")
         require(self.neighboring == "replace_one", 'neighboring="replace_one"', neighboring=self.neighboring)
         require(
             self.presence.neighboring != "replace_one",
@@ -100,15 +101,15 @@ class ChangedRecord(Guarantee):
         return renyi_of_two_steps(self.presence.renyi, np.asarray(order, dtype=float))
 
     def _pair(self) -> DominatingPair:
-        """Either record may be the one that leaves: the same for both orders."""
+        """The pair, equal for both orders, as either record may be the removed one."""
         return symmetric(dots(partial(delta_of_two_steps, self.presence.pair), number=POINTS))
 
 
 def delta_of_two_steps(pair: DominatingPair, epsilon: Array) -> Array:
     """min over ε₁ of δ_removed(ε₁) + e^{ε₁}·δ_added(ε − ε₁), rounded up.
 
-    It is convex in e^{ε₁}: the first term is, and the second is the perspective of a convex function. So a golden-
-    section search finds the smallest. Wherever it stops, the value is a bound.
+    Both terms are convex in e^{ε₁}, the second as the perspective of a convex function. So a golden-section search
+    finds the minimum, and every value on its way is a valid bound.
     """
 
     def bound(first: Array) -> Array:
@@ -138,7 +139,7 @@ def _by_profile(guarantee: Guarantee) -> Guarantee:
 
 
 def _times(name: str, factor: float) -> Callable[[Any], Guarantee]:
-    """The same kind of guarantee, with a multiple of its parameter (by a power of two: exact)."""
+    """Guarantee of the same kind with a multiple of its parameter (by a power of two: exact)."""
     return lambda found: replace(found, neighboring="replace_one", **{name: factor * getattr(found, name)})
 
 
@@ -150,13 +151,13 @@ def _renyi(guarantee: Any) -> Guarantee:
     orders = np.unique(np.concatenate([0.5 * guarantee.orders, 0.5 * (guarantee.orders + 1)]))
     orders = orders[orders > 1]
     epsilons = renyi_of_two_steps(guarantee.renyi, orders)
-    if not np.any(np.isfinite(epsilons)):  # no order is known that is far enough from 1
+    if not np.any(np.isfinite(epsilons)):  # no known order is far enough from 1
         return ChangedRecord(presence=guarantee)
     return RenyiDP(orders=orders, epsilons=epsilons, neighboring="replace_one")
 
 
-#: Kinds of guarantees that stay what they are; all others by ``_by_profile``. The parts of a composition are not
-#: carried over one by one: it may be no more than a bound (``gaussian_target`` is), and they would promise too much.
+#: Kinds of guarantees that keep their kind; all others by ``_by_profile``. The parts of a composition are not converted
+#: one by one: the composition may be a mere bound (as ``gaussian_target`` is), and its parts would promise too much.
 CARRIED_OVER: dict[type[Guarantee], Callable[[Any], Guarantee]] = {
     PureDP: _times("epsilon", 2.0),
     BoundedRangeDP: _times("epsilon", 2.0),

@@ -1,4 +1,4 @@
-"""How guarantees combine: composition, averages and upper envelopes."""
+"""Combinations of guarantees: composition, averages and upper envelopes."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from fractions import Fraction
 
 import numpy as np
 
-from .._checks import require
+from .._checks import as_numbers, check_kind, require
 from .._once import cached_property
 from .._types import Array, ArrayLike
 from ..errors import MixedNeighborsError, PrivacyError
 from ..numerics.convolution import convolve
 from ..numerics.curves import LARGEST_LOSS
 from ..numerics.loss_distribution import ROUNDING, DominatingPair, LossDistribution, connect_the_dots, mix
-from .base import Guarantee, Statement, as_guarantee
+from .base import Guarantee, Statement, as_guarantee, check_parts
 from .pure import PureDP
 from .values import ORDERS, ZCDP, GaussianDP, NonPrivate, RenyiDP
 
@@ -51,7 +51,7 @@ def _several(guarantees: Sequence[Guarantee] | Sequence[Guarantee | Statement]) 
 
 
 def _same_units(guarantees: Sequence[Guarantee | Statement]) -> None:
-    """An error where statements for persons meet what is stated for records."""
+    """Raise if statements for persons are combined with statements for records."""
     units = {one.unit if isinstance(one, Statement) else "record" for one in guarantees}
     if len(units) > 1:
         raise MixedNeighborsError(
@@ -98,7 +98,7 @@ def compose(*guarantees: Guarantee | Statement) -> Guarantee:
 
 
 def _merge(parts: Sequence[Guarantee]) -> list[Guarantee]:
-    """Parts of the kinds whose parameters add up, added up; the others as they are."""
+    """Merge parts of kinds whose parameters add up; keep the others."""
     rest = [part for part in parts if type(part) not in CLOSED_FORMS]
     for kind, add in CLOSED_FORMS.items():
         same = [part for part in parts if type(part) is kind]
@@ -125,9 +125,20 @@ CLOSED_FORMS = {GaussianDP: _add_gaussian, ZCDP: _add_zcdp, RenyiDP: _add_renyi}
 
 def _sum_above(numbers: Sequence[float]) -> float:
     """The sum, rounded up."""
-    total = math.fsum(numbers)
+    try:
+        total = math.fsum(numbers)
+    except OverflowError:
+        return math.inf
     exact = sum(Fraction(number) for number in numbers)
     return total if Fraction(total) >= exact else math.nextafter(total, math.inf)
+
+
+def _check_several(whole: Composition | _OneOf) -> None:
+    """Raise unless there is at least one part and all are guarantees under the relation of the whole."""
+    check_kind("parts", whole.parts, tuple, "a tuple of guarantees")
+    require(len(whole.parts) > 0, "at least one part", parts=whole.parts)
+    for part in whole.parts:
+        check_parts(whole, parts=part)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,6 +146,9 @@ class Composition(Guarantee):
     """Adaptive composition of several mechanisms."""
 
     parts: tuple[Guarantee, ...]
+
+    def _check(self) -> None:
+        _check_several(self)
 
     @property
     def pure_epsilon(self) -> float | None:
@@ -170,9 +184,9 @@ class Composition(Guarantee):
 
 
 def mixture(guarantees: Sequence[Guarantee] | Sequence[Guarantee | Statement], weights: Sequence[float]) -> Guarantee:
-    """The guarantee of a mechanism that draws which of several to run from a public law, and says which: Σ w_i·δ_i(ε).
+    """Guarantee of a mechanism that draws one of several from a public distribution and names it: Σ w_i·δ_i(ε).
 
-    The output names the drawn mechanism and the law of the draw does not depend on the data, so hockey-stick
+    The output names the drawn mechanism and the distribution of the draw does not depend on the data, so hockey-stick
     divergences average (docs/theory/composition.md); Rényi divergences of order α average as exp((α − 1)·ρ).
 
     Parameters
@@ -187,14 +201,8 @@ def mixture(guarantees: Sequence[Guarantee] | Sequence[Guarantee | Statement], w
     Guarantee
         Of the mechanism that draws.
     """
-    given = _several(guarantees)
-    require(
-        len(given) == len(weights) > 0,
-        "as many weights as guarantees",
-        guarantees=len(given),
-        weights=len(weights),
-    )
-    shares = np.asarray(weights, dtype=float)
+    given, shares = _several(guarantees), as_numbers("weights", weights)
+    require(shares.shape == (len(given),) != (0,), "as many weights as guarantees", weights=weights, number=len(given))
     require(
         bool(np.all(shares >= 0)) and abs(shares.sum() - 1) < 1e-9, "weights >= 0 with sum 1", total=float(shares.sum())
     )
@@ -214,6 +222,9 @@ class _OneOf(Guarantee):
 
     parts: tuple[Guarantee, ...]
 
+    def _check(self) -> None:
+        _check_several(self)
+
     @property
     def pure_epsilon(self) -> float | None:
         pure = [part.pure_epsilon for part in self.parts]
@@ -226,9 +237,21 @@ class _OneOf(Guarantee):
 
 @dataclass(frozen=True, kw_only=True)
 class Mixture(_OneOf):
-    """One of several mechanisms, drawn from a public law."""
+    """One of several mechanisms, drawn from a public distribution."""
 
     weights: tuple[float, ...]
+
+    def _check(self) -> None:
+        _check_several(self)
+        check_kind("weights", self.weights, tuple, "a tuple of probabilities")
+        require(len(self.weights) == len(self.parts), "as many weights as parts", weights=len(self.weights))
+        for weight in self.weights:
+            check_kind("weights", weight, float, "a tuple of floats")
+        require(
+            min(self.weights) > 0 and abs(math.fsum(self.weights) - 1) < 1e-9,
+            "weights > 0 with sum 1",
+            weights=self.weights,
+        )
 
     def renyi(self, order: ArrayLike) -> Array:
         """log Σ w_i·exp((α − 1)·ρ_i(α)) / (α − 1)."""
@@ -282,7 +305,7 @@ def envelope(guarantees: Sequence[Guarantee] | Sequence[Guarantee | Statement]) 
 
 @dataclass(frozen=True, kw_only=True)
 class Envelope(_OneOf):
-    """Whichever of several mechanisms is worst at each ε."""
+    """The worst of several mechanisms at each ε."""
 
     def renyi(self, order: ArrayLike) -> Array:
         """The largest of the parts' curves."""
@@ -309,7 +332,7 @@ class Envelope(_OneOf):
 def _largest(plds: Sequence[LossDistribution], reverses: Sequence[LossDistribution]) -> LossDistribution:
     """Dots of the pointwise maximum at the losses that occur (a maximum of convex curves is convex).
 
-    Of very many losses some are enough: chords of a convex curve lie above it.
+    Of very many losses a part is enough, because chords of a convex curve lie above it.
     """
     occurring = np.concatenate([np.abs(pld.losses) for pld in (*plds, *reverses)])
     if occurring.size == 0:

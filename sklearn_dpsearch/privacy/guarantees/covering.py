@@ -1,4 +1,4 @@
-"""One target for many: the least noise whose whole privacy profile stays under that of a target."""
+"""Least noise whose whole privacy profile is at most that of a common target."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from .values import DPSGD, ApproxDP, GaussianDP
 
 #: Points at which profiles are compared.
 POINTS = 3000
-#: Noise multipliers are looked for in this range.
+#: Range of the search for noise multipliers.
 LEAST_NOISE, MOST_NOISE = 1e-2, 1e6
 
 
 def gaussian_target(mu: float, neighboring: Neighboring = "add_remove", slack: float = 1e-9) -> Guarantee:
     """The guarantee that ``noise_multiplier_under`` keeps under this relation: μ-GDP, except for a mass of ``slack``.
 
-    Tails of DP-SGD are heavier than those of any Gaussian pair, though at probabilities that do not matter; the slack
-    is part of the guarantee and of every number computed from it.
+    DP-SGD has heavier tails than every Gaussian pair, at negligible probabilities. The slack covers these tails and is
+    part of the guarantee and of every number computed from it.
     """
     return compose(
         GaussianDP(mu=mu, neighboring=neighboring), ApproxDP(epsilon=0.0, delta=slack, neighboring=neighboring)
@@ -87,11 +87,10 @@ def noise_multiplier_under(
 
 
 def covers(target: Guarantee, guarantee: Guarantee, slack: float = 0.0) -> bool:
-    """Whether a profile stays under a target's that besides fails openly with probability ``slack``, at every ε ≥ 0.
+    """Return whether a profile is at most the target's at every ε ≥ 0, where the target may fail with ``slack``.
 
-    By duality it then does at every real ε.
-
-    Between two points both profiles fall: comparing one's value at the left with the other's at the right is enough.
+    By duality this also holds at every real ε. Both profiles fall in ε: between two points of the grid, the
+    guarantee's value at the left is compared with the target's at the right.
     """
     end = float(target.epsilon_at(max(slack * 1e-3, 1e-15)))
     grid = np.linspace(0.0, end, POINTS)
@@ -101,7 +100,7 @@ def covers(target: Guarantee, guarantee: Guarantee, slack: float = 0.0) -> bool:
 
 
 def _central_limit(mu: float, sample_rate: float, steps: int, neighboring: Neighboring) -> float:
-    """Where the central limit theorem of Bu, Dong, Long & Su (2020) would put the noise: a place to start.
+    """First guess of the noise, from the central limit theorem of Bu, Dong, Long & Su (2020).
 
     The likelihood ratio of one step has variance q²·(e^{1/σ²} − 1), and 4q²·sinh(1/σ²) if a record changes.
     """

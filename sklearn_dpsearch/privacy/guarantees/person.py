@@ -1,7 +1,7 @@
 r"""From one record to several records of one person: group privacy.
 
-Between two data sets that differ in the m records of one person lies a chain of m neighbours. For laws P, R, Q on such
-a chain, and any real ε₁ + ε₂ = ε,
+Between two data sets that differ in the m records of one person lies a chain of m neighbours. For distributions P, R, Q
+on such a chain, and any real ε₁ + ε₂ = ε,
 
     δ_PQ(ε)  ≤  δ_PR(ε₁) + e^{ε₁}·δ_RQ(ε₂)
 
@@ -19,22 +19,24 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import require
+from .._checks import plain_number, require
 from .._types import Array
 from ..numerics.curves import LARGEST_LOSS
 from ..numerics.exact_numbers import float_above
 from ..numerics.loss_distribution import ROUNDING, DominatingPair, LossDistribution
-from .base import Guarantee, Statement, as_guarantee, dots
+from .base import Guarantee, Statement, as_guarantee, check_parts, dots
 from .changed_record import delta_of_two_steps
 from .pure import BoundedRangeDP, LaplaceDP, PureDP
 from .values import ZCDP, GaussianDP, NonPrivate
 
+#: Most records of one person: beyond, every bound is vacuous.
+MOST_RECORDS = 10**6
 #: Points of the profile through which a dominating pair is drawn.
 POINTS = 4001
 
 
 def for_person(guarantee: Guarantee | Statement, records: int) -> Guarantee:
-    """What a guarantee for one record promises to a person with so many of them.
+    """Guarantee for a person with several records, from one for a single record (group privacy).
 
     Parameters
     ----------
@@ -46,14 +48,14 @@ def for_person(guarantee: Guarantee | Statement, records: int) -> Guarantee:
     Returns
     -------
     Guarantee
-        Under the same relation, read for persons: up to so many records more or less, replaced by nothing, or changed.
+        Under the same relation for persons: up to ``records`` records more or less, replaced by nothing, or changed.
         Pure, bounded-range, Laplace and Gaussian guarantees are multiplied by ``records``, zero-concentrated ones by
         its square. All others are carried over by their profile.
 
     Notes
     -----
-    Call it last, on the total. Subsets and batches are drawn record by record, not person by person: a guarantee for
-    persons is no part of ``subset_then_train``.
+    Apply this function last, to the total. Subsets and batches are drawn record by record, not person by person, so
+    ``subset_then_train`` needs guarantees for records.
 
     Examples
     --------
@@ -61,6 +63,7 @@ def for_person(guarantee: Guarantee | Statement, records: int) -> Guarantee:
     PureDP(neighboring='add_remove', epsilon=1.0)
     """
     found = as_guarantee(guarantee)
+    plain_number("records", records)
     require(float(records).is_integer() and records >= 1, "an integer records >= 1", records=records)
     if records == 1:
         return found
@@ -69,7 +72,7 @@ def for_person(guarantee: Guarantee | Statement, records: int) -> Guarantee:
 
 @dataclass(frozen=True, kw_only=True)
 class OfPerson(Guarantee):
-    """What a mechanism promises to a person with several records, known only by what it promises for one of them.
+    """Guarantee for a person with several records, derived only from the guarantee for one record.
 
     Parameters
     ----------
@@ -82,12 +85,9 @@ class OfPerson(Guarantee):
     records: int
 
     def _check(self) -> None:
-        require(self.records >= 2 and float(self.records).is_integer(), "an integer records >= 2", records=self.records)
-        require(
-            self.neighboring == self.one_record.neighboring,
-            "the relation of one_record",
-            neighboring=self.neighboring,
-        )
+        whole = float(self.records).is_integer() and 2 <= self.records <= MOST_RECORDS
+        require(whole, f"an integer records from 2 to {MOST_RECORDS}", records=self.records)
+        check_parts(self, one_record=self.one_record)
 
     @property
     def pure_epsilon(self) -> float | None:
@@ -95,14 +95,15 @@ class OfPerson(Guarantee):
         return None if one is None else _times_above(one, self.records)
 
     def _profile(self, epsilon: Array) -> Array:
-        """The smaller of the chain's, which is known at points, and all steps at the same ε."""
+        """The smaller of two bounds: that of the chain, known at points, and equal steps of ε."""
         values = np.minimum(super()._profile(epsilon), self._equal_steps(epsilon))
         return self._none_beyond(epsilon, values)
 
     def _equal_steps(self, epsilon: Array) -> Array:
         """δ(ε/m)·(1 + e^{ε/m} + … + e^{(m−1)ε/m}), rounded up."""
         each = epsilon / self.records * (1.0 - ROUNDING)
-        growth = np.exp(np.arange(self.records)[:, None] * np.minimum(each, LARGEST_LOSS / self.records)).sum(axis=0)
+        step = np.clip(each, 1e-300, LARGEST_LOSS / self.records)
+        growth = np.expm1(self.records * step) / np.expm1(step) * (1.0 + ROUNDING)
         values: Array = np.minimum(self.one_record._profile(each) * growth * (1.0 + ROUNDING), 1.0)
         return np.where(epsilon > LARGEST_LOSS, 1.0, values)
 
@@ -111,7 +112,7 @@ class OfPerson(Guarantee):
 
 
 def chain(pair: DominatingPair, steps: int) -> DominatingPair:
-    """The pair of the first and the last of a chain of ``steps`` neighbours, each a record less than the one before."""
+    """The pair of both ends of a chain of ``steps`` neighbours, each with a record less than the one before."""
     if steps == 1:
         return pair
     half = chain(pair, steps // 2)
@@ -120,7 +121,7 @@ def chain(pair: DominatingPair, steps: int) -> DominatingPair:
 
 
 def joined(first: DominatingPair, second: DominatingPair) -> DominatingPair:
-    """The pair of the ends of two chains, the second of which begins where the first one ends."""
+    """The pair of the ends of two joined chains."""
     removed = _two_steps(first.removed, second.removed)
     if all(pair.removed is pair.added for pair in (first, second)):
         above = dots(removed, number=POINTS)
@@ -138,7 +139,7 @@ def _by_profile(guarantee: Guarantee, records: int) -> Guarantee:
 
 
 def _times(name: str, power: int) -> Callable[[Any, int], Guarantee]:
-    """The same kind of guarantee, with a multiple of its parameter."""
+    """Guarantee of the same kind with a multiple of its parameter."""
     return lambda found, records: replace(found, **{name: _times_above(getattr(found, name), records**power)})
 
 
@@ -147,8 +148,8 @@ def _times_above(number: float, factor: int) -> float:
     return float_above(Fraction(number) * factor) if math.isfinite(number) else math.inf
 
 
-#: Kinds of guarantees that stay what they are; all others by ``_by_profile``. As for changed records, the parts of a
-#: composition are not carried over one by one: it may be no more than a bound.
+#: Kinds of guarantees that keep their kind; all others by ``_by_profile``. As for changed records, the parts of a
+#: composition are not converted one by one, because the composition may be a mere bound.
 MULTIPLIED: dict[type[Guarantee], Callable[[Any, int], Guarantee]] = {
     PureDP: _times("epsilon", 1),
     BoundedRangeDP: _times("epsilon", 1),

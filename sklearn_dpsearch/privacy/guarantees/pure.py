@@ -1,4 +1,4 @@
-"""Guarantees with a largest loss ε: pure differential privacy, and what two mechanisms promise beyond it."""
+"""Guarantees with a largest loss ε: pure differential privacy, and the tighter profiles of two mechanisms."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ POINTS = 4000
 
 @dataclass(frozen=True, kw_only=True)
 class _LargestLoss(Guarantee):
-    """No loss is above ε. What else is known is in the profile; the pair is drawn through it."""
+    """Guarantee with losses of at most ε. The pair is drawn through its profile."""
 
     epsilon: float
 
@@ -50,7 +50,7 @@ class PureDP(_LargestLoss):
     epsilon : float
         The largest loss, ≥ 0.
     neighboring : {"add_remove", "zero_out", "replace_one"}
-        How neighbours differ.
+        Neighbouring relation.
 
     Examples
     --------
@@ -70,10 +70,10 @@ class PureDP(_LargestLoss):
 
 @dataclass(frozen=True, kw_only=True)
 class LaplaceDP(_LargestLoss):
-    r"""No easier to tell apart than Laplace noise with scale 1 around 0 and around ε.
+    r"""Guarantee of Laplace noise: dominated by Laplace noise of scale 1 around 0 and around ε.
 
-    Independent Laplace noise on every number of a statistic has it, with ε the l1-sensitivity ÷ the scale
-    (docs/theory/composition.md, "Laplace noise"). It is ε-DP, and better than that at δ > 0:
+    It holds for independent Laplace noise on every number of a statistic, with ε = l1-sensitivity ÷ scale
+    (docs/theory/composition.md, "Laplace noise"). It implies ε-DP, and at δ > 0 more than ε-DP:
     δ(ε') = 1 − e^{(ε' − ε)/2} for 0 ≤ ε' ≤ ε.
 
     Parameters
@@ -81,7 +81,7 @@ class LaplaceDP(_LargestLoss):
     epsilon : float
         l1-sensitivity ÷ scale of the noise, ≥ 0.
     neighboring : {"add_remove", "zero_out", "replace_one"}
-        How neighbours differ.
+        Neighbouring relation.
 
     Examples
     --------
@@ -111,7 +111,7 @@ class LaplaceDP(_LargestLoss):
 class BoundedRangeDP(_LargestLoss):
     r"""ε-bounded range: between two neighbours all privacy losses lie in one interval of length ε.
 
-    The exponential mechanism has it (Durfee & Rogers 2019). It is ε-DP, and better than that at δ > 0:
+    It holds for the exponential mechanism (Durfee & Rogers 2019). It implies ε-DP, and at δ > 0 more than ε-DP:
     δ(ε') = (e^{ε/2} − e^{ε'/2})²/(e^ε − 1) for −ε ≤ ε' ≤ ε, the worst case of losses t and t − ε, and Rényi divergence
     at most α·ε²/8 (docs/theory/noisy_max.md).
 
@@ -120,7 +120,7 @@ class BoundedRangeDP(_LargestLoss):
     epsilon : float
         Length of the interval, ≥ 0.
     neighboring : {"add_remove", "zero_out", "replace_one"}
-        How neighbours differ.
+        Neighbouring relation.
 
     Examples
     --------

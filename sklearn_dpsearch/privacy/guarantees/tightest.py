@@ -1,4 +1,4 @@
-"""A mechanism for which several bounds hold: the smallest of them is reported, and named."""
+"""Smallest of several bounds for one mechanism, with its name."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from ..errors import PrivacyError
 from ..numerics.loss_distribution import DominatingPair
 from .base import LARGEST_EPSILON, Guarantee, pair_through, smallest_epsilon
 
-#: Points at which the smallest of several profiles is evaluated when it is composed with something else.
+#: Points at which the smallest of several profiles is evaluated in compositions.
 POINTS = 1000
-#: Bounds are compared where one of them has such a δ.
+#: Values of δ at which bounds are compared.
 COMPARED = (0.1, 1e-3, 1e-6, 1e-12)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SmallestOf(Guarantee):
-    """A guarantee with several ``bounds``, each of them true: at each ε the smallest counts."""
+    """A guarantee with several valid ``bounds``: at each ε the smallest counts."""
 
-    #: Whether the pair is below every bound, not only the first.
+    #: True if the pair is below every bound, not only the first.
     pair_of_all: ClassVar[bool] = True
 
     @cached_property
@@ -77,10 +77,10 @@ class SmallestOf(Guarantee):
 
     @cached_property
     def _cross(self) -> bool:
-        """Whether no single bound is the smallest everywhere.
+        """True if several bounds are each the smallest somewhere.
 
-        A true profile is convex in e^ε, so it is below the chords from one bound to the other too. The pair has them,
-        and what is composed of the pair must not seem to lose less than this.
+        A true profile is convex in e^ε, so it is also below the chords between two bounds. The pair has these chords,
+        and this guarantee uses them too: otherwise a composition of the pair could seem to lose less.
         """
         return self._bounds_cross()
 
@@ -95,7 +95,7 @@ class SmallestOf(Guarantee):
 
     @property
     def _in_pair(self) -> list[Guarantee]:
-        """The bounds of which the pair is made."""
+        """The bounds that make up the pair."""
         return list(self.bounds.values())
 
     def _pair(self) -> DominatingPair:

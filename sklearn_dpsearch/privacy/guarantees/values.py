@@ -1,4 +1,4 @@
-"""What a mechanism promises: approximate, concentrated, Gaussian and Rényi DP, DP-SGD, any profile, nothing."""
+"""Guarantees of single mechanisms: approximate, concentrated, Gaussian and Rényi DP, DP-SGD, any profile, none."""
 
 from __future__ import annotations
 
@@ -8,18 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import require
+from .._checks import as_numbers, check_kind, require
 from .._once import cached_property
 from .._types import Array, ArrayLike, Neighboring
 from ..errors import PrivacyError
 from ..numerics import curves
-from ..numerics.loss_distribution import DominatingPair, LossDistribution, connect_the_dots, symmetric
+from ..numerics.loss_distribution import DominatingPair, LossDistribution, check_masses, connect_the_dots, symmetric
 from ..numerics.pld import pair_from_pld
 from .base import Guarantee, dots
 from .written import written
 
 #: Rényi orders at which curves are tabulated.
 ORDERS: Array = np.unique(np.concatenate([1 + np.geomspace(0.05, 8, 60), np.arange(2, 65), np.geomspace(65, 4096, 40)]))
+#: Most steps of DP-SGD: beyond, the transforms have no digits left.
+MOST_STEPS = 10**9
 #: δ below which a pair of DP-SGD may have fewer digits than its Rényi curve.
 FAR = 1e-17
 
@@ -35,7 +37,7 @@ class ApproxDP(Guarantee):
     delta : float
         Probability of failing, 0 ≤ δ < 1.
     neighboring : {"add_remove", "zero_out", "replace_one"}
-        How neighbours differ.
+        Neighbouring relation.
     """
 
     epsilon: float
@@ -62,7 +64,7 @@ class ZCDP(Guarantee):
     rho : float
         ρ ≥ 0.
     neighboring : {"add_remove", "zero_out", "replace_one"}
-        How neighbours differ.
+        Neighbouring relation.
     """
 
     rho: float
@@ -76,7 +78,9 @@ class ZCDP(Guarantee):
 
     def renyi(self, order: ArrayLike) -> Array:
         """ρ·α."""
-        return self.rho * np.asarray(order, dtype=float)
+        with np.errstate(over="ignore"):
+            curve: Array = self.rho * np.asarray(order, dtype=float)
+        return curve
 
     def _profile(self, epsilon: Array) -> Array:
         return curves.delta_of_zcdp(self.rho, epsilon)
@@ -87,14 +91,14 @@ class ZCDP(Guarantee):
 
 @dataclass(frozen=True, kw_only=True)
 class GaussianDP(Guarantee):
-    """μ-Gaussian DP (Dong, Roth & Su 2022): no easier to tell apart than N(0, 1) and N(μ, 1).
+    """μ-Gaussian DP (Dong, Roth & Su 2022), dominated by N(0, 1) and N(μ, 1).
 
     Parameters
     ----------
     mu : float
         μ ≥ 0: sensitivity ÷ standard deviation of the noise.
     neighboring : {"add_remove", "zero_out", "replace_one"}
-        How neighbours differ.
+        Neighbouring relation.
 
     Examples
     --------
@@ -117,7 +121,9 @@ class GaussianDP(Guarantee):
 
     def renyi(self, order: ArrayLike) -> Array:
         """μ²·α/2."""
-        return 0.5 * self.mu**2 * np.asarray(order, dtype=float)
+        with np.errstate(over="ignore"):
+            curve: Array = 0.5 * np.square(self.mu) * np.asarray(order, dtype=float)
+        return curve
 
     def _profile(self, epsilon: Array) -> Array:
         return curves.delta_of_gaussian(self.mu, epsilon)
@@ -125,6 +131,8 @@ class GaussianDP(Guarantee):
     def _pair(self) -> DominatingPair:
         if self.mu == 0:
             return symmetric(curves.randomized_response(0.0, 0.0))
+        if self.mu > curves.LARGEST_LOSS:  # losses below μ²/2 − 40·μ are negligible
+            return symmetric(curves.randomized_response(self.mu, 0.0))
         reach = 0.5 * self.mu**2 + 10.0 * self.mu
         grid = np.linspace(0.0, reach, 1 + int(np.clip(2000 * reach / self.mu, 1, 2**17)))
         values = self._profile(grid)
@@ -140,7 +148,7 @@ class RenyiDP(Guarantee):
     orders, epsilons : array-like of shape (n,)
         Orders α > 1 and bounds on the Rényi divergence of that order, in nats. Infinite bounds are allowed.
     neighboring : {"add_remove", "zero_out", "replace_one"}
-        How neighbours differ.
+        Neighbouring relation.
     """
 
     orders: Any
@@ -148,7 +156,7 @@ class RenyiDP(Guarantee):
 
     def __post_init__(self) -> None:
         for name in ("orders", "epsilons"):
-            values = np.array(getattr(self, name), dtype=float, ndmin=1)
+            values = np.array(as_numbers(name, getattr(self, name)), ndmin=1)
             values.setflags(write=False)
             object.__setattr__(self, name, values)
         super().__post_init__()
@@ -179,13 +187,13 @@ class RenyiDP(Guarantee):
         return True
 
     def renyi(self, order: ArrayLike) -> Array:
-        """The smallest bound that the stated orders imply (Rényi divergences grow with their order)."""
+        """The smallest bound implied by the stated orders, because Rényi divergences grow with their order."""
         orders, least = self._least_above
         return least[np.searchsorted(orders, np.asarray(order, dtype=float) * (1 - 1e-12))]
 
     @cached_property
     def _least_above(self) -> tuple[Array, Array]:
-        """The orders, sorted, and the smallest bound of any order from each one on (none: infinite)."""
+        """The sorted orders, and for each the smallest bound of this or a larger order (none: infinite)."""
         sort = np.argsort(self.orders)
         bounds = np.append(self.epsilons[sort], np.inf)
         return self.orders[sort], np.minimum.accumulate(bounds[::-1])[::-1]
@@ -209,7 +217,7 @@ class DPSGD(Guarantee):
     sample_rate : float
         Probability with which each record enters each batch, independently.
     steps : int
-        Number of steps, whatever the batches hold.
+        Number of steps, for every content of the batches.
     neighboring : {"add_remove", "zero_out", "replace_one"}
         Under add_remove and zero_out the loss is the same; replace_one costs up to twice as much.
 
@@ -229,6 +237,7 @@ class DPSGD(Guarantee):
         )
         require(0 < self.sample_rate <= 1, "0 < sample_rate <= 1", sample_rate=self.sample_rate)
         require(self.steps >= 0 and float(self.steps).is_integer(), "an integer steps >= 0", steps=self.steps)
+        require(self.steps <= MOST_STEPS, f"at most {MOST_STEPS:g} steps", steps=self.steps)
 
     @property
     def pure_epsilon(self) -> float | None:
@@ -247,7 +256,7 @@ class DPSGD(Guarantee):
         )
 
     def _profile(self, epsilon: Array) -> Array:
-        """The pair's, and where it has no more digits the Rényi curve's."""
+        """The profile of the pair, or of the Rényi curve where the pair has no digits left."""
         values = super()._profile(epsilon)
         far = values < FAR
         if np.any(far) and self.has_renyi and self.steps > 0:
@@ -277,11 +286,19 @@ class ProfileDP(Guarantee):
     given_pair : DominatingPair, optional
         The loss distributions behind it, where they are known; see ``from_pld``.
     neighboring : {"add_remove", "zero_out", "replace_one"}
-        How neighbours differ.
+        Neighbouring relation.
     """
 
     profile: Callable[[Array], Array]
-    given_pair: DominatingPair | None = field(default=None, repr=False, compare=False)
+    given_pair: DominatingPair | None = field(default=None, repr=False)
+
+    def _check(self) -> None:
+        if not callable(self.profile):
+            raise TypeError(f"Found profile={self.profile!r}; a function from epsilon to delta is needed.")
+        if self.given_pair is not None:
+            check_kind("given_pair", self.given_pair, DominatingPair, "a DominatingPair")
+            for one in self.given_pair.directions:
+                check_masses(one)
 
     @classmethod
     def from_pld(cls, pld: Any, neighboring: Neighboring = "add_remove") -> ProfileDP:
@@ -294,8 +311,15 @@ class ProfileDP(Guarantee):
         return cls(profile=pair.delta_at, given_pair=pair, neighboring=neighboring)
 
     def _profile(self, epsilon: Array) -> Array:
-        values: Array = np.clip(np.asarray(self.profile(epsilon), dtype=float), 0.0, 1.0)
-        return values
+        values = as_numbers("profile", self.profile(epsilon))
+        require(values.shape == epsilon.shape, "a profile with as many values as arguments", profile=values.shape)
+        require(
+            not np.any(np.isnan(values)),
+            "a profile that is a number everywhere (1 where nothing is known)",
+            profile=values,
+        )
+        clipped: Array = np.clip(values, 0.0, 1.0)
+        return clipped
 
     def _pair(self) -> DominatingPair:
         return self.given_pair if self.given_pair is not None else symmetric(dots(self._profile))
@@ -303,7 +327,7 @@ class ProfileDP(Guarantee):
 
 @written.register
 def _written_profile(one: ProfileDP) -> dict[str, Any]:
-    """Its loss distributions, where they are all that it is."""
+    """Fields of a profile made of loss distributions alone."""
     pair = one.given_pair
     if pair is None or one.profile != pair.delta_at:
         raise PrivacyError(
@@ -321,7 +345,7 @@ class NonPrivate(Guarantee):
     Parameters
     ----------
     neighboring : {"add_remove", "zero_out", "replace_one"}
-        How neighbours differ.
+        Neighbouring relation.
     """
 
     def _profile(self, epsilon: Array) -> Array:

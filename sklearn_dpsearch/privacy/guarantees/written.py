@@ -1,4 +1,4 @@
-"""Guarantees as plain values for JSON: how each was made, so that nothing is lost. ``privacy.from_dict`` reads them."""
+"""Guarantees as plain values for JSON: the parameters of each, without loss. ``privacy.from_dict`` reads them."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import numpy as np
 
 from ..errors import PrivacyError
 
-#: Of the layout below. A reader refuses any other one.
+#: Version of the layout below. A reader refuses any other version.
 VERSION = 1
 
 
 @singledispatch
 def written(value: object) -> Any:
-    """A value as dicts, lists, numbers and strings: of a frozen value of this library its fields, and what it is."""
+    """A value as dicts, lists, numbers and strings; a frozen value of this library as its fields and its kind."""
     if not is_dataclass(value) or type(value).__module__.partition(".")[0] != __name__.partition(".")[0]:
         raise PrivacyError(
             f"Found {type(value).__name__} in a guarantee; only the guarantees of sklearn_dpsearch and what they are "
@@ -31,7 +31,7 @@ def written(value: object) -> Any:
 
 
 def _annotated(field: Field[Any], value: object) -> object:
-    """A whole number where any number may stand as a float: values that are equal are written alike."""
+    """Write whole numbers as floats where any number is allowed, so that equal values are written alike."""
     whole = field.type == "float" and type(value) is int and float(value) == value
     return float(value) if whole else value  # type: ignore[arg-type]
 
@@ -46,7 +46,7 @@ def _as_it_is(value: object) -> object:
 
 @written.register
 def _float(value: float) -> Any:
-    """JSON has finite numbers only; Python writes as many digits of them as are needed to read the same one back."""
+    """Write a float: as text if it is infinite, which JSON lacks; else with all digits that reading back needs."""
     return value if math.isfinite(value) else {"float": repr(value)}
 
 
@@ -56,7 +56,7 @@ def _fraction(value: Fraction) -> Any:
 
 
 @written.register
-def _tuple(value: tuple) -> Any:  # type: ignore[type-arg]  # what it holds is no concern of the dispatch
+def _tuple(value: tuple) -> Any:  # type: ignore[type-arg]  # its entries do not matter for the dispatch
     return [written(one) for one in value]
 
 

@@ -1,1 +1,1 @@
-"""Drawing noise and coins exactly; what they cost is in the other rooms."""
+"""Exact draws of noise and coins. Their privacy cost is in ``selection`` and ``guarantees``."""

@@ -1,4 +1,4 @@
-"""Many exact coins at once: one for every record, from random bytes and nothing else.
+"""Exact coins for many records at once, from random bytes alone.
 
 A uniform double is a multiple of 2⁻⁵³, so comparing it with a probability of 1e-17 succeeds eleven times too often.
 Here the binary digits of a uniform number are compared with those of the probability, 64 at a time, until they differ.
@@ -16,7 +16,7 @@ import numpy.typing as npt
 from .._checks import require
 from ..numerics.exact_numbers import Number, fraction
 
-#: Number of bytes ↦ so many secret random bytes.
+#: Number of bytes ↦ secret random bytes.
 RandomBytes = Callable[[int], bytes]
 #: Draws at once.
 BLOCK = 2**16
@@ -65,7 +65,7 @@ def _integers(n: int, below: int, random_bytes: RandomBytes) -> npt.NDArray[np.i
 
 
 def _in_blocks(n: int, kind: npt.DTypeLike, drawn: Callable[[int], npt.NDArray[Any]]) -> npt.NDArray[Any]:
-    """So many draws, of which few at a time are held as the 64 bits they are made from."""
+    """Draw n values in blocks, so that few 64-bit words are in memory at once."""
     found = np.empty(n, kind)
     for start in range(0, n, BLOCK):
         found[start : start + BLOCK] = drawn(min(BLOCK, n - start))

@@ -20,14 +20,14 @@ from .exact_sampling import SYSTEM, IntegerSource
 
 @dataclass(frozen=True, kw_only=True)
 class DoublingSteps:
-    """Where a walk stands, and where it goes: nothing but the released answers decides that.
+    """State of a walk. Its next step depends on the released answers alone.
 
     Parameters
     ----------
     levels : int
         The walk ends on reaching this level.
     max_rounds : int
-        The walk ends after so many rounds.
+        Largest number of rounds.
     level, step, rounds : int
         The level reached, the next step, and the rounds that are over.
 
@@ -48,7 +48,7 @@ class DoublingSteps:
 
     @property
     def over(self) -> bool:
-        """Whether the walk has ended."""
+        """True once the walk has ended."""
         return self.step == 0 or self.level >= self.levels or self.rounds >= self.max_rounds
 
     @property
@@ -57,7 +57,7 @@ class DoublingSteps:
         return self.level + self.step
 
     def after(self, accepted: bool) -> DoublingSteps:
-        """Where the walk stands after a round that found a candidate, or found none."""
+        """State after a round that found a candidate, or found none."""
         if accepted:
             return replace(self, level=self.asked, step=2 * self.step, rounds=self.rounds + 1)
         return replace(self, step=self.step // 2, rounds=self.rounds + 1)
@@ -73,7 +73,7 @@ class DoublingRounds:
     steps : DoublingSteps
         The start of the walk.
     granularity, lower : Fraction, int or float
-        How far two levels are apart, and the threshold of level 0.
+        Distance of two levels, and the threshold of level 0.
     threshold_noise : {"fresh", "once"}
         The threshold's noise is drawn in every round, or once for the whole walk.
     bits : IntegerSource
@@ -111,7 +111,7 @@ class DoublingRounds:
 
     @property
     def over(self) -> bool:
-        """Whether the walk has ended."""
+        """True once the walk has ended."""
         return self.steps.over
 
     @property

@@ -1,8 +1,8 @@
-"""Exact noise: integers drawn from laws on the integers, with integer arithmetic and nothing else.
+"""Exact noise: integers drawn from distributions on the integers, in integer arithmetic only.
 
-Noise drawn in floating point is not the law its proof speaks of, and can be told apart from it in the last
-bits. Here every probability is a ratio of integers or exp(−ratio of integers), and every draw is made of fair
-integers below n.
+Noise drawn in floating point differs in its last bits from the distribution that its proof assumes, and an attacker
+can read those bits. Here every probability is a ratio of integers or exp(−ratio of integers), and every draw is made of
+fair integers below n.
 
 Canonne, Kamath & Steinke (2020), "The Discrete Gaussian for Differential Privacy", Algorithms 1–3.
 """
@@ -19,7 +19,7 @@ from ..numerics.exact_numbers import exact_fraction
 
 
 class IntegerSource(Protocol):
-    """Whatever draws fair integers, such as ``secrets.SystemRandom()`` or a seeded ``random.Random``."""
+    """Source of fair integers, such as ``secrets.SystemRandom()`` or a seeded ``random.Random``."""
 
     def randrange(self, start: int, /) -> int:
         """An integer uniform on 0 … start − 1."""
@@ -125,7 +125,7 @@ def _try_discrete_laplace(scale: Fraction, rng: IntegerSource) -> int | None:
 def discrete_gaussian(sigma_squared: Fraction, rng: IntegerSource = SYSTEM) -> int:
     """An integer k with probability proportional to exp(−k²/(2σ²)).
 
-    Algorithm 3. A discrete Laplace draw of scale ⌊σ⌋ + 1, accepted with the ratio of both laws.
+    Algorithm 3. A discrete Laplace draw of scale ⌊σ⌋ + 1, accepted with the ratio of both probabilities.
 
     Parameters
     ----------

@@ -6,7 +6,7 @@
 | exponential | permute and flip (McKenna & Sheldon 2020; Ding et al. 2021 show that this is the same) |
 | Laplace, Gaussian | discrete Laplace and discrete Gaussian noise on a grid |
 
-What the winner costs: ``noisy_max``.
+Privacy cost of the winner: ``noisy_max``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .exact_sampling import SYSTEM, IntegerSource, bernoulli_exp, discrete_gauss
 
 @dataclass(frozen=True, kw_only=True)
 class MaxNoise(ABC):
-    """A law of the noise that is added to every utility before the largest is reported.
+    """Distribution of the noise that is added to every utility before the largest is reported.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ class GridNoise(MaxNoise):
         object.__setattr__(self, "grid", positive_fraction(self.grid, "grid"))
 
     def moved(self, sensitivity: Fraction) -> int:
-        """How many multiples of the grid lie between two neighbours' rounded utilities at most: ⌈Δ/grid⌉.
+        """Largest distance of two neighbours' rounded utilities, in multiples of the grid: ⌈Δ/grid⌉.
 
         A grid that divides the sensitivity costs nothing.
         """

@@ -1,8 +1,8 @@
-r"""Composition: the law of a sum of many independent losses, with digits in both tails, rounded up.
+r"""Composition: the distribution of a sum of many independent losses, with digits in both tails, rounded up.
 
 The fast Fourier transform errs by a share of the *largest* mass. So the masses are tilted first: p·e^{θL}/E e^{θL} has
 its bulk where p has a tail, and undoing the tilt scales the error down with the tail. Every tilt gives an upper bound
-on every mass, whatever θ is, and the smallest counts (docs/theory/rounding.md#composition-far-out).
+on every mass, and the smallest over θ counts (docs/theory/rounding.md#composition-far-out).
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from .loss_distribution import LossDistribution, on_grid
 
 #: Mass that a composition may move from a far tail to infinity.
 TAIL_MASS = 1e-24
-#: Grid points of a composed loss distribution at most; a larger grid would be finer, not more correct.
+#: Most grid points of a composed loss distribution. Every grid gives a bound; a larger one is tighter.
 MOST_POINTS = 2**21
-#: Grid points to a standard deviation: of one step, of the sum while it is worked out, and of the result.
+#: Grid points to a standard deviation: of one step, of the intermediate sum, and of the result.
 OF_ONE, OF_SUM, OF_RESULT = 50, 1000, 400
-#: Tilts move the bulk by so many standard deviations, at most so often in either direction.
+#: Tilts move the bulk by STRIDE standard deviations, at most TILTS times in either direction.
 STRIDE, TILTS = 5.0, 6
-#: Logarithm of a mass that moves no mean: where tilts are chosen, which decides about digits and not about bounds.
+#: Logarithm of a mass that is negligible for means. It affects the choice of tilts and so digits, never bounds.
 NEGLIGIBLE = -60.0
 #: Smallest mass, in place of what underflows.
 TINY = 1e-300
@@ -41,15 +41,15 @@ def convolve(
     """Loss distribution of the composition of ``counts[i]`` runs of ``parts[i]``, rounded up.
 
     Atoms are split between neighbouring grid points so that both their P- and their Q-mass stay (a mean-preserving
-    spread of the likelihood ratio: only ever more loss), and convolved with fast Fourier transforms. What these may
-    have got wrong is added to every mass; the mass of both tails goes to infinity.
+    spread of the likelihood ratio: only ever more loss), and convolved with fast Fourier transforms. A bound
+    on their error is added to every mass; the mass of both tails goes to infinity.
 
     Parameters
     ----------
     parts : sequence of LossDistribution
     counts : sequence of int
     interval : float, optional
-        Of the grid, where the parts are on one already.
+        Grid of the parts, if they share one already.
     """
     if any(pld.infinity >= 1 for pld in parts):
         return OPEN
@@ -99,7 +99,7 @@ class Step:
         return np.exp(tilt * index + log_masses - self.log_moment(tilt))
 
     def moments(self, tilt: float) -> tuple[float, float]:
-        """Mean and variance of the tilted law, but for masses that count for nothing in either."""
+        """Mean and variance of the tilted distribution, without masses that are negligible in both."""
         index, log_masses = self.atoms
         exponents = tilt * index + log_masses
         exponents -= exponents.max()
@@ -110,7 +110,7 @@ class Step:
         return mean, float(weights @ (index - mean) ** 2)
 
     def around(self, tilt: float, size: int) -> Array:
-        """The tilted law on a circle of ``size`` points, its first index at 0."""
+        """The tilted distribution on a circle of ``size`` points, its first index at 0."""
         places = (self.atoms[0] - self.first).astype(np.int64) % size
         return np.asarray(np.bincount(places, self.tilted(tilt), size), dtype=float)
 
@@ -127,7 +127,7 @@ class Step:
 def _masses_by(tilt: float, steps: Sequence[Step], low: int, high: int) -> Array:
     """Upper bounds on the masses of the sum at the indices from ``low`` to ``high``.
 
-    Going around the circle only adds: every index also gets the masses of those that are a multiple of the size away.
+    The wrap around the circle only adds: every index also gets the masses of indices a multiple of the size away.
     """
     size = fft.next_fast_len(high - low + 1, real=True)
     around, error = _power(steps, tilt, size)
@@ -139,7 +139,7 @@ def _masses_by(tilt: float, steps: Sequence[Step], low: int, high: int) -> Array
 
 
 def _power(steps: Sequence[Step], tilt: float, size: int) -> tuple[Array, float]:
-    """The tilted sum around the circle, and how far the transforms may be off at any of its points.
+    """The tilted sum around the circle, and a bound on the error of the transforms at each point.
 
     A value of the transform is a sum with log₂(size) roundings of numbers that are at most 1 together. Its n-th power
     is off by n times that, times the (n−1)-th power of the modulus; and a point of the inverse transform by the mean of
@@ -156,7 +156,7 @@ def _power(steps: Sequence[Step], tilt: float, size: int) -> tuple[Array, float]
     return fft.irfft(product, size), rounding * float(2.0 * (modulus @ wrong) / size)
 
 
-# --- which tilts -------------------------------------------------------------------------------------------------
+# --- tilts -------------------------------------------------------------------------------------------------------
 
 
 def _tilts(steps: Sequence[Step], low: int, high: int) -> Iterator[float]:
@@ -175,7 +175,7 @@ def _tilts(steps: Sequence[Step], low: int, high: int) -> Iterator[float]:
 def _next_tilt(
     steps: Sequence[Step], tilt: float, sign: float, mean: float, deviation: float
 ) -> tuple[float, tuple[float, float]]:
-    """One that leaves no gap, and its bulk: it meets the last one's. Of a law with heavy tails a little tilts a lot."""
+    """The next tilt and its bulk, which meets the last tilt's bulk without a gap; heavy tails need small tilts."""
     stride = sign * STRIDE / deviation
     for _ in range(10):
         further = tilt + stride
@@ -227,7 +227,7 @@ def _window(steps: Sequence[Step]) -> tuple[int, int]:
 
 
 def _coarser(pld: LossDistribution, interval: float, factor: int) -> LossDistribution:
-    """The same on a grid that is so many times as coarse: again a spread."""
+    """Spread of a pair on a grid that is ``factor`` times as coarse."""
     if factor == 1:
         return pld
     first, masses = on_grid(pld, interval * factor)

@@ -11,17 +11,19 @@ from scipy import special
 
 from .._types import Array
 from .convolution import OF_SUM, convolve
-from .logspace import log_expm1, log_mills_ratio
+from .logspace import log_expm1, log_mills_ratio, safe_exp
 from .loss_distribution import ROUNDING, DominatingPair, LossDistribution, connect_the_dots, symmetric
 
 #: Losses above this count as infinite: exp(−loss) would leave the range of doubles.
 LARGEST_LOSS = 600.0
 #: Values of μ below which the Mills ratios of a Gaussian profile agree in all of their digits.
 SMALLEST_MU = 1e-12
+#: Values of μ and of ρ above which δ is 1, to the last digit, at every ε ≤ 1e6.
+LARGEST_MU, LARGEST_RHO = 1e4, 1e7
 
 
 def randomized_response(epsilon: float, delta: float) -> LossDistribution:
-    """Answer truly with odds e^ε, and openly with probability δ: dominates every (ε, δ)-DP mechanism."""
+    """Randomised response with odds e^ε that fails openly with probability δ: dominates every (ε, δ)-DP mechanism."""
     if epsilon == 0:
         return LossDistribution(np.array([0.0]), np.array([1.0 - delta]), delta, delta)
     if epsilon > LARGEST_LOSS:
@@ -53,6 +55,8 @@ def delta_of_gaussian(mu: float, epsilon: Array) -> Array:
     """
     if mu == 0:
         return -np.expm1(np.minimum(epsilon, 0.0))
+    if mu > LARGEST_MU:
+        return np.ones_like(epsilon)
     if mu < SMALLEST_MU:
         return _delta_of_tiny_gaussian(mu, epsilon)
     a = epsilon / mu - 0.5 * mu
@@ -88,9 +92,11 @@ def delta_of_renyi(orders: Array, epsilons: Array, epsilon: Array) -> Array:
 
 
 def delta_of_zcdp(rho: float, epsilon: Array) -> Array:
-    """The same for ρ(α) = ρα, minimised over orders around the best one, near (ε + ρ)/(2ρ); any order is valid."""
+    """δ at ε of ρ(α) = ρα, minimised over orders around the best one, near (ε + ρ)/(2ρ); any order is valid."""
     if rho == 0:
         return np.zeros_like(epsilon)
+    if rho > LARGEST_RHO:
+        return np.ones_like(epsilon)
     best = np.maximum(epsilon[..., None] - rho, 0.0) / (2.0 * rho) + 1.0 / np.sqrt(2.0 * rho)
     for finer in (np.geomspace(0.05, 3.0, 60), np.geomspace(0.93, 1.07, 41), np.geomspace(0.996, 1.004, 41)):
         orders = 1.0 + best * finer
@@ -202,9 +208,9 @@ def _replaced_step(noise_multiplier: float, sample_rate: float) -> LossDistribut
     )
     tail_p = (1 - q) * special.ndtr(-x) + q * special.ndtr(mu - x)
     tail_q = (1 - q) * special.ndtr(-x) + q * special.ndtr(-mu - x)
-    delta = np.maximum(tail_p - np.exp(loss) * tail_q, 0.0) + 1e-15 * tail_p
+    delta = np.maximum(tail_p - safe_exp(loss) * tail_q, 0.0) + 1e-15 * tail_p
     loss[0] = 0.0
-    kept = np.append(True, loss[1:] > np.maximum.accumulate(loss)[:-1])
+    kept = np.append(True, loss[1:] > np.maximum.accumulate(loss)[:-1]) & (loss <= LARGEST_LOSS)
     return connect_the_dots(loss[kept], delta[kept], delta[kept])
 
 

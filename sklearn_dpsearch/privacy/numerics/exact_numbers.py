@@ -1,4 +1,4 @@
-"""Exact numbers in and out: fractions for what is drawn, doubles rounded up for what is reported."""
+"""Exact numbers: fractions for draws, doubles rounded up for reports."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ Number: TypeAlias = Fraction | int | float
 
 
 def fraction(value: Number) -> Fraction:
-    """The number that ``value`` is, to the last bit. Infinities and not-a-number raise."""
+    """The exact number in ``value``. Infinities and not-a-number raise."""
     return _ratio(value) if isinstance(value, Rational) else Fraction(float(value))
 
 
 def _ratio(value: Rational | Fraction | int) -> Fraction:
-    """Of Python's integers: those of NumPy would stay what they are inside of a fraction, and wrap around."""
+    """Fraction of Python's integers; NumPy's would stay in the fraction and wrap around."""
     return Fraction(int(value.numerator), int(value.denominator))
 
 
 def exact_fraction(value: object, name: str) -> Fraction:
-    """``value`` as a fraction, or an error: a float would be a different number than the one written down."""
+    """``value`` as a fraction, or an error for a float, which may differ from the decimal number in the source."""
     if isinstance(value, bool) or not isinstance(value, Fraction | int):
         raise TypeError(
             f"Expected {name} as a Fraction or an int, got {value!r} ({type(value).__name__}). "
@@ -40,6 +40,9 @@ def positive_fraction(value: object, name: str) -> Fraction:
 
 
 def float_above(value: Fraction) -> float:
-    """The least double that is not below ``value``."""
-    nearest = float(value)
+    """The least double of at least ``value``; infinity above the largest."""
+    try:
+        nearest = float(value)
+    except OverflowError:
+        return inf if value > 0 else -inf
     return nearest if Fraction(nearest) >= value else nextafter(nearest, inf)

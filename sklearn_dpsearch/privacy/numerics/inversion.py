@@ -1,8 +1,8 @@
-"""The one inversion: where does a condition begin to hold, and on which side of that is it safe to stop?
+"""Inversion of monotone conditions, by bisection and interpolation.
 
-Everything that is read backwards goes through here: ε from a profile, a noise multiplier from a budget, a scale from a
-share. The condition fails up to some number and holds from there on. Both neighbours of that number are returned, and
-the caller takes the one that only overstates.
+All inversions use this file: ε from a profile, a noise multiplier from a budget, a scale from a share. The condition
+fails up to some number and holds from there on. Both ends around that number are returned, and the caller takes the
+conservative end.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import NamedTuple
 
 
 class Turn(NamedTuple):
-    """Where a condition begins to hold.
+    """Interval in which a condition begins to hold.
 
     Parameters
     ----------
     fails : float or None
-        The largest number known at which it fails; None if it holds at every number that was tried.
+        The largest number known to fail; None if the condition holds at every tried number.
     holds : float or None
-        The smallest number known at which it holds; None if it fails at every number that was tried.
+        The smallest number known to hold; None if the condition fails at every tried number.
     """
 
     fails: float | None
@@ -48,7 +48,7 @@ def bracket(
     start : float
         Tried first.
     falling, rising : iterable of float
-        Where to look next, if it holds at ``start`` and if it fails there.
+        Points to try next, if the condition holds at ``start`` and if it fails there.
     """
     if condition(start):
         holds = start
@@ -81,7 +81,7 @@ def whole_mean(low: float, high: float) -> float:
 
 
 def within(relative: float = 0.0, absolute: float = 0.0) -> Callable[[float, float], bool]:
-    """Whether two numbers are at most absolute + relative·(the larger one) apart."""
+    """Predicate: two numbers are at most absolute + relative·(the larger one) apart."""
     return lambda low, high: high - low <= absolute + relative * high
 
 
@@ -91,14 +91,14 @@ def narrowed(
     close: Callable[[float, float], bool],
     middle: Callable[[float, float], float] = mean,
 ) -> Turn:
-    """The same turn, between ends that are close to each other.
+    """Narrow a turn until its ends are close to each other.
 
     Parameters
     ----------
     condition : callable
         As for ``bracket``.
     turn : Turn
-        One with both ends, else it is returned as it is.
+        A turn without both ends is returned unchanged.
     close : callable
         (low, high) ↦ whether they are close enough, such as ``within(1e-9)``.
     middle : callable
@@ -114,7 +114,7 @@ def narrowed(
 
 
 def crossing(value: Callable[[float], float], turn: Turn, width: float) -> Turn:
-    """The same turn as ``narrowed``, at most ``width`` wide, for a condition value ≤ 0 whose value shows the way.
+    """Narrow a turn to at most ``width``, for a condition value ≤ 0 whose value guides the search.
 
     The next point is where a line through both ends is 0, moved a little towards the middle so that it falls on the
     other side of the turn, and never so far off the middle that bisection would have been faster (Oliveira & Takahashi

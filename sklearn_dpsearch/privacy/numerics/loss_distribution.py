@@ -1,8 +1,8 @@
 r"""Numerics of privacy profiles: dominating pairs, their testing region, convolution, outward rounding.
 
-A pair of output laws (P, Q) enters everything only through its hockey-stick curve H_c(P‖Q) = ∫ (P − cQ)₊,
-c ≥ 0. It is stored as the law of the privacy loss L = log(dP/dQ) under P: atoms on a finite set of losses and a
-mass at infinity,
+A pair of output distributions (P, Q) matters only through its hockey-stick curve H_c(P‖Q) = ∫ (P − cQ)₊,
+c ≥ 0. It is stored as the distribution of the privacy loss L = log(dP/dQ) under P: atoms on a finite set of losses and
+a mass at infinity,
 
     H_c = mass_at_infinity + Σ_j p_j · (1 − c·exp(−L_j))₊.
 
@@ -16,19 +16,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .._checks import check_kind, require
 from .._once import cached_property
 from .._types import Array, ArrayLike
 from .logspace import safe_exp
 
 #: Relative slack added to every sum of floating-point numbers that leaves this file.
 ROUNDING = 1e-12
-#: Of losses that are further below 0 than this the P-mass would underflow, and the Q-mass be lost with it.
+#: Least loss: further below 0 the P-mass would underflow, and the Q-mass be lost.
 LOWEST = -600.0
 
 
 @dataclass(frozen=True, eq=False)
 class LossDistribution:
-    """Law of the privacy loss of one dominating pair, one direction.
+    """Distribution of the privacy loss of one dominating pair, in one direction.
 
     Parameters
     ----------
@@ -100,6 +101,27 @@ class DominatingPair:
     def delta_at(self, epsilon: ArrayLike) -> Array:
         values: Array = np.max([pld.delta_at(epsilon) for pld in self.directions], axis=0)
         return values
+
+
+#: Largest total of masses. It may exceed 1 by rounding up, or if a profile's points are not convex.
+MOST_MASS = 1e3
+
+
+def check_masses(one: object) -> None:
+    """Raise unless this is a loss distribution whose masses are probabilities, possibly rounded up."""
+    check_kind("loss distribution", one, LossDistribution, "a LossDistribution")
+    assert isinstance(one, LossDistribution)
+    losses, masses = (np.asarray(values) for values in (one.losses, one.masses))
+    shaped = losses.ndim == 1 and losses.shape == masses.shape
+    require(shaped, "as many masses as losses", losses=losses.shape, masses=masses.shape)
+    require(bool(np.all(np.isfinite(losses)) and np.all(np.diff(losses) > 0)), "finite, rising losses", losses=losses)
+    require(bool(np.all(masses >= 0)) and 0 <= one.infinity <= 1, "masses >= 0", smallest=np.min(masses, initial=0.0))
+    least = 0.0 if one.minus_infinity is None else one.minus_infinity
+    require(0 <= least <= 1, "0 <= minus_infinity <= 1", minus_infinity=least)
+    total = float(masses.sum() + one.infinity)
+    other = float((masses * safe_exp(-losses)).sum() + least)
+    require(1 - 1e-9 <= total <= MOST_MASS, f"masses with a total from 1 to {MOST_MASS:g}", total=total)
+    require(other <= MOST_MASS, f"masses with a total of {MOST_MASS:g} at most under Q", total=other)
 
 
 def symmetric(pld: LossDistribution) -> DominatingPair:

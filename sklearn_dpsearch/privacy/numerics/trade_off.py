@@ -25,7 +25,7 @@ from .curves import LARGEST_LOSS
 from .inversion import bracket, geometric
 from .loss_distribution import ROUNDING, lower_hull
 
-#: δ and true positive rates below this are as good as 0: lines for them are not looked for.
+#: δ and true positive rates below this count as 0: no lines are added for them.
 NEGLIGIBLE = 1e-13
 #: Lines are added until none lowers the true positive rate by more than this share of it.
 TOLERANCE = 1e-4
@@ -43,10 +43,10 @@ class GaussianFit(NamedTuple):
     mu : float
         μ, rounded up; infinite if there is none.
     regret : float
-        How far the two curves are apart, rounded up: the least r with which moving the better curve by r towards larger
+        Distance of the two curves, rounded up: the least r with which moving the better curve by r towards larger
         rates of both errors brings it below the Gaussian one. 1 if there is no μ.
     slack : float
-        The probability of failing openly that is allowed besides.
+        Additional probability of failing openly.
     """
 
     mu: float
@@ -124,7 +124,7 @@ class TradeOff:
         power = np.minimum((power[bound] - slack) / (1.0 - slack), 1.0)
         with np.errstate(invalid="ignore"):
             needed = special.ndtri(power) - special.ndtri(np.minimum(alpha[bound] / (1.0 - slack), 1.0))
-        needed = np.where(np.isnan(needed), np.inf, needed)  # both rates are 1: nothing is left to hide
+        needed = np.where(np.isnan(needed), np.inf, needed)  # both rates are 1: the curve is trivial
         return float(max(np.max(needed, initial=0.0), 0.0) * (1.0 + ROUNDING))
 
     def _regret(self, mu: float, slack: float) -> float:
@@ -178,7 +178,7 @@ def trade_off(profile: Callable[[Array], Array], largest: float | None = None) -
 def _gain(
     epsilons: Array, deltas: Array, cells: npt.NDArray[np.intp], middles: Array, found: Array
 ) -> npt.NDArray[np.bool_]:
-    """Whether the middle line lowers the true positive rate where a cell's lines meet by more than the tolerance."""
+    """True for cells where the middle line lowers the true positive rate at the corner by more than the tolerance."""
     c, gaps = np.exp(epsilons[cells]), epsilons[cells + 1] - epsilons[cells]
     alpha = (deltas[cells] - deltas[cells + 1]) / (c * np.expm1(gaps))
     power = deltas[cells] + c * alpha

@@ -1,1 +1,1 @@
-"""What choosing among private results costs: a file for each theorem, its published rivals beside it."""
+"""Privacy cost of choosing among private results: a file for each theorem, beside its published rivals."""

@@ -15,23 +15,22 @@ from ..numerics.curves import LARGEST_LOSS
 from .hinges import SLACK
 from .prices import Ground, Room, best_room, bound_by
 
-#: Laws for which Theorem 1 loses much if there are many runs.
+#: Distributions of K for which Theorem 1 loses much if there are many runs.
 LIGHT = (Poisson, Binomial, Fixed, FromPMF)
-#: The bound is worked out where Theorem 1 reaches e^{−k·STEP}, for k from FIRST to LAST.
+#: The bound is computed where Theorem 1 reaches e^{−k·STEP}, for k from FIRST to LAST.
 STEP, FIRST, LAST = 0.25, 4, 128
-#: One slope serves so many k.
+#: Number of k that share one slope.
 SHARED = 4
-#: Prices are worth their time in a pair if they take a factor off δ at one of these k, and wherever a search is looked
-#: at if they take off more at a small δ.
+#: k ↦ factor on δ from which prices are worth their time: in a pair, and (a stronger factor) everywhere.
 PAIR, EVERYWHERE = {28: 0.75, 56: 0.75}, {56: 0.6}
-#: At these k it is seen whether prices gain anything: less than this share of δ.
+#: At these k prices are tested; they gain if the bound is below this share of δ.
 ENDS, NOTHING = range(16, LAST, 16), 0.98
-#: Fewer runs on average, and Theorem 1 is within 0.3 % of a certificate.
+#: Least mean of K: below, Theorem 1 is within 0.3 % of a certificate.
 FEWEST = 8.0
 
 
 def light_tailed(count: CountLaw) -> bool:
-    """Whether prices may pay: there are many runs, and the law falls like a Poisson law or faster."""
+    """Return whether prices may pay: many runs, and a distribution with a tail no heavier than a Poisson's."""
     mean = count.mean
     while isinstance(count, (Capped, Conditioned)):
         count = count.law
@@ -39,7 +38,7 @@ def light_tailed(count: CountLaw) -> bool:
 
 
 class Anchors:
-    """Bounds at a few ε for one direction, each worked out when first asked for. Which ε follows from Theorem 1."""
+    """Bounds at a few ε for one direction, computed on first use. Theorem 1 determines the ε."""
 
     def __init__(self, ground: Ground) -> None:
         self.ground = ground
@@ -48,7 +47,7 @@ class Anchors:
         self._rooms: dict[int, Room] = {}
 
     def epsilon(self, k: int) -> float:
-        """Where Theorem 1 reaches e^{−k·STEP}, in this direction."""
+        """ε at which Theorem 1 reaches δ = e^{−k·STEP}, in this direction."""
         if k not in self._epsilons:
             self._epsilons[k] = smallest_epsilon(self.ground.unpriced, math.exp(-k * STEP))
         return self._epsilons[k]
@@ -67,7 +66,7 @@ class Anchors:
 
     @cached_property
     def end(self) -> int:
-        """From this k on prices gain nothing and Theorem 1 serves: they gain less where δ is smaller."""
+        """First k without a gain by prices, from which Theorem 1 serves: prices gain less at smaller δ."""
         seen = (k for k in ENDS if self.epsilon(k) <= LARGEST_LOSS)
         return next((k for k in seen if self._priced(k) > NOTHING * math.exp(-k * STEP)), LAST + 1)
 
@@ -77,7 +76,7 @@ class Anchors:
         return self._rooms[k]
 
     def gains(self, factors: dict[int, float]) -> bool:
-        """Whether prices take such a factor off δ at one of the given k."""
+        """Return whether prices reduce δ by such a factor at one of the given k."""
         return any(self.delta(k) < factor * math.exp(-k * STEP) for k, factor in factors.items())
 
     def profile(self, epsilon: Array, every: int = 1) -> Array:
@@ -110,7 +109,7 @@ class Anchors:
         return self._between(k, delta)
 
     def _between(self, k: int, delta: float) -> float:
-        """Where the chord that ends in the k-th bound meets δ, rounded up."""
+        """ε at which the chord that ends in the k-th bound meets δ, rounded up."""
         low, high = self.delta(k - 1), self.delta(k)
         if k == FIRST:
             return self.epsilon(k)

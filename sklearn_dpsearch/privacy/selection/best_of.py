@@ -18,11 +18,12 @@ from functools import lru_cache, partial
 import numpy as np
 import numpy.typing as npt
 
+from .._checks import check_kind
 from .._once import cached_property
 from .._types import Array, ArrayLike
 from ..count_laws.base import CountLaw
 from ..count_laws.laws import Fixed, as_law
-from ..guarantees.base import NEAR, Guarantee, Statement, as_guarantee, pair_through, smallest_epsilon
+from ..guarantees.base import NEAR, Guarantee, Statement, as_guarantee, check_parts, pair_through, smallest_epsilon
 from ..guarantees.composition import compose
 from ..guarantees.pure import PureDP
 from ..guarantees.tightest import SmallestOf
@@ -38,11 +39,11 @@ from .testing_region import Nodes, cell_lines, lower_edge, nodes, slope_ratio
 
 #: A search that is composed with something else is evaluated at POINTS points, from every THINNED-th hinge.
 POINTS, THINNED = 500, 4
-#: In it Theorem 6 counts at one of its places in so many.
+#: In a composition only every APART-th place of Theorem 6 is used.
 APART = 4
-#: Prices are not equally good at all places. So much more, and no chord between two of them is below one in between.
+#: Prices vary in quality between places. Raised by this factor, chords lie above the places in between.
 RAISED = 1.01
-#: Theorem 5 is asked where Theorem 1 says more than NEAR, and works out its bound at ANCHORS − 1 places there.
+#: Theorem 5 is used where the δ of Theorem 1 is above NEAR, with bounds at ANCHORS − 1 places.
 ANCHORS = 4
 
 
@@ -121,6 +122,10 @@ class TheoremOne(Guarantee):
     one_run: Guarantee
     count: CountLaw
 
+    def _check(self) -> None:
+        check_parts(self, one_run=self.one_run)
+        check_kind("count", self.count, CountLaw, "a distribution of K, e.g. Geometric(10),")
+
     @property
     def pure_epsilon(self) -> float | None:
         base = self.one_run.pure_epsilon
@@ -154,12 +159,16 @@ class TheoremOne(Guarantee):
 
 @dataclass(frozen=True, kw_only=True)
 class TheoremFive(Guarantee):
-    """The guarantee of Theorem 5 (potentials) where Theorem 1 says little: near ε = 0.
+    """The guarantee of Theorem 5 (potentials) near ε = 0, where Theorem 1 is weak.
 
-    It is worked out at a few ε, when first asked there. Profiles are convex in e^ε, so they lie below the chords.
+    The bound is computed at a few ε, on first use. Profiles are convex in e^ε, so they lie below the chords.
     """
 
     first: TheoremOne
+
+    def _check(self) -> None:
+        check_kind("first", self.first, TheoremOne, "a TheoremOne")
+        check_parts(self, first=self.first)
 
     def _profile(self, epsilon: Array) -> Array:
         if not np.any(self.first._profile(epsilon) > NEAR):
@@ -192,9 +201,13 @@ class TheoremFive(Guarantee):
 
 @dataclass(frozen=True, kw_only=True)
 class TheoremSix(Guarantee):
-    """The guarantee of Theorem 6 (prices on places) at a few ε, when first asked there, and of the chords between."""
+    """The guarantee of Theorem 6 (prices on places) at a few ε, computed on first use, and of chords between them."""
 
     first: TheoremOne
+
+    def _check(self) -> None:
+        check_kind("first", self.first, TheoremOne, "a TheoremOne")
+        check_parts(self, first=self.first)
 
     @cached_property
     def anchors(self) -> tuple[Anchors, ...]:
@@ -204,7 +217,7 @@ class TheoremSix(Guarantee):
         return tuple(Anchors(Ground.of(pld, first.count, free)) for pld, free in both)
 
     def gains(self, factors: dict[int, float]) -> bool:
-        """Whether it is worth its time, which is some hundredths of a second for each ε."""
+        """Return whether the bound is worth its time, some hundredths of a second for each ε."""
         return any(one.gains(factors) for one in self.anchors)
 
     def _profile(self, epsilon: Array) -> Array:
@@ -235,13 +248,17 @@ class BestOf(SmallestOf):
     Parameters
     ----------
     one_run : Guarantee
-        What one run, training and score together, promises.
+        Guarantee of one run, training and score together.
     count : CountLaw
-        Law of the number of runs, independent of the data and never released.
+        Distribution of the number of runs, independent of the data and never released.
     """
 
     one_run: Guarantee
     count: CountLaw
+
+    def _check(self) -> None:
+        check_parts(self, one_run=self.one_run)
+        check_kind("count", self.count, CountLaw, "a distribution of K, e.g. Geometric(10),")
 
     def _bounds(self) -> dict[str, Guarantee]:
         first = TheoremOne(one_run=self.one_run, count=self.count, neighboring=self.neighboring)
@@ -255,6 +272,10 @@ class BestOf(SmallestOf):
         if light_tailed(self.count):
             ours["Theorem 6"] = TheoremSix(first=first, neighboring=self.neighboring)
         return {**ours, **rest}
+
+    def _roughly(self) -> Guarantee:
+        """Theorem 1 in place of Theorem 6, which takes some hundredths of a second for each ε."""
+        return self.bounds["Theorem 1"] if light_tailed(self.count) else self
 
     def renyi(self, order: ArrayLike) -> Array:
         """The smallest of the bounds' Rényi curves, as (e^{(α−1)ρ} + P[K = 0]) where no run at all is possible.
@@ -270,13 +291,13 @@ class BestOf(SmallestOf):
 
     @cached_property
     def _cross(self) -> bool:
-        """Also where prices pay: chords of the pair may be a little below those of Theorem 6."""
+        """True also if prices pay: chords of the pair may be a little below those of Theorem 6."""
         sixth = self.bounds.get("Theorem 6")
         return (isinstance(sixth, TheoremSix) and sixth.gains(EVERYWHERE)) or self._bounds_cross()
 
     @property
     def _in_pair(self) -> list[Guarantee]:
-        """All but Theorems 5 and 6, which are worked out at few ε: the pair has the latter on its own."""
+        """All bounds but Theorems 5 and 6, which are known at few ε; the pair includes Theorem 6 separately."""
         return [one for one in self.bounds.values() if not isinstance(one, (TheoremFive, TheoremSix))]
 
     def _pair(self) -> DominatingPair:
@@ -297,7 +318,7 @@ class BestOf(SmallestOf):
 def best_of(one_run: Guarantee | Statement, count: CountLaw | float) -> Guarantee:
     """The guarantee of releasing only the best of K independent runs.
 
-    Candidates are drawn with replacement from a law that does not depend on the data, K likewise; "best" is by a
+    Candidates are drawn with replacement from a distribution independent of the data, and so is K; "best" is by a
     total order on the run's own (private) output. Nothing else is released: not K, not the losers.
 
     Parameters
@@ -305,7 +326,7 @@ def best_of(one_run: Guarantee | Statement, count: CountLaw | float) -> Guarante
     one_run : Guarantee or PrivacySpent
         One run, the choice of its hyperparameters and its score included.
     count : CountLaw or float
-        Law of K; a bare number stands for ``Geometric(mean)``.
+        Distribution of K; a bare number stands for ``Geometric(mean)``.
 
     Returns
     -------

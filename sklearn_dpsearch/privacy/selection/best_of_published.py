@@ -1,9 +1,9 @@
 r"""Published bounds for the best of K runs, as printed: cross-checks, and for a base known by its Rényi curve.
 
 PS22: Papernot & Steinke, ICLR 2022. KRW24: Koskela, Redberg & Wang, ICML 2024. f is the generating function of K, λ a
-Rényi order, m = E K, and η, γ are the parameters of the truncated negative binomial law.
+Rényi order, m = E K, and η, γ are the parameters of the truncated negative binomial distribution.
 
-A law conditioned on K ≥ 1 has f' divided by 1 − f(0); every bound here multiplies its δ, or e^{(λ−1)ε}, by the same.
+Conditioning on K ≥ 1 divides f' by 1 − f(0): every bound here multiplies its δ, or e^{(λ−1)ε}, by 1/(1 − f(0)).
 Where K may be 0, the Rényi bounds are about the outcomes of a run alone (PS22, footnote 9): at ε ≥ 0 "no run" adds
 nothing to a hockey-stick divergence, but it is one more outcome of a Rényi divergence (``BestOf.renyi`` counts it).
 """
@@ -33,7 +33,7 @@ Kind = TypeVar("Kind")
 
 
 class NotApplicable(PrivacyError):
-    """A published bound does not cover this combination of base guarantee and law of K."""
+    """A published bound does not cover this combination of base guarantee and distribution of K."""
 
 
 def need(condition: bool, what: str) -> None:
@@ -42,7 +42,7 @@ def need(condition: bool, what: str) -> None:
 
 
 def of_kind(value: object, kind: type[Kind], what: str) -> Kind:
-    """The guarantee or law itself, if it is of the kind that a theorem speaks of."""
+    """Return the guarantee or distribution if it is of the kind that a theorem needs."""
     if not isinstance(value, kind):
         raise NotApplicable(f"This bound needs {what}.")
     return value
@@ -55,7 +55,7 @@ def negative_binomial(count: CountLaw) -> TruncatedNegativeBinomial:
 
 
 def split(count: CountLaw) -> tuple[CountLaw, float]:
-    """The law without its condition K ≥ 1, and 1/P[K ≥ 1]."""
+    """The distribution without its condition K ≥ 1, and 1/P[K ≥ 1]."""
     return (count.law, 1.0 / count._scale) if isinstance(count, Conditioned) else (count, 1.0)
 
 
@@ -65,7 +65,7 @@ def split(count: CountLaw) -> tuple[CountLaw, float]:
 def renyi_negative_binomial(one_run: Guarantee, count: CountLaw, orders: Array = ORDERS) -> Guarantee:
     r"""ε'(λ) = ε(λ) + (1+η)(1 − 1/λ̂)·ε(λ̂) + (1+η)·log(1/γ)/λ̂ + log(m)/(λ−1), the best λ̂ among ``orders``.
 
-    PS22 Theorem 2, for the truncated negative binomial law.
+    PS22 Theorem 2, for truncated negative binomial K.
     """
     need(one_run.has_renyi, "a Rényi curve")
     law, base = negative_binomial(count), one_run.renyi(orders)
@@ -99,7 +99,7 @@ def zcdp_negative_binomial(one_run: Guarantee, count: CountLaw, orders: Array = 
 def renyi_poisson(one_run: Guarantee, count: CountLaw, orders: Array = ORDERS) -> Guarantee:
     r"""ε'(λ) = ε(λ) + m·δ(ε̂) + log(m)/(λ−1), ε̂ = log(1 + 1/(λ−1)).
 
-    PS22 Theorem 6, for the Poisson law with mean m.
+    PS22 Theorem 6, for K ~ Poisson(m).
     """
     unconditioned, scale = split(count)
     law = of_kind(unconditioned, Poisson, "a Poisson law")
@@ -126,7 +126,7 @@ def renyi_any_law(one_run: Guarantee, count: CountLaw, orders: Array = ORDERS) -
 def approx_negative_binomial(one_run: Guarantee, count: CountLaw) -> Guarantee:
     r"""((2+η)·ε₀, 1 − f(1 − δ₀))-DP. PS22 Lemma 20 with Corollary 3.
 
-    Lemma 20 moves the failures aside; what is left is a pure ε₀ base and a law with generating function
+    Lemma 20 moves the failures aside; a pure ε₀ base remains, and K with generating function
     f(x(1−δ₀))/f(1−δ₀), which is negative binomial with the same η.
     """
     law, base = negative_binomial(count), of_kind(one_run, ApproxDP, "(ε, δ)-DP")
@@ -150,7 +150,7 @@ class ApproxRenyiProfile:
 def approx_poisson(one_run: Guarantee, count: CountLaw) -> Guarantee:
     r"""δ'-approximate (λ, ε')-Rényi DP, λ = 1 + 1/(e^{ε₀} − 1), ε' = ε₀ + (e^{ε₀} − 1)·log m, δ' = 1 − e^{−mδ₀}.
 
-    PS22 Corollary 21 (of Lemma 20), for an (ε₀, δ₀)-DP base and the Poisson law with mean m ≥ 1.
+    PS22 Corollary 21 (of Lemma 20), for an (ε₀, δ₀)-DP base and K ~ Poisson(m), m ≥ 1.
     """
     base, law = of_kind(one_run, ApproxDP, "(ε, δ)-DP"), of_kind(count, Poisson, "a Poisson law")
     need(law.mean >= 1 and base.epsilon > 0, "mean >= 1 and epsilon > 0")
@@ -162,11 +162,11 @@ def approx_poisson(one_run: Guarantee, count: CountLaw) -> Guarantee:
 
 
 def renyi_capped(one_run: Guarantee, count: CountLaw, orders: Array = ORDERS) -> Guarantee:
-    r"""Lemma 7 of the law before the cap, plus log(1/P[K ≤ c])/(λ−1) + log(1 + E[K; K > c]/(E K − E[K; K > c])).
+    r"""Lemma 7 of K before the cap, plus log(1/P[K ≤ c])/(λ−1) + log(1 + E[K; K > c]/(E K − E[K; K > c])).
 
-    PS22 Lemma 22, for a law capped at c.
+    PS22 Lemma 22, for K capped at c.
     """
-    capped = of_kind(count, Capped, "a capped law")
+    capped = of_kind(count, Capped, "a capped distribution of K")
     free, allowed = capped.law, np.arange(capped.most + 1)
     within, work = float(np.sum(free.pmf(allowed))), float(np.sum(free.pmf(allowed) * allowed))
     base = renyi_any_law(one_run, free, orders)
@@ -204,7 +204,7 @@ def _least(shift: Callable[[Array], Array], reach: float = 40.0) -> float:
 def profile_negative_binomial(one_run: Guarantee, count: CountLaw) -> Guarantee:
     r"""δ(ε) ≤ m·δ_Q(ε − (η+1)·log(e^{ε₁} + (1−γ)/γ·δ_Q(ε₁))) for any ε₁ ≥ 0, the best one taken.
 
-    KRW24 Theorem 5.2, for the truncated negative binomial law.
+    KRW24 Theorem 5.2, for truncated negative binomial K.
     """
     law = negative_binomial(count)
     odds = (1 - law.gamma) / law.gamma
@@ -228,7 +228,7 @@ def approx_profile_negative_binomial(one_run: Guarantee, count: CountLaw) -> Gua
 
 @dataclass(frozen=True)
 class GaussianChernoffProfile:
-    """The profile behind KRW24 Corollary 5.5 at one δ; 1 where the corollary says nothing."""
+    """The profile behind KRW24 Corollary 5.5 at one δ; 1 where the corollary does not apply."""
 
     mu: float
     mean: float
@@ -258,7 +258,7 @@ def gaussian_negative_binomial(one_run: Guarantee, count: CountLaw) -> Guarantee
 def profile_binomial(one_run: Guarantee, count: CountLaw) -> Guarantee:
     r"""δ(ε) ≤ m·δ_Q(ε − (n−1)·log(1 − p + p·(e^{ε₁} + δ_Q(ε₁)))) for ε₁ with δ_Q(ε₁) ≤ (1−p)/p·(e^{ε₁} − 1).
 
-    KRW24 Theorem 5.7, for the binomial law.
+    KRW24 Theorem 5.7, for binomial K.
     """
     unconditioned, scale = split(count)
     law = of_kind(unconditioned, Binomial, "a binomial law")
@@ -274,7 +274,7 @@ def profile_binomial(one_run: Guarantee, count: CountLaw) -> Guarantee:
 
 
 def profile_poisson(one_run: Guarantee, count: CountLaw) -> Guarantee:
-    """δ(ε) ≤ m·δ_Q(ε − m·δ_Q(0)). KRW24 Corollary 5.8 with ε₁ = 0, its best choice, for the Poisson law."""
+    """δ(ε) ≤ m·δ_Q(ε − m·δ_Q(0)). KRW24 Corollary 5.8 with ε₁ = 0, its best choice, for Poisson K."""
     unconditioned, scale = split(count)
     law = of_kind(unconditioned, Poisson, "a Poisson law")
     profile = ShiftedProfile(one_run, law.mean * scale, law.mean * one_run.delta_at(0.0))

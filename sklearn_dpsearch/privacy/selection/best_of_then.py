@@ -1,7 +1,7 @@
-r"""Best of K runs, and then something else on the same records: one more training, say, of what won.
+r"""Best of K runs, followed by another mechanism on the same records, such as one more training of the winner.
 
-**Theorem 1, continued.** Let what follows have, whatever the search released, a dominating pair with the hockey-stick
-curve H′. In the terms of Theorem 1 both together satisfy, for every ε ≥ 0,
+**Theorem 1, continued.** For every release of the search, let the later mechanism have a dominating pair with the
+hockey-stick curve H′. In the terms of Theorem 1 both together satisfy, for every ε ≥ 0,
 
     δ(ε) ≤ E_{L~P} φ(e^{ε−L}) + f(0)·H′(e^ε),     φ(z) = max_q f'(q)·H′( z·f'(q_min(q))/f'(q) ).
 
@@ -15,9 +15,10 @@ from functools import partial
 
 import numpy as np
 
+from .._checks import check_kind
 from .._once import cached_property
 from .._types import Array
-from ..guarantees.base import Guarantee, Statement, as_guarantee, pair_through, steps_of
+from ..guarantees.base import Guarantee, Statement, as_guarantee, check_parts, pair_through, steps_of
 from ..guarantees.composition import Envelope, Mixture, compose, envelope, mixture, same_neighbors
 from ..guarantees.tightest import SmallestOf
 from ..guarantees.values import NonPrivate
@@ -25,22 +26,22 @@ from ..numerics.loss_distribution import ROUNDING, DominatingPair, LossDistribut
 from .best_of import POINTS, THINNED, BestOf, TheoremOne
 from .hinges import CHUNK, Hinges, Lines, through
 
-#: Points z at which φ is worked out, and how far from 1 they may be: beyond it they would be no numbers.
+#: Number of points z at which φ is computed, and the largest |log z|: beyond, doubles overflow.
 PLACES, FURTHEST_LOG = 700, 700.0
 
 
 def followed_by(search: Guarantee | Statement, *later: Guarantee | Statement) -> Guarantee:
-    """The guarantee of a search and of all that comes after it, each chosen in view of what was released before.
+    """Guarantee of a search and of all later mechanisms, each chosen in view of the earlier releases.
 
-    As ``compose``, except that the order counts: of a search that comes first a little less is lost. Nothing that the
-    search does may depend on the later results.
+    Like ``compose``, but a little tighter because the search comes first. The search must not depend on the later
+    results.
 
     Parameters
     ----------
     search : Guarantee or PrivacySpent
-        What came first, e.g. ``best_of(one_run, count)``.
+        The first mechanism, e.g. ``best_of(one_run, count)``.
     *later : Guarantee or PrivacySpent
-        Whatever was run after it on the same records.
+        Mechanisms run after the search on the same records.
 
     Returns
     -------
@@ -78,9 +79,13 @@ class TheoremOneThen(Guarantee):
     first: TheoremOne
     after: Guarantee
 
+    def _check(self) -> None:
+        check_kind("first", self.first, TheoremOne, "a TheoremOne")
+        check_parts(self, first=self.first, after=self.after)
+
     @cached_property
     def _directions(self) -> tuple[tuple[LossDistribution, LossDistribution, Lines], ...]:
-        """Losses of one run and of what follows, and the lines of Theorem 1, for a record removed and added."""
+        """Losses of one run and of the later mechanism, and the lines of Theorem 1, for a record removed and added."""
         run, after = self.first.one_run.pair, self.after.pair
         symmetric = len(run.directions) == len(after.directions) == 1
         found = []
@@ -131,22 +136,29 @@ def continued(lines: Lines, after: LossDistribution) -> Hinges:
 
 @dataclass(frozen=True, kw_only=True)
 class SearchThen(SmallestOf):
-    """A search and what follows it: at each ε the smaller of Theorem 1, continued, and the composition of both.
+    """A search and a later mechanism: at each ε the smaller of Theorem 1, continued, and the composition of both.
 
     Parameters
     ----------
     search : BestOf
-        What comes first.
+        The first mechanism.
     after : Guarantee
-        What follows, for every fixed release of the search.
+        The later mechanism, for every fixed release of the search.
     """
 
     search: BestOf
     after: Guarantee
     pair_of_all = False
 
+    def _check(self) -> None:
+        check_kind("search", self.search, BestOf, "what best_of returned")
+        check_parts(self, search=self.search, after=self.after)
+
     def _pair(self) -> DominatingPair:
         return self.bounds["Theorem 1"].pair
+
+    def _roughly(self) -> Guarantee:
+        return self.bounds["Theorem 1"] if self.search._roughly() is not self.search else self
 
     def _bounds(self) -> dict[str, Guarantee]:
         first = self.search.bounds["Theorem 1"]

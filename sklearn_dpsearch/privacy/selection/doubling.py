@@ -1,11 +1,11 @@
-r"""The doubling walk over utility thresholds (Ding, Wu et al. 2022, Algorithm 1): what it costs at most.
+r"""The doubling walk over utility thresholds (Ding, Wu et al. 2022, Algorithm 1): its largest cost.
 
 Its rules, and the walk that runs, are in ``mechanisms.doubling_walk``. A round that finds a candidate above the
 threshold is an *accept*: the step doubles. Any other is a *reject*: the step is halved.
 
 Between neighbours, one round with noise Lap(2Δ/ε) on the threshold and Lap(4Δ/ε) on each candidate changes the
 probability of a reject by a factor e^{ε/2} at most and that of "candidate k is accepted" by e^ε (``above_threshold``).
-How many rounds of which kind there are depends on the data, so the cost is the worst case over all walks that the rules
+The number of rounds of each kind depends on the data, so the cost is the worst case over all walks that the rules
 allow.
 
 The step is always 2^{accepts − rejects}, so a walk's state is its number of accepts and rejects and its level; and of
@@ -22,7 +22,7 @@ from math import ceil
 
 import numpy as np
 
-from .._checks import require
+from .._checks import plain_number, require
 from .._once import cached_property
 from .._types import Array, ArrayLike, Neighboring
 from ..guarantees.base import Guarantee
@@ -52,13 +52,14 @@ def default_max_rounds(levels: int) -> int:
     >>> default_max_rounds(100)
     37
     """
+    plain_number("levels", levels)
     require(levels >= 1 and float(levels).is_integer(), "an integer levels >= 1", levels=levels)
     return 5 * (int(levels) - 1).bit_length() + 2
 
 
 @lru_cache(maxsize=64)
 def lowest_levels(levels: int, max_rounds: int) -> dict[tuple[int, int], int]:
-    """The lowest level of any unfinished walk with so many accepts and rejects."""
+    """The lowest level of an unfinished walk, by its numbers of accepts and rejects."""
     lowest = {(0, 0): 0}
     for rounds in range(1, max_rounds):
         for rejects in range(rounds // 2 + 1):
@@ -74,7 +75,7 @@ def lowest_levels(levels: int, max_rounds: int) -> dict[tuple[int, int], int]:
 
 
 def ends(levels: int, max_rounds: int) -> list[tuple[int, int]]:
-    """Accepts and rejects of every walk that is over, and of some that are not."""
+    """Accepts and rejects of every ended walk, and of some unfinished ones."""
     unfinished = lowest_levels(levels, max_rounds)
     return [state for accepts, rejects in unfinished for state in ((accepts + 1, rejects), (accepts, rejects + 1))]
 
@@ -85,7 +86,7 @@ class DoublingWalk(Guarantee):
 
     Pure: the largest accepts·ε + rejects·ε/2 of any walk. At δ > 0: the exact worst case over every sequence of rounds
     whose losses stay within ±ε at an accept and ±ε/2 at a reject, each round chosen in view of the earlier ones. With
-    H_s(c) the largest hockey-stick curve of what is left of the walk from state s,
+    H_s(c) the largest hockey-stick curve of the rest of the walk from state s,
 
         H_s(c) = max over outcomes o, o' of  p·H_{s,o}(c·e^{−ε_o}) + (1 − p)·H_{s,o'}(c·e^{ε_{o'}}),
 
@@ -98,7 +99,7 @@ class DoublingWalk(Guarantee):
     levels : int
         Number of levels, ⌈(1 − u₀)/g⌉ for a lowest utility u₀ and a granularity g.
     max_rounds : int
-        The walk ends after so many rounds.
+        Largest number of rounds.
     """
 
     round_epsilon: float
@@ -155,13 +156,13 @@ class DoublingWalk(Guarantee):
         points, grid = self._grid
         reach = (self.halves + 2) * points
         both = np.arange(-reach, reach + 1) * (0.5 * self.round_epsilon / points)
-        with np.errstate(over="ignore"):  # far above 0 nothing is left, however large the exponential
+        with np.errstate(over="ignore"):  # far above 0 the curve is 0, for any size of the exponential
             end = np.maximum(-np.expm1(both), 0.0)
 
         def mixed(up: Array, loss_up: int, down: Array, loss_down: int) -> Array:
             p, rest = _probabilities(loss_up, loss_down, 0.5 * self.round_epsilon)
             left, right = loss_up * points, loss_down * points
-            value: Array = end.copy()  # what is left at the far ends: 1 − c, and 0
+            value: Array = end.copy()  # values at the far ends: 1 − c, and 0
             value[left:-right] = p * up[: -left - right] + rest * down[left + right :]
             return value
 
@@ -198,7 +199,7 @@ def doubling_search(
     threshold_noise: str = "fresh",
     neighboring: Neighboring = "add_remove",
 ) -> Guarantee:
-    """The guarantee of releasing everything that a doubling walk decided.
+    """Guarantee of releasing all decisions of a doubling walk.
 
     Parameters
     ----------
@@ -207,7 +208,7 @@ def doubling_search(
     levels : int
         Number of levels, ⌈(1 − u₀)/g⌉ for a lowest utility u₀ and a granularity g.
     max_rounds : int, optional
-        The walk ends after so many rounds; by default ``default_max_rounds(levels)``.
+        Largest number of rounds; by default ``default_max_rounds(levels)``.
     threshold_noise : {"fresh", "once"}
         A new draw in every round, as published, or one draw for the whole walk. With one draw an accept costs ε/2, a
         reject nothing, and the draw ε/2 once.
@@ -217,7 +218,7 @@ def doubling_search(
     Returns
     -------
     Guarantee
-        Of everything that the walk decides.
+        Of all decisions of the walk.
 
     Notes
     -----

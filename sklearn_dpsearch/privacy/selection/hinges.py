@@ -16,7 +16,7 @@ from ..numerics.loss_distribution import LossDistribution
 
 #: Relative amount by which every line is raised, far above any floating-point error in it.
 SLACK = 1e-9
-#: Values of a hockey-stick curve that are worked out at a time.
+#: Values of a hockey-stick curve that are computed at a time.
 CHUNK = 2**18
 
 
@@ -46,7 +46,7 @@ class Hinges:
         """φ(z) for z ≥ 0, rounded up."""
         order = np.argsort(self.ends)
         ends, weights = self.ends[order], self.weights[order]
-        falling = (ends > 0) & np.isfinite(ends)  # one that ends at 0 counts at z = 0 alone
+        falling = (ends > 0) & np.isfinite(ends)  # a hinge that ends at 0 counts at z = 0 alone
         drops = np.where(falling, weights / np.where(falling, ends, 1.0), 0.0)
         beyond = np.where(z > 0, np.searchsorted(ends, z, side="right"), 0)
         height, fall = (np.append(np.cumsum(one[::-1])[::-1], 0.0)[beyond] for one in (weights, drops))

@@ -1,7 +1,7 @@
-r"""What report noisy max promises: only the index of the largest noisy utility is released.
+r"""Guarantee of report noisy max: only the index of the largest noisy utility is released.
 
-u_1 … u_n are the candidates' utilities, Δ the most by which one record changes any of them (in either direction:
-nothing is assumed to be monotone). Candidate i wins where its noise exceeds what the others leave it, and between
+u_1 … u_n are the candidates' utilities, Δ the largest change of any utility by one record (in either direction,
+without assuming monotonicity). Candidate i wins if its noise exceeds a threshold given by the others, and between
 neighbours that threshold moves by at most 2Δ. So, with q_min the lower edge of the testing region of one noisy number
 that moves by 2Δ,
 
@@ -35,11 +35,11 @@ from ..numerics.curves import LARGEST_LOSS
 from ..numerics.exact_numbers import float_above, positive_fraction
 from ..numerics.loss_distribution import ROUNDING, LossDistribution, symmetric
 
-#: Standard deviations that a table of the discrete Gaussian law covers; beyond, exp(−z²/2) is below 1e-313.
+#: Standard deviations that a table of the discrete Gaussian covers; beyond, exp(−z²/2) is below 1e-313.
 REACH = 38.0
-#: Most entries of a table of a law on the integers.
+#: Most entries of a table of a distribution on the integers.
 LARGEST_TABLE = 10**6
-#: Candidates up to which releasing all noisy utilities is tried as a bound.
+#: Most candidates for which releasing all noisy utilities is tried as a bound.
 FEW = 8
 
 Bounds = dict[str, Guarantee]
@@ -100,6 +100,8 @@ def moved_gaussian(variance: float, steps: int) -> LossDistribution:
 
     The loss of k is steps·(2k + steps)/(2σ²).
     """
+    if steps > LARGEST_TABLE:  # all losses are beyond the numeric infinity
+        return LossDistribution(np.array([0.0]), np.array([0.0]), 1.0)
     reach = int(np.ceil(REACH * np.sqrt(variance))) + 1
     k = np.arange(-reach, reach + 1)
     weights = np.exp(-(k.astype(float) ** 2) / (2.0 * variance))
@@ -109,7 +111,7 @@ def moved_gaussian(variance: float, steps: int) -> LossDistribution:
     return LossDistribution(losses, np.asarray(masses, dtype=float), 1e-299)
 
 
-# --- what each noise promises -------------------------------------------------------------------------------------
+# --- bounds of each noise -----------------------------------------------------------------------------------------
 
 
 def gumbel_bounds(n_candidates: int, sensitivity: Fraction, noise: GumbelNoise, neighboring: Neighboring) -> Bounds:
@@ -157,7 +159,7 @@ def gaussian_bounds(n_candidates: int, sensitivity: Fraction, noise: GaussianNoi
     return bounds
 
 
-#: What is known of each noise, by its exact type: a subclass may draw differently.
+#: Guarantee by each noise's exact type: a subclass may draw differently.
 BOUNDS: dict[type, Callable[[int, Fraction, Any, Neighboring], Bounds]] = {
     GumbelNoise: gumbel_bounds,
     ExponentialNoise: exponential_bounds,
@@ -168,16 +170,16 @@ BOUNDS: dict[type, Callable[[int, Fraction, Any, Neighboring], Bounds]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class NoisyMax(SmallestOf):
-    """Report noisy max: at each ε the smallest of the bounds that its noise has.
+    """Report noisy max: at each ε the smallest bound for its noise.
 
     Parameters
     ----------
     n_candidates : int
         Number of candidates, chosen independently of the data.
     sensitivity : Fraction
-        The most by which one record changes the utility of any candidate.
+        Largest change of any candidate's utility by one record.
     noise : MaxNoise
-        Its law.
+        Its distribution.
     """
 
     n_candidates: int
@@ -187,7 +189,7 @@ class NoisyMax(SmallestOf):
     def _check(self) -> None:
         whole = float(self.n_candidates).is_integer()
         require(whole and self.n_candidates >= 1, "an integer n_candidates >= 1", n_candidates=self.n_candidates)
-        positive_fraction(self.sensitivity, "sensitivity")
+        object.__setattr__(self, "sensitivity", positive_fraction(self.sensitivity, "sensitivity"))
         if type(self.noise) not in BOUNDS:
             known = ", ".join(kind.__name__ for kind in BOUNDS)
             raise PrivacyError(f"Nothing is known about the noise {self.noise!r}. Use one of {known}.")
@@ -199,15 +201,15 @@ class NoisyMax(SmallestOf):
 def noisy_max(
     n_candidates: int, sensitivity: Fraction | int, noise: MaxNoise, *, neighboring: Neighboring = "add_remove"
 ) -> Guarantee:
-    """The guarantee of releasing which candidate has the largest noisy utility, and nothing else.
+    """Guarantee of releasing only the index of the candidate with the largest noisy utility.
 
     Parameters
     ----------
     n_candidates : int
         Number of candidates, chosen independently of the data.
     sensitivity : Fraction or int
-        The most by which one record changes the utility of any candidate, under the relation ``neighboring``. Exact:
-        the float nearest to 1/49 is smaller than 1/49.
+        Largest change of any candidate's utility by one record, under the relation ``neighboring``. Exact, because the
+        float nearest to 1/49 is smaller than 1/49.
     noise : MaxNoise
         ``GumbelNoise``, ``ExponentialNoise``, ``LaplaceNoise`` or ``GaussianNoise``.
     neighboring : {"add_remove", "zero_out", "replace_one"}

@@ -1,9 +1,9 @@
 r"""Orders of many groups: a search that loses more than any order of three groups.
 
-Cut the outcomes of a mechanism by likelihood ratio into many groups. Those below some ratio do not count, those above
-it count: their gain is A(S) − e^ε·A'(S). The score ranks those that do not count by falling ratio and those that count
-by rising ratio, and mixes both sequences. Which mixture is best is a shortest-path problem on a grid, solved exactly.
-Whatever it finds is a score that a search may have, so the sum of its gains is a lower bound.
+Cut the outcomes of a mechanism by likelihood ratio into many groups. Groups above some ratio count, with the gain
+A(S) − e^ε·A'(S); groups below do not. The score ranks groups that do not count by falling ratio, groups that count by
+rising ratio, and mixes both sequences. The best mixture is a shortest path on a grid, found exactly.
+Any order is a possible score of a search, so the sum of its gains is a lower bound.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ import numpy as np
 from .._types import Array
 from ..count_laws.base import CountLaw
 
-#: Cuts at each end of the ratios; more of them make the order a little better and the time grow with their cube.
+#: Cuts at each end of the ratios. More cuts improve the order a little, and the time grows with their cube.
 CUTS = 50
-#: Mechanisms with at most so many outcomes are cut more finely: much then depends on how atoms are split.
+#: Mechanisms with at most this many outcomes are cut more finely: the split of their atoms matters.
 FEW = 30
 #: Cuts that are tried from one ε to the next.
 NEAR = (-5, -1, 0, 1, 5)
 
 
 class Outcomes(NamedTuple):
-    """P- and P'-masses of outcomes by rising likelihood ratio, and what sums of them may be wrong by."""
+    """P- and P'-masses of outcomes by rising likelihood ratio, and the largest error of their sums."""
 
     p: Array
     q: Array
@@ -45,7 +45,7 @@ def rise(law: CountLaw, top: Array, width: Array) -> tuple[Array, Array]:
 
 
 def groups(outcomes: Outcomes, mean: float, cuts: int = CUTS) -> Outcomes:
-    """The outcomes in few groups, narrow where a search with so many runs on average looks. Atoms may be split."""
+    """Outcomes in few groups, narrow where a search with ``mean`` runs on average looks. Atoms may be split."""
     p, q = outcomes.p, outcomes.q
     places = np.arange(p.size + 1.0)
     below_p, below_q = np.append(0.0, np.cumsum(p)), np.append(0.0, np.cumsum(q))
@@ -65,7 +65,7 @@ def groups(outcomes: Outcomes, mean: float, cuts: int = CUTS) -> Outcomes:
 
 
 def _places(shares: Array, cumulative: Array) -> Array:
-    """Where a cumulative mass reaches each share, in outcomes and parts of one."""
+    """Positions at which a cumulative mass reaches each share, in outcomes and parts of an outcome."""
     grown = np.append(True, np.diff(cumulative) > 0)
     places: Array = np.interp(shares, cumulative[grown], np.flatnonzero(grown).astype(float))
     return places
@@ -80,7 +80,7 @@ def _between(below: Array, above: Array) -> Array:
 def best_order(few: Outcomes, counting: int, law: CountLaw, epsilon: float) -> float:
     """The largest Σ A(S) − e^ε·A'(S) over all mixtures of the two sequences; groups from ``counting`` on count.
 
-    gain[i, j] is that of the j-th of those that count, if i of the others score below it. Rounded down.
+    gain[i, j] is the gain of the j-th counting group with i other groups below it. Rounded down.
     """
     gain = np.maximum(_gains(few, counting, law, epsilon), 0.0)
     placed = np.concatenate([np.zeros((counting + 1, 1)), np.cumsum(gain, axis=1)], axis=1)
@@ -102,7 +102,7 @@ def _gains(few: Outcomes, counting: int, law: CountLaw, epsilon: float) -> Array
 
 
 def _above(side: Array, counting: int) -> Array:
-    """Mass that scores above: of those that do not count if i of them are below, and of those that count after j."""
+    """Mass that scores above: of groups that do not count if i of them are below, and of counting groups after j."""
     others = np.append(np.cumsum(side[:counting])[::-1], 0.0)
     later = np.append(np.cumsum(side[counting:][::-1])[::-1], 0.0)[1:]
     both: Array = others[:, None] + later
@@ -110,7 +110,7 @@ def _above(side: Array, counting: int) -> Array:
 
 
 class ManyGroups:
-    """The best order found at each ε, for one mechanism and law."""
+    """The best order found at each ε, for one mechanism and distribution of K."""
 
     def __init__(self, outcomes: Outcomes, law: CountLaw) -> None:
         self.coarse = outcomes.p.size <= FEW
@@ -118,7 +118,7 @@ class ManyGroups:
         self.counting: int | None = None
 
     def gain(self, epsilon: float) -> float:
-        """The best over all cuts between those that count and those that do not; a few are tried, coarse to fine."""
+        """The best of a few cuts between counting and other groups, tried from coarse to fine."""
         number = self.few.p.size
         step = max(number // 20, 1)
         tried = {cut: self._gain(cut, epsilon) for cut in range(1, number, step)}

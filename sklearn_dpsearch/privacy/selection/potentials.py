@@ -1,12 +1,12 @@
-r"""Theorem 5: potentials. They charge for places in the order, which Theorem 1 gives to every outcome at once.
+r"""Theorem 5: potentials charge each outcome for its rank; Theorem 1 lets all share the costliest rank.
 
 Run through the outcomes by rising score. The point (q, q') of what scores less moves from (0, 0) to (1, 1) through the
 testing region. For any continuous, piecewise linear W on it, c = e^ε and X the likelihood ratio under P',
 
     δ(ε) ≤ W(1, 1) − W(0, 0) + E h(X),     h(t) = max over (q, q') of ( t·f'(q) − c·f'(q') )₊ − t·W_q − W_q'.
 
-A smooth potential is found by a small linear programme. What is used is its interpolation on a fine mesh of triangles,
-for which the bound is worked out line by line and rounded up: a bad potential costs tightness, never correctness.
+A small linear programme finds a smooth potential. The bound uses its interpolation on a fine mesh of triangles, is
+computed line by line and rounded up: a bad potential costs tightness, never correctness.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from ..numerics.loss_distribution import DominatingPair, LossDistribution
 from .hinges import SLACK
 from .testing_region import Nodes, lower_edge
 
-#: Where the linear programme looks: columns of the region, points in each, and likelihood ratios.
+#: Grid of the linear programme: columns of the region, points in each, and likelihood ratios.
 PLACES, POINTS, RATIOS = 30, 7, 12
-#: The mesh on which the bound is worked out.
+#: The mesh on which the bound is computed.
 COLUMNS, DEPTH = 200, 26
 #: Largest sum of exponents of f(q) and f(q') in a potential, and of q and q' themselves.
 DEGREE, PLAIN_DEGREE = 4, 2
 #: Largest coefficient.
 LARGEST = 50.0
-#: The mesh is wider than the region by this at least: narrower triangles would have no digits.
+#: Least margin of the mesh around the region: narrower triangles would have no digits.
 MARGIN = 1e-5
-#: Losses that are further apart are left to Theorem 1.
+#: Largest distance of losses; beyond, Theorem 1 is used.
 WIDEST = 200.0
 #: Rounding errors of a gradient are below this share of the terms that it is a sum of.
 ROUNDING = 1e-13
@@ -44,7 +44,7 @@ ROUNDING = 1e-13
 
 @dataclass(frozen=True, eq=False)
 class Mesh:
-    """Triangles that cover the testing region: u = 1 − q and v = 1 − q' of all corners, and which belong together.
+    """Triangles that cover the testing region: u = 1 − q and v = 1 − q' of all corners, and each triangle's corners.
 
     Each column of corners, from u = 0 to u = 1, has ``depth`` of them with falling v.
     """
@@ -63,7 +63,7 @@ class Mesh:
         return float(end - start)
 
     def gradients(self, values: Array) -> tuple[Array, Array]:
-        """W_q and W_q' on each triangle, stacked with what they may be wrong by."""
+        """W_q and W_q' on each triangle, stacked with bounds on their errors."""
         x, y, w = self.u[self.triangles], self.v[self.triangles], values[self.triangles]
         following, last = np.roll(np.arange(3), -1), np.roll(np.arange(3), -2)
         area = (x[:, 1] - x[:, 0]) * (y[:, 2] - y[:, 0]) - (x[:, 2] - x[:, 0]) * (y[:, 1] - y[:, 0])
@@ -102,14 +102,14 @@ def _raised_top(pld: LossDistribution, u: Array) -> Array:
 
 
 def _ends(number: int) -> Array:
-    """Points of [0, 1] that are closer to each other at its ends."""
+    """Points of [0, 1], denser at its ends."""
     wave = np.sin(0.5 * np.pi * np.linspace(0.0, 1.0, number)) ** 2
     points: Array = 0.5 * (wave + wave**1.5)
     return points
 
 
 def fine_mesh(pld: LossDistribution) -> Mesh:
-    """The mesh on which a bound is worked out, with very narrow columns at both ends."""
+    """The mesh on which a bound is computed, with very narrow columns at both ends."""
     even = _ends(COLUMNS + 1)
     low, high = np.geomspace(1e-7, even[1], 8)[:-1], np.geomspace(1e-7, 1.0 - even[-2], 8)[:-1]
     return mesh_of(pld, np.sort(np.concatenate([even, low, 1.0 - high])), np.linspace(0.0, 1.0, DEPTH))
@@ -158,7 +158,7 @@ def potential(pld: LossDistribution, count: CountLaw, epsilon: float) -> Array:
 
 
 def _few_ratios(pld: LossDistribution) -> tuple[Array, Array]:
-    """Likelihood ratios and P-masses of a law with few losses, and with the means and the ends of the given one."""
+    """Likelihood ratios and P-masses of a pair with few losses, with the means and the ends of the given pair."""
     losses, masses = pld.losses, pld.masses
     if losses.size <= RATIOS:
         return np.exp(losses), masses
@@ -252,5 +252,5 @@ def _largest(slopes: Array, heights: Array) -> tuple[Array, Array]:
 
 
 def _wins_nowhere(first: tuple[float, float], second: tuple[float, float], third: tuple[float, float]) -> bool:
-    """Whether the second of three lines with rising slopes is nowhere the largest."""
+    """Return whether the second of three lines with rising slopes is nowhere the largest."""
     return (first[1] - third[1]) * (second[0] - first[0]) <= (first[1] - second[1]) * (third[0] - first[0])

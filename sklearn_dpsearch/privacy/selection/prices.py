@@ -1,13 +1,13 @@
-r"""Theorem 6: prices on places in the order, for laws of K with light tails.
+r"""Theorem 6: prices on places in the order, for distributions of K with light tails.
 
-Theorem 1 lets every outcome take the best place in the order, although there is room for few. Fix a slope σ. An outcome
-with the likelihood ratio X takes up the room w = (σ − 1/X)₊, and Z = E w is all the room there is. If outcomes that
-have the room ξ are below a place (q, q') of the order, then q' ≥ max(q_min(q), σ·q − ξ). So with any price λ(ξ) ≥ 0
+Theorem 1 lets every outcome take the best place in the order, although few fit there. Fix a slope σ. An outcome with
+the likelihood ratio X takes up the room w = (σ − 1/X)₊, and Z = E w is the total room. If outcomes with the room ξ are
+below a place (q, q') of the order, then q' ≥ max(q_min(q), σ·q − ξ). So with any price λ(ξ) ≥ 0
 
     δ(ε) ≤ ∫ λ dξ + E_{L~P} [ max over (q, ξ) of f'(q) − e^{ε−L}·f'(max(q_min(q), σ·q − ξ)) − w·λ(ξ) ]₊ .
 
-Outcomes with X ≤ 1/σ take up no room of this kind; they pay for q itself (docs/theory/prices.md). Good prices follow
-from the best way to give places to outcomes; bad ones cost tightness, never correctness.
+Outcomes with X ≤ 1/σ take up no such room; they pay for q itself (docs/theory/prices.md). Good prices follow from the
+best assignment of places to outcomes; bad prices cost tightness, never correctness.
 """
 
 from __future__ import annotations
@@ -25,21 +25,20 @@ from .hinges import SLACK, Hinges
 from .subset_pairs import normalized
 from .testing_region import Nodes, composed, lower_edge
 
-#: Cells of q, cells of room, and losses at which the largest gain is worked out.
+#: Cells of q, cells of room, and losses at which the largest gain is computed.
 QUANTILES, ROOMS, LOSSES = 200, 80, 80
 #: Gains below the largest by more than this (in nats) need no digits.
 RANGE = 40.0
-#: Slopes that are tried: those of the testing region where so much probability is above, and how often the best is
-#: compared with others closer to it.
+#: Slopes tried: those of the testing region with this much probability above, and the number of refinements.
 SHARES, FINER = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4), 2
 
 
-# --- what does not depend on ε ------------------------------------------------------------------------------------
+# --- parts independent of ε ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
 class Ground:
-    """One direction of one run, and a law of K: everything on a grid of q."""
+    """One direction of one run, and a distribution of K: everything on a grid of q."""
 
     pld: LossDistribution
     count: CountLaw
@@ -47,7 +46,7 @@ class Ground:
 
     @classmethod
     def of(cls, pld: LossDistribution, count: CountLaw, free: Hinges) -> Ground:
-        """With total masses of 1: prices are about a pair that exists. ``free`` is φ of Theorem 1."""
+        """Build from a pair normalized to masses of 1, as prices need probabilities. ``free`` is φ of Theorem 1."""
         return cls(normalized(pld), count, free)
 
     def unpriced(self, epsilon: Array) -> Array:
@@ -65,7 +64,7 @@ class Ground:
         return Nodes(1.0 - few, few)
 
     def losses_above(self, shares: Array) -> Array:
-        """The losses with so much probability below: −log of the slope of the testing region there."""
+        """Losses with given probabilities below: −log of the slope of the testing region there."""
         return self.pld.losses[
             np.minimum(np.searchsorted(self.pld.from_below[0], shares) - 1, self.pld.losses.size - 1)
         ]
@@ -118,7 +117,7 @@ class Ground:
 def _below(value: Array, changes: Array, least: Array) -> Array:
     """A tangent of a convex, rising function: value + changes, rounded down.
 
-    Where it would fall to nothing within the cell, the least value in the cell serves.
+    If the tangent falls to 0 within the cell, the least value in the cell is used.
     """
     falls = np.min(changes, axis=-1, keepdims=True) < -0.9 * value
     lowered: Array = np.where(falls, least * (1.0 - SLACK), value + changes - SLACK * (value + np.abs(changes)))
@@ -127,7 +126,7 @@ def _below(value: Array, changes: Array, least: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Room:
-    """How much room outcomes take up, for one slope σ. ``above`` stands for Z − ξ."""
+    """Room that outcomes take up, for one slope σ. ``above`` stands for Z − ξ."""
 
     ground: Ground
     slope: float
@@ -143,7 +142,7 @@ class Room:
 
     @cached_property
     def taken(self) -> Array:
-        """Room that is taken up by the losses from the j-th on, j = 0 … n."""
+        """Room of the losses from the j-th on, j = 0 … n."""
         widths = np.maximum(self.slope - self.inverse, 0.0) * self.masses
         return np.asarray(np.cumsum(widths[::-1])[::-1] * (1.0 + ROUNDING))
 
@@ -154,12 +153,12 @@ class Room:
 
     @cached_property
     def beyond(self) -> float:
-        """E (1/X − σ)₊ = Z + 1 − σ: what 1 − q' may exceed σ·(1 − q) by, less the room above."""
+        """E (1/X − σ)₊ = Z + 1 − σ: largest excess of 1 − q' over σ·(1 − q), less the room above."""
         low = float(np.maximum(self.inverse - self.slope, 0.0) @ self.masses)
         return (low + float(self.ground.pld.minus_infinity or 0.0)) * (1.0 + ROUNDING) + 1e-15
 
     def inverse_at(self, above: Array) -> Array:
-        """1/X of the outcome with so much room above it, if outcomes come by rising ratio: the best order."""
+        """1/X of the outcome with a given room above, in the best order: by rising ratio."""
         at = np.searchsorted(-self.taken, -above) - 1
         return np.minimum(self.inverse[np.clip(at, 0, self.inverse.size - 1)], self.slope)
 
@@ -168,9 +167,9 @@ class Room:
 
 
 def estimated(room: Room, c: float, above: Array) -> tuple[Array, Array]:
-    """Gains of those who come by rising ratio, at places with so much room above, and the room they take up.
+    """Estimated gains of outcomes by rising ratio, at places with a given room above, and their room.
 
-    Only an estimate: f' is looked at on the grid alone.
+    The estimate uses f' on the grid alone.
     """
     ground = room.ground
     edge, _ = lower_edge(ground.pld, ground.grid)
@@ -244,31 +243,31 @@ class Gains:
         return np.maximum(first, np.append(0.0, before)), np.maximum(last, np.append(after, 0.0))
 
     def left(self, prices: Array) -> tuple[Array, Array]:
-        """Some values of 1/X, and what is left of the gains there after prices, one for each place, are paid."""
+        """Some values of 1/X, and the gains there less prices, one for each place."""
         slope, samples = self.room.slope, _samples(self.room.inverse, self.room.slope)
         paid = np.stack([prices[:-1], prices[1:]])[..., None]
         height, fall = self.room.ground.ours_at_ends.ravel() - slope * paid, self.c * self.falls - paid
-        wins = np.maximum(height - samples[0] * fall, height - samples[-1] * fall) > 0  # the others do nowhere
+        wins = np.maximum(height - samples[0] * fall, height - samples[-1] * fall) > 0  # elsewhere 0 is larger
         height, fall = height[wins], fall[wins]
         return samples, np.array([np.max(height - z * fall, initial=0.0) for z in samples])
 
 
 @dataclass(frozen=True, eq=False)
 class Priced:
-    """What is paid, and what is left to gain at some values of 1/X: the largest of lines, so below its chords."""
+    """Prices, and the gain that is left at some values of 1/X: the largest of lines, so below its chords."""
 
     paid: float
     samples: Array
     left: Array
 
     def at(self, inverse: Array) -> Array:
-        """What is left of each outcome; infinite where nothing is known."""
+        """Gain left of each outcome; infinite where it is unknown."""
         known = np.interp(inverse, self.samples, np.maximum(self.left, 0.0))
         return np.where((inverse >= self.samples[0]) & (inverse <= self.samples[-1]), known, np.inf)
 
 
 def by_room(room: Room, c: float) -> Priced:
-    """Prices λ(ξ) for those who take up room."""
+    """Prices λ(ξ) for outcomes that take up room."""
     gains = Gains(room, c)
     above = gains.above
     inverse = room.inverse_at(0.5 * (above[1:] + above[:-1]))
@@ -304,7 +303,7 @@ def _samples(inverse: Array, slope: float) -> Array:
 
 
 def by_quantile(room: Room, c: float) -> Priced:
-    """Prices λ(q) for those of low likelihood ratio."""
+    """Prices λ(q) for outcomes of low likelihood ratio."""
     ground, fall = room.ground, c * room.ground.edge_falls
     prices, paid = prices_of_quantiles(room, c)
     samples = _samples_from(room, 0.5 * room.slope)
@@ -350,9 +349,9 @@ def bound_by(room: Room, epsilon: float) -> float:
 
 
 def total(room: Room, c: float, *ways: Priced) -> float:
-    """All that is paid, and what is left.
+    """Sum of all prices and of the gains left.
 
-    Each outcome pays in one of these ways, or not at all and takes the best place there is, as in Theorem 1.
+    Each outcome pays in one of these ways, or pays nothing and takes the best place, as in Theorem 1.
     """
     free = room.ground.free.at(c * room.inverse)
     left = np.min([free, *(way.at(room.inverse) for way in ways)], axis=0)

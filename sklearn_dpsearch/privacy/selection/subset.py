@@ -1,12 +1,12 @@
 r"""Tune on a random subset, then train: Theorem 2 and the smallest of all known bounds.
 
-Every record joins the subset with probability q, by a coin of its own. Let X and Y be the likelihood ratios (with the
+Every record joins the subset independently with probability q. Let X and Y be the likelihood ratios (with the
 record ÷ without it) of independent dominating pairs of tuning and of training.
 
 **Theorem 2.** The release of both has the dominating likelihood ratio q·X + (1−q)·Y if the training uses the rest, and
 (1−q+q·X)·Y if it uses all records:
 
-    record in the first data set:   δ(ε) ≤ E (Z − e^ε)₊ ,     Z either ratio, under the law without the record,
+    record in the first data set:   δ(ε) ≤ E (Z − e^ε)₊ ,     Z either ratio, under the distribution without the record,
     record in the second:           δ(ε) ≤ E (1 − e^ε·Z)₊ ,
 
 counting infinite X and Y with the slopes of Z.
@@ -21,10 +21,10 @@ from typing import Literal
 
 import numpy as np
 
-from .._checks import require
+from .._checks import check_kind, plain_number, require
 from .._once import cached_property
 from .._types import Array
-from ..guarantees.base import Guarantee, Statement, as_guarantee
+from ..guarantees.base import Guarantee, Statement, as_guarantee, check_parts
 from ..guarantees.composition import compose, mixture, same_neighbors
 from ..guarantees.tightest import SmallestOf
 from ..guarantees.values import NonPrivate
@@ -40,10 +40,10 @@ from .subset_pairs import (
     thinned,
 )
 from .subset_published import published_subset
-from .subset_validated import ValidatedOnTheRest
+from .subset_validated import ValidatedOnTheRest, check_coins, check_presence
 
 TrainOn = Literal["rest", "all"]
-#: What is composed with something else is evaluated from at most so many atoms of one part.
+#: In compositions with other guarantees, the profile is evaluated from at most this many atoms of one part.
 ATOMS = 500
 
 
@@ -59,10 +59,18 @@ class _TuneThenTrain(Guarantee):
     fraction: float
     train_on: TrainOn
 
+    def _check(self) -> None:
+        check_parts(self, tune=self.tune, train=self.train)
+        check_coins(self.fraction, 1.0, self.train_on)
+
 
 @dataclass(frozen=True, kw_only=True)
 class TheoremTwo(_TuneThenTrain):
     """The guarantee of Theorem 2 alone, for 0 < fraction < 1 and neighbours that differ by the presence of a record."""
+
+    def _check(self) -> None:
+        super()._check()
+        check_presence(self)
 
     @property
     def pure_epsilon(self) -> float | None:
@@ -119,19 +127,23 @@ class SubsetThenTrain(SmallestOf, _TuneThenTrain):
     Parameters
     ----------
     tune : Guarantee
-        What tuning promises for the data set that it is given.
+        Guarantee of tuning for its own data set.
     train : Guarantee
-        What training promises for the data set that it is given, whatever tuning returned.
+        Guarantee of training for its own data set, at every result of tuning.
     fraction : float
         Probability with which each record joins the tuning subset.
     train_on : {"rest", "all"}
         Whether the training uses the records outside the subset or all.
     secret_coins : bool
-        Whether nothing depends on who is in the subset but through the records themselves.
+        Whether membership in the subset matters only through the records themselves.
     """
 
     secret_coins: bool = True
     pair_of_all = False
+
+    def _check(self) -> None:
+        super()._check()
+        check_kind("secret_coins", self.secret_coins, bool, "True or False")
 
     def _bounds(self) -> dict[str, Guarantee]:
         with_record = self.tune if self.train_on == "rest" else compose(self.tune, self.train)
@@ -162,29 +174,29 @@ def subset_then_train(
     validated_share: float = 1.0,
     secret_coins: bool = True,
 ) -> Guarantee:
-    r"""The guarantee of tuning on a random subset and then training, releasing the results of both.
+    r"""Guarantee of tuning on a random subset and then training, releasing the results of both.
 
-    Every record joins the subset by a secret coin of its own. Training may depend on all that tuning returned (its
-    hyperparameters, its model as a starting point), and on nothing else that depends on the subset.
+    Every record joins the subset independently, with secret membership (Poisson subsampling). Training may depend on
+    the results of tuning (its hyperparameters, its model as a starting point), but otherwise not on the subset.
 
     Parameters
     ----------
     tune : Guarantee
-        What tuning promises to a record that it trains candidates on, e.g. ``best_of(one_run, count)``.
+        Guarantee of tuning for a record that trains candidates, e.g. ``best_of(one_run, count)``.
     train : Guarantee
-        What training promises for the data set that it is given, for every fixed result of tuning.
+        Guarantee of training for its own data set, at every result of tuning.
     fraction : float
         Probability with which a record joins the subset, 0 ≤ fraction ≤ 1.
     train_on : {"rest", "all"}
         Train on the records outside the subset, or on all.
     validate : Guarantee, optional
-        What tuning promises to a record outside the subset that candidates are scored on, e.g.
+        Guarantee of tuning for a record outside the subset that validates candidates, e.g.
         ``best_of(one_score, count)``. None: nothing outside the subset is used for tuning.
     validated_share : float, default=1.0
-        Probability with which a record outside the subset is scored on, 0 < validated_share ≤ 1.
+        Probability with which a record outside the subset validates, 0 < validated_share ≤ 1.
     secret_coins : bool, default=True
-        False if a part uses how many records it was given, under ``"zero_out"``: the total is then the average over a
-        known coin.
+        False if a part uses the number of its records, under ``"zero_out"``: the total is then the average over known
+        membership.
 
     Returns
     -------
@@ -197,11 +209,11 @@ def subset_then_train(
     Theorems 2 and 4 of this library (docs/theory/subset.md, docs/theory/subset_rest.md); Koskela & Kulkarni (2023); Zhu
     & Wang (2019).
 
-    How many records the subset holds is as secret as the coins. Under ``"add_remove"`` the parts' own guarantees see to
-    that. Under ``"zero_out"`` a record outside a part counts as replaced by nothing in its place: a part may use the
-    number of all records n, and fraction·n, but not the number that it was given (else ``secret_coins=False``). Under
-    ``"replace_one"`` the coins may be known, and the guarantees of all outcomes of the changed record's coins average:
-    no amplification in ε.
+    The size of the subset is as secret as the membership. Under ``"add_remove"`` the parts' own guarantees ensure this.
+    Under ``"zero_out"`` a record outside a part counts as replaced by nothing in its place: a part may use the number
+    of all records n, and fraction·n, but not the number of its own records (else ``secret_coins=False``). Under
+    ``"replace_one"`` the membership may be known, and the guarantee is the average over the changed record's
+    membership: no amplification in ε.
 
     Examples
     --------
@@ -221,9 +233,11 @@ def subset_then_train(
     >>> round(subset_then_train(search, one_run, 0.1, validate=scores).epsilon_at(1e-5), 2)
     2.1
     """
+    fraction, validated_share = plain_number("fraction", fraction), plain_number("validated_share", validated_share)
     require(0 <= fraction <= 1, "0 <= fraction <= 1", fraction=fraction)
     require(train_on in ("rest", "all"), 'train_on to be "rest" or "all"', train_on=train_on)
     require(0 < validated_share <= 1, "0 < validated_share <= 1", validated_share=validated_share)
+    check_kind("secret_coins", secret_coins, bool, "True or False")
     validation = None if validate is None else as_guarantee(validate, "validate")
     return _subset_then_train(
         as_guarantee(tune, "tune"),

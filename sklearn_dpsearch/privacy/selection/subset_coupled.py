@@ -1,7 +1,7 @@
 r"""Two likelihood ratios of one output, coupled so that no other coupling loses more; and an independent third one.
 
 Tuning returns t. X(t) is its ratio if the record trains the candidates, V(t) if it validates them: functions of one
-output, with some unknown joint law. Of all couplings with the same marginal laws the comonotone one (both are large
+output, with an unknown joint distribution. Of all couplings with the same marginals the comonotone one (both are large
 together) has the largest E (a·X + b·V·Y − c)₊ and the largest E (1 − c·(a·X + b·V·Y))₊ (docs/theory/subset_rest.md).
 For two discrete ratios that is a merge of their quantile functions: exact, with as many pieces as there are atoms.
 """
@@ -23,7 +23,7 @@ LARGEST_LOSS = 300.0
 
 @dataclass(frozen=True, eq=False)
 class Pieces:
-    """Finitely many values of a random line Y ↦ e^a + e^b·Y, under the law without the record.
+    """Finitely many values of a random line Y ↦ e^a + e^b·Y, under the distribution without the record.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class Pieces:
     a, b : ndarrays of shape (n,)
         Logarithms, −∞ for 0.
     infinity : float
-        Probability, under the law with the record, of what is impossible without it, whatever Y is.
+        Probability, under the distribution with the record, of outcomes that are impossible without it at every Y.
     """
 
     weights: Array
@@ -53,7 +53,7 @@ def coupled(
     tune, validate : LossDistribution
         Normalized, and both in the direction ``index``: the record removed (0) or added (1).
     fraction, share : float
-        q: who joins the subset; v: who of the others validates.
+        q: probability of joining the subset; v: probability of validating otherwise.
     train_on : {"rest", "all"}
     index : {0, 1}
     """

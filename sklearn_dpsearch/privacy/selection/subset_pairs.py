@@ -16,17 +16,17 @@ from ..guarantees.base import pair_through
 from ..numerics.logspace import LARGEST_EXPONENT, safe_exp
 from ..numerics.loss_distribution import ROUNDING, DominatingPair, LossDistribution, on_grid
 
-#: What is composed with something else is evaluated at so many points.
+#: In compositions with other guarantees, the profile is evaluated at this many points.
 POINTS = 800
 
 # --- one pair ----------------------------------------------------------------------------------------------------
 
 
 def normalized(pld: LossDistribution) -> LossDistribution:
-    r"""The same pair with total masses of 1: its curve where that is below a chord from H_0 = 1, else the chord.
+    r"""Normalize a pair to total masses of 1: its curve where below a chord from H_0 = 1, else the chord.
 
-    A true curve is convex in c and 1 at c = 0, so it lies below each chord from there; the steepest is taken. A pair
-    that went through points of a profile may say more than 1 near c = 0, and the least losses of a transform are noise.
+    A true curve is convex in c and 1 at c = 0, so it lies below each chord from there; the steepest chord is taken. A
+    pair drawn through points of a profile may exceed 1 near c = 0, and the least losses of a transform are noise.
     """
     above_q = pld.from_above[1]
     if pld.losses.size == 0 or pld.infinity >= 1:
@@ -62,11 +62,11 @@ def _log_sampled(losses: Array, fraction: float) -> Array:
 def sampled(pair: DominatingPair, fraction: float) -> DominatingPair:
     """The pair of a mechanism on a random subset, 0 < fraction < 1, of normalized loss distributions.
 
-    Where the record is missing from the subset both data sets give the same law: the ratio is 1 − q + q·X.
+    If the record is missing from the subset, both data sets give the same distribution: the ratio is 1 − q + q·X.
     """
     keep = np.log1p(-fraction)
     pld, other = pair.removed, pair.added
-    # Under the law without the record, X = e^L has probability p·e^{−L}; X = 0 has what is left.
+    # Under the distribution without the record, X = e^L has probability p·e^{−L}; X = 0 has the rest.
     losses = np.append(keep, _log_sampled(pld.losses, fraction))
     q = pld.masses * safe_exp(-pld.losses)
     masses = np.append((1.0 - fraction) * (pld.minus_infinity or 0.0), (1.0 - fraction) * q + fraction * pld.masses)
@@ -78,7 +78,7 @@ def sampled(pair: DominatingPair, fraction: float) -> DominatingPair:
 
 
 def _distinct(pld: LossDistribution) -> LossDistribution:
-    """Equal losses, where rounding made them so, merged."""
+    """Merge losses that are equal by rounding."""
     losses, where = np.unique(pld.losses, return_inverse=True)
     masses = np.asarray(np.bincount(where, pld.masses, losses.size), dtype=float)
     return LossDistribution(losses, masses, pld.infinity, pld.minus_infinity)

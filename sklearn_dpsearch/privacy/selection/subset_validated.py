@@ -1,8 +1,8 @@
 r"""Tune on a random subset, validate on the rest, then train: Theorem 4.
 
-Every record joins the subset with probability q, and of the others each validates with probability v, by coins of its
-own. X, V and Y are the likelihood ratios (with the record ÷ without it) of dominating pairs: of tuning if the record is
-one of those that train, of tuning if it is one of those that validate, and of the final training.
+Every record independently joins the subset with probability q, and otherwise validates with probability v. X, V and Y
+are the likelihood ratios (with the record ÷ without it) of dominating pairs: of tuning if the record trains candidates,
+of tuning if the record validates candidates, and of the final training.
 
 **Theorem 4.** With U uniform on [0, 1], the quantile functions X(U) and V(U), and Y independent of U, the release has
 the dominating likelihood ratio q·X(U) + (1−q)(1−v+v·V(U))·Y if the training uses the rest, and
@@ -17,8 +17,9 @@ from typing import Literal
 
 import numpy as np
 
+from .._checks import check_kind, require
 from .._types import Array
-from ..guarantees.base import Guarantee
+from ..guarantees.base import Guarantee, check_parts
 from ..guarantees.composition import compose, mixture
 from ..guarantees.tightest import SmallestOf
 from ..numerics.loss_distribution import ROUNDING, DominatingPair, LossDistribution
@@ -26,8 +27,21 @@ from .subset_coupled import Pieces, coupled, with_against_without, without_again
 from .subset_pairs import log_mean_exp, normalized, pair_of_directions, thinned
 
 TrainOn = Literal["rest", "all"]
-#: Atoms of each part of tuning, and of both where the whole is composed with something else.
+#: Atoms of each part of tuning, and of both in compositions with other guarantees.
 MOST, ATOMS = 4000, 300
+
+
+def check_coins(fraction: float, share: float, train_on: object) -> None:
+    """Raise ``ValueError`` unless the probabilities of joining and of validating are possible."""
+    require(0 < fraction < 1, "0 < fraction < 1", fraction=fraction)
+    require(0 < share <= 1, "0 < share <= 1", share=share)
+    require(train_on in ("rest", "all"), 'train_on to be "rest" or "all"', train_on=train_on)
+
+
+def check_presence(one: Guarantee) -> None:
+    """Raise ``ValueError`` unless neighbours differ by the presence of a record."""
+    presence = one.neighboring != "replace_one"
+    require(presence, 'neighboring to be "add_remove" or "zero_out"', neighboring=one.neighboring)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,10 +55,18 @@ class _TuneValidateTrain(Guarantee):
     share: float
     train_on: TrainOn
 
+    def _check(self) -> None:
+        check_parts(self, tune=self.tune, validate=self.validate, train=self.train)
+        check_coins(self.fraction, self.share, self.train_on)
+
 
 @dataclass(frozen=True, kw_only=True)
 class TheoremFour(_TuneValidateTrain):
     """The guarantee of Theorem 4 alone, for 0 < fraction < 1 and neighbours that differ by the presence of a record."""
+
+    def _check(self) -> None:
+        super()._check()
+        check_presence(self)
 
     @property
     def pure_epsilon(self) -> float | None:
@@ -88,9 +110,9 @@ class ValidatedOnTheRest(SmallestOf, _TuneValidateTrain):
     Parameters
     ----------
     tune, validate : Guarantee
-        What tuning promises to a record that trains the candidates, and to one that validates them.
+        Guarantees of tuning for a record that trains the candidates, and for a record that validates them.
     train : Guarantee
-        What training promises for the data set that it is given, whatever tuning returned.
+        Guarantee of training for its own data set, at every result of tuning.
     fraction : float
         Probability with which each record joins the subset.
     share : float
@@ -98,11 +120,15 @@ class ValidatedOnTheRest(SmallestOf, _TuneValidateTrain):
     train_on : {"rest", "all"}
         Whether the training uses the records outside the subset or all.
     secret_coins : bool
-        Whether nothing depends on who does what but through the records themselves.
+        Whether the use of each record matters only through the records themselves.
     """
 
     secret_coins: bool = True
     pair_of_all = False
+
+    def _check(self) -> None:
+        super()._check()
+        check_kind("secret_coins", self.secret_coins, bool, "True or False")
 
     def _bounds(self) -> dict[str, Guarantee]:
         q, v = self.fraction, self.share

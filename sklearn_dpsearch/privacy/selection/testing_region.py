@@ -1,7 +1,7 @@
-r"""The testing region on a grid: where the slope of the generating function meets its lower edge.
+r"""The testing region on a grid, for bounds by the slope f' of the generating function.
 
-q is the probability, on one data set, that a run scores at most y; q_min(q) the least that it can be on a neighbouring
-one. The bounds for best-of-K search look at f'(q) against f'(q_min(q)) for all q at once.
+q is the probability, on one data set, that a run scores at most y; q_min(q) the least such probability on a
+neighbouring data set. The bounds for best-of-K search compare f'(q) with f'(q_min(q)) for all q at once.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def nodes(smallest: float = 1e-18, spacing: float = SPACING) -> Nodes:
 def cell_lines(pld: LossDistribution, count: CountLaw, grid: Nodes) -> tuple[Lines, Lines]:
     r"""A line s − z·t per node q_i and per cell [q_i, q_{i+1}], which bounds f'(q) − z·f'(q_min(q)) there from above.
 
-    It is second-order accurate in the width of the cell.
+    The bound is second-order accurate in the width of the cell.
 
     f' is convex, so it lies below its chord. G(q) = f'(q_min(q)) is convex too (f' and q_min are, and f' increases),
     so it lies above its tangents at both ends of the cell. Chord minus z·(the higher tangent) is largest at an end or
@@ -56,15 +56,15 @@ def cell_lines(pld: LossDistribution, count: CountLaw, grid: Nodes) -> tuple[Lin
 
 
 def _crossing_of_tangents(value: Array, growth: Array, gaps: Array) -> tuple[Array, Array]:
-    """Where in each cell the tangents at its ends cross (as a share of its width, from the right) and at what value.
+    """Crossing of the tangents at each cell's ends: its place (share of the width, from the right) and value.
 
-    Where rounding hides the crossing, the right end's place with the left end's value serves: G is increasing.
+    If rounding hides the crossing, the right end's place with the left end's value is valid: G is increasing.
     """
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         rises, drops = growth[:-1] * gaps, growth[1:] * gaps
         rest = np.clip((value[1:] - value[:-1] - rises) / (drops - rises), 0.0, 1.0)
         crossing = np.minimum(value[:-1] + rises * (1.0 - rest), value[1:] - drops * rest)
-    found = crossing >= value[:-1]  # False for what is not a number
+    found = crossing >= value[:-1]  # False for nan
     return np.where(found, rest, 0.0), np.where(found, crossing, value[:-1])
 
 
@@ -124,4 +124,4 @@ def slope_ratio(pld: LossDistribution, count: CountLaw, grid: Nodes) -> Array:
         at_nodes = np.log(nodes_.height) - np.log(nodes_.fall)
         between = np.log(cells.height) - np.log(cells.fall)
     ratios = np.maximum(between, np.maximum(at_nodes[:-1], at_nodes[1:]))
-    return np.where(np.isnan(ratios), np.inf, ratios)  # 0/0 where f' vanishes: nothing is known
+    return np.where(np.isnan(ratios), np.inf, ratios)  # 0/0 where f' vanishes: no bound

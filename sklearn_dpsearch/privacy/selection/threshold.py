@@ -12,7 +12,7 @@ ends there.
 
 For ε ≥ 0 nothing better is possible: some run with this guarantee and some score reach the supremum.
 
-Proof: docs/theory/threshold.md. E is the event by which the neighbours are told apart, R whatever else is released;
+Proof: docs/theory/threshold.md. E is the event that tells the neighbours apart, R any other release;
 e and r are their probabilities in one run. The lines A − c·B do not depend on ε: their upper envelope is the profile.
 """
 
@@ -24,10 +24,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._checks import require
+from .._checks import plain_number, require
 from .._once import cached_property
 from .._types import Array
-from ..guarantees.base import Guarantee, Statement, as_guarantee
+from ..guarantees.base import Guarantee, Statement, as_guarantee, check_parts
 from ..guarantees.tightest import SmallestOf
 from ..guarantees.values import NonPrivate
 from ..numerics.loss_distribution import ROUNDING, DominatingPair, LossDistribution, connect_the_dots
@@ -179,7 +179,7 @@ def release_lines(pld: LossDistribution, stop_probability: float) -> Lines:
         y, y_other, lowered = _also_released(high, p, stop)
         height = np.minimum(x / (x + y) * (1.0 + raised) * (1.0 + SLACK), 1.0)
         fall = x_other / (x_other + y_other) * (1.0 - lowered) * (1.0 - SLACK)
-        told = height > fall  # the others are below 0 from c = 1 on
+        told = height > fall  # all other lines are below 0 from c = 1 on
         heights.append(height[told])
         falls.append(fall[told])
     return Lines(np.concatenate(heights), np.concatenate(falls))
@@ -214,6 +214,10 @@ class TheoremThree(Guarantee):
     one_run: Guarantee
     stop_probability: float
 
+    def _check(self) -> None:
+        check_parts(self, one_run=self.one_run)
+        require(0 < self.stop_probability < 1, "0 < stop_probability < 1", stop_probability=self.stop_probability)
+
     @property
     def pure_epsilon(self) -> float | None:
         base = self.one_run.pure_epsilon
@@ -244,7 +248,7 @@ class UntilAbove(SmallestOf):
     Parameters
     ----------
     one_run : Guarantee
-        What one run, training and score together, promises.
+        Guarantee of one run, training and score together.
     stop_probability : float
         Probability with which the search ends without a result before each run, in (0, 1).
     """
@@ -253,6 +257,7 @@ class UntilAbove(SmallestOf):
     stop_probability: float
 
     def _check(self) -> None:
+        check_parts(self, one_run=self.one_run)
         require(0 < self.stop_probability < 1, "0 < stop_probability < 1", stop_probability=self.stop_probability)
 
     def _bounds(self) -> dict[str, Guarantee]:
@@ -261,10 +266,10 @@ class UntilAbove(SmallestOf):
 
 
 def until_above(one_run: Guarantee | Statement, stop_probability: float) -> Guarantee:
-    """The guarantee of releasing only the first run whose score reaches a threshold.
+    """Guarantee of releasing only the first run whose score reaches a threshold.
 
     Runs are independent, candidates drawn with replacement; the threshold and the stop probability do not depend on the
-    data. Released is the run that ended the search, or that none did; not how many runs there were.
+    data. The release is the run that ended the search, or the fact that no run did, but not the number of runs.
 
     Parameters
     ----------
@@ -292,6 +297,8 @@ def until_above(one_run: Guarantee | Statement, stop_probability: float) -> Guar
     >>> round(until_above(PureDP(epsilon=1.0), 0.1).epsilon_at(0.0), 3)
     1.796
     """
+    stop_probability = plain_number("stop_probability", stop_probability)
+    require(0 < stop_probability < 1, "0 < stop_probability < 1", stop_probability=stop_probability)
     return _until_above(as_guarantee(one_run, "one_run"), stop_probability)
 
 

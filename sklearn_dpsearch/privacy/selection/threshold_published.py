@@ -24,8 +24,8 @@ INVERSES = np.array([0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0])
 class LogMoments:
     """(λ − 1)·D_λ of one run behind the coin, at any order ≥ 1.
 
-    It is convex in λ and 0 at λ = 1, so what lies between two orders is below the chord; beyond the last order nothing
-    is known.
+    The curve is convex in λ and 0 at λ = 1, so between two orders it is below the chord; beyond the last order it is
+    unknown.
     """
 
     def __init__(self, one_run: Guarantee, stop_probability: float) -> None:
@@ -38,7 +38,7 @@ class LogMoments:
         self.values = np.append(0.0, moments[known])
 
     def __call__(self, order: Array) -> Array:
-        """(λ − 1)·D_λ, infinite where nothing is known."""
+        """(λ − 1)·D_λ, infinite where unknown."""
         values: Array = np.interp(order, self.orders, self.values, right=np.inf)
         return values
 

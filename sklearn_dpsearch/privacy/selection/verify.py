@@ -14,10 +14,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy import fft, special
 
-from .._checks import require
+from .._checks import plain_number, require
 from .._types import Array
 from ..count_laws.base import CountLaw
 from ..count_laws.laws import as_law
+from ..errors import PrivacyError
 from ..guarantees.base import LARGEST_EPSILON, Guarantee, Statement, as_guarantee
 from ..guarantees.pure import PureDP
 from ..guarantees.tightest import SmallestOf
@@ -29,7 +30,9 @@ from .witness import Tails, always, gaussian_tails, largest_gain, told_apart
 
 #: A refutation must exceed the claimed δ by this share of itself.
 MARGIN = 1e-9
-#: Atoms of a sampled Gaussian: so many to a standard deviation of one step's loss.
+#: Largest excess of a witness over a bound by rounding: both are sums of many doubles.
+ROUNDED = 1e-13
+#: Atoms of a sampled Gaussian per standard deviation of one step's loss.
 ATOMS = 20
 
 
@@ -77,14 +80,14 @@ class Verdict:
 
 
 def verify(one_run: Guarantee | Statement, count: CountLaw | float, epsilon: float, delta: float) -> Verdict:
-    """Whether releasing only the best of K runs is (ε, δ)-DP for every mechanism with this guarantee.
+    """Decide whether releasing only the best of K runs is (ε, δ)-DP for every mechanism with this guarantee.
 
     Parameters
     ----------
     one_run : Guarantee or PrivacySpent
-        What one run, training and score together, promises.
+        Guarantee of one run, training and score together.
     count : CountLaw or float
-        Law of K; a bare number stands for ``Geometric(mean)``.
+        Distribution of K; a bare number stands for ``Geometric(mean)``.
     epsilon, delta : float
         The claim, ε ≥ 0 and 0 ≤ δ < 1.
 
@@ -116,18 +119,30 @@ def verify(one_run: Guarantee | Statement, count: CountLaw | float, epsilon: flo
     True
     """
     one_run = as_guarantee(one_run, "one_run")
+    epsilon, delta = plain_number("epsilon", epsilon), plain_number("delta", delta)
     require(0 <= epsilon < np.inf, "0 <= epsilon < inf", epsilon=epsilon)
     require(0 <= delta < 1, "0 <= delta < 1", delta=delta)
     law = as_law(count)
     total = best_of(one_run, law)
     certified = float(total.delta_at(epsilon))
-    floor = min(_floor(one_run, law, float(epsilon), delta, certified) * (1.0 - MARGIN), certified)
+    floor = _floor(one_run, law, float(epsilon), delta, certified) * (1.0 - MARGIN)
+    if floor > certified + ROUNDED:
+        raise PrivacyError(_contradiction(one_run, law, float(epsilon), floor, certified))
     word = "true" if certified <= delta else "false" if floor > delta else "undecided"
-    return Verdict(word, float(epsilon), float(delta), certified, _name(total, float(epsilon)), floor)
+    return Verdict(word, float(epsilon), float(delta), certified, _name(total, float(epsilon)), min(floor, certified))
+
+
+def _contradiction(one_run: Guarantee, law: CountLaw, epsilon: float, floor: float, certified: float) -> str:
+    return (
+        f"Found a contradiction for the best of {law!r} runs of {one_run!r} at epsilon={epsilon:g}: a mechanism with "
+        f"this guarantee has delta={floor:.6g}, and a bound says at most {certified:.6g}; both must be true. Believe "
+        "neither number. If the guarantee is a ProfileDP of your own, see that its profile and its pair agree; else "
+        "report this as a defect of sklearn_dpsearch."
+    )
 
 
 def _floor(one_run: Guarantee, law: CountLaw, epsilon: float, delta: float, certified: float) -> float:
-    """δ that some mechanism has; many groups, which take longer, are tried where three decide nothing."""
+    """δ of some mechanism; many groups, which take longer, are tried if three groups decide nothing."""
     if epsilon > LARGEST_EPSILON:
         return always(one_run, law)
     all_tails = _refuting(one_run)
@@ -149,7 +164,7 @@ def _name(total: Guarantee, epsilon: float) -> str:
 
 
 def _refuting(one_run: Guarantee) -> list[Tails]:
-    """Mechanisms that surely have this guarantee, with both orders of the neighbours; none if none is known."""
+    """Mechanisms known to have this guarantee, with both orders of the neighbours; empty if none is known."""
     known = REFUTING.get(type(one_run))
     return [] if known is None else known(one_run)
 
@@ -171,15 +186,15 @@ def _of_pair(one_run: Guarantee) -> list[Tails]:
 
 
 def _of_profile(one_run: ProfileDP) -> list[Tails]:
-    """A profile known as a function has a pair that lies above it: not a mechanism with this guarantee."""
+    """No mechanism for a profile known as a function: its pair lies above the profile."""
     return [] if one_run.given_pair is None else _of_pair(one_run)
 
 
 def _of_dpsgd(one_run: DPSGD) -> list[Tails]:
-    """Noisy sums whose values are told only up to a cell: one step's cells are numbered, and the numbers added up.
+    """Noisy sums rounded to numbered cells, the numbers added up over all steps.
 
-    To forget everything else is post-processing, so the result has the guarantee. Its two laws are found exactly, up to
-    the error of the transform.
+    Rounding and adding are post-processing, so the result has the guarantee. Its two distributions are exact, up to the
+    error of the transform.
     """
     if one_run.steps == 0:
         return [gaussian_tails(0.0)]
@@ -203,7 +218,7 @@ REFUTING: dict[type[Guarantee], Callable[..., list[Tails]]] = {
 
 
 def _atoms(pld: LossDistribution) -> tuple[Array, Array]:
-    """P- and Q-masses of the outcomes by rising likelihood ratio, those that only one side has included."""
+    """P- and Q-masses of the outcomes by rising likelihood ratio, also of outcomes impossible on one side."""
     both = pld.masses * np.exp(-pld.losses)
     alone = max(0.0, 1.0 - float(both.sum())) if pld.minus_infinity is None else pld.minus_infinity
     return np.concatenate([[0.0], pld.masses, [pld.infinity]]), np.concatenate([[alone], both, [0.0]])
@@ -216,19 +231,19 @@ def _cut_of(pld: LossDistribution) -> Tails:
 
 
 def _excess(pld: LossDistribution) -> float:
-    """By how much rounding has let the masses exceed 1."""
+    """Excess of the masses over 1 by rounding."""
     return max(0.0, *(float(side.sum()) - 1.0 for side in _atoms(pld)))
 
 
 def _is_mechanism(pair: DominatingPair) -> bool:
-    """Whether the masses are probabilities, and each order of the neighbours is within what the other one states."""
+    """Return whether the masses are probabilities and each direction's profile covers the other's reverse."""
     if any(abs(float(side.sum()) - 1.0) > 1e-12 for pld in pair.directions for side in _atoms(pld)):
         return False
     return _fits(pair.removed, pair.added) and _fits(pair.added, pair.removed)
 
 
 def _fits(pld: LossDistribution, stated: LossDistribution) -> bool:
-    """Whether the reversed curve of ``one`` is nowhere above ``stated``; both are linear in e^ε between their kinks."""
+    """Return whether ``pld``'s reversed curve is at most ``stated``; both are linear in e^ε between their kinks."""
     p, q = _atoms(pld)
     kinks = np.abs(np.concatenate([[0.0], pld.losses, stated.losses]))
     curve = np.array([np.sum(np.maximum(q - np.exp(e) * p, 0.0)) for e in kinks])
@@ -264,7 +279,7 @@ def _one_step(noise: float, rate: float, replaced: bool) -> tuple[Array, Array]:
 
 
 def _added_up(masses: Array, steps: int) -> tuple[Array, float]:
-    """Law of the sum of the numbers of so many steps, modulo a large number, and what its sums may be wrong by."""
+    """Distribution of the sum of ``steps`` numbers, modulo a large number, and the error of its sums."""
     size = fft.next_fast_len(2 * masses.size + int(48 * ATOMS * np.sqrt(steps)), real=True)
     total = np.maximum(fft.irfft(fft.rfft(masses, size) ** steps, size), 0.0)
     error = 8 * np.finfo(float).eps * (steps + np.log2(size)) * float(np.sqrt(size * (total @ total)))
@@ -272,7 +287,7 @@ def _added_up(masses: Array, steps: int) -> tuple[Array, float]:
 
 
 def _by_ratio(p: Array, q: Array) -> npt.NDArray[np.intp]:
-    """Order of outcomes by rising p/q; those that are mere rounding go to the middle. Any order is valid."""
+    """Order of outcomes by rising p/q; masses at the rounding level go to the middle. Any order is valid."""
     told = p + q > 1e-15 * max(float(p.max()), float(q.max()))
     ratio = np.zeros_like(p)
     ratio[told] = np.log(np.maximum(p[told], 1e-300)) - np.log(np.maximum(q[told], 1e-300))

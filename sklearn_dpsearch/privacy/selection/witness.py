@@ -1,4 +1,4 @@
-r"""Certificates: what some mechanism with a given guarantee really loses in best-of-K search.
+r"""Certificates: the loss of a concrete mechanism with a given guarantee in best-of-K search.
 
 Order the outcomes of a dominating pair by likelihood ratio and cut them into C (lowest), B (middle) and S (highest);
 let the score order them B < S < C. The best of K runs then falls into S with probability f(P(B∪S)) − f(P(B)), so that
@@ -18,14 +18,16 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
+from .._checks import plain_number, require
 from .._types import Array
 from ..count_laws.base import CountLaw
 from ..count_laws.laws import as_law
 from ..errors import PrivacyError
 from ..guarantees.base import LARGEST_EPSILON, Guarantee, Statement, as_guarantee
 from ..guarantees.pure import BoundedRangeDP, LaplaceDP, PureDP
-from ..guarantees.values import ZCDP, ApproxDP, GaussianDP, NonPrivate, RenyiDP
+from ..guarantees.values import FAR, ZCDP, ApproxDP, GaussianDP, NonPrivate, RenyiDP
 from ..numerics.inversion import bracket, geometric, narrowed, within
+from ..numerics.logspace import safe_exp
 from ..numerics.loss_distribution import LossDistribution
 from .orders import ManyGroups, Outcomes, rise
 
@@ -39,60 +41,63 @@ class Tails(NamedTuple):
 
 
 def witness(one_run: Guarantee | Statement, count: CountLaw | float, epsilon: float) -> float:
-    """A δ that the search over some mechanism with this guarantee really has at ε: a lower bound on any true answer.
+    """δ at ε of the search over a concrete mechanism with this guarantee: a lower bound for every valid accountant.
 
     Parameters
     ----------
     one_run : Guarantee
-        A guarantee with an exactly known worst mechanism: Gaussian, zCDP (the Gaussian mechanism), pure, (ε, δ). For
-        any other the accountant's own dominating pair is taken: the certificate then bounds how much the *search* bound
-        could improve, given that pair.
+        A guarantee with a known worst mechanism: Gaussian, zCDP (the Gaussian mechanism), pure, (ε, δ). For other
+        guarantees the accountant's own dominating pair is used: the certificate then limits the improvement of the
+        *search* bound, given that pair.
     count : CountLaw or float
-        Law of K.
+        Distribution of K.
     epsilon : float
         ε ≥ 0.
 
     Returns
     -------
     float
-        The δ, rounded down.
+        The δ, rounded down; 0 where it is below 1e-17 and the pair has fewer digits than the guarantee.
 
     Examples
     --------
     >>> round(witness(GaussianDP(mu=0.2**0.5), 10, 2.88) * 1e6, 2)
     1.1
     """
-    law, one_run = as_law(count), as_guarantee(one_run, "one_run")
+    law, one_run, epsilon = as_law(count), as_guarantee(one_run, "one_run"), plain_number("epsilon", epsilon)
+    require(epsilon >= 0, "epsilon >= 0", epsilon=epsilon)
     if epsilon > LARGEST_EPSILON:
         return always(one_run, law)
     all_tails = _tails(one_run)
     three = [largest_gain(tails, law, float(epsilon)) for tails in all_tails]
-    return max(*three, *(ManyGroups(tails.outcomes, law).gain(float(epsilon)) for tails in all_tails))
+    found = max(*three, *(ManyGroups(tails.outcomes, law).gain(float(epsilon)) for tails in all_tails))
+    return found if found > _least_told(one_run, law) else 0.0
 
 
 def witness_epsilon(one_run: Guarantee | Statement, count: CountLaw | float, delta: float) -> float:
     """The largest ε at which ``witness`` exceeds ``delta`` (from below); infinite if it always does.
 
-    Where one run never fails openly, nothing is certified beyond 600: such losses are not told from infinite ones.
+    If one run never fails openly, the largest certified ε is 600: larger losses look like infinite ones.
 
     Parameters
     ----------
     one_run : Guarantee
-        As for ``witness``.
+        See ``witness``.
     count : CountLaw or float
-        Law of K.
+        Distribution of K.
     delta : float
         The δ to exceed.
 
     Returns
     -------
     float
-        No true accountant can report an ε below it.
+        Every valid accountant reports at least this ε.
     """
-    law, one_run = as_law(count), as_guarantee(one_run, "one_run")
+    law, one_run, delta = as_law(count), as_guarantee(one_run, "one_run"), plain_number("delta", delta)
+    require(0 <= delta < 1, "0 <= delta < 1", delta=delta)
     if always(one_run, law) > delta:
         return np.inf
-    all_tails = _tails(one_run)
+    all_tails, delta = _tails(one_run), max(delta, _least_told(one_run, law))
     three = _largest_epsilon(lambda at: max(largest_gain(tails, law, at) for tails in all_tails), delta, 1.0, 2.0, 1e-7)
     if three >= LARGEST_EPSILON:
         return three
@@ -115,16 +120,23 @@ def _largest_epsilon(gain: Callable[[float], float], delta: float, start: float,
 
 
 def always(one_run: Guarantee, law: CountLaw) -> float:
-    """The gain at every ε, from outcomes that are impossible on one side, where there surely are some."""
+    """The gain at every ε, from outcomes known to be impossible on one side."""
     share = one_run.delta if isinstance(one_run, ApproxDP) else float(isinstance(one_run, NonPrivate))
     return float(rise(law, np.zeros(1), np.array([share]))[0][0])
 
 
 def told_apart(one_run: Guarantee) -> Guarantee:
-    """A guarantee whose losses are told from infinite ones: what keeps it keeps the weaker one that was given."""
+    """A stronger guarantee with losses below the numeric infinity; its mechanisms also have the given one."""
     if isinstance(one_run, (PureDP, LaplaceDP, BoundedRangeDP, ApproxDP)) and one_run.epsilon > LARGEST_EPSILON:
         return replace(one_run, epsilon=LARGEST_EPSILON)
     return one_run
+
+
+def _least_told(one_run: Guarantee, law: CountLaw) -> float:
+    """δ down to which a pair is sure to have all the digits that its guarantee has by other ways, such as Rényi's."""
+    if isinstance(one_run, (GaussianDP, ZCDP, PureDP, LaplaceDP, BoundedRangeDP, ApproxDP, NonPrivate)):
+        return 0.0
+    return FAR * max(law.mean, 1.0)
 
 
 def _tails(one_run: Guarantee) -> list[Tails]:
@@ -144,7 +156,7 @@ def gaussian_tails(mu: float) -> Tails:
 
 
 def _cells(mu: float) -> Outcomes:
-    """N(μ, 1) and N(0, 1) with their values told up to a cell: to forget the rest is post-processing."""
+    """N(μ, 1) and N(0, 1) with values rounded to cells, which is post-processing."""
     edges = np.linspace(-8.5, 8.5 + mu, 6001)
     return Outcomes(_steps(edges - mu), _steps(edges))
 
@@ -158,14 +170,29 @@ def _steps(edges: Array) -> Array:
     return steps
 
 
+def probabilities(pld: LossDistribution) -> Outcomes:
+    """Outcomes by rising likelihood ratio, with totals of 1, whose curve is max(1 − c, H_c ÷ total): nowhere above H_c.
+
+    Masses that were rounded up may have totals above 1. All masses are divided by the total of the P-masses. If the
+    Q-masses still exceed 1, the outcomes of lowest ratio are merged into one with the remaining mass.
+    """
+    total = max(1.0, float(pld.masses.sum()) + pld.infinity)
+    p, q = pld.masses / total, pld.masses * safe_exp(-pld.losses) / total
+    above_p = np.append(np.cumsum(p[::-1])[::-1], 0.0) + pld.infinity / total
+    above_q = np.append(np.cumsum(q[::-1])[::-1], 0.0)
+    too_much = np.flatnonzero(1.0 - above_p[:-1] >= safe_exp(pld.losses) * (1.0 - above_q[:-1]))
+    first = int(too_much[-1]) + 1 if above_q[0] > 1.0 and too_much.size else 0
+    left_p, left_q = (max(0.0, 1.0 - float(above[first])) for above in (above_p, above_q))
+    return Outcomes(
+        np.concatenate([[left_p], p[first:], [pld.infinity / total]]), np.concatenate([[left_q], q[first:], [0.0]])
+    )
+
+
 def _discrete(pld: LossDistribution) -> Tails:
-    """Cuts may split an atom: the score may toss a coin."""
-    q = pld.masses * np.exp(-pld.losses)
-    missing = max(0.0, 1.0 - float(q.sum()))
-    low_p, low_q = np.append(0.0, np.cumsum(pld.masses)), missing + np.append(0.0, np.cumsum(q))
-    high_p = np.append(pld.infinity, pld.infinity + np.cumsum(pld.masses[::-1]))
-    high_q = np.append(0.0, np.cumsum(q[::-1]))
-    outcomes = Outcomes(np.concatenate([[0.0], pld.masses, [pld.infinity]]), np.concatenate([[missing], q, [0.0]]))
+    """Cuts through discrete outcomes; a cut may split an atom, as the score may toss a coin."""
+    outcomes = probabilities(pld)
+    low_p, low_q = (np.append(0.0, np.cumsum(side)) for side in (outcomes.p, outcomes.q))
+    high_p, high_q = (np.append(0.0, np.cumsum(side[::-1])) for side in (outcomes.p, outcomes.q))
     return Tails(
         lambda p: np.interp(p, low_p, np.minimum(low_q, 1.0)), lambda p: np.interp(p, high_p, high_q), outcomes
     )

@@ -1,1 +1,1 @@
-"""What was spent, told to people who must decide about it: one structure, as HTML, Markdown and JSON."""
+"""Statement of a release's privacy cost for decision makers: one structure, as HTML, Markdown and JSON."""

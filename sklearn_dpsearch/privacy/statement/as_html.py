@@ -65,7 +65,7 @@ def as_html(content: Content) -> str:
 
 
 def article(content: Content) -> str:
-    """The statement for a page of somebody else, such as a notebook."""
+    """The statement as a part of another page, such as a notebook."""
     body = "\n".join(_section(section) for section in content.sections)
     head = f'<h1>{escape(content.title)}</h1>\n<p class="date">{escape(content.date)}</p>'
     return f'<style>{STYLE}</style>\n<article class="dp-statement" lang="en">\n{head}\n{body}\n</article>'

@@ -17,7 +17,7 @@ def as_json(content: Content) -> str:
 
 
 def as_dict(content: Content) -> dict[str, Any]:
-    """The same as plain values."""
+    """Content of a statement as plain values."""
     return {
         "version": VERSION,
         "title": content.title,

@@ -6,7 +6,7 @@ import re
 
 from .content import Cell, Content, Section
 
-#: What Markdown or the HTML in it would take for a command.
+#: Characters with a meaning in Markdown or in HTML inside of it.
 COMMANDS = re.compile(r"([\\`*_\[\]<>|&#~$!]|^[-+=]|(?<=^\d)[.)](?= ))")
 
 

@@ -1,4 +1,4 @@
-"""What a statement says, as one structure. The forms only write it down, so they never disagree."""
+"""Content of a statement as one structure. All forms are written from it, so they agree."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FACTS = ("field", "stated")
 
 
 class Cell(NamedTuple):
-    """One entry of a table: what is shown, and the exact value behind it as JSON can hold it."""
+    """One entry of a table: the text shown, and its exact value as JSON."""
 
     text: str
     value: Any
@@ -23,14 +23,14 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Curve:
-    """True positive rates that no attack exceeds, at some false positive rates, which rise from 0 to 1."""
+    """Largest true positive rates of any attack, at false positive rates that rise from 0 to 1."""
 
     false_positive_rates: Array
     true_positive_rates: Array
 
     @classmethod
     def of(cls, trade_off: TradeOff) -> Curve:
-        """Through the corners, which are all that a curve of lines has; those that nobody could see are left out."""
+        """Build the curve from the corners of a trade-off curve, without corners too close together to be seen."""
         alpha, power = trade_off.corners
         low, high = np.append(0.0, alpha[::-1]), np.append(power[-1], power[::-1])
         both = np.column_stack([np.concatenate([low, 1.0 - high[::-1]]), np.concatenate([high, 1.0 - low[::-1]])])
@@ -41,7 +41,7 @@ class Curve:
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """One heading and what stands below it.
+    """One heading and its content.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ class Content:
 
 
 def clean(text: object) -> str:
-    """Text of anybody on one line: no control characters, and nothing that could turn the direction of reading."""
+    """Untrusted text on one line, without control characters or changes of the reading direction."""
     words = " ".join(str(text).split())
     return "".join(one if one.isprintable() else "�" for one in words)
 

@@ -13,7 +13,7 @@ TICKS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 TITLE = "True positive rates that no attack exceeds"
 DESCRIPTION = (
     "Horizontal: the false positive rate of an attack, from 0 to 1. Vertical: its true positive rate, from 0 to 1. No "
-    "attack lies above the solid line. On the dashed diagonal lies whoever guesses. The numbers are in the table."
+    "attack lies above the solid line. Pure guessing lies on the dashed diagonal. The numbers are in the table."
 )
 
 

@@ -1,4 +1,4 @@
-"""Numbers for people: never below what was computed, and as short as that allows."""
+"""Numbers for people: short, and never below the computed value."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ EXACT = Context(prec=700)
 
 
 def up(value: float, digits: int = 3) -> str:
-    """A bound with so many decimals: read as a float it is never below ``value``."""
+    """A bound with ``digits`` decimals: read as a float it is at least ``value``."""
     if not math.isfinite(value):
         return "infinity"
     return format(Decimal(repr(float(value))).quantize(Decimal(1).scaleb(-digits), ROUND_CEILING, EXACT), "f")

@@ -1,8 +1,9 @@
-"""What a fit says of itself beside what it costs: public facts, as plain words."""
+"""Public facts of a fit beside its cost, as plain words."""
 
 from __future__ import annotations
 
 import platform
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from importlib import metadata
@@ -14,7 +15,7 @@ LIBRARIES = ("numpy", "scipy", "scikit-learn", "dp-accounting")
 
 @cache  # what is installed later is not what runs; and Python keeps a list of packages for each time that they changed
 def version_of(library: str) -> str | None:
-    """The version of an installed library; None if there is none."""
+    """The version of an installed library, or None."""
     try:
         return metadata.version(library)
     except metadata.PackageNotFoundError:
@@ -31,7 +32,7 @@ def versions() -> tuple[tuple[str, str], ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class Release:
-    """Who released what. All of it is known before the data.
+    """Public facts of a release. All are known before the data.
 
     Parameters
     ----------
@@ -62,3 +63,9 @@ class Release:
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values, ready for JSON."""
         return {**asdict(self), "attributes": list(self.attributes), "versions": dict(self.versions)}
+
+    @classmethod
+    def from_dict(cls, found: Mapping[str, Any]) -> Release:
+        """The release of which ``to_dict`` made this dictionary."""
+        plain = {**found, "attributes": tuple(found["attributes"]), "versions": tuple(found["versions"].items())}
+        return cls(**plain)

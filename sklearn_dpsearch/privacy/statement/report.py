@@ -18,12 +18,12 @@ FORMS: dict[str, Callable[[Content], str]] = {"html": as_html, "markdown": as_ma
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """What a data-protection officer is handed. Prints as its text; notebooks show it.
+    """Report for a data-protection officer. Prints as its text; notebooks show it.
 
     Parameters
     ----------
     content : Content
-        What it says, section by section; the same in every form.
+        Content by section, equal in every form.
     form : {"html", "markdown", "json"}
     """
 

@@ -1,4 +1,4 @@
-"""From what was spent to what is said: one function for each section of a statement."""
+"""Sections of a statement: one function for each."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .theorems import COMPOSITION, source, theorem
 
 #: δ at which the profile is stated, beside the statement's own.
 DELTAS = (1e-4, 1e-5, 1e-6, 1e-8, 1e-10)
-#: False positive rates of attacks, and probabilities with which somebody could guess before the release.
+#: False positive rates of attacks, and probabilities of the best guess before the release.
 RATES, PRIORS = (0.001, 0.01, 0.1), (0.1, 0.5)
 #: Longer descriptions of a mechanism are cut: the dictionary has all of it.
 LONGEST = 300
@@ -34,7 +34,7 @@ class Part(Protocol):
 
 
 class Stated(Protocol):
-    """What was spent, as a statement reads it."""
+    """Privacy cost as a statement reads it."""
 
     @property
     def guarantee(self) -> Guarantee: ...
@@ -77,14 +77,19 @@ def _summary(spent: Stated) -> Section:
         sentences = [words.NOTHING_PROMISED]
     if spent.release is not None and spent.release.seeded:
         sentences = [*words.FROM_A_SEED, *sentences]
-    advantage = hundredths_up(spent._trade_off.advantage())
-    sentences.append(
-        f"No attack that tries to find out {_question(spent)} has a true positive rate that is more than "
-        f"{advantage} percentage points above its false positive rate."
-    )
+    sentences.append(risk_in_words(spent))
     if spent.assumptions:
         sentences.append(words.RESTS_ON)
     return Section(key="summary", title="In short", sentences=tuple(sentences))
+
+
+def risk_in_words(spent: Stated) -> str:
+    """The risk in one number, from the whole privacy profile: the only such number that is printed anywhere."""
+    advantage = hundredths_up(spent._trade_off.advantage())
+    return (
+        f"For any attack that tries to find out {_question(spent)}, the true positive rate exceeds the false positive "
+        f"rate by at most {advantage} percentage points."
+    )
 
 
 def _question(spent: Stated) -> str:
@@ -241,7 +246,7 @@ def _assumptions(spent: Stated) -> Section:
 
 
 def _curator(about: Mapping[str, str]) -> Section:
-    """What the curator says of himself; a field that he left out is seen to be missing."""
+    """Section on the curator; a missing field is shown as missing."""
     given = {**dict.fromkeys(words.CURATOR), **about}
     rows = tuple((said(name), said("not stated" if text is None else text)) for name, text in given.items())
     return Section(key="curator", title="What only the curator can say", columns=FACTS, rows=rows)

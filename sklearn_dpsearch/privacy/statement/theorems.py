@@ -1,4 +1,4 @@
-"""Which theorem gave a number, and where it is from."""
+"""Theorems by the names of their bounds, with sources."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OTHERWISE = "sklearn_dpsearch, docs/theory"
 
 
 def searches(guarantee: Guarantee) -> list[SmallestOf]:
-    """The searches inside a guarantee: what has several bounds."""
+    """The searches inside a guarantee, which have several bounds."""
     if isinstance(guarantee, SmallestOf):
         return [guarantee]
     if isinstance(guarantee, OfPerson):
@@ -34,5 +34,5 @@ def theorem(guarantee: Guarantee, delta: float) -> str:
 
 
 def source(name: str) -> str:
-    """Where the bound of this name is stated and proved."""
+    """Source and proof of the bound of this name."""
     return next((text for start, text in SOURCES.items() if name.startswith(start)), OTHERWISE)

@@ -1,4 +1,4 @@
-"""Pictures: each class computes first (``from_…``), and draws what it has computed (``plot``)."""
+"""Displays: each class computes first (``from_…``), and then draws (``plot``)."""
 
 from .budget import BudgetDisplay
 from .cost_parts import CostPartsDisplay

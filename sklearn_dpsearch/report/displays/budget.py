@@ -1,4 +1,4 @@
-"""Accuracy over the total ε: results of one's own, side by side."""
+"""Accuracy over the total ε: the user's results side by side."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .rows import fields_of
 
 
 class Result(NamedTuple):
-    """What one way of spending a budget gave.
+    """Score of one way to spend a budget.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class Result(NamedTuple):
 
 @dataclass(kw_only=True, eq=False)
 class BudgetDisplay(Display):
-    """What each total buys.
+    """Scores over the total ε.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Parts of a total: each alone, what they would add up to, and what they cost together."""
+"""Parts of a total: each part alone, their sum, and their cost together."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ...privacy.statement.numbers import up
 from ...search import BasePrivateSearch
 from .drawing import LOOKS, Display, statement_of
 
-#: Characters on a line of a part's name, and of the whole name.
+#: Most characters on a line of a part's name, and in the whole name.
 WIDTH, LONGEST = 34, 100
 
 
@@ -42,12 +42,12 @@ class CostPartsDisplay(Display):
 
     @property
     def sum(self) -> float:
-        """What the parts add up to: ε of all of them at ``delta_of_sum``, if nothing better were known."""
+        """Sum of the parts: ε by basic composition, at ``delta_of_sum``."""
         return math.fsum(self.parts.values())
 
     @property
     def delta_of_sum(self) -> float:
-        """The δ that goes with it: those of the parts add up too."""
+        """δ of the sum: the δ of the parts add up too."""
         return self.delta * len(self.parts)
 
     @classmethod
@@ -69,7 +69,7 @@ class CostPartsDisplay(Display):
 
     @classmethod
     def from_estimator(cls, search: BasePrivateSearch) -> CostPartsDisplay:
-        """The same of a search: of what it has spent, or before ``fit`` of what it will cost.
+        """Display the cost of a search: spent, or before ``fit`` planned.
 
         Parameters
         ----------
@@ -107,7 +107,7 @@ class CostPartsDisplay(Display):
 
 
 def _different(names: list[str]) -> list[str]:
-    """Names that can be told apart: two parts may have the same."""
+    """Make names unique: two parts may have the same name."""
     return [name if names.count(name) == 1 else f"{name} ({place})" for place, name in enumerate(names, 1)]
 
 

@@ -1,4 +1,4 @@
-"""Laws of the number of runs: how many there will be, and what they are good for."""
+"""Distributions of the number of runs K: probabilities, and the chance of a good winner."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ from ...privacy._types import Array
 from ...privacy.count_laws.laws import as_law
 from .drawing import Display, looks, plain_ticks
 
-#: Largest K that is drawn: so much of the law lies below it.
+#: Quantile of the distribution at which the plot of K ends.
 MOST = 0.99
-#: Shares of good candidates for which the chance to find one is worked out.
+#: Shares of good candidates for which the chance to find one is computed.
 SHARES = np.geomspace(1e-3, 0.5, 120)
 
 
 @dataclass(kw_only=True, eq=False)
 class CountLawDisplay(Display):
-    """How many runs there will be, and how likely one of the best candidates is among them.
+    """Distribution of the number of runs K, and the chance that one of the best candidates is among them.
 
     Parameters
     ----------
     runs : ndarray of shape (n,)
         1, 2, …
     probabilities : dict of str to ndarray of shape (n,)
-        Law ↦ P[K = k] at ``runs``.
+        Distribution ↦ P[K = k] at ``runs``.
     shares : ndarray of shape (m,)
     success : dict of str to ndarray of shape (m,)
-        Law ↦ chance that the winner is among the best of such a share of all candidates, as their scores rank them.
+        Distribution ↦ chance that the winner is among the best candidates of a share, ranked by score.
     quantiles : dict of str to float
-        Law ↦ expected quantile of the winner.
+        Distribution ↦ expected quantile of the winner.
 
     Attributes
     ----------
     lines_ : dict of str to matplotlib line
     line_ : matplotlib line
-        That of the first law.
+        Line of the first distribution.
     ax_, figure_ : matplotlib axes and figure
 
     Examples
@@ -58,7 +58,7 @@ class CountLawDisplay(Display):
 
     @classmethod
     def from_law(cls, law: CountLaw | float | Sequence[CountLaw | float]) -> CountLawDisplay:
-        """Compute what there is to say of one law, or of several.
+        """Compute the display of one distribution, or of several.
 
         Parameters
         ----------
@@ -81,7 +81,7 @@ class CountLawDisplay(Display):
         )
 
     def plot(self, ax: Any = None, *, kind: str = "pmf") -> CountLawDisplay:
-        """Draw one of both.
+        """Draw the number of runs, or the chance of success.
 
         Parameters
         ----------
@@ -123,5 +123,5 @@ def _success(law: CountLaw) -> Array:
     return np.array([law.success_probability(float(share)) for share in SHARES])
 
 
-#: Kind of picture ↦ how it is drawn.
+#: Kind of plot ↦ function that draws it.
 KINDS = {"pmf": CountLawDisplay._pmf, "success": CountLawDisplay._success}

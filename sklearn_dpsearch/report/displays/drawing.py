@@ -1,4 +1,4 @@
-"""What all pictures share: axes, colours that can be told apart, and where numbers come from."""
+"""Helpers of all displays: axes, distinguishable colours, and statements of searches."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ ROOM = 1.25
 
 
 class Display:
-    """A picture: its data are its fields, and ``plot`` draws them.
+    """Base class of displays: the fields hold the data, and ``plot`` draws them.
 
     Attributes
     ----------
     ax_, figure_ : matplotlib axes and figure
-        Where it was drawn last.
+        Axes and figure of the last ``plot``.
     """
 
     ax_: Any
     figure_: Any
 
     def _start(self, ax: Any) -> Any:
-        """Axes to draw on: those given, or new ones."""
+        """Axes to draw on: given or new."""
         self.ax_ = axes_of(ax, type(self).__name__)
         self.figure_ = self.ax_.figure
         return self.ax_
 
 
 def axes_of(ax: Any, asking: str) -> Any:
-    """The axes given, or those of a new figure; an error that says how to install what draws."""
+    """Return the given axes or those of a new figure; without matplotlib raise an error with the remedy."""
     if ax is not None:
         return ax
     try:
@@ -48,7 +48,7 @@ def axes_of(ax: Any, asking: str) -> Any:
 
 @dataclass(frozen=True)
 class Look:
-    """How one line looks: colour, dashes and marker, so that no two differ by colour alone."""
+    """Style of one line: colour, dashes and marker, so that no two differ by colour alone."""
 
     color: str
     linestyle: Any
@@ -56,7 +56,7 @@ class Look:
 
     @property
     def line(self) -> dict[str, Any]:
-        """For a line without markers."""
+        """Options of a line without markers."""
         return {"color": self.color, "linestyle": self.linestyle}
 
 
@@ -74,18 +74,18 @@ LOOKS = (
 
 
 def looks() -> Iterator[Look]:
-    """One after the other, and from the start again."""
+    """Cycle through all styles."""
     return cycle(LOOKS)
 
 
 def statement_of(search: BasePrivateSearch) -> PrivacySpent:
-    """What a fitted search has spent, or what one that is not fitted will cost."""
+    """Cost of a search: spent if it is fitted, else planned."""
     found = getattr(search, "privacy_spent_", None)
     return search.privacy_cost() if found is None else found
 
 
 def plain_ticks(axis: Any, places: Any = None) -> None:
-    """Ticks of a logarithmic axis as plain numbers, at these places or where matplotlib puts them."""
+    """Write ticks of a logarithmic axis as plain numbers, at given places or at matplotlib's."""
     from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 
     if places is not None:

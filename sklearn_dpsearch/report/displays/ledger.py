@@ -13,7 +13,7 @@ import numpy as np
 from .drawing import LOOKS, Display
 from .rows import fields_of
 
-#: Entries up to which each has its label on the axis, and characters of a label.
+#: Most entries with labels on the axis, and most characters of a label.
 NAMED, LONGEST = 12, 24
 
 
@@ -40,7 +40,7 @@ class Entry(NamedTuple):
 
 @dataclass(kw_only=True, eq=False)
 class LedgerDisplay(Display):
-    """What was spent, fit by fit.
+    """Spending of a ledger, fit by fit.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ class LedgerDisplay(Display):
         return self
 
     def _name(self, ax: Any, places: Any) -> None:
-        """Labels and times below the bars, as long as there is room."""
+        """Write labels and times below the bars, if there is room."""
         if len(self.entries) > NAMED:
             ax.set(xlabel="fit")
             return

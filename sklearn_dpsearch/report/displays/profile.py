@@ -1,4 +1,4 @@
-"""Privacy profiles: δ over ε of one run, of a search, of published bounds, and what some search really loses."""
+"""Privacy profiles: δ over ε of one run, of a search, of published bounds, and of a lower bound on the loss."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from ...privacy.selection.best_of import BestOf
 from ...search import BasePrivateSearch
 from .drawing import Display, looks, statement_of
 
-#: δ down to which profiles are drawn, and how far beyond the total's own ε there.
+#: Smallest δ of drawn profiles, and factor on the total's ε at this δ up to which profiles are drawn.
 SMALLEST, BEYOND = 1e-10, 1.3
-#: Beginnings of the names of bounds that others have published.
+#: Prefixes of the names of bounds published by others.
 PUBLISHED = ("PS22", "KRW24", "KK23")
-#: At so many ε a certificate is worked out, which takes most of a second each; and down to this δ.
+#: Number of ε at which a certificate is computed, which takes most of a second each; and the smallest δ.
 CERTIFIED, FAINT = 6, 1e-8
-#: How close below the bound a certificate tries to come.
+#: Relative distance below the bound at which a certificate is tried.
 CLOSE = 1e-6
-#: Where a guarantee keeps what one of its runs promises.
+#: Attributes in which a guarantee holds the guarantee of one of its runs.
 INSIDE = ("one_run", "search", "tune")
 TOTAL, ONE_RUN = "everything released", "one run"
 
@@ -102,7 +102,7 @@ class PrivacyProfileDisplay(Display):
 
     @classmethod
     def from_estimator(cls, search: BasePrivateSearch, **options: Any) -> PrivacyProfileDisplay:
-        """The same of a search: of what it has spent, or before ``fit`` of what it will cost.
+        """Display the guarantee of a search: spent, or before ``fit`` planned.
 
         Parameters
         ----------
@@ -117,7 +117,7 @@ class PrivacyProfileDisplay(Display):
         return cls.from_guarantee(statement_of(search), **options)
 
     def plot(self, ax: Any = None) -> PrivacyProfileDisplay:
-        """Draw them, δ on a logarithmic scale.
+        """Draw the profiles, δ on a logarithmic scale.
 
         Parameters
         ----------
@@ -139,7 +139,9 @@ class PrivacyProfileDisplay(Display):
             ink = ax.xaxis.label.get_color()
             ax.plot(*self.certificate, "x", color=ink, label="some search really loses this much")
         ax.set(xlabel="ε", ylabel="δ", yscale="log", ylim=(SMALLEST, 2.0), xlim=(0.0, float(self.epsilons[-1])))
-        ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False)  # inside it would cover lines
+        ax.legend(
+            loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False
+        )  # inside, the legend would cover lines
         return self
 
 
@@ -159,9 +161,9 @@ def _beside(total: Guarantee, published: bool) -> dict[str, Guarantee]:
 
 
 def _of_parts(guarantee: Guarantee, pick: Callable[[Guarantee], Guarantee | None]) -> Guarantee | None:
-    """What is picked from a guarantee; of one that is put together from several, of all of them alike.
+    """Apply ``pick`` to a guarantee, or to each part of a mixture or an envelope.
 
-    A record trains or validates by a coin, or by a public split: one search has then a part for each.
+    Where a coin or a public split decides whether a record trains or validates, a search has a part for each.
     """
     if not isinstance(guarantee, Mixture | Envelope):
         return pick(guarantee)
@@ -172,13 +174,13 @@ def _of_parts(guarantee: Guarantee, pick: Callable[[Guarantee], Guarantee | None
 
 
 def _one_run(guarantee: Guarantee) -> Guarantee | None:
-    """What one run of the innermost search promises."""
+    """Guarantee of one run of the innermost search."""
     inner = next((getattr(guarantee, name) for name in INSIDE if hasattr(guarantee, name)), None)
     return inner if inner is None else _of_parts(inner, _one_run) or inner
 
 
 def _published(guarantee: Guarantee) -> list[str]:
-    """Names of bounds that others have published on any part."""
+    """Names of bounds published by others on any part."""
     if isinstance(guarantee, Mixture | Envelope):
         return list(dict.fromkeys(name for part in guarantee.parts for name in _published(part)))
     bounds = guarantee.bounds if isinstance(guarantee, SmallestOf) else {}
@@ -190,10 +192,10 @@ def _bound(guarantee: Guarantee, name: str) -> Guarantee | None:
 
 
 def _certificate(total: BestOf) -> tuple[Array, Array]:
-    """ε, and δ that a mechanism which surely has the guarantee of a run loses in this search; none if none is known."""
+    """ε, and lower bounds on δ from a mechanism with the guarantee of one run; empty if no such mechanism is known."""
     far = float(total.epsilon_at(FAINT))
     places = np.linspace(0.0, far if far < np.inf else 1.0, CERTIFIED + 2)[1:-1]
-    claims = np.asarray(total.delta_at(places)) * (1.0 - CLOSE)  # just refutable: no stone is left unturned
+    claims = np.asarray(total.delta_at(places)) * (1.0 - CLOSE)  # just refutable, so that witnesses are found
     found = [
         verify(total.one_run, total.count, float(epsilon), float(claim)).witness
         for epsilon, claim in zip(places, claims)

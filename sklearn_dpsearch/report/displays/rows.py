@@ -1,4 +1,4 @@
-"""Rows as users give them: tuples, mappings, or objects with attributes."""
+"""Rows given by users: tuples, mappings, or objects with attributes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def fields_of(row: Any, kind: Any) -> dict[str, Any]:
-    """The fields of a named tuple that a row has, by their names; an error that says which are missing."""
+    """Read the fields of a named tuple from a row; raise an error that names missing fields."""
     names, needed = kind._fields, [name for name in kind._fields if name not in kind._field_defaults]
     if isinstance(row, Mapping):
         found = {name: row[name] for name in names if name in row}

@@ -1,4 +1,4 @@
-"""The trade-off curve: what attacks can reach, with the readings that people ask for."""
+"""The trade-off curve: bounds on attacks, with common readings."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LEAST = 1e-4
 class TradeOffDisplay(Display):
     """True positive rates that no attack exceeds, over its false positive rate.
 
-    It is the trade-off curve upside down, in the form of scikit-learn's ROC curves: guessing lies on the diagonal.
+    The trade-off curve upside down, in the form of scikit-learn's ROC curves: guessing lies on the diagonal.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class TradeOffDisplay(Display):
 
     @classmethod
     def from_estimator(cls, search: BasePrivateSearch, **options: Any) -> TradeOffDisplay:
-        """The same of a search: of what it has spent, or before ``fit`` of what it will cost.
+        """Display the guarantee of a search: spent, or before ``fit`` planned.
 
         Parameters
         ----------
@@ -127,7 +127,7 @@ class TradeOffDisplay(Display):
         ax.plot(both, both, color=ink, linestyle=":", linewidth=1, label="_" if named else "guessing")
 
     def _read(self, ax: Any, color: str) -> None:
-        """Points on the curve, said in the legend, where no line runs through the words."""
+        """Mark readings on the curve, with their text in the legend, where no line crosses it."""
         said = [f"{percent_up(power)} found, {100 * rate:g} % accused" for rate, power in self.readings.items()]
         said.append(f"advantage {percent_up(self.advantage)}")
         ax.plot(list(self.readings), list(self.readings.values()), "o", color=color, label="\n".join(said))

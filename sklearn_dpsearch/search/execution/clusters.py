@@ -1,4 +1,4 @@
-"""What is different where joblib's tasks go to a cluster: how many workers count, losses, and what may not stay."""
+"""Tasks on a cluster: number of workers, lost results, and what must not stay there."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from .._types import Workers
 
 Found = TypeVar("Found")
 
-#: Joblib's own backends raise what goes wrong, and log nothing.
+#: Joblib's own backends raise errors, and log nothing.
 NEAR = "joblib._parallel_backends"
-#: What Dask raises if all workers that held something of the records are gone, and Ray if one is; and how often
-#: everything is sent then.
+#: Errors of Dask if all workers that held data of the records are lost, and of Ray if one is lost; and how often
+#: everything is then sent again.
 LOST = frozenset({"FutureCancelledError", "FuturesCancelledError", "RayActorError", "ActorDiedError", "ResultsLost"})
 TRIES = 3
 #: joblib's default, which keeps tasks back until earlier ones are done.
@@ -25,29 +25,29 @@ JOBLIBS_OWN = "2*n_jobs"
 
 
 def on_a_cluster() -> bool:
-    """Whether tasks now go to something that joblib does not bring along, and to other processes."""
+    """Return whether tasks now go to other processes, through a backend that is not joblib's own."""
     return is_far(get_active_backend()[0])
 
 
 def is_far(backend: Any) -> bool:
-    """Whether this is such a backend."""
+    """Return whether a backend sends tasks to other processes and is not joblib's own."""
     return type(backend).__module__ != NEAR and not getattr(backend, "supports_sharedmem", False)
 
 
 def number_of_workers(n_jobs: int | None) -> int:
-    """How many there are, or will be: a cluster that grows is told by ``n_jobs`` how far."""
+    """Number of workers, now or later: ``n_jobs`` is how far a cluster may grow."""
     here = max(1, int(effective_n_jobs(n_jobs)))
     return max(here, n_jobs or 1) if on_a_cluster() else here
 
 
 def at_once(workers: Workers) -> Workers:
-    """A cluster sees all tasks unless the user wants it otherwise: one that grows does so by those that wait."""
+    """Show a cluster all tasks, unless the user sets ``pre_dispatch``: a cluster grows by the tasks that wait."""
     waits = workers["pre_dispatch"] == JOBLIBS_OWN and on_a_cluster()
     return {**workers, "pre_dispatch": "all"} if waits else workers
 
 
 def store_of(backend: Any) -> Callable[[Any], Any] | None:
-    """Where what tasks share is put once. Dask does that by itself, and Ray would send it with every task."""
+    """Function that stores a shared argument once. Dask needs none; Ray would send the argument with every task."""
     if not type(backend).__module__.startswith("ray."):
         return None
     put: Callable[[Any], Any] = sys.modules["ray"].put
@@ -55,7 +55,7 @@ def store_of(backend: Any) -> Callable[[Any], Any] | None:
 
 
 def in_spite_of_losses(work: Callable[[], Found]) -> Found:
-    """Do what runs tasks, and do it again where all workers with the records were lost: the tasks have their seeds."""
+    """Run tasks, and run them again if all workers with the records were lost: the tasks keep their seeds."""
     for _ in range(TRIES - 1):
         try:
             return work()
@@ -66,11 +66,11 @@ def in_spite_of_losses(work: Callable[[], Found]) -> Found:
 
 
 class ResultsLost(Exception):
-    """Some tasks have no result, and nothing said so."""
+    """Error for tasks whose results are missing without an error of the cluster."""
 
 
 def complete(results: list[Found], number: int) -> list[Found]:
-    """The results, if there are so many: the best of some candidates is not the best of all."""
+    """Return the results, or raise if some are missing: the best of some candidates is not the best of all."""
     if len(results) != number:
         raise ResultsLost
     return results
@@ -78,7 +78,7 @@ def complete(results: list[Found], number: int) -> list[Found]:
 
 @contextlib.contextmanager
 def called_off(parallel: Parallel) -> Iterator[None]:
-    """After an error or an interrupt no result stays on a cluster, where joblib's backend for Dask would keep some."""
+    """Remove results from a cluster after an error or an interrupt: joblib's backend for Dask would keep some."""
     try:
         yield
     except BaseException:
@@ -92,7 +92,7 @@ def called_off(parallel: Parallel) -> Iterator[None]:
 
 
 def _let_go_of_the_last(backend: Any) -> None:
-    """What collects results waits for the next one, with the last one in its hands: wake it, and it ends."""
+    """Wake the backend's collector of results, which waits while holding the last result; it then ends."""
 
     async def wake() -> None:
         async with backend.waiting_futures.condition:

@@ -1,6 +1,6 @@
-"""Why joblib could not run the tasks: one of a few fixed sentences, and nothing that the error itself says.
+"""Reasons why joblib could not run the tasks: a few fixed sentences, without the text of the error.
 
-The text of an error, and the name of its class, may come from code of the user's that saw the records.
+The text of an error, and the name of its class, may come from the user's code, which saw the records.
 """
 
 from __future__ import annotations
@@ -12,28 +12,28 @@ from pickle import PicklingError
 
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 
-#: What the operating system says when there is no room left, on the disk or within a quota.
+#: Error numbers of the operating system for a full disk or quota.
 FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
 
 
 class FailedThere(Exception):
-    """An error in another process, which has only its fixed words with it."""
+    """Error in another process, of which only fixed words arrive."""
 
 
 class LeakDetected(FailedThere):
-    """An estimator said that it reads the data without noise."""
+    """Error for an estimator that warns that it reads the data without noise."""
 
 
 class NotWritable(PicklingError):
-    """Something that had to leave its process could not be pickled."""
+    """Error for an object that could not be pickled to leave its process."""
 
 
 class NotReadable(Exception):
-    """Something that arrived in a process could not be unpickled there."""
+    """Error for an object that could not be unpickled in the receiving process."""
 
 
 def why(error: BaseException) -> RuntimeError:
-    """An error to raise instead, outside of the handler."""
+    """Error with fixed words, to be raised outside of the handler."""
     if isinstance(error, FailedThere):
         return RuntimeError(str(error))
     for applies, sentence in SENTENCES:
@@ -43,7 +43,7 @@ def why(error: BaseException) -> RuntimeError:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """An error and what it came from, also where that was in a worker."""
+    """Yield an error and its causes, also those in a worker."""
     found: BaseException | None = error
     for _ in range(10):
         if found is None:
@@ -53,7 +53,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def _full(error: BaseException) -> bool:
-    """Workers and the thread that feeds them send the traceback as text; the number in it is the system's."""
+    """Return whether a disk is full: workers send tracebacks as text, with the error number of the system."""
     text = str(getattr(error, "tb", "")) if type(error).__name__ == "_RemoteTraceback" else ""
     return (isinstance(error, OSError) and error.errno in FULL) or any(
         f"OSError: [Errno {number}]" in text for number in FULL
@@ -61,7 +61,7 @@ def _full(error: BaseException) -> bool:
 
 
 def _named(*names: str) -> Callable[[BaseException], bool]:
-    """For libraries that need not be there."""
+    """Recognise errors of optional libraries by name."""
     return lambda error: type(error).__name__ in names
 
 
@@ -111,7 +111,7 @@ SENTENCES: tuple[tuple[Callable[[BaseException], bool], str], ...] = (
         _of(NotReadable),
         "A worker could not read what it was sent, or this process what a worker sent back. Workers need this library, "
         "the modules of estimators and scorers, and the same versions of all of them. They must see the "
-        "file of a numpy.memmap under the same path; numpy.array(X) is sent with what is in it.",
+        "file of a numpy.memmap under the same path; numpy.array(X) is sent with its content.",
     ),
     (
         _of(TimeoutError),

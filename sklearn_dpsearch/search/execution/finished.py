@@ -1,7 +1,7 @@
-"""Work of a search that has ended, in the folder of its checkpoint: what need not be done again after a crash.
+"""Finished work in the folder of a checkpoint, which is not repeated after a crash.
 
-Everything that a search with a checkpoint draws follows from one secret. So work that is done again comes out as it
-was, and a file that is missing or damaged costs time and nothing else.
+All random draws of a search with a checkpoint follow from one secret. So repeated work has the same result, and a
+missing or damaged file costs only time.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from typing import Any
 from ..._disk.secret_folder import read_whole, write_whole
 from .._types import Seed
 
-#: How the names of such files begin: of what has ended, and of trainings under way.
+#: Prefixes of the files of finished runs, and of trainings under way.
 PREFIX, UNDER_WAY = "done-", "going-"
 DIGEST = 32
 
 
 @dataclass(frozen=True)
 class Finished:
-    """Where results lie, each under the seed from which it came. Workers get a copy.
+    """Store of finished results, each under the seed from which it came. Workers get a copy.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class Finished:
     lock: Any = field(default=None, repr=False)
 
     def get(self, seed: Seed) -> Any:
-        """The result that came from this seed; None if it is not there, or not as it was written."""
+        """Read the result of a seed; None if it is missing, or not as it was written."""
         if self.folder is None or seed is None:
             return None
         with contextlib.suppress(Exception):
@@ -51,7 +51,7 @@ class Finished:
         return None
 
     def put(self, seed: Seed, result: Any) -> None:
-        """Keep a result. If that cannot be done (a full disk, a model that cannot be pickled), it is not kept."""
+        """Keep a result if possible: after an error (a full disk, a model that cannot be pickled) it is dropped."""
         if self.folder is None or seed is None:
             return
         with contextlib.suppress(Exception):
@@ -60,11 +60,11 @@ class Finished:
                 path.unlink()
 
     def keeper(self, seed: Seed) -> Keeper | None:
-        """The place for a training under way, whose randomness comes from this seed."""
+        """Keeper for a training under way, whose randomness comes from this seed."""
         return None if self.folder is None or seed is None else Keeper(self, f"{_named(UNDER_WAY, seed)}-")
 
     def read(self, name: str) -> bytes | None:
-        """What a file holds; None if it is not there, or not as it was written."""
+        """Read a file; None if it is missing, or not as it was written."""
         assert self.folder is not None
         with contextlib.suppress(Exception):
             found = read_whole(self.folder / name) or b""
@@ -74,7 +74,7 @@ class Finished:
         return None
 
     def write(self, name: str, payload: bytes) -> None:
-        """Put this in the place of what the file held."""
+        """Replace the content of a file."""
         assert self.folder is not None
         plain = self._digest(name, payload) + payload
         write_whole(self.folder / name, plain if self.lock is None else self.lock.encrypt(plain))
@@ -89,7 +89,7 @@ def _named(prefix: str, seed: Any) -> str:
 
 @dataclass(frozen=True)
 class Keeper:
-    """The place for one training under way, or for several together.
+    """Place for the state of one training under way, or of several together.
 
     Parameters
     ----------
@@ -102,21 +102,21 @@ class Keeper:
     name: str
 
     def read(self) -> bytes | None:
-        """What was written last; None if there is nothing, or not as it was written."""
+        """Read the last result; None if it is missing, or not as it was written."""
         return self.finished.read(self.name)
 
     def write(self, payload: bytes) -> None:
-        """Put this there.
+        """Replace the kept state.
 
         Raises
         ------
         OSError
-            If that cannot be done.
+            If the file cannot be written.
         """
         self.finished.write(self.name, payload)
 
     def shared(self, names: Sequence[str]) -> Keeper:
-        """The place of a training that several share: another one for others."""
+        """Keeper of a training that several candidates share; other candidates get another keeper."""
         members = hashlib.sha256(" ".join(names).encode()).hexdigest()[:16]
         return Keeper(self.finished, f"{self.name}{members}")
 

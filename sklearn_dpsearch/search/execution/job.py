@@ -1,4 +1,4 @@
-"""What all runs of one search share."""
+"""Settings and records that all runs of one search share."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class FinalTraining:
 
 @dataclass(frozen=True, kw_only=True)
 class Split:
-    """Which records do what, drawn without a look at any of them.
+    """Roles of the records (training, validation), drawn without a look at any of them.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class Split:
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """Everything that the runs of one search share. Workers get a copy.
+    """Shared inputs of the runs of one search. Workers get a copy.
 
     Candidates are configured by ``settings``, a training after the runs by ``final_settings``.
 
@@ -96,7 +96,7 @@ class Job:
     finished: Finished = NOTHING
 
     def __sizeof__(self) -> int:
-        """With the arrays that it holds: clusters send what is large only once."""
+        """Size including the arrays: clusters send large objects only once."""
         arrays = (
             *(part for fold in self.split.folds for part in fold),
             *self.fit_params.values(),
@@ -106,5 +106,5 @@ class Job:
 
     @property
     def afterwards(self) -> Job:
-        """The same for a training after the runs."""
+        """Job for a training after the runs, with the final settings."""
         return replace(self, settings=self.final_settings)

@@ -22,14 +22,14 @@ from .tasks import attempt, in_task
 
 
 def fresh(job: Job, candidate: Candidate, seed: Seed) -> Any:
-    """An unfitted estimator with the candidate's parameters, the calibrated noise and randomness of its own."""
+    """Make an unfitted estimator with the candidate's parameters, the calibrated noise and its own randomness."""
     model = with_parameters(clone(job.estimator), job.settings)  # as planned: first the noise, then the candidate
     with_parameters(model, {name: clone(value, safe=False) for name, value in candidate.items()})
     return ready(job, model, seed)
 
 
 def ready(job: Job, model: Any, seed: Seed) -> Any:
-    """The model, told how many records to expect, with randomness of its own."""
+    """Set the expected number of records and the model's own randomness."""
     if job.split.expected is not None:
         with_parameters(model, job.adapter.expecting(model, job.split.expected) or {})
     names = seed_names(model)
@@ -44,7 +44,7 @@ def ready(job: Job, model: Any, seed: Seed) -> Any:
 
 
 def spawned(seed: Seed, number: int) -> list[Seed]:
-    """So many seeds from one; None for each where there is none."""
+    """Spawn ``number`` seeds from one seed; without a seed, as many None."""
     return [None] * number if seed is None else list(seed.spawn(number))
 
 
@@ -52,7 +52,7 @@ def spawned(seed: Seed, number: int) -> list[Seed]:
 
 
 def fitted(job: Job, model: Any, records: np.ndarray, X: Any, y: Any) -> Any:
-    """The model, trained. What ``fit`` returns is not looked at, as scikit-learn does not: it may be nothing."""
+    """Train the model. The return value of ``fit`` is ignored, as in scikit-learn: it may be None."""
     chosen = rows_of if job.adapter.takes_chosen_rows(model) else take
     labels = () if y is None else (chosen(y, records),)
     params = {name: take_param(value, records, X) for name, value in job.fit_params.items()}
@@ -63,7 +63,7 @@ def fitted(job: Job, model: Any, records: np.ndarray, X: Any, y: Any) -> Any:
 def all_fitted(
     job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed], records: np.ndarray, X: Any, y: Any
 ) -> list[Any]:
-    """A model of each candidate, trained on these records and nothing else; None where it failed."""
+    """Train a model of each candidate on the given records alone; None for each failure."""
     models = [attempt(partial(fresh, job, candidate, seed)) for candidate, seed in zip(candidates, seeds)]
     if job.trains_together:
         return _fitted_together(job, models, records, X, y)
@@ -71,7 +71,7 @@ def all_fitted(
 
 
 def _fitted_together(job: Job, models: Sequence[Any], records: np.ndarray, X: Any, y: Any) -> list[Any]:
-    """Models trained on the same records at once; None for each that failed, or that could not be made."""
+    """Train models on the same records at once; None for each failure."""
     made = [i for i, model in enumerate(models) if model is not None]
     chosen = [models[i] for i in made]
     part = rows_of if all(map(job.adapter.takes_chosen_rows, chosen)) else take
@@ -82,13 +82,13 @@ def _fitted_together(job: Job, models: Sequence[Any], records: np.ndarray, X: An
 
 
 def _finished(job: Job, model: Any) -> Any:
-    """The trained model, told what public constants say about its predictions."""
+    """Keep the trained model's predictions within public bounds."""
     job.adapter.finish(model)
     return model
 
 
 def train_last(job: Job, make: Callable[[], Any], records: np.ndarray, seed: Seed, X: Any, y: Any) -> Any:
-    """One more training after the runs, of the model that ``make`` returns, on some records; None if it fails."""
+    """Train the model of ``make`` on some records, after the runs; None if the training fails."""
 
     def trained() -> Any:
         with in_task():
@@ -97,7 +97,7 @@ def train_last(job: Job, make: Callable[[], Any], records: np.ndarray, seed: See
 
     try:
         return trained()
-    except LeakDetected:  # the runs passed, so whether it shows only now depends on the records
+    except LeakDetected:  # the runs passed, so an error only here depends on the records
         return None
 
 
@@ -105,7 +105,7 @@ def train_last(job: Job, make: Callable[[], Any], records: np.ndarray, seed: See
 
 
 def releasable(job: Job, model: Any) -> Any:
-    """The model without what its guarantee does not cover: exact statistics, generators whose state tells the noise."""
+    """Remove all attributes that the guarantee does not cover: exact statistics, and generators that tell the noise."""
     job.adapter.scrub(model)
     job.adapter.keep_training(model, None)
     forget_seeds(model)

@@ -1,4 +1,4 @@
-"""What comes out of a search: the rows and the model that it is about to release."""
+"""Outcome of a search: the rows and the model that it is about to release."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ NOTHING_FOUND = (
 
 
 class NoModelError(PrivacyError):
-    """Every candidate of a search failed."""
+    """Error for a search whose every candidate failed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What a search is about to release.
+    """Results that a search is about to release.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class Outcome:
 
 
 def charge(model: Any, spent: PrivacySpent) -> None:
-    """The released model reports the cost of the whole search, which chose it, not that of its own training."""
+    """Make the released model report the cost of the whole search, not the cost of its own training."""
     if "privacy_spent_" in getattr(model, "__dict__", {}):  # on the object itself: a property would answer too
         model.privacy_spent_ = spent
     for part in (getattr(model, "best_estimator_", None), *_parts(model)):
@@ -59,14 +59,14 @@ def charge(model: Any, spent: PrivacySpent) -> None:
 
 
 def _parts(model: Any) -> list[Any]:
-    """What a pipeline or a union is made of. Other estimators may use these words for something else."""
+    """Parts of a pipeline or a union. Other estimators may use these words for something else."""
     listed = (getattr(model, name, None) for name in ("steps", "transformers_", "transformer_list"))
     entries = [entry for entries in listed if isinstance(entries, list) for entry in entries]
     return [entry[1] for entry in entries if isinstance(entry, tuple) and len(entry) > 1]
 
 
 def results_of(candidates: Sequence[Mapping[str, Any]], scores: np.ndarray) -> dict[str, Any]:
-    """The released rows in the form of scikit-learn's ``cv_results_``."""
+    """Released rows in the form of scikit-learn's ``cv_results_``."""
     columns: dict[str, Any] = {}
     for name in sorted({name for candidate in candidates for name in candidate}):
         column = np.ma.MaskedArray(np.empty(len(candidates), dtype=object), mask=True)

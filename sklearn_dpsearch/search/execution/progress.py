@@ -1,7 +1,7 @@
-"""What a search shows while it runs: public numbers where there are some, and otherwise that it runs.
+"""Progress of a running search: public numbers where there are some, otherwise only that it runs.
 
-Nothing here may depend on K, on candidates, on scores or on records. So a random number of runs is never counted, and
-where it is secret when the runs ended, one stage stands for all of the work; ``verbose=2`` shows that moment.
+Nothing here may depend on K, on candidates, on scores or on records. So a random number of runs is never counted. Where
+the moment at which runs end is secret, one stage stands for all of the work; ``verbose=2`` shows that moment.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ PLANNING, SEARCHING, TUNING, LAST = "planning", "searching", "tuning", "training
 
 
 class Progress:
-    """Where a search is.
+    """Stage of a search, reported by a voice.
 
     Parameters
     ----------
     voice : Voice or None
-        What says it; None: nobody does.
+        Reports the stages; None: no report.
     moments : bool
         Whether the moment at which runs end may be seen although it depends on their secret number.
     """
@@ -30,22 +30,22 @@ class Progress:
         self._voice, self._moments, self._stage = voice, moments, Stage("")
 
     def secret_runs(self) -> None:
-        """Candidates run, and how many do is secret."""
+        """Report that a secret number of candidates runs."""
         self._say(Stage(TUNING if self._moments else SEARCHING))
 
     def public_runs(self, text: str, total: int) -> None:
-        """A public number of trainings begins; from here on every moment is public."""
+        """Report that a public number of trainings begins; from here on every moment is public."""
         self._moments = True
         self._say(Stage(text, 0, total))
 
     def done(self, tasks: int, of: int) -> None:
-        """So many tasks are done, which share a public number of trainings; may be told late, or twice."""
+        """Report the share of finished tasks, of a public number of trainings; reports may be late or repeated."""
         stage = self._stage
         if stage.total is not None and (done := stage.total * tasks // of) > stage.done:
             self._say(stage._replace(done=done))
 
     def last_training(self) -> None:
-        """The training after the runs begins, or what stands for it where no run was any good."""
+        """Report that the training after the runs begins, or its stand-in where no run succeeded."""
         if self._moments:
             self._say(Stage(LAST))
 
@@ -60,14 +60,14 @@ SILENT = Progress()
 
 @contextlib.contextmanager
 def running(name: str, verbose: int) -> Iterator[Progress]:
-    """The progress of a search that goes by this name."""
+    """Show the progress of a search of the given name."""
     with speaking(name, verbose > 0) as voice:
         yield Progress(voice, verbose > 1)
 
 
 @contextlib.contextmanager
 def planning(name: str, verbose: int) -> Iterator[None]:
-    """Say that a search is being planned, and how long that took: no record has any part in it."""
+    """Report the planning of a search and its time, which no record influences."""
     since = time.monotonic()
     with speaking(name, verbose > 0) as voice:
         if voice is not None:

@@ -1,4 +1,4 @@
-"""Where a search's randomness comes from: the operating system, or a seed for tests."""
+"""Sources of a search's randomness: the operating system, or a seed for tests."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class Randomness:
     Parameters
     ----------
     random_state : None, int or RandomState
-        None: the operating system's entropy for everything. Otherwise everything follows from the seed, whatever the
-        number of jobs; whoever knows it can undo the noise.
+        None: the operating system's entropy for everything. Otherwise everything follows from the seed, for any
+        number of jobs, and the noise can be undone with it.
     """
 
     def __init__(self, random_state: int | np.random.RandomState | None = None) -> None:
@@ -24,7 +24,7 @@ class Randomness:
 
     @classmethod
     def following(cls, entropy: int | list[int]) -> Randomness:
-        """All from one secret, which may be kept: what is drawn from it again is the same."""
+        """Derive all randomness from one secret, so that it can be drawn again from a kept secret."""
         made = object.__new__(cls)
         made._follow(entropy, seeded=True)
         return made
@@ -45,7 +45,7 @@ class Randomness:
         return np.random.RandomState(np.random.MT19937(self._drawing))
 
     def random_bytes(self, n: int) -> bytes:
-        """Source for the coins that split the records; every call gives new ones."""
+        """Source for splitting the records; every call gives a new source."""
         return self._coins.bytes(n) if self.seeded else os.urandom(n)
 
     def run_seeds(self, n: int) -> list[np.random.SeedSequence | None]:
@@ -54,7 +54,7 @@ class Randomness:
 
 
 def entropy_of(random_state: int | np.random.RandomState | None) -> int | list[int]:
-    """What everything follows from."""
+    """Entropy from which everything random follows."""
     if random_state is None:
         return secrets.randbits(256)
     if isinstance(random_state, np.random.RandomState):
@@ -63,14 +63,14 @@ def entropy_of(random_state: int | np.random.RandomState | None) -> int | list[i
 
 
 def random_bits(seed: np.random.SeedSequence | None) -> random.Random:
-    """Python's generator from a seed sequence, or the operating system's."""
+    """Make Python's generator from a seed sequence, or take the operating system's."""
     if seed is None:
         return secrets.SystemRandom()
     return random.Random(int.from_bytes(seed.generate_state(8).tobytes(), "little"))
 
 
 def random_state(seed: np.random.SeedSequence | None) -> np.random.RandomState:
-    """A generator for an estimator that needs one, from a seed sequence or 256 fresh bits."""
+    """Make a generator for an estimator, from a seed sequence or 256 fresh bits."""
     return np.random.RandomState(
         np.random.MT19937(np.random.SeedSequence(secrets.randbits(256)) if seed is None else seed)
     )

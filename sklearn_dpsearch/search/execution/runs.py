@@ -1,4 +1,4 @@
-"""Running candidates. What happens here stays here: no output, no warning, no exception text, no ledger leaves."""
+"""Running candidates. No output, warning, exception text or ledger of a candidate leaves this module."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from .progress import Progress
 from .randomness import random_bits
 from .tasks import Counter, attempt, block_sizes, dealt, in_parallel, in_task, number_of_tasks, uncounted
 
-#: Records that are scored at once.
+#: Number of records that are scored at once.
 BLOCK = 2**14
 
 
 @dataclass(frozen=True)
 class Score:
-    """A score, and how far its noise may have moved it (0 on public records)."""
+    """A score, and the standard error from its noise (0 on public records)."""
 
     value: float
     std: float = 0.0
@@ -43,7 +43,7 @@ class Run:
 
     @property
     def order(self) -> tuple[bool, float]:
-        """Runs with a model come before those that failed, whatever score failures are given."""
+        """Sort key: runs with a model win over failed runs, for any score given to failures."""
         return self.model is not None, self.score
 
 
@@ -59,7 +59,7 @@ def run_all(
     workers: Workers,
     progress: Progress,
 ) -> list[Run]:
-    """One run per candidate, in order; the same for every number of jobs. Their number is public."""
+    """Run every candidate, in order, with the same results for any ``n_jobs``. The number of runs is public."""
     hands = dealt(len(candidates), _tasks(job, len(candidates), workers))
 
     def counter(done: int) -> None:
@@ -80,7 +80,7 @@ def run_best(
     *,
     expected: float,
 ) -> tuple[int, Run]:
-    """Number and run of the best candidate, of equal ones the first; tasks depend on the expected number of runs."""
+    """Index and run of the best candidate, the first among equals; tasks depend on ``expected``, never on K."""
     hands = dealt(len(candidates), _tasks(job, expected, workers))
     found = _in_tasks(best_of_several, job, hands, candidates, seeds, X, y, workers)
     finalists = [(hand[place], run) for hand, (place, run) in zip(hands, found) if run is not None]
@@ -98,10 +98,10 @@ def run_until(
     threshold: float,
     expected: float,
 ) -> tuple[int, Run] | None:
-    """Number and run of the first candidate that reaches a threshold.
+    """Index and run of the first candidate that reaches a threshold.
 
-    Runs come in blocks, whose number is public: those after the first success are empty, and the last holds all that
-    is left. Workers that run ahead may find a later success, which is thrown away.
+    Runs come in a public number of blocks: blocks after the first success are empty, and the last block holds all
+    remaining runs. Workers that run ahead may find a later success, which is discarded.
     """
     hands, first, start = number_of_tasks(1.0, workers["n_jobs"], True), None, 0
     for size in (*block_sizes(expected, workers["n_jobs"]), len(candidates)):
@@ -130,8 +130,8 @@ def _in_tasks(
     *more: float,
     counter: Counter = uncounted,
 ) -> list[Any]:
-    """One task for each hand, an empty one too, with the same data: schedulers see all of that."""
-    # the length of what is left out would tell the number of candidates; what follows the runs is of no use to workers
+    """Make one task for each hand, also for an empty one, with the same data: schedulers see tasks and data."""
+    # the size of the omitted parts (``final``, ``in_full``) would tell the number of candidates; no worker needs them
     job = replace(job, split=replace(job.split, final=None), in_full=InFull({}))
     tasks = (delayed(work)(job, [candidates[i] for i in h], [seeds[i] for i in h], X, y, *more) for h in hands)
     return in_parallel(type(job.estimator).__name__, tasks, workers, counter)
@@ -143,7 +143,7 @@ def _in_tasks(
 def best_of_several(
     job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed], X: Any, y: Any
 ) -> tuple[int, Run | None]:
-    """Place and run of the best of several candidates, of equal ones the first; the others end here."""
+    """Index and run of the best of several candidates, the first among equals; the other runs end here."""
     runs = run_several(job, candidates, seeds, X, y)
     place = max(range(len(runs)), key=lambda i: (*runs[i].order, -i), default=-1)
     return place, runs[place] if runs else None
@@ -152,7 +152,7 @@ def best_of_several(
 def first_of_several(
     job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed], X: Any, y: Any, threshold: float
 ) -> tuple[int, Run | None]:
-    """Place and run of the first of several candidates that reaches a threshold; those after it do not run."""
+    """Index and run of the first of several candidates that reaches a threshold; later candidates do not run."""
     for place, (candidate, seed) in enumerate(zip(candidates, seeds)):
         run = run_one(job, candidate, seed, X, y)
         if run.model is not None and run.score >= threshold:
@@ -161,7 +161,7 @@ def first_of_several(
 
 
 def run_several(job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed], X: Any, y: Any) -> list[Run]:
-    """Train and score several candidates, together if they can be; those that are done already stay as they are."""
+    """Train and score several candidates, together where possible; finished runs of a checkpoint are reused."""
     if not job.trains_together:
         return [run_one(job, candidate, seed, X, y) for candidate, seed in zip(candidates, seeds)]
     runs = {i: run for i, seed in enumerate(seeds) if (run := job.finished.get(seed)) is not None}
@@ -188,7 +188,7 @@ def _run_together(job: Job, candidates: Sequence[Candidate], seeds: Sequence[See
 
 
 def run_one(job: Job, candidate: Candidate, seed: Seed, X: Any, y: Any) -> Run:
-    """Train and score one candidate, unless that is done. A failure of any kind is the worst score."""
+    """Train and score one candidate, or reuse a finished run. Any failure is the worst score."""
     run: Run | None = job.finished.get(seed)
     if run is None:
         run = _run_alone(job, candidate, seed, X, y)
@@ -213,7 +213,7 @@ def _train_and_score(job: Job, candidate: Candidate, seed: Seed, X: Any, y: Any)
 
 
 def _scored(job: Job, models: Sequence[Any], seeds: Sequence[Seed], X: Any, y: Any) -> Run:
-    """The run of one candidate whose models, one per fold, are trained; None stands for one that failed."""
+    """Score the trained models of one candidate, one per fold; None stands for a model that failed."""
     if any(model is None for model in models):
         return _failed(job)
     return attempt(lambda: _run_of(job, models, seeds, X, y)) or _failed(job)
@@ -234,7 +234,7 @@ def _failed(job: Job) -> Run:
 
 
 def _ordered(score: float) -> float:
-    """Scores in a total order: what is not a finite number comes last."""
+    """Put scores in a total order: values that are not finite come last."""
     return score if math.isfinite(score) else -math.inf
 
 
@@ -245,7 +245,7 @@ def _streams(job: Job, seed: Seed) -> tuple[list[Seed], list[Seed]]:
 
 
 def score_of(job: Job, model: Any, records: np.ndarray, X: Any, y: Any, n_scored: int | None, seed: Seed) -> Score:
-    """A model's score, on public data or, on some of the records, with the noise that the plan demands."""
+    """Score a model on public data, or on private records with the planned noise."""
     if job.public is not None:
         return Score(float(job.scorer(model, *job.public)))
     assert job.noise is not None
@@ -258,7 +258,7 @@ def score_of(job: Job, model: Any, records: np.ndarray, X: Any, y: Any, n_scored
 
 
 def _statistic(job: Job, scorer: PrivateScorer, model: Any, records: np.ndarray, X: Any, y: Any) -> list[int]:
-    """The integers of a score before noise; a block of records at a time where their sums are those of all."""
+    """Integers of a score before noise, summed over blocks of records where the score is a sum."""
     size = BLOCK if is_additive(scorer) else max(len(records), 1)
     blocks = [records[start : start + size] for start in range(0, max(len(records), 1), size)]
     found = [scorer.statistic(model, take(X, block), take(y, block), job.neighboring) for block in blocks]
@@ -266,9 +266,9 @@ def _statistic(job: Job, scorer: PrivateScorer, model: Any, records: np.ndarray,
 
 
 def in_the_open(job: Job, candidate: Candidate, X: Any, y: Any) -> tuple[Any, float]:
-    """A model of a candidate, ready for release, and its score, on public records: errors are shown."""
+    """Train and score a candidate on public records, and make its model ready for release: errors are shown."""
     everything = job.split.folds[0][0]
     model = fitted(job, fresh(job, candidate, None), everything, X, y)
-    job.scorer(model, X, y)  # a private score counts records that cannot be scored as failures, and says nothing
+    job.scorer(model, X, y)  # shows errors: a private score silently counts records with errors as failures
     score = score_of(job, model, everything, X, y, job.split.n_scored[0], None).value
     return releasable(job, model), score

@@ -1,8 +1,8 @@
-"""What goes to a cluster and comes back, sealed: what carries it cannot quote it, and cannot fail on it.
+"""Sealed arguments and results of a cluster: the backend can neither quote their content nor fail on it.
 
-Clusters log what they fail to write or to read, with its representation and the text of the error: candidates, splits,
-scores, and whatever code of the user's says. Some then wait for ever. So all that is not a plain array is written and
-read here, in silence, and a failure is a value.
+Clusters log objects that they fail to write or to read, with their representation and the text of the error:
+candidates, splits, scores, and texts of the user's code. Some clusters then wait for ever. So every object that is not
+a plain array is written and read here, in silence, and a failure is a value.
 """
 
 from __future__ import annotations
@@ -21,38 +21,49 @@ import numpy as np
 from ..._process import muted
 from .failures import FailedThere, NotReadable, NotWritable, why
 
-#: In this order. Dask and Ray bring theirs along.
+#: Modules in order of preference. Dask and Ray bring their own.
 PICKLERS = ("cloudpickle", "ray.cloudpickle")
+#: Joblib's own processes use the one that joblib has imported, which knows the classes that it has sent: its own copy
+#: before version 1.6, and then the package.
+JOBLIBS_PICKLERS = ("joblib.externals.cloudpickle", "cloudpickle")
 
 
 class Sealed:
-    """Something that is written when it leaves its process, and read when it is opened.
+    """An object that is written when it leaves its process, and read when it is opened.
 
     Parameters
     ----------
     content : object
     shared : bool
         Whether several tasks get it: its true size is told, so that a large one is sent to each worker only once.
-        Nobody else learns the size of what is inside.
+        Otherwise the size of the content stays hidden.
+    picklers : tuple of str
+        Names of modules, of which the first that is imported writes.
     """
 
-    def __init__(self, content: Any, shared: bool = False) -> None:
-        self._content, self._shared = content, shared
+    def __init__(self, content: Any, shared: bool = False, picklers: tuple[str, ...] = PICKLERS) -> None:
+        self._content, self._shared, self._picklers = content, shared, picklers
         self._opened, self._written = True, False
         self._text: bytes | None = None
         self._arrays: list[np.ndarray] = []
 
     def open(self) -> Any:
-        """What is inside.
+        """Open the content.
 
         Raises
         ------
         NotWritable, NotReadable
-            If it could not be written, there, or read, here.
+            If the sender could not write the content, or this process cannot read it.
         """
         if not self._opened:
             self._content, self._opened = self._read(), True
         return self._content
+
+    def close(self) -> None:
+        """Write the content and drop it, so that the backend frees nothing but bytes."""
+        if self._opened:
+            self._write()
+            self._content, self._opened = None, False
 
     def _read(self) -> Any:
         if self._text is None:
@@ -62,17 +73,17 @@ class Sealed:
                 return pickle.loads(self._text, buffers=self._arrays)
         except Exception:
             pass
-        raise NotReadable  # outside of the handler: the text of the error is not told
+        raise NotReadable  # outside of the handler: the text of the error must not leave
 
     def _write(self) -> None:
-        """Arrays stay where they are; what carries this writes or maps them as it does with any array."""
+        """Write the content without its arrays, which the backend sends or maps as any array."""
         if self._written:
             return
         found: list[pickle.PickleBuffer] = []
         self._written = True
         try:
             with muted():
-                text = _pickler().dumps(self._content, protocol=5, buffer_callback=found.append)
+                text = _pickler(self._picklers).dumps(self._content, protocol=5, buffer_callback=found.append)
                 self._arrays = [np.frombuffer(buffer.raw(), np.uint8) for buffer in found]
                 self._text = text
         except Exception:
@@ -90,16 +101,16 @@ class Sealed:
 
 
 def _arrived(text: bytes | None, arrays: list[np.ndarray], shared: bool) -> Sealed:
-    """The same in another process, unread."""
+    """Sealed object received in another process, unread."""
     found = Sealed(None, shared)
     found._opened, found._written = False, True
     found._text, found._arrays = text, arrays
     return found
 
 
-def _pickler() -> Any:
-    """cloudpickle writes classes and functions of scripts: that which clusters use, which users may have told more."""
-    return next((sys.modules[name] for name in PICKLERS if name in sys.modules), pickle)
+def _pickler(names: tuple[str, ...]) -> Any:
+    """Pickler that writes classes and functions of scripts: the cluster's own cloudpickle, which users may extend."""
+    return next((sys.modules[name] for name in names if name in sys.modules), pickle)
 
 
 # --- tasks ------------------------------------------------------------------------------------------------------------
@@ -107,7 +118,7 @@ def _pickler() -> Any:
 
 @dataclass(frozen=True)
 class Stored:
-    """Something that workers read from a store, where it lies once.
+    """An object that workers read from a store, which holds it once.
 
     Parameters
     ----------
@@ -118,14 +129,14 @@ class Stored:
     reference: Any
 
     def open(self) -> Any:
-        """What is there."""
+        """Fetch the object and open it."""
         found = sys.modules["ray"].get(self.reference)
         return found.open() if isinstance(found, Sealed) else found
 
 
 @dataclass(frozen=True)
 class InAFile:
-    """An array that stays in its file, which workers see too: what is sent is where it lies.
+    """An array in a file that workers see too: only its place is sent.
 
     Parameters
     ----------
@@ -144,7 +155,7 @@ class InAFile:
     state: tuple[int, int]
 
     def open(self) -> np.ndarray:
-        """The array, which cannot be written to."""
+        """Open the array, read-only."""
         try:
             if _state_of(self.path) == self.state:
                 return np.memmap(self.path, self.dtype, "r", self.offset, self.shape, self.order)
@@ -154,7 +165,7 @@ class InAFile:
 
 
 def in_a_file(array: Any) -> InAFile | None:
-    """Where an array lies whose file is the array; None for any other, a part of one, or one that was changed here."""
+    """Place of an array that fills its file; None for other arrays, parts of one, and arrays changed in memory."""
     whole = type(array) is np.memmap and isinstance(array.base, mmap.mmap) and not array.dtype.hasobject
     if not whole or array.mode == "c" or array.filename is None:
         return None
@@ -170,7 +181,7 @@ def _state_of(path: str) -> tuple[int, int]:
 
 
 def sealed(tasks: Iterable[Any], store: Callable[[Any], Any] | None = None) -> Iterator[Any]:
-    """The same tasks, with everything sealed that is not a plain array or number, and with sealed results.
+    """Seal the results of tasks, and all arguments but plain arrays and numbers.
 
     Parameters
     ----------
@@ -208,7 +219,7 @@ def _is_plain(one: Any) -> bool:
 
 
 def in_seals(work: Callable[..., Any], *given: Any, **named: Any) -> Sealed:
-    """The sealed result of sealed arguments; an error of any kind is a result too, in fixed words."""
+    """Work on sealed arguments and seal the result; any error becomes a result with fixed words."""
     try:
         return Sealed(work(*map(_opened, given), **{name: _opened(one) for name, one in named.items()}))
     except Exception as error:
@@ -220,12 +231,12 @@ def _opened(one: Any) -> Any:
 
 
 def unsealed(results: Iterable[Sealed]) -> list[Any]:
-    """The results.
+    """Open sealed results.
 
     Raises
     ------
     FailedThere
-        For the first that is an error.
+        For the first result that is an error.
     """
     found = [result.open() for result in results]
     for one in found:

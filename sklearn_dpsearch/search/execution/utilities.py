@@ -1,4 +1,4 @@
-"""Utilities of candidates, averaged over disjoint random parts of the records: one record moves each by 1/k at most."""
+"""Utilities of candidates by sample-and-aggregate: one record changes a mean over k disjoint parts by at most 1/k."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ from .tasks import attempt, in_parallel, in_task
 
 #: Scores are rounded down to multiples of 1/RESOLUTION, so that sums of them are exact.
 RESOLUTION = 2**20
-#: Share of a part's records that its models are scored on, where there is no public data: 1 of so many.
+#: Without public data, 1 in HELD_OUT records of a part is held out to score its models.
 HELD_OUT = 4
 #: Fewest records expected in a part: with fewer, a class is often missing and utilities say little.
 LEAST = 10
 
 
 def sensitivity(n_parts: int) -> Fraction:
-    """The most by which one record changes the utility of any candidate.
+    """Sensitivity: the most by which one record changes the utility of any candidate.
 
-    A record is in one part alone, whose score is in [0, 1] whatever its records are: training, validation and failure
-    included. A record that is replaced stays in its part.
+    A record is in one part alone, and the score of a part is in [0, 1] for any records, also if training or validation
+    fails. A record that is replaced stays in its part.
     """
     return Fraction(1, n_parts)
 
 
 def random_parts(n: int, n_parts: int, public: bool, random_bytes: RandomBytes) -> list[Fold]:
-    """Training and validation records of each part; every record draws its place by itself.
+    """Draw training and validation records of each part; every record draws its place independently.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def random_parts(n: int, n_parts: int, public: bool, random_bytes: RandomBytes) 
 
 
 def check_parts(n_parts: int, n: int | None) -> None:
-    """Raise if a public number of records is too small for so many parts."""
+    """Raise if a public number of records is too small for the number of parts."""
     if n is not None and n < n_parts * LEAST:
         raise PrivacyError(
             f"Found n_parts={n_parts} for {n} records: at least {LEAST} records are needed in a part on average. Give "
@@ -81,7 +81,7 @@ def utilities(
 ) -> list[Fraction]:
     """Mean over the parts (the job's folds) of every candidate's score in [0, 1], exact.
 
-    One task per part. Scores outside of [0, 1] are moved to its ends; a candidate that fails on a part has 0 there.
+    One task per part. Scores are clipped to [0, 1]; a candidate that fails on a part gets the error score there.
     """
     tasks = (delayed(part_scores)(job, j, candidates, seed, X, y) for j, seed in enumerate(seeds))
     scores = in_parallel(
@@ -91,7 +91,7 @@ def utilities(
 
 
 def part_scores(job: Job, part: int, candidates: Sequence[Candidate], seed: Seed, X: Any, y: Any) -> list[int]:
-    """Scores of all candidates on one part, in multiples of 1/RESOLUTION, unless they are known already."""
+    """Scores of all candidates on one part, in multiples of 1/RESOLUTION; a checkpoint's finished scores are reused."""
     scores: list[int] | None = job.finished.get(seed)
     if scores is None:
         scores = _part_scores(job, part, candidates, seed, X, y)
@@ -109,7 +109,7 @@ def _part_scores(job: Job, part: int, candidates: Sequence[Candidate], seed: See
 
 
 def _score(job: Job, model: Any, X: Any, y: Any) -> int:
-    """A score in [0, 1], rounded down; for whatever goes wrong the error's score, at worst 0."""
+    """Score in [0, 1], rounded down; after any failure the error score, at least 0."""
     found = None if model is None else attempt(lambda: float(job.scorer(model, X, y)))
     found = job.error_score if found is None else found
     return math.floor(min(max(found, 0.0), 1.0) * RESOLUTION) if math.isfinite(found) else 0
@@ -119,7 +119,7 @@ def _score(job: Job, model: Any, X: Any, y: Any) -> int:
 
 
 def on_parts(job: Job) -> Job:
-    """The job of the models on parts: an estimator that was told the public number of records is told a part's."""
+    """Job for models on parts: an estimator with the public number of records gets the number of a part."""
     n = job.public_size
     if n is None:
         return job
@@ -128,22 +128,22 @@ def on_parts(job: Job) -> Job:
 
 
 def less_noisy(job: Job, candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Candidates whose noise is k times smaller: models on parts are never released and need not protect anyone.
+    """Candidates with k times smaller noise: models on parts are never released and need no protection.
 
-    In proportion to the k times smaller number of records that is the noise of the final training: candidates are
-    compared under the conditions that the winner will meet. A candidate whose noise cannot be scaled keeps it.
+    A part has k times fewer records. So relative to the number of records the noise is that of the final training, and
+    candidates are compared under the winner's conditions. A candidate whose noise cannot be scaled keeps its noise.
     """
     varying, k = frozenset(name for candidate in candidates for name in candidate), float(len(job.split.folds))
     return [{**candidate, **_scaled(job, candidate, k, varying)} for candidate in candidates]
 
 
 def _scaled(job: Job, candidate: Candidate, factor: float, varying: frozenset[str]) -> dict[str, Any]:
-    """Parameters that make a candidate's loss ``factor`` times larger, if those for a factor of 1 leave it as it is."""
+    """Parameters that multiply a candidate's loss by ``factor``, if those for a factor of 1 leave it unchanged."""
 
     def promise(settings: Mapping[str, Any]) -> Guarantee:
         return job.adapter.training_run(with_parameters(clone(configured), settings), None).guarantee
 
-    with contextlib.suppress(Exception):  # this noise protects nobody: any reason to leave it alone will do
+    with contextlib.suppress(Exception):  # this noise protects no release: on any error it stays as configured
         configured = fresh(job, candidate, None)
         for names in (varying, frozenset[str]()):
             if promise(job.adapter.scaled(configured, 1.0, names)) == promise({}):

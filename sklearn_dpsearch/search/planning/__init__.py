@@ -1,1 +1,1 @@
-"""Before the data: what is refused, what may be drawn, what the whole costs."""
+"""Planning before the data: checks, the space of candidates, and the cost."""

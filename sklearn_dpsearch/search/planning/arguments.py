@@ -17,13 +17,13 @@ from sklearn.base import BaseEstimator
 from ...privacy import CountLaw
 from .keywords import check_one_metric, check_refit
 
-#: The mean number of runs, and the number of parts of the records, from which a search is taken for a slip of the pen.
+#: Mean number of runs, and number of parts of the records, from which a search counts as a typing error.
 MOST_RUNS, MOST_PARTS = 10**6, 10**6
 #: Budgets below it are not private but meaningless: halves and shares of them would no longer be numbers.
 SMALLEST_BUDGET = 1e-100
 
 BUDGETS = ("epsilon", "delta", "selection_epsilon", "round_epsilon")
-#: Parameters that are numbers, where they are not None, a word or a law.
+#: Parameters that are numbers, unless None, a word or a distribution of K.
 NUMBERS = (
     *BUDGETS,
     "n_iter",
@@ -43,9 +43,9 @@ NUMBERS = (
 
 
 def check_arguments(search: BaseEstimator) -> None:
-    """Raise for parameters of a search that no data could make sense of.
+    """Raise for parameters of a search that are wrong for any data.
 
-    Asked before scikit-learn's own validation, which takes True for 1 and stumbles over fractions.
+    Runs before scikit-learn's own validation, which takes True for 1 and fails on fractions.
     """
     given = search.get_params(deep=False)
     for check in CHECKS:
@@ -53,13 +53,13 @@ def check_arguments(search: BaseEstimator) -> None:
 
 
 def check_values(given: Mapping[str, Any]) -> None:
-    """The same for numbers alone: those of a value that a search is given."""
+    """Check the numbers of a value that a search is given."""
     for check in CHECKS_OF_NUMBERS:
         check(given)
 
 
 def _check_estimators(given: Mapping[str, Any]) -> None:
-    """An estimator, its parts and those in the space are objects, not classes."""
+    """Raise for classes given as estimator, as its parts or in the space, where objects are needed."""
     if isinstance(given["estimator"], type):
         _refuse_class("estimator", given["estimator"])
     space = given.get("param_distributions", given.get("param_grid"))
@@ -73,7 +73,7 @@ def _refuse_class(name: str, found: type) -> None:
 
 
 def nested(estimator: Any) -> Iterable[tuple[str, Any]]:
-    """Name and value of every parameter, and of what lists of named steps hold (a class there has no parameters)."""
+    """Name and value of every parameter, and of entries in lists of named steps (a class there has no parameters)."""
     for name, value in estimator.get_params(deep=False).items() if hasattr(estimator, "get_params") else ():
         listed = (
             [step for step in value if isinstance(step, tuple) and len(step) > 1] if isinstance(value, list) else []
@@ -85,7 +85,7 @@ def nested(estimator: Any) -> Iterable[tuple[str, Any]]:
 
 
 def values_of(space: object) -> Iterable[tuple[str, Any]]:
-    """Name and value of what the lists of a space hold."""
+    """Name and value of every entry in the lists of a space."""
     for dictionary in [space] if isinstance(space, Mapping) else space if isinstance(space, list) else []:
         for name, values in dictionary.items() if isinstance(dictionary, Mapping) else ():
             if isinstance(values, (list, tuple)):
@@ -130,7 +130,7 @@ def _check_runs(given: Mapping[str, Any]) -> None:
     if is_real(mean) and MOST_RUNS < mean < math.inf:
         raise ValueError(
             f"Found n_iter={n_iter!r}, so {mean:g} runs on average; at most {MOST_RUNS} are drawn. Give a smaller "
-            "n_iter, or a law with a cap, e.g. Geometric(100).capped(1000): the number of runs is never cut off later."
+            "n_iter, or a capped distribution, e.g. Geometric(100).capped(1000): the number of runs is never cut later."
         )
 
 
@@ -154,7 +154,7 @@ def _check_guarantee(given: Mapping[str, Any]) -> None:
 
 
 def is_real(value: Any) -> TypeGuard[float]:
-    """Whether this is a number of any make."""
+    """Return whether a value is a real number of any library."""
     return isinstance(value, numbers.Real)
 
 
@@ -163,13 +163,13 @@ def _takes_two(function: Callable[..., Any]) -> bool:
         inspect.signature(function).bind(None, None)
     except TypeError:
         return False
-    except ValueError:  # compiled: it does not say what it takes
+    except ValueError:  # compiled: its signature is unknown
         return True
     return True
 
 
 def _check_pre_dispatch(given: Mapping[str, Any]) -> None:
-    """joblib would find out after the data were read, and not always say so."""
+    """Raise for a wrong ``pre_dispatch``: joblib would notice after the data were read, or stay silent."""
     found = given["pre_dispatch"]
     if found == "all" or given["n_jobs"] == 0:
         return
@@ -192,7 +192,7 @@ OPERATIONS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
 
 
 def _evaluated(expression: str, n_jobs: int) -> float | None:
-    """The value of an expression of numbers and ``n_jobs``, as joblib would find it; None if it is no such thing."""
+    """Evaluate an expression of numbers and ``n_jobs`` as joblib does; None for any other text."""
 
     def value(node: ast.expr) -> Any:
         if isinstance(node, ast.Name) and node.id == "n_jobs":

@@ -1,8 +1,8 @@
-"""Candidates of several kinds: what is put into a step brings its own noise, and its own neighbouring relation.
+"""Families of candidates: estimators put into a step bring their own noise and their own neighbouring relation.
 
-A family is all candidates that share the parts that they put in. Where families hold under different relations, the
-whole search is stated under ``replace_one``. Where a total was asked for, every family gets the noise with which a
-search over it alone would meet the total; then one factor on all of them brings the search to it.
+A family is all candidates with the same estimators in their steps. Where families hold under different relations, the
+whole search is stated under ``replace_one``. Under a given total, every family first gets the noise with which a search
+over this family alone would meet the total; then one common factor brings the whole search to the total.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .._any_make import with_parameters
 from .._types import InFull
 from .space import Space, SpaceGuarantee, accepts, configured, is_part
 
-#: The relation to which guarantees under any other can be carried over.
+#: Relation to which guarantees under any other relation can be converted.
 COMMON: Neighboring = "replace_one"
 
 
@@ -56,46 +56,46 @@ class Families:
 
     @cached_property
     def kinds(self) -> list[Any]:
-        """The estimator with the parts of each family, and nothing else set."""
+        """Estimator with the parts of each family, and no other parameter set."""
         return [_with_parts(self.estimator, dictionary) for dictionary in self.space.dictionaries]
 
     @cached_property
     def relations(self) -> list[Neighboring]:
-        """The neighbouring relation of each family; one that is to be calibrated need not state its noise."""
+        """Neighbouring relation of each family; before calibration the noise may be missing."""
         return [self._relation(model) for model in self.models]
 
     @property
     def relation(self) -> Neighboring:
-        """The relation under which the search is stated."""
+        """Relation under which the search is stated."""
         different = set(self.relations)
         return different.pop() if len(different) == 1 else COMMON
 
     @property
     def public_size(self) -> float | None:
-        """The number of records that all candidates were told as a public constant."""
+        """Number of records that all candidates hold as a public constant."""
         sizes = {self.adapter.public_size(model) for model in self.models}
         return sizes.pop() if len(sizes) == 1 else None
 
     @property
     def told_their_size(self) -> bool:
-        """Whether every candidate can be told how many records to expect, so that none counts them."""
+        """Return whether every candidate can be told its expected number of records, so that none counts records."""
         return all(self.adapter.expecting(model, 1.0) is not None for model in self.models)
 
     @property
     def train_together(self) -> bool:
-        """Whether it is worth training candidates in one task."""
+        """Return whether it is worth training candidates in one task."""
         return any(self.adapter.trains_together(model) for model in self.models)
 
     # --- the noise that they bring along ------------------------------------------------------------------------------
 
     @cached_property
     def bring_noise(self) -> bool:
-        """Whether the search sets noise that belongs to what candidates put in: each family is calibrated by itself."""
+        """Return whether the search sets noise of estimators in the space: each family is calibrated by itself."""
         return self.calibrated and self.noise_in_parts
 
     @cached_property
     def noise_in_parts(self) -> bool:
-        """Whether noise belongs to what candidates put in."""
+        """Return whether noise parameters belong to estimators that candidates put in."""
         if not any(_parts(dictionary) for dictionary in self.space.dictionaries):
             return False
         return any(
@@ -106,13 +106,13 @@ class Families:
 
     @cached_property
     def promises(self) -> list[Guarantee]:
-        """What training a candidate of each family promises, with the noise as configured."""
+        """Guarantee of training one candidate of each family, with the noise as configured."""
         space = self.at(1.0)
         found = SpaceGuarantee(self.adapter, self.estimator, space, self.n_samples, self.relation)
         return [points[0][0].guarantee for points in found.points]
 
     def at(self, factor: float) -> Space:
-        """The space with noise in every family's parts; ``factor`` multiplies their privacy losses."""
+        """Space with noise set in the parts of every family; ``factor`` multiplies the privacy losses."""
         self._refuse_searched_noise()
         return replace(
             self.space,
@@ -123,20 +123,20 @@ class Families:
         )
 
     def alone(self, index: int) -> Families:
-        """One family, at the relation of all."""
+        """One family alone, at the common relation."""
         one = Space((self.space.dictionaries[index],))
         found = Families(self.estimator, self.adapter, one, self.calibrated, self.n_samples)
         found.__dict__.update(relations=[self.relation], _restated=[self._restated[index]], _varying=self._varying)
         return found
 
     def _noises(self, factor: float) -> list[dict[str, Any]]:
-        """What sets the noise of each family."""
+        """Parameters that set the noise of each family."""
         balance = self.balance or (1.0,) * len(self.models)
         return [self.adapter.scaled(model, factor * own, self._varying) for model, own in zip(self.models, balance)]
 
     @cached_property
     def _varying(self) -> frozenset[str]:
-        """The parameters that any family searches, so that families of one kind state their noise in one way."""
+        """Parameters searched by any family, so that families of one kind state their noise in the same way."""
         return frozenset(self.space.names)
 
     def _relation(self, model: Any) -> Neighboring:
@@ -146,14 +146,14 @@ class Families:
 
     @cached_property
     def _restated(self) -> list[dict[str, Any]]:
-        """What makes each family keep its targets under the common relation, where they differ."""
+        """Parameters with which each family keeps its targets under the common relation, where relations differ."""
         if not self.calibrated or len(set(self.relations)) == 1:
             return [{} for _ in self.models]
         noisy = [with_parameters(clone(model), noise) for model, noise in zip(self.models, self._noises(1.0))]
         return [self.adapter.under(model, COMMON) or {} for model in noisy]
 
     def _with(self, dictionary: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
-        """The dictionary with these parameters set on the parts that they belong to."""
+        """Copy the dictionary with parameters set on their parts."""
         known = {**self.estimator.get_params(deep=True), **{name: values[0] for name, values in _parts(dictionary)}}
         found = dict(dictionary)
         for name, value in settings.items():
@@ -164,7 +164,7 @@ class Families:
         return found
 
     def _refuse_searched_noise(self) -> None:
-        """Noise is set by the search, or searched, not both; nor may families differ in nothing else."""
+        """Raise where candidates vary noise that the search sets, or where families differ in their noise alone."""
         seen: dict[Any, Any] = {}
         for dictionary, noise in zip(self.space.dictionaries, self._noises(1.0)):
             searched = sorted(set(dictionary) & set(noise))
@@ -187,7 +187,7 @@ def families_of(estimator: Any, adapter: Adapter, space: Space, n_samples: int |
     Raises
     ------
     ValueError
-        If some classify and others predict numbers.
+        If some families classify and others are regressors.
     """
     found = Families(estimator, adapter, space.by_family(), calibrated, n_samples)
     _check_one_kind(found.models)
@@ -195,7 +195,7 @@ def families_of(estimator: Any, adapter: Adapter, space: Space, n_samples: int |
 
 
 def in_full(tuned: Space, final: Space) -> InFull:
-    """From candidates of one space to those of another with the same families."""
+    """Map candidates of one space to candidates of another space with the same families."""
     if tuned is final:
         return InFull({})
     pairs = zip(tuned.dictionaries, final.dictionaries)
@@ -203,7 +203,7 @@ def in_full(tuned: Space, final: Space) -> InFull:
 
 
 def first_of(dictionary: Mapping[str, Any]) -> dict[str, Any]:
-    """One candidate of a dictionary, but for what is drawn from distributions."""
+    """First candidate of a dictionary, without parameters that are drawn from distributions."""
     return {name: values[0] for name, values in dictionary.items() if not hasattr(values, "rvs")}
 
 
@@ -222,14 +222,14 @@ def _parts(dictionary: Mapping[str, Any]) -> list[tuple[str, Any]]:
 
 
 def _owner_of(name: str, known: Mapping[str, Any]) -> str:
-    """The longest beginning of a parameter's name that names an estimator; the name itself where none does."""
+    """Longest prefix of a parameter's name that names an estimator; else the name itself."""
     words = name.split("__")
     beginnings = ["__".join(words[:i]) for i in range(len(words) - 1, 0, -1)]
     return next((owner for owner in beginnings if hasattr(known.get(owner), "get_params")), name)
 
 
 def _described(dictionary: Mapping[str, Any], without: Set[str] = frozenset()) -> tuple[Any, ...]:
-    """What tells families apart, as text; without some parameters of their parts."""
+    """Text that tells families apart, without some parameters of their parts."""
     found: list[Any] = []
     for owner, values in sorted(dictionary.items()):
         inner = values[0].get_params(deep=True) if is_part(values) else {}

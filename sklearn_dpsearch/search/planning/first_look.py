@@ -1,6 +1,6 @@
-"""What cannot succeed is refused from public facts, before a private record is used: nothing is spent.
+"""Checks from public facts before a private record is used: a fit that cannot succeed spends nothing.
 
-Public are shapes, kinds of numbers and labels, declared classes and bounds, names and parameters. The records are not.
+Public are shapes, kinds of numbers and labels, declared classes and bounds, names and parameters. Records are private.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from ...scoring import PrivateScorer
 from .._any_make import n_records
 from .._types import Parameters, Scorer
 
-#: Kinds of NumPy types, as labels go.
-TEXT, NUMBERS = "US", "biufc"
-#: Steps that hand on as many features as they are given.
+#: Kinds of NumPy types that labels may have.
+TEXT, NUMBERS = tuple("US"), tuple("biufc")
+#: Steps that keep the number of features.
 KEEP_WIDTH = ("Binarizer", "Normalizer", "OrdinalEncoder", "SimpleImputer", "StandardScaler")
 #: Parameters that hold one pair of bounds for all features, or one for each.
 BOUNDS = ("bounds", "bounds_X")
 
 
 def check_kind(search: Parameters, X: Any, y: Any) -> None:
-    """What the kind of the data tells, whatever the records."""
+    """Check the kind of the data, without a look at any record."""
     name, tags = type(search).__name__, get_tags(search)
     if y is None and tags.target_tags.required:
         wrapped = "" if isinstance(X, (list, tuple)) or hasattr(X, "shape") else _how_to_wrap(X)
@@ -42,12 +42,16 @@ def check_kind(search: Parameters, X: Any, y: Any) -> None:
             "X.toarray()."
         )
     _check_array("X", X)
+    if y is not None:
+        _check_targets(y)
     kind = kind_of(X)
     shape: Sequence[int] = getattr(X, "shape", ())
     if len(shape) == 2 and shape[1] == 0:
         raise ValueError(f"Found array with 0 feature(s) (shape={shape}) while a minimum of 1 is required.")
     if kind == "c":
         raise ValueError("Complex data not supported: X has a complex dtype. Give real features.")
+    if kind == "V":
+        raise ValueError("Found a structured array as X; give an array of numbers, or a data frame: pd.DataFrame(X).")
     if _dimensions(X) == 1 and kind and kind in NUMBERS and not _takes_single_numbers(search.estimator):
         raise ValueError(
             f"Expected 2D array, got 1D array instead: X has shape ({n_records(X)},). Give X of shape (n_samples, "
@@ -56,15 +60,29 @@ def check_kind(search: Parameters, X: Any, y: Any) -> None:
     check_declared(search.estimator, shape[1] if len(shape) == 2 else None, y)
 
 
+def _check_targets(y: Any) -> None:
+    """Raise for targets other than one or several plain values for each record."""
+    try:
+        kind = kind_of(np.asarray(y) if isinstance(y, (list, tuple)) else y)
+    except ValueError:
+        raise ValueError(
+            "Found y whose entries differ in length; one label or number for each record is needed."
+        ) from None
+    if kind == "c":
+        raise ValueError("Complex data not supported: y has a complex dtype. Give real numbers, or labels.")
+    if kind == "V":
+        raise ValueError("Found a structured array as y; one label or number for each record is needed.")
+
+
 def check_families(models: Sequence[Any], X: Any, y: Any) -> None:
-    """What candidates declare, whatever they put into the estimator."""
+    """Check the declarations (bounds, classes) of the candidates of all families."""
     shape: Sequence[int] = getattr(X, "shape", ())
     for model in models:
         check_declared(model, shape[1] if len(shape) == 2 else None, y)
 
 
 def check_public(X_public: Any, y_public: Any, X: Any, y: Any) -> None:
-    """Raise for public data that no candidate could be scored on, or that is not public."""
+    """Raise for public data on which no candidate can be scored, or that shares memory with private records."""
     if X_public is None and y_public is not None:
         raise ValueError("Found y_public without X_public. Give both, or none to validate on private records.")
     if X_public is None:
@@ -91,30 +109,43 @@ def check_public(X_public: Any, y_public: Any, X: Any, y: Any) -> None:
 
 
 def check_declared(estimator: Any, n_features: int | None, y: Any) -> None:
-    """Raise for declared bounds of another number of features, and for classes of another kind than the labels."""
+    """Raise for bounds with a wrong number of features, and for classes of another kind than the labels."""
     steps = steps_of(estimator)
     for step in steps:
         if n_features is not None:
             _check_bounds(step, n_features)
         if type(step).__name__ not in KEEP_WIDTH:
-            break  # what comes after it sees another number of features
-    classes, labels = parameter(steps[-1], "classes"), kind_of(y)
-    if several_columns(y):  # one for each label: classes are their names
+            break  # later steps see another number of features
+    classes = parameter(steps[-1], "classes")
+    if classes is None or len(np.shape(classes)) != 1 or several_columns(y):  # of several columns classes are names
         return
-    if classes is None or not labels or len(np.shape(classes)) != 1:
-        return
-    declared = kind_of(list(classes))
+    _check_labels(list(classes), y)
+
+
+def _check_labels(classes: list[Any], y: Any) -> None:
+    """Raise where the type of y excludes all declared classes."""
+    declared, labels = kind_of(classes), kind_of(y)
     if {declared in TEXT, labels in TEXT} == {True, False} and declared in TEXT + NUMBERS and labels in TEXT + NUMBERS:
         words = {True: "text", False: "numbers"}
         raise ValueError(
-            f"Found classes={list(classes)!r} ({words[declared in TEXT]}) for labels in y that are "
+            f"Found classes={classes!r} ({words[declared in TEXT]}) for labels in y that are "
             f"{words[labels in TEXT]}: none of them is declared. Give classes of the same kind as y."
             + _within_an_ensemble(labels, f"declare classes=range({len(classes)})")
+        )
+    if declared in tuple("biu") and labels == "f":
+        raise ValueError(
+            f"Found y of type {y.dtype} for classes={classes!r}: a continuous target has no classes. If all values are "
+            "whole, write y.astype(int), or declare the classes as floats; otherwise use a regressor."
+        )
+    if declared in NUMBERS and str(getattr(y, "dtype", "")) == "object":
+        raise ValueError(
+            f"Found y of type object for classes={classes!r}: objects hold text as a rule, and then no label would be "
+            "declared. Write y.astype(int) if they are numbers, or give the classes as y has them."
         )
 
 
 def _within_an_ensemble(labels: str, remedy: str) -> str:
-    """What is said to a search that knows labels by name and is given numbers, as scikit-learn's ensembles do."""
+    """Hint for a search with named labels inside scikit-learn's ensembles, which give it numbers."""
     if labels in TEXT:
         return ""
     return (
@@ -137,7 +168,7 @@ def _check_bounds(step: Any, n_features: int) -> None:
 
 
 def check_fit_params(estimator: Any, params: Mapping[str, Any], n_samples: int) -> None:
-    """Raise for parameters that ``fit`` does not take, at any depth of a pipeline, and for too many or few weights."""
+    """Raise for parameters that no ``fit`` in the pipeline takes, and for a wrong number of weights."""
     for name, value in params.items():
         weighs = name.rpartition("__")[2] == "sample_weight" and hasattr(value, "__len__")
         if weighs and len(value) != n_samples:
@@ -174,7 +205,7 @@ def _check_steps(pipeline: Any, params: Mapping[str, Any]) -> None:
 
 
 def check_scorer(scorer: Scorer, estimator: Any, y: Any) -> None:
-    """Raise for a metric of scikit-learn that cannot work on labels of this kind: it is tried on made-up ones."""
+    """Raise for a metric of scikit-learn that fails on labels of this kind, tried on made-up labels."""
     function = getattr(scorer, "_score_func", None)
     if several_columns(y):
         _check_scores_rows(scorer, y)
@@ -197,13 +228,13 @@ def check_scorer(scorer: Scorer, estimator: Any, y: Any) -> None:
 
 
 def several_columns(y: Any) -> bool:
-    """Whether records have several targets, or labels."""
+    """Return whether records have several targets, or labels."""
     shape: Sequence[int] = getattr(y, "shape", ())
     return len(shape) == 2 and shape[1] > 1
 
 
 def _check_scores_rows(scorer: Scorer, y: Any) -> None:
-    """A private scorer must know what to do with several targets of a record: otherwise every score is the worst."""
+    """Raise for a private scorer that cannot handle several targets of a record: every score would be the worst."""
     if isinstance(scorer, PrivateScorer) and not scorer.several_targets:
         raise PrivacyError(
             f"Found scoring={scorer!r}, which is for one target of a record, and {y.shape[1]} columns in y: every "
@@ -213,7 +244,7 @@ def _check_scores_rows(scorer: Scorer, y: Any) -> None:
 
 
 def _check_named_labels(scorer: Scorer, estimator: Any, y: Any) -> None:
-    """A private scorer that names labels must name those that there are."""
+    """Raise for a private scorer that names labels which are no classes, or of another kind than y."""
     named = getattr(scorer, "pos_label", None)
     labels = [named] if named is not None else list(getattr(scorer, "classes", ()))
     declared, kind = parameter(steps_of(estimator)[-1], "classes"), kind_of(y)
@@ -230,11 +261,11 @@ def _check_named_labels(scorer: Scorer, estimator: Any, y: Any) -> None:
 
 
 def _made_up_targets(scorer: Scorer, estimator: Any, y: Any) -> np.ndarray | None:
-    """Public labels of the kind that the private ones are of; None where nothing is known about them."""
+    """Make up labels of the same kind as the private labels; None where their kind is unknown."""
     if is_regressor(estimator):
         return np.linspace(0.1, 0.9, 8)
     declared, options = parameter(steps_of(estimator)[-1], "classes"), getattr(scorer, "_kwargs", {})
-    if declared is None and kind_of(y) in tuple(TEXT):
+    if declared is None and kind_of(y) in TEXT:
         named = options.get("pos_label")
         declared = options.get("labels") or ["one label", named if isinstance(named, str) else "another"]
     if declared is None or not is_classifier(estimator) or len(declared) < 2:
@@ -243,7 +274,7 @@ def _made_up_targets(scorer: Scorer, estimator: Any, y: Any) -> np.ndarray | Non
 
 
 class _MadeUp(ClassifierMixin, BaseEstimator):
-    """A classifier whose made-up predictions are right for every other record."""
+    """Classifier with made-up predictions, correct for every other record."""
 
     def fit(self, y: np.ndarray) -> _MadeUp:
         self.classes_ = np.unique(y)
@@ -275,7 +306,7 @@ class _MadeUpValues(BaseEstimator):
 
 
 def refuse_pairwise(estimator: Any) -> None:
-    """A kernel or distance between records would hold every record in the row of every other."""
+    """Raise for kernels or distances between records: the row of each record would hold every other record."""
     if get_tags(estimator).input_tags.pairwise:
         raise LeakingEstimatorError(
             f"{type(estimator).__name__} takes a precomputed kernel or distances between records: the row of each "
@@ -285,11 +316,13 @@ def refuse_pairwise(estimator: Any) -> None:
 
 
 def kind_of(values: Any) -> str:
-    """NumPy's letter for the type of some values; empty where it does not say what they are."""
-    kind = getattr(values, "dtype", None)
-    if kind is None and isinstance(values, (list, tuple)) and len(values):
-        kind = np.asarray(values).dtype if np.ndim(values[0]) == 0 else None
-    found = getattr(kind, "kind", "")
+    """NumPy's letter for the type of values; empty where the type is unknown."""
+    dtype = getattr(values, "dtype", None)
+    if dtype is None and isinstance(values, (list, tuple)) and len(values):
+        dtype = np.asarray(values).dtype if np.ndim(values[0]) == 0 else None
+    if str(dtype).lower().startswith("str"):  # of pandas and polars; NumPy would see any objects
+        return "U"
+    found = getattr(dtype, "kind", "")
     return "" if found == "O" else str(found)
 
 
@@ -303,7 +336,7 @@ def _check_array(name: str, values: Any) -> None:
 
 
 def _how_to_wrap(values: Any) -> str:
-    """What skorch has for records that cannot be split as they are."""
+    """Hint at skorch's wrapper for records that cannot be split as they are."""
     if isinstance(values, Mapping):
         return " Of a dict of arrays give skorch.helper.SliceDict(**X)."
     indexed = hasattr(values, "__getitem__") and not isinstance(values, (str, bytes))
@@ -313,20 +346,20 @@ def _how_to_wrap(values: Any) -> str:
 def _dimensions(values: Any) -> int:
     if hasattr(values, "shape"):
         return len(values.shape)
-    if not hasattr(values, "__len__"):  # it says nothing before it is read
+    if not hasattr(values, "__len__"):  # its type is unknown before it is read
         return 0
     return 1 + (len(values) > 0 and hasattr(values[0], "__len__"))
 
 
 def _takes_single_numbers(estimator: Any) -> bool:
-    """Whether records may be single numbers: modules of one's own take what they like."""
+    """Return whether records may be single numbers, as custom modules may allow."""
     return get_tags(estimator).input_tags.one_d_array or any(
         kind.__module__.startswith("skorch.") for kind in type(steps_of(estimator)[0]).__mro__
     )
 
 
 def _share(public: Any, private: Any) -> bool:
-    """Whether two collections of records are the same, or hold the same memory."""
+    """Return whether two collections of records are the same, or hold the same memory."""
     if public is None or private is None:
         return False
     if public is private:
@@ -345,7 +378,7 @@ def _overlap(first: np.ndarray, second: np.ndarray) -> bool:
 
 
 def steps_of(estimator: Any) -> list[Any]:
-    """The steps of a pipeline that do something, at any depth; of anything else itself."""
+    """Active steps of a pipeline, at any depth; for other estimators the estimator alone."""
     if type(estimator) is not Pipeline:
         return [estimator]
     found = [inner for _, step in estimator.steps if hasattr(step, "fit") for inner in steps_of(step)]
@@ -353,5 +386,5 @@ def steps_of(estimator: Any) -> list[Any]:
 
 
 def parameter(estimator: Any, name: str) -> Any:
-    """A parameter of an estimator; None where it has none of this name."""
+    """Value of an estimator's parameter; None if the parameter does not exist."""
     return estimator.get_params(deep=False).get(name) if hasattr(estimator, "get_params") else None

@@ -1,11 +1,12 @@
-"""What scikit-learn's searches take and ours do not, or differently: why not, and what instead.
+"""Keywords of scikit-learn's searches that are refused or differ here: why, and the remedy.
 
-A message names keywords and metrics and quotes nothing else: what a caller gives by mistake may be a record.
+A message names keywords and metrics and quotes nothing else: a value given by mistake may be a record.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from difflib import SequenceMatcher
 from inspect import signature
 from typing import Any
 
@@ -14,7 +15,7 @@ from sklearn.metrics import get_scorer_names
 from ...privacy import PrivacyError
 from ...privacy.errors import did_you_mean
 
-#: Keyword of a constructor ↦ why this search has none, and what instead. Only what a search lacks is looked up.
+#: Keyword of a constructor ↦ why it is missing here, and the remedy. Looked up only where a search lacks the keyword.
 NOT_TAKEN: dict[str, str] = {
     "return_train_score": "scores on training records tell most about single records, each would have to be paid for, "
     "and the choice uses none. Leave it out: candidates are scored on records that did not train them.",
@@ -30,7 +31,7 @@ NOT_TAKEN: dict[str, str] = {
     "DPRandomSearchCV and DPSubsetSearchCV draw from param_distributions.",
 }
 
-#: Parameter of ``fit`` ↦ why it is refused, and what instead; whatever the estimator's ``fit`` takes.
+#: Parameter of ``fit`` ↦ why it is refused, and the remedy; even where the estimator's ``fit`` takes it.
 NOT_FITTED: dict[str, str] = {
     "groups": "which record is in which group is a part of the records, and folds may not depend on them. A guarantee "
     "for single records also says little about a whole group: if a person has several records, keep one. Leave groups "
@@ -40,7 +41,7 @@ NOT_FITTED: dict[str, str] = {
 
 
 def check_keywords(kind: type, given: Mapping[str, Any]) -> None:
-    """Raise for keywords that a search's constructor does not take; all that are known are explained at once."""
+    """Raise for keywords that a search's constructor does not take, with all explanations at once."""
     parameters = signature(kind.__init__).parameters  # type: ignore[misc]
     known, open_ended = list(parameters)[1:], any(one.kind is one.VAR_KEYWORD for one in parameters.values())
     wrong = [name for name in given if name not in known]
@@ -68,8 +69,46 @@ def _told(kind: type, name: str) -> str:
     return f"Found {name} for {kind.__name__}, which has none: {NOT_TAKEN[name]}"
 
 
+#: Most parameters of an estimator that a message lists, and most that it proposes.
+LISTED, PROPOSED = 20, 5
+
+
+def unknown_parameter(name: str, estimator: Any) -> str:
+    """Message for a parameter that an estimator does not have, with the most similar names."""
+    known = sorted(estimator.get_params(deep=True))
+    message = f"Invalid parameter {name!r} for estimator {type(estimator).__name__}."
+    if near := _nearest(name, known):
+        return f"{message} Did you mean {' or '.join(map(repr, near))}?"
+    listed = (
+        f"Valid parameters are: {known}." if len(known) <= LISTED else "estimator.get_params() lists the valid ones."
+    )
+    return f"{message} {listed}"
+
+
+def _nearest(name: str, known: list[str]) -> list[str]:
+    """Most similar names, of the same step if possible."""
+    step, _, last = name.rpartition("__")
+    of_step = [other for other in known if step and other.rpartition("__")[0] == step]
+    similarities = {other: _similarity(last, other.rpartition("__")[2]) for other in of_step or known}
+    least = 1.0 if 1.0 in similarities.values() else 0.6
+    likely = [other for other, similarity in similarities.items() if similarity >= least]
+    return sorted(likely, key=lambda other: (-similarities[other], other))[:PROPOSED]
+
+
+def _similarity(name: str, other: str) -> float:
+    """Similarity from 0 to 1: initials (``lr`` of ``learning_rate``) and parts of a name count as similar."""
+    initials = "".join(word[0] for word in other.split("_") if word.isalpha())
+    if len(name) > 1 and initials.startswith(name):
+        return 0.9
+    if name == other:
+        return 1.0
+    if min(len(name), len(other)) > 3 and (name in other or other in name):
+        return 0.8
+    return SequenceMatcher(None, name, other).ratio()
+
+
 def known_to_fit(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters of ``fit`` without those that no private search can use, which are an error unless they are None."""
+    """Drop parameters of ``fit`` that no private search can use; raise unless they are None."""
     for name in NOT_FITTED:
         if given.get(name) is not None:
             raise PrivacyError(f"Found {name} in fit: {NOT_FITTED[name]} Nothing was spent.")
@@ -77,14 +116,14 @@ def known_to_fit(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_per_record(name: str, value: Any) -> bool:
-    """Whether a parameter of ``fit`` may hold something for each record: weights always may, whatever they are."""
+    """Return whether a parameter of ``fit`` may hold a value for each record; sample weights always may."""
     if name.rpartition("__")[2] == "sample_weight":
         return value is not None
     return hasattr(value, "__len__") and not isinstance(value, (str, dict))
 
 
 def check_one_metric(given: Mapping[str, Any]) -> None:
-    """Raise for several metrics: a search here has one."""
+    """Raise for several metrics: a private search has one."""
     scoring = given["scoring"]
     if isinstance(scoring, (list, tuple, set, frozenset, dict)):
         names = ", ".join(str(name) for name in scoring if isinstance(name, str))
@@ -101,7 +140,7 @@ def _metrics_in(scoring: Any) -> Any:
 
 
 def check_refit(given: Mapping[str, Any]) -> None:
-    """Raise for what scikit-learn takes as ``refit`` where there are several metrics, or a rule of one's own."""
+    """Raise for a metric's name or a callable as ``refit``, which scikit-learn takes."""
     refit = given.get("refit")
     if callable(refit):
         raise PrivacyError(

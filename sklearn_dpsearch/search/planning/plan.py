@@ -1,4 +1,4 @@
-"""The plan of a search: what will run and what it will cost, computed before any data is touched."""
+"""The plan of a search: its runs and its cost, computed before any data is touched."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from ...privacy import (
     calibrate,
     followed_by,
 )
+from ...privacy._checks import check_size_of_delta
 from ...privacy._types import Neighboring
 from ...privacy.spent import Component, PrivacySpent
 from ...privacy.statement.release import Release
@@ -46,6 +47,11 @@ VALID_RECORDS = (
     "make all candidates fail, and that shows."
 )
 
+ROWS_ALONE = (
+    "Predictions for a record depend on no other record of the same table (docs/theory/scoring.md): private scores "
+    "count records one by one."
+)
+
 CARRIED_OVER = (
     "Candidates hold under different neighbouring relations ({}). All are stated under {}, so the number of records is "
     "public."
@@ -57,31 +63,31 @@ SIZE_OF_DELTA = (
 )
 
 
-#: How far below its target, relative to it, the total of a rough plan may be, and how many noises are tried for it.
+#: Largest relative gap between the total of a rough plan and its target, and number of noise levels tried.
 ROUGHLY, TRIES = 0.03, 4
 
 
 class CostModel(Protocol):
-    """What a search releases, as a value that a plan asks for its price at any noise of the estimator."""
+    """Releases of a search; a plan asks for their price at any noise of the estimator."""
 
     def components(
         self, promises: SpaceGuarantee, scoring: Guarantee | None, final: SpaceGuarantee
     ) -> tuple[Component, ...]:
-        """What is released, one component each; the total is their composition.
+        """Components, one for each release; the total is their composition.
 
         Parameters
         ----------
         promises : SpaceGuarantee
-            What training candidates promises.
+            Guarantee of training candidates.
         scoring : Guarantee or None
-            What one private score promises; None where scores are on public data, or not released.
+            Guarantee of one private score; None where scores are on public data, or not released.
         final : SpaceGuarantee
-            What training after the choice promises: the same, unless candidates are trained with more noise.
+            Guarantee of the training after the choice; it differs where candidates are trained with more noise.
         """
 
 
 class Matching(Protocol):
-    """The noise of a score that the user left to the search."""
+    """Noise of a score that the user left to the search."""
 
     def __call__(
         self, validation: Validation, tuned: Guarantee, final: Guarantee, sensitivity: Sensitivity, /
@@ -90,7 +96,7 @@ class Matching(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Costs:
-    """What a search releases and what that costs, for one setting of the estimator's noise."""
+    """Releases of a search and their cost, for one setting of the estimator's noise."""
 
     promises: SpaceGuarantee
     final: SpaceGuarantee
@@ -99,17 +105,17 @@ class Costs:
 
     @property
     def total(self) -> Guarantee:
-        """What everything that is released promises together."""
+        """Guarantee of all releases together."""
         first, *others = (component.guarantee for component in self.components)
         return followed_by(first, *others)  # components stand in the order in which they run
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Everything that is fixed before the data is touched; ``factor`` is on the loss of the estimator as configured.
+    """Everything that is fixed before the data is touched; ``factor`` multiplies the loss of the configured estimator.
 
-    Candidates are trained with ``settings`` and keep ``promises``; a training after the choice is one with
-    ``final_settings`` that keeps ``final``. They differ only where candidates are trained with more noise.
+    Candidates are trained with ``settings`` and keep ``promises``; a training after the choice uses ``final_settings``
+    and keeps ``final``. The two differ only where candidates are trained with another noise.
     """
 
     law: CountLaw | None
@@ -129,7 +135,7 @@ class Plan:
 
 
 def said_of(law: CountLaw) -> str:
-    """A law of K, and how likely it is that no candidate is compared with another: all of it is public."""
+    """Describe a distribution of K and its chance of a single candidate, without comparison: both are public."""
     alone = float(law.pmf(1))
     share = f"{100 * alone:.3g} %" if alone >= 1e-4 else "less than 0.01 %"
     return f"{law!r} (one candidate alone: {share})"
@@ -137,7 +143,7 @@ def said_of(law: CountLaw) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What the user asked for, checked: the inputs of a plan; ``near`` is a guess, from which a rough one is made."""
+    """Checked inputs of a plan. With ``near``, a guess of the noise factor, the plan is rough."""
 
     estimator: Any
     adapter: Adapter
@@ -158,7 +164,7 @@ class Request:
 
 
 def make_plan(request: Request) -> Plan:
-    """Calibrate if a total was asked for, and state what the whole will cost."""
+    """Calibrate to the total, if one is given, and state the cost of the search."""
     request = _balanced(request)
     factor = None if request.epsilon is None else _calibrated(request)
     final, tuned = _noise_at(request, factor)
@@ -172,6 +178,7 @@ def make_plan(request: Request) -> Plan:
             *costs.promises.assumptions,
             *_carried_over(request.families),
             *request.notes,
+            *((ROWS_ALONE,) if costs.noise is not None else ()),
             *_size_of_delta(delta, costs.total.neighboring, request),
         ),
         release=request.release,
@@ -195,7 +202,7 @@ def make_plan(request: Request) -> Plan:
 
 
 def notes_of(public: bool, random_state: int | np.random.RandomState | None, cv: object = None) -> tuple[str, ...]:
-    """What every search's total rests on, as plain sentences."""
+    """Assumptions of every search's total, as plain sentences."""
     notes = [VALID_RECORDS]
     if public:
         notes.append("The validation data X_public, y_public is public and contains none of the private records.")
@@ -210,20 +217,20 @@ def notes_of(public: bool, random_state: int | np.random.RandomState | None, cv:
 
 
 def _carried_over(families: Families) -> tuple[str, ...]:
-    """A sentence where candidates hold under different relations."""
+    """Sentence for candidates that hold under different relations."""
     different = sorted(set(families.relations))
     return () if len(different) == 1 else (CARRIED_OVER.format(" and ".join(different), families.relation),)
 
 
 class Configured(NamedTuple):
-    """How candidates come by their noise: parameters of the estimator, and what the space puts into it."""
+    """Noise of the candidates: parameters of the estimator, and the space that is drawn from."""
 
     settings: dict[str, Any]
     space: Space
 
 
 def _noise_at(request: Request, factor: float | None) -> tuple[Configured, Configured]:
-    """For a training after the choice and for candidates: ``factor`` times the loss as configured; None leaves it."""
+    """Noise of a training after the choice, and of candidates; ``factor`` multiplies the configured loss."""
     families, share = request.families, request.tuning_share
     if factor is None:
         final = Configured({}, families.space)
@@ -254,7 +261,7 @@ def _promises(request: Request, at: Configured, n_samples: int | None) -> SpaceG
 
 
 def _for_tuning(request: Request, settings: dict[str, Any]) -> dict[str, Any]:
-    """The settings with which a candidate's training loses ``tuning_share`` times what the final training loses."""
+    """Settings with which the loss of a candidate's training is ``tuning_share`` times the final training's loss."""
     share, configured = request.tuning_share, with_parameters(clone(request.estimator), settings)
     try:
         more = request.adapter.scaled(configured, share, frozenset(request.families.space.names))
@@ -267,15 +274,15 @@ def _for_tuning(request: Request, settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def _in_full(request: Request, settings: dict[str, Any], for_tuning: dict[str, Any]) -> dict[str, Any]:
-    """Settings that also undo what others set: a winner may go on training with them."""
+    """Settings that also undo ``for_tuning``: a winner may go on training with them."""
     known = with_parameters(clone(request.estimator), settings).get_params(deep=True) if for_tuning else {}
     return {**{name: known[name] for name in for_tuning if name in known}, **settings}
 
 
 def _check_sizes(request: Request, at: Configured, promises: SpaceGuarantee) -> None:
-    """A guarantee that depends on the number of records cannot be stated for parts of random size.
+    """Raise for a guarantee that depends on the number of records, if parts have random sizes or the number is private.
 
-    Nor where that number is private: what is reported would tell it.
+    A total that depends on a private number of records would reveal the number.
     """
     n, private = request.n_samples, promises.one_run.neighboring == "add_remove"
     if n is None or not (private or request.validation.training_sizes_vary):
@@ -317,19 +324,14 @@ def _delta(request: Request, total: Guarantee) -> float:
 
 
 def _size_of_delta(delta: float, relation: Neighboring, request: Request) -> tuple[str, ...]:
-    """Raise for a δ that promises nothing to so many records; a sentence where their number is private.
+    """Raise for a δ too large for the number of records; return a sentence where that number is private.
 
-    Publishing one record, picked at random, in full is (0, 1/n)-private. Nothing here may depend on a number of records
-    that is private: an error would tell it.
+    Nothing here may depend on a private number of records: an error would reveal the number.
     """
     stated = request.families.public_size
     n = request.n_samples if stated is None and relation != "add_remove" else stated
-    if n is not None and delta * n >= 1:
-        raise PrivacyError(
-            f"Found delta={delta:g} for {n:g} records: publishing one of them in full, picked at random, is private at "
-            f"delta = 1/n = {1 / n:.3g}, so this delta promises nobody anything. Give a delta well below it, e.g. "
-            f"delta={0.01 / n:.0e}."
-        )
+    if n is not None:
+        check_size_of_delta("delta", delta, n)
     if delta > 0 and n is None and relation == "add_remove":
         return (SIZE_OF_DELTA.format(delta),)
     return ()
@@ -342,7 +344,7 @@ _NEED_DELTA = (
 
 
 def _balanced(request: Request) -> Request:
-    """With the factor of each family with which a search over it alone would meet the total."""
+    """Set the balance of families: the factors with which a search over each family alone would meet the total."""
     families = request.families
     if not families.bring_noise or len(set(families.promises)) == 1:
         return request
@@ -355,13 +357,13 @@ def _balanced(request: Request) -> Request:
 
 
 def _factor(request: Request, family: Families, delta: float) -> float:
-    """The factor on one family's loss with which a search over it alone would meet the total, roughly."""
+    """Factor on one family's loss with which a search over this family alone would meet the total, roughly."""
     assert request.epsilon is not None
     return calibrate(_until_impossible(_alone(request, family)), request.epsilon, delta, tolerance=0.01)
 
 
 def _alone(request: Request, families: Families) -> Callable[[float], Guarantee]:
-    """Factor ↦ what a search over these candidates would cost, with scores as private as the training."""
+    """Make the function factor ↦ cost of a search over these families, with scores as private as the training."""
     alone = replace(request, families=families)
 
     def total(factor: float) -> Guarantee:
@@ -374,7 +376,7 @@ def _alone(request: Request, families: Families) -> Callable[[float], Guarantee]
 
 
 def _calibrated(request: Request) -> float:
-    """The largest factor on the base's privacy loss with which the total meets the target."""
+    """Largest factor on the configured privacy loss with which the total is at most the target."""
     assert request.epsilon is not None
     if not request.families.bring_noise:  # else each family is looked at
         asked, remedy = f"epsilon={request.epsilon:g}", "leave the search's epsilon=None to have the total reported"
@@ -386,7 +388,7 @@ def _calibrated(request: Request) -> float:
 
 
 def _rough(total: Callable[[float], Guarantee], request: Request, factor: float) -> float | None:
-    """A factor with a total a little below the target, from a guess; None if a few steps do not lead there."""
+    """Find a factor with a total slightly below the target, from a guess; None if a few steps do not suffice."""
     assert request.epsilon is not None
     for _ in range(TRIES):
         try:
@@ -403,7 +405,7 @@ def _rough(total: Callable[[float], Guarantee], request: Request, factor: float)
 
 
 def _until_impossible(total: Callable[[float], Guarantee]) -> Callable[[float], Guarantee]:
-    """With more noise than configured an estimator may not keep its promise: no mechanism has this factor."""
+    """Turn leaks at more noise than configured into an unreachable budget: no mechanism has this factor."""
 
     def guarantee_of(factor: float) -> Guarantee:
         try:
@@ -417,7 +419,7 @@ def _until_impossible(total: Callable[[float], Guarantee]) -> Callable[[float], 
 
 
 def _check_not_searched(request: Request, scaled: dict[str, Any], asked: str, remedy: str) -> None:
-    """Raise if candidates vary what the search itself has to set."""
+    """Raise if candidates vary a parameter that the search itself has to set."""
     names = request.families.space.names
     searched = [name for name in names if any(f"{noise}__".startswith(f"{name}__") for noise in scaled)]
     if searched:
@@ -428,5 +430,5 @@ def _check_not_searched(request: Request, scaled: dict[str, Any], asked: str, re
 
 
 def _scaled(request: Request, factor: float) -> dict[str, Any]:
-    """Parameters with which one training loses ``factor`` times as much as configured, whatever the candidate."""
+    """Parameters that multiply the privacy loss of training any candidate, as configured, by ``factor``."""
     return request.adapter.scaled(request.estimator, factor, frozenset(request.families.space.names))

@@ -1,4 +1,4 @@
-"""The space of candidates: drawing with replacement, and what its points promise."""
+"""The space of candidates: drawing with replacement, and guarantees of its points."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from sklearn.base import BaseEstimator, clone
 from ...adapters import Adapter, TrainingRun
 from ...privacy import Guarantee, PrivacyError, PureDP, as_replace_one, compose, envelope, mixture
 from ...privacy._types import Neighboring
-from ...privacy.errors import did_you_mean
 from .._any_make import with_parameters
 from .._types import Distributions
 from .first_look import refuse_pairwise
+from .keywords import unknown_parameter
 
-#: Points of a finite space for which the guarantee is looked up one by one.
+#: Most points of a finite space for which guarantees are looked up one by one.
 MOST_POINTS = 20_000
-#: Combinations of estimators that candidates put into steps.
+#: Most combinations of estimators that candidates put into steps.
 MOST_FAMILIES = 1000
 
 
@@ -44,7 +44,7 @@ class Space:
 
     @classmethod
     def of(cls, distributions: Distributions | Space, parameter: str = "param_distributions") -> Space:
-        """Check and wrap what the user gave as this parameter of the search; a space is one already."""
+        """Check and wrap the value of this parameter of the search; a ``Space`` is returned as it is."""
         if isinstance(distributions, Space):
             return distributions
         given = [distributions] if isinstance(distributions, Mapping) else distributions
@@ -68,7 +68,7 @@ class Space:
 
     @property
     def probabilities(self) -> list[float]:
-        """Of each dictionary."""
+        """Probability of each dictionary."""
         return [weight / sum(self._weights) for weight in self._weights]
 
     @property
@@ -76,7 +76,7 @@ class Space:
         return self.weights or (1,) * len(self.dictionaries)
 
     def by_family(self) -> Space:
-        """The same law of candidates, with a dictionary for each combination of the estimators that they put in."""
+        """Equivalent space with one dictionary for each combination of estimators that candidates put in."""
         split = [_by_parts(dictionary) for dictionary in self.dictionaries]
         if all(len(families) == 1 for families in split):
             return self
@@ -87,11 +87,15 @@ class Space:
     def draw(self, rng: np.random.RandomState) -> tuple[int, dict[str, Any]]:
         """Index of a dictionary, and one candidate from it."""
         which = int(np.searchsorted(np.cumsum(self._weights), rng.randint(sum(self._weights)), side="right"))
+        return which, self.draw_from(which, rng)
+
+    def draw_from(self, which: int, rng: np.random.RandomState) -> dict[str, Any]:
+        """One candidate from a dictionary."""
         dictionary = self.dictionaries[which]
-        return which, {name: _draw(dictionary[name], rng) for name in sorted(dictionary)}
+        return {name: _draw(dictionary[name], rng) for name in sorted(dictionary)}
 
     def check_names(self, estimator: Any) -> None:
-        """An unknown name is an error before any data is read."""
+        """Raise for an unknown name, before any data is read."""
         known = estimator.get_params(deep=True)
         nested = [
             name
@@ -105,13 +109,10 @@ class Space:
         for name in self.names:
             tail = name.rpartition("__")[2]
             if name not in known and tail not in nested and not accepts(estimator, name):
-                raise ValueError(
-                    f"Invalid parameter {name!r} for estimator {type(estimator).__name__}. Valid parameters are: "
-                    f"{sorted(known)}.{did_you_mean(name, known)}"
-                )
+                raise ValueError(unknown_parameter(name, estimator))
 
     def check_values(self, estimator: Any) -> None:
-        """A listed word or estimator that no candidate may have is an error, whether or not it would be drawn."""
+        """Raise for a listed word or estimator that no candidate may have, drawn or not."""
         for dictionary in self.dictionaries:
             for name, values in dictionary.items():
                 for value in () if hasattr(values, "rvs") else values:
@@ -122,7 +123,7 @@ class Space:
 
 
 def configured(estimator: Any, parameters: Mapping[str, Any]) -> Any:
-    """An unfitted estimator with these parameters; raises if it would see the other candidates or compare records."""
+    """Make an unfitted estimator with parameters; raise if it would see other candidates or compare records."""
     model = with_parameters(clone(estimator), {name: _cloned(value) for name, value in parameters.items()})
     refuse_callbacks(model)
     refuse_checkpoints(model)
@@ -131,12 +132,12 @@ def configured(estimator: Any, parameters: Mapping[str, Any]) -> Any:
 
 
 def is_part(values: Any) -> bool:
-    """Whether the values of a parameter are estimators, or words in their place."""
+    """Return whether the values of a parameter are estimators, or words in their place."""
     return not hasattr(values, "rvs") and any(hasattr(value, "get_params") for value in values)
 
 
 def shared(dictionary: Mapping[str, Any]) -> dict[str, Any]:
-    """What all candidates of a dictionary have in common, but for parameters of parts that differ."""
+    """Parameters that all candidates of a dictionary share, without parameters of parts that differ."""
     one = {name for name, values in dictionary.items() if not hasattr(values, "rvs") and len(values) == 1}
     return {
         name: dictionary[name][0]
@@ -146,7 +147,7 @@ def shared(dictionary: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _by_parts(dictionary: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """A dictionary for each combination of the estimators that its candidates put in."""
+    """Split a dictionary: one for each combination of the estimators that its candidates put in."""
     parts = [name for name, values in dictionary.items() if is_part(values)]
     number = math.prod(len(dictionary[name]) for name in parts)
     if number > MOST_FAMILIES:
@@ -159,7 +160,7 @@ def _by_parts(dictionary: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _owners(dictionary: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
-    """The parts of a candidate to which a parameter may belong, where the space replaces them; else nothing."""
+    """Replaced parts of a candidate to which a parameter may belong."""
     above = [owner for owner in dictionary if name.startswith(f"{owner}__") and not hasattr(dictionary[owner], "rvs")]
     owners = [dict(zip(above, values)) for values in itertools.product(*(dictionary[owner] for owner in above))]
     return [owner for owner in owners if all(_has(part, name, prefix) for prefix, part in owner.items())]
@@ -170,7 +171,7 @@ def _has(part: Any, name: str, prefix: str) -> bool:
 
 
 def accepts(estimator: Any, name: str) -> bool:
-    """Whether an estimator takes a parameter that it does not list (skorch's ``module__…`` and the like)."""
+    """Return whether an estimator takes a parameter that it does not list (skorch's ``module__…`` and the like)."""
     owner, _, _ = name.partition("__")
     if owner == name or (f"{owner}__" in name and type(estimator).set_params is BaseEstimator.set_params):
         return False
@@ -212,11 +213,11 @@ def _draw(values: Any, rng: np.random.RandomState) -> Any:
 
 
 class SpaceGuarantee:
-    """What one run of a random candidate promises.
+    """Guarantee of one run of a random candidate.
 
-    Over finitely many points the law of the draw is known, and profiles average exactly (``mixture``). Over a
-    distribution of an ``epsilon`` the largest value of its support counts. Anything else must not change the
-    guarantee: it is looked up for every drawn candidate before any data is read.
+    Over finitely many points the distribution of the draw is known, and profiles average exactly (``mixture``). For a
+    distribution of an ``epsilon`` the largest value of its support counts. Other parameters must not change the
+    guarantee, which is looked up for every drawn candidate before any data is read.
 
     Parameters
     ----------
@@ -225,7 +226,7 @@ class SpaceGuarantee:
     space : Space
     n_samples : int or None
     relation : {"add_remove", "zero_out", "replace_one"}, optional
-        Under "replace_one" everything is stated under it, whatever single candidates promise.
+        Under "replace_one" everything is stated under it, even where single candidates promise another relation.
     """
 
     def __init__(
@@ -243,14 +244,14 @@ class SpaceGuarantee:
 
     @property
     def one_run(self) -> Guarantee:
-        """The guarantee of training one random candidate."""
+        """Guarantee of training one random candidate."""
         return self.trained(1)
 
     def trained(self, times: int) -> Guarantee:
-        """The guarantee of training one random candidate so many times.
+        """Guarantee of training one random candidate a given number of times.
 
-        It is the same candidate every time: its trainings compose, and then the candidates average. Composing the
-        average would have every training draw a candidate of its own, which promises too much.
+        All trainings are of the same candidate: first its trainings compose, then the candidates average. Composing
+        the average would mean a new candidate for every training, and understate the loss.
         """
         weighted = self._weighted()
         together = [promise if times == 1 else compose(*[promise] * times) for promise in weighted]
@@ -258,16 +259,16 @@ class SpaceGuarantee:
 
     @property
     def worst(self) -> Guarantee:
-        """The guarantee of training any one candidate."""
+        """Guarantee of training any one candidate: the worst case."""
         return envelope(list(self._weighted()))
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """Sentences of all candidates' training runs."""
+        """Assumptions of all candidates' training runs."""
         return tuple(dict.fromkeys(text for runs in self.points for run, _ in runs for text in run.assumptions))
 
     def check(self, which: int, candidate: Mapping[str, Any]) -> None:
-        """Raise unless a candidate from the dictionary ``which`` keeps what was planned for its point of the space."""
+        """Raise unless a candidate from the dictionary ``which`` keeps the planned guarantee of its point."""
         point = {name: candidate[name] if len(axis) > 1 else axis[0] for name, axis in self.axes[which].items()}
         found, planned = self._run_of(candidate).guarantee, self._run_of(point).guarantee
         if found == planned or _covered(found, planned):
@@ -279,7 +280,7 @@ class SpaceGuarantee:
         )
 
     def check_covered(self, candidate: Mapping[str, Any]) -> None:
-        """Raise unless a candidate from elsewhere promises what some planned point does: ``worst`` then covers it."""
+        """Raise unless a caller's candidate keeps the guarantee of some planned point: ``worst`` then covers it."""
         found = self._run_of(candidate).guarantee
         if not any(found == planned or _covered(found, planned) for planned in self._weighted()):
             raise PrivacyError(
@@ -288,12 +289,12 @@ class SpaceGuarantee:
             )
 
     def keeps(self, candidate: Mapping[str, Any], model: Any) -> bool:
-        """Whether training ``model`` promises what training the candidate does, or less loss."""
+        """Return whether training ``model`` keeps the planned guarantee of the candidate, or a smaller loss."""
         found, planned = self._run(model).guarantee, self._run_of(candidate).guarantee
         return found == planned or _covered(found, planned)
 
     def _weighted(self) -> dict[Guarantee, float]:
-        """Every guarantee that a candidate may have, and its probability."""
+        """Possible guarantees of a candidate, each with its probability."""
         found: dict[Guarantee, float] = {}
         for points, share in zip(self.points, self.probabilities):
             for run, weight in points:
@@ -304,7 +305,7 @@ class SpaceGuarantee:
         """The parameters on which the guarantee depends, and their values (the upper end of a distribution)."""
         names = _relevant(self.adapter, self.configured(shared(dictionary)), dictionary)
         axes = {name: list(_values(name, dictionary[name])) for name in names}
-        if _size(axes) > MOST_POINTS:  # parameters that change nothing need not be multiplied out
+        if _size(axes) > MOST_POINTS:  # parameters without effect on the guarantee need not be multiplied out
             axes = {name: axis for name, axis in axes.items() if self._matters(name, axis)}
         if _size(axes) > MOST_POINTS:
             raise PrivacyError(
@@ -315,12 +316,12 @@ class SpaceGuarantee:
         return axes
 
     def _of_axes(self, axes: Mapping[str, list[Any]]) -> list[tuple[TrainingRun, float]]:
-        """Every point's promise and its probability."""
+        """Guarantee of every point, and the point's probability."""
         points = [dict(zip(axes, values)) for values in itertools.product(*axes.values())]
         return [(self._run_of(point), 1.0 / len(points)) for point in points]
 
     def _matters(self, name: str, axis: Sequence[Any]) -> bool:
-        """Whether one parameter alone changes the guarantee; what is overlooked here, ``check`` refuses when drawn."""
+        """Return whether one parameter alone changes the guarantee; ``check`` refuses drawn candidates missed here."""
         return any(self._run_of({name: value}).guarantee != self._run_of({}).guarantee for value in axis)
 
     def configured(self, parameters: Mapping[str, Any]) -> Any:
@@ -336,7 +337,7 @@ class SpaceGuarantee:
 
 
 def refuse_callbacks(estimator: Any) -> None:
-    """Callbacks of scikit-learn would see every candidate; copies of an estimator keep them."""
+    """Raise for callbacks of scikit-learn, which would see every candidate; copies of an estimator keep them."""
     for name, part in {"": estimator, **estimator.get_params(deep=True)}.items():
         if getattr(part, "_skl_callbacks", None):
             raise PrivacyError(
@@ -351,7 +352,7 @@ def refuse_callbacks(estimator: Any) -> None:
 
 
 def refuse_checkpoints(estimator: Any) -> None:
-    """A private training would leave its state on disk, and candidates that shared a folder would share their noise."""
+    """Raise for training checkpoints: losers would stay on disk, and candidates in one folder would share noise."""
     for name, part in {"": estimator, **estimator.get_params(deep=True)}.items():
         folder = getattr(part, "checkpoint", None)
         if folder is not None and hasattr(part, "privacy_guarantee"):
@@ -392,7 +393,7 @@ def _size(axes: Mapping[str, list[Any]]) -> int:
 
 
 def _covered(found: Guarantee, planned: Guarantee) -> bool:
-    """Whether a pure guarantee is no larger than the planned pure one."""
+    """Return whether a pure guarantee is no larger than the planned pure one."""
     if not (isinstance(found, PureDP) and isinstance(planned, PureDP)):
         return False
     return found.neighboring == planned.neighboring and found.epsilon <= planned.epsilon

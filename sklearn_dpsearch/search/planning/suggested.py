@@ -1,4 +1,4 @@
-"""Spaces that need no thought: around what estimators are set to, narrow enough that one draw is a decent model."""
+"""Default spaces around the estimators' parameters, narrow enough that one draw is a decent model."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 from ...adapters import Adapter, adapter_for
 from ...privacy import PrivacyError
 
-#: What stands for the estimator's own space, in place of a space.
+#: Word for the estimator's own space, in place of a space.
 AUTO = "auto"
 
 
 def search_space(*estimators: Any, step: str | None = None, grid: bool = False) -> list[dict[str, Any]]:
-    """The space that ``param_distributions="auto"`` stands for, or one over several estimators.
+    """Make the space that ``param_distributions="auto"`` stands for, or a space over several estimators.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What a statement says of the fit that spent it: classes and names, all of them public before the data."""
+"""Facts of a fit for its statement: classes and names, all of them public before the data."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 
 from ...privacy.statement.release import Release
 
-#: What every fit that ends with a model has.
+#: Attributes of every fit that ends with a model.
 ALWAYS = ("best_params_", "best_index_", "best_score_", "cv_results_", "scorer_", "n_splits_")
 
 
 def release_of(made_by: str, models: Sequence[Any], attributes: Sequence[str], *, seeded: bool, kept: bool) -> Release:
-    """What is told of a search.
+    """Describe the release of a search.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def release_of(made_by: str, models: Sequence[Any], attributes: Sequence[str], *
 
 
 def class_of(model: Any) -> str:
-    """The class of an estimator, of a pipeline with those of its steps; never its own words about itself."""
+    """Class of an estimator, for a pipeline with the classes of its steps; ``repr`` is never used."""
     name = type(model).__name__
     steps = getattr(model, "steps", None)
     if not isinstance(steps, list) or not all(isinstance(step, tuple) and len(step) == 2 for step in steps):

@@ -1,1 +1,1 @@
-"""What differs between the searches: a runner for each kind."""
+"""Runners, one for each kind of search."""

@@ -1,4 +1,4 @@
-"""What searches over a whole grid share: the grid, its utilities on random parts, one final training."""
+"""Common parts of searches over a whole grid: the grid, sample-and-aggregate utilities, one final training."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from ..planning.plan import Plan
 from ..planning.space import Space
 from .base import Runner
 
-#: What the sensitivity of utilities rests on.
+#: Assumption of the sensitivity of utilities.
 ONE_PART = (
     "A model on one part depends on the records of that part alone: estimator and scorer keep nothing between calls."
 )
-#: Records of a part, on average, that the default number of parts leaves.
+#: Fewest records of a part, on average, with the default number of parts.
 RECORDS = 50
-#: Trainings on parts, of all candidates together, that the default number of parts allows: a net among others that are
-#: trained with it costs about an eighth of a training on all records, however small its part (steps stay as many).
+#: Most trainings on parts, of all candidates together, with the default number of parts. A net trained together with
+#: others costs about an eighth of a training on all records, for any size of its part (the number of steps stays).
 MOST_TRAININGS = 400
-#: Points of a grid that are tried at most.
+#: Most points of a grid.
 MOST_POINTS = 10**6
-#: Loss of utility through noise, expected of the exponential mechanism, that the default number of parts aims at.
+#: Target of the default number of parts: expected loss of utility through noise of the exponential mechanism.
 LOSS = 0.05
 
 
@@ -45,7 +45,7 @@ def points_of(space: Space) -> list[tuple[int, dict[str, Any]]]:
     Raises
     ------
     ValueError
-        For a distribution: there would be no whole grid.
+        For a distribution, which has no finite grid.
     """
     number_of_points(space)
     return [
@@ -56,7 +56,7 @@ def points_of(space: Space) -> list[tuple[int, dict[str, Any]]]:
 
 
 def number_of_points(space: Space) -> int:
-    """How many points a finite space has."""
+    """Count the points of a finite space."""
     _check_finite(space)
     number = sum(math.prod(len(values) for values in dictionary.values()) for dictionary in space.dictionaries)
     if number > MOST_POINTS:
@@ -78,12 +78,12 @@ def _check_finite(space: Space) -> None:
 
 
 def utility_scorer(scorer: Scorer) -> Scorer:
-    """A scorer with values in [0, 1], as far as can be told before any data is read.
+    """Get a scorer with values in [0, 1], as far as known before any data is read.
 
     Raises
     ------
     PrivacyError
-        For losses, whose values are below 0 and would all count as 0, and for means of values beyond [0, 1].
+        For losses, whose values below 0 would all count as 0, and for means of values outside [0, 1].
     """
     loss = getattr(scorer, "_sign", 1) < 0 or not getattr(scorer, "greater_is_better", True)
     low, high = getattr(scorer, "lower", 0.0), getattr(scorer, "upper", 1.0)
@@ -107,9 +107,9 @@ def number_of_parts(
 ) -> int | None:
     """Number of parts k: as given, or from the public number of records.
 
-    The default is the smallest k with 2·log(candidates)/(k·ε) ≤ 0.05, what the exponential mechanism loses of the
-    utility on average at most, but not so large that a part has fewer than 50 records, or that all candidates together
-    train more than 400 times on parts.
+    The default is the smallest k with 2·log(candidates)/(k·ε) ≤ 0.05, a bound on the expected loss of utility by the
+    exponential mechanism. A part keeps at least 50 records on average, and all candidates together train at most 400
+    times on parts.
 
     Returns
     -------
@@ -136,7 +136,7 @@ def number_of_parts(
 
 @dataclass(frozen=True)
 class InParts(PublicValidation):
-    """The final model trains on all records, and no score of it is released.
+    """Split into parts, with a final model trained on all records and without a released score.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ class InParts(PublicValidation):
 
 
 class AggregatedRunner(Runner):
-    """Utilities of all candidates on random parts, a private choice among them, and one private training.
+    """Sample-and-aggregate: utilities of all candidates on random parts, a private choice, and one private training.
 
     Parameters
     ----------
@@ -180,13 +180,13 @@ class AggregatedRunner(Runner):
     @property
     @abstractmethod
     def choice_epsilon(self) -> float:
-        """ε of one choice, for which the default number of parts is made."""
+        """ε of one choice, from which the default number of parts follows."""
 
     def scorer(self, public: bool) -> Scorer:
         return utility_scorer(self.public_scorer())
 
     def n_parts(self, relation: Neighboring, n_samples: int | None) -> int | None:
-        """Number of parts; None where it depends on a number of records that is not known yet."""
+        """Number of parts; None where it depends on an unknown number of records."""
         return number_of_parts(
             self.given_parts,
             self.candidates_by_family.public_size,
@@ -197,7 +197,7 @@ class AggregatedRunner(Runner):
         )
 
     def validation(self, relation: Neighboring, n_samples: int | None, public: bool) -> Validation:
-        self.n_parts(relation, n_samples)  # raises where it cannot be chosen
+        self.n_parts(relation, n_samples)  # raises if the default cannot be chosen
         return InParts(public)
 
     def notes(self, relation: Neighboring) -> tuple[str, ...]:
@@ -212,7 +212,7 @@ class AggregatedRunner(Runner):
         return f"{fits}{self.expected_loss(k, candidates)}; "
 
     def expected_loss(self, n_parts: int, n_candidates: int) -> str:
-        """What the noise of the choice may cost, as the end of a sentence; nothing where it is not known."""
+        """Expected loss from the noise of the choice, as the end of a sentence; empty where it is not known."""
         return ""
 
     def candidates(self, plan: Plan, source: Randomness) -> list[Candidate]:
@@ -223,7 +223,7 @@ class AggregatedRunner(Runner):
         return [candidate for _, candidate in points]
 
     def split(self, plan: Plan, candidates: Sequence[Candidate], n_samples: int, source: Randomness) -> Split:
-        """Each record in one part, by a draw of its own."""
+        """Draw one part for each record, independently."""
         k = self.n_parts(plan.spent.neighboring, n_samples)
         assert k is not None
         assert isinstance(plan.validation, InParts)
@@ -233,15 +233,15 @@ class AggregatedRunner(Runner):
     def utilities(
         self, job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed], X: Any, y: Any
     ) -> list[Fraction]:
-        """Exact utilities of some candidates, which are secret."""
+        """Compute exact utilities of some candidates, which are secret."""
         return utilities_of(job, candidates, self.part_noise, seeds, X, y, self.workers, self.progress)
 
     def count_trainings(self, job: Job, candidates: Sequence[Candidate]) -> None:
-        """All candidates on all parts: a public number, whatever becomes of them."""
+        """Report the number of trainings: all candidates on all parts, a public number even where trainings fail."""
         self.progress.public_runs("trainings on parts", len(candidates) * len(job.split.folds))
 
     def dry(self, plan: Plan, job: Job, candidate: Candidate, X: Any, y: Any) -> float:
-        """Score of a model on one part, after the candidate went the whole way."""
+        """Train, score and prepare for release one candidate on public records; return its score on a part."""
         k = self.n_parts(plan.spent.neighboring, n_records(X)) if self.given_parts is None else self.given_parts
         everything, k = all_numbers(n_records(X)), k or 2
         several = replace(job, split=replace(job.split, folds=[(everything, everything)] * k, n_scored=[None] * k))
@@ -255,7 +255,7 @@ class AggregatedRunner(Runner):
 def train_winner(
     job: Job, candidate: Candidate, score: float, seed: Seed, X: Any, y: Any, **attributes: Any
 ) -> Outcome:
-    """One private training on all records."""
+    """Train the winner once, privately, on all records."""
     model = train_last(job, lambda: fresh(job, candidate, seed), all_numbers(n_records(X)), seed, X, y)
     return Outcome(
         found=model is not None,

@@ -1,4 +1,4 @@
-"""What differs between the searches: one runner for each kind."""
+"""Base class of the runners, one for each kind of search."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from ..planning.told import ALWAYS
 
 
 class Runner(ABC):
-    """One kind of search: what it costs, what it tries, how it runs.
+    """One kind of search: its cost, its candidates and its runs.
 
-    Built once for each ``fit``, from parameters alone. It holds no data, and nothing that was drawn.
+    Built once for each ``fit``, from parameters alone. A runner holds no data and no random draws.
 
     Parameters
     ----------
@@ -43,18 +43,18 @@ class Runner(ABC):
         The name of that parameter.
     """
 
-    #: Law of the number of runs, where that is random and secret.
+    #: Distribution of the number of runs, where the number is random and secret.
     law: CountLaw | None = None
     #: Whether every point of the space is tried.
     whole_grid = False
-    #: Names of what is released beside what every search releases.
+    #: Names of released attributes beyond those of every search.
     shows: tuple[str, ...] = ()
 
     def __init__(
         self, search: Parameters, distributions: Distributions, parameter: str = "param_distributions"
     ) -> None:
         self.search = search
-        #: Where it says how far it is; ``fit`` puts another there.
+        #: Receiver of progress; ``fit`` replaces it.
         self.progress = Progress()
         if isinstance(distributions, str) and distributions == AUTO:
             distributions = own_space(search.estimator, self.adapter, grid=self.whole_grid)
@@ -62,70 +62,70 @@ class Runner(ABC):
 
     @cached_property
     def adapter(self) -> Adapter:
-        """What is known about the estimator."""
+        """Adapter of the estimator."""
         return adapter_for(self.search.estimator, self.search.guarantee)
 
     @cached_property
     def candidates_by_family(self) -> Families:
-        """What there is to choose from, for any number of records."""
+        """Families of candidates, for any number of records."""
         return self.families(None)
 
     # --- plan -----------------------------------------------------------------------------------------------------
 
     def families(self, n_samples: int | None) -> Families:
-        """The candidates, by what they put into the estimator."""
+        """Families of candidates, by the estimators that they put in."""
         search = self.search
         calibrated = search.epsilon is not None
         return families_of(search.estimator, self.adapter, self.space, n_samples, calibrated=calibrated)
 
     def scorer(self, public: bool) -> Scorer:
-        """What scores candidates."""
+        """Scorer of the candidates."""
         return self.public_scorer() if public else get_private_scorer(self.search.scoring, self.search.estimator)
 
     def public_scorer(self) -> Scorer:
-        """A scorer for public data: any of scikit-learn's, or a private one used plainly."""
+        """Scorer for public data: any scorer of scikit-learn, or the plain metric of a private scorer."""
         scoring, estimator = self.search.scoring, self.search.estimator
         found: Scorer = scoring if isinstance(scoring, PrivateScorer) else check_scoring(estimator, scoring)
         return found
 
     @property
     def score_noise(self) -> Guarantee | str:
-        """What one private score may cost."""
+        """Guarantee of one private score, or "match"."""
         return "match"
 
     def matched(self, validation: Validation, tuned: Guarantee, final: Guarantee, sensitivity: Sensitivity) -> Noise:
-        """Noise of a private score that "match" stands for, if candidates are trained as ``tuned`` promises."""
+        """Noise of a private score for "match", if training a candidate has the guarantee ``tuned``."""
         return matched_noise(tuned, sensitivity)
 
     @property
     def tuning_share(self) -> float:
-        """How much a candidate's training loses, as a share of what a training after the choice loses."""
+        """Privacy loss of a candidate's training, as a share of the loss of a training after the choice."""
         return 1.0
 
     @abstractmethod
     def validation(self, relation: Neighboring, n_samples: int | None, public: bool) -> Validation:
-        """How records are chosen to train and to validate; raises for parameters that this needs and cannot use."""
+        """Choose how records train and validate; raise for parameters that make this impossible."""
 
     def default_hold_out(self, relation: Neighboring, n_samples: int | None) -> Validation:
-        """One hold-out, of a share that follows from public numbers."""
+        """One hold-out, with a share computed from public numbers."""
         stated = self.adapter.public_size(self.search.estimator)
         return default_hold_out(relation, n_samples, stated, self.search.epsilon)
 
     @abstractmethod
     def cost(self, validation: Validation) -> CostModel:
-        """What is released, and what that costs."""
+        """Cost model of the search's releases."""
 
     def notes(self, relation: Neighboring) -> tuple[str, ...]:
-        """What the total rests on beyond what every search's does, as plain sentences."""
+        """Assumptions of the total beyond those of every search, as plain sentences."""
         return ()
 
     def work(self, plan: Plan, n_samples: int) -> str:
-        """How much will run, as far as that is public: the beginning of what ``verbose`` prints."""
+        """Public amount of work: the beginning of the line that ``verbose`` prints."""
         return "" if plan.law is None else f"number of runs: {said_of(plan.law)}; "
 
     @property
     def released(self) -> tuple[str, ...]:
-        """Names of what is released, at most."""
+        """Names of all attributes that may be released."""
         model = () if getattr(self.search, "refit", None) is False else ("best_estimator_",)
         return (*ALWAYS, *self.shows, *model)
 
@@ -133,28 +133,28 @@ class Runner(ABC):
 
     @abstractmethod
     def candidates(self, plan: Plan, source: Randomness) -> list[Candidate]:
-        """The candidates, each of which keeps what was planned for it."""
+        """Draw the candidates, each with its planned guarantee."""
 
     def split(self, plan: Plan, candidates: Sequence[Candidate], n_samples: int, source: Randomness) -> Split:
-        """Which records do what; the last step before data is read."""
+        """Draw the roles of the records; the last step before data is read."""
         return drawn_split(plan, n_samples, source)
 
     @abstractmethod
     def run(self, job: Job, candidates: Sequence[Candidate], source: Randomness, X: Any, y: Any) -> Outcome:
-        """Run what has to be run, and say what is released."""
+        """Run the candidates and build the outcome."""
 
     def dry(self, plan: Plan, job: Job, candidate: Candidate, X: Any, y: Any) -> float:
-        """Take one candidate the whole way on public records; its score."""
+        """Train, score and prepare for release one candidate on public records; return its score."""
         return in_the_open(job, candidate, X, y)[1]
 
     @property
     def workers(self) -> Workers:
-        """What the user said about workers."""
+        """The user's settings of workers."""
         return {"n_jobs": self.search.n_jobs, "pre_dispatch": self.search.pre_dispatch}
 
 
 def drawn_candidates(plan: Plan, number: int, source: Randomness) -> list[Candidate]:
-    """So many independent candidates, drawn with replacement, none of them outside the plan."""
+    """Draw independent candidates with replacement, none of them outside the plan."""
     drawing = source.drawing()
     drawn = [plan.space.draw(drawing) for _ in range(number)]
     for which, candidate in drawn:
@@ -165,7 +165,7 @@ def drawn_candidates(plan: Plan, number: int, source: Randomness) -> list[Candid
 
 
 def drawn_split(plan: Plan, n_samples: int, source: Randomness) -> Split:
-    """Folds as the plan's validation draws them; how many records there are is told only where that is public."""
+    """Draw folds by the plan's validation; numbers of records are passed on only where they are public."""
     private = plan.spent.neighboring == "add_remove"
     if not private:
         plan.validation.check(n_samples)

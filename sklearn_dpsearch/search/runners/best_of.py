@@ -29,12 +29,12 @@ from .base import Runner, drawn_candidates
 
 @dataclass(frozen=True, kw_only=True)
 class CostOfRuns:
-    """What a search over runs releases, and one more training of the winner where the user asks for it.
+    """Releases of a search over runs: the best run, and a refit of the winner where the user asks for it.
 
     Parameters
     ----------
     name : str
-        What is released.
+        Name of the release.
     search : callable
         Guarantee of one run ↦ guarantee of that release: the theorem.
     exposures : tuple of Exposure
@@ -56,11 +56,11 @@ class CostOfRuns:
 
 
 def all_of(one_run: Guarantee, number: int) -> Guarantee:
-    """What a fixed number of runs promises, all of them released."""
+    """Guarantee of a fixed number of runs, all of them released."""
     return compose(*[one_run] * number)
 
 
-#: How much a candidate's training loses, as a share of what the final training loses, where the user says nothing.
+#: Default privacy loss of a candidate's training, as a share of the final training's loss.
 TUNING_SHARE = 1.0
 
 
@@ -70,7 +70,7 @@ def share_of_tuning(given: float | None) -> float:
 
 
 def shown_of(run: Run) -> dict[str, Any]:
-    """What is said about the winner's score."""
+    """Attributes about the winner's score."""
     return {"best_score_std_": run.std}
 
 
@@ -78,7 +78,7 @@ def shown_of(run: Run) -> dict[str, Any]:
 
 
 class BestOfRunner(Runner):
-    """Draw K, draw K candidates, run them all, and hand the best on."""
+    """Draw K, draw K candidates, run them all, and return the best."""
 
     law: CountLaw
     #: Whether every run is released, so that their number is public.
@@ -89,15 +89,15 @@ class BestOfRunner(Runner):
         return drawn_candidates(plan, self.law.sample(source.bits), source)
 
     def run(self, job: Job, candidates: Sequence[Candidate], source: Randomness, X: Any, y: Any) -> Outcome:
-        *seeds, last = source.run_seeds(len(candidates) + 1)  # the last is for the training after the runs
+        *seeds, last = source.run_seeds(len(candidates) + 1)  # ``last`` is for the training after the runs
         if self.releases_all:
-            # every row is public, and so is their number: tasks and what is shown may depend on it
+            # every row and their number are public: tasks and progress may depend on them
             self.progress.public_runs("runs", len(candidates))
             runs = dict(enumerate(run_all(job, candidates, seeds, X, y, self.workers, self.progress)))
             best = max(runs, key=lambda i: (*runs[i].order, -i))
         else:
             self.progress.secret_runs()
-            expected = float(self.law.mean)  # tasks may depend on that, never on the number drawn
+            expected = float(self.law.mean)  # tasks may depend on the expected number, never on the number drawn
             best, run = run_best(job, candidates, seeds, X, y, self.workers, expected=expected)
             runs = {best: run}
         return self.outcome(job, candidates, runs, best, last, X, y)
@@ -113,11 +113,11 @@ class BestOfRunner(Runner):
         X: Any,
         y: Any,
     ) -> Outcome:
-        """What is released, once all runs are done; ``runs`` holds the best, or all of them where all are released."""
+        """Build the outcome from the finished runs: the best run, or all of them where all are released."""
 
 
 class RandomSearchParameters(Parameters, Protocol):
-    """What the best of K runs needs to know."""
+    """Parameters for the best of K runs."""
 
     param_distributions: Distributions
     score_noise: Guarantee | str
@@ -183,7 +183,7 @@ class RandomSearchRunner(BestOfRunner):
     ) -> Outcome:
         model = runs[best].model
         if self.search.refit is True:
-            self.progress.last_training()  # also where there is none: whether all candidates failed is not told
+            self.progress.last_training()  # also if all candidates failed, which must stay secret
         if self.search.refit is True and model is not None:
             after, records = job.afterwards, all_numbers(n_records(X))
             model = train_last(after, lambda: fresh(after, job.in_full(candidates[best]), seed), records, seed, X, y)

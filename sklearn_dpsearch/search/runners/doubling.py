@@ -1,4 +1,4 @@
-"""Raise the threshold over a whole grid by steps that double and halve, until nothing is above it."""
+"""Threshold search over a whole grid, by steps that double and halve, until no utility is above the threshold."""
 
 from __future__ import annotations
 
@@ -58,19 +58,19 @@ CONSTRAINTS = {
 class Doubling:
     """A threshold that is raised over a whole grid, by steps that double and halve: for ``DPThresholdSearchCV``.
 
-    Every candidate has a utility in [0, 1]: its mean score over random parts of the records. Each round asks whether
-    any utility is above the threshold plus a step. If so, the threshold rises by the step and the step doubles. If
-    not, the step is halved. The candidate found last is kept, and trained once.
+    Every candidate has a utility in [0, 1], its mean score over random parts of the records (sample-and-aggregate).
+    Each round asks whether any utility is above the threshold plus a step. If so, the threshold rises by the step and
+    the step doubles. Otherwise the step is halved. The candidate found last is kept, and trained once.
 
     Parameters
     ----------
     round_epsilon : float, optional
-        ε of a round in which a candidate is found. By default what ``selection_share`` of the search's ``epsilon``
-        allows in the worst case.
+        ε of a round in which a candidate is found. Default: the largest with which the worst case stays within
+        ``selection_share`` of the search's ``epsilon``.
     granularity : float, default=0.02
         The smallest step g of the threshold, 0 < g < 1.
     lower : float, default=0.0
-        Where the threshold starts, u₀, 0 <= u₀ < 1.
+        Start of the threshold, u₀, 0 <= u₀ < 1.
     n_parts : int, optional
         Number of parts of the records, as for ``DPGridSearchCV``.
     part_noise : {"scaled", "same"}, default="scaled"
@@ -78,7 +78,7 @@ class Doubling:
     selection_share : float, default=0.5
         Share of the search's ``epsilon`` that all rounds get together, where ``round_epsilon`` is not given.
     max_rounds : int, optional
-        The walk ends after so many rounds; by default 5·⌈log₂((1 − u₀)/g)⌉ + 2.
+        Largest number of rounds of a walk; by default 5·⌈log₂((1 − u₀)/g)⌉ + 2.
     threshold_noise : {"fresh", "once"}, default="fresh"
         Noise of the threshold drawn in every round, as published, or once for the whole walk, which costs less.
 
@@ -120,7 +120,7 @@ class Doubling:
             )
 
     def __repr__(self) -> str:
-        """What differs from the defaults, as scikit-learn shows estimators."""
+        """Show parameters that differ from the defaults, as scikit-learn does for estimators."""
         changed = [field.name for field in fields(self) if getattr(self, field.name) != field.default]
         return f"Doubling({', '.join(f'{name}={getattr(self, name)!r}' for name in changed)})"
 
@@ -131,17 +131,17 @@ class Doubling:
 
     @property
     def most_rounds(self) -> int:
-        """Rounds that are accounted for: a walk cannot have more than a halving for each level, and one."""
+        """Largest number of rounds, all of them accounted for; no walk has more than 2·levels + 1."""
         if self.max_rounds is None:
             return default_max_rounds(self.levels)
         return min(int(self.max_rounds), 2 * self.levels + 1)
 
     def guarantee(self, round_epsilon: float, neighboring: Neighboring = "add_remove") -> Guarantee:
-        """What every walk that the rules allow costs at most, at this ε of a round."""
+        """Guarantee of every walk that the rules allow, at this ε of a round: the worst case."""
         return worst_walk(round_epsilon, self.levels, self.most_rounds, self.threshold_noise, neighboring)
 
     def walk(self, round_epsilon: float, n_parts: int, bits: IntegerSource) -> DoublingRounds:
-        """The mechanism, for utilities over so many parts. It is exact: fractions throughout."""
+        """Mechanism for utilities that are means over ``n_parts`` parts. It is exact: fractions throughout."""
         question = AboveThreshold(round_epsilon=Fraction(round_epsilon), sensitivity=sensitivity(n_parts))
         steps = DoublingSteps(levels=self.levels, max_rounds=self.most_rounds)
         return DoublingRounds(
@@ -159,7 +159,7 @@ class Doubling:
 
 @dataclass(frozen=True, kw_only=True)
 class CostOfWalk:
-    """Everything that the rounds decide, and one training."""
+    """Cost of the decisions of all rounds, and of one training."""
 
     doubling: Doubling
     round_epsilon: float
@@ -176,20 +176,20 @@ class CostOfWalk:
         )
 
 
-# Both are asked for the same numbers again and again: by calibration, and for privacy_cost and fit.
+# Calibration, privacy_cost and fit call both functions with the same numbers.
 
 
 @lru_cache(maxsize=256)
 def worst_walk(
     round_epsilon: float, levels: int, max_rounds: int, threshold_noise: str, neighboring: Neighboring = "add_remove"
 ) -> Guarantee:
-    """What every walk that the rules allow costs at most."""
+    """Guarantee of every walk that the rules allow: the worst case."""
     return doubling_search(round_epsilon, levels, max_rounds, threshold_noise=threshold_noise, neighboring=neighboring)
 
 
 @lru_cache(maxsize=64)
 def largest_round(share: float, delta: float, doubling: Doubling) -> float:
-    """The largest ε of a round with which every walk stays within its share."""
+    """Largest ε of a round with which every walk stays within its share."""
     return calibrate(doubling.guarantee, share, delta, (share / (2 * doubling.most_rounds), 2 * share))
 
 
@@ -204,7 +204,7 @@ ONLY_WITH_A_NUMBER = {
 
 
 class DoublingParameters(Parameters, Protocol):
-    """What a threshold that doubles needs to know, and what it must not be given."""
+    """Parameters for a threshold that doubles, and parameters that must stay unset."""
 
     param_distributions: Distributions
     n_iter: float
@@ -235,16 +235,16 @@ class DoublingRunner(AggregatedRunner):
         for name, why in ONLY_WITH_A_NUMBER.items():
             value, default = getattr(search, name), signature(type(search)).parameters[name].default
             if value is not default and value != default:
-                raise ValueError(f"Found {name}={value!r} where the threshold doubles (Doubling, 'auto'): {why}.")
+                raise ValueError(f"Found {name}={value!r} where the threshold doubles (Doubling): {why}.")
         if search.refit is not True and search.refit != "winner":
             raise ValueError(
-                f"Found refit={search.refit!r} where the threshold doubles (Doubling, 'auto'): models on parts are not "
+                f"Found refit={search.refit!r} where the threshold doubles (Doubling): models on parts are not "
                 "private, so one private training follows the choice. Leave refit='winner'."
             )
 
     @cached_property
     def round_epsilon(self) -> float:
-        """ε of a round: as given, or what the share of the total allows in the worst case."""
+        """ε of a round: as given, or the largest whose worst case stays within the share of the total."""
         search, doubling = self.search, self.doubling
         if doubling.round_epsilon is not None:
             return float(doubling.round_epsilon)
@@ -270,10 +270,10 @@ class DoublingRunner(AggregatedRunner):
         utilities = rounds.utilities(candidates)
         while not rounds.over:
             rounds.ask(candidates, utilities)
-        self.progress.last_training()  # also where nothing was found
+        self.progress.last_training()  # also if no candidate was found
         return rounds.train()
 
     def rounds(self, job: Job, source: Randomness, X: Any, y: Any) -> Rounds:
-        """The start of a walk."""
+        """Start a walk."""
         walk = self.doubling.walk(self.round_epsilon, len(job.split.folds), source.bits)
         return Rounds(self, walk, job, source, X, y)

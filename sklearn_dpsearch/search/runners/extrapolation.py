@@ -1,4 +1,4 @@
-"""Hyperparameters found on a subset, carried over to the records that train the final model."""
+"""Extrapolation of hyperparameters from a subset to the records that train the final model."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WORDS = ("linear", "keep")
 
 @dataclass(frozen=True)
 class Sizes:
-    """How many records tune and how many train the final model: expected numbers, never the drawn ones.
+    """Expected numbers of records that tune and that train the final model, never the drawn numbers.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class Sizes:
 
 
 def check_rules(extrapolate: Extrapolate, names: Iterable[str]) -> None:
-    """Raise for rules that no search could follow; ``names`` are those that are searched."""
+    """Raise for invalid rules; ``names`` are the searched parameters."""
     if callable(extrapolate) or extrapolate == "auto":
         return
     if not isinstance(extrapolate, Mapping):
@@ -57,7 +57,7 @@ def check_rules(extrapolate: Extrapolate, names: Iterable[str]) -> None:
 def carried_over(
     candidate: Candidate, extrapolate: Extrapolate, known: Mapping[str, ExtrapolationRule], sizes: Sizes
 ) -> dict[str, Any]:
-    """The candidate's parameters for the final model.
+    """Extrapolate a candidate's parameters to the final model.
 
     Parameters
     ----------

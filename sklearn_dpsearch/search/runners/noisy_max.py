@@ -33,17 +33,17 @@ from ..planning.plan import CostModel
 from ..planning.space import SpaceGuarantee
 from .aggregated import AggregatedRunner, number_of_points, train_winner
 
-#: Multiples of the sensitivity on which Laplace and Gaussian noise live: 1/GRID of it.
+#: Laplace and Gaussian noise are multiples of the sensitivity divided by GRID.
 GRID = 256
-#: Multiples of its grid that the scale of Gaussian noise is at most, and the largest scale, in multiples of the
-#: sensitivity: beyond it the utilities would drown anyway.
+#: Largest scale of Gaussian noise in multiples of its grid, and in multiples of the sensitivity: larger noise hides all
+#: utilities.
 STEPS, MOST_SCALE = 3000, 1e4
 
 # --- the noise --------------------------------------------------------------------------------------------------------
 
 
 def _gaussian(epsilon: Fraction, unit: Fraction, candidates: int, delta: float | None) -> MaxNoise:
-    """The least Gaussian noise with which the choice is (ε, δ)-private."""
+    """Least Gaussian noise with which the choice is (ε, δ)-private."""
     if not delta:
         raise MissingDeltaError(
             "Found noise='gaussian' with delta=None or 0: Gaussian noise is private at a delta > 0 only. Give delta, "
@@ -60,7 +60,7 @@ def scaled_gaussian(scale: float, unit: Fraction) -> GaussianNoise:
 
 @lru_cache(maxsize=64)
 def least_scale(epsilon: float, candidates: int, delta: float) -> float:
-    """The least scale of Gaussian noise, in multiples of the sensitivity, with which a choice is (ε, δ)-private."""
+    """Least scale of Gaussian noise, in multiples of the sensitivity, with which a choice is (ε, δ)-private."""
 
     def choice(scale: float) -> Guarantee:
         if scale > MOST_SCALE:
@@ -70,7 +70,7 @@ def least_scale(epsilon: float, candidates: int, delta: float) -> float:
     return calibrate(choice, epsilon, delta)
 
 
-#: Name ↦ (ε, sensitivity, candidates, δ) ↦ noise.
+#: Name ↦ (ε, sensitivity, number of candidates, δ) ↦ noise.
 NOISES: dict[str, Callable[[Fraction, Fraction, int, float | None], MaxNoise]] = {
     "exponential": lambda epsilon, unit, candidates, delta: GumbelNoise(scale=2 * unit / epsilon),
     "permute_and_flip": lambda epsilon, unit, candidates, delta: ExponentialNoise(scale=2 * unit / epsilon),
@@ -78,7 +78,7 @@ NOISES: dict[str, Callable[[Fraction, Fraction, int, float | None], MaxNoise]] =
     "gaussian": _gaussian,
 }
 
-#: Name ↦ candidates ↦ expected largest of so many noises of scale 1, above their mean, or more.
+#: Noise ↦ number of candidates n ↦ upper bound on the expected largest of n noises of scale 1, above their mean.
 LARGEST_OF: dict[str, Callable[[int], float]] = {
     "exponential": math.log,
     "permute_and_flip": math.log,
@@ -91,7 +91,7 @@ LARGEST_OF: dict[str, Callable[[int], float]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class CostOfChoice:
-    """A candidate chosen by report noisy max, and one training.
+    """Cost of a choice by report noisy max, and of one training.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ class CostOfChoice:
 
 
 class ChoiceParameters(Parameters, Protocol):
-    """What a noisy maximum over a grid needs to know."""
+    """Parameters for a noisy maximum over a grid."""
 
     param_grid: Distributions
     selection_share: float
@@ -133,7 +133,7 @@ class ChoiceParameters(Parameters, Protocol):
 
 
 class NoisyMaxRunner(AggregatedRunner):
-    """Every candidate of the grid on random parts, one choice by a noisy maximum, one training.
+    """Sample-and-aggregate over the grid, one choice by a noisy maximum, and one training.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ class NoisyMaxRunner(AggregatedRunner):
         return float(search.epsilon) * float(search.selection_share)
 
     def chooser(self, unit: Fraction, n_candidates: int) -> MaxNoise:
-        """The noise, for utilities of this sensitivity."""
+        """Noise of the choice, for utilities of the given sensitivity."""
         return NOISES[self.search.noise](Fraction(self.choice_epsilon), unit, n_candidates, self.search.delta)
 
     def expected_loss(self, n_parts: int, n_candidates: int) -> str:
@@ -174,7 +174,7 @@ class NoisyMaxRunner(AggregatedRunner):
     def run(self, job: Job, candidates: Sequence[Candidate], source: Randomness, X: Any, y: Any) -> Outcome:
         k = len(job.split.folds)
         *seeds, last = source.run_seeds(k + 1)
-        if len(candidates) == 1:  # nothing to choose, and nothing is paid for it
+        if len(candidates) == 1:  # without a choice, at no cost
             return train_winner(job, candidates[0], float("nan"), last, X, y)
         self.count_trainings(job, candidates)
         utilities = self.utilities(job, candidates, seeds, X, y)

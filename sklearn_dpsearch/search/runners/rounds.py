@@ -25,7 +25,7 @@ _END = object()
 
 @dataclass(frozen=True)
 class Kept:
-    """What a round released.
+    """Release of one round.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class Kept:
 
 
 class Rounds:
-    """One walk over the utilities of real candidates; everything it tells is covered by the walk's guarantee.
+    """One walk over the utilities of candidates; the walk's guarantee covers every released decision.
 
     Parameters
     ----------
@@ -64,24 +64,24 @@ class Rounds:
 
     @property
     def over(self) -> bool:
-        """Whether the walk has ended."""
+        """Return whether the walk has ended."""
         return self._walk.over
 
     def utilities(self, batch: Batch) -> list[Fraction]:
-        """Exact utilities of a batch: a secret, kept no longer than its rounds last."""
+        """Compute exact utilities of a batch: a secret, discarded after its rounds."""
         seeds = self._source.run_seeds(len(self.job.split.folds))
         return self._runner.utilities(self.job, batch, seeds, self._X, self._y)
 
     def ask(self, batch: Batch, utilities: Sequence[Fraction]) -> Kept:
-        """One round: the first candidate of the batch found above the next threshold is kept."""
+        """Run one round: keep the first candidate of the batch found above the next threshold."""
         found = self._walk.ask(utilities)
         if found is not None:
             self._kept = dict(batch[found])
-        shown = None if self._kept is None else own_copy(self._kept)  # the caller may change it; it was not planned
+        shown = None if self._kept is None else own_copy(self._kept)  # the caller may change the copy, not the original
         return Kept(shown, self._utility, found is not None)
 
     def train(self) -> Outcome:
-        """One private training with the candidate that was kept, if any."""
+        """Train once, privately, with the kept candidate, if any."""
         if self._kept is None:
             return Outcome(found=False, rows=[], may_stop=True)
         (seed,) = self._source.run_seeds(1)
@@ -90,14 +90,14 @@ class Rounds:
 
     @property
     def _utility(self) -> float:
-        """The threshold passed last; the last step may go beyond 1, where no utility is."""
+        """Threshold passed last, at most 1: the last step may go beyond all utilities."""
         return float(min(self._walk.threshold, Fraction(1)))
 
 
 class StepByStep(Iterator[Kept]):
-    """What the caller of ``rounds`` steps through.
+    """Iterator over the rounds, for the caller of ``rounds``.
 
-    Unlike a generator it has no frame that waits with the walk's secrets in its variables; and each step is guarded.
+    Unlike a generator, no waiting frame holds the walk's secrets in its variables, and each step is guarded.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ class StepByStep(Iterator[Kept]):
     batches : iterable of lists of dicts
     plan : Plan
     conclude : callable
-        Does the final training, given as a callable, and releases what came out: the search's own.
+        The search's own method: does the final training, given as a callable, and releases its outcome.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class StepByStep(Iterator[Kept]):
         plan: Plan,
         conclude: Callable[[Plan, Callable[[], tuple[int, Outcome]]], None],
     ) -> None:
-        begun: list[Rounds] = []  # in a closure, not on the object: its attributes can be looked at between rounds
+        begun: list[Rounds] = []  # in a closure: attributes of the object would be visible between rounds
 
         def ask(batch: Batch) -> tuple[Kept, bool]:
             if not begun:
@@ -136,7 +136,7 @@ class StepByStep(Iterator[Kept]):
         if self._ended:
             raise StopIteration
         batch: Any = _END if self._over else next(self._batches, _END)
-        self._ended = True  # whatever is raised below
+        self._ended = True  # also if an error is raised below
         if batch is _END:
             self._conclude(self._plan, self._train)
             raise StopIteration
@@ -154,7 +154,7 @@ class StepByStep(Iterator[Kept]):
 
 
 def checked(batch: Batch, plan: Plan) -> list[Candidate]:
-    """The caller's candidates, each of which keeps what was planned for some point of the space."""
+    """Check that each of the caller's candidates keeps the guarantee of some planned point of the space."""
     candidates: list[Any] = [] if isinstance(batch, Mapping) else list(batch)
     if isinstance(batch, Mapping) or not all(isinstance(candidate, Mapping) for candidate in candidates):
         raise TypeError(f"Found the batch {batch!r}; a list of dicts, one for each candidate, is needed.")
@@ -169,5 +169,5 @@ def checked(batch: Batch, plan: Plan) -> list[Candidate]:
 
 
 def own_copy(candidate: Candidate) -> dict[str, Any]:
-    """The candidate with values that nobody else holds."""
+    """Copy a candidate, so that the caller shares none of its values."""
     return {name: clone(value, safe=False) for name, value in candidate.items()}

@@ -1,4 +1,4 @@
-"""Tuning on a random subset: what is known about its size in advance, and the training that follows."""
+"""Tuning on a random subset: its expected size, known in advance, and the training that follows."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ from .subset_cost import ON, CostOfSubset, noise_beside_training, secret_coins
 from .subset_members import InSubset, OnTheRest, ValidateOn, check_handful, members_of
 
 PARTS_CAN_TRAIN = (
-    "Whether a model can be trained on a part of the records (none is in it, or a class is missing) is as private as "
-    "the model: parts are large, and classes known in advance or present in every part."
+    "A failure to train on a part of the records (an empty part, or a missing class) reveals no more than the model: "
+    "parts are large, and classes are known in advance or present in every part."
 )
 COUNTS = (
-    "{} may use how many records it is given, which tells who is in the subset: the coins count as known, and nothing "
-    "is amplified."
+    "{} may use the number of its records, which tells who is in the subset: the subset counts as known, without "
+    "amplification."
 )
 
 # --- how it runs ------------------------------------------------------------------------------------------------------
 
 
 class SubsetParameters(Parameters, Protocol):
-    """What tuning on a subset needs to know."""
+    """Parameters for tuning on a subset."""
 
     param_distributions: Distributions
     n_iter: float | CountLaw
@@ -104,7 +104,7 @@ class SubsetRunner(BestOfRunner):
         return noise_beside_training(final, sensitivity, amplified=amplified)
 
     def sizes(self, relation: Neighboring, n_samples: int | None) -> Sizes:
-        """What is expected, from what is public: the estimator's own word before the number of records."""
+        """Expected sizes from public facts: the estimator's own size comes before the number of records."""
         stated = self.candidates_by_family.public_size
         n = n_samples if stated is None and relation != "add_remove" else stated
         whole, q = 1.0 if n is None else float(n), float(self.search.subset_fraction)
@@ -112,7 +112,7 @@ class SubsetRunner(BestOfRunner):
 
     @property
     def told_its_size(self) -> bool:
-        """Whether the estimator can be told how many records to expect, so that it does not count them."""
+        """Return whether the estimator can be told how many records to expect, so that it does not count them."""
         return self.candidates_by_family.told_their_size
 
     def cost(self, validation: Validation) -> CostModel:
@@ -151,10 +151,10 @@ class SubsetRunner(BestOfRunner):
     def _scored(
         self, relation: Neighboring, subset: Validation, n_samples: int, folds: Sequence[Fold]
     ) -> tuple[list[int | None], float]:
-        """The numbers of validation records that scores may use, and how far the drawn ones are from them."""
+        """Numbers of validation records that scores may use, and the standard deviation of the drawn numbers."""
         if relation == "add_remove":
             return [None] * len(folds), 0.0
-        if relation == "replace_one":  # the coins count as known
+        if relation == "replace_one":  # the subset counts as known
             return [len(test) for _, test in folds], 0.0
         expected = subset.n_scored(n_samples, len(folds))
         return [expected] * len(folds), math.sqrt(expected * max(1.0 - expected / n_samples, 0.0))
@@ -172,7 +172,7 @@ class SubsetRunner(BestOfRunner):
         final, tuned = job.split.final, runs[best].model
         assert final is not None
         parameters, model = final.candidates[best], None
-        self.progress.last_training()  # also where there is none: which of the trainings failed is not told
+        self.progress.last_training()  # also after a failure: which training failed must stay secret
         if tuned is not None:
             after = replace(job.afterwards, split=replace(job.split, expected=final.expected))
 
@@ -196,23 +196,23 @@ class SubsetRunner(BestOfRunner):
         return score
 
     def _last_model(self, job: Job, tuned: Any, candidate: Candidate, parameters: Candidate, seed: Seed) -> Any:
-        """The model to be trained last: a new one, or the winner's."""
+        """Make the model to be trained last: a new model, or the winner's."""
         if not self.search.warm_start:
             return fresh(job, parameters, seed)
-        # setting a parameter to what it was would make some estimators forget their model
+        # some estimators drop their model when a parameter is set, even to the same value
         changed = dict(_changes(candidate, parameters))
-        known = tuned.get_params(deep=True)  # its noise may be another: candidates may be trained with more
+        known = tuned.get_params(deep=True)  # its noise may differ: candidates may be trained with more noise
         changed |= {name: new for name, new in job.settings.items() if known.get(name) != new}
         return ready(job, with_parameters(tuned, {warm_start_name(tuned): True, **changed}), seed)
 
     def _carried_over(self, plan: Plan, candidate: Candidate, sizes: Sizes) -> dict[str, Any]:
-        """The candidate's parameters for the final model."""
+        """Extrapolate the candidate's parameters to the final model."""
         known = self.adapter.extrapolation(plan.final.configured(candidate))
         return carried_over(candidate, self.search.extrapolate, known, sizes)
 
 
 def _changes(candidate: Candidate, parameters: Candidate) -> Iterator[tuple[str, Any]]:
-    """What is set anew; of an estimator that was put in, what differs, so that it keeps what it has learned."""
+    """Changed parameters; of a nested estimator only its changed ones, so that it keeps its fitted state."""
     for name, new in parameters.items():
         old = candidate[name]
         if new is not old and hasattr(new, "get_params") and type(new) is type(old):
@@ -225,12 +225,12 @@ def _changes(candidate: Candidate, parameters: Candidate) -> Iterator[tuple[str,
 
 
 def warm_start_name(estimator: Any) -> str:
-    """The parameter that makes ``fit`` go on from the fitted model: the estimator's own, or its pipeline's last step's.
+    """Name of the parameter ``warm_start`` of the estimator, or of the last step of a pipeline.
 
     Raises
     ------
     ValueError
-        If there is none.
+        If the parameter does not exist.
     """
     prefix, inner = "", estimator
     while type(inner) is Pipeline:
@@ -247,16 +247,16 @@ def warm_start_name(estimator: Any) -> str:
 def _check_kept(
     plan: Plan, promises: SpaceGuarantee, candidate: Candidate, parameters: Candidate, expected: float | None
 ) -> None:
-    """Raise unless training with these parameters, told what to expect, promises what was planned for the candidate."""
+    """Raise unless training with the extrapolated parameters and the expected size keeps the candidate's guarantee."""
     if expected is None and all(parameters[name] is value for name, value in candidate.items()):
         return
     model = promises.configured(parameters)
     told = {} if expected is None else plan.adapter.expecting(model, expected)
     if told is None and plan.spent.neighboring == "zero_out":
         raise PrivacyError(
-            f"A candidate ({dict(candidate)!r}) may use how many records it is given, which the estimator as "
-            "configured does not: the total was computed for coins that stay secret. Search over steps that all can be "
-            "told how many to expect (a method expecting(n))."
+            f"A candidate ({dict(candidate)!r}) may use the number of its records, unlike the configured estimator: "
+            "the total was computed for a secret subset. Search over steps that can all be told the expected number of "
+            "records (a method expecting(n))."
         )
     if not promises.keeps(candidate, with_parameters(model, told or {})):
         raise PrivacyError(

@@ -1,4 +1,4 @@
-"""What tuning on a random subset costs, and how noisy its scores are where records that validate also train."""
+"""Cost of tuning on a random subset, and noise of its scores where records that validate also train."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from ..planning.space import SpaceGuarantee
 from .subset_members import InSubset, OnTheRest
 
 ON = {"rest": "the rest", "all": "all records"}
-#: A score on the rest has so many times the noise that would match the training: its cost composes with the training's.
+#: Factor of the noise of a score on the rest over the noise that would match the training: both costs compose.
 FACTOR_OF_SCORES = 24
-#: The same where nothing is amplified: a record of the rest then pays less than one of the subset, whatever it adds.
+#: This factor without amplification: a record of the rest then always pays less than a record of the subset.
 FACTOR_OF_KNOWN = 3
 
 
 @dataclass(frozen=True, kw_only=True)
 class CostOfSubset:
-    """The best of K runs on the subset, and one training on more records.
+    """Cost of the best of K runs on the subset, and of one training on more records.
 
     Parameters
     ----------
@@ -44,7 +44,8 @@ class CostOfSubset:
         else:
             assert scoring is not None
             share = self.members.share
-            total = spend(search(promises.one_run), validate=search(scoring), validated_share=share)
+            validate = search(scoring)._roughly()  # scores lose next to nothing, and exact bounds would double the time
+            total = spend(search(promises.one_run), validate=validate, validated_share=share)
         return (Component(name=self._name, guarantee=total),)
 
     def _total(self, train: Guarantee, tune: Guarantee, **scored: Any) -> Guarantee:
@@ -64,13 +65,13 @@ class CostOfSubset:
 
 
 def secret_coins(told_its_size: bool, relation: Neighboring) -> bool:
-    """Whether who is in the subset stays secret: no model uses how many records it was given."""
+    """Return whether membership in the subset stays secret: no model uses the number of its records."""
     return relation != "zero_out" or told_its_size
 
 
 def noise_beside_training(final: Guarantee, sensitivity: Sensitivity, *, amplified: bool) -> Noise:
-    """Noise of a score on records that may train the final model too: a small part of what that training loses.
+    """Noise of a score on records that may also train the final model: its loss is a small part of the training's.
 
-    It depends on the final training alone, so on nothing that is secret.
+    The noise depends on the final training alone, so on no secret.
     """
     return matched_noise(final, sensitivity).times(FACTOR_OF_SCORES if amplified else FACTOR_OF_KNOWN)

@@ -1,4 +1,4 @@
-"""Who trains candidates and who validates them, where candidates are trained on a random subset."""
+"""Members of the random subset: records that train candidates, and records that validate them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ...privacy.mechanisms.coins import RandomBytes, coins
 from ...scoring.validation import Exposure, Fold, HoldOut, Validation, numbers_where, validation_of
 
 ValidateOn = Literal["rest", "subset"]
-#: Records expected in each part, at least.
+#: Fewest records expected in each part.
 HANDFUL = 10
 
 VALIDATES = {"rest": "the records outside the subset", "subset": "some of the subset"}
@@ -22,7 +22,7 @@ VALIDATES = {"rest": "the records outside the subset", "subset": "some of the su
 
 @dataclass(frozen=True)
 class InSubset(Validation):
-    """Validation inside of a subset that each record joins with probability ``fraction``, by a coin of its own."""
+    """Validation inside a Poisson sample that each record joins with probability ``fraction``, independently."""
 
     inside: Validation
     fraction: float
@@ -35,7 +35,7 @@ class InSubset(Validation):
         return self.draw(n_samples, random_bytes)[1]
 
     def draw(self, n_samples: int, random_bytes: RandomBytes) -> tuple[np.ndarray, list[Fold]]:
-        """Who joins, shape (n_samples,), and the folds inside as indices of all records."""
+        """Draw the members, shape (n_samples,), and the folds inside as indices of all records."""
         joins = _who_joins(n_samples, self.fraction, random_bytes)
         members = numbers_where(joins)
         inside = self.inside.folds(members.size, random_bytes)
@@ -48,7 +48,7 @@ class InSubset(Validation):
 
 @dataclass(frozen=True)
 class OnTheRest(Validation):
-    """The whole subset trains candidates; of the others each validates with probability ``share``."""
+    """Validation outside the subset: the subset trains, and each other record validates with probability ``share``."""
 
     fraction: float
     share: float
@@ -61,7 +61,7 @@ class OnTheRest(Validation):
         return self.draw(n_samples, random_bytes)[1]
 
     def draw(self, n_samples: int, random_bytes: RandomBytes) -> tuple[np.ndarray, list[Fold]]:
-        """Who joins the subset, shape (n_samples,), and its one fold as indices of all records."""
+        """Draw the members, shape (n_samples,), and the one fold as indices of all records."""
         joins = _who_joins(n_samples, self.fraction, random_bytes)
         members, others = numbers_where(joins), numbers_where(~joins)
         if self.share < 1.0:
@@ -70,7 +70,7 @@ class OnTheRest(Validation):
 
 
 def _who_joins(n_samples: int, fraction: float, random_bytes: RandomBytes) -> np.ndarray:
-    """A coin for each record."""
+    """Draw the Poisson sample: an independent coin for each record."""
     joins: np.ndarray = coins(n_samples, fraction, random_bytes)
     return joins
 
@@ -78,7 +78,7 @@ def _who_joins(n_samples: int, fraction: float, random_bytes: RandomBytes) -> np
 def members_of(
     validate_on: str, cv: Any, fraction: float, relation: Neighboring, n_samples: int | None, public: bool
 ) -> InSubset | OnTheRest:
-    """The validation that the parameters of a subset search ask for; on public records all of the subset trains."""
+    """Make the validation of a subset search from its parameters; with public data all of the subset trains."""
     if validate_on not in VALIDATES:
         raise ValueError(
             f"Found validate_on={validate_on!r}; 'rest' (candidates are scored on records outside the subset) or "
@@ -105,7 +105,7 @@ def members_of(
 
 
 def check_handful(members: InSubset | OnTheRest, train_on: str, n: float) -> None:
-    """Raise if a part that somebody needs is expected to hold next to nothing of ``n`` records."""
+    """Raise if a needed part is expected to hold next to nothing of ``n`` records."""
     fraction = members.fraction
     parts = {"subset": fraction * n}
     if train_on == "rest":

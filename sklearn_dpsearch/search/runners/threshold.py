@@ -26,7 +26,7 @@ from .best_of import CostOfRuns, shown_of
 
 
 class StoppingParameters(Parameters, Protocol):
-    """What stopping at a threshold needs to know."""
+    """Parameters for stopping at a threshold."""
 
     param_distributions: Distributions
     n_iter: float
@@ -36,7 +36,7 @@ class StoppingParameters(Parameters, Protocol):
 
 
 class ThresholdRunner(Runner):
-    """Runs one after the other; before each a coin may end the search with nothing.
+    """Run candidates one after the other; before each run a coin may end the search without a result.
 
     Parameters
     ----------
@@ -55,11 +55,11 @@ class ThresholdRunner(Runner):
         super().__init__(search, search.param_distributions)
         self.threshold = threshold
         if not np.isfinite(threshold):
-            raise ValueError(f"Found threshold={threshold!r}; a finite number, Doubling(...) or 'auto' is needed.")
+            raise ValueError(f"Found threshold={threshold!r}; a finite number or Doubling(...) is needed.")
 
     @property
     def stop_probability(self) -> Fraction:
-        """Probability of stopping before each run, exactly what is accounted."""
+        """Probability of stopping before each run, exactly as accounted."""
         return Fraction(1 / float(self.search.n_iter))
 
     # --- plan -----------------------------------------------------------------------------------------------------
@@ -88,20 +88,20 @@ class ThresholdRunner(Runner):
     # --- run ------------------------------------------------------------------------------------------------------
 
     def candidates(self, plan: Plan, source: Randomness) -> list[Candidate]:
-        """As many as the coins allow, which may be none; most of them need not run."""
-        bits, number = source.bits, 0  # exact coins: those of a float would be off by its rounding
+        """Draw candidates until a coin says stop; there may be none, and most of them need not run."""
+        bits, number = source.bits, 0  # exact coins: a float probability would be rounded
         while not bernoulli(self.stop_probability, bits):
             number += 1
         return drawn_candidates(plan, number, source)
 
     def run(self, job: Job, candidates: Sequence[Candidate], source: Randomness, X: Any, y: Any) -> Outcome:
-        """The first success in the order of drawing, or nothing."""
+        """Find the first success in the order of drawing, if any."""
         *seeds, last = source.run_seeds(len(candidates) + 1)
         expected = float(self.search.n_iter)
         self.progress.secret_runs()
         first = run_until(job, candidates, seeds, X, y, self.workers, threshold=self.threshold, expected=expected)
         if self.search.refit is True:
-            self.progress.last_training()  # also where there is none: why nothing was found is not told
+            self.progress.last_training()  # also without a success: its reason must stay secret
         if first is None:
             return Outcome(found=False, rows=[], may_stop=True)
         place, run = first

@@ -124,6 +124,21 @@ def test_random_masks_are_not_taken_for_coupling():
     assert len(set(map(tuple, same.tolist()))) > 2  # each record has a mask of its own
 
 
+class AlwaysNoisy(Net):
+    """Noise in evaluation as well."""
+
+    def forward(self, inputs):
+        hidden = torch.relu(self.first(inputs + torch.ones(5)))
+        return self.last(hidden + torch.randn_like(hidden))
+
+
+def test_noise_that_never_ends_is_not_taken_for_coupling():
+    net = seeded(AlwaysNoisy)
+    engine = engine_for(net)
+    with global_torch_seed(0):
+        assert float(clipped_sums(engine, net, INPUTS, TARGETS).norm()) > 0
+
+
 def test_every_class_is_among_the_made_up_labels():
     rows, targets = probe.records_for(mlp(), INPUTS, TARGETS)
     assert set(targets.tolist()) == {0, 1, 2}
@@ -190,6 +205,28 @@ def test_dropout_trains_with_records_on_their_own():
         two = clipped_sums(engine, net, INPUTS[:1].expand(2, 5), TARGETS[:1].expand(2))[0]
     assert not torch.allclose(2 * one, two)
     assert float(two.norm()) <= 2.0001
+
+
+class Saturated(Net):
+    """The softmax of numbers of 1e10 that are equal but for rounding: another for a batch than for a record."""
+
+    def forward(self, inputs):
+        rounded = torch.nextafter(torch.ones(()), torch.tensor(2.0 if len(inputs) > 1 else 0.0)).to(inputs.dtype)
+        scores = torch.stack([inputs.sum(1) * 1e6, inputs.sum(1) * 1e6 * (rounded if inputs.dtype.itemsize < 8 else 1)])
+        hidden = self.first(inputs)
+        return self.last(hidden * torch.softmax(scores.T, dim=1)[:, :1])
+
+
+def test_rounding_is_not_taken_for_coupling_on_any_processor():
+    """Which numbers a processor rounds to must not decide whether attention is accepted."""
+    net, answers = seeded(Saturated), TARGETS[:4]
+    engine = VmapEngine(net, SUM, CPU)
+    trained, frozen = (engine.layout.read([net], CPU, flag) for flag in (True, False))
+    engine.bind(trained, frozen, torch.zeros_like(trained, dtype=torch.float64))
+    rows = torch.stack([torch.full((5,), scale) for scale in probe.SCALES])
+    assert not probe._explained(*reversed(probe._both(engine, net, SUM, rows, answers)))
+    engine_for(net)
+    assert not probe._explained_in_double(seeded(Centred), SUM, *table(8))
 
 
 @pytest.mark.parametrize("kind", [Centred, Scaled])

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import copy
+import logging
 import threading
-import types
 
 import pytest
 
@@ -371,7 +371,7 @@ def test_every_way_trains(name):
 
 
 def test_the_code_of_a_graph_never_sees_a_record():
-    hidden = types.ModuleType("hidden")  # what no comparison of contents looks into
+    hidden = logging.getLogger("hidden")  # what no comparison of contents looks into
     hidden.seen = []
 
     class Watched(Residual):
@@ -388,7 +388,7 @@ def test_the_code_of_a_graph_never_sees_a_record():
 
 
 def test_the_code_of_the_third_way_sees_batches_of_one():
-    hidden = types.ModuleType("hidden")
+    hidden = logging.getLogger("hidden")
     hidden.seen = []
 
     class Watched(Residual):
@@ -554,6 +554,152 @@ def test_kinds_of_modules_that_cannot_be_private_are_refused_with_a_remedy(make,
         ways.engine_for(make(), SUM, *probe.made_up(*table()), CPU)
 
 
+# --- batch normalisation with frozen statistics -------------------------------------------------------------------
+
+
+def frozen(*, affine=True, **more):
+    """A net whose batch normalisation has statistics of its own, and is in evaluation mode."""
+    net = nn.Sequential(nn.Linear(5, 6), nn.BatchNorm1d(6, affine=affine, **more), nn.Linear(6, 3))
+    if net[1].running_mean is not None:
+        net[1].running_mean += torch.arange(6.0)
+        net[1].running_var *= 3
+    net[1].eval()
+    return net
+
+
+class FrozenInside(nn.Module):
+    """In a net that is no graph."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = frozen()
+
+    def forward(self, inputs):
+        return self.inner(inputs + torch.zeros(5))
+
+
+FROZEN = {"affine": frozen, "constant": lambda: frozen(affine=False), "inside": FrozenInside}
+
+
+@pytest.mark.parametrize("make", FROZEN.values(), ids=FROZEN)
+def test_batch_normalisation_with_frozen_statistics_acts_on_each_record_alone(make):
+    net, (inputs, targets) = seeded(make), table(SIZE)
+    assert largest_change(net, SUM, inputs, targets, *table(6, seed=1)) <= 1 + 1e-4
+    engine = ways.engine_for(net, SUM, *probe.made_up(inputs, targets), CPU)
+    expected = clipped(gradients(net, SUM, inputs, targets), 0.4)
+    torch.testing.assert_close(clipped_sums(engine, net, inputs, targets, 0.4)[0], expected, rtol=1e-4, atol=2e-6)
+    before = {name: value.clone() for name, value in net.named_buffers()}
+    train(training(net, noise_multiplier=1.0), records(), max_physical_batch=100)
+    assert all(torch.equal(value, before[name]) for name, value in net.named_buffers())
+    assert float((flat(net) - flat(seeded(make))).abs().max()) > 1e-3
+
+
+def test_nets_with_frozen_statistics_are_trained_together_as_alone():
+    nets = [[seeded(FROZEN["constant"], seed) for seed in range(5)] for _ in range(2)]
+    for i, net in enumerate(nets[0]):
+        train(training(net, seed=i), records(), max_physical_batch=1000)
+    assert all(
+        train_together([training(net, seed=i) for i, net in enumerate(nets[1])], records(), max_physical_batch=1000)
+    )
+    for one, other in zip(*nets):
+        torch.testing.assert_close(flat(one), flat(other), rtol=1e-5, atol=2e-6)
+
+
+class OwnBatchNorm(nn.BatchNorm1d):
+    """Not PyTorch's own: it may do anything in evaluation mode."""
+
+
+class ThawsItself(FrozenInside):
+    def forward(self, inputs):
+        self.inner[1].train()
+        return super().forward(inputs)
+
+
+def of_own_kind():
+    net = frozen()
+    net[1] = OwnBatchNorm(6).eval()
+    return net
+
+
+THAWED = {
+    "training": lambda: frozen().train(),
+    "without statistics": lambda: frozen(track_running_stats=False),
+    "of its own kind": of_own_kind,
+    "thaws itself": ThawsItself,
+}
+
+
+@pytest.mark.parametrize("make", THAWED.values(), ids=THAWED)
+def test_batch_normalisation_with_statistics_of_the_batch_is_refused(make):
+    with pytest.raises(LeakingEstimatorError):
+        ways.engine_for(seeded(make), SUM, *probe.made_up(*table()), CPU)
+
+
+# --- what refusals say --------------------------------------------------------------------------------------------
+
+
+class InPlace(Net):
+    def forward(self, inputs):
+        inputs.mul_(2.0)
+        return self.head(inputs)
+
+
+class OneHot(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.last = nn.Linear(60, 3)
+
+    def forward(self, inputs):
+        return self.last(F.one_hot(inputs, 10).float().flatten(1))
+
+
+class ByItsLength(Net):
+    def forward(self, inputs):
+        return self.head(inputs).view(len(inputs), -1)
+
+
+class ByHand(Net):
+    """Batch normalisation, which of one record is not a number."""
+
+    def forward(self, inputs):
+        hidden = self.first(inputs)
+        return self.last((hidden - hidden.mean(0)) / hidden.std(0))
+
+
+SAID = {
+    "in place": (lambda: InPlace(5), table(), r"changes its inputs in place.*x = x \* 2"),
+    "one-hot": (OneHot, tokens(words=10), r"F\.one_hot, which looks at values.*a buffer torch\.arange\(10\)"),
+    "noise alone": (lambda: ByHand(5), table(), "no finite gradient on any made-up record.*noise alone"),
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*degrees of freedom:UserWarning")
+@pytest.mark.parametrize(("make", "data", "said"), SAID.values(), ids=SAID)
+def test_refusals_say_what_it_is(make, data, said):
+    with pytest.raises(LeakingEstimatorError, match=f"(?s){said}") as caught:
+        ways.engine_for(seeded(make), SUM, *probe.made_up(*data), CPU)
+    assert "something couples them" not in str(caught.value)
+
+
+def test_the_length_of_a_tensor_is_named_as_what_keeps_a_net_from_being_a_graph():
+    way = ways.way_of(seeded(lambda: ByItsLength(5)), SUM, *probe.made_up(*table()))
+    assert "x.shape[0]" in way.reason
+
+
+def test_what_a_one_hot_is_replaced_by_is_a_graph():
+    class Replaced(OneHot):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("words", torch.arange(10))
+
+        def forward(self, inputs):
+            return self.last((inputs.unsqueeze(-1) == self.words).float().flatten(1))
+
+    data, net = tokens(words=10), seeded(Replaced)
+    torch.testing.assert_close(net(data[0]), OneHot.forward(net, data[0]))
+    assert type(ways.engine_for(net, SUM, *probe.made_up(*data), CPU)) is TracedEngine
+
+
 # --- what graphs are not taken for --------------------------------------------------------------------------------
 
 
@@ -629,7 +775,7 @@ def test_a_graph_that_is_not_the_module_is_not_used():
 
 def test_recording_a_graph_patches_nothing_that_other_threads_use():
     """fx's own tracer replaces ``nn.Module.__call__`` for the whole process."""
-    hidden = types.ModuleType("hidden")
+    hidden = logging.getLogger("hidden")
     hidden.seen, before = [], (nn.Module.__call__, nn.Module.__getattr__)
 
     class Watching(Residual):

@@ -365,6 +365,14 @@ def test_a_target_is_met_from_below_and_nearly_reached():
     assert one.privacy_spent_.delta == 1e-6
 
 
+@pytest.mark.parametrize("told", [{}, {"public_n": 100}])
+def test_a_target_at_a_delta_that_promises_nobody_anything_is_refused_as_a_search_refuses_it(told):
+    one = net(noise_multiplier=None, target_epsilon=2.0, target_delta=1.0 / 100, **told)
+    with pytest.raises(PrivacyError, match=r"Found target_delta=0.01 .* promises nothing"):
+        one.fit(X, y)
+    assert not hasattr(one, "privacy_spent_")
+
+
 def test_partial_fit_and_warm_start_add_to_the_cost():
     one = net(random_state=0)
     once = one.privacy_guarantee()
@@ -598,6 +606,30 @@ def test_skorchs_own_loop_is_closed():
     one = net().initialize()
     with pytest.raises(LeakingEstimatorError, match="without noise"):
         one.fit_loop(X, y)
+
+
+def test_fine_tuning_leaves_frozen_statistics_as_they_are():
+    module = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.BatchNorm1d(3), torch.nn.Linear(3, 2))
+    module[1].running_mean += 1.0
+    with pytest.raises(LeakingEstimatorError, match=r"call its eval\(\)"):
+        net(module=module).fit(X, y)
+    module[1].eval()
+    one = net(module=module).fit(X, y)
+    for _ in range(2):
+        assert one.module_[1].running_mean.tolist() == [1.0] * 3
+        assert not torch.equal(one.module_[1].weight, module[1].weight)
+        one.predict(X)
+        one.partial_fit(X, y)
+
+
+@pytest.mark.parametrize("name", ["train_step", "train_step_single", "run_single_epoch"])
+def test_skorchs_own_steps_are_closed_too(name):
+    """They would train a fitted net without noise, and ``privacy_spent_`` would not change."""
+    one = net().fit(X, y)
+    before = [value.clone() for value in one.module_.state_dict().values()]
+    with pytest.raises(LeakingEstimatorError, match="(?s)without noise.*Use fit, or partial_fit"):
+        getattr(one, name)((torch.as_tensor(X), torch.as_tensor(y)))
+    assert all(map(torch.equal, before, one.module_.state_dict().values()))
 
 
 @pytest.fixture

@@ -16,11 +16,14 @@ from sklearn_dpsearch.privacy import (
     ZCDP,
     ApproxDP,
     Fixed,
+    FromPMF,
     GaussianDP,
     Geometric,
     MixedNeighborsError,
+    NegativeBinomial,
     NonPrivate,
     Poisson,
+    ProfileDP,
     PureDP,
     RenyiDP,
     best_of,
@@ -33,8 +36,17 @@ from sklearn_dpsearch.privacy import (
     witness,
     witness_epsilon,
 )
+from sklearn_dpsearch.privacy.count_laws.base import Capped, Conditioned
 from sklearn_dpsearch.privacy.guarantees.base import Guarantee
+from sklearn_dpsearch.privacy.guarantees.changed_record import ChangedRecord
+from sklearn_dpsearch.privacy.guarantees.composition import Composition, Envelope, Mixture
+from sklearn_dpsearch.privacy.guarantees.person import OfPerson
 from sklearn_dpsearch.privacy.interop import to_pld
+from sklearn_dpsearch.privacy.selection.best_of import BestOf, TheoremOne, TheoremSix
+from sklearn_dpsearch.privacy.selection.best_of_then import SearchThen
+from sklearn_dpsearch.privacy.selection.subset import SubsetThenTrain, TheoremTwo
+from sklearn_dpsearch.privacy.selection.subset_validated import ValidatedOnTheRest
+from sklearn_dpsearch.privacy.selection.threshold import TheoremThree
 from sklearn_dpsearch.privacy.spent import Component, PrivacySpent
 
 ONE = PureDP(epsilon=1.0)
@@ -115,9 +127,9 @@ def test_one_guarantee_is_no_list(combine):
         (lambda: Geometric("10"), r"Found mean='10' \(str\); a number"),
         (lambda: Poisson(True), r"Found mean=True \(bool\); a number"),
         (lambda: Fixed("3"), r"Found k='3' \(str\); a number"),
-        (lambda: best_of(ONE, Geometric), r"Found the class Geometric as the law.*Geometric\(10\)"),
-        (lambda: best_of(ONE, "10"), r"Found '10' as the law"),
-        (lambda: best_of(ONE, True), r"Found True as the law"),
+        (lambda: best_of(ONE, Geometric), r"Found the class Geometric as the distribution.*Geometric\(10\)"),
+        (lambda: best_of(ONE, "10"), r"Found '10' as the distribution"),
+        (lambda: best_of(ONE, True), r"Found True as the distribution"),
     ],
 )
 def test_a_value_that_is_built_wrongly_says_how_to_write_it(build, message):
@@ -191,3 +203,59 @@ def test_an_envelope_of_guarantees_of_ones_own_is_the_larger():
 
 def test_a_guarantee_that_cannot_be_hashed_is_worked_out_each_time():
     assert WithList(levels=[1.0]).epsilon_at(1e-3) < 2.5 < WithList(levels=[1.0, 3.0]).epsilon_at(1e-3)
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: Mixture(parts=(PureDP(epsilon=1.0), PureDP(epsilon=2.0)), weights=(1.0, -0.5)),
+        lambda: Mixture(parts=(PureDP(epsilon=1.0),), weights=(0.5, 0.5)),
+        lambda: Mixture(parts=(), weights=()),
+        lambda: Composition(parts=(PureDP(epsilon=1.0), "PureDP")),
+        lambda: Composition(parts=(PureDP(epsilon=1.0, neighboring="zero_out"),)),
+        lambda: Composition(parts=()),
+        lambda: Envelope(parts=[PureDP(epsilon=1.0)]),
+        lambda: BestOf(one_run=PureDP(epsilon=1.0), count=10),
+        lambda: BestOf(one_run=10, count=Geometric(10)),
+        lambda: TheoremOne(one_run=PureDP(epsilon=1.0), count=Geometric(10), neighboring="replace_one"),
+        lambda: TheoremThree(one_run=PureDP(epsilon=1.0), stop_probability=0.0),
+        lambda: TheoremSix(first=PureDP(epsilon=1.0)),
+        lambda: TheoremTwo(tune=PureDP(epsilon=1.0), train=PureDP(epsilon=1.0), fraction=2.0, train_on="rest"),
+        lambda: TheoremTwo(tune=PureDP(epsilon=1.0), train=PureDP(epsilon=1.0), fraction=0.5, train_on="none"),
+        lambda: SubsetThenTrain(
+            tune=PureDP(epsilon=1.0), train=NonPrivate(neighboring="zero_out"), fraction=0.5, train_on="all"
+        ),
+        lambda: ValidatedOnTheRest(
+            tune=PureDP(epsilon=1.0),
+            validate=PureDP(epsilon=1.0),
+            train=PureDP(epsilon=1.0),
+            fraction=0.5,
+            share=-0.1,
+            train_on="all",
+        ),
+        lambda: SearchThen(search=PureDP(epsilon=1.0), after=PureDP(epsilon=1.0)),
+        lambda: OfPerson(one_record="PureDP", records=3),
+        lambda: ChangedRecord(presence=1.0),
+        lambda: ProfileDP(profile=0.5),
+        lambda: ProfileDP.from_pair(PureDP(epsilon=1.0).pair.removed),
+        lambda: Capped(law=Geometric(10), most=2.5),
+        lambda: Conditioned(law=10),
+        lambda: NegativeBinomial(shape="1", mean=10),
+        lambda: FromPMF(["0.5", "0.5"]),
+    ],
+)
+def test_every_value_checks_itself_when_built(build) -> None:
+    with pytest.raises((ValueError, TypeError), match=r"Expected|Found .* needed"):
+        build()
+
+
+def test_one_function_over_two_pairs_makes_two_guarantees() -> None:
+    """Else the second search is reported with the ε of the first."""
+    strict, loose = (ProfileDP(profile=max_of_both, given_pair=PureDP(epsilon=epsilon).pair) for epsilon in (0.1, 3.0))
+    assert strict != loose
+    epsilons = [best_of(one, Geometric(10)).epsilon_at(1e-6) for one in (strict, loose)]
+    assert epsilons[1] > 3.0 > epsilons[0]
+
+
+def max_of_both(epsilon):
+    return PureDP(epsilon=3.0).pair.delta_at(epsilon)

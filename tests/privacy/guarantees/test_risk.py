@@ -196,8 +196,8 @@ def test_the_statement_reads_the_risk_of_its_total() -> None:
 
 def test_the_text_of_a_statement_says_what_its_epsilon_means() -> None:
     text = str(PrivacySpent(guarantee=PureDP(epsilon=1.0), delta=0.0))
-    assert "true positive rate is above its false positive rate by more than 0.463" in text  # (e − 1)/(e + 1) = 0.4621
-    assert "by more than 1.000" in str(PrivacySpent(guarantee=NonPrivate(), delta=1e-6))
+    assert "exceeds the false positive rate by at most 46.22 percentage points" in text  # (e − 1)/(e + 1) = 0.46212
+    assert "at most 100.00 percentage points" in str(PrivacySpent(guarantee=NonPrivate(), delta=1e-6))
 
 
 def test_shapes_follow_the_argument() -> None:

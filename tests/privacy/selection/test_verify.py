@@ -17,6 +17,7 @@ from sklearn_dpsearch.privacy import (
     Logarithmic,
     NonPrivate,
     Poisson,
+    PrivacyError,
     ProfileDP,
     PureDP,
     RenyiDP,
@@ -108,6 +109,14 @@ def test_the_table_of_the_certificates_is_reproduced(law, proved: float, certain
     between = verify(GAUSSIAN, law, (proved + certain) / 2, 1e-6)
     assert between.witness <= between.certified_delta
     assert verify(ZCDP(rho=0.1), law, certain, 1e-6) == "false"
+
+
+def test_a_mechanism_that_refutes_a_bound_is_an_error_and_not_a_verdict() -> None:
+    """A profile of somebody's own that says less than the pair that is given with it."""
+    pair = PureDP(epsilon=1.0).pair
+    wrong = ProfileDP(profile=lambda epsilon: 0.01 * pair.delta_at(epsilon), given_pair=pair)
+    with pytest.raises(PrivacyError, match=r"contradiction .* Believe neither"):
+        verify(wrong, Fixed(1), 0.5, 0.1)
 
 
 def test_the_epsilon_of_one_run_is_false_for_the_search() -> None:

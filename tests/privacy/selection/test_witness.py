@@ -14,6 +14,7 @@ from sklearn_dpsearch.privacy import (
     Fixed,
     GaussianDP,
     Geometric,
+    LaplaceDP,
     Logarithmic,
     NegativeBinomial,
     NonPrivate,
@@ -23,12 +24,15 @@ from sklearn_dpsearch.privacy import (
     PureDP,
     RenyiDP,
     best_of,
+    compose,
     verify,
     witness,
     witness_epsilon,
 )
+from sklearn_dpsearch.privacy.numerics.logspace import safe_exp
+from sklearn_dpsearch.privacy.numerics.loss_distribution import LossDistribution
 from sklearn_dpsearch.privacy.selection.orders import rise as bounds_of_rise
-from sklearn_dpsearch.privacy.selection.witness import _discrete, gaussian_tails, largest_gain
+from sklearn_dpsearch.privacy.selection.witness import _discrete, gaussian_tails, largest_gain, probabilities
 from tests.privacy import brute_force
 from tests.privacy.brute_force import random_law, random_mechanism
 
@@ -71,6 +75,78 @@ def test_witness_is_never_above_theorem_1_for_random_mechanisms_and_laws(cases: 
         for epsilon in (0.0, 0.5, 1.5):
             if law != Fixed(1):
                 assert witness(base, law, epsilon) <= best_of(base, law).bounds["Theorem 1"].delta_at(epsilon) + 1e-12
+
+
+#: Masses of its composed pair, the record added, have a total of 1 + 1.2e-8 under Q.
+TOO_MUCH = DPSGD(noise_multiplier=0.8482, sample_rate=0.02, steps=1500)
+
+
+def random_base(rng: np.random.Generator):
+    """A guarantee of each kind that has a certificate."""
+    makers = [
+        lambda: DPSGD(
+            noise_multiplier=float(rng.uniform(0.5, 3)),
+            sample_rate=float(10 ** rng.uniform(-3, 0)),
+            steps=int(10 ** rng.uniform(0, 3)),
+            neighboring=str(rng.choice(["add_remove", "replace_one"])),
+        ),
+        lambda: PureDP(epsilon=float(rng.uniform(0, 6))),
+        lambda: GaussianDP(mu=float(rng.uniform(0.05, 4))),
+        lambda: compose(PureDP(epsilon=float(rng.uniform(0, 1))), GaussianDP(mu=float(rng.uniform(0.05, 3)))),
+        lambda: compose(
+            ApproxDP(epsilon=float(rng.uniform(0, 3)), delta=float(10 ** rng.uniform(-9, -3))),
+            LaplaceDP(epsilon=float(rng.uniform(0, 2))),
+        ),
+    ]
+    return makers[int(rng.integers(len(makers)))]()
+
+
+def check_that_no_certificate_exceeds_a_bound(base, law, rng: np.random.Generator) -> None:
+    total, delta = best_of(base, law), float(10 ** rng.uniform(-9, -2))
+    for epsilon in rng.uniform(0, 30, 3):
+        assert witness(base, law, float(epsilon)) <= total.delta_at(float(epsilon))
+    assert witness_epsilon(base, law, delta) <= total.epsilon_at(delta)
+
+
+@pytest.mark.parametrize("law", [*LAWS, Logarithmic(10), NegativeBinomial(-0.5, 10), NegativeBinomial(2, 15)], ids=repr)
+@pytest.mark.parametrize("base", [TOO_MUCH, random_base], ids=["too much", "random"])
+def test_no_certificate_exceeds_a_proved_bound(base, law) -> None:
+    rng = np.random.default_rng(7)
+    base = base(rng) if callable(base) else base
+    check_that_no_certificate_exceeds_a_bound(base, law, rng)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
+def test_no_certificate_exceeds_a_proved_bound_in_many_random_cases(seed: int) -> None:
+    rng = np.random.default_rng(200 + seed)
+    for _ in range(brute_force.size(150, 20)):
+        check_that_no_certificate_exceeds_a_bound(random_base(rng), random_law(rng), rng)
+
+
+def test_a_mass_above_one_certifies_no_more_than_is_reported() -> None:
+    for law, close in ((Logarithmic(10), 1.001), (NegativeBinomial(-0.5, 10), 1.002)):
+        certain, reported = witness_epsilon(TOO_MUCH, law, 1e-6), best_of(TOO_MUCH, law).epsilon_at(1e-6)
+        assert certain <= reported <= close * certain
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_probabilities_of_rounded_masses_have_totals_of_one_and_a_curve_nowhere_above(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    losses = np.sort(rng.uniform(-5, 5, 8))
+    masses = rng.dirichlet(np.ones(8)) * 0.99
+    masses[rng.integers(4)] *= 1 + 10 ** rng.uniform(-9, -2)
+    pld = LossDistribution(losses, masses, 0.02)
+    # A true curve is at least 1 − c. Where this one would be below, its least atom has the ratio that is missing.
+    low = 1.0 - float((masses[1:] * np.exp(-losses[1:])).sum())
+    masses[0] = max(low * np.exp(losses[0]) * (1 + 1e-6), masses[0])
+    found = probabilities(pld)
+    assert found.p.sum() == pytest.approx(1.0, abs=1e-14)
+    assert found.q.sum() == pytest.approx(1.0, abs=1e-14)
+    for epsilon in np.linspace(-6, 6, 121):
+        stated = float(np.sum(np.maximum(masses - np.exp(epsilon) * masses * safe_exp(-losses), 0.0))) + 0.02
+        if stated >= 1 - np.exp(epsilon):
+            assert brute_force.hockey_stick(found.p, found.q, epsilon) <= stated + 1e-13
 
 
 @pytest.mark.parametrize("mu", [0.3, 1.0])

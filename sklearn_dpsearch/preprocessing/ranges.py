@@ -1,0 +1,261 @@
+"""Ranges of numbers and dates: a value between -1 and 1, and one-hot bins beside it."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import numbers
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .columns import MISSING, Array, Column, Detail, Unit, number_of, said_of
+
+#: Scales of numbers; bins as the encoder says, or by the rule; bins of the rule.
+LINEAR, LOG, ENCODER, AUTO, AUTO_BINS = "linear", "log", "encoder", "auto", 16
+#: Dates as numbers: days, whose fractions are the time of day.
+DAY = np.timedelta64(1, "D") / np.timedelta64(1, "us")
+#: Days in a range of dates from which months, and weekdays, are worth outputs.
+SPAN_OF_MONTHS, SPAN_OF_WEEKDAYS = 60, 14
+
+
+class Part(NamedTuple):
+    """One-hot outputs of a part of a date: how many, the number of the first, and days since 1970 to places."""
+
+    name: str
+    size: int
+    first: int
+    place: Callable[[Array], NDArray[np.int64]]
+
+
+def _month(days: Array) -> NDArray[np.int64]:
+    months: NDArray[np.int64] = np.floor(days).astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
+    return months % 12
+
+
+def _weekday(days: Array) -> NDArray[np.int64]:
+    """Monday is 0; 1970-01-01 was a Thursday."""
+    return (np.floor(days).astype(np.int64) + 3) % 7
+
+
+def _hour(days: Array) -> NDArray[np.int64]:
+    return np.minimum(np.floor((days - np.floor(days)) * 24 + 1e-9), 23).astype(np.int64)
+
+
+MONTH, WEEKDAY, HOUR = Part("month", 12, 1, _month), Part("weekday", 7, 1, _weekday), Part("hour", 24, 0, _hour)
+
+
+@dataclass(frozen=True)
+class Range(Column):
+    """Values between two ends, which become -1 and 1. Values outside are clipped, missing ones become 0.
+
+    Parameters
+    ----------
+    lower, upper : number or date
+    bins : int, "auto", None, tuple or "encoder"
+        Number of equal bins, or the inner edges in the column's own units; "encoder": as the encoder says.
+    """
+
+    lower: Any
+    upper: Any
+    bins: Any = ENCODER
+
+    @abstractmethod
+    def numbers(self, values: Any) -> Array:
+        """The values as numbers; nan for other values."""
+
+    @abstractmethod
+    def auto_edges(self) -> Array:
+        """Inner edges of the bins for "auto"."""
+
+    def warped(self, numbers: Array) -> Array:
+        """The numbers on the scale of equal spacing."""
+        return numbers
+
+    def unwarped(self, numbers: Array) -> Array:
+        """The inverse of ``warped``."""
+        return numbers
+
+    def parts(self) -> Sequence[Part]:
+        """Further one-hot outputs of a range with bins."""
+        return ()
+
+    def encoded(self, values: NDArray[Any], detail: Detail) -> Array:
+        found = self.numbers(values)
+        missing = np.isnan(found)
+        unit = self._unit("")
+        with np.errstate(over="ignore"):  # overflow is far outside the range, and is clipped
+            inside = np.where(missing, 0.0, np.clip((self.warped(found) - unit.middle) / unit.half, -1.0, 1.0))
+        columns = [inside[:, np.newaxis], *self._spread(inside * unit.half + unit.middle, missing, detail)]
+        return np.hstack([*columns, missing[:, np.newaxis]] if detail.indicators else columns)
+
+    def _spread(self, warped: Array, missing: NDArray[np.bool_], detail: Detail) -> Iterator[Array]:
+        """One-hot outputs of numbers inside the range; all zero where a number is missing."""
+        edges = self.edges(detail)
+        if len(edges):
+            places = np.searchsorted(self.warped(edges), warped, side="right")
+            yield np.eye(len(edges) + 1)[places] * ~missing[:, np.newaxis]
+            for part in self.parts():
+                yield np.eye(part.size)[part.place(self.unwarped(warped))] * ~missing[:, np.newaxis]
+
+    def edges(self, detail: Detail) -> Array:
+        """Inner edges of the bins, in the column's own numbers; none without bins."""
+        bins = detail.bins if self.bins == ENCODER else self.bins
+        if bins is None:
+            return np.empty(0)
+        if bins == AUTO:
+            return self.auto_edges()
+        if isinstance(bins, tuple):
+            return self.numbers(np.array(bins, dtype=object))
+        lower, upper = self.warped(self._ends())
+        return self.unwarped(np.linspace(lower, upper, int(bins) + 1)[1:-1])
+
+    def outputs(self, name: str, detail: Detail) -> Iterator[Unit]:
+        yield self._unit(name)
+        edges = self.edges(detail)
+        if len(edges):
+            ends = [self.lower, *map(self.said, edges), self.upper]
+            for low, high in itertools.pairwise(ends):
+                yield Unit(f"{name}_{low}_to_{high}")
+            for part in self.parts():
+                for place in range(part.size):
+                    yield Unit(f"{name}_{part.name}_{place + part.first}")
+        if detail.indicators:
+            yield Unit(f"{name}_{MISSING}")
+
+    def squared_norm(self, detail: Detail) -> float:
+        return 1.0 + (1.0 + len(self.parts()) if len(self.edges(detail)) else 0.0)
+
+    def said(self, edge: float) -> str:
+        """An edge as part of a name."""
+        return f"{edge:.6g}"
+
+    def stated(self) -> Any:
+        options = (
+            {} if self.bins == ENCODER else {"bins": list(self.bins) if isinstance(self.bins, tuple) else self.bins}
+        )
+        return self._with_options(options)
+
+    def _with_options(self, options: dict[str, Any]) -> Any:
+        return {"lower": self.lower, "upper": self.upper, **options} if options else (self.lower, self.upper)
+
+    @property
+    def lowest(self) -> float:
+        return -1.0
+
+    def _ends(self) -> Array:
+        return self.numbers(np.array([self.lower, self.upper], dtype=object))
+
+    def _unit(self, name: str) -> Unit:
+        lower, upper = (float(end) for end in self.warped(self._ends()))
+        return Unit(name, lower / 2 + upper / 2, upper / 2 - lower / 2)
+
+
+@dataclass(frozen=True)
+class NumberRange(Range):
+    """Numbers.
+
+    Parameters
+    ----------
+    scale : {"linear", "log"}
+        "log": equally spaced by sign(x)·log(1 + |x|).
+    """
+
+    scale: str = "linear"
+
+    def warped(self, numbers: Array) -> Array:
+        return np.sign(numbers) * np.log1p(np.abs(numbers)) if self.scale == LOG else numbers
+
+    def unwarped(self, numbers: Array) -> Array:
+        return np.sign(numbers) * np.expm1(np.abs(numbers)) if self.scale == LOG else numbers
+
+    def auto_edges(self) -> Array:
+        """Edges of 16 bins; of fewer whole numbers each has its own bin, and two or fewer need none."""
+        count = self.upper - self.lower + 1
+        if self._whole and count <= AUTO_BINS:
+            return np.arange(self.lower + 0.5, self.upper) if count > 2 else np.empty(0)
+        return replace(self, bins=AUTO_BINS).edges(Detail())
+
+    def stated(self) -> Any:
+        options = super().stated()
+        options = (
+            {name: value for name, value in options.items() if name == "bins"} if isinstance(options, dict) else {}
+        )
+        return self._with_options({**options, **({"scale": self.scale} if self.scale != LINEAR else {})})
+
+    @property
+    def _whole(self) -> bool:
+        return isinstance(self.lower, numbers.Integral) and isinstance(self.upper, numbers.Integral)
+
+    def numbers(self, values: Any) -> Array:
+        if values.dtype.kind in "biuf":
+            found: Array = values.astype(np.float64)
+            return found
+        return np.fromiter((number_of(value) for value in values), np.float64, len(values))
+
+    def refuse(self, name: str, kind: str) -> None:
+        # one entry of text makes text of a column: the numbers are read, the entry counts as missing
+        if kind not in "biufOT":
+            raise TypeError(
+                f"Found {said_of(kind)} in column {name!r}, and ({self.lower}, {self.upper}) in the schema: "
+                "numbers are needed. List its values in the schema, or convert the column."
+            )
+
+    def made_up(self, rng: np.random.Generator, n: int) -> NDArray[Any]:
+        drawn = rng.uniform(self.lower, self.upper, n)
+        return np.rint(drawn).astype(np.int64) if self._whole else drawn
+
+
+@dataclass(frozen=True)
+class DateRange(Range):
+    """Dates, with or without a time of day; those with a time zone are taken in UTC."""
+
+    def numbers(self, values: Any) -> Array:
+        if values.dtype.kind == "M":
+            return _days(values)
+        return _days(np.array([_instant(value) for value in values], dtype="datetime64[us]"))
+
+    def refuse(self, name: str, kind: str) -> None:
+        if kind not in "MOT":
+            raise TypeError(
+                f"Found {said_of(kind)} in column {name!r}, and dates in the schema: dates, or text "
+                "such as 2024-05-31, are needed."
+            )
+
+    def auto_edges(self) -> Array:
+        return replace(self, bins=AUTO_BINS).edges(Detail())
+
+    def parts(self) -> Sequence[Part]:
+        """Month and weekday if the range is long enough, and hour if it has a time of day."""
+        lower, upper = self._ends()
+        timed = any(isinstance(end, datetime) for end in (self.lower, self.upper))
+        long_enough = (upper - lower >= SPAN_OF_MONTHS, upper - lower >= SPAN_OF_WEEKDAYS, timed)
+        return [part for part, wanted in zip((MONTH, WEEKDAY, HOUR), long_enough) if wanted]
+
+    def said(self, edge: float) -> str:
+        return str(np.datetime64(math.floor(edge), "D"))
+
+    def made_up(self, rng: np.random.Generator, n: int) -> NDArray[Any]:
+        unit = self._unit("")
+        days = unit.middle + unit.half * rng.uniform(-1.0, 1.0, n)
+        return np.asarray(np.floor(days * DAY).astype("datetime64[us]"))
+
+
+def _instant(value: Any) -> np.datetime64:
+    """A date in NumPy's type; "not a time" for any other value."""
+    try:
+        if isinstance(value, datetime) and value.tzinfo is not None:
+            value = value.astimezone(timezone.utc).replace(tzinfo=None)
+        return np.datetime64(value, "us")
+    except Exception:  # as with numbers
+        return np.datetime64("NaT", "us")
+
+
+def _days(values: Any) -> Array:
+    micros = values.astype("datetime64[us]")
+    return np.where(np.isnat(micros), np.nan, micros.astype(np.int64) / DAY)

@@ -1,0 +1,324 @@
+"""Before a fit spends, candidates go the whole way on records made up from what is public: typos cost nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.sparse import csr_array
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.naive_bayes import MultinomialNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+from sklearn_dpsearch import DPRandomSearchCV
+from sklearn_dpsearch._process import steps_now
+from sklearn_dpsearch.ledger import PrivacyLedger
+from sklearn_dpsearch.preprocessing import TableEncoder
+from sklearn_dpsearch.privacy import LeakingEstimatorError, PureDP
+from sklearn_dpsearch.scoring import get_private_scorer, private_scorer
+from sklearn_dpsearch.search._made_up import made_up_like
+
+from .toys import NoisyCentroids, two_blobs
+
+X, y = two_blobs(120)
+SCHEMA = {
+    "age": (18, 90),
+    "job": ["clerk", "unknown"],
+    "since": (pd.Timestamp("2000-01-01"), pd.Timestamp("2030-01-01")),
+}
+rng = np.random.default_rng(0)
+FRAME = pd.DataFrame(
+    {
+        "id": np.arange(120),
+        "age": rng.integers(18, 90, 120),
+        "job": rng.choice(["clerk", "unknown", "other"], 120),
+        "since": pd.Timestamp("2010-01-01") + pd.to_timedelta(rng.integers(0, 1000, 120), "D"),
+    }
+)
+ACCURACY = get_private_scorer("accuracy", NoisyCentroids())
+
+
+class Seeing(NoisyCentroids):
+    """Remembers the records that it was given."""
+
+    seen: list = []
+
+    def __init__(self, epsilon=1.0, shrink=0.0, random_state=None, classes=None):
+        super().__init__(epsilon, shrink, random_state)
+        self.classes = classes
+
+    def fit(self, X, y):
+        Seeing.seen.append((X, y, steps_now(1000)))
+        return super().fit(X, y)
+
+
+def refused(search, X, y, error, match, ledger_folder):
+    """The fit raises with a note, and neither the search nor a ledger knows of it."""
+    ledger = PrivacyLedger(ledger_folder / "a.ledger", epsilon=1000.0, delta=0.1)
+    search = clone(search).set_params(ledger=ledger)
+    with pytest.raises(error, match=match) as caught:
+        search.fit(X, y)
+    assert not hasattr(search, "privacy_spent_")
+    assert ledger.entries() == ()
+    return caught.value
+
+
+def table_search(model=None, **given):
+    return DPRandomSearchCV(make_pipeline(TableEncoder(SCHEMA), model or NoisyCentroids()), {}, n_iter=2, **given)
+
+
+def test_a_column_that_the_table_does_not_have_costs_nothing(tmp_path):
+    error = refused(table_search(), FRAME.rename(columns={"age": "Age"}), y, ValueError, "Did you mean 'Age'", tmp_path)
+    assert any("nothing was spent" in note for note in getattr(error, "__notes__", ["nothing was spent"]))
+
+
+@pytest.mark.parametrize("column", ["age", "job", "since"])
+def test_a_column_of_another_type_costs_nothing(column, tmp_path):
+    other = {"age": FRAME["since"], "job": FRAME["age"], "since": FRAME["age"]}[column]
+    refused(table_search(), FRAME.assign(**{column: other}), y, TypeError, f"in column '{column}'", tmp_path)
+
+
+def test_a_value_may_be_called_unknown():
+    assert table_search().fit(FRAME, y).best_estimator_.predict(FRAME).shape == (120,)
+
+
+@pytest.mark.parametrize(
+    ("target", "match"),
+    [
+        (y + 0.5, "continuous target has no classes"),
+        (pd.Series(np.where(y, "yes", "no")), "text"),
+        (pd.Series(np.where(y, "yes", "no"), dtype=object), "objects hold text|text"),
+        (np.where(y, "yes", "no").astype(object), "objects hold text"),
+        (y + 1j, "Complex data not supported: y"),
+        (np.zeros(120, dtype=[("a", int), ("b", int)]), "structured array as y"),
+        ([[0, 1] if label else [0] for label in y], "differ in length"),
+    ],
+)
+def test_targets_that_are_no_declared_class_cost_nothing(target, match, tmp_path):
+    refused(DPRandomSearchCV(Seeing(classes=[0, 1]), {}), X, target, ValueError, match, tmp_path)
+
+
+def test_categories_are_not_read():
+    """Those of ``astype("category")`` are values of records."""
+    tables = [FRAME.assign(job=pd.Categorical(FRAME["job"].replace("other", other))) for other in ("one", "two")]
+    made = [made_up_like(make_pipeline(TableEncoder(SCHEMA), NoisyCentroids()), ACCURACY, X, X["job"]) for X in tables]
+    pd.testing.assert_frame_equal(made[0][0], made[1][0])
+    pd.testing.assert_series_equal(made[0][1], made[1][1])
+    assert not set(made[0][0]["job"]) & {"one", "two", "other"}
+    model = DPRandomSearchCV(Seeing(classes=[0, 1]), {}, n_iter=2)
+    for label in ("0", "a secret"):  # no error tells what the categories are
+        found = pd.Series(np.where(y, label, "no"), dtype="category")
+        assert model._first_look(model._runner(), np.zeros((120, 2)), found, None, None, {})
+
+
+def test_a_positive_label_of_another_kind_costs_nothing(tmp_path):
+    search = DPRandomSearchCV(NoisyCentroids(), {}, scoring=private_scorer("f1", pos_label=1))
+    refused(search, X, pd.Series(np.where(y, "yes", "no"), dtype="str"), ValueError, "names .1.", tmp_path)
+
+
+@pytest.mark.parametrize("records", [np.zeros((120, 2, 3)), np.zeros(120, dtype=[("a", float), ("b", float)])])
+def test_records_of_another_shape_cost_nothing(records, tmp_path):
+    refused(DPRandomSearchCV(NoisyCentroids(), {}), records, y, ValueError, "3|structured", tmp_path)
+
+
+def test_an_estimator_that_would_leak_is_found_before_it_does(tmp_path):
+    class PrivacyLeakWarning(RuntimeWarning):
+        pass
+
+    class Leaking(NoisyCentroids):
+        def fit(self, X, y):
+            raise PrivacyLeakWarning("bounds")
+
+    error = refused(DPRandomSearchCV(Leaking(), {}), X, y, LeakingEstimatorError, "PrivacyLeakWarning", tmp_path)
+    assert error.__context__ is None
+
+
+def test_every_family_is_rehearsed(tmp_path):
+    class Broken(NoisyCentroids):
+        def fit(self, X, y):
+            raise KeyError("a bug of mine")
+
+    model = make_pipeline(NoisyCentroids())
+    space = {"noisycentroids": [NoisyCentroids(), Broken()]}
+    refused(DPRandomSearchCV(model, space, random_state=0), X, y, KeyError, "a bug of mine", tmp_path)
+
+
+def test_an_error_that_passes_refuses_nothing():
+    class Moody(NoisyCentroids):
+        fits = 0
+
+        def fit(self, X, y):
+            Moody.fits += 1
+            if Moody.fits == 1:
+                raise ValueError("the noise was large")
+            return super().fit(X, y)
+
+    assert hasattr(DPRandomSearchCV(Moody(), {}, n_iter=2).fit(X, y), "best_score_")
+
+
+def test_rehearse_false_trains_on_private_records_alone():
+    Seeing.seen.clear()
+    DPRandomSearchCV(Seeing(), {}, n_iter=2, rehearse=False).fit(X, y)
+    assert {steps for _, _, steps in Seeing.seen} == {1000}
+    Seeing.seen.clear()
+    DPRandomSearchCV(Seeing(), {}, n_iter=2).fit(X, y)
+    rehearsed, *others = Seeing.seen
+    assert rehearsed[2] < 10
+    assert {steps for _, _, steps in others} == {1000}
+    assert not np.isin(rehearsed[0], X).any()
+
+
+def test_a_search_inside_a_search_is_not_rehearsed_again():
+    Seeing.seen.clear()
+    inner = DPRandomSearchCV(Seeing(), {}, n_iter=2, cv=0.2)
+    outer = DPRandomSearchCV(inner, {}, n_iter=2, random_state=0).fit(X, y)
+    assert hasattr(outer, "best_score_")
+    own = [records for records, _, steps in Seeing.seen if steps == 1000]
+    assert all(np.isin(records, X).all() for records in own)  # a rehearsal of the inner fit would have trained in full
+
+
+def test_nothing_is_said_but_why_nothing_was_rehearsed(capsys):
+    class Chatty(NoisyCentroids):
+        def fit(self, X, y):
+            print("I am here")
+            return super().fit(X, y)
+
+    DPRandomSearchCV(Chatty(), {}, n_iter=2).fit(X, y)
+    model = make_pipeline(FunctionTransformer(np.abs), NoisyCentroids())
+    DPRandomSearchCV(model, {}, n_iter=2).fit(X, y)
+    assert capsys.readouterr() == ("", "")
+    DPRandomSearchCV(model, {}, n_iter=2, verbose=1).fit(X, y)
+    assert "not rehearsed on made-up records: Found FunctionTransformer" in capsys.readouterr().out
+
+
+def test_records_that_must_be_positive_are():
+    search = DPRandomSearchCV(MultinomialNB(), {"alpha": [1.0]}, n_iter=2, guarantee=PureDP(epsilon=1.0))
+    assert hasattr(search.fit(np.abs(X), y), "best_score_")
+
+
+# --- what is read of private records ----------------------------------------------------------------------------------
+
+KINDS = {
+    "array": (lambda values: values),
+    "integers": (lambda values: values.astype(np.int16)),
+    "objects": (lambda values: values.astype(object)),
+    "images": (lambda values: np.stack([values] * 3, axis=1)),
+    "frame": (lambda values: pd.DataFrame(values, columns=["a", "b"])),
+    "sparse": csr_array,
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_only_names_shapes_and_types_are_read(kind):
+    made = [made_up_like(NoisyCentroids(), ACCURACY, KINDS[kind](values), y) for values in (X, np.zeros_like(X))]
+    first, second = (
+        records.toarray() if kind == "sparse" else np.asarray(records) for records, _ in made
+    )  # fmt: skip
+    np.testing.assert_array_equal(first, second)
+    assert type(made[0][0]) is type(KINDS[kind](X))
+    assert first.shape[1:] == np.asarray(KINDS["array" if kind == "sparse" else kind](X)).shape[1:]
+    assert first.dtype == np.asarray(KINDS[kind](X)).dtype if kind != "sparse" else True
+
+
+def test_a_table_is_made_up_with_its_own_columns_and_types():
+    encoder = make_pipeline(TableEncoder(SCHEMA), NoisyCentroids())
+    more = FRAME.assign(kind=pd.Categorical(FRAME["job"]), flag=FRAME["age"] > 30, size=FRAME["age"].astype("Int64"))
+    made, targets = made_up_like(encoder, ACCURACY, more, pd.Series(y))
+    assert list(made.columns) == list(more.columns)
+    assert list(made.dtypes.astype(str)) == list(more.dtypes.astype(str))
+    assert made["age"].between(18, 90).all()
+    assert set(made["job"]) == {"clerk", "unknown"}
+    assert isinstance(targets, pd.Series)
+    assert set(targets) == {0, 1}
+    emptied = more.iloc[::-1].reset_index(drop=True)
+    pd.testing.assert_frame_equal(made, made_up_like(encoder, ACCURACY, emptied, pd.Series(y))[0])
+
+
+def test_a_table_of_polars_is_made_up():
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame({"age": [20, 30], "job": ["clerk", "other"], "since": [None, None]})
+    frame = frame.with_columns(polars.col("since").cast(polars.Datetime))
+    made, _ = made_up_like(make_pipeline(TableEncoder(SCHEMA), NoisyCentroids()), ACCURACY, frame, np.array([0, 1]))
+    assert made.schema == frame.schema
+    assert TableEncoder(SCHEMA).fit_transform(made).shape == (200, 7)
+
+
+def test_columns_chosen_by_type_are_made_up_by_type():
+    chosen = ColumnTransformer([("all", "passthrough", lambda table: ["a"])])
+    made, _ = made_up_like(make_pipeline(chosen, NoisyCentroids()), ACCURACY, pd.DataFrame({"a": [0.5], "b": ["x"]}), y)
+    assert list(made.columns) == ["a", "b"]
+    assert made["a"].dtype == float
+
+
+@pytest.mark.parametrize(
+    ("target", "labels"),
+    [
+        (np.array(["yes", "no"]), {"a", "b"}),
+        (np.array([True, False]), {True, False}),
+        (np.array([[0, 1, 0]]), {0, 1}),
+    ],
+)
+def test_targets_are_of_the_given_type(target, labels):
+    _, made = made_up_like(NoisyCentroids(), ACCURACY, X, target)
+    assert set(np.asarray(made).ravel().tolist()) == labels
+    assert made.dtype == target.dtype
+    assert made.shape[1:] == target.shape[1:]
+
+
+# --- nets -------------------------------------------------------------------------------------------------------------
+
+
+def net(module, **given):
+    nets = pytest.importorskip("sklearn_dpsearch.nets")
+    pytest.importorskip("skorch")
+    return nets.DPNeuralNetClassifier(
+        module, classes=[0, 1], sample_rate=0.1, noise_multiplier=1.0, max_epochs=50, lr=0.1, **given
+    )
+
+
+def faulty(name):
+    nn = pytest.importorskip("torch.nn")
+    layers = {
+        "batch norm": [nn.Linear(2, 4), nn.BatchNorm1d(4), nn.Linear(4, 2)],
+        "in_features": [nn.Linear(3, 2)],
+        "classes": [nn.Linear(2, 1)],
+    }
+    return nn.Sequential(*layers[name])
+
+
+@pytest.mark.parametrize(
+    ("name", "match"),
+    [("batch norm", "BatchNorm1d"), ("in_features", "Expected size|shape"), ("classes", "class|outputs")],
+)
+def test_a_module_that_does_not_fit_the_records_costs_nothing(name, match, tmp_path):
+    search = DPRandomSearchCV(net(faulty(name)), {"lr": [0.1]}, delta=1e-5)
+    refused(search, X.astype(np.float32), y, (ValueError, RuntimeError), match, tmp_path)
+
+
+def test_a_device_that_is_not_there_costs_nothing(tmp_path):
+    torch = pytest.importorskip("torch")
+    if torch.cuda.is_available():
+        pytest.skip("has a GPU")
+    nets = pytest.importorskip("sklearn_dpsearch.nets")
+    model = nets.DPLogisticRegression(classes=[0, 1], device="cuda")
+    refused(DPRandomSearchCV(model, "auto", epsilon=1.0, delta=1e-5), X, y, Exception, "(?i)cuda", tmp_path)
+
+
+def test_a_net_is_rehearsed_for_a_few_steps():
+    torch = pytest.importorskip("torch")
+    seen = []
+
+    class Counting(torch.optim.SGD):
+        def step(self, closure=None):
+            seen.append(1)
+            return super().step(closure)
+
+    module = torch.nn.Linear(2, 2)
+    search = DPRandomSearchCV(net(module, optimizer=Counting), {}, n_iter=2, delta=1e-5)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(search), "_spend", lambda *given: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            search.fit(X.astype(np.float32), y)
+    assert len(seen) <= 10
