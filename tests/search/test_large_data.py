@@ -247,8 +247,11 @@ class OfCollections(NoisyCentroids):
 )
 def test_dask_collections_reach_an_estimator_that_takes_them(search):
     da = pytest.importorskip("dask.array")
+    import dask
+
     X, y = table(300)
-    search.fit(da.from_array(X, chunks=(50, 5)), da.from_array(y, chunks=50))
+    with dask.config.set(scheduler="synchronous"):  # the pool of the threaded one would outlive the candidate
+        search.fit(da.from_array(X, chunks=(50, 5)), da.from_array(y, chunks=50))
     assert search.best_estimator_ is not None
 
 
