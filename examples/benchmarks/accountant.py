@@ -4,12 +4,12 @@
     python examples/benchmarks/accountant.py --full    # all
     python examples/benchmarks/accountant.py --table   # the table of docs/theory/best_of.md alone
 
-(a) Gaussian bases: the reported ε, the certified lower bound and the smallest published bound, for each law of K.
-(b) DP-SGD bases with every bound.  (c) The Poisson law.  (d) A pure base against brute force.
-(e) The table of docs/theory/best_of.md: reported and certified side by side, for all laws and bases (alone: --table).
-(f) Wall time and peak memory of one cold answer, of calibrating a whole search and of a subset search, each in a fresh
-process; CPU seconds of the first and the second plan of a search over a net.  (g) ε at a tiny δ and after very many
-steps.
+(a) Gaussian bases: the reported ε, the certified lower bound and the smallest published bound, for each distribution of
+K. (b) DP-SGD bases with every bound.  (c) The Poisson distribution.  (d) A pure base against brute force.
+(e) The table of docs/theory/best_of.md: reported and certified side by side, for all distributions and bases (alone:
+--table). (f) Wall time and peak memory of one cold answer, of calibrating a whole search and of a subset search, each
+in a fresh process; CPU seconds of the first and the second plan of a search over a net.  (g) ε at a tiny δ and after
+very many steps.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ import numpy as np
 from sklearn_dpsearch.privacy import (
     DPSGD,
     Binomial,
-    CountLaw,
+    CountDistribution,
     GaussianDP,
     Geometric,
     Guarantee,
@@ -55,9 +55,9 @@ SGD = {
 
 
 @cache
-def bounds_at(base: Guarantee, law: CountLaw, delta: float) -> dict[str, float]:
+def bounds_at(base: Guarantee, distribution: CountDistribution, delta: float) -> dict[str, float]:
     """ε of every bound that applies, by name."""
-    return {name: float(one.epsilon_at(delta)) for name, one in best_of(base, law).bounds.items()}
+    return {name: float(one.epsilon_at(delta)) for name, one in best_of(base, distribution).bounds.items()}
 
 
 def smallest_published(bounds: dict[str, float]) -> tuple[str, float]:
@@ -67,28 +67,35 @@ def smallest_published(bounds: dict[str, float]) -> tuple[str, float]:
 
 
 @cache
-def certified(base: Guarantee, law: CountLaw, delta: float) -> float:
+def certified(base: Guarantee, distribution: CountDistribution, delta: float) -> float:
     """ε that some mechanism with this base certainly loses."""
-    return float(witness_epsilon(base, law, delta))
+    return float(witness_epsilon(base, distribution, delta))
 
 
 # --- tightness ----------------------------------------------------------------------------------------------------
 
 
 def settings(full: bool) -> Iterator[tuple[GaussianDP, NegativeBinomial]]:
-    """Gaussian bases and laws of the table."""
+    """Gaussian bases and distributions of the table."""
     for mu, shape, mean in itertools.product(MUS if full else MUS[1:2], SHAPES, MEANS):
         yield GaussianDP(mu=mu), NegativeBinomial(shape, mean)
 
 
 def gaussian_table(full: bool) -> Iterator[tuple[float, float, int, float, float, str, float]]:
     """Rows (μ, η, mean, reported, witness, name of the best published bound, its ε)."""
-    for base, law in settings(full):
-        reported, certain = best_of(base, law).epsilon_at(DELTA), certified(base, law, DELTA)
-        yield base.mu, law.shape, int(law.mean), reported, certain, *smallest_published(bounds_at(base, law, DELTA))
+    for base, distribution in settings(full):
+        reported, certain = best_of(base, distribution).epsilon_at(DELTA), certified(base, distribution, DELTA)
+        yield (
+            base.mu,
+            distribution.shape,
+            int(distribution.mean),
+            reported,
+            certain,
+            *smallest_published(bounds_at(base, distribution, DELTA)),
+        )
 
 
-def brute_force_pure(epsilon: float, law: CountLaw) -> float:
+def brute_force_pure(epsilon: float, distribution: CountDistribution) -> float:
     """ε + sup log f'(q)/f'(q_min(q)) over two million points."""
     small = np.geomspace(1e-14, 0.5, 10**6)
     kink = 1 / (1 + np.exp(epsilon))
@@ -96,7 +103,7 @@ def brute_force_pure(epsilon: float, law: CountLaw) -> float:
     low = u >= kink
     lower = np.where(low, np.exp(-epsilon) * z, 1 - np.exp(epsilon) * u)
     lower_u = np.where(low, 1 - np.exp(-epsilon) * z, np.exp(epsilon) * u)
-    return epsilon + float(np.max(law.log_slope(z, u) - law.log_slope(lower, lower_u)))
+    return epsilon + float(np.max(distribution.log_slope(z, u) - distribution.log_slope(lower, lower_u)))
 
 
 TABLE_BASES: dict[str, tuple[Guarantee, float]] = {
@@ -104,7 +111,7 @@ TABLE_BASES: dict[str, tuple[Guarantee, float]] = {
     "DP-SGD, sigma 2": (SGD["sigma 2, rate 0.01, 5000 steps"], 1e-5),
     "pure, epsilon 1": (PureDP(epsilon=1.0), 1e-6),
 }
-TABLE_LAWS: tuple[CountLaw, ...] = (
+TABLE_DISTRIBUTIONS: tuple[CountDistribution, ...] = (
     Logarithmic(10),
     Geometric(10),
     Geometric(1000),
@@ -116,17 +123,17 @@ TABLE_LAWS: tuple[CountLaw, ...] = (
 )
 
 
-def side_by_side() -> Iterator[tuple[str, CountLaw, float, float, float]]:
-    """Rows (base, law, reported ε, certified ε, seconds of CPU for the report) at the δ of the base."""
-    for (name, (base, delta)), law in itertools.product(TABLE_BASES.items(), TABLE_LAWS):
+def side_by_side() -> Iterator[tuple[str, CountDistribution, float, float, float]]:
+    """Rows (base, distribution, reported ε, certified ε, seconds of CPU for the report) at the δ of the base."""
+    for (name, (base, delta)), distribution in itertools.product(TABLE_BASES.items(), TABLE_DISTRIBUTIONS):
         start = time.process_time()
-        reported = float(best_of(base, law).epsilon_at(delta))
+        reported = float(best_of(base, distribution).epsilon_at(delta))
         seconds = time.process_time() - start
-        yield name, law, reported, witness_epsilon(base, law, delta), seconds
+        yield name, distribution, reported, witness_epsilon(base, distribution, delta), seconds
 
 
 def near_zero() -> Iterator[tuple[str, float, float, float, float]]:
-    """Rows (base, ε, δ by Theorem 1, δ reported, δ certified) for a geometric law."""
+    """Rows (base, ε, δ by Theorem 1, δ reported, δ certified) for a geometric distribution."""
     for name, base in (("Gaussian, mu = 0.3", GaussianDP(mu=0.3)), ("pure, epsilon 0.5", PureDP(epsilon=0.5))):
         search = best_of(base, Geometric(10))
         for epsilon in (0.0, 0.25, 0.5, 0.75):
@@ -226,7 +233,10 @@ def print_tightness(full: bool) -> None:
         )
     print(f"  largest reported / witness: {worst:.4f}")
     for theorem in ("PS22 Theorem 2", "KRW24 Theorem 5.2"):
-        ratios = [bounds_at(base, law, DELTA)[theorem] / certified(base, law, DELTA) for base, law in settings(full)]
+        ratios = [
+            bounds_at(base, distribution, DELTA)[theorem] / certified(base, distribution, DELTA)
+            for base, distribution in settings(full)
+        ]
         print(f"  {theorem} / witness: {min(ratios):.3f} to {max(ratios):.3f}")
 
 
@@ -234,16 +244,16 @@ def print_sgd() -> None:
     print(f"(b) DP-SGD base, delta = {DELTA:g}")
     for label, base in SGD.items():
         print(f"  {label}: one run {base.epsilon_at(DELTA):.4f}")
-        for law in (Geometric(10), Logarithmic(100), Poisson(10).at_least_one()):
-            bounds = bounds_at(base, law, DELTA)
+        for distribution in (Geometric(10), Logarithmic(100), Poisson(10).at_least_one()):
+            bounds = bounds_at(base, distribution, DELTA)
             row = ", ".join(f"{name} {epsilon:.4f}" for name, epsilon in bounds.items())
-            print(f"    {law}: witness {witness_epsilon(base, law, DELTA):.4f}, {row}")
+            print(f"    {distribution}: witness {witness_epsilon(base, distribution, DELTA):.4f}, {row}")
 
 
 def print_poisson_and_pure() -> None:
-    base, law = GaussianDP(mu=0.2**0.5), Poisson(10)
-    bounds = bounds_at(base, law, DELTA)
-    print(f"(c) Poisson, mean 10, mu sqrt(0.2): witness {witness_epsilon(base, law, DELTA):.4f}, {bounds}")
+    base, distribution = GaussianDP(mu=0.2**0.5), Poisson(10)
+    bounds = bounds_at(base, distribution, DELTA)
+    print(f"(c) Poisson, mean 10, mu sqrt(0.2): witness {witness_epsilon(base, distribution, DELTA):.4f}, {bounds}")
     print("(d) pure base: reported at delta = 0, brute force, (2 + eta)·epsilon")
     for shape, mean in ((-0.5, 10), (0.0, 10), (1.0, 10), (1.0, 1000), (5.0, 10)):
         one = NegativeBinomial(shape, mean)
@@ -257,9 +267,9 @@ def print_poisson_and_pure() -> None:
 
 
 def print_table() -> None:
-    print("(e) base, law: reported epsilon, certified, ratio, seconds of CPU for the report")
-    for name, law, reported, certain, seconds in side_by_side():
-        print(f"  {name}, {law}: {reported:.4f}  {certain:.4f}  {reported / certain:.4f}  {seconds:.2f}")
+    print("(e) base, distribution: reported epsilon, certified, ratio, seconds of CPU for the report")
+    for name, distribution, reported, certain, seconds in side_by_side():
+        print(f"  {name}, {distribution}: {reported:.4f}  {certain:.4f}  {reported / certain:.4f}  {seconds:.2f}")
     print("    base, epsilon: delta by Theorem 1, reported, certified, ratio (Geometric, mean 10)")
     for name, epsilon, first, reported, certain in near_zero():
         print(f"  {name}, {epsilon}: {first:.4f}  {reported:.4f}  {certain:.4f}  {reported / certain:.3f}")
@@ -286,12 +296,12 @@ FAR = [
 def print_far_digits(full: bool) -> None:
     print("(g) far out: one run, reported, witness, smallest published")
     for (base, mean), delta in itertools.product(FAR if full else FAR[-1:], (1e-8, 1e-10, 1e-12)):
-        law = Geometric(mean)
+        distribution = Geometric(mean)
         reported, (name, published) = (
-            best_of(base, law).epsilon_at(delta),
-            smallest_published(bounds_at(base, law, delta)),
+            best_of(base, distribution).epsilon_at(delta),
+            smallest_published(bounds_at(base, distribution, delta)),
         )
-        certain = witness_epsilon(base, law, delta)
+        certain = witness_epsilon(base, distribution, delta)
         print(
             f"  {base.steps} steps, delta {delta:g}: {base.epsilon_at(delta):.4f}  {reported:.4f}  {certain:.4f}  "
             f"{published:.4f} ({name})"

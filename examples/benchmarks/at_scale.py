@@ -4,11 +4,11 @@
     python examples/benchmarks/at_scale.py --full     # also the noise with which all is epsilon = 0.5: minutes
 
 Two jobs: a net whose one training takes 1,000 GPU hours, and a small net on 10^9 records of a table. Epsilon comes from
-the accountant of the searches. Time follows from the law of K, the share of the records that train, and the time of one
-training: it is given for the first job, and for the second measured here, on this machine, in seconds per record.
-Bytes on the line are what examples/benchmarks/cluster.py measured, in copies of the records per worker. Everything else
-that is assumed stands in ``JOBS``. "days" is for K = 15 and "19 of 20" for the K that 19 of 20 searches do not exceed,
-with a candidate on each device; "device h" is the mean.
+the accountant of the searches. Time follows from the distribution of K, the share of the records that train, and the
+time of one training: it is given for the first job, and for the second measured here, on this machine, in seconds per
+record. Bytes on the line are what examples/benchmarks/cluster.py measured, in copies of the records per worker.
+Everything else that is assumed stands in ``JOBS``. "days" is for K = 15 and "19 of 20" for the K that 19 of 20
+searches do not exceed, with a candidate on each device; "device h" is the mean.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ COPIES = 1.6
 #: Numbers of four bytes for each parameter of a candidate in training: itself, its sum of clipped gradients, its noise,
 #: and one more for an optimizer with momentum.
 NUMBERS = 4
-LAW = Geometric(15)
+DISTRIBUTION = Geometric(15)
 FRACTIONS = (0.01, 0.1)
 
 
@@ -130,14 +130,14 @@ def subset(fraction: float) -> Choice:
 
     def guarantee(job: Job, noise: float) -> Guarantee:
         run = job.run(noise)
-        return subset_then_train(best_of(run, LAW), run, fraction, "rest")
+        return subset_then_train(best_of(run, DISTRIBUTION), run, fraction, "rest")
 
     return Choice(f"subset, {fraction:g}", guarantee, fraction, 1.0 - fraction)
 
 
 CHOICES = (
     Choice("one fit, no search", lambda job, noise: job.run(noise), 0.0, 1.0),
-    Choice("random search", lambda job, noise: best_of(job.run(noise), LAW), 1.0, 0.0),
+    Choice("random search", lambda job, noise: best_of(job.run(noise), DISTRIBUTION), 1.0, 0.0),
     *map(subset, FRACTIONS),
 )
 
@@ -150,14 +150,14 @@ def days(job: Job, choice: Choice, number: float) -> float:
 
 def device_hours(job: Job, choice: Choice) -> float:
     """All work, on average over K."""
-    return job.hours * (LAW.mean * choice.tried + choice.last)
+    return job.hours * (DISTRIBUTION.mean * choice.tried + choice.last)
 
 
 def rows(job: Job, full: bool) -> Iterator[str]:
     for choice in CHOICES:
         epsilon = choice.guarantee(job, job.noise).epsilon_at(job.delta)
-        often, seldom = days(job, choice, LAW.mean), days(job, choice, LAW.quantile(0.95))
-        sent = COPIES * min(job.devices, LAW.mean) * job.records * job.record_bytes if choice.tried else 0.0
+        often, seldom = days(job, choice, DISTRIBUTION.mean), days(job, choice, DISTRIBUTION.quantile(0.95))
+        sent = COPIES * min(job.devices, DISTRIBUTION.mean) * job.records * job.record_bytes if choice.tried else 0.0
         noise = calibrated(job, choice) if full else ""
         yield (
             f"  {choice.name:20}{epsilon:9.3f}{device_hours(job, choice):12,.1f}{often:10.1f}{seldom:10.1f}"
@@ -191,7 +191,9 @@ def main() -> None:
     torch.set_num_threads(1)
     one = seconds_per_record()
     print(f"measured here: {one * 1e6:.2f} microseconds per record and pass, on one thread, of a net with 128 units")
-    print(f"K ~ Geometric({LAW.mean:g}): 19 of 20 searches try at most {LAW.quantile(0.95)} candidates")
+    print(
+        f"K ~ Geometric({DISTRIBUTION.mean:g}): 19 of 20 searches try at most {DISTRIBUTION.quantile(0.95)} candidates"
+    )
     for job in JOBS:
         known = job if not math.isnan(job.hours) else replace(job, hours=one * job.steps * job.lot / 3600)
         show(known, full)

@@ -23,7 +23,7 @@ CS = np.geomspace(1e-3, 1e3, 13)  # a factor of ten is two places
 
 
 def records(number: int, rng: np.random.Generator, features: int = 10) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of norm at most 1, labels by a logistic law."""
+    """Rows of norm at most 1, labels by a logistic distribution."""
     X = rng.normal(size=(number, features))
     p = 1 / (1 + np.exp(-2 * X.sum(axis=1) / features**0.5))
     y = (rng.uniform(size=number) < p).astype(int)

@@ -3,11 +3,11 @@
     python examples/benchmarks/subset_search.py            # 20,000 synthetic records, few repetitions: about a minute
     python examples/benchmarks/subset_search.py --full     # 200,000 × 50, 10 repetitions of everything
 
-DPSubsetSearchCV and DPRandomSearchCV over the same net and space, with the same law of the number of candidates and the
-same total (ε, δ). (a) Wall time of fit without its plan (the calibration of the noise does not grow with the data),
-with the same seeds and so the same numbers of candidates; beside it the prediction (μq + 1 − q)/μ of Koskela & Kulkarni
-(2023, §3.4), or (μq + 1)/μ where the final model sees all records. (b) Accuracy on records that no search has seen,
-mean ± standard error. PyTorch uses one thread.
+DPSubsetSearchCV and DPRandomSearchCV over the same net and space, with the same distribution of the number of
+candidates and the same total (ε, δ). (a) Wall time of fit without its plan (the calibration of the noise does not grow
+with the data), with the same seeds and so the same numbers of candidates; beside it the prediction (μq + 1 − q)/μ of
+Koskela & Kulkarni (2023, §3.4), or (μq + 1)/μ where the final model sees all records. (b) Accuracy on records that no
+search has seen, mean ± standard error. PyTorch uses one thread.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ import argparse
 from sklearn_dpsearch.privacy import GaussianDP, Geometric, best_of, calibrate, subset_then_train
 
 DELTA = 1e-5
-LAW = Geometric(10)
+DISTRIBUTION = Geometric(10)
 FRACTIONS, SHARES = (0.1, 0.2), (0.5, 1.0, 1.5, 2.0)
 
 
@@ -22,7 +22,7 @@ def kept(epsilon: float, fraction: float, share: float) -> tuple[float, float]:
     """Of the final training and of a candidate."""
 
     def search(mu: float):
-        return subset_then_train(best_of(GaussianDP(mu=share * mu), LAW), GaussianDP(mu=mu), fraction, "rest")
+        return subset_then_train(best_of(GaussianDP(mu=share * mu), DISTRIBUTION), GaussianDP(mu=mu), fraction, "rest")
 
     alone = calibrate(lambda mu: GaussianDP(mu=mu), epsilon, DELTA)
     ratio = calibrate(search, epsilon, DELTA) / alone

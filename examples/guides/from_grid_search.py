@@ -33,7 +33,8 @@ ranges = (np.zeros(30), np.array([
 model = DPLogisticRegression(classes=[0, 1], bounds_X=ranges)
 
 # %%
-# Line two: the search, with laws instead of a grid, and the total that it may cost. Line three: ``fit``, as ever.
+# Line two: the search, with distributions instead of a grid, and the total that it may cost. Line three: ``fit``, as
+# ever.
 search = DPRandomSearchCV(model, {"learning_rate_factor": loguniform(0.25, 4.0)}, epsilon=3.0, delta=1e-5)
 search.fit(X_train, y_train)
 print(f"accuracy {search.score(X_test, y_test):.3f}   {search.best_params_}")

@@ -20,7 +20,7 @@ from sklearn_dpsearch.privacy.spent import Component, PrivacySpent
 from sklearn_dpsearch.report import (
     BudgetDisplay,
     CostPartsDisplay,
-    CountLawDisplay,
+    CountDistributionDisplay,
     LedgerDisplay,
     PrivacyProfileDisplay,
     TradeOffDisplay,
@@ -70,14 +70,14 @@ save("trade_off_log")
 # %%
 # How many runs
 # -------------
-# Laws with the same mean differ in how likely a single candidate is, and in the quantile of the winner.
-laws = CountLawDisplay.from_law([Geometric(10), Poisson(10), Logarithmic(10)])
-laws.plot()
-save("law")
+# Distributions with the same mean differ in how likely a single candidate is, and in the quantile of the winner.
+distributions = CountDistributionDisplay.from_distribution([Geometric(10), Poisson(10), Logarithmic(10)])
+distributions.plot()
+save("distribution")
 
 # %%
-laws.plot(kind="success")
-save("law_success")
+distributions.plot(kind="success")
+save("distribution_success")
 
 # %%
 # Parts of the cost

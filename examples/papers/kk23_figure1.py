@@ -6,9 +6,9 @@
 DP-SGD with noise multiplier 2, sampling rate 0.01 and 50 epochs (5000 steps); the number of runs is Poisson with mean
 15 or 45. "variant 1" trains on the rest (the paper's Theorem 1), "variant 2" on all records (its Theorem 4, composed),
 with Rényi curves all the way and Papernot & Steinke's Theorem 6 for the tuning. Ours is Theorem 2
-(docs/theory/subset.md) over Theorem 1, for the same law and for the geometric law of the same mean. Floors: one
-training run, and what tuning alone certainly gives away, q·δ_tune(log(1 + (e^ε − 1)/q)) with a certified δ_tune,
-whatever the final training does.
+(docs/theory/subset.md) over Theorem 1, for the same distribution and for the geometric distribution of the same mean.
+Floors: one training run, and what tuning alone certainly gives away, q·δ_tune(log(1 + (e^ε − 1)/q)) with a certified
+δ_tune, whatever the final training does.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from _show import Curves, Figure, show
 
 from sklearn_dpsearch.privacy import (
     DPSGD,
-    CountLaw,
+    CountDistribution,
     Geometric,
     Guarantee,
     Poisson,
@@ -50,21 +50,21 @@ def published_bound(mean: float, fraction: float, train_on: str) -> float:
 
 
 @lru_cache
-def tuning(law: CountLaw) -> Guarantee:
+def tuning(distribution: CountDistribution) -> Guarantee:
     """What the whole search costs on the records that it is given."""
-    return best_of(RUN, law)
+    return best_of(RUN, distribution)
 
 
-def ours(law: CountLaw, fraction: float, train_on: str) -> float:
-    return float(subset_then_train(tuning(law), RUN, fraction, train_on).epsilon_at(DELTA))
+def ours(distribution: CountDistribution, fraction: float, train_on: str) -> float:
+    return float(subset_then_train(tuning(distribution), RUN, fraction, train_on).epsilon_at(DELTA))
 
 
-def certain(law: CountLaw, fraction: float) -> float:
+def certain(distribution: CountDistribution, fraction: float) -> float:
     """An ε below which no accounting of tuning on the subset can be, to 1 %."""
     one_run = ProfileDP.from_pair(DominatingPair(RUN.pair.removed, RUN.pair.removed))
 
     def exceeds(epsilon: float) -> bool:
-        return fraction * witness(one_run, law, float(np.log1p(np.expm1(epsilon) / fraction))) > DELTA
+        return fraction * witness(one_run, distribution, float(np.log1p(np.expm1(epsilon) / fraction))) > DELTA
 
     low, high = 0.0, 8.0
     while high - low > 0.01:
@@ -103,10 +103,10 @@ def main() -> None:
     sys.argv = [one for one in sys.argv if one != "--full"]
     show(figures(FRACTIONS if full else FEW), "kk23")
     print(f"at q = 0.1; one run has epsilon = {RUN.epsilon_at(DELTA):.3f}")
-    for law in (Geometric(15), Geometric(45), Poisson(15), Poisson(45)):
-        rest, on_all = (ours(law, 0.1, train_on) for train_on in ("rest", "all"))
-        whole = float(tuning(law).epsilon_at(DELTA))
-        print(f"  {law!r}: search on all records {whole:.3f}; then train on the rest {rest:.3f}, on all {on_all:.3f}")
+    for distribution in (Geometric(15), Geometric(45), Poisson(15), Poisson(45)):
+        rest, on_all = (ours(distribution, 0.1, train_on) for train_on in ("rest", "all"))
+        whole = float(tuning(distribution).epsilon_at(DELTA))
+        print(f"  {distribution!r}: search on all {whole:.3f}; then train on the rest {rest:.3f}, on all {on_all:.3f}")
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ from sklearn.model_selection import train_test_split
 
 from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV
 from sklearn_dpsearch.nets import DPMLPClassifier
-from sklearn_dpsearch.privacy import DPSGD, CountLaw, GaussianDP, Geometric, Guarantee, Poisson, RenyiDP
+from sklearn_dpsearch.privacy import DPSGD, CountDistribution, GaussianDP, Geometric, Guarantee, Poisson, RenyiDP
 from sklearn_dpsearch.privacy.selection import best_of_published
 from sklearn_dpsearch.privacy.selection.subset_published import INTEGER_ORDERS, renyi_all, renyi_rest
 
@@ -104,10 +104,10 @@ def settings(full: bool, largest: float) -> dict[str, Setting]:
 # --- what is compared -------------------------------------------------------------------------------------------------
 
 
-def published(run: Guarantee, law: Poisson, bound: Callable[..., Guarantee] | None) -> float:
+def published(run: Guarantee, distribution: Poisson, bound: Callable[..., Guarantee] | None) -> float:
     """ε by Rényi curves: of the search, or of tuning on a subset and training."""
     curve = RenyiDP(orders=INTEGER_ORDERS, epsilons=run.renyi(INTEGER_ORDERS))
-    tune = best_of_published.renyi_poisson(curve, law, INTEGER_ORDERS)
+    tune = best_of_published.renyi_poisson(curve, distribution, INTEGER_ORDERS)
     return float((tune if bound is None else bound(tune, curve, FRACTION)).epsilon_at(DELTA))
 
 
@@ -116,8 +116,10 @@ def searches(setting: Setting, noise: float) -> dict[str, tuple[Any, dict[str, f
     net = clone(setting.net).set_params(**{setting.noise: noise})
     poisson, run = Poisson(setting.mean), setting.promise(noise)
 
-    def on_subset(law: CountLaw, train_on: Any) -> DPSubsetSearchCV:
-        return DPSubsetSearchCV(net, setting.grid, n_iter=law, subset_fraction=FRACTION, train_on=train_on, delta=DELTA)
+    def on_subset(distribution: CountDistribution, train_on: Any) -> DPSubsetSearchCV:
+        return DPSubsetSearchCV(
+            net, setting.grid, n_iter=distribution, subset_fraction=FRACTION, train_on=train_on, delta=DELTA
+        )
 
     return {
         "on all records": (

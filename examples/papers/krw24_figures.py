@@ -2,10 +2,10 @@
 
     python examples/papers/krw24_figures.py [--out FOLDER]
 
-Figure 2: δ(ε) of the search under the truncated negative binomial law with a Gaussian base. Figure 4: for the same ε,
-how the binomial law (Theorem 5.7) concentrates K compared with the Poisson law under Rényi accounting. All numbers are
-lost in the text of the paper at hand (σ, η, γ, n, p, δ), so the ones here are ours: σ = 4, η = 1, mean 10; δ = 1e-6, a
-mean of 10 runs for the Poisson law, n = 20.
+Figure 2: δ(ε) of the search under the truncated negative binomial distribution with a Gaussian base. Figure 4: for the
+same ε, how the binomial distribution (Theorem 5.7) concentrates K compared with the Poisson distribution under Rényi
+accounting. All numbers are lost in the text of the paper at hand (σ, η, γ, n, p, δ), so the ones here are ours:
+σ = 4, η = 1, mean 10; δ = 1e-6, a mean of 10 runs for the Poisson distribution, n = 20.
 """
 
 from __future__ import annotations
@@ -15,30 +15,30 @@ from collections.abc import Callable
 import numpy as np
 from _show import Curves, Figure, show
 
-from sklearn_dpsearch.privacy import ZCDP, Binomial, CountLaw, GaussianDP, Geometric, Poisson, best_of, witness
+from sklearn_dpsearch.privacy import ZCDP, Binomial, CountDistribution, GaussianDP, Geometric, Poisson, best_of, witness
 from sklearn_dpsearch.privacy.selection import best_of_published
 
 SIGMA, DELTA, MEAN, N = 4.0, 1e-6, 10.0, 20
 BASE = GaussianDP(mu=1 / SIGMA)
 
 
-def figure_2(law: CountLaw | None = None) -> Curves:
+def figure_2(distribution: CountDistribution | None = None) -> Curves:
     """δ by ε: Rényi accounting (PS22 Theorem 2), Theorem 5.2, Corollary 5.5, our Theorem 1 and the witness."""
-    law = Geometric(MEAN) if law is None else law
+    distribution = Geometric(MEAN) if distribution is None else distribution
     grid = np.linspace(0.4, 2.4, 41)
     curves = {
         "one run": BASE.delta_at(grid),
-        "Theorem 2, PS22": best_of_published.renyi_negative_binomial(BASE, law).delta_at(grid),
-        "Corollary 5.5, KRW24": best_of_published.gaussian_negative_binomial(BASE, law).delta_at(grid),
-        "Theorem 5.2, KRW24": best_of_published.profile_negative_binomial(BASE, law).delta_at(grid),
-        "Theorem 1": best_of(BASE, law).delta_at(grid),
-        "witness": np.array([witness(BASE, law, epsilon) for epsilon in grid]),
+        "Theorem 2, PS22": best_of_published.renyi_negative_binomial(BASE, distribution).delta_at(grid),
+        "Corollary 5.5, KRW24": best_of_published.gaussian_negative_binomial(BASE, distribution).delta_at(grid),
+        "Theorem 5.2, KRW24": best_of_published.profile_negative_binomial(BASE, distribution).delta_at(grid),
+        "Theorem 1": best_of(BASE, distribution).delta_at(grid),
+        "witness": np.array([witness(BASE, distribution, epsilon) for epsilon in grid]),
     }
     return {name: (grid, delta) for name, delta in curves.items()}
 
 
-def largest_share(epsilon_of: Callable[[CountLaw], float], budget: float) -> Binomial:
-    """The binomial law with the largest p whose search stays within the budget."""
+def largest_share(epsilon_of: Callable[[CountDistribution], float], budget: float) -> Binomial:
+    """The binomial distribution with the largest p whose search stays within the budget."""
     low, high = 0.0, 1.0
     while high - low > 1e-4:
         middle = 0.5 * (low + high)
@@ -47,18 +47,20 @@ def largest_share(epsilon_of: Callable[[CountLaw], float], budget: float) -> Bin
 
 
 def figure_4() -> Curves:
-    """P[K = k] by k at the ε that Rényi accounting gives the Poisson law: the laws that each bound allows."""
+    """P[K = k] by k at the ε that Rényi accounting gives Poisson: the distributions that each bound allows."""
     poisson = Poisson(MEAN)
     budget = best_of_published.renyi_poisson(ZCDP(rho=0.5 * BASE.mu**2), poisson).epsilon_at(DELTA)
-    theirs = largest_share(lambda law: best_of_published.profile_binomial(BASE, law).epsilon_at(DELTA), budget)
-    ours = largest_share(lambda law: best_of(BASE, law).epsilon_at(DELTA), budget)
+    theirs = largest_share(
+        lambda distribution: best_of_published.profile_binomial(BASE, distribution).epsilon_at(DELTA), budget
+    )
+    ours = largest_share(lambda distribution: best_of(BASE, distribution).epsilon_at(DELTA), budget)
     k = np.arange(0, 26)
-    laws: dict[str, CountLaw] = {
+    distributions: dict[str, CountDistribution] = {
         f"Poisson({MEAN:g}), Theorem 6, PS22": poisson,
         f"Binomial({N}, {theirs.p:.2f}), Theorem 5.7, KRW24": theirs,
         f"Binomial({N}, {ours.p:.2f}), Theorem 1": ours,
     }
-    return {name: (k.astype(float), law.pmf(k)) for name, law in laws.items()}
+    return {name: (k.astype(float), distribution.pmf(k)) for name, distribution in distributions.items()}
 
 
 # --- all of them --------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ multiplier 1.1. The authors published the test accuracy of about 1000 such runs 
 research/hyperparameters_2022/lr_acc.json, Apache 2.0: a dict from learning rate to accuracy); the candidates are the
 400 largest rates. They choose by test accuracy, without noise, and report the mean of 500 searches. Here that mean is
 exact: the best of K draws has the mean Σ a_i·(f(i/n) − f((i−1)/n)), f the generating function of K and a_i the sorted
-accuracies. Laws are used given K ≥ 1.
+accuracies. Distributions are used given K ≥ 1.
 
 "figure_7" has the paper's axis: the smallest bound on the Rényi divergence over all orders. No (ε, δ) can be read off
 it. "figure_7_epsilon" has ε at δ = 1e-6: by the paper's theorems, and by Theorem 1.
@@ -25,7 +25,16 @@ from pathlib import Path
 import numpy as np
 from _show import Curves, Figure, show_all
 
-from sklearn_dpsearch.privacy import DPSGD, CountLaw, Geometric, Guarantee, Logarithmic, Poisson, RenyiDP, best_of
+from sklearn_dpsearch.privacy import (
+    DPSGD,
+    CountDistribution,
+    Geometric,
+    Guarantee,
+    Logarithmic,
+    Poisson,
+    RenyiDP,
+    best_of,
+)
 from sklearn_dpsearch.privacy.selection import best_of_published
 from sklearn_dpsearch.privacy.selection.subset_published import INTEGER_ORDERS
 
@@ -33,7 +42,11 @@ DELTA, CANDIDATES = 1e-6, 400
 RUN = DPSGD(noise_multiplier=1.1, sample_rate=256 / 60_000, steps=60 * 60_000 // 256)
 ORDERS = INTEGER_ORDERS
 RENYI = RenyiDP(orders=ORDERS, epsilons=RUN.renyi(ORDERS))
-LAWS: dict[str, Callable[[float], CountLaw]] = {"logarithmic": Logarithmic, "geometric": Geometric, "Poisson": Poisson}
+DISTRIBUTIONS: dict[str, Callable[[float], CountDistribution]] = {
+    "logarithmic": Logarithmic,
+    "geometric": Geometric,
+    "Poisson": Poisson,
+}
 MEANS = np.array([1.5, 3, 6, 12, 30, 100])
 #: Quantiles 0, 1/40 … 1 of the accuracies of the 400 candidates.
 QUANTILES = (
@@ -53,44 +66,44 @@ def accuracies(file: Path | None) -> np.ndarray:
     return np.sort([found[rate] for rate in sorted(found)[-CANDIDATES:]])
 
 
-def expected_best(law: CountLaw, sorted_accuracies: np.ndarray) -> float:
+def expected_best(distribution: CountDistribution, sorted_accuracies: np.ndarray) -> float:
     """Mean accuracy of the best of K candidates drawn with replacement."""
     below = np.arange(sorted_accuracies.size + 1) / sorted_accuracies.size
-    return float(np.diff(law.pgf(below)) @ sorted_accuracies)
+    return float(np.diff(distribution.pgf(below)) @ sorted_accuracies)
 
 
 @cache
-def theirs(law: CountLaw) -> Guarantee:
-    """Theorem 2 of the paper, or Theorem 6 for the Poisson law: a Rényi curve."""
-    if isinstance(law, Poisson):
-        return best_of_published.renyi_poisson(RENYI, law, ORDERS)
-    return best_of_published.renyi_negative_binomial(RENYI, law, ORDERS)
+def theirs(distribution: CountDistribution) -> Guarantee:
+    """Theorem 2 of the paper, or Theorem 6 for the Poisson distribution: a Rényi curve."""
+    if isinstance(distribution, Poisson):
+        return best_of_published.renyi_poisson(RENYI, distribution, ORDERS)
+    return best_of_published.renyi_negative_binomial(RENYI, distribution, ORDERS)
 
 
 @cache
-def ours(law: CountLaw) -> float:
+def ours(distribution: CountDistribution) -> float:
     """ε of Theorem 1."""
-    return float(best_of(RUN, law.at_least_one()).epsilon_at(DELTA))
+    return float(best_of(RUN, distribution.at_least_one()).epsilon_at(DELTA))
 
 
-def against(bounds: dict[str, Callable[[CountLaw], float]], found: np.ndarray) -> Curves:
+def against(bounds: dict[str, Callable[[CountDistribution], float]], found: np.ndarray) -> Curves:
     """Curves (bound, expected accuracy) by the mean of K."""
     curves: Curves = {"best of all candidates": (np.array([0.0]), found[-1:])}
-    for name, make in LAWS.items():
-        laws = [make(mean) for mean in MEANS]
-        accuracy = np.array([expected_best(law.at_least_one(), found) for law in laws])
+    for name, make in DISTRIBUTIONS.items():
+        distributions = [make(mean) for mean in MEANS]
+        accuracy = np.array([expected_best(distribution.at_least_one(), found) for distribution in distributions])
         for source, bound in bounds.items():
-            curves[f"{name}, {source}"] = (np.array([bound(law) for law in laws]), accuracy)
+            curves[f"{name}, {source}"] = (np.array([bound(distribution) for distribution in distributions]), accuracy)
     return curves
 
 
-def smallest_divergence(law: CountLaw) -> float:
+def smallest_divergence(distribution: CountDistribution) -> float:
     """The paper's axis."""
-    return float(np.min(theirs(law).renyi(ORDERS)))
+    return float(np.min(theirs(distribution).renyi(ORDERS)))
 
 
-def paper_epsilon(law: CountLaw) -> float:
-    return float(theirs(law).epsilon_at(DELTA))
+def paper_epsilon(distribution: CountDistribution) -> float:
+    return float(theirs(distribution).epsilon_at(DELTA))
 
 
 def figures(found: np.ndarray) -> dict[str, Figure]:
@@ -113,10 +126,10 @@ def main() -> None:
     found = accuracies(given.data)
     show_all(figures(found), "ps22", given.out)
     print(f"one run: epsilon {RUN.epsilon_at(DELTA):.3f} at delta = {DELTA:g}; mean accuracy {found.mean():.4f}")
-    for law in (Geometric(12), Poisson(12)):
-        accuracy = expected_best(law.at_least_one(), found)
-        paper = f"PS22 {paper_epsilon(law):.3f} (divergence {smallest_divergence(law):.3f})"
-        print(f"{law!r}: accuracy {accuracy:.4f}, epsilon {paper}, Theorem 1 {ours(law):.3f}")
+    for distribution in (Geometric(12), Poisson(12)):
+        accuracy = expected_best(distribution.at_least_one(), found)
+        paper = f"PS22 {paper_epsilon(distribution):.3f} (divergence {smallest_divergence(distribution):.3f})"
+        print(f"{distribution!r}: accuracy {accuracy:.4f}, epsilon {paper}, Theorem 1 {ours(distribution):.3f}")
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from _show import Curves, Figure, show
 
 from sklearn_dpsearch.privacy import (
     ZCDP,
-    CountLaw,
+    CountDistribution,
     Fixed,
     GaussianDP,
     Geometric,
@@ -30,7 +30,7 @@ from sklearn_dpsearch.privacy.selection import best_of_published
 
 RHO, DELTA = 0.1, 1e-6
 BASE = GaussianDP(mu=(2 * RHO) ** 0.5)
-LAWS: dict[str, Callable[[float], CountLaw]] = {
+DISTRIBUTIONS: dict[str, Callable[[float], CountDistribution]] = {
     "eta = -1/2": lambda mean: NegativeBinomial(-0.5, mean),
     "logarithmic": Logarithmic,
     "eta = 1/2": lambda mean: NegativeBinomial(0.5, mean),
@@ -43,47 +43,49 @@ MEANS = np.unique(np.round(np.geomspace(2, 1000, 13)))
 ORDERS = np.linspace(1.5, 50, 98)
 
 
-def renyi_bound(law: CountLaw) -> best_of_published.Guarantee:
-    """The paper's bound for a 0.1-zCDP run: Theorem 2 (of which Corollary 4 is a case), or 6 for the Poisson law."""
+def renyi_bound(distribution: CountDistribution) -> best_of_published.Guarantee:
+    """The paper's bound for a 0.1-zCDP run: Theorem 2 (of which Corollary 4 is a case), or 6 for Poisson."""
     fine = 1 + np.geomspace(0.05, 2000, 600)
-    if isinstance(law, Poisson):
-        return best_of_published.renyi_poisson(ZCDP(rho=RHO), law, fine)  # the Rényi curve gives (ε̂, δ̂) too
-    return best_of_published.renyi_negative_binomial(ZCDP(rho=RHO), law, fine)
+    if isinstance(distribution, Poisson):
+        return best_of_published.renyi_poisson(ZCDP(rho=RHO), distribution, fine)  # the Rényi curve gives (ε̂, δ̂) too
+    return best_of_published.renyi_negative_binomial(ZCDP(rho=RHO), distribution, fine)
 
 
 def figure_2(means: tuple[float, ...] = (10, 100, 1e3, 1e4, 1e5, 1e6)) -> Curves:
-    """Rényi divergence by order for the logarithmic law, with one run and ten runs composed."""
+    """Rényi divergence by order for the logarithmic distribution, with one run and ten runs composed."""
     orders = np.linspace(1.5, 30, 58)
     curves = {f"mean {mean:g}": (orders, renyi_bound(Logarithmic(mean)).renyi(orders)) for mean in means}
     return {"one run": (orders, RHO * orders), "ten runs": (orders, 10 * RHO * orders), **curves}
 
 
 def figure_3(mean: float = 10) -> Curves:
-    """Rényi divergence by order for several laws with one mean."""
-    named = {name: LAWS[name](mean) for name in ("logarithmic", "geometric", "eta = 5", "Poisson")}
-    curves = {name: (ORDERS, renyi_bound(law).renyi(ORDERS)) for name, law in named.items()}
+    """Rényi divergence by order for several distributions with one mean."""
+    named = {name: DISTRIBUTIONS[name](mean) for name in ("logarithmic", "geometric", "eta = 5", "Poisson")}
+    curves = {name: (ORDERS, renyi_bound(distribution).renyi(ORDERS)) for name, distribution in named.items()}
     return {"one run": (ORDERS, RHO * ORDERS), "ten runs": (ORDERS, 10 * RHO * ORDERS), **curves}
 
 
-def epsilons(law: Callable[[float], CountLaw], means: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def epsilons(distribution: Callable[[float], CountDistribution], means: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """ε at δ for each mean: by the paper, and by Theorem 1."""
-    theirs = [renyi_bound(law(mean)).epsilon_at(DELTA) for mean in means]
-    ours = [best_of(BASE, law(mean)).epsilon_at(DELTA) for mean in means]
+    theirs = [renyi_bound(distribution(mean)).epsilon_at(DELTA) for mean in means]
+    ours = [best_of(BASE, distribution(mean)).epsilon_at(DELTA) for mean in means]
     return np.array(theirs), np.array(ours)
 
 
-def privacy_against(utility: Callable[[CountLaw], float], names: tuple[str, ...], means: np.ndarray = MEANS) -> Curves:
-    """Curves (ε, utility) for each law, by the paper and by Theorem 1."""
+def privacy_against(
+    utility: Callable[[CountDistribution], float], names: tuple[str, ...], means: np.ndarray = MEANS
+) -> Curves:
+    """Curves (ε, utility) for each distribution, by the paper and by Theorem 1."""
     curves: Curves = {}
     for name in names:
-        values = np.array([utility(LAWS[name](mean)) for mean in means])
-        theirs, ours = epsilons(LAWS[name], means)
+        values = np.array([utility(DISTRIBUTIONS[name](mean)) for mean in means])
+        theirs, ours = epsilons(DISTRIBUTIONS[name], means)
         curves[f"{name}, PS22"], curves[f"{name}, Theorem 1"] = (theirs, values), (ours, values)
     return curves
 
 
 def naive(
-    utility: Callable[[CountLaw], float], runs: tuple[int, ...] = (1, 2, 4, 8, 16)
+    utility: Callable[[CountDistribution], float], runs: tuple[int, ...] = (1, 2, 4, 8, 16)
 ) -> tuple[np.ndarray, np.ndarray]:
     """A fixed number of runs, composed."""
     composed = [GaussianDP(mu=BASE.mu * k**0.5).epsilon_at(DELTA) for k in runs]
@@ -92,22 +94,23 @@ def naive(
 
 def figure_4() -> Curves:
     """Expected number of runs by ε."""
-    curves = privacy_against(lambda law: law.mean, ("logarithmic", "geometric", "eta = 5", "Poisson"))
-    return {"naive repetition": naive(lambda law: law.mean), **curves}
+    curves = privacy_against(lambda distribution: distribution.mean, ("logarithmic", "geometric", "eta = 5", "Poisson"))
+    return {"naive repetition": naive(lambda distribution: distribution.mean), **curves}
 
 
 def figure_5() -> Curves:
     """Expected quantile of the winner by ε."""
     names = ("eta = -1/2", "logarithmic", "eta = 1/2", "geometric", "eta = 2", "Poisson")
-    return privacy_against(CountLaw.expected_quantile, names)
+    return privacy_against(CountDistribution.expected_quantile, names)
 
 
 def figure_6(share: float = 0.01) -> Curves:
     """Probability that the winner is among the best hundredth of all candidates, by ε."""
     curves = privacy_against(
-        lambda law: law.success_probability(share), ("logarithmic", "eta = 1/2", "geometric", "Poisson")
+        lambda distribution: distribution.success_probability(share),
+        ("logarithmic", "eta = 1/2", "geometric", "Poisson"),
     )
-    return {"naive repetition": naive(lambda law: law.success_probability(share)), **curves}
+    return {"naive repetition": naive(lambda distribution: distribution.success_probability(share)), **curves}
 
 
 # --- all of them --------------------------------------------------------------------------------------------------
@@ -123,9 +126,9 @@ FIGURES: dict[str, Figure] = {
 
 def main() -> None:
     show(FIGURES, "ps22")
-    for law in (Logarithmic(10), Geometric(10), Poisson(10)):
-        theirs, ours = renyi_bound(law).epsilon_at(DELTA), best_of(BASE, law).epsilon_at(DELTA)
-        print(f"epsilon at delta = {DELTA:g}, {law}: PS22 {theirs:.3f}, Theorem 1 {ours:.3f}")
+    for distribution in (Logarithmic(10), Geometric(10), Poisson(10)):
+        theirs, ours = renyi_bound(distribution).epsilon_at(DELTA), best_of(BASE, distribution).epsilon_at(DELTA)
+        print(f"epsilon at delta = {DELTA:g}, {distribution}: PS22 {theirs:.3f}, Theorem 1 {ours:.3f}")
 
 
 if __name__ == "__main__":

@@ -7,15 +7,15 @@ The rooms, from the top down; each imports only from those below it:
 - ``selection``: a file for each theorem (best of K runs, random subset, threshold, noisy maximum, doubling walk), with
   the published bounds beside it, and certificates of what a search really loses;
 - ``guarantees``: guarantees, their composition, and the tightest of several bounds;
-- ``count_laws``: distributions of the number of runs K, and drawing from them;
+- ``count_distributions``: distributions of the number of runs K, and drawing from them;
 - ``mechanisms``: noise and coins, drawn exactly;
 - ``numerics``: privacy losses, exact numbers, inversion: arithmetic that only ever overstates.
 """
 
 from .calibration import calibrate
-from .count_laws.base import CountLaw
-from .count_laws.laws import Binomial, Fixed, FromPMF, Poisson
-from .count_laws.negative_binomial import Geometric, Logarithmic, NegativeBinomial
+from .count_distributions.base import CountDistribution
+from .count_distributions.distributions import Binomial, Fixed, FromPMF, Poisson
+from .count_distributions.negative_binomial import Geometric, Logarithmic, NegativeBinomial
 from .errors import (
     BudgetExceededError,
     BudgetUnreachableError,
@@ -54,7 +54,7 @@ __all__ = [
     "BoundedRangeDP",
     "BudgetExceededError",
     "BudgetUnreachableError",
-    "CountLaw",
+    "CountDistribution",
     "DoublingRounds",
     "DoublingSteps",
     "ExponentialNoise",

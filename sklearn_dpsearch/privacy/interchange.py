@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from .count_laws.base import CountLaw
+from .count_distributions.base import CountDistribution
 from .errors import PrivacyError, did_you_mean
 from .guarantees.base import Guarantee
 from .guarantees.values import ProfileDP
@@ -22,7 +22,7 @@ Kind = TypeVar("Kind", bound=type)
 #: Classes by their names.
 Kinds: TypeAlias = dict[str, Any]
 #: Classes of the fields of guarantees: parents of several kinds, and single kinds.
-ROOTS: list[type] = [Guarantee, CountLaw, MaxNoise, LossDistribution]
+ROOTS: list[type] = [Guarantee, CountDistribution, MaxNoise, LossDistribution]
 
 
 def part_of_guarantees(kind: Kind) -> Kind:

@@ -9,9 +9,9 @@ from typing import Any
 
 from ._checks import require
 from ._types import Neighboring
-from .count_laws.base import CountLaw
-from .count_laws.laws import Poisson
-from .count_laws.negative_binomial import Geometric, Logarithmic, NegativeBinomial
+from .count_distributions.base import CountDistribution
+from .count_distributions.distributions import Poisson
+from .count_distributions.negative_binomial import Geometric, Logarithmic, NegativeBinomial
 from .errors import UnknownGuaranteeError
 from .guarantees.base import Guarantee, Statement, as_guarantee
 from .guarantees.composition import compose
@@ -129,12 +129,12 @@ def _sampled(event: Any, neighboring: Neighboring) -> Guarantee:
 
 
 def _repeated(event: Any, neighboring: Neighboring) -> Guarantee:
-    return best_of(from_event(event.event, neighboring), _law(float(event.mean), float(event.shape)))
+    return best_of(from_event(event.event, neighboring), _distribution(float(event.mean), float(event.shape)))
 
 
-def _law(mean: float, shape: float) -> CountLaw:
+def _distribution(mean: float, shape: float) -> CountDistribution:
     """Shape by which ``dp_accounting`` names K: infinite for Poisson, 1 for geometric, 0 for logarithmic."""
-    known: dict[float, Callable[[float], CountLaw]] = {math.inf: Poisson, 1.0: Geometric, 0.0: Logarithmic}
+    known: dict[float, Callable[[float], CountDistribution]] = {math.inf: Poisson, 1.0: Geometric, 0.0: Logarithmic}
     return known[shape](mean) if shape in known else NegativeBinomial(shape=shape, mean=mean)
 
 

@@ -4,7 +4,7 @@ from .comparison import Comparison, Row
 from .displays import (
     BudgetDisplay,
     CostPartsDisplay,
-    CountLawDisplay,
+    CountDistributionDisplay,
     LedgerDisplay,
     PrivacyProfileDisplay,
     TradeOffDisplay,
@@ -15,7 +15,7 @@ __all__ = [
     "BudgetDisplay",
     "Comparison",
     "CostPartsDisplay",
-    "CountLawDisplay",
+    "CountDistributionDisplay",
     "LedgerDisplay",
     "PrivacyProfileDisplay",
     "Row",

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._process import Stage, speaking
-from ..privacy import CountLaw, PrivacyError
+from ..privacy import CountDistribution, PrivacyError
 from ..search import (
     BasePrivateSearch,
     DPGridSearchCV,
@@ -75,7 +75,7 @@ def plan(
     *,
     param_distributions: Any = "auto",
     param_grid: Any = None,
-    n_iter: float | CountLaw | Sequence[float | CountLaw] = 10,
+    n_iter: float | CountDistribution | Sequence[float | CountDistribution] = 10,
     subset_fraction: float | Sequence[float] = 0.1,
     tuning_share: float | Sequence[float | None] | None = None,
     time: bool = False,
@@ -135,10 +135,10 @@ def plan(
     """
     budget = {"epsilon": epsilon, "delta": delta, **arguments}
     space, grid = param_distributions, param_distributions if param_grid is None else param_grid
-    laws, fractions, shares = (_several(value) for value in (n_iter, subset_fraction, tuning_share))
+    distributions, fractions, shares = (_several(value) for value in (n_iter, subset_fraction, tuning_share))
     plans: dict[str, tuple[Asked, Planned]] = {}
     left_out: dict[str, str] = {}
-    for asked in _asked(space, grid, laws, fractions, shares):
+    for asked in _asked(space, grid, distributions, fractions, shares):
         try:
             plans[asked.name] = asked, planned(asked.search(estimator, budget), n_samples, _guess(asked, plans))
         except (PrivacyError, ValueError, TypeError) as error:
@@ -170,17 +170,17 @@ def _several(value: Any) -> list[Any]:
 
 
 def _asked(
-    space: Any, grid: Any, laws: Sequence[Any], fractions: Sequence[float], shares: Sequence[float | None]
+    space: Any, grid: Any, distributions: Sequence[Any], fractions: Sequence[float], shares: Sequence[float | None]
 ) -> Iterator[Asked]:
     """Yield the searches to plan. One fit is a grid of one candidate: no choice, and no cost of a choice."""
     yield Asked(kind=FIT, make=DPGridSearchCV, space={}, given={})
-    for law in laws:
-        yield Asked(kind=RANDOM, make=DPRandomSearchCV, space=space, given={"n_iter": law})
-    for law in laws:
+    for distribution in distributions:
+        yield Asked(kind=RANDOM, make=DPRandomSearchCV, space=space, given={"n_iter": distribution})
+    for distribution in distributions:
         for fraction in fractions:
             for share in shares:
                 given = {
-                    "n_iter": law,
+                    "n_iter": distribution,
                     "subset_fraction": fraction,
                     **({} if share is None else {"tuning_share": share}),
                 }
@@ -199,13 +199,13 @@ def _guess(asked: Asked, plans: Mapping[str, tuple[Asked, Planned]]) -> float | 
 
 def _row(name: str, asked: Asked, found: Planned, budget: Mapping[str, Any]) -> Row:
     delta = float(budget["delta"] or 0.0)
-    law = found.law
+    distribution = found.distribution
     return Row(
         search=name,
         call=asked.call(budget),
-        quantile=math.nan if law is None else float(law.expected_quantile()),
-        alone=float(found.candidates == 1) if law is None else float(law.pmf(1)),
-        epsilon_run=float(found.one_run.epsilon_at(delta)) if law is not None else math.nan,
+        quantile=math.nan if distribution is None else float(distribution.expected_quantile()),
+        alone=float(found.candidates == 1) if distribution is None else float(distribution.pmf(1)),
+        epsilon_run=float(found.one_run.epsilon_at(delta)) if distribution is not None else math.nan,
         epsilon_final=float(found.final.epsilon_at(delta)),
         noise=found.settings,
         work=found.work,

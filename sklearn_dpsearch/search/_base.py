@@ -207,7 +207,7 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
                 estimator=self.estimator,
                 adapter=runner.adapter,
                 families=families,
-                law=runner.law,
+                distribution=runner.distribution,
                 validation=validation,
                 scorer=scorer,
                 score_noise=runner.score_noise,

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import clone
 
 from ..ledger import counted
-from ..privacy import CountLaw, Guarantee
+from ..privacy import CountDistribution, Guarantee
 from ..scoring.validation import Validation
 from ._any_make import n_records, take, with_parameters
 from ._base import BasePrivateSearch
@@ -28,7 +28,7 @@ class Planned:
 
     Parameters
     ----------
-    law : CountLaw or None
+    distribution : CountDistribution or None
         Distribution of the number of candidates; None where all points of a grid are tried.
     candidates : int or None
         Number of points of a grid.
@@ -44,7 +44,7 @@ class Planned:
         The total: as requested, or up to 3 % less.
     """
 
-    law: CountLaw | None
+    distribution: CountDistribution | None
     candidates: int | None
     one_run: Guarantee
     final: Guarantee
@@ -67,7 +67,7 @@ def planned(search: BasePrivateSearch, n_samples: int, near: float | None = None
     plan = search._plan(runner, n_samples, False, search.delta, near=near)
     whole_grid = isinstance(runner, AggregatedRunner)
     return Planned(
-        law=plan.law,
+        distribution=plan.distribution,
         candidates=number_of_points(runner.space) if whole_grid else None,
         one_run=plan.promises.one_run,
         final=plan.final.worst,
@@ -83,8 +83,8 @@ def _work(runner: Any, plan: Plan) -> float:
     if isinstance(runner, AggregatedRunner):
         candidates = number_of_points(runner.space)
         return 1.0 + (candidates > 1) * candidates * (1.0 - 1.0 / HELD_OUT)
-    assert plan.law is not None
-    runs = float(plan.law.mean) * _share_trained(plan.validation)
+    assert plan.distribution is not None
+    runs = float(plan.distribution.mean) * _share_trained(plan.validation)
     if not isinstance(runner, SubsetRunner):
         return runs + (getattr(runner.search, "refit", None) is True)
     fraction = float(runner.search.subset_fraction)

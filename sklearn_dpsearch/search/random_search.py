@@ -11,8 +11,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..adapters import Declared
 from ..ledger import PrivacyLedger
-from ..privacy import CountLaw, Fixed, Guarantee
-from ..privacy.count_laws.laws import as_law
+from ..privacy import CountDistribution, Fixed, Guarantee
+from ..privacy.count_distributions.distributions import as_count_distribution
 from ._base import BasePrivateSearch
 from ._resuming import Checkpoint
 from ._types import Distributions, Scorer
@@ -35,7 +35,7 @@ class DPRandomSearchCV(BasePrivateSearch):
         Parameter name to a list of values (drawn uniformly) or a distribution with a method ``rvs``. From a list of
         dicts, one dict is drawn uniformly first. Values may be estimators for a step of a pipeline: families compete.
         "auto": the estimator's own space, around its current parameters (``search_space``).
-    n_iter : float or CountLaw, default=10
+    n_iter : float or CountDistribution, default=10
         Distribution of K, conditional on K >= 1, or its mean: a number stands for ``Geometric(mean)``.
     epsilon, delta : float, optional
         The total for everything that ``fit`` releases. With ``epsilon`` the estimator's own noise is scaled until the
@@ -112,7 +112,7 @@ class DPRandomSearchCV(BasePrivateSearch):
     _parameter_constraints: dict[str, Any] = {
         **BasePrivateSearch._parameter_constraints,
         "param_distributions": [dict, list, StrOptions({"auto"})],
-        "n_iter": [Interval(numbers.Real, 1, None, closed="left"), CountLaw],
+        "n_iter": [Interval(numbers.Real, 1, None, closed="left"), CountDistribution],
         "refit": [StrOptions({"winner"}), "boolean"],
         "tuning_share": [Interval(numbers.Real, 0, None, closed="neither"), None],
         "release": [StrOptions({"best", "all"})],
@@ -123,7 +123,7 @@ class DPRandomSearchCV(BasePrivateSearch):
         estimator: Any,
         param_distributions: Distributions,
         *,
-        n_iter: float | CountLaw = 10,
+        n_iter: float | CountDistribution = 10,
         epsilon: float | None = None,
         delta: float | None = None,
         scoring: str | Scorer | None = None,
@@ -164,14 +164,14 @@ class DPRandomSearchCV(BasePrivateSearch):
         self.rehearse = rehearse
 
     def _runner(self) -> RandomSearchRunner:
-        return RandomSearchRunner(self, self._law())
+        return RandomSearchRunner(self, self._distribution())
 
-    def _law(self) -> CountLaw:
+    def _distribution(self) -> CountDistribution:
         if self.release == "best":
-            return as_law(self.n_iter).at_least_one()
+            return as_count_distribution(self.n_iter).at_least_one()
         if isinstance(self.n_iter, Fixed):
             return self.n_iter
-        if not isinstance(self.n_iter, CountLaw) and float(self.n_iter).is_integer():
+        if not isinstance(self.n_iter, CountDistribution) and float(self.n_iter).is_integer():
             return Fixed(int(self.n_iter))
         raise ValueError(
             f"Found n_iter={self.n_iter!r} with release='all'. Releasing every score needs a fixed number of runs: "

@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..adapters import Declared
 from ..ledger import PrivacyLedger
-from ..privacy import CountLaw, Guarantee
+from ..privacy import CountDistribution, Guarantee
 from ._base import BasePrivateSearch
 from ._resuming import Checkpoint
 from ._types import Distributions, Extrapolate, Scorer
@@ -34,7 +34,7 @@ class DPSubsetSearchCV(BasePrivateSearch):
         Parameter name to a list of values (drawn uniformly) or a distribution with a method ``rvs``. From a list of
         dicts, one dict is drawn uniformly first. Values may be estimators for a step of a pipeline: families compete.
         "auto": the estimator's own space, around its current parameters (``search_space``).
-    n_iter : float or CountLaw, default=10
+    n_iter : float or CountDistribution, default=10
         Distribution of the number of candidates K, conditional on K >= 1, or its mean: a number stands for
         ``Geometric(mean)``.
     subset_fraction : float, default=0.1
@@ -129,7 +129,7 @@ class DPSubsetSearchCV(BasePrivateSearch):
     _parameter_constraints: dict[str, Any] = {
         **BasePrivateSearch._parameter_constraints,
         "param_distributions": [dict, list, StrOptions({"auto"})],
-        "n_iter": [Interval(numbers.Real, 1, None, closed="left"), CountLaw],
+        "n_iter": [Interval(numbers.Real, 1, None, closed="left"), CountDistribution],
         "subset_fraction": [Interval(numbers.Real, 0, 1, closed="neither")],
         "train_on": [str],
         "validate_on": [str],
@@ -143,7 +143,7 @@ class DPSubsetSearchCV(BasePrivateSearch):
         estimator: Any,
         param_distributions: Distributions,
         *,
-        n_iter: float | CountLaw = 10,
+        n_iter: float | CountDistribution = 10,
         subset_fraction: float = 0.1,
         train_on: Literal["rest", "all"] = "rest",
         validate_on: Literal["rest", "subset"] = "rest",

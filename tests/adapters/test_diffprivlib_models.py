@@ -32,16 +32,16 @@ RUNS = 20_000 if os.environ.get("SKLEARN_DPSEARCH_FULL") else 1_500
 
 
 def permute_and_flip(counts, epsilon):
-    """Exact law of the label of a leaf."""
+    """Exact distribution of the label of a leaf."""
     heads = np.exp(epsilon * (np.array(counts) - max(counts)))
-    law = np.zeros(len(counts))
+    distribution = np.zeros(len(counts))
     orders = list(itertools.permutations(range(len(counts))))
     for order in orders:
         left = 1.0
         for i in order:
-            law[i] += left * heads[i]
+            distribution[i] += left * heads[i]
             left *= 1 - heads[i]
-    return law / len(orders)
+    return distribution / len(orders)
 
 
 def moved(counts, source, target):
@@ -56,11 +56,13 @@ def moved(counts, source, target):
 def test_a_changed_record_costs_a_tree_up_to_twice_its_epsilon(epsilon, classes):
     one_more, changed = [], []
     for counts in itertools.product(range(4), repeat=classes):
-        law = permute_and_flip(counts, epsilon)
+        distribution = permute_and_flip(counts, epsilon)
         for i in range(classes):
-            one_more.append(np.abs(np.log(law / permute_and_flip(np.add(counts, np.eye(classes)[i]), epsilon))).max())
+            one_more.append(
+                np.abs(np.log(distribution / permute_and_flip(np.add(counts, np.eye(classes)[i]), epsilon))).max()
+            )
             changed += [
-                np.abs(np.log(law / permute_and_flip(moved(counts, j, i), epsilon))).max()
+                np.abs(np.log(distribution / permute_and_flip(moved(counts, j, i), epsilon))).max()
                 for j in range(classes)
                 if j != i and counts[j]
             ]
@@ -70,7 +72,7 @@ def test_a_changed_record_costs_a_tree_up_to_twice_its_epsilon(epsilon, classes)
         assert max(changed) == pytest.approx(2 * epsilon)
 
 
-def test_the_exact_law_of_a_leaf_is_the_one_sampled():
+def test_the_exact_distribution_of_a_leaf_is_the_one_sampled():
     mechanism = PermuteAndFlip(epsilon=1.0, sensitivity=1, monotonic=True, utility=[2, 1, 0])
     drawn = np.bincount([mechanism.randomise() for _ in range(4000)], minlength=3) / 4000
     assert np.abs(drawn - permute_and_flip([2, 1, 0], 1.0)).max() < 0.04
@@ -150,7 +152,7 @@ def test_a_record_that_changes_its_class_costs_naive_bayes_more_than_its_epsilon
     assert epsilon < leaving + entering <= stated * (1 + 1e-6)
 
 
-def test_the_count_law_of_naive_bayes_is_the_one_assumed():
+def test_the_count_distribution_of_naive_bayes_is_the_one_assumed():
     mechanism = GeometricTruncated(epsilon=0.5, sensitivity=1, lower=1, upper=20)
     drawn = np.array([mechanism.randomise(3) for _ in range(4000)])
     for k in (1, 3, 5):
@@ -171,8 +173,10 @@ def log_density_logistic(w, records, epsilon, C, norm):
 def logistic_loss(epsilon, C, norm):
     w, worst = np.linspace(-40, 40, 8001), 0.0
     for base in ([], [(norm, 1)], [(norm, 1), (norm, 0)]):
-        laws = [log_density_logistic(w, [*base, (x, y)], epsilon, C, norm) for x in (norm, norm / 2, 0) for y in (0, 1)]
-        worst = max(worst, *(np.abs(a - b).max() for a, b in itertools.combinations(laws, 2)))
+        distributions = [
+            log_density_logistic(w, [*base, (x, y)], epsilon, C, norm) for x in (norm, norm / 2, 0) for y in (0, 1)
+        ]
+        worst = max(worst, *(np.abs(a - b).max() for a, b in itertools.combinations(distributions, 2)))
     return worst
 
 
@@ -338,7 +342,7 @@ def bingham_constant(values):
 
 
 @pytest.mark.slow
-def test_components_of_a_pca_are_not_drawn_from_binghams_law():
+def test_components_of_a_pca_are_not_drawn_from_binghams_distribution():
     mechanism = Bingham(epsilon=2.0, random_state=np.random.RandomState(0))
     drawn = np.mean([mechanism.randomise(np.diag([8.0, 0.0]))[1] ** 2 for _ in range(4000)])
     t = np.linspace(0, 2 * np.pi, 20_001)
@@ -346,7 +350,7 @@ def test_components_of_a_pca_are_not_drawn_from_binghams_law():
     s = values[1] * np.sin(t) ** 2
     right = np.exp(-s)
     divided = right / (1 + 2 * s / bingham_constant(values)) ** 2
-    proper, found = (np.average(np.sin(t) ** 2, weights=law) for law in (right, divided))
+    proper, found = (np.average(np.sin(t) ** 2, weights=distribution) for distribution in (right, divided))
     assert drawn == pytest.approx(found, abs=0.005)
     assert proper > 3 * found
 
@@ -360,7 +364,7 @@ def test_one_record_changes_a_component_far_beyond_its_epsilon(divided, low, hig
     outside, jacobian = nodes**4, 4 * nodes**3  # outside: squared length outside the plane, mostly near 0
     t = np.linspace(0, 2 * np.pi, 401)[:-1]
 
-    def law(first, second):
+    def distribution(first, second):
         top = max(first, second)
         values = epsilon / 4 * np.array([top - first, top - second, *[top] * (features - 2)])
         constant = bingham_constant(values)
@@ -374,7 +378,7 @@ def test_one_record_changes_a_component_far_beyond_its_epsilon(divided, low, hig
         mass = (np.exp(inside - inside.max()) * (weights * jacobian)[:, None]).mean(axis=1).sum()
         return lambda r, t: log_density(r, t) - math.log(mass) - inside.max()
 
-    one, other = law(size, size), law(size + 1, size - 1)
+    one, other = distribution(size, size), distribution(size + 1, size - 1)
     t = np.linspace(0, np.pi / 2, 20)
     worst = max(np.abs(one(r, t) - other(r, t)).max() for r in np.linspace(0, 1, 11))
     assert low * epsilon <= worst <= high * epsilon

@@ -40,7 +40,7 @@ def test_bounds_are_wrong_no_more_often_than_stated() -> None:
     assert wrong <= 20 + 3 * np.sqrt(20)
 
 
-def test_equal_laws_give_next_to_nothing() -> None:
+def test_equal_distributions_give_next_to_nothing() -> None:
     rng = np.random.default_rng(2)
     found = lower_bound(rng.normal(size=(2000, 5)), rng.normal(size=(2000, 5)))
     assert found.epsilon_lower < 0.2

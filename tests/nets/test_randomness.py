@@ -1,4 +1,4 @@
-"""Coins and noise are secret, each training's own, of the right law; and the facts that led to this design."""
+"""Coins and noise are secret, each training's own, of the right distribution; and the facts that led to this design."""
 
 from __future__ import annotations
 
@@ -129,7 +129,8 @@ def test_unseeded_sequences_hold_256_bits():
     assert sequence().pool_size == 8  # words of 32 bits: none of the 256 is lost
 
 
-# --- the law of the noise ----------------------------------------------------------------------------------------
+# --- the distribution of the noise
+# ----------------------------------------------------------------------------------------
 
 
 def test_noise_is_standard_normal():

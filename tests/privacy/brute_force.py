@@ -1,4 +1,4 @@
-"""Small cases worked out exactly: random discrete mechanisms, the law of their best-of-K release, its divergences.
+"""Small cases worked out exactly: random mechanisms, the distribution of their best-of-K release, its divergences.
 
 Nothing here uses the accountant's numerics. A mechanism is a pair of probability vectors (one per neighbour) over a few
 outcomes; its score is a vector of integers, and ties between runs are broken at random.
@@ -15,7 +15,7 @@ import numpy as np
 
 from sklearn_dpsearch.privacy import (
     Binomial,
-    CountLaw,
+    CountDistribution,
     Fixed,
     FromPMF,
     Geometric,
@@ -74,7 +74,7 @@ def largest_loss(p: np.ndarray, q: np.ndarray) -> float:
     return np.inf if np.any(q[used] == 0) else float(np.max(np.log(p[used] / q[used])))
 
 
-def release(law: CountLaw, p: np.ndarray, scores: np.ndarray) -> np.ndarray:
+def release(distribution: CountDistribution, p: np.ndarray, scores: np.ndarray) -> np.ndarray:
     """Probabilities of the released outcome of the best of K runs (they add up to P[K ≥ 1])."""
     out = np.zeros_like(p)
     below = 0.0
@@ -83,21 +83,21 @@ def release(law: CountLaw, p: np.ndarray, scores: np.ndarray) -> np.ndarray:
         group = float(p[tied].sum())
         if group > 0:
             upto = min(below + group, 1.0)
-            out[tied] = p[tied] / group * (law.pgf(upto) - law.pgf(below))
+            out[tied] = p[tied] / group * (distribution.pgf(upto) - distribution.pgf(below))
             below = upto
     return out
 
 
-def releases(law: CountLaw, p: np.ndarray) -> np.ndarray:
+def releases(distribution: CountDistribution, p: np.ndarray) -> np.ndarray:
     """``release`` of many mechanisms at once, shape (…, n), whose outcomes are scored 0 … n − 1."""
     upto = np.minimum(np.cumsum(p, axis=-1), 1.0)
-    values = np.asarray(law.pgf(upto))
-    first = values[..., :1] - law.pgf(0.0)
+    values = np.asarray(distribution.pgf(upto))
+    first = values[..., :1] - distribution.pgf(0.0)
     return np.concatenate([first, np.diff(values, axis=-1)], axis=-1)
 
 
 def loss_distribution(p: np.ndarray, q: np.ndarray) -> LossDistribution:
-    """Law under P of log(P/Q), exactly."""
+    """Distribution under P of log(P/Q), exactly."""
     both = (p > 0) & (q > 0)
     if not both.any():
         return LossDistribution(np.array([0.0]), np.array([0.0]), float(p.sum()), float(q.sum()))
@@ -156,10 +156,10 @@ def _adversarial(rng: np.random.Generator, finite_loss: bool) -> Mechanism:
     return Mechanism(p, q, np.array([0, 1, 2]))
 
 
-def random_law(rng: np.random.Generator) -> CountLaw:
-    """A law of every kind, conditioned on K ≥ 1 and capped at random."""
+def random_distribution(rng: np.random.Generator) -> CountDistribution:
+    """A distribution of every kind, conditioned on K ≥ 1 and capped at random."""
     mean = float(np.exp(rng.uniform(0, np.log(50))))
-    makers: list[Callable[[], CountLaw]] = [
+    makers: list[Callable[[], CountDistribution]] = [
         lambda: NegativeBinomial(shape=float(rng.uniform(-0.9, 6)), mean=mean),
         lambda: Geometric(mean=mean),
         lambda: Logarithmic(mean=mean),
@@ -169,12 +169,14 @@ def random_law(rng: np.random.Generator) -> CountLaw:
         lambda: Fixed(k=int(rng.integers(2, 12))),
         lambda: FromPMF(_random_pmf(rng)),
     ]
-    law = makers[int(rng.integers(len(makers)))]()
+    distribution = makers[int(rng.integers(len(makers)))]()
     if rng.random() < 0.3:
-        law = law.at_least_one()
+        distribution = distribution.at_least_one()
     if rng.random() < 0.25:
-        law = law.capped(max(law.quantile(float(rng.uniform(0.05, 0.9))), 1) + int(rng.integers(0, 4)))
-    return law
+        distribution = distribution.capped(
+            max(distribution.quantile(float(rng.uniform(0.05, 0.9))), 1) + int(rng.integers(0, 4))
+        )
+    return distribution
 
 
 def _random_pmf(rng: np.random.Generator) -> np.ndarray:
@@ -194,11 +196,11 @@ def interesting_epsilons(p: np.ndarray, q: np.ndarray) -> np.ndarray:
     return np.unique(np.append(EPSILONS, kinks[(kinks > 0) & (kinks < 12)]))
 
 
-def check(guarantee: Guarantee, law: CountLaw, one: Mechanism) -> float:
+def check(guarantee: Guarantee, distribution: CountDistribution, one: Mechanism) -> float:
     """Raise ``Violation`` if the release of ``one`` loses more than ``guarantee`` says; return the tightest δ ratio."""
     tightest = 0.0
     for direction in (one, one.reversed):
-        p, q = release(law, direction.p, one.scores), release(law, direction.q, one.scores)
+        p, q = release(distribution, direction.p, one.scores), release(distribution, direction.q, one.scores)
         epsilons = interesting_epsilons(p, q)
         stated = guarantee.delta_at(epsilons)
         exact = np.array([hockey_stick(p, q, epsilon) for epsilon in epsilons])
@@ -206,7 +208,8 @@ def check(guarantee: Guarantee, law: CountLaw, one: Mechanism) -> float:
         if np.any(exact > stated + rounding):
             worst = int(np.argmax(exact - stated - rounding))
             raise Violation(
-                f"delta({epsilons[worst]:.4f}) is {exact[worst]:.10g}, stated {stated[worst]:.10g}: {one}, {law}"
+                f"delta({epsilons[worst]:.4f}) is {exact[worst]:.10g}, stated {stated[worst]:.10g}: {one}, "
+                f"{distribution}"
             )
         told = exact > 1e-9
         tightest = max([tightest, *(exact[told] / stated[told])])

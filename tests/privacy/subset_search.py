@@ -23,7 +23,7 @@ VARIANTS = ("rest", "all")
 
 
 class Search(NamedTuple):
-    """Laws of both parts on every set of records, how many there are, and the guarantee of each part."""
+    """Distributions of both parts on every set of records, how many there are, and the guarantee of each part."""
 
     tune: dict[Records, np.ndarray]
     train: list[dict[Records, np.ndarray]]
@@ -43,14 +43,14 @@ def release(search: Search, records: Records, fraction: float, train_on: str, re
     for subset in subsets(records):
         weight = fraction ** len(subset) * (1 - fraction) ** (len(records) - len(subset))
         on = records - subset if train_on == "rest" else records
-        both = np.concatenate([p * law[on] for p, law in zip(search.tune[subset], search.train)])
+        both = np.concatenate([p * distribution[on] for p, distribution in zip(search.tune[subset], search.train)])
         seen = reveal == "coin" and search.number - 1 in subset
         outcomes[seen] = outcomes.get(seen, 0.0) + weight * both
     return np.concatenate([outcomes.get(seen, np.zeros(both.size)) for seen in (False, True)])
 
 
 def neighbours(search: Search, fraction: float, train_on: str, reveal: str = "") -> tuple[np.ndarray, np.ndarray]:
-    """The law of the release with the last record and without it."""
+    """The distribution of the release with the last record and without it."""
     everyone = frozenset(range(search.number))
     with_record = release(search, everyone, fraction, train_on, reveal)
     without = release(search, everyone - {search.number - 1}, fraction, train_on, reveal)
@@ -81,31 +81,31 @@ def of_one_record(rng: np.random.Generator) -> Search:
 def of_many_records(rng: np.random.Generator) -> Search:
     """Two or three records, a different mechanism after each result of tuning; the guarantees are envelopes."""
     number = int(rng.integers(2, 4))
-    tune = _random_laws(rng, number)
-    train = [_random_laws(rng, number) for _ in range(next(iter(tune.values())).size)]
+    tune = _random_distributions(rng, number)
+    train = [_random_distributions(rng, number) for _ in range(next(iter(tune.values())).size)]
     return Search(tune, train, number, _envelope([tune], number), _envelope(train, number))
 
 
-def _random_laws(rng: np.random.Generator, number: int) -> dict[Records, np.ndarray]:
-    """A tilt of one law by the records in the set; sometimes an outcome needs the last record, or its absence."""
+def _random_distributions(rng: np.random.Generator, number: int) -> dict[Records, np.ndarray]:
+    """A tilt of one distribution by the records in the set; sometimes an outcome needs the last record, or lacks it."""
     size = int(rng.integers(2, 5))
     base = rng.dirichlet(np.ones(size))
     tilts = rng.normal(size=(number, size)) * rng.choice([0.1, 0.5, 2.0])
     impossible = rng.random((2, size)) < 0.1
     impossible[:, 0] = False
-    laws = {}
+    distributions = {}
     for records in subsets(frozenset(range(number))):
-        law = base * np.exp(sum((tilts[one] for one in records), np.zeros(size)))
-        law[impossible[int(number - 1 in records)]] = 0.0
-        laws[records] = law / law.sum()
-    return laws
+        distribution = base * np.exp(sum((tilts[one] for one in records), np.zeros(size)))
+        distribution[impossible[int(number - 1 in records)]] = 0.0
+        distributions[records] = distribution / distribution.sum()
+    return distributions
 
 
 def _envelope(families: list[dict[Records, np.ndarray]], number: int) -> Guarantee:
-    """Of every law with the last record against the same without it."""
+    """Of every distribution with the last record against the same without it."""
     last = number - 1
     others = list(subsets(frozenset(range(last))))
-    pairs = [(laws[one | {last}], laws[one]) for laws in families for one in others]
+    pairs = [(distributions[one | {last}], distributions[one]) for distributions in families for one in others]
     return envelope([ProfileDP.from_pair(exact_pair(Mechanism(p, q, np.arange(p.size)))) for p, q in pairs])
 
 

@@ -12,7 +12,7 @@ from sklearn_dpsearch.privacy import (
     DPSGD,
     ZCDP,
     ApproxDP,
-    CountLaw,
+    CountDistribution,
     Fixed,
     FromPMF,
     GaussianDP,
@@ -46,7 +46,7 @@ RUNS = [
 ]
 
 
-def lost_by_an_order(run: LossDistribution, law: CountLaw, epsilon: float) -> float:
+def lost_by_an_order(run: LossDistribution, distribution: CountDistribution, epsilon: float) -> float:
     """δ of one mechanism with this pair.
 
     Outcomes that gain are put each where it gains most, by rising ratio; the others come by falling ratio.
@@ -56,7 +56,7 @@ def lost_by_an_order(run: LossDistribution, law: CountLaw, epsilon: float) -> fl
     lack = max(0.0, 1.0 - q.sum())
     above = np.geomspace(1e-16, 1.0, 4000)
     above_q = np.minimum(np.interp(above, *_from_below(p, q, lack)), 1.0)
-    gain, cost = np.exp(law.log_slope(1 - above, above)), np.exp(law.log_slope(1 - above_q, above_q))
+    gain, cost = np.exp(distribution.log_slope(1 - above, above)), np.exp(distribution.log_slope(1 - above_q, above_q))
     tried = np.linspace(epsilon - 0.3, run.losses[-1], 500)
     values = np.exp(tried[:, None] - epsilon) * gain - cost
     chosen = np.flatnonzero(run.losses > tried[np.argmax(values.max(axis=1) > 0)])
@@ -68,8 +68,8 @@ def lost_by_an_order(run: LossDistribution, law: CountLaw, epsilon: float) -> fl
     chosen, places = chosen[order], np.minimum(places[order], steps[0][-1])
     top = places + _after(p[chosen]), np.interp(places, *steps) + _after(q[chosen])
     bottom = np.minimum(top[0] + p[chosen], 1.0)
-    ours = np.exp(law.log_slope(1 - bottom, bottom)) * p[chosen]
-    theirs = np.exp(law.log_slope(1 - np.minimum(top[1], 1.0), np.minimum(top[1], 1.0))) * q[chosen]
+    ours = np.exp(distribution.log_slope(1 - bottom, bottom)) * p[chosen]
+    theirs = np.exp(distribution.log_slope(1 - np.minimum(top[1], 1.0), np.minimum(top[1], 1.0))) * q[chosen]
     return float(np.sum(ours - np.exp(epsilon) * theirs)) * (1 - 1e-9)
 
 
@@ -81,22 +81,27 @@ def _after(masses: np.ndarray) -> np.ndarray:
     return np.append(np.cumsum(masses[::-1])[::-1][1:], 0.0)
 
 
-@pytest.mark.parametrize(("run", "law"), RUNS)
-def test_a_search_is_close_to_what_a_mechanism_loses_at_every_delta(run: DPSGD, law: CountLaw) -> None:
-    search = best_of(run, law)
+@pytest.mark.parametrize(("run", "distribution"), RUNS)
+def test_a_search_is_close_to_what_a_mechanism_loses_at_every_delta(
+    run: DPSGD, distribution: CountDistribution
+) -> None:
+    search = best_of(run, distribution)
     for delta in DELTAS:
         certain = search.epsilon_at(delta) / 1.02
-        assert lost_by_an_order(run.pair.removed, law, certain) > delta or witness_epsilon(run, law, delta) > certain
+        assert (
+            lost_by_an_order(run.pair.removed, distribution, certain) > delta
+            or witness_epsilon(run, distribution, delta) > certain
+        )
 
 
-@pytest.mark.parametrize(("run", "law"), RUNS)
-def test_epsilon_is_never_above_the_renyi_route(run: DPSGD, law: CountLaw) -> None:
+@pytest.mark.parametrize(("run", "distribution"), RUNS)
+def test_epsilon_is_never_above_the_renyi_route(run: DPSGD, distribution: CountDistribution) -> None:
     route, events = (
         RdpAccountant(ORDERS),
         dp_event.PoissonSampledDpEvent(run.sample_rate, dp_event.GaussianDpEvent(run.noise_multiplier)),
     )
     route.compose(events, int(run.steps))
-    search = best_of(run, law)
+    search = best_of(run, distribution)
     own, ours = (RenyiDP(orders=ORDERS, epsilons=one.renyi(ORDERS)) for one in (run, search))
     for delta in (*DELTAS, 1e-15, 1e-20, 1e-30):
         assert run.epsilon_at(delta) <= own.epsilon_at(delta) * (1 + 1e-6)
@@ -134,14 +139,14 @@ BASES: list[Guarantee] = [
     ZCDP(rho=0.05),
     sgd(2.0, 0.01, 5000),
 ]
-LAWS = [Geometric(10), Poisson(10).at_least_one(), Fixed(3), Logarithmic(30)]
+DISTRIBUTIONS = [Geometric(10), Poisson(10).at_least_one(), Fixed(3), Logarithmic(30)]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("law", LAWS, ids=repr)
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
 @pytest.mark.parametrize("base", BASES, ids=lambda one: type(one).__name__)
-def test_nesting_never_makes_epsilon_smaller(base: Guarantee, law: CountLaw) -> None:
-    search, nothing = best_of(base, law), PureDP(epsilon=0.0)
+def test_nesting_never_makes_epsilon_smaller(base: Guarantee, distribution: CountDistribution) -> None:
+    search, nothing = best_of(base, distribution), PureDP(epsilon=0.0)
     hardly_any = FromPMF(np.array([0.0, 1 - 1e-9, 1e-9]))
     inside = (
         compose(search, nothing),

@@ -62,7 +62,7 @@ from sklearn_dpsearch.scoring.noise import DiscreteGaussianNoise, Sensitivity
 
 RUN = DPSGD(noise_multiplier=1.1, sample_rate=0.1, steps=7)
 PURE = PureDP(epsilon=0.1 + 0.2)
-LAWS = [
+DISTRIBUTIONS = [
     Geometric(7.3),
     Logarithmic(5),
     NegativeBinomial(shape=-0.5, mean=4),
@@ -100,7 +100,7 @@ GUARANTEES: list[Guarantee] = [
     gaussian_target(0.7),
     DiscreteGaussianNoise(Fraction(17, 3)).guarantee(Sensitivity(2, 4), "add_remove"),
     best_of(PureDP(epsilon=calibrate(lambda e: best_of(PureDP(epsilon=e), 5), 1.0, 0.0)), 5),
-    *(TheoremOne(one_run=PURE, count=law) for law in LAWS),
+    *(TheoremOne(one_run=PURE, count=distribution) for distribution in DISTRIBUTIONS),
     TheoremFive(first=TheoremOne(one_run=PURE, count=Geometric(3))),
     TheoremSix(first=TheoremOne(one_run=PURE, count=Poisson(9))),
     best_of(compose(RUN, PureDP(epsilon=0.1)), Geometric(4)),
@@ -151,15 +151,15 @@ def kinds_in(value: Any) -> Iterator[str]:
         yield from (kind for one in value for kind in kinds_in(one))
 
 
-def test_every_kind_of_guarantee_and_law_is_tried_above() -> None:
+def test_every_kind_of_guarantee_and_distribution_is_tried_above() -> None:
     tried = {kind for one in GUARANTEES for kind in kinds_in(one.to_dict())}
     names = {name for name in _kinds() if not name.startswith("_")}
     assert names - tried == {"ExponentialNoise", "LaplaceNoise"}  # these have the fields of the two others
 
 
 def test_equal_guarantees_are_written_alike() -> None:
-    laws = [TheoremOne(one_run=PURE, count=Geometric(mean)) for mean in (3, 3.0)]
-    for one, other in ((PureDP(epsilon=1), PureDP(epsilon=1.0)), laws):
+    distributions = [TheoremOne(one_run=PURE, count=Geometric(mean)) for mean in (3, 3.0)]
+    for one, other in ((PureDP(epsilon=1), PureDP(epsilon=1.0)), distributions):
         assert json.dumps(one.to_dict()) == json.dumps(other.to_dict())
 
 
@@ -247,7 +247,7 @@ def test_loss_distributions_that_are_none_are_refused(name: str, wrong: Any) -> 
 
 def test_what_a_file_holds_is_checked_like_what_a_program_builds() -> None:
     """Edited dictionaries that were once believed: the first one had a δ of −0.49."""
-    drawn, both, law = (
+    drawn, both, distribution = (
         json.loads(json.dumps(one.to_dict()))
         for one in (mixture([RUN, PURE], [0.3, 0.7]), compose(RUN, PURE), best_of(PURE, Geometric(7.3).capped(20)))
     )
@@ -258,11 +258,11 @@ def test_what_a_file_holds_is_checked_like_what_a_program_builds() -> None:
     with pytest.raises(MixedNeighborsError, match="one relation is needed"):
         from_dict({**both, "neighboring": "replace_one"})
     with pytest.raises(ValueError, match="an integer most"):
-        from_dict({**law, "count": {**law["count"], "most": 2.5}})
+        from_dict({**distribution, "count": {**distribution["count"], "most": 2.5}})
     with pytest.raises(TypeError, match="a distribution of K"):
-        from_dict({**law, "count": law["one_run"]})
+        from_dict({**distribution, "count": distribution["one_run"]})
     with pytest.raises(TypeError, match="Found one_run"):
-        from_dict({**law, "one_run": law["count"]})
+        from_dict({**distribution, "one_run": distribution["count"]})
     heavy = json.loads(json.dumps(ProfileDP.from_pair(PURE.pair).to_dict()))
     heavy["removed"]["masses"] = {"array": [0.5, float(np.exp(50))]}
     with pytest.raises(ValueError, match="masses with a total"):

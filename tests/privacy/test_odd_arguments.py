@@ -41,7 +41,7 @@ ODD: list[Any] = [
     np.array("x"),
     np.datetime64("2026"),
 ]
-LAWS: list[Any] = [Geometric(5), Poisson(3), Fixed(2), 4, -2, "Geometric"]
+DISTRIBUTIONS: list[Any] = [Geometric(5), Poisson(3), Fixed(2), 4, -2, "Geometric"]
 ONES: list[Any] = [
     PureDP(epsilon=1.0),
     PureDP(epsilon=1e300),
@@ -90,7 +90,7 @@ CALLS: dict[str, Callable[[np.random.Generator], Any]] = {
     "compose": lambda r: privacy.compose(guarantee(r), guarantee(r)).epsilon_at(1e-6),
     "mixture": lambda r: privacy.mixture([guarantee(r), guarantee(r)], [number(r), number(r)]),
     "envelope": lambda r: privacy.envelope([guarantee(r), guarantee(r)]).delta_at(0.5),
-    "best_of": lambda r: privacy.best_of(guarantee(r), one_of(r, LAWS)),
+    "best_of": lambda r: privacy.best_of(guarantee(r), one_of(r, DISTRIBUTIONS)),
     "followed_by": lambda r: privacy.followed_by(guarantee(r), guarantee(r)),
     "until_above": lambda r: privacy.until_above(guarantee(r), number(r)),
     "subset_then_train": lambda r: privacy.subset_then_train(guarantee(r), guarantee(r), number(r)),
@@ -101,9 +101,13 @@ CALLS: dict[str, Callable[[np.random.Generator], Any]] = {
     "calibrate": lambda r: privacy.calibrate(
         one_of(r, [lambda mu: GaussianDP(mu=mu), lambda mu: mu, 3, "mu"]), number(r), number(r)
     ),
-    "witness": lambda r: privacy.witness(one_of(r, [*ONES[:5], *ONES[7:9], *ONES[12:]]), one_of(r, LAWS), number(r)),
-    "witness_epsilon": lambda r: privacy.witness_epsilon(one_of(r, ONES[12:]), one_of(r, LAWS), number(r)),
-    "verify": lambda r: privacy.verify(one_of(r, [*ONES[:3], *ONES[12:]]), one_of(r, LAWS), number(r), number(r)),
+    "witness": lambda r: privacy.witness(
+        one_of(r, [*ONES[:5], *ONES[7:9], *ONES[12:]]), one_of(r, DISTRIBUTIONS), number(r)
+    ),
+    "witness_epsilon": lambda r: privacy.witness_epsilon(one_of(r, ONES[12:]), one_of(r, DISTRIBUTIONS), number(r)),
+    "verify": lambda r: privacy.verify(
+        one_of(r, [*ONES[:3], *ONES[12:]]), one_of(r, DISTRIBUTIONS), number(r), number(r)
+    ),
     "pgf": lambda r: Geometric(5).pgf(number(r)),
     "quantile": lambda r: Geometric(5).quantile(number(r)),
     "success_probability": lambda r: Poisson(3).success_probability(number(r)),

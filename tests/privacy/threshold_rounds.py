@@ -17,7 +17,7 @@ def laplace_tail(scale: float, first: np.ndarray) -> np.ndarray:
     return np.where(first > 0, upper, 1.0 - upper)
 
 
-def noise_law(scale: float) -> tuple[np.ndarray, np.ndarray]:
+def noise_distribution(scale: float) -> tuple[np.ndarray, np.ndarray]:
     k = np.arange(-int(45 * scale), int(45 * scale) + 1)
     weights = np.exp(-np.abs(k) / scale)
     return k, weights / weights.sum()
@@ -28,7 +28,7 @@ def one_round(
 ) -> np.ndarray:
     """Probabilities of candidate 0, 1, … being the first above, and of none, with the noise that the proof asks for."""
     scale = 2 * STEPS / epsilon if threshold_scale is None else threshold_scale
-    z, mass = noise_law(scale) if scale > 0 else (np.array([0]), np.array([1.0]))
+    z, mass = noise_distribution(scale) if scale > 0 else (np.array([0]), np.array([1.0]))
     needed = threshold + z[:, None] - utilities[None, :]
     above, below = laplace_tail(4 * STEPS / epsilon, needed), laplace_tail(4 * STEPS / epsilon, 1 - needed)
     first = above * np.cumprod(np.column_stack([np.ones(z.size), below[:, :-1]]), axis=1)

@@ -14,15 +14,15 @@ from typing import NamedTuple
 import numpy as np
 
 from sklearn_dpsearch.privacy import Guarantee, ProfileDP, best_of, envelope
-from tests.privacy.brute_force import Mechanism, exact_pair, random_law, random_mechanism
+from tests.privacy.brute_force import Mechanism, exact_pair, random_distribution, random_mechanism
 from tests.privacy.brute_force import release as release_of_best
-from tests.privacy.subset_search import Records, _envelope, _random_laws, subsets
+from tests.privacy.subset_search import Records, _envelope, _random_distributions, subsets
 
 Roles = tuple[Records, Records]
 
 
 class Search(NamedTuple):
-    """Laws of both parts, how many records there are, and what each part promises."""
+    """Distributions of both parts, how many records there are, and what each part promises."""
 
     tune: dict[Roles, np.ndarray]
     train: list[dict[Records, np.ndarray]]
@@ -46,13 +46,13 @@ def release(search: Search, records: Records, fraction: float, share: float, tra
     total = np.zeros(1)
     for weight, trains, validates in roles(records, fraction, share):
         on = records - trains if train_on == "rest" else records
-        both = [p * law[on] for p, law in zip(search.tune[trains, validates], search.train)]
+        both = [p * distribution[on] for p, distribution in zip(search.tune[trains, validates], search.train)]
         total = total + weight * np.concatenate(both)
     return total
 
 
 def neighbours(search: Search, fraction: float, share: float, train_on: str) -> tuple[np.ndarray, np.ndarray]:
-    """The law of the release with the last record and without it."""
+    """The distribution of the release with the last record and without it."""
     everyone = frozenset(range(search.number))
     with_record = release(search, everyone, fraction, share, train_on)
     return with_record, release(search, everyone - {search.number - 1}, fraction, share, train_on)
@@ -70,9 +70,9 @@ def of_one_record(rng: np.random.Generator, order: str = "") -> Search:
 def of_best_runs(rng: np.random.Generator) -> Search:
     """Tuning is the best of K runs, each with an outcome and a score; the guarantees are those of Theorem 1."""
     without, tuned, scored = two_ratios(rng, str(rng.choice(["together", "anyhow"])))
-    scores, count = rng.permutation(without.size), random_law(rng).at_least_one()
-    promised = [best_of(_exact(law, without), count) for law in (tuned, scored)]
-    released = [release_of_best(count, law, scores) for law in (without, tuned, scored)]
+    scores, count = rng.permutation(without.size), random_distribution(rng).at_least_one()
+    promised = [best_of(_exact(distribution, without), count) for distribution in (tuned, scored)]
+    released = [release_of_best(count, distribution, scores) for distribution in (without, tuned, scored)]
     return _with_training(rng, *released, *promised)
 
 
@@ -98,36 +98,36 @@ def _with_training(
 
 
 def of_many_records(rng: np.random.Generator) -> Search:
-    """Two records, laws for every assignment of roles, training that differs after each result of tuning."""
+    """Two records, distributions for every assignment of roles, training that differs after each result of tuning."""
     number, size = 2, int(rng.integers(2, 5))
     last, others = number - 1, frozenset(range(number - 1))
     tune = {
-        (trains, validates): law
+        (trains, validates): distribution
         for trains in subsets(frozenset(range(number)))
-        for validates, law in _random_laws_of(rng, number, size).items()
+        for validates, distribution in _random_distributions_of(rng, number, size).items()
         if not trains & validates
     }
     pairs: dict[int, list[Guarantee]] = {0: [], 1: []}
     for trains, validates in [(t, v) for t in subsets(others) for v in subsets(others - t)]:
         for role, joined in enumerate([(trains | {last}, validates), (trains, validates | {last})]):
             pairs[role].append(_exact(tune[joined], tune[trains, validates]))
-    train = [_random_laws(rng, number) for _ in range(size)]
+    train = [_random_distributions(rng, number) for _ in range(size)]
     return Search(tune, train, number, envelope(pairs[0]), envelope(pairs[1]), _envelope(train, number))
 
 
-def _random_laws_of(rng: np.random.Generator, number: int, size: int) -> dict[Records, np.ndarray]:
+def _random_distributions_of(rng: np.random.Generator, number: int, size: int) -> dict[Records, np.ndarray]:
     while True:
-        laws = _random_laws(rng, number)
-        if next(iter(laws.values())).size == size:
-            return laws
+        distributions = _random_distributions(rng, number)
+        if next(iter(distributions.values())).size == size:
+            return distributions
 
 
-def _exact(law: np.ndarray, without: np.ndarray) -> Guarantee:
-    return ProfileDP.from_pair(exact_pair(Mechanism(law, without, np.arange(law.size))))
+def _exact(distribution: np.ndarray, without: np.ndarray) -> Guarantee:
+    return ProfileDP.from_pair(exact_pair(Mechanism(distribution, without, np.arange(distribution.size))))
 
 
 def two_ratios(rng: np.random.Generator, order: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Laws of one output: without the record, if it trains, if it validates; with zeros on either side."""
+    """Distributions of one output: without the record, if it trains, if it validates; with zeros on either side."""
     size = int(rng.integers(2, 7))
     without = rng.dirichlet(np.full(size, rng.choice([0.3, 1.0, 5.0])))
     ratios = [np.exp(rng.normal(size=size) * rng.choice([0.1, 0.6, 2.0])) for _ in range(2)]
@@ -138,8 +138,10 @@ def two_ratios(rng: np.random.Generator, order: str) -> tuple[np.ndarray, np.nda
         ratios = [np.sort(ratio) for ratio in ratios]
     if order == "apart":
         ratios[1] = ratios[1][::-1]
-    laws = [without * ratio for ratio in ratios]
-    laws = [law / law.sum() for law in laws]
-    impossible = [rng.choice([0.0, 0.02, 0.3]) for _ in laws]
-    laws = [np.append((1 - lost) * law, lost) for law, lost in zip(laws, impossible)]
-    return np.append(without, 0.0), *laws
+    distributions = [without * ratio for ratio in ratios]
+    distributions = [distribution / distribution.sum() for distribution in distributions]
+    impossible = [rng.choice([0.0, 0.02, 0.3]) for _ in distributions]
+    distributions = [
+        np.append((1 - lost) * distribution, lost) for distribution, lost in zip(distributions, impossible)
+    ]
+    return np.append(without, 0.0), *distributions

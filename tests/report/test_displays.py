@@ -27,7 +27,7 @@ from sklearn_dpsearch.privacy.spent import Component, PrivacySpent
 from sklearn_dpsearch.report import (
     BudgetDisplay,
     CostPartsDisplay,
-    CountLawDisplay,
+    CountDistributionDisplay,
     LedgerDisplay,
     PrivacyProfileDisplay,
     TradeOffDisplay,
@@ -116,15 +116,15 @@ def test_a_trade_off_curve_is_that_of_the_guarantee(one):
     assert found.readings == {rate: one.bayes_risk(rate) for rate in (0.001, 0.01)}  # 1 − f, with all digits
 
 
-def test_a_law_is_drawn_given_that_there_is_a_run():
-    found = CountLawDisplay.from_law([Poisson(3), 4])
-    law = Poisson(3).at_least_one()
-    assert found.probabilities["Poisson(mean=3)"] == pytest.approx(law.pmf(np.arange(1, found.runs.size + 1)))
+def test_a_distribution_is_drawn_given_that_there_is_a_run():
+    found = CountDistributionDisplay.from_distribution([Poisson(3), 4])
+    distribution = Poisson(3).at_least_one()
+    assert found.probabilities["Poisson(mean=3)"] == pytest.approx(distribution.pmf(np.arange(1, found.runs.size + 1)))
     assert found.quantiles["Geometric(mean=4.0)"] == Geometric(4).expected_quantile()
     chances = found.success["Poisson(mean=3)"]
-    assert chances[0] == law.success_probability(float(found.shares[0]))
+    assert chances[0] == distribution.success_probability(float(found.shares[0]))
     assert np.all(np.diff(chances) > 0)
-    assert list(CountLawDisplay.from_law(Geometric(2)).success) == ["Geometric(mean=2)"]
+    assert list(CountDistributionDisplay.from_distribution(Geometric(2)).success) == ["Geometric(mean=2)"]
 
 
 def test_parts_are_alone_and_together_what_the_statement_says():
@@ -207,8 +207,8 @@ def test_curves_on_the_same_axes_can_be_told_apart(ax, log):
 
 
 @pytest.mark.parametrize("kind", ["pmf", "success"])
-def test_laws_are_drawn_one_line_each(ax, kind):
-    display = CountLawDisplay.from_law([2, 5]).plot(ax, kind=kind)
+def test_distributions_are_drawn_one_line_each(ax, kind):
+    display = CountDistributionDisplay.from_distribution([2, 5]).plot(ax, kind=kind)
     assert list(display.lines_) == ["Geometric(mean=2.0)", "Geometric(mean=5.0)"]
     shown = display.probabilities if kind == "pmf" else display.success
     assert np.array_equal(display.line_.get_ydata(), shown["Geometric(mean=2.0)"])

@@ -1,4 +1,4 @@
-"""The profile of discrete Gaussian noise, against sums over its own law and against a reference implementation."""
+"""The profile of discrete Gaussian noise, against sums over its distribution and a reference implementation."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from sklearn_dpsearch.scoring.discrete_gaussian_profile import (
     upper_tail,
 )
 
-from .laws import EPSILONS, gaussian_masses, hockey_stick, moved
+from .distributions import EPSILONS, gaussian_masses, hockey_stick, moved
 
 
 @pytest.mark.parametrize("variance", [0.04, 0.3, 1.0, 7.3, 400.0])
 @pytest.mark.parametrize("shift", [1, 2, 5])
-def test_the_profile_is_the_hockey_stick_divergence_of_the_two_laws(variance, shift):
+def test_the_profile_is_the_hockey_stick_divergence_of_the_two_distributions(variance, shift):
     masses = gaussian_masses(variance, reach=int(12 * math.sqrt(variance)) + 4 * shift + 10)
     for epsilon, delta in zip(EPSILONS, shifted_profile(variance, shift, EPSILONS), strict=True):
         exact = hockey_stick(moved(masses, shift), masses, epsilon)
@@ -48,7 +48,7 @@ def test_sums_and_integrals_of_tails_agree_where_one_takes_over_from_the_other()
     assert _integrated(LARGEST_SUM, first) == pytest.approx(_summed(LARGEST_SUM**2, first), rel=5e-13, abs=0)
 
 
-def test_tails_of_a_wide_law_are_sums_of_its_masses():
+def test_tails_of_a_wide_distribution_are_sums_of_its_masses():
     sigma = 2500.0
     k = np.arange(-40_000, 40_001)
     weights = np.exp(-(k**2) / (2 * sigma**2))

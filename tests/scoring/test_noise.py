@@ -1,4 +1,4 @@
-"""What noise on several integers promises, against sums over its own law; noise and its guarantee as values."""
+"""What noise on several integers promises, against sums over its distribution; noise and its guarantee as values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sklearn_dpsearch.privacy import ZCDP
 from sklearn_dpsearch.scoring import DiscreteGaussianNoise, DiscreteLaplaceNoise, Sensitivity, matched_noise
 from sklearn_dpsearch.scoring.discrete_gaussian_profile import shifted_profile
 
-from .laws import EPSILONS, gaussian_masses, hockey_stick, moved
+from .distributions import EPSILONS, gaussian_masses, hockey_stick, moved
 
 ONE = Sensitivity(1, 1)
 

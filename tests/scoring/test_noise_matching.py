@@ -31,7 +31,7 @@ from sklearn_dpsearch.scoring import (
     noise_for,
 )
 
-from .laws import EPSILONS
+from .distributions import EPSILONS
 
 ONE = Sensitivity(1, 1)
 #: ε itself is searched.

@@ -12,7 +12,7 @@ from sklearn_dpsearch.scoring import run_guarantee, search_guarantee
 from sklearn_dpsearch.scoring.validation import Exposure, HoldOut, PublicValidation, RandomFolds
 
 TRAIN, SCORE = PureDP(epsilon=1.0), PureDP(epsilon=0.4)
-LAW = Geometric(5)
+DISTRIBUTION = Geometric(5)
 
 
 def test_a_held_out_score_less_clear_than_the_training_is_free():
@@ -34,17 +34,17 @@ def test_public_scores_leave_the_training_alone():
 
 def test_averaging_over_the_coin_is_never_more_than_the_worse_use():
     train, score = GaussianDP(mu=0.5), GaussianDP(mu=0.8)
-    averaged = search_guarantee(train, score, HoldOut(0.2).exposures(), partial(best_of, count=LAW))
-    worst = best_of(envelope([train, score]), LAW)
+    averaged = search_guarantee(train, score, HoldOut(0.2).exposures(), partial(best_of, count=DISTRIBUTION))
+    worst = best_of(envelope([train, score]), DISTRIBUTION)
     grid = np.linspace(0.0, 6.0, 40)
     assert np.all(averaged.delta_at(grid) <= worst.delta_at(grid) * (1 + 1e-9) + 1e-12)
     assert averaged.epsilon_at(1e-3) < worst.epsilon_at(1e-3)
 
 
-def _release(first, second, law):
-    """Exact law of the winner between a good and a bad outcome, for a run that is good with the given probability."""
+def _release(first, second, distribution):
+    """Distribution of the winner of a good and a bad outcome, for a run that is good with a given probability."""
     return {
-        good: law.pgf(1.0) - law.pgf(1.0 - p) if good else law.pgf(1.0 - p)
+        good: distribution.pgf(1.0) - distribution.pgf(1.0 - p) if good else distribution.pgf(1.0 - p)
         for good, p in ((True, first), (False, second))
     }
 
@@ -53,12 +53,12 @@ def _release(first, second, law):
 def test_brute_force_of_a_hold_out_is_never_above_the_stated_profile(share):
     """A record that trains moves the training's bit, one that validates the score's; the winner reveals it."""
     truth = {"train": 1 / (1 + np.exp(-1.0)), "score": 1 / (1 + np.exp(-0.4))}
-    stated = search_guarantee(TRAIN, SCORE, HoldOut(share).exposures(), partial(best_of, count=LAW))
+    stated = search_guarantee(TRAIN, SCORE, HoldOut(share).exposures(), partial(best_of, count=DISTRIBUTION))
     for epsilon in np.linspace(0, 3, 13):
         exact = 0.0
         for use, weight in (("train", 1 - share), ("score", share)):
-            ours = _release(truth[use], truth[use], LAW)
-            theirs = _release(1 - truth[use], 1 - truth[use], LAW)
+            ours = _release(truth[use], truth[use], DISTRIBUTION)
+            theirs = _release(1 - truth[use], 1 - truth[use], DISTRIBUTION)
             both = [
                 sum(max(0.0, a[k] - np.exp(epsilon) * b[k]) for k in a) for a, b in ((ours, theirs), (theirs, ours))
             ]

@@ -149,7 +149,7 @@ def test_fewer_than_one_expected_run_is_refused(mean):
     refused(ValueError, "'n_iter'.*Got", n_iter=mean)
 
 
-def test_a_shape_of_minus_one_is_no_law():
+def test_a_shape_of_minus_one_is_no_distribution():
     with pytest.raises(ValueError, match="Expected a shape > -1.*got shape=-1.0"):
         NegativeBinomial(shape=-1, mean=10)
 

@@ -80,7 +80,7 @@ def promise_of(model) -> Guarantee:
 # --- the space ----------------------------------------------------------------------------------------------------
 
 
-def test_splitting_a_space_by_family_keeps_the_law_of_its_candidates():
+def test_splitting_a_space_by_family_keeps_the_distribution_of_its_candidates():
     given = [
         {"a": [LogisticRegression(), LinearRegression()], "b": [1, 2, 3]},
         {"a": [LogisticRegression(C=2)], "b": [7]},
@@ -89,7 +89,7 @@ def test_splitting_a_space_by_family_keeps_the_law_of_its_candidates():
     split = space.by_family()
     assert split.probabilities == [0.25, 0.25, 0.5]
 
-    def law(space):
+    def distribution(space):
         found = {}
         for share, dictionary in zip(space.probabilities, space.dictionaries):
             for values in itertools.product(*(dictionary[name] for name in sorted(dictionary))):
@@ -97,7 +97,7 @@ def test_splitting_a_space_by_family_keeps_the_law_of_its_candidates():
                 found[repr(values)] = found.get(repr(values), 0.0) + share / size
         return found
 
-    assert law(split) == pytest.approx(law(space))
+    assert distribution(split) == pytest.approx(distribution(space))
     rng = np.random.RandomState(0)
     drawn = [split.draw(rng)[0] for _ in range(4000)]
     assert np.bincount(drawn) / 4000 == pytest.approx([0.25, 0.25, 0.5], abs=0.03)

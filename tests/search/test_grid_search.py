@@ -166,13 +166,15 @@ def test_the_plan_says_the_work_and_what_the_noise_costs(capsys):
 
 
 @pytest.mark.parametrize(
-    ("noise", "law"),
+    ("noise", "distribution"),
     [("exponential", "gumbel"), ("permute_and_flip", "exponential"), ("laplace", "laplace"), ("gaussian", "normal")],
 )
-def test_the_noise_costs_less_than_the_plan_says_and_not_much_less(noise, law):
+def test_the_noise_costs_less_than_the_plan_says_and_not_much_less(noise, distribution):
     one = search(n_parts=40, noise=noise, selection_epsilon=2.0, delta=1e-6)._runner()
     said = float(re.findall(r"\d\.\d\d", one.expected_loss(40, 12))[0])
-    draws = getattr(np.random.default_rng(0), law)(scale=float(one.chooser(Fraction(1, 40), 12).scale), size=(2000, 12))
+    draws = getattr(np.random.default_rng(0), distribution)(
+        scale=float(one.chooser(Fraction(1, 40), 12).scale), size=(2000, 12)
+    )
     gaps = (0.02, 0.1, 0.2, 0.3)  # between one good candidate and all others
     lost = [gap * np.mean(np.argmax(draws + gap * (np.arange(12) == 0), axis=1) != 0) for gap in gaps]
     assert said / 5 < max(lost) < said

@@ -77,8 +77,8 @@ def shown(search, place=io.StringIO):
     return [line for line, before in zip(lines, [None, *lines]) if line != before]
 
 
-def drawing(monkeypatch, number, law=Geometric):
-    monkeypatch.setattr(law, "sample", lambda self, rng=None: number)
+def drawing(monkeypatch, number, distribution=Geometric):
+    monkeypatch.setattr(distribution, "sample", lambda self, rng=None: number)
 
 
 @pytest.mark.parametrize("verbose", [1, 2])

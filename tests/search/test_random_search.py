@@ -97,9 +97,9 @@ def test_all_folds_train_the_same_candidate_so_their_trainings_compose_before_ca
     ):
         stated = search.privacy_cost(len(X)).guarantee
         assert stated.delta_at(2.0) == pytest.approx(truth.delta_at(2.0), rel=1e-6) == pytest.approx(0.1235, abs=1e-4)
-    law = until_above(truth, 0.1)
+    distribution = until_above(truth, 0.1)
     until = DPThresholdSearchCV(NoisyCentroids(), space, threshold=0.5, **given).privacy_cost(len(X))
-    assert until.delta_at(2.0) == pytest.approx(law.delta_at(2.0), rel=1e-3)
+    assert until.delta_at(2.0) == pytest.approx(distribution.delta_at(2.0), rel=1e-3)
     given = {**given, "validate_on": "subset", "subset_fraction": 0.5}
     subset = DPSubsetSearchCV(NoisyCentroids(), space, n_iter=Fixed(1), **given)
     expected = subset_then_train(truth, dear, 0.5)
@@ -159,9 +159,9 @@ def test_releasing_all_scores_is_composition_of_a_fixed_number_of_runs():
     assert fitted.best_params_ == fitted.cv_results_["params"][fitted.best_index_]
 
 
-@pytest.mark.parametrize("law", [3, 2.5, Logarithmic(4), Poisson(3), Fixed(2)])
-def test_any_law_of_the_number_of_runs_is_accepted(law):
-    fitted = search(n_iter=law).fit(X, y)
+@pytest.mark.parametrize("distribution", [3, 2.5, Logarithmic(4), Poisson(3), Fixed(2)])
+def test_any_distribution_of_the_number_of_runs_is_accepted(distribution):
+    fitted = search(n_iter=distribution).fit(X, y)
     assert fitted.privacy_spent_.epsilon > 1.0
     assert len(fitted.cv_results_["params"]) == 1
 

@@ -408,7 +408,7 @@ DIFFERENT = {
     "space": lambda folder: (
         SEARCHES["random"](checkpoint=folder).set_params(param_distributions={"shrink": [0.0, 0.2, 0.4, 0.7]}).fit(X, y)
     ),
-    "law": lambda folder: DPRandomSearchCV(NoisyCentroids(), SPACE, n_iter=9, checkpoint=folder).fit(X, y),
+    "distribution": lambda folder: DPRandomSearchCV(NoisyCentroids(), SPACE, n_iter=9, checkpoint=folder).fit(X, y),
     "kind": lambda folder: SEARCHES["subset"](checkpoint=folder).fit(X, y),
 }
 
@@ -688,7 +688,7 @@ def test_a_search_that_a_ledger_refuses_leaves_no_folder(folder, tmp_path):
     assert not folder.exists()
 
 
-def test_a_declared_guarantee_and_a_law_of_ones_own_can_go_on(folder, monkeypatch):
+def test_a_declared_guarantee_and_a_distribution_of_ones_own_can_go_on(folder, monkeypatch):
     make = lambda **more: DPRandomSearchCV(  # noqa: E731
         NoisyCentroids(), SPACE, n_iter=Geometric(8), guarantee=PureDP(epsilon=1.0), random_state=5, **more
     )

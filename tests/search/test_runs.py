@@ -1,4 +1,4 @@
-"""Runs of a random search: as many as the law drew, each with noise of its own, each scored once."""
+"""Runs of a random search: as many as the distribution drew, each with noise of its own, each scored once."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def nothing_drawn():
 
 
 @pytest.mark.parametrize("number", [1, 37, 150])
-def test_as_many_candidates_run_as_the_law_drew(number, monkeypatch):
+def test_as_many_candidates_run_as_the_distribution_drew(number, monkeypatch):
     monkeypatch.setattr(Geometric, "sample", lambda self, rng=None: number)
     DPRandomSearchCV(Recording(), {"shrink": [0.0]}, n_iter=5).fit(X, y)
     assert len(DRAWN) == number

@@ -176,11 +176,11 @@ def test_a_declared_guarantee_leaves_the_space_of_a_known_model():
 
 
 @pytest.mark.parametrize(
-    ("law", "said"),
+    ("distribution", "said"),
     [(Geometric(10), "10 %"), (Geometric(3), "33.3 %"), (Fixed(1), "100 %"), (Fixed(4), "less than 0.01 %")],
 )
-def test_how_likely_one_candidate_is_alone_is_said(law, said):
-    assert said in said_of(law)
+def test_how_likely_one_candidate_is_alone_is_said(distribution, said):
+    assert said in said_of(distribution)
 
 
 def test_the_chance_of_one_candidate_is_part_of_the_plan_and_of_what_verbose_prints(capsys):

@@ -536,12 +536,12 @@ def exact_loss(candidates=12, k=4, seed=0, parts=folds_of, threshold_scale=None,
     data, target = rng.normal(size=(40, 2)), rng.integers(0, 2, 40)
     other = data.copy()
     other[int(rng.integers(40))] += 1.0
-    laws = []
+    distributions = []
     for records in (data, other):
         found = utilities_in_the_open(one, records, target, parts(drawn, np.arange(40), k), labels)
         integers = np.array([int(utility * k * STEPS) for utility in found])
-        laws.append(one_round(integers, k * STEPS, epsilon, threshold_scale))
-    return float(np.max(np.abs(np.log(laws[0] / laws[1]))))
+        distributions.append(one_round(integers, k * STEPS, epsilon, threshold_scale))
+    return float(np.max(np.abs(np.log(distributions[0] / distributions[1]))))
 
 
 def reported(epsilon=1.0):
@@ -593,8 +593,10 @@ def test_no_more_than_the_reported_epsilon_of_a_walk_is_found():
 def test_a_threshold_without_noise_is_caught():
     """What many candidates that move the same way tell by a reject adds up, and is more than the whole search costs."""
     cost = walk(round_epsilon=1.0, max_rounds=1).privacy_cost(200)
-    laws = {scale: [one_round(np.full(30, 20 + move), 30, 1.0, scale) for move in (0, STEPS)] for scale in (None, 0.0)}
-    losses = {scale: float(np.max(np.abs(np.log(one / other)))) for scale, (one, other) in laws.items()}
+    distributions = {
+        scale: [one_round(np.full(30, 20 + move), 30, 1.0, scale) for move in (0, STEPS)] for scale in (None, 0.0)
+    }
+    losses = {scale: float(np.max(np.abs(np.log(one / other)))) for scale, (one, other) in distributions.items()}
     assert losses[None] <= cost.components[0].guarantee.epsilon_at(0.0) < losses[0.0]
 
 
@@ -647,8 +649,8 @@ def test_an_account_that_forgets_the_threshold_noise_is_caught(monkeypatch):
         return PureDP(epsilon=whole.epsilon_at(0.0) - round_epsilon / 2, neighboring=neighboring)
 
     utilities = np.append(np.full(30, 30), 0), np.append(np.full(30, 30 + STEPS), -STEPS)
-    laws = [one_round(one, 50, 1.0) for one in utilities]
-    loss = float(np.max(np.abs(np.log(laws[0] / laws[1]))))
+    distributions = [one_round(one, 50, 1.0) for one in utilities]
+    loss = float(np.max(np.abs(np.log(distributions[0] / distributions[1]))))
     one = walk(round_epsilon=1.0, max_rounds=1, threshold_noise="once")
     assert loss <= one.privacy_cost(200).components[0].guarantee.epsilon_at(0.0)
     monkeypatch.setattr(_doubling, "worst_walk", forgetful)

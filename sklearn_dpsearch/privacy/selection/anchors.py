@@ -8,8 +8,8 @@ import numpy as np
 
 from .._once import cached_property
 from .._types import Array
-from ..count_laws.base import Capped, Conditioned, CountLaw
-from ..count_laws.laws import Binomial, Fixed, FromPMF, Poisson
+from ..count_distributions.base import Capped, Conditioned, CountDistribution
+from ..count_distributions.distributions import Binomial, Fixed, FromPMF, Poisson
 from ..guarantees.base import smallest_epsilon
 from ..numerics.curves import LARGEST_LOSS
 from .hinges import SLACK
@@ -29,11 +29,11 @@ ENDS, NOTHING = range(16, LAST, 16), 0.98
 FEWEST = 8.0
 
 
-def light_tailed(count: CountLaw) -> bool:
+def light_tailed(count: CountDistribution) -> bool:
     """Return whether prices may pay: many runs, and a distribution with a tail no heavier than a Poisson's."""
     mean = count.mean
     while isinstance(count, (Capped, Conditioned)):
-        count = count.law
+        count = count.distribution
     return isinstance(count, LIGHT) and mean >= FEWEST
 
 

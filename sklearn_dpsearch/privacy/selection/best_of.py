@@ -21,8 +21,8 @@ import numpy.typing as npt
 from .._checks import check_kind
 from .._once import cached_property
 from .._types import Array, ArrayLike
-from ..count_laws.base import CountLaw
-from ..count_laws.laws import Fixed, as_law
+from ..count_distributions.base import CountDistribution
+from ..count_distributions.distributions import Fixed, as_count_distribution
 from ..guarantees.base import NEAR, Guarantee, Statement, as_guarantee, check_parts, pair_through, smallest_epsilon
 from ..guarantees.composition import compose
 from ..guarantees.pure import PureDP
@@ -47,14 +47,14 @@ RAISED = 1.01
 ANCHORS = 4
 
 
-def theorem_1(pld: LossDistribution, count: CountLaw) -> Hinges:
+def theorem_1(pld: LossDistribution, count: CountDistribution) -> Hinges:
     """φ of Theorem 1 for one direction, from above."""
     at_nodes, between = cell_lines(pld, count, nodes())
     return upper_envelope(Lines(*(np.concatenate(both) for both in zip(at_nodes, between))))
 
 
 @lru_cache(maxsize=256)
-def best_of_pure(epsilon: float, count: CountLaw) -> float:
+def best_of_pure(epsilon: float, count: CountDistribution) -> float:
     r"""ε + sup_q log f'(q)/f'(q_min(q)), q_min(q) = max(e^{−ε}q, 1 − e^ε(1 − q)): the exact maximal loss.
 
     Theorem 1 for a base of which only the largest loss ε is known.
@@ -66,7 +66,7 @@ def best_of_pure(epsilon: float, count: CountLaw) -> float:
     return best_of_bounded(epsilon, randomized_response(epsilon, 0.0), count)
 
 
-def best_of_bounded(epsilon: float, base: LossDistribution, count: CountLaw) -> float:
+def best_of_bounded(epsilon: float, base: LossDistribution, count: CountDistribution) -> float:
     r"""ε + sup_q log f'(q)/f'(q_min(q)), with q_min of the whole loss distribution, whose largest loss is ε.
 
     Theorem 1 at δ = 0, one direction. Branch and bound: cells whose upper bound does not exceed the best value found
@@ -84,7 +84,7 @@ def best_of_bounded(epsilon: float, base: LossDistribution, count: CountLaw) -> 
         grid = _refined(grid, kept)
 
 
-def _largest_ratio(epsilon: float, count: CountLaw) -> float:
+def _largest_ratio(epsilon: float, count: CountDistribution) -> float:
     """log f'(1)/f'(0) or, where f' vanishes at 0, (elasticity of f' at 1)·ε: bounds that need no testing region."""
     at_one, at_zero = np.array([1.0]), np.array([0.0])
     with np.errstate(divide="ignore"):
@@ -93,7 +93,7 @@ def _largest_ratio(epsilon: float, count: CountLaw) -> float:
     return float(np.minimum(ratio, elasticity * epsilon)[0])
 
 
-def _ratio_of_cells(epsilon: float, base: LossDistribution, count: CountLaw, grid: Nodes) -> Array:
+def _ratio_of_cells(epsilon: float, base: LossDistribution, count: CountDistribution, grid: Nodes) -> Array:
     """``slope_ratio``, and near 0, where f' may vanish: (elasticity of f' at the cell's end)·log(q/q_min) ≤ that·ε."""
     q, u = grid.q[1:], grid.u[1:]
     with np.errstate(divide="ignore"):
@@ -101,7 +101,7 @@ def _ratio_of_cells(epsilon: float, base: LossDistribution, count: CountLaw, gri
     return np.fmin(slope_ratio(base, count, grid), elasticity * epsilon)
 
 
-def _log_edge_slope(base: LossDistribution, count: CountLaw, grid: Nodes) -> Array:
+def _log_edge_slope(base: LossDistribution, count: CountDistribution, grid: Nodes) -> Array:
     edge, _ = lower_edge(base, Nodes(grid.q[1:], grid.u[1:]))
     return count.log_slope(edge.q, edge.u)
 
@@ -120,11 +120,11 @@ class TheoremOne(Guarantee):
     """The guarantee of Theorem 1 alone."""
 
     one_run: Guarantee
-    count: CountLaw
+    count: CountDistribution
 
     def _check(self) -> None:
         check_parts(self, one_run=self.one_run)
-        check_kind("count", self.count, CountLaw, "a distribution of K, e.g. Geometric(10),")
+        check_kind("count", self.count, CountDistribution, "a distribution of K, e.g. Geometric(10),")
 
     @property
     def pure_epsilon(self) -> float | None:
@@ -249,16 +249,16 @@ class BestOf(SmallestOf):
     ----------
     one_run : Guarantee
         Guarantee of one run, training and score together.
-    count : CountLaw
+    count : CountDistribution
         Distribution of the number of runs, independent of the data and never released.
     """
 
     one_run: Guarantee
-    count: CountLaw
+    count: CountDistribution
 
     def _check(self) -> None:
         check_parts(self, one_run=self.one_run)
-        check_kind("count", self.count, CountLaw, "a distribution of K, e.g. Geometric(10),")
+        check_kind("count", self.count, CountDistribution, "a distribution of K, e.g. Geometric(10),")
 
     def _bounds(self) -> dict[str, Guarantee]:
         first = TheoremOne(one_run=self.one_run, count=self.count, neighboring=self.neighboring)
@@ -315,7 +315,7 @@ class BestOf(SmallestOf):
         return _pair_of(curve, len(self.one_run.pair.directions))
 
 
-def best_of(one_run: Guarantee | Statement, count: CountLaw | float) -> Guarantee:
+def best_of(one_run: Guarantee | Statement, count: CountDistribution | float) -> Guarantee:
     """The guarantee of releasing only the best of K independent runs.
 
     Candidates are drawn with replacement from a distribution independent of the data, and so is K; "best" is by a
@@ -325,7 +325,7 @@ def best_of(one_run: Guarantee | Statement, count: CountLaw | float) -> Guarante
     ----------
     one_run : Guarantee or PrivacySpent
         One run, the choice of its hyperparameters and its score included.
-    count : CountLaw or float
+    count : CountDistribution or float
         Distribution of K; a bare number stands for ``Geometric(mean)``.
 
     Returns
@@ -346,11 +346,11 @@ def best_of(one_run: Guarantee | Statement, count: CountLaw | float) -> Guarante
     >>> round(best_of(PureDP(epsilon=0.1), Geometric(10)).epsilon_at(0.0), 4)
     0.2636
     """
-    return _best_of(as_guarantee(one_run, "one_run"), as_law(count))
+    return _best_of(as_guarantee(one_run, "one_run"), as_count_distribution(count))
 
 
 @lru_cache(maxsize=64)
-def _best_of(one_run: Guarantee, law: CountLaw) -> Guarantee:
-    if isinstance(one_run, NonPrivate) or law == Fixed(1):
+def _best_of(one_run: Guarantee, distribution: CountDistribution) -> Guarantee:
+    if isinstance(one_run, NonPrivate) or distribution == Fixed(1):
         return one_run
-    return BestOf(one_run=one_run, count=law, neighboring=one_run.neighboring)
+    return BestOf(one_run=one_run, count=distribution, neighboring=one_run.neighboring)

@@ -18,9 +18,9 @@ import numpy as np
 from scipy import optimize
 
 from .._types import Array
-from ..count_laws.base import Capped, Conditioned, CountLaw
-from ..count_laws.laws import Binomial, Poisson
-from ..count_laws.negative_binomial import TruncatedNegativeBinomial
+from ..count_distributions.base import Capped, Conditioned, CountDistribution
+from ..count_distributions.distributions import Binomial, Poisson
+from ..count_distributions.negative_binomial import TruncatedNegativeBinomial
 from ..errors import PrivacyError
 from ..guarantees.base import Guarantee
 from ..guarantees.pure import PureDP
@@ -48,68 +48,72 @@ def of_kind(value: object, kind: type[Kind], what: str) -> Kind:
     return value
 
 
-def negative_binomial(count: CountLaw) -> TruncatedNegativeBinomial:
+def negative_binomial(count: CountDistribution) -> TruncatedNegativeBinomial:
     if not isinstance(count, TruncatedNegativeBinomial):
-        raise NotApplicable("This bound needs a negative binomial law.")
+        raise NotApplicable("This bound needs a negative binomial distribution.")
     return count
 
 
-def split(count: CountLaw) -> tuple[CountLaw, float]:
+def split(count: CountDistribution) -> tuple[CountDistribution, float]:
     """The distribution without its condition K ≥ 1, and 1/P[K ≥ 1]."""
-    return (count.law, 1.0 / count._scale) if isinstance(count, Conditioned) else (count, 1.0)
+    return (count.distribution, 1.0 / count._scale) if isinstance(count, Conditioned) else (count, 1.0)
 
 
 # --- PS22 --------------------------------------------------------------------------------------------------------
 
 
-def renyi_negative_binomial(one_run: Guarantee, count: CountLaw, orders: Array = ORDERS) -> Guarantee:
+def renyi_negative_binomial(one_run: Guarantee, count: CountDistribution, orders: Array = ORDERS) -> Guarantee:
     r"""ε'(λ) = ε(λ) + (1+η)(1 − 1/λ̂)·ε(λ̂) + (1+η)·log(1/γ)/λ̂ + log(m)/(λ−1), the best λ̂ among ``orders``.
 
     PS22 Theorem 2, for truncated negative binomial K.
     """
     need(one_run.has_renyi, "a Rényi curve")
-    law, base = negative_binomial(count), one_run.renyi(orders)
-    constant = (1 + law.eta) * np.min((1 - 1 / orders) * base - np.log(law.gamma) / orders)
+    distribution, base = negative_binomial(count), one_run.renyi(orders)
+    constant = (1 + distribution.eta) * np.min((1 - 1 / orders) * base - np.log(distribution.gamma) / orders)
     return RenyiDP(
-        orders=orders, epsilons=base + constant + np.log(law.mean) / (orders - 1), neighboring=one_run.neighboring
+        orders=orders,
+        epsilons=base + constant + np.log(distribution.mean) / (orders - 1),
+        neighboring=one_run.neighboring,
     )
 
 
-def pure_negative_binomial(one_run: Guarantee, count: CountLaw) -> Guarantee:
+def pure_negative_binomial(one_run: Guarantee, count: CountDistribution) -> Guarantee:
     """(2 + η)·ε. PS22 Corollary 3 (KRW24 Corollary 5.3; η = 1 is Liu & Talwar 2019)."""
-    law, epsilon = negative_binomial(count), of_kind(one_run.pure_epsilon, float, "a pure base")
-    return PureDP(epsilon=(2 + law.eta) * epsilon, neighboring=one_run.neighboring)
+    distribution, epsilon = negative_binomial(count), of_kind(one_run.pure_epsilon, float, "a pure base")
+    return PureDP(epsilon=(2 + distribution.eta) * epsilon, neighboring=one_run.neighboring)
 
 
-def zcdp_negative_binomial(one_run: Guarantee, count: CountLaw, orders: Array = ORDERS) -> Guarantee:
+def zcdp_negative_binomial(one_run: Guarantee, count: CountDistribution, orders: Array = ORDERS) -> Guarantee:
     r"""ρ(λ−1) + log(m)/(λ−1) + 2(1+η)·√(ρ·log(1/γ)) − ηρ, and its least value 2√(ρ·log m) + … for smaller λ.
 
     PS22 Corollary 4, for a ρ-zCDP base with ρ ≤ log(1/γ).
     """
-    law = negative_binomial(count)
+    distribution = negative_binomial(count)
     rho = one_run.rho if isinstance(one_run, ZCDP) else 0.5 * of_kind(one_run, GaussianDP, "zCDP").mu ** 2
-    need(0 < rho <= -np.log(law.gamma), "0 < rho <= log(1/gamma)")
-    best = np.maximum(orders - 1, np.sqrt(np.log(law.mean) / rho))
-    constant = 2 * (1 + law.eta) * np.sqrt(-rho * np.log(law.gamma)) - law.eta * rho
+    need(0 < rho <= -np.log(distribution.gamma), "0 < rho <= log(1/gamma)")
+    best = np.maximum(orders - 1, np.sqrt(np.log(distribution.mean) / rho))
+    constant = 2 * (1 + distribution.eta) * np.sqrt(-rho * np.log(distribution.gamma)) - distribution.eta * rho
     return RenyiDP(
-        orders=orders, epsilons=rho * best + np.log(law.mean) / best + constant, neighboring=one_run.neighboring
+        orders=orders,
+        epsilons=rho * best + np.log(distribution.mean) / best + constant,
+        neighboring=one_run.neighboring,
     )
 
 
-def renyi_poisson(one_run: Guarantee, count: CountLaw, orders: Array = ORDERS) -> Guarantee:
+def renyi_poisson(one_run: Guarantee, count: CountDistribution, orders: Array = ORDERS) -> Guarantee:
     r"""ε'(λ) = ε(λ) + m·δ(ε̂) + log(m)/(λ−1), ε̂ = log(1 + 1/(λ−1)).
 
     PS22 Theorem 6, for K ~ Poisson(m).
     """
     unconditioned, scale = split(count)
-    law = of_kind(unconditioned, Poisson, "a Poisson law")
+    distribution = of_kind(unconditioned, Poisson, "a Poisson distribution")
     need(one_run.has_renyi, "a Rényi curve")
     delta = one_run.delta_at(np.log1p(1 / (orders - 1)))
-    epsilons = one_run.renyi(orders) + law.mean * delta + np.log(law.mean * scale) / (orders - 1)
+    epsilons = one_run.renyi(orders) + distribution.mean * delta + np.log(distribution.mean * scale) / (orders - 1)
     return RenyiDP(orders=orders, epsilons=np.maximum(epsilons, 0.0), neighboring=one_run.neighboring)
 
 
-def renyi_any_law(one_run: Guarantee, count: CountLaw, orders: Array = ORDERS) -> RenyiDP:
+def renyi_any_distribution(one_run: Guarantee, count: CountDistribution, orders: Array = ORDERS) -> RenyiDP:
     r"""ε'(λ) = ε(λ) + sup over (q, q') of log( f'(q)^λ·f'(q')^{1−λ} ) / (λ−1), (q, q') in the testing region.
 
     PS22 Lemma 7. For each q the worst q' is q_min(q), and ``slope_ratio`` bounds f'(q)/f'(q_min(q)) on each cell.
@@ -123,16 +127,18 @@ def renyi_any_law(one_run: Guarantee, count: CountLaw, orders: Array = ORDERS) -
     return RenyiDP(orders=orders, epsilons=epsilons, neighboring=one_run.neighboring)
 
 
-def approx_negative_binomial(one_run: Guarantee, count: CountLaw) -> Guarantee:
+def approx_negative_binomial(one_run: Guarantee, count: CountDistribution) -> Guarantee:
     r"""((2+η)·ε₀, 1 − f(1 − δ₀))-DP. PS22 Lemma 20 with Corollary 3.
 
     Lemma 20 moves the failures aside; a pure ε₀ base remains, and K with generating function
     f(x(1−δ₀))/f(1−δ₀), which is negative binomial with the same η.
     """
-    law, base = negative_binomial(count), of_kind(one_run, ApproxDP, "(ε, δ)-DP")
-    delta = law.shortfall(base.delta) * (1.0 + ROUNDING)  # never 0 by cancellation: that would claim pure privacy
+    distribution, base = negative_binomial(count), of_kind(one_run, ApproxDP, "(ε, δ)-DP")
+    delta = distribution.shortfall(base.delta) * (
+        1.0 + ROUNDING
+    )  # never 0 by cancellation: that would claim pure privacy
     need(delta < 1, "a delta below 1")
-    return ApproxDP(epsilon=(2 + law.eta) * base.epsilon, delta=delta, neighboring=base.neighboring)
+    return ApproxDP(epsilon=(2 + distribution.eta) * base.epsilon, delta=delta, neighboring=base.neighboring)
 
 
 @dataclass(frozen=True)
@@ -147,29 +153,31 @@ class ApproxRenyiProfile:
         return self.delta + curves.delta_of_renyi(np.array([self.order]), np.array([self.epsilon]), epsilon)
 
 
-def approx_poisson(one_run: Guarantee, count: CountLaw) -> Guarantee:
+def approx_poisson(one_run: Guarantee, count: CountDistribution) -> Guarantee:
     r"""δ'-approximate (λ, ε')-Rényi DP, λ = 1 + 1/(e^{ε₀} − 1), ε' = ε₀ + (e^{ε₀} − 1)·log m, δ' = 1 − e^{−mδ₀}.
 
     PS22 Corollary 21 (of Lemma 20), for an (ε₀, δ₀)-DP base and K ~ Poisson(m), m ≥ 1.
     """
-    base, law = of_kind(one_run, ApproxDP, "(ε, δ)-DP"), of_kind(count, Poisson, "a Poisson law")
-    need(law.mean >= 1 and base.epsilon > 0, "mean >= 1 and epsilon > 0")
+    base, distribution = of_kind(one_run, ApproxDP, "(ε, δ)-DP"), of_kind(count, Poisson, "a Poisson distribution")
+    need(distribution.mean >= 1 and base.epsilon > 0, "mean >= 1 and epsilon > 0")
     odds = np.expm1(base.epsilon)
     profile = ApproxRenyiProfile(
-        -np.expm1(-law.mean * base.delta) * (1.0 + ROUNDING), 1 + 1 / odds, base.epsilon + odds * np.log(law.mean)
+        -np.expm1(-distribution.mean * base.delta) * (1.0 + ROUNDING),
+        1 + 1 / odds,
+        base.epsilon + odds * np.log(distribution.mean),
     )
     return ProfileDP(profile=profile, neighboring=one_run.neighboring)
 
 
-def renyi_capped(one_run: Guarantee, count: CountLaw, orders: Array = ORDERS) -> Guarantee:
+def renyi_capped(one_run: Guarantee, count: CountDistribution, orders: Array = ORDERS) -> Guarantee:
     r"""Lemma 7 of K before the cap, plus log(1/P[K ≤ c])/(λ−1) + log(1 + E[K; K > c]/(E K − E[K; K > c])).
 
     PS22 Lemma 22, for K capped at c.
     """
     capped = of_kind(count, Capped, "a capped distribution of K")
-    free, allowed = capped.law, np.arange(capped.most + 1)
+    free, allowed = capped.distribution, np.arange(capped.most + 1)
     within, work = float(np.sum(free.pmf(allowed))), float(np.sum(free.pmf(allowed) * allowed))
-    base = renyi_any_law(one_run, free, orders)
+    base = renyi_any_distribution(one_run, free, orders)
     extra = -np.log(within) / (orders - 1) + np.log(free.mean / work)
     return RenyiDP(orders=orders, epsilons=base.epsilons + extra, neighboring=one_run.neighboring)
 
@@ -201,28 +209,30 @@ def _least(shift: Callable[[Array], Array], reach: float = 40.0) -> float:
     return float(min(values[best], found.fun))
 
 
-def profile_negative_binomial(one_run: Guarantee, count: CountLaw) -> Guarantee:
+def profile_negative_binomial(one_run: Guarantee, count: CountDistribution) -> Guarantee:
     r"""δ(ε) ≤ m·δ_Q(ε − (η+1)·log(e^{ε₁} + (1−γ)/γ·δ_Q(ε₁))) for any ε₁ ≥ 0, the best one taken.
 
     KRW24 Theorem 5.2, for truncated negative binomial K.
     """
-    law = negative_binomial(count)
-    odds = (1 - law.gamma) / law.gamma
+    distribution = negative_binomial(count)
+    odds = (1 - distribution.gamma) / distribution.gamma
 
     def shift(first: Array) -> Array:
-        least: Array = (law.eta + 1) * np.log(np.exp(first) + odds * one_run.delta_at(first))
+        least: Array = (distribution.eta + 1) * np.log(np.exp(first) + odds * one_run.delta_at(first))
         return least
 
-    return ProfileDP(profile=ShiftedProfile(one_run, law.mean, _least(shift)), neighboring=one_run.neighboring)
+    return ProfileDP(profile=ShiftedProfile(one_run, distribution.mean, _least(shift)), neighboring=one_run.neighboring)
 
 
-def approx_profile_negative_binomial(one_run: Guarantee, count: CountLaw) -> Guarantee:
+def approx_profile_negative_binomial(one_run: Guarantee, count: CountDistribution) -> Guarantee:
     r"""(ε₀ + (η+1)·log(e^{ε₀} + (1−γ)/γ·δ₀), m·δ₀)-DP. KRW24 Corollary 5.4, for an (ε₀, δ₀)-DP base."""
-    law, base = negative_binomial(count), of_kind(one_run, ApproxDP, "(ε, δ)-DP")
-    need(law.mean * base.delta < 1, "mean·delta < 1")
-    grown = np.log(np.exp(base.epsilon) + (1 - law.gamma) / law.gamma * base.delta)
+    distribution, base = negative_binomial(count), of_kind(one_run, ApproxDP, "(ε, δ)-DP")
+    need(distribution.mean * base.delta < 1, "mean·delta < 1")
+    grown = np.log(np.exp(base.epsilon) + (1 - distribution.gamma) / distribution.gamma * base.delta)
     return ApproxDP(
-        epsilon=float(base.epsilon + (law.eta + 1) * grown), delta=law.mean * base.delta, neighboring=base.neighboring
+        epsilon=float(base.epsilon + (distribution.eta + 1) * grown),
+        delta=distribution.mean * base.delta,
+        neighboring=base.neighboring,
     )
 
 
@@ -244,50 +254,56 @@ class GaussianChernoffProfile:
         return delta
 
 
-def gaussian_negative_binomial(one_run: Guarantee, count: CountLaw) -> Guarantee:
+def gaussian_negative_binomial(one_run: Guarantee, count: CountDistribution) -> Guarantee:
     r"""ε = ε₂ + (η+1)·log(e^{ε₁} + 1) with Chernoff bounds ε₁ = μ²/2 + μ√(2·log((1−γ)/γ)), ε₂ = μ²/2 + μ√(2·log(m/δ)).
 
     KRW24 Corollary 5.5, for a μ-Gaussian base: Theorem 5.2 with δ_Q(ε) ≤ exp(−(ε/μ − μ/2)²/2) for ε ≥ μ²/2.
     """
-    law, base = negative_binomial(count), of_kind(one_run, GaussianDP, "Gaussian DP")
-    need(base.mu > 0 and law.gamma < 1, "mu > 0 and mean > 1")
-    profile = GaussianChernoffProfile(base.mu, law.mean, (1 - law.gamma) / law.gamma, law.eta)
+    distribution, base = negative_binomial(count), of_kind(one_run, GaussianDP, "Gaussian DP")
+    need(base.mu > 0 and distribution.gamma < 1, "mu > 0 and mean > 1")
+    profile = GaussianChernoffProfile(
+        base.mu, distribution.mean, (1 - distribution.gamma) / distribution.gamma, distribution.eta
+    )
     return ProfileDP(profile=profile, neighboring=one_run.neighboring)
 
 
-def profile_binomial(one_run: Guarantee, count: CountLaw) -> Guarantee:
+def profile_binomial(one_run: Guarantee, count: CountDistribution) -> Guarantee:
     r"""δ(ε) ≤ m·δ_Q(ε − (n−1)·log(1 − p + p·(e^{ε₁} + δ_Q(ε₁)))) for ε₁ with δ_Q(ε₁) ≤ (1−p)/p·(e^{ε₁} − 1).
 
     KRW24 Theorem 5.7, for binomial K.
     """
     unconditioned, scale = split(count)
-    law = of_kind(unconditioned, Binomial, "a binomial law")
+    distribution = of_kind(unconditioned, Binomial, "a binomial distribution")
 
     def shift(first: Array) -> Array:
         delta = one_run.delta_at(first)
-        allowed = law.p * delta <= (1 - law.p) * np.expm1(first)
-        return np.where(allowed, (law.n - 1) * np.log(1 - law.p + law.p * (np.exp(first) + delta)), np.inf)
+        allowed = distribution.p * delta <= (1 - distribution.p) * np.expm1(first)
+        return np.where(
+            allowed,
+            (distribution.n - 1) * np.log(1 - distribution.p + distribution.p * (np.exp(first) + delta)),
+            np.inf,
+        )
 
     least = _least(shift)
     need(np.isfinite(least), "an ε₁ with δ(ε₁) <= (1−p)/p·(e^{ε₁} − 1)")
-    return ProfileDP(profile=ShiftedProfile(one_run, law.mean * scale, least), neighboring=one_run.neighboring)
+    return ProfileDP(profile=ShiftedProfile(one_run, distribution.mean * scale, least), neighboring=one_run.neighboring)
 
 
-def profile_poisson(one_run: Guarantee, count: CountLaw) -> Guarantee:
+def profile_poisson(one_run: Guarantee, count: CountDistribution) -> Guarantee:
     """δ(ε) ≤ m·δ_Q(ε − m·δ_Q(0)). KRW24 Corollary 5.8 with ε₁ = 0, its best choice, for Poisson K."""
     unconditioned, scale = split(count)
-    law = of_kind(unconditioned, Poisson, "a Poisson law")
-    profile = ShiftedProfile(one_run, law.mean * scale, law.mean * one_run.delta_at(0.0))
+    distribution = of_kind(unconditioned, Poisson, "a Poisson distribution")
+    profile = ShiftedProfile(one_run, distribution.mean * scale, distribution.mean * one_run.delta_at(0.0))
     return ProfileDP(profile=profile, neighboring=one_run.neighboring)
 
 
 #: Every published bound by the name under which it is reported.
-THEOREMS: dict[str, Callable[[Guarantee, CountLaw], Guarantee]] = {
+THEOREMS: dict[str, Callable[[Guarantee, CountDistribution], Guarantee]] = {
     "PS22 Theorem 2": renyi_negative_binomial,
     "PS22 Corollary 3": pure_negative_binomial,
     "PS22 Corollary 4": zcdp_negative_binomial,
     "PS22 Theorem 6": renyi_poisson,
-    "PS22 Lemma 7": renyi_any_law,
+    "PS22 Lemma 7": renyi_any_distribution,
     "PS22 Lemma 20": approx_negative_binomial,
     "PS22 Corollary 21": approx_poisson,
     "PS22 Lemma 22": renyi_capped,
@@ -299,7 +315,7 @@ THEOREMS: dict[str, Callable[[Guarantee, CountLaw], Guarantee]] = {
 }
 
 
-def published_best_of(one_run: Guarantee, count: CountLaw) -> Iterator[tuple[str, Guarantee]]:
+def published_best_of(one_run: Guarantee, count: CountDistribution) -> Iterator[tuple[str, Guarantee]]:
     """Name and guarantee of each published bound that applies."""
     for name, theorem in THEOREMS.items():
         try:

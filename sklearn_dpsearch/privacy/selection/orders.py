@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._types import Array
-from ..count_laws.base import CountLaw
+from ..count_distributions.base import CountDistribution
 
 #: Cuts at each end of the ratios. More cuts improve the order a little, and the time grows with their cube.
 CUTS = 50
@@ -31,15 +31,15 @@ class Outcomes(NamedTuple):
     error: float = 0.0
 
 
-def rise(law: CountLaw, top: Array, width: Array) -> tuple[Array, Array]:
+def rise(distribution: CountDistribution, top: Array, width: Array) -> tuple[Array, Array]:
     """Bounds on f(1 − top) − f(1 − top − width), from below and from above.
 
     The difference of values cancels for small widths. f is convex: slope times width at either end bounds its rise.
     """
     bottom = np.minimum(top + width, 1.0)
-    rises = law.generating(1.0 - top, top) - law.generating(1.0 - bottom, bottom)
-    least = np.exp(law.log_slope(1.0 - bottom, bottom)) * width
-    most = np.exp(law.log_slope(1.0 - top, top)) * width
+    rises = distribution.generating(1.0 - top, top) - distribution.generating(1.0 - bottom, bottom)
+    least = np.exp(distribution.log_slope(1.0 - bottom, bottom)) * width
+    most = np.exp(distribution.log_slope(1.0 - top, top)) * width
     above = np.minimum(np.maximum(rises, 0.0) + 4e-15, most * (1 + 1e-12))
     return np.maximum(rises - 4e-15, least * (1 - 1e-12)), above
 
@@ -77,12 +77,12 @@ def _between(below: Array, above: Array) -> Array:
     return masses
 
 
-def best_order(few: Outcomes, counting: int, law: CountLaw, epsilon: float) -> float:
+def best_order(few: Outcomes, counting: int, distribution: CountDistribution, epsilon: float) -> float:
     """The largest Σ A(S) − e^ε·A'(S) over all mixtures of the two sequences; groups from ``counting`` on count.
 
     gain[i, j] is the gain of the j-th counting group with i other groups below it. Rounded down.
     """
-    gain = np.maximum(_gains(few, counting, law, epsilon), 0.0)
+    gain = np.maximum(_gains(few, counting, distribution, epsilon), 0.0)
     placed = np.concatenate([np.zeros((counting + 1, 1)), np.cumsum(gain, axis=1)], axis=1)
     best = placed[-1, -1] - placed[-1]
     for row in placed[-2::-1]:  # from j on: place some that count at this i, then go on
@@ -90,13 +90,13 @@ def best_order(few: Outcomes, counting: int, law: CountLaw, epsilon: float) -> f
     return float(best[0] * (1.0 - 1e-12))
 
 
-def _gains(few: Outcomes, counting: int, law: CountLaw, epsilon: float) -> Array:
+def _gains(few: Outcomes, counting: int, distribution: CountDistribution, epsilon: float) -> Array:
     top_p, top_q = (_above(side, counting) for side in (few.p, few.q))
     error = few.error
     ours = np.maximum(few.p[counting:] - error, 0.0)
     theirs = few.q[counting:] + error
-    least, _ = rise(law, np.clip(top_p + error, 0.0, 1.0), ours)
-    _, most = rise(law, np.clip(top_q - error, 0.0, 1.0), theirs)
+    least, _ = rise(distribution, np.clip(top_p + error, 0.0, 1.0), ours)
+    _, most = rise(distribution, np.clip(top_q - error, 0.0, 1.0), theirs)
     gains: Array = least - np.exp(epsilon) * most
     return gains
 
@@ -112,9 +112,12 @@ def _above(side: Array, counting: int) -> Array:
 class ManyGroups:
     """The best order found at each ε, for one mechanism and distribution of K."""
 
-    def __init__(self, outcomes: Outcomes, law: CountLaw) -> None:
+    def __init__(self, outcomes: Outcomes, distribution: CountDistribution) -> None:
         self.coarse = outcomes.p.size <= FEW
-        self.few, self.law = groups(outcomes, max(law.mean, 1.0), 2 * CUTS if self.coarse else CUTS), law
+        self.few, self.distribution = (
+            groups(outcomes, max(distribution.mean, 1.0), 2 * CUTS if self.coarse else CUTS),
+            distribution,
+        )
         self.counting: int | None = None
 
     def gain(self, epsilon: float) -> float:
@@ -144,4 +147,4 @@ class ManyGroups:
         return tried[best]
 
     def _gain(self, counting: int, epsilon: float) -> float:
-        return best_order(self.few, counting, self.law, epsilon)
+        return best_order(self.few, counting, self.distribution, epsilon)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from scipy.optimize import linprog
 
 from .._types import Array
-from ..count_laws.base import CountLaw
+from ..count_distributions.base import CountDistribution
 from ..numerics.loss_distribution import DominatingPair, LossDistribution
 from .hinges import SLACK
 from .testing_region import Nodes, lower_edge
@@ -118,14 +118,14 @@ def fine_mesh(pld: LossDistribution) -> Mesh:
 # --- potentials ---------------------------------------------------------------------------------------------------
 
 
-def basis(count: CountLaw, u: Array, v: Array) -> tuple[Array, Array, Array]:
+def basis(count: CountDistribution, u: Array, v: Array) -> tuple[Array, Array, Array]:
     """Products of powers of f(q) and f(q'), and of q and q': values, and derivatives by q and by q'."""
     slopes = np.exp(count.log_slope(1.0 - u, u)), np.exp(count.log_slope(1.0 - v, v))
-    laws = count.generating(1.0 - u, u), count.generating(1.0 - v, v)
+    distributions = count.generating(1.0 - u, u), count.generating(1.0 - v, v)
     parts = [
         (x**a * y**b, a * x ** max(a - 1, 0) * dx * y**b, b * x**a * y ** max(b - 1, 0) * dy)
         for (x, y), (dx, dy), degree in (
-            (laws, slopes, DEGREE),
+            (distributions, slopes, DEGREE),
             ((1.0 - u, 1.0 - v), (np.ones_like(u), np.ones_like(v)), PLAIN_DEGREE),
         )
         for a in range(degree + 1)
@@ -136,7 +136,7 @@ def basis(count: CountLaw, u: Array, v: Array) -> tuple[Array, Array, Array]:
     return values, by_q, by_other
 
 
-def potential(pld: LossDistribution, count: CountLaw, epsilon: float) -> Array:
+def potential(pld: LossDistribution, count: CountDistribution, epsilon: float) -> Array:
     """Coefficients of a good potential: least W(1, 1) − W(0, 0) + Σ P'(X = t)·h(t), with h at single places."""
     c, (ratios, masses) = np.exp(epsilon), _few_ratios(pld)
     u, v = _points(pld)
@@ -182,7 +182,7 @@ def _points(pld: LossDistribution) -> tuple[Array, Array]:
 # --- the bound ----------------------------------------------------------------------------------------------------
 
 
-def theorem_5(pair: DominatingPair, direction: int, count: CountLaw, epsilon: float) -> float:
+def theorem_5(pair: DominatingPair, direction: int, count: CountDistribution, epsilon: float) -> float:
     """δ(ε) by a potential made for this ε, for a record removed (0) or added (1)."""
     pld, reverse = pair.directions[direction], pair.directions[-1 - direction]
     if np.ptp(pld.losses) > WIDEST:  # likelihood ratios without digits
@@ -192,7 +192,7 @@ def theorem_5(pair: DominatingPair, direction: int, count: CountLaw, epsilon: fl
     return bound_of(pld, reverse, count, epsilon, mesh, values_at(mesh, count, coefficients))
 
 
-def values_at(mesh: Mesh, count: CountLaw, coefficients: Array) -> Array:
+def values_at(mesh: Mesh, count: CountDistribution, coefficients: Array) -> Array:
     """The potential at all corners; where these lie outside of the square it goes on straight."""
     inside = np.clip(mesh.v, 0.0, 1.0)
     values, _, by_other = basis(count, mesh.u, inside)
@@ -201,7 +201,12 @@ def values_at(mesh: Mesh, count: CountLaw, coefficients: Array) -> Array:
 
 
 def bound_of(
-    pld: LossDistribution, reverse: LossDistribution, count: CountLaw, epsilon: float, mesh: Mesh, values: Array
+    pld: LossDistribution,
+    reverse: LossDistribution,
+    count: CountDistribution,
+    epsilon: float,
+    mesh: Mesh,
+    values: Array,
 ) -> float:
     """W(1, 1) − W(0, 0) + E h(X), for any values of W at the corners, rounded up.
 
@@ -221,7 +226,7 @@ def bound_of(
     return min(total + 1e-12 * (1.0 + abs(at_one) + right + left), 1.0)
 
 
-def _lines(count: CountLaw, c: float, mesh: Mesh, values: Array) -> tuple[Array, Array]:
+def _lines(count: CountDistribution, c: float, mesh: Mesh, values: Array) -> tuple[Array, Array]:
     """Slopes and heights at t = 0 of lines that h is below, on each triangle: for outcomes that count, then the others.
 
     f' is convex: in a triangle f'(q) lies below its chord through the corners, and f'(q') above its tangent in the

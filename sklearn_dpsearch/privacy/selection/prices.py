@@ -18,7 +18,7 @@ import numpy as np
 
 from .._once import cached_property
 from .._types import Array
-from ..count_laws.base import CountLaw
+from ..count_distributions.base import CountDistribution
 from ..numerics.logspace import safe_exp
 from ..numerics.loss_distribution import ROUNDING, LossDistribution
 from .hinges import SLACK, Hinges
@@ -41,11 +41,11 @@ class Ground:
     """One direction of one run, and a distribution of K: everything on a grid of q."""
 
     pld: LossDistribution
-    count: CountLaw
+    count: CountDistribution
     free: Hinges
 
     @classmethod
-    def of(cls, pld: LossDistribution, count: CountLaw, free: Hinges) -> Ground:
+    def of(cls, pld: LossDistribution, count: CountDistribution, free: Hinges) -> Ground:
         """Build from a pair normalized to masses of 1, as prices need probabilities. ``free`` is φ of Theorem 1."""
         return cls(normalized(pld), count, free)
 

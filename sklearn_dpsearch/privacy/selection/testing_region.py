@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._types import Array
-from ..count_laws.base import CountLaw
+from ..count_distributions.base import CountDistribution
 from ..numerics.logspace import safe_exp
 from ..numerics.loss_distribution import ROUNDING, LossDistribution
 from .hinges import SLACK, Lines
@@ -38,7 +38,7 @@ def nodes(smallest: float = 1e-18, spacing: float = SPACING) -> Nodes:
     return Nodes(np.concatenate([half, 1.0 - half[-2::-1]]), np.concatenate([1.0 - half, half[-2::-1]]))
 
 
-def cell_lines(pld: LossDistribution, count: CountLaw, grid: Nodes) -> tuple[Lines, Lines]:
+def cell_lines(pld: LossDistribution, count: CountDistribution, grid: Nodes) -> tuple[Lines, Lines]:
     r"""A line s − z·t per node q_i and per cell [q_i, q_{i+1}], which bounds f'(q) − z·f'(q_min(q)) there from above.
 
     The bound is second-order accurate in the width of the cell.
@@ -108,12 +108,12 @@ def _edge_from_below(pld: LossDistribution, at: Nodes) -> tuple[Array, Array]:
     return np.clip(point, 0.0, 1.0), np.where(point < 1.0, slope, 0.0)
 
 
-def composed(count: CountLaw, edge: Nodes, steepness: Array) -> tuple[Array, Array]:
+def composed(count: CountDistribution, edge: Nodes, steepness: Array) -> tuple[Array, Array]:
     """G = f'(q_min) and its slope f''(q_min)·q_min'."""
     return np.exp(count.log_slope(edge.q, edge.u)), np.exp(count.log_curvature(edge.q, edge.u)) * steepness
 
 
-def slope_ratio(pld: LossDistribution, count: CountLaw, grid: Nodes) -> Array:
+def slope_ratio(pld: LossDistribution, count: CountDistribution, grid: Nodes) -> Array:
     """log of an upper bound on f'(q)/f'(q_min(q)) for each cell.
 
     Chord over tangent is a ratio of two linear functions, hence monotone: the largest of both ends and of the crossing

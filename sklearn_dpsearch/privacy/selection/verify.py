@@ -16,8 +16,8 @@ from scipy import fft, special
 
 from .._checks import plain_number, require
 from .._types import Array
-from ..count_laws.base import CountLaw
-from ..count_laws.laws import as_law
+from ..count_distributions.base import CountDistribution
+from ..count_distributions.distributions import as_count_distribution
 from ..errors import PrivacyError
 from ..guarantees.base import LARGEST_EPSILON, Guarantee, Statement, as_guarantee
 from ..guarantees.pure import PureDP
@@ -79,14 +79,14 @@ class Verdict:
         return f"Verdict({self.word!r}, epsilon={self.epsilon:g}, delta={self.delta:g}: {between})"
 
 
-def verify(one_run: Guarantee | Statement, count: CountLaw | float, epsilon: float, delta: float) -> Verdict:
+def verify(one_run: Guarantee | Statement, count: CountDistribution | float, epsilon: float, delta: float) -> Verdict:
     """Decide whether releasing only the best of K runs is (ε, δ)-DP for every mechanism with this guarantee.
 
     Parameters
     ----------
     one_run : Guarantee or PrivacySpent
         Guarantee of one run, training and score together.
-    count : CountLaw or float
+    count : CountDistribution or float
         Distribution of K; a bare number stands for ``Geometric(mean)``.
     epsilon, delta : float
         The claim, ε ≥ 0 and 0 ≤ δ < 1.
@@ -122,34 +122,38 @@ def verify(one_run: Guarantee | Statement, count: CountLaw | float, epsilon: flo
     epsilon, delta = plain_number("epsilon", epsilon), plain_number("delta", delta)
     require(0 <= epsilon < np.inf, "0 <= epsilon < inf", epsilon=epsilon)
     require(0 <= delta < 1, "0 <= delta < 1", delta=delta)
-    law = as_law(count)
-    total = best_of(one_run, law)
+    distribution = as_count_distribution(count)
+    total = best_of(one_run, distribution)
     certified = float(total.delta_at(epsilon))
-    floor = _floor(one_run, law, float(epsilon), delta, certified) * (1.0 - MARGIN)
+    floor = _floor(one_run, distribution, float(epsilon), delta, certified) * (1.0 - MARGIN)
     if floor > certified + ROUNDED:
-        raise PrivacyError(_contradiction(one_run, law, float(epsilon), floor, certified))
+        raise PrivacyError(_contradiction(one_run, distribution, float(epsilon), floor, certified))
     word = "true" if certified <= delta else "false" if floor > delta else "undecided"
     return Verdict(word, float(epsilon), float(delta), certified, _name(total, float(epsilon)), min(floor, certified))
 
 
-def _contradiction(one_run: Guarantee, law: CountLaw, epsilon: float, floor: float, certified: float) -> str:
+def _contradiction(
+    one_run: Guarantee, distribution: CountDistribution, epsilon: float, floor: float, certified: float
+) -> str:
     return (
-        f"Found a contradiction for the best of {law!r} runs of {one_run!r} at epsilon={epsilon:g}: a mechanism with "
-        f"this guarantee has delta={floor:.6g}, and a bound says at most {certified:.6g}; both must be true. Believe "
-        "neither number. If the guarantee is a ProfileDP of your own, see that its profile and its pair agree; else "
-        "report this as a defect of sklearn_dpsearch."
+        f"Found a contradiction for the best of {distribution!r} runs of {one_run!r} at epsilon={epsilon:g}: a "
+        f"mechanism with this guarantee has delta={floor:.6g}, and a bound says at most {certified:.6g}; both must be "
+        "true. Believe neither number. If the guarantee is a ProfileDP of your own, see that its profile and its pair "
+        "agree; else report this as a defect of sklearn_dpsearch."
     )
 
 
-def _floor(one_run: Guarantee, law: CountLaw, epsilon: float, delta: float, certified: float) -> float:
+def _floor(
+    one_run: Guarantee, distribution: CountDistribution, epsilon: float, delta: float, certified: float
+) -> float:
     """δ of some mechanism; many groups, which take longer, are tried if three groups decide nothing."""
     if epsilon > LARGEST_EPSILON:
-        return always(one_run, law)
+        return always(one_run, distribution)
     all_tails = _refuting(one_run)
-    three = max((largest_gain(tails, law, epsilon) for tails in all_tails), default=0.0)
+    three = max((largest_gain(tails, distribution, epsilon) for tails in all_tails), default=0.0)
     if certified <= delta or three * (1.0 - MARGIN) > delta:
         return three
-    return max([three, *(ManyGroups(tails.outcomes, law).gain(epsilon) for tails in all_tails)])
+    return max([three, *(ManyGroups(tails.outcomes, distribution).gain(epsilon) for tails in all_tails)])
 
 
 def _name(total: Guarantee, epsilon: float) -> str:

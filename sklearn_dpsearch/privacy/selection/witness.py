@@ -20,8 +20,8 @@ from scipy import special
 
 from .._checks import plain_number, require
 from .._types import Array
-from ..count_laws.base import CountLaw
-from ..count_laws.laws import as_law
+from ..count_distributions.base import CountDistribution
+from ..count_distributions.distributions import as_count_distribution
 from ..errors import PrivacyError
 from ..guarantees.base import LARGEST_EPSILON, Guarantee, Statement, as_guarantee
 from ..guarantees.pure import BoundedRangeDP, LaplaceDP, PureDP
@@ -40,7 +40,7 @@ class Tails(NamedTuple):
     outcomes: Outcomes
 
 
-def witness(one_run: Guarantee | Statement, count: CountLaw | float, epsilon: float) -> float:
+def witness(one_run: Guarantee | Statement, count: CountDistribution | float, epsilon: float) -> float:
     """δ at ε of the search over a concrete mechanism with this guarantee: a lower bound for every valid accountant.
 
     Parameters
@@ -49,7 +49,7 @@ def witness(one_run: Guarantee | Statement, count: CountLaw | float, epsilon: fl
         A guarantee with a known worst mechanism: Gaussian, zCDP (the Gaussian mechanism), pure, (ε, δ). For other
         guarantees the accountant's own dominating pair is used: the certificate then limits the improvement of the
         *search* bound, given that pair.
-    count : CountLaw or float
+    count : CountDistribution or float
         Distribution of K.
     epsilon : float
         ε ≥ 0.
@@ -64,17 +64,21 @@ def witness(one_run: Guarantee | Statement, count: CountLaw | float, epsilon: fl
     >>> round(witness(GaussianDP(mu=0.2**0.5), 10, 2.88) * 1e6, 2)
     1.1
     """
-    law, one_run, epsilon = as_law(count), as_guarantee(one_run, "one_run"), plain_number("epsilon", epsilon)
+    distribution, one_run, epsilon = (
+        as_count_distribution(count),
+        as_guarantee(one_run, "one_run"),
+        plain_number("epsilon", epsilon),
+    )
     require(epsilon >= 0, "epsilon >= 0", epsilon=epsilon)
     if epsilon > LARGEST_EPSILON:
-        return always(one_run, law)
+        return always(one_run, distribution)
     all_tails = _tails(one_run)
-    three = [largest_gain(tails, law, float(epsilon)) for tails in all_tails]
-    found = max(*three, *(ManyGroups(tails.outcomes, law).gain(float(epsilon)) for tails in all_tails))
-    return found if found > _least_told(one_run, law) else 0.0
+    three = [largest_gain(tails, distribution, float(epsilon)) for tails in all_tails]
+    found = max(*three, *(ManyGroups(tails.outcomes, distribution).gain(float(epsilon)) for tails in all_tails))
+    return found if found > _least_told(one_run, distribution) else 0.0
 
 
-def witness_epsilon(one_run: Guarantee | Statement, count: CountLaw | float, delta: float) -> float:
+def witness_epsilon(one_run: Guarantee | Statement, count: CountDistribution | float, delta: float) -> float:
     """The largest ε at which ``witness`` exceeds ``delta`` (from below); infinite if it always does.
 
     If one run never fails openly, the largest certified ε is 600: larger losses look like infinite ones.
@@ -83,7 +87,7 @@ def witness_epsilon(one_run: Guarantee | Statement, count: CountLaw | float, del
     ----------
     one_run : Guarantee
         See ``witness``.
-    count : CountLaw or float
+    count : CountDistribution or float
         Distribution of K.
     delta : float
         The δ to exceed.
@@ -93,15 +97,21 @@ def witness_epsilon(one_run: Guarantee | Statement, count: CountLaw | float, del
     float
         Every valid accountant reports at least this ε.
     """
-    law, one_run, delta = as_law(count), as_guarantee(one_run, "one_run"), plain_number("delta", delta)
+    distribution, one_run, delta = (
+        as_count_distribution(count),
+        as_guarantee(one_run, "one_run"),
+        plain_number("delta", delta),
+    )
     require(0 <= delta < 1, "0 <= delta < 1", delta=delta)
-    if always(one_run, law) > delta:
+    if always(one_run, distribution) > delta:
         return np.inf
-    all_tails, delta = _tails(one_run), max(delta, _least_told(one_run, law))
-    three = _largest_epsilon(lambda at: max(largest_gain(tails, law, at) for tails in all_tails), delta, 1.0, 2.0, 1e-7)
+    all_tails, delta = _tails(one_run), max(delta, _least_told(one_run, distribution))
+    three = _largest_epsilon(
+        lambda at: max(largest_gain(tails, distribution, at) for tails in all_tails), delta, 1.0, 2.0, 1e-7
+    )
     if three >= LARGEST_EPSILON:
         return three
-    many = [ManyGroups(tails.outcomes, law) for tails in all_tails]
+    many = [ManyGroups(tails.outcomes, distribution) for tails in all_tails]
     for one in many:
         one.gain(three)
     return max(three, *(_largest_epsilon(one.gain_near, delta, max(three, 1e-3), 1.02, 1e-4) for one in many))
@@ -119,10 +129,10 @@ def _largest_epsilon(gain: Callable[[float], float], delta: float, start: float,
     return narrowed(kept, turn, within(close, absolute=1e-12)).fails or 0.0
 
 
-def always(one_run: Guarantee, law: CountLaw) -> float:
+def always(one_run: Guarantee, distribution: CountDistribution) -> float:
     """The gain at every ε, from outcomes known to be impossible on one side."""
     share = one_run.delta if isinstance(one_run, ApproxDP) else float(isinstance(one_run, NonPrivate))
-    return float(rise(law, np.zeros(1), np.array([share]))[0][0])
+    return float(rise(distribution, np.zeros(1), np.array([share]))[0][0])
 
 
 def told_apart(one_run: Guarantee) -> Guarantee:
@@ -132,11 +142,11 @@ def told_apart(one_run: Guarantee) -> Guarantee:
     return one_run
 
 
-def _least_told(one_run: Guarantee, law: CountLaw) -> float:
+def _least_told(one_run: Guarantee, distribution: CountDistribution) -> float:
     """δ down to which a pair is sure to have all the digits that its guarantee has by other ways, such as Rényi's."""
     if isinstance(one_run, (GaussianDP, ZCDP, PureDP, LaplaceDP, BoundedRangeDP, ApproxDP, NonPrivate)):
         return 0.0
-    return FAR * max(law.mean, 1.0)
+    return FAR * max(distribution.mean, 1.0)
 
 
 def _tails(one_run: Guarantee) -> list[Tails]:
@@ -198,18 +208,19 @@ def _discrete(pld: LossDistribution) -> Tails:
     )
 
 
-def largest_gain(tails: Tails, law: CountLaw, epsilon: float) -> float:
+def largest_gain(tails: Tails, distribution: CountDistribution, epsilon: float) -> float:
     """Best pair of cuts: a coarse grid of both, then finer ones around the best."""
     low = high = (-40.0, 0.0)  # log-probabilities of C and of S
     best = 0.0
     for _ in range(7):
         c, s = np.exp(np.linspace(*low, 81)), np.exp(np.linspace(*high, 81))
-        values = _gain(tails, law, epsilon, c[:, None], s[None, :])
+        values = _gain(tails, distribution, epsilon, c[:, None], s[None, :])
         i, j = np.unravel_index(int(np.argmax(values)), values.shape)
         best = max(best, float(values[i, j]))
         low, high = _around(low, int(i)), _around(high, int(j))
     return max(
-        best, float(_gain(tails, law, epsilon, np.zeros((1, 1)), np.exp(np.linspace(-40, 0, 4001))[None, :]).max())
+        best,
+        float(_gain(tails, distribution, epsilon, np.zeros((1, 1)), np.exp(np.linspace(-40, 0, 4001))[None, :]).max()),
     )
 
 
@@ -219,10 +230,10 @@ def _around(interval: tuple[float, float], index: int) -> tuple[float, float]:
     return middle - 3 * step, min(middle + 3 * step, 0.0)
 
 
-def _gain(tails: Tails, law: CountLaw, epsilon: float, c: Array, s: Array) -> Array:
+def _gain(tails: Tails, distribution: CountDistribution, epsilon: float, c: Array, s: Array) -> Array:
     """A(S) − e^ε·A'(S), rounded down."""
     c_other, s_other = tails.lowest(c), tails.highest(s)
     inside = (c + s <= 1.0) & (c_other + s_other <= 1.0)
-    ours, _ = rise(law, c, s)
-    _, theirs = rise(law, c_other, s_other)
+    ours, _ = rise(distribution, c, s)
+    _, theirs = rise(distribution, c_other, s_other)
     return np.where(inside, ours - np.exp(epsilon) * theirs, 0.0)

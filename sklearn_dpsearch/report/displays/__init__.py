@@ -2,7 +2,7 @@
 
 from .budget import BudgetDisplay
 from .cost_parts import CostPartsDisplay
-from .count_law import CountLawDisplay
+from .count_distribution import CountDistributionDisplay
 from .ledger import LedgerDisplay
 from .profile import PrivacyProfileDisplay
 from .trade_off import TradeOffDisplay
@@ -10,7 +10,7 @@ from .trade_off import TradeOffDisplay
 __all__ = [
     "BudgetDisplay",
     "CostPartsDisplay",
-    "CountLawDisplay",
+    "CountDistributionDisplay",
     "LedgerDisplay",
     "PrivacyProfileDisplay",
     "TradeOffDisplay",

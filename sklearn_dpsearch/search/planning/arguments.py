@@ -14,7 +14,7 @@ import numpy as np
 from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator
 
-from ...privacy import CountLaw
+from ...privacy import CountDistribution
 from .keywords import check_one_metric, check_refit
 
 #: Mean number of runs, and number of parts of the records, from which a search counts as a typing error.
@@ -126,7 +126,7 @@ def _check_error_score(given: Mapping[str, Any]) -> None:
 
 def _check_runs(given: Mapping[str, Any]) -> None:
     n_iter = given.get("n_iter")
-    mean = n_iter.mean if isinstance(n_iter, CountLaw) else n_iter
+    mean = n_iter.mean if isinstance(n_iter, CountDistribution) else n_iter
     if is_real(mean) and MOST_RUNS < mean < math.inf:
         raise ValueError(
             f"Found n_iter={n_iter!r}, so {mean:g} runs on average; at most {MOST_RUNS} are drawn. Give a smaller "

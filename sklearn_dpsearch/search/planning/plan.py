@@ -13,7 +13,7 @@ from sklearn.base import clone
 from ...adapters import Adapter
 from ...privacy import (
     BudgetUnreachableError,
-    CountLaw,
+    CountDistribution,
     Guarantee,
     LeakingEstimatorError,
     MissingDeltaError,
@@ -118,7 +118,7 @@ class Plan:
     and keeps ``final``. The two differ only where candidates are trained with another noise.
     """
 
-    law: CountLaw | None
+    distribution: CountDistribution | None
     adapter: Adapter
     space: Space
     promises: SpaceGuarantee
@@ -134,11 +134,11 @@ class Plan:
     factor: float | None
 
 
-def said_of(law: CountLaw) -> str:
+def said_of(distribution: CountDistribution) -> str:
     """Describe a distribution of K and its chance of a single candidate, without comparison: both are public."""
-    alone = float(law.pmf(1))
+    alone = float(distribution.pmf(1))
     share = f"{100 * alone:.3g} %" if alone >= 1e-4 else "less than 0.01 %"
-    return f"{law!r} (one candidate alone: {share})"
+    return f"{distribution!r} (one candidate alone: {share})"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,7 +148,7 @@ class Request:
     estimator: Any
     adapter: Adapter
     families: Families
-    law: CountLaw | None
+    distribution: CountDistribution | None
     validation: Validation
     scorer: Scorer
     score_noise: Guarantee | str
@@ -184,7 +184,7 @@ def make_plan(request: Request) -> Plan:
         release=request.release,
     )
     return Plan(
-        law=request.law,
+        distribution=request.distribution,
         adapter=request.adapter,
         space=tuned.space,
         promises=costs.promises,

@@ -9,7 +9,7 @@ from typing import Any
 from sklearn.metrics import check_scoring
 
 from ...adapters import Adapter, adapter_for
-from ...privacy import CountLaw, Guarantee
+from ...privacy import CountDistribution, Guarantee
 from ...privacy._once import cached_property
 from ...privacy._types import Neighboring
 from ...scoring import Noise, PrivateScorer, Sensitivity, get_private_scorer, matched_noise
@@ -44,7 +44,7 @@ class Runner(ABC):
     """
 
     #: Distribution of the number of runs, where the number is random and secret.
-    law: CountLaw | None = None
+    distribution: CountDistribution | None = None
     #: Whether every point of the space is tried.
     whole_grid = False
     #: Names of released attributes beyond those of every search.
@@ -121,7 +121,7 @@ class Runner(ABC):
 
     def work(self, plan: Plan, n_samples: int) -> str:
         """Public amount of work: the beginning of the line that ``verbose`` prints."""
-        return "" if plan.law is None else f"number of runs: {said_of(plan.law)}; "
+        return "" if plan.distribution is None else f"number of runs: {said_of(plan.distribution)}; "
 
     @property
     def released(self) -> tuple[str, ...]:

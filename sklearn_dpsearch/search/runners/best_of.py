@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
-from ...privacy import CountLaw, Guarantee, best_of, compose
+from ...privacy import CountDistribution, Guarantee, best_of, compose
 from ...privacy._types import Neighboring
 from ...privacy.spent import Component
 from ...scoring import search_guarantee
@@ -80,13 +80,13 @@ def shown_of(run: Run) -> dict[str, Any]:
 class BestOfRunner(Runner):
     """Draw K, draw K candidates, run them all, and return the best."""
 
-    law: CountLaw
+    distribution: CountDistribution
     #: Whether every run is released, so that their number is public.
     releases_all = False
     shows: tuple[str, ...] = ("best_score_std_",)
 
     def candidates(self, plan: Plan, source: Randomness) -> list[Candidate]:
-        return drawn_candidates(plan, self.law.sample(source.bits), source)
+        return drawn_candidates(plan, self.distribution.sample(source.bits), source)
 
     def run(self, job: Job, candidates: Sequence[Candidate], source: Randomness, X: Any, y: Any) -> Outcome:
         *seeds, last = source.run_seeds(len(candidates) + 1)  # ``last`` is for the training after the runs
@@ -97,7 +97,9 @@ class BestOfRunner(Runner):
             best = max(runs, key=lambda i: (*runs[i].order, -i))
         else:
             self.progress.secret_runs()
-            expected = float(self.law.mean)  # tasks may depend on the expected number, never on the number drawn
+            expected = float(
+                self.distribution.mean
+            )  # tasks may depend on the expected number, never on the number drawn
             best, run = run_best(job, candidates, seeds, X, y, self.workers, expected=expected)
             runs = {best: run}
         return self.outcome(job, candidates, runs, best, last, X, y)
@@ -133,14 +135,14 @@ class RandomSearchRunner(BestOfRunner):
     Parameters
     ----------
     search : RandomSearchParameters
-    law : CountLaw
+    distribution : CountDistribution
     """
 
     search: RandomSearchParameters
 
-    def __init__(self, search: RandomSearchParameters, law: CountLaw) -> None:
+    def __init__(self, search: RandomSearchParameters, distribution: CountDistribution) -> None:
         super().__init__(search, search.param_distributions)
-        self.law = law
+        self.distribution = distribution
         self.releases_all = search.release == "all"
 
     @property
@@ -163,11 +165,11 @@ class RandomSearchRunner(BestOfRunner):
         return validation_of(self.search.cv, relation, n_samples, public)
 
     def cost(self, validation: Validation) -> CostModel:
-        number = int(self.law.mean)
+        number = int(self.distribution.mean)
         name, search = (
             (f"all of {number} runs", partial(all_of, number=number))
             if self.releases_all
-            else (f"best of K runs, K ~ {said_of(self.law)}", partial(best_of, count=self.law))
+            else (f"best of K runs, K ~ {said_of(self.distribution)}", partial(best_of, count=self.distribution))
         )
         return CostOfRuns(name=name, search=search, exposures=validation.exposures(), refit=self.search.refit is True)
 

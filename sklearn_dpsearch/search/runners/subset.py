@@ -9,9 +9,9 @@ from typing import Any, Literal, Protocol
 
 from sklearn.pipeline import Pipeline
 
-from ...privacy import CountLaw, Guarantee, PrivacyError
+from ...privacy import CountDistribution, Guarantee, PrivacyError
 from ...privacy._types import Neighboring
-from ...privacy.count_laws.laws import as_law
+from ...privacy.count_distributions.distributions import as_count_distribution
 from ...privacy.errors import did_you_mean
 from ...scoring import Noise, Sensitivity, matched_noise
 from ...scoring.validation import Fold, Validation, all_numbers, numbers_where
@@ -45,7 +45,7 @@ class SubsetParameters(Parameters, Protocol):
     """Parameters for tuning on a subset."""
 
     param_distributions: Distributions
-    n_iter: float | CountLaw
+    n_iter: float | CountDistribution
     subset_fraction: float
     train_on: Literal["rest", "all"]
     validate_on: ValidateOn
@@ -69,7 +69,7 @@ class SubsetRunner(BestOfRunner):
 
     def __init__(self, search: SubsetParameters) -> None:
         super().__init__(search, search.param_distributions)
-        self.law = as_law(search.n_iter).at_least_one()
+        self.distribution = as_count_distribution(search.n_iter).at_least_one()
 
     @property
     def tuning_share(self) -> float:
@@ -118,7 +118,10 @@ class SubsetRunner(BestOfRunner):
     def cost(self, validation: Validation) -> CostModel:
         assert isinstance(validation, (InSubset, OnTheRest))
         return CostOfSubset(
-            law=self.law, members=validation, train_on=self.search.train_on, told_its_size=self.told_its_size
+            distribution=self.distribution,
+            members=validation,
+            train_on=self.search.train_on,
+            told_its_size=self.told_its_size,
         )
 
     def notes(self, relation: Neighboring) -> tuple[str, ...]:

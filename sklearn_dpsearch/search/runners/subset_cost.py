@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
-from ...privacy import CountLaw, Guarantee, best_of, subset_then_train
+from ...privacy import CountDistribution, Guarantee, best_of, subset_then_train
 from ...privacy._types import Neighboring
 from ...privacy.spent import Component
 from ...scoring import Noise, Sensitivity, matched_noise, search_guarantee
@@ -30,7 +30,7 @@ class CostOfSubset:
         Whether the estimator can be told how many records to expect, so that it does not count them.
     """
 
-    law: CountLaw
+    distribution: CountDistribution
     members: InSubset | OnTheRest
     train_on: Literal["rest", "all"]
     told_its_size: bool
@@ -38,7 +38,7 @@ class CostOfSubset:
     def components(
         self, promises: SpaceGuarantee, scoring: Guarantee | None, final: SpaceGuarantee
     ) -> tuple[Component, ...]:
-        search, spend = partial(best_of, count=self.law), partial(self._total, final.worst)
+        search, spend = partial(best_of, count=self.distribution), partial(self._total, final.worst)
         if not isinstance(self.members, OnTheRest):
             total = spend(search_guarantee(promises.trained, scoring, self.members.exposures(), search))
         else:
@@ -60,7 +60,7 @@ class CostOfSubset:
             validated = f", validate on {'the rest' if share == 1.0 else f'a share of {share:g} of the rest'}"
         return (
             f"tune on a subset (each record with probability {self.members.fraction:g}) by the best of K runs, K ~ "
-            f"{self.law!r}{validated}, then train on {ON[self.train_on]}"
+            f"{self.distribution!r}{validated}, then train on {ON[self.train_on]}"
         )
 
 

@@ -36,7 +36,7 @@ from sklearn_dpsearch.privacy import (
     witness,
     witness_epsilon,
 )
-from sklearn_dpsearch.privacy.count_laws.base import Capped, Conditioned
+from sklearn_dpsearch.privacy.count_distributions.base import Capped, Conditioned
 from sklearn_dpsearch.privacy.guarantees.base import Guarantee
 from sklearn_dpsearch.privacy.guarantees.changed_record import ChangedRecord
 from sklearn_dpsearch.privacy.guarantees.composition import Composition, Envelope, Mixture
@@ -238,8 +238,8 @@ def test_a_guarantee_that_cannot_be_hashed_is_worked_out_each_time():
         lambda: ChangedRecord(presence=1.0),
         lambda: ProfileDP(profile=0.5),
         lambda: ProfileDP.from_pair(PureDP(epsilon=1.0).pair.removed),
-        lambda: Capped(law=Geometric(10), most=2.5),
-        lambda: Conditioned(law=10),
+        lambda: Capped(distribution=Geometric(10), most=2.5),
+        lambda: Conditioned(distribution=10),
         lambda: NegativeBinomial(shape="1", mean=10),
         lambda: FromPMF(["0.5", "0.5"]),
     ],

@@ -49,22 +49,22 @@ Curve = Callable[[np.ndarray], np.ndarray]
 
 
 def random_chain(rng: np.random.Generator) -> Chain:
-    """Laws of the output with one record, with none, and with another one; outcomes may be impossible under some."""
+    """Distributions of the output with one record, with none, and with another; some outcomes are impossible."""
     n = int(rng.integers(2, 7))
-    laws = rng.dirichlet(np.full(n, rng.choice([0.3, 1.0, 5.0])), size=3)
+    distributions = rng.dirichlet(np.full(n, rng.choice([0.3, 1.0, 5.0])), size=3)
     if rng.random() < 0.4:
-        laws = laws * (rng.random((3, n)) > 0.15)
-        laws[:, 0] = np.maximum(laws[:, 0], 0.05)
+        distributions = distributions * (rng.random((3, n)) > 0.15)
+        distributions[:, 0] = np.maximum(distributions[:, 0], 0.05)
     if rng.random() < 0.4:  # what pushes away from nothing in one direction pushes back in the other
-        laws[2] = laws[1] ** 2 / np.maximum(laws[0], 1e-3)
-    first, none, last = laws / laws.sum(axis=1, keepdims=True)
+        distributions[2] = distributions[1] ** 2 / np.maximum(distributions[0], 1e-3)
+    first, none, last = distributions / distributions.sum(axis=1, keepdims=True)
     return first, none, last
 
 
 def presence_of(chain: Chain) -> Guarantee:
     """Exactly what the mechanism promises for the presence of either record."""
     first, none, last = chain
-    pairs = [exact_pair(Mechanism(law, none, np.zeros(none.size))) for law in (first, last)]
+    pairs = [exact_pair(Mechanism(distribution, none, np.zeros(none.size))) for distribution in (first, last)]
     return envelope([ProfileDP.from_pair(pair, "zero_out") for pair in pairs])
 
 
@@ -92,7 +92,7 @@ def canonical_chain(presence: Guarantee, cells: int = 600) -> Chain:
     delta = presence.pair.removed.delta_at(epsilon)
 
     def power(size: np.ndarray) -> np.ndarray:
-        """Largest probability of an event under one law that has this probability under the other."""
+        """Largest probability of an event under one distribution that has this probability under the other."""
         return np.array([min(1.0, float(np.min(delta + np.exp(epsilon) * s))) for s in size])
 
     middle = power(level)
@@ -185,7 +185,9 @@ def test_no_kind_is_below_a_chain_that_keeps_it() -> None:
     rng = np.random.default_rng(3)
     orders = np.array([1.5, 2.0, 3.0, 4.0, 6.0, 9.0, 16.0, 40.0])
     for _ in range(size(1500, 40)):
-        first, none, last = chain = tuple(0.97 * law + 0.03 / law.size for law in random_chain(rng))
+        first, none, last = chain = tuple(
+            0.97 * distribution + 0.03 / distribution.size for distribution in random_chain(rng)
+        )
         pairs = [(first, none), (none, first), (last, none), (none, last)]
         curve = [max(renyi(p, q, order) for p, q in pairs) for order in orders]
         largest = max(largest_loss(p, q) for p, q in pairs)
@@ -238,7 +240,7 @@ def test_replaced_records_of_dp_sgd_in_any_direction_are_covered() -> None:
     rate, noise, side = 0.3, 0.8, np.linspace(-6.0, 6.0, 201)
     grid = np.stack(np.meshgrid(side, side), -1).reshape(-1, 2)
 
-    def law(angle: float) -> np.ndarray:
+    def distribution(angle: float) -> np.ndarray:
         gradient = np.array([np.cos(angle), np.sin(angle)])
         with_record = np.exp(-((grid - gradient) ** 2).sum(1) / (2 * noise**2))
         masses = rate * with_record + (1 - rate) * np.exp(-(grid**2).sum(1) / (2 * noise**2))
@@ -246,7 +248,7 @@ def test_replaced_records_of_dp_sgd_in_any_direction_are_covered() -> None:
 
     stated = DPSGD(noise_multiplier=noise, sample_rate=rate, steps=1, neighboring="replace_one").delta_at(EPSILONS[:9])
     shown = {
-        angle: np.array([hockey_stick(law(0.0), law(angle), epsilon) for epsilon in EPSILONS[:9]])
+        angle: np.array([hockey_stick(distribution(0.0), distribution(angle), epsilon) for epsilon in EPSILONS[:9]])
         for angle in (0.5 * np.pi, 0.8 * np.pi, np.pi)
     }
     assert all(np.all(found <= 1.005 * stated) for found in shown.values())

@@ -105,9 +105,11 @@ def test_composing_with_a_search_that_may_not_run_is_above_the_exact_loss() -> N
 
     response = Mechanism(np.array([0.9, 0.1]), np.array([0.1, 0.9]), np.array([0, 1]))
     for mean in (0.01, 0.3, 2.0):
-        law = Poisson(mean)
-        p, q = (np.append(release(law, side, response.scores), np.exp(-mean)) for side in (response.p, response.q))
-        total = compose(best_of(PureDP(epsilon=np.log(9.0)), law), PureDP(epsilon=np.log(9.0)))
+        distribution = Poisson(mean)
+        p, q = (
+            np.append(release(distribution, side, response.scores), np.exp(-mean)) for side in (response.p, response.q)
+        )
+        total = compose(best_of(PureDP(epsilon=np.log(9.0)), distribution), PureDP(epsilon=np.log(9.0)))
         for epsilon in EPSILONS[:-1]:
             exact = hockey_stick(np.outer(p, response.p), np.outer(q, response.q), epsilon)
             assert exact <= total.delta_at(epsilon) + 1e-14

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sklearn_dpsearch.privacy import DPSGD, GaussianDP, PrivacyError, best_of
-from sklearn_dpsearch.privacy.count_laws.negative_binomial import Geometric
+from sklearn_dpsearch.privacy.count_distributions.negative_binomial import Geometric
 from sklearn_dpsearch.privacy.guarantees.covering import covers, gaussian_target, noise_multiplier_under
 
 SETTINGS = [

@@ -22,7 +22,7 @@ def hockey_stick(shift: float, epsilon: float) -> float:
 
 
 @pytest.mark.parametrize("epsilon", [1e-6, 0.3, 1.0, 8.0])
-def test_profile_is_that_of_two_laplace_laws(epsilon: float) -> None:
+def test_profile_is_that_of_two_laplace_distributions(epsilon: float) -> None:
     one, grid = LaplaceDP(epsilon=epsilon), np.linspace(0.0, 1.2, 25) * epsilon
     exact = np.array([hockey_stick(epsilon, at) for at in grid])
     assert np.all(one.delta_at(grid) >= exact - 1e-15)
@@ -32,7 +32,7 @@ def test_profile_is_that_of_two_laplace_laws(epsilon: float) -> None:
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.5, 3.0])
-def test_renyi_curve_is_that_of_two_laplace_laws(epsilon: float) -> None:
+def test_renyi_curve_is_that_of_two_laplace_distributions(epsilon: float) -> None:
     def log_moment(order: float) -> float:
         def density(x: float) -> float:
             return float(0.5 * np.exp(-order * abs(x) + (order - 1) * abs(x - epsilon)))
@@ -49,11 +49,11 @@ def test_noise_on_several_numbers_is_no_worse_than_on_one() -> None:
     """Two numbers that move by a and by ε − a: the hockey-stick divergence of the product, by a fine grid of losses."""
     total, x = 1.5, np.linspace(-30, 30, 1201)
     for share in (0.1, 0.3, 0.5):
-        laws = []
+        distributions = []
         for shift in (share * total, (1 - share) * total):
             p = np.diff(stats.laplace.cdf(x))
-            laws.append((p, np.diff(stats.laplace.cdf(x, loc=shift))))
-        p, q = (np.outer(laws[0][side], laws[1][side]) for side in (0, 1))
+            distributions.append((p, np.diff(stats.laplace.cdf(x, loc=shift))))
+        p, q = (np.outer(distributions[0][side], distributions[1][side]) for side in (0, 1))
         for epsilon in (0.0, 0.4, 1.0):
             assert np.maximum(p - np.exp(epsilon) * q, 0.0).sum() <= LaplaceDP(epsilon=total).delta_at(epsilon) + 1e-12
 

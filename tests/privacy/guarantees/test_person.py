@@ -34,18 +34,18 @@ Chain = list[np.ndarray]
 
 
 def random_chain(rng: np.random.Generator, steps: int) -> Chain:
-    """Laws of the output with all records of a person, with one less, …, with none."""
+    """Distributions of the output with all records of a person, with one less, …, with none."""
     n = int(rng.integers(2, 7))
-    laws = [rng.dirichlet(np.full(n, rng.choice([0.5, 1.0, 5.0])))]
+    distributions = [rng.dirichlet(np.full(n, rng.choice([0.5, 1.0, 5.0])))]
     for _ in range(steps):
-        near = laws[-1] * np.exp(rng.normal(0.0, rng.choice([0.1, 0.5, 1.5]), n))
-        if rng.random() < 0.4 and len(laws) > 1:  # on in the same direction
-            near = laws[-1] ** 2 / np.maximum(laws[-2], 1e-4)
+        near = distributions[-1] * np.exp(rng.normal(0.0, rng.choice([0.1, 0.5, 1.5]), n))
+        if rng.random() < 0.4 and len(distributions) > 1:  # on in the same direction
+            near = distributions[-1] ** 2 / np.maximum(distributions[-2], 1e-4)
         if rng.random() < 0.2:  # an outcome that is impossible from here on, or so far
             near[rng.integers(1, n)] = 0.0
         near[0] = max(near[0], 0.05)
-        laws.append(near / near.sum())
-    return laws
+        distributions.append(near / near.sum())
+    return distributions
 
 
 def of_one_record(chain: Chain) -> Guarantee:

@@ -90,15 +90,15 @@ def test_no_reconstruction_succeeds_more_often_than_stated() -> None:
     rng = np.random.default_rng(8)
     for _ in range(size(500, 20)):
         values, n = int(rng.integers(2, 6)), int(rng.integers(2, 8))
-        laws = rng.dirichlet(np.full(n, rng.choice([0.3, 1.0, 5.0])), size=values + 1)
-        laws, none = laws[1:], laws[0]
+        distributions = rng.dirichlet(np.full(n, rng.choice([0.3, 1.0, 5.0])), size=values + 1)
+        distributions, none = distributions[1:], distributions[0]
         if rng.random() < 0.5:  # what is nearly nothing about each value
-            laws = none * np.exp(rng.normal(0, 0.3, laws.shape))
-            laws /= laws.sum(axis=1, keepdims=True)
+            distributions = none * np.exp(rng.normal(0, 0.3, distributions.shape))
+            distributions /= distributions.sum(axis=1, keepdims=True)
         prior = rng.dirichlet(np.ones(values))
-        pairs = [exact_pair(Mechanism(law, none, np.zeros(n))) for law in laws]
+        pairs = [exact_pair(Mechanism(distribution, none, np.zeros(n))) for distribution in distributions]
         stated = envelope([ProfileDP.from_pair(pair) for pair in pairs]).bayes_risk(float(prior.max()))
-        assert np.max(prior[:, None] * laws, axis=0).sum() <= stated + 1e-12
+        assert np.max(prior[:, None] * distributions, axis=0).sum() <= stated + 1e-12
 
 
 def test_membership_is_never_above_any_attack_with_the_same_best_guess() -> None:

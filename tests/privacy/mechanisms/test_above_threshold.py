@@ -11,11 +11,11 @@ import pytest
 
 from sklearn_dpsearch.privacy.mechanisms.above_threshold import AboveThreshold
 from tests.privacy import brute_force
-from tests.privacy.threshold_rounds import STEPS, laplace_tail, neighbours, noise_law, one_round
+from tests.privacy.threshold_rounds import STEPS, laplace_tail, neighbours, noise_distribution, one_round
 
 
-def test_tail_used_here_is_the_tail_of_the_law() -> None:
-    k, mass = noise_law(2.5)
+def test_tail_used_here_is_the_tail_of_the_distribution() -> None:
+    k, mass = noise_distribution(2.5)
     for first in range(-8, 9):
         assert laplace_tail(2.5, np.array(first)) == pytest.approx(mass[k >= first].sum(), rel=1e-12)
 
@@ -55,7 +55,7 @@ def test_if_all_utilities_move_alike_an_accept_costs_three_quarters() -> None:
 # --- draws ------------------------------------------------------------------------------------------------------------
 
 
-def test_rounds_follow_the_enumerated_law() -> None:
+def test_rounds_follow_the_enumerated_distribution() -> None:
     utilities, epsilon = np.array([5, 12, 9]), 1.0
     mechanism = AboveThreshold(round_epsilon=Fraction(1), sensitivity=Fraction(STEPS), grid=Fraction(1))
     source, number = random.Random(7), brute_force.size(20_000, 2000)

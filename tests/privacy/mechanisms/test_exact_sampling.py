@@ -68,7 +68,7 @@ class Tree:
             self.script[-1] += 1
 
 
-def law(draw: Callable, least: float = 1e-13) -> tuple[Counter, float]:
+def distribution(draw: Callable, least: float = 1e-13) -> tuple[Counter, float]:
     """The probability of each result, from below, and the mass that was pruned."""
     found: Counter = Counter()
     for result, probability in Tree(least).paths(draw):
@@ -90,33 +90,33 @@ def exponential_coins(coins, monkeypatch):
 
 @pytest.mark.parametrize("p", [Fraction(0), Fraction(1), Fraction(2, 7), Fraction(5, 8)])
 def test_bernoulli_has_exactly_the_stated_probability(p):
-    found, pruned = law(lambda rng: bernoulli(p, rng))
+    found, pruned = distribution(lambda rng: bernoulli(p, rng))
     assert pruned == 0
     assert found[True] == p
 
 
 @pytest.mark.parametrize("gamma", [0, Fraction(1, 1000), Fraction(1, 2), 1, Fraction(7, 3), 5])
 def test_bernoulli_exp_succeeds_with_probability_exp_minus_gamma(coins, gamma):
-    found, pruned = law(lambda rng: bernoulli_exp(gamma, rng))
+    found, pruned = distribution(lambda rng: bernoulli_exp(gamma, rng))
     assert pruned < 1e-9
     assert float(found[True]) == pytest.approx(math.exp(-gamma), abs=1e-9)
 
 
 def test_bernoulli_exp_encloses_its_probability_when_every_integer_is_enumerated():
-    found, pruned = law(lambda rng: bernoulli_exp(Fraction(1, 2), rng), least=1e-6)
+    found, pruned = distribution(lambda rng: bernoulli_exp(Fraction(1, 2), rng), least=1e-6)
     assert pruned < 0.01
     assert float(found[True]) <= math.exp(-0.5) <= float(found[True]) + pruned
 
 
-def test_geometric_exp_has_the_stated_law(exponential_coins):
-    found, _ = law(geometric_exp)
+def test_geometric_exp_has_the_stated_distribution(exponential_coins):
+    found, _ = distribution(geometric_exp)
     for value in range(20):
         assert found[value] == pytest.approx((1 - math.exp(-1)) * math.exp(-value), rel=1e-9)
 
 
 @pytest.mark.parametrize("scale", [Fraction(1), Fraction(1, 3), Fraction(5, 2), Fraction(7)])
 def test_a_round_of_the_discrete_laplace_algorithm_has_exactly_the_stated_ratios(exponential_coins, scale):
-    found, pruned = law(lambda rng: exact_sampling._try_discrete_laplace(scale, rng))
+    found, pruned = distribution(lambda rng: exact_sampling._try_discrete_laplace(scale, rng))
     assert pruned < 1e-9
     for value in range(-6, 7):
         assert found[value] / found[0] == pytest.approx(math.exp(-abs(value) / scale), rel=1e-5)
@@ -148,7 +148,7 @@ def test_a_round_of_the_discrete_gaussian_algorithm_has_exactly_the_stated_ratio
         except Again:
             return None
 
-    found, pruned = law(draw, least=0.0)
+    found, pruned = distribution(draw, least=0.0)
     assert pruned == pytest.approx(0, abs=1e-12)
     for value in support:
         assert found[value] / found[0] == pytest.approx(math.exp(-(value**2) / (2 * sigma_squared)), rel=1e-9)
@@ -182,7 +182,7 @@ def goodness_of_fit(draws: list[int], expected: dict[int, float]) -> float:
 
 @pytest.mark.parametrize("number", NUMBERS)
 @pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(3), Fraction(22, 7)])
-def test_draws_follow_the_discrete_laplace_law(scale, number):
+def test_draws_follow_the_discrete_laplace_distribution(scale, number):
     rng = random.Random(0)
     draws = [discrete_laplace(scale, rng) for _ in range(number)]
     assert goodness_of_fit(draws, masses(lambda k: -np.abs(k) / float(scale), 200)) > 1e-3
@@ -190,7 +190,7 @@ def test_draws_follow_the_discrete_laplace_law(scale, number):
 
 @pytest.mark.parametrize("number", NUMBERS)
 @pytest.mark.parametrize("sigma_squared", [Fraction(1, 4), Fraction(2), Fraction(50, 3)])
-def test_draws_follow_the_discrete_gaussian_law(sigma_squared, number):
+def test_draws_follow_the_discrete_gaussian_distribution(sigma_squared, number):
     rng = random.Random(1)
     draws = [discrete_gaussian(sigma_squared, rng) for _ in range(number)]
     assert goodness_of_fit(draws, masses(lambda k: -(k**2) / (2 * float(sigma_squared)), 100)) > 1e-3
@@ -202,7 +202,7 @@ def test_a_tiny_scale_gives_no_noise():
     assert {discrete_gaussian(Fraction(1, 10**6), rng) for _ in range(200)} == {0}
 
 
-def test_a_huge_scale_is_drawn_as_fast_and_is_the_continuous_law():
+def test_a_huge_scale_is_drawn_as_fast_and_is_the_continuous_distribution():
     rng = random.Random(3)
     laplace = np.array([discrete_laplace(Fraction(10**6), rng) for _ in range(3000)]) / 10**6
     gaussian = np.array([discrete_gaussian(Fraction(10**12), rng) for _ in range(3000)]) / 10**6
@@ -261,7 +261,7 @@ def test_no_float_enters_the_module():
 
 
 def test_integers_of_numpy_inside_of_a_fraction_do_not_wrap_around() -> None:
-    """Their products would, and the noise would follow no law that a proof speaks of."""
+    """Their products would, and the noise would follow no distribution that a proof speaks of."""
     variance = Fraction(np.int64(10**13), np.int64(7))
     assert type(variance.numerator) is not int
     ours, plain = (

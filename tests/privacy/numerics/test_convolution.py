@@ -1,4 +1,4 @@
-"""Composition: above the exact law of the sum, and close to it, as far out as doubles reach."""
+"""Composition: above the exact distribution of the sum, and close to it, as far out as doubles reach."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_what_the_transform_gets_wrong_is_far_below_the_allowance(
 
 
 def test_tilts_reach_both_ends_of_the_window() -> None:
-    """Of a law with a heavy tail too: the last bulk is near the end, and neighbours' bulks meet."""
+    """Of a distribution with a heavy tail too: the last bulk is near the end, and neighbours' bulks meet."""
     for sigma, rate, steps in ((1.0, 1e-4, 10_000), (2.0, 0.01, 1000)):
         one, _ = curves._subsampled_step(sigma, rate, steps)
         step = Step(*on_grid(one, curves._reach_and_gap(sigma, rate, steps)[1]), steps)

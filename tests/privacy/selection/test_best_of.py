@@ -11,7 +11,7 @@ from sklearn_dpsearch.privacy import (
     ZCDP,
     ApproxDP,
     Binomial,
-    CountLaw,
+    CountDistribution,
     Fixed,
     FromPMF,
     GaussianDP,
@@ -34,13 +34,13 @@ from sklearn_dpsearch.privacy.selection.best_of import TheoremOne, best_of_pure
 from sklearn_dpsearch.privacy.selection.hinges import Hinges, Lines, upper_envelope
 from sklearn_dpsearch.privacy.selection.testing_region import nodes
 from tests.privacy import brute_force
-from tests.privacy.brute_force import Mechanism, Violation, check, random_law, random_mechanism
+from tests.privacy.brute_force import Mechanism, Violation, check, random_distribution, random_mechanism
 
 DELTA = 1e-6
 
 
-def theorem_one(base: Guarantee, law: CountLaw) -> TheoremOne:
-    return TheoremOne(one_run=base, count=law)
+def theorem_one(base: Guarantee, distribution: CountDistribution) -> TheoremOne:
+    return TheoremOne(one_run=base, count=distribution)
 
 
 def check_many(number: int, seed: int) -> float:
@@ -48,9 +48,9 @@ def check_many(number: int, seed: int) -> float:
     rng = np.random.default_rng(seed)
     tightest = 0.0
     for _ in range(number):
-        one, law = random_mechanism(rng), random_law(rng)
-        bound = theorem_one(ProfileDP.from_pair(brute_force.exact_pair(one)), law)
-        tightest = max(tightest, check(bound, law, one))
+        one, distribution = random_mechanism(rng), random_distribution(rng)
+        bound = theorem_one(ProfileDP.from_pair(brute_force.exact_pair(one)), distribution)
+        tightest = max(tightest, check(bound, distribution, one))
     return tightest
 
 
@@ -69,22 +69,22 @@ def test_bound_is_never_below_the_exact_loss(seed: int) -> None:
 def test_bound_holds_for_every_order_of_the_outcomes() -> None:
     rng = np.random.default_rng(11)
     for _ in range(brute_force.size(300, 40)):
-        one, law = random_mechanism(rng), random_law(rng)
-        bound = theorem_one(ProfileDP.from_pair(brute_force.exact_pair(one)), law)
+        one, distribution = random_mechanism(rng), random_distribution(rng)
+        bound = theorem_one(ProfileDP.from_pair(brute_force.exact_pair(one)), distribution)
         if one.p.size <= 4:
             for ordered in brute_force.all_orders(one):
-                check(bound, law, ordered)
+                check(bound, distribution, ordered)
 
 
 @pytest.mark.slow
 def test_bound_holds_for_a_base_known_only_by_its_largest_loss() -> None:
     rng = np.random.default_rng(12)
     for _ in range(brute_force.size(1500, 150)):
-        one, law = random_mechanism(rng, finite_loss=True), random_law(rng)
+        one, distribution = random_mechanism(rng, finite_loss=True), random_distribution(rng)
         loss = max(brute_force.largest_loss(one.p, one.q), brute_force.largest_loss(one.q, one.p))
-        bound = best_of(PureDP(epsilon=loss * (1 + 1e-12)), law)
-        check(bound, law, one)
-        p, q = (brute_force.release(law, side, one.scores) for side in (one.p, one.q))
+        bound = best_of(PureDP(epsilon=loss * (1 + 1e-12)), distribution)
+        check(bound, distribution, one)
+        p, q = (brute_force.release(distribution, side, one.scores) for side in (one.p, one.q))
         told = np.minimum(p, q) > 1e-7  # smaller ones are lost in the rounding of the oracle itself
         assert np.all(np.abs(np.log(p[told] / q[told])) <= bound.epsilon_at(0.0) + 1e-7)
 
@@ -93,11 +93,11 @@ def test_bound_holds_for_a_base_known_only_by_its_largest_loss() -> None:
 def test_bound_holds_for_a_base_known_only_by_one_epsilon_and_delta() -> None:
     rng = np.random.default_rng(13)
     for _ in range(brute_force.size(1500, 150)):
-        one, law = random_mechanism(rng), random_law(rng)
+        one, distribution = random_mechanism(rng), random_distribution(rng)
         epsilon = float(rng.uniform(0, 3))
         delta = max(brute_force.hockey_stick(one.p, one.q, epsilon), brute_force.hockey_stick(one.q, one.p, epsilon))
         if delta < 0.99:
-            check(best_of(ApproxDP(epsilon=epsilon, delta=delta + 1e-15), law), law, one)
+            check(best_of(ApproxDP(epsilon=epsilon, delta=delta + 1e-15), distribution), distribution, one)
 
 
 @pytest.mark.parametrize("mu", [33.0, 44.0])
@@ -119,11 +119,11 @@ def test_every_published_bound_is_above_the_exact_loss_too() -> None:
     rng = np.random.default_rng(14)
     seen = set()
     for _ in range(brute_force.size(400, 60)):
-        one, law = random_mechanism(rng, finite_loss=True), random_law(rng)
+        one, distribution = random_mechanism(rng, finite_loss=True), random_distribution(rng)
         loss = max(brute_force.largest_loss(one.p, one.q), brute_force.largest_loss(one.q, one.p))
         for base in (PureDP(epsilon=loss * (1 + 1e-12)), ProfileDP.from_pair(brute_force.exact_pair(one))):
-            for name, bound in best_of(base, law).bounds.items() if law != Fixed(1) else ():
-                check(bound, law, one)
+            for name, bound in best_of(base, distribution).bounds.items() if distribution != Fixed(1) else ():
+                check(bound, distribution, one)
                 seen.add(name)
     assert {
         "Theorem 1",
@@ -143,13 +143,15 @@ def test_renyi_curve_is_above_the_exact_divergence_also_when_no_run_is_possible(
     rng = np.random.default_rng(15)
     orders = np.array([1.1, 1.5, 2.0, 4.0, 9.0, 33.0])
     for _ in range(brute_force.size(600, 100)):
-        one, law = random_mechanism(rng, finite_loss=True), random_law(rng)
+        one, distribution = random_mechanism(rng, finite_loss=True), random_distribution(rng)
         loss = max(brute_force.largest_loss(one.p, one.q), brute_force.largest_loss(one.q, one.p))
-        bound = best_of(PureDP(epsilon=loss * (1 + 1e-12)), law)
+        bound = best_of(PureDP(epsilon=loss * (1 + 1e-12)), distribution)
         if not bound.has_renyi:
             continue
-        none = 1.0 - sum(brute_force.release(law, one.p, one.scores))
-        p, q = (np.append(brute_force.release(law, side, one.scores), max(none, 0.0)) for side in (one.p, one.q))
+        none = 1.0 - sum(brute_force.release(distribution, one.p, one.scores))
+        p, q = (
+            np.append(brute_force.release(distribution, side, one.scores), max(none, 0.0)) for side in (one.p, one.q)
+        )
         kept = np.minimum(p, q) > 1e-9  # the oracle's own differences of f are exact to about 1e-16
         exact = np.array([brute_force.renyi(p[kept], q[kept], order) for order in orders])
         assert np.all(exact <= bound.renyi(orders) + 1e-6)
@@ -157,22 +159,25 @@ def test_renyi_curve_is_above_the_exact_divergence_also_when_no_run_is_possible(
 
 def test_renyi_bounds_of_a_search_that_mostly_runs_nothing_count_that_outcome() -> None:
     """The printed Theorem 6 would say 0 here, yet now and then a run of the base is released."""
-    law, base = Poisson(mean=0.01), PureDP(epsilon=2.0)
+    distribution, base = Poisson(mean=0.01), PureDP(epsilon=2.0)
     one = Mechanism(np.array([0.88, 0.12]), np.array([0.12, 0.88]), np.array([0, 1]))
-    p, q = (np.append(brute_force.release(law, side, one.scores), np.exp(-law.mean)) for side in (one.p, one.q))
+    p, q = (
+        np.append(brute_force.release(distribution, side, one.scores), np.exp(-distribution.mean))
+        for side in (one.p, one.q)
+    )
     exact = brute_force.renyi(p, q, 2.0)
-    bound = best_of(base, law)
+    bound = best_of(base, distribution)
     assert bound.bounds["PS22 Theorem 6"].renyi(2.0) < exact <= bound.renyi(2.0)
 
 
 # --- the checker can fail -----------------------------------------------------------------------------------------
 
 
-def _one_ratio_for_all_outcomes(one, law):
+def _one_ratio_for_all_outcomes(one, distribution):
     """The maximum over q taken outside the expectation."""
     at, _ = nodes(spacing=1.1)
     edge = np.interp(at, *_edge(one))
-    height, fall = (np.exp(law.log_slope(z, 1 - z)) for z in (at, edge))
+    height, fall = (np.exp(distribution.log_slope(z, 1 - z)) for z in (at, edge))
     best = int(
         np.argmax(
             [
@@ -184,22 +189,22 @@ def _one_ratio_for_all_outcomes(one, law):
     return Hinges(height[best : best + 1], height[best : best + 1] / fall[best])
 
 
-def _slope_at_q_on_both_sides(one, law):
+def _slope_at_q_on_both_sides(one, distribution):
     """f'(q_min) forgotten: f'(q) on both sides."""
-    height = np.exp(law.log_slope(*nodes(spacing=1.1)))
+    height = np.exp(distribution.log_slope(*nodes(spacing=1.1)))
     return upper_envelope(Lines(height, height))
 
 
-def _upper_edge_for_lower(one, law):
+def _upper_edge_for_lower(one, distribution):
     """q_max in place of q_min."""
     at, u = nodes(spacing=1.1)
-    height = np.exp(law.log_slope(at, u))
+    height = np.exp(distribution.log_slope(at, u))
     edge = 1.0 - np.interp(u, *_edge(one))
-    return upper_envelope(Lines(height, np.exp(law.log_slope(edge, 1 - edge))))
+    return upper_envelope(Lines(height, np.exp(distribution.log_slope(edge, 1 - edge))))
 
 
-def _half_the_expected_runs(one, law):
-    good = ORIGINAL(one, law)
+def _half_the_expected_runs(one, distribution):
+    good = ORIGINAL(one, distribution)
     return Hinges(0.5 * good.weights, good.ends)
 
 
@@ -223,19 +228,19 @@ def test_a_broken_accountant_is_caught(monkeypatch: pytest.MonkeyPatch, broken) 
 def test_reporting_the_loss_of_one_run_alone_is_caught() -> None:
     rng = np.random.default_rng(3)
 
-    def check_without_the_law() -> None:
+    def check_without_the_distribution() -> None:
         for _ in range(200):
-            one, law = random_mechanism(rng), random_law(rng)
-            check(ProfileDP.from_pair(brute_force.exact_pair(one)), law, one)
+            one, distribution = random_mechanism(rng), random_distribution(rng)
+            check(ProfileDP.from_pair(brute_force.exact_pair(one)), distribution, one)
 
     with pytest.raises(Violation):
-        check_without_the_law()
+        check_without_the_distribution()
 
 
 # --- the exact pure form ------------------------------------------------------------------------------------------
 
 
-PURE_LAWS = [
+PURE_DISTRIBUTIONS = [
     Geometric(10),
     Logarithmic(100),
     NegativeBinomial(-0.5, 20),
@@ -248,7 +253,7 @@ PURE_LAWS = [
 ]
 
 
-def brute_force_pure(epsilon: float, law: CountLaw) -> float:
+def brute_force_pure(epsilon: float, distribution: CountDistribution) -> float:
     """sup over a fine grid of q, geometric towards 0 and 1, with the point where the edges of q_min meet."""
     small = np.geomspace(1e-13, 0.5, 400_000)
     kink = 1.0 / (1.0 + np.exp(epsilon))
@@ -258,33 +263,35 @@ def brute_force_pure(epsilon: float, law: CountLaw) -> float:
     lower = np.where(low, np.exp(-epsilon) * z, 1.0 - np.exp(epsilon) * u)
     lower_u = np.where(low, 1.0 - np.exp(-epsilon) * z, np.exp(epsilon) * u)
     with np.errstate(divide="ignore"):
-        return epsilon + float(np.max(law.log_slope(z, u) - law.log_slope(lower, lower_u)))
+        return epsilon + float(np.max(distribution.log_slope(z, u) - distribution.log_slope(lower, lower_u)))
 
 
-@pytest.mark.parametrize("law", PURE_LAWS, ids=repr)
+@pytest.mark.parametrize("distribution", PURE_DISTRIBUTIONS, ids=repr)
 @pytest.mark.parametrize("epsilon", [0.01, 0.3, 1.0, 4.0])
-def test_pure_form_is_the_supremum_over_the_testing_region(epsilon: float, law: CountLaw) -> None:
-    brute = brute_force_pure(epsilon, law)
-    exact = best_of_pure(epsilon, law)
+def test_pure_form_is_the_supremum_over_the_testing_region(epsilon: float, distribution: CountDistribution) -> None:
+    brute = brute_force_pure(epsilon, distribution)
+    exact = best_of_pure(epsilon, distribution)
     assert brute - 1e-9 <= exact <= brute + 1e-6
-    assert best_of(PureDP(epsilon=epsilon), law).epsilon_at(0.0) <= exact
+    assert best_of(PureDP(epsilon=epsilon), distribution).epsilon_at(0.0) <= exact
 
 
 @pytest.mark.parametrize(
-    "law", [Geometric(10), Logarithmic(100), NegativeBinomial(-0.5, 20), NegativeBinomial(5, 7)], ids=repr
+    "distribution", [Geometric(10), Logarithmic(100), NegativeBinomial(-0.5, 20), NegativeBinomial(5, 7)], ids=repr
 )
 @pytest.mark.parametrize("epsilon", [0.01, 0.3, 1.0, 4.0])
-def test_pure_form_is_reached_by_a_mechanism_with_three_outcomes(epsilon: float, law: CountLaw) -> None:
+def test_pure_form_is_reached_by_a_mechanism_with_three_outcomes(
+    epsilon: float, distribution: CountDistribution
+) -> None:
     """All of the supremum but a part in a thousand: outcomes rest < sliver < top, the sliver with odds e^ε."""
     top = np.geomspace(1e-7, 1 / (1 + np.exp(epsilon)), 4000)
     sliver = 1e-4 * top
     p = np.stack([1 - top - sliver, sliver, top], axis=-1)
     above = sliver * np.exp(-epsilon), np.minimum(top * np.exp(epsilon), 1 - sliver)
     q = np.stack([1 - sum(above), *above], axis=-1)
-    ours, theirs = (brute_force.releases(law, side)[:, 1] for side in (p, q))
+    ours, theirs = (brute_force.releases(distribution, side)[:, 1] for side in (p, q))
     told = (q[:, 0] >= p[:, 0] * np.exp(-epsilon) * (1 - 1e-9)) & (ours > 1e-12) & (theirs > 0)
     best = float(np.max(np.log(ours[told] / theirs[told])))
-    assert best_of_pure(epsilon, law) * (1 - 5e-3) <= best <= best_of_pure(epsilon, law) + 1e-3
+    assert best_of_pure(epsilon, distribution) * (1 - 5e-3) <= best <= best_of_pure(epsilon, distribution) + 1e-3
 
 
 @pytest.mark.parametrize("shape", [-0.5, 0.0, 1.0, 5.0])
@@ -313,28 +320,28 @@ def test_gaussian_base_lies_between_witness_and_published_bounds(mu: float, shap
 
 
 def test_poisson_search_costs_at_most_the_stated_figure() -> None:
-    base, law = GaussianDP(mu=0.2**0.5), Poisson(10)
-    assert witness_epsilon(base, law, DELTA) <= best_of(base, law).epsilon_at(DELTA) <= 3.70
+    base, distribution = GaussianDP(mu=0.2**0.5), Poisson(10)
+    assert witness_epsilon(base, distribution, DELTA) <= best_of(base, distribution).epsilon_at(DELTA) <= 3.70
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("sigma", "rate", "steps"), [(1.1, 256 / 60000, 14062), (2.0, 0.01, 5000)])
-@pytest.mark.parametrize("law", [Geometric(10), Logarithmic(100), Poisson(10).at_least_one()], ids=repr)
+@pytest.mark.parametrize("distribution", [Geometric(10), Logarithmic(100), Poisson(10).at_least_one()], ids=repr)
 def test_dpsgd_base_lies_between_witness_and_published_bounds(
-    sigma: float, rate: float, steps: int, law: CountLaw
+    sigma: float, rate: float, steps: int, distribution: CountDistribution
 ) -> None:
     base = DPSGD(noise_multiplier=sigma, sample_rate=rate, steps=steps)
-    search = best_of(base, law)
+    search = best_of(base, distribution)
     for delta in (1e-5, 1e-7):
         reported = search.epsilon_at(delta)
-        assert witness_epsilon(base, law, delta) <= reported
+        assert witness_epsilon(base, distribution, delta) <= reported
         for name, bound in search.bounds.items():
             assert reported <= bound.epsilon_at(delta), name
         assert search.tightest(delta) == "Theorem 1"
 
 
 @pytest.mark.parametrize(
-    ("law", "theorem", "certain"),
+    ("distribution", "theorem", "certain"),
     [
         (Logarithmic(10), 2.74, 2.735),
         (Geometric(10), 2.89, 2.888),
@@ -343,10 +350,10 @@ def test_dpsgd_base_lies_between_witness_and_published_bounds(
     ],
     ids=repr,
 )
-def test_figures_of_the_documentation(law: CountLaw, theorem: float, certain: float) -> None:
+def test_figures_of_the_documentation(distribution: CountDistribution, theorem: float, certain: float) -> None:
     base = GaussianDP(mu=0.2**0.5)
-    assert best_of(base, law).epsilon_at(DELTA) <= theorem
-    assert witness_epsilon(base, law, DELTA) == pytest.approx(certain, abs=2e-3)
+    assert best_of(base, distribution).epsilon_at(DELTA) <= theorem
+    assert witness_epsilon(base, distribution, DELTA) == pytest.approx(certain, abs=2e-3)
 
 
 # --- limits and properties ----------------------------------------------------------------------------------------
@@ -365,8 +372,8 @@ BASES = [
 @pytest.mark.parametrize("base", BASES, ids=lambda one: type(one).__name__)
 def test_one_run_for_certain_gives_the_base_back(base: Guarantee) -> None:
     assert best_of(base, Fixed(1)) is base
-    for law in (FromPMF([0.0, 1.0]), Binomial(1, 1.0), Geometric(1), Logarithmic(1)):
-        ours = theorem_one(base, law)
+    for distribution in (FromPMF([0.0, 1.0]), Binomial(1, 1.0), Geometric(1), Logarithmic(1)):
+        ours = theorem_one(base, distribution)
         assert ours.delta_at(0.7) == pytest.approx(base.pair.delta_at(0.7), rel=1e-7)
         assert ours.epsilon_at(1e-5) == pytest.approx(base.epsilon_at(1e-5), rel=2e-3)
 
@@ -375,10 +382,10 @@ def test_one_run_for_certain_gives_the_base_back(base: Guarantee) -> None:
     "base", [*BASES[:-1], pytest.param(BASES[-1], marks=pytest.mark.slow)], ids=lambda one: type(one).__name__
 )
 @pytest.mark.parametrize(
-    "law", [Geometric(10), Poisson(3), Poisson(3).at_least_one(), Fixed(3), Geometric(50).capped(20)], ids=repr
+    "distribution", [Geometric(10), Poisson(3), Poisson(3).at_least_one(), Fixed(3), Geometric(50).capped(20)], ids=repr
 )
-def test_search_answers_like_any_guarantee(base: Guarantee, law: CountLaw) -> None:
-    search = best_of(base, law)
+def test_search_answers_like_any_guarantee(base: Guarantee, distribution: CountDistribution) -> None:
+    search = best_of(base, distribution)
     for delta in (1e-3, 1e-5):
         epsilon = search.epsilon_at(delta)
         assert search.delta_at(epsilon) <= delta
@@ -397,7 +404,7 @@ def test_conditioning_on_a_run_multiplies_delta_by_the_same_factor() -> None:
     assert given.delta_at(grid) == pytest.approx(free.delta_at(grid) / -np.expm1(-2.0), rel=1e-9)
 
 
-def test_number_stands_for_the_geometric_law() -> None:
+def test_number_stands_for_the_geometric_distribution() -> None:
     assert best_of(PureDP(epsilon=1.0), 7) == best_of(PureDP(epsilon=1.0), Geometric(7))
 
 
@@ -425,10 +432,10 @@ def test_pair_of_a_search_is_above_the_release_at_every_real_epsilon(cases: int)
     rng = np.random.default_rng(16)
     grid = np.linspace(-5, 5, 41)
     for _ in range(cases):
-        one, law = random_mechanism(rng), random_law(rng)
-        pair = theorem_one(ProfileDP.from_pair(brute_force.exact_pair(one)), law).pair
+        one, distribution = random_mechanism(rng), random_distribution(rng)
+        pair = theorem_one(ProfileDP.from_pair(brute_force.exact_pair(one)), distribution).pair
         for stated, part in ((pair.removed, one), (pair.added, one.reversed)):
-            released = [brute_force.release(law, side, one.scores) for side in (part.p, part.q)]
+            released = [brute_force.release(distribution, side, one.scores) for side in (part.p, part.q)]
             p, q = (np.append(side, max(1 - side.sum(), 0.0)) for side in released)
             exact = np.array([brute_force.hockey_stick(p, q, epsilon) for epsilon in grid])
             assert np.all(stated.delta_at(grid) >= exact - 1e-12)
@@ -439,7 +446,7 @@ def test_search_of_searches_is_above_the_exact_loss(cases: int) -> None:
     """The best of several searches, each over a few runs of a small mechanism, with one and the same score."""
     rng = np.random.default_rng(17)
     for _ in range(cases):
-        one, inner, outer = random_mechanism(rng), random_law(rng).at_least_one(), random_law(rng)
+        one, inner, outer = random_mechanism(rng), random_distribution(rng).at_least_one(), random_distribution(rng)
         base = ProfileDP.from_pair(brute_force.exact_pair(one))
         total = theorem_one(theorem_one(base, inner), outer)
         p, q = (brute_force.release(inner, side, one.scores) for side in (one.p, one.q))

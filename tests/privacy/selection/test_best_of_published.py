@@ -13,7 +13,7 @@ from sklearn_dpsearch.privacy import (
     ZCDP,
     ApproxDP,
     Binomial,
-    CountLaw,
+    CountDistribution,
     FromPMF,
     GaussianDP,
     Geometric,
@@ -69,14 +69,18 @@ def test_theorem_6_agrees_with_dp_accounting_at_every_order(event, mean: float) 
 
 
 @pytest.mark.parametrize(
-    ("law", "epsilon"),
+    ("distribution", "epsilon"),
     [(Logarithmic(10), 3.45), (Geometric(10), 4.07), (Geometric(1000), 5.84), (Poisson(10), 4.61)],
     ids=repr,
 )
-def test_points_of_figure_4(law: CountLaw, epsilon: float) -> None:
+def test_points_of_figure_4(distribution: CountDistribution, epsilon: float) -> None:
     """Papernot & Steinke, figure 4: a 0.1-zCDP run at δ = 1e-6."""
-    theorem = best_of_published.renyi_poisson if isinstance(law, Poisson) else best_of_published.renyi_negative_binomial
-    assert theorem(ZCDP(rho=0.1), law).epsilon_at(1e-6) == pytest.approx(epsilon, abs=6e-3)
+    theorem = (
+        best_of_published.renyi_poisson
+        if isinstance(distribution, Poisson)
+        else best_of_published.renyi_negative_binomial
+    )
+    assert theorem(ZCDP(rho=0.1), distribution).epsilon_at(1e-6) == pytest.approx(epsilon, abs=6e-3)
 
 
 # --- as printed ---------------------------------------------------------------------------------------------------
@@ -85,53 +89,56 @@ def test_points_of_figure_4(law: CountLaw, epsilon: float) -> None:
 def test_corollary_4_is_theorem_2_with_its_best_auxiliary_order() -> None:
     fine = 1 + np.geomspace(1e-3, 1e4, 8001)
     for shape, mean in [(0.0, 10), (1.0, 100), (-0.5, 30), (4.0, 10)]:
-        law, base = NegativeBinomial(shape, mean), ZCDP(rho=0.1)
-        four = best_of_published.zcdp_negative_binomial(base, law, fine)
-        two = best_of_published.renyi_negative_binomial(base, law, fine)
+        distribution, base = NegativeBinomial(shape, mean), ZCDP(rho=0.1)
+        four = best_of_published.zcdp_negative_binomial(base, distribution, fine)
+        two = best_of_published.renyi_negative_binomial(base, distribution, fine)
         assert four.renyi(fine[:-1]) == pytest.approx(two.renyi(fine[:-1]), rel=1e-4)
 
 
 def test_lemma_7_is_at_most_the_theorems_that_follow_from_it() -> None:
     for base in (GaussianDP(mu=0.4), PureDP(epsilon=0.5)):
-        for law, theorem in [
+        for distribution, theorem in [
             (Geometric(10), best_of_published.renyi_negative_binomial),
             (Logarithmic(100), best_of_published.renyi_negative_binomial),
             (Poisson(10), best_of_published.renyi_poisson),
         ]:
-            seven = best_of_published.renyi_any_law(base, law).renyi(ORDERS)
-            assert np.all(seven <= theorem(base, law).renyi(ORDERS) * 1.03)
+            seven = best_of_published.renyi_any_distribution(base, distribution).renyi(ORDERS)
+            assert np.all(seven <= theorem(base, distribution).renyi(ORDERS) * 1.03)
 
 
 def test_corollary_3_is_theorem_2_as_the_order_grows() -> None:
-    law, orders = NegativeBinomial(0.5, 10), np.array([1e7, 1e8])
-    assert best_of_published.renyi_negative_binomial(PureDP(epsilon=0.3), law, orders).renyi(1e7) == pytest.approx(
-        2.5 * 0.3, abs=1e-5
-    )
-    assert best_of_published.pure_negative_binomial(PureDP(epsilon=0.3), law) == PureDP(epsilon=0.75)
+    distribution, orders = NegativeBinomial(0.5, 10), np.array([1e7, 1e8])
+    assert best_of_published.renyi_negative_binomial(PureDP(epsilon=0.3), distribution, orders).renyi(
+        1e7
+    ) == pytest.approx(2.5 * 0.3, abs=1e-5)
+    assert best_of_published.pure_negative_binomial(PureDP(epsilon=0.3), distribution) == PureDP(epsilon=0.75)
 
 
 def test_lemma_20_fails_exactly_when_some_run_fails() -> None:
     """1 − f(1 − δ₀): the probability that at least one of K runs fails."""
-    law, base = Geometric(10), ApproxDP(epsilon=0.2, delta=1e-3)
-    ours = best_of_published.approx_negative_binomial(base, law)
+    distribution, base = Geometric(10), ApproxDP(epsilon=0.2, delta=1e-3)
+    ours = best_of_published.approx_negative_binomial(base, distribution)
     k = np.arange(1, 4000)
     assert ours.epsilon_at(0.9) == 0.0
-    assert ours.delta_at(3 * 0.2) == pytest.approx(float(law.pmf(k) @ (1 - 0.999**k)), rel=1e-9)
+    assert ours.delta_at(3 * 0.2) == pytest.approx(float(distribution.pmf(k) @ (1 - 0.999**k)), rel=1e-9)
 
 
 def test_corollary_21_holds_its_formula() -> None:
-    base, law = ApproxDP(epsilon=0.2, delta=1e-5), Poisson(10)
+    base, distribution = ApproxDP(epsilon=0.2, delta=1e-5), Poisson(10)
     odds = np.expm1(0.2)
     curve = RenyiDP(orders=[1 + 1 / odds], epsilons=[0.2 + odds * np.log(10)])
-    assert best_of_published.approx_poisson(base, law).delta_at(1.5) == pytest.approx(
+    assert best_of_published.approx_poisson(base, distribution).delta_at(1.5) == pytest.approx(
         -np.expm1(-1e-4) + curve.delta_at(1.5), rel=1e-9
     )
 
 
 def test_lemma_22_approaches_lemma_7_as_the_cap_is_lifted() -> None:
-    base, law = GaussianDP(mu=0.4), Geometric(10)
-    free = best_of_published.renyi_any_law(base, law).renyi(ORDERS)
-    gaps = [np.max(best_of_published.renyi_capped(base, law.capped(cap)).renyi(ORDERS) - free) for cap in (20, 60, 400)]
+    base, distribution = GaussianDP(mu=0.4), Geometric(10)
+    free = best_of_published.renyi_any_distribution(base, distribution).renyi(ORDERS)
+    gaps = [
+        np.max(best_of_published.renyi_capped(base, distribution.capped(cap)).renyi(ORDERS) - free)
+        for cap in (20, 60, 400)
+    ]
     assert gaps[0] > gaps[1] > gaps[2] > -1e-12
     assert gaps[2] < 1e-6
 
@@ -139,30 +146,30 @@ def test_lemma_22_approaches_lemma_7_as_the_cap_is_lifted() -> None:
 @pytest.mark.parametrize("epsilon", [0.5, 1.5, 3.0])
 def test_theorem_5_2_is_below_every_choice_of_its_free_parameter(epsilon: float) -> None:
     """The best ε₁ is taken; any other is valid too."""
-    base, law = GaussianDP(mu=0.4), NegativeBinomial(0.5, 20)
-    ours = best_of_published.profile_negative_binomial(base, law).delta_at(epsilon)
+    base, distribution = GaussianDP(mu=0.4), NegativeBinomial(0.5, 20)
+    ours = best_of_published.profile_negative_binomial(base, distribution).delta_at(epsilon)
     others = []
     for first in np.linspace(0, 4, 400):
-        shift = 1.5 * np.log(np.exp(first) + (1 - law.gamma) / law.gamma * base.delta_at(first))
-        others.append(law.mean * base.delta_at(epsilon - shift) if epsilon >= shift else 1.0)
+        shift = 1.5 * np.log(np.exp(first) + (1 - distribution.gamma) / distribution.gamma * base.delta_at(first))
+        others.append(distribution.mean * base.delta_at(epsilon - shift) if epsilon >= shift else 1.0)
     assert ours <= min(1.0, *others) * (1 + 1e-6)
     assert ours == pytest.approx(min(1.0, *others), rel=1e-3)
 
 
 def test_corollary_5_4_is_theorem_5_2_at_the_stated_point() -> None:
-    law, base = Geometric(10), ApproxDP(epsilon=0.3, delta=1e-6)
-    stated = best_of_published.approx_profile_negative_binomial(base, law)
+    distribution, base = Geometric(10), ApproxDP(epsilon=0.3, delta=1e-6)
+    stated = best_of_published.approx_profile_negative_binomial(base, distribution)
     assert stated.epsilon_at(2e-5) <= 0.3 + 2 * np.log(np.exp(0.3) + 9 * 1e-6) + 1e-9
     assert stated.delta_at(1.0) == pytest.approx(1e-5)
-    assert best_of_published.profile_negative_binomial(base, law).epsilon_at(1e-5 * (1 + 1e-9)) <= 0.9 + 1e-4
+    assert best_of_published.profile_negative_binomial(base, distribution).epsilon_at(1e-5 * (1 + 1e-9)) <= 0.9 + 1e-4
 
 
 def test_corollary_5_5_is_above_theorem_5_2() -> None:
     for mu, mean in [(0.25, 10), (0.5, 100), (1.0, 1.5)]:
-        base, law = GaussianDP(mu=mu), Geometric(mean)
+        base, distribution = GaussianDP(mu=mu), Geometric(mean)
         chernoff, exact = (
-            best_of_published.gaussian_negative_binomial(base, law),
-            best_of_published.profile_negative_binomial(base, law),
+            best_of_published.gaussian_negative_binomial(base, distribution),
+            best_of_published.profile_negative_binomial(base, distribution),
         )
         first = 0.5 * mu**2 + mu * np.sqrt(2 * np.log(max(mean - 1, 1)))
         second = 0.5 * mu**2 + mu * np.sqrt(2 * np.log(mean / 1e-6))
@@ -183,11 +190,13 @@ def test_corollary_5_8_is_the_limit_of_theorem_5_7() -> None:
 
 
 def test_condition_on_a_run_scales_delta_and_the_exponential_of_the_divergence() -> None:
-    base, law = GaussianDP(mu=0.4), Poisson(2)
+    base, distribution = GaussianDP(mu=0.4), Poisson(2)
     factor = 1 / -np.expm1(-2.0)
-    free, given = (best_of_published.profile_poisson(base, one) for one in (law, law.at_least_one()))
+    free, given = (best_of_published.profile_poisson(base, one) for one in (distribution, distribution.at_least_one()))
     assert given.delta_at(2.0) == pytest.approx(factor * free.delta_at(2.0))
-    free, given = (best_of_published.renyi_poisson(base, one, ORDERS) for one in (law, law.at_least_one()))
+    free, given = (
+        best_of_published.renyi_poisson(base, one, ORDERS) for one in (distribution, distribution.at_least_one())
+    )
     assert (ORDERS - 1) * (given.epsilons - free.epsilons) == pytest.approx(np.full(ORDERS.size, np.log(factor)))  # type: ignore[attr-defined]
 
 
@@ -195,7 +204,7 @@ def test_condition_on_a_run_scales_delta_and_the_exponential_of_the_divergence()
 
 
 @pytest.mark.parametrize(
-    ("base", "law", "names"),
+    ("base", "distribution", "names"),
     [
         (
             PureDP(epsilon=0.5),
@@ -222,8 +231,8 @@ def test_condition_on_a_run_scales_delta_and_the_exponential_of_the_divergence()
     ],
     ids=lambda one: repr(sorted(one) if isinstance(one, set) else one),  # the same in every process
 )
-def test_the_bounds_that_apply_are_listed(base: Guarantee, law: CountLaw, names: set[str]) -> None:
-    assert {name for name, _ in published_best_of(base, law)} == names
+def test_the_bounds_that_apply_are_listed(base: Guarantee, distribution: CountDistribution, names: set[str]) -> None:
+    assert {name for name, _ in published_best_of(base, distribution)} == names
 
 
 @pytest.mark.parametrize("name", THEOREMS)
@@ -245,7 +254,7 @@ def test_bounds_that_do_not_apply_say_so(name: str) -> None:
     ids=lambda one: type(one).__name__,
 )
 @pytest.mark.parametrize(
-    "law",
+    "distribution",
     [
         Geometric(10),
         NegativeBinomial(-0.5, 50),
@@ -256,9 +265,9 @@ def test_bounds_that_do_not_apply_say_so(name: str) -> None:
     ],
     ids=repr,
 )
-def test_theorem_1_is_never_above_a_published_profile_bound(base: Guarantee, law: CountLaw) -> None:
+def test_theorem_1_is_never_above_a_published_profile_bound(base: Guarantee, distribution: CountDistribution) -> None:
     """A Rényi base may gain by its own route; from a profile nothing published is tighter."""
-    bounds = best_of(base, law).bounds
+    bounds = best_of(base, distribution).bounds
     ours = bounds["Theorem 1"]
     for name, one in bounds.items():
         if name.startswith("KRW24") or name in ("PS22 Lemma 20", "PS22 Corollary 3"):
@@ -271,9 +280,9 @@ def test_theorem_1_is_never_above_a_published_profile_bound(base: Guarantee, law
 @pytest.mark.parametrize("delta", [1e-300, 1e-20, 3e-16, 1e-12, 1e-6, 1e-3])
 def test_failures_of_many_runs_keep_their_digits(shape: float, mean: float, delta: float) -> None:
     """1 − f(1 − δ₀) is reached by a run whose failures are its best scores; 0 would claim pure privacy."""
-    law, run = NegativeBinomial(shape, mean), ApproxDP(epsilon=1.0, delta=delta)
+    distribution, run = NegativeBinomial(shape, mean), ApproxDP(epsilon=1.0, delta=delta)
     with mpmath.workdps(400):
-        gamma, eta = mpmath.mpf(law.gamma), mpmath.mpf(shape)
+        gamma, eta = mpmath.mpf(distribution.gamma), mpmath.mpf(shape)
         base = gamma + (1 - gamma) * mpmath.mpf(delta)
         if mean == 1:
             exact = mpmath.mpf(delta)
@@ -283,9 +292,9 @@ def test_failures_of_many_runs_keep_their_digits(shape: float, mean: float, delt
             exact = 1 - (base**-eta - 1) / (gamma**-eta - 1)
         if exact > 0.999:
             return
-        reported = best_of_published.approx_negative_binomial(run, law).delta_at(500.0)
+        reported = best_of_published.approx_negative_binomial(run, distribution).delta_at(500.0)
         assert exact <= reported <= exact * (1 + 1e-9)
         # open failures at the top reach it; the smallest of all bounds is no exception
-        assert exact * (1 - 1e-15) <= best_of(run, law).delta_at(500.0)
-    assert best_of(run, law).pure_epsilon is None
-    assert best_of(run, law).epsilon_at(0.0) == np.inf
+        assert exact * (1 - 1e-15) <= best_of(run, distribution).delta_at(500.0)
+    assert best_of(run, distribution).pure_epsilon is None
+    assert best_of(run, distribution).epsilon_at(0.0) == np.inf

@@ -7,7 +7,7 @@ import pytest
 
 from sklearn_dpsearch.privacy import (
     DPSGD,
-    CountLaw,
+    CountDistribution,
     Fixed,
     FromPMF,
     GaussianDP,
@@ -27,27 +27,38 @@ from sklearn_dpsearch.privacy.errors import MixedNeighborsError
 from sklearn_dpsearch.privacy.numerics.loss_distribution import LossDistribution
 from sklearn_dpsearch.privacy.selection.best_of_then import SearchThen
 from tests.privacy import brute_force
-from tests.privacy.brute_force import exact_pair, hockey_stick, random_law, random_mechanism
+from tests.privacy.brute_force import exact_pair, hockey_stick, random_distribution, random_mechanism
 
 EPSILONS = np.array([0.0, 0.1, 0.4, 1.0, 2.0, 3.5, 6.0])
 
 
 def together(
-    law: CountLaw, p: np.ndarray, scores: np.ndarray, after: np.ndarray, told: np.ndarray, none: bool = True
+    distribution: CountDistribution,
+    p: np.ndarray,
+    scores: np.ndarray,
+    after: np.ndarray,
+    told: np.ndarray,
+    none: bool = True,
 ) -> np.ndarray:
     """Probabilities of (released outcome, result of what follows); where not ``told``, the latter says nothing."""
-    released = np.append(brute_force.release(law, p, scores), law.probability_of_none if none else 0.0)
+    released = np.append(
+        brute_force.release(distribution, p, scores), distribution.probability_of_none if none else 0.0
+    )
     silent = np.append(1.0, np.zeros(after.size - 1))
     return np.concatenate([one * (after if tells else silent) for one, tells in zip(released, told)])
 
 
-def exact(law: CountLaw, one, after, told: np.ndarray, epsilon: float, reverse: bool) -> float:
-    sides = [together(law, side, one.scores, then, told) for side, then in ((one.p, after.p), (one.q, after.q))]
+def exact(distribution: CountDistribution, one, after, told: np.ndarray, epsilon: float, reverse: bool) -> float:
+    sides = [
+        together(distribution, side, one.scores, then, told) for side, then in ((one.p, after.p), (one.q, after.q))
+    ]
     return hockey_stick(*(sides[::-1] if reverse else sides), epsilon)
 
 
-def stated(one, law: CountLaw, after) -> Guarantee:
-    return followed_by(best_of(ProfileDP.from_pair(exact_pair(one)), law), ProfileDP.from_pair(exact_pair(after)))
+def stated(one, distribution: CountDistribution, after) -> Guarantee:
+    return followed_by(
+        best_of(ProfileDP.from_pair(exact_pair(one)), distribution), ProfileDP.from_pair(exact_pair(after))
+    )
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -55,13 +66,13 @@ def test_bound_is_never_below_the_exact_loss_of_search_and_what_follows(seed: in
     rng = np.random.default_rng(100 + seed)
     tightest = 0.0
     for _ in range(brute_force.size(400, 40)):
-        one, after, law = random_mechanism(rng), random_mechanism(rng), random_law(rng)
-        if law == Fixed(1):
+        one, after, distribution = random_mechanism(rng), random_mechanism(rng), random_distribution(rng)
+        if distribution == Fixed(1):
             continue
-        bound = stated(one, law, after).bounds["Theorem 1"]
+        bound = stated(one, distribution, after).bounds["Theorem 1"]
         told = rng.random(one.p.size + 1) > rng.choice([0.0, 0.3])
         for reverse in (False, True):
-            loss = np.array([exact(law, one, after, told, e, reverse) for e in EPSILONS])
+            loss = np.array([exact(distribution, one, after, told, e, reverse) for e in EPSILONS])
             said = bound.delta_at(EPSILONS)
             assert np.all(loss <= said + 1e-14 * np.exp(EPSILONS))
             tightest = max(tightest, float(np.max(loss / said, where=loss > 1e-9, initial=0.0)))
@@ -70,12 +81,12 @@ def test_bound_is_never_below_the_exact_loss_of_search_and_what_follows(seed: in
 
 def test_what_follows_a_search_without_runs_still_loses_something() -> None:
     """K is 0 almost always: what is left is the loss of what follows."""
-    law, after = FromPMF(np.array([1 - 1e-9, 1e-9])), PureDP(epsilon=1.0)
-    total = followed_by(best_of(PureDP(epsilon=0.5), law), after)
+    distribution, after = FromPMF(np.array([1 - 1e-9, 1e-9])), PureDP(epsilon=1.0)
+    total = followed_by(best_of(PureDP(epsilon=0.5), distribution), after)
     assert total.delta_at(0.3) >= after.delta_at(0.3) * (1 - 1e-8)
 
 
-#: Law of K, and how far the bound may be above the certificate.
+#: Distribution of K, and how far the bound may be above the certificate.
 SETTINGS = [
     (DPSGD(noise_multiplier=2.0, sample_rate=0.02, steps=1500), Geometric(10), 1.01),
     (DPSGD(noise_multiplier=1.1, sample_rate=256 / 60000, steps=14062), Geometric(30), 1.01),
@@ -85,25 +96,29 @@ SETTINGS = [
 
 
 @pytest.mark.parametrize(
-    ("base", "law", "most"), SETTINGS, ids=[f"{law!r}-{i}" for i, (_, law, _) in enumerate(SETTINGS)]
+    ("base", "distribution", "most"),
+    SETTINGS,
+    ids=[f"{distribution!r}-{i}" for i, (_, distribution, _) in enumerate(SETTINGS)],
 )
-def test_one_more_training_costs_what_some_mechanism_loses(base: Guarantee, law: CountLaw, most: float) -> None:
-    total = followed_by(best_of(base, law), base)
+def test_one_more_training_costs_what_some_mechanism_loses(
+    base: Guarantee, distribution: CountDistribution, most: float
+) -> None:
+    total = followed_by(best_of(base, distribution), base)
     epsilon = total.epsilon_at(1e-6)
-    assert lost_by_an_order(base.pair.removed, law, epsilon / most) > 1e-6
-    assert epsilon < compose(best_of(base, law), base).epsilon_at(1e-6) * (1 - 1e-3)
+    assert lost_by_an_order(base.pair.removed, distribution, epsilon / most) > 1e-6
+    assert epsilon < compose(best_of(base, distribution), base).epsilon_at(1e-6) * (1 - 1e-3)
 
 
-def lost_by_an_order(run: LossDistribution, law: CountLaw, epsilon: float) -> float:
+def lost_by_an_order(run: LossDistribution, distribution: CountDistribution, epsilon: float) -> float:
     """δ of one search and one more run: outcomes with a gain come by rising ratio, each where it gains most, the others
     by falling ratio."""
     p, q = run.masses / run.masses.sum(), run.masses * np.exp(-run.losses)
     q /= max(q.sum(), 1.0)
     below_p, below_q = np.append(0.0, np.cumsum(p)), max(0.0, 1.0 - q.sum()) + np.append(0.0, np.cumsum(q))
     above = np.geomspace(1e-8, 1.0, 800)
-    gain = law.log_slope(1 - above, above)
+    gain = distribution.log_slope(1 - above, above)
     above_q = np.minimum(np.interp(above, below_p, below_q), 1.0)
-    cost = law.log_slope(1 - above_q, above_q)
+    cost = distribution.log_slope(1 - above_q, above_q)
     counting = np.flatnonzero(run.losses > 0.2 * epsilon)
     tried = np.linspace(run.losses[counting[0]], run.losses[-1], 100)
     best = [above[np.argmax(gain + np.log(run.delta_at(epsilon - loss + cost - gain) + 1e-300))] for loss in tried]
@@ -111,17 +126,19 @@ def lost_by_an_order(run: LossDistribution, law: CountLaw, epsilon: float) -> fl
     rest = np.flatnonzero(run.losses <= 0.2 * epsilon)
     keys = np.concatenate([np.cumsum(p[rest]) - 0.5 * p[rest], places])
     order = np.concatenate([rest, counting])[np.lexsort((np.append(np.zeros(rest.size), -run.losses[counting]), keys))]
-    ours, theirs = (_released(law, side[order], lack) for side, lack in ((p, 0.0), (q, max(0.0, 1.0 - q.sum()))))
+    ours, theirs = (
+        _released(distribution, side[order], lack) for side, lack in ((p, 0.0), (q, max(0.0, 1.0 - q.sum())))
+    )
     told = (ours > 1e-30) & (theirs > 1e-30)
     return float(ours[told] @ (run.delta_at(epsilon + np.log(theirs[told] / ours[told])) * (1 - 1e-9)))
 
 
-def _released(law: CountLaw, masses: np.ndarray, lack: float) -> np.ndarray:
+def _released(distribution: CountDistribution, masses: np.ndarray, lack: float) -> np.ndarray:
     """Masses of the best of K, for outcomes from the best on; ``lack`` is above them all."""
     above = np.minimum(lack + np.append(0.0, np.cumsum(masses)), 1.0)
-    values = law.generating(1 - above, above)
+    values = distribution.generating(1 - above, above)
     middle = 0.5 * (above[1:] + above[:-1])
-    return np.where(masses < 1e-6, np.exp(law.log_slope(1 - middle, middle)) * masses, -np.diff(values))
+    return np.where(masses < 1e-6, np.exp(distribution.log_slope(1 - middle, middle)) * masses, -np.diff(values))
 
 
 # --- what kind of guarantee it is ---------------------------------------------------------------------------------

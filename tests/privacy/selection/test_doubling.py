@@ -23,41 +23,41 @@ from sklearn_dpsearch.privacy.selection.doubling import (
 )
 from tests.privacy import brute_force
 from tests.privacy.brute_force import Violation, hockey_stick, largest_loss, renyi
-from tests.privacy.threshold_rounds import STEPS, neighbours, noise_law, one_round
+from tests.privacy.threshold_rounds import STEPS, neighbours, noise_distribution, one_round
 
 # --- short walks, enumerated --------------------------------------------------------------------------------------
 
 
-def transcripts(round_law: Callable[[int], np.ndarray], walk: DoublingSteps) -> list[float]:
-    """Probability of every sequence of results, in a fixed order; ``round_law`` is that of one round at a threshold.
+def transcripts(round_distribution: Callable[[int], np.ndarray], walk: DoublingSteps) -> list[float]:
+    """Probability of every sequence of results, in a fixed order; ``round_distribution`` is that of one round.
 
-    The walk is the one that runs: only its rounds are replaced by their law.
+    The walk is the one that runs: only its rounds are replaced by their distribution.
     """
     if walk.over:
         return [1.0]
-    *accepted, rejected = round_law(walk.asked)
+    *accepted, rejected = round_distribution(walk.asked)
     found: list[float] = []
     for chance in accepted:
-        found += [chance * rest for rest in transcripts(round_law, walk.after(accepted=True))]
-    return found + [rejected * rest for rest in transcripts(round_law, walk.after(accepted=False))]
+        found += [chance * rest for rest in transcripts(round_distribution, walk.after(accepted=True))]
+    return found + [rejected * rest for rest in transcripts(round_distribution, walk.after(accepted=False))]
 
 
 def started(levels: int, max_rounds: int) -> DoublingSteps:
     return DoublingSteps(levels=levels, max_rounds=max_rounds)
 
 
-def walk_laws(
+def walk_distributions(
     one: np.ndarray, other: np.ndarray, epsilon: float, levels: int, max_rounds: int, **changed: float
 ) -> tuple[np.ndarray, np.ndarray]:
     cache: dict[tuple[bool, int], np.ndarray] = {}
 
-    def law(first: bool, level: int) -> np.ndarray:
+    def distribution(first: bool, level: int) -> np.ndarray:
         if (first, level) not in cache:
             cache[first, level] = one_round(one if first else other, 8 * level, epsilon, **changed)
         return cache[first, level]
 
     return tuple(  # type: ignore[return-value]
-        np.array(transcripts(lambda level, first=first: law(first, level), started(levels, max_rounds)))
+        np.array(transcripts(lambda level, first=first: distribution(first, level), started(levels, max_rounds)))
         for first in (True, False)
     )
 
@@ -70,7 +70,7 @@ def check_walks(number: int, seed: int, cost: Callable[..., float], **changed: f
         levels, rounds = int(rng.integers(1, 7)), int(rng.integers(1, 6))
         epsilon = float(rng.choice([0.3, 1.0]))
         one, other = neighbours(rng, int(rng.integers(1, 4)) if rounds > 3 else int(rng.choice([2, 6, 12])))
-        p, q = walk_laws(one, other, epsilon, levels, rounds, **changed)
+        p, q = walk_distributions(one, other, epsilon, levels, rounds, **changed)
         assert p.sum() == pytest.approx(1.0)
         stated = cost(epsilon, levels, rounds)
         told = p > 1e-12
@@ -95,7 +95,7 @@ def test_profile_and_divergence_of_walks_are_never_above_the_stated_ones() -> No
     for _ in range(brute_force.size(200, 25)):
         levels, rounds = int(rng.integers(1, 7)), int(rng.integers(1, 6))
         one, other = neighbours(rng, int(rng.integers(1, 4)))
-        p, q = walk_laws(one, other, 0.7, levels, rounds)
+        p, q = walk_distributions(one, other, 0.7, levels, rounds)
         walk = doubling_search(0.7, levels, rounds)
         for ours, theirs in ((p, q), (q, p)):
             for epsilon in (0.0, 0.2, 0.5, 1.0, 2.0):
@@ -123,12 +123,14 @@ def test_a_walk_without_noise_on_the_threshold_is_caught() -> None:
 
 
 def one_draw_for_all(utilities: np.ndarray, epsilon: float, levels: int, rounds: int) -> np.ndarray:
-    """Law of the transcripts where the threshold's noise z is drawn once: the law given z, averaged over z."""
+    """Distribution of the transcripts where the threshold's noise z is drawn once: given z, then averaged over z."""
     total = 0.0
-    for z, mass in zip(*noise_law(2 * STEPS / epsilon)):
+    for z, mass in zip(*noise_distribution(2 * STEPS / epsilon)):
         if mass > 1e-9:
-            laws = {m: one_round(utilities - z, 8 * m, epsilon, threshold_scale=0.0) for m in range(1, 2 * levels + 2)}
-            total = total + mass * np.array(transcripts(laws.__getitem__, started(levels, rounds)))
+            distributions = {
+                m: one_round(utilities - z, 8 * m, epsilon, threshold_scale=0.0) for m in range(1, 2 * levels + 2)
+            }
+            total = total + mass * np.array(transcripts(distributions.__getitem__, started(levels, rounds)))
     return np.asarray(total)
 
 
@@ -187,7 +189,7 @@ def test_cost_is_that_of_the_worst_of_all_walks(levels: int, max_rounds: int) ->
 
 
 def random_tree(rng: np.random.Generator, epsilon: float, levels: int, rounds: int, level: int = 0, step: int = 1):
-    """The law of a walk whose rounds have losses within ±ε at accepts and ±ε/2 at rejects, chosen round by round."""
+    """Distribution of a walk whose rounds have losses within ±ε at accepts and ±ε/2 at rejects, chosen by round."""
     if rounds == 0 or step == 0 or level >= levels:
         return np.array([1.0]), np.array([1.0])
     kinds = [True, True, False]
@@ -198,12 +200,12 @@ def random_tree(rng: np.random.Generator, epsilon: float, levels: int, rounds: i
     p = np.zeros(3)
     p[up] = (1 - ratio[down]) / (ratio[up] - ratio[down])
     p[down] = 1 - p[up]
-    law = [
+    distribution = [
         random_tree(rng, epsilon, levels, rounds - 1, *((level + step, 2 * step) if accept else (level, step // 2)))
         for accept in kinds
     ]
-    ours = np.concatenate([mass * branch for mass, (branch, _) in zip(p, law)])
-    theirs = np.concatenate([mass * r * branch for mass, r, (_, branch) in zip(p, ratio, law)])
+    ours = np.concatenate([mass * branch for mass, (branch, _) in zip(p, distribution)])
+    theirs = np.concatenate([mass * r * branch for mass, r, (_, branch) in zip(p, ratio, distribution)])
     return ours, theirs
 
 
@@ -367,19 +369,19 @@ def results(walk: DoublingSteps) -> list[tuple[int | None, ...]]:
 
 @pytest.mark.parametrize("lower", [pytest.param(0, marks=pytest.mark.slow), 5])
 @pytest.mark.parametrize("threshold_noise", ["fresh", pytest.param("once", marks=pytest.mark.slow)])
-def test_walks_that_run_follow_the_enumerated_law(threshold_noise: str, lower: int) -> None:
+def test_walks_that_run_follow_the_enumerated_distribution(threshold_noise: str, lower: int) -> None:
     utilities, walk, runs = np.array([3, 14]), started(3, 3), 3000
     if threshold_noise == "fresh":
-        law = np.array(transcripts(lambda level: one_round(utilities, 8 * level, 1.0), walk))
+        distribution = np.array(transcripts(lambda level: one_round(utilities, 8 * level, 1.0), walk))
     else:
-        law = one_draw_for_all(utilities, 1.0, 3, 3)
+        distribution = one_draw_for_all(utilities, 1.0, 3, 3)
     rng = random.Random(7)
     counts = Counter(drawn_walk(rng, threshold_noise, lower) for _ in range(runs))
     places = results(walk)
     assert set(counts) <= set(places)
     seen = np.array([counts[place] for place in places]) / runs
-    assert np.all(np.abs(seen - law) < 5 * np.sqrt(np.maximum(law, 1 / runs) / runs))
-    assert np.sum(law > 0.02) > 4
+    assert np.all(np.abs(seen - distribution) < 5 * np.sqrt(np.maximum(distribution, 1 / runs) / runs))
+    assert np.sum(distribution > 0.02) > 4
 
 
 def test_the_threshold_that_is_released_is_the_one_passed_last() -> None:

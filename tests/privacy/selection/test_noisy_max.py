@@ -1,4 +1,4 @@
-"""Report noisy max: exact laws of the winner on neighbours, and the draws that follow them."""
+"""Report noisy max: exact distributions of the winner on neighbours, and the draws that follow them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ STEPS = 2
 EPSILONS = np.array([0.0, 0.05, 0.2, 0.5, 1.0, 1.6, 2.4])
 
 
-# --- exact laws of the winner -------------------------------------------------------------------------------------
+# --- exact distributions of the winner
+# -------------------------------------------------------------------------------------
 
 
 def exponential_mechanism(utilities: np.ndarray, scale: float) -> np.ndarray:
@@ -58,7 +59,7 @@ def permute_and_flip(utilities: np.ndarray, scale: float) -> np.ndarray:
 
 
 def on_integers(weight: Callable[[np.ndarray], np.ndarray], reach: int) -> Callable[[np.ndarray, float], np.ndarray]:
-    """The law of the first of the largest of integers with independent noise."""
+    """The distribution of the first of the largest of integers with independent noise."""
     k = np.arange(-reach, reach + 1)
 
     def winner(utilities: np.ndarray, scale: float) -> np.ndarray:
@@ -201,7 +202,7 @@ def test_top_share_is_below_the_published_bound_and_never_above_one(n: int) -> N
     assert ours[-1] == pytest.approx(published[-1], rel=1e-9)
 
 
-def test_top_share_is_the_supremum_over_all_laws_of_the_winner() -> None:
+def test_top_share_is_the_supremum_over_all_distributions_of_the_winner() -> None:
     """n·max over s ≤ 1/n of (s − e^ε·q_min(s)), on a fine grid of s."""
     noise, n = moved_gaussian(9.0, 4), 7
     s = np.append(np.linspace(0, 1 / n, 20001), 1 / n)
@@ -218,7 +219,7 @@ def test_few_candidates_are_better_off_with_the_gaussian_mechanism() -> None:
     assert noisy_max(100, Fraction(1, 50), noise).tightest(1e-6) == "top share"  # type: ignore[attr-defined]
 
 
-def test_tables_of_moved_noise_are_those_of_the_laws() -> None:
+def test_tables_of_moved_noise_are_those_of_the_distributions() -> None:
     k = np.arange(-60, 61)
     for table, weights in (
         (moved_laplace(0.4, 3), np.exp(-0.4 * np.abs(k))),
@@ -300,7 +301,7 @@ def test_impossible_numbers_are_refused() -> None:
 
 @NAMED
 @pytest.mark.parametrize("utilities", [(3, 0, 7, 6), (5, 5), (0, 1, 2, 3, 4)], ids=str)
-def test_draws_follow_the_exact_law(noise: MaxNoise, winner: Callable, utilities: tuple[int, ...]) -> None:
+def test_draws_follow_the_exact_distribution(noise: MaxNoise, winner: Callable, utilities: tuple[int, ...]) -> None:
     source, number = random.Random(sum(utilities)), brute_force.size(20_000, 1200)
     counts = Counter(noise.select(utilities, source) for _ in range(number))
     for index, chance in enumerate(winner(np.array(utilities), float(noise.scale))):
@@ -328,11 +329,11 @@ class Coins:
         return chosen
 
 
-def test_permute_and_flip_has_exactly_the_stated_law(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_permute_and_flip_has_exactly_the_stated_distribution(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every order and every coin of three candidates, none drawn."""
     monkeypatch.setattr(report_noisy_max, "bernoulli_exp", lambda gamma, bits: bits.toss(math.exp(-gamma)))
     noise, utilities = ExponentialNoise(scale=Fraction(2)), (1, 4, 2)
-    law = np.zeros(3)
+    distribution = np.zeros(3)
     seen = set()
     for script in product(range(3), range(2), range(2), range(2), range(1), range(2)):
         coins = Coins(script)
@@ -342,19 +343,21 @@ def test_permute_and_flip_has_exactly_the_stated_law(monkeypatch: pytest.MonkeyP
             continue
         if script[: coins.at] not in seen:
             seen.add(script[: coins.at])
-            law[index] += coins.probability
-    assert law == pytest.approx(permute_and_flip(np.array(utilities), 2.0), rel=1e-12)
+            distribution[index] += coins.probability
+    assert distribution == pytest.approx(permute_and_flip(np.array(utilities), 2.0), rel=1e-12)
 
 
 def test_a_try_of_the_exponential_mechanism_has_exactly_the_stated_ratios(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(report_noisy_max, "bernoulli_exp", lambda gamma, bits: bits.toss(math.exp(-gamma)))
     noise, utilities = GumbelNoise(scale=Fraction(2)), (1, 4, 2)
-    law = np.zeros(3)
+    distribution = np.zeros(3)
     for index in range(3):
         coins = Coins((index, 1))
         assert noise.select(utilities, coins) == index
-        law[index] = coins.probability
-    assert law / law.sum() == pytest.approx(exponential_mechanism(np.array(utilities), 2.0), rel=1e-12)
+        distribution[index] = coins.probability
+    assert distribution / distribution.sum() == pytest.approx(
+        exponential_mechanism(np.array(utilities), 2.0), rel=1e-12
+    )
 
 
 @pytest.mark.parametrize("noise", [noise for noise, _ in MECHANISMS], ids=lambda one: type(one).__name__)

@@ -9,7 +9,7 @@ import pytest
 
 from sklearn_dpsearch.privacy import (
     DPSGD,
-    CountLaw,
+    CountDistribution,
     GaussianDP,
     Geometric,
     Poisson,
@@ -19,7 +19,7 @@ from sklearn_dpsearch.privacy import (
     witness_epsilon,
 )
 from sklearn_dpsearch.privacy.selection.orders import ManyGroups, Outcomes, best_order, groups
-from tests.privacy.brute_force import hockey_stick, random_law, releases
+from tests.privacy.brute_force import hockey_stick, random_distribution, releases
 
 SGD = DPSGD(noise_multiplier=2.0, sample_rate=0.01, steps=5000)
 
@@ -32,9 +32,9 @@ def random_outcomes(rng: np.random.Generator, number: int) -> tuple[np.ndarray, 
     return p[order], (q / q.sum())[order]
 
 
-def largest_of_all_orders(p: np.ndarray, q: np.ndarray, law: CountLaw, epsilon: float) -> float:
+def largest_of_all_orders(p: np.ndarray, q: np.ndarray, distribution: CountDistribution, epsilon: float) -> float:
     orders = np.array(list(permutations(range(p.size))))
-    ours, theirs = releases(law, p[orders]), releases(law, q[orders])
+    ours, theirs = releases(distribution, p[orders]), releases(distribution, q[orders])
     return float(np.max(np.sum(np.maximum(ours - np.exp(epsilon) * theirs, 0.0), axis=1)))
 
 
@@ -43,9 +43,9 @@ def ratio_to_all_orders(seed: int, cases: int) -> list[float]:
     ratios = []
     for _ in range(cases):
         p, q = random_outcomes(rng, int(rng.integers(2, 7)))
-        law, epsilon = random_law(rng), float(rng.uniform(0, 2))
-        exact = largest_of_all_orders(p, q, law, epsilon)
-        found = max(best_order(Outcomes(p, q), cut, law, epsilon) for cut in range(1, p.size))
+        distribution, epsilon = random_distribution(rng), float(rng.uniform(0, 2))
+        exact = largest_of_all_orders(p, q, distribution, epsilon)
+        found = max(best_order(Outcomes(p, q), cut, distribution, epsilon) for cut in range(1, p.size))
         assert found <= exact + 1e-13
         if exact > 1e-6:
             ratios.append(found / exact)
@@ -63,16 +63,16 @@ def test_gain_is_what_an_order_written_out_loses() -> None:
     rng = np.random.default_rng(2)
     for _ in range(20):
         p, q = random_outcomes(rng, 6)
-        law, epsilon, counting = random_law(rng), float(rng.uniform(0, 1)), 3
+        distribution, epsilon, counting = random_distribution(rng), float(rng.uniform(0, 1)), 3
         best = 0.0
         for mask in range(2**6):
             if bin(mask).count("1") == 3:
                 lower, upper = iter([2, 1, 0]), iter([3, 4, 5])
                 order = [next(upper if mask >> i & 1 else lower) for i in range(6)]
-                ours, theirs = releases(law, p[order]), releases(law, q[order])
+                ours, theirs = releases(distribution, p[order]), releases(distribution, q[order])
                 counted = np.array(order) >= counting
                 best = max(best, float(np.sum(np.maximum(ours - np.exp(epsilon) * theirs, 0.0)[counted])))
-        assert best_order(Outcomes(p, q), counting, law, epsilon) == pytest.approx(best, abs=1e-11)
+        assert best_order(Outcomes(p, q), counting, distribution, epsilon) == pytest.approx(best, abs=1e-11)
 
 
 def test_groups_are_a_coarser_mechanism() -> None:
@@ -91,15 +91,15 @@ def test_groups_are_a_coarser_mechanism() -> None:
 
 def test_an_error_of_the_masses_counts_against_the_order() -> None:
     p, q = random_outcomes(np.random.default_rng(4), 6)
-    law = Poisson(8)
-    exact, unsure = (best_order(Outcomes(p, q, error), 3, law, 0.2) for error in (0.0, 1e-3))
+    distribution = Poisson(8)
+    exact, unsure = (best_order(Outcomes(p, q, error), 3, distribution, 0.2) for error in (0.0, 1e-3))
     assert unsure < exact
     off = Outcomes(p + 5e-5, q - 5e-5, 5e-4)  # masses that are wrong by no more than is said
-    assert best_order(off, 3, law, 0.2) <= exact
+    assert best_order(off, 3, distribution, 0.2) <= exact
 
 
 @pytest.mark.parametrize(
-    ("base", "law", "three", "close"),
+    ("base", "distribution", "three", "close"),
     [
         pytest.param(SGD, Poisson(30), 4.954, 1.03, marks=pytest.mark.slow),
         (PureDP(epsilon=1.0), Poisson(10), 4.996, 1.03),
@@ -108,11 +108,11 @@ def test_an_error_of_the_masses_counts_against_the_order() -> None:
     ],
     ids=repr,
 )
-def test_many_groups_certify_more_than_three_and_less_than_is_reported(base, law, three, close) -> None:
+def test_many_groups_certify_more_than_three_and_less_than_is_reported(base, distribution, three, close) -> None:
     delta = 1e-5 if base == SGD else 1e-6
-    certain, reported = witness_epsilon(base, law, delta), best_of(base, law).epsilon_at(delta)
+    certain, reported = witness_epsilon(base, distribution, delta), best_of(base, distribution).epsilon_at(delta)
     assert three < certain <= reported <= close * certain
-    assert witness(base, law, certain) >= delta * (1 - 1e-3)
+    assert witness(base, distribution, certain) >= delta * (1 - 1e-3)
 
 
 def test_one_outcome_gains_nothing() -> None:

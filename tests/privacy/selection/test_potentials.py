@@ -7,7 +7,7 @@ import pytest
 
 from sklearn_dpsearch.privacy import (
     DPSGD,
-    CountLaw,
+    CountDistribution,
     Fixed,
     GaussianDP,
     Geometric,
@@ -30,13 +30,13 @@ from sklearn_dpsearch.privacy.selection.potentials import (
     values_at,
 )
 from tests.privacy import brute_force
-from tests.privacy.brute_force import Mechanism, Violation, all_orders, check, random_law, random_mechanism
+from tests.privacy.brute_force import Mechanism, Violation, all_orders, check, random_distribution, random_mechanism
 
 EPSILONS = (0.0, 0.2, 0.7, 1.5)
 
 
-def exact_loss(one: Mechanism, law: CountLaw, epsilon: float) -> float:
-    p, q = (brute_force.release(law, side, one.scores) for side in (one.p, one.q))
+def exact_loss(one: Mechanism, distribution: CountDistribution, epsilon: float) -> float:
+    p, q = (brute_force.release(distribution, side, one.scores) for side in (one.p, one.q))
     return brute_force.hockey_stick(p, q, epsilon)
 
 
@@ -45,24 +45,26 @@ def check_many(cases: int, seed: int) -> float:
     rng = np.random.default_rng(seed)
     tightest = 0.0
     for _ in range(cases):
-        one, law, epsilon = random_mechanism(rng), random_law(rng), float(rng.choice(EPSILONS))
+        one, distribution, epsilon = random_mechanism(rng), random_distribution(rng), float(rng.choice(EPSILONS))
         pair = brute_force.exact_pair(one)
         for side, direction in enumerate((one, one.reversed)):
-            exact = exact_loss(direction, law, epsilon)
-            good = theorem_5(pair, side, law, epsilon)
-            other = by_random_potential(rng, pair, side, law, epsilon)
+            exact = exact_loss(direction, distribution, epsilon)
+            good = theorem_5(pair, side, distribution, epsilon)
+            other = by_random_potential(rng, pair, side, distribution, epsilon)
             if exact > min(good, other) + 1e-13:
-                raise Violation(f"{exact:.10g} > {good:.10g}, {other:.10g}: {one}, {law}, {epsilon}")
+                raise Violation(f"{exact:.10g} > {good:.10g}, {other:.10g}: {one}, {distribution}, {epsilon}")
             tightest = max(tightest, exact / good if good > 0 else 0.0)
     return tightest
 
 
-def by_random_potential(rng, pair, side: int, law: CountLaw, epsilon: float) -> float:
+def by_random_potential(rng, pair, side: int, distribution: CountDistribution, epsilon: float) -> float:
     """Small coefficients, so that the bound is not 1."""
     pld, reverse = pair.directions[side], pair.directions[-1 - side]
     mesh = mesh_of(pld, np.append(np.linspace(0, 0.9, 30), [0.95, 0.99, 1.0]), np.linspace(0, 1, 7))
-    number = basis(law, np.zeros(1), np.zeros(1))[0].shape[1]
-    return bound_of(pld, reverse, law, epsilon, mesh, values_at(mesh, law, rng.normal(0, 0.03, number)))
+    number = basis(distribution, np.zeros(1), np.zeros(1))[0].shape[1]
+    return bound_of(
+        pld, reverse, distribution, epsilon, mesh, values_at(mesh, distribution, rng.normal(0, 0.03, number))
+    )
 
 
 @pytest.mark.parametrize("cases", [12, pytest.param(brute_force.size(400, 60), marks=pytest.mark.slow)])
@@ -73,10 +75,10 @@ def test_bound_by_any_potential_is_never_below_the_exact_loss(cases: int) -> Non
 def test_bound_holds_for_every_order_of_the_outcomes() -> None:
     rng = np.random.default_rng(3)
     for _ in range(6):
-        one, law = random_mechanism(rng), random_law(rng)
+        one, distribution = random_mechanism(rng), random_distribution(rng)
         if one.p.size <= 4:
-            bound = theorem_5(brute_force.exact_pair(one), 0, law, 0.1)
-            assert all(exact_loss(ordered, law, 0.1) <= bound + 1e-13 for ordered in all_orders(one))
+            bound = theorem_5(brute_force.exact_pair(one), 0, distribution, 0.1)
+            assert all(exact_loss(ordered, distribution, 0.1) <= bound + 1e-13 for ordered in all_orders(one))
 
 
 def _without_the_reversed_curve(*args):
@@ -126,10 +128,10 @@ def _inside(mesh: Mesh, u: np.ndarray, v: np.ndarray) -> np.ndarray:
 
 
 def test_potential_0_gives_theorem_1() -> None:
-    base, law = GaussianDP(mu=0.7), Geometric(5)
+    base, distribution = GaussianDP(mu=0.7), Geometric(5)
     mesh = fine_mesh(base.pair.removed)
-    first = best_of(base, law).bounds["Theorem 1"].delta_at(1.5)
-    zero = bound_of(base.pair.removed, base.pair.added, law, 1.5, mesh, np.zeros(mesh.u.size))
+    first = best_of(base, distribution).bounds["Theorem 1"].delta_at(1.5)
+    zero = bound_of(base.pair.removed, base.pair.added, distribution, 1.5, mesh, np.zeros(mesh.u.size))
     assert first * (1 - 1e-6) <= zero <= first * 1.2
 
 
@@ -137,7 +139,7 @@ def test_potential_0_gives_theorem_1() -> None:
 
 
 @pytest.mark.parametrize(
-    ("base", "law", "close"),
+    ("base", "distribution", "close"),
     [
         (GaussianDP(mu=0.3), Geometric(10), 1.15),
         pytest.param(
@@ -147,9 +149,9 @@ def test_potential_0_gives_theorem_1() -> None:
     ],
     ids=repr,
 )
-def test_delta_at_0_is_close_to_a_certificate(base, law: CountLaw, close: float) -> None:
-    search = best_of(base, law)
-    certain, reported = witness(base, law, 0.0), search.delta_at(0.0)
+def test_delta_at_0_is_close_to_a_certificate(base, distribution: CountDistribution, close: float) -> None:
+    search = best_of(base, distribution)
+    certain, reported = witness(base, distribution, 0.0), search.delta_at(0.0)
     assert certain <= reported <= close * certain
     assert reported < 0.55 * search.bounds["Theorem 1"].delta_at(0.0)
 
@@ -169,9 +171,13 @@ def test_profile_is_below_theorem_1_never_rises_and_says_nothing_far_out() -> No
 def test_whole_profile_is_above_the_exact_one(cases: int) -> None:
     rng = np.random.default_rng(cases)
     for _ in range(cases):
-        one, law = random_mechanism(rng), random_law(rng)
-        if law != Fixed(1):
-            check(best_of(ProfileDP.from_pair(brute_force.exact_pair(one)), law).bounds["Theorem 5"], law, one)
+        one, distribution = random_mechanism(rng), random_distribution(rng)
+        if distribution != Fixed(1):
+            check(
+                best_of(ProfileDP.from_pair(brute_force.exact_pair(one)), distribution).bounds["Theorem 5"],
+                distribution,
+                one,
+            )
 
 
 def test_losses_beyond_the_last_place_where_it_is_worked_out_are_not_understated() -> None:
@@ -184,8 +190,8 @@ def test_losses_beyond_the_last_place_where_it_is_worked_out_are_not_understated
 
 def test_answers_do_not_depend_on_what_was_asked_before() -> None:
     """And nothing is worked out for those who ask for an ε at a small δ, nor for compositions."""
-    base, law = GaussianDP(mu=0.31), Poisson(10)
-    search = best_of(base, law)
+    base, distribution = GaussianDP(mu=0.31), Poisson(10)
+    search = best_of(base, distribution)
     far, epsilon = search.delta_at(3.0), search.epsilon_at(1e-6)
     total = compose(search, base).epsilon_at(1e-6)
     assert "_anchors" not in vars(search.bounds["Theorem 5"])

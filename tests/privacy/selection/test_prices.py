@@ -8,7 +8,7 @@ import pytest
 from sklearn_dpsearch.privacy import (
     DPSGD,
     Binomial,
-    CountLaw,
+    CountDistribution,
     Fixed,
     GaussianDP,
     Geometric,
@@ -24,26 +24,28 @@ from sklearn_dpsearch.privacy.selection import prices
 from sklearn_dpsearch.privacy.selection.best_of import TheoremOne, TheoremSix, theorem_1
 from sklearn_dpsearch.privacy.selection.prices import Gains, Ground, Priced, Room, best_room, bound_by, total
 from tests.privacy import brute_force
-from tests.privacy.brute_force import Mechanism, Violation, all_orders, check, random_law, random_mechanism
+from tests.privacy.brute_force import Mechanism, Violation, all_orders, check, random_distribution, random_mechanism
 
 EPSILONS = (0.0, 0.2, 0.7, 1.5, 4.0)
 SGD = DPSGD(noise_multiplier=2.0, sample_rate=0.01, steps=5000)
 
 
-def exact_loss(one: Mechanism, law: CountLaw, epsilon: float) -> float:
-    p, q = (brute_force.release(law, side, one.scores) for side in (one.p, one.q))
+def exact_loss(one: Mechanism, distribution: CountDistribution, epsilon: float) -> float:
+    p, q = (brute_force.release(distribution, side, one.scores) for side in (one.p, one.q))
     return brute_force.hockey_stick(p, q, epsilon)
 
 
 def in_pieces(rng: np.random.Generator, one: Mechanism) -> Mechanism:
-    """The same laws; the score tosses coins, so that parts of one outcome have many places in the order."""
+    """The same distributions; the score tosses coins, so that parts of one outcome have many places in the order."""
     number = rng.integers(1, 9, one.p.size)
     shares = np.concatenate([rng.dirichlet(np.ones(n)) for n in number])
     p, q = np.repeat(one.p, number) * shares, np.repeat(one.q, number) * shares
     return Mechanism(p, q, rng.permutation(p.size))
 
 
-def best_of_many_orders(rng: np.random.Generator, one: Mechanism, law: CountLaw, epsilon: float) -> float:
+def best_of_many_orders(
+    rng: np.random.Generator, one: Mechanism, distribution: CountDistribution, epsilon: float
+) -> float:
     """The largest loss of some orders, of which a part is improved by moving single pieces."""
     pieces = in_pieces(rng, one)
     best, scores = 0.0, pieces.scores
@@ -52,20 +54,20 @@ def best_of_many_orders(rng: np.random.Generator, one: Mechanism, law: CountLaw,
         moved = np.delete(order, at := int(rng.integers(order.size)))
         moved = np.insert(moved, int(rng.integers(order.size)), order[at])
         tried = np.argsort(moved)
-        loss = exact_loss(Mechanism(pieces.p, pieces.q, tried), law, epsilon)
+        loss = exact_loss(Mechanism(pieces.p, pieces.q, tried), distribution, epsilon)
         if loss >= best:
             best, scores = loss, tried
     return best
 
 
-def light_law(rng: np.random.Generator) -> CountLaw:
+def light_distribution(rng: np.random.Generator) -> CountDistribution:
     number = int(rng.integers(2, 50))
     return [Poisson(float(number)), Binomial(number, 0.5), Fixed(number)][int(rng.integers(3))].at_least_one()
 
 
-def ground_of(one: Mechanism, law: CountLaw) -> Ground:
+def ground_of(one: Mechanism, distribution: CountDistribution) -> Ground:
     pld = brute_force.loss_distribution(one.p, one.q)
-    return Ground.of(pld, law, theorem_1(pld, law))
+    return Ground.of(pld, distribution, theorem_1(pld, distribution))
 
 
 def any_prices(rng: np.random.Generator, room: Room, epsilon: float) -> float:
@@ -77,21 +79,24 @@ def any_prices(rng: np.random.Generator, room: Room, epsilon: float) -> float:
     return total(room, gains.c, priced)
 
 
-def check_many(cases: int, seed: int, any_law: bool = False) -> float:
+def check_many(cases: int, seed: int, any_distribution: bool = False) -> float:
     """The bound by any prices and by good ones, for random mechanisms in both directions; tightest ratio."""
     rng = np.random.default_rng(seed)
     tightest = 0.0
     for _ in range(cases):
         one = random_mechanism(rng)
-        law, epsilon = random_law(rng) if any_law else light_law(rng), float(rng.choice(EPSILONS))
+        distribution, epsilon = (
+            random_distribution(rng) if any_distribution else light_distribution(rng),
+            float(rng.choice(EPSILONS)),
+        )
         for side in (one, one.reversed):
-            exact, ground = best_of_many_orders(rng, side, law, epsilon), ground_of(side, law)
+            exact, ground = best_of_many_orders(rng, side, distribution, epsilon), ground_of(side, distribution)
             room = Room(ground, float(np.exp(rng.normal(0.3, 1.0))))
             bounds = [bound_by(best_room(ground, epsilon), epsilon)]
             if room.whole > 0:
                 bounds += [bound_by(room, epsilon), any_prices(rng, room, epsilon)]
             if exact > min(bounds) + 1e-13:
-                raise Violation(f"{exact:.10g} > {bounds}: {side}, {law}, {epsilon}, {room.slope}")
+                raise Violation(f"{exact:.10g} > {bounds}: {side}, {distribution}, {epsilon}, {room.slope}")
             tightest = max(tightest, exact / bounds[0] if bounds[0] > 1e-9 else 0.0)
     return tightest
 
@@ -102,17 +107,17 @@ def test_bound_by_any_prices_is_never_below_the_exact_loss(cases: int) -> None:
 
 
 @pytest.mark.slow
-def test_it_holds_for_every_law_of_the_number_of_runs() -> None:
-    check_many(15, seed=1, any_law=True)
+def test_it_holds_for_every_distribution_of_the_number_of_runs() -> None:
+    check_many(15, seed=1, any_distribution=True)
 
 
 def test_it_holds_for_every_order_of_the_outcomes() -> None:
     rng = np.random.default_rng(3)
     for _ in range(4):
-        one, law = random_mechanism(rng), light_law(rng)
+        one, distribution = random_mechanism(rng), light_distribution(rng)
         if one.p.size <= 4:
-            bound = bound_by(best_room(ground_of(one, law), 0.4), 0.4)
-            assert all(exact_loss(ordered, law, 0.4) <= bound + 1e-13 for ordered in all_orders(one))
+            bound = bound_by(best_room(ground_of(one, distribution), 0.4), 0.4)
+            assert all(exact_loss(ordered, distribution, 0.4) <= bound + 1e-13 for ordered in all_orders(one))
 
 
 # --- an order that uses every place once --------------------------------------------------------------------------
@@ -147,19 +152,21 @@ def test_bound_is_above_the_best_order_of_pure_runs_and_close_to_it() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("base", [PURE, GaussianDP(mu=0.4), SGD], ids=lambda one: type(one).__name__)
-@pytest.mark.parametrize("law", [Poisson(60), Binomial(150, 0.5), Fixed(40)], ids=repr)
-def test_reported_epsilon_is_above_what_is_certified(base: Guarantee, law: CountLaw) -> None:
+@pytest.mark.parametrize("distribution", [Poisson(60), Binomial(150, 0.5), Fixed(40)], ids=repr)
+def test_reported_epsilon_is_above_what_is_certified(base: Guarantee, distribution: CountDistribution) -> None:
     """For few and for many runs, and never above Theorem 1."""
-    search = best_of(base, law)
+    search = best_of(base, distribution)
     for delta in (1e-4, 1e-8):
         reported = search.epsilon_at(delta)
         assert (
-            witness_epsilon(base, law, delta) <= reported <= search.bounds["Theorem 1"].epsilon_at(delta) * (1 + 1e-9)
+            witness_epsilon(base, distribution, delta)
+            <= reported
+            <= search.bounds["Theorem 1"].epsilon_at(delta) * (1 + 1e-9)
         )
 
 
 @pytest.mark.parametrize(
-    ("base", "law", "delta", "close"),
+    ("base", "distribution", "delta", "close"),
     [
         (SGD, MANY, 1e-5, 1.025),
         pytest.param(SGD, Poisson(30), 1e-5, 1.01, marks=pytest.mark.slow),
@@ -167,9 +174,11 @@ def test_reported_epsilon_is_above_what_is_certified(base: Guarantee, law: Count
     ],
     ids=repr,
 )
-def test_many_runs_cost_what_can_be_lost(base: Guarantee, law: CountLaw, delta: float, close: float) -> None:
-    search = best_of(base, law)
-    certain = witness_epsilon(base, law, delta)
+def test_many_runs_cost_what_can_be_lost(
+    base: Guarantee, distribution: CountDistribution, delta: float, close: float
+) -> None:
+    search = best_of(base, distribution)
+    certain = witness_epsilon(base, distribution, delta)
     assert certain <= search.epsilon_at(delta) <= close * certain
     assert search.tightest(delta) == "Theorem 6"
 
@@ -219,8 +228,12 @@ def test_room_that_is_not_there_is_caught(monkeypatch: pytest.MonkeyPatch) -> No
 def test_whole_profile_is_above_the_exact_one(cases: int) -> None:
     rng = np.random.default_rng(cases)
     for _ in range(cases):
-        one, law = random_mechanism(rng), Poisson(float(rng.uniform(8, 60)))
-        check(best_of(ProfileDP.from_pair(brute_force.exact_pair(one)), law).bounds["Theorem 6"], law, one)
+        one, distribution = random_mechanism(rng), Poisson(float(rng.uniform(8, 60)))
+        check(
+            best_of(ProfileDP.from_pair(brute_force.exact_pair(one)), distribution).bounds["Theorem 6"],
+            distribution,
+            one,
+        )
 
 
 def test_profile_never_rises_and_agrees_with_epsilon() -> None:
@@ -242,15 +255,15 @@ def test_answers_do_not_depend_on_what_was_asked_before() -> None:
 
 
 def test_a_search_composed_with_others_knows_it_too_and_costs_no_less_than_alone() -> None:
-    base, law = GaussianDP(mu=0.4), Poisson(60)
-    search, nothing = best_of(base, law), PureDP(epsilon=0.0)
+    base, distribution = GaussianDP(mu=0.4), Poisson(60)
+    search, nothing = best_of(base, distribution), PureDP(epsilon=0.0)
     alone, both = search.epsilon_at(1e-6), compose(search, GaussianDP(mu=1e-3)).epsilon_at(1e-6)
     assert alone * (1 - 1e-8) <= compose(search, nothing).epsilon_at(1e-6)
     assert alone <= both <= 0.97 * search.bounds["Theorem 1"].epsilon_at(1e-6)
 
 
-def test_laws_with_heavy_tails_and_few_runs_pay_nothing_for_it() -> None:
+def test_distributions_with_heavy_tails_and_few_runs_pay_nothing_for_it() -> None:
     base = GaussianDP(mu=0.4)
     assert "Theorem 6" in best_of(base, Poisson(30).at_least_one().capped(60)).bounds
-    for law in (Geometric(100), Geometric(100).capped(500), Poisson(3)):
-        assert "Theorem 6" not in best_of(base, law).bounds
+    for distribution in (Geometric(100), Geometric(100).capped(500), Poisson(3)):
+        assert "Theorem 6" not in best_of(base, distribution).bounds

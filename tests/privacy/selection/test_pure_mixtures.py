@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sklearn_dpsearch.privacy import (
-    CountLaw,
+    CountDistribution,
     Fixed,
     FromPMF,
     Geometric,
@@ -23,10 +23,10 @@ from sklearn_dpsearch.privacy import (
     mixture,
 )
 from sklearn_dpsearch.privacy.selection.best_of import best_of_pure
-from tests.privacy.brute_force import Mechanism, check, random_law
+from tests.privacy.brute_force import Mechanism, check, random_distribution
 
 GRID, THIRDS = (0.2, 1.0, 2.0), (1 / 3, 1 / 3, 1 / 3)
-LAWS = [
+DISTRIBUTIONS = [
     Geometric(10),
     Logarithmic(100),
     NegativeBinomial(-0.5, 20),
@@ -48,7 +48,9 @@ def outcomes(epsilons: tuple[float, ...], weights: tuple[float, ...]) -> tuple[n
     return p, np.concatenate([weights * (1 - truth), weights * truth])
 
 
-def largest_loss_of_all_orders(epsilons: tuple[float, ...], weights: tuple[float, ...], law: CountLaw) -> float:
+def largest_loss_of_all_orders(
+    epsilons: tuple[float, ...], weights: tuple[float, ...], distribution: CountDistribution
+) -> float:
     """Every order of the outcomes, and a sliver of the one with the largest loss anywhere within it.
 
     As the sliver shrinks, its loss tends to ε + log f'(q)/f'(q'), with (q, q') the probabilities of what scores less.
@@ -60,12 +62,14 @@ def largest_loss_of_all_orders(epsilons: tuple[float, ...], weights: tuple[float
         at = np.interp(np.linspace(0, p.size, 31), np.arange(p.size + 1), np.minimum(places[0], 1.0))
         there = np.interp(np.linspace(0, p.size, 31), np.arange(p.size + 1), np.minimum(places[1], 1.0))
         told = (at > 0) & (there > 0)
-        ratio = law.log_slope(at[told], 1 - at[told]) - law.log_slope(there[told], 1 - there[told])
+        ratio = distribution.log_slope(at[told], 1 - at[told]) - distribution.log_slope(there[told], 1 - there[told])
         best = max(best, float(np.max(ratio)))
     return max(epsilons) + best
 
 
-def largest_loss_of_all_cuts(epsilons: tuple[float, ...], weights: tuple[float, ...], law: CountLaw) -> float:
+def largest_loss_of_all_cuts(
+    epsilons: tuple[float, ...], weights: tuple[float, ...], distribution: CountDistribution
+) -> float:
     """The same over all sets of whole outcomes below, and any share of one more, finely."""
     p, q = outcomes(epsilons, weights)
     share = np.linspace(0.0, 1.0, 20_001)
@@ -75,7 +79,9 @@ def largest_loss_of_all_cuts(epsilons: tuple[float, ...], weights: tuple[float, 
         for i in np.flatnonzero(~below):
             at, there = (np.minimum(side[below].sum() + share * side[i], 1.0) for side in (p, q))
             told = (at > 1e-9) & (there > 1e-9)
-            ratio = law.log_slope(at[told], 1 - at[told]) - law.log_slope(there[told], 1 - there[told])
+            ratio = distribution.log_slope(at[told], 1 - at[told]) - distribution.log_slope(
+                there[told], 1 - there[told]
+            )
             best = max(best, float(np.max(ratio)))
     return max(epsilons) + best
 
@@ -87,21 +93,21 @@ def test_a_grid_of_epsilons_costs_what_the_worst_of_all_orders_loses() -> None:
     assert largest_loss_of_all_cuts(GRID, THIRDS, Geometric(10)) <= exact
 
 
-@pytest.mark.parametrize("law", LAWS, ids=repr)
-def test_exact_form_agrees_with_all_orders_of_two_candidates(law: CountLaw) -> None:
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
+def test_exact_form_agrees_with_all_orders_of_two_candidates(distribution: CountDistribution) -> None:
     epsilons, weights = (0.3, 1.5), (0.6, 0.4)
-    exact = best_of(mixed(epsilons, weights), law).epsilon_at(0.0)
-    brute = largest_loss_of_all_cuts(epsilons, weights, law)
-    assert largest_loss_of_all_orders(epsilons, weights, law) <= brute + 1e-12
+    exact = best_of(mixed(epsilons, weights), distribution).epsilon_at(0.0)
+    brute = largest_loss_of_all_cuts(epsilons, weights, distribution)
+    assert largest_loss_of_all_orders(epsilons, weights, distribution) <= brute + 1e-12
     assert brute - 1e-9 <= exact <= brute + 1e-6
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("law", LAWS, ids=repr)
-def test_exact_form_agrees_with_all_orders_of_three_candidates(law: CountLaw) -> None:
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
+def test_exact_form_agrees_with_all_orders_of_three_candidates(distribution: CountDistribution) -> None:
     for epsilons, weights in ((GRID, THIRDS), ((0.05, 0.5, 3.0), (0.2, 0.7, 0.1)), ((1.0, 1.1, 4.0), (0.5, 0.3, 0.2))):
-        exact = best_of(mixed(epsilons, weights), law).epsilon_at(0.0)
-        brute = largest_loss_of_all_cuts(epsilons, weights, law)
+        exact = best_of(mixed(epsilons, weights), distribution).epsilon_at(0.0)
+        brute = largest_loss_of_all_cuts(epsilons, weights, distribution)
         assert brute - 1e-9 <= exact <= brute + 1e-6
 
 
@@ -111,14 +117,14 @@ def test_no_random_search_over_several_candidates_loses_more(cases: int) -> None
     for _ in range(cases):
         epsilons, weights = rng.uniform(0.05, 2.5, 3), rng.dirichlet(np.ones(3))
         p, q = outcomes(tuple(epsilons), tuple(weights))
-        one, law = Mechanism(p, q, rng.permutation(6)), random_law(rng)
-        bound = best_of(mixed(tuple(epsilons), tuple(weights)), law)
-        check(bound, law, one)
+        one, distribution = Mechanism(p, q, rng.permutation(6)), random_distribution(rng)
+        bound = best_of(mixed(tuple(epsilons), tuple(weights)), distribution)
+        check(bound, distribution, one)
 
 
-@pytest.mark.parametrize("law", LAWS, ids=repr)
-def test_profile_and_epsilon_of_a_search_agree_at_delta_0(law: CountLaw) -> None:
-    search = best_of(mixed(GRID, THIRDS), law)
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
+def test_profile_and_epsilon_of_a_search_agree_at_delta_0(distribution: CountDistribution) -> None:
+    search = best_of(mixed(GRID, THIRDS), distribution)
     exact = search.epsilon_at(0.0)
     assert search.delta_at(exact) == 0.0
     assert 0.0 < search.delta_at(exact - 1e-3) <= 0.01
@@ -126,11 +132,11 @@ def test_profile_and_epsilon_of_a_search_agree_at_delta_0(law: CountLaw) -> None
 
 
 def test_what_is_built_on_the_mixture_is_between_its_parts_and_the_largest() -> None:
-    one, law = mixed(GRID, THIRDS), Geometric(10)
-    alone = best_of(one, law).epsilon_at(0.0)
-    more = best_of(compose(one, PureDP(epsilon=0.3)), law).epsilon_at(0.0)
-    assert alone + 0.3 < more < best_of_pure(2.3, law)
-    unknown = best_of(envelope([one, PureDP(epsilon=1.2)]), law).epsilon_at(0.0)
-    assert max(alone, best_of_pure(1.2, law)) <= unknown < best_of_pure(2.0, law)
+    one, distribution = mixed(GRID, THIRDS), Geometric(10)
+    alone = best_of(one, distribution).epsilon_at(0.0)
+    more = best_of(compose(one, PureDP(epsilon=0.3)), distribution).epsilon_at(0.0)
+    assert alone + 0.3 < more < best_of_pure(2.3, distribution)
+    unknown = best_of(envelope([one, PureDP(epsilon=1.2)]), distribution).epsilon_at(0.0)
+    assert max(alone, best_of_pure(1.2, distribution)) <= unknown < best_of_pure(2.0, distribution)
     search, largest = best_of(one, 3), best_of_pure(2.0, Geometric(3))
-    assert search.epsilon_at(0.0) < best_of(search, law).epsilon_at(0.0) < best_of_pure(largest, law)
+    assert search.epsilon_at(0.0) < best_of(search, distribution).epsilon_at(0.0) < best_of_pure(largest, distribution)

@@ -11,7 +11,7 @@ from scipy.special import ndtr
 from sklearn_dpsearch.privacy import (
     DPSGD,
     ApproxDP,
-    CountLaw,
+    CountDistribution,
     GaussianDP,
     Geometric,
     Guarantee,
@@ -154,11 +154,11 @@ def test_gaussian_parts_agree_with_a_quadrature(train_on: str) -> None:
 
 
 def test_a_changed_record_costs_the_average_over_its_coin() -> None:
-    """Replace-one neighbours: exact laws with the record's old and new value."""
+    """Replace-one neighbours: exact distributions with the record's old and new value."""
     rng = np.random.default_rng(25)
     for _ in range(60):
         tune, train = random_mechanism(rng), random_mechanism(rng)
-        # Outside the subset tuning sees no record, outside the rest training sees none: some third law.
+        # Outside the subset tuning sees no record, outside the rest training sees none: some third distribution.
         no_tune, no_train = (rng.dirichlet(np.ones(one.p.size)) for one in (tune, train))
         fraction = float(rng.uniform(0.02, 0.98))
         parts = [ProfileDP.from_pair(exact_pair(one), "replace_one") for one in (tune, train)]
@@ -265,15 +265,15 @@ def test_a_broken_accountant_is_caught(monkeypatch: pytest.MonkeyPatch, name: st
 
 
 @lru_cache
-def on_a_tenth(law: CountLaw, train_on: str) -> tuple[SubsetThenTrain, float]:
+def on_a_tenth(distribution: CountDistribution, train_on: str) -> tuple[SubsetThenTrain, float]:
     """A search on a tenth of the records, and its ε at δ = 1e-5."""
     base = DPSGD(noise_multiplier=2.0, sample_rate=0.01, steps=5000)
-    search = SubsetThenTrain(tune=best_of(base, law), train=base, fraction=0.1, train_on=train_on)
+    search = SubsetThenTrain(tune=best_of(base, distribution), train=base, fraction=0.1, train_on=train_on)
     return search, search.epsilon_at(DELTA)
 
 
 @pytest.mark.parametrize(
-    ("law", "train_on", "ratio"),
+    ("distribution", "train_on", "ratio"),
     [
         pytest.param(Poisson(15), "rest", 0.98, marks=pytest.mark.slow),
         (Poisson(15), "all", 1.26),
@@ -282,14 +282,16 @@ def on_a_tenth(law: CountLaw, train_on: str) -> tuple[SubsetThenTrain, float]:
     ],
     ids=str,
 )
-def test_total_of_a_search_on_a_tenth_of_the_records(law: CountLaw, train_on: str, ratio: float) -> None:
+def test_total_of_a_search_on_a_tenth_of_the_records(
+    distribution: CountDistribution, train_on: str, ratio: float
+) -> None:
     """Total ε ÷ that of one run (1.477)."""
-    search, total = on_a_tenth(law, train_on)
+    search, total = on_a_tenth(distribution, train_on)
     assert ratio - 0.02 < total / SGD.epsilon_at(DELTA) <= ratio
     assert search.tightest(DELTA) == "Theorem 2"
 
 
-def test_geometric_law_keeps_the_total_near_one_run() -> None:
+def test_geometric_distribution_keeps_the_total_near_one_run() -> None:
     """Training on the rest costs even less than one run on all records."""
     tune = best_of(SGD, Geometric(15))
     for train_on, ratio in (("rest", 0.96), ("all", 1.12)):
@@ -318,9 +320,9 @@ def test_training_on_all_after_fifteen_runs_costs_more_than_a_tenth_more_in_any_
     lowest, highest = 0.207, 0.0188
     cut_low = np.interp(lowest, np.append(0.0, np.cumsum(p)), np.append(0.0, np.cumsum(q)))
     cut_high = np.interp(highest, np.append(0.0, np.cumsum(p[::-1])), np.append(0.0, np.cumsum(q[::-1])))
-    law = Poisson(15)
+    distribution = Poisson(15)
     a, a_without = (
-        np.diff([0.0, law.pgf(1 - low - high), law.pgf(1 - low), 1.0])
+        np.diff([0.0, distribution.pgf(1 - low - high), distribution.pgf(1 - low), 1.0])
         for low, high in ((lowest, highest), (cut_low, cut_high))
     )
     with_record = np.outer(0.1 * a + 0.9 * a_without, p).ravel()

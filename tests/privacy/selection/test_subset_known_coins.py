@@ -20,7 +20,7 @@ Coins = tuple[bool, ...]
 
 
 class Counting(NamedTuple):
-    """Laws of both parts for every outcome of the coins, with the last slot's record and with nothing in its place."""
+    """Distributions of both parts for every outcome of the coins, with the last record and with none."""
 
     tune: dict[Coins, Mechanism]
     train: dict[Coins, list[Mechanism]]
@@ -50,8 +50,8 @@ def _worst(mechanisms: list[Mechanism]) -> Guarantee:
 
 
 def release(search: Counting, fraction: float, train_on: str) -> tuple[np.ndarray, np.ndarray]:
-    """Laws of (result of tuning, result of training) with the record and without it; the coins stay secret."""
-    laws = [np.zeros(1), np.zeros(1)]
+    """Distributions of (result of tuning, result of training) with the record and without it; the coins stay secret."""
+    distributions = [np.zeros(1), np.zeros(1)]
     for coins, tune in search.tune.items():
         weight = float(np.prod([fraction if one else 1 - fraction for one in coins]))
         tuned = coins[-1]
@@ -59,8 +59,8 @@ def release(search: Counting, fraction: float, train_on: str) -> tuple[np.ndarra
         for k, present in enumerate((True, False)):
             first = tune.p if present and tuned else tune.q
             rows = [p * (one.p if present and trained else one.q) for p, one in zip(first, search.train[coins])]
-            laws[k] = laws[k] + weight * np.concatenate(rows)
-    return laws[0], laws[1]
+            distributions[k] = distributions[k] + weight * np.concatenate(rows)
+    return distributions[0], distributions[1]
 
 
 def test_the_average_over_a_known_coin_is_never_below_the_exact_loss() -> None:
@@ -83,7 +83,10 @@ def test_theorem_two_fails_for_parts_that_use_who_is_in_the_subset(train_on: str
 
     def told(one: Mechanism, there: bool) -> Mechanism:
         silent = np.zeros_like(one.p)
-        p, q = (np.concatenate([law, silent] if there else [silent, law]) for law in (one.p, one.q))
+        p, q = (
+            np.concatenate([distribution, silent] if there else [silent, distribution])
+            for distribution in (one.p, one.q)
+        )
         return Mechanism(p, q, np.arange(p.size))
 
     def search_all() -> None:
@@ -92,15 +95,15 @@ def test_theorem_two_fails_for_parts_that_use_who_is_in_the_subset(train_on: str
             tune, train = random_mechanism(rng), random_mechanism(rng)
             parts = [ProfileDP.from_pair(exact_pair(one)) for one in (tune, train)]
             inside, outside = told(tune, True), told(tune, False)
-            laws = []
+            distributions = []
             for present in (True, False):
                 first = inside.p if present else inside.q
                 second = train.p if present else train.q
                 alone = train.q if train_on == "rest" else second
-                laws.append(0.3 * np.outer(first, alone).ravel() + 0.7 * np.outer(outside.q, second).ravel())
+                distributions.append(0.3 * np.outer(first, alone).ravel() + 0.7 * np.outer(outside.q, second).ravel())
             known = subset_then_train(parts[0], parts[1], 0.3, train_on, secret_coins=False)
-            check(known, *laws)
-            check(TheoremTwo(tune=parts[0], train=parts[1], fraction=0.3, train_on=train_on), *laws)
+            check(known, *distributions)
+            check(TheoremTwo(tune=parts[0], train=parts[1], fraction=0.3, train_on=train_on), *distributions)
 
     with pytest.raises(Violation):
         search_all()

@@ -130,9 +130,9 @@ def test_bounds_are_above_the_exact_divergence_and_the_exact_loss() -> None:
     assert seen > 30
 
 
-def _largest_loss(laws: dict[frozenset[int], np.ndarray], number: int) -> float:
+def _largest_loss(distributions: dict[frozenset[int], np.ndarray], number: int) -> float:
     last = number - 1
-    pairs = [(laws[one | {last}], laws[one]) for one in subset_search.subsets(frozenset(range(last)))]
+    pairs = [(distributions[one | {last}], distributions[one]) for one in subset_search.subsets(frozenset(range(last)))]
     return max(max(largest_loss(p, q), largest_loss(q, p)) for p, q in pairs)
 
 

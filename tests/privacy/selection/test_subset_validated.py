@@ -115,8 +115,9 @@ def test_bound_holds_for_parts_known_only_by_their_largest_loss_and_is_reached()
     rng = np.random.default_rng(6)
     for _ in range(12):
         a, b, d, fraction, share = *rng.uniform(0, 3, 3), *rng.uniform(0.01, 0.99, 2)
-        laws = [np.array([1.0, np.exp(-one)]) / (1 + np.exp(-one)) for one in (a, b, d)]
-        # Four outcomes of tuning. Under the law without the record the ratios of both parts are largest together.
+        distributions = [np.array([1.0, np.exp(-one)]) / (1 + np.exp(-one)) for one in (a, b, d)]
+        # Four outcomes of tuning. Under the distribution without the record the ratios of both parts are largest
+        # together.
         high = sorted((1 / (1 + np.exp(one)), one) for one in (a, b))
         weights = np.diff([0.0, high[0][0], high[1][0], 1.0])
         ends = np.cumsum(weights)
@@ -126,7 +127,7 @@ def test_bound_holds_for_parts_known_only_by_their_largest_loss_and_is_reached()
         nobody, somebody = frozenset[int](), frozenset([0])
         search = Search(
             {(nobody, nobody): weights, (somebody, nobody): tuned, (nobody, somebody): scored},
-            [{somebody: laws[2], nobody: laws[2][::-1]}] * 3,
+            [{somebody: distributions[2], nobody: distributions[2][::-1]}] * 3,
             1,
             *(PureDP(epsilon=float(one)) for one in (a, b, d)),
         )
@@ -151,7 +152,7 @@ def test_bound_holds_for_parts_known_only_by_their_largest_loss_and_is_reached()
 
 @pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
 def test_the_average_over_known_coins_is_never_below_the_exact_loss(relation: str) -> None:
-    """Parts that may use who does what in any way: other laws for each use of each of two slots."""
+    """Parts that may use who does what in any way: other distributions for each use of each of two slots."""
     rng = np.random.default_rng(7)
     tightest = 0.0
     for _ in range(brute_force.size(1500, 10)):
@@ -165,7 +166,7 @@ def test_the_average_over_known_coins_is_never_below_the_exact_loss(relation: st
         promises = [_promise([tune[use][0] for use in uses if use[-1] == role], relation) for role in (0, 1)]
         promises.append(_promise([one for use in uses for one in train[use]], relation))
         for train_on in VARIANTS:
-            laws = _with_and_without(tune, train, fraction, share, train_on)
+            distributions = _with_and_without(tune, train, fraction, share, train_on)
             total = subset_then_train(
                 promises[0],
                 promises[2],
@@ -176,7 +177,7 @@ def test_the_average_over_known_coins_is_never_below_the_exact_loss(relation: st
                 secret_coins=False,
             )
             assert list(total.bounds) == ["mixture"]  # type: ignore[attr-defined]
-            tightest = max(tightest, check(total, *laws))
+            tightest = max(tightest, check(total, *distributions))
     print(f"tightest exact/stated delta: {tightest}")
     assert 0.3 < tightest <= 1.0 + 1e-9
 
@@ -193,17 +194,17 @@ def _promise(mechanisms: list, relation: str) -> Guarantee:
 
 
 def _with_and_without(tune, train, fraction, share, train_on):
-    """Laws of (tuning, training) with the last slot's record as it is and as it is on the neighbour."""
+    """Distributions of (tuning, training) with the last slot's record as it is and as it is on the neighbour."""
     chances = (fraction, (1 - fraction) * share, (1 - fraction) * (1 - share))
-    laws = [np.zeros(1), np.zeros(1)]
+    distributions = [np.zeros(1), np.zeros(1)]
     for use, (first,) in tune.items():
         weight = float(np.prod([chances[role] for role in use]))
         tuned, trained = use[-1] < 2, train_on == "all" or use[-1] > 0
         for k, present in enumerate((True, False)):
             outer = first.p if present or not tuned else first.q
             rows = [p * (one.p if present or not trained else one.q) for p, one in zip(outer, train[use])]
-            laws[k] = laws[k] + weight * np.concatenate(rows)
-    return laws
+            distributions[k] = distributions[k] + weight * np.concatenate(rows)
+    return distributions
 
 
 def test_a_changed_record_costs_the_average_over_its_uses() -> None:
@@ -339,7 +340,7 @@ def test_total_of_a_search_that_is_validated_on_the_rest() -> None:
 
 
 def _joined(tune, validate, fraction, share, train_on, index, weights, x, v) -> Pieces:
-    """The line of the theorem for some other joint law of both ratios."""
+    """The line of the theorem for some other joint distribution of both ratios."""
     log_x = np.log(fraction) + x
     log_v = np.log1p(-fraction) + np.logaddexp(np.log1p(-share), np.log(share) + v)
     a, b = (log_x, log_v) if train_on == "rest" else (np.full_like(x, -np.inf), np.logaddexp(log_x, log_v))

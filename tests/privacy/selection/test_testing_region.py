@@ -8,7 +8,7 @@ import pytest
 from sklearn_dpsearch.privacy import (
     DPSGD,
     ApproxDP,
-    CountLaw,
+    CountDistribution,
     Fixed,
     FromPMF,
     GaussianDP,
@@ -22,9 +22,9 @@ from sklearn_dpsearch.privacy.numerics.curves import delta_of_gaussian
 from sklearn_dpsearch.privacy.numerics.loss_distribution import DominatingPair, convolve
 from sklearn_dpsearch.privacy.selection.testing_region import Nodes, cell_lines, lower_edge, nodes, slope_ratio
 from tests.privacy import brute_force
-from tests.privacy.brute_force import exact_pair, loss_distribution, random_law, random_mechanism
+from tests.privacy.brute_force import exact_pair, loss_distribution, random_distribution, random_mechanism
 
-LAWS = [Geometric(10), Logarithmic(300), Poisson(5), Fixed(2), Fixed(20), FromPMF([0.1, 0.0, 0.4, 0.5])]
+DISTRIBUTIONS = [Geometric(10), Logarithmic(300), Poisson(5), Fixed(2), Fixed(20), FromPMF([0.1, 0.0, 0.4, 0.5])]
 
 
 def random_nodes(rng: np.random.Generator, number: int = 400) -> Nodes:
@@ -33,9 +33,10 @@ def random_nodes(rng: np.random.Generator, number: int = 400) -> Nodes:
     return Nodes(np.append(small, 1 - small), np.append(1 - small, small))
 
 
-def largest_line(one, law: CountLaw, z: np.ndarray) -> np.ndarray:
+def largest_line(one, distribution: CountDistribution, z: np.ndarray) -> np.ndarray:
     return np.max(
-        [np.max(part.height - z[:, None] * part.fall, axis=1) for part in cell_lines(one, law, nodes())], axis=0
+        [np.max(part.height - z[:, None] * part.fall, axis=1) for part in cell_lines(one, distribution, nodes())],
+        axis=0,
     )
 
 
@@ -108,55 +109,57 @@ def test_lower_edge_of_a_composed_pair_is_safe_where_its_slope_is_enormous(mu: f
 def test_lines_are_above_what_they_bound_at_random_points() -> None:
     rng = np.random.default_rng(2)
     for _ in range(60):
-        one, law = random_mechanism(rng), random_law(rng)
+        one, distribution = random_mechanism(rng), random_distribution(rng)
         at = random_nodes(rng, 200)
         edge = brute_force.lower_edge(one, at.q)
         with np.errstate(divide="ignore"):
-            height = np.exp(law.log_slope(at.q, at.u))
-            fall = np.exp(law.log_slope(edge, 1 - edge))
+            height = np.exp(distribution.log_slope(at.q, at.u))
+            fall = np.exp(distribution.log_slope(edge, 1 - edge))
         z = np.exp(rng.uniform(-5, 5, 30))
         exact = np.maximum(np.max(height - z[:, None] * fall, axis=1), 0.0)
-        assert np.all(np.maximum(largest_line(loss_distribution(one.p, one.q), law, z), 0) >= exact * (1 - 1e-12))
+        assert np.all(
+            np.maximum(largest_line(loss_distribution(one.p, one.q), distribution, z), 0) >= exact * (1 - 1e-12)
+        )
 
 
 @pytest.mark.parametrize("delta", [1e-6, 0.1, 0.3, 0.7])
-@pytest.mark.parametrize("law", LAWS, ids=repr)
-def test_lines_are_above_the_kink_where_open_failures_end(delta: float, law: CountLaw) -> None:
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
+def test_lines_are_above_the_kink_where_open_failures_end(delta: float, distribution: CountDistribution) -> None:
     """q_min is 0 up to q = δ, a point inside a cell: for large z the value there, f'(δ) − z·f'(0), is the largest."""
     one = ApproxDP(epsilon=1.0, delta=delta).pair.removed
     for z in (1.0, 1e2, 1e6):
-        exact = law.pgf_slope(delta) - z * law.pgf_slope(0.0)
-        assert largest_line(one, law, np.array([z]))[0] >= exact
+        exact = distribution.pgf_slope(delta) - z * distribution.pgf_slope(0.0)
+        assert largest_line(one, distribution, np.array([z]))[0] >= exact
 
 
-@pytest.mark.parametrize("law", LAWS, ids=repr)
-def test_lines_are_close_to_what_they_bound(law: CountLaw) -> None:
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
+def test_lines_are_close_to_what_they_bound(distribution: CountDistribution) -> None:
     one, fine = GaussianDP(mu=0.5).pair.removed, nodes(spacing=1.0007)
     edge, _ = lower_edge(one, fine)
     with np.errstate(divide="ignore"):
-        height, fall = np.exp(law.log_slope(fine.q, fine.u)), np.exp(law.log_slope(edge.q, edge.u))
+        height, fall = np.exp(distribution.log_slope(fine.q, fine.u)), np.exp(distribution.log_slope(edge.q, edge.u))
     z = np.geomspace(0.05, 20, 40)
     exact = np.maximum(np.max(height - z[:, None] * fall, axis=1), 0.0)
-    ours = np.maximum(largest_line(one, law, z), 0.0)
+    ours = np.maximum(largest_line(one, distribution, z), 0.0)
     assert np.all(ours >= exact * (1 - 1e-9))
-    assert np.all(ours <= exact * 1.002 + 2e-4 * law.mean)
+    assert np.all(ours <= exact * 1.002 + 2e-4 * distribution.mean)
 
 
 def test_slope_ratio_is_above_the_ratio_inside_each_cell() -> None:
     rng = np.random.default_rng(3)
-    for base, law in [
+    for base, distribution in [
         (PureDP(epsilon=1.0), Geometric(10)),
         (GaussianDP(mu=0.5), Poisson(5)),
         (PureDP(epsilon=3.0), Fixed(4)),
     ]:
         one, grid = base.pair.removed, nodes(spacing=1.05)
-        bound = slope_ratio(one, law, grid)
+        bound = slope_ratio(one, distribution, grid)
         for _ in range(20):
             share = rng.random(grid.q.size - 1)
             inside = Nodes(grid.q[:-1] + share * np.diff(grid.q), grid.u[:-1] + share * np.diff(grid.u))
             edge, _ = lower_edge(one, inside)
             with np.errstate(divide="ignore", invalid="ignore"):
-                ratio = law.log_slope(inside.q, inside.u) - law.log_slope(edge.q, edge.u)
+                ratio = distribution.log_slope(inside.q, inside.u) - distribution.log_slope(edge.q, edge.u)
             told = np.isfinite(ratio)
             assert np.all(bound[told] >= ratio[told] - 1e-9)
 
@@ -166,10 +169,10 @@ def test_slope_ratio_is_above_the_ratio_inside_each_cell() -> None:
     [GaussianDP(mu=0.3), DPSGD(noise_multiplier=1.0, sample_rate=0.05, steps=200), PureDP(epsilon=50.0)],
     ids=lambda one: type(one).__name__,
 )
-def test_lines_of_heavy_and_light_laws_are_finite_numbers(base: Guarantee) -> None:
-    for law in (Logarithmic(1e6), Geometric(1e6), Fixed(1000), Poisson(1e4)):
+def test_lines_of_heavy_and_light_distributions_are_finite_numbers(base: Guarantee) -> None:
+    for distribution in (Logarithmic(1e6), Geometric(1e6), Fixed(1000), Poisson(1e4)):
         for one in base.pair.directions:
-            for part in cell_lines(one, law, nodes()):
+            for part in cell_lines(one, distribution, nodes()):
                 assert np.all(np.isfinite(part.height))
                 assert np.all(np.isfinite(part.fall))
                 assert np.all(part.fall >= 0)

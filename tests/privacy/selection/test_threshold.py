@@ -41,7 +41,7 @@ def coarse_cells(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def release(side: np.ndarray, accepted: np.ndarray, p: float) -> np.ndarray:
-    """The law of what is released: "none", then each outcome; ``accepted`` holds their chances of acceptance."""
+    """Distribution of the release: "none", then each outcome; ``accepted`` holds their chances of acceptance."""
     kept = np.append(p, (1 - p) * side * accepted)
     return kept / kept.sum()
 

@@ -27,16 +27,16 @@ from sklearn_dpsearch.privacy import (
 )
 from sklearn_dpsearch.privacy.numerics.loss_distribution import DominatingPair, LossDistribution, symmetric
 from tests.privacy import brute_force
-from tests.privacy.brute_force import Mechanism, hockey_stick, random_law, random_mechanism, release
+from tests.privacy.brute_force import Mechanism, hockey_stick, random_distribution, random_mechanism, release
 
 #: One run with ε = 2.00 at δ = 1e-6, as in the table of docs/theory/witness.md.
 GAUSSIAN = GaussianDP(mu=0.2**0.5)
 
 
-def worst_of_orders(one: Mechanism, law, epsilon: float) -> float:
+def worst_of_orders(one: Mechanism, distribution, epsilon: float) -> float:
     """The largest δ of the release, over all orders of the outcomes and both orders of the neighbours."""
     return max(
-        hockey_stick(release(law, p, order.scores), release(law, q, order.scores), epsilon)
+        hockey_stick(release(distribution, p, order.scores), release(distribution, q, order.scores), epsilon)
         for order in brute_force.all_orders(one)
         for p, q in ((one.p, one.q), (one.q, one.p))
     )
@@ -53,22 +53,23 @@ def small_mechanism(rng) -> Mechanism:
 def test_a_claim_below_what_a_mechanism_loses_is_never_found_true(seed: int) -> None:
     rng = np.random.default_rng(seed)
     for _ in range(brute_force.size(60, 6)):
-        one, law = small_mechanism(rng), random_law(rng)
+        one, distribution = small_mechanism(rng), random_distribution(rng)
         base = ProfileDP.from_pair(brute_force.exact_pair(one))
         for epsilon in (0.0, 0.7, 1.6):
-            exact = worst_of_orders(one, law, epsilon)
+            exact = worst_of_orders(one, distribution, epsilon)
             if exact > 1e-9:
-                assert verify(base, law, epsilon, min(exact * (1 - 1e-6), 0.999)) != "true"
+                assert verify(base, distribution, epsilon, min(exact * (1 - 1e-6), 0.999)) != "true"
 
 
-def best_of_three_blocks(one: Mechanism, law, epsilon: float, pieces: int = 60) -> float:
+def best_of_three_blocks(one: Mechanism, distribution, epsilon: float, pieces: int = 60) -> float:
     """The largest A(S) − e^ε·A'(S) over all cuts of the outcomes, each split in ``pieces``, into C (lowest ratios, best
     scores), B (lowest scores) and S (highest ratios): a mechanism that one can write down."""
     with np.errstate(divide="ignore"):
         order = np.argsort(np.where(one.q > 0, one.p / np.where(one.q > 0, one.q, 1.0), np.inf), kind="stable")
     below = [np.append(0.0, np.cumsum(np.repeat(side[order] / pieces, pieces))) for side in (one.p, one.q)]
     ours, theirs = (
-        law.pgf(np.clip(1 - side, 0, 1))[:, None] - law.pgf(np.clip(side[None, :] - side[:, None], 0, 1))
+        distribution.pgf(np.clip(1 - side, 0, 1))[:, None]
+        - distribution.pgf(np.clip(side[None, :] - side[:, None], 0, 1))
         for side in below
     )
     first, last = np.indices(ours.shape)  # C is everything before ``first``, S everything from ``last`` on
@@ -79,12 +80,12 @@ def best_of_three_blocks(one: Mechanism, law, epsilon: float, pieces: int = 60) 
 def test_a_claim_is_found_false_only_where_a_mechanism_that_can_be_written_down_loses_more(seed: int) -> None:
     rng = np.random.default_rng(100 + seed)
     for _ in range(brute_force.size(60, 8)):
-        one, law, epsilon = small_mechanism(rng), random_law(rng), float(rng.uniform(0, 1.5))
+        one, distribution, epsilon = small_mechanism(rng), random_distribution(rng), float(rng.uniform(0, 1.5))
         base = ProfileDP.from_pair(brute_force.exact_pair(one))
-        found = max(best_of_three_blocks(side, law, epsilon) for side in (one, one.reversed))
-        assert verify(base, law, epsilon, 0.0).witness <= found * 1.1 + 0.01
+        found = max(best_of_three_blocks(side, distribution, epsilon) for side in (one, one.reversed))
+        assert verify(base, distribution, epsilon, 0.0).witness <= found * 1.1 + 0.01
         if found > 1e-3:
-            assert verify(base, law, epsilon, found * 0.9) == "false"
+            assert verify(base, distribution, epsilon, found * 0.9) == "false"
 
 
 def test_both_numbers_of_a_verdict_bracket_the_exact_loss_of_randomised_response() -> None:
@@ -94,7 +95,7 @@ def test_both_numbers_of_a_verdict_bracket_the_exact_loss_of_randomised_response
 
 
 @pytest.mark.parametrize(
-    ("law", "proved", "certain"),
+    ("distribution", "proved", "certain"),
     [
         (Logarithmic(10), 2.745, 2.73),
         (Geometric(10), 2.895, 2.878),
@@ -102,13 +103,13 @@ def test_both_numbers_of_a_verdict_bracket_the_exact_loss_of_randomised_response
         (Poisson(10), 3.675, 3.62),
     ],
 )
-def test_the_table_of_the_certificates_is_reproduced(law, proved: float, certain: float) -> None:
+def test_the_table_of_the_certificates_is_reproduced(distribution, proved: float, certain: float) -> None:
     """docs/theory/witness.md: Theorem 1 and the witness, for a Gaussian base with ε = 2 at δ = 1e-6."""
-    assert verify(GAUSSIAN, law, proved, 1e-6) == "true"
-    assert verify(GAUSSIAN, law, certain, 1e-6) == "false"
-    between = verify(GAUSSIAN, law, (proved + certain) / 2, 1e-6)
+    assert verify(GAUSSIAN, distribution, proved, 1e-6) == "true"
+    assert verify(GAUSSIAN, distribution, certain, 1e-6) == "false"
+    between = verify(GAUSSIAN, distribution, (proved + certain) / 2, 1e-6)
     assert between.witness <= between.certified_delta
-    assert verify(ZCDP(rho=0.1), law, certain, 1e-6) == "false"
+    assert verify(ZCDP(rho=0.1), distribution, certain, 1e-6) == "false"
 
 
 def test_a_mechanism_that_refutes_a_bound_is_an_error_and_not_a_verdict() -> None:

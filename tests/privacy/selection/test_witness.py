@@ -34,9 +34,9 @@ from sklearn_dpsearch.privacy.numerics.loss_distribution import LossDistribution
 from sklearn_dpsearch.privacy.selection.orders import rise as bounds_of_rise
 from sklearn_dpsearch.privacy.selection.witness import _discrete, gaussian_tails, largest_gain, probabilities
 from tests.privacy import brute_force
-from tests.privacy.brute_force import random_law, random_mechanism
+from tests.privacy.brute_force import random_distribution, random_mechanism
 
-LAWS = [
+DISTRIBUTIONS = [
     Geometric(10),
     Logarithmic(100),
     NegativeBinomial(-0.5, 20),
@@ -48,9 +48,9 @@ LAWS = [
 ]
 
 
-@pytest.mark.parametrize("law", LAWS, ids=repr)
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
 @pytest.mark.parametrize("epsilon", [0.3, 1.0])
-def test_witness_of_a_pure_base_is_a_mechanism_one_can_write_down(law, epsilon: float) -> None:
+def test_witness_of_a_pure_base_is_a_mechanism_one_can_write_down(distribution, epsilon: float) -> None:
     """Randomised response whose outcomes are cut in three: the best cut by brute force is no better and as good."""
     truth = 1 / (1 + np.exp(-epsilon))
     for at in (0.0, epsilon):
@@ -59,22 +59,25 @@ def test_witness_of_a_pure_base_is_a_mechanism_one_can_write_down(law, epsilon: 
         q = np.stack(
             [1 - s * np.exp(-epsilon) - c * np.exp(epsilon), s * np.exp(-epsilon), c * np.exp(epsilon)], axis=-1
         )
-        ours, theirs = (brute_force.releases(law, np.maximum(side, 0.0))[..., 1] for side in (p, q))
+        ours, theirs = (brute_force.releases(distribution, np.maximum(side, 0.0))[..., 1] for side in (p, q))
         best = float(np.max(ours - np.exp(at) * theirs))
-        found = largest_gain(_discrete(PureDP(epsilon=epsilon).pair.removed), law, at)
+        found = largest_gain(_discrete(PureDP(epsilon=epsilon).pair.removed), distribution, at)
         assert best * (1 - 1e-6) <= found <= best * 1.02 + 1e-6
-        assert found <= witness(PureDP(epsilon=epsilon), law, at)
+        assert found <= witness(PureDP(epsilon=epsilon), distribution, at)
 
 
 @pytest.mark.parametrize("cases", [2, pytest.param(25, marks=pytest.mark.slow)])
-def test_witness_is_never_above_theorem_1_for_random_mechanisms_and_laws(cases: int) -> None:
+def test_witness_is_never_above_theorem_1_for_random_mechanisms_and_distributions(cases: int) -> None:
     rng = np.random.default_rng(0)
     for _ in range(cases):
-        one, law = random_mechanism(rng), random_law(rng)
+        one, distribution = random_mechanism(rng), random_distribution(rng)
         base = ProfileDP.from_pair(brute_force.exact_pair(one))
         for epsilon in (0.0, 0.5, 1.5):
-            if law != Fixed(1):
-                assert witness(base, law, epsilon) <= best_of(base, law).bounds["Theorem 1"].delta_at(epsilon) + 1e-12
+            if distribution != Fixed(1):
+                assert (
+                    witness(base, distribution, epsilon)
+                    <= best_of(base, distribution).bounds["Theorem 1"].delta_at(epsilon) + 1e-12
+                )
 
 
 #: Masses of its composed pair, the record added, have a total of 1 + 1.2e-8 under Q.
@@ -101,19 +104,21 @@ def random_base(rng: np.random.Generator):
     return makers[int(rng.integers(len(makers)))]()
 
 
-def check_that_no_certificate_exceeds_a_bound(base, law, rng: np.random.Generator) -> None:
-    total, delta = best_of(base, law), float(10 ** rng.uniform(-9, -2))
+def check_that_no_certificate_exceeds_a_bound(base, distribution, rng: np.random.Generator) -> None:
+    total, delta = best_of(base, distribution), float(10 ** rng.uniform(-9, -2))
     for epsilon in rng.uniform(0, 30, 3):
-        assert witness(base, law, float(epsilon)) <= total.delta_at(float(epsilon))
-    assert witness_epsilon(base, law, delta) <= total.epsilon_at(delta)
+        assert witness(base, distribution, float(epsilon)) <= total.delta_at(float(epsilon))
+    assert witness_epsilon(base, distribution, delta) <= total.epsilon_at(delta)
 
 
-@pytest.mark.parametrize("law", [*LAWS, Logarithmic(10), NegativeBinomial(-0.5, 10), NegativeBinomial(2, 15)], ids=repr)
+@pytest.mark.parametrize(
+    "distribution", [*DISTRIBUTIONS, Logarithmic(10), NegativeBinomial(-0.5, 10), NegativeBinomial(2, 15)], ids=repr
+)
 @pytest.mark.parametrize("base", [TOO_MUCH, random_base], ids=["too much", "random"])
-def test_no_certificate_exceeds_a_proved_bound(base, law) -> None:
+def test_no_certificate_exceeds_a_proved_bound(base, distribution) -> None:
     rng = np.random.default_rng(7)
     base = base(rng) if callable(base) else base
-    check_that_no_certificate_exceeds_a_bound(base, law, rng)
+    check_that_no_certificate_exceeds_a_bound(base, distribution, rng)
 
 
 @pytest.mark.slow
@@ -121,12 +126,15 @@ def test_no_certificate_exceeds_a_proved_bound(base, law) -> None:
 def test_no_certificate_exceeds_a_proved_bound_in_many_random_cases(seed: int) -> None:
     rng = np.random.default_rng(200 + seed)
     for _ in range(brute_force.size(150, 20)):
-        check_that_no_certificate_exceeds_a_bound(random_base(rng), random_law(rng), rng)
+        check_that_no_certificate_exceeds_a_bound(random_base(rng), random_distribution(rng), rng)
 
 
 def test_a_mass_above_one_certifies_no_more_than_is_reported() -> None:
-    for law, close in ((Logarithmic(10), 1.001), (NegativeBinomial(-0.5, 10), 1.002)):
-        certain, reported = witness_epsilon(TOO_MUCH, law, 1e-6), best_of(TOO_MUCH, law).epsilon_at(1e-6)
+    for distribution, close in ((Logarithmic(10), 1.001), (NegativeBinomial(-0.5, 10), 1.002)):
+        certain, reported = (
+            witness_epsilon(TOO_MUCH, distribution, 1e-6),
+            best_of(TOO_MUCH, distribution).epsilon_at(1e-6),
+        )
         assert certain <= reported <= close * certain
 
 
@@ -154,7 +162,7 @@ def test_witness_of_a_gaussian_base_is_below_the_same_cut_of_a_fine_discrete_gau
     """A finely binned Gaussian is a mechanism with hardly less than the same guarantee."""
     from scipy import special
 
-    law, epsilon = Geometric(10), 1.5
+    distribution, epsilon = Geometric(10), 1.5
     edges = np.linspace(-8, 8 + mu, 20001)
     p, q = np.diff(special.ndtr(edges - mu)), np.diff(special.ndtr(edges))
     low, high = np.meshgrid(np.arange(2000, 14000, 100), np.arange(2100, 20000, 100))
@@ -163,20 +171,20 @@ def test_witness_of_a_gaussian_base_is_below_the_same_cut_of_a_fine_discrete_gau
     def middle(side: np.ndarray) -> np.ndarray:
         """Probability of releasing the highest bins, which score between the rest and the lowest ones."""
         below, above = np.append(0.0, np.cumsum(side))[low], np.append(np.cumsum(side[::-1])[::-1], 0.0)[high]
-        return brute_force.releases(law, np.stack([1 - below - above, above, below], axis=-1))[:, 1]
+        return brute_force.releases(distribution, np.stack([1 - below - above, above, below], axis=-1))[:, 1]
 
     best = float(np.max(middle(p) - np.exp(epsilon) * middle(q)))
-    assert largest_gain(gaussian_tails(mu), law, epsilon) == pytest.approx(best, rel=0.02)
-    assert witness(GaussianDP(mu=mu), law, epsilon) >= best - 1e-9
+    assert largest_gain(gaussian_tails(mu), distribution, epsilon) == pytest.approx(best, rel=0.02)
+    assert witness(GaussianDP(mu=mu), distribution, epsilon) >= best - 1e-9
 
 
 def test_witness_falls_with_epsilon_and_its_epsilon_meets_it() -> None:
-    base, law = GaussianDP(mu=0.4), Geometric(10)
-    values = [witness(base, law, epsilon) for epsilon in np.linspace(0, 5, 9)]
+    base, distribution = GaussianDP(mu=0.4), Geometric(10)
+    values = [witness(base, distribution, epsilon) for epsilon in np.linspace(0, 5, 9)]
     assert np.all(np.diff(values) <= 1e-9)
-    certain = witness_epsilon(base, law, 1e-6)
-    assert witness(base, law, certain * 1.001) < 1e-6 <= witness(base, law, certain * 0.999)
-    assert witness_epsilon(ZCDP(rho=0.08), law, 1e-6) == certain
+    certain = witness_epsilon(base, distribution, 1e-6)
+    assert witness(base, distribution, certain * 1.001) < 1e-6 <= witness(base, distribution, certain * 0.999)
+    assert witness_epsilon(ZCDP(rho=0.08), distribution, 1e-6) == certain
 
 
 def test_witness_of_one_run_is_the_run_itself() -> None:
@@ -211,7 +219,7 @@ def test_renyi_curve_has_no_known_worst_mechanism() -> None:
 
 
 @pytest.mark.parametrize(
-    "law",
+    "distribution",
     [
         Geometric(1000),
         Logarithmic(50),
@@ -222,13 +230,13 @@ def test_renyi_curve_has_no_known_worst_mechanism() -> None:
     ],
     ids=repr,
 )
-def test_rise_of_the_generating_function_is_bracketed_with_sixty_digits(law) -> None:
+def test_rise_of_the_generating_function_is_bracketed_with_sixty_digits(distribution) -> None:
     def exact(z):
-        if isinstance(law, Poisson):
-            return mpmath.exp(mpmath.mpf(law.mean) * (z - 1))
-        if isinstance(law, Binomial):
-            return (1 - mpmath.mpf(law.p) * (1 - z)) ** law.n
-        gamma, eta = mpmath.mpf(law.gamma), mpmath.mpf(law.eta)
+        if isinstance(distribution, Poisson):
+            return mpmath.exp(mpmath.mpf(distribution.mean) * (z - 1))
+        if isinstance(distribution, Binomial):
+            return (1 - mpmath.mpf(distribution.p) * (1 - z)) ** distribution.n
+        gamma, eta = mpmath.mpf(distribution.gamma), mpmath.mpf(distribution.eta)
         if eta == 0:
             return mpmath.log(1 - (1 - gamma) * z) / mpmath.log(gamma)
         return ((1 - (1 - gamma) * z) ** -eta - 1) / (gamma**-eta - 1)
@@ -237,5 +245,5 @@ def test_rise_of_the_generating_function_is_bracketed_with_sixty_digits(law) -> 
         for top in (0.0, 1e-12, 1e-5, 0.3):
             for width in (1e-15, 1e-9, 1e-3, 0.5):
                 rise = exact(1 - mpmath.mpf(top)) - exact(1 - mpmath.mpf(top) - mpmath.mpf(width))
-                least, most = bounds_of_rise(law, np.array(top), np.array(width))
+                least, most = bounds_of_rise(distribution, np.array(top), np.array(width))
                 assert float(least) <= rise <= float(most)

@@ -61,18 +61,18 @@ class Steps:
         return self.first + int(self.values.searchsorted(at))
 
 
-def steps_of(law: Invertible) -> Steps:
+def steps_of(distribution: Invertible) -> Steps:
     """The table of a distribution: from the lowest K or, where a large mean is far from it, from below the mean."""
-    first = law.lowest
-    if law.mean >= MOST_STEPS // 2 and law.pmf(first) < law.pmf(int(law.mean)):
-        first = max(first, int(law.mean) - MOST_STEPS // 2)
+    first = distribution.lowest
+    if distribution.mean >= MOST_STEPS // 2 and distribution.pmf(first) < distribution.pmf(int(distribution.mean)):
+        first = max(first, int(distribution.mean) - MOST_STEPS // 2)
     with mpmath.workprec(160):
-        start = -np.inf if first == law.lowest else 1.0 - float(law.survival(first - 1))
-    values, margin = np.array([]), law.rounding
-    while _goes_on(values, first, law.highest, margin):
-        last = int(min(law.highest, first + max(4 * values.size, FIRST_STEPS) - 1))
+        start = -np.inf if first == distribution.lowest else 1.0 - float(distribution.survival(first - 1))
+    values, margin = np.array([]), distribution.rounding
+    while _goes_on(values, first, distribution.highest, margin):
+        last = int(min(distribution.highest, first + max(4 * values.size, FIRST_STEPS) - 1))
         total = values[-1] if values.size else max(start, 0.0)
-        more = law.pmf(np.arange(first + values.size, last + 1))
+        more = distribution.pmf(np.arange(first + values.size, last + 1))
         values = np.append(values, total + np.cumsum(more))
     return Steps(first, values, margin + ONE_TERM * (first + values.size), start)
 
@@ -86,41 +86,43 @@ def _goes_on(values: Array, first: int, highest: float, margin: float) -> bool:
     )
 
 
-def draw(law: Invertible, steps: Steps, bits: int) -> int:
+def draw(distribution: Invertible, steps: Steps, bits: int) -> int:
     """K from 256 random bits: the smallest k with P[K ≤ k] ≥ (bits + 1/2)/2^256."""
     at = (2 * bits + 1) / 2**257  # Python divides integers with one rounding
     found = steps.deciding(at)
     if found is not None:
         return found
     with mpmath.workprec(320):
-        return _search(law, 1 - (mpmath.mpf(bits) + mpmath.mpf("0.5")) / mpmath.mpf(2) ** 256, steps.near(at))
+        return _search(distribution, 1 - (mpmath.mpf(bits) + mpmath.mpf("0.5")) / mpmath.mpf(2) ** 256, steps.near(at))
 
 
-def quantile(law: Invertible, steps: Steps, p: float) -> int:
+def quantile(distribution: Invertible, steps: Steps, p: float) -> int:
     """Smallest k with P[K ≤ k] ≥ p, in 160-bit arithmetic."""
     with mpmath.workprec(160):
-        return _search(law, 1 - mpmath.mpf(p), steps.near(p))
+        return _search(distribution, 1 - mpmath.mpf(p), steps.near(p))
 
 
-def _search(law: Invertible, tail: Any, start: int) -> int:
+def _search(distribution: Invertible, tail: Any, start: int) -> int:
     """Smallest k with P[K > k] ≤ ``tail``, by doubling steps away from ``start`` and interpolation between its ends."""
-    step, low = 1, max(start - 1, law.lowest - 1)
-    while low >= law.lowest and law.survival(low) <= tail:
-        low, step = max(low - step, law.lowest - 1), 2 * step
+    step, low = 1, max(start - 1, distribution.lowest - 1)
+    while low >= distribution.lowest and distribution.survival(low) <= tail:
+        low, step = max(low - step, distribution.lowest - 1), 2 * step
     high, step = low + 1, 1
-    while law.survival(high) > tail:
+    while distribution.survival(high) > tail:
         low, high, step = high, high + step, 2 * step
     turn = 0
     while high - low > 1:
-        middle = (low + high) // 2 if turn % 3 == 2 or high - low < 8 else _between(law, tail, low, high)
-        low, high = (low, middle) if law.survival(middle) <= tail else (middle, high)
+        middle = (low + high) // 2 if turn % 3 == 2 or high - low < 8 else _between(distribution, tail, low, high)
+        low, high = (low, middle) if distribution.survival(middle) <= tail else (middle, high)
         turn += 1
     return int(high)
 
 
-def _between(law: Invertible, tail: Any, low: int, high: int) -> int:
+def _between(distribution: Invertible, tail: Any, low: int, high: int) -> int:
     """A point strictly inside, where P[K > k] would meet ``tail`` if it fell by a constant factor."""
-    above, below = (mpmath.log(law.survival(k)) if law.survival(k) > 0 else mpmath.mpf(-800) for k in (low, high))
+    above, below = (
+        mpmath.log(distribution.survival(k)) if distribution.survival(k) > 0 else mpmath.mpf(-800) for k in (low, high)
+    )
     share = float((above - mpmath.log(tail)) / (above - below)) if above > below else 0.5
     return min(max(low + round(share * (high - low)), low + 1), high - 1)
 

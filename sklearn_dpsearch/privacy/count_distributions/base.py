@@ -27,7 +27,7 @@ MOST_TERMS = 10**6
 
 
 @dataclass(frozen=True)
-class CountLaw(ABC):
+class CountDistribution(ABC):
     """Distribution of K, the number of runs of a search."""
 
     if TYPE_CHECKING:  # a field of some distributions
@@ -166,11 +166,11 @@ class CountLaw(ABC):
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
 
-    def at_least_one(self) -> CountLaw:
+    def at_least_one(self) -> CountDistribution:
         """This distribution given K ≥ 1."""
-        return self if self.lowest >= 1 else Conditioned(law=self)
+        return self if self.lowest >= 1 else Conditioned(distribution=self)
 
-    def capped(self, most: int) -> CountLaw:
+    def capped(self, most: int) -> CountDistribution:
         """This distribution given K ≤ ``most`` (a hard limit on work; replaces Papernot & Steinke 2022, Lemma 22)."""
         most = plain_number("most", most)  # type: ignore[assignment]
         require(
@@ -178,11 +178,11 @@ class CountLaw(ABC):
             f"an integer most >= {max(self.lowest, 1)}",
             most=most,
         )
-        return self if self.highest <= most else Capped(law=self, most=int(most))
+        return self if self.highest <= most else Capped(distribution=self, most=int(most))
 
 
 @dataclass(frozen=True)
-class Finite(CountLaw):
+class Finite(CountDistribution):
     """Distribution on 0 … m given by its probabilities; f is a polynomial with nonnegative coefficients."""
 
     @property
@@ -237,67 +237,67 @@ class Finite(CountLaw):
 class Capped(Finite):
     """Distribution given K ≤ most."""
 
-    law: CountLaw
+    distribution: CountDistribution
     most: int
 
     def _check(self) -> None:
-        check_kind("law", self.law, CountLaw, "a distribution of K, e.g. Geometric(10),")
-        least = max(self.law.lowest, 1)
+        check_kind("distribution", self.distribution, CountDistribution, "a distribution of K, e.g. Geometric(10),")
+        least = max(self.distribution.lowest, 1)
         require(float(self.most).is_integer() and self.most >= least, f"an integer most >= {least}", most=self.most)
         require(self.most <= MOST_TERMS, f"a cap of at most {MOST_TERMS}", most=self.most)
         with mpmath.workprec(160):
-            require(self.law.survival(self.most) < 1, "a cap that K can stay under", most=self.most)
+            require(self.distribution.survival(self.most) < 1, "a cap that K can stay under", most=self.most)
 
     @cached_property
     def _probabilities(self) -> Array:
-        values = self.law.pmf(np.arange(self.most + 1))
+        values = self.distribution.pmf(np.arange(self.most + 1))
         return np.asarray(values / math.fsum(values))
 
     @property
     def rounding(self) -> float:
         with mpmath.workprec(160):
-            return self.law.rounding / float(1 - self.law.survival(self.most))
+            return self.distribution.rounding / float(1 - self.distribution.survival(self.most))
 
     def survival(self, k: int) -> Any:
-        beyond = self.law.survival(self.most)
-        return (self.law.survival(k) - beyond) / (1 - beyond) if k < self.most else mpmath.mpf(0)
+        beyond = self.distribution.survival(self.most)
+        return (self.distribution.survival(k) - beyond) / (1 - beyond) if k < self.most else mpmath.mpf(0)
 
 
 @dataclass(frozen=True)
-class Conditioned(CountLaw):
+class Conditioned(CountDistribution):
     """Distribution given K ≥ 1: (f(z) − f(0)) / (1 − f(0))."""
 
-    law: CountLaw
+    distribution: CountDistribution
     _scale: float = field(init=False, repr=False, compare=False, default=1.0)
 
     def _check(self) -> None:
-        check_kind("law", self.law, CountLaw, "a distribution of K, e.g. Poisson(10),")
+        check_kind("distribution", self.distribution, CountDistribution, "a distribution of K, e.g. Poisson(10),")
         with mpmath.workprec(160):
-            object.__setattr__(self, "_scale", float(self.law.survival(0)))
+            object.__setattr__(self, "_scale", float(self.distribution.survival(0)))
 
     @property
     def mean(self) -> float:
-        return float(self.law.mean / self._scale)
+        return float(self.distribution.mean / self._scale)
 
     @property
     def highest(self) -> float:
-        return self.law.highest
+        return self.distribution.highest
 
     @property
     def rounding(self) -> float:
-        return self.law.rounding / self._scale
+        return self.distribution.rounding / self._scale
 
     def log_pmf(self, k: Array) -> Array:
-        return self.law.log_pmf(k) - math.log(self._scale)
+        return self.distribution.log_pmf(k) - math.log(self._scale)
 
     def log_slope(self, z: Array, u: Array) -> Array:
-        return self.law.log_slope(z, u) - math.log(self._scale)
+        return self.distribution.log_slope(z, u) - math.log(self._scale)
 
     def log_curvature(self, z: Array, u: Array) -> Array:
-        return self.law.log_curvature(z, u) - math.log(self._scale)
+        return self.distribution.log_curvature(z, u) - math.log(self._scale)
 
     def generating(self, z: Array, u: Array) -> Array:
-        return 1.0 - (1.0 - self.law.generating(z, u)) / self._scale
+        return 1.0 - (1.0 - self.distribution.generating(z, u)) / self._scale
 
     def survival(self, k: int) -> Any:
-        return self.law.survival(max(k, 0)) / self.law.survival(0)
+        return self.distribution.survival(max(k, 0)) / self.distribution.survival(0)

@@ -1,4 +1,4 @@
-"""Laws of K against series, direct conditioning and their own draws."""
+"""Distributions of K against series, direct conditioning and their own draws."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from scipy import stats
 
 from sklearn_dpsearch.privacy import (
     Binomial,
-    CountLaw,
+    CountDistribution,
     Fixed,
     FromPMF,
     Geometric,
@@ -24,11 +24,11 @@ from sklearn_dpsearch.privacy import (
     NegativeBinomial,
     Poisson,
 )
-from sklearn_dpsearch.privacy.count_laws.inverse_cdf import MOST_STEPS, _search, draw, steps_of
-from sklearn_dpsearch.privacy.count_laws.laws import as_law
+from sklearn_dpsearch.privacy.count_distributions.distributions import as_count_distribution
+from sklearn_dpsearch.privacy.count_distributions.inverse_cdf import MOST_STEPS, _search, draw, steps_of
 from tests.privacy import brute_force
 
-LAWS: list[CountLaw] = [
+DISTRIBUTIONS: list[CountDistribution] = [
     Geometric(10),
     Geometric(1),
     Logarithmic(10),
@@ -57,63 +57,65 @@ K = np.arange(0, 6000)
 Z = np.concatenate([np.linspace(0, 1, 41), 1 - np.geomspace(1e-9, 1e-2, 8)])
 
 
-def reach(law: CountLaw) -> np.ndarray:
+def reach(distribution: CountDistribution) -> np.ndarray:
     """K so far out that what is left does not count."""
-    return np.arange(0, int(min(law.highest, 40_000)) + 1)
+    return np.arange(0, int(min(distribution.highest, 40_000)) + 1)
 
 
 # --- values against series ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("law", LAWS, ids=repr)
-def test_probabilities_sum_to_one_and_give_the_mean(law: CountLaw) -> None:
-    k = reach(law)
-    pmf = law.pmf(k)
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
+def test_probabilities_sum_to_one_and_give_the_mean(distribution: CountDistribution) -> None:
+    k = reach(distribution)
+    pmf = distribution.pmf(k)
     assert np.all(pmf >= 0)
     assert math.fsum(pmf) == pytest.approx(1.0, abs=1e-10)
-    assert math.fsum(k * pmf) == pytest.approx(law.mean, rel=1e-7)
-    assert law.pgf_slope(1.0) == pytest.approx(law.mean, rel=1e-9)
-    assert law.pmf(law.lowest - 1) == 0.0
-    assert law.pmf(0) == pytest.approx(law.probability_of_none, abs=1e-15)
+    assert math.fsum(k * pmf) == pytest.approx(distribution.mean, rel=1e-7)
+    assert distribution.pgf_slope(1.0) == pytest.approx(distribution.mean, rel=1e-9)
+    assert distribution.pmf(distribution.lowest - 1) == 0.0
+    assert distribution.pmf(0) == pytest.approx(distribution.probability_of_none, abs=1e-15)
 
 
-@pytest.mark.parametrize("law", LAWS, ids=repr)
-def test_generating_function_and_its_slope_are_their_series(law: CountLaw) -> None:
-    k = reach(law)
-    pmf = law.pmf(k)
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
+def test_generating_function_and_its_slope_are_their_series(distribution: CountDistribution) -> None:
+    k = reach(distribution)
+    pmf = distribution.pmf(k)
     used = pmf > 0
     k, pmf = k[used], pmf[used]
     for z in Z[Z < 0.999]:
         with np.errstate(under="ignore"):
-            assert law.pgf(z) == pytest.approx(float(pmf @ z**k), rel=1e-9, abs=1e-13)
-            assert law.pgf_slope(z) == pytest.approx(float((pmf * k) @ z ** np.maximum(k - 1, 0)), rel=1e-8, abs=1e-13)
-            assert np.exp(law.log_curvature(np.array(z), np.array(1 - z))) == pytest.approx(
+            assert distribution.pgf(z) == pytest.approx(float(pmf @ z**k), rel=1e-9, abs=1e-13)
+            assert distribution.pgf_slope(z) == pytest.approx(
+                float((pmf * k) @ z ** np.maximum(k - 1, 0)), rel=1e-8, abs=1e-13
+            )
+            assert np.exp(distribution.log_curvature(np.array(z), np.array(1 - z))) == pytest.approx(
                 float((pmf * k * (k - 1)) @ z ** np.maximum(k - 2, 0)), rel=1e-7, abs=1e-13
             )
 
 
-@pytest.mark.parametrize("law", LAWS, ids=repr)
-def test_generating_function_ends_at_one_and_its_slope_is_convex(law: CountLaw) -> None:
-    assert law.pgf(1.0) == pytest.approx(1.0, abs=1e-15)
-    slope = law.pgf_slope(np.linspace(0, 1, 201))
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
+def test_generating_function_ends_at_one_and_its_slope_is_convex(distribution: CountDistribution) -> None:
+    assert distribution.pgf(1.0) == pytest.approx(1.0, abs=1e-15)
+    slope = distribution.pgf_slope(np.linspace(0, 1, 201))
     assert np.all(np.diff(slope) >= -1e-12)
     assert np.all(np.diff(slope, 2) >= -1e-9 * slope.max())
     with np.errstate(divide="ignore"):
-        assert law.log_pgf_slope(0.5) == pytest.approx(np.log(law.pgf_slope(0.5)))
+        assert distribution.log_pgf_slope(0.5) == pytest.approx(np.log(distribution.pgf_slope(0.5)))
 
 
 @pytest.mark.parametrize("shape", [-0.9, -0.5, -1e-7, 0.0, 1e-7, 0.5, 1.0, 2.5, 5.9])
 @pytest.mark.parametrize("mean", [1.01, 1.5, 10.0, 1e3, 1e6])
 def test_mean_is_met_to_nine_digits(shape: float, mean: float) -> None:
-    law = NegativeBinomial(shape, mean)
+    distribution = NegativeBinomial(shape, mean)
     with mpmath.workdps(80):
-        gamma, eta = mpmath.mpf(law.gamma), mpmath.mpf(shape)
+        gamma, eta = mpmath.mpf(distribution.gamma), mpmath.mpf(shape)
         first = (1 - gamma) / -mpmath.log(gamma) if shape == 0 else eta * (1 - gamma) / (gamma**-eta - 1)
         assert float(first * gamma ** -(1 + eta)) == pytest.approx(mean, rel=1e-9)
-    assert law.pgf_slope(1.0) == pytest.approx(mean, rel=1e-9)
+    assert distribution.pgf_slope(1.0) == pytest.approx(mean, rel=1e-9)
 
 
-def test_named_laws_are_special_negative_binomials() -> None:
+def test_named_distributions_are_special_negative_binomials() -> None:
     for z in (0.0, 0.3, 0.99):
         assert Geometric(7).pgf(z) == pytest.approx(NegativeBinomial(1, 7).pgf(z))
         assert Logarithmic(7).pgf(z) == pytest.approx(NegativeBinomial(0, 7).pgf(z))
@@ -124,103 +126,109 @@ def test_named_laws_are_special_negative_binomials() -> None:
     )
     assert Poisson(7).pmf(np.arange(9)) == pytest.approx(stats.poisson.pmf(np.arange(9), 7))
     assert Binomial(9, 0.3).pmf(np.arange(10)) == pytest.approx(stats.binom.pmf(np.arange(10), 9, 0.3))
-    assert as_law(7) == Geometric(7)
-    assert as_law(Fixed(2)) == Fixed(2)
+    assert as_count_distribution(7) == Geometric(7)
+    assert as_count_distribution(Fixed(2)) == Fixed(2)
 
 
 @pytest.mark.parametrize(
-    "law", [Geometric(1e6), Logarithmic(1e6), NegativeBinomial(2.5, 1e5), NegativeBinomial(-0.5, 1e4)], ids=repr
+    "distribution",
+    [Geometric(1e6), Logarithmic(1e6), NegativeBinomial(2.5, 1e5), NegativeBinomial(-0.5, 1e4)],
+    ids=repr,
 )
-def test_probabilities_far_out_keep_their_digits(law: CountLaw) -> None:
+def test_probabilities_far_out_keep_their_digits(distribution: CountDistribution) -> None:
     """Where Γ-functions would cancel: against 50 digits."""
     with mpmath.workdps(50):
-        gamma, eta = mpmath.mpf(law.gamma), mpmath.mpf(law.eta)
-        first = (1 - gamma) / -mpmath.log(gamma) if law.eta == 0 else eta * (1 - gamma) / (gamma**-eta - 1)
+        gamma, eta = mpmath.mpf(distribution.gamma), mpmath.mpf(distribution.eta)
+        first = (1 - gamma) / -mpmath.log(gamma) if distribution.eta == 0 else eta * (1 - gamma) / (gamma**-eta - 1)
         for k in (1, 50, 99_999, 100_001, 10**6, 5 * 10**6):
             exact = first * (1 - gamma) ** (k - 1) * mpmath.gammaprod([k + eta], [1 + eta, k + 1])
-            assert law.pmf(k) == pytest.approx(float(exact), rel=1e-9)
+            assert distribution.pmf(k) == pytest.approx(float(exact), rel=1e-9)
 
 
-@pytest.mark.parametrize("law", LAWS, ids=repr)
-def test_tail_is_what_the_probabilities_leave(law: CountLaw) -> None:
-    k = reach(law)
-    cumulative = np.cumsum(law.pmf(k))
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
+def test_tail_is_what_the_probabilities_leave(distribution: CountDistribution) -> None:
+    k = reach(distribution)
+    cumulative = np.cumsum(distribution.pmf(k))
     with mpmath.workprec(160):
         for at in (-1, 0, 1, 2, 5, 30):
             expected = 1.0 if at < 0 else 1.0 - float(cumulative[min(at, k.size - 1)])
-            assert float(law.survival(at)) == pytest.approx(expected, abs=1e-10)
+            assert float(distribution.survival(at)) == pytest.approx(expected, abs=1e-10)
 
 
 # --- utility ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("law", LAWS, ids=repr)
-def test_expected_quantile_is_one_minus_the_mean_of_one_over_k_plus_one(law: CountLaw) -> None:
-    k = reach(law)
-    assert law.expected_quantile() == pytest.approx(1 - math.fsum(law.pmf(k) / (k + 1)), abs=1e-8)
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
+def test_expected_quantile_is_one_minus_the_mean_of_one_over_k_plus_one(distribution: CountDistribution) -> None:
+    k = reach(distribution)
+    assert distribution.expected_quantile() == pytest.approx(1 - math.fsum(distribution.pmf(k) / (k + 1)), abs=1e-8)
 
 
-@pytest.mark.parametrize("law", LAWS, ids=repr)
-def test_success_probability_is_that_of_at_least_one_success(law: CountLaw) -> None:
-    k = reach(law)
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
+def test_success_probability_is_that_of_at_least_one_success(distribution: CountDistribution) -> None:
+    k = reach(distribution)
     for share in (0.0, 1e-3, 0.3, 1.0):
         with np.errstate(under="ignore"):
-            assert law.success_probability(share) == pytest.approx(
-                1 - math.fsum(law.pmf(k) * (1 - share) ** k), abs=1e-9
+            assert distribution.success_probability(share) == pytest.approx(
+                1 - math.fsum(distribution.pmf(k) * (1 - share) ** k), abs=1e-9
             )
 
 
-@pytest.mark.parametrize("law", LAWS, ids=repr)
-def test_quantile_is_the_smallest_number_that_reaches_the_probability(law: CountLaw) -> None:
-    cumulative = np.cumsum(law.pmf(reach(law)))
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
+def test_quantile_is_the_smallest_number_that_reaches_the_probability(distribution: CountDistribution) -> None:
+    cumulative = np.cumsum(distribution.pmf(reach(distribution)))
     for p in (0.0, 1e-3, 0.1, 0.5, 0.77, 0.99):
-        found = law.quantile(p)
-        assert found >= law.lowest
+        found = distribution.quantile(p)
+        assert found >= distribution.lowest
         assert cumulative[found] >= p - 1e-12
-        assert found == law.lowest or cumulative[found - 1] < p + 1e-12
+        assert found == distribution.lowest or cumulative[found - 1] < p + 1e-12
 
 
 def test_quantile_of_a_heavy_tail_is_found_far_out() -> None:
-    law = Logarithmic(1e6)
-    found = law.quantile(1 - 1e-12)
+    distribution = Logarithmic(1e6)
+    found = distribution.quantile(1 - 1e-12)
     with mpmath.workprec(160):
-        assert law.survival(found) <= 1 - mpmath.mpf(1 - 1e-12) < law.survival(found - 1)
+        assert distribution.survival(found) <= 1 - mpmath.mpf(1 - 1e-12) < distribution.survival(found - 1)
     assert found > 10**8
 
 
 # --- conditioning -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("law", [one for one in LAWS if one.probability_of_none > 0], ids=repr)
-def test_given_at_least_one_run_probabilities_are_rescaled(law: CountLaw) -> None:
-    given, k = law.at_least_one(), np.arange(0, 30)
-    expected = np.where(k > 0, law.pmf(k), 0.0) / (1 - law.probability_of_none)
+@pytest.mark.parametrize("distribution", [one for one in DISTRIBUTIONS if one.probability_of_none > 0], ids=repr)
+def test_given_at_least_one_run_probabilities_are_rescaled(distribution: CountDistribution) -> None:
+    given, k = distribution.at_least_one(), np.arange(0, 30)
+    expected = np.where(k > 0, distribution.pmf(k), 0.0) / (1 - distribution.probability_of_none)
     assert given.pmf(k) == pytest.approx(expected, rel=1e-9)
-    assert given.mean == pytest.approx(law.mean / (1 - law.probability_of_none), rel=1e-9)
+    assert given.mean == pytest.approx(distribution.mean / (1 - distribution.probability_of_none), rel=1e-9)
     assert given.pgf(0.0) == pytest.approx(0.0, abs=1e-15)
 
 
-def test_a_law_that_always_runs_is_already_conditioned() -> None:
+def test_a_distribution_that_always_runs_is_already_conditioned() -> None:
     assert Geometric(3).at_least_one() == Geometric(3)
     assert Binomial(3, 1.0).at_least_one() == Binomial(3, 1.0)
 
 
-def test_a_law_that_almost_never_runs_is_conditioned_to_full_accuracy() -> None:
+def test_a_distribution_that_almost_never_runs_is_conditioned_to_full_accuracy() -> None:
     given = Poisson(1e-12).at_least_one()
     assert given.mean == pytest.approx(1.0, rel=1e-11)
     assert given.pmf(1) == pytest.approx(1.0, rel=1e-11)
 
 
 @pytest.mark.parametrize(
-    "law", [Geometric(10), Poisson(4), Poisson(4).at_least_one(), Logarithmic(30), NegativeBinomial(3, 20)], ids=repr
+    "distribution",
+    [Geometric(10), Poisson(4), Poisson(4).at_least_one(), Logarithmic(30), NegativeBinomial(3, 20)],
+    ids=repr,
 )
-def test_capped_law_is_the_law_given_that_it_stays_under_the_cap(law: CountLaw) -> None:
+def test_capped_distribution_is_the_distribution_given_that_it_stays_under_the_cap(
+    distribution: CountDistribution,
+) -> None:
     for most in (2, 9, 200):
         k = np.arange(0, most + 3)
-        inside = np.where(k <= most, law.pmf(k), 0.0)
-        assert law.capped(most).pmf(k) == pytest.approx(inside / inside.sum(), rel=1e-9)
-        assert law.capped(most).mean <= law.mean
-    assert law.capped(200).capped(9).pmf(3) == pytest.approx(law.capped(9).pmf(3))
+        inside = np.where(k <= most, distribution.pmf(k), 0.0)
+        assert distribution.capped(most).pmf(k) == pytest.approx(inside / inside.sum(), rel=1e-9)
+        assert distribution.capped(most).mean <= distribution.mean
+    assert distribution.capped(200).capped(9).pmf(3) == pytest.approx(distribution.capped(9).pmf(3))
 
 
 def test_cap_above_the_largest_number_changes_nothing() -> None:
@@ -232,7 +240,7 @@ def test_cap_above_the_largest_number_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    "law",
+    "distribution",
     [
         Geometric(10),
         Logarithmic(10),
@@ -246,11 +254,11 @@ def test_cap_above_the_largest_number_changes_nothing() -> None:
     ],
     ids=repr,
 )
-def test_draws_follow_the_law(law: CountLaw) -> None:
+def test_draws_follow_the_distribution(distribution: CountDistribution) -> None:
     rng, number = random.Random(20240607), brute_force.size(20_000, 4_000)
-    counts = Counter(law.sample(rng) for _ in range(number))
+    counts = Counter(distribution.sample(rng) for _ in range(number))
     k = np.arange(0, max(counts) + 1)
-    expected = number * law.pmf(k)
+    expected = number * distribution.pmf(k)
     assert all(expected[one] > 0 for one in counts)
     kept = expected >= 8
     observed = np.array([counts[int(one)] for one in k])
@@ -260,38 +268,43 @@ def test_draws_follow_the_law(law: CountLaw) -> None:
     assert stats.chisquare(observed[used], expected[used] * observed[used].sum() / expected[used].sum()).pvalue > 1e-4
 
 
-def exactly(law: CountLaw, bits: int) -> int:
+def exactly(distribution: CountDistribution, bits: int) -> int:
     """What these bits stand for in exact arithmetic, without a table."""
     with mpmath.workprec(320):
-        return _search(law, 1 - (mpmath.mpf(bits) + mpmath.mpf("0.5")) / mpmath.mpf(2) ** 256, law.lowest)
+        return _search(
+            distribution, 1 - (mpmath.mpf(bits) + mpmath.mpf("0.5")) / mpmath.mpf(2) ** 256, distribution.lowest
+        )
 
 
-@pytest.mark.parametrize("law", LAWS, ids=repr)
-def test_exact_arithmetic_draws_the_same_numbers_as_the_table(law: CountLaw) -> None:
-    rng, steps = random.Random(7), steps_of(law)
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
+def test_exact_arithmetic_draws_the_same_numbers_as_the_table(distribution: CountDistribution) -> None:
+    rng, steps = random.Random(7), steps_of(distribution)
     for _ in range(25):
         bits = rng.getrandbits(256)
-        assert draw(law, steps, bits) == exactly(law, bits)
+        assert draw(distribution, steps, bits) == exactly(distribution, bits)
 
 
 @pytest.mark.parametrize(
-    "law",
+    "distribution",
     [
         Geometric(10),
-        *(pytest.param(law, marks=pytest.mark.slow) for law in (NegativeBinomial(-0.5, 100).capped(300), Poisson(20))),
+        *(
+            pytest.param(distribution, marks=pytest.mark.slow)
+            for distribution in (NegativeBinomial(-0.5, 100).capped(300), Poisson(20))
+        ),
     ],
 )
-def test_the_table_decides_nothing_within_its_margin_of_a_step(law: CountLaw) -> None:
+def test_the_table_decides_nothing_within_its_margin_of_a_step(distribution: CountDistribution) -> None:
     """Bits right below, on and right above every step of the doubles."""
-    steps = steps_of(law)
+    steps = steps_of(distribution)
     for value in steps.values[(steps.values > 1e-12) & (steps.values < 1 - 1e-12)][:40]:
         for moved in (-2 * steps.margin, -(2.0**-60), 0.0, 2.0**-60, 2 * steps.margin):
             bits = int((Fraction(float(value)) + Fraction(moved)) * 2**256)
-            assert draw(law, steps, bits) == exactly(law, bits)
+            assert draw(distribution, steps, bits) == exactly(distribution, bits)
 
 
 @pytest.mark.parametrize(
-    "law",
+    "distribution",
     [
         Geometric(1e6),
         pytest.param(Logarithmic(1e5), marks=pytest.mark.slow),
@@ -300,32 +313,32 @@ def test_the_table_decides_nothing_within_its_margin_of_a_step(law: CountLaw) ->
         pytest.param(NegativeBinomial(-0.5, 1e4), marks=pytest.mark.slow),
     ],
 )
-def test_draws_are_not_clamped_to_the_edge_of_the_table(law: CountLaw) -> None:
+def test_draws_are_not_clamped_to_the_edge_of_the_table(distribution: CountDistribution) -> None:
     """Probabilities inside, below and above what is tabulated, against the tail itself."""
-    steps = steps_of(law)
+    steps = steps_of(distribution)
     assert steps.values.size <= MOST_STEPS + 1
     edges = [float(steps.values[0]), float(steps.values[-1])]
     for p in [1e-30, edges[0] / 2, edges[0], edges[1], (1 + edges[1]) / 2, 1 - 1e-12]:
         bits = int(Fraction(p) * 2**256)
         if not 0 <= bits < 2**256:
             continue
-        found = draw(law, steps, bits)
+        found = draw(distribution, steps, bits)
         with mpmath.workprec(320):
             tail = 1 - (mpmath.mpf(bits) + mpmath.mpf("0.5")) / mpmath.mpf(2) ** 256
-            assert law.survival(found) <= tail
-            assert found == law.lowest or law.survival(found - 1) > tail
+            assert distribution.survival(found) <= tail
+            assert found == distribution.lowest or distribution.survival(found - 1) > tail
 
 
 def test_draws_at_a_step_are_decided_by_exact_arithmetic() -> None:
     """Just below and just above P[K ≤ 1] = 1/10, by far less than a double can tell."""
-    law = Geometric(10)
+    distribution = Geometric(10)
     with mpmath.workprec(320):
-        step = int((1 - law.survival(1)) * mpmath.mpf(2) ** 256)
-    assert draw(law, steps_of(law), step - 64) == 1
-    assert draw(law, steps_of(law), step + 64) == 2
+        step = int((1 - distribution.survival(1)) * mpmath.mpf(2) ** 256)
+    assert draw(distribution, steps_of(distribution), step - 64) == 1
+    assert draw(distribution, steps_of(distribution), step + 64) == 2
 
 
-def test_a_law_that_was_drawn_from_keeps_nothing_of_it() -> None:
+def test_a_distribution_that_was_drawn_from_keeps_nothing_of_it() -> None:
     """The parameter of a search may be shown and pickled: what it holds must not depend on K."""
     low, high, untouched = Geometric(1e6), Geometric(1e6), Geometric(1e6)
     low.sample(Scripted(0)), high.sample(Scripted(2**256 - 1))
@@ -345,14 +358,14 @@ class Scripted:
         return self.bits
 
 
-@pytest.mark.parametrize("law", [NegativeBinomial(-0.5, 1000).capped(3000), Geometric(1000)], ids=repr)
-def test_drawing_many_is_fast(law: CountLaw) -> None:
-    """A capped law recomputed its tail for every draw: minutes for 300,000. The limit is ten times what it takes."""
+@pytest.mark.parametrize("distribution", [NegativeBinomial(-0.5, 1000).capped(3000), Geometric(1000)], ids=repr)
+def test_drawing_many_is_fast(distribution: CountDistribution) -> None:
+    """A capped distribution recomputed its tail for each draw: minutes for 300,000. The limit is ten times today's."""
     rng = random.Random(0)
-    law.sample(rng)
+    distribution.sample(rng)
     start = time.process_time()
     for _ in range(5000):
-        law.sample(rng)
+        distribution.sample(rng)
     assert time.process_time() - start < 0.5
 
 
@@ -385,13 +398,13 @@ def test_seeded_draws_repeat() -> None:
 # --- values -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("law", LAWS, ids=repr)
-def test_laws_are_values(law: CountLaw) -> None:
-    back = pickle.loads(pickle.dumps(law))
-    assert back == law
-    assert hash(back) == hash(law)
-    assert back.pgf_slope(0.7) == law.pgf_slope(0.7)
-    assert repr(law).startswith(type(law).__name__)
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
+def test_distributions_are_values(distribution: CountDistribution) -> None:
+    back = pickle.loads(pickle.dumps(distribution))
+    assert back == distribution
+    assert hash(back) == hash(distribution)
+    assert back.pgf_slope(0.7) == distribution.pgf_slope(0.7)
+    assert repr(distribution).startswith(type(distribution).__name__)
 
 
 @pytest.mark.parametrize(
@@ -440,30 +453,32 @@ def test_integers_of_numpy_do_not_wrap_around() -> None:
     assert Geometric(np.float32(7.3)).gamma == Geometric(float(np.float32(7.3))).gamma
 
 
-@pytest.mark.parametrize("law", [Poisson(3e7), Binomial(10**9, 1e-3), NegativeBinomial(1e6, 10), Poisson(1e6)])
-def test_sums_in_double_precision_decide_no_more_than_they_know(law: CountLaw) -> None:
-    steps = steps_of(law)
+@pytest.mark.parametrize("distribution", [Poisson(3e7), Binomial(10**9, 1e-3), NegativeBinomial(1e6, 10), Poisson(1e6)])
+def test_sums_in_double_precision_decide_no_more_than_they_know(distribution: CountDistribution) -> None:
+    steps = steps_of(distribution)
     with mpmath.workprec(300):
         for i in (0, steps.values.size // 2, steps.values.size - 1):
-            assert abs(steps.values[i] - (1 - law.survival(steps.first + i))) <= steps.margin / 4
+            assert abs(steps.values[i] - (1 - distribution.survival(steps.first + i))) <= steps.margin / 4
 
 
 @pytest.mark.parametrize("shape", [-0.5, 0.0, 0.5, 1.0, 5.0])
 @pytest.mark.parametrize("mean", [1 + 1e-12, 1 + 1e-9, 1.001, 10.0, 1e6])
 def test_generating_function_keeps_its_digits_where_one_run_is_nearly_certain(shape: float, mean: float) -> None:
     """f(z) is nearly z there: it was wrong in the seventh digit, and with it what is said to be a lower bound."""
-    law = NegativeBinomial(shape, mean)
+    distribution = NegativeBinomial(shape, mean)
     with mpmath.workdps(80):
-        gamma, eta = mpmath.mpf(law.gamma), mpmath.mpf(shape)
+        gamma, eta = mpmath.mpf(distribution.gamma), mpmath.mpf(shape)
         for z in (1e-9, 0.1, 0.5, 0.9, 1 - 1e-9):
             base = 1 - (1 - gamma) * mpmath.mpf(z)
             exact = mpmath.log(base) / mpmath.log(gamma) if shape == 0 else (base**-eta - 1) / (gamma**-eta - 1)
-            assert abs(law.pgf(z) - exact) <= 2e-15
+            assert abs(distribution.pgf(z) - exact) <= 2e-15
 
 
-@pytest.mark.parametrize(("law", "deviation"), [(Poisson(1000), 31.7), (Geometric(1000), 1000.0), (Fixed(700), 0.0)])
-def test_large_draws_are_as_large_as_the_law_says(law: CountLaw, deviation: float) -> None:
+@pytest.mark.parametrize(
+    ("distribution", "deviation"), [(Poisson(1000), 31.7), (Geometric(1000), 1000.0), (Fixed(700), 0.0)]
+)
+def test_large_draws_are_as_large_as_the_distribution_says(distribution: CountDistribution, deviation: float) -> None:
     """Nothing is cut off, however much work it makes."""
     rng = random.Random(7)
-    drawn = [law.sample(rng) for _ in range(300)]
-    assert abs(np.mean(drawn) - law.mean) <= 5 * deviation / 300**0.5
+    drawn = [distribution.sample(rng) for _ in range(300)]
+    assert abs(np.mean(drawn) - distribution.mean) <= 5 * deviation / 300**0.5

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ...privacy import CountLaw
+from ...privacy import CountDistribution
 from ...privacy._types import Array
-from ...privacy.count_laws.laws import as_law
+from ...privacy.count_distributions.distributions import as_count_distribution
 from .drawing import Display, looks, plain_ticks
 
 #: Quantile of the distribution at which the plot of K ends.
@@ -20,7 +20,7 @@ SHARES = np.geomspace(1e-3, 0.5, 120)
 
 
 @dataclass(kw_only=True, eq=False)
-class CountLawDisplay(Display):
+class CountDistributionDisplay(Display):
     """Distribution of the number of runs K, and the chance that one of the best candidates is among them.
 
     Parameters
@@ -45,7 +45,7 @@ class CountLawDisplay(Display):
     Examples
     --------
     >>> from sklearn_dpsearch.privacy import Geometric, Poisson
-    >>> display = CountLawDisplay.from_law([Geometric(10), Poisson(10)])
+    >>> display = CountDistributionDisplay.from_distribution([Geometric(10), Poisson(10)])
     >>> {name: round(one, 3) for name, one in display.quantiles.items()}
     {'Geometric(mean=10)': 0.827, 'Poisson(mean=10)': 0.9}
     """
@@ -57,30 +57,32 @@ class CountLawDisplay(Display):
     quantiles: dict[str, float]
 
     @classmethod
-    def from_law(cls, law: CountLaw | float | Sequence[CountLaw | float]) -> CountLawDisplay:
+    def from_distribution(
+        cls, distribution: CountDistribution | float | Sequence[CountDistribution | float]
+    ) -> CountDistributionDisplay:
         """Compute the display of one distribution, or of several.
 
         Parameters
         ----------
-        law : CountLaw, float or sequence of these
+        distribution : CountDistribution, float or sequence of these
             As ``n_iter`` of a search: used given that there is a run.
 
         Returns
         -------
-        CountLawDisplay
+        CountDistributionDisplay
         """
-        several = law if isinstance(law, Sequence) else [law]
-        laws = {repr(as_law(one)): as_law(one).at_least_one() for one in several}
-        runs = np.arange(1, max(one.quantile(MOST) for one in laws.values()) + 1)
+        several = distribution if isinstance(distribution, Sequence) else [distribution]
+        distributions = {repr(as_count_distribution(one)): as_count_distribution(one).at_least_one() for one in several}
+        runs = np.arange(1, max(one.quantile(MOST) for one in distributions.values()) + 1)
         return cls(
             runs=runs.astype(float),
-            probabilities={name: np.asarray(one.pmf(runs)) for name, one in laws.items()},
+            probabilities={name: np.asarray(one.pmf(runs)) for name, one in distributions.items()},
             shares=SHARES,
-            success={name: _success(one) for name, one in laws.items()},
-            quantiles={name: one.expected_quantile() for name, one in laws.items()},
+            success={name: _success(one) for name, one in distributions.items()},
+            quantiles={name: one.expected_quantile() for name, one in distributions.items()},
         )
 
-    def plot(self, ax: Any = None, *, kind: str = "pmf") -> CountLawDisplay:
+    def plot(self, ax: Any = None, *, kind: str = "pmf") -> CountDistributionDisplay:
         """Draw the number of runs, or the chance of success.
 
         Parameters
@@ -119,9 +121,9 @@ class CountLawDisplay(Display):
         plain_ticks(ax.xaxis)
 
 
-def _success(law: CountLaw) -> Array:
-    return np.array([law.success_probability(float(share)) for share in SHARES])
+def _success(distribution: CountDistribution) -> Array:
+    return np.array([distribution.success_probability(float(share)) for share in SHARES])
 
 
 #: Kind of plot ↦ function that draws it.
-KINDS = {"pmf": CountLawDisplay._pmf, "success": CountLawDisplay._success}
+KINDS = {"pmf": CountDistributionDisplay._pmf, "success": CountDistributionDisplay._success}

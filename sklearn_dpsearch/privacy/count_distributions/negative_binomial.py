@@ -14,11 +14,11 @@ from scipy import optimize, special
 from .._checks import plain_number, require
 from .._once import cached_property
 from .._types import Array
-from .base import CountLaw
+from .base import CountDistribution
 
 
 @dataclass(frozen=True)
-class TruncatedNegativeBinomial(CountLaw):
+class TruncatedNegativeBinomial(CountDistribution):
     r"""Truncated negative binomial D(η, γ) of Papernot & Steinke (2022), Definition 1.
 
     P[K = k] = C·(1−γ)^{k−1}·∏_{l=1}^{k−1} (l+η)/(l+1),  C = η(1−γ)/(γ^{−η} − 1),  f'(z) = C·(1 − (1−γ)z)^{−η−1}.
@@ -154,8 +154,8 @@ class NegativeBinomial(TruncatedNegativeBinomial):
 
     Examples
     --------
-    >>> law = NegativeBinomial(shape=-0.5, mean=10)
-    >>> round(law.pmf(1), 4), law.quantile(0.5), round(law.pgf_slope(1.0), 6)
+    >>> distribution = NegativeBinomial(shape=-0.5, mean=10)
+    >>> round(distribution.pmf(1), 4), distribution.quantile(0.5), round(distribution.pgf_slope(1.0), 6)
     (0.5263, 1, 10.0)
     """
 

@@ -15,13 +15,13 @@ from scipy import special
 from .._checks import plain_number, require
 from .._once import cached_property
 from .._types import Array
-from .base import MOST_TERMS, CountLaw, Finite
+from .base import MOST_TERMS, CountDistribution, Finite
 from .inverse_cdf import light_tail
 from .negative_binomial import Geometric
 
 
 @dataclass(frozen=True)
-class Poisson(CountLaw):
+class Poisson(CountDistribution):
     """Poisson distribution on 0, 1, 2, …; searches use it given K ≥ 1.
 
     Parameters
@@ -71,7 +71,7 @@ class Poisson(CountLaw):
 
 
 @dataclass(frozen=True)
-class Binomial(CountLaw):
+class Binomial(CountDistribution):
     """Binomial distribution: n candidates, each run with probability p. The work has a hard cap n.
 
     Parameters
@@ -144,7 +144,7 @@ def _times(n: float, logs: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Fixed(CountLaw):
+class Fixed(CountDistribution):
     """Always k runs (naive repetition).
 
     Parameters
@@ -237,9 +237,9 @@ class FromPMF(Finite):
         return mpmath.fsum(exact[max(k + 1, 0) :]) / mpmath.fsum(exact)
 
 
-def as_law(count: CountLaw | float) -> CountLaw:
+def as_count_distribution(count: CountDistribution | float) -> CountDistribution:
     """A distribution of K; a number stands for ``Geometric(mean)``, the best at equal (ε, δ) for most budgets."""
-    if isinstance(count, CountLaw):
+    if isinstance(count, CountDistribution):
         return count
     if isinstance(count, (bool, np.bool_)) or not isinstance(count, Real):
         found = f"the class {count.__name__}" if isinstance(count, type) else repr(count)

@@ -1,4 +1,4 @@
-"""Laws on the integers, summed up by brute force."""
+"""Distributions on the integers, summed up by brute force."""
 
 from __future__ import annotations
 
