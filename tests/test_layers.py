@@ -89,7 +89,7 @@ INSIDE_NETS = {
     "training": {
         "task",
         "stack",
-        "kept",
+        "saved_trainings",
         "engines",
         "optimizers",
         "named_tensors",
@@ -97,14 +97,14 @@ INSIDE_NETS = {
         "switches",
         "watchers",
     },
-    "kept": {"resuming", "secret_folder", "stack", "task"},
+    "saved_trainings": {"resuming", "secret_folder", "stack", "task"},
     "resuming": {"layout", "named_tensors", "task", "secret_folder", "state", "switches", "watchers"},
 }
 #: Inside the searches: which rooms a room may look into, and what lies on the ground of all of them.
 INSIDE_SEARCH = {
-    "execution": {"_types", "_any_make"},
-    "planning": {"_types", "_any_make"},
-    "runners": {"_types", "_any_make", "planning", "execution"},
+    "execution": {"_types", "_records"},
+    "planning": {"_types", "_records"},
+    "runners": {"_types", "_records", "planning", "execution"},
 }
 #: Below every room of the accountant.
 GROUND = {"_types", "_checks", "_once", "errors"}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from sklearn_dpsearch.privacy import ApproxDP, GaussianDP, Guarantee, best_of, calibrate, for_person
+from sklearn_dpsearch.privacy import ApproxDP, GaussianDP, Guarantee, best_of, calibrate, for_group
 
 EPSILON, DELTA, RUNS = 3.0, 1e-5, 20
 
@@ -45,5 +45,5 @@ for question, answer in profile.items():
     print(f"{question:52}{answer:>16}{point[question]:>16}")
 print("\nrecords of one person, ε at the same δ, advantage")
 for records in (1, 2, 5):
-    person = for_person(total, records)
+    person = for_group(total, records)
     print(f"{records:7d}{up(person.epsilon_at(DELTA), 2):>17}{up(person.advantage()):>15}")

@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.svm import LinearSVC
 
-from sklearn_dpsearch.privacy import GaussianDP, best_of, calibrate, for_person
+from sklearn_dpsearch.privacy import GaussianDP, best_of, calibrate, for_group
 
 WEIGHTS = np.geomspace(1e-4, 10, 11)  # of the hinge loss: the parameter C
 OUTLIER, OUTLIERS = (7.9, 8.0), 8
@@ -65,4 +65,4 @@ one_run = GaussianDP(mu=calibrate(lambda mu: best_of(GaussianDP(mu=mu), 20), 1.0
 search = best_of(one_run, 20)
 print("a search with ε = 1 in total, any attack at all")
 for records_together in (1, OUTLIERS):
-    print(f"on {records_together} records: at most {for_person(search, records_together).advantage():.3f}")
+    print(f"on {records_together} records: at most {for_group(search, records_together).advantage():.3f}")

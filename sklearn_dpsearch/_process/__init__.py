@@ -10,9 +10,9 @@ from .counted import WhileAnyone
 from .descriptors import DESCRIPTORS
 from .generators import GENERATORS, reseed
 from .interrupts import INTERRUPTS, contained
+from .progress import Stage, Voice, speaking
 from .rehearsals import rehearsing, steps_now
 from .silence import born_silent, discard, muted, muted_for_good, without_warnings
-from .voice import Stage, Voice, speaking
 
 __all__ = [
     "DESCRIPTORS",

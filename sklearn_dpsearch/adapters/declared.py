@@ -8,7 +8,7 @@ from typing import Any
 from ..privacy import Guarantee, PrivacyError, UnknownGuaranteeError
 from .adapter import Adapter, Estimator, TrainingRun
 from .fitted_parts import fitted_parts
-from .of_parts import Part, PartsAdapter, joined_dense, under, under_names
+from .of_parts import EstimatorPart, PartsAdapter, joined_dense, under, under_names
 from .pipelines import refuse_cache
 from .protocol import scaled_by_name
 
@@ -65,10 +65,10 @@ class DeclaredAdapter(PartsAdapter):
         dense = under_names((name, joined_dense(part)) for name, part, _ in self._outermost(estimator))
         return {**dense, **super().fresh_randomness(estimator)}
 
-    def known_parts(self, estimator: Estimator) -> Iterator[Part]:
+    def known_parts(self, estimator: Estimator) -> Iterator[EstimatorPart]:
         for name, part, adapter in self._outermost(estimator):
             if adapter is not None:
-                yield Part(name, part, adapter)
+                yield EstimatorPart(name, part, adapter)
 
     def known_fitted_parts(self, model: Estimator) -> list[tuple[Any, Adapter]]:
         found = ((part, self._adapter(part)) for part in fitted_parts(model))

@@ -14,7 +14,7 @@ from .adapter import Adapter, Estimator
 T = TypeVar("T")
 
 
-class Part(NamedTuple):
+class EstimatorPart(NamedTuple):
     """A part of an estimator: its name there ("" for the whole), the part, and its adapter."""
 
     name: str
@@ -26,7 +26,7 @@ class PartsAdapter(Adapter):
     """Base class that applies each operation to the parts of a model that an adapter knows."""
 
     @abstractmethod
-    def known_parts(self, estimator: Estimator) -> Iterable[Part]:
+    def known_parts(self, estimator: Estimator) -> Iterable[EstimatorPart]:
         """Parts of an unfitted estimator that need their adapter."""
 
     @abstractmethod

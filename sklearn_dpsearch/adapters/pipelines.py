@@ -15,7 +15,7 @@ from ..privacy import LeakingEstimatorError, PrivacyError, PureDP, UnknownGuaran
 from ..privacy._types import Neighboring
 from .adapter import Adapter, Estimator, ExtrapolationRule, TrainingRun
 from .free_steps import how_to_learn_nothing, is_skipped, learns_nothing, refuse_unknown_categories, what_is_assumed
-from .of_parts import Part, PartsAdapter, joined_dense, under, under_names
+from .of_parts import EstimatorPart, PartsAdapter, joined_dense, under, under_names
 
 FindAdapter = Callable[[Any], Adapter]
 
@@ -94,9 +94,9 @@ class _CompositeAdapter(PartsAdapter):
         """Parts that are not skipped."""
         return [(name, part) for name, part in self.listed(estimator) if not is_skipped(part)]
 
-    def known_parts(self, estimator: Estimator) -> list[Part]:
+    def known_parts(self, estimator: Estimator) -> list[EstimatorPart]:
         private = [(name, part) for name, part in self._present(estimator) if not learns_nothing(part)]
-        return [Part(name, part, self._adapter(name, part)) for name, part in private]
+        return [EstimatorPart(name, part, self._adapter(name, part)) for name, part in private]
 
     def known_fitted_parts(self, model: Estimator) -> list[tuple[Any, Adapter]]:
         parts = [part for _, part in self.listed_fitted(model) if not is_skipped(part) and not learns_nothing(part)]

@@ -30,7 +30,7 @@ SHOWN = 8
 STRICT = 0.999
 
 
-class Score(ABC):
+class OutcomeScore(ABC):
     """A real number for each outcome; NaN where it has none."""
 
     @abstractmethod
@@ -43,7 +43,7 @@ class Score(ABC):
 
 
 @dataclass(frozen=True)
-class Coordinate(Score):
+class Coordinate(OutcomeScore):
     """One number of the outcome."""
 
     name: str
@@ -72,7 +72,7 @@ class Projection:
 
 
 @dataclass(frozen=True)
-class Direction(Score):
+class Direction(OutcomeScore):
     """A weighted sum of standardised numbers."""
 
     projections: tuple[Projection, ...]
@@ -86,7 +86,7 @@ class Direction(Score):
 
 
 @dataclass(frozen=True)
-class Labels(Score):
+class Labels(OutcomeScore):
     """Log-ratio of a label's frequencies on the first and the second data set (several columns are joined)."""
 
     names: tuple[str, ...]
@@ -117,7 +117,7 @@ class Event:
 
     Parameters
     ----------
-    score : Score
+    score : OutcomeScore
         Outcome ↦ number.
     threshold : float
         Threshold of the score.
@@ -129,7 +129,7 @@ class Event:
         Whether it is more probable on the first data set.
     """
 
-    score: Score
+    score: OutcomeScore
     threshold: float
     above: bool
     missing: float
@@ -166,7 +166,7 @@ def choose(first: Table, second: Table, delta: float) -> Event | None:
     return found
 
 
-def scores(first: Table, second: Table) -> Iterator[Score]:
+def scores(first: Table, second: Table) -> Iterator[OutcomeScore]:
     """All scores worth a try."""
     discrete = [*first.labels, *(name for name in first.numbers if _few(first, second, name))]
     for names in [(name,) for name in discrete] + [tuple(discrete)] * (len(discrete) > 1):
@@ -179,7 +179,7 @@ def scores(first: Table, second: Table) -> Iterator[Score]:
         yield Direction(tuple(_projection(name, first.numbers[name], second.numbers[name]) for name in names))
 
 
-def _best_cut(score: Score, first: Table, second: Table, delta: float, missing: float) -> tuple[Rank, Event]:
+def _best_cut(score: OutcomeScore, first: Table, second: Table, delta: float, missing: float) -> tuple[Rank, Event]:
     """The best threshold of one score, on either side, for either order of the data sets."""
     ours, theirs = (np.sort(_filled(score.of(table), missing)) for table in (first, second))
     cuts = _thresholds(np.concatenate([ours, theirs]))

@@ -130,7 +130,7 @@ def for_records(value: Guarantee | Statement) -> Guarantee:
         raise PrivacyError(
             f"Found a statement whose unit is {value.unit!r}; one about single records is needed, as entries of one "
             "ledger have one unit. Enter the statement of the fit itself, and read the total with "
-            "ledger.spent().for_person(records)."
+            "ledger.spent().for_group(records)."
         )
     if hasattr(value, "privacy_guarantee"):
         raise TypeError(

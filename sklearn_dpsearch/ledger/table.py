@@ -9,7 +9,7 @@ from typing import Protocol
 from ..privacy.statement.numbers import up
 
 
-class Step(Protocol):
+class TableRow(Protocol):
     """The ledger up to one of its entries."""
 
     @property
@@ -23,7 +23,7 @@ class Step(Protocol):
 
 
 #: Heading ↦ content of its column.
-COLUMNS: dict[str, Callable[[Step], str]] = {
+COLUMNS: dict[str, Callable[[TableRow], str]] = {
     "day (UTC)": lambda step: step.day,
     "entry": lambda step: " ".join(step.title.split()),
     "ε alone": lambda step: up(step.epsilon_alone),
@@ -31,7 +31,7 @@ COLUMNS: dict[str, Callable[[Step], str]] = {
 }
 
 
-def as_text(title: str, steps: Sequence[Step]) -> str:
+def as_text(title: str, steps: Sequence[TableRow]) -> str:
     """A table for terminals."""
     lines = [list(COLUMNS), *([show(step) for show in COLUMNS.values()] for step in steps)]
     widths = [max(len(line[place]) for line in lines) for place in range(len(COLUMNS))]
@@ -40,7 +40,7 @@ def as_text(title: str, steps: Sequence[Step]) -> str:
     )
 
 
-def as_html(title: str, steps: Sequence[Step]) -> str:
+def as_html(title: str, steps: Sequence[TableRow]) -> str:
     """A table for notebooks."""
     head = "".join(f"<th>{html.escape(name)}</th>" for name in COLUMNS)
     body = "".join(

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from torch import nn
 
 from ..privacy import PrivacyError, compose, from_dict
-from ..privacy.guarantees.written import VERSION, written
+from ..privacy.guarantees.serialization import VERSION, written
 from ..privacy.spent import Component, PrivacySpent
 from ..privacy.statement.release import Release
 

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 
-class Entry(NamedTuple):
+class ParameterEntry(NamedTuple):
     """Position of one parameter among the trained or the frozen ones."""
 
     is_trained: bool
@@ -21,11 +21,12 @@ class Layout:
     """Position of each parameter of a module in flat storage: trained and frozen ones apart."""
 
     def __init__(self, module: nn.Module) -> None:
-        self.entries: dict[str, Entry] = {}
+        self.entries: dict[str, ParameterEntry] = {}
         sizes = {True: 0, False: 0}
         for name, parameter in module.named_parameters():
-            self.entries[name] = Entry(parameter.requires_grad, sizes[parameter.requires_grad], parameter.shape)
-            sizes[parameter.requires_grad] += parameter.numel()
+            trained = parameter.requires_grad
+            self.entries[name] = ParameterEntry(trained, sizes[trained], parameter.shape)
+            sizes[trained] += parameter.numel()
         self.trained, self.frozen = sizes[True], sizes[False]
 
     def read(self, modules: Sequence[nn.Module], device: torch.device, trained: bool) -> torch.Tensor:

@@ -18,11 +18,11 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 
 from .. import __version__
-from .._disk.marks import Marks, digests, keyed, refuse_others, shown
+from .._disk.digests import Marks, digests, keyed, refuse_others, shown
 from ..privacy import PrivacyError
 from . import secret_folder
 from .layout import named_trained
-from .secret_folder import SecretFolder
+from .secret_folder import TrainingFolder
 from .state import contents
 from .switches import threads
 from .task import TrainingTask
@@ -70,15 +70,15 @@ CHANGED = (
 )
 
 
-class Checkpoint:
+class TrainingCheckpoint:
     """The checkpoint of one training, in an open folder.
 
     Parameters
     ----------
-    folder : SecretFolder
+    folder : TrainingFolder
     """
 
-    def __init__(self, folder: SecretFolder) -> None:
+    def __init__(self, folder: TrainingFolder) -> None:
         self.folder, read = folder, folder.read()
         #: Release of a finished training, until another begins; and state of an unfinished one.
         self._over = read if read and RELEASED in read else None
@@ -202,13 +202,13 @@ class Checkpoint:
 
 
 @contextlib.contextmanager
-def checkpoint_in(given: Any) -> Iterator[Checkpoint | None]:
+def checkpoint_in(given: Any) -> Iterator[TrainingCheckpoint | None]:
     """Open the checkpoint in a folder, which at success keeps only the release; None without a folder."""
     if given is None:
         yield None
         return
     with secret_folder.opened(given) as folder:
-        checkpoint = Checkpoint(folder)
+        checkpoint = TrainingCheckpoint(folder)
         with checkpoint.as_it_began():
             yield checkpoint
         folder.ended = not checkpoint.keeps  # only now: a training that fails at its very end can be repeated

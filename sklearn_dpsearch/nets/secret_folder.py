@@ -32,7 +32,7 @@ correct guess of all records, so the folder stays as secret as before. Delete it
 TRAINING = Kind(noun="training", state=STATE, told=TOLD)
 
 
-class SecretFolder(secret_folder.SecretFolder):
+class TrainingFolder(secret_folder.SecretFolder):
     """An open folder, used by this process alone."""
 
     def read(self) -> dict[str, Any] | None:
@@ -64,10 +64,10 @@ class SecretFolder(secret_folder.SecretFolder):
 
 
 @contextlib.contextmanager
-def opened(given: str | os.PathLike[str]) -> Iterator[SecretFolder]:
+def opened(given: str | os.PathLike[str]) -> Iterator[TrainingFolder]:
     """Open the folder of a training, by ``_disk.secret_folder.opened``."""
     with secret_folder.opened(given, TRAINING) as folder:
-        own = SecretFolder(folder.path, folder.kind)
+        own = TrainingFolder(folder.path, folder.kind)
         yield own
         folder.ended = own.ended
 

@@ -10,14 +10,14 @@ import torch
 from torch import nn
 
 from .._process import contained
-from .engines import operations, plain, probe, rounding, ways
+from .engines import operations, plain, probe, rounding, selection
 from .engines.base import Engine
 from .engines.linear import PlainEngine, TracedEngine
 from .engines.refusals import refuse
-from .kept import Keeper, kept, shared
 from .named_tensors import name_of
 from .optimizers import BuiltOptimizer
 from .randomness import global_torch_seed
+from .saved_trainings import StateStore, kept, shared
 from .stack import Stack
 from .switches import exactly
 from .task import Records, TrainingTask
@@ -44,14 +44,14 @@ def train(task: TrainingTask, records: Records, *, max_physical_batch: int, watc
     device = records.inputs.device
     with exactly(device), contextlib.closing(watchers):
         rows, targets = probe.records_for(task.module, records.inputs, records.targets)
-        engine = ways.engine_for(task.module, task.criterion, rows, targets, device, task.expected_batch_size)
-        before = ways.digest_of_code(engine)
+        engine = selection.engine_for(task.module, task.criterion, rows, targets, device, task.expected_batch_size)
+        before = selection.digest_of_code(engine)
         # Seeded for dropout.
         with records.opened(task.seed) as opened, global_torch_seed(task.seed), _tokens_explained(task.module):
             Stack([task], engine, opened, max_physical_batch, watchers).run()
-        if ways.digest_of_code(engine) != before:  # its contents could tell about records
-            raise ways.kept_something(task.module)
-    task.notes[:] = (*ways.assumptions(engine, task.module, task.criterion), *records.assumptions())
+        if selection.digest_of_code(engine) != before:  # its contents could tell about records
+            raise selection.kept_something(task.module)
+    task.notes[:] = (*selection.assumptions(engine, task.module, task.criterion), *records.assumptions())
 
 
 @contextlib.contextmanager
@@ -75,7 +75,7 @@ def train_together(
     records: Records,
     *,
     max_physical_batch: int,
-    keepers: Sequence[Keeper | None] | None = None,
+    keepers: Sequence[StateStore | None] | None = None,
 ) -> list[bool]:
     """Train several nets in place, as stacks of equal architecture; return for each whether it succeeded.
 
@@ -100,7 +100,7 @@ def _is_among(task: TrainingTask, tasks: Sequence[TrainingTask]) -> bool:
 
 
 def _run_together(
-    tasks: Sequence[TrainingTask], records: Records, max_physical_batch: int, keeper: Keeper | None
+    tasks: Sequence[TrainingTask], records: Records, max_physical_batch: int, keeper: StateStore | None
 ) -> list[TrainingTask]:
     """Train nets as one stack; return the finished ones. The others keep their initial parameters."""
     with exactly(records.inputs.device):
@@ -112,7 +112,7 @@ def _run_together(
     return [task for task in tasks if not _is_among(task, stack.tasks)]
 
 
-def _succeeds(task: TrainingTask, records: Records, max_physical_batch: int, keeper: Keeper | None = None) -> bool:
+def _succeeds(task: TrainingTask, records: Records, max_physical_batch: int, keeper: StateStore | None = None) -> bool:
     done = False
     with contained():  # in a search: the worst score, in silence
         train(task, records, max_physical_batch=max_physical_batch, watchers=Watchers(kept(keeper, [task])))
@@ -169,7 +169,9 @@ def _structure(task: TrainingTask, records: Records) -> Hashable | None:
     known = plain.structure(task.module, task.criterion)
     if known is not None:
         return known
-    way = ways.way_of(task.module, task.criterion, *probe.records_for(task.module, records.inputs, records.targets))
+    way = selection.way_of(
+        task.module, task.criterion, *probe.records_for(task.module, records.inputs, records.targets)
+    )
     if way.traced is None or not way.stacks:
         return None
     return (way.traced.signature, *_signature(task.criterion))
@@ -200,7 +202,7 @@ def _within(members: list[int], sizes: list[float], most: float) -> list[list[in
 
 
 def _stack(
-    tasks: Sequence[TrainingTask], records: Records, max_physical_batch: int, keeper: Keeper | None
+    tasks: Sequence[TrainingTask], records: Records, max_physical_batch: int, keeper: StateStore | None
 ) -> Stack | None:
     """Put all nets into one stack; return None if they must be trained alone (for example if a schedule fails)."""
     found = None
@@ -218,5 +220,5 @@ def _stacked_engine(tasks: Sequence[TrainingTask], records: Records) -> Engine |
     if plain.structure(first.module, first.criterion) is not None:
         return PlainEngine(first.module, first.criterion, device)
     rows, targets = probe.records_for(first.module, records.inputs, records.targets)
-    traced = ways.way_of(first.module, first.criterion, rows, targets).traced
+    traced = selection.way_of(first.module, first.criterion, rows, targets).traced
     return None if traced is None else TracedEngine(first.module, first.criterion, device, traced)

@@ -76,7 +76,7 @@ class Watchers:
 NO_WATCHERS = Watchers()
 
 
-class Progress:
+class TrainingProgress:
     """One line on standard error: the steps done, of a public number, and the time left. Nothing of the records.
 
     Parameters

@@ -24,7 +24,7 @@ DAY = np.timedelta64(1, "D") / np.timedelta64(1, "us")
 SPAN_OF_MONTHS, SPAN_OF_WEEKDAYS = 60, 14
 
 
-class Part(NamedTuple):
+class DatePart(NamedTuple):
     """One-hot outputs of a part of a date: how many, the number of the first, and days since 1970 to places."""
 
     name: str
@@ -47,7 +47,8 @@ def _hour(days: Array) -> NDArray[np.int64]:
     return np.minimum(np.floor((days - np.floor(days)) * 24 + 1e-9), 23).astype(np.int64)
 
 
-MONTH, WEEKDAY, HOUR = Part("month", 12, 1, _month), Part("weekday", 7, 1, _weekday), Part("hour", 24, 0, _hour)
+MONTH, WEEKDAY = DatePart("month", 12, 1, _month), DatePart("weekday", 7, 1, _weekday)
+HOUR = DatePart("hour", 24, 0, _hour)
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ class Range(Column):
         """The inverse of ``warped``."""
         return numbers
 
-    def parts(self) -> Sequence[Part]:
+    def parts(self) -> Sequence[DatePart]:
         """Further one-hot outputs of a range with bins."""
         return ()
 
@@ -230,7 +231,7 @@ class DateRange(Range):
     def auto_edges(self) -> Array:
         return replace(self, bins=AUTO_BINS).edges(Detail())
 
-    def parts(self) -> Sequence[Part]:
+    def parts(self) -> Sequence[DatePart]:
         """Month and weekday if the range is long enough, and hour if it has a time of day."""
         lower, upper = self._ends()
         timed = any(isinstance(end, datetime) for end in (self.lower, self.upper))

@@ -29,7 +29,7 @@ from .errors import (
 from .guarantees.base import Guarantee
 from .guarantees.changed_record import as_replace_one
 from .guarantees.composition import compose, envelope, mixture
-from .guarantees.person import for_person
+from .guarantees.group import for_group
 from .guarantees.pure import BoundedRangeDP, LaplaceDP, PureDP
 from .guarantees.values import DPSGD, ZCDP, ApproxDP, GaussianDP, NonPrivate, ProfileDP, RenyiDP
 from .interchange import from_dict
@@ -89,7 +89,7 @@ __all__ = [
     "doubling_search",
     "envelope",
     "followed_by",
-    "for_person",
+    "for_group",
     "from_dict",
     "mixture",
     "noisy_max",

@@ -13,8 +13,8 @@ import numpy as np
 from .count_distributions.base import CountDistribution
 from .errors import PrivacyError, did_you_mean
 from .guarantees.base import Guarantee
+from .guarantees.serialization import VERSION
 from .guarantees.values import ProfileDP
-from .guarantees.written import VERSION
 from .mechanisms.report_noisy_max import MaxNoise
 from .numerics.loss_distribution import DominatingPair, LossDistribution
 

@@ -12,7 +12,7 @@ from typing import Any, overload
 from ._types import Array, Neighboring, Numbers
 from .errors import PrivacyError
 from .guarantees.base import Guarantee, Statement
-from .guarantees.person import for_person
+from .guarantees.group import for_group
 from .guarantees.risk import Risk
 from .numerics.trade_off import TradeOff
 from .statement.numbers import plain, short_up, up
@@ -109,7 +109,7 @@ class PrivacySpent(Statement, Risk):
     def _trade_off(self) -> TradeOff:
         return self.guarantee._trade_off
 
-    def for_person(self, records: int) -> PrivacySpent:
+    def for_group(self, records: int) -> PrivacySpent:
         """Restate the cost for persons who have several records each.
 
         Parameters
@@ -124,13 +124,13 @@ class PrivacySpent(Statement, Risk):
         """
         if self.unit != "record":
             raise PrivacyError(
-                f"Found a statement whose unit is {self.unit!r}; one whose unit is a record is needed. Call for_person "
+                f"Found a statement whose unit is {self.unit!r}; one whose unit is a record is needed. Call for_group "
                 "on the statement of the fit itself."
             )
         return replace(
             self,
-            guarantee=for_person(self.guarantee, records),
-            components=tuple(replace(one, guarantee=for_person(one.guarantee, records)) for one in self.components),
+            guarantee=for_group(self.guarantee, records),
+            components=tuple(replace(one, guarantee=for_group(one.guarantee, records)) for one in self.components),
             assumptions=(*self.assumptions, f"No person has more than {records} of the records."),
             unit=f"{records} records of one person",
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..privacy._types import Neighboring
-from ..privacy.mechanisms.coins import RandomBytes
+from ..privacy.mechanisms.bernoulli import RandomBytes
 from .validation import Exposure, Fold, HoldOut, Validation
 
 #: Share that validates where the number of records is private.

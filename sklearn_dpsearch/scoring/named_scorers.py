@@ -15,10 +15,10 @@ from ..privacy.errors import did_you_mean
 from .base import PrivateScorer
 from .counts import BalancedAccuracyScorer, RetrievalScorer
 from .mean import MeanScorer
+from .public_facts import stated_facts
 from .r2 import R2Scorer
 from .ranking import RankingScorer
 from .record_values import ErrorPower, InTopK, LogLoss, Match
-from .stated import stated_facts
 
 
 def accuracy(*, expected_size: float | None = None) -> MeanScorer:

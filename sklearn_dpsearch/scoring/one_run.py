@@ -53,7 +53,7 @@ def search_guarantee(
 ) -> Guarantee:
     """Guarantee of a search over runs.
 
-    If a secret coin per record decides its use, the divergences of the searches are averaged (joint convexity);
+    If each record's use is drawn in secret, the divergences of the searches are averaged (joint convexity);
     otherwise the worst use counts.
 
     Parameters

@@ -19,7 +19,7 @@ from sklearn import model_selection
 from ..privacy import PrivacyError
 from ..privacy._checks import require
 from ..privacy._types import Array, Neighboring
-from ..privacy.mechanisms.coins import RandomBytes, coins, uniform_integers
+from ..privacy.mechanisms.bernoulli import RandomBytes, bernoulli, uniform_integers
 
 Indices = npt.NDArray[np.integer[Any]]
 #: Training and validation records.
@@ -59,7 +59,7 @@ class Exposure:
     trainings, scorings : int
         Number of models that the record trains, and of scores that it enters.
     probability : float or None
-        Probability of this use, if a secret coin per record decides; None if the use is public.
+        Probability of this use, if it is drawn in secret for each record; None if the use is public.
     """
 
     trainings: int
@@ -131,7 +131,7 @@ class HoldOut(Validation):
         return (Exposure(1, 0, 1.0 - self.fraction), Exposure(0, 1, self.fraction))
 
     def folds(self, n_samples: int, random_bytes: RandomBytes) -> list[Fold]:
-        validates = coins(n_samples, self.fraction, random_bytes)
+        validates = bernoulli(n_samples, self.fraction, random_bytes)
         return [(numbers_where(~validates), numbers_where(validates))]
 
 

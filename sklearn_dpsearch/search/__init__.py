@@ -1,8 +1,8 @@
 """The private searches."""
 
 from ._base import BasePrivateSearch
-from ._in_the_open import utilities_in_the_open
-from ._planned import Planned, planned, seconds_of_training
+from ._inspection import utilities_in_the_open
+from ._preview import Planned, planned, seconds_of_training
 from ._resuming import Checkpoint
 from .execution.outcome import NoModelError
 from .grid_search import DPGridSearchCV

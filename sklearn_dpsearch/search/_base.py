@@ -22,13 +22,13 @@ from ..ledger import PrivacyLedger, counted, is_counted
 from ..privacy import Guarantee, MissingDeltaError, PrivacyError
 from ..privacy.spent import PrivacySpent
 from ..scoring import PrivateScorer
-from ._any_make import n_records
 from ._delegation import ReleasedModel
 from ._dry_run import DryRun, dry_run, everything, examples
+from ._html_repr import ShownInNotebooks
 from ._ledgers import ledger_of, taken_along, with_those_before
+from ._records import n_records
 from ._rehearsal import rehearse
 from ._resuming import STATEMENT, Checkpoint, Start, starting
-from ._shown import ShownInNotebooks
 from ._types import Candidate, PublicData, Scorer
 from .execution.clusters import number_of_workers
 from .execution.job import Job, Split
@@ -40,8 +40,8 @@ from .planning.arguments import check_arguments
 from .planning.first_look import check_families, check_fit_params, check_kind, check_public, check_scorer
 from .planning.keywords import check_keywords, check_names, is_per_record, known_to_fit
 from .planning.plan import Plan, Request, make_plan, notes_of
+from .planning.release_facts import release_of
 from .planning.space import refuse_callbacks, refuse_checkpoints
-from .planning.told import release_of
 from .runners.base import Runner
 
 Search = TypeVar("Search", bound="BasePrivateSearch")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ._made_up import made_up_records
+from ._synthetic_records import made_up_records
 from ._types import Candidate
 from .execution.job import Job, Split
 from .execution.randomness import Randomness

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from .._process import rehearsing
-from ._any_make import n_records
 from ._dry_run import everything
-from ._made_up import NothingKnownError, made_up_like
+from ._records import n_records
+from ._synthetic_records import NothingKnownError, made_up_like
 from ._types import Candidate, PublicData
 from .execution.job import Job, Split
 from .execution.tasks import in_task, is_leak, would_leak

@@ -18,12 +18,12 @@ from scipy.sparse import issparse
 from sklearn.base import clone
 
 from .._disk import secret_folder
-from .._disk.marks import SHOWN, Marks, digests, keyed, refuse_others, shown
+from .._disk.digests import SHOWN, Marks, digests, keyed, refuse_others, shown
 from .._disk.secret_folder import ANEW, Kind, SecretFolder
 from ..adapters import forget_seeds, seed_names
 from ..privacy import PrivacyError
 from ..privacy.statement.release import version_of
-from ._any_make import with_parameters
+from ._records import with_parameters
 from ._types import Candidate
 from .execution.finished import NOTHING, PREFIX, UNDER_WAY, Finished
 from .execution.outcome import NoModelError

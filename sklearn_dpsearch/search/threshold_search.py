@@ -18,7 +18,7 @@ from ._resuming import Checkpoint
 from ._types import Distributions, Scorer
 from .execution.randomness import Randomness
 from .runners.doubling import Doubling, DoublingRunner
-from .runners.rounds import Batch, Kept, Rounds, StepByStep
+from .runners.rounds import Batch, RoundRelease, Rounds, StepByStep
 from .runners.threshold import ThresholdRunner
 
 
@@ -166,7 +166,7 @@ class DPThresholdSearchCV(BasePrivateSearch):
         *,
         X_public: Any = None,
         y_public: Any = None,
-    ) -> Iterator[Kept]:
+    ) -> Iterator[RoundRelease]:
         """Walk with candidates of the caller's own, one batch a round (Ding, Wu et al. 2022, §4.1).
 
         Parameters
@@ -175,14 +175,14 @@ class DPThresholdSearchCV(BasePrivateSearch):
             As for ``fit``.
         batches : iterable of lists of dicts
             Candidates for each round. Batches may depend on the candidates kept so far: a generator is asked for the
-            next batch after the last ``Kept`` was yielded. Every candidate needs the guarantee of a point of
+            next batch after the last ``RoundRelease`` was yielded. Every candidate needs the guarantee of a point of
             ``param_distributions``, and the choice of candidates must not use the records in any other way.
         X_public, y_public : array-like, optional
             As for ``fit``.
 
         Yields
         ------
-        Kept
+        RoundRelease
             The candidate kept so far, the threshold above which it was found, and whether this round found it.
 
         Notes

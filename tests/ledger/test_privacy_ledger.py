@@ -31,7 +31,7 @@ from sklearn_dpsearch.privacy import (
     best_of,
     calibrate,
     compose,
-    for_person,
+    for_group,
     mixture,
     noisy_max,
     subset_then_train,
@@ -83,7 +83,7 @@ GUARANTEES = [
     noisy_max(10, Fraction(1, 10), GumbelNoise(scale=1)),
     mixture([PureDP(epsilon=0.1), GaussianDP(mu=0.1)], [0.5, 0.5]),
     compose(PureDP(epsilon=0.1), GaussianDP(mu=0.1)),
-    for_person(GaussianDP(mu=0.1), 3),
+    for_group(GaussianDP(mu=0.1), 3),
 ]
 
 
@@ -338,10 +338,10 @@ def test_what_one_ledger_spent_can_be_entered_into_another(begin):
 def test_statements_about_persons_are_refused_and_the_total_can_be_read_for_them(begin):
     ledger = begin()
     spent = PrivacySpent(guarantee=GaussianDP(mu=0.1), delta=1e-5)
-    with pytest.raises(PrivacyError, match=r"unit is '3 records of one person'.*for_person"):
-        ledger.spend(spent.for_person(3))
+    with pytest.raises(PrivacyError, match=r"unit is '3 records of one person'.*for_group"):
+        ledger.spend(spent.for_group(3))
     ledger.spend(spent)
-    assert ledger.spent().for_person(3).epsilon == pytest.approx(GaussianDP(mu=0.3).epsilon_at(1e-5))
+    assert ledger.spent().for_group(3).epsilon == pytest.approx(GaussianDP(mu=0.3).epsilon_at(1e-5))
 
 
 class Net:

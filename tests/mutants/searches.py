@@ -69,7 +69,7 @@ MUTANTS = [
     Mutant(
         name="made up from values",
         mistake="Made-up records begin with a given one.",
-        file="search/_made_up.py",
+        file="search/_synthetic_records.py",
         old="    return made.reshape(n, *X.shape[1:])",
         new="    made[0] = X[0].reshape(-1)\n    return made.reshape(n, *X.shape[1:])",
         tests=("search/test_rehearsal.py::test_only_names_shapes_and_types_are_read",),
@@ -330,7 +330,7 @@ MUTANTS = [
         name="subset of fixed size",
         mistake="The tuning subset has a fixed number of records, so that one record more moves another.",
         file="search/runners/subset_members.py",
-        old="joins: np.ndarray = coins(n_samples, fraction, random_bytes)",
+        old="joins: np.ndarray = bernoulli(n_samples, fraction, random_bytes)",
         new=(
             "joins = np.argsort(np.frombuffer(random_bytes(8 * n_samples), np.uint64)).argsort() "
             "< round(fraction * n_samples)"
@@ -342,7 +342,7 @@ MUTANTS = [
         name="subset that is known",
         mistake="The tuning subset is the first records.",
         file="search/runners/subset_members.py",
-        old="joins: np.ndarray = coins(n_samples, fraction, random_bytes)",
+        old="joins: np.ndarray = bernoulli(n_samples, fraction, random_bytes)",
         new="joins = np.arange(n_samples) < fraction * n_samples",
         tests=("search/test_subset_search.py::test_every_record_joins_by_a_coin_of_its_own",),
     ),
@@ -434,7 +434,7 @@ MUTANTS = [
     Mutant(
         name="numbers that wrap around",
         mistake="Containers of the user's get numbers of four bytes, and read other records where these overflow.",
-        file="search/_any_make.py",
+        file="search/_records.py",
         old="_safe_indexing(data, np.asarray(indices, np.intp))",
         new="_safe_indexing(data, indices)",
         tests=("search/test_large_data.py::test_numbers_of_records_can_be_made_into_places_of_bytes",),
@@ -694,7 +694,7 @@ MUTANTS = [
     Mutant(
         name="a cluster that quotes",
         mistake="What cannot be pickled is quoted, with its error, in the logs of a cluster.",
-        file="search/execution/sealed.py",
+        file="search/execution/cluster_payloads.py",
         old="            self._text, self._arrays = None, []\n",
         new="            raise\n",
         tests=("search/test_cluster.py::test_what_cannot_be_sent_is_found_when_it_is_opened_and_says_nothing",),
@@ -910,7 +910,7 @@ MUTANTS = [
     Mutant(
         name="times that last",
         mistake="A log file keeps how long the private runs took.",
-        file="_process/voice.py",
+        file="_process/progress.py",
         old='self._file.write(f"[{self._name}] {said(stage)}\\n")',
         new='self._file.write(f"[{self._name}] {said(stage)} [{clock(time.monotonic() % 60)}]\\n")',
         tests=("search/test_progress.py::test_no_time_lasts_where_private_work_took_it",),
@@ -965,7 +965,7 @@ MUTANTS = [
         file="search/runners/threshold.py",
         old='    shows = ("best_score_std_", "found_")\n',
         new="",
-        tests=("search/test_shown.py::test_the_statement_names_what_is_released_and_nothing_else",),
+        tests=("search/test_html_repr.py::test_the_statement_names_what_is_released_and_nothing_else",),
     ),
     Mutant(
         name="a run that somebody else wrote",

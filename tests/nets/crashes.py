@@ -22,7 +22,7 @@ from sklearn_dpsearch.nets import (
     DPNeuralNetBinaryClassifier,
     DPNeuralNetClassifier,
 )
-from sklearn_dpsearch.nets.secret_folder import SecretFolder
+from sklearn_dpsearch.nets.secret_folder import TrainingFolder
 
 from .toys import flat, table
 
@@ -133,7 +133,7 @@ SEEDED = {"noise_seed": 3, "random_state": 1}
 @contextmanager
 def power_cut(after):
     """The power fails when so many checkpoints have been written."""
-    written, write = [], SecretFolder.write
+    written, write = [], TrainingFolder.write
 
     def failing(self, value):
         write(self, value)
@@ -142,7 +142,7 @@ def power_cut(after):
             raise PowerCut
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(SecretFolder, "write", failing)
+        patch.setattr(TrainingFolder, "write", failing)
         with pytest.raises(PowerCut):
             yield written
 

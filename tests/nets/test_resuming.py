@@ -22,7 +22,7 @@ from torch import nn
 from sklearn_dpsearch import nets
 from sklearn_dpsearch.nets import DPMLPClassifier, resuming, secret_folder, watchers
 from sklearn_dpsearch.nets.estimators import base as estimators_base
-from sklearn_dpsearch.nets.secret_folder import STATE, SecretFolder
+from sklearn_dpsearch.nets.secret_folder import STATE, TrainingFolder
 from sklearn_dpsearch.nets.stack import Stack
 from sklearn_dpsearch.nets.state import contents
 from sklearn_dpsearch.nets.training import train
@@ -159,7 +159,7 @@ def test_that_nobody_has_read_the_folder_is_an_assumption(tmp_path):
 
 def holds_a_release_alone(folder):
     """Neither generators nor seeds, from which noise follows."""
-    saved = SecretFolder(folder, secret_folder.TRAINING).read()
+    saved = TrainingFolder(folder, secret_folder.TRAINING).read()
     return set(saved) == {"key", "marks", "released"} and set(saved["released"]) == {
         "module",
         "memory",
@@ -191,14 +191,14 @@ def test_the_same_fit_once_more_gets_its_release_back_and_another_one_trains(kin
 
 
 def test_a_release_that_cannot_be_kept_is_released_all_the_same(tmp_path, monkeypatch):
-    write = SecretFolder.write
+    write = TrainingFolder.write
 
     def full(folder, value):
         if "released" in value:
             raise OSError(28, "No space left on device")
         write(folder, value)
 
-    monkeypatch.setattr(SecretFolder, "write", full)
+    monkeypatch.setattr(TrainingFolder, "write", full)
     assert table_net(checkpoint=tmp_path / "c").fit(X, y).n_steps_ == STEPS
     assert not (tmp_path / "c").exists()
 
@@ -284,7 +284,7 @@ def test_a_folder_is_a_path(given):
 
 
 def test_a_checkpoint_is_written_every_minute(tmp_path, monkeypatch):
-    now, written, write = [0.0], [], SecretFolder.write
+    now, written, write = [0.0], [], TrainingFolder.write
     step = Stack._step
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
 
@@ -297,6 +297,6 @@ def test_a_checkpoint_is_written_every_minute(tmp_path, monkeypatch):
         write(self, value)
 
     monkeypatch.setattr(Stack, "_step", slow)
-    monkeypatch.setattr(SecretFolder, "write", noting)
+    monkeypatch.setattr(TrainingFolder, "write", noting)
     table_net(checkpoint=tmp_path / "c", max_steps=10).fit(X, y)
     assert written == [(0.0, 0), (75.0, 3), (150.0, 6), (225.0, 9)]

@@ -21,7 +21,7 @@ import torch
 
 from sklearn_dpsearch._disk.secret_folder import HEADER, LOCK, README
 from sklearn_dpsearch.nets import DPMLPClassifier, secret_folder
-from sklearn_dpsearch.nets.resuming import Checkpoint, marks
+from sklearn_dpsearch.nets.resuming import TrainingCheckpoint, marks
 from sklearn_dpsearch.nets.secret_folder import STATE
 from sklearn_dpsearch.nets.state import contents
 from sklearn_dpsearch.privacy import PrivacyError
@@ -212,7 +212,7 @@ def test_secrets_that_cannot_be_deleted_are_an_error_and_the_training_can_be_rep
 
     with monkeypatch.context() as patch:
         patch.setattr(Path, "unlink", failing)
-        patch.setattr(Checkpoint, "keep", lambda checkpoint, task: None)  # which would write over them
+        patch.setattr(TrainingCheckpoint, "keep", lambda checkpoint, task: None)  # which would write over them
         with pytest.raises(PermissionError):
             one.fit(X, y)
     assert not hasattr(one, "module_")
@@ -226,7 +226,7 @@ def test_what_is_not_secret_may_stay(tmp_path, monkeypatch):
         raise OSError(errno.ENOTEMPTY, "busy")
 
     monkeypatch.setattr(Path, "rmdir", busy)
-    monkeypatch.setattr(Checkpoint, "keep", lambda checkpoint, task: None)
+    monkeypatch.setattr(TrainingCheckpoint, "keep", lambda checkpoint, task: None)
     assert table_net(checkpoint=tmp_path / "c").fit(X, y).n_steps_ == STEPS
     assert not (tmp_path / "c" / STATE).exists()
 

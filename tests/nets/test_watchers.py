@@ -122,7 +122,7 @@ def test_long_trainings_are_looked_at_twice_a_second(monkeypatch):
     now, looks = [0.0], []
     training = type("Training", (), {"done": 0, "tasks": [None]})()
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    one = watchers.Progress("Net", 10_000)
+    one = watchers.TrainingProgress("Net", 10_000)
     monkeypatch.setattr(one, "look", lambda _: looks.append(now[0]))
     everybody = watchers.Watchers([one])
     everybody.begin(training)
@@ -136,7 +136,7 @@ def test_long_trainings_are_looked_at_twice_a_second(monkeypatch):
 
 
 def test_a_step_that_takes_minutes_is_followed_by_a_look():
-    everybody = watchers.Watchers([watchers.Progress("Net", 3)])
+    everybody = watchers.Watchers([watchers.TrainingProgress("Net", 3)])
     assert everybody.patience == 1
     assert watchers.NO_WATCHERS.patience == float("inf")
 

@@ -95,7 +95,7 @@ CALLS: dict[str, Callable[[np.random.Generator], Any]] = {
     "until_above": lambda r: privacy.until_above(guarantee(r), number(r)),
     "subset_then_train": lambda r: privacy.subset_then_train(guarantee(r), guarantee(r), number(r)),
     "as_replace_one": lambda r: privacy.as_replace_one(guarantee(r)).delta_at(0.5),
-    "for_person": lambda r: privacy.for_person(guarantee(r), number(r)),
+    "for_group": lambda r: privacy.for_group(guarantee(r), number(r)),
     "doubling_search": lambda r: privacy.doubling_search(number(r), levels=one_of(r, [1, 3, 2.5, "3", None, -1])),
     "noisy_max": lambda r: privacy.noisy_max(number(r), number(r), privacy.GumbelNoise(scale=1)),
     "calibrate": lambda r: privacy.calibrate(

@@ -13,6 +13,7 @@ import pytest
 from joblib import delayed, parallel_config, register_parallel_backend
 from joblib._parallel_backends import LokyBackend
 
+from sklearn_dpsearch.search.execution.cluster_payloads import Sealed, in_a_file, in_seals, sealed, unsealed
 from sklearn_dpsearch.search.execution.clusters import (
     LOST,
     ResultsLost,
@@ -22,7 +23,6 @@ from sklearn_dpsearch.search.execution.clusters import (
     number_of_workers,
 )
 from sklearn_dpsearch.search.execution.failures import FailedThere, NotReadable, NotWritable
-from sklearn_dpsearch.search.execution.sealed import Sealed, in_a_file, in_seals, sealed, unsealed
 from sklearn_dpsearch.search.execution.tasks import configured
 
 ROOT = Path(__file__).parents[2]

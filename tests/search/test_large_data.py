@@ -22,7 +22,7 @@ from sklearn_dpsearch.scoring import MeanScorer, R2Scorer, private_scorer
 from sklearn_dpsearch.scoring.base import is_additive
 from sklearn_dpsearch.scoring.record_values import Match
 from sklearn_dpsearch.scoring.validation import all_numbers
-from sklearn_dpsearch.search._any_make import take
+from sklearn_dpsearch.search._records import take
 from sklearn_dpsearch.search.execution import models, runs
 
 from .toys import NoisyCentroids

@@ -19,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV, NoModelError
-from sklearn_dpsearch._process import voice
+from sklearn_dpsearch._process import progress
 from sklearn_dpsearch.privacy import Fixed, Geometric
 
 from .toys import SEARCHES, NoisyCentroids, search_of, two_blobs
@@ -62,8 +62,8 @@ def place(request, monkeypatch):
     if request.param == "tqdm":
         pytest.importorskip("tqdm")
     else:
-        monkeypatch.setattr(voice, "tqdm_bar", lambda: None)
-    monkeypatch.setattr(voice, "TICK", 0.01)
+        monkeypatch.setattr(progress, "tqdm_bar", lambda: None)
+    monkeypatch.setattr(progress, "TICK", 0.01)
     return STREAMS[request.param]
 
 

@@ -18,7 +18,7 @@ from sklearn_dpsearch.ledger import PrivacyLedger
 from sklearn_dpsearch.preprocessing import TableEncoder
 from sklearn_dpsearch.privacy import LeakingEstimatorError, PureDP
 from sklearn_dpsearch.scoring import get_private_scorer, private_scorer
-from sklearn_dpsearch.search._made_up import made_up_like
+from sklearn_dpsearch.search._synthetic_records import made_up_like
 
 from .toys import NoisyCentroids, two_blobs
 

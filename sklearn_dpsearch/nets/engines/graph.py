@@ -19,7 +19,7 @@ from torch import fx, nn
 from ..named_tensors import Inputs, NamedTensors
 from . import operations, rules, shares
 from .refusals import in_training, touched
-from .rules import Fixed, Kind, Named, NotPerRecord, Rows, Several
+from .rules import Constant, Kind, Named, NotPerRecord, Rows, Several
 
 
 @dataclass(frozen=True)
@@ -210,12 +210,12 @@ def _computed(runnable: fx.GraphModule, node: fx.Node, found: Mapping[fx.Node, o
     return args[0] if node.op == "output" else node.target(*args, **kwargs)
 
 
-def _kind(node: fx.Node, value: object) -> Rows | Fixed | Several | Named:
+def _kind(node: fx.Node, value: object) -> Rows | Constant | Several | Named:
     """Kind of a result by its inputs: tensors of records, or constants."""
     if node.op == "placeholder" and isinstance(value, NamedTensors):
         return Named({name: Rows(part.shape, not part.is_floating_point()) for name, part in value.tensors.items()})
     if node.op == "get_attr" and isinstance(value, torch.Tensor):
-        return Fixed(value.shape)
+        return Constant(value.shape)
     if isinstance(value, torch.Tensor):
         return Rows(value.shape, not value.is_floating_point())
     if isinstance(value, (tuple, list)):

@@ -36,7 +36,7 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Fixed:
+class Constant:
     """Tensor without records: a parameter or a buffer."""
 
     shape: torch.Size
@@ -46,7 +46,7 @@ class Fixed:
 class Several:
     """Several tensors of records."""
 
-    parts: tuple[Rows | Fixed | Several | Named, ...]
+    parts: tuple[Rows | Constant | Several | Named, ...]
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class _Property:
 BATCH_SIZE = _BatchSize()
 PROPERTY = _Property()
 #: Kind of the result of an operation, or of its argument.
-Kind: TypeAlias = Rows | Fixed | Several | Named | Shape | _BatchSize | _Property | int | float
+Kind: TypeAlias = Rows | Constant | Several | Named | Shape | _BatchSize | _Property | int | float
 #: Constants of Python and PyTorch, by exact type.
 PLAIN = (bool, int, float, str, type(None), torch.dtype, torch.device, torch.memory_format, torch.layout, _Property)
 OperationRule: TypeAlias = Callable[..., Any]
@@ -147,7 +147,7 @@ def elementwise(*args: object, inplace: object = False, **kwargs: object) -> Non
     needs(len(ranks) == 1, "tensors of records of different ranks, of which one is spread over the others' records")
     (rank,) = ranks
     for value in given:
-        if isinstance(value, Fixed):
+        if isinstance(value, Constant):
             apart = len(value.shape) < rank or (len(value.shape) == rank and value.shape[0] == 1)
             needs(apart, "a constant with an entry per record")
         elif not isinstance(value, Rows):
@@ -203,7 +203,7 @@ def gather(value: object, dim: object, index: object) -> None:
 
 def max_or_min(value: object, *args: object, **kwargs: object) -> None:
     """Maximum or minimum of two tensors, or along a dimension."""
-    if args and isinstance(args[0], (Rows, Fixed)):
+    if args and isinstance(args[0], (Rows, Constant)):
         elementwise(value, *args, **kwargs)
     else:
         along("dim", "keepdim")(value, *args, **kwargs)
@@ -285,7 +285,7 @@ def stack(values: object, dim: object = 0) -> None:
 def matmul(left: object, right: object) -> None:
     """Products of matrices: of each record with its own, or with constants."""
     found = rows(left, 2)
-    if isinstance(right, Fixed):
+    if isinstance(right, Constant):
         needs(len(right.shape) <= 2, "constant matrices of more than two dimensions")
     else:
         needs(found.rank >= 3 and rows(right, 3).rank == found.rank, "a product across records")
@@ -300,14 +300,15 @@ def einsum(equation: object, *operands: object) -> None:
     needs(len(terms) == len(operands) and right != "", "einsum without a result for each record")
     for term, operand in zip(terms, operands):
         known = term[:1] == right[0] and right[0] not in term[1:] if isinstance(operand, Rows) else right[0] not in term
-        needs(known and isinstance(operand, (Rows, Fixed)), "einsum across records")
+        needs(known and isinstance(operand, (Rows, Constant)), "einsum across records")
     needs(right[0] not in right[1:] and any(isinstance(operand, Rows) for operand in operands), "einsum across records")
 
 
 def linear(value: object, weight: object, bias: object = None) -> None:
     """A linear map of the last dimension by constants."""
     rows(value, 2)
-    needs(isinstance(weight, Fixed) and (bias is None or isinstance(bias, Fixed)), "weights that are not constant")
+    constant = isinstance(weight, Constant) and (bias is None or isinstance(bias, Constant))
+    needs(constant, "weights that are not constant")
 
 
 def attention(
@@ -320,7 +321,8 @@ def attention(
 ) -> None:
     """Attention among the parts of one record."""
     one_rank((query, key, value), 3)
-    needs(attn_mask is None or (isinstance(attn_mask, Fixed) and len(attn_mask.shape) == 2), "a mask of another kind")
+    plane = isinstance(attn_mask, Constant) and len(attn_mask.shape) == 2
+    needs(attn_mask is None or plane, "a mask of another kind")
     plain(dropout_p, is_causal)
 
 
@@ -328,7 +330,7 @@ def layer_norm(value: object, shape: object, weight: object = None, bias: object
     """Normalisation over dimensions of a record."""
     plain(shape, eps)
     needs(isinstance(shape, (tuple, list)) and rows(value).rank > len(shape), "normalisation over the records")
-    needs(all(scale is None or isinstance(scale, Fixed) for scale in (weight, bias)), "scales that are not constant")
+    needs(all(scale is None or isinstance(scale, Constant) for scale in (weight, bias)), "scales that are not constant")
 
 
 def spatial(rank: int) -> OperationRule:

@@ -22,17 +22,17 @@ from ...privacy import Guarantee, PrivacyError
 from ...privacy._checks import check_size_of_delta
 from ...privacy._types import Neighboring
 from ...privacy.spent import PrivacySpent
-from ..kept import Keeper, kept
 from ..mapped import MappedRecords
 from ..named_tensors import Inputs, names_of, tensors_of
 from ..optimizers import Memory, Table, UpdateRule, on_cpu
 from ..randomness import Seed, sequence
 from ..reading import ReadRecords
-from ..resuming import Checkpoint, checkpoint_in
+from ..resuming import TrainingCheckpoint, checkpoint_in
+from ..saved_trainings import StateStore, kept
 from ..state import contents
 from ..task import HeldRecords, Records, TrainingTask
 from ..training import train, train_together
-from ..watchers import Progress, Watchers
+from ..watchers import TrainingProgress, Watchers
 from . import step_size
 from .cost import ParameterCost
 from .settings import NOISE, RATES, Settings, expecting, settings_of
@@ -253,7 +253,7 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
             seed=sequence(self.noise_seed),
         )
 
-    def keep_training(self, keeper: Keeper | None) -> None:
+    def keep_training(self, keeper: StateStore | None) -> None:
         """Save the next ``fit`` with a keeper from time to time, and go on from its saved state; None: stop this.
 
         For searches with a checkpoint, which ensure that it is the same training.
@@ -318,9 +318,11 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
         """Return whether steps done, of a public number, are shown."""
         return bool(self.verbose)
 
-    def _watchers(self, task: TrainingTask, checkpoint: Checkpoint | None, given: Given, fresh: bool) -> Watchers:
+    def _watchers(
+        self, task: TrainingTask, checkpoint: TrainingCheckpoint | None, given: Given, fresh: bool
+    ) -> Watchers:
         """Watchers of a training: the progress line, and the checkpoint."""
-        shown = [Progress(type(self).__name__, task.steps)] if self._shows_progress() else []
+        shown = [TrainingProgress(type(self).__name__, task.steps)] if self._shows_progress() else []
         if checkpoint is None:
             return Watchers(shown)
         start = "" if fresh else contents(*task.module.state_dict().values(), task.memory, lasting=True)
@@ -366,7 +368,7 @@ class _Member:
     task: TrainingTask
     settings: Settings
     costs: list[PrivacySpent]
-    keeper: Keeper | None
+    keeper: StateStore | None
 
 
 @dataclass

@@ -16,7 +16,7 @@ from skorch.utils import to_tensor
 
 from ...privacy import LeakingEstimatorError, PrivacyError
 from .. import checkpoints
-from ..engines.ways import separate
+from ..engines.selection import separate
 from ..layout import named_trained
 from ..mapped import stays_in_file
 from ..named_tensors import ByName, Inputs, NamedTensors, each, tensors_of, written_by_user
@@ -26,7 +26,7 @@ from ..reading import ALONE
 from ..schedules import Scheduler, table_of
 from . import callbacks, spaces, step_size
 from .base import DPSGDEstimator, Given
-from .given import (
+from .input_records import (
     ForPrediction,
     as_arrays,
     check_lengths,

@@ -25,7 +25,7 @@ from ..numerics.inversion import bracket, crossing, geometric
 from ..numerics.loss_distribution import DominatingPair, LossDistribution, connect_the_dots
 from ..numerics.trade_off import TradeOff, trade_off
 from .risk import Risk
-from .written import VERSION, written
+from .serialization import VERSION, written
 
 #: Losses beyond it count as infinite where a profile becomes a pair.
 LARGEST_EPSILON = curves.LARGEST_LOSS

@@ -56,7 +56,7 @@ def _same_units(guarantees: Sequence[Guarantee | Statement]) -> None:
     if len(units) > 1:
         raise MixedNeighborsError(
             f"Found statements about different units: {', '.join(sorted(units))}; one unit is needed for all. Combine "
-            "the statements about records, then call for_person(total, records)."
+            "the statements about records, then call for_group(total, records)."
         )
 
 

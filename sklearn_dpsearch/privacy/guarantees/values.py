@@ -16,7 +16,7 @@ from ..numerics import curves
 from ..numerics.loss_distribution import DominatingPair, LossDistribution, check_masses, connect_the_dots, symmetric
 from ..numerics.pld import pair_from_pld
 from .base import Guarantee, dots
-from .written import written
+from .serialization import written
 
 #: Rényi orders at which curves are tabulated.
 ORDERS: Array = np.unique(np.concatenate([1 + np.geomspace(0.05, 8, 60), np.arange(2, 65), np.geomspace(65, 4096, 40)]))

@@ -57,7 +57,7 @@ def convolve(
         return parts[0]
     interval = _interval(parts, counts) if interval is None else interval
     while True:
-        steps = [Step(*on_grid(pld, interval), count) for pld, count in zip(parts, counts)]
+        steps = [GridPart(*on_grid(pld, interval), count) for pld, count in zip(parts, counts)]
         low, high = _window(steps)
         if high - low <= MOST_POINTS:
             break
@@ -73,7 +73,7 @@ def convolve(
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class GridPart:
     """One part on the grid, from its ``first`` index on, and how often it runs."""
 
     first: int
@@ -124,7 +124,7 @@ class Step:
 # --- one tilt ----------------------------------------------------------------------------------------------------
 
 
-def _masses_by(tilt: float, steps: Sequence[Step], low: int, high: int) -> Array:
+def _masses_by(tilt: float, steps: Sequence[GridPart], low: int, high: int) -> Array:
     """Upper bounds on the masses of the sum at the indices from ``low`` to ``high``.
 
     The wrap around the circle only adds: every index also gets the masses of indices a multiple of the size away.
@@ -138,7 +138,7 @@ def _masses_by(tilt: float, steps: Sequence[Step], low: int, high: int) -> Array
     return np.where(back < LARGEST_EXPONENT, bounds, 1.0)
 
 
-def _power(steps: Sequence[Step], tilt: float, size: int) -> tuple[Array, float]:
+def _power(steps: Sequence[GridPart], tilt: float, size: int) -> tuple[Array, float]:
     """The tilted sum around the circle, and a bound on the error of the transforms at each point.
 
     A value of the transform is a sum with log₂(size) roundings of numbers that are at most 1 together. Its n-th power
@@ -159,7 +159,7 @@ def _power(steps: Sequence[Step], tilt: float, size: int) -> tuple[Array, float]
 # --- tilts -------------------------------------------------------------------------------------------------------
 
 
-def _tilts(steps: Sequence[Step], low: int, high: int) -> Iterator[float]:
+def _tilts(steps: Sequence[GridPart], low: int, high: int) -> Iterator[float]:
     """0, and tilts that move the bulk of the sum to either end of the window."""
     yield 0.0
     bulk = _bulk(steps, 0.0)
@@ -173,7 +173,7 @@ def _tilts(steps: Sequence[Step], low: int, high: int) -> Iterator[float]:
 
 
 def _next_tilt(
-    steps: Sequence[Step], tilt: float, sign: float, mean: float, deviation: float
+    steps: Sequence[GridPart], tilt: float, sign: float, mean: float, deviation: float
 ) -> tuple[float, tuple[float, float]]:
     """The next tilt and its bulk, which meets the last tilt's bulk without a gap; heavy tails need small tilts."""
     stride = sign * STRIDE / deviation
@@ -186,7 +186,7 @@ def _next_tilt(
     return further, bulk
 
 
-def _bulk(steps: Sequence[Step], tilt: float) -> tuple[float, float]:
+def _bulk(steps: Sequence[GridPart], tilt: float) -> tuple[float, float]:
     """Mean and standard deviation of the tilted sum."""
     moments = [(step.count, *step.moments(tilt)) for step in steps]
     mean, variance = (sum(count * each[k] for count, *each in moments) for k in range(2))
@@ -214,7 +214,7 @@ def _interval(parts: Sequence[LossDistribution], counts: Sequence[int]) -> float
     return float(max(finest, widest / (MOST_POINTS / 8), 1e-9))
 
 
-def _window(steps: Sequence[Step]) -> tuple[int, int]:
+def _window(steps: Sequence[GridPart]) -> tuple[int, int]:
     """Grid indices between which all but ``TAIL_MASS`` of each tail of the sum lies (Chernoff's bound)."""
     low = sum(step.first * step.count for step in steps)
     high = sum((step.first + step.masses.size - 1) * step.count for step in steps)

@@ -32,7 +32,7 @@ from ..numerics.curves import LARGEST_LOSS, randomized_response
 from ..numerics.loss_distribution import DominatingPair, LossDistribution
 from .anchors import EVERYWHERE, PAIR, Anchors, light_tailed
 from .best_of_published import published_best_of
-from .hinges import SLACK, Hinges, Lines, upper_envelope
+from .hinges import SLACK, AffineLines, Hinges, upper_envelope
 from .potentials import theorem_5
 from .prices import Ground
 from .testing_region import Nodes, cell_lines, lower_edge, nodes, slope_ratio
@@ -50,7 +50,7 @@ ANCHORS = 4
 def theorem_1(pld: LossDistribution, count: CountDistribution) -> Hinges:
     """φ of Theorem 1 for one direction, from above."""
     at_nodes, between = cell_lines(pld, count, nodes())
-    return upper_envelope(Lines(*(np.concatenate(both) for both in zip(at_nodes, between))))
+    return upper_envelope(AffineLines(*(np.concatenate(both) for both in zip(at_nodes, between))))
 
 
 @lru_cache(maxsize=256)

@@ -24,7 +24,7 @@ from ..guarantees.tightest import SmallestOf
 from ..guarantees.values import NonPrivate
 from ..numerics.loss_distribution import ROUNDING, DominatingPair, LossDistribution
 from .best_of import POINTS, THINNED, BestOf, TheoremOne
-from .hinges import CHUNK, Hinges, Lines, through
+from .hinges import CHUNK, AffineLines, Hinges, through
 
 #: Number of points z at which φ is computed, and the largest |log z|: beyond, doubles overflow.
 PLACES, FURTHEST_LOG = 700, 700.0
@@ -84,7 +84,7 @@ class TheoremOneThen(Guarantee):
         check_parts(self, first=self.first, after=self.after)
 
     @cached_property
-    def _directions(self) -> tuple[tuple[LossDistribution, LossDistribution, Lines], ...]:
+    def _directions(self) -> tuple[tuple[LossDistribution, LossDistribution, AffineLines], ...]:
         """Losses of one run and of the later mechanism, and the lines of Theorem 1, for a record removed and added."""
         run, after = self.first.one_run.pair, self.after.pair
         symmetric = len(run.directions) == len(after.directions) == 1
@@ -113,7 +113,7 @@ class TheoremOneThen(Guarantee):
         return pair_through(removed, removed if len(self._directions) == 1 else partial(self.in_direction, 1), POINTS)
 
 
-def continued(lines: Lines, after: LossDistribution) -> Hinges:
+def continued(lines: AffineLines, after: LossDistribution) -> Hinges:
     """φ from above, by chords: max over the lines of height·H′(z·fall/height), convex in z."""
     kept = lines.height > 0
     height, fall = lines.height[kept], lines.fall[kept]

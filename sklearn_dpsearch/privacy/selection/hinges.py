@@ -20,7 +20,7 @@ SLACK = 1e-9
 CHUNK = 2**18
 
 
-class Lines(NamedTuple):
+class AffineLines(NamedTuple):
     """Lines height − z·fall; the largest of them and 0 is convex and falls."""
 
     height: Array
@@ -67,13 +67,13 @@ class Hinges:
         chords = through(np.append(0.0, ends[kept]), values)
         return Hinges(np.append(chords.weights, self.weights[~bends]), np.append(chords.ends, self.ends[~bends]))
 
-    def lines(self) -> Lines:
+    def lines(self) -> AffineLines:
         """The lines whose largest is φ."""
         with np.errstate(divide="ignore"):
             drops = np.where(np.isfinite(self.ends), self.weights / self.ends, 0.0)
         order = np.argsort(self.ends)
         height, fall = (np.cumsum(one[order][::-1])[::-1] for one in (self.weights, drops))
-        return Lines(height * (1.0 + SLACK), fall * (1.0 - SLACK))
+        return AffineLines(height * (1.0 + SLACK), fall * (1.0 - SLACK))
 
 
 def through(points: Array, values: Array) -> Hinges:
@@ -82,7 +82,7 @@ def through(points: Array, values: Array) -> Hinges:
     return Hinges(np.maximum(np.diff(slopes), 0.0) * points[1:] * (1.0 + SLACK), points[1:])
 
 
-def upper_envelope(lines: Lines) -> Hinges:
+def upper_envelope(lines: AffineLines) -> Hinges:
     """The largest of the lines and 0, as hinges."""
     order = np.lexsort((lines.fall, -lines.height))
     height, fall = lines.height[order], lines.fall[order]

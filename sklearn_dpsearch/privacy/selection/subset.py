@@ -134,21 +134,21 @@ class SubsetThenTrain(SmallestOf, _TuneThenTrain):
         Probability with which each record joins the tuning subset.
     train_on : {"rest", "all"}
         Whether the training uses the records outside the subset or all.
-    secret_coins : bool
+    secret_membership : bool
         Whether membership in the subset matters only through the records themselves.
     """
 
-    secret_coins: bool = True
+    secret_membership: bool = True
     pair_of_all = False
 
     def _check(self) -> None:
         super()._check()
-        check_kind("secret_coins", self.secret_coins, bool, "True or False")
+        check_kind("secret_membership", self.secret_membership, bool, "True or False")
 
     def _bounds(self) -> dict[str, Guarantee]:
         with_record = self.tune if self.train_on == "rest" else compose(self.tune, self.train)
         by_coin = {"mixture": mixture([with_record, self.train], [self.fraction, 1.0 - self.fraction])}
-        if self.neighboring == "replace_one" or not self.secret_coins:
+        if self.neighboring == "replace_one" or not self.secret_membership:
             return by_coin
         first = TheoremTwo(
             tune=self.tune,
@@ -172,7 +172,7 @@ def subset_then_train(
     *,
     validate: Guarantee | Statement | None = None,
     validated_share: float = 1.0,
-    secret_coins: bool = True,
+    secret_membership: bool = True,
 ) -> Guarantee:
     r"""Guarantee of tuning on a random subset and then training, releasing the results of both.
 
@@ -194,7 +194,7 @@ def subset_then_train(
         ``best_of(one_score, count)``. None: nothing outside the subset is used for tuning.
     validated_share : float, default=1.0
         Probability with which a record outside the subset validates, 0 < validated_share ≤ 1.
-    secret_coins : bool, default=True
+    secret_membership : bool, default=True
         False if a part uses the number of its records, under ``"zero_out"``: the total is then the average over known
         membership.
 
@@ -211,7 +211,7 @@ def subset_then_train(
 
     The size of the subset is as secret as the membership. Under ``"add_remove"`` the parts' own guarantees ensure this.
     Under ``"zero_out"`` a record outside a part counts as replaced by nothing in its place: a part may use the number
-    of all records n, and fraction·n, but not the number of its own records (else ``secret_coins=False``). Under
+    of all records n, and fraction·n, but not the number of its own records (else ``secret_membership=False``). Under
     ``"replace_one"`` the membership may be known, and the guarantee is the average over the changed record's
     membership: no amplification in ε.
 
@@ -237,7 +237,7 @@ def subset_then_train(
     require(0 <= fraction <= 1, "0 <= fraction <= 1", fraction=fraction)
     require(train_on in ("rest", "all"), 'train_on to be "rest" or "all"', train_on=train_on)
     require(0 < validated_share <= 1, "0 < validated_share <= 1", validated_share=validated_share)
-    check_kind("secret_coins", secret_coins, bool, "True or False")
+    check_kind("secret_membership", secret_membership, bool, "True or False")
     validation = None if validate is None else as_guarantee(validate, "validate")
     return _subset_then_train(
         as_guarantee(tune, "tune"),
@@ -246,7 +246,7 @@ def subset_then_train(
         train_on,
         validation,
         validated_share,
-        secret_coins,
+        secret_membership,
     )
 
 
@@ -258,7 +258,7 @@ def _subset_then_train(
     train_on: TrainOn,
     validate: Guarantee | None,
     share: float,
-    secret_coins: bool,
+    secret_membership: bool,
 ) -> Guarantee:
     same_neighbors((tune, train) if validate is None else (tune, train, validate))
     if fraction == 1:
@@ -273,7 +273,7 @@ def _subset_then_train(
             fraction=fraction,
             share=share,
             train_on=train_on,
-            secret_coins=secret_coins,
+            secret_membership=secret_membership,
             neighboring=train.neighboring,
         )
     if fraction == 0 or (train_on == "all" and isinstance(train, NonPrivate)):
@@ -283,6 +283,6 @@ def _subset_then_train(
         train=train,
         fraction=fraction,
         train_on=train_on,
-        secret_coins=secret_coins,
+        secret_membership=secret_membership,
         neighboring=train.neighboring,
     )

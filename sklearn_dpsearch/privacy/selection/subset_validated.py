@@ -119,23 +119,23 @@ class ValidatedOnTheRest(SmallestOf, _TuneValidateTrain):
         Probability with which each of the others validates.
     train_on : {"rest", "all"}
         Whether the training uses the records outside the subset or all.
-    secret_coins : bool
+    secret_membership : bool
         Whether the use of each record matters only through the records themselves.
     """
 
-    secret_coins: bool = True
+    secret_membership: bool = True
     pair_of_all = False
 
     def _check(self) -> None:
         super()._check()
-        check_kind("secret_coins", self.secret_coins, bool, "True or False")
+        check_kind("secret_membership", self.secret_membership, bool, "True or False")
 
     def _bounds(self) -> dict[str, Guarantee]:
         q, v = self.fraction, self.share
         inside = self.tune if self.train_on == "rest" else compose(self.tune, self.train)
         uses = [inside, compose(self.validate, self.train), self.train]
         by_coin = {"mixture": mixture(uses, [q, (1.0 - q) * v, (1.0 - q) * (1.0 - v)])}
-        if self.neighboring == "replace_one" or not self.secret_coins:
+        if self.neighboring == "replace_one" or not self.secret_membership:
             return by_coin
         first = TheoremFour(
             tune=self.tune,

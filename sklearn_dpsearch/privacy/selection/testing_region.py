@@ -14,7 +14,7 @@ from .._types import Array
 from ..count_distributions.base import CountDistribution
 from ..numerics.logspace import safe_exp
 from ..numerics.loss_distribution import ROUNDING, LossDistribution
-from .hinges import SLACK, Lines
+from .hinges import SLACK, AffineLines
 
 #: Ratio of neighbouring grid points of q (near 0) and of 1 − q (near 1).
 SPACING = 1.015
@@ -38,7 +38,7 @@ def nodes(smallest: float = 1e-18, spacing: float = SPACING) -> Nodes:
     return Nodes(np.concatenate([half, 1.0 - half[-2::-1]]), np.concatenate([1.0 - half, half[-2::-1]]))
 
 
-def cell_lines(pld: LossDistribution, count: CountDistribution, grid: Nodes) -> tuple[Lines, Lines]:
+def cell_lines(pld: LossDistribution, count: CountDistribution, grid: Nodes) -> tuple[AffineLines, AffineLines]:
     r"""A line s − z·t per node q_i and per cell [q_i, q_{i+1}], which bounds f'(q) − z·f'(q_min(q)) there from above.
 
     The bound is second-order accurate in the width of the cell.
@@ -52,7 +52,7 @@ def cell_lines(pld: LossDistribution, count: CountDistribution, grid: Nodes) -> 
     value, growth = composed(count, edge, steepness)
     rest, fall = _crossing_of_tangents(value, growth, grid.gaps)
     between = height[1:] - rest * (height[1:] - height[:-1])
-    return Lines(height, value * (1.0 - SLACK)), Lines(between, fall * (1.0 - SLACK))
+    return AffineLines(height, value * (1.0 - SLACK)), AffineLines(between, fall * (1.0 - SLACK))
 
 
 def _crossing_of_tangents(value: Array, growth: Array, gaps: Array) -> tuple[Array, Array]:

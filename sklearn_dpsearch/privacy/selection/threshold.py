@@ -31,7 +31,7 @@ from ..guarantees.base import Guarantee, Statement, as_guarantee, check_parts
 from ..guarantees.tightest import SmallestOf
 from ..guarantees.values import NonPrivate
 from ..numerics.loss_distribution import ROUNDING, DominatingPair, LossDistribution, connect_the_dots
-from .hinges import SLACK, Lines, upper_envelope
+from .hinges import SLACK, AffineLines, upper_envelope
 from .threshold_published import published_threshold
 
 #: Relative width of the cells of x and of y'; the bound exceeds the supremum by about its square over 16 and over 4.
@@ -169,7 +169,7 @@ def _also_released(high: Polygon, p: float, stop: int) -> tuple[Array, Array, Ar
     return fine.here, fine.there, np.minimum(np.maximum(lowered, np.append(0.0, lowered[:-1])), 1.0)
 
 
-def release_lines(pld: LossDistribution, stop_probability: float) -> Lines:
+def release_lines(pld: LossDistribution, stop_probability: float) -> AffineLines:
     """Lines A − c·B of which the largest bounds the supremum of Theorem 3 for every c ≥ 1, in one direction."""
     p, heights, falls = stop_probability, [], []
     pld = within_one(pld)
@@ -182,7 +182,7 @@ def release_lines(pld: LossDistribution, stop_probability: float) -> Lines:
         told = height > fall  # all other lines are below 0 from c = 1 on
         heights.append(height[told])
         falls.append(fall[told])
-    return Lines(np.concatenate(heights), np.concatenate(falls))
+    return AffineLines(np.concatenate(heights), np.concatenate(falls))
 
 
 def release_curve(pld: LossDistribution, stop_probability: float) -> LossDistribution:

@@ -24,7 +24,7 @@ RATES, PRIORS = (0.001, 0.01, 0.1), (0.1, 0.5)
 LONGEST = 300
 
 
-class Part(Protocol):
+class SpentComponent(Protocol):
     """One component of what was spent."""
 
     @property
@@ -49,7 +49,7 @@ class Stated(Protocol):
     @property
     def unit(self) -> str: ...
     @property
-    def components(self) -> Sequence[Part]: ...
+    def components(self) -> Sequence[SpentComponent]: ...
     @property
     def assumptions(self) -> Sequence[str]: ...
     @property
@@ -97,7 +97,7 @@ def _question(spent: Stated) -> str:
 
 
 def _release(spent: Stated) -> Section:
-    rows = [(said(f"Part {number}"), said(one.name)) for number, one in enumerate(spent.components, 1)]
+    rows = [(said(f"SpentComponent {number}"), said(one.name)) for number, one in enumerate(spent.components, 1)]
     if spent.release is not None:
         told = spent.release
         rows = [

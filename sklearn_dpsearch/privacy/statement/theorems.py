@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..guarantees.base import Guarantee
-from ..guarantees.person import OfPerson
+from ..guarantees.group import OfGroup
 from ..guarantees.tightest import SmallestOf
 
 COMPOSITION = "composition"
@@ -22,7 +22,7 @@ def searches(guarantee: Guarantee) -> list[SmallestOf]:
     """The searches inside a guarantee, which have several bounds."""
     if isinstance(guarantee, SmallestOf):
         return [guarantee]
-    if isinstance(guarantee, OfPerson):
+    if isinstance(guarantee, OfGroup):
         return searches(guarantee.one_record)
     return [found for part in getattr(guarantee, "parts", ()) for found in searches(part)]
 

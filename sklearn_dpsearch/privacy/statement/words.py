@@ -92,7 +92,7 @@ NEVER_PROTECTED = (
     "The records themselves, checkpoints of a training, and all else that stays with the curator.",
 )
 PUBLIC_NUMBER = "The number of records: neighbours have the same one."
-SEVERAL_RECORDS = "A person with several records: the statement is about one. For m of them: for_person(m)."
+SEVERAL_RECORDS = "A person with several records: the statement is about one. For m of them: for_group(m)."
 ROUNDING = (
     "Every ε, δ and risk is an upper bound: the accounting overstates the loss, and printed numbers are rounded up."
 )

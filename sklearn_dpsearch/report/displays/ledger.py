@@ -17,7 +17,7 @@ from .rows import fields_of
 NAMED, LONGEST = 12, 24
 
 
-class Entry(NamedTuple):
+class LedgerBar(NamedTuple):
     """One fit in a ledger.
 
     Parameters
@@ -44,7 +44,7 @@ class LedgerDisplay(Display):
 
     Parameters
     ----------
-    entries : tuple of Entry
+    entries : tuple of LedgerBar
         In the order of time.
     budget : float or None
         The largest total that is allowed.
@@ -64,7 +64,7 @@ class LedgerDisplay(Display):
     2.87
     """
 
-    entries: tuple[Entry, ...]
+    entries: tuple[LedgerBar, ...]
     budget: float | None = None
 
     @classmethod
@@ -83,7 +83,7 @@ class LedgerDisplay(Display):
         -------
         LedgerDisplay
         """
-        return cls(entries=tuple(Entry(**fields_of(row, Entry)) for row in rows), budget=budget)
+        return cls(entries=tuple(LedgerBar(**fields_of(row, LedgerBar)) for row in rows), budget=budget)
 
     def plot(self, ax: Any = None) -> LedgerDisplay:
         """Draw a bar for each fit, a line for all together, and the budget.

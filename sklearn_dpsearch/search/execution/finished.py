@@ -59,9 +59,9 @@ class Finished:
             for path in self.folder.glob(f"{_named(UNDER_WAY, seed)}-*"):
                 path.unlink()
 
-    def keeper(self, seed: Seed) -> Keeper | None:
-        """Keeper for a training under way, whose randomness comes from this seed."""
-        return None if self.folder is None or seed is None else Keeper(self, f"{_named(UNDER_WAY, seed)}-")
+    def keeper(self, seed: Seed) -> StateFile | None:
+        """File for a training under way, whose randomness comes from this seed."""
+        return None if self.folder is None or seed is None else StateFile(self, f"{_named(UNDER_WAY, seed)}-")
 
     def read(self, name: str) -> bytes | None:
         """Read a file; None if it is missing, or not as it was written."""
@@ -88,7 +88,7 @@ def _named(prefix: str, seed: Any) -> str:
 
 
 @dataclass(frozen=True)
-class Keeper:
+class StateFile:
     """Place for the state of one training under way, or of several together.
 
     Parameters
@@ -115,10 +115,10 @@ class Keeper:
         """
         self.finished.write(self.name, payload)
 
-    def shared(self, names: Sequence[str]) -> Keeper:
-        """Keeper of a training that several candidates share; other candidates get another keeper."""
+    def shared(self, names: Sequence[str]) -> StateFile:
+        """File of a training that several candidates share; other candidates get another keeper."""
         members = hashlib.sha256(" ".join(names).encode()).hexdigest()[:16]
-        return Keeper(self.finished, f"{self.name}{members}")
+        return StateFile(self.finished, f"{self.name}{members}")
 
 
 NOTHING = Finished()

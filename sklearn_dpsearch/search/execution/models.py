@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from ..._process import reseed
 from ...adapters import forget_seeds, seed_names
-from .._any_make import rows_of, take, take_param, with_parameters
+from .._records import rows_of, take, take_param, with_parameters
 from .._types import Candidate, Seed
 from .failures import LeakDetected
 from .job import Job

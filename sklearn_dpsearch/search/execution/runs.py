@@ -13,7 +13,7 @@ from joblib import delayed
 from ..._process import reseed
 from ...scoring import PrivateScorer, standard_error
 from ...scoring.base import is_additive
-from .._any_make import take
+from .._records import take
 from .._types import Candidate, InFull, Seed, Workers
 from .job import Job
 from .models import all_fitted, fitted, fresh, releasable, spawned

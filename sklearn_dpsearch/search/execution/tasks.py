@@ -19,6 +19,7 @@ from ..._process import DESCRIPTORS, GENERATORS, INTERRUPTS, discard, muted, mut
 from ...ledger import counted
 from ...privacy import LeakingEstimatorError
 from .._types import Workers
+from .cluster_payloads import JOBLIBS_PICKLERS, Sealed, sealed, unsealed
 from .clusters import (
     at_once,
     called_off,
@@ -30,7 +31,6 @@ from .clusters import (
     store_of,
 )
 from .failures import LeakDetected, why
-from .sealed import JOBLIBS_PICKLERS, Sealed, sealed, unsealed
 
 Found = TypeVar("Found")
 

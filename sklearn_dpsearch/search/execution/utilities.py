@@ -15,9 +15,9 @@ from sklearn.base import clone
 
 from ..._process import reseed
 from ...privacy import Guarantee, PrivacyError
-from ...privacy.mechanisms.coins import RandomBytes, uniform_integers
+from ...privacy.mechanisms.bernoulli import RandomBytes, uniform_integers
 from ...scoring.validation import Fold, kind_of_numbers
-from .._any_make import take, with_parameters
+from .._records import take, with_parameters
 from .._types import Candidate, Seed, Workers
 from .job import Job
 from .models import all_fitted, fresh, spawned

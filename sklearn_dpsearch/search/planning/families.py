@@ -17,7 +17,7 @@ from ...adapters import Adapter
 from ...privacy import Guarantee, PrivacyError
 from ...privacy._once import cached_property
 from ...privacy._types import Neighboring
-from .._any_make import with_parameters
+from .._records import with_parameters
 from .._types import InFull
 from .space import Space, SpaceGuarantee, accepts, configured, is_part
 

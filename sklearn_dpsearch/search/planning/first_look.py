@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_consistent_length
 from ...privacy import LeakingEstimatorError, PrivacyError
 from ...privacy.errors import did_you_mean
 from ...scoring import PrivateScorer
-from .._any_make import n_records
+from .._records import n_records
 from .._types import Parameters, Scorer
 
 #: Kinds of NumPy types that labels may have.

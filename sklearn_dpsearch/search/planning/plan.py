@@ -27,7 +27,7 @@ from ...privacy.spent import Component, PrivacySpent
 from ...privacy.statement.release import Release
 from ...scoring import Noise, PrivateScorer, Sensitivity, noise_for
 from ...scoring.validation import IndexFolds, Validation, is_taken_on_trust
-from .._any_make import with_parameters
+from .._records import with_parameters
 from .._types import InFull, Scorer
 from .families import Families, in_full
 from .space import Space, SpaceGuarantee

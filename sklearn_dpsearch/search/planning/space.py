@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, clone
 from ...adapters import Adapter, TrainingRun
 from ...privacy import Guarantee, PrivacyError, PureDP, as_replace_one, compose, envelope, mixture
 from ...privacy._types import Neighboring
-from .._any_make import with_parameters
+from .._records import with_parameters
 from .._types import Distributions
 from .first_look import refuse_pairwise
 from .keywords import unknown_parameter

@@ -13,7 +13,7 @@ from typing import Any
 from ...privacy import PrivacyError
 from ...privacy._types import Neighboring
 from ...scoring.validation import PublicValidation, Validation, all_numbers
-from .._any_make import n_records
+from .._records import n_records
 from .._types import Candidate, Distributions, Parameters, Scorer, Seed
 from ..execution.job import Job, Split
 from ..execution.models import fitted, fresh, releasable, train_last

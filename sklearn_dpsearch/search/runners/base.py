@@ -23,9 +23,9 @@ from ..execution.randomness import Randomness
 from ..execution.runs import in_the_open
 from ..planning.families import Families, families_of
 from ..planning.plan import CostModel, Plan, said_of
+from ..planning.release_facts import ALWAYS
 from ..planning.space import Space
 from ..planning.suggested import AUTO, own_space
-from ..planning.told import ALWAYS
 
 
 class Runner(ABC):

@@ -13,7 +13,7 @@ from ...privacy._types import Neighboring
 from ...privacy.spent import Component
 from ...scoring import search_guarantee
 from ...scoring.validation import Exposure, Validation, all_numbers, validation_of
-from .._any_make import n_records
+from .._records import n_records
 from .._types import Candidate, Distributions, Parameters, Seed
 from ..execution.job import Job
 from ..execution.models import fresh, train_last

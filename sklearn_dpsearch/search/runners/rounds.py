@@ -24,7 +24,7 @@ _END = object()
 
 
 @dataclass(frozen=True)
-class Kept:
+class RoundRelease:
     """Release of one round.
 
     Parameters
@@ -72,13 +72,13 @@ class Rounds:
         seeds = self._source.run_seeds(len(self.job.split.folds))
         return self._runner.utilities(self.job, batch, seeds, self._X, self._y)
 
-    def ask(self, batch: Batch, utilities: Sequence[Fraction]) -> Kept:
+    def ask(self, batch: Batch, utilities: Sequence[Fraction]) -> RoundRelease:
         """Run one round: keep the first candidate of the batch found above the next threshold."""
         found = self._walk.ask(utilities)
         if found is not None:
             self._kept = dict(batch[found])
         shown = None if self._kept is None else own_copy(self._kept)  # the caller may change the copy, not the original
-        return Kept(shown, self._utility, found is not None)
+        return RoundRelease(shown, self._utility, found is not None)
 
     def train(self) -> Outcome:
         """Train once, privately, with the kept candidate, if any."""
@@ -94,7 +94,7 @@ class Rounds:
         return float(min(self._walk.threshold, Fraction(1)))
 
 
-class StepByStep(Iterator[Kept]):
+class StepByStep(Iterator[RoundRelease]):
     """Iterator over the rounds, for the caller of ``rounds``.
 
     Unlike a generator, no waiting frame holds the walk's secrets in its variables, and each step is guarded.
@@ -118,7 +118,7 @@ class StepByStep(Iterator[Kept]):
     ) -> None:
         begun: list[Rounds] = []  # in a closure: attributes of the object would be visible between rounds
 
-        def ask(batch: Batch) -> tuple[Kept, bool]:
+        def ask(batch: Batch) -> tuple[RoundRelease, bool]:
             if not begun:
                 begun.append(start())
             rounds = begun[0]
@@ -132,7 +132,7 @@ class StepByStep(Iterator[Kept]):
         self._batches, self._plan, self._conclude = iter(batches), plan, conclude
         self._over = self._ended = False
 
-    def __next__(self) -> Kept:
+    def __next__(self) -> RoundRelease:
         if self._ended:
             raise StopIteration
         batch: Any = _END if self._over else next(self._batches, _END)

@@ -15,7 +15,7 @@ from ...privacy.count_distributions.distributions import as_count_distribution
 from ...privacy.errors import did_you_mean
 from ...scoring import Noise, Sensitivity, matched_noise
 from ...scoring.validation import Fold, Validation, all_numbers, numbers_where
-from .._any_make import with_parameters
+from .._records import with_parameters
 from .._types import Candidate, Distributions, Extrapolate, Parameters, Seed
 from ..execution.job import FinalTraining, Job, Split
 from ..execution.models import fitted, fresh, ready, releasable, train_last
@@ -26,7 +26,7 @@ from ..planning.plan import CostModel, Plan
 from ..planning.space import SpaceGuarantee
 from .best_of import BestOfRunner, share_of_tuning, shown_of
 from .extrapolation import Sizes, carried_over, check_rules
-from .subset_cost import ON, CostOfSubset, noise_beside_training, secret_coins
+from .subset_cost import ON, CostOfSubset, noise_beside_training, secret_membership
 from .subset_members import InSubset, OnTheRest, ValidateOn, check_handful, members_of
 
 PARTS_CAN_TRAIN = (
@@ -100,7 +100,7 @@ class SubsetRunner(BestOfRunner):
         if not isinstance(validation, OnTheRest):
             return matched_noise(tuned, sensitivity)
         relation = final.neighboring
-        amplified = relation != "replace_one" and secret_coins(self.told_its_size, relation)
+        amplified = relation != "replace_one" and secret_membership(self.told_its_size, relation)
         return noise_beside_training(final, sensitivity, amplified=amplified)
 
     def sizes(self, relation: Neighboring, n_samples: int | None) -> Sizes:
@@ -125,7 +125,7 @@ class SubsetRunner(BestOfRunner):
         )
 
     def notes(self, relation: Neighboring) -> tuple[str, ...]:
-        if secret_coins(self.told_its_size, relation):
+        if secret_membership(self.told_its_size, relation):
             return (PARTS_CAN_TRAIN,)
         return (PARTS_CAN_TRAIN, COUNTS.format(type(self.search.estimator).__name__))
 

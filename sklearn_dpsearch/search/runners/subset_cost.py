@@ -49,8 +49,8 @@ class CostOfSubset:
         return (Component(name=self._name, guarantee=total),)
 
     def _total(self, train: Guarantee, tune: Guarantee, **scored: Any) -> Guarantee:
-        secret = secret_coins(self.told_its_size, train.neighboring)
-        return subset_then_train(tune, train, self.members.fraction, self.train_on, secret_coins=secret, **scored)
+        secret = secret_membership(self.told_its_size, train.neighboring)
+        return subset_then_train(tune, train, self.members.fraction, self.train_on, secret_membership=secret, **scored)
 
     @property
     def _name(self) -> str:
@@ -64,7 +64,7 @@ class CostOfSubset:
         )
 
 
-def secret_coins(told_its_size: bool, relation: Neighboring) -> bool:
+def secret_membership(told_its_size: bool, relation: Neighboring) -> bool:
     """Return whether membership in the subset stays secret: no model uses the number of its records."""
     return relation != "zero_out" or told_its_size
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...privacy._types import Neighboring
 from ...privacy.errors import did_you_mean
-from ...privacy.mechanisms.coins import RandomBytes, coins
+from ...privacy.mechanisms.bernoulli import RandomBytes, bernoulli
 from ...scoring.validation import Exposure, Fold, HoldOut, Validation, numbers_where, validation_of
 
 ValidateOn = Literal["rest", "subset"]
@@ -65,13 +65,13 @@ class OnTheRest(Validation):
         joins = _who_joins(n_samples, self.fraction, random_bytes)
         members, others = numbers_where(joins), numbers_where(~joins)
         if self.share < 1.0:
-            others = others[coins(others.size, self.share, random_bytes)]
+            others = others[bernoulli(others.size, self.share, random_bytes)]
         return joins, [(members, others)]
 
 
 def _who_joins(n_samples: int, fraction: float, random_bytes: RandomBytes) -> np.ndarray:
     """Draw the Poisson sample: an independent coin for each record."""
-    joins: np.ndarray = coins(n_samples, fraction, random_bytes)
+    joins: np.ndarray = bernoulli(n_samples, fraction, random_bytes)
     return joins
 
 

@@ -13,7 +13,7 @@ from ...privacy import Guarantee, until_above
 from ...privacy._types import Neighboring
 from ...privacy.mechanisms.exact_sampling import bernoulli
 from ...scoring.validation import Validation, all_numbers, validation_of
-from .._any_make import n_records
+from .._records import n_records
 from .._types import Candidate, Distributions, Parameters, Seed
 from ..execution.job import Job
 from ..execution.models import fresh, train_last

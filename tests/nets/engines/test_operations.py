@@ -20,7 +20,7 @@ def rows(*shape, whole=False):
 
 
 def fixed(*shape):
-    return rules.Fixed(torch.Size(shape))
+    return rules.Constant(torch.Size(shape))
 
 
 X, W, N = rows(8, 5, 6), rows(8, 5, 6), rules.BATCH_SIZE
@@ -155,7 +155,7 @@ def described(one):
         return [described(part) for part in one]
     if not isinstance(one, torch.Tensor):
         return one
-    return rules.Rows(one.shape, not one.is_floating_point()) if len(one) == 8 else rules.Fixed(one.shape)
+    return rules.Rows(one.shape, not one.is_floating_point()) if len(one) == 8 else rules.Constant(one.shape)
 
 
 def part(one, i):

@@ -108,7 +108,7 @@ def test_momentum_shortens_the_derived_step_of_a_skorch_net():
     assert flat(swift.module_).std() == pytest.approx(float(flat(calm.module_).std()), rel=0.3)
 
 
-def test_given_step_sizes_of_skorch_nets_stay_and_are_multiplied():
+def test_input_records_step_sizes_of_skorch_nets_stay_and_are_multiplied():
     data = X.astype(np.float32), y
     assert net(lr=0.3, lr_factor=2.0).fit(*data).learning_rate_init_ == 0.6
     assert net(optimizer__lr=0.2).fit(*data).learning_rate_init_ == 0.2

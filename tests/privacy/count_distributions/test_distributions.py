@@ -196,7 +196,7 @@ def test_quantile_of_a_heavy_tail_is_found_far_out() -> None:
 
 
 @pytest.mark.parametrize("distribution", [one for one in DISTRIBUTIONS if one.probability_of_none > 0], ids=repr)
-def test_given_at_least_one_run_probabilities_are_rescaled(distribution: CountDistribution) -> None:
+def test_input_records_at_least_one_run_probabilities_are_rescaled(distribution: CountDistribution) -> None:
     given, k = distribution.at_least_one(), np.arange(0, 30)
     expected = np.where(k > 0, distribution.pmf(k), 0.0) / (1 - distribution.probability_of_none)
     assert given.pmf(k) == pytest.approx(expected, rel=1e-9)

@@ -40,7 +40,7 @@ from sklearn_dpsearch.privacy.count_distributions.base import Capped, Conditione
 from sklearn_dpsearch.privacy.guarantees.base import Guarantee
 from sklearn_dpsearch.privacy.guarantees.changed_record import ChangedRecord
 from sklearn_dpsearch.privacy.guarantees.composition import Composition, Envelope, Mixture
-from sklearn_dpsearch.privacy.guarantees.person import OfPerson
+from sklearn_dpsearch.privacy.guarantees.group import OfGroup
 from sklearn_dpsearch.privacy.interop import to_pld
 from sklearn_dpsearch.privacy.selection.best_of import BestOf, TheoremOne, TheoremSix
 from sklearn_dpsearch.privacy.selection.best_of_then import SearchThen
@@ -234,7 +234,7 @@ def test_a_guarantee_that_cannot_be_hashed_is_worked_out_each_time():
             train_on="all",
         ),
         lambda: SearchThen(search=PureDP(epsilon=1.0), after=PureDP(epsilon=1.0)),
-        lambda: OfPerson(one_record="PureDP", records=3),
+        lambda: OfGroup(one_record="PureDP", records=3),
         lambda: ChangedRecord(presence=1.0),
         lambda: ProfileDP(profile=0.5),
         lambda: ProfileDP.from_pair(PureDP(epsilon=1.0).pair.removed),

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from sklearn_dpsearch.privacy import LaplaceDP, PureDP, as_replace_one, for_person
+from sklearn_dpsearch.privacy import LaplaceDP, PureDP, as_replace_one, for_group
 from sklearn_dpsearch.privacy.guarantees.changed_record import ChangedRecord
-from sklearn_dpsearch.privacy.guarantees.person import OfPerson
+from sklearn_dpsearch.privacy.guarantees.group import OfGroup
 
 ORDERS = np.array([1.1, 2.0, 5.0, 40.0])
 
@@ -62,8 +62,8 @@ def test_chains_stay_laplace() -> None:
     one, grid = LaplaceDP(epsilon=0.4), np.linspace(0.0, 1.1, 23)
     assert as_replace_one(one) == LaplaceDP(epsilon=0.8, neighboring="replace_one")
     assert ChangedRecord(presence=one).delta_at(grid) == pytest.approx(as_replace_one(one).delta_at(grid), abs=1e-5)
-    assert OfPerson(one_record=one, records=3).delta_at(grid) == pytest.approx(
-        for_person(one, 3).delta_at(grid), abs=1e-5
+    assert OfGroup(one_record=one, records=3).delta_at(grid) == pytest.approx(
+        for_group(one, 3).delta_at(grid), abs=1e-5
     )
 
 

@@ -9,7 +9,7 @@ from scipy import fft, stats
 
 from sklearn_dpsearch.privacy import GaussianDP
 from sklearn_dpsearch.privacy.numerics import convolution, curves
-from sklearn_dpsearch.privacy.numerics.convolution import Step, convolve
+from sklearn_dpsearch.privacy.numerics.convolution import GridPart, convolve
 from sklearn_dpsearch.privacy.numerics.curves import delta_of_gaussian, randomized_response
 from sklearn_dpsearch.privacy.numerics.loss_distribution import LossDistribution, on_grid
 from tests.privacy.brute_force import hockey_stick, loss_distribution, random_mechanism
@@ -82,9 +82,9 @@ def test_composed_gaussians_keep_their_digits_far_out(mu: float, number: int) ->
 # --- every mass is an upper bound ---------------------------------------------------------------------------------
 
 
-def lattice(epsilon: float, number: int) -> tuple[Step, np.ndarray]:
+def lattice(epsilon: float, number: int) -> tuple[GridPart, np.ndarray]:
     """Randomised responses on the grid that they lie on, and the exact masses of their sum from its lowest index on."""
-    step = Step(*on_grid(randomized_response(epsilon, 0.0), epsilon), number)
+    step = GridPart(*on_grid(randomized_response(epsilon, 0.0), epsilon), number)
     exact = np.zeros(2 * number + 1)
     exact[::2] = stats.binom.pmf(np.arange(number + 1), number, 1 / (1 + np.exp(-epsilon)))
     return step, exact
@@ -100,7 +100,7 @@ def test_every_tilt_bounds_every_mass_whatever_goes_around_the_circle(tilt: floa
 
 def test_what_lies_outside_of_the_circle_goes_around_it() -> None:
     one = GaussianDP(mu=1.0).pair.removed
-    step = Step(*on_grid(one, 0.01), 1)
+    step = GridPart(*on_grid(one, 0.01), 1)
     low, high = 0, 60
     exact = step.masses[low - step.first : high - step.first + 1]
     for tilt in (-0.01, 0.0, 0.01):
@@ -124,7 +124,7 @@ def test_what_the_transform_gets_wrong_is_far_below_the_allowance(
 ) -> None:
     """Against the same transform with 64-bit mantissas, at every point."""
     one, _ = curves._subsampled_step(sigma, rate, steps)
-    step = Step(*on_grid(one, curves._reach_and_gap(sigma, rate, steps)[1]), steps)
+    step = GridPart(*on_grid(one, curves._reach_and_gap(sigma, rate, steps)[1]), steps)
     low, high = convolution._window([step])
     size = fft.next_fast_len(high - low + 1, real=True)
     short, allowed = convolution._power([step], tilt, size)
@@ -141,7 +141,7 @@ def test_tilts_reach_both_ends_of_the_window() -> None:
     """Of a distribution with a heavy tail too: the last bulk is near the end, and neighbours' bulks meet."""
     for sigma, rate, steps in ((1.0, 1e-4, 10_000), (2.0, 0.01, 1000)):
         one, _ = curves._subsampled_step(sigma, rate, steps)
-        step = Step(*on_grid(one, curves._reach_and_gap(sigma, rate, steps)[1]), steps)
+        step = GridPart(*on_grid(one, curves._reach_and_gap(sigma, rate, steps)[1]), steps)
         low, high = convolution._window([step])
         tilts = sorted(convolution._tilts([step], low, high))
         means, widths = zip(*(convolution._bulk([step], tilt) for tilt in tilts))

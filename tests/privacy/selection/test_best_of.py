@@ -31,7 +31,7 @@ from sklearn_dpsearch.privacy import (
 from sklearn_dpsearch.privacy.numerics.loss_distribution import DominatingPair
 from sklearn_dpsearch.privacy.selection import best_of as best_of_file
 from sklearn_dpsearch.privacy.selection.best_of import TheoremOne, best_of_pure
-from sklearn_dpsearch.privacy.selection.hinges import Hinges, Lines, upper_envelope
+from sklearn_dpsearch.privacy.selection.hinges import AffineLines, Hinges, upper_envelope
 from sklearn_dpsearch.privacy.selection.testing_region import nodes
 from tests.privacy import brute_force
 from tests.privacy.brute_force import Mechanism, Violation, check, random_distribution, random_mechanism
@@ -192,7 +192,7 @@ def _one_ratio_for_all_outcomes(one, distribution):
 def _slope_at_q_on_both_sides(one, distribution):
     """f'(q_min) forgotten: f'(q) on both sides."""
     height = np.exp(distribution.log_slope(*nodes(spacing=1.1)))
-    return upper_envelope(Lines(height, height))
+    return upper_envelope(AffineLines(height, height))
 
 
 def _upper_edge_for_lower(one, distribution):
@@ -200,7 +200,7 @@ def _upper_edge_for_lower(one, distribution):
     at, u = nodes(spacing=1.1)
     height = np.exp(distribution.log_slope(at, u))
     edge = 1.0 - np.interp(u, *_edge(one))
-    return upper_envelope(Lines(height, np.exp(distribution.log_slope(edge, 1 - edge))))
+    return upper_envelope(AffineLines(height, np.exp(distribution.log_slope(edge, 1 - edge))))
 
 
 def _half_the_expected_runs(one, distribution):

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sklearn_dpsearch.privacy.selection.hinges import Lines, upper_envelope
+from sklearn_dpsearch.privacy.selection.hinges import AffineLines, upper_envelope
 
 
 def test_hinges_are_the_upper_envelope_of_their_lines() -> None:
     rng = np.random.default_rng(5)
     for _ in range(200):
         n = int(rng.integers(1, 30))
-        lines = Lines(rng.random(n) * 10, rng.random(n) * (rng.random(n) > 0.1))
+        lines = AffineLines(rng.random(n) * 10, rng.random(n) * (rng.random(n) > 0.1))
         hinges = upper_envelope(lines)
         for z in np.append(0.0, rng.exponential(5.0, 20)):
             envelope = max(0.0, float(np.max(lines.height - z * lines.fall)))

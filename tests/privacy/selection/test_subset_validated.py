@@ -151,7 +151,7 @@ def test_bound_holds_for_parts_known_only_by_their_largest_loss_and_is_reached()
 
 
 @pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
-def test_the_average_over_known_coins_is_never_below_the_exact_loss(relation: str) -> None:
+def test_the_average_over_known_membership_is_never_below_the_exact_loss(relation: str) -> None:
     """Parts that may use who does what in any way: other distributions for each use of each of two slots."""
     rng = np.random.default_rng(7)
     tightest = 0.0
@@ -174,7 +174,7 @@ def test_the_average_over_known_coins_is_never_below_the_exact_loss(relation: st
                 train_on,
                 validate=promises[1],
                 validated_share=share,
-                secret_coins=False,
+                secret_membership=False,
             )
             assert list(total.bounds) == ["mixture"]  # type: ignore[attr-defined]
             tightest = max(tightest, check(total, *distributions))

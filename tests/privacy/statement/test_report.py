@@ -180,8 +180,8 @@ def test_whether_the_number_of_records_is_protected_depends_on_the_relation(rela
     assert any("number of records" in text for text in unprotected) is (number == "public")
 
 
-def test_a_statement_for_persons_speaks_of_persons() -> None:
-    texts = texts_of(PrivacySpent(guarantee=PureDP(epsilon=0.5), delta=0.0).for_person(3))
+def test_a_statement_for_groups_speaks_of_persons() -> None:
+    texts = texts_of(PrivacySpent(guarantee=PureDP(epsilon=0.5), delta=0.0).for_group(3))
     for text in texts.values():
         assert "up to 3 records of one person more" in text
         assert "whether the records of one person were" in text

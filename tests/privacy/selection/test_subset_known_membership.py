@@ -1,4 +1,4 @@
-"""Known coins: the average over a record's coin holds however the parts use who is in the subset."""
+"""Known membership: the average over a record's coin holds however the parts use who is in the subset."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_the_average_over_a_known_coin_is_never_below_the_exact_loss() -> None:
         search, fraction = random_search(rng), float(rng.choice([0.05, 0.3, 0.6, 0.9]))
         for train_on in VARIANTS:
             total = subset_then_train(
-                search.tune_guarantee, search.train_guarantee, fraction, train_on, secret_coins=False
+                search.tune_guarantee, search.train_guarantee, fraction, train_on, secret_membership=False
             )
             tightest = max(tightest, check(total, *release(search, fraction, train_on)))
     print(f"tightest exact/stated delta: {tightest}")
@@ -101,7 +101,7 @@ def test_theorem_two_fails_for_parts_that_use_who_is_in_the_subset(train_on: str
                 second = train.p if present else train.q
                 alone = train.q if train_on == "rest" else second
                 distributions.append(0.3 * np.outer(first, alone).ravel() + 0.7 * np.outer(outside.q, second).ravel())
-            known = subset_then_train(parts[0], parts[1], 0.3, train_on, secret_coins=False)
+            known = subset_then_train(parts[0], parts[1], 0.3, train_on, secret_membership=False)
             check(known, *distributions)
             check(TheoremTwo(tune=parts[0], train=parts[1], fraction=0.3, train_on=train_on), *distributions)
 
@@ -109,10 +109,10 @@ def test_theorem_two_fails_for_parts_that_use_who_is_in_the_subset(train_on: str
         search_all()
 
 
-def test_known_coins_are_the_mixture_and_cost_more() -> None:
+def test_known_membership_is_the_mixture_and_cost_more() -> None:
     tune, train = (PureDP(epsilon=one, neighboring="zero_out") for one in (2.0, 1.0))
     for train_on, with_record in (("rest", tune), ("all", compose(tune, train))):
-        known = subset_then_train(tune, train, 0.1, train_on, secret_coins=False)
+        known = subset_then_train(tune, train, 0.1, train_on, secret_membership=False)
         expected = mixture([with_record, train], [0.1, 0.9])
         assert known.tightest(0.0) == "mixture"
         for delta in (0.0, 1e-3):

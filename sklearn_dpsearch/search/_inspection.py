@@ -7,8 +7,8 @@ from fractions import Fraction
 from typing import Any
 
 from ..scoring.validation import Fold
-from ._any_make import n_records
 from ._base import BasePrivateSearch
+from ._records import n_records
 from ._types import Candidate
 from .execution.job import Split
 from .execution.utilities import utilities_of

@@ -1,4 +1,4 @@
-"""Exact coins for many records at once, from random bytes alone.
+"""Exact Bernoulli draws for many records at once, from random bytes alone.
 
 A uniform double is a multiple of 2⁻⁵³, so comparing it with a probability of 1e-17 succeeds eleven times too often.
 Here the binary digits of a uniform number are compared with those of the probability, 64 at a time, until they differ.
@@ -22,31 +22,31 @@ RandomBytes = Callable[[int], bytes]
 BLOCK = 2**16
 
 
-def coins(n: int, probability: Number, random_bytes: RandomBytes) -> npt.NDArray[np.bool_]:
-    """n independent coins, each True with exactly this probability; shape (n,).
+def bernoulli(n: int, probability: Number, random_bytes: RandomBytes) -> npt.NDArray[np.bool_]:
+    """Draw n independent values, each True with exactly this probability; shape (n,).
 
     Parameters
     ----------
     n : int
-        Number of coins.
+        Number of draws.
     probability : Fraction, int or float
         In [0, 1]. A float counts for exactly what it is.
     random_bytes : callable
-        Secret randomness: 8 bytes for each coin, and 8 more for each that 64 digits do not decide.
+        Secret randomness: 8 bytes for each draw, and 8 more for each that 64 digits do not decide.
     """
     exact = fraction(probability)
     require(0 <= exact <= 1, "0 <= probability <= 1", probability=probability)
-    return _in_blocks(n, np.bool_, lambda number: _coins(number, exact, random_bytes))
+    return _in_blocks(n, np.bool_, lambda number: _bernoulli(number, exact, random_bytes))
 
 
-def _coins(n: int, rest: Fraction, random_bytes: RandomBytes) -> npt.NDArray[np.bool_]:
-    heads, undecided = np.full(n, rest == 1), np.arange(n)
+def _bernoulli(n: int, rest: Fraction, random_bytes: RandomBytes) -> npt.NDArray[np.bool_]:
+    success, undecided = np.full(n, rest == 1), np.arange(n)
     while 0 < rest < 1 and undecided.size:
         digits, rest = divmod(rest * 2**64, 1)
         drawn = _words(undecided.size, random_bytes)
-        heads[undecided] = drawn < np.uint64(digits)
-        undecided = undecided[drawn == np.uint64(digits)]  # without digits left, equal is not below: tails
-    return heads
+        success[undecided] = drawn < np.uint64(digits)
+        undecided = undecided[drawn == np.uint64(digits)]  # without digits left, equal is not below
+    return success
 
 
 def uniform_integers(n: int, below: int, random_bytes: RandomBytes) -> npt.NDArray[np.integer[Any]]:

@@ -37,8 +37,8 @@ class Stage(NamedTuple):
     total: int | None = None
 
 
-class Display(Protocol):
-    """Display of stages."""
+class ProgressDisplay(Protocol):
+    """Display of the stages of long work."""
 
     def show(self, stage: Stage) -> None:
         """Show a new stage."""
@@ -62,7 +62,7 @@ class Stderr(io.TextIOBase):
         return len(text)
 
 
-class Lines:
+class ProgressLines:
     """Lasting lines: the beginning of a stage, and each tenth of its count."""
 
     def __init__(self, name: str, file: io.TextIOBase) -> None:
@@ -172,7 +172,7 @@ class Voice:
         with contextlib.suppress(OSError, ValueError), display(self._name) as shown:  # a stream may be gone
             self._follow(shown)
 
-    def _follow(self, shown: Display) -> None:
+    def _follow(self, shown: ProgressDisplay) -> None:
         while True:
             try:
                 stage = self._stages.get(timeout=TICK)
@@ -222,12 +222,13 @@ _LAST_LINE = threading.Lock()
 
 
 @contextlib.contextmanager
-def display(name: str) -> Iterator[Display]:
+def display(name: str) -> Iterator[ProgressDisplay]:
     """Choose a display: tqdm's bar on a terminal or in a notebook; without tqdm one line; elsewhere lasting lines."""
     file, live = Stderr(), _is_live()
     bar = tqdm_bar() if live else None
     mine = live and bar is None and not _in_notebook() and _LAST_LINE.acquire(blocking=False)
-    shown: Display = Bar(name, file, bar) if bar else Terminal(name, file) if mine else Lines(name, file)
+    plain = Terminal if mine else ProgressLines
+    shown: ProgressDisplay = Bar(name, file, bar) if bar else plain(name, file)
     try:
         yield shown
     finally:

@@ -19,7 +19,7 @@ from torch.utils.data import Dataset, IterableDataset, Subset, TensorDataset
 
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.nets import DPNeuralNetClassifier, DPNeuralNetRegressor
-from sklearn_dpsearch.nets.estimators import given
+from sklearn_dpsearch.nets.estimators import input_records
 from sklearn_dpsearch.nets.reading import ReadRecords
 from sklearn_dpsearch.privacy import LeakingEstimatorError, PrivacyError
 
@@ -112,8 +112,10 @@ LOG: list[int] = []
 
 def test_records_are_read_one_by_one_and_only_those_of_a_batch(monkeypatch):
     read = []
-    honest = given.Source.read
-    monkeypatch.setattr(given.Source, "read", lambda self, number: (read.append(number), honest(self, number))[1])
+    honest = input_records.Source.read
+    monkeypatch.setattr(
+        input_records.Source, "read", lambda self, number: (read.append(number), honest(self, number))[1]
+    )
     held = []
     take = ReadRecords.take
 
@@ -202,7 +204,9 @@ class Seeding(Rows):
 
 
 def ready(dataset):
-    return given.reading(given.source_of(dataset, None), lambda row: row, lambda found: torch.tensor(np.stack(found)))
+    return input_records.reading(
+        input_records.source_of(dataset, None), lambda row: row, lambda found: torch.tensor(np.stack(found))
+    )
 
 
 def drawn_for(number, before):
@@ -358,10 +362,10 @@ def test_parts_of_datasets_of_arrays_are_arrays():
     whole = TensorDataset(torch.from_numpy(X), torch.from_numpy(y))
     part = Subset(whole, range(10, 60))
     for inputs, targets in (
-        given.as_arrays(part, None),
-        given.as_arrays(Subset(part, range(50)), None),
-        given.as_arrays(skorch.dataset.Dataset(X[10:60], y[10:60]), None),
-        given.as_arrays(SliceDataset(whole)[np.arange(10, 60)], SliceDataset(whole, idx=1)[np.arange(10, 60)]),
+        input_records.as_arrays(part, None),
+        input_records.as_arrays(Subset(part, range(50)), None),
+        input_records.as_arrays(skorch.dataset.Dataset(X[10:60], y[10:60]), None),
+        input_records.as_arrays(SliceDataset(whole)[np.arange(10, 60)], SliceDataset(whole, idx=1)[np.arange(10, 60)]),
     ):
         np.testing.assert_array_equal(np.asarray(inputs), X[10:60])
         np.testing.assert_array_equal(np.asarray(targets), y[10:60])
@@ -370,7 +374,7 @@ def test_parts_of_datasets_of_arrays_are_arrays():
         def __getitem__(self, number):
             return self.tensors[0].mean(0), self.tensors[1][number]
 
-    assert given.is_source(given.as_arrays(Mine(torch.from_numpy(X), torch.from_numpy(y)), None)[0])
+    assert input_records.is_source(input_records.as_arrays(Mine(torch.from_numpy(X), torch.from_numpy(y)), None)[0])
 
 
 # --- in searches --------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from sklearn_dpsearch.privacy.mechanisms.coins import coins, uniform_integers
+from sklearn_dpsearch.privacy.mechanisms.bernoulli import bernoulli, uniform_integers
 
 
 def scripted(*words):
@@ -36,21 +36,21 @@ def test_a_tie_is_decided_by_the_next_digits(probability):
     first, second = digits(probability, 2)
     below = [(first, second - 1)] if second else []
     for words in below:
-        assert coins(1, probability, scripted(*words)).tolist() == [True]
-    assert coins(1, probability, scripted(first, second + 1)).tolist() == [False]
+        assert bernoulli(1, probability, scripted(*words)).tolist() == [True]
+    assert bernoulli(1, probability, scripted(first, second + 1)).tolist() == [False]
     if first:
-        assert coins(1, probability, scripted(first - 1)).tolist() == [True]
-    assert coins(1, probability, scripted(first + 1)).tolist() == [False]
+        assert bernoulli(1, probability, scripted(first - 1)).tolist() == [True]
+    assert bernoulli(1, probability, scripted(first + 1)).tolist() == [False]
 
 
 def test_only_the_tied_coins_draw_again():
     first, second = digits(1e-17, 2)
-    drawn = coins(4, 1e-17, scripted(first, 0, first, first + 1, second - 1, second + 1))
+    drawn = bernoulli(4, 1e-17, scripted(first, 0, first, first + 1, second - 1, second + 1))
     assert drawn.tolist() == [True, True, False, False]
 
 
 def test_a_tie_with_all_digits_is_no_success():
-    assert coins(2, 0.5, scripted(2**63, 2**63 - 1)).tolist() == [False, True]
+    assert bernoulli(2, 0.5, scripted(2**63, 2**63 - 1)).tolist() == [False, True]
 
 
 def successful_words(probability, before):
@@ -59,7 +59,7 @@ def successful_words(probability, before):
     while low < high:
         middle = (low + high) // 2
         later = [2**64 - 1] * 20
-        success = coins(1, probability, scripted(*before, middle, *later))[0]
+        success = bernoulli(1, probability, scripted(*before, middle, *later))[0]
         low, high = (middle + 1, high) if success else (low, middle)
     return low
 
@@ -82,24 +82,24 @@ def test_the_probability_is_the_float_to_the_last_bit(probability):
 def test_a_probability_of_1e_17_is_not_that_of_a_53_bit_uniform():
     """Words below 2**11 made a uniform double 0: eleven times as many as belong to 1e-17."""
     words = list(range(2048))
-    assert coins(2048, 1e-17, scripted(*words, *[0] * 10)).sum() == 185  # 184 words below, and the tie with 0 after it
+    assert bernoulli(2048, 1e-17, scripted(*words, *[0] * 10)).sum() == 185  # 184 below, and the tie
 
 
 @pytest.mark.parametrize(("probability", "all_of_them"), [(0, False), (1, True), (0.0, False), (1.0, True)])
 def test_certain_coins_need_no_randomness(probability, all_of_them):
-    assert (coins(5, probability, scripted()) == all_of_them).all()
+    assert (bernoulli(5, probability, scripted()) == all_of_them).all()
 
 
 @pytest.mark.parametrize("probability", [-1e-9, 1.0000001, 2])
 def test_a_number_that_is_no_probability_is_refused(probability):
     with pytest.raises(ValueError, match="0 <= probability <= 1"):
-        coins(3, probability, random.Random(0).randbytes)
+        bernoulli(3, probability, random.Random(0).randbytes)
 
 
 @pytest.mark.parametrize("probability", [0.003, 0.2, 0.5, 0.97])
 def test_frequencies_are_the_probability(probability):
     n = 400_000
-    share = coins(n, probability, random.Random(7).randbytes).mean()
+    share = bernoulli(n, probability, random.Random(7).randbytes).mean()
     assert abs(share - probability) < 5 * np.sqrt(probability * (1 - probability) / n)
 
 

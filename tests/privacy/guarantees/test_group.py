@@ -23,10 +23,10 @@ from sklearn_dpsearch.privacy import (
     best_of,
     compose,
     envelope,
-    for_person,
+    for_group,
     mixture,
 )
-from sklearn_dpsearch.privacy.guarantees.person import OfPerson
+from sklearn_dpsearch.privacy.guarantees.group import OfGroup
 from sklearn_dpsearch.privacy.spent import Component, PrivacySpent
 from tests.privacy.brute_force import Mechanism, exact_pair, hockey_stick, interesting_epsilons, size
 
@@ -57,7 +57,7 @@ def of_one_record(chain: Chain) -> Guarantee:
 def check_chains(rng: np.random.Generator, number: int, longest: int) -> None:
     for _ in range(number):
         chain = random_chain(rng, int(rng.integers(2, longest + 1)))
-        stated = for_person(of_one_record(chain), len(chain) - 1)
+        stated = for_group(of_one_record(chain), len(chain) - 1)
         for p, q in ((chain[0], chain[-1]), (chain[-1], chain[0])):
             epsilons = interesting_epsilons(p, q)
             shown = np.array([hockey_stick(p, q, epsilon) for epsilon in epsilons])
@@ -76,81 +76,81 @@ def test_many_persons_with_more_records_never_lose_more_than_is_stated() -> None
 def test_a_person_with_fewer_records_is_covered() -> None:
     one = ProfileDP.from_pair(DPSGD(noise_multiplier=1.0, sample_rate=0.05, steps=2).pair)
     grid = np.linspace(0.0, 6.0, 25)
-    profiles = [for_person(one, records).delta_at(grid) for records in (1, 2, 3)]
+    profiles = [for_group(one, records).delta_at(grid) for records in (1, 2, 3)]
     assert all(np.all(fewer <= more + 1e-15) for fewer, more in pairwise(profiles))
 
 
 @pytest.mark.parametrize("records", [2, 3, 7])
 def test_the_bound_is_reached_by_a_gaussian_chain(records: int) -> None:
     """Means 0, μ, 2μ, …: the ends differ by records·μ, and the profile of one step says so to six digits."""
-    by_profile = OfPerson(one_record=GaussianDP(mu=0.4), records=records)
+    by_profile = OfGroup(one_record=GaussianDP(mu=0.4), records=records)
     exact = GaussianDP(mu=0.4 * records)
     for delta in (1e-2, 1e-5):
         assert 1.0 <= by_profile.epsilon_at(delta) / exact.epsilon_at(delta) < 1.0 + 1e-5
-    assert for_person(GaussianDP(mu=0.4), records).mu == pytest.approx(0.4 * records, rel=1e-15)
+    assert for_group(GaussianDP(mu=0.4), records).mu == pytest.approx(0.4 * records, rel=1e-15)
 
 
 def test_an_epsilon_and_a_delta_grow_as_published() -> None:
     """mε, with δ·(1 + e^ε + … + e^{(m−1)ε}) (Dwork & Roth 2014, Theorem 2.2, and its refinement)."""
-    five = for_person(ApproxDP(epsilon=0.3, delta=1e-6), 5)
+    five = for_group(ApproxDP(epsilon=0.3, delta=1e-6), 5)
     published = 1e-6 * np.exp(0.3 * np.arange(5)).sum()
     assert published * (1 - 1e-5) <= five.delta_at(1.5) <= published * (1 + 1e-5)
 
 
 def test_pure_guarantees_are_multiplied_and_never_rounded_down() -> None:
-    assert for_person(PureDP(epsilon=0.1), 3).epsilon == pytest.approx(0.3)
-    assert for_person(PureDP(epsilon=0.1), 3).epsilon >= 3 * 0.1
-    assert for_person(BoundedRangeDP(epsilon=0.5), 4) == BoundedRangeDP(epsilon=2.0)
-    assert for_person(ZCDP(rho=0.5), 3) == ZCDP(rho=4.5)
+    assert for_group(PureDP(epsilon=0.1), 3).epsilon == pytest.approx(0.3)
+    assert for_group(PureDP(epsilon=0.1), 3).epsilon >= 3 * 0.1
+    assert for_group(BoundedRangeDP(epsilon=0.5), 4) == BoundedRangeDP(epsilon=2.0)
+    assert for_group(ZCDP(rho=0.5), 3) == ZCDP(rho=4.5)
     search = best_of(PureDP(epsilon=0.1), Geometric(5))
-    assert for_person(search, 3).epsilon_at(0.0) == pytest.approx(3 * search.epsilon_at(0.0))
-    assert for_person(search, 3).epsilon_at(0.0) >= 3 * search.epsilon_at(0.0)
-    assert for_person(NonPrivate(), 3) == NonPrivate()
+    assert for_group(search, 3).epsilon_at(0.0) == pytest.approx(3 * search.epsilon_at(0.0))
+    assert for_group(search, 3).epsilon_at(0.0) >= 3 * search.epsilon_at(0.0)
+    assert for_group(NonPrivate(), 3) == NonPrivate()
 
 
 def test_parts_of_a_composition_are_carried_over_as_a_whole() -> None:
     total = compose(GaussianDP(mu=0.3), ApproxDP(epsilon=0.0, delta=1e-9))
-    assert for_person(total, 3) == OfPerson(one_record=total, records=3)
+    assert for_group(total, 3) == OfGroup(one_record=total, records=3)
 
 
 @pytest.mark.parametrize("relation", ["add_remove", "zero_out", "replace_one"])
 def test_the_relation_stays(relation: str) -> None:
     for one in (PureDP(epsilon=1.0, neighboring=relation), ApproxDP(epsilon=1.0, delta=1e-5, neighboring=relation)):
-        assert for_person(one, 2).neighboring == relation
+        assert for_group(one, 2).neighboring == relation
 
 
 def test_one_record_changes_nothing_and_no_record_is_refused() -> None:
     one = GaussianDP(mu=1.0)
-    assert for_person(one, 1) is one
+    assert for_group(one, 1) is one
     for wrong in (0, 1.5, -2):
         with pytest.raises(ValueError, match="an integer records >= 1"):
-            for_person(one, wrong)
+            for_group(one, wrong)
 
 
 def test_a_statement_says_for_whom_it_holds() -> None:
     one = ApproxDP(epsilon=0.5, delta=1e-8)
     spent = PrivacySpent(guarantee=one, delta=1e-6, components=(Component(name="training", guarantee=one),))
-    person = spent.for_person(2)
+    person = spent.for_group(2)
     assert (spent.unit, person.unit) == ("record", "2 records of one person")
-    assert person.epsilon == for_person(one, 2).epsilon_at(1e-6)
-    assert person.components[0].guarantee == for_person(one, 2)
+    assert person.epsilon == for_group(one, 2).epsilon_at(1e-6)
+    assert person.components[0].guarantee == for_group(one, 2)
     assert person.assumptions == ("No person has more than 2 of the records.",)
     assert person.to_dict()["unit"] in str(person)
     with pytest.raises(PrivacyError, match="2 records of one person"):
-        person.for_person(2)
+        person.for_group(2)
 
 
-def test_statements_for_persons_and_for_records_never_mix() -> None:
+def test_statements_for_groups_and_for_records_never_mix() -> None:
     one = PureDP(epsilon=0.5)
     spent = PrivacySpent(guarantee=one, delta=0.0)
     for combine in (compose, lambda *several: envelope(several), lambda *several: mixture(several, [0.5, 0.5])):
-        for other in (spent, one, spent.for_person(3)):
-            with pytest.raises(MixedNeighborsError, match="2 records of one person.*then call for_person"):
-                combine(spent.for_person(2), other)
-    assert compose(spent.for_person(2), spent.for_person(2)).epsilon_at(0.0) == 2.0
+        for other in (spent, one, spent.for_group(3)):
+            with pytest.raises(MixedNeighborsError, match="2 records of one person.*then call for_group"):
+                combine(spent.for_group(2), other)
+    assert compose(spent.for_group(2), spent.for_group(2)).epsilon_at(0.0) == 2.0
 
 
-def test_a_statement_for_persons_names_the_theorem_of_its_search() -> None:
+def test_a_statement_for_groups_names_the_theorem_of_its_search() -> None:
     search = best_of(GaussianDP(mu=0.3), Geometric(5))
     spent = PrivacySpent(guarantee=search, delta=1e-6, components=(Component(name="search", guarantee=search),))
-    assert spent.for_person(2).bound == "Theorem 1"
+    assert spent.for_group(2).bound == "Theorem 1"

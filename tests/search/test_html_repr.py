@@ -173,7 +173,7 @@ def test_text_is_shown_where_text_was_asked_for():
 
 def test_the_box_reads_no_attribute_that_was_not_released():
     """Only names of the release stand in the code that shows."""
-    import sklearn_dpsearch.search._shown as shown
+    import sklearn_dpsearch.search._html_repr as shown
 
     names = set(re.findall(r"search\.(\w+_)\b", inspect.getsource(shown)))
     assert names <= {*RELEASED, "privacy_spent_"}

@@ -35,7 +35,7 @@ MOST_RECORDS = 10**6
 POINTS = 4001
 
 
-def for_person(guarantee: Guarantee | Statement, records: int) -> Guarantee:
+def for_group(guarantee: Guarantee | Statement, records: int) -> Guarantee:
     """Guarantee for a person with several records, from one for a single record (group privacy).
 
     Parameters
@@ -59,7 +59,7 @@ def for_person(guarantee: Guarantee | Statement, records: int) -> Guarantee:
 
     Examples
     --------
-    >>> for_person(PureDP(epsilon=0.25), 4)
+    >>> for_group(PureDP(epsilon=0.25), 4)
     PureDP(neighboring='add_remove', epsilon=1.0)
     """
     found = as_guarantee(guarantee)
@@ -71,7 +71,7 @@ def for_person(guarantee: Guarantee | Statement, records: int) -> Guarantee:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OfPerson(Guarantee):
+class OfGroup(Guarantee):
     """Guarantee for a person with several records, derived only from the guarantee for one record.
 
     Parameters
@@ -135,7 +135,7 @@ def _two_steps(first: LossDistribution, second: LossDistribution) -> Callable[[A
 
 
 def _by_profile(guarantee: Guarantee, records: int) -> Guarantee:
-    return OfPerson(one_record=guarantee, records=records, neighboring=guarantee.neighboring)
+    return OfGroup(one_record=guarantee, records=records, neighboring=guarantee.neighboring)
 
 
 def _times(name: str, power: int) -> Callable[[Any, int], Guarantee]:

@@ -13,9 +13,9 @@ from sklearn.base import clone
 from ..ledger import counted
 from ..privacy import CountDistribution, Guarantee
 from ..scoring.validation import Validation
-from ._any_make import n_records, take, with_parameters
 from ._base import BasePrivateSearch
-from ._made_up import made_up_records
+from ._records import n_records, take, with_parameters
+from ._synthetic_records import made_up_records
 from .execution.utilities import HELD_OUT
 from .planning.plan import Plan
 from .runners.aggregated import AggregatedRunner, number_of_points

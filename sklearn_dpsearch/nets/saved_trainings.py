@@ -24,7 +24,7 @@ from .task import TrainingTask
 AT_THE_END = 1.0
 
 
-class Keeper(Protocol):
+class StateStore(Protocol):
     """Private storage for the state of one training."""
 
     @property
@@ -37,21 +37,21 @@ class Keeper(Protocol):
     def write(self, payload: bytes) -> None:
         """Write a payload, or do nothing where writing fails."""
 
-    def shared(self, names: Sequence[str]) -> Keeper:
+    def shared(self, names: Sequence[str]) -> StateStore:
         """Storage of a training that several nets share."""
 
 
-class Kept:
+class SavedTraining:
     """Saves a training of one net, or of a stack, every minute, and goes on from the last save.
 
     Parameters
     ----------
-    keeper : Keeper
+    keeper : StateStore
     tasks : sequence of TrainingTask
         Tasks of the stack, in its order.
     """
 
-    def __init__(self, keeper: Keeper, tasks: Sequence[TrainingTask]) -> None:
+    def __init__(self, keeper: StateStore, tasks: Sequence[TrainingTask]) -> None:
         self.keeper, self.tasks = keeper, list(tasks)
 
     def begin(self, training: Any) -> None:
@@ -101,12 +101,12 @@ class Kept:
             self.keeper.write(buffer.getvalue())
 
 
-def kept(keeper: Keeper | None, tasks: Sequence[TrainingTask]) -> list[Kept]:
+def kept(keeper: StateStore | None, tasks: Sequence[TrainingTask]) -> list[SavedTraining]:
     """Watchers that keep a training: one if there is a keeper, else none."""
-    return [] if keeper is None else [Kept(keeper, tasks)]
+    return [] if keeper is None else [SavedTraining(keeper, tasks)]
 
 
-def shared(keepers: Sequence[Keeper | None]) -> Keeper | None:
+def shared(keepers: Sequence[StateStore | None]) -> StateStore | None:
     """Storage of a stack, by the names of its members; None if a member has none."""
     known = [keeper for keeper in keepers if keeper is not None]
     return known[0].shared([keeper.name for keeper in known]) if known and len(known) == len(keepers) else None
