@@ -1,7 +1,8 @@
 """Hyperparameter searches for scikit-learn that are differentially private as a whole."""
 
+from ._version import __version__
+from .errors import BudgetExceededError, PrivacyError
 from .ledger import PrivacyLedger
-from .privacy.errors import BudgetExceededError, PrivacyError
 from .privacy.spent import PrivacySpent
 from .report import plan
 from .search import (
@@ -14,8 +15,6 @@ from .search import (
     NoModelError,
     search_space,
 )
-
-__version__ = "0.1.0"
 
 __all__ = [
     "BudgetExceededError",

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from ..privacy import PrivacyError
+from ..errors import PrivacyError
 from .secret_folder import ANEW
 
 #: Kind ↦ name ↦ (keyed digest, text for errors).

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import filelock
 
-from ..privacy import PrivacyError
+from ..errors import PrivacyError
 from .durable import settle, write_through
 
 #: Names inside of the folder.

@@ -234,7 +234,7 @@ def _silence() -> Iterator[None]:
 
 def _mark_threads(original: Callable[[threading.Thread], None]) -> Callable[[threading.Thread], None]:
     def start(self: threading.Thread) -> None:
-        if silent_here() and not isinstance(self, _Watcher):
+        if silent_here() and not isinstance(self, _RouteKeeper):
             _BORN_SILENT.add(self)
             own = type(self).__module__.partition(".")[0] != "tqdm"  # its monitor serves the whole process
             if own and (_FOR_GOOD.here or threading.current_thread() in _SILENT_FOR_GOOD):
@@ -364,7 +364,7 @@ def _route_again() -> None:
         _LATER.apply()
 
 
-class _Watcher(threading.Thread):
+class _RouteKeeper(threading.Thread):
     """Keeps the routes in place until a permanently silent thread ends.
 
     Parameters
@@ -393,7 +393,7 @@ def _keep_silent() -> None:
         left = [thread for thread in _SILENT_FOR_GOOD if thread.is_alive() and thread not in _WATCHED]
         _WATCHED.update(left)
     for thread in left:
-        _Watcher(thread).begin()
+        _RouteKeeper(thread).begin()
 
 
 def _nothing() -> Undo:

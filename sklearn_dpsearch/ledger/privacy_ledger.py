@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from .._version import __version__
 from ..privacy import Guarantee, PrivacyError
 from ..privacy._types import NEIGHBORING, Neighboring
 from ..privacy.spent import Component, PrivacySpent
@@ -178,7 +179,7 @@ class PrivacyLedger:
             "unit": "record",
             "id": uuid.uuid4().hex,
             "day": today(),
-            "library": _version(),
+            "library": __version__,
         }
 
     def _check_same(self, **given: Any) -> None:
@@ -307,7 +308,7 @@ class PrivacyLedger:
             guarantee=guarantee,
             delta=delta,
             assumptions=tuple(assumptions),
-            library=_version(),
+            library=__version__,
             **({} if entry_id is None else {"id": entry_id}),
         )
         return read_entry(new.written())
@@ -434,9 +435,3 @@ def _text(label: str) -> str:
     if not isinstance(label, str):
         raise TypeError(f"Found the label {type(label).__name__}; text is needed, e.g. label='baseline'.")
     return label
-
-
-def _version() -> str:
-    from .. import __version__
-
-    return __version__

@@ -17,8 +17,8 @@ import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
-from .. import __version__
 from .._disk.digests import Marks, digests, keyed, refuse_others, shown
+from .._version import __version__
 from ..privacy import PrivacyError
 from . import secret_folder
 from .layout import named_trained

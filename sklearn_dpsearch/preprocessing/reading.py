@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from ..privacy.errors import did_you_mean
+from ..errors import did_you_mean
 
 
 class Given(NamedTuple):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..privacy.errors import did_you_mean
+from ..errors import did_you_mean
 from .columns import Choice, Column, Detail, Hashed
 from .ranges import AUTO, LINEAR, LOG, DateRange, NumberRange, Range
 

@@ -12,11 +12,7 @@ The rooms, from the top down; each imports only from those below it:
 - ``numerics``: privacy losses, exact numbers, inversion: arithmetic that only ever overstates.
 """
 
-from .calibration import calibrate
-from .count_distributions.base import CountDistribution
-from .count_distributions.distributions import Binomial, Fixed, FromPMF, Poisson
-from .count_distributions.negative_binomial import Geometric, Logarithmic, NegativeBinomial
-from .errors import (
+from ..errors import (
     BudgetExceededError,
     BudgetUnreachableError,
     LeakingEstimatorError,
@@ -26,6 +22,10 @@ from .errors import (
     UnknownGuaranteeError,
     UnknownSensitivityError,
 )
+from .calibration import calibrate
+from .count_distributions.base import CountDistribution
+from .count_distributions.distributions import Binomial, Fixed, FromPMF, Poisson
+from .count_distributions.negative_binomial import Geometric, Logarithmic, NegativeBinomial
 from .guarantees.base import Guarantee
 from .guarantees.changed_record import as_replace_one
 from .guarantees.composition import compose, envelope, mixture

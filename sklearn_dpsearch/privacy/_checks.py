@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import PrivacyError
 from ._types import NEIGHBORING, Array
-from .errors import PrivacyError
 
 
 def require(condition: bool, expected: str, **found: object) -> None:

@@ -10,8 +10,8 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from ..errors import BudgetUnreachableError, MissingDeltaError, PrivacyError
 from ._checks import as_numbers, plain_number, require
-from .errors import BudgetUnreachableError, MissingDeltaError, PrivacyError
 from .guarantees.base import Guarantee, as_guarantee
 from .numerics.inversion import Turn, geometric, geometric_mean, narrowed, within
 from .numerics.inversion import bracket as first_turn

@@ -10,8 +10,8 @@ from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
+from ..errors import PrivacyError, did_you_mean
 from .count_distributions.base import CountDistribution
-from .errors import PrivacyError, did_you_mean
 from .guarantees.base import Guarantee
 from .guarantees.serialization import VERSION
 from .guarantees.values import ProfileDP

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
+from ..errors import UnknownGuaranteeError
 from ._checks import require
 from ._types import Neighboring
 from .count_distributions.base import CountDistribution
 from .count_distributions.distributions import Poisson
 from .count_distributions.negative_binomial import Geometric, Logarithmic, NegativeBinomial
-from .errors import UnknownGuaranteeError
 from .guarantees.base import Guarantee, Statement, as_guarantee
 from .guarantees.composition import compose
 from .guarantees.pure import LaplaceDP, PureDP

@@ -9,8 +9,8 @@ from datetime import date as Date
 from datetime import datetime, timezone
 from typing import Any, overload
 
+from ..errors import PrivacyError
 from ._types import Array, Neighboring, Numbers
-from .errors import PrivacyError
 from .guarantees.base import Guarantee, Statement
 from .guarantees.group import for_group
 from .guarantees.risk import Risk

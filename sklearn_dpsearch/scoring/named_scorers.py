@@ -9,9 +9,9 @@ from typing import Any
 
 from sklearn.base import is_classifier
 
+from ..errors import did_you_mean
 from ..privacy import UnknownSensitivityError
 from ..privacy._checks import require
-from ..privacy.errors import did_you_mean
 from .base import PrivateScorer
 from .counts import BalancedAccuracyScorer, RetrievalScorer
 from .mean import MeanScorer

@@ -20,6 +20,7 @@ from sklearn.base import clone
 from .._disk import secret_folder
 from .._disk.digests import SHOWN, Marks, digests, keyed, refuse_others, shown
 from .._disk.secret_folder import ANEW, Kind, SecretFolder
+from .._version import __version__
 from ..adapters import forget_seeds, seed_names
 from ..privacy import PrivacyError
 from ..privacy.statement.release import version_of
@@ -298,8 +299,6 @@ def _is_list(values: Any) -> bool:
 
 def _place() -> dict[str, str]:
     """Versions and the kind of processor."""
-    from .. import __version__  # which imports this file
-
     return {
         "sklearn_dpsearch": __version__,
         "Python": ".".join(platform.python_version_tuple()[:2]),

@@ -16,10 +16,10 @@ from typing import Any, TypeAlias, overload
 
 import numpy as np
 
+from ...errors import MixedNeighborsError, PrivacyError, did_you_mean
 from .._checks import as_numbers, check_kind, check_neighboring, plain_numbers, require, without_numpy
 from .._once import cached_property
 from .._types import Array, ArrayLike, Neighboring, Numbers
-from ..errors import MixedNeighborsError, PrivacyError, did_you_mean
 from ..numerics import curves
 from ..numerics.inversion import bracket, crossing, geometric
 from ..numerics.loss_distribution import DominatingPair, LossDistribution, connect_the_dots

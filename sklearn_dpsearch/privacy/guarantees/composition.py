@@ -10,10 +10,10 @@ from fractions import Fraction
 
 import numpy as np
 
+from ...errors import MixedNeighborsError, PrivacyError
 from .._checks import as_numbers, check_kind, require
 from .._once import cached_property
 from .._types import Array, ArrayLike
-from ..errors import MixedNeighborsError, PrivacyError
 from ..numerics.convolution import convolve
 from ..numerics.curves import LARGEST_LOSS
 from ..numerics.loss_distribution import ROUNDING, DominatingPair, LossDistribution, connect_the_dots, mix

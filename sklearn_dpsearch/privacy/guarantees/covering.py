@@ -7,9 +7,9 @@ import math
 
 import numpy as np
 
+from ...errors import BudgetUnreachableError
 from .._checks import require
 from .._types import Neighboring
-from ..errors import BudgetUnreachableError
 from ..numerics.inversion import bracket, geometric, geometric_mean, narrowed, within
 from .base import Guarantee
 from .composition import compose

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import PrivacyError
+from ...errors import PrivacyError
 
 #: Version of the layout below. A reader refuses any other version.
 VERSION = 1

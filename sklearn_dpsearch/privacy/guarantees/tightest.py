@@ -9,9 +9,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from ...errors import PrivacyError
 from .._once import cached_property
 from .._types import Array, ArrayLike
-from ..errors import PrivacyError
 from ..numerics.loss_distribution import DominatingPair
 from .base import LARGEST_EPSILON, Guarantee, pair_through, smallest_epsilon
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from ...errors import PrivacyError
 from .._checks import as_numbers, check_kind, require
 from .._once import cached_property
 from .._types import Array, ArrayLike, Neighboring
-from ..errors import PrivacyError
 from ..numerics import curves
 from ..numerics.loss_distribution import DominatingPair, LossDistribution, check_masses, connect_the_dots, symmetric
 from ..numerics.pld import pair_from_pld

@@ -17,11 +17,11 @@ from typing import TypeVar
 import numpy as np
 from scipy import optimize
 
+from ...errors import PrivacyError
 from .._types import Array
 from ..count_distributions.base import Capped, Conditioned, CountDistribution
 from ..count_distributions.distributions import Binomial, Poisson
 from ..count_distributions.negative_binomial import TruncatedNegativeBinomial
-from ..errors import PrivacyError
 from ..guarantees.base import Guarantee
 from ..guarantees.pure import PureDP
 from ..guarantees.values import ORDERS, ZCDP, ApproxDP, GaussianDP, ProfileDP, RenyiDP

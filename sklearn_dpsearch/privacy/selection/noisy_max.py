@@ -22,9 +22,9 @@ from typing import Any
 
 import numpy as np
 
+from ...errors import PrivacyError
 from .._checks import require
 from .._types import Array, Neighboring
-from ..errors import PrivacyError
 from ..guarantees.base import Guarantee
 from ..guarantees.composition import compose
 from ..guarantees.pure import BoundedRangeDP, PureDP

@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy import fft, special
 
+from ...errors import PrivacyError
 from .._checks import plain_number, require
 from .._types import Array
 from ..count_distributions.base import CountDistribution
 from ..count_distributions.distributions import as_count_distribution
-from ..errors import PrivacyError
 from ..guarantees.base import LARGEST_EPSILON, Guarantee, Statement, as_guarantee
 from ..guarantees.pure import PureDP
 from ..guarantees.tightest import SmallestOf

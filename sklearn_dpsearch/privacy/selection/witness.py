@@ -18,11 +18,11 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
+from ...errors import PrivacyError
 from .._checks import plain_number, require
 from .._types import Array
 from ..count_distributions.base import CountDistribution
 from ..count_distributions.distributions import as_count_distribution
-from ..errors import PrivacyError
 from ..guarantees.base import LARGEST_EPSILON, Guarantee, Statement, as_guarantee
 from ..guarantees.pure import BoundedRangeDP, LaplaceDP, PureDP
 from ..guarantees.values import FAR, ZCDP, ApproxDP, GaussianDP, NonPrivate, RenyiDP

@@ -9,6 +9,8 @@ from functools import cache
 from importlib import metadata
 from typing import Any
 
+from ..._version import __version__
+
 #: Libraries whose versions a statement names, where they are installed.
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "dp-accounting")
 
@@ -24,8 +26,6 @@ def version_of(library: str) -> str | None:
 
 def versions() -> tuple[tuple[str, str], ...]:
     """Name and version of this library, of those that it computes with, and of Python."""
-    from sklearn_dpsearch import __version__
-
     found = [(name, known) for name in LIBRARIES if (known := version_of(name)) is not None]
     return (("sklearn_dpsearch", __version__), *found, ("Python", platform.python_version()))
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import did_you_mean
+from ...errors import did_you_mean
 from .as_html import article, as_html
 from .as_json import as_json
 from .as_markdown import as_markdown

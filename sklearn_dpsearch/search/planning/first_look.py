@@ -16,8 +16,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_consistent_length
 
+from ...errors import did_you_mean
 from ...privacy import LeakingEstimatorError, PrivacyError
-from ...privacy.errors import did_you_mean
 from ...scoring import PrivateScorer
 from .._records import n_records
 from .._types import Parameters, Scorer

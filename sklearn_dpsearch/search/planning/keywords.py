@@ -12,8 +12,8 @@ from typing import Any
 
 from sklearn.metrics import get_scorer_names
 
+from ...errors import did_you_mean
 from ...privacy import PrivacyError
-from ...privacy.errors import did_you_mean
 
 #: Keyword of a constructor ↦ why it is missing here, and the remedy. Looked up only where a search lacks the keyword.
 NOT_TAKEN: dict[str, str] = {

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...adapters import ExtrapolationRule
-from ...privacy.errors import did_you_mean
+from ...errors import did_you_mean
 from .._types import Candidate, Extrapolate
 
 WORDS = ("linear", "keep")

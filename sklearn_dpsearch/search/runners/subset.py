@@ -9,10 +9,10 @@ from typing import Any, Literal, Protocol
 
 from sklearn.pipeline import Pipeline
 
+from ...errors import did_you_mean
 from ...privacy import CountDistribution, Guarantee, PrivacyError
 from ...privacy._types import Neighboring
 from ...privacy.count_distributions.distributions import as_count_distribution
-from ...privacy.errors import did_you_mean
 from ...scoring import Noise, Sensitivity, matched_noise
 from ...scoring.validation import Fold, Validation, all_numbers, numbers_where
 from .._records import with_parameters

@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ...errors import did_you_mean
 from ...privacy._types import Neighboring
-from ...privacy.errors import did_you_mean
 from ...privacy.mechanisms.bernoulli import RandomBytes, bernoulli
 from ...scoring.validation import Exposure, Fold, HoldOut, Validation, numbers_where, validation_of
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from sklearn_dpsearch.errors import MixedNeighborsError
 from sklearn_dpsearch.privacy import (
     DPSGD,
     CountDistribution,
@@ -23,7 +24,6 @@ from sklearn_dpsearch.privacy import (
     followed_by,
     mixture,
 )
-from sklearn_dpsearch.privacy.errors import MixedNeighborsError
 from sklearn_dpsearch.privacy.numerics.loss_distribution import LossDistribution
 from sklearn_dpsearch.privacy.selection.best_of_then import SearchThen
 from tests.privacy import brute_force
