@@ -625,7 +625,7 @@ MUTANTS = [
         name="threads speak after the end",
         mistake="A thread that a candidate leaves running speaks when the search is over.",
         file="_process/silence.py",
-        old="        _Watcher(thread).begin()\n",
+        old="        _RouteKeeper(thread).begin()\n",
         new="        pass\n",
         tests=(
             "search/test_unheard.py::test_threads_that_a_candidate_leaves_running_stay_silent_for_as_long_as_they_live",
