@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import _bounds
 import numpy as np
 from _show import Curves, Figure, show
 
@@ -28,9 +29,9 @@ def figure_2(distribution: CountDistribution | None = None) -> Curves:
     grid = np.linspace(0.4, 2.4, 41)
     curves = {
         "one run": BASE.delta_at(grid),
-        "Theorem 2, PS22": best_of_published.renyi_negative_binomial(BASE, distribution).delta_at(grid),
-        "Corollary 5.5, KRW24": best_of_published.gaussian_negative_binomial(BASE, distribution).delta_at(grid),
-        "Theorem 5.2, KRW24": best_of_published.profile_negative_binomial(BASE, distribution).delta_at(grid),
+        "Theorem 2, PS22": _bounds.renyi_negative_binomial(BASE, distribution).delta_at(grid),
+        "Corollary 5.5, KRW24": _bounds.gaussian_negative_binomial(BASE, distribution).delta_at(grid),
+        "Theorem 5.2, KRW24": _bounds.profile_negative_binomial(BASE, distribution).delta_at(grid),
         "Theorem 1": best_of(BASE, distribution).delta_at(grid),
         "witness": np.array([witness(BASE, distribution, epsilon) for epsilon in grid]),
     }

@@ -22,6 +22,7 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
+import _bounds
 import numpy as np
 from _show import Curves, Figure, show_all
 
@@ -77,7 +78,7 @@ def theirs(distribution: CountDistribution) -> Guarantee:
     """Theorem 2 of the paper, or Theorem 6 for the Poisson distribution: a Rényi curve."""
     if isinstance(distribution, Poisson):
         return best_of_published.renyi_poisson(RENYI, distribution, ORDERS)
-    return best_of_published.renyi_negative_binomial(RENYI, distribution, ORDERS)
+    return _bounds.renyi_negative_binomial(RENYI, distribution, ORDERS)
 
 
 @cache

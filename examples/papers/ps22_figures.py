@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import _bounds
 import numpy as np
 from _show import Curves, Figure, show
 
@@ -48,7 +49,7 @@ def renyi_bound(distribution: CountDistribution) -> best_of_published.Guarantee:
     fine = 1 + np.geomspace(0.05, 2000, 600)
     if isinstance(distribution, Poisson):
         return best_of_published.renyi_poisson(ZCDP(rho=RHO), distribution, fine)  # the Rényi curve gives (ε̂, δ̂) too
-    return best_of_published.renyi_negative_binomial(ZCDP(rho=RHO), distribution, fine)
+    return _bounds.renyi_negative_binomial(ZCDP(rho=RHO), distribution, fine)
 
 
 def figure_2(means: tuple[float, ...] = (10, 100, 1e3, 1e4, 1e5, 1e6)) -> Curves:

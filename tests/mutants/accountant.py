@@ -365,10 +365,10 @@ MUTANTS = [
     ),
     Mutant(
         name="δ not multiplied",
-        mistake="The Poisson bound's δ is one run's, not the mean number of runs times it.",
+        mistake="The binomial bound's δ is one run's, not the mean number of runs times it.",
         file="privacy/selection/best_of_published.py",
-        old="ShiftedProfile(one_run, distribution.mean * scale, distribution.mean * one_run.delta_at(0.0))",
-        new="ShiftedProfile(one_run, 1.0, distribution.mean * one_run.delta_at(0.0))",
+        old="ShiftedProfile(one_run, distribution.mean * scale, smallest)",
+        new="ShiftedProfile(one_run, 1.0, smallest)",
         tests=("privacy/selection/test_best_of_published.py::test_corollary_5_8_is_the_limit_of_theorem_5_7",),
     ),
     Mutant(
@@ -379,15 +379,6 @@ MUTANTS = [
         new="one_run.renyi(orders) + np.log(",
         tests=("privacy/selection/test_best_of_published.py::test_theorem_6_agrees_with_dp_accounting_at_every_order",),
         seen="a reproduction of Koskela & Kulkarni, with δ̂ = 0",
-    ),
-    Mutant(
-        name="the terms of Theorem 2 left out",
-        mistake="The Rényi bound of the negative binomial distribution without what the second order costs.",
-        file="privacy/selection/best_of_published.py",
-        old="epsilons=base + constant + np.log(distribution.mean)",
-        new="epsilons=base + np.log(distribution.mean)",
-        tests=("privacy/selection/test_best_of_published.py::test_theorem_2_agrees_with_dp_accounting_at_every_order",),
-        seen="an Optuna tuner",
     ),
     Mutant(
         name="maximum for sum",

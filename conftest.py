@@ -1,0 +1,25 @@
+"""Doctests of modules whose optional library is missing are not collected.
+
+Any other module that cannot be imported is an error: ``--doctest-ignore-import-errors`` would skip its tests without a
+word.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+
+ROOT = Path(__file__).parent
+#: Place ↦ library that the modules there import.
+OPTIONAL = {
+    "docs/conf.py": "sphinx",
+    "sklearn_dpsearch/nets": "torch",
+}
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Ignore a place whose library is missing."""
+    for place, library in OPTIONAL.items():
+        if collection_path.is_relative_to(ROOT / place) and find_spec(library) is None:
+            return True
+    return None
