@@ -107,3 +107,16 @@ def test_docstrings_begin_with_a_noun_or_an_imperative(path):
     found = [ast.get_docstring(node) or "" for node in ast.walk(ast.parse(text)) if isinstance(node, kinds)]
     assert [one.splitlines()[0] for one in found if HEADLESS.match(one)] == []
     assert VAGUE.findall(text) == []
+
+
+PAGES = sorted(
+    path
+    for place in ("README.md", "docs/**/*.md", "examples/**/*.py")
+    for path in Path(__file__).parents[1].glob(place)
+    if "_build" not in path.parts
+)
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: "/".join(path.parts[-2:]))
+def test_pages_and_examples_name_who_is_meant(path):
+    assert VAGUE.findall(path.read_text()) == []

@@ -143,7 +143,7 @@ CHOICES = (
 
 
 def days(job: Job, choice: Choice, number: float) -> float:
-    """From start to end, with so many candidates: each device takes the next one, and the last training has one."""
+    """Time of all of these candidates: each device takes the next one, and the last training has one."""
     waves = math.ceil(number / job.devices) if choice.tried else 0
     return job.hours * (waves * choice.tried + choice.last) / 24
 

@@ -11,7 +11,7 @@ starts.
 
 "overhead" is the time of ``fit`` less that of the trainings of the busiest process: each training writes down how long
 it took. "busy" is the share of the workers' time that is training. Two workers that are busy all the time are twice as
-fast where each has a processor to itself. "sent" is what went over this machine's own network meanwhile, by anybody, in
+fast where each has a processor to itself. "sent" is what went over this machine's own network meanwhile, in
 multiples of the records' size (Linux only).
 """
 
@@ -114,7 +114,7 @@ def records(number: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def steps_for(seconds: float, X: np.ndarray, y: np.ndarray) -> int:
-    """So many that a training takes about as long."""
+    """Number of steps for a training of about this duration."""
     source = np.random.RandomState(0)
     begin = time.perf_counter()
     NoisyDescent(steps=30, random_state=source).fit(X, y)

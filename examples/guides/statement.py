@@ -25,7 +25,7 @@ FOLDER.mkdir(parents=True, exist_ok=True)
 # %%
 # A search
 # --------
-# The worst ten measurements of each cell nucleus, with ranges that anybody could have written down.
+# The worst ten measurements of each cell nucleus, with round ranges, chosen without the data.
 X, y = load_breast_cancer(return_X_y=True)
 X = X[:, 20:]
 ranges = ([0.0] * 10, [50, 60, 300, 5000, 0.3, 1.2, 1.5, 0.4, 0.8, 0.3])
@@ -55,7 +55,7 @@ print("the same before and after:", str(search.privacy_spent_.report("json", dat
 # %%
 # Nothing is lost
 # ---------------
-# From the JSON anybody can make the guarantee again, and ask it for another δ.
+# The JSON gives the guarantee back, which answers for any δ.
 told = json.loads((FOLDER / "statement.json").read_text(encoding="utf-8"))
 guarantee = from_dict(told["statement"]["guarantee"])
 print(f"ε = {guarantee.epsilon_at(1e-5):.3f} at δ = 1e-5, {guarantee.epsilon_at(1e-7):.3f} at δ = 1e-7")

@@ -8,7 +8,7 @@ Tune it on real data, and see what the whole search cost.
     python examples/quickstart/breast_cancer.py [--repeat 20]
 
 Scikit-learn's breast cancer data: 569 patients, 30 measurements of cell nuclei. The upper end of each measurement's
-range is a round number that anybody could have written down without these patients; nothing else is public.
+range is a round number, chosen without these patients; nothing else is public.
 """
 
 from __future__ import annotations

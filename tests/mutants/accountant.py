@@ -217,7 +217,7 @@ MUTANTS = [
         ),
     ),
     Mutant(
-        name="prices that nobody pays",
+        name="prices that are not paid",
         mistake="What outcomes gain is lowered by the price of their place, and the price is not added.",
         file="privacy/selection/prices.py",
         old="    found = (sum(way.paid for way in ways) + float(room.masses @ left)) * (1.0 + SLACK)\n",

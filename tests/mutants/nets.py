@@ -290,7 +290,7 @@ MUTANTS = [
     ),
     Mutant(
         name="augmentation that the user seeded",
-        mistake="What a dataset draws for a record follows from the order of reading, and a seed that anybody knows.",
+        mistake="What a dataset draws for a record follows from the order of reading, and a public seed.",
         file="nets/reading.py",
         old="                _seed_all(words)\n",
         new="",

@@ -440,7 +440,7 @@ MUTANTS = [
         tests=("search/test_large_data.py::test_numbers_of_records_can_be_made_into_places_of_bytes",),
     ),
     Mutant(
-        name="anybody's score in blocks",
+        name="any score in blocks",
         mistake="A statistic that is no sum is added up over blocks, so a record moves it by more than was stated.",
         file="scoring/base.py",
         old='return type(scorer).__module__.startswith(f"{__package__}.")',
@@ -633,7 +633,7 @@ MUTANTS = [
     ),
     Mutant(
         name="warnings remembered",
-        mistake="Python remembers the text of warnings that nobody is to see.",
+        mistake="Python remembers the text of warnings that must stay secret.",
         file="_process/silence.py",
         old="            forget(msg)\n",
         new="            pass\n",
@@ -871,7 +871,7 @@ MUTANTS = [
         seen="GridSearchCV.fit(groups=...)",
     ),
     Mutant(
-        name="folds vouched for by nobody",
+        name="folds without a voucher",
         mistake="Folds by record number that were made from the labels pass without a word in the statement.",
         file="search/planning/plan.py",
         old="    if is_taken_on_trust(cv):\n",
@@ -942,7 +942,7 @@ MUTANTS = [
     ),
     Mutant(
         name="a second draw after a crash",
-        mistake="A search that goes on draws anew: whoever kills it until it draws well has chosen.",
+        mistake="A search that goes on draws anew: killing it until it draws well is a choice.",
         file="search/_resuming.py",
         old='Randomness.following(kept["entropy"])',
         new="Randomness.following(entropy_of(None))",
@@ -968,8 +968,8 @@ MUTANTS = [
         tests=("search/test_html_repr.py::test_the_statement_names_what_is_released_and_nothing_else",),
     ),
     Mutant(
-        name="a run that somebody else wrote",
-        mistake="What lies in the folder of a checkpoint is opened whoever wrote it.",
+        name="a run that another user wrote",
+        mistake="The contents of a checkpoint's folder are opened, whichever user wrote them.",
         file="search/execution/finished.py",
         old="return payload if hmac.compare_digest(digest, self._digest(name, payload)) else None",
         new="return payload",
