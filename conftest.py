@@ -13,6 +13,7 @@ ROOT = Path(__file__).parent
 #: Place ↦ library that the modules there import.
 OPTIONAL = {
     "docs/conf.py": "sphinx",
+    "sklearn_dpsearch/adapters/diffprivlib_clipped.py": "diffprivlib",
     "sklearn_dpsearch/nets": "torch",
 }
 

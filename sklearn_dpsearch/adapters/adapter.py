@@ -72,6 +72,10 @@ class Adapter(ABC):
         """Parameters that give one candidate its own secure randomness and its own ledger."""
         return {}
 
+    def integer_seeds(self, estimator: Estimator) -> dict[str, Any]:
+        """Integers in place of the generators that a search with a seed has set, where integers are needed."""
+        return {}
+
     def takes_chosen_rows(self, estimator: Estimator) -> bool:
         """Return whether ``fit`` takes records as ``ChosenRows``, without a copy."""
         return False

@@ -38,6 +38,9 @@ class PartsAdapter(Adapter):
             (name, adapter.fresh_randomness(part)) for name, part, adapter in self.known_parts(estimator)
         )
 
+    def integer_seeds(self, estimator: Estimator) -> dict[str, Any]:
+        return under_names((name, adapter.integer_seeds(part)) for name, part, adapter in self.known_parts(estimator))
+
     def search_space(self, estimator: Estimator, *, grid: bool = False) -> list[dict[str, Any]] | None:
         """All combinations of the parts' spaces."""
         found = [

@@ -1000,6 +1000,23 @@ MUTANTS = [
         tests=("search/test_resuming.py::test_runs_without_the_secret_from_which_they_came_are_refused",),
     ),
     Mutant(
+        name="boosting without its bins",
+        mistake="The guarantee of DP-EBM covers the noise of boosting, and not that of its histograms.",
+        file="adapters/interpret.py",
+        old="math.hypot(*(1.0 / one for one in multipliers))",
+        new="math.hypot(*(1.0 / one for one in multipliers[1:]))",
+        tests=("adapters/test_interpret.py::test_the_guarantee_is_the_composition_of_both_gaussian_parts",),
+    ),
+    Mutant(
+        name="categories read from the records",
+        mistake="DP-EBM may take the categories of a feature from the records.",
+        file="adapters/interpret.py",
+        old='all(one in ("continuous", "ignore") for one in types)',
+        new='all(one in ("continuous", "ignore", "nominal") for one in types)',
+        tests=("adapters/test_interpret.py::test_types_and_categories_from_the_records_are_refused",),
+        seen="InterpretML's default",
+    ),
+    Mutant(
         name="values without their names",
         mistake="Of a data frame the values alone are compared: the same noise meets rows that have other names.",
         file="search/_resuming.py",

@@ -308,7 +308,7 @@ def test_notes_of_version_0_1_0_are_read():
         module = Small()
         vars(module)[checkpoints.NOTE] = (row["note"],)
         (found,) = checkpoints.costs(module)
-        assert found.epsilon == pytest.approx(row["epsilon"], rel=1e-6)  # SciPy's versions differ in the last digits
+        assert found.epsilon == pytest.approx(row["epsilon"], rel=1e-4)  # SciPy releases differ
         assert found.neighboring == row["neighboring"]
 
 

@@ -88,7 +88,7 @@ def test_a_subset_of_fixed_size_is_exposed(monkeypatch):
         joins[drawn.permutation(n)[: max(1, int(probability * n))]] = True
         return joins
 
-    monkeypatch.setattr(subset_members, "coins", of_fixed_size)
+    monkeypatch.setattr(subset_members, "bernoulli", of_fixed_size)
     one = search(2.0, n_iter=Fixed(1))
     assert not found(one, ONE, TWO, 2 * RUNS, confidence=0.95).consistent
 
@@ -108,7 +108,7 @@ def test_a_subset_that_is_used_again_without_composing_is_exposed(monkeypatch):
 @pytest.mark.skipif(not FULL, reason="needs many runs")
 def test_a_subset_whose_members_are_known_is_exposed(monkeypatch):
     """As if the subset had been drawn by a seed: then nothing is amplified."""
-    monkeypatch.setattr(subset_members, "coins", lambda n, *rest: np.arange(n) >= 4)
+    monkeypatch.setattr(subset_members, "bernoulli", lambda n, *rest: np.arange(n) >= 4)
     one = search(n_iter=Fixed(1), train_on="all")
     assert not found(one, QUIET, LOUD).consistent
 

@@ -38,6 +38,7 @@ def ready(job: Job, model: Any, seed: Seed) -> Any:
     secure = job.adapter.fresh_randomness(model)
     if seed is not None:  # a seeded search stays seeded; ledgers are fresh all the same
         secure = {name: value for name, value in secure.items() if name not in names}
+        secure |= job.adapter.integer_seeds(model)
     with_parameters(model, secure)
     job.adapter.keep_training(model, job.finished.keeper(seed))
     return model
