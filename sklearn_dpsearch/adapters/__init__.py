@@ -6,6 +6,7 @@ from ..privacy import UnknownGuaranteeError
 from .adapter import Adapter, Estimator, ExtrapolationRule, TrainingRun
 from .declared import Declared, DeclaredAdapter
 from .diffprivlib import DiffprivlibAdapter
+from .dp_event import DpEventAdapter
 from .interpret import InterpretAdapter
 from .pipelines import PipelineAdapter, UnionAdapter
 from .protocol import PrivateEstimator, ProtocolAdapter
@@ -54,7 +55,7 @@ def adapter_for(estimator: Estimator, declared: Declared | None = None) -> Adapt
     raise UnknownGuaranteeError(
         f"{name} has no known training guarantee. Use a diffprivlib model, InterpretML's "
         "DPExplainableBoostingClassifier or a net from sklearn_dpsearch.nets, give it a method "
-        "privacy_guarantee(n_samples), or declare what one fit promises, e.g. "
+        "privacy_guarantee(n_samples) or a dp_event, or declare what one fit promises, e.g. "
         "guarantee=PureDP(epsilon=1.0). (A subclass may have changed fit, so it is not recognised by its parent's "
         f"name; found {type(estimator).__module__}.{name}.)"
     )
@@ -87,10 +88,15 @@ def training_run(estimator: Estimator, n_samples: int | None = None, declared: D
     return adapter_for(estimator, declared).training_run(estimator, n_samples)
 
 
-DIFFPRIVLIB, INTERPRET, PROTOCOL = DiffprivlibAdapter(), InterpretAdapter(), ProtocolAdapter()
+DIFFPRIVLIB, INTERPRET = DiffprivlibAdapter(), InterpretAdapter()
+PROTOCOL, EVENT = ProtocolAdapter(), DpEventAdapter()
 
 #: Adapters of models without parts.
-OF_MODELS: tuple[Adapter, ...] = (DIFFPRIVLIB, INTERPRET, PROTOCOL)
+OF_MODELS: tuple[Adapter, ...] = (DIFFPRIVLIB, INTERPRET, PROTOCOL, EVENT)
 
 #: Adapters in the order of asking; each recognises exact types only.
-ADAPTERS: tuple[Adapter, ...] = (*OF_MODELS[:2], PipelineAdapter(adapter_for), UnionAdapter(adapter_for), PROTOCOL)
+ADAPTERS: tuple[Adapter, ...] = (
+    *(DIFFPRIVLIB, INTERPRET),
+    *(PipelineAdapter(adapter_for), UnionAdapter(adapter_for)),
+    *(PROTOCOL, EVENT),
+)

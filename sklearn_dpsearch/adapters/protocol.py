@@ -66,7 +66,7 @@ class ProtocolAdapter(Adapter):
     """
 
     def recognises(self, estimator: object) -> bool:
-        return _has(estimator, "privacy_guarantee") and not _only_inherits(estimator, "privacy_guarantee")
+        return _has(estimator, "privacy_guarantee") and not only_inherits(estimator, "privacy_guarantee")
 
     def training_run(self, estimator: Estimator, n_samples: int | None) -> TrainingRun:
         name = type(estimator).__name__
@@ -101,7 +101,7 @@ class ProtocolAdapter(Adapter):
         return _is_ours(type(estimator)) and getattr(estimator, "takes_chosen_rows", False) is True
 
     def trains_together(self, estimator: Estimator) -> bool:
-        return _has(estimator, "fit_together") and not _only_inherits(estimator, "fit_together")
+        return _has(estimator, "fit_together") and not only_inherits(estimator, "fit_together")
 
     def fit_together(self, models: Sequence[Any], X: Any, y: Any) -> list[Any]:
         kind: type[OutspokenEstimator] = type(models[0])
@@ -135,7 +135,7 @@ def _has(estimator: object, method: str) -> TypeGuard[OutspokenEstimator]:
     return callable(getattr(estimator, method, None))
 
 
-def _only_inherits(estimator: object, method: str) -> bool:
+def only_inherits(estimator: object, method: str) -> bool:
     """Return whether a class from elsewhere has a method from a class of this library."""
     kind = type(estimator)
     owner = next((parent for parent in kind.__mro__ if method in vars(parent)), kind)

@@ -841,7 +841,7 @@ MUTANTS = [
         name="subclass vouched for",
         mistake="A user's subclass, whose fit may be anything, is taken for its parent.",
         file="adapters/protocol.py",
-        old=' and not _only_inherits(estimator, "privacy_guarantee")',
+        old=' and not only_inherits(estimator, "privacy_guarantee")',
         new="",
         tests=("search/test_nets.py::test_a_subclass_of_a_net_does_not_inherit_the_promise",),
     ),
