@@ -1,5 +1,5 @@
 """Which distribution of K buys the best winner?
-====================================
+=============================================
 
 One run is a Gaussian mechanism with ε = 1.995 at δ = 1e-6 (μ = √0.2). For each total ε and distribution the largest
 mean that stays within the budget is found, and with it the expected quantile of the winner among all candidates.
