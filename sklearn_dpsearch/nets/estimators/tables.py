@@ -10,12 +10,14 @@ from numpy.typing import ArrayLike
 from ...privacy._types import Neighboring
 from ..randomness import Seed
 from . import docstrings, scaling
+from .arrays import ArrayRecords
 from .hidden_layers import HiddenLayerSizes
 from .labels import ClassWeight
 from .scaling import Array
 from .settings import MaxGradNorm
 from .step_size import Decay, StepSize
-from .table_base import HiddenLayers, Solver, TableClassifier, TableRegressor
+from .table_base import HiddenLayers, Solver
+from .table_targets import TableClassifier, TableRegressor
 
 _LAYERS = """
     hidden_layer_sizes : tuple of int or "auto", default="auto"
@@ -70,7 +72,7 @@ _WIDTHS = """
         Outputs of each hidden layer of the fitted net."""
 
 
-class DPLogisticRegression(TableClassifier):
+class DPLogisticRegression(ArrayRecords, TableClassifier):
     __doc__ = f"""Logistic regression trained with DP-SGD (Abadi et al. 2016). Training starts at zero.
 
     Parameters
@@ -127,7 +129,7 @@ class DPLogisticRegression(TableClassifier):
         return values[1:] - values[:1] if len(self.classes_) == 2 else values
 
 
-class DPLinearRegression(TableRegressor):
+class DPLinearRegression(ArrayRecords, TableRegressor):
     __doc__ = f"""Linear regression trained with DP-SGD (Abadi et al. 2016). Training starts at zero.
 
     Parameters
@@ -185,7 +187,7 @@ class DPLinearRegression(TableRegressor):
         )
 
 
-class DPMLPClassifier(HiddenLayers, TableClassifier):
+class DPMLPClassifier(HiddenLayers, ArrayRecords, TableClassifier):
     __doc__ = f"""Multi-layer perceptron for classification, trained with DP-SGD (Abadi et al. 2016).
 
     Parameters
@@ -229,7 +231,7 @@ class DPMLPClassifier(HiddenLayers, TableClassifier):
         self.class_weight = class_weight
 
 
-class DPMLPRegressor(HiddenLayers, TableRegressor):
+class DPMLPRegressor(HiddenLayers, ArrayRecords, TableRegressor):
     __doc__ = f"""Multi-layer perceptron for regression, trained with DP-SGD (Abadi et al. 2016).
 
     Parameters
