@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -17,10 +17,11 @@ from sklearn.utils.validation import (
     column_or_1d,
     validate_data,
 )
+from torch import nn
 
 from ..._chosen_rows import ChosenRows
 from ..mapped import CHECKED, MappedRecords, stays_in_file
-from . import scaling, step_size
+from . import layers, scaling, step_size
 from .base import Given
 from .scaling import Array, Bounds
 from .table_base import TableNet
@@ -70,6 +71,12 @@ class ArrayRecords(TableNet):
         bounds = self._bounds_of(X)
         for _, block in ChosenRows(X).blocks(CHECKED):
             yield scaling.single_block(block, bounds)
+
+    def _joined(self, ends: Sequence[int], hidden: Sequence[int], generator: torch.Generator) -> nn.Module:
+        return layers.sequential([ends[0], *hidden, ends[1]], self._activation, generator)
+
+    def _declared(self, name: str) -> Any:
+        return getattr(self, name)
 
     def _n_inputs(self) -> int:
         return int(self.n_features_in_)

@@ -71,3 +71,22 @@ class WideAndDeep(nn.Module):
         """Outputs of shape (n_samples, n_outputs)."""
         outputs: torch.Tensor = self.wide(inputs) + self.deep(inputs[:, : self.first])
         return outputs
+
+
+def wide_and_deep(
+    wide: Sequence[int], deep: Sequence[int], activation: Callable[[], nn.Module], generator: torch.Generator
+) -> nn.Module:
+    """Linear part plus a part with hidden layers; the linear part alone if there are none.
+
+    Parameters
+    ----------
+    wide : sequence of int
+        Inputs and outputs of the linear part.
+    deep : sequence of int
+        Inputs, outputs of each hidden layer, outputs.
+    activation : callable
+    generator : torch.Generator
+    """
+    if len(deep) == 2:
+        return nn.Sequential(zero(*wide))
+    return WideAndDeep(zero(*wide), sequential(deep, activation, generator))

@@ -137,16 +137,13 @@ class TableNet(DPSGDEstimator):
         X, y = self._checked(X, y, fresh)
         targets = self._targets(y, fresh)
         if fresh:
-            self.module_ = self._module(self._widths_for(len(X) if self.public_n is None else self.public_n))
+            self.module_ = self._module(len(X) if self.public_n is None else self.public_n)
         return self._inputs(X, targets)
 
-    def _widths_for(self, n: float) -> list[int]:
-        """Widths of all layers, inputs and outputs included, for ``n`` records."""
-        return [self._n_inputs(), *self._hidden(n), self._n_outputs()]
-
-    def _module(self, widths: Sequence[int]) -> nn.Module:
-        """Module with its initial parameters."""
-        return layers.sequential(widths, self._activation, layers.generator_of(self.random_state))
+    def _module(self, n: float) -> nn.Module:
+        """Module with its initial parameters, for ``n`` records, a public number."""
+        wide = [self._n_inputs(), self._n_outputs()]
+        return self._joined(wide, self._hidden(n), layers.generator_of(self.random_state))
 
     def _outputs(self, X: Any) -> Array:
         check_is_fitted(self, "module_")
@@ -168,6 +165,14 @@ class TableNet(DPSGDEstimator):
     @abstractmethod
     def _blocks(self, X: Any) -> Iterator[torch.Tensor]:
         """Inputs of the module for unchecked records, in blocks."""
+
+    @abstractmethod
+    def _joined(self, ends: Sequence[int], hidden: Sequence[int], generator: torch.Generator) -> nn.Module:
+        """Module from inputs to outputs, with these hidden layers."""
+
+    @abstractmethod
+    def _declared(self, name: str) -> Any:
+        """Fact about the target, by the name of its parameter; None if it is not declared."""
 
     @abstractmethod
     def _n_inputs(self) -> int:

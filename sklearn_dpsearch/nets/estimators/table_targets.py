@@ -31,8 +31,8 @@ class TableClassifier(ClassifierMixin, TableNet):
     def _check_arguments(self) -> None:
         super()._check_arguments()
         check_class_weight(self.class_weight, automatic=self.max_grad_norm == "auto")
-        if self._declared_classes() is not None:
-            weights_of(self.class_weight, unique_labels(self._declared_classes()))
+        if self._declared("classes") is not None:
+            weights_of(self.class_weight, unique_labels(self._declared("classes")))
 
     def partial_fit(self, X: Any, y: Any, classes: ArrayLike | None = None) -> Self:
         """Train on from the current parameters; the cost is added to ``privacy_spent_``.
@@ -52,7 +52,7 @@ class TableClassifier(ClassifierMixin, TableNet):
         fresh = not hasattr(self, "module_")
         if fresh and classes is not None:
             self.classes_ = np.unique(classes)
-        elif fresh and self._declared_classes() is None:
+        elif fresh and self._declared("classes") is None:
             raise ValueError("Expected classes=[...] in the first call of partial_fit.")
         elif not fresh and classes is not None and not np.array_equal(np.unique(classes), self.classes_):
             raise ValueError(f"Expected the classes of the first call, {self.classes_.tolist()}, got {classes!r}.")
@@ -68,10 +68,6 @@ class TableClassifier(ClassifierMixin, TableNet):
         tags.classifier_tags.poor_score = True  # because of the noise
         return tags
 
-    def _declared_classes(self) -> ArrayLike | None:
-        """All labels, as declared; None where y tells them."""
-        return self.classes
-
     def _n_outputs(self) -> int:
         return len(self.classes_)
 
@@ -81,7 +77,7 @@ class TableClassifier(ClassifierMixin, TableNet):
     def _targets(self, y: NDArray[Any], fresh: bool) -> torch.Tensor:
         check_classification_targets(y)
         if fresh and not getattr(self, "_given_classes", False):
-            declared = self._declared_classes()
+            declared = self._declared("classes")
             self.classes_ = np.unique(y) if declared is None else unique_labels(declared)
         if len(self.classes_) < 2:
             raise ValueError(
@@ -116,7 +112,7 @@ class TableClassifier(ClassifierMixin, TableNet):
     def privacy_assumptions(self) -> tuple[str, ...]:
         """Assumptions of the guarantee, as plain sentences."""
         notes = super().privacy_assumptions()
-        if self._declared_classes() is None:
+        if self._declared("classes") is None:
             notes += (f"{type(self).__name__}: the labels that occur in y are public (declare them: classes=[...]).",)
         if self.class_weight is not None:
             notes += (f"{type(self).__name__}: class_weight was not taken from the labels.",)
@@ -149,12 +145,8 @@ class TableRegressor(RegressorMixin, TableNet):
         if bounds is not None and bounds.lower.ndim:
             raise ValueError(f"Found bounds_y={self.bounds_y!r}; two numbers are needed.")
 
-    def _declared_bounds(self) -> scaling.Given | None:
-        """Bounds of y, as declared."""
-        return self.bounds_y
-
     def _target_scale(self) -> Bounds | None:
-        declared = self._declared_bounds()
+        declared = self._declared("bounds_y")
         return None if declared is None else Bounds.of("bounds_y", declared)
 
     def __sklearn_tags__(self) -> Any:
