@@ -21,7 +21,7 @@ from torch import nn
 
 from ..._chosen_rows import ChosenRows
 from ..mapped import CHECKED, MappedRecords, stays_in_file
-from . import layers, scaling, step_size
+from . import hidden_layers, layers, scaling, step_size
 from .base import Given
 from .scaling import Array, Bounds
 from .table_base import TableNet
@@ -80,6 +80,12 @@ class ArrayRecords(TableNet):
 
     def _n_inputs(self) -> int:
         return int(self.n_features_in_)
+
+    def _hidden_by_rule(self, n: float) -> tuple[int, ...]:
+        return hidden_layers.by_rule(n)
+
+    def _longest_record(self) -> float:
+        return step_size.likely_norm(self.n_features_in_)
 
     def _bound_on_norm(self) -> float:
         return step_size.bound_on_norm(self.n_features_in_)

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+#: Text of ``max_grad_norm`` for the nets for tables.
+BY_RULE = """float, "auto" or "rule", default="rule"
+        Clipping norm of a record's gradient. "rule" derives it from public facts: how long a record can be by the
+        schema, or the number of features (:doc:`step size </theory/step_size>`). Smaller norms change the loss that is
+        minimised: classes often stay right, probabilities do not (:doc:`probabilities </learn/probabilities>`)."""
+#: The same for modules of users.
+GIVEN = """float or "auto", default=1.0
+        Clipping norm of a record's gradient."""
 
-def settings(sample_rate: str, batch_size: str, max_epochs: str) -> str:
-    """Docstring of the arguments from ``noise_multiplier`` to ``max_steps``, given the texts of three of them."""
+
+def settings(sample_rate: str, batch_size: str, max_epochs: str, max_grad_norm: str) -> str:
+    """Docstring of the arguments from ``noise_multiplier`` to ``max_steps``, given the texts of four of them."""
     return f"""
     noise_multiplier : float, optional
         Standard deviation of the noise ÷ ``max_grad_norm``.
@@ -12,8 +21,7 @@ def settings(sample_rate: str, batch_size: str, max_epochs: str) -> str:
         Instead: guarantee of one fit, to which the noise is calibrated.
     target_mu : float, optional
         Instead: μ of a Gaussian guarantee of one fit, to which the noise is calibrated at any rate and number of steps.
-    max_grad_norm : float or "auto", default=1.0
-        Clipping norm of a record's gradient. "auto" is automatic clipping (Bu et al. 2023, AUTO-S): every gradient is
+    max_grad_norm : {max_grad_norm} "auto" is automatic clipping (Bu et al. 2023, AUTO-S): every gradient is
         divided by its norm plus 0.01, so that short ones count as much as long ones. A record whose gradient is not
         finite contributes nothing.
     sample_rate : float, {sample_rate}
@@ -77,7 +85,7 @@ BOUNDS_Y = """
         clipped. Needed for y far outside of [-1, 1], which clipped gradients do not reach."""
 
 #: Arguments of the nets for tables, up to ``average``.
-OPTIMIZATION = f"""{settings("default=0.02", "Instead (with ``sample_rate=None``)", "default=30")}
+OPTIMIZATION = f"""{settings("default=0.02", "Instead (with ``sample_rate=None``)", "default=30", BY_RULE)}
     solver : {{"sgd", "adam", "adamw"}}, default="sgd"
         Optimizer of the noisy gradients.
     learning_rate : {{"linear", "constant"}}, default="linear"

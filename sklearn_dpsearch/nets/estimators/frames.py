@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.base import RegressorMixin
+from sklearn.base import RegressorMixin, is_classifier
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
 from torch import nn
 
 from ..._chosen_rows import ChosenRows
 from ...preprocessing import Schema, TableEncoder
 from ..task import with_room
-from . import layers, scaling, step_size
+from . import hidden_layers, layers, scaling, step_size
 from .base import Given
 from .table_base import HiddenLayers
 
@@ -133,8 +133,14 @@ class FrameRecords(HiddenLayers):
     def _n_inputs(self) -> int:
         return len(self._encoder().are_bins)
 
+    def _hidden_by_rule(self, n: float) -> tuple[int, ...]:
+        return hidden_layers.beside_bins(of_classes=is_classifier(self))
+
+    def _longest_record(self) -> float:
+        return self._encoder().max_norm
+
     def _bound_on_norm(self) -> float:
-        return step_size.bound_on_norm(self._n_inputs())
+        return step_size.DENSE * self._encoder().max_norm
 
     def _joined(self, ends: Sequence[int], hidden: Sequence[int], generator: torch.Generator) -> nn.Module:
         plain = int(np.count_nonzero(~self._encoder().are_bins))

@@ -13,6 +13,8 @@ from typing import Any, Literal
 #: Accepted arguments.
 HiddenLayerSizes = int | Sequence[int] | Literal["auto"]
 
+#: Beside a linear part that has the bins: one narrow layer for classes, two layers for numbers.
+BESIDE_BINS_FOR_CLASSES, BESIDE_BINS_FOR_NUMBERS = (32,), (64, 64)
 FEW = (64,)
 MANY = (64, 64)
 #: Number of records from which two layers are used.
@@ -35,9 +37,11 @@ def checked(given: Any) -> tuple[int, ...] | None:
     return tuple(int(size) for size in sizes)
 
 
-def widths(given: Any, n: float) -> tuple[int, ...]:
-    """Widths of a net's hidden layers for ``n`` records, a public number."""
-    known = checked(given)
-    if known is not None:
-        return known
+def by_rule(n: float) -> tuple[int, ...]:
+    """Widths of a perceptron's hidden layers for ``n`` records, a public number."""
     return MANY if n >= FROM else FEW
+
+
+def beside_bins(*, of_classes: bool) -> tuple[int, ...]:
+    """Widths of the hidden layers beside a linear part with bins."""
+    return BESIDE_BINS_FOR_CLASSES if of_classes else BESIDE_BINS_FOR_NUMBERS

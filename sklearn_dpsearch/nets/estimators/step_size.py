@@ -31,6 +31,14 @@ REACH_OF_CLASSES, REACH_OF_NUMBERS = 100.0, 10.0
 LONGEST_TO_NUMBERS = 1.0
 
 
+#: Clipping norm by rule ÷ bound on the norm of a record with a 1 beside it for the constant: the largest residual of a
+#: linear model that is not clipped. Those of classes are at most √2; numbers are of size 1, their residuals smaller.
+RESIDUAL_OF_CLASSES, RESIDUAL_OF_NUMBERS = math.sqrt(2.0), 0.5
+#: Bound √(number of features) of an array ÷ norm of its records: most features are far from their bounds. Records of a
+#: schema are as long as their bound, which stands for this many times as much.
+DENSE = 4.0
+
+
 def shares(decay: Decay, steps: int) -> list[float]:
     """Factor on the step size at each step."""
     return [1.0] * steps if decay == "constant" else [1.0 - t / steps for t in range(steps)]
@@ -53,6 +61,19 @@ def scheduled(start: float, decay: Sequence[float]) -> Callable[[torch.optim.Opt
 def bound_on_norm(n_features: int) -> float:
     """Largest norm of a record of ``n_features`` features, each between -1 and 1."""
     return math.sqrt(max(n_features, 1))
+
+
+def clipping_norm(bound: float, *, of_classes: bool) -> float:
+    """Clipping norm by rule, for records of at most this norm."""
+    return (RESIDUAL_OF_CLASSES if of_classes else RESIDUAL_OF_NUMBERS) * math.hypot(bound, 1.0)
+
+
+def likely_norm(n_features: int) -> float:
+    """Norm of a record for the clipping norm, where only the number of features is known.
+
+    Between 1, one feature alone, and the bound, all features at their ends, by the geometric mean.
+    """
+    return math.sqrt(bound_on_norm(n_features))
 
 
 def longest_step(bound: float, of_classes: bool) -> float:
@@ -84,6 +105,7 @@ def for_sgd(
     Parameters
     ----------
     settings : Settings
+        With a known clipping norm.
     expected_batch_size : float
     decay : sequence of float
         Factor on the step size at each step.
@@ -94,6 +116,7 @@ def for_sgd(
     momentum : float
         Momentum: in total, each gradient moves the weights by 1 ÷ (1 − momentum) steps.
     """
+    assert settings.max_grad_norm is not None
     per_step = settings.noise * math.hypot(*decay) / expected_batch_size  # noise in a weight for a step size of 1
     unclipped = min(noise_allowed(bound, of_classes) / per_step, longest_step(bound, of_classes))
     return unclipped * (1.0 - momentum) / settings.max_grad_norm

@@ -112,6 +112,9 @@ class TableNet(DPSGDEstimator):
     def _uses_sgd(self) -> bool:
         return self.solver == "sgd"
 
+    def _norm_by_rule(self) -> float:
+        return step_size.clipping_norm(self._longest_record(), of_classes=isinstance(self, ClassifierMixin))
+
     def _step_size(self, settings: Settings, expected_batch_size: float) -> float:
         if self.learning_rate_init != "auto":
             return self.learning_rate_factor * self.learning_rate_init
@@ -179,8 +182,16 @@ class TableNet(DPSGDEstimator):
         """Width of the inputs."""
 
     @abstractmethod
+    def _hidden_by_rule(self, n: float) -> tuple[int, ...]:
+        """Widths of hidden layers for ``n`` records, a public number, where they are not given."""
+
+    @abstractmethod
+    def _longest_record(self) -> float:
+        """Norm of a long record, for the clipping norm."""
+
+    @abstractmethod
     def _bound_on_norm(self) -> float:
-        """Largest norm of a record, for the step size."""
+        """Bound on the norm of a record of as many dense features, for the step size."""
 
     # --- hooks for each kind of net -------------------------------------------------------------------------------
 
@@ -223,7 +234,8 @@ class HiddenLayers(TableNet):
         return {**super()._around(grid), **spaces.layers(hidden_layers.checked(self.hidden_layer_sizes))}
 
     def _hidden(self, n: float) -> tuple[int, ...]:
-        self.hidden_layer_sizes_ = hidden_layers.widths(self.hidden_layer_sizes, n)
+        known = hidden_layers.checked(self.hidden_layer_sizes)
+        self.hidden_layer_sizes_ = self._hidden_by_rule(n) if known is None else known
         return self.hidden_layer_sizes_
 
     def _activation(self) -> nn.Module:

@@ -27,8 +27,8 @@ _SCHEMA = """
     target : str, optional
         Column of the schema that is predicted, and no feature. The schema then states {stated}.
     hidden_layer_sizes : tuple of int or "auto", default="auto"
-        Outputs of each hidden layer on the columns without their bins. "auto" is a rule in the public number of
-        records. ``()``: no hidden layer, an additive model.
+        Outputs of each hidden layer on the columns without their bins. "auto": (32,) for classes, (64, 64)
+        for numbers. ``()``: no hidden layer, an additive model.
     activation : {{"relu", "tanh", "logistic", "identity"}}, default="relu"
         Activation of the hidden layers, by scikit-learn's names.
     bins : int, "auto" or None, default="auto"
@@ -36,6 +36,8 @@ _SCHEMA = """
         number if there are fewer.
     indicators : bool, default=True
         Whether missing or unknown values have inputs of their own."""
+
+_OF_NUMBERS = docstrings.OPTIMIZATION.replace("default=30", "default=60")
 
 
 class DPTabularClassifier(FrameRecords, TableClassifier):
@@ -67,7 +69,7 @@ class DPTabularClassifier(FrameRecords, TableClassifier):
         indicators: bool = True, classes: ArrayLike | None = None, class_weight: ClassWeight = None,
         noise_multiplier: float | None = None,
         target_epsilon: float | None = None, target_delta: float | None = None, target_mu: float | None = None,
-        max_grad_norm: MaxGradNorm = 1.0, sample_rate: float | None = 0.02, batch_size: float | None = None,
+        max_grad_norm: MaxGradNorm = "rule", sample_rate: float | None = 0.02, batch_size: float | None = None,
         public_n: float | None = None, neighboring: Neighboring | None = None, max_epochs: float = 30,
         max_steps: float | None = None, solver: Solver = "sgd", learning_rate: Decay = "linear",
         learning_rate_init: StepSize = "auto", learning_rate_factor: float = 1.0, momentum: float = 0.0,
@@ -101,7 +103,7 @@ class DPTabularRegressor(FrameRecords, TableRegressor):
     deep: Cheng et al. 2016). Without hidden layers the model is additive.
 
     Parameters
-    ----------{_SCHEMA.format(stated="``bounds_y``")}{docstrings.BOUNDS_Y}{docstrings.OPTIMIZATION}{docstrings.TRAINING}
+    ----------{_SCHEMA.format(stated="``bounds_y``")}{docstrings.BOUNDS_Y}{_OF_NUMBERS}{docstrings.TRAINING}
     feature_names_in_ : ndarray of str
         The schema's columns without the target; only after ``fit`` on a data frame.{docstrings.WIDTHS}
 
@@ -124,8 +126,8 @@ class DPTabularRegressor(FrameRecords, TableRegressor):
         indicators: bool = True, bounds_y: scaling.Given | None = None,
         noise_multiplier: float | None = None,
         target_epsilon: float | None = None, target_delta: float | None = None, target_mu: float | None = None,
-        max_grad_norm: MaxGradNorm = 1.0, sample_rate: float | None = 0.02, batch_size: float | None = None,
-        public_n: float | None = None, neighboring: Neighboring | None = None, max_epochs: float = 30,
+        max_grad_norm: MaxGradNorm = "rule", sample_rate: float | None = 0.02, batch_size: float | None = None,
+        public_n: float | None = None, neighboring: Neighboring | None = None, max_epochs: float = 60,
         max_steps: float | None = None, solver: Solver = "sgd", learning_rate: Decay = "linear",
         learning_rate_init: StepSize = "auto", learning_rate_factor: float = 1.0, momentum: float = 0.0,
         alpha: float = 0.0, average: float = 0.0, warm_start: bool = False, device: Any = "cpu",
