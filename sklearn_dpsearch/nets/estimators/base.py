@@ -223,7 +223,7 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
         """Loss, summed over records."""
 
     @abstractmethod
-    def _norm_by_rule(self) -> float:
+    def _norm_by_rule(self, settings: Settings, expected_batch_size: float) -> float:
         """Clipping norm from public facts, for ``max_grad_norm="rule"``."""
 
     @abstractmethod
@@ -243,7 +243,7 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
     def _task(self, settings: Settings, n: int) -> TrainingTask:
         """Training of ``n`` records that the arguments describe."""
         expected = settings.sample_rate * (n if self.public_n is None else self.public_n)
-        norm = settings.max_grad_norm if settings.max_grad_norm is not None else self._norm_by_rule()
+        norm = settings.max_grad_norm if settings.max_grad_norm is not None else self._norm_by_rule(settings, expected)
         settings = replace(settings, max_grad_norm=norm)
         self.max_grad_norm_ = norm
         self.learning_rate_init_ = self._step_size(settings, expected)

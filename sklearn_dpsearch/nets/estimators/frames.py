@@ -134,13 +134,14 @@ class FrameRecords(HiddenLayers):
         return len(self._encoder().are_bins)
 
     def _hidden_by_rule(self, n: float) -> tuple[int, ...]:
-        return hidden_layers.beside_bins(of_classes=is_classifier(self))
+        return hidden_layers.beside_bins(n, of_classes=is_classifier(self))
 
     def _longest_record(self) -> float:
         return self._encoder().max_norm
 
     def _bound_on_norm(self) -> float:
-        return step_size.DENSE * self._encoder().max_norm
+        times = step_size.DENSE_FOR_CLASSES if is_classifier(self) else step_size.DENSE_FOR_NUMBERS
+        return times * self._encoder().max_norm
 
     def _joined(self, ends: Sequence[int], hidden: Sequence[int], generator: torch.Generator) -> nn.Module:
         plain = int(np.count_nonzero(~self._encoder().are_bins))

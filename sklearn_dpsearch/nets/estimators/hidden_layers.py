@@ -13,12 +13,13 @@ from typing import Any, Literal
 #: Accepted arguments.
 HiddenLayerSizes = int | Sequence[int] | Literal["auto"]
 
-#: Beside a linear part that has the bins: one narrow layer for classes, two layers for numbers.
-BESIDE_BINS_FOR_CLASSES, BESIDE_BINS_FOR_NUMBERS = (32,), (64, 64)
 FEW = (64,)
 MANY = (64, 64)
 #: Number of records from which two layers are used.
 FROM = 25_000
+#: The same for nets for data frames, beside a linear part that has the bins: for classes, and for numbers.
+BESIDE_BINS, BESIDE_BINS_FOR_NUMBERS = (32,), (128, 64, 32)
+FROM_FOR_NUMBERS = 10_000
 
 
 def checked(given: Any) -> tuple[int, ...] | None:
@@ -42,6 +43,6 @@ def by_rule(n: float) -> tuple[int, ...]:
     return MANY if n >= FROM else FEW
 
 
-def beside_bins(*, of_classes: bool) -> tuple[int, ...]:
-    """Widths of the hidden layers beside a linear part with bins."""
-    return BESIDE_BINS_FOR_CLASSES if of_classes else BESIDE_BINS_FOR_NUMBERS
+def beside_bins(n: float, *, of_classes: bool) -> tuple[int, ...]:
+    """Widths of the hidden layers beside a linear part with bins, for ``n`` records, a public number."""
+    return BESIDE_BINS if of_classes or n < FROM_FOR_NUMBERS else BESIDE_BINS_FOR_NUMBERS

@@ -132,7 +132,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
                 "number: 1.0 for accuracy, several times that for honest probabilities (docs/learn/probabilities.md)."
             )
 
-    def _norm_by_rule(self) -> float:
+    def _norm_by_rule(self, settings: Settings, expected_batch_size: float) -> float:
         raise AssertionError("refused with the arguments")
 
     def _schedulers(self) -> tuple[Scheduler, ...]:

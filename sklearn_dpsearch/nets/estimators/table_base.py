@@ -112,8 +112,10 @@ class TableNet(DPSGDEstimator):
     def _uses_sgd(self) -> bool:
         return self.solver == "sgd"
 
-    def _norm_by_rule(self) -> float:
-        return step_size.clipping_norm(self._longest_record(), of_classes=isinstance(self, ClassifierMixin))
+    def _norm_by_rule(self, settings: Settings, expected_batch_size: float) -> float:
+        decay, of_classes = step_size.shares(self.learning_rate, settings.steps), isinstance(self, ClassifierMixin)
+        step = step_size.unclipped(settings, expected_batch_size, decay, self._bound_on_norm(), of_classes=of_classes)
+        return step_size.clipping_norm(self._longest_record(), step * sum(decay), of_classes=of_classes)
 
     def _step_size(self, settings: Settings, expected_batch_size: float) -> float:
         if self.learning_rate_init != "auto":

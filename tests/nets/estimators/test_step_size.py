@@ -138,7 +138,7 @@ def test_a_schedule_of_the_user_takes_the_place_of_the_fall():
 def test_by_rule_no_gradient_of_a_linear_model_of_classes_is_clipped():
     """The largest gradient: all of the record's length, the wrong class for certain."""
     schema = {f"x{i}": (-1, 1) for i in range(3)} | {"job": ["clerk", "nurse"]}
-    one = DPTabularClassifier(schema, classes=[0, 1], hidden_layer_sizes=(), noise_multiplier=1e-9, max_steps=1)
+    one = DPTabularClassifier(schema, classes=[0, 1], hidden_layer_sizes=(), noise_multiplier=1e-2, max_steps=300)
     table = [[1.0, 1.0, 1.0, "clerk"]]
     one.fit(np.array(table * 50, dtype=object), [0, 1] * 25)
     record = torch.cat(list(one._blocks(np.array(table, dtype=object))))
@@ -151,13 +151,17 @@ def test_by_rule_no_gradient_of_a_linear_model_of_classes_is_clipped():
 
 
 def test_the_rule_follows_from_public_facts_alone():
-    found = model(max_grad_norm="rule").fit(X, y).max_grad_norm_
+    by_rule = {"max_grad_norm": "rule", "noise_multiplier": 1.0}
+    found = model(**by_rule).fit(X, y).max_grad_norm_
     assert found == pytest.approx(np.sqrt(2) * np.hypot(50**0.25, 1))
-    assert model(max_grad_norm="rule").fit(X[:90] * 1e-3, 1 - y[:90]).max_grad_norm_ == found
-    assert model(DPLinearRegression, max_grad_norm="rule").fit(X, y).max_grad_norm_ == pytest.approx(
-        0.5 * np.hypot(50**0.25, 1)
-    )
-    assert model(max_grad_norm=3).fit(X, y).max_grad_norm_ == 3.0
+    assert model(**by_rule, public_n=400).fit(X[:90] * 1e-3, 1 - y[:90]).max_grad_norm_ == found
+    numbers = model(DPLinearRegression, **by_rule).fit(X, y)
+    assert numbers.max_grad_norm_ == pytest.approx(0.5 * np.hypot(50**0.25, 1))
+
+
+def test_where_noise_leaves_short_steps_the_norm_by_rule_is_smaller_and_never_below_1():
+    norms = [model(max_grad_norm="rule", noise_multiplier=noise).fit(X, y).max_grad_norm_ for noise in (1, 5, 100)]
+    assert norms[0] > norms[1] > norms[2] == 1.0
 
 
 def test_a_module_of_ones_own_has_no_rule():

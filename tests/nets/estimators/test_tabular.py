@@ -169,6 +169,20 @@ def test_classes_and_bounds_may_be_given_as_for_the_other_nets():
     assert third.predict(TABLE).min() >= 0
 
 
+@pytest.mark.parametrize(
+    ("make", "n", "widths"),
+    [
+        (classifier, 400, (32,)),
+        (classifier, 50_000, (32,)),
+        (regressor, 400, (32,)),
+        (regressor, 10_000, (128, 64, 32)),
+    ],
+)
+def test_hidden_layers_follow_the_public_number_of_records(make, n, widths):
+    one = make(public_n=n, max_steps=1)
+    assert one.fit(TABLE, TABLE[one.target]).hidden_layer_sizes_ == widths
+
+
 # --- conventions ----------------------------------------------------------------------------------------------------
 
 
