@@ -78,6 +78,8 @@ def wide_and_deep(
 ) -> nn.Module:
     """Linear part plus a part with hidden layers; the linear part alone if there are none.
 
+    The deep part's last layer starts at zero, so that the net starts as the linear model does.
+
     Parameters
     ----------
     wide : sequence of int
@@ -89,4 +91,6 @@ def wide_and_deep(
     """
     if len(deep) == 2:
         return nn.Sequential(zero(*wide))
-    return WideAndDeep(zero(*wide), sequential(deep, activation, generator))
+    hidden = sequential(deep, activation, generator)
+    nn.init.zeros_(hidden[-1].weight)
+    return WideAndDeep(zero(*wide), hidden)

@@ -31,9 +31,10 @@ REACH_OF_CLASSES, REACH_OF_NUMBERS = 100.0, 10.0
 LONGEST_TO_NUMBERS = 1.0
 
 
-#: Clipping norm by rule ÷ bound on the norm of a record with a 1 beside it for the constant: the largest residual of a
-#: linear model that is not clipped. Those of classes are at most √2; numbers are of size 1, their residuals smaller.
-RESIDUAL_OF_CLASSES, RESIDUAL_OF_NUMBERS = math.sqrt(2.0), 0.5
+#: Clipping norm by rule ÷ norm of a long record with a 1 beside it for the constant: the largest residual of a linear
+#: model that is not clipped. Residuals of classes are √2 · (1 − probability of the record's own class) for two classes:
+#: gradients are clipped below a probability of 0.15. Numbers are of size 1, and their residuals smaller.
+RESIDUAL_OF_CLASSES, RESIDUAL_OF_NUMBERS = 1.2, 0.5
 #: Shortest way that gradients of norm 1 must move the weights in total: where noise leaves less, the norm is smaller.
 SHORTEST_PATH = 30.0
 #: Bound √(number of features) of an array ÷ norm of its records: most features are far from their bounds. Records of a

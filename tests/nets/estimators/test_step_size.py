@@ -135,8 +135,8 @@ def test_a_schedule_of_the_user_takes_the_place_of_the_fall():
 # --- the clipping norm by rule ---------------------------------------------------------------------------------------
 
 
-def test_by_rule_no_gradient_of_a_linear_model_of_classes_is_clipped():
-    """The largest gradient: all of the record's length, the wrong class for certain."""
+def test_by_rule_gradients_are_clipped_where_the_own_class_has_less_than_15_percent():
+    """Of a linear model, on the longest record."""
     schema = {f"x{i}": (-1, 1) for i in range(3)} | {"job": ["clerk", "nurse"]}
     one = DPTabularClassifier(schema, classes=[0, 1], hidden_layer_sizes=(), noise_multiplier=1e-2, max_steps=300)
     table = [[1.0, 1.0, 1.0, "clerk"]]
@@ -144,16 +144,16 @@ def test_by_rule_no_gradient_of_a_linear_model_of_classes_is_clipped():
     record = torch.cat(list(one._blocks(np.array(table, dtype=object))))
     layer = nn.Linear(record.shape[1], 2)
     nn.init.constant_(layer.weight, 0.0)
-    layer.bias.data = torch.tensor([30.0, -30.0])
+    layer.bias.data = torch.log(torch.tensor([0.85, 0.15]))
     nn.CrossEntropyLoss()(layer(record), torch.tensor([1])).backward()
     longest = torch.hypot(layer.weight.grad.norm(), layer.bias.grad.norm())
-    assert one.max_grad_norm_ == pytest.approx(float(longest), rel=1e-6)
+    assert one.max_grad_norm_ == pytest.approx(float(longest), rel=0.01)
 
 
 def test_the_rule_follows_from_public_facts_alone():
     by_rule = {"max_grad_norm": "rule", "noise_multiplier": 1.0}
     found = model(**by_rule).fit(X, y).max_grad_norm_
-    assert found == pytest.approx(np.sqrt(2) * np.hypot(50**0.25, 1))
+    assert found == pytest.approx(1.2 * np.hypot(50**0.25, 1))
     assert model(**by_rule, public_n=400).fit(X[:90] * 1e-3, 1 - y[:90]).max_grad_norm_ == found
     numbers = model(DPLinearRegression, **by_rule).fit(X, y)
     assert numbers.max_grad_norm_ == pytest.approx(0.5 * np.hypot(50**0.25, 1))

@@ -246,7 +246,9 @@ def test_a_sum_of_both_parts():
     made = layers.wide_and_deep([7, 2], [4, 5, 2], torch.nn.ReLU, torch.Generator().manual_seed(0))
     rows = torch.randn(3, 7)
     with torch.no_grad():
+        assert not made(rows).any()  # starts as the linear model does
         made.wide.weight.copy_(torch.randn(2, 7))
+        made.deep[-1].weight.copy_(torch.randn(2, 5))
         expected = rows @ made.wide.weight.T + made.deep(rows[:, :4])
         assert torch.allclose(made(rows), expected)
 
