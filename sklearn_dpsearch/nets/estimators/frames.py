@@ -145,4 +145,5 @@ class FrameRecords(HiddenLayers):
 
     def _joined(self, ends: Sequence[int], hidden: Sequence[int], generator: torch.Generator) -> nn.Module:
         plain = int(np.count_nonzero(~self._encoder().are_bins))
-        return layers.wide_and_deep(ends, [plain, *hidden, ends[1]], self._activation, generator)
+        deep = [plain, *hidden, ends[1]]
+        return layers.wide_and_deep(ends, deep, self._activation, generator, from_linear=is_classifier(self))

@@ -74,11 +74,14 @@ class WideAndDeep(nn.Module):
 
 
 def wide_and_deep(
-    wide: Sequence[int], deep: Sequence[int], activation: Callable[[], nn.Module], generator: torch.Generator
+    wide: Sequence[int],
+    deep: Sequence[int],
+    activation: Callable[[], nn.Module],
+    generator: torch.Generator,
+    *,
+    from_linear: bool,
 ) -> nn.Module:
     """Linear part plus a part with hidden layers; the linear part alone if there are none.
-
-    The deep part's last layer starts at zero, so that the net starts as the linear model does.
 
     Parameters
     ----------
@@ -88,9 +91,13 @@ def wide_and_deep(
         Inputs, outputs of each hidden layer, outputs.
     activation : callable
     generator : torch.Generator
+    from_linear : bool
+        Whether the net starts as the linear model does, the last layer of the deep part at zero. One hidden layer gains
+        from that, several layers lose.
     """
     if len(deep) == 2:
         return nn.Sequential(zero(*wide))
     hidden = sequential(deep, activation, generator)
-    nn.init.zeros_(hidden[-1].weight)
+    if from_linear:
+        nn.init.zeros_(hidden[-1].weight)
     return WideAndDeep(zero(*wide), hidden)

@@ -36,7 +36,7 @@ LONGEST_TO_NUMBERS = 1.0
 #: gradients are clipped below a probability of 0.15. Numbers are of size 1, and their residuals smaller.
 RESIDUAL_OF_CLASSES, RESIDUAL_OF_NUMBERS = 1.2, 0.5
 #: Shortest way that gradients of norm 1 must move the weights in total: where noise leaves less, the norm is smaller.
-SHORTEST_PATH = 30.0
+SHORTEST_PATH = 50.0
 #: Bound √(number of features) of an array ÷ norm of its records: most features are far from their bounds. Records of a
 #: schema are as long as their bound, which stands for this many times as much.
 DENSE_FOR_CLASSES, DENSE_FOR_NUMBERS = 4.0, 1.5
