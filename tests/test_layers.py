@@ -19,7 +19,7 @@ ALLOWED = {
     "adapters": {"_process", "privacy"},
     "scoring": {"_process", "privacy"},
     "preprocessing": {"_process", "privacy"},
-    "nets": {"_chosen_rows", "_process", "_disk", "privacy"},
+    "nets": {"_chosen_rows", "_process", "_disk", "privacy", "preprocessing"},
     "ledger": {"_process", "_disk", "privacy"},
     "search": {"_chosen_rows", "_process", "_disk", "privacy", "adapters", "scoring", "ledger"},
     "report": {"_process", "privacy", "adapters", "scoring", "ledger", "search"},

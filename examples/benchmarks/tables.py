@@ -1,4 +1,4 @@
-"""Features and clipping on tables: accuracy, ROC AUC and log loss of private models at their defaults, and with bins.
+"""Models of tables at their defaults: accuracy, ROC AUC, log loss and R² of private models, and of boosting without.
 
     python examples/benchmarks/tables.py                         # the breast cancer table of scikit-learn: seconds
     python examples/benchmarks/tables.py --data FOLDER --fits 3  # credit default, Adult, COMPAS, California housing
@@ -20,11 +20,19 @@ from typing import Any
 
 import pandas as pd
 from sklearn.datasets import load_breast_cancer
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.metrics import accuracy_score, log_loss, r2_score, roc_auc_score
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 
-from sklearn_dpsearch.nets import DPLinearRegression, DPLogisticRegression, DPMLPClassifier, DPMLPRegressor
+from sklearn_dpsearch.nets import (
+    DPLinearRegression,
+    DPLogisticRegression,
+    DPMLPClassifier,
+    DPMLPRegressor,
+    DPTabularClassifier,
+    DPTabularRegressor,
+)
 from sklearn_dpsearch.preprocessing import Schema, TableEncoder, schema_of
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "quickstart"))
@@ -73,11 +81,21 @@ def models(table: Table) -> Iterator[tuple[str, Any]]:
     numbers = isinstance(target, tuple)
     given = {"bounds_y": target} if numbers else {"classes": target}
     linear, perceptron = (DPLinearRegression, DPMLPRegressor) if numbers else (DPLogisticRegression, DPMLPClassifier)
-    yield "perceptron", make_pipeline(TableEncoder(features), perceptron(**given, **BUDGET))
-    for bins in (None, "auto"):
-        for norm in (1.0, 4.0):
-            model = linear(**given, **BUDGET, max_grad_norm=norm)
-            yield f"linear, bins={bins}, norm {norm:g}", make_pipeline(TableEncoder(features, bins=bins), model)
+    tabular = DPTabularRegressor if numbers else DPTabularClassifier
+    for name, hidden in (("tabular", "auto"), ("tabular, additive", ())):
+        yield name, tabular(table.schema, target=table.target, hidden_layer_sizes=hidden, **BUDGET)
+    for norm in ("rule", 1.0):
+        yield f"perceptron, norm {norm}", make_pipeline(TableEncoder(features), perceptron(**given, **norm_of(norm)))
+        for bins in (None, "auto"):
+            model = linear(**given, **norm_of(norm))
+            yield f"linear, bins={bins}, norm {norm}", make_pipeline(TableEncoder(features, bins=bins), model)
+    boosting = HistGradientBoostingRegressor if numbers else HistGradientBoostingClassifier
+    yield "boosting, not private", make_pipeline(TableEncoder(features), boosting())
+
+
+def norm_of(norm: float | str) -> dict[str, Any]:
+    """Arguments of a model with the budget, and this clipping norm."""
+    return {**BUDGET, "max_grad_norm": norm}
 
 
 def scores(table: Table, model: Any) -> dict[str, float]:
@@ -103,10 +121,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path)
     parser.add_argument("--fits", type=int, default=1)
+    parser.add_argument("--only", default="", help="models whose name starts so")
     options = parser.parse_args()
     for table in tables(options.data):
         print(f"\n{table.name}, {len(table.train):,} records, epsilon = 1")
         for name, model in models(table):
+            if not name.startswith(options.only):
+                continue
             found = pd.DataFrame([scores(table, model) for _ in range(options.fits)])
             worst = found.agg({name: "max" if name in ("log loss", "CPU s") else "min" for name in found})
             told = (f"{name} {found[name].mean():.3f} (worst {worst[name]:.3f})" for name in found)

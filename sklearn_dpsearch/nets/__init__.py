@@ -1,9 +1,9 @@
 """Differentially private neural networks for scikit-learn.
 
-Ready-made for tables: ``DPLogisticRegression``, ``DPLinearRegression``, ``DPMLPClassifier``, ``DPMLPRegressor``. With a
-module of your own: ``DPNeuralNetClassifier``, ``DPNeuralNetBinaryClassifier``, ``DPNeuralNetMultiLabelClassifier``,
-``DPNeuralNetRegressor`` (skorch). All train with DP-SGD, state their guarantee from their arguments alone, and can be
-searched by every search of this library.
+Ready-made for data frames: ``DPTabularClassifier``, ``DPTabularRegressor``. For arrays: ``DPLogisticRegression``,
+``DPLinearRegression``, ``DPMLPClassifier``, ``DPMLPRegressor``. With a module of your own: ``DPNeuralNetClassifier``,
+``DPNeuralNetBinaryClassifier``, ``DPNeuralNetMultiLabelClassifier``, ``DPNeuralNetRegressor`` (skorch). All train with
+DP-SGD, state their guarantee from their arguments alone, and can be searched by every search of this library.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .estimators.skorch_binary import DPNeuralNetBinaryClassifier, DPNeuralNetMultiLabelClassifier
     from .estimators.skorch_nets import DPNeuralNetClassifier, DPNeuralNetRegressor
     from .estimators.tables import DPLinearRegression, DPLogisticRegression, DPMLPClassifier, DPMLPRegressor
+    from .estimators.tabular import DPTabularClassifier, DPTabularRegressor
 
 __all__ = [
     "DPLinearRegression",
@@ -25,6 +26,8 @@ __all__ = [
     "DPNeuralNetClassifier",
     "DPNeuralNetMultiLabelClassifier",
     "DPNeuralNetRegressor",
+    "DPTabularClassifier",
+    "DPTabularRegressor",
 ]
 #: Module of each name, imported on demand: searches and users of diffprivlib need no torch.
 _PLACES = {
@@ -36,6 +39,8 @@ _PLACES = {
     "DPNeuralNetClassifier": "estimators.skorch_nets",
     "DPNeuralNetMultiLabelClassifier": "estimators.skorch_binary",
     "DPNeuralNetRegressor": "estimators.skorch_nets",
+    "DPTabularClassifier": "estimators.tabular",
+    "DPTabularRegressor": "estimators.tabular",
 }
 
 

@@ -28,11 +28,15 @@ FLAGS = {"true": True, "false": False}
 
 
 class Unit(NamedTuple):
-    """Unit of one output: value × ``half`` + ``middle`` is the value in the column's own unit."""
+    """Unit of one output: value × ``half`` + ``middle`` is the value in the column's own unit.
+
+    ``beside`` tells outputs for a part of a range (a bin, a month) from the value itself.
+    """
 
     name: str
     middle: float = 0.0
     half: float = 1.0
+    beside: bool = False
 
 
 @dataclass(frozen=True)

@@ -122,10 +122,10 @@ class Range(Column):
         if len(edges):
             ends = [self.lower, *map(self.said, edges), self.upper]
             for low, high in itertools.pairwise(ends):
-                yield Unit(f"{name}_{low}_to_{high}")
+                yield Unit(f"{name}_{low}_to_{high}", beside=True)
             for part in self.parts():
                 for place in range(part.size):
-                    yield Unit(f"{name}_{part.name}_{place + part.first}")
+                    yield Unit(f"{name}_{part.name}_{place + part.first}", beside=True)
         if detail.indicators:
             yield Unit(f"{name}_{MISSING}")
 

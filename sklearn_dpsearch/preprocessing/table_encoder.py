@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import numbers
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,13 +13,16 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 
-from .columns import Array, Detail, Unit
+from .columns import Array, Column, Detail, Unit
 from .ranges import AUTO
 from .reading import Given, columns_of, names_of
 from .schema import Schema
 
 if TYPE_CHECKING:
     from typing import Self  # since Python 3.11
+
+#: Records encoded at once where a block at a time is wanted.
+BLOCK = 2**14
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
@@ -115,18 +118,29 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         ----------
         X : DataFrame of pandas or polars, or array of shape (n_samples, n_features)
         """
+        return next(self.blocks(X, None))
+
+    def blocks(self, X: Any, size: int | None = BLOCK) -> Iterator[NDArray[np.float64]]:
+        """Numbers of ``transform``, of a few records at a time: all of them may not fit into memory.
+
+        Parameters
+        ----------
+        X : DataFrame of pandas or polars, or array of shape (n_samples, n_features)
+        size : int, optional
+            Most records of a block; None: one block.
+
+        Yields
+        ------
+        ndarray of shape (at most size, n_outputs)
+        """
         schema = self._schema()
-        detail = self._detail
-        parts = (schema.columns[name].encoded(given.values, detail) for name, given in self._read(X, schema))
-        encoded, start = None, 0
-        for part in parts:  # one table, filled column by column: it may be large
-            if encoded is None:
-                encoded = np.empty((len(part), len(self._units(schema))))
-            encoded[:, start : start + part.shape[1]] = part
-            start += part.shape[1]
-        assert encoded is not None  # a schema has columns
-        encoded *= self._scale(schema)
-        return encoded
+        read = [(schema.columns[name], given.values) for name, given in self._read(X, schema)]
+        width, scale, n = len(self._units(schema)), self._scale(schema), len(read[0][1])
+        for start in range(0, max(n, 1), size or max(n, 1)):
+            rows = slice(start, min(start + size, n) if size else n)
+            encoded = self._encoded([(column, values[rows]) for column, values in read], width)
+            encoded *= scale
+            yield encoded
 
     def made_up(self, n_samples: int = 200, random_state: int = 0) -> Any:
         """Make up records that fit the schema, for a dry run; they hold nothing about real records.
@@ -173,6 +187,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return np.array(lowest) * scale, np.full(len(lowest), scale)
 
     @property
+    def are_bins(self) -> NDArray[np.bool_]:
+        """Outputs that stand beside a value as its bin, month, weekday or hour: shape (n_outputs,)."""
+        return np.array([unit.beside for unit in self._units(self._schema())])
+
+    @property
     def max_norm(self) -> float:
         """The largest Euclidean norm that a row can have, by the schema alone: ``data_norm`` of diffprivlib."""
         return self._longest(self._schema()) if self.row_norm is None else float(self.row_norm)
@@ -209,6 +228,15 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """The schema, checked with all other parameters."""
         validate_parameter_constraints(self._parameter_constraints, self.get_params(deep=False), type(self).__name__)
         return Schema(self.schema)
+
+    def _encoded(self, columns: Sequence[tuple[Column, NDArray[Any]]], width: int) -> Array:
+        """One table, filled column by column: it may be large."""
+        encoded, start = np.empty((len(columns[0][1]), width)), 0
+        for column, values in columns:
+            part = column.encoded(values, self._detail)
+            encoded[:, start : start + part.shape[1]] = part
+            start += part.shape[1]
+        return encoded
 
     @staticmethod
     def _read(X: Any, schema: Schema) -> Iterator[tuple[str, Given]]:

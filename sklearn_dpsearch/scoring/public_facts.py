@@ -14,6 +14,8 @@ from .contributions import as_array
 def stated_facts(estimator: Any) -> Mapping[str, Any]:
     """Options of private scorers, from ``classes`` and ``bounds_y`` of an estimator, or of a pipeline's last step.
 
+    Both may be parameters, or facts that a schema states (``public_facts``).
+
     Returns
     -------
     dict
@@ -22,7 +24,9 @@ def stated_facts(estimator: Any) -> Mapping[str, Any]:
     """
     while type(estimator) is Pipeline:
         estimator = estimator.steps[-1][1]
-    return {**_of_classes(getattr(estimator, "classes", None)), **_of_bounds(getattr(estimator, "bounds_y", None))}
+    facts = getattr(estimator, "public_facts", {})
+    classes, bounds = (facts.get(name, getattr(estimator, name, None)) for name in ("classes", "bounds_y"))
+    return {**_of_classes(classes), **_of_bounds(bounds)}
 
 
 def _of_classes(given: Any) -> dict[str, Any]:

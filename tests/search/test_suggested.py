@@ -193,16 +193,16 @@ def test_the_chance_of_one_candidate_is_part_of_the_plan_and_of_what_verbose_pri
 @pytest.mark.parametrize("drawn_as", ["auto", (64, 64)])
 def test_layers_that_follow_the_number_of_records_are_decided_anew_after_the_subset(drawn_as, monkeypatch):
     """On a tenth of 100,000 records "auto" is one layer, on the rest two."""
-    seen, choose = [], hidden_layers.widths
+    seen, choose = [], hidden_layers.by_rule
 
-    def watching(given, n):
-        seen.append((given, round(n), choose(given, n)))
-        return choose(given, n)
+    def watching(n):
+        seen.append((round(n), choose(n)))
+        return choose(n)
 
-    monkeypatch.setattr(hidden_layers, "widths", watching)
+    monkeypatch.setattr(hidden_layers, "by_rule", watching)
     net = DPMLPClassifier(noise_multiplier=2.0, public_n=100_000, neighboring="zero_out", max_steps=2, classes=[0, 1])
     space = {"hidden_layer_sizes": [drawn_as]}
     one = DPSubsetSearchCV(net, space, n_iter=Fixed(2), delta=1e-6).fit(X, y)
-    assert set(seen[:-1]) == {(drawn_as, 10_000, (64,) if drawn_as == "auto" else (64, 64))}
-    assert seen[-1] == (drawn_as, 90_000, (64, 64))
+    assert set(seen[:-1]) == ({(10_000, (64,))} if drawn_as == "auto" else set())
+    assert seen[-1:] == ([(90_000, (64, 64))] if drawn_as == "auto" else [])
     assert one.best_estimator_.hidden_layer_sizes_ == (64, 64)

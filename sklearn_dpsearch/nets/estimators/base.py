@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 import os
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -172,7 +173,8 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
         """
         if not self._uses_sgd():
             return {}
-        norm = 1.0 if self.max_grad_norm == "auto" else float(self.max_grad_norm)
+        unknown = math.inf  # by rule, before the number of inputs is known: a step size does not grow
+        norm = {"auto": 1.0, "rule": unknown}.get(str(self.max_grad_norm)) or float(self.max_grad_norm)
         to_numbers = partial(step_size.grown_towards_numbers, max_grad_norm=norm)
         rule = to_numbers if isinstance(self, RegressorMixin) else "linear"
         return dict.fromkeys(("learning_rate_init", "lr", "optimizer__lr"), rule)
@@ -221,6 +223,10 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
         """Loss, summed over records."""
 
     @abstractmethod
+    def _norm_by_rule(self, settings: Settings, expected_batch_size: float) -> float:
+        """Clipping norm from public facts, for ``max_grad_norm="rule"``."""
+
+    @abstractmethod
     def _step_size(self, settings: Settings, expected_batch_size: float) -> float:
         """Initial step size: as given, or derived from public facts."""
 
@@ -237,6 +243,9 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
     def _task(self, settings: Settings, n: int) -> TrainingTask:
         """Training of ``n`` records that the arguments describe."""
         expected = settings.sample_rate * (n if self.public_n is None else self.public_n)
+        norm = settings.max_grad_norm if settings.max_grad_norm is not None else self._norm_by_rule(settings, expected)
+        settings = replace(settings, max_grad_norm=norm)
+        self.max_grad_norm_ = norm
         self.learning_rate_init_ = self._step_size(settings, expected)
         return TrainingTask(
             module=self._in_training(),
@@ -245,7 +254,7 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
             sample_rate=settings.sample_rate,
             steps=steps_now(settings.steps),
             noise_multiplier=settings.noise,
-            max_grad_norm=settings.max_grad_norm,
+            max_grad_norm=norm,
             automatic=settings.automatic,
             expected_batch_size=expected,
             schedule=self._schedule(settings),

@@ -23,6 +23,7 @@ FITTED = (
     "n_steps_",
     "noise_multiplier_",
     "learning_rate_init_",
+    "max_grad_norm_",
     "_inherited_",
     "_known_parameters_",
     "optimizer_memory_",

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+#: Text of ``max_grad_norm`` for the nets for tables.
+BY_RULE = """float, "auto" or "rule", default="rule"
+        Clipping norm of a record's gradient. "rule" derives it from public facts: how long a record can be by the
+        schema, or the number of features (:doc:`step size </theory/step_size>`). Smaller norms change the loss that is
+        minimised: classes often stay right, probabilities do not (:doc:`probabilities </learn/probabilities>`)."""
+#: The same for modules of users.
+GIVEN = """float or "auto", default=1.0
+        Clipping norm of a record's gradient."""
 
-def settings(sample_rate: str, batch_size: str, max_epochs: str) -> str:
-    """Docstring of the arguments from ``noise_multiplier`` to ``max_steps``, given the texts of three of them."""
+
+def settings(sample_rate: str, batch_size: str, max_epochs: str, max_grad_norm: str) -> str:
+    """Docstring of the arguments from ``noise_multiplier`` to ``max_steps``, given the texts of four of them."""
     return f"""
     noise_multiplier : float, optional
         Standard deviation of the noise ÷ ``max_grad_norm``.
@@ -12,8 +21,7 @@ def settings(sample_rate: str, batch_size: str, max_epochs: str) -> str:
         Instead: guarantee of one fit, to which the noise is calibrated.
     target_mu : float, optional
         Instead: μ of a Gaussian guarantee of one fit, to which the noise is calibrated at any rate and number of steps.
-    max_grad_norm : float or "auto", default=1.0
-        Clipping norm of a record's gradient. "auto" is automatic clipping (Bu et al. 2023, AUTO-S): every gradient is
+    max_grad_norm : {max_grad_norm} "auto" is automatic clipping (Bu et al. 2023, AUTO-S): every gradient is
         divided by its norm plus 0.01, so that short ones count as much as long ones. A record whose gradient is not
         finite contributes nothing.
     sample_rate : float, {sample_rate}
@@ -61,3 +69,55 @@ ATTRIBUTES = """
         Steps and noise of the last training.
     module_ : torch.nn.Module
         Trained module, with only its parameters."""
+
+CLASSES = """
+    classes : array-like, optional
+        All labels that a record could have. Without ``classes`` the labels are taken from y, which is private only if
+        they are public anyway.
+    class_weight : dict, optional
+        Label ↦ weight of the loss of its records, a constant known without the data; other labels have weight 1.
+        "balanced" would count the labels, and is refused. Weighted gradients are clipped, so weights below 1 have more
+        effect than weights above 1."""
+
+BOUNDS_Y = """
+    bounds_y : (lower, upper), optional
+        Public bounds of y: targets are clipped to the bounds and mapped to [-1, 1], predictions are mapped back and
+        clipped. Needed for y far outside of [-1, 1], which clipped gradients do not reach."""
+
+#: Arguments of the nets for tables, up to ``average``.
+OPTIMIZATION = f"""{settings("default=0.02", "Instead (with ``sample_rate=None``)", "default=30", BY_RULE)}
+    solver : {{"sgd", "adam", "adamw"}}, default="sgd"
+        Optimizer of the noisy gradients.
+    learning_rate : {{"linear", "constant"}}, default="linear"
+        Schedule of the step size: falling linearly to zero, or constant.
+    learning_rate_init : float or "auto", default="auto"
+        Initial step size. "auto" derives it from noise, steps and number of records, for a fixed total noise in each
+        weight (:doc:`defaults </learn/net_defaults>`).
+    learning_rate_factor : float, default=1.0
+        Factor on the step size, to be searched: its best value changes little with ε and the number of records.
+    momentum : float, default=0.0
+        Momentum of "sgd".
+    alpha : float, default=0.0
+        Strength of the L2 penalty; with "adamw" of the weight decay.
+    average : float, default=0.0
+        Share of the last steps over which the released parameters are averaged; 0: parameters of the last step."""
+
+BOUNDS_X = """
+    bounds_X : (lower, upper), optional
+        Public bounds of the features, numbers or arrays of shape (n_features,): X is clipped to the bounds and mapped
+        to [-1, 1]. Two numbers >= 0, such as (0, 255) for pixels, are mapped to [-0.5, 1.5], so that small amounts are
+        near 0. Without bounds X is not scaled, and should be of size 1."""
+
+#: Arguments and attributes of the nets for tables, from ``warm_start`` on.
+TRAINING = f"""
+    warm_start : bool, default=False
+        Whether ``fit`` goes on from the parameters of the last ``fit``; the cost adds up in ``privacy_spent_``.
+    device : str, default="cpu"
+        Device of the training.{MEMORY}{SEEDS}{LONG}{ATTRIBUTES}
+    learning_rate_init_ : float
+        Initial step size of the last training.
+    n_features_in_ : int"""
+
+WIDTHS = """
+    hidden_layer_sizes_ : tuple of int
+        Outputs of each hidden layer of the fitted net."""

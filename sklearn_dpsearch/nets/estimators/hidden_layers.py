@@ -17,6 +17,9 @@ FEW = (64,)
 MANY = (64, 64)
 #: Number of records from which two layers are used.
 FROM = 25_000
+#: The same for nets for data frames, beside a linear part that has the bins: for classes, and for numbers.
+BESIDE_BINS, BESIDE_BINS_FOR_NUMBERS = (32,), (128, 64, 32)
+FROM_FOR_NUMBERS = 10_000
 
 
 def checked(given: Any) -> tuple[int, ...] | None:
@@ -35,9 +38,11 @@ def checked(given: Any) -> tuple[int, ...] | None:
     return tuple(int(size) for size in sizes)
 
 
-def widths(given: Any, n: float) -> tuple[int, ...]:
-    """Widths of a net's hidden layers for ``n`` records, a public number."""
-    known = checked(given)
-    if known is not None:
-        return known
+def by_rule(n: float) -> tuple[int, ...]:
+    """Widths of a perceptron's hidden layers for ``n`` records, a public number."""
     return MANY if n >= FROM else FEW
+
+
+def beside_bins(n: float, *, of_classes: bool) -> tuple[int, ...]:
+    """Widths of the hidden layers beside a linear part with bins, for ``n`` records, a public number."""
+    return BESIDE_BINS if of_classes or n < FROM_FOR_NUMBERS else BESIDE_BINS_FOR_NUMBERS

@@ -15,8 +15,8 @@ from ...privacy.guarantees.covering import gaussian_target, noise_multiplier_und
 from ...privacy.numerics.inversion import bracket, geometric
 from ..sampling import LEAST_RATE
 
-#: A clipping norm, or the word for automatic clipping.
-MaxGradNorm: TypeAlias = float | Literal["auto"]
+#: A clipping norm, or the word for automatic clipping, or for a norm by rule.
+MaxGradNorm: TypeAlias = float | Literal["auto", "rule"]
 #: Constructor arguments on which the guarantee depends.
 NOISE = ("noise_multiplier", "target_epsilon", "target_delta", "target_mu")
 RATES = ("sample_rate", "batch_size", "public_n", "max_epochs", "max_steps")
@@ -48,8 +48,8 @@ class Settings:
     ----------
     sample_rate : float
     steps : int
-    max_grad_norm : float
-        Largest norm of a record's gradient in the sums.
+    max_grad_norm : float or None
+        Largest norm of a record's gradient in the sums; None: by rule, once the number of inputs is known.
     automatic : bool
         Whether every gradient is brought to that norm: automatic clipping, where the norm is 1.
     neighboring : {"add_remove", "zero_out", "replace_one"}
@@ -60,7 +60,7 @@ class Settings:
 
     sample_rate: float
     steps: int
-    max_grad_norm: float
+    max_grad_norm: float | None
     neighboring: Neighboring
     automatic: bool = False
     noise_multiplier: float | None = None
@@ -144,7 +144,7 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "target_epsilon": [_POSITIVE, None],
     "target_delta": [_Number(numbers.Real, 0, 1, closed="neither"), None],
     "target_mu": [_POSITIVE, None],
-    "max_grad_norm": [_POSITIVE, StrOptions({"auto"})],
+    "max_grad_norm": [_POSITIVE, StrOptions({"auto", "rule"})],
     "sample_rate": [_Number(numbers.Real, LEAST_RATE, 1, closed="both"), None],
     "batch_size": [_AT_LEAST_ONE, None],
     "public_n": [_AT_LEAST_ONE, None],
@@ -169,7 +169,7 @@ def settings_of(net: SettingArguments) -> Settings:
     return Settings(
         sample_rate=rate,
         steps=steps,
-        max_grad_norm=1.0 if net.max_grad_norm == "auto" else float(net.max_grad_norm),
+        max_grad_norm=_clipping_norm(net.max_grad_norm),
         automatic=net.max_grad_norm == "auto",
         neighboring=_neighboring(net),
         **_noise(net),
@@ -180,6 +180,12 @@ def expecting(net: SettingArguments, n: float) -> dict[str, Any]:
     """Arguments for ``n`` expected records, with equal rate, steps, noise and relation."""
     told = {"public_n": max(1, round(n)), "neighboring": _neighboring(net)}
     return told if net.batch_size is None else {**told, "sample_rate": _rate(net), "batch_size": None}
+
+
+def _clipping_norm(given: MaxGradNorm) -> float | None:
+    if isinstance(given, str):
+        return 1.0 if given == "auto" else None
+    return float(given)
 
 
 def _rate(net: SettingArguments) -> float:

@@ -126,6 +126,14 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
             self._check_derived()
         check_keywords("module", self.module, self.get_params_for("module"))
         super()._check_arguments()
+        if self.max_grad_norm == "rule":
+            raise ValueError(
+                "Found max_grad_norm='rule' for a module of one's own, whose gradients have no known bound. Give a "
+                "number: 1.0 for accuracy, several times that for honest probabilities (docs/learn/probabilities.md)."
+            )
+
+    def _norm_by_rule(self, settings: Settings, expected_batch_size: float) -> float:
+        raise AssertionError("refused with the arguments")
 
     def _schedulers(self) -> tuple[Scheduler, ...]:
         """Learning-rate schedules of the callbacks."""

@@ -28,9 +28,9 @@ MODULE = f"""
         operations, or as code without branches on values, which is run on one record at a time. Batch statistics,
         hooks, and code that keeps something of a forward pass are refused. Parameters are in single precision.
     criterion : torch.nn.Module class or instance
-        As in skorch; its reduction is set to "sum".{docstrings.settings("optional", "Instead", "default=10")}{
-    docstrings.MEMORY
-}"""
+        As in skorch; its reduction is set to "sum".{
+    docstrings.settings("optional", "Instead", "default=10", docstrings.GIVEN)
+}{docstrings.MEMORY}"""
 
 OTHERS = f"""
     lr : float or "auto", default="auto"

@@ -31,6 +31,17 @@ REACH_OF_CLASSES, REACH_OF_NUMBERS = 100.0, 10.0
 LONGEST_TO_NUMBERS = 1.0
 
 
+#: Clipping norm by rule ÷ norm of a long record with a 1 beside it for the constant: the largest residual of a linear
+#: model that is not clipped. Residuals of classes are √2 · (1 − probability of the record's own class) for two classes:
+#: gradients are clipped below a probability of 0.15. Numbers are of size 1, and their residuals smaller.
+RESIDUAL_OF_CLASSES, RESIDUAL_OF_NUMBERS = 1.2, 0.5
+#: Shortest way that gradients of norm 1 must move the weights in total: where noise leaves less, the norm is smaller.
+SHORTEST_PATH = 50.0
+#: Bound √(number of features) of an array ÷ norm of its records: most features are far from their bounds. Records of a
+#: schema are as long as their bound, which stands for this many times as much.
+DENSE_FOR_CLASSES, DENSE_FOR_NUMBERS = 4.0, 1.5
+
+
 def shares(decay: Decay, steps: int) -> list[float]:
     """Factor on the step size at each step."""
     return [1.0] * steps if decay == "constant" else [1.0 - t / steps for t in range(steps)]
@@ -55,6 +66,30 @@ def bound_on_norm(n_features: int) -> float:
     return math.sqrt(max(n_features, 1))
 
 
+def clipping_norm(longest: float, path: float, *, of_classes: bool) -> float:
+    """Clipping norm by rule.
+
+    Parameters
+    ----------
+    longest : float
+        Norm of a long record.
+    path : float
+        Distance by which steps of clipping norm 1 move the weights in total, along a gradient of norm 1.
+    of_classes : bool
+        Whether labels are predicted, or numbers.
+    """
+    whole = (RESIDUAL_OF_CLASSES if of_classes else RESIDUAL_OF_NUMBERS) * math.hypot(longest, 1.0)
+    return min(whole, max(1.0, path / SHORTEST_PATH))
+
+
+def likely_norm(n_features: int) -> float:
+    """Norm of a record for the clipping norm, where only the number of features is known.
+
+    Between 1, one feature alone, and the bound, all features at their ends, by the geometric mean.
+    """
+    return math.sqrt(bound_on_norm(n_features))
+
+
 def longest_step(bound: float, of_classes: bool) -> float:
     """Longest step for clipping norm 1, towards classes or towards numbers."""
     return REACH_OF_CLASSES / bound if of_classes else min(REACH_OF_NUMBERS / bound, LONGEST_TO_NUMBERS)
@@ -70,16 +105,10 @@ def noise_allowed(bound: float, of_classes: bool) -> float:
     return (NOISE_FOR_CLASSES if of_classes else NOISE_FOR_NUMBERS) / math.sqrt(bound)
 
 
-def for_sgd(
-    settings: Settings,
-    expected_batch_size: float,
-    decay: Sequence[float],
-    bound: float,
-    *,
-    of_classes: bool,
-    momentum: float = 0.0,
+def unclipped(
+    settings: Settings, expected_batch_size: float, decay: Sequence[float], bound: float, *, of_classes: bool
 ) -> float:
-    """Initial step size of SGD.
+    """Initial step size of SGD for clipping norm 1, without momentum.
 
     Parameters
     ----------
@@ -91,12 +120,27 @@ def for_sgd(
         Bound on the norm of a record.
     of_classes : bool
         Whether labels are predicted, or numbers.
-    momentum : float
-        Momentum: in total, each gradient moves the weights by 1 ÷ (1 − momentum) steps.
     """
     per_step = settings.noise * math.hypot(*decay) / expected_batch_size  # noise in a weight for a step size of 1
-    unclipped = min(noise_allowed(bound, of_classes) / per_step, longest_step(bound, of_classes))
-    return unclipped * (1.0 - momentum) / settings.max_grad_norm
+    return min(noise_allowed(bound, of_classes) / per_step, longest_step(bound, of_classes))
+
+
+def for_sgd(
+    settings: Settings,
+    expected_batch_size: float,
+    decay: Sequence[float],
+    bound: float,
+    *,
+    of_classes: bool,
+    momentum: float = 0.0,
+) -> float:
+    """Initial step size of SGD, as ``unclipped`` for the clipping norm of the settings, which is known.
+
+    Momentum: in total, each gradient moves the weights by 1 ÷ (1 − momentum) steps.
+    """
+    assert settings.max_grad_norm is not None
+    whole = unclipped(settings, expected_batch_size, decay, bound, of_classes=of_classes)
+    return whole * (1.0 - momentum) / settings.max_grad_norm
 
 
 def for_adam(decay: Sequence[float], bound: float, *, of_classes: bool) -> float:

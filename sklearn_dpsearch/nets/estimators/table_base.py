@@ -2,39 +2,27 @@
 
 from __future__ import annotations
 
-import itertools
 import numbers
 import os
 from abc import abstractmethod
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin, RegressorMixin
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.multiclass import check_classification_targets, unique_labels
-from sklearn.utils.validation import (
-    check_array,
-    check_consistent_length,
-    check_is_fitted,
-    column_or_1d,
-    validate_data,
-)
+from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from ..._chosen_rows import ChosenRows
 from ...privacy._types import Neighboring
-from ..mapped import CHECKED, MappedRecords, stays_in_file
 from ..optimizers import Table, UpdateRule
-from ..randomness import Seed, sequence
-from . import hidden_layers, scaling, spaces, step_size
+from ..randomness import Seed
+from . import hidden_layers, layers, scaling, spaces, step_size
 from .base import DPSGDEstimator, Given
 from .hidden_layers import HiddenLayerSizes
-from .labels import ClassWeight, check_class_weight, encode, weights_of
-from .scaling import Array, Bounds
+from .scaling import Array
 from .settings import MaxGradNorm, Settings
 from .step_size import Decay, StepSize
 
@@ -118,76 +106,22 @@ class TableNet(DPSGDEstimator):
         self._train(X, y, fresh=not (self.warm_start and hasattr(self, "module_")))
         return self
 
-    def _check_arguments(self) -> None:
-        super()._check_arguments()
-        self._scale()
-
-    def _scale(self) -> Bounds | None:
-        return None if self.bounds_X is None else Bounds.of_features("bounds_X", self.bounds_X)
-
-    def _prepare(self, X: Any, y: Any, fresh: bool) -> Given:
-        X, y = self._checked(X, y, fresh)
-        targets = self._targets(y, fresh)
-        bounds = self._bounds_of(X)
-        if fresh:
-            self.module_ = self._module(X.shape[1], len(X) if self.public_n is None else self.public_n)
-        if not stays_in_file(X, self.device):
-            return scaling.single_rows(X, bounds), targets
-        return MappedRecords(
-            rows=X,
-            convert=partial(scaling.single_block, bounds=bounds),
-            how=None if bounds is None else bounds.key,
-            inputs=torch.zeros((1, X.shape[1])),
-            targets=targets,
-        )
-
-    def _checked(self, X: Any, y: Any, fresh: bool) -> tuple[Any, NDArray[Any]]:
-        """Records and targets checked by scikit-learn: an array, or chosen rows without a look at others."""
-        if stays_in_file(X, self.device) and not isinstance(X, ChosenRows):
-            X = ChosenRows(X)
-        numeric = isinstance(self, RegressorMixin)
-        if not isinstance(X, ChosenRows) or X.ndim != 2 or X.dtype.kind not in "fiub" or not len(X):
-            checked: tuple[Any, NDArray[Any]] = validate_data(
-                self, X, y, reset=fresh, dtype="numeric", y_numeric=numeric, multi_output=False
-            )
-            return checked
-        validate_data(self, X.data, reset=fresh, skip_check_array=True)
-        y = check_array(y, ensure_2d=False, dtype="numeric" if numeric else None, input_name="y")
-        y = column_or_1d(y, warn=True)
-        check_consistent_length(X, y)
-        scaling.check_finite(X)
-        return X, y
-
-    def _bounds_of(self, X: NDArray[Any] | ChosenRows) -> Bounds | None:
-        bounds = self._scale()
-        if bounds is not None and bounds.lower.ndim and bounds.lower.shape != X.shape[1:]:
-            raise ValueError(
-                f"Found bounds_X for {len(bounds.lower)} features and X with {X.shape[1]}. Give one pair of "
-                "numbers, or one number per feature."
-            )
-        return bounds
-
-    def _outputs(self, X: Any) -> Array:
-        check_is_fitted(self, "module_")
-        X = validate_data(self, X, reset=False, dtype="numeric")
-        device, bounds = next(self.module_.parameters()).device, self._bounds_of(X)
-        found: Array = np.empty((len(X), self.module_[-1].out_features))
-        with torch.no_grad():
-            for places, block in ChosenRows(X).blocks(CHECKED):
-                found[places] = self.module_(scaling.single_block(block, bounds).to(device)).cpu().numpy()
-        return found
-
     def _around(self, grid: bool) -> dict[str, Any]:
         return spaces.factors("learning_rate_factor", self.learning_rate_factor, grid=grid)
 
     def _uses_sgd(self) -> bool:
         return self.solver == "sgd"
 
+    def _norm_by_rule(self, settings: Settings, expected_batch_size: float) -> float:
+        decay, of_classes = step_size.shares(self.learning_rate, settings.steps), isinstance(self, ClassifierMixin)
+        step = step_size.unclipped(settings, expected_batch_size, decay, self._bound_on_norm(), of_classes=of_classes)
+        return step_size.clipping_norm(self._longest_record(), step * sum(decay), of_classes=of_classes)
+
     def _step_size(self, settings: Settings, expected_batch_size: float) -> float:
         if self.learning_rate_init != "auto":
             return self.learning_rate_factor * self.learning_rate_init
         decay = step_size.shares(self.learning_rate, settings.steps)
-        bound = step_size.bound_on_norm(self.n_features_in_)
+        bound = self._bound_on_norm()
         of_classes = isinstance(self, ClassifierMixin)
         if not self._uses_sgd():
             return self.learning_rate_factor * step_size.for_adam(decay, bound, of_classes=of_classes)
@@ -204,33 +138,64 @@ class TableNet(DPSGDEstimator):
         decay = step_size.shares(self.learning_rate, settings.steps)
         return step_size.scheduled(self.learning_rate_init_, decay)
 
-    def _module(self, n_features: int, n: float) -> nn.Sequential:
-        """Initial parameters: uniform (Glorot) from ``random_state``; zero for biases and without hidden layers."""
-        generator = torch.Generator().manual_seed(int(sequence(self.random_state).generate_state(1, np.uint64)[0] >> 1))
-        sizes = [n_features, *self._hidden(n), self._n_outputs()]
-        layers: list[nn.Module] = []
-        for fan_in, fan_out in itertools.pairwise(sizes):
-            layer = nn.utils.skip_init(nn.Linear, fan_in, fan_out, dtype=torch.float32)
-            if len(sizes) > 2:
-                nn.init.xavier_uniform_(layer.weight, generator=generator)
-            else:  # convex: a random start could only harm
-                nn.init.zeros_(layer.weight)
-            nn.init.zeros_(layer.bias)
-            layers += [layer, self._activation()]
-        return nn.Sequential(*layers[:-1])
+    def _prepare(self, X: Any, y: Any, fresh: bool) -> Given:
+        X, y = self._checked(X, y, fresh)
+        targets = self._targets(y, fresh)
+        if fresh:
+            self.module_ = self._module(len(X) if self.public_n is None else self.public_n)
+        return self._inputs(X, targets)
 
-    def _map(self) -> tuple[Array, Array]:
-        """Weights and constants of the last layer, for features in their own units."""
+    def _module(self, n: float) -> nn.Module:
+        """Module with its initial parameters, for ``n`` records, a public number."""
+        wide = [self._n_inputs(), self._n_outputs()]
+        return self._joined(wide, self._hidden(n), layers.generator_of(self.random_state))
+
+    def _outputs(self, X: Any) -> Array:
         check_is_fitted(self, "module_")
-        weights, constants = (
-            found.detach().cpu().numpy().astype(np.float64)
-            for found in (self.module_[-1].weight, self.module_[-1].bias)
-        )
-        bounds = self._scale()
-        if bounds is not None:
-            weights = weights / bounds.half
-            constants = constants - (weights * bounds.zero).sum(axis=1)
-        return weights, constants
+        device, found = next(self.module_.parameters()).device, [np.empty((0, self._n_outputs()))]
+        with torch.no_grad():
+            found += [self.module_(block.to(device)).cpu().numpy() for block in self._blocks(X)]
+        return np.concatenate(found)
+
+    # --- hooks for each kind of records ---------------------------------------------------------------------------
+
+    @abstractmethod
+    def _checked(self, X: Any, y: Any, fresh: bool) -> tuple[Any, NDArray[Any]]:
+        """Check records and targets."""
+
+    @abstractmethod
+    def _inputs(self, X: Any, targets: torch.Tensor) -> Given:
+        """Inputs of the module for checked records."""
+
+    @abstractmethod
+    def _blocks(self, X: Any) -> Iterator[torch.Tensor]:
+        """Inputs of the module for unchecked records, in blocks."""
+
+    @abstractmethod
+    def _joined(self, ends: Sequence[int], hidden: Sequence[int], generator: torch.Generator) -> nn.Module:
+        """Module from inputs to outputs, with these hidden layers."""
+
+    @abstractmethod
+    def _declared(self, name: str) -> Any:
+        """Fact about the target, by the name of its parameter; None if it is not declared."""
+
+    @abstractmethod
+    def _n_inputs(self) -> int:
+        """Width of the inputs."""
+
+    @abstractmethod
+    def _hidden_by_rule(self, n: float) -> tuple[int, ...]:
+        """Widths of hidden layers for ``n`` records, a public number, where they are not given."""
+
+    @abstractmethod
+    def _longest_record(self) -> float:
+        """Norm of a long record, for the clipping norm."""
+
+    @abstractmethod
+    def _bound_on_norm(self) -> float:
+        """Bound on the norm of a record of as many dense features, for the step size."""
+
+    # --- hooks for each kind of net -------------------------------------------------------------------------------
 
     def _hidden(self, n: float) -> tuple[int, ...]:
         """Widths of the hidden layers, for ``n`` records."""
@@ -271,151 +236,9 @@ class HiddenLayers(TableNet):
         return {**super()._around(grid), **spaces.layers(hidden_layers.checked(self.hidden_layer_sizes))}
 
     def _hidden(self, n: float) -> tuple[int, ...]:
-        self.hidden_layer_sizes_ = hidden_layers.widths(self.hidden_layer_sizes, n)
+        known = hidden_layers.checked(self.hidden_layer_sizes)
+        self.hidden_layer_sizes_ = self._hidden_by_rule(n) if known is None else known
         return self.hidden_layer_sizes_
 
     def _activation(self) -> nn.Module:
         return ACTIVATIONS[self.activation]()
-
-
-class TableClassifier(ClassifierMixin, TableNet):
-    """Labels, and probabilities from logits."""
-
-    classes: ArrayLike | None
-    class_weight: ClassWeight
-    classes_: NDArray[Any]
-
-    def _check_arguments(self) -> None:
-        super()._check_arguments()
-        check_class_weight(self.class_weight, automatic=self.max_grad_norm == "auto")
-        if self.classes is not None:
-            weights_of(self.class_weight, unique_labels(self.classes))
-
-    def partial_fit(self, X: Any, y: Any, classes: ArrayLike | None = None) -> Self:
-        """Train on from the current parameters; the cost is added to ``privacy_spent_``.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        classes : array-like, optional
-            All labels, in the first call, if not given to the constructor.
-
-        Returns
-        -------
-        self : object
-        """
-        self._check_arguments()
-        fresh = not hasattr(self, "module_")
-        if fresh and classes is not None:
-            self.classes_ = np.unique(classes)
-        elif fresh and self.classes is None:
-            raise ValueError("Expected classes=[...] in the first call of partial_fit.")
-        elif not fresh and classes is not None and not np.array_equal(np.unique(classes), self.classes_):
-            raise ValueError(f"Expected the classes of the first call, {self.classes_.tolist()}, got {classes!r}.")
-        self._given_classes = fresh and classes is not None
-        try:
-            self._train(X, y, fresh)
-        finally:
-            del self._given_classes
-        return self
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.poor_score = True  # because of the noise
-        return tags
-
-    def _n_outputs(self) -> int:
-        return len(self.classes_)
-
-    def _training_criterion(self) -> nn.Module:
-        return nn.CrossEntropyLoss(reduction="sum", weight=weights_of(self.class_weight, self.classes_))
-
-    def _targets(self, y: NDArray[Any], fresh: bool) -> torch.Tensor:
-        check_classification_targets(y)
-        if fresh and not getattr(self, "_given_classes", False):
-            self.classes_ = np.unique(y) if self.classes is None else unique_labels(self.classes)
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"Found {len(self.classes_)} class: classification needs at least 2 classes. Declare them with "
-                "classes=[...], also those that y lacks."
-            )
-        return encode(y, self.classes_)
-
-    def decision_function(self, X: Any) -> Array:
-        """Logits, shape (n_samples, n_classes); with two classes their difference, shape (n_samples,)."""
-        outputs = self._outputs(X)
-        return outputs[:, 1] - outputs[:, 0] if len(self.classes_) == 2 else outputs
-
-    def predict_proba(self, X: Any) -> Array:
-        """Class probabilities, shape (n_samples, n_classes)."""
-        probabilities: Array = np.exp(self.predict_log_proba(X))
-        return probabilities
-
-    def predict_log_proba(self, X: Any) -> Array:
-        """Logarithm of the class probabilities, shape (n_samples, n_classes)."""
-        outputs = self._outputs(X)
-        shifted: Array = outputs - outputs.max(axis=1, keepdims=True)  # or exp would overflow
-        logarithms: Array = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
-        return logarithms
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The most probable label of each record, shape (n_samples,)."""
-        outputs = self._outputs(X)  # first, because it raises for an unfitted net
-        labels: NDArray[Any] = self.classes_[outputs.argmax(axis=1)]
-        return labels
-
-    def privacy_assumptions(self) -> tuple[str, ...]:
-        """Assumptions of the guarantee, as plain sentences."""
-        notes = super().privacy_assumptions()
-        if self.classes is None:
-            notes += (f"{type(self).__name__}: the labels that occur in y are public (declare them: classes=[...]).",)
-        if self.class_weight is not None:
-            notes += (f"{type(self).__name__}: class_weight was not taken from the labels.",)
-        return notes
-
-
-class TableRegressor(RegressorMixin, TableNet):
-    """Regressors, whose predictions lie inside of public bounds."""
-
-    _parameter_constraints: dict[str, Any] = {
-        **TableNet._parameter_constraints,
-        "bounds_y": [None, tuple, list],
-    }
-    bounds_y: scaling.Given | None
-
-    def partial_fit(self, X: Any, y: Any) -> Self:
-        """Train on from the current parameters; the cost is added to ``privacy_spent_``."""
-        self._train(X, y, fresh=not hasattr(self, "module_"))
-        return self
-
-    def predict(self, X: Any) -> Array:
-        """Predicted values, shape (n_samples,), inside ``bounds_y``."""
-        outputs = self._outputs(X)[:, 0]
-        bounds = self._target_scale()
-        return outputs if bounds is None else bounds.restored(outputs)
-
-    def _check_arguments(self) -> None:
-        super()._check_arguments()
-        bounds = self._target_scale()
-        if bounds is not None and bounds.lower.ndim:
-            raise ValueError(f"Found bounds_y={self.bounds_y!r}; two numbers are needed.")
-
-    def _target_scale(self) -> Bounds | None:
-        return None if self.bounds_y is None else Bounds.of("bounds_y", self.bounds_y)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.regressor_tags.poor_score = True  # because of the noise
-        return tags
-
-    def _n_outputs(self) -> int:
-        return 1
-
-    def _training_criterion(self) -> nn.Module:
-        return nn.MSELoss(reduction="sum")
-
-    def _targets(self, y: NDArray[Any], fresh: bool) -> torch.Tensor:
-        values = check_array(y, ensure_2d=False, dtype=np.float64)
-        bounds = self._target_scale()
-        return torch.from_numpy(scaling.to_single(values if bounds is None else bounds.scaled(values))).unsqueeze(1)

@@ -10,12 +10,14 @@ from numpy.typing import ArrayLike
 from ...privacy._types import Neighboring
 from ..randomness import Seed
 from . import docstrings, scaling
+from .arrays import ArrayRecords
 from .hidden_layers import HiddenLayerSizes
 from .labels import ClassWeight
 from .scaling import Array
 from .settings import MaxGradNorm
 from .step_size import Decay, StepSize
-from .table_base import HiddenLayers, Solver, TableClassifier, TableRegressor
+from .table_base import HiddenLayers, Solver
+from .table_targets import TableClassifier, TableRegressor
 
 _LAYERS = """
     hidden_layer_sizes : tuple of int or "auto", default="auto"
@@ -23,58 +25,14 @@ _LAYERS = """
     activation : {"relu", "tanh", "logistic", "identity"}, default="relu"
         Activation of the hidden layers, by scikit-learn's names."""
 
-_CLASSES = """
-    classes : array-like, optional
-        All labels that a record could have. Without ``classes`` the labels are taken from y, which is private only if
-        they are public anyway.
-    class_weight : dict, optional
-        Label ↦ weight of the loss of its records, a constant known without the data; other labels have weight 1.
-        "balanced" would count the labels, and is refused. Weighted gradients are clipped, so weights below 1 have more
-        effect than weights above 1."""
-
-_BOUNDS_Y = """
-    bounds_y : (lower, upper), optional
-        Public bounds of y: targets are clipped to the bounds and mapped to [-1, 1], predictions are mapped back and
-        clipped. Needed for y far outside of [-1, 1], which clipped gradients do not reach."""
-
-_SHARED = f"""{docstrings.settings("default=0.02", "Instead (with ``sample_rate=None``)", "default=30")}
-    solver : {{"sgd", "adam", "adamw"}}, default="sgd"
-        Optimizer of the noisy gradients.
-    learning_rate : {{"linear", "constant"}}, default="linear"
-        Schedule of the step size: falling linearly to zero, or constant.
-    learning_rate_init : float or "auto", default="auto"
-        Initial step size. "auto" derives it from noise, steps and number of records, for a fixed total noise in each
-        weight (:doc:`defaults </learn/net_defaults>`).
-    learning_rate_factor : float, default=1.0
-        Factor on the step size, to be searched: its best value changes little with ε and the number of records.
-    momentum : float, default=0.0
-        Momentum of "sgd".
-    alpha : float, default=0.0
-        Strength of the L2 penalty; with "adamw" of the weight decay.
-    average : float, default=0.0
-        Share of the last steps over which the released parameters are averaged; 0: parameters of the last step.
-    bounds_X : (lower, upper), optional
-        Public bounds of the features, numbers or arrays of shape (n_features,): X is clipped to the bounds and mapped
-        to [-1, 1]. Two numbers >= 0, such as (0, 255) for pixels, are mapped to [-0.5, 1.5], so that small amounts are
-        near 0. Without bounds X is not scaled, and should be of size 1.
-    warm_start : bool, default=False
-        Whether ``fit`` goes on from the parameters of the last ``fit``; the cost adds up in ``privacy_spent_``.
-    device : str, default="cpu"
-        Device of the training.{docstrings.MEMORY}{docstrings.SEEDS}{docstrings.LONG}{docstrings.ATTRIBUTES}
-    learning_rate_init_ : float
-        Initial step size of the last training.
-    n_features_in_ : int"""
-
-_WIDTHS = """
-    hidden_layer_sizes_ : tuple of int
-        Outputs of each hidden layer of the fitted net."""
+_SHARED = docstrings.OPTIMIZATION + docstrings.BOUNDS_X + docstrings.TRAINING
 
 
-class DPLogisticRegression(TableClassifier):
+class DPLogisticRegression(ArrayRecords, TableClassifier):
     __doc__ = f"""Logistic regression trained with DP-SGD (Abadi et al. 2016). Training starts at zero.
 
     Parameters
-    ----------{_CLASSES}{_SHARED}
+    ----------{docstrings.CLASSES}{_SHARED}
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
     intercept_ : ndarray of shape (1,) or (n_classes,)
     classes_ : ndarray of shape (n_classes,)
@@ -92,7 +50,7 @@ class DPLogisticRegression(TableClassifier):
         self, *, classes: ArrayLike | None = None, class_weight: ClassWeight = None,
         noise_multiplier: float | None = None,
         target_epsilon: float | None = None, target_delta: float | None = None, target_mu: float | None = None,
-        max_grad_norm: MaxGradNorm = 1.0, sample_rate: float | None = 0.02, batch_size: float | None = None,
+        max_grad_norm: MaxGradNorm = "rule", sample_rate: float | None = 0.02, batch_size: float | None = None,
         public_n: float | None = None, neighboring: Neighboring | None = None, max_epochs: float = 30,
         max_steps: float | None = None, solver: Solver = "sgd", learning_rate: Decay = "linear",
         learning_rate_init: StepSize = "auto", learning_rate_factor: float = 1.0, momentum: float = 0.0,
@@ -127,11 +85,11 @@ class DPLogisticRegression(TableClassifier):
         return values[1:] - values[:1] if len(self.classes_) == 2 else values
 
 
-class DPLinearRegression(TableRegressor):
+class DPLinearRegression(ArrayRecords, TableRegressor):
     __doc__ = f"""Linear regression trained with DP-SGD (Abadi et al. 2016). Training starts at zero.
 
     Parameters
-    ----------{_BOUNDS_Y}{_SHARED}
+    ----------{docstrings.BOUNDS_Y}{_SHARED}
     coef_ : ndarray of shape (n_features,)
     intercept_ : float
 
@@ -147,7 +105,7 @@ class DPLinearRegression(TableRegressor):
     def __init__(
         self, *, bounds_y: scaling.Given | None = None, noise_multiplier: float | None = None,
         target_epsilon: float | None = None, target_delta: float | None = None, target_mu: float | None = None,
-        max_grad_norm: MaxGradNorm = 1.0, sample_rate: float | None = 0.02, batch_size: float | None = None,
+        max_grad_norm: MaxGradNorm = "rule", sample_rate: float | None = 0.02, batch_size: float | None = None,
         public_n: float | None = None, neighboring: Neighboring | None = None, max_epochs: float = 30,
         max_steps: float | None = None, solver: Solver = "sgd", learning_rate: Decay = "linear",
         learning_rate_init: StepSize = "auto", learning_rate_factor: float = 1.0, momentum: float = 0.0,
@@ -185,11 +143,11 @@ class DPLinearRegression(TableRegressor):
         )
 
 
-class DPMLPClassifier(HiddenLayers, TableClassifier):
+class DPMLPClassifier(HiddenLayers, ArrayRecords, TableClassifier):
     __doc__ = f"""Multi-layer perceptron for classification, trained with DP-SGD (Abadi et al. 2016).
 
     Parameters
-    ----------{_LAYERS}{_CLASSES}{_SHARED}{_WIDTHS}
+    ----------{_LAYERS}{docstrings.CLASSES}{_SHARED}{docstrings.WIDTHS}
     classes_ : ndarray of shape (n_classes,)
 
     Examples
@@ -205,7 +163,7 @@ class DPMLPClassifier(HiddenLayers, TableClassifier):
         self, hidden_layer_sizes: HiddenLayerSizes = "auto", activation: str = "relu", *,
         classes: ArrayLike | None = None, class_weight: ClassWeight = None, noise_multiplier: float | None = None,
         target_epsilon: float | None = None,
-        target_delta: float | None = None, target_mu: float | None = None, max_grad_norm: MaxGradNorm = 1.0,
+        target_delta: float | None = None, target_mu: float | None = None, max_grad_norm: MaxGradNorm = "rule",
         sample_rate: float | None = 0.02, batch_size: float | None = None, public_n: float | None = None,
         neighboring: Neighboring | None = None, max_epochs: float = 30, max_steps: float | None = None,
         solver: Solver = "sgd", learning_rate: Decay = "linear", learning_rate_init: StepSize = "auto",
@@ -229,11 +187,11 @@ class DPMLPClassifier(HiddenLayers, TableClassifier):
         self.class_weight = class_weight
 
 
-class DPMLPRegressor(HiddenLayers, TableRegressor):
+class DPMLPRegressor(HiddenLayers, ArrayRecords, TableRegressor):
     __doc__ = f"""Multi-layer perceptron for regression, trained with DP-SGD (Abadi et al. 2016).
 
     Parameters
-    ----------{_LAYERS}{_BOUNDS_Y}{_SHARED}{_WIDTHS}
+    ----------{_LAYERS}{docstrings.BOUNDS_Y}{_SHARED}{docstrings.WIDTHS}
 
     Examples
     --------
@@ -248,7 +206,7 @@ class DPMLPRegressor(HiddenLayers, TableRegressor):
         self, hidden_layer_sizes: HiddenLayerSizes = "auto", activation: str = "relu", *,
         bounds_y: scaling.Given | None = None, noise_multiplier: float | None = None,
         target_epsilon: float | None = None, target_delta: float | None = None, target_mu: float | None = None,
-        max_grad_norm: MaxGradNorm = 1.0, sample_rate: float | None = 0.02, batch_size: float | None = None,
+        max_grad_norm: MaxGradNorm = "rule", sample_rate: float | None = 0.02, batch_size: float | None = None,
         public_n: float | None = None, neighboring: Neighboring | None = None, max_epochs: float = 30,
         max_steps: float | None = None, solver: Solver = "sgd", learning_rate: Decay = "linear",
         learning_rate_init: StepSize = "auto", learning_rate_factor: float = 1.0, momentum: float = 0.0,

@@ -386,5 +386,8 @@ def steps_of(estimator: Any) -> list[Any]:
 
 
 def parameter(estimator: Any, name: str) -> Any:
-    """Value of an estimator's parameter; None if the parameter does not exist."""
+    """Value of an estimator's parameter, or what its schema states instead; None if the parameter does not exist."""
+    facts: Mapping[str, Any] = getattr(estimator, "public_facts", {})
+    if name in facts:
+        return facts[name]
     return estimator.get_params(deep=False).get(name) if hasattr(estimator, "get_params") else None

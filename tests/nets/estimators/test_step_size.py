@@ -9,7 +9,7 @@ pytest.importorskip("torch")
 import torch
 from torch import nn
 
-from sklearn_dpsearch.nets import DPLinearRegression, DPLogisticRegression, DPNeuralNetClassifier
+from sklearn_dpsearch.nets import DPLinearRegression, DPLogisticRegression, DPNeuralNetClassifier, DPTabularClassifier
 from sklearn_dpsearch.nets.estimators import step_size
 
 from ..toys import flat
@@ -20,7 +20,8 @@ y = (X[:, 0] > 0).astype(int)
 
 
 def model(kind=DPLogisticRegression, **changed):
-    return kind(**{"noise_multiplier": 30.0, "sample_rate": 0.1, "max_steps": 300, "random_state": 0, **changed})
+    plain = {"noise_multiplier": 30.0, "sample_rate": 0.1, "max_steps": 300, "random_state": 0, "max_grad_norm": 1.0}
+    return kind(**{**plain, **changed})
 
 
 def wanted(features=50):
@@ -29,7 +30,7 @@ def wanted(features=50):
 
 @pytest.mark.parametrize("decay", ["linear", "constant"])
 @pytest.mark.parametrize("momentum", [0.0, 0.8])
-@pytest.mark.parametrize("norm", [0.1, 1.0, "auto"])
+@pytest.mark.parametrize("norm", [0.1, 1.0, "auto", "rule"])
 def test_noise_in_each_weight_at_the_end_is_what_the_step_size_was_derived_from(decay, momentum, norm):
     # So much noise that the records hardly matter: what is left in the weights is noise.
     one = model(learning_rate=decay, momentum=momentum, max_grad_norm=norm, noise_seed=0).fit(X, y)
@@ -129,3 +130,40 @@ def test_a_schedule_of_the_user_takes_the_place_of_the_fall():
     assert derived.learning_rate_init_ == pytest.approx(model(learning_rate="constant").fit(X, y).learning_rate_init_)
     same = net(callbacks=plan, lr=derived.learning_rate_init_).fit(*data)
     torch.testing.assert_close(flat(derived.module_), flat(same.module_))
+
+
+# --- the clipping norm by rule ---------------------------------------------------------------------------------------
+
+
+def test_by_rule_gradients_are_clipped_where_the_own_class_has_less_than_15_percent():
+    """Of a linear model, on the longest record."""
+    schema = {f"x{i}": (-1, 1) for i in range(3)} | {"job": ["clerk", "nurse"]}
+    one = DPTabularClassifier(schema, classes=[0, 1], hidden_layer_sizes=(), noise_multiplier=1e-2, max_steps=300)
+    table = [[1.0, 1.0, 1.0, "clerk"]]
+    one.fit(np.array(table * 50, dtype=object), [0, 1] * 25)
+    record = torch.cat(list(one._blocks(np.array(table, dtype=object))))
+    layer = nn.Linear(record.shape[1], 2)
+    nn.init.constant_(layer.weight, 0.0)
+    layer.bias.data = torch.log(torch.tensor([0.85, 0.15]))
+    nn.CrossEntropyLoss()(layer(record), torch.tensor([1])).backward()
+    longest = torch.hypot(layer.weight.grad.norm(), layer.bias.grad.norm())
+    assert one.max_grad_norm_ == pytest.approx(float(longest), rel=0.01)
+
+
+def test_the_rule_follows_from_public_facts_alone():
+    by_rule = {"max_grad_norm": "rule", "noise_multiplier": 0.1}
+    found = model(**by_rule).fit(X, y).max_grad_norm_
+    assert found == pytest.approx(1.2 * np.hypot(50**0.25, 1))
+    assert model(**by_rule, public_n=400).fit(X[:90] * 1e-3, 1 - y[:90]).max_grad_norm_ == found
+    numbers = model(DPLinearRegression, **by_rule).fit(X, y)
+    assert numbers.max_grad_norm_ == pytest.approx(0.5 * np.hypot(50**0.25, 1))
+
+
+def test_where_noise_leaves_short_steps_the_norm_by_rule_is_smaller_and_never_below_1():
+    norms = [model(max_grad_norm="rule", noise_multiplier=noise).fit(X, y).max_grad_norm_ for noise in (0.1, 3, 100)]
+    assert norms[0] > norms[1] > norms[2] == 1.0
+
+
+def test_a_module_of_ones_own_has_no_rule():
+    with pytest.raises(ValueError, match="max_grad_norm='rule'.*no known bound"):
+        net(max_grad_norm="rule").fit(X.astype(np.float32), y)

@@ -1,0 +1,73 @@
+"""Decisions about a rare class: thresholds from costs, and weights of classes, on credit default (22 % positives).
+
+    python examples/benchmarks/rare_classes.py                 # the breast cancer table of scikit-learn: seconds
+    python examples/benchmarks/rare_classes.py --data FOLDER --fits 5
+
+FOLDER is that of ``tables.py``. Every row: DPTabularClassifier at its defaults, ε = 1 at δ = 1e-5 for one fit. A missed
+positive costs RATIO times as much as a false alarm; costs are those per 1,000 test records.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.metrics import average_precision_score, balanced_accuracy_score, log_loss
+from sklearn.model_selection import FixedThresholdClassifier
+from tables import BUDGET, Table, tables
+
+from sklearn_dpsearch.nets import DPTabularClassifier
+
+RATIO = 5.0
+
+
+def models(table: Table) -> Iterator[tuple[str, Any]]:
+    """Name and model of each row."""
+    last = sorted(table.schema.classes(table.target))[1]
+    ways = {
+        "rule": {},
+        "norm 1": {"max_grad_norm": 1.0},
+        f"rule, class_weight {RATIO:g}": {"class_weight": {last: RATIO}},
+    }
+    for name, more in ways.items():
+        net = DPTabularClassifier(table.schema, target=table.target, **BUDGET, **more)
+        yield f"{name}, threshold 1/2", net
+        threshold = FixedThresholdClassifier(
+            net, threshold=1.0 / (1.0 + RATIO), pos_label=last, response_method="predict_proba"
+        )
+        yield f"{name}, threshold 1/{1 + RATIO:g}", threshold
+
+
+def scores(table: Table, model: Any) -> dict[str, float]:
+    """One fit, judged on the test records."""
+    train, test = table.train, table.test
+    model.fit(train.drop(columns=table.target), train[table.target])
+    records = test.drop(columns=table.target)
+    chance, positive = model.predict_proba(records)[:, 1], (test[table.target] == model.classes_[1]).to_numpy()
+    told = model.predict(records) == model.classes_[1]
+    return {
+        "cost": 1000 * float(np.mean(RATIO * (positive & ~told) + (~positive & told))),
+        "balanced accuracy": balanced_accuracy_score(positive, told),
+        "average precision": average_precision_score(positive, chance),
+        "log loss": log_loss(positive, chance),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--fits", type=int, default=1)
+    options = parser.parse_args()
+    table = next(tables(options.data))
+    print(f"{table.name}, {len(table.train):,} records, a missed positive costs {RATIO:g} false alarms")
+    for name, model in models(table):
+        found = pd.DataFrame([scores(table, model) for _ in range(options.fits)]).mean()
+        print(f"  {name:<34}", "  ".join(f"{kind} {value:.3f}" for kind, value in found.items()), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,149 @@
+"""Data frames as records of the nets for tables, encoded by a public schema."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import RegressorMixin, is_classifier
+from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
+from torch import nn
+
+from ..._chosen_rows import ChosenRows
+from ...preprocessing import Schema, TableEncoder
+from ..task import with_room
+from . import hidden_layers, layers, scaling, step_size
+from .base import Given
+from .table_base import HiddenLayers
+
+
+class FrameRecords(HiddenLayers):
+    """Records as data frames with the columns of a public schema; a wide part on all inputs, a deep one on plain ones.
+
+    Outputs of the encoder are permuted: those that are no bins come first.
+    """
+
+    _parameter_constraints: dict[str, Any] = {
+        **HiddenLayers._parameter_constraints,
+        "target": [None, str],
+        **{name: TableEncoder._parameter_constraints[name] for name in ("schema", "bins", "indicators")},
+    }
+    schema: Schema | Mapping[str, Any]
+    target: str | None
+    bins: int | str | None
+    indicators: bool
+    feature_names_in_: NDArray[np.object_]
+
+    @property
+    def public_facts(self) -> dict[str, Any]:
+        """Facts about the target that the schema states, by the names of parameters: ``classes`` or ``bounds_y``."""
+        if self.target is None:
+            return {}
+        schema = Schema(self.schema)
+        if isinstance(self, RegressorMixin):
+            return {"bounds_y": schema.bounds(self.target)}
+        return {"classes": schema.classes(self.target)}
+
+    def made_up(self, n_samples: int = 200, random_state: int = 0) -> Any:
+        """Make up records that fit the schema, for a dry run; they hold nothing about real records.
+
+        Parameters
+        ----------
+        n_samples : int
+        random_state : int
+            A public seed.
+
+        Returns
+        -------
+        DataFrame of shape (n_samples, n_columns)
+            Of pandas; without it an array of objects.
+        """
+        return self._encoder().made_up(n_samples, random_state)
+
+    def privacy_assumptions(self) -> tuple[str, ...]:
+        """Assumptions of the guarantee, as plain sentences."""
+        name = type(self).__name__
+        public = f"{name}: the schema was not taken from the records, and the types of its columns are public."
+        return (*super().privacy_assumptions(), public)
+
+    def _check_arguments(self) -> None:
+        super()._check_arguments()
+        self._encoder()
+        self._check_target()
+
+    def _check_target(self) -> None:
+        """Raise for a target that is no column of the schema, or is stated twice."""
+        for name, stated in self.public_facts.items():
+            given = getattr(self, name)
+            if given is not None:
+                raise ValueError(
+                    f"Found {name}={given!r} and target={self.target!r}, for which the schema states {stated!r}. Leave "
+                    "one of them out."
+                )
+
+    def _encoder(self) -> TableEncoder:
+        schema = Schema(self.schema)
+        features = schema if self.target is None else schema.without(self.target)
+        return TableEncoder(features, bins=self.bins, indicators=self.indicators)
+
+    def _order(self) -> NDArray[np.intp]:
+        """Places of the encoder's outputs as inputs of the module: bins come last."""
+        return np.argsort(self._encoder().are_bins, kind="stable")
+
+    # --- records ------------------------------------------------------------------------------------------------------
+
+    def _checked(self, X: Any, y: Any, fresh: bool) -> tuple[Any, NDArray[Any]]:
+        if y is None:
+            raise ValueError(f"{type(self).__name__} needs y, the target of each record, and got None.")
+        X = np.asarray(X) if isinstance(X, ChosenRows) else X
+        encoder = self._encoder().fit(X)
+        y = check_array(
+            y, ensure_2d=False, dtype="numeric" if isinstance(self, RegressorMixin) else None, input_name="y"
+        )
+        y = column_or_1d(y, warn=True)
+        check_consistent_length(X, y)
+        if fresh:
+            self.n_features_in_ = len(encoder.schema)
+            self.__dict__.pop("feature_names_in_", None)
+            if hasattr(encoder, "feature_names_in_"):
+                self.feature_names_in_ = np.array(list(encoder.schema), dtype=object)
+        return X, y
+
+    def _inputs(self, X: Any, targets: torch.Tensor) -> Given:
+        encoder, order = self._encoder(), self._order()
+        rows, start = with_room((len(targets), len(order)), torch.float32), 0
+        for block in encoder.blocks(X):
+            rows[start : start + len(block)] = torch.from_numpy(scaling.to_single(block[:, order]))
+            start += len(block)
+        return rows, targets
+
+    def _blocks(self, X: Any) -> Iterator[torch.Tensor]:
+        order = self._order()
+        for block in self._encoder().blocks(X):
+            yield torch.from_numpy(scaling.to_single(block[:, order]))
+
+    # --- the module ---------------------------------------------------------------------------------------------------
+
+    def _declared(self, name: str) -> Any:
+        return self.public_facts.get(name, getattr(self, name))
+
+    def _n_inputs(self) -> int:
+        return len(self._encoder().are_bins)
+
+    def _hidden_by_rule(self, n: float) -> tuple[int, ...]:
+        return hidden_layers.beside_bins(n, of_classes=is_classifier(self))
+
+    def _longest_record(self) -> float:
+        return self._encoder().max_norm
+
+    def _bound_on_norm(self) -> float:
+        times = step_size.DENSE_FOR_CLASSES if is_classifier(self) else step_size.DENSE_FOR_NUMBERS
+        return times * self._encoder().max_norm
+
+    def _joined(self, ends: Sequence[int], hidden: Sequence[int], generator: torch.Generator) -> nn.Module:
+        plain = int(np.count_nonzero(~self._encoder().are_bins))
+        deep = [plain, *hidden, ends[1]]
+        return layers.wide_and_deep(ends, deep, self._activation, generator, from_linear=is_classifier(self))

@@ -1,0 +1,166 @@
+"""Labels and numbers that nets for tables predict."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils.multiclass import check_classification_targets, unique_labels
+from sklearn.utils.validation import check_array
+from torch import nn
+
+from . import scaling
+from .labels import ClassWeight, check_class_weight, encode, weights_of
+from .scaling import Array, Bounds
+from .table_base import TableNet
+
+if TYPE_CHECKING:
+    from typing import Self  # since Python 3.11
+
+
+class TableClassifier(ClassifierMixin, TableNet):
+    """Labels, and probabilities from logits."""
+
+    classes: ArrayLike | None
+    class_weight: ClassWeight
+    classes_: NDArray[Any]
+
+    def _check_arguments(self) -> None:
+        super()._check_arguments()
+        check_class_weight(self.class_weight, automatic=self.max_grad_norm == "auto")
+        if self._declared("classes") is not None:
+            weights_of(self.class_weight, unique_labels(self._declared("classes")))
+
+    def partial_fit(self, X: Any, y: Any, classes: ArrayLike | None = None) -> Self:
+        """Train on from the current parameters; the cost is added to ``privacy_spent_``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        classes : array-like, optional
+            All labels, in the first call, if not given to the constructor.
+
+        Returns
+        -------
+        self : object
+        """
+        self._check_arguments()
+        fresh = not hasattr(self, "module_")
+        if fresh and classes is not None:
+            self.classes_ = np.unique(classes)
+        elif fresh and self._declared("classes") is None:
+            raise ValueError("Expected classes=[...] in the first call of partial_fit.")
+        elif not fresh and classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+            raise ValueError(f"Expected the classes of the first call, {self.classes_.tolist()}, got {classes!r}.")
+        self._given_classes = fresh and classes is not None
+        try:
+            self._train(X, y, fresh)
+        finally:
+            del self._given_classes
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True  # because of the noise
+        return tags
+
+    def _n_outputs(self) -> int:
+        return len(self.classes_)
+
+    def _training_criterion(self) -> nn.Module:
+        return nn.CrossEntropyLoss(reduction="sum", weight=weights_of(self.class_weight, self.classes_))
+
+    def _targets(self, y: NDArray[Any], fresh: bool) -> torch.Tensor:
+        check_classification_targets(y)
+        if fresh and not getattr(self, "_given_classes", False):
+            declared = self._declared("classes")
+            self.classes_ = np.unique(y) if declared is None else unique_labels(declared)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"Found {len(self.classes_)} class: classification needs at least 2 classes. Declare them with "
+                "classes=[...], also those that y lacks."
+            )
+        return encode(y, self.classes_)
+
+    def decision_function(self, X: Any) -> Array:
+        """Logits, shape (n_samples, n_classes); with two classes their difference, shape (n_samples,)."""
+        outputs = self._outputs(X)
+        return outputs[:, 1] - outputs[:, 0] if len(self.classes_) == 2 else outputs
+
+    def predict_proba(self, X: Any) -> Array:
+        """Class probabilities, shape (n_samples, n_classes)."""
+        probabilities: Array = np.exp(self.predict_log_proba(X))
+        return probabilities
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Logarithm of the class probabilities, shape (n_samples, n_classes)."""
+        outputs = self._outputs(X)
+        shifted: Array = outputs - outputs.max(axis=1, keepdims=True)  # or exp would overflow
+        logarithms: Array = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+        return logarithms
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most probable label of each record, shape (n_samples,)."""
+        outputs = self._outputs(X)  # first, because it raises for an unfitted net
+        labels: NDArray[Any] = self.classes_[outputs.argmax(axis=1)]
+        return labels
+
+    def privacy_assumptions(self) -> tuple[str, ...]:
+        """Assumptions of the guarantee, as plain sentences."""
+        notes = super().privacy_assumptions()
+        if self._declared("classes") is None:
+            notes += (f"{type(self).__name__}: the labels that occur in y are public (declare them: classes=[...]).",)
+        if self.class_weight is not None:
+            notes += (f"{type(self).__name__}: class_weight was not taken from the labels.",)
+        return notes
+
+
+class TableRegressor(RegressorMixin, TableNet):
+    """Regressors, whose predictions lie inside of public bounds."""
+
+    _parameter_constraints: dict[str, Any] = {
+        **TableNet._parameter_constraints,
+        "bounds_y": [None, tuple, list],
+    }
+    bounds_y: scaling.Given | None
+
+    def partial_fit(self, X: Any, y: Any) -> Self:
+        """Train on from the current parameters; the cost is added to ``privacy_spent_``."""
+        self._train(X, y, fresh=not hasattr(self, "module_"))
+        return self
+
+    def predict(self, X: Any) -> Array:
+        """Predicted values, shape (n_samples,), inside ``bounds_y``."""
+        outputs = self._outputs(X)[:, 0]
+        bounds = self._target_scale()
+        return outputs if bounds is None else bounds.restored(outputs)
+
+    def _check_arguments(self) -> None:
+        super()._check_arguments()
+        bounds = self._target_scale()
+        if bounds is not None and bounds.lower.ndim:
+            raise ValueError(f"Found bounds_y={self.bounds_y!r}; two numbers are needed.")
+
+    def _target_scale(self) -> Bounds | None:
+        declared = self._declared("bounds_y")
+        return None if declared is None else Bounds.of("bounds_y", declared)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True  # because of the noise
+        return tags
+
+    def _n_outputs(self) -> int:
+        return 1
+
+    def _training_criterion(self) -> nn.Module:
+        return nn.MSELoss(reduction="sum")
+
+    def _targets(self, y: NDArray[Any], fresh: bool) -> torch.Tensor:
+        values = check_array(y, ensure_2d=False, dtype=np.float64)
+        bounds = self._target_scale()
+        return torch.from_numpy(scaling.to_single(values if bounds is None else bounds.scaled(values))).unsqueeze(1)
