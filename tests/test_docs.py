@@ -174,10 +174,7 @@ def test_the_code_of_the_readme_can_be_pasted_and_runs(tmp_path):
     assert "Error" not in done.stderr
     assert 0.0 <= float(re.findall(r"accuracy on other records: ([\d.]+)", done.stdout)[0]) <= 1.0
     assert "epsilon = 1.000 at delta = 1e-06 (zero_out neighbours; unit: record; Theorem 4)" in done.stdout
-    assert (
-        "The schema of step 'tableencoder' was not taken from the records, and the types of its columns are public."
-        in done.stdout
-    )
+    assert "DPTabularClassifier: the schema was not taken from the records" in done.stdout
 
 
 @pytest.mark.slow
@@ -206,3 +203,11 @@ def test_version_changelog_and_citation_agree():
     version = sklearn_dpsearch.__version__
     assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text()
     assert re.search(rf"^## \[?{re.escape(version)}\b", (ROOT / "docs" / "changelog.md").read_text(), re.MULTILINE)
+
+
+def test_the_design_page_names_every_module():
+    tree = (ROOT / "docs/design.md").read_text().partition("```text\n")[2].partition("```")[0]
+    words = set(re.findall(r"\w+", tree))
+    files = (ROOT / "sklearn_dpsearch").rglob("*.py")
+    assert sorted(str(file) for file in files if file.stem != "__init__" and file.stem not in words) == []
+    assert [line for line in tree.splitlines() if len(line) > 120] == []

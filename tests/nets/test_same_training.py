@@ -94,7 +94,7 @@ CHANGED = [
     ({"average": 0.5}, "average=0.5.*average=0.0"),
     ({"learning_rate": "constant"}, "learning_rate='constant'.*learning_rate='linear'"),
     ({"noise_multiplier": 2.0}, "noise_multiplier=2.0.*noise_multiplier=1.0"),
-    ({"max_grad_norm": 0.5}, "max_grad_norm=0.5.*max_grad_norm=1.0"),
+    ({"max_grad_norm": 0.5}, "max_grad_norm=0.5.*max_grad_norm='rule'"),
     ({"max_steps": 25}, "max_steps=25.*max_steps=24"),
     ({"sample_rate": 0.1}, "sample_rate=0.1.*sample_rate=0.2"),
     ({"solver": "adam"}, "solver='adam'.*solver='sgd'"),

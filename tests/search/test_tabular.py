@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn_dpsearch.scoring.stated import stated_facts
 
 from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV, PrivacyError
 from sklearn_dpsearch.nets import DPTabularClassifier, DPTabularRegressor
 from sklearn_dpsearch.preprocessing import Schema
+from sklearn_dpsearch.scoring.public_facts import stated_facts
 
 pytest.importorskip("torch")
 pd = pytest.importorskip("pandas")
