@@ -61,3 +61,16 @@ def test_a_public_number_that_the_estimator_was_told_is_compared():
     with pytest.raises(PrivacyError, match="delta=0.01 for 500 records"):
         search.privacy_cost()
     assert NOT_COMPARED not in " ".join(search.set_params(delta=1e-5).privacy_cost().assumptions)
+
+
+def test_it_is_refused_before_the_noise_is_calibrated(monkeypatch):
+    """A calibration takes seconds."""
+    pytest.importorskip("torch")
+    from sklearn_dpsearch import nets
+    from sklearn_dpsearch.search.planning import plan
+
+    monkeypatch.setattr(plan, "_calibrated", lambda request: pytest.fail("calibrated first"))
+    net = nets.DPLogisticRegression(classes=[0, 1])
+    search = DPRandomSearchCV(net, {"max_epochs": [5]}, n_iter=3, epsilon=1.0, delta=0.01)
+    with pytest.raises(PrivacyError, match="for 300 records"):
+        search.fit(X, y)

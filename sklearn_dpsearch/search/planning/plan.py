@@ -165,6 +165,8 @@ class Request:
 
 def make_plan(request: Request) -> Plan:
     """Calibrate to the total, if one is given, and state the cost of the search."""
+    if request.delta is not None:  # a calibration takes seconds: first what needs none
+        _size_of_delta(float(request.delta), request.families.relation, request)
     request = _balanced(request)
     factor = None if request.epsilon is None else _calibrated(request)
     final, tuned = _noise_at(request, factor)
