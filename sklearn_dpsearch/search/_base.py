@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 import numpy as np
 from sklearn import get_config
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
-from sklearn.utils import indexable
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metadata_routing import process_routing
 
@@ -26,7 +25,6 @@ from ._delegation import ReleasedModel
 from ._dry_run import DryRun, dry_run, everything, examples
 from ._html_repr import ShownInNotebooks
 from ._ledgers import ledger_of, taken_along, with_those_before
-from ._records import n_records
 from ._rehearsal import rehearse
 from ._resuming import STATEMENT, Checkpoint, Start, starting
 from ._types import Candidate, PublicData, Scorer
@@ -37,7 +35,8 @@ from .execution.progress import planning, running
 from .execution.randomness import Randomness
 from .execution.tasks import guarded
 from .planning.arguments import check_arguments
-from .planning.first_look import check_families, check_fit_params, check_kind, check_public, check_scorer
+from .planning.containers import ContainerFacts
+from .planning.first_look import check_public, first_look
 from .planning.keywords import check_keywords, check_names, is_per_record, known_to_fit
 from .planning.plan import Plan, Request, make_plan, notes_of
 from .planning.release_facts import release_of
@@ -69,6 +68,7 @@ class Prepared:
     search: BasePrivateSearch
     runner: Runner
     plan: Plan
+    n_samples: int
     X: Any
     y: Any
     public: PublicData | None
@@ -196,9 +196,6 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
     def _plan(
         self, runner: Runner, n_samples: int | None, public: bool, delta: float | None, *, near: float | None = None
     ) -> Plan:
-        space = runner.space
-        space.check_names(self.estimator)
-        space.check_values(self.estimator)
         families = runner.families(n_samples)
         relation = families.relation
         scorer, validation = runner.scorer(public), runner.validation(relation, n_samples, public)
@@ -253,50 +250,29 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
         search.estimator = clone(self.estimator)
         runner = search._runner()
         fit_params = self._fit_params(params)
-        X, y = search._first_look(runner, X, y, X_public, y_public, fit_params)
+        if X_public is not None or y_public is not None:
+            check_public(X_public, y_public, X, y)
+        seen = first_look(search, runner.kinds, runner.scorer(X_public is not None), X, y, fit_params)
         with planning(type(self).__name__, self.verbose):
-            plan = search._plan(runner, n_records(X), X_public is not None, self.delta)
+            plan = search._plan(runner, seen.facts_of_X.n, X_public is not None, self.delta)
         if self.verbose:  # all that it ever prints is known without the data
-            work = runner.work(plan, n_records(X))
+            work = runner.work(plan, seen.facts_of_X.n)
             print(f"[{type(self).__name__}] {work}the whole fit costs {plan.spent!r}")
         number_of_workers(self.n_jobs)  # a cluster without any is refused, not paid for
         public = None if X_public is None else (X_public, y_public)
-        search._rehearse(runner, plan, X, y, fit_params, public)
-        return Prepared(search, runner, plan, X, y, public, fit_params, ledger)
+        prepared = Prepared(search, runner, plan, seen.facts_of_X.n, seen.X, seen.y, public, fit_params, ledger)
+        self._rehearse(prepared, seen.facts_of_X, seen.facts_of_y)
+        return prepared
 
-    def _rehearse(
-        self, runner: Runner, plan: Plan, X: Any, y: Any, fit_params: Mapping[str, Any], public: PublicData | None
-    ) -> None:
+    def _rehearse(self, prepared: Prepared, X: ContainerFacts, y: ContainerFacts | None) -> None:
         """Find on made-up records what would fail on private ones, unless a search around this one has done so."""
         if not self.rehearse or is_counted():
             return
-        why_not = rehearse(runner, plan, self._job, X, y, fit_params, public)
+        why_not = rehearse(
+            prepared.runner, prepared.plan, prepared.search._job, X, y, prepared.fit_params, prepared.public
+        )
         if why_not is not None and self.verbose:
             print(f"[{type(self).__name__}] not rehearsed on made-up records: {why_not}")
-
-    def _first_look(
-        self,
-        runner: Runner,
-        X: Any,
-        y: Any,
-        X_public: Any,
-        y_public: Any,
-        fit_params: Mapping[str, Any],
-        *,
-        public: bool = False,
-    ) -> tuple[Any, Any]:
-        """Refuse what cannot succeed, from parameters and the kind of the data alone: nothing is spent yet."""
-        check_kind(self, X, y)
-        check_public(X_public, y_public, X, y)
-        runner.space.check_names(self.estimator)
-        runner.space.check_values(self.estimator)
-        check_families(runner.candidates_by_family.kinds, X, y)
-        X, y = indexable(X, y)
-        check_fit_params(self.estimator, fit_params, n_records(X))
-        scorer = runner.scorer(public or X_public is not None)
-        for model in runner.candidates_by_family.kinds:
-            check_scorer(scorer, model, y)
-        return X, y
 
     def _fit_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Parameters for the estimator's ``fit``; per-record ones only on the caller's word."""
@@ -407,14 +383,15 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
         search: BasePrivateSearch = clone(self).set_params(random_state=None)
         runner = search._runner()
         X, y = examples(runner, X_example, y_example, public)
-        X, y = search._first_look(runner, X, y, None, None, {}, public=public)
+        seen = first_look(search, runner.kinds, runner.scorer(public), X, y, {})
+        n = seen.facts_of_X.n
         try:  # the plan for any number of records; for these only where it depends on that: ``fit`` will have more
             plan = search._plan(runner, None, public, search.delta)
         except (ValueError, TypeError):
-            plan = search._plan(runner, n_records(X), public, search.delta)
-        job = search._job(plan, everything(plan, n_records(X)), {}, (X, y) if public else None)
+            plan = search._plan(runner, n, public, search.delta)
+        job = search._job(plan, everything(plan, n), {}, (seen.X, seen.y) if public else None)
         with counted():  # nothing is spent, nor by a search inside of this one
-            return dry_run(runner, plan, job, X, y)
+            return dry_run(runner, plan, job, seen.X, seen.y)
 
     def _conclude(self, plan: Plan, work: Callable[[], tuple[int, Outcome]]) -> None:
         """Do what reads private records to the end, and release what came out."""
@@ -434,7 +411,7 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
     def _job_of(self, prepared: Prepared, candidates: Sequence[Candidate], source: Randomness) -> Job:
         """Draw who does what: the last step before private records are used."""
         runner, plan = prepared.runner, prepared.plan
-        split = runner.split(plan, candidates, n_records(prepared.X), source)
+        split = runner.split(plan, candidates, prepared.n_samples, source)
         return prepared.search._job(plan, split, prepared.fit_params, prepared.public)
 
     def _job(self, plan: Plan, split: Split, fit_params: Mapping[str, Any], public: PublicData | None) -> Job:

@@ -14,6 +14,7 @@ from ._synthetic_records import NothingKnownError, made_up_like
 from ._types import Candidate, PublicData
 from .execution.job import Job, Split
 from .execution.tasks import in_task, is_leak, would_leak
+from .planning.containers import ContainerFacts
 from .planning.keywords import is_per_record
 from .planning.plan import Plan
 from .runners.base import Runner
@@ -32,9 +33,15 @@ MakeJob = Callable[[Plan, Split, Mapping[str, Any], PublicData | None], Job]
 
 
 def rehearse(
-    runner: Runner, plan: Plan, make_job: MakeJob, X: Any, y: Any, fit_params: Mapping[str, Any], public: Any
+    runner: Runner,
+    plan: Plan,
+    make_job: MakeJob,
+    X: ContainerFacts,
+    y: ContainerFacts | None,
+    fit_params: Mapping[str, Any],
+    public: PublicData | None,
 ) -> str | None:
-    """Train and score one candidate of each family; no value of a record is read, and nothing is spent.
+    """Train and score one candidate of each family on records made up from public facts; nothing is spent.
 
     Returns
     -------

@@ -114,8 +114,8 @@ MUTANTS = [
         name="forked workers repeat each other",
         mistake="Global generators are not seeded afresh in each run.",
         file="search/execution/runs.py",
-        old="        reseed(seed)\n        return attempt(lambda: _train_and_score",
-        new="        return attempt(lambda: _train_and_score",
+        old="        reseed(seeds[0])  # forked workers would repeat each other's global generators\n",
+        new="",
         tests=("search/test_runs.py::test_forked_workers_do_not_repeat_the_global_generator",),
         seen="joblib's multiprocessing backend with torch",
     ),
@@ -151,8 +151,8 @@ MUTANTS = [
         file="search/runners/best_of.py",
         old="rows=[(candidates[i], run.score) for i, run in runs.items()],",
         new=(
-            'rows=[(candidates[i], __import__("sklearn_dpsearch.search.execution.runs", fromlist=["run_one"]).run_one('
-            "job, candidates[i], None, X, y).score) for i in runs],"
+            'rows=[(candidates[i], __import__("sklearn_dpsearch.search.execution.runs", fromlist=["runs"]).run_several('
+            "job, [candidates[i]], [None], X, y)[0].score) for i in runs],"
         ),
         tests=("search/test_runs.py::test_every_score_has_noise_and_none_is_drawn_twice",),
         seen="searches that evaluate best_estimator_ once more",
@@ -677,7 +677,7 @@ MUTANTS = [
         name="one task for each run",
         mistake="A cluster's scheduler sees as many tasks as there were runs.",
         file="search/execution/runs.py",
-        old="dealt(len(candidates), _tasks(job, expected, workers))",
+        old="dealt(len(candidates), _number_of_tasks(job, expected, workers))",
         new="dealt(len(candidates), len(candidates))",
         tests=("search/test_tasks.py::test_the_number_of_tasks_does_not_depend_on_the_number_of_runs",),
         seen="every search on joblib; Dask's transition log",

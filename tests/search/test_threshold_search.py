@@ -630,8 +630,8 @@ def test_a_revealed_number_of_runs_is_exposed(monkeypatch):
         ran.append(1)
         return honest(*args, **kwargs)
 
-    honest = _runs.run_one
-    monkeypatch.setattr(_runs, "run_one", counting)
+    honest = _runs.run_several
+    monkeypatch.setattr(_runs, "run_several", counting)
 
     def number(_):
         many = len(ran) >= 5

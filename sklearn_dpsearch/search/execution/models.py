@@ -64,17 +64,12 @@ def fitted(job: Job, model: Any, records: np.ndarray, X: Any, y: Any) -> Any:
 def all_fitted(
     job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed], records: np.ndarray, X: Any, y: Any
 ) -> list[Any]:
-    """Train a model of each candidate on the given records alone; None for each failure."""
+    """Train a model of each candidate on the given records alone, together where possible; None for each failure."""
     models = [attempt(partial(fresh, job, candidate, seed)) for candidate, seed in zip(candidates, seeds)]
-    if job.trains_together:
-        return _fitted_together(job, models, records, X, y)
-    return [None if model is None else attempt(partial(fitted, job, model, records, X, y)) for model in models]
-
-
-def _fitted_together(job: Job, models: Sequence[Any], records: np.ndarray, X: Any, y: Any) -> list[Any]:
-    """Train models on the same records at once; None for each failure."""
     made = [i for i, model in enumerate(models) if model is not None]
-    chosen = [models[i] for i in made]
+    if not job.trains_together or len(made) < 2:
+        return [None if model is None else attempt(partial(fitted, job, model, records, X, y)) for model in models]
+    chosen: list[Any] = [models[i] for i in made]
     part = rows_of if all(map(job.adapter.takes_chosen_rows, chosen)) else take
     trained = attempt(lambda: job.adapter.fit_together(chosen, part(X, records), part(y, records))) or []
     finished = [None if model is None else attempt(partial(_finished, job, model)) for model in trained]

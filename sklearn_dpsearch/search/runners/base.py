@@ -59,6 +59,8 @@ class Runner(ABC):
         if isinstance(distributions, str) and distributions == AUTO:
             distributions = own_space(search.estimator, self.adapter, grid=self.whole_grid)
         self.space = Space.of(distributions, parameter)
+        self.space.check_names(search.estimator)
+        self.space.check_values(search.estimator)
 
     @cached_property
     def adapter(self) -> Adapter:
@@ -69,6 +71,11 @@ class Runner(ABC):
     def candidates_by_family(self) -> Families:
         """Families of candidates, for any number of records."""
         return self.families(None)
+
+    @property
+    def kinds(self) -> Sequence[Any]:
+        """One candidate of each family."""
+        return self.candidates_by_family.kinds
 
     # --- plan -----------------------------------------------------------------------------------------------------
 
