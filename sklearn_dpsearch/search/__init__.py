@@ -8,9 +8,8 @@ from .execution.outcome import NoModelError
 from .grid_search import DPGridSearchCV
 from .planning.suggested import search_space
 from .random_search import DPRandomSearchCV
-from .runners.doubling import Doubling
 from .subset_search import DPSubsetSearchCV
-from .threshold_search import DPThresholdSearchCV
+from .threshold_search import Doubling, DPThresholdSearchCV
 
 __all__ = [
     "BasePrivateSearch",

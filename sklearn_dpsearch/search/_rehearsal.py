@@ -17,7 +17,7 @@ from .execution.tasks import in_task, is_leak, would_leak
 from .planning.containers import ContainerFacts
 from .planning.keywords import is_per_record
 from .planning.plan import Plan
-from .runners.base import Runner
+from .strategies.base import Strategy
 
 #: Most families of which one candidate is rehearsed.
 MOST_FAMILIES = 20
@@ -33,7 +33,7 @@ MakeJob = Callable[[Plan, Split, Mapping[str, Any], PublicData | None], Job]
 
 
 def rehearse(
-    runner: Runner,
+    strategy: Strategy,
     plan: Plan,
     make_job: MakeJob,
     X: ContainerFacts,
@@ -54,7 +54,7 @@ def rehearse(
         The error of an attempt, with a note, if every one of several attempts fails.
     """
     try:
-        made_X, made_y = made_up_like(runner.search.estimator, plan.scorer, X, y)
+        made_X, made_y = made_up_like(strategy.search.estimator, plan.scorer, X, y)
     except NothingKnownError as error:
         return str(error)
     n, params = n_records(made_X), {}
@@ -62,7 +62,7 @@ def rehearse(
         params[name] = np.ones(n) if is_per_record(name, value) else value
     job = make_job(plan, everything(plan, n), params, public)
     for candidate in _candidates(plan):
-        _attempt(runner, plan, job, candidate, made_X, made_y)
+        _attempt(strategy, plan, job, candidate, made_X, made_y)
     return None
 
 
@@ -73,12 +73,12 @@ def _candidates(plan: Plan) -> Iterator[Candidate]:
         yield plan.space.draw_from(which, drawing)
 
 
-def _attempt(runner: Runner, plan: Plan, job: Job, candidate: Candidate, X: Any, y: Any) -> None:
+def _attempt(strategy: Strategy, plan: Plan, job: Job, candidate: Candidate, X: Any, y: Any) -> None:
     """Run one candidate; raise its error if every attempt fails."""
     for _ in range(ATTEMPTS):
         try:
             with rehearsing(), in_task():
-                runner.dry(plan, job, candidate, X, y)
+                strategy.dry(plan, job, candidate, X, y)
             return
         except Exception as error:
             problem = error

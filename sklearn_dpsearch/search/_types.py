@@ -32,7 +32,7 @@ class Workers(TypedDict):
 
 
 class Parameters(Protocol):
-    """Parameters of every search; each runner adds its own."""
+    """Parameters of every search; each strategy adds its own."""
 
     estimator: Any
     epsilon: float | None

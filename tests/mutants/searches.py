@@ -15,7 +15,7 @@ MUTANTS = [
     Mutant(
         name="K capped by the search",
         mistake="A search runs no more than 20 candidates whatever it drew.",
-        file="search/runners/best_of.py",
+        file="search/strategies/best_of.py",
         old="drawn_candidates(plan, self.distribution.sample(source.bits), source)",
         new="drawn_candidates(plan, min(20, self.distribution.sample(source.bits)), source)",
         tests=("search/test_runs.py::test_as_many_candidates_run_as_the_distribution_drew",),
@@ -24,7 +24,7 @@ MUTANTS = [
     Mutant(
         name="one run more",
         mistake="1 + K runs, accounted as K.",
-        file="search/runners/best_of.py",
+        file="search/strategies/best_of.py",
         old="drawn_candidates(plan, self.distribution.sample(source.bits), source)",
         new="drawn_candidates(plan, 1 + self.distribution.sample(source.bits), source)",
         tests=("search/test_runs.py::test_as_many_candidates_run_as_the_distribution_drew",),
@@ -33,7 +33,7 @@ MUTANTS = [
     Mutant(
         name="drawn without replacement",
         mistake="Equal candidates are run once.",
-        file="search/runners/base.py",
+        file="search/strategies/base.py",
         old="return [candidate for _, candidate in drawn]",
         new="return list({repr(candidate): candidate for _, candidate in drawn}.values())",
         tests=("search/test_random_search.py::test_candidates_are_drawn_with_replacement",),
@@ -62,7 +62,7 @@ MUTANTS = [
         name="rehearsed on private records",
         mistake="A rehearsal, whose errors are shown in full, takes the given records.",
         file="search/_rehearsal.py",
-        old="        made_X, made_y = made_up_like(runner.search.estimator, plan.scorer, X, y)",
+        old="        made_X, made_y = made_up_like(strategy.search.estimator, plan.scorer, X, y)",
         new="        made_X, made_y = X, y",
         tests=("search/test_rehearsal.py::test_rehearse_false_trains_on_private_records_alone",),
     ),
@@ -148,7 +148,7 @@ MUTANTS = [
     Mutant(
         name="winner scored twice",
         mistake="The winner's score is computed again, with new noise, and released.",
-        file="search/runners/best_of.py",
+        file="search/random_search.py",
         old="rows=[(candidates[i], run.score) for i, run in runs.items()],",
         new=(
             'rows=[(candidates[i], __import__("sklearn_dpsearch.search.execution.runs", fromlist=["runs"]).run_several('
@@ -248,7 +248,7 @@ MUTANTS = [
     Mutant(
         name="refit not composed",
         mistake="One more training of the winner on all records is free.",
-        file="search/runners/best_of.py",
+        file="search/strategies/best_of.py",
         old="*(again if self.refit else ())",
         new="*()",
         tests=("search/test_random_search.py::test_a_refit_is_composed_and_trained_on_everything",),
@@ -257,7 +257,7 @@ MUTANTS = [
     Mutant(
         name="refit after stopping not composed",
         mistake="The same after a search that stopped at a threshold.",
-        file="search/runners/threshold.py",
+        file="search/threshold_search/search.py",
         old="refit=self.search.refit is True,",
         new="refit=False,",
         tests=("search/test_threshold_search.py::test_a_refit_is_composed",),
@@ -273,7 +273,7 @@ MUTANTS = [
     Mutant(
         name="all released at the price of the best",
         mistake="Every run's score is released and charged as the best of K.",
-        file="search/runners/best_of.py",
+        file="search/strategies/best_of.py",
         old="return compose(*[one_run] * number)",
         new='return best_of(one_run, __import__("sklearn_dpsearch").privacy.Fixed(number))',
         tests=("search/test_runs.py::test_all_runs_released_cost_their_composition",),
@@ -282,7 +282,7 @@ MUTANTS = [
     Mutant(
         name="final training not composed",
         mistake="The choice from a grid is charged, the training of the winner is not.",
-        file="search/runners/noisy_max.py",
+        file="search/grid_search/choice.py",
         old="""            Component(name=name, guarantee=choice),
             Component(name="training of the winner on all records", guarantee=training),
 """,
@@ -293,7 +293,7 @@ MUTANTS = [
     Mutant(
         name="choice not composed",
         mistake="The training of a grid's winner is charged, its choice is not.",
-        file="search/runners/noisy_max.py",
+        file="search/grid_search/choice.py",
         old="            Component(name=name, guarantee=choice),\n",
         new="",
         tests=("search/test_grid_search.py::test_the_total_is_that_of_a_noisy_maximum_and_one_training",),
@@ -301,7 +301,7 @@ MUTANTS = [
     Mutant(
         name="walk not composed",
         mistake="The same for the walk over thresholds.",
-        file="search/runners/doubling.py",
+        file="search/threshold_search/doubling.py",
         old="            Component(name=name, guarantee=walk),\n",
         new="",
         tests=("search/test_threshold_search.py::test_the_walk_costs_its_worst_case_and_one_training",),
@@ -329,7 +329,7 @@ MUTANTS = [
     Mutant(
         name="subset of fixed size",
         mistake="The tuning subset has a fixed number of records, so that one record more moves another.",
-        file="search/runners/subset_members.py",
+        file="search/subset_search/members.py",
         old="joins: np.ndarray = bernoulli(n_samples, fraction, random_bytes)",
         new=(
             "joins = np.argsort(np.frombuffer(random_bytes(8 * n_samples), np.uint64)).argsort() "
@@ -341,7 +341,7 @@ MUTANTS = [
     Mutant(
         name="subset that is known",
         mistake="The tuning subset is the first records.",
-        file="search/runners/subset_members.py",
+        file="search/subset_search/members.py",
         old="joins: np.ndarray = bernoulli(n_samples, fraction, random_bytes)",
         new="joins = np.arange(n_samples) < fraction * n_samples",
         tests=("search/test_subset_search.py::test_every_record_joins_by_a_coin_of_its_own",),
@@ -349,7 +349,7 @@ MUTANTS = [
     Mutant(
         name="subset used twice",
         mistake="The final model trains on all records and is charged for the rest.",
-        file="search/runners/subset.py",
+        file="search/subset_search/search.py",
         old='records = numbers_where(~joins) if self.search.train_on == "rest" else all_numbers(n_samples)',
         new="records = all_numbers(n_samples)",
         tests=("search/test_subset_search.py::test_all_candidates_share_one_subset_and_the_final_model_sees_the_rest",),
@@ -357,7 +357,7 @@ MUTANTS = [
     Mutant(
         name="drawn size instead of the expected one",
         mistake="Models are told how many records the subset really holds.",
-        file="search/runners/subset.py",
+        file="search/subset_search/search.py",
         old="expected=sizes.tune if tells else None,",
         new="expected=float(joins.sum()) if tells else None,",
         tests=("search/test_subset_search.py::test_models_are_told_the_expected_numbers_where_n_is_public",),
@@ -366,7 +366,7 @@ MUTANTS = [
     Mutant(
         name="drawn number of scores",
         mistake="A score on the subset is divided by the number of records that it holds.",
-        file="search/runners/subset.py",
+        file="search/subset_search/search.py",
         old='        if relation == "replace_one":  # the subset counts as known\n',
         new='        if relation in ("replace_one", "zero_out"):\n',
         tests=(
@@ -376,7 +376,7 @@ MUTANTS = [
     Mutant(
         name="estimators that count their records",
         mistake="Amplification by a subset for an estimator that uses how many records it is given.",
-        file="search/runners/subset_cost.py",
+        file="search/subset_search/cost.py",
         old='return relation != "zero_out" or told_its_size',
         new="return True",
         tests=(
@@ -386,7 +386,7 @@ MUTANTS = [
     Mutant(
         name="scores on the rest for nothing",
         mistake="Records of the rest are scored, and charged for the final training alone.",
-        file="search/runners/subset_cost.py",
+        file="search/subset_search/cost.py",
         old="total = spend(search(promises.one_run), validate=validate, validated_share=share)",
         new="total = spend(search(promises.one_run))",
         tests=("search/test_subset_validated.py::test_the_total_is_that_of_theorem_four",),
@@ -394,7 +394,7 @@ MUTANTS = [
     Mutant(
         name="scores on the records that trained",
         mistake="Candidates are scored on the subset that trained them, and charged for scores on the rest.",
-        file="search/runners/subset_members.py",
+        file="search/subset_search/members.py",
         old="return joins, [(members, others)]",
         new="return joins, [(members, members)]",
         tests=("search/test_subset_validated.py::test_all_of_the_subset_trains_and_all_others_are_scored",),
@@ -460,7 +460,7 @@ MUTANTS = [
     Mutant(
         name="refit charged like a candidate",
         mistake="The refit loses more than the candidates, and is charged like one of them.",
-        file="search/runners/best_of.py",
+        file="search/strategies/best_of.py",
         old='Component(name="refit of the winner on all records", guarantee=final.worst)',
         new='Component(name="refit of the winner on all records", guarantee=promises.worst)',
         tests=("search/test_subset_validated.py::test_a_refit_may_lose_more_or_less_than_the_candidates",),
@@ -468,7 +468,7 @@ MUTANTS = [
     Mutant(
         name="warm start with the candidates' noise",
         mistake="A final training that starts from the winner keeps the winner's noise.",
-        file="search/runners/subset.py",
+        file="search/subset_search/search.py",
         old="        changed |= {name: new for name, new in job.settings.items() if known.get(name) != new}\n",
         new="",
         tests=("search/test_subset_validated.py::test_a_warm_start_goes_on_with_the_final_noise",),
@@ -518,7 +518,7 @@ MUTANTS = [
     Mutant(
         name="stop probability not kept",
         mistake="A search that stops at a threshold never gives up by itself.",
-        file="search/runners/threshold.py",
+        file="search/threshold_search/search.py",
         old="        while not bernoulli(self.stop_probability, bits):\n            number += 1\n",
         new="        number = 200\n",
         tests=("search/test_threshold_search.py::test_the_chance_of_nothing_is_that_of_the_coin",),
@@ -528,7 +528,7 @@ MUTANTS = [
     Mutant(
         name="losers kept",
         mistake="Every run's row stays on the fitted search.",
-        file="search/runners/best_of.py",
+        file="search/random_search.py",
         old='        self.releases_all = search.release == "all"\n',
         new="        self.releases_all = True\n",
         tests=("search/test_nothing_leaks.py::test_attributes_are_the_release_and_nothing_else",),
@@ -537,7 +537,7 @@ MUTANTS = [
     Mutant(
         name="number of runs kept",
         mistake="The fitted search says how many runs there were.",
-        file="search/runners/best_of.py",
+        file="search/random_search.py",
         old="attributes={**shown, **shown_of(runs[best])},",
         new='attributes={**shown, **shown_of(runs[best]), "n_candidates_": len(candidates)},',
         tests=("search/test_nothing_leaks.py::test_attributes_are_the_release_and_nothing_else",),
@@ -716,10 +716,10 @@ MUTANTS = [
         old=(
             "        self._spend(prepared, start.entry)\n"
             "        start.has_spent = True\n"
-            "        outcome = runner.run(job, candidates, source, prepared.X, prepared.y)\n"
+            "        outcome = strategy.run(job, candidates, source, prepared.X, prepared.y)\n"
         ),
         new=(
-            "        outcome = runner.run(job, candidates, source, prepared.X, prepared.y)\n"
+            "        outcome = strategy.run(job, candidates, source, prepared.X, prepared.y)\n"
             "        self._spend(prepared, start.entry)\n"
         ),
         tests=(
@@ -739,7 +739,7 @@ MUTANTS = [
     Mutant(
         name="kept candidate in the caller's hands",
         mistake="What a round has kept is handed out, and trained as the caller has changed it meanwhile.",
-        file="search/runners/rounds.py",
+        file="search/threshold_search/rounds.py",
         old="shown = None if self._kept is None else own_copy(self._kept)",
         new="shown = self._kept",
         tests=(
@@ -901,7 +901,7 @@ MUTANTS = [
     Mutant(
         name="a bar over candidates",
         mistake="A progress bar counts the runs of a random search, and shows K.",
-        file="search/runners/best_of.py",
+        file="search/strategies/best_of.py",
         old="            self.progress.secret_runs()\n",
         new='            self.progress.public_runs("tuning", len(candidates))\n',
         tests=("search/test_progress.py::test_what_is_shown_is_the_same_for_one_run_and_for_forty",),
@@ -918,7 +918,7 @@ MUTANTS = [
     Mutant(
         name="no last line after failures",
         mistake="The training that follows is announced only if a candidate worked: why there is no model shows.",
-        file="search/runners/subset.py",
+        file="search/subset_search/search.py",
         old="        self.progress.last_training()  # also",
         new="        if tuned is not None:\n            self.progress.last_training()  # also",
         tests=("search/test_progress.py::test_what_is_shown_is_the_same_for_candidates_that_win_and_that_fail",),
@@ -962,7 +962,7 @@ MUTANTS = [
     Mutant(
         name="what is released is not all named",
         mistake="The statement of a threshold search does not name found_ and best_score_std_ among what it releases.",
-        file="search/runners/threshold.py",
+        file="search/threshold_search/search.py",
         old='    shows = ("best_score_std_", "found_")\n',
         new="",
         tests=("search/test_html_repr.py::test_the_statement_names_what_is_released_and_nothing_else",),

@@ -70,7 +70,7 @@ def families(estimator, space, calibrated=False):
 
 
 def planned(search):
-    return search._plan(search._runner(), len(X), False, search.delta)
+    return search._plan(search._strategy(), len(X), False, search.delta)
 
 
 def promise_of(model) -> Guarantee:

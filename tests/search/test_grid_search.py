@@ -35,7 +35,7 @@ from sklearn_dpsearch.scoring import make_private_scorer, private_scorer
 from sklearn_dpsearch.search import utilities_in_the_open
 from sklearn_dpsearch.search.execution import utilities as _utilities
 from sklearn_dpsearch.search.execution.randomness import Randomness
-from sklearn_dpsearch.search.runners import aggregated as _aggregated
+from sklearn_dpsearch.search.strategies import sample_and_aggregate as _aggregated
 
 from .test_bad_input import Untouchable
 from .test_nothing_leaks import ALLOWED, TOKENS, Talkative
@@ -110,7 +110,7 @@ def test_gaussian_noise_is_calibrated_to_any_budget(epsilon):
     one = search(noise="gaussian", selection_epsilon=epsilon, delta=1e-6)
     choice = one.privacy_cost(200).components[0].guarantee
     assert 0.99 * epsilon < choice.epsilon_at(1e-6) <= epsilon
-    noise = one._runner().chooser(Fraction(1, 4), 3)
+    noise = one._strategy().chooser(Fraction(1, 4), 3)
     assert noisy_max(3, Fraction(1, 4), noise).epsilon_at(1e-6) == pytest.approx(choice.epsilon_at(1e-6), rel=1e-9)
 
 
@@ -141,7 +141,7 @@ def test_it_is_itself_a_private_estimator_and_takes_one():
 def test_the_default_number_of_parts_follows_its_rule():
     def k(n, epsilon=0.5):
         one = search(n_parts=None, selection_epsilon=epsilon)
-        return one._runner().n_parts("replace_one", n)
+        return one._strategy().n_parts("replace_one", n)
 
     assert k(10**6) == math.ceil(2 * math.log(3) / (0.05 * 0.5))
     assert k(1000) == 20  # no more than one part for 50 records
@@ -152,7 +152,7 @@ def test_the_default_number_of_parts_follows_its_rule():
 @pytest.mark.parametrize(("size", "parts"), [(12, 33), (40, 10), (300, 2)])
 def test_by_default_all_candidates_train_400_times_on_parts_at_most_and_on_two_parts_at_least(size, parts):
     one = search(space={"shrink": list(np.linspace(0, 1, size))}, n_parts=None, selection_epsilon=0.3)
-    assert one._runner().n_parts("replace_one", 10**6) == parts
+    assert one._strategy().n_parts("replace_one", 10**6) == parts
 
 
 def test_the_plan_says_the_work_and_what_the_noise_costs(capsys):
@@ -170,7 +170,7 @@ def test_the_plan_says_the_work_and_what_the_noise_costs(capsys):
     [("exponential", "gumbel"), ("permute_and_flip", "exponential"), ("laplace", "laplace"), ("gaussian", "normal")],
 )
 def test_the_noise_costs_less_than_the_plan_says_and_not_much_less(noise, distribution):
-    one = search(n_parts=40, noise=noise, selection_epsilon=2.0, delta=1e-6)._runner()
+    one = search(n_parts=40, noise=noise, selection_epsilon=2.0, delta=1e-6)._strategy()
     said = float(re.findall(r"\d\.\d\d", one.expected_loss(40, 12))[0])
     draws = getattr(np.random.default_rng(0), distribution)(
         scale=float(one.chooser(Fraction(1, 40), 12).scale), size=(2000, 12)
@@ -310,8 +310,8 @@ def test_with_a_large_budget_every_noise_takes_the_best(noise):
 @pytest.mark.parametrize("noise", NOISES)
 def test_the_noise_is_that_of_the_mechanism_for_the_sensitivity_of_the_parts(noise):
     one = search(noise=noise, delta=1e-6)
-    unit = one._runner().chooser(Fraction(1), 3)
-    parts = one._runner().chooser(Fraction(1, 4), 3)
+    unit = one._strategy().chooser(Fraction(1), 3)
+    parts = one._strategy().chooser(Fraction(1, 4), 3)
     assert parts.scale == unit.scale / 4
     assert getattr(parts, "grid", 0) == getattr(unit, "grid", 0) / 4
 
@@ -571,9 +571,9 @@ def test_a_net_that_was_told_the_number_of_records_is_told_a_parts_on_parts():
 
     net = DPLogisticRegression(classes=[0, 1], public_n=400, noise_multiplier=2.0)
     one = DPGridSearchCV(net, {"learning_rate_init": [0.1, 0.2]}, delta=1e-5, selection_epsilon=1.0, n_parts=4)
-    runner = one._runner()
-    plan = one._plan(runner, 400, False, 1e-5)
-    job = one._job(plan, runner.split(plan, (), 400, Randomness(0)), {}, None)
+    strategy = one._strategy()
+    plan = one._plan(strategy, 400, False, 1e-5)
+    job = one._job(plan, strategy.split(plan, (), 400, Randomness(0)), {}, None)
     assert _utilities.on_parts(job).split.expected == 75
     candidate = _utilities.less_noisy(job, [{"learning_rate_init": 0.1}])[0]
     assert candidate["noise_multiplier"] == 0.5

@@ -82,7 +82,7 @@ def test_nets_of_this_library_get_rows_and_others_get_arrays(monkeypatch):
             assert isinstance(X, np.ndarray)
             return super().fit(X, y)
 
-    adapter = SEARCHES["random"]()._runner().adapter
+    adapter = SEARCHES["random"]()._strategy().adapter
     assert adapter.takes_chosen_rows(net())
     assert not adapter.takes_chosen_rows(Own())
     assert not adapter.takes_chosen_rows(NoisyCentroids())

@@ -115,7 +115,7 @@ def test_categories_are_not_read():
     model = DPRandomSearchCV(Seeing(classes=[0, 1]), {}, n_iter=2)
     for label in ("0", "a secret"):  # no error tells what the categories are
         found = pd.Series(np.where(y, label, "no"), dtype="category")
-        assert first_look(model, model._runner().kinds, ACCURACY, np.zeros((120, 2)), found, {})
+        assert first_look(model, model._strategy().kinds, ACCURACY, np.zeros((120, 2)), found, {})
 
 
 def test_a_positive_label_of_another_kind_costs_nothing(tmp_path):

@@ -35,10 +35,10 @@ from sklearn_dpsearch.privacy.selection.doubling import default_max_rounds
 from sklearn_dpsearch.search import utilities_in_the_open
 from sklearn_dpsearch.search.execution import runs as _runs
 from sklearn_dpsearch.search.execution.job import Job
-from sklearn_dpsearch.search.runners import aggregated as _aggregated
-from sklearn_dpsearch.search.runners import doubling as _doubling
-from sklearn_dpsearch.search.runners import threshold as _threshold
-from sklearn_dpsearch.search.runners.rounds import Rounds
+from sklearn_dpsearch.search.strategies import sample_and_aggregate as _aggregated
+from sklearn_dpsearch.search.threshold_search import doubling as _doubling
+from sklearn_dpsearch.search.threshold_search import search as _threshold
+from sklearn_dpsearch.search.threshold_search.rounds import Rounds
 from tests.audit.toys import LOUD as LOUD_8
 from tests.audit.toys import PUBLIC, answer_low
 from tests.audit.toys import QUIET as QUIET_8
@@ -112,14 +112,14 @@ def test_a_threshold_that_doubles_is_a_frozen_value():
         Doubling(0.1)
 
 
-def test_the_runner_is_built_once_for_each_fit(monkeypatch):
-    built, honest = [], _doubling.DoublingRunner.__init__
+def test_the_strategy_is_built_once_for_each_fit(monkeypatch):
+    built, honest = [], _doubling.DoublingStrategy.__init__
 
     def counting(self, *given):
         built.append(given)
         honest(self, *given)
 
-    monkeypatch.setattr(_doubling.DoublingRunner, "__init__", counting)
+    monkeypatch.setattr(_doubling.DoublingStrategy, "__init__", counting)
     one = labelled().fit(X, y)
     assert len(built) == 1
     list(one.rounds(X, y, [[{"label": 1}]]))

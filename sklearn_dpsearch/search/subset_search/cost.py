@@ -11,7 +11,7 @@ from ...privacy._types import Neighboring
 from ...privacy.spent import Component
 from ...scoring import Noise, Sensitivity, matched_noise, search_guarantee
 from ..planning.space import SpaceGuarantee
-from .subset_members import InSubset, OnTheRest
+from .members import InSubset, OnTheRest
 
 ON = {"rest": "the rest", "all": "all records"}
 #: Factor of the noise of a score on the rest over the noise that would match the training: both costs compose.

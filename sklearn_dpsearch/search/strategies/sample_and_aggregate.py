@@ -22,7 +22,7 @@ from ..execution.randomness import Randomness
 from ..execution.utilities import check_parts, less_noisy, on_parts, random_parts, utilities_of
 from ..planning.plan import Plan
 from ..planning.space import Space
-from .base import Runner
+from .base import Strategy
 
 #: Assumption of the sensitivity of utilities.
 ONE_PART = (
@@ -150,13 +150,13 @@ class InParts(PublicValidation):
 # --- the searches -----------------------------------------------------------------------------------------------------
 
 
-class AggregatedRunner(Runner):
+class SampleAndAggregate(Strategy):
     """Sample-and-aggregate: utilities of all candidates on random parts, a private choice, and one private training.
 
     Parameters
     ----------
     search, distributions, parameter
-        As for ``Runner``.
+        As for ``Strategy``.
     n_parts : int or None
         Number of parts, as given.
     part_noise : {"scaled", "same"}

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import lru_cache
-from inspect import signature
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 
@@ -36,7 +35,7 @@ from ..execution.utilities import sensitivity
 from ..planning.arguments import check_values
 from ..planning.plan import CostModel
 from ..planning.space import SpaceGuarantee
-from .aggregated import AggregatedRunner
+from ..strategies.sample_and_aggregate import SampleAndAggregate
 from .rounds import Rounds
 
 #: Rounds whose worst case is computed in seconds; the time grows with the square.
@@ -195,52 +194,26 @@ def largest_round(share: float, delta: float, doubling: Doubling) -> float:
 
 # --- how it runs ------------------------------------------------------------------------------------------------------
 
-#: Parameters of the search that have a meaning with a number only, and why.
-ONLY_WITH_A_NUMBER = {
-    "n_iter": "every candidate of the grid runs. Leave n_iter out",
-    "cv": "candidates are scored on n_parts random parts. Leave cv out, and set n_parts",
-    "score_noise": "no score is released. Leave score_noise out",
-}
 
-
-class DoublingParameters(Parameters, Protocol):
-    """Parameters for a threshold that doubles, and parameters that must stay unset."""
-
-    param_distributions: Distributions
-    n_iter: float
-    score_noise: Guarantee | str
-    cv: Any
-    refit: bool | str
-
-
-class DoublingRunner(AggregatedRunner):
+class DoublingStrategy(SampleAndAggregate):
     """Utilities of all candidates on random parts, rounds that raise the threshold, one training.
 
     Parameters
     ----------
-    search : DoublingParameters
+    search, distributions
+        As for ``Strategy``.
     doubling : Doubling
     """
 
-    search: DoublingParameters
     shows = ("found_", "n_rounds_")
     why_nothing = (
         "no candidate was found above lower + granularity (found_ is False). Give Doubling(...) a smaller lower or a "
         "larger round_epsilon; fitting again spends privacy_spent_ again."
     )
 
-    def __init__(self, search: DoublingParameters, doubling: Doubling) -> None:
-        super().__init__(search, search.param_distributions, n_parts=doubling.n_parts, part_noise=doubling.part_noise)
+    def __init__(self, search: Parameters, distributions: Distributions, doubling: Doubling) -> None:
+        super().__init__(search, distributions, n_parts=doubling.n_parts, part_noise=doubling.part_noise)
         self.doubling = doubling
-        for name, why in ONLY_WITH_A_NUMBER.items():
-            value, default = getattr(search, name), signature(type(search)).parameters[name].default
-            if value is not default and value != default:
-                raise ValueError(f"Found {name}={value!r} where the threshold doubles (Doubling): {why}.")
-        if search.refit is not True and search.refit != "winner":
-            raise ValueError(
-                f"Found refit={search.refit!r} where the threshold doubles (Doubling): models on parts are not "
-                "private, so one private training follows the choice. Leave refit='winner'."
-            )
 
     @cached_property
     def round_epsilon(self) -> float:

@@ -1,4 +1,4 @@
-"""Base class of the runners, one for each kind of search."""
+"""Base class of the strategies, one for each kind of search."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from ..planning.space import Space
 from ..planning.suggested import AUTO, own_space
 
 
-class Runner(ABC):
+class Strategy(ABC):
     """One kind of search: its cost, its candidates and its runs.
 
-    Built once for each ``fit``, from parameters alone. A runner holds no data and no random draws.
+    Built once for each ``fit``, from parameters alone. A strategy holds no data and no random draws.
 
     Parameters
     ----------
