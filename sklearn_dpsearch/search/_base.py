@@ -202,6 +202,7 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
         return make_plan(
             Request(
                 estimator=self.estimator,
+                error_score=float(self.error_score),
                 adapter=strategy.adapter,
                 families=families,
                 distribution=strategy.distribution,
@@ -415,22 +416,7 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
         return prepared.search._job(plan, split, prepared.fit_params, prepared.public)
 
     def _job(self, plan: Plan, split: Split, fit_params: Mapping[str, Any], public: PublicData | None) -> Job:
-        return Job(
-            estimator=clone(self.estimator),
-            adapter=plan.adapter,
-            settings=plan.settings,
-            final_settings=plan.final_settings,
-            split=split,
-            scorer=plan.scorer,
-            noise=plan.noise,
-            fit_params=fit_params,
-            public=public,
-            neighboring=plan.spent.neighboring,
-            error_score=float(self.error_score),
-            trains_together=plan.families.train_together and not fit_params,
-            public_size=plan.families.public_size,
-            in_full=plan.in_full,
-        )
+        return Job(recipe=plan.recipe, split=split, fit_params=fit_params, public=public)
 
     def _spend(self, prepared: Prepared, entry: str | None = None) -> None:
         """Spend the budget and remove earlier results, before the first private record is used; errors undo nothing.
@@ -462,7 +448,7 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
         """The only door through which anything derived from the data leaves."""
         if not outcome.found and not outcome.may_stop:
             raise NoModelError(NOTHING_FOUND)
-        self.scorer_ = plan.scorer
+        self.scorer_ = plan.recipe.scorer
         self.n_splits_ = n_splits
         if outcome.may_stop:
             self.found_ = outcome.found

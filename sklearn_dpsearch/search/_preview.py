@@ -67,11 +67,11 @@ def planned(search: BasePrivateSearch, n_samples: int, near: float | None = None
     plan = search._plan(strategy, n_samples, False, search.delta, near=near)
     whole_grid = isinstance(strategy, SampleAndAggregate)
     return Planned(
-        distribution=plan.distribution,
+        distribution=plan.request.distribution,
         candidates=number_of_points(strategy.space) if whole_grid else None,
         one_run=plan.promises.one_run,
         final=plan.final.worst,
-        settings={name: value for name, value in plan.final_settings.items() if value is not None},
+        settings={name: value for name, value in plan.final_recipe.settings.items() if value is not None},
         work=_work(strategy, plan),
         factor=plan.factor,
         epsilon=plan.spent.epsilon,
@@ -83,8 +83,8 @@ def _work(strategy: Any, plan: Plan) -> float:
     if isinstance(strategy, SampleAndAggregate):
         candidates = number_of_points(strategy.space)
         return 1.0 + (candidates > 1) * candidates * (1.0 - 1.0 / HELD_OUT)
-    assert plan.distribution is not None
-    runs = float(plan.distribution.mean) * _share_trained(plan.validation)
+    assert plan.request.distribution is not None
+    runs = float(plan.request.distribution.mean) * _share_trained(plan.request.validation)
     if not isinstance(strategy, SubsetStrategy):
         return runs + (getattr(strategy.search, "refit", None) is True)
     fraction = float(strategy.search.subset_fraction)

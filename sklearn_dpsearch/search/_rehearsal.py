@@ -54,7 +54,7 @@ def rehearse(
         The error of an attempt, with a note, if every one of several attempts fails.
     """
     try:
-        made_X, made_y = made_up_like(strategy.search.estimator, plan.scorer, X, y)
+        made_X, made_y = made_up_like(strategy.search.estimator, plan.recipe.scorer, X, y)
     except NothingKnownError as error:
         return str(error)
     n, params = n_records(made_X), {}
@@ -83,7 +83,7 @@ def _attempt(strategy: Strategy, plan: Plan, job: Job, candidate: Candidate, X: 
         except Exception as error:
             problem = error
         if is_leak(problem):
-            raise would_leak(type(job.estimator).__name__)
+            raise would_leak(type(job.recipe.estimator).__name__)
     if hasattr(problem, "add_note"):  # since Python 3.11
         problem.add_note(NOTE)
     raise problem

@@ -258,7 +258,7 @@ def starting(checkpoint: Any, random_state: int | np.random.RandomState | None) 
 
 def marks(key: bytes, prepared: Any, candidates: Sequence[Candidate]) -> Marks:
     """Keyed digests by which a search is recognised."""
-    search, plan = prepared.search, prepared.plan
+    search = prepared.search
 
     def described(values: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
         return {name: (keyed(key, _digest(name, value)), shown(value)) for name, value in values.items()}
@@ -266,7 +266,7 @@ def marks(key: bytes, prepared: Any, candidates: Sequence[Candidate]) -> Marks:
     arguments = {n: v for n, v in search.get_params(deep=False).items() if n not in FREE | COMPARED}
     if isinstance(arguments.get("random_state"), np.random.RandomState):
         arguments["random_state"] = "RandomState"  # it changes with use; the entropy drawn from it is kept
-    told = (repr(plan.spent.guarantee), plan.settings, plan.final_settings, _without_seeds(search.estimator))
+    told = _told(prepared)
     X_public, y_public = prepared.public or (None, None)
     records = {"X": prepared.X, "y": prepared.y, "X_public": X_public, "y_public": y_public}
     return {
@@ -288,9 +288,15 @@ def _space_of(key: bytes, prepared: Any) -> dict[str, tuple[str, str]]:
         for d in space.dictionaries
     ]
     drawn = [space.draw(drawing) for _ in range(PROBES)]
-    plan = prepared.plan
-    told = (repr(plan.spent.guarantee), plan.settings, plan.final_settings, _without_seeds(prepared.search.estimator))
+    told = _told(prepared)
     return {"candidates": (keyed(key, _digest("the space of candidates", [listed, drawn, *told])), "")}
+
+
+def _told(prepared: Any) -> tuple[Any, ...]:
+    """Guarantee, noise and estimator of a search."""
+    plan = prepared.plan
+    settings = plan.recipe.settings, plan.final_recipe.settings
+    return (repr(plan.spent.guarantee), *settings, _without_seeds(prepared.search.estimator))
 
 
 def _is_list(values: Any) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numbers
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -18,14 +19,14 @@ from ..privacy._types import Neighboring
 from ..privacy.count_distributions.distributions import as_count_distribution
 from ..scoring.validation import Validation, all_numbers, validation_of
 from ._base import BasePrivateSearch
-from ._records import n_records
 from ._resuming import Checkpoint
 from ._types import Candidate, Distributions, Scorer, Seed
-from .execution.job import Job
+from .execution.job import FinalTraining, Job, Split
 from .execution.models import fresh, train_last
 from .execution.outcome import Outcome
+from .execution.randomness import Randomness
 from .execution.runs import Run
-from .planning.plan import CostModel, said_of
+from .planning.plan import CostModel, Plan, said_of
 from .strategies.best_of import BestOfStrategy, CostOfRuns, all_of, share_of_tuning, shown_of
 
 
@@ -236,6 +237,14 @@ class RandomStrategy(BestOfStrategy):
         )
         return CostOfRuns(name=name, search=search, exposures=validation.exposures(), refit=self.search.refit is True)
 
+    def split(self, plan: Plan, candidates: Sequence[Candidate], n_samples: int, source: Randomness) -> Split:
+        drawn = super().split(plan, candidates, n_samples, source)
+        if self.search.refit is not True:
+            return drawn
+        in_full = [plan.in_full(candidate) for candidate in candidates]
+        final = FinalTraining(recipe=plan.final_recipe, records=all_numbers(n_samples), candidates=in_full)
+        return replace(drawn, final=final)
+
     def outcome(
         self,
         job: Job,
@@ -246,12 +255,12 @@ class RandomStrategy(BestOfStrategy):
         X: Any,
         y: Any,
     ) -> Outcome:
-        model = runs[best].model
-        if self.search.refit is True:
+        model, final = runs[best].model, job.split.final
+        if final is not None:
             self.progress.last_training()  # also if all candidates failed, which must stay secret
-        if self.search.refit is True and model is not None:
-            after, records = job.afterwards, all_numbers(n_records(X))
-            model = train_last(after, lambda: fresh(after, job.in_full(candidates[best]), seed), records, seed, X, y)
+        if final is not None and model is not None:
+            after = job.afterwards(final)
+            model = train_last(after, lambda: fresh(after, final.candidates[best], seed), final.records, seed, X, y)
         shown = {} if self.search.refit is False else {"best_estimator_": model}
         return Outcome(
             found=model is not None,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tracemalloc
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -135,12 +134,12 @@ def test_scores_of_blocks_are_those_of_all_records(scorer, monkeypatch):
     assert is_additive(scorer)
     X, y = table(500)
     model = net().fit(X, y)
-    job, records = SimpleNamespace(neighboring="add_remove"), np.arange(490)[::-1]
-    whole = runs._statistic(job, scorer, model, records, X, y)
+    records = np.arange(490)[::-1]
+    whole = runs._statistic(scorer, "add_remove", model, records, X, y)
     assert whole == scorer.statistic(model, X[records], y[records], "add_remove")
     monkeypatch.setattr(runs, "BLOCK", 64)
-    assert runs._statistic(job, scorer, model, records, X, y) == whole
-    nobody = runs._statistic(job, scorer, model, records[:0], X, y)
+    assert runs._statistic(scorer, "add_remove", model, records, X, y) == whole
+    nobody = runs._statistic(scorer, "add_remove", model, records[:0], X, y)
     assert nobody == scorer.statistic(model, X[:0], y[:0], "add_remove")
 
 
@@ -156,7 +155,7 @@ def test_what_is_not_known_to_be_a_sum_is_scored_as_a_whole(monkeypatch):
     monkeypatch.setattr(runs, "BLOCK", 64)
     scorer = Longest(values=Match(), lower=0, upper=1)
     X, y = table(300)
-    assert runs._statistic(SimpleNamespace(neighboring="zero_out"), scorer, None, np.arange(300), X, y) == [1]
+    assert runs._statistic(scorer, "zero_out", None, np.arange(300), X, y) == [1]
     assert seen == [300]
 
 

@@ -217,10 +217,9 @@ KINDS = {
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_only_names_shapes_and_types_are_read(kind):
-    made = [
-        made_up_like(NoisyCentroids(), ACCURACY, facts_of(KINDS[kind](values)), facts_of(y))
-        for values in (X, np.zeros_like(X))
-    ]
+    given = [facts_of(KINDS[kind](values)) for values in (X, np.zeros_like(X))]
+    assert all(facts.empty is None or len(facts.empty) == 0 for facts in given)
+    made = [made_up_like(NoisyCentroids(), ACCURACY, facts, facts_of(y)) for facts in given]
     first, second = (
         records.toarray() if kind == "sparse" else np.asarray(records) for records, _ in made
     )  # fmt: skip

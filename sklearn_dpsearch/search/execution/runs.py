@@ -12,10 +12,11 @@ import numpy as np
 from joblib import delayed
 
 from ..._process import reseed
+from ...privacy._types import Neighboring
 from ...scoring import PrivateScorer, standard_error
 from ...scoring.base import is_additive
 from .._records import take
-from .._types import Candidate, InFull, Seed, Workers
+from .._types import Candidate, Seed, Workers
 from .job import Job
 from .models import all_fitted, fitted, fresh, releasable, spawned
 from .progress import Progress
@@ -120,15 +121,15 @@ def _number_of_tasks(job: Job, expected: float, workers: Workers) -> int:
 
 
 def _name_of(job: Job) -> str:
-    return type(job.estimator).__name__
+    return type(job.recipe.estimator).__name__
 
 
 def _dealt_out(
     job: Job, hands: Sequence[range], candidates: Sequence[Candidate], seeds: Sequence[Seed]
 ) -> Iterator[tuple[Job, list[Candidate], list[Seed]]]:
     """Arguments of one task for each hand, also for an empty one, with one and the same job: schedulers see tasks."""
-    # the size of the omitted parts (``final``, ``in_full``) would tell the number of candidates; no worker needs them
-    job = replace(job, split=replace(job.split, final=None), in_full=InFull({}))
+    # the size of the omitted part, ``final``, would tell the number of candidates; no worker needs it
+    job = replace(job, split=replace(job.split, final=None))
     return ((job, [candidates[i] for i in hand], [seeds[i] for i in hand]) for hand in hands)
 
 
@@ -197,7 +198,7 @@ def _scored(job: Job, models: Sequence[Any], seeds: Sequence[Seed], X: Any, y: A
 
 
 def _failed(job: Job) -> Run:
-    return Run(_ordered(job.error_score), None)
+    return Run(_ordered(job.recipe.error_score), None)
 
 
 def _ordered(score: float) -> float:
@@ -214,21 +215,25 @@ def _streams(job: Job, seed: Seed) -> tuple[list[Seed], list[Seed]]:
 def score_of(job: Job, model: Any, records: np.ndarray, X: Any, y: Any, n_scored: int | None, seed: Seed) -> Score:
     """Score a model on public data, or on private records with the planned noise."""
     if job.public is not None:
-        return Score(float(job.scorer(model, *job.public)))
-    assert job.noise is not None
-    assert isinstance(job.scorer, PrivateScorer)
+        return Score(float(job.recipe.scorer(model, *job.public)))
+    recipe, scorer = job.recipe, job.recipe.scorer
+    assert recipe.noise is not None
+    assert isinstance(scorer, PrivateScorer)
     bits = random_bits(seed)
-    noisy = [value + job.noise.sample(bits) for value in _statistic(job, job.scorer, model, records, X, y)]
-    value = float(job.scorer.score(noisy, n_scored, job.neighboring))
-    spread = {"noise_std": job.noise.std, "size_std": job.split.size_std}
-    return Score(value, standard_error(job.scorer, noisy, n_scored, job.neighboring, **spread))
+    exact = _statistic(scorer, recipe.neighboring, model, records, X, y)
+    noisy = [value + recipe.noise.sample(bits) for value in exact]
+    value = float(scorer.score(noisy, n_scored, recipe.neighboring))
+    spread = {"noise_std": recipe.noise.std, "size_std": job.split.size_std}
+    return Score(value, standard_error(scorer, noisy, n_scored, recipe.neighboring, **spread))
 
 
-def _statistic(job: Job, scorer: PrivateScorer, model: Any, records: np.ndarray, X: Any, y: Any) -> list[int]:
+def _statistic(
+    scorer: PrivateScorer, neighboring: Neighboring, model: Any, records: np.ndarray, X: Any, y: Any
+) -> list[int]:
     """Integers of a score before noise, summed over blocks of records where the score is a sum."""
     size = BLOCK if is_additive(scorer) else max(len(records), 1)
     blocks = [records[start : start + size] for start in range(0, max(len(records), 1), size)]
-    found = [scorer.statistic(model, take(X, block), take(y, block), job.neighboring) for block in blocks]
+    found = [scorer.statistic(model, take(X, block), take(y, block), neighboring) for block in blocks]
     return [sum(values) for values in zip(*found)]
 
 
@@ -236,6 +241,6 @@ def in_the_open(job: Job, candidate: Candidate, X: Any, y: Any) -> tuple[Any, fl
     """Train and score a candidate on public records, and make its model ready for release: errors are shown."""
     everything = job.split.folds[0][0]
     model = fitted(job, fresh(job, candidate, None), everything, X, y)
-    job.scorer(model, X, y)  # shows errors: a private score silently counts records with errors as failures
+    job.recipe.scorer(model, X, y)  # shows errors: a private score silently counts records with errors as failures
     score = score_of(job, model, everything, X, y, job.split.n_scored[0], None).value
     return releasable(job, model), score

@@ -128,7 +128,7 @@ class Strategy(ABC):
 
     def work(self, plan: Plan, n_samples: int) -> str:
         """Public amount of work: the beginning of the line that ``verbose`` prints."""
-        return "" if plan.distribution is None else f"number of runs: {said_of(plan.distribution)}; "
+        return "" if plan.request.distribution is None else f"number of runs: {said_of(plan.request.distribution)}; "
 
     @property
     def released(self) -> tuple[str, ...]:
@@ -175,6 +175,6 @@ def drawn_split(plan: Plan, n_samples: int, source: Randomness) -> Split:
     """Draw folds by the plan's validation; numbers of records are passed on only where they are public."""
     private = plan.spent.neighboring == "add_remove"
     if not private:
-        plan.validation.check(n_samples)
-    folds = plan.validation.folds(n_samples, source.random_bytes)
+        plan.request.validation.check(n_samples)
+    folds = plan.request.validation.folds(n_samples, source.random_bytes)
     return Split(folds=folds, n_scored=[None if private else len(test) for _, test in folds])

@@ -226,8 +226,8 @@ class SampleAndAggregate(Strategy):
         """Draw one part for each record, independently."""
         k = self.n_parts(plan.spent.neighboring, n_samples)
         assert k is not None
-        assert isinstance(plan.validation, InParts)
-        folds = random_parts(n_samples, k, plan.validation.public, source.random_bytes)
+        assert isinstance(plan.request.validation, InParts)
+        folds = random_parts(n_samples, k, plan.request.validation.public, source.random_bytes)
         return Split(folds=folds, n_scored=[None] * k)
 
     def utilities(
@@ -247,7 +247,7 @@ class SampleAndAggregate(Strategy):
         several = replace(job, split=replace(job.split, folds=[(everything, everything)] * k, n_scored=[None] * k))
         tried = less_noisy(several, [candidate])[0] if self.part_noise == "scaled" else candidate
         model = fitted(job, fresh(on_parts(several), tried, None), everything, X, y)
-        score = float(job.scorer(model, X, y))
+        score = float(job.recipe.scorer(model, X, y))
         releasable(job, fitted(job, fresh(job, candidate, None), everything, X, y))
         return score
 

@@ -54,7 +54,7 @@ def check_kept(
     if expected is None and all(parameters[name] is value for name, value in candidate.items()):
         return
     model = promises.configured(parameters)
-    told = {} if expected is None else plan.adapter.expecting(model, expected)
+    told = {} if expected is None else plan.recipe.adapter.expecting(model, expected)
     if told is None and plan.spent.neighboring == "zero_out":
         raise PrivacyError(
             f"A candidate ({dict(candidate)!r}) may use the number of its records, unlike the configured estimator: "

@@ -300,7 +300,7 @@ class SubsetStrategy(BestOfStrategy):
     # --- run ------------------------------------------------------------------------------------------------------
 
     def split(self, plan: Plan, candidates: Sequence[Candidate], n_samples: int, source: Randomness) -> Split:
-        relation, subset = plan.spent.neighboring, plan.validation
+        relation, subset = plan.spent.neighboring, plan.request.validation
         sizes = self.sizes(relation, n_samples)
         tells = relation != "replace_one" and sizes.known and self.told_its_size
         in_full = [plan.in_full(candidate) for candidate in candidates]
@@ -316,7 +316,9 @@ class SubsetStrategy(BestOfStrategy):
             n_scored=scored,
             size_std=size_std,
             expected=sizes.tune if tells else None,
-            final=FinalTraining(records=records, candidates=final, expected=sizes.final if tells else None),
+            final=FinalTraining(
+                recipe=plan.final_recipe, records=records, candidates=final, expected=sizes.final if tells else None
+            ),
         )
 
     def _scored(
@@ -345,7 +347,7 @@ class SubsetStrategy(BestOfStrategy):
         parameters, model = final.candidates[best], None
         self.progress.last_training()  # also after a failure: which training failed must stay secret
         if tuned is not None:
-            after = replace(job.afterwards, split=replace(job.split, expected=final.expected))
+            after = job.afterwards(final)
 
             def make() -> Any:
                 return self._last_model(after, tuned, candidates[best], parameters, seed)
@@ -361,7 +363,7 @@ class SubsetStrategy(BestOfStrategy):
         final = self._carried_over(plan, plan.in_full(candidate), self.sizes(plan.spent.neighboring, None))
         check_kept(plan, plan.final, plan.in_full(candidate), final, None)
         tuned, score = in_the_open(job, candidate, X, y)
-        after = job.afterwards
+        after = replace(job, recipe=plan.final_recipe)
         model = self._last_model(after, tuned, candidate, final, None)
         releasable(after, fitted(after, model, job.split.folds[0][0], X, y))
         return score
@@ -373,7 +375,7 @@ class SubsetStrategy(BestOfStrategy):
         # some estimators drop their model when a parameter is set, even to the same value
         changed = dict(changes(candidate, parameters))
         known = tuned.get_params(deep=True)  # its noise may differ: candidates may be trained with more noise
-        changed |= {name: new for name, new in job.settings.items() if known.get(name) != new}
+        changed |= {name: new for name, new in job.recipe.settings.items() if known.get(name) != new}
         return ready(job, with_parameters(tuned, {warm_start_name(tuned): True, **changed}), seed)
 
     def _carried_over(self, plan: Plan, candidate: Candidate, sizes: Sizes) -> dict[str, Any]:
