@@ -1,6 +1,6 @@
 """Comparison of searches before any data, and displays of their cost."""
 
-from .comparison import Comparison, Row
+from .comparison import Comparison
 from .displays import (
     BudgetDisplay,
     CostPartsDisplay,
@@ -18,7 +18,6 @@ __all__ = [
     "CountDistributionDisplay",
     "LedgerDisplay",
     "PrivacyProfileDisplay",
-    "Row",
     "TradeOffDisplay",
     "plan",
 ]

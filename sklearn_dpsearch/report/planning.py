@@ -11,15 +11,8 @@ import numpy as np
 
 from .._process import Stage, speaking
 from ..privacy import CountDistribution, PrivacyError
-from ..search import (
-    BasePrivateSearch,
-    DPGridSearchCV,
-    DPRandomSearchCV,
-    DPSubsetSearchCV,
-    Planned,
-    planned,
-    seconds_of_training,
-)
+from ..search import BasePrivateSearch, DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV
+from ..search._preview import Planned, planned, seconds_of_training
 from .comparison import Comparison, Row
 
 #: Fewest records for which a subset search is recommended; most records, and largest ε, for which one fit is.

@@ -1,8 +1,6 @@
 """The private searches."""
 
 from ._base import BasePrivateSearch
-from ._inspection import utilities_in_the_open
-from ._preview import Planned, planned, seconds_of_training
 from ._resuming import Checkpoint
 from .execution.outcome import NoModelError
 from .grid_search import DPGridSearchCV
@@ -20,9 +18,5 @@ __all__ = [
     "DPThresholdSearchCV",
     "Doubling",
     "NoModelError",
-    "Planned",
-    "planned",
     "search_space",
-    "seconds_of_training",
-    "utilities_in_the_open",
 ]

@@ -16,8 +16,9 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metadata_routing import process_routing
 
-from ..adapters import Declared
-from ..ledger import PrivacyLedger, counted, is_counted
+from ..adapters.declared import Declared
+from ..ledger import PrivacyLedger
+from ..ledger.blocks import counted, is_counted
 from ..privacy import Guarantee, MissingDeltaError, PrivacyError
 from ..privacy.spent import PrivacySpent
 from ..scoring import PrivateScorer

@@ -43,7 +43,7 @@ def utilities_in_the_open(
     >>> from sklearn.dummy import DummyClassifier
     >>> from sklearn_dpsearch import DPGridSearchCV
     >>> from sklearn_dpsearch.privacy import PureDP
-    >>> from sklearn_dpsearch.search import utilities_in_the_open
+    >>> from sklearn_dpsearch.search._inspection import utilities_in_the_open
     >>> search = DPGridSearchCV(DummyClassifier(), {}, n_parts=2, selection_epsilon=1.0, guarantee=PureDP(epsilon=1.0))
     >>> X, y = np.zeros((20, 1)), np.repeat([0, 1], 10)
     >>> folds = [(np.arange(10), np.arange(5)), (np.arange(10, 20), np.arange(5))]

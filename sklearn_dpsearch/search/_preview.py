@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from ..ledger import counted
+from ..ledger.blocks import counted
 from ..privacy import CountDistribution, Guarantee
 from ..scoring.validation import Validation
 from ._base import BasePrivateSearch

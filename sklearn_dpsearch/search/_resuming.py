@@ -21,7 +21,7 @@ from .._disk import secret_folder
 from .._disk.digests import SHOWN, Marks, digests, keyed, refuse_others, shown
 from .._disk.secret_folder import ANEW, Kind, SecretFolder
 from .._version import __version__
-from ..adapters import forget_seeds, seed_names
+from ..adapters.seeds import forget_seeds, seed_names
 from ..privacy import PrivacyError
 from ..privacy.statement.release import version_of
 from ._records import with_parameters

@@ -8,7 +8,9 @@ from typing import Any, Protocol, TypeAlias, TypedDict
 
 import numpy as np
 
-from ..adapters import Adapter, Declared, ExtrapolationRule
+from ..adapters import Adapter
+from ..adapters.adapter import ExtrapolationRule
+from ..adapters.declared import Declared
 from ..privacy._types import Neighboring
 from ..scoring import Noise
 

@@ -21,7 +21,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn_dpsearch import Doubling, DPRandomSearchCV, DPThresholdSearchCV, NoModelError
 from sklearn_dpsearch.audit import audit
 from sklearn_dpsearch.privacy import (
-    AboveThreshold,
     GaussianDP,
     PrivacyError,
     PureDP,
@@ -31,8 +30,9 @@ from sklearn_dpsearch.privacy import (
     mixture,
     until_above,
 )
+from sklearn_dpsearch.privacy.mechanisms.above_threshold import AboveThreshold
 from sklearn_dpsearch.privacy.selection.doubling import default_max_rounds
-from sklearn_dpsearch.search import utilities_in_the_open
+from sklearn_dpsearch.search._inspection import utilities_in_the_open
 from sklearn_dpsearch.search.execution import runs as _runs
 from sklearn_dpsearch.search.execution.job import Job
 from sklearn_dpsearch.search.strategies import sample_and_aggregate as _aggregated

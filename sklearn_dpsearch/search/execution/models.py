@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import clone
 
 from ..._process import reseed
-from ...adapters import forget_seeds, seed_names
+from ...adapters.seeds import forget_seeds, seed_names
 from .._records import rows_of, take, take_param, with_parameters
 from .._types import Candidate, Seed
 from .failures import LeakDetected

@@ -13,8 +13,9 @@ from joblib import delayed
 
 from ..._process import reseed
 from ...privacy._types import Neighboring
-from ...scoring import PrivateScorer, standard_error
+from ...scoring import PrivateScorer
 from ...scoring.base import is_additive
+from ...scoring.standard_error import standard_error
 from .._records import take
 from .._types import Candidate, Seed, Workers
 from .job import Job

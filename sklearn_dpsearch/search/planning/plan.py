@@ -25,7 +25,8 @@ from ...privacy._checks import check_size_of_delta
 from ...privacy._types import Neighboring
 from ...privacy.spent import Component, PrivacySpent
 from ...privacy.statement.release import Release
-from ...scoring import Noise, PrivateScorer, Sensitivity, noise_for
+from ...scoring import Noise, PrivateScorer, Sensitivity
+from ...scoring.noise_matching import noise_for
 from ...scoring.validation import IndexFolds, Validation, is_taken_on_trust
 from .._records import with_parameters
 from .._types import InFull, Recipe, Scorer

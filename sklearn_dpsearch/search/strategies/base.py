@@ -12,8 +12,9 @@ from ...adapters import Adapter, adapter_for
 from ...privacy import CountDistribution, Guarantee
 from ...privacy._once import cached_property
 from ...privacy._types import Neighboring
-from ...scoring import Noise, PrivateScorer, Sensitivity, get_private_scorer, matched_noise
+from ...scoring import Noise, PrivateScorer, Sensitivity, get_private_scorer
 from ...scoring.held_out import default_hold_out
+from ...scoring.noise_matching import matched_noise
 from ...scoring.validation import Validation
 from .._types import Candidate, Distributions, Parameters, Scorer, Workers
 from ..execution.job import Job, Split

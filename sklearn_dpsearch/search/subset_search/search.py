@@ -12,13 +12,14 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ...adapters import Declared
+from ...adapters.declared import Declared
 from ...errors import did_you_mean
 from ...ledger import PrivacyLedger
 from ...privacy import CountDistribution, Guarantee
 from ...privacy._types import Neighboring
 from ...privacy.count_distributions.distributions import as_count_distribution
-from ...scoring import Noise, Sensitivity, matched_noise
+from ...scoring import Noise, Sensitivity
+from ...scoring.noise_matching import matched_noise
 from ...scoring.validation import Fold, Validation, all_numbers, numbers_where
 from .._base import BasePrivateSearch
 from .._records import with_parameters

@@ -12,19 +12,13 @@ from typing import Any, Literal
 
 from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 
-from ...privacy import (
-    AboveThreshold,
-    DoublingRounds,
-    DoublingSteps,
-    Guarantee,
-    PrivacyError,
-    calibrate,
-    default_max_rounds,
-    doubling_search,
-)
+from ...privacy import Guarantee, PrivacyError, calibrate, doubling_search
 from ...privacy._once import cached_property
 from ...privacy._types import Neighboring
+from ...privacy.mechanisms.above_threshold import AboveThreshold
+from ...privacy.mechanisms.doubling_walk import DoublingRounds, DoublingSteps
 from ...privacy.mechanisms.exact_sampling import IntegerSource
+from ...privacy.selection.doubling import default_max_rounds
 from ...privacy.spent import Component
 from ...scoring.validation import Validation
 from .._types import Candidate, Distributions, Parameters

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from sklearn.base import clone
 
-from ...privacy import DoublingRounds
+from ...privacy.mechanisms.doubling_walk import DoublingRounds
 from .._types import Candidate
 from ..execution.job import Job
 from ..execution.outcome import Outcome
