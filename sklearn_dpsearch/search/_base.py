@@ -425,7 +425,7 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
         runner, plan, source = prepared.runner, prepared.plan, start.source
         candidates = runner.candidates(plan, source)
         job = replace(self._job_of(prepared, candidates, source), finished=start.finished)
-        start.bind(prepared, candidates)
+        start.bind(candidates)
         self._spend(prepared, start.entry)
         start.has_spent = True
         outcome = runner.run(job, candidates, source, prepared.X, prepared.y)
