@@ -61,13 +61,7 @@ class Work:
 
 @contextlib.contextmanager
 def locked(given: str | os.PathLike[str], work: Work) -> Iterator[Path]:
-    """Open the folder, made if missing, for this process alone.
-
-    Raises
-    ------
-    PrivacyError
-        If the folder holds foreign files, belongs to another user, is in use, or cannot be made.
-    """
+    """Open the folder, made if missing, for this process alone; a PrivacyError if that is impossible."""
     path = Path(given).expanduser().absolute()
     lock = filelock.FileLock(path / LOCK, timeout=0, mode=0o600)
     try:
@@ -97,16 +91,9 @@ def delete(path: Path, work: Work) -> None:
         path.rmdir()
 
 
-def delete_pieces(path: Path, but: str = "") -> None:
-    """Delete all files that are written after the essential one, but for one."""
-    for name in os.listdir(path):
-        if PIECE.fullmatch(name) and name != but:
-            (path / name).unlink(missing_ok=True)
-
-
-def has_pieces(path: Path) -> bool:
-    """Return whether there are files that are written only after the essential one."""
-    return any(PIECE.fullmatch(name) for name in os.listdir(path))
+def pieces(path: Path) -> list[Path]:
+    """Files that are written only after the essential one."""
+    return [path / name for name in os.listdir(path) if PIECE.fullmatch(name)]
 
 
 @contextlib.contextmanager

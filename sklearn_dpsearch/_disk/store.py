@@ -22,7 +22,7 @@ from typing import Any, TypeAlias
 from .._version import __version__
 from ..errors import PrivacyError
 from .durable import read_whole, write_through, write_whole
-from .secret_folder import ABOUT, README, RELEASE, Work, delete, delete_pieces, explained, has_pieces, locked
+from .secret_folder import ABOUT, README, RELEASE, Work, delete, explained, locked, pieces
 
 #: Kind ↦ name ↦ (text that identifies, text for errors).
 Marks: TypeAlias = dict[str, dict[str, tuple[str, str]]]
@@ -74,7 +74,7 @@ class Store:
             raise self._unusable(
                 f"of a {self.work.noun} that has ended, without its file {RELEASE!r} as it was written"
             )
-        delete_pieces(self.path, but=RELEASE)  # should the process have died before
+        self._forget(but=RELEASE)  # should the process have died before
         return found
 
     def bind(self, marks: Marks, until_the_end: Marks | None = None) -> None:
@@ -95,7 +95,7 @@ class Store:
         """Write down the work and its secrets, or raise a NotWrittenError; earlier work that has ended is forgotten."""
         self._write({"marks": self._marks}, own)
         if self.keeps:
-            delete_pieces(self.path)
+            self._forget()
         self.secrets, self.keeps = own, False
 
     def keep(self, release: Callable[[], bytes]) -> None:
@@ -103,14 +103,14 @@ class Store:
         with contextlib.suppress(Exception):
             self.file().write(release())
             self._write({"marks": _digests(self.key, self._lasting), "ended": True}, b"")
-            delete_pieces(self.path, but=RELEASE)
+            self._forget(but=RELEASE)
             self.keeps = True
 
     def _read(self) -> tuple[dict[str, Any], bytes]:
         try:
             found = read_whole(self.path / self.work.state)
         except FileNotFoundError:
-            if has_pieces(self.path):
+            if pieces(self.path):
                 raise self._unusable(f"without its file {self.work.state!r}") from None
             return {}, b""
         if found is None:
@@ -131,6 +131,11 @@ class Store:
         with explained(self.path):
             write_whole(self.path / self.work.state, plain if self.lock is None else self.lock.encrypt(plain))
 
+    def _forget(self, but: str = "") -> None:
+        for path in pieces(self.path):
+            if path.name != but:
+                path.unlink(missing_ok=True)
+
     def _unusable(self, how: str) -> PrivacyError:
         needed = "the file as it was written is needed. Put it back if you can."
         return PrivacyError(f"Found a checkpoint in {self.path} {how}; {needed} {ANEW}")
@@ -138,13 +143,7 @@ class Store:
 
 @contextlib.contextmanager
 def opened(given: str | os.PathLike[str], work: Work, lock: Any = None) -> Iterator[Store]:
-    """Open the store of a folder for this process alone; the folder is deleted if it has no release and no secret left.
-
-    Raises
-    ------
-    PrivacyError
-        If the folder cannot be used, or its contents cannot be read.
-    """
+    """Open the store in a folder for this process alone; delete the folder after work that left no release."""
     with locked(given, work) as path:
         store = None
         try:
@@ -155,7 +154,7 @@ def opened(given: str | os.PathLike[str], work: Work, lock: Any = None) -> Itera
             yield store
             store.ended = not store.keeps
         finally:
-            if (store is not None and store.ended) or not ((path / work.state).exists() or has_pieces(path)):
+            if (store is not None and store.ended) or not ((path / work.state).exists() or pieces(path)):
                 delete(path, work)
 
 

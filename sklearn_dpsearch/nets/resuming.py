@@ -8,40 +8,28 @@ missing, damaged or from another machine costs only time.
 from __future__ import annotations
 
 import contextlib
-import copy
 import hashlib
 import io
-import platform
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
-from torch.nn.parameter import is_lazy
 
 from .._disk import store
 from .._disk.secret_folder import GOING, Work
-from .._disk.store import KeyedFile, Marks, Store, shown
+from .._disk.store import KeyedFile, Store
 from ..privacy import PrivacyError
-from .layout import named_trained
+from .identity import marks, marks_of_records, place_of
 from .randomness import sequence
-from .state import contents
 from .switches import threads
 from .task import TrainingTask
 
 TRAINING = Work("training", "its initial parameters, the seed of its batches and noise, and its state")
 #: Seconds between two saved states, and least seconds of a training whose end is saved.
 EVERY, AT_THE_END = 60.0, 1.0
-#: Arguments without effect on the release, and parts of a task that follow from arguments.
-FREE = frozenset({"checkpoint", "verbose"})
-DERIVED = frozenset({"module", "optimizer", "schedule", "seed", "notes", "memory"})
-#: Devices whose generators can be saved.
-DEVICES = ("cpu", "cuda")
-#: Arguments that errors never show.
-SECRET = frozenset({"noise_seed"})
 CHANGED = (
     "Found that the file of records has changed since the training in {folder} began. The same noise must never meet "
     "other records, so nothing is released. Put the file back as it was, and call fit again."
@@ -62,23 +50,7 @@ class TrainingCheckpoint:
     def bind(
         self, task: TrainingTask, arguments: Mapping[str, Any], records: Sequence[torch.Tensor], start: str
     ) -> TrainingTask:
-        """Identify this training, and return it: resumed, it has its original seed and initial parameters.
-
-        Parameters
-        ----------
-        task : TrainingTask
-        arguments : mapping
-            Arguments of the estimator.
-        records : sequence of tensors
-            Inputs and targets in the form used by training.
-        start : str
-            Digest of the starting point of a warm start.
-
-        Raises
-        ------
-        PrivacyError
-            If the folder holds another training.
-        """
+        """Identify this training, and return it: resumed, it has its original seed and initial parameters."""
         found = marks(task, arguments, records, start)
         self._records, release = found["records"], self.store.released(found)
         if release is not None:
@@ -99,7 +71,7 @@ class TrainingCheckpoint:
 
     def confirm(self, records: Sequence[torch.Tensor]) -> None:
         """Raise a PrivacyError if records that stay in a file have changed since the beginning."""
-        if _records(records) != self._records:
+        if marks_of_records(records) != self._records:
             raise PrivacyError(CHANGED.format(folder=self.store.path))
 
     def give_back(self, task: TrainingTask) -> None:
@@ -131,13 +103,7 @@ def checkpoint_in(given: Any) -> Iterator[TrainingCheckpoint | None]:
 class SavedTraining:
     """Saves a training of one net, or of a stack, every minute, and goes on from the last save.
 
-    Parameters
-    ----------
-    keeper : KeyedFile
-    tasks : sequence of TrainingTask
-        Tasks of the stack, in its order.
-    harmless : type
-        Errors by which only a saved state is lost: it is computed again.
+    ``harmless`` are errors by which only a saved state is lost: it is computed again.
     """
 
     def __init__(self, keeper: KeyedFile, tasks: Sequence[TrainingTask], harmless: type[Exception] = Exception) -> None:
@@ -165,7 +131,7 @@ class SavedTraining:
         with contextlib.suppress(Exception):
             payload = self.keeper.read()
             found = None if payload is None else loaded(payload)
-        if found is None or found["place"] != _rounding(training.device):
+        if found is None or found["place"] != [place_of(training.device), torch.get_num_threads()]:
             return
         for i, (parameters, memory) in found["ended"].items():
             self.tasks[i].module.load_state_dict(parameters)
@@ -181,7 +147,7 @@ class SavedTraining:
         self._written = time.monotonic()
         with contextlib.suppress(self.harmless):
             state = {
-                "place": _rounding(training.device),
+                "place": [place_of(training.device), torch.get_num_threads()],
                 "ended": {i: (dict(task.module.state_dict()), task.memory) for i, task in ended.items()},
                 "training": training.state() if training.tasks else None,
             }
@@ -202,85 +168,11 @@ def shared(keepers: Sequence[KeyedFile | None]) -> KeyedFile | None:
     return known[0].beside(f"{known[0].path.name}{members}")
 
 
-# --- identity of a training -------------------------------------------------------------------------------------------
-
-
-def marks(task: TrainingTask, arguments: Mapping[str, Any], records: Sequence[torch.Tensor], start: str) -> Marks:
-    """All that identifies a training."""
-    own = {entry.name: getattr(task, entry.name) for entry in fields(task) if entry.name not in DERIVED}
-    own["choice of parameters"] = [name for name, _ in named_trained(task.module)]
-    own["module"] = _blank(task.module)
-    given = {name: _argument(value) for name, value in arguments.items() if name not in FREE}
-    device = torch.device(arguments.get("device", "cpu"))
-    if device.type not in DEVICES:
-        raise PrivacyError(
-            f"Found device={str(device)!r} together with a checkpoint; the generators of {' and '.join(DEVICES)} can "
-            "be saved. Leave checkpoint=None."
-        )
-    where = {**store.place(("torch", "numpy")), **_place(device)}
-    return {
-        "place": {name: (str(found), repr(found)) for name, found in where.items()},
-        "argument": {name: _described(name, value) for name, value in given.items()},
-        "training": {name: _described(name, value) for name, value in own.items()},
-        "start": {"initial parameters or states of the optimizer": (start, "")},
-        "records": _records(records),
-    }
-
-
-def _described(name: str, value: Any) -> tuple[str, str]:
-    return contents(value, lasting=True), type(value).__name__ if name in SECRET else shown(value)
-
-
-def _place(device: torch.device) -> dict[str, str]:
-    """Processor and device, which decide how sums are rounded; so does the number of threads."""
-    return {
-        "processor": f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()}",
-        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
-    }
-
-
-def _rounding(device: torch.device) -> list[Any]:
-    return [_place(device), torch.get_num_threads()]
-
-
-def _argument(value: Any) -> Any:
-    """Relevant part of an argument: of modules all but the parameters, of generators nothing, as use changes them."""
-    if isinstance(value, nn.Module):
-        return _blank(value)
-    generators = (np.random.RandomState, np.random.SeedSequence, np.random.Generator)
-    return type(value).__name__ if isinstance(value, generators) else value
-
-
-def _blank(module: nn.Module) -> nn.Module:
-    """Copy with zero parameters: a resumed training takes them from its checkpoint."""
-    blank = copy.deepcopy(module).cpu()
-    for value in blank.state_dict().values():
-        if isinstance(value, torch.Tensor) and not is_lazy(value):
-            value.zero_()
-    return blank
-
-
-def _records(records: Sequence[torch.Tensor]) -> dict[str, tuple[str, str]]:
-    """Digest of records."""
-    digest = hashlib.sha256()
-    for values in records:
-        own = np.ascontiguousarray(values.detach().cpu().numpy())
-        digest.update(f"{own.dtype}{own.shape}".encode())
-        digest.update(own.reshape(-1).view(np.uint8).data)
-    return {"records": (digest.hexdigest(), "")}
-
-
 # --- bytes ------------------------------------------------------------------------------------------------------------
 
 
 def stored(value: dict[str, Any]) -> bytes:
-    """Tensors, numbers and containers as bytes, which are read without running code from a file.
-
-    Raises
-    ------
-    ValueError
-        For any other object.
-    """
+    """Tensors, numbers and containers as bytes, which are read without running code; else a ValueError."""
     buffer = io.BytesIO()
     torch.save(_plain(value), buffer)
     return buffer.getvalue()

@@ -19,8 +19,9 @@ from torch.optim.lr_scheduler import CosineAnnealingLR
 
 from sklearn_dpsearch._disk.durable import START
 from sklearn_dpsearch._disk.store import opened
-from sklearn_dpsearch.nets import DPMLPClassifier, resuming
-from sklearn_dpsearch.nets.resuming import TRAINING, marks
+from sklearn_dpsearch.nets import DPMLPClassifier, identity
+from sklearn_dpsearch.nets.identity import marks
+from sklearn_dpsearch.nets.resuming import TRAINING
 from sklearn_dpsearch.nets.stack import Stack
 from sklearn_dpsearch.privacy import PrivacyError
 
@@ -215,8 +216,8 @@ def test_what_the_initial_parameters_cost_cannot_be_left_behind(tmp_path, at_eve
 @pytest.mark.parametrize("name", ["torch", "numpy", "sklearn_dpsearch", "processor", "Python"])
 def test_another_version_or_processor_is_refused(name, tmp_path, monkeypatch, at_every_step):
     cut_off(table_net, tmp_path / "c")
-    here = resuming._place
-    monkeypatch.setattr(resuming, "_place", lambda device: {**here(device), name: "0.0.1"})
+    here = identity.place_of
+    monkeypatch.setattr(identity, "place_of", lambda device: {**here(device), name: "0.0.1"})
     with pytest.raises(PrivacyError, match=f"(?s){name}='0.0.1'.*began with {name}.*Go on where it began"):
         table_net(checkpoint=tmp_path / "c").fit(X, y)
 
@@ -257,7 +258,7 @@ def test_digests_tell_nothing_without_their_key(tmp_path):
             store.begin(b"")
             store.ended = True
             headers.append(json.loads((tmp_path / name / STATE).read_bytes()[START:])["marks"])
-    for kind, of in found.items():
+    for kind in found:
         plain, one, other = ({digest for digest, _ in marks[kind].values()} for marks in (found, *headers))
         assert len(one) == len(other) == len(plain)
         assert not (one & other) | (one & plain)

@@ -34,7 +34,7 @@ from sklearn_dpsearch._disk.durable import write_whole
 from sklearn_dpsearch._disk.secret_folder import DONE, LOCK, README, RELEASE
 from sklearn_dpsearch._disk.store import DIGEST, Store, place
 from sklearn_dpsearch.privacy import BudgetExceededError, Geometric, PrivacyError, PureDP
-from sklearn_dpsearch.search import _resuming
+from sklearn_dpsearch.search import _identity, _resuming
 from sklearn_dpsearch.search.execution import runs, utilities
 from sklearn_dpsearch.search.execution.finished import Finished
 
@@ -514,7 +514,7 @@ def test_another_search_is_refused_and_the_first_can_still_go_on(changed, data, 
 
 def test_another_version_is_refused(folder, monkeypatch):
     cut_off(SEARCHES["random"], folder, monkeypatch)
-    here = place(_resuming.LIBRARIES)
+    here = place(_identity.LIBRARIES)
     monkeypatch.setattr(store, "place", lambda libraries: {**here, "numpy": "0.0"})
     with pytest.raises(PrivacyError, match=r"(?s)Found numpy='0\.0', and the search in .* began with.*Go on where"):
         SEARCHES["random"](checkpoint=folder).fit(X, y)
@@ -550,14 +550,14 @@ BESIDE = {
 def test_what_lies_beside_the_values_of_records_is_compared_too(what):
     mine, other = BESIDE[what]
     first, again, another = (
-        _resuming._digest("X", _resuming._plain("X", records)) for records in (mine, mine.copy(), other)
+        _identity._digest("X", _identity._plain("X", records)) for records in (mine, mine.copy(), other)
     )
     assert first == again != another
 
 
 def test_a_frame_is_the_same_however_its_columns_lie_in_memory():
     one, other = (pd.DataFrame(lay(X), columns=["a", "b"]) for lay in (np.ascontiguousarray, np.asfortranarray))
-    first, second = (_resuming._digest("X", _resuming._plain("X", frame)) for frame in (one, other))
+    first, second = (_identity._digest("X", _identity._plain("X", frame)) for frame in (one, other))
     assert first == second
 
 
@@ -572,7 +572,7 @@ def test_records_of_which_only_a_description_could_be_compared_are_refused(folde
             return X[rows]
 
     with pytest.raises(PrivacyError, match=r"(?s)Stored together with checkpoint=.*checkpoint=None"):
-        _resuming._plain("X", Stored())
+        _identity._plain("X", Stored())
 
 
 @pytest.mark.parametrize("bad", [b"", b"nonsense"])

@@ -80,6 +80,15 @@ SEARCHES = {
 }
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _one_thread():
+    """A child that is forked while PyTorch has threads may wait for them for ever."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 @pytest.fixture(autouse=True)
 def _kept_at_every_step(monkeypatch, request):
     monkeypatch.setattr(resuming, "EVERY", 0.0)
