@@ -80,7 +80,6 @@ INSIDE_NETS = {
         )
     },
     "state": {"code"},
-    "secret_folder": set(),
     "optimizers": {"layout", "state"},
     "schedules": {"optimizers"},
     "task": {"engines", "optimizers", "named_tensors", "randomness"},
@@ -92,7 +91,7 @@ INSIDE_NETS = {
     "training": {
         "task",
         "stack",
-        "saved_trainings",
+        "resuming",
         "engines",
         "optimizers",
         "named_tensors",
@@ -100,8 +99,8 @@ INSIDE_NETS = {
         "switches",
         "watchers",
     },
-    "saved_trainings": {"resuming", "secret_folder", "stack", "task"},
-    "resuming": {"layout", "named_tensors", "task", "secret_folder", "state", "switches", "watchers"},
+    "identity": {"layout", "state", "task"},
+    "resuming": {"identity", "randomness", "switches", "task"},
 }
 #: Inside the searches: which rooms a room may look into, and what lies on the ground of all of them.
 INSIDE_SEARCH = {

@@ -404,7 +404,7 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
         strategy, plan, source = prepared.strategy, prepared.plan, start.source
         candidates = strategy.candidates(plan, source)
         job = replace(self._job_of(prepared, candidates, source), finished=start.finished)
-        start.bind(prepared, candidates)
+        start.bind(candidates)
         self._spend(prepared, start.entry)
         start.has_spent = True
         outcome = strategy.run(job, candidates, source, prepared.X, prepared.y)
