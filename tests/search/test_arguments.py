@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import random
 from decimal import Decimal
 from fractions import Fraction
@@ -92,7 +93,6 @@ REFUSED = every_search(
     ({"n_iter": Fraction(7, 2)}, TypeError, r"n_iter=Fraction.*float is needed.*n_iter=3.5"),
     ({"threshold": Fraction(1, 2)}, TypeError, r"threshold=Fraction.*float is needed"),
     ({"subset_fraction": Fraction(1, 2)}, TypeError, r"subset_fraction=Fraction.*float is needed"),
-    ({"selection_share": Fraction(1, 2)}, TypeError, r"selection_share=Fraction.*float is needed"),
     ({"granularity": Fraction(1, 50)}, TypeError, r"granularity=Fraction.*float is needed"),
     ({"epsilon": Decimal("0.5")}, ValueError, "'epsilon'.*Got Decimal"),
     # numbers that nothing can be computed with
@@ -268,3 +268,14 @@ def test_many_parts_are_drawn_in_one_pass():
     assert len(parts) == 20_000
     together = np.concatenate([np.concatenate(both) for both in parts])
     assert np.array_equal(np.sort(together), np.arange(200_000))
+
+
+def test_parameters_that_searches_share_stand_in_one_order():
+    orders = [list(inspect.signature(kind).parameters) for kind, _ in SEARCHES.values() if inspect.isclass(kind)]
+    shared = set.intersection(*map(set, orders))
+    assert len({tuple(name for name in order if name in shared) for order in orders}) == 1
+    several = [name for order in orders for name in order if name not in shared]
+    both = sorted({name for name in several if several.count(name) > 1})
+    for one, other in itertools.combinations(both, 2):
+        places = [(order.index(one), order.index(other)) for order in orders if {one, other} <= set(order)]
+        assert len({first < second for first, second in places}) < 2

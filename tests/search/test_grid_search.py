@@ -98,11 +98,10 @@ def test_a_target_is_met_and_nearly_reached(noise):
 
 
 def test_the_share_of_the_choice_can_be_set():
-    costs = [search(epsilon=2.0, selection_share=share).privacy_cost(200).components for share in (0.1, 0.8)]
+    costs = [search(epsilon=2.0, selection_epsilon=own).privacy_cost(200).components for own in (0.2, 1.6)]
     assert [one[0].guarantee.epsilon_at(0.0) for one in costs] == pytest.approx([0.2, 1.6])
     assert [one[1].guarantee.epsilon_at(0.0) for one in costs] == pytest.approx([1.8, 0.4], rel=1e-3)
-    fixed = search(epsilon=2.0, selection_epsilon=0.7).privacy_cost(200)
-    assert fixed.components[0].guarantee.epsilon_at(0.0) == 0.7
+    assert search(epsilon=2.0).privacy_cost(200).components[0].guarantee.epsilon_at(0.0) == pytest.approx(0.6)
 
 
 @pytest.mark.parametrize("epsilon", [0.02, 0.5, 20.0])
@@ -510,9 +509,8 @@ def test_a_choice_without_a_price_is_refused():
     refused(PrivacyError, "neither epsilon nor selection_epsilon.*Give epsilon", selection_epsilon=None)
 
 
-@pytest.mark.parametrize("share", [0.0, 1.0, -0.5])
-def test_a_share_leaves_something_for_both(share):
-    refused(ValueError, "'selection_share'.*Got", epsilon=1.0, selection_share=share)
+def test_a_choice_leaves_something_for_the_training():
+    refused(BudgetUnreachableError, "epsilon", epsilon=1.0, selection_epsilon=2.0)
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,9 @@ from ..planning.plan import CostModel
 from ..strategies.sample_and_aggregate import SampleAndAggregate, number_of_points, train_winner
 from .choice import LARGEST_OF, NOISES, CostOfChoice
 
+#: Share of ``epsilon`` that the choice gets, where ``selection_epsilon`` is not given.
+SHARE = 0.3
+
 
 class DPGridSearchCV(BasePrivateSearch):
     """The private ``GridSearchCV``: try every candidate, choose one by a noisy maximum, and train it once.
@@ -47,10 +50,10 @@ class DPGridSearchCV(BasePrivateSearch):
     epsilon, delta : float, optional
         The total for everything that ``fit`` releases: choice and training. With ``epsilon`` the estimator's noise is
         calibrated. Without it the estimator is run as configured, and ``selection_epsilon`` is needed.
-    selection_share : float, default=0.3
-        Share of ``epsilon`` that the choice gets.
+    scoring : str, callable or None, default=None
+        Any score with values in [0, 1], on private or public data: scores outside are clipped.
     selection_epsilon : float, optional
-        ε of the choice, instead of a share.
+        ε of the choice. Default: 0.3 times ``epsilon``.
     noise : {"exponential", "permute_and_flip", "laplace", "gaussian"}, default="exponential"
         Gumbel noise (the exponential mechanism), exponential noise (permute and flip), Laplace noise: purely private.
         Gaussian noise: at ``delta``.
@@ -61,8 +64,6 @@ class DPGridSearchCV(BasePrivateSearch):
     part_noise : {"scaled", "same"}, default="scaled"
         Noise of the models on parts. "scaled": k times smaller, so that relative to the number of records it is that of
         the final training, where the estimator's noise can be scaled. "same": as in the final training.
-    scoring : str, callable or None, default=None
-        Any score with values in [0, 1], on private or public data: scores outside are clipped.
     guarantee : Guarantee or callable, optional
         Guarantee of one fit, on the caller's word.
     n_jobs, pre_dispatch : int, int or str
@@ -118,7 +119,6 @@ class DPGridSearchCV(BasePrivateSearch):
     _parameter_constraints: dict[str, Any] = {
         **BasePrivateSearch._parameter_constraints,
         "param_grid": [dict, list, StrOptions({"auto"})],
-        "selection_share": [Interval(numbers.Real, 0, 1, closed="neither")],
         "selection_epsilon": [None, Interval(numbers.Real, 0, None, closed="neither")],
         "noise": [StrOptions(set(NOISES))],
         "n_parts": [None, Interval(numbers.Integral, 2, None, closed="left")],
@@ -133,12 +133,11 @@ class DPGridSearchCV(BasePrivateSearch):
         *,
         epsilon: float | None = None,
         delta: float | None = None,
-        selection_share: float = 0.3,
+        scoring: str | Scorer | None = None,
         selection_epsilon: float | None = None,
         noise: str = "exponential",
         n_parts: int | None = None,
         part_noise: str = "scaled",
-        scoring: str | Scorer | None = None,
         guarantee: Declared | None = None,
         n_jobs: int | None = None,
         pre_dispatch: int | str = "2*n_jobs",
@@ -153,12 +152,11 @@ class DPGridSearchCV(BasePrivateSearch):
         self.param_grid = param_grid
         self.epsilon = epsilon
         self.delta = delta
-        self.selection_share = selection_share
+        self.scoring = scoring
         self.selection_epsilon = selection_epsilon
         self.noise = noise
         self.n_parts = n_parts
         self.part_noise = part_noise
-        self.scoring = scoring
         self.guarantee = guarantee
         self.n_jobs = n_jobs
         self.pre_dispatch = pre_dispatch
@@ -199,7 +197,7 @@ class GridStrategy(SampleAndAggregate):
                 "Found neither epsilon nor selection_epsilon: what may the choice cost? Give epsilon, the total for "
                 "choice and training, or selection_epsilon, and the estimator's own noise as configured."
             )
-        return float(search.epsilon) * float(search.selection_share)
+        return SHARE * float(search.epsilon)
 
     def chooser(self, unit: Fraction, n_candidates: int) -> MaxNoise:
         """Noise of the choice, for utilities of the given sensitivity."""

@@ -57,6 +57,18 @@ class DPSubsetSearchCV(BasePrivateSearch):
     n_iter : float or CountDistribution, default=10
         Distribution of the number of candidates K, conditional on K >= 1, or its mean: a number stands for
         ``Geometric(mean)``.
+    epsilon, delta : float, optional
+        The total for everything that ``fit`` releases. With ``epsilon`` the estimator's noise is scaled until the
+        total is ``epsilon``; the noise of candidates and the noise of the final model keep their ratio.
+    scoring : str, callable, PrivateScorer or None, default=None
+        As for ``DPRandomSearchCV``.
+    score_noise : "match" or Guarantee, default="match"
+        Noise of one private score. "match": on the rest, 24 times the noise that matches the final training (3 times
+        without amplification); in the subset, as private as a candidate's training.
+    cv : None, float or int, default=None
+        On the rest: the probability with which a record of the rest validates; None is 1. In the subset: a float is the
+        probability with which a record of the subset validates; None is 0.2; with an int each record draws a fold.
+        Splits by index are not possible.
     subset_fraction : float, default=0.1
         Probability q with which a record joins the subset, 0 < q < 1.
     train_on : {"rest", "all"}, default="rest"
@@ -77,18 +89,6 @@ class DPSubsetSearchCV(BasePrivateSearch):
     warm_start : bool, default=False
         Start the final training from the winner's fitted model; the estimator, or the last step of a pipeline, needs a
         parameter ``warm_start``. At no extra cost.
-    epsilon, delta : float, optional
-        The total for everything that ``fit`` releases. With ``epsilon`` the estimator's noise is scaled until the
-        total is ``epsilon``; the noise of candidates and the noise of the final model keep their ratio.
-    scoring : str, callable, PrivateScorer or None, default=None
-        As for ``DPRandomSearchCV``.
-    score_noise : "match" or Guarantee, default="match"
-        Noise of one private score. "match": on the rest, 24 times the noise that matches the final training (3 times
-        without amplification); in the subset, as private as a candidate's training.
-    cv : None, float or int, default=None
-        On the rest: the probability with which a record of the rest validates; None is 1. In the subset: a float is the
-        probability with which a record of the subset validates; None is 0.2; with an int each record draws a fold.
-        Splits by index are not possible.
     guarantee : Guarantee or callable, optional
         Guarantee of one fit, on the caller's word: a guarantee, or a callable (estimator, n_samples) to guarantee.
     n_jobs, pre_dispatch : int, int or str
@@ -164,17 +164,17 @@ class DPSubsetSearchCV(BasePrivateSearch):
         param_distributions: Distributions,
         *,
         n_iter: float | CountDistribution = 10,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        scoring: str | Scorer | None = None,
+        score_noise: Guarantee | str = "match",
+        cv: Any = None,
         subset_fraction: float = 0.1,
         train_on: Literal["rest", "all"] = "rest",
         validate_on: Literal["rest", "subset"] = "rest",
         tuning_share: float | None = None,
         extrapolate: Extrapolate = "auto",
         warm_start: bool = False,
-        epsilon: float | None = None,
-        delta: float | None = None,
-        scoring: str | Scorer | None = None,
-        score_noise: Guarantee | str = "match",
-        cv: Any = None,
         guarantee: Declared | None = None,
         n_jobs: int | None = None,
         pre_dispatch: int | str = "2*n_jobs",
@@ -188,17 +188,17 @@ class DPSubsetSearchCV(BasePrivateSearch):
         self.estimator = estimator
         self.param_distributions = param_distributions
         self.n_iter = n_iter
+        self.epsilon = epsilon
+        self.delta = delta
+        self.scoring = scoring
+        self.score_noise = score_noise
+        self.cv = cv
         self.subset_fraction = subset_fraction
         self.train_on = train_on
         self.validate_on = validate_on
         self.tuning_share = tuning_share
         self.extrapolate = extrapolate
         self.warm_start = warm_start
-        self.epsilon = epsilon
-        self.delta = delta
-        self.scoring = scoring
-        self.score_noise = score_noise
-        self.cv = cv
         self.guarantee = guarantee
         self.n_jobs = n_jobs
         self.pre_dispatch = pre_dispatch

@@ -32,6 +32,8 @@ from ..planning.space import SpaceGuarantee
 from ..strategies.sample_and_aggregate import SampleAndAggregate
 from .rounds import Rounds
 
+#: Share of the search's epsilon that all rounds get together, where ``round_epsilon`` is not given.
+SHARE = 0.5
 #: Rounds whose worst case is computed in seconds; the time grows with the square.
 MOST_ROUNDS = 5000
 
@@ -41,7 +43,6 @@ CONSTRAINTS = {
     "lower": [numbers.Real],
     "n_parts": [None, Interval(numbers.Integral, 2, None, closed="left")],
     "part_noise": [StrOptions({"scaled", "same"})],
-    "selection_share": [Interval(numbers.Real, 0, 1, closed="neither")],
     "max_rounds": [None, Interval(numbers.Integral, 1, None, closed="left")],
     "threshold_noise": [StrOptions({"fresh", "once"})],
 }
@@ -59,7 +60,7 @@ class Doubling:
     ----------
     round_epsilon : float, optional
         ε of a round in which a candidate is found. Default: the largest with which the worst case stays within
-        ``selection_share`` of the search's ``epsilon``.
+        half of the search's ``epsilon``.
     granularity : float, default=0.02
         The smallest step g of the threshold, 0 < g < 1.
     lower : float, default=0.0
@@ -68,8 +69,6 @@ class Doubling:
         Number of parts of the records, as for ``DPGridSearchCV``.
     part_noise : {"scaled", "same"}, default="scaled"
         Noise of the models on parts, as for ``DPGridSearchCV``.
-    selection_share : float, default=0.5
-        Share of the search's ``epsilon`` that all rounds get together, where ``round_epsilon`` is not given.
     max_rounds : int, optional
         Largest number of rounds of a walk; by default 5·⌈log₂((1 − u₀)/g)⌉ + 2.
     threshold_noise : {"fresh", "once"}, default="fresh"
@@ -92,7 +91,6 @@ class Doubling:
     lower: float = 0.0
     n_parts: int | None = None
     part_noise: Literal["scaled", "same"] = "scaled"
-    selection_share: float = 0.5
     max_rounds: int | None = None
     threshold_noise: Literal["fresh", "once"] = "fresh"
 
@@ -221,7 +219,7 @@ class DoublingStrategy(SampleAndAggregate):
                 "walk and the training, or threshold=Doubling(round_epsilon=...), and the estimator's own noise as "
                 "configured."
             )
-        share = float(search.epsilon) * float(doubling.selection_share)
+        share = SHARE * float(search.epsilon)
         return largest_round(share, float(search.delta or 0.0), doubling)
 
     @property

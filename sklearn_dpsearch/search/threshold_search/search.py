@@ -52,8 +52,8 @@ class DPThresholdSearchCV(BasePrivateSearch):
         A number is the score to reach: a constant known without the data. ``Doubling(...)`` holds the rules by which
         the threshold is raised.
     n_iter : float, default=10
-        With a number: before each run the search stops with probability 1/n_iter, n_iter > 1. At most n_iter − 1 runs
-        are expected.
+        With a number: mean of the number of runs that is drawn; before each run the search stops with probability
+        1/(1 + n_iter). The first success ends the runs sooner.
     epsilon, delta : float, optional
         The total for everything that ``fit`` releases. With ``epsilon`` the estimator's noise is calibrated.
     scoring : str, callable or None, default=None
@@ -124,7 +124,7 @@ class DPThresholdSearchCV(BasePrivateSearch):
         **BasePrivateSearch._parameter_constraints,
         "param_distributions": [dict, list, StrOptions({"auto"})],
         "threshold": [numbers.Real, Doubling],
-        "n_iter": [Interval(numbers.Real, 1, None, closed="neither")],
+        "n_iter": [Interval(numbers.Real, 0, None, closed="neither")],
         "refit": [StrOptions({"winner"}), "boolean"],
     }
 
@@ -307,7 +307,7 @@ class ThresholdStrategy(Strategy):
     @property
     def stop_probability(self) -> Fraction:
         """Probability of stopping before each run, exactly as accounted."""
-        return Fraction(1 / float(self.search.n_iter))
+        return Fraction(1 / (1 + float(self.search.n_iter)))
 
     # --- plan -----------------------------------------------------------------------------------------------------
 
