@@ -307,11 +307,11 @@ def calibrated_mu(epsilon: float, delta: float) -> float:
 
 
 def _importances(partitions: Sequence[Partition], gains: Sequence[float], features: Sequence[Feature]) -> Array:
-    """Share of each column of the schema in all gains; a round's gain is divided among its features."""
+    """Share of each column of the schema in the gains of rounds with one feature."""
     found = np.zeros(1 + max(feature.column for feature in features))
     for partition, gain in zip(partitions, gains):
-        for place in partition.features:
-            found[features[place].column] += gain / len(partition.features)
+        if len(partition.features) == 1:
+            found[features[partition.features[0]].column] += gain
     found = np.maximum(found, 0.0)
     return found / (found.sum() or 1.0)
 

@@ -34,14 +34,14 @@ _PRIVACY = """
         Neighbouring relation. The first two cost the same; under "replace_one" the noise is twice as large. The number
         of records is never used."""
 _BOOSTING = """
-    max_iter : int, default=400
+    max_iter : int, default={rounds}
         Rounds of boosting. The noise of a round grows with the root of their number.
-    learning_rate : float, default=0.3
+    learning_rate : float, default={rate}
         Share of each round's step that is taken.
     prior_scale : float, default=0.25
         Expected size of the steps{unit}, towards which noisy ones are shrunk: smaller values suit weak signals and much
         noise.
-    max_bins : int, default=32
+    max_bins : int, default=64
         Bins of each range without bins in the schema, from which the cuts of each round are drawn. A long range of
         numbers, from 1000 on, has as many on a logarithmic scale too.
     max_features_per_cell : int, default=4
@@ -53,7 +53,7 @@ _BOOSTING = """
         For tests only: seeds the noise. The seed is enough to undo the noise."""
 _ATTRIBUTES = """
     feature_importances_ : ndarray of shape (n_features,)
-        Share of each column in the decrease of the loss, from the noisy sums: free.
+        Share of each column in the decrease of the loss by rounds with one feature, from the noisy sums: free.
     privacy_spent_ : PrivacySpent
     n_iter_ : int
         Rounds of the last fit.
@@ -80,7 +80,7 @@ class DPGradientBoostingClassifier(ClassifierMixin, GradientBoosting):
     class_weight : dict, optional
         Label ↦ weight of its records, a constant known without the data; other labels have weight 1. Weights are free,
         and move the logits by their logarithms. "balanced" would count the labels, and is refused.{_PRIVACY}{
-        _BOOSTING.format(unit=", in logits")
+        _BOOSTING.format(rounds=400, rate=0.3, unit=", in logits")
     }
 
     Attributes
@@ -108,7 +108,7 @@ class DPGradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         self, schema: Schema | Mapping[str, Any], *, target: str | None = None, classes: ArrayLike | None = None,
         class_weight: ClassWeights = None, target_epsilon: float | None = None, target_delta: float | None = None,
         target_mu: float | None = None, neighboring: Neighboring = "zero_out", max_iter: int = 400,
-        learning_rate: float = 0.3, prior_scale: float = 0.25, max_bins: int = 32, max_features_per_cell: int = 4,
+        learning_rate: float = 0.3, prior_scale: float = 0.25, max_bins: int = 64, max_features_per_cell: int = 4,
         random_state: Seed = None, noise_seed: Seed = None,
     ) -> None:  # fmt: skip
         self.schema = schema
@@ -223,7 +223,7 @@ class DPGradientBoostingRegressor(RegressorMixin, GradientBoosting):
         Public bounds of y, to which targets and predictions are clipped. Needed without ``target``.
     max_residual : float, default=0.2
         Share of half the distance of the bounds at which residuals are clipped (Huber's loss). The noise grows with
-        it.{_PRIVACY}{_BOOSTING.format(unit=" ÷ the largest residual")}
+        it.{_PRIVACY}{_BOOSTING.format(rounds=800, rate=0.4, unit=" ÷ the largest residual")}
 
     Attributes
     ----------{_ATTRIBUTES}{_NOTES}
@@ -251,7 +251,7 @@ class DPGradientBoostingRegressor(RegressorMixin, GradientBoosting):
         self, schema: Schema | Mapping[str, Any], *, target: str | None = None,
         bounds_y: tuple[float, float] | None = None, max_residual: float = 0.2, target_epsilon: float | None = None,
         target_delta: float | None = None, target_mu: float | None = None, neighboring: Neighboring = "zero_out",
-        max_iter: int = 400, learning_rate: float = 0.3, prior_scale: float = 0.25, max_bins: int = 32,
+        max_iter: int = 800, learning_rate: float = 0.4, prior_scale: float = 0.25, max_bins: int = 64,
         max_features_per_cell: int = 4, random_state: Seed = None, noise_seed: Seed = None,
     ) -> None:  # fmt: skip
         self.schema = schema

@@ -104,9 +104,9 @@ def _edges(column: Range, max_bins: int) -> list[NDArray[np.float64]]:
         return [column.edges(Detail())]
     lower, upper = (float(end) for end in column.numbers(np.array([column.lower, column.upper], dtype=object)))
     whole = isinstance(column, NumberRange) and column.of_whole_numbers
-    if whole and upper - lower < max_bins:
-        return [np.arange(lower + 0.5, upper)]
     found = [column.edges(Detail(bins=max_bins))]
+    if whole and upper - lower < max_bins:
+        return [np.arange(lower + 0.5, upper), *found]
     if isinstance(column, NumberRange) and column.scale != LOG and upper - lower >= WIDE:
         found.append(NumberRange(column.lower, column.upper, max_bins, LOG).edges(Detail()))
     return [np.unique(np.floor(edges) + 0.5) for edges in found] if whole else found

@@ -76,7 +76,7 @@ def boost(
             step, gain = loss.start(_shrunk(scores, hessians, noise)), 0.0
         else:
             step = learning_rate * _shrunk(scores, hessians, noise / prior_scale)
-            gain = _gain(scores, hessians, noise, prior_scale)
+            gain = _gain(scores, hessians, step, noise)
         boosted.weights.append(step)
         boosted.gains.append(gain)
     return boosted
@@ -96,10 +96,13 @@ def _shrunk(scores: Array, hessians: Array, floor: float) -> Array:
     return scores * known / (np.square(known) + floor**2)
 
 
-def _gain(scores: Array, hessians: Array, noise: float, prior_scale: float) -> float:
-    """Decrease of the loss by whole steps, less that by noise alone: positive and negative around the truth."""
-    known = np.maximum(hessians, 0.0)
-    return float(np.sum((np.square(scores) - noise**2) * known / (np.square(known) + (noise / prior_scale) ** 2)))
+def _gain(scores: Array, hessians: Array, step: Array, noise: float) -> float:
+    """Decrease of the loss by a step, to second order; unbiased where Hessians are known.
+
+    A step is a multiple of its noisy score, S·k. Its product with the score counts the noise k·noise² times too often.
+    """
+    multiple = np.divide(step, scores, out=np.zeros_like(step), where=scores != 0)
+    return float(np.sum(step * scores - multiple * noise**2 - np.maximum(hessians, 0.0) * np.square(step) / 2))
 
 
 def outputs_after(
