@@ -40,7 +40,7 @@ Seed: TypeAlias = int | np.random.RandomState | None
 TARGETS = ("target_epsilon", "target_delta", "target_mu")
 #: δ at which ``privacy_spent_`` states ε where no ``target_delta`` was given; ``epsilon_at`` gives any other.
 STATED_DELTA = 1e-5
-#: Factors on the size of weights that a search tries, drawn log-uniformly between the ends or all in a grid.
+#: Factors on ``prior_factor`` that a search tries, drawn log-uniformly between the ends or all in a grid.
 FACTORS = (0.7, 1.0, 1.4)
 #: Attributes of a model after a successful fit.
 FITTED = ("partitions_", "weights_", "feature_importances_", "privacy_spent_", "n_iter_")
@@ -63,7 +63,7 @@ class GradientBoosting(BaseEstimator):
         "neighboring": [StrOptions(set(NEIGHBORING))],
         "max_iter": [Interval(numbers.Integral, 1, None, closed="left")],
         "learning_rate": [Interval(numbers.Real, 0, None, closed="neither")],
-        "prior_scale": [Interval(numbers.Real, 0, None, closed="neither")],
+        "prior_factor": [Interval(numbers.Real, 0, None, closed="neither")],
         "max_bins": [Interval(numbers.Integral, 2, None, closed="left")],
         "max_features_per_cell": [Interval(numbers.Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
@@ -77,7 +77,7 @@ class GradientBoosting(BaseEstimator):
     neighboring: Neighboring
     max_iter: int
     learning_rate: float
-    prior_scale: float
+    prior_factor: float
     max_bins: int
     max_features_per_cell: int
     random_state: Seed
@@ -135,8 +135,8 @@ class GradientBoosting(BaseEstimator):
         list of dict
             Parameter name to a list of values or a distribution.
         """
-        low, middle, high = (self.prior_scale * factor for factor in FACTORS)
-        return [{"prior_scale": [low, middle, high] if grid else loguniform(low, high)}]
+        low, middle, high = (self.prior_factor * factor for factor in FACTORS)
+        return [{"prior_factor": [low, middle, high] if grid else loguniform(low, high)}]
 
     @property
     def public_facts(self) -> dict[str, Any]:
@@ -229,7 +229,7 @@ class GradientBoosting(BaseEstimator):
         noisy = NoisySums(loss, scale, [one.n_cells for one in partitions], _bytes_of(self.noise_seed))
         boosted = boost(
             codes, targets, loss, partitions, noisy.release,
-            learning_rate=float(self.learning_rate), noise=scale / UNIT, prior_scale=float(self.prior_scale),
+            learning_rate=float(self.learning_rate), noise=scale / UNIT, prior_factor=float(self.prior_factor),
         )  # fmt: skip
         self.feature_importances_ = _importances(partitions, boosted.gains, features)
         self.n_iter_ = rounds

@@ -38,9 +38,9 @@ _BOOSTING = """
         Rounds of boosting. The noise of a round grows with the root of their number.
     learning_rate : float, default={rate}
         Share of each round's step that is taken.
-    prior_scale : float, default=0.25
-        Expected size of the steps{unit}, towards which noisy ones are shrunk: smaller values suit weak signals and much
-        noise.
+    prior_factor : float, default=1.25
+        Expected size of the steps ÷ their size in the first 30 rounds, as their noisy sums show it. Noisy steps are
+        shrunk towards zero in proportion: the more, the smaller the factor.
     max_bins : int, default=64
         Bins of each range without bins in the schema, from which the cuts of each round are drawn. A long range of
         numbers, from 1000 on, has as many on a logarithmic scale too.
@@ -80,7 +80,7 @@ class DPGradientBoostingClassifier(ClassifierMixin, GradientBoosting):
     class_weight : dict, optional
         Label ↦ weight of its records, a constant known without the data; other labels have weight 1. Weights are free,
         and move the logits by their logarithms. "balanced" would count the labels, and is refused.{_PRIVACY}{
-        _BOOSTING.format(rounds=400, rate=0.3, unit=", in logits")
+        _BOOSTING.format(rounds=400, rate=0.3)
     }
 
     Attributes
@@ -108,7 +108,7 @@ class DPGradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         self, schema: Schema | Mapping[str, Any], *, target: str | None = None, classes: ArrayLike | None = None,
         class_weight: ClassWeights = None, target_epsilon: float | None = None, target_delta: float | None = None,
         target_mu: float | None = None, neighboring: Neighboring = "zero_out", max_iter: int = 400,
-        learning_rate: float = 0.3, prior_scale: float = 0.25, max_bins: int = 64, max_features_per_cell: int = 4,
+        learning_rate: float = 0.3, prior_factor: float = 1.25, max_bins: int = 64, max_features_per_cell: int = 4,
         random_state: Seed = None, noise_seed: Seed = None,
     ) -> None:  # fmt: skip
         self.schema = schema
@@ -121,7 +121,7 @@ class DPGradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         self.neighboring = neighboring
         self.max_iter = max_iter
         self.learning_rate = learning_rate
-        self.prior_scale = prior_scale
+        self.prior_factor = prior_factor
         self.max_bins = max_bins
         self.max_features_per_cell = max_features_per_cell
         self.random_state = random_state
@@ -223,7 +223,7 @@ class DPGradientBoostingRegressor(RegressorMixin, GradientBoosting):
         Public bounds of y, to which targets and predictions are clipped. Needed without ``target``.
     max_residual : float, default=0.2
         Share of half the distance of the bounds at which residuals are clipped (Huber's loss). The noise grows with
-        it.{_PRIVACY}{_BOOSTING.format(rounds=800, rate=0.4, unit=" ÷ the largest residual")}
+        it.{_PRIVACY}{_BOOSTING.format(rounds=800, rate=0.4)}
 
     Attributes
     ----------{_ATTRIBUTES}{_NOTES}
@@ -251,7 +251,7 @@ class DPGradientBoostingRegressor(RegressorMixin, GradientBoosting):
         self, schema: Schema | Mapping[str, Any], *, target: str | None = None,
         bounds_y: tuple[float, float] | None = None, max_residual: float = 0.2, target_epsilon: float | None = None,
         target_delta: float | None = None, target_mu: float | None = None, neighboring: Neighboring = "zero_out",
-        max_iter: int = 800, learning_rate: float = 0.4, prior_scale: float = 0.25, max_bins: int = 64,
+        max_iter: int = 800, learning_rate: float = 0.4, prior_factor: float = 1.25, max_bins: int = 64,
         max_features_per_cell: int = 4, random_state: Seed = None, noise_seed: Seed = None,
     ) -> None:  # fmt: skip
         self.schema = schema
@@ -264,7 +264,7 @@ class DPGradientBoostingRegressor(RegressorMixin, GradientBoosting):
         self.neighboring = neighboring
         self.max_iter = max_iter
         self.learning_rate = learning_rate
-        self.prior_scale = prior_scale
+        self.prior_factor = prior_factor
         self.max_bins = max_bins
         self.max_features_per_cell = max_features_per_cell
         self.random_state = random_state

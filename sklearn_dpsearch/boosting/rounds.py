@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -15,6 +17,8 @@ from .noise import whole
 
 #: Records in the processor's cache at once.
 BLOCK = 2**14
+#: Rounds in which the size of the weights is measured, the size that is expected until then, and its bounds.
+MEASURED, FIRST_SCALE, LEAST_SCALE, MOST_SCALE = 30, 0.25, 0.1, 0.6
 
 
 class SumRelease(Protocol):
@@ -22,6 +26,41 @@ class SumRelease(Protocol):
 
     def __call__(self, sums: NDArray[np.int64], /) -> tuple[Array, Array]:
         """Noisy sums of scores and of Hessians, each of shape (n_outputs, n_cells)."""
+
+
+@dataclass
+class PriorScale:
+    """Standard deviation of the weights that is expected: that of the first rounds, less the noise.
+
+    Scores of a cell are S ~ N(H·w, noise²) for Hessians H, so that the sum of S² − noise² divided by that of H²
+    estimates the mean square of w (empirical Bayes). It needs noisy sums alone.
+
+    Parameters
+    ----------
+    noise : float
+        Standard deviation of the noise of a sum of scores.
+    factor : float
+        Multiple of the measured size that is expected.
+    """
+
+    noise: float
+    factor: float
+    rounds: int = 0
+    signal: float = 0.0
+    weight: float = 0.0
+    value: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.value = FIRST_SCALE * self.factor
+
+    def see(self, scores: Array, hessians: Array) -> None:
+        """Take in the noisy sums of a round."""
+        self.rounds += 1
+        self.signal += float(np.sum(np.square(scores) - self.noise**2))
+        self.weight += float(np.sum(np.square(np.maximum(hessians, 0.0))))
+        if self.rounds == MEASURED and self.weight > 0:
+            measured = math.sqrt(max(self.signal / self.weight, 0.0))
+            self.value = self.factor * min(max(measured, LEAST_SCALE), MOST_SCALE)
 
 
 class Boosted(NamedTuple):
@@ -43,7 +82,7 @@ def boost(
     *,
     learning_rate: float,
     noise: float,
-    prior_scale: float,
+    prior_factor: float,
 ) -> Boosted:
     """Train on the records; only ``release`` tells of them.
 
@@ -58,12 +97,12 @@ def boost(
     learning_rate : float
     noise : float
         Standard deviation of the noise of a sum of scores.
-    prior_scale : float
-        Standard deviation of the weights that is expected.
+    prior_factor : float
+        Multiple of the measured size of weights that is expected.
     """
     outputs = np.zeros((loss.n_outputs, codes.shape[1]))
     step, cells = np.zeros((loss.n_outputs, 1)), np.zeros(codes.shape[1], np.uint8)
-    boosted = Boosted([], [])
+    boosted, prior = Boosted([], []), PriorScale(noise, prior_factor)
     for partition in partitions:
         sums = np.zeros((2 * loss.n_outputs, partition.n_cells))
         for start in range(0, codes.shape[1], BLOCK):
@@ -75,7 +114,8 @@ def boost(
         if not boosted.weights:
             step, gain = loss.start(_shrunk(scores, hessians, noise)), 0.0
         else:
-            step = learning_rate * _shrunk(scores, hessians, noise / prior_scale)
+            step = learning_rate * _shrunk(scores, hessians, noise / prior.value)
+            prior.see(scores, hessians)
             gain = _gain(scores, hessians, step, noise)
         boosted.weights.append(step)
         boosted.gains.append(gain)
@@ -90,7 +130,7 @@ def sums_of(values: Array, cells: CellNumbers, n_cells: int) -> Array:
 def _shrunk(scores: Array, hessians: Array, floor: float) -> Array:
     """Newton step S/H of each cell, shrunk by H²/(H² + floor²) towards zero.
 
-    With floor = noise / prior_scale it is the posterior mean of a weight with that prior, at known H.
+    With floor = noise ÷ standard deviation of the weights it is their posterior mean, at known H.
     """
     known = np.maximum(hessians, 0.0)
     return scores * known / (np.square(known) + floor**2)

@@ -147,7 +147,7 @@ def test_epsilon_and_delta_are_met(kind):
     [
         {"max_iter": 7},
         {"learning_rate": 2.0},
-        {"prior_scale": 3.0},
+        {"prior_factor": 3.0},
         {"max_bins": 5},
         {"max_features_per_cell": 1},
         {"random_state": 3},
@@ -263,7 +263,7 @@ def test_a_failed_fit_leaves_no_model(kind):
         ({"max_iter": 0}, "max_iter"),
         ({"max_bins": 1}, "max_bins"),
         ({"learning_rate": 0.0}, "learning_rate"),
-        ({"prior_scale": -1.0}, "prior_scale"),
+        ({"prior_factor": -1.0}, "prior_factor"),
         ({"max_features_per_cell": 0}, "max_features_per_cell"),
         ({"target_mu": 0.0}, "target_mu"),
         ({"neighboring": "any"}, "neighboring"),

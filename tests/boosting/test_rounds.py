@@ -10,14 +10,14 @@ from sklearn_dpsearch.boosting.cells import drawn
 from sklearn_dpsearch.boosting.features import CodedColumns
 from sklearn_dpsearch.boosting.losses import BinaryLoss, SoftmaxLoss, SquaredLoss
 from sklearn_dpsearch.boosting.noise import DISTANCE, SQUARED_SENSITIVITY, UNIT, NoisySums
-from sklearn_dpsearch.boosting.rounds import boost, outputs_after
+from sklearn_dpsearch.boosting.rounds import FIRST_SCALE, LEAST_SCALE, MEASURED, PriorScale, boost, outputs_after
 
 from .tables import SCHEMA, table
 
 COLUMNS = CodedColumns(SCHEMA.without("pay", "grade", "price"), 16)
 CODES = COLUMNS.codes(table(120))
 PARTITIONS = drawn(COLUMNS.features, 60, 4, np.random.default_rng(0))
-SETTINGS = {"learning_rate": 1.0, "noise": 3.0, "prior_scale": 0.7}
+SETTINGS = {"learning_rate": 1.0, "noise": 3.0, "prior_factor": 0.8}
 rng = np.random.default_rng(1)
 LOSSES = {
     "two classes": (BinaryLoss(), rng.choice([-1.0, 1.0], 121)),
@@ -111,7 +111,7 @@ def test_weights_are_newton_steps_shrunk_by_what_is_known():
     _, released, boosted = recorded(loss, CODES, targets[:120])
     (scores, hessians), found = released[5], boosted.weights[5]
     known = np.maximum(hessians, 0)
-    assert found == pytest.approx(scores * known / (known**2 + (3.0 / 0.7) ** 2))
+    assert found == pytest.approx(scores * known / (known**2 + (3.0 / (0.8 * FIRST_SCALE)) ** 2))
     assert np.all(found[hessians <= 0] == 0)
     assert np.all(np.abs(found[known > 0]) < np.abs(scores / np.where(known > 0, known, 1))[known > 0])
 
@@ -128,3 +128,25 @@ def test_gains_of_all_rounds_are_the_decrease_of_the_loss():
         found.append(sum(boosted.gains))
         true.append(lost[0] - lost[1])
     assert np.mean(found) == pytest.approx(np.mean(true), rel=0.4)
+
+
+def test_the_size_of_weights_is_measured_in_the_first_rounds():
+    truth, noise_of_scores = 0.4, 20.0
+    prior, draws = PriorScale(noise_of_scores, factor=1.5), np.random.default_rng(0)
+    for _ in range(MEASURED):
+        assert prior.value == pytest.approx(1.5 * FIRST_SCALE)
+        hessians = draws.uniform(20, 200, (1, 50))
+        weights = draws.normal(0, truth, (1, 50))
+        prior.see(hessians * weights + draws.normal(0, noise_of_scores, (1, 50)), hessians)
+    assert prior.value == pytest.approx(1.5 * truth, rel=0.1)
+    settled = prior.value
+    prior.see(np.full((1, 50), 1e6), np.ones((1, 50)))
+    assert prior.value == settled
+
+
+def test_noise_alone_counts_as_small_weights():
+    for hessian in (50.0, -1.0):
+        prior, draws = PriorScale(20.0, factor=1.0), np.random.default_rng(0)
+        for _ in range(MEASURED):
+            prior.see(draws.normal(0, 19.0, (1, 50)), np.full((1, 50), hessian))
+        assert prior.value == (LEAST_SCALE if hessian > 0 else FIRST_SCALE)

@@ -20,7 +20,7 @@ rng = np.random.default_rng(0)
 TABLE = pd.DataFrame({"age": rng.uniform(10, 90, 600), "job": rng.choice(["clerk", "nurse", "?"], 600), "note": "x"})
 TABLE["pay"] = np.where(TABLE["age"] > 50, "high", "low")
 TABLE["price"] = np.where(TABLE["pay"] == "high", 80.0, 20.0)
-SPACE = {"prior_scale": [0.2, 0.4]}
+SPACE = {"prior_factor": [0.2, 0.4]}
 
 
 def classifier(**changed):
@@ -55,8 +55,8 @@ def test_a_regressor_is_searched_too():
 
 def test_the_space_around_boosting_needs_no_words():
     search = DPRandomSearchCV(classifier(), "auto", n_iter=3, epsilon=8.0, delta=1e-4).fit(TABLE, TABLE["pay"])
-    assert set(search.best_params_) == {"prior_scale"}
-    assert search_space(classifier(prior_scale=1.0), grid=True) == [{"prior_scale": [0.7, 1.0, 1.4]}]
+    assert set(search.best_params_) == {"prior_factor"}
+    assert search_space(classifier(prior_factor=1.0), grid=True) == [{"prior_factor": [0.7, 1.0, 1.4]}]
 
 
 @pytest.mark.parametrize("model", [classifier(), regressor()])
