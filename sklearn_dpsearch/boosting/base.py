@@ -170,11 +170,15 @@ class GradientBoosting(BaseEstimator):
             return given["target_mu"]
         return calibrated_mu(given["target_epsilon"], given["target_delta"])
 
+    def _noise_scale(self) -> int:
+        """Standard deviation of the noise of all rounds and the start, in whole numbers."""
+        return noise_scale(self._mu(), 1 + int(self.max_iter), self.neighboring)
+
     def _check_arguments(self) -> None:
         """Raise for arguments that are wrong for all data."""
         validate_parameter_constraints(self._parameter_constraints, self.get_params(deep=False), type(self).__name__)
         self._features()
-        self._mu()
+        self._noise_scale()
         for name, stated in self.public_facts.items():
             if getattr(self, name) is not None:
                 raise ValueError(
@@ -225,7 +229,7 @@ class GradientBoosting(BaseEstimator):
     def _train(self, codes: Codes, features: Sequence[Feature], targets: Array, loss: Loss) -> None:
         public, rounds = _generator_of(self.random_state), steps_now(int(self.max_iter))
         partitions = drawn(features, rounds, int(self.max_features_per_cell), public)
-        scale = noise_scale(self._mu(), 1 + int(self.max_iter), self.neighboring)
+        scale = self._noise_scale()
         noisy = NoisySums(loss, scale, [one.n_cells for one in partitions], _bytes_of(self.noise_seed))
         boosted = boost(
             codes, targets, loss, partitions, noisy.release,

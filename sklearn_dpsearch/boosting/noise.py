@@ -15,8 +15,9 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import BudgetUnreachableError
 from ..privacy._types import Neighboring
-from ..privacy.mechanisms.rounded_normal import ByteSource, rounded_normals
+from ..privacy.mechanisms.rounded_normal import LARGEST_SCALE, ByteSource, rounded_normals
 from .losses import Array, Derivatives, Loss
 
 #: Whole numbers that stand for 1. Sums of 2³³ records stay below 2⁵³, and so exact in double precision.
@@ -43,9 +44,20 @@ def noise_scale(mu: float, releases: int, neighboring: Neighboring) -> int:
     -------
     int
         Rounded up, from exact fractions.
+
+    Raises
+    ------
+    BudgetUnreachableError
+        If the noise would have to be larger than it can be drawn.
     """
     square = releases * SQUARED_SENSITIVITY * (DISTANCE[neighboring] * UNIT / Fraction(mu)) ** 2
-    return math.isqrt(math.ceil(square) - 1) + 1
+    scale = math.isqrt(math.ceil(square) - 1) + 1
+    if scale > LARGEST_SCALE:
+        raise BudgetUnreachableError(
+            f"Found mu={mu:g} for {releases - 1} rounds: the noise would drown every sum. Give a larger target, or a "
+            "smaller max_iter."
+        )
+    return scale
 
 
 def whole(derivatives: Derivatives, loss: Loss) -> Array:

@@ -266,13 +266,14 @@ def test_a_failed_fit_leaves_no_model(kind):
         ({"prior_factor": -1.0}, "prior_factor"),
         ({"max_features_per_cell": 0}, "max_features_per_cell"),
         ({"target_mu": 0.0}, "target_mu"),
+        ({"target_mu": 1e-9}, "larger target"),
         ({"neighboring": "any"}, "neighboring"),
     ],
 )
 def test_wrong_arguments_are_errors_before_any_record_is_read(kind, changed, message):
-    with pytest.raises((ValueError, KeyError), match=message):
+    with pytest.raises((ValueError, KeyError, PrivacyError), match=message):
         MODELS[kind]().set_params(**changed).fit(None, None)
-    with pytest.raises((ValueError, KeyError), match=message):
+    with pytest.raises((ValueError, KeyError, PrivacyError), match=message):
         MODELS[kind]().set_params(**changed).privacy_guarantee()
 
 

@@ -10,6 +10,7 @@ from scipy import stats
 
 from sklearn_dpsearch.boosting.losses import BinaryLoss, SoftmaxLoss, SquaredLoss
 from sklearn_dpsearch.boosting.noise import SQUARED_SENSITIVITY, UNIT, NoisySums, noise_scale, whole
+from sklearn_dpsearch.errors import BudgetUnreachableError
 
 from .test_losses import predictions
 
@@ -55,6 +56,11 @@ def test_the_noise_is_the_least_whole_number_with_which_all_releases_are_as_priv
     scale = noise_scale(mu, releases, "zero_out")
     assert releases * LARGEST / Fraction(scale) ** 2 <= Fraction(mu) ** 2
     assert releases * LARGEST / Fraction(scale - 1) ** 2 > Fraction(mu) ** 2
+
+
+def test_noise_that_cannot_be_drawn_is_an_error_with_a_remedy():
+    with pytest.raises(BudgetUnreachableError, match=r"mu=1e-06 for 800 rounds.*larger target"):
+        noise_scale(1e-6, 801, "zero_out")
 
 
 def test_replaced_records_need_twice_the_noise():

@@ -29,6 +29,8 @@ ACCURACY = 2.0**-46
 HALF_OF_MILLS = 0.63
 #: Bits of a word.
 WORD = 64
+#: Largest standard deviation; far beyond it, double precision would leave most draws in doubt.
+LARGEST_SCALE = 2**40
 
 
 def rounded_normals(scale: int, size: int, random_bytes: ByteSource = secrets.token_bytes) -> NDArray[np.int64]:
@@ -56,7 +58,7 @@ def rounded_normals(scale: int, size: int, random_bytes: ByteSource = secrets.to
     >>> rounded_normals(1000, 3, np.random.RandomState(0).bytes)
     array([ 535, -196, -179])
     """
-    require(1 <= scale <= 2**40, "1 <= scale <= 2**40", scale=scale)
+    require(1 <= scale <= LARGEST_SCALE, "1 <= scale <= 2**40", scale=scale)
     words = _words(size, random_bytes)
     tails = words >> np.uint64(1)
     counts = tails.astype(np.float64)
