@@ -15,7 +15,7 @@ from sklearn_dpsearch.privacy import Guarantee
 validate = pytest.importorskip("numpydoc.validate").validate
 pytest.importorskip("skorch")
 
-PLACES = ("", ".privacy", ".scoring", ".adapters", ".nets", ".audit")
+PLACES = ("", ".privacy", ".scoring", ".adapters", ".boosting", ".nets", ".audit")
 #: What is checked on every public name. GL: the sections, SS: the summary, PR: parameters, RT: what is returned.
 CHECKED = {
     *("GL01", "GL02", "GL03", "GL05", "GL06", "GL07", "GL08", "GL09", "SS01", "SS03", "SS04"),

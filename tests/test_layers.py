@@ -19,6 +19,7 @@ ALLOWED = {
     "adapters": {"_process", "privacy"},
     "scoring": {"_process", "privacy"},
     "preprocessing": {"_process", "privacy"},
+    "boosting": {"_process", "privacy", "preprocessing"},
     "nets": {"_chosen_rows", "_process", "_disk", "privacy", "preprocessing"},
     "ledger": {"_process", "_disk", "privacy"},
     "search": {"_chosen_rows", "_process", "_disk", "privacy", "adapters", "scoring", "ledger"},

@@ -96,10 +96,18 @@ class Choice(Column):
     values: tuple[Hashable, ...]
 
     def encoded(self, values: NDArray[Any], detail: Detail) -> Array:
+        return np.eye(self.n_places)[self.places(values)][:, : len(self.values) + detail.indicators]
+
+    @property
+    def n_places(self) -> int:
+        """Number of places; the last one is for missing and unknown values."""
+        return len(self.values) + 1
+
+    def places(self, values: NDArray[Any]) -> NDArray[np.intp]:
+        """Place of each value among the values of the schema, shape (n,)."""
         places = {value: place for place, value in enumerate(self.values)}
         unknown = len(places)
-        found = np.fromiter((_place(value, places, unknown) for value in values.tolist()), np.intp, len(values))
-        return np.eye(unknown + 1)[found][:, : unknown + detail.indicators]
+        return np.fromiter((_place(value, places, unknown) for value in values.tolist()), np.intp, len(values))
 
     def outputs(self, name: str, detail: Detail) -> Iterator[Unit]:
         for value in (*self.values, *([UNKNOWN] if detail.indicators else [])):
@@ -139,9 +147,17 @@ class Hashed(Column):
     buckets: int
 
     def encoded(self, values: NDArray[Any], detail: Detail) -> Array:
+        return np.eye(self.n_places)[self.places(values)][:, : self.buckets + detail.indicators]
+
+    @property
+    def n_places(self) -> int:
+        """Number of places; the last one is for missing values."""
+        return self.buckets + 1
+
+    def places(self, values: NDArray[Any]) -> NDArray[np.intp]:
+        """Bucket of each value, shape (n,)."""
         known: dict[Any, int] = {}
-        places = np.fromiter((self._bucket(value, known) for value in values.tolist()), np.intp, len(values))
-        return np.eye(self.buckets + 1)[places][:, : self.buckets + detail.indicators]
+        return np.fromiter((self._bucket(value, known) for value in values.tolist()), np.intp, len(values))
 
     def outputs(self, name: str, detail: Detail) -> Iterator[Unit]:
         for bucket in range(self.buckets):

@@ -178,7 +178,7 @@ class NumberRange(Range):
     def auto_edges(self) -> Array:
         """Edges of 16 bins; of fewer whole numbers each has its own bin, and two or fewer need none."""
         count = self.upper - self.lower + 1
-        if self._whole and count <= AUTO_BINS:
+        if self.of_whole_numbers and count <= AUTO_BINS:
             return np.arange(self.lower + 0.5, self.upper) if count > 2 else np.empty(0)
         return replace(self, bins=AUTO_BINS).edges(Detail())
 
@@ -190,7 +190,8 @@ class NumberRange(Range):
         return self._with_options({**options, **({"scale": self.scale} if self.scale != LINEAR else {})})
 
     @property
-    def _whole(self) -> bool:
+    def of_whole_numbers(self) -> bool:
+        """True if both ends are whole, so that all values are taken for whole numbers."""
         return isinstance(self.lower, numbers.Integral) and isinstance(self.upper, numbers.Integral)
 
     def numbers(self, values: Any) -> Array:
@@ -209,7 +210,7 @@ class NumberRange(Range):
 
     def made_up(self, rng: np.random.Generator, n: int) -> NDArray[Any]:
         drawn = rng.uniform(self.lower, self.upper, n)
-        return np.rint(drawn).astype(np.int64) if self._whole else drawn
+        return np.rint(drawn).astype(np.int64) if self.of_whole_numbers else drawn
 
 
 @dataclass(frozen=True)

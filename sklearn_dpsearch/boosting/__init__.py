@@ -1,0 +1,8 @@
+"""Differentially private gradient boosting for tables, on cells that are drawn without looking at the records.
+
+``DPGradientBoostingClassifier``, ``DPGradientBoostingRegressor``. They need neither PyTorch nor diffprivlib.
+"""
+
+from .estimators import DPGradientBoostingClassifier, DPGradientBoostingRegressor
+
+__all__ = ["DPGradientBoostingClassifier", "DPGradientBoostingRegressor"]

@@ -1,0 +1,334 @@
+"""Gradient boosting on public partitions: guarantee, fit and predictions."""
+
+from __future__ import annotations
+
+import functools
+import numbers
+import secrets
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import loguniform
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
+from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, column_or_1d
+
+from .._process import steps_now
+from ..preprocessing import Schema, TableEncoder
+from ..preprocessing.reading import names_of
+from ..privacy import GaussianDP, Guarantee, PrivacyError, calibrate
+from ..privacy._checks import check_size_of_delta
+from ..privacy._types import NEIGHBORING, Neighboring
+from ..privacy.mechanisms.rounded_normal import ByteSource
+from ..privacy.spent import Component, PrivacySpent
+from .cells import Partition, drawn
+from .features import BLOCK, CodedColumns, Codes, Feature
+from .losses import Array, Loss
+from .noise import UNIT, NoisySums, noise_scale
+from .rounds import boost, outputs_after
+
+if TYPE_CHECKING:
+    from typing import Self  # since Python 3.11
+
+#: Accepted seeds; None: the operating system.
+Seed: TypeAlias = int | np.random.RandomState | None
+#: Ways to state the privacy of one fit.
+TARGETS = ("target_epsilon", "target_delta", "target_mu")
+#: δ at which ``privacy_spent_`` states ε where no ``target_delta`` was given; ``epsilon_at`` gives any other.
+STATED_DELTA = 1e-5
+#: Factors on ``prior_factor`` that a search tries, drawn log-uniformly between the ends or all in a grid.
+FACTORS = (0.7, 1.0, 1.4)
+#: Attributes of a model after a successful fit.
+FITTED = ("partitions_", "weights_", "feature_importances_", "privacy_spent_", "n_iter_")
+
+
+class GradientBoosting(BaseEstimator):
+    """Gradient boosting on cells that are drawn from a schema and a public seed."""
+
+    #: Without a seed, the noise comes from the operating system, in each fit.
+    secure_without_seed = True
+    #: Constructor arguments on which the guarantee depends.
+    privacy_parameters = (*TARGETS, "neighboring")
+
+    _parameter_constraints: dict[str, Any] = {
+        "schema": [Mapping],
+        "target": [None, str],
+        "target_epsilon": [None, Interval(numbers.Real, 0, None, closed="neither")],
+        "target_delta": [None, Interval(numbers.Real, 0, 1, closed="neither")],
+        "target_mu": [None, Interval(numbers.Real, 0, None, closed="neither")],
+        "neighboring": [StrOptions(set(NEIGHBORING))],
+        "max_iter": [Interval(numbers.Integral, 1, None, closed="left")],
+        "learning_rate": [Interval(numbers.Real, 0, None, closed="neither")],
+        "prior_factor": [Interval(numbers.Real, 0, None, closed="neither")],
+        "max_bins": [Interval(numbers.Integral, 2, None, closed="left")],
+        "max_features_per_cell": [Interval(numbers.Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+        "noise_seed": ["random_state"],
+    }
+    schema: Schema | Mapping[str, Any]
+    target: str | None
+    target_epsilon: float | None
+    target_delta: float | None
+    target_mu: float | None
+    neighboring: Neighboring
+    max_iter: int
+    learning_rate: float
+    prior_factor: float
+    max_bins: int
+    max_features_per_cell: int
+    random_state: Seed
+    noise_seed: Seed
+
+    # --- guarantee of one fit, from constructor arguments alone ---------------------------------------------------
+
+    def privacy_guarantee(self, n_samples: int | None = None) -> Guarantee:
+        """Guarantee of one ``fit``; no data is needed.
+
+        Parameters
+        ----------
+        n_samples : int, optional
+            Not used: neither cells nor noise depend on the number of records.
+
+        Returns
+        -------
+        GaussianDP
+        """
+        self._check_arguments()
+        return GaussianDP(mu=self._mu(), neighboring=self.neighboring)
+
+    def privacy_assumptions(self) -> tuple[str, ...]:
+        """Assumptions of the guarantee, as plain sentences."""
+        name = type(self).__name__
+        seeded = (f"{name}: noise_seed was given; the guarantee is void for those who know it.",)
+        return (
+            f"{name}: the schema was not taken from the records, and the types of its columns are public.",
+            f"{name}: SciPy's quantiles of the normal distribution have an error below 2^-46.",
+            *(seeded if self.noise_seed is not None else ()),
+        )
+
+    def scaled_privacy(self, factor: float, varying: frozenset[str] = frozenset()) -> dict[str, float | None]:
+        """Parameters that make every fit ``factor`` times less private; 1 stands for the target as configured."""
+        return {**dict.fromkeys(TARGETS), "target_mu": (self.target_mu or 1.0) * factor}
+
+    def expecting(self, n: float) -> dict[str, Any]:
+        """Parameters with which ``fit`` counts no records: all, because it never counts them."""
+        return {}
+
+    def under(self, neighboring: Neighboring) -> dict[str, Any]:
+        """Parameters for a guarantee, and for targets, under these neighbours."""
+        return {"neighboring": neighboring}
+
+    def search_space(self, *, grid: bool = False) -> list[dict[str, Any]]:
+        """Candidates around the current parameters, for a search with ``param_distributions="auto"``.
+
+        Parameters
+        ----------
+        grid : bool, default=False
+            Whether short lists of values are needed, for a whole grid.
+
+        Returns
+        -------
+        list of dict
+            Parameter name to a list of values or a distribution.
+        """
+        low, middle, high = (self.prior_factor * factor for factor in FACTORS)
+        return [{"prior_factor": [low, middle, high] if grid else loguniform(low, high)}]
+
+    @property
+    def public_facts(self) -> dict[str, Any]:
+        """Facts about the target that the schema states, by the names of parameters: ``classes`` or ``bounds_y``."""
+        return {} if self.target is None else self._facts_of(Schema(self.schema), self.target)
+
+    def made_up(self, n_samples: int = 200, random_state: int = 0) -> Any:
+        """Make up records that fit the schema, for a dry run; they hold nothing about real records.
+
+        Parameters
+        ----------
+        n_samples : int
+        random_state : int
+            A public seed.
+
+        Returns
+        -------
+        DataFrame of shape (n_samples, n_columns)
+            Of pandas; without it an array of objects.
+        """
+        return TableEncoder(self._features()).made_up(n_samples, random_state)
+
+    def _mu(self) -> float:
+        given = {name: float(value) for name in TARGETS if (value := getattr(self, name)) is not None}
+        if set(given) not in ({"target_epsilon", "target_delta"}, {"target_mu"}):
+            raise PrivacyError(
+                f"Found {given or 'none of target_epsilon, target_delta, target_mu'}; target_epsilon=... with "
+                "target_delta=..., or target_mu=..., is needed (none of them in a search with epsilon=, which sets it)."
+            )
+        if "target_mu" in given:
+            return given["target_mu"]
+        return calibrated_mu(given["target_epsilon"], given["target_delta"])
+
+    def _noise_scale(self) -> int:
+        """Standard deviation of the noise of all rounds and the start, in whole numbers."""
+        return noise_scale(self._mu(), 1 + int(self.max_iter), self.neighboring)
+
+    def _check_arguments(self) -> None:
+        """Raise for arguments that are wrong for all data."""
+        validate_parameter_constraints(self._parameter_constraints, self.get_params(deep=False), type(self).__name__)
+        self._features()
+        self._noise_scale()
+        for name, stated in self.public_facts.items():
+            if getattr(self, name) is not None:
+                raise ValueError(
+                    f"Found {name}={getattr(self, name)!r} and target={self.target!r}, for which the schema states "
+                    f"{stated!r}. Leave one of them out."
+                )
+
+    def _features(self) -> Schema:
+        schema = Schema(self.schema)
+        return schema if self.target is None else schema.without(self.target)
+
+    def _columns(self) -> CodedColumns:
+        return CodedColumns(self._features(), int(self.max_bins))
+
+    def _declared(self, name: str) -> Any:
+        return self.public_facts.get(name, getattr(self, name))
+
+    # --- fit ----------------------------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Train on the records.
+
+        Parameters
+        ----------
+        X : DataFrame of pandas or polars, or array of shape (n_samples, n_features)
+            With the schema's columns; an array has them in the schema's order.
+        y : array-like of shape (n_samples,)
+
+        Returns
+        -------
+        self : object
+        """
+        self._check_arguments()
+        self._unfit()
+        if y is None:
+            raise ValueError(f"{type(self).__name__} needs y, the target of each record, and got None.")
+        y = column_or_1d(check_array(y, ensure_2d=False, dtype=None, input_name="y"), warn=True)
+        check_consistent_length(X, y)
+        if self.target_delta is not None and self.neighboring != "add_remove":  # else the number of records is private
+            check_size_of_delta("target_delta", float(self.target_delta), len(y))
+        loss, targets = self._loss_and_targets(y)
+        columns = self._columns()
+        codes = columns.codes(X)
+        self._name_features(X)
+        self._train(codes, columns.features, targets, loss)
+        return self
+
+    def _train(self, codes: Codes, features: Sequence[Feature], targets: Array, loss: Loss) -> None:
+        public, rounds = _generator_of(self.random_state), steps_now(int(self.max_iter))
+        partitions = drawn(features, rounds, int(self.max_features_per_cell), public)
+        scale = self._noise_scale()
+        noisy = NoisySums(loss, scale, [one.n_cells for one in partitions], _bytes_of(self.noise_seed))
+        boosted = boost(
+            codes, targets, loss, partitions, noisy.release,
+            learning_rate=float(self.learning_rate), noise=scale / UNIT, prior_factor=float(self.prior_factor),
+        )  # fmt: skip
+        self.feature_importances_ = _importances(partitions, boosted.gains, features)
+        self.n_iter_ = rounds
+        guarantee = self.privacy_guarantee()
+        self.privacy_spent_ = PrivacySpent(
+            guarantee=guarantee,
+            delta=STATED_DELTA if self.target_delta is None else float(self.target_delta),
+            components=(Component(name="training", guarantee=guarantee),),
+            assumptions=self.privacy_assumptions(),
+        )
+        self.partitions_: list[Any] = [tuple(one) for one in partitions]
+        self.weights_ = boosted.weights
+
+    def _name_features(self, X: Any) -> None:
+        schema = self._features()
+        self.n_features_in_ = len(schema)
+        self.__dict__.pop("feature_names_in_", None)
+        if names_of(X) is not None:
+            self.feature_names_in_ = np.array(list(schema), dtype=object)
+
+    def _unfit(self) -> None:
+        for name in FITTED:
+            self.__dict__.pop(name, None)
+
+    # --- predictions --------------------------------------------------------------------------------------------------
+
+    def _staged_outputs(self, X: Any) -> Iterator[Array]:
+        """Outputs after each round, shape (n_outputs, n_samples): one array, changed from round to round."""
+        check_is_fitted(self, "weights_")
+        codes = self._columns().codes(X)
+        partitions = [Partition(*one) for one in self.partitions_]
+        staged = outputs_after(codes, partitions, self.weights_, len(self.weights_[0]))
+        next(staged)  # the start alone is no round
+        yield from staged
+
+    def _outputs(self, X: Any) -> Array:
+        """Outputs of the model, shape (n_outputs, n_samples)."""
+        check_is_fitted(self, "weights_")
+        codes = self._columns().codes(X)
+        partitions = [Partition(*one) for one in self.partitions_]
+        outputs = np.empty((len(self.weights_[0]), codes.shape[1]))
+        for start in range(0, codes.shape[1], BLOCK):
+            rows = slice(start, start + BLOCK)
+            for found in outputs_after(codes[:, rows], partitions, self.weights_, len(outputs)):
+                outputs[:, rows] = found
+        return outputs
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Drop the noise seed from a fitted model: the seed would be enough to undo the noise."""
+        state: dict[str, Any] = super().__getstate__()
+        return {**state, "noise_seed": None} if "privacy_spent_" in state else state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = True
+        tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
+        return tags
+
+    # --- hooks for classes and numbers --------------------------------------------------------------------------------
+
+    @staticmethod
+    @abstractmethod
+    def _facts_of(schema: Schema, target: str) -> dict[str, Any]:
+        """Facts that the schema states about the target."""
+
+    @abstractmethod
+    def _loss_and_targets(self, y: NDArray[Any]) -> tuple[Loss, Array]:
+        """Loss, and the targets that it takes."""
+
+
+@functools.lru_cache(maxsize=1024)  # the guarantee is computed before, in and after each fit
+def calibrated_mu(epsilon: float, delta: float) -> float:
+    """The largest μ found with which μ-GDP is (ε, δ)-private."""
+    return calibrate(lambda mu: GaussianDP(mu=mu), epsilon, delta)
+
+
+def _importances(partitions: Sequence[Partition], gains: Sequence[float], features: Sequence[Feature]) -> Array:
+    """Share of each column of the schema in the gains of rounds with one feature."""
+    found = np.zeros(1 + max(feature.column for feature in features))
+    for partition, gain in zip(partitions, gains):
+        if len(partition.features) == 1:
+            found[features[partition.features[0]].column] += gain
+    found = np.maximum(found, 0.0)
+    return found / (found.sum() or 1.0)
+
+
+def _generator_of(seed: Seed) -> np.random.Generator:
+    if isinstance(seed, np.random.RandomState):
+        return np.random.default_rng(seed.randint(2**32, size=4, dtype=np.uint64))
+    return np.random.default_rng(seed)
+
+
+def _bytes_of(seed: Seed) -> ByteSource:
+    """Random bytes of the operating system, or of a seed, for tests."""
+    if seed is None:
+        return secrets.token_bytes
+    source: ByteSource = check_random_state(seed).bytes
+    return source

@@ -1,0 +1,319 @@
+"""Gradient boosting for classes and for numbers: constructor, targets and predictions."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import log_softmax
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.multiclass import check_classification_targets, unique_labels
+
+from ..preprocessing import Schema
+from ..privacy._types import Neighboring
+from .base import GradientBoosting, Seed
+from .losses import Array, BinaryLoss, Loss, SoftmaxLoss, SquaredLoss
+from .targets import ClassWeights, bounds_of, log_weights, positions
+
+_SCHEMA = """
+    schema : Schema or dict
+        Columns by name, as ``TableEncoder`` takes them: ranges, lists of all values, dictionaries with options. It is
+        public knowledge. Other columns of a data frame are left out.
+    target : str, optional
+        Column of the schema that is predicted, and no feature. The schema then states {stated}."""
+_PRIVACY = """
+    target_epsilon, target_delta : float, optional
+        Guarantee of one fit, to which the noise is calibrated.
+    target_mu : float, optional
+        Instead: μ of its Gaussian guarantee.
+    neighboring : {"add_remove", "zero_out", "replace_one"}, default="zero_out"
+        Neighbouring relation. The first two cost the same; under "replace_one" the noise is twice as large. The number
+        of records is never used."""
+_BOOSTING = """
+    max_iter : int, default={rounds}
+        Rounds of boosting. The noise of a round grows with the root of their number.
+    learning_rate : float, default={rate}
+        Share of each round's step that is taken.
+    prior_factor : float, default=1.25
+        Expected size of the steps ÷ their size in the first 30 rounds, as their noisy sums show it. Noisy steps are
+        shrunk towards zero in proportion: the more, the smaller the factor.
+    max_bins : int, default=64
+        Bins of each range without bins in the schema, from which the cuts of each round are drawn. A long range of
+        numbers, from 1000 on, has as many on a logarithmic scale too.
+    max_features_per_cell : int, default=4
+        The most features of a cell: rounds have one (in 12 parts), two (in 5 each) or four (in 2 each), in turns that
+        are drawn.
+    random_state : None, int or RandomState
+        Seeds the cells, which are public. Never the noise.
+    noise_seed : None, int or RandomState
+        For tests only: seeds the noise. The seed is enough to undo the noise."""
+_ATTRIBUTES = """
+    feature_importances_ : ndarray of shape (n_features,)
+        Share of each column in the decrease of the loss by rounds with one feature, from the noisy sums: free.
+    privacy_spent_ : PrivacySpent
+    n_iter_ : int
+        Rounds of the last fit.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        The schema's columns without the target; only after ``fit`` on a data frame."""
+_NOTES = """
+
+    Notes
+    -----
+    Each round cuts a few columns at random places, and adds a weight to the output of each of the resulting cells: a
+    Newton step from noisy sums of scores and Hessians (:doc:`boosting </theory/boosting>`). Totally random trees:
+    Maddock et al. (2022), "Federated Boosted Decision Trees with Differential Privacy"."""
+
+
+class DPGradientBoostingClassifier(ClassifierMixin, GradientBoosting):
+    __doc__ = f"""Classifier of tables by gradient boosting on cells that do not depend on the records.
+
+    Parameters
+    ----------{_SCHEMA.format(stated="``classes``")}
+    classes : array-like, optional
+        All labels that a record could have. Without ``classes`` the labels are taken from y, which is private only if
+        they are public anyway.
+    class_weight : dict, optional
+        Label ↦ weight of its records, a constant known without the data; other labels have weight 1. Weights are free,
+        and move the logits by their logarithms. "balanced" would count the labels, and is refused.{_PRIVACY}{
+        _BOOSTING.format(rounds=400, rate=0.3)
+    }
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,){_ATTRIBUTES}{_NOTES}
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> table = pd.DataFrame({{"age": np.arange(1000) % 60 + 20, "job": ["clerk", "nurse"] * 500}})
+    >>> table["pay"] = np.where((table["age"] > 40) & (table["age"] < 60), "high", "low")
+    >>> schema = {{"age": (20, 80), "job": ["clerk", "nurse"], "pay": ["low", "high"]}}
+    >>> model = DPGradientBoostingClassifier(schema, target="pay", target_epsilon=3.0, target_delta=1e-5)
+    >>> bool(model.fit(table, table["pay"]).score(table, table["pay"]) > 0.8)
+    True
+    """
+
+    _parameter_constraints: dict[str, Any] = {
+        **GradientBoosting._parameter_constraints,
+        "classes": ["array-like", None],
+    }
+    classes_: NDArray[Any]
+
+    def __init__(
+        self, schema: Schema | Mapping[str, Any], *, target: str | None = None, classes: ArrayLike | None = None,
+        class_weight: ClassWeights = None, target_epsilon: float | None = None, target_delta: float | None = None,
+        target_mu: float | None = None, neighboring: Neighboring = "zero_out", max_iter: int = 400,
+        learning_rate: float = 0.3, prior_factor: float = 1.25, max_bins: int = 64, max_features_per_cell: int = 4,
+        random_state: Seed = None, noise_seed: Seed = None,
+    ) -> None:  # fmt: skip
+        self.schema = schema
+        self.target = target
+        self.classes = classes
+        self.class_weight = class_weight
+        self.target_epsilon = target_epsilon
+        self.target_delta = target_delta
+        self.target_mu = target_mu
+        self.neighboring = neighboring
+        self.max_iter = max_iter
+        self.learning_rate = learning_rate
+        self.prior_factor = prior_factor
+        self.max_bins = max_bins
+        self.max_features_per_cell = max_features_per_cell
+        self.random_state = random_state
+        self.noise_seed = noise_seed
+
+    def decision_function(self, X: Any) -> Array:
+        """Logits, shape (n_samples, n_classes); with two classes their difference, shape (n_samples,)."""
+        return self._logits(self._outputs(X))
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Logarithm of the class probabilities, shape (n_samples, n_classes)."""
+        return _log_chances(self.decision_function(X))
+
+    def predict_proba(self, X: Any) -> Array:
+        """Class probabilities, shape (n_samples, n_classes)."""
+        chances: Array = np.exp(self.predict_log_proba(X))
+        return chances
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most probable label of each record, shape (n_samples,)."""
+        return self._labels(self.decision_function(X))
+
+    def staged_predict_proba(self, X: Any) -> Iterator[Array]:
+        """Class probabilities after each round.
+
+        Yields
+        ------
+        ndarray of shape (n_samples, n_classes)
+        """
+        for outputs in self._staged_outputs(X):
+            yield np.exp(_log_chances(self._logits(outputs)))
+
+    def staged_predict(self, X: Any) -> Iterator[NDArray[Any]]:
+        """Labels that are most probable after each round.
+
+        Yields
+        ------
+        ndarray of shape (n_samples,)
+        """
+        for outputs in self._staged_outputs(X):
+            yield self._labels(self._logits(outputs))
+
+    def privacy_assumptions(self) -> tuple[str, ...]:
+        """Assumptions of the guarantee, as plain sentences."""
+        notes = super().privacy_assumptions()
+        if self._declared("classes") is None:
+            notes += (f"{type(self).__name__}: the labels that occur in y are public (declare them: classes=[...]).",)
+        if self.class_weight is not None:
+            notes += (f"{type(self).__name__}: class_weight was not taken from the labels.",)
+        return notes
+
+    def _check_arguments(self) -> None:
+        super()._check_arguments()
+        if self._declared("classes") is not None:
+            log_weights(self.class_weight, unique_labels(self._declared("classes")))
+        elif isinstance(self.class_weight, str):
+            log_weights(self.class_weight, np.empty(0))
+
+    @staticmethod
+    def _facts_of(schema: Schema, target: str) -> dict[str, Any]:
+        return {"classes": schema.classes(target)}
+
+    def _loss_and_targets(self, y: NDArray[Any]) -> tuple[Loss, Array]:
+        check_classification_targets(y)
+        declared = self._declared("classes")
+        self.classes_ = np.unique(y) if declared is None else unique_labels(declared)
+        log_weights(self.class_weight, self.classes_)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"Found {len(self.classes_)} class: classification needs at least 2 classes. Declare them with "
+                "classes=[...], also those that y lacks."
+            )
+        found = positions(y, self.classes_)
+        if len(self.classes_) == 2:
+            return BinaryLoss(), np.where(found == 1, 1.0, -1.0)
+        return SoftmaxLoss(len(self.classes_)), found.astype(np.float64)
+
+    def _logits(self, outputs: Array) -> Array:
+        shift = log_weights(self.class_weight, self.classes_)
+        return outputs[0] + shift[1] - shift[0] if len(outputs) == 1 else outputs.T + shift
+
+    def _labels(self, logits: Array) -> NDArray[Any]:
+        places = (logits > 0).astype(np.intp) if logits.ndim == 1 else logits.argmax(axis=1)
+        labels: NDArray[Any] = self.classes_[places]
+        return labels
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True  # because of the noise
+        return tags
+
+
+class DPGradientBoostingRegressor(RegressorMixin, GradientBoosting):
+    __doc__ = f"""Regressor of tables by gradient boosting on cells that do not depend on the records.
+
+    Parameters
+    ----------{_SCHEMA.format(stated="``bounds_y``")}
+    bounds_y : (lower, upper), optional
+        Public bounds of y, to which targets and predictions are clipped. Needed without ``target``.
+    max_residual : float, default=0.2
+        Share of half the distance of the bounds at which residuals are clipped (Huber's loss). The noise grows with
+        it.{_PRIVACY}{_BOOSTING.format(rounds=800, rate=0.4)}
+
+    Attributes
+    ----------{_ATTRIBUTES}{_NOTES}
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> table = pd.DataFrame({{"rooms": np.arange(1000) % 9 + 1, "city": ["Ur", "Uruk"] * 500}})
+    >>> table["price"] = 10.0 * table["rooms"]
+    >>> model = DPGradientBoostingRegressor(
+    ...     {{"rooms": (1, 9), "city": ["Ur", "Uruk"], "price": (0, 100)}},
+    ...     target="price", target_epsilon=3.0, target_delta=1e-5,
+    ... )
+    >>> bool(model.fit(table, table["price"]).score(table, table["price"]) > 0.8)
+    True
+    """
+
+    _parameter_constraints: dict[str, Any] = {
+        **GradientBoosting._parameter_constraints,
+        "bounds_y": [None, tuple, list],
+        "max_residual": [Interval(numbers.Real, 0, 2, closed="right")],
+    }
+
+    def __init__(
+        self, schema: Schema | Mapping[str, Any], *, target: str | None = None,
+        bounds_y: tuple[float, float] | None = None, max_residual: float = 0.2, target_epsilon: float | None = None,
+        target_delta: float | None = None, target_mu: float | None = None, neighboring: Neighboring = "zero_out",
+        max_iter: int = 800, learning_rate: float = 0.4, prior_factor: float = 1.25, max_bins: int = 64,
+        max_features_per_cell: int = 4, random_state: Seed = None, noise_seed: Seed = None,
+    ) -> None:  # fmt: skip
+        self.schema = schema
+        self.target = target
+        self.bounds_y = bounds_y
+        self.max_residual = max_residual
+        self.target_epsilon = target_epsilon
+        self.target_delta = target_delta
+        self.target_mu = target_mu
+        self.neighboring = neighboring
+        self.max_iter = max_iter
+        self.learning_rate = learning_rate
+        self.prior_factor = prior_factor
+        self.max_bins = max_bins
+        self.max_features_per_cell = max_features_per_cell
+        self.random_state = random_state
+        self.noise_seed = noise_seed
+
+    def predict(self, X: Any) -> Array:
+        """Predicted values, shape (n_samples,), inside ``bounds_y``."""
+        return self._restored(self._outputs(X)[0])
+
+    def staged_predict(self, X: Any) -> Iterator[Array]:
+        """Predicted values after each round.
+
+        Yields
+        ------
+        ndarray of shape (n_samples,)
+        """
+        for outputs in self._staged_outputs(X):
+            yield self._restored(outputs[0])
+
+    def _check_arguments(self) -> None:
+        super()._check_arguments()
+        bounds_of(self._declared("bounds_y"))
+
+    @staticmethod
+    def _facts_of(schema: Schema, target: str) -> dict[str, Any]:
+        return {"bounds_y": schema.bounds(target)}
+
+    def _loss_and_targets(self, y: NDArray[Any]) -> tuple[Loss, Array]:
+        lower, upper = bounds_of(self._declared("bounds_y"))
+        middle, unit = self._scale()
+        return SquaredLoss(), (np.clip(y.astype(np.float64), lower, upper) - middle) / unit
+
+    def _restored(self, outputs: Array) -> Array:
+        middle, unit = self._scale()
+        return np.clip(outputs * unit + middle, *bounds_of(self._declared("bounds_y")))
+
+    def _scale(self) -> tuple[float, float]:
+        """Value that stands for 0, and largest residual, which stands for 1."""
+        lower, upper = bounds_of(self._declared("bounds_y"))
+        return lower / 2 + upper / 2, float(self.max_residual) * (upper / 2 - lower / 2)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True  # because of the noise
+        return tags
+
+
+def _log_chances(logits: Array) -> Array:
+    """Logarithms of probabilities, shape (n_samples, n_classes), from logits of classes or of the second one alone."""
+    both = np.column_stack([np.zeros_like(logits), logits]) if logits.ndim == 1 else logits
+    found: Array = log_softmax(both, axis=1)
+    return found

@@ -1,0 +1,121 @@
+"""Tables as small whole numbers: a bin, a value or a bucket of each column, by a public schema."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..preprocessing import Schema
+from ..preprocessing.columns import Choice, Column, Detail, Hashed
+from ..preprocessing.ranges import AUTO, ENCODER, LOG, NumberRange, Range
+from ..preprocessing.reading import columns_of
+
+#: Codes of a table, shape (n_features, n_samples); one byte each, unless a column has more than 256 values.
+Codes: TypeAlias = NDArray[np.unsignedinteger[Any]]
+#: Numbers over a range at least this long are amounts, most of them small: cuts also come from a logarithmic scale.
+WIDE = 1000
+#: Records coded at once.
+BLOCK = 2**14
+
+
+@dataclass(frozen=True)
+class Feature:
+    """A column of the schema, or a part of a date, as codes 0 … size − 1; the last one is for missing or unknown.
+
+    Parameters
+    ----------
+    column : int
+        Place in the schema.
+    size : int
+    cuts : tuple of arrays, or None
+        For ordered codes: places between two codes at which a scale may be cut (place c is below code c + 1), an array
+        for each scale. None: codes without an order.
+    """
+
+    column: int
+    size: int
+    cuts: tuple[NDArray[np.intp], ...] | None = None
+
+
+class CodedColumns:
+    """Codes of tables of a schema.
+
+    Parameters
+    ----------
+    schema : Schema
+    max_bins : int
+        Bins of each range without bins in the schema, on each of its scales.
+    """
+
+    def __init__(self, schema: Schema, max_bins: int) -> None:
+        self._schema = schema
+        self._edges = [
+            _edges(column, max_bins) if isinstance(column, Range) else None for column in schema.columns.values()
+        ]
+        self.features = tuple(
+            feature
+            for place, (column, edges) in enumerate(zip(schema.columns.values(), self._edges))
+            for feature in _features(place, column, edges)
+        )
+
+    def codes(self, X: Any) -> Codes:
+        """Codes of a table, shape (n_features, n_samples)."""
+        given = columns_of(X, list(self._schema))
+        for name, column in self._schema.columns.items():
+            column.refuse(name, given[name].kind)
+        values = [given[name].values for name in self._schema]
+        most = max(feature.size for feature in self.features)
+        codes = np.empty((len(self.features), len(values[0])), np.uint8 if most <= 256 else np.uint16)
+        for start in range(0, codes.shape[1], BLOCK):
+            rows = slice(start, start + BLOCK)
+            for place, found in enumerate(self._coded([each[rows] for each in values])):
+                codes[place, rows] = found
+        return codes
+
+    def _coded(self, values: Sequence[NDArray[Any]]) -> Iterator[NDArray[np.intp]]:
+        for column, edges, given in zip(self._schema.columns.values(), self._edges, values):
+            if isinstance(column, Range):
+                assert edges is not None
+                yield from _of_range(column, np.unique(np.concatenate(edges)), given)
+            else:
+                assert isinstance(column, Choice | Hashed)
+                yield column.places(given)
+
+
+def _features(place: int, column: Column, edges: Sequence[NDArray[np.float64]] | None) -> Iterator[Feature]:
+    if isinstance(column, Range):
+        assert edges is not None
+        every = np.unique(np.concatenate(edges))
+        yield Feature(place, len(every) + 2, tuple(np.searchsorted(every, scale) for scale in edges))
+        for part in column.parts():
+            yield Feature(place, part.size + 1, (np.arange(part.size - 1),))
+    else:
+        assert isinstance(column, Choice | Hashed)
+        yield Feature(place, column.n_places)
+
+
+def _edges(column: Range, max_bins: int) -> list[NDArray[np.float64]]:
+    """Inner edges of the bins, in the column's own numbers, for each of its scales."""
+    if column.bins not in (ENCODER, AUTO, None):
+        return [column.edges(Detail())]
+    lower, upper = (float(end) for end in column.numbers(np.array([column.lower, column.upper], dtype=object)))
+    whole = isinstance(column, NumberRange) and column.of_whole_numbers
+    found = [column.edges(Detail(bins=max_bins))]
+    if whole and upper - lower < max_bins:
+        return [np.arange(lower + 0.5, upper), *found]
+    if isinstance(column, NumberRange) and column.scale != LOG and upper - lower >= WIDE:
+        found.append(NumberRange(column.lower, column.upper, max_bins, LOG).edges(Detail()))
+    return [np.unique(np.floor(edges) + 0.5) for edges in found] if whole else found
+
+
+def _of_range(column: Range, edges: NDArray[np.float64], given: NDArray[Any]) -> Iterator[NDArray[np.intp]]:
+    numbers = column.numbers(given)
+    missing = np.isnan(numbers)
+    yield np.where(missing, len(edges) + 1, np.searchsorted(edges, numbers, side="right"))
+    inside = np.clip(np.where(missing, 0.0, numbers), *column.numbers(np.array([column.lower, column.upper], object)))
+    for part in column.parts():
+        yield np.where(missing, part.size, part.place(inside))

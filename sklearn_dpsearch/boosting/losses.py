@@ -1,0 +1,131 @@
+r"""Losses whose gradients use all of the sensitivity that is paid for.
+
+The score of the log loss, y − p, is unbiased for the true probability, and stays so times any function of p alone. A
+record's largest score under p has the norm max_y ‖e_y − p‖; divided by it, all records have scores up to 1, and none
+above. So each record moves the sums as much as any may, at every p, where scores of the log loss stay far below 1
+unless a record is misjudged.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+#: Probabilities of the start stay this far from 0 and 1.
+LEAST_PROBABILITY = 0.005
+
+
+class Derivatives(NamedTuple):
+    """Minus the gradient, of norm at most 1 for each record, and the diagonal of its expected Hessian.
+
+    Both have the shape (n_outputs, n_samples).
+    """
+
+    scores: Array
+    hessians: Array
+
+
+class Loss(ABC):
+    """Loss of records by their outputs, an array of shape (n_outputs, n_samples)."""
+
+    #: Bound on the norm of a record's Hessians.
+    largest_hessian: float
+
+    @property
+    @abstractmethod
+    def n_outputs(self) -> int:
+        """Number of outputs."""
+
+    @abstractmethod
+    def derivatives(self, outputs: Array, targets: Array) -> Derivatives:
+        """Derivatives of each record."""
+
+    @abstractmethod
+    def start(self, mean_scores: Array) -> Array:
+        """Best constant outputs, shape (n_outputs,).
+
+        Parameters
+        ----------
+        mean_scores : ndarray of shape (n_outputs,)
+            Sums of scores ÷ sums of Hessians, at outputs of 0.
+        """
+
+
+class BinaryLoss(Loss):
+    r"""Two classes: −1 and 1. With the margin m = target · output: 1 − m where m ≤ 0, exp(−m) above.
+
+    Convex, with a continuous derivative, and a proper loss: the expected score is 0 where the output is the logit.
+
+    Notes
+    -----
+    The score is (y − p)/max(p, 1 − p) = ±min(1, exp(−m)), the expected Hessian p·(1 − p)/max(p, 1 − p) =
+    min(p, 1 − p) ≤ 1/2.
+    """
+
+    largest_hessian = 0.5
+
+    @property
+    def n_outputs(self) -> int:
+        return 1
+
+    def derivatives(self, outputs: Array, targets: Array) -> Derivatives:
+        odds = np.exp(-np.abs(outputs))
+        scores = targets * np.where(targets * outputs > 0, odds, 1.0)
+        return Derivatives(scores, odds / (1.0 + odds))
+
+    def start(self, mean_scores: Array) -> Array:
+        chance = np.clip(0.5 + mean_scores / 4.0, LEAST_PROBABILITY, 1 - LEAST_PROBABILITY)
+        logits: Array = np.log(chance / (1.0 - chance))
+        return logits
+
+
+class SoftmaxLoss(Loss):
+    r"""Classes 0 … n_classes − 1, with an output for each.
+
+    Notes
+    -----
+    The score is (e_y − p)/c with c² = max_y ‖e_y − p‖² = 1 − 2·min p + ‖p‖². The Hessians p·(1 − p)/c have the norm
+    at most 1/2: p·(1 − p) ≤ 1/4 bounds the square by (1 − ‖p‖²)/(4·c²), and ‖p‖² ≥ min p.
+    """
+
+    largest_hessian = 0.5
+
+    def __init__(self, n_classes: int) -> None:
+        self._n_classes = n_classes
+
+    @property
+    def n_outputs(self) -> int:
+        return self._n_classes
+
+    def derivatives(self, outputs: Array, targets: Array) -> Derivatives:
+        chances = np.exp(outputs - outputs.max(axis=0))
+        chances /= chances.sum(axis=0)
+        largest = np.sqrt(1.0 - 2.0 * chances.min(axis=0) + np.square(chances).sum(axis=0))
+        is_class = np.arange(self._n_classes)[:, np.newaxis] == targets
+        return Derivatives((is_class - chances) / largest, chances * (1.0 - chances) / largest)
+
+    def start(self, mean_scores: Array) -> Array:
+        even = 1.0 / self._n_classes
+        chances = np.clip(even + mean_scores * even * (1.0 - even), LEAST_PROBABILITY, 1.0)
+        logits: Array = np.log(chances) - np.log(chances).mean()
+        return logits
+
+
+class SquaredLoss(Loss):
+    """Numbers: half of the squared residual, and linear where it is longer than 1 (Huber's loss)."""
+
+    largest_hessian = 1.0
+
+    @property
+    def n_outputs(self) -> int:
+        return 1
+
+    def derivatives(self, outputs: Array, targets: Array) -> Derivatives:
+        return Derivatives(np.clip(targets - outputs, -1.0, 1.0), np.ones_like(outputs))
+
+    def start(self, mean_scores: Array) -> Array:
+        return mean_scores

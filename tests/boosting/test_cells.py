@@ -1,0 +1,75 @@
+"""Cells: every record in exactly one, whatever was drawn, and nothing but the schema and a seed decides."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from sklearn_dpsearch.boosting.cells import GROUPS, drawn
+from sklearn_dpsearch.boosting.features import CodedColumns
+
+from .tables import SCHEMA, table
+
+COLUMNS = CodedColumns(SCHEMA.without("pay", "grade", "price"), 16)
+PARTITIONS = drawn(COLUMNS.features, 300, 4, np.random.default_rng(0))
+
+
+def test_every_combination_of_codes_has_one_cell_and_every_cell_a_combination():
+    for partition in PARTITIONS:
+        sizes = [COLUMNS.features[place].size for place in partition.features]
+        assert [len(lookup) for lookup in partition.lookups] == sizes
+        groups = [np.unique(lookup).tolist() for lookup in partition.lookups]
+        cells = sorted(sum(each) for each in itertools.product(*groups))
+        assert cells == list(range(partition.n_cells))
+
+
+def test_cells_of_records_are_sums_over_their_own_features():
+    codes = COLUMNS.codes(table(50))
+    for partition in PARTITIONS[:20]:
+        expected = [
+            sum(int(lookup[codes[place, row]]) for place, lookup in zip(partition.features, partition.lookups))
+            for row in range(50)
+        ]
+        assert partition.cells(codes).tolist() == expected
+
+
+def test_the_start_has_one_cell_and_rounds_have_one_two_or_four_features():
+    assert PARTITIONS[0].n_cells == 1
+    assert set(PARTITIONS[0].cells(COLUMNS.codes(table(5)))) == {0}
+    assert {len(partition.features) for partition in PARTITIONS[1:]} == set(GROUPS)
+    only = drawn(COLUMNS.features, 20, 1, np.random.default_rng(0))
+    assert {len(partition.features) for partition in only[1:]} == {1}
+
+
+def test_a_round_names_a_feature_once():
+    assert all(len(set(partition.features)) == len(partition.features) for partition in PARTITIONS)
+
+
+def test_values_in_order_are_cut_and_missing_ones_are_apart_in_rounds_of_one_feature():
+    for partition in PARTITIONS:
+        for place, lookup in zip(partition.features, partition.lookups):
+            if COLUMNS.features[place].cuts is not None:
+                assert np.all(np.diff(lookup[:-1].astype(int)) >= 0)
+                if len(partition.features) == 1:
+                    assert lookup[-1] == partition.n_cells - 1 > lookup[-2]
+
+
+def test_cells_fit_into_one_byte():
+    assert max(partition.n_cells for partition in PARTITIONS) <= 256
+    assert max(groups**width for width, groups in GROUPS.items()) < 256
+
+
+def test_fewer_features_than_a_cell_could_have_are_enough():
+    alone = CodedColumns(SCHEMA.without("pay", "grade", "price", "since", "shop", "wealth", "job"), 16)
+    assert {partition.features for partition in drawn(alone.features, 20, 4, np.random.default_rng(0))[1:]} == {(0,)}
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_seed_repeats_the_cells(seed):
+    one, other = (drawn(COLUMNS.features, 9, 4, np.random.default_rng(seed)) for _ in range(2))
+    for mine, theirs in zip(one, other):
+        assert mine.features == theirs.features
+        for lookup, same in zip(mine.lookups, theirs.lookups):
+            np.testing.assert_array_equal(lookup, same)

@@ -1,0 +1,320 @@
+"""Boosting of tables as scikit-learn estimators: records in, predictions out, and the guarantee that is stated."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import cross_val_score
+
+from sklearn_dpsearch import PrivacyError
+from sklearn_dpsearch.boosting import DPGradientBoostingClassifier, DPGradientBoostingRegressor, base
+from sklearn_dpsearch.boosting.noise import noise_scale
+from sklearn_dpsearch.privacy import GaussianDP
+
+from .tables import SCHEMA, table
+
+TABLE = table()
+MODELS = {
+    "two classes": lambda **changed: DPGradientBoostingClassifier(
+        SCHEMA.without("grade", "price"), **{"target": "pay", "target_mu": 10.0, "max_iter": 150, **changed}
+    ),
+    "three classes": lambda **changed: DPGradientBoostingClassifier(
+        SCHEMA.without("pay", "price"), **{"target": "grade", "target_mu": 10.0, "max_iter": 150, **changed}
+    ),
+    "numbers": lambda **changed: DPGradientBoostingRegressor(
+        SCHEMA.without("pay", "grade"), **{"target": "price", "target_mu": 10.0, "max_iter": 300, **changed}
+    ),
+}
+#: One fitted model of each kind, which no test changes.
+FITTED = {name: make(random_state=0, noise_seed=0).fit(TABLE, TABLE[make().target]) for name, make in MODELS.items()}
+
+
+@pytest.fixture(params=MODELS)
+def kind(request):
+    return request.param
+
+
+# --- predictions --------------------------------------------------------------------------------------------------
+
+
+def test_a_table_goes_in_and_good_predictions_come_out(kind):
+    assert FITTED[kind].score(TABLE, TABLE[FITTED[kind].target]) > 0.8
+
+
+def test_probabilities_logits_and_labels_agree():
+    for name in ("two classes", "three classes"):
+        model = FITTED[name]
+        chances, logits = model.predict_proba(TABLE), model.decision_function(TABLE)
+        assert chances.sum(axis=1) == pytest.approx(1.0)
+        assert np.array_equal(model.classes_[chances.argmax(axis=1)], model.predict(TABLE))
+        assert logits.shape == ((600,) if name == "two classes" else (600, 3))
+        np.testing.assert_allclose(np.exp(model.predict_log_proba(TABLE)), chances)
+    two = FITTED["two classes"]
+    assert 1 / (1 + np.exp(-two.decision_function(TABLE))) == pytest.approx(two.predict_proba(TABLE)[:, 1])
+
+
+def test_the_last_stage_is_the_prediction(kind):
+    model = FITTED[kind]
+    stages = list(model.staged_predict(TABLE))
+    assert len(stages) == model.n_iter_ == model.max_iter
+    assert np.array_equal(stages[-1], model.predict(TABLE))
+    truth = TABLE[model.target].to_numpy()
+    if kind == "numbers":
+        assert np.mean((stages[-1] - truth) ** 2) < np.mean((stages[0] - truth) ** 2)
+    else:
+        *_, last = model.staged_predict_proba(TABLE)
+        np.testing.assert_array_equal(last, model.predict_proba(TABLE))
+        assert np.mean(stages[-1] == truth) > np.mean(stages[0] == truth)
+
+
+def test_numbers_stay_inside_of_the_bounds():
+    wild = MODELS["numbers"]().fit(TABLE, TABLE["price"])
+    for start, expected in ((1e3, 100.0), (-1e3, 0.0)):
+        wild.weights_[0][:] = start
+        assert set(wild.predict(TABLE)) == {expected}
+
+
+def test_class_weights_move_the_logits_and_nothing_else():
+    plain, weighted = FITTED["two classes"], clone(FITTED["two classes"]).set_params(class_weight={"low": 3.0})
+    weighted.set_params(random_state=0, noise_seed=0).fit(TABLE, TABLE["pay"])
+    assert weighted.decision_function(TABLE) - plain.decision_function(TABLE) == pytest.approx(np.log(3.0))
+    several = clone(FITTED["three classes"]).set_params(class_weight={"b": 2.0}, random_state=0, noise_seed=0)
+    moved = several.fit(TABLE, TABLE["grade"]).decision_function(TABLE)
+    shift = (moved - FITTED["three classes"].decision_function(TABLE)).mean(axis=0)
+    assert shift == pytest.approx([0.0, np.log(2.0), 0.0])
+
+
+def test_importances_are_shares_and_name_what_matters():
+    for model in FITTED.values():
+        found = dict(zip(model.feature_names_in_, model.feature_importances_))
+        assert sum(found.values()) == pytest.approx(1.0)
+        assert min(found.values()) >= 0
+        assert max(found, key=found.get) == "age"
+
+
+def test_other_columns_and_their_order_do_not_matter(kind):
+    model, names = FITTED[kind], ["shop", "since", "job", "wealth", "age"]
+    other = clone(model).set_params(random_state=0, noise_seed=0).fit(TABLE[names], TABLE[model.target])
+    assert list(other.feature_names_in_) == list(model.feature_names_in_) == sorted(names, key=list(SCHEMA).index)
+    np.testing.assert_array_equal(model.predict(TABLE), other.predict(TABLE[names]))
+
+
+def test_arrays_and_polars_give_the_same(kind):
+    model = FITTED[kind]
+    array = TABLE[list(model.feature_names_in_)].to_numpy(dtype=object)
+    other = clone(model).set_params(random_state=0, noise_seed=0).fit(array, TABLE[model.target].to_numpy())
+    assert not hasattr(other, "feature_names_in_")
+    np.testing.assert_array_equal(model.predict(TABLE), other.predict(array))
+    pl = pytest.importorskip("polars")
+    frame = pl.DataFrame({name: TABLE[name].to_numpy() for name in model.feature_names_in_}, strict=False)
+    np.testing.assert_array_equal(model.predict(TABLE), model.predict(frame))
+
+
+def test_missing_and_unknown_values_are_predicted(kind):
+    found = FITTED[kind].predict(TABLE.assign(age=None, job="never seen", since=None, shop=None, wealth=np.inf))
+    assert len(found) == 600
+    assert len(FITTED[kind].predict(TABLE[:0])) == 0
+
+
+# --- the guarantee ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("neighboring", ["add_remove", "zero_out", "replace_one"])
+def test_the_guarantee_is_the_target_and_the_noise_reaches_it(kind, neighboring, monkeypatch):
+    scales = []
+    true = base.NoisySums
+    monkeypatch.setattr(base, "NoisySums", lambda *given: scales.append(given[1]) or true(*given))
+    model = MODELS[kind](neighboring=neighboring, target_mu=0.7)
+    assert model.privacy_guarantee() == GaussianDP(mu=0.7, neighboring=neighboring)
+    model.fit(TABLE, TABLE[model.target])
+    assert model.privacy_spent_.guarantee == model.privacy_guarantee(123)
+    assert scales == [noise_scale(0.7, model.max_iter + 1, neighboring)]
+
+
+def test_epsilon_and_delta_are_met(kind):
+    found = MODELS[kind](target_mu=None, target_epsilon=1.0, target_delta=1e-6).privacy_guarantee()
+    assert isinstance(found, GaussianDP)
+    assert 0.999 < found.epsilon_at(1e-6) <= 1.0
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"max_iter": 7},
+        {"learning_rate": 2.0},
+        {"prior_factor": 3.0},
+        {"max_bins": 5},
+        {"max_features_per_cell": 1},
+        {"random_state": 3},
+    ],
+)
+def test_parameters_that_are_not_named_leave_the_guarantee_alone(kind, changed):
+    assert not set(changed) & set(MODELS[kind]().privacy_parameters)
+    assert MODELS[kind](**changed).privacy_guarantee() == MODELS[kind]().privacy_guarantee()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"target_mu": None},
+        {"target_epsilon": 1.0},
+        {"target_mu": None, "target_epsilon": 1.0},
+        {"target_epsilon": 1.0, "target_delta": 1e-5},
+    ],
+)
+def test_exactly_one_way_to_state_the_privacy_is_needed(kind, given):
+    with pytest.raises(PrivacyError, match="is needed"):
+        MODELS[kind](**given).privacy_guarantee()
+
+
+def test_a_meaningless_delta_is_refused_where_the_number_of_records_is_public(kind):
+    model = MODELS[kind](target_mu=None, target_epsilon=1.0, target_delta=0.01)
+    with pytest.raises(PrivacyError, match="promises nothing"):
+        model.fit(TABLE, TABLE[model.target])
+    model.set_params(neighboring="add_remove").fit(TABLE, TABLE[model.target])
+
+
+def test_cells_do_not_depend_on_the_records(kind):
+    model = FITTED[kind]
+    other = clone(model).set_params(random_state=0).fit(table(90, seed=5), table(90, seed=5)[model.target])
+    for mine, theirs in zip(model.partitions_, other.partitions_):
+        assert mine[0] == theirs[0]
+        assert all(np.array_equal(lookup, same) for lookup, same in zip(mine[1], theirs[1]))
+
+
+def test_noise_differs_from_fit_to_fit_and_is_not_seeded_by_random_state(kind):
+    model = MODELS[kind](random_state=0)
+    one = model.fit(TABLE, TABLE[model.target]).weights_
+    other = model.fit(TABLE, TABLE[model.target]).weights_
+    assert all(np.any(mine != theirs) for mine, theirs in zip(one[1:], other[1:]))
+
+
+def test_the_noise_seed_is_not_kept(kind):
+    model = MODELS[kind](noise_seed=3).fit(TABLE, TABLE[MODELS[kind]().target])
+    assert any("noise_seed was given" in text for text in model.privacy_spent_.assumptions)
+    assert pickle.loads(pickle.dumps(model)).noise_seed is None
+
+
+def test_assumptions_are_said(kind):
+    texts = " ".join(FITTED[kind].privacy_spent_.assumptions)
+    assert "schema was not taken from the records" in texts
+    assert "labels that occur" not in texts
+    loose = DPGradientBoostingClassifier(SCHEMA.without("pay", "grade", "price"), target_mu=1.0, class_weight={})
+    assert "labels that occur in y are public" in " ".join(loose.privacy_assumptions())
+    assert "class_weight was not taken" in " ".join(loose.privacy_assumptions())
+
+
+# --- pickles and clones -------------------------------------------------------------------------------------------
+
+
+def test_a_pickle_predicts_the_same_and_holds_plain_values(kind):
+    model = FITTED[kind]
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict(TABLE), model.predict(TABLE))
+    plain = (int, np.ndarray)
+    flat = [value for one in model.partitions_ for value in (*one[0], *one[1], one[2])]
+    assert {type(one) for one in model.partitions_} == {tuple}
+    assert all(isinstance(value, plain) for value in [*flat, *model.weights_])
+
+
+def test_clones_have_the_parameters_and_no_more(kind):
+    again = clone(FITTED[kind])
+    assert again.get_params() == FITTED[kind].get_params()
+    with pytest.raises(NotFittedError):
+        again.predict(TABLE)
+    with pytest.raises(NotFittedError):
+        next(iter(again.staged_predict(TABLE)))
+
+
+def test_scikit_learn_knows_the_kind(kind):
+    assert is_classifier(FITTED[kind]) == (kind != "numbers")
+    assert is_regressor(FITTED[kind]) == (kind == "numbers")
+    assert len(cross_val_score(MODELS[kind](max_iter=20), TABLE, TABLE[FITTED[kind].target], cv=2)) == 2
+
+
+def test_constructors_only_assign():
+    for model in (DPGradientBoostingClassifier, DPGradientBoostingRegressor):
+        names = list(inspect.signature(model).parameters)
+        assert list(model({"a": (0, 1)}).get_params(deep=False)) == sorted(names)
+
+
+def test_a_failed_fit_leaves_no_model(kind):
+    model = MODELS[kind]().fit(TABLE, TABLE[FITTED[kind].target])
+    with pytest.raises(ValueError, match="missing from the table"):
+        model.fit(TABLE[["age"]], TABLE[model.target])
+    assert not hasattr(model, "privacy_spent_")
+    with pytest.raises(NotFittedError):
+        model.predict(TABLE)
+
+
+# --- errors -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"target": "salary"}, "no column 'salary'"),
+        ({"schema": 3}, "schema"),
+        ({"max_iter": 0}, "max_iter"),
+        ({"max_bins": 1}, "max_bins"),
+        ({"learning_rate": 0.0}, "learning_rate"),
+        ({"prior_factor": -1.0}, "prior_factor"),
+        ({"max_features_per_cell": 0}, "max_features_per_cell"),
+        ({"target_mu": 0.0}, "target_mu"),
+        ({"target_mu": 1e-9}, "larger target"),
+        ({"neighboring": "any"}, "neighboring"),
+    ],
+)
+def test_wrong_arguments_are_errors_before_any_record_is_read(kind, changed, message):
+    with pytest.raises((ValueError, KeyError, PrivacyError), match=message):
+        MODELS[kind]().set_params(**changed).fit(None, None)
+    with pytest.raises((ValueError, KeyError, PrivacyError), match=message):
+        MODELS[kind]().set_params(**changed).privacy_guarantee()
+
+
+@pytest.mark.parametrize(
+    ("name", "changed", "message"),
+    [
+        ("two classes", {"target": "age"}, "a list of values has classes"),
+        ("two classes", {"classes": ["low", "high"]}, "the schema states"),
+        ("two classes", {"class_weight": {"middle": 2.0}}, "labels among"),
+        ("two classes", {"class_weight": {"low": 0.0}}, "weights > 0"),
+        ("two classes", {"class_weight": "balanced"}, "counts the labels"),
+        ("two classes", {"class_weight": "balanced", "target": None}, "counts the labels"),
+        ("numbers", {"target": "job"}, "a range has bounds"),
+        ("numbers", {"bounds_y": (0, 1)}, "the schema states"),
+        ("numbers", {"target": None}, "bounds_y=None"),
+        ("numbers", {"target": None, "bounds_y": (1.0, 0.0)}, "lower < upper"),
+        ("numbers", {"target": None, "bounds_y": (0.0, np.inf)}, "finite"),
+        ("numbers", {"max_residual": 0.0}, "max_residual"),
+    ],
+)
+def test_wrong_targets_are_errors_before_any_record_is_read(name, changed, message):
+    with pytest.raises((ValueError, PrivacyError), match=message):
+        MODELS[name](**changed).fit(None, None)
+
+
+def test_targets_that_do_not_fit_are_refused():
+    model = MODELS["two classes"]()
+    with pytest.raises(ValueError, match="not among the declared classes"):
+        model.fit(TABLE, TABLE["pay"].replace("low", "nothing"))
+    with pytest.raises(ValueError, match="inconsistent"):
+        model.fit(TABLE, TABLE["pay"][:-1])
+    with pytest.raises(ValueError, match="needs y"):
+        model.fit(TABLE, None)
+    one = DPGradientBoostingClassifier(SCHEMA.without("pay", "grade", "price"), target_mu=1.0)
+    with pytest.raises(ValueError, match="at least 2 classes"):
+        one.fit(TABLE, np.zeros(600))
+    with pytest.raises(ValueError, match="NaN"):
+        MODELS["numbers"]().fit(TABLE, TABLE["price"].where(TABLE["price"] > 50))
+
+
+def test_labels_of_y_are_taken_where_none_are_declared():
+    model = DPGradientBoostingClassifier(SCHEMA.without("pay", "grade", "price"), target_mu=10.0, max_iter=20)
+    assert list(model.fit(TABLE, TABLE["grade"]).classes_) == ["a", "b", "c"]
+    assert list(clone(model).set_params(classes=["d", "c", "b", "a"]).fit(TABLE, TABLE["grade"]).classes_) == [*"abcd"]

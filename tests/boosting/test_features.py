@@ -1,0 +1,81 @@
+"""Codes of tables: each value has its own place, by the schema alone."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import numpy as np
+import pytest
+
+from sklearn_dpsearch.boosting.features import CodedColumns
+from sklearn_dpsearch.preprocessing import Schema
+
+pd = pytest.importorskip("pandas")
+
+
+def codes(stated, values, max_bins=4):
+    columns = CodedColumns(Schema({"a": stated}), max_bins)
+    found = columns.codes(pd.DataFrame({"a": values}))
+    assert found.max(axis=1).tolist() <= [feature.size - 1 for feature in columns.features]
+    return found.tolist(), columns.features
+
+
+def test_numbers_are_in_equal_bins_and_missing_ones_in_the_last():
+    found, (feature,) = codes((0.0, 8.0), [-5.0, 0.0, 1.9, 2.0, 7.9, 99.0, np.nan, np.inf, -np.inf])
+    assert found == [[0, 0, 0, 1, 3, 3, 4, 3, 0]]
+    assert feature.size == 5
+    assert [cut.tolist() for cut in feature.cuts] == [[0, 1, 2]]
+
+
+def test_few_whole_numbers_have_bins_of_their_own_and_fractions_finer_ones():
+    found, (feature,) = codes((0, 2), [0, 1, 2, None], max_bins=4)
+    assert len(set(found[0])) == 4
+    by_number, by_fraction = feature.cuts
+    assert len(by_number) == 2
+    assert len(by_fraction) == 3
+
+
+def test_long_ranges_are_cut_on_a_logarithmic_scale_too():
+    found, (feature,) = codes((0, 100_000), [0, 5, 20, 400, 30_000, 90_000], max_bins=8)
+    assert len(set(found[0])) == 6
+    assert len(feature.cuts) == 2
+    assert len(codes({"lower": 0, "upper": 100_000, "scale": "log"}, [1])[1][0].cuts) == 1
+    assert len(codes((0, 100), [1])[1][0].cuts) == 1
+
+
+def test_bins_of_the_schema_are_kept():
+    found, (feature,) = codes({"lower": 0, "upper": 100, "bins": [10, 50]}, [9, 10, 49, 50, 70])
+    assert found == [[0, 1, 1, 2, 2]]
+    assert feature.size == 4
+
+
+def test_values_of_a_list_have_places_in_its_order_without_cuts():
+    found, (feature,) = codes(["x", "y"], ["y", "x", "?", None])
+    assert found == [[1, 0, 2, 2]]
+    assert feature.cuts is None
+
+
+def test_buckets_are_those_of_the_encoder():
+    found, (feature,) = codes({"buckets": 5}, ["x", "y", "x", None])
+    assert found[0][0] == found[0][2] < 5
+    assert found[0][3] == 5
+    assert feature.size == 6
+
+
+def test_a_date_has_its_range_and_its_parts():
+    values = pd.to_datetime(["2020-01-06", "2021-12-31", None])
+    found, features = codes((date(2020, 1, 1), date(2022, 1, 1)), values)
+    assert found == [[0, 3, 4], [0, 11, 12], [0, 4, 7]]  # a Monday in January, a Friday in December
+    assert [feature.column for feature in features] == [0, 0, 0]
+
+
+def test_many_values_take_two_bytes_and_few_take_one():
+    assert CodedColumns(Schema({"a": {"buckets": 300}}), 4).codes(pd.DataFrame({"a": ["x"]})).dtype == np.uint16
+    assert CodedColumns(Schema({"a": {"buckets": 255}}), 4).codes(pd.DataFrame({"a": ["x"]})).dtype == np.uint8
+
+
+def test_blocks_of_records_are_coded_like_all_at_once(monkeypatch):
+    frame = pd.DataFrame({"a": np.random.default_rng(0).uniform(0, 8, 50)})
+    whole = CodedColumns(Schema({"a": (0.0, 8.0)}), 4).codes(frame)
+    monkeypatch.setattr("sklearn_dpsearch.boosting.features.BLOCK", 7)
+    np.testing.assert_array_equal(CodedColumns(Schema({"a": (0.0, 8.0)}), 4).codes(frame), whole)

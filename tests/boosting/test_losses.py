@@ -1,0 +1,100 @@
+"""Losses: unbiased scores, within the sensitivity that is paid for, for every prediction."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import softmax
+
+from sklearn_dpsearch.boosting.losses import BinaryLoss, SoftmaxLoss, SquaredLoss
+
+rng = np.random.default_rng(0)
+LOGITS = np.concatenate([np.linspace(-40, 40, 2001), [0.0, -800.0, 800.0]])
+
+
+def predictions(n_classes: int, n: int = 20_000) -> np.ndarray:
+    """Outputs of all kinds: even, all on one class, on several, shape (n_classes, n)."""
+    scales = 10.0 ** rng.uniform(-3, 2.5, n)
+    found = rng.normal(size=(n_classes, n)) * scales
+    found[:, :: n // 50] = 0.0
+    edges = rng.integers(0, 2, (n_classes, n // 2)) * 60.0  # corners, edges and faces of the simplex
+    found[:, : n // 2] = np.where(rng.random(n // 2) < 0.5, edges, found[:, : n // 2])
+    return found
+
+
+def test_scores_of_two_classes_are_unbiased_and_one_of_them_is_the_largest():
+    ups, downs = (BinaryLoss().derivatives(LOGITS[np.newaxis], np.full(len(LOGITS), one)) for one in (1.0, -1.0))
+    chances = 1 / (1 + np.exp(-np.clip(LOGITS, -700, 700)))
+    assert chances * ups.scores[0] + (1 - chances) * downs.scores[0] == pytest.approx(0.0, abs=1e-15)
+    assert np.maximum(abs(ups.scores), abs(downs.scores)) == pytest.approx(1.0, abs=0)
+    np.testing.assert_array_equal(ups.hessians, downs.hessians)
+    assert ups.hessians[0] == pytest.approx(np.minimum(chances, 1 - chances), abs=1e-15)
+
+
+def test_hessians_are_expected_slopes_of_the_scores():
+    """The expected score of records with one chance, differentiated at the logit of that chance."""
+    logits, step = np.linspace(-5, 5, 41) + 0.01, 1e-6
+    chances = 1 / (1 + np.exp(-logits))
+    expected = [
+        sum(
+            share * BinaryLoss().derivatives(moved[np.newaxis], np.full(len(moved), one)).scores[0]
+            for one, share in ((1.0, chances), (-1.0, 1 - chances))
+        )
+        for moved in (logits - step, logits + step)
+    ]
+    found = BinaryLoss().derivatives(logits[np.newaxis], np.ones(len(logits))).hessians[0]
+    assert (expected[0] - expected[1]) / (2 * step) == pytest.approx(found, abs=1e-6)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 4, 7, 30])
+def test_scores_of_several_classes_are_unbiased_and_one_of_them_is_the_largest(n_classes):
+    outputs = predictions(n_classes)
+    scores = np.array(
+        [
+            SoftmaxLoss(n_classes).derivatives(outputs, np.full(outputs.shape[1], float(label))).scores
+            for label in range(n_classes)
+        ]
+    )
+    assert (softmax(outputs, axis=0)[:, np.newaxis] * scores).sum(axis=0) == pytest.approx(0.0, abs=1e-12)
+    norms = np.sqrt(np.square(scores).sum(axis=1))
+    assert norms.max() <= 1 + 1e-12
+    assert norms.max(axis=0) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 4, 7, 30])
+def test_hessians_of_several_classes_have_a_norm_of_at_most_one_half(n_classes):
+    outputs = predictions(n_classes)
+    found = SoftmaxLoss(n_classes).derivatives(outputs, np.zeros(outputs.shape[1]))
+    norms = np.sqrt(np.square(found.hessians).sum(axis=0))
+    assert norms.max() <= 0.5 + 1e-12
+    if n_classes == 2:  # the bound is reached
+        assert norms.max() == pytest.approx(0.5)
+
+
+def test_softmax_of_two_classes_is_the_binary_loss():
+    logits = np.linspace(-6, 6, 101)
+    two = SoftmaxLoss(2).derivatives(np.array([0 * logits, logits]), np.ones(101))
+    one = BinaryLoss().derivatives(logits[np.newaxis], np.ones(101))
+    assert two.scores[1] * np.sqrt(2) == pytest.approx(one.scores[0])
+    assert two.hessians[1] * np.sqrt(2) == pytest.approx(one.hessians[0])
+
+
+def test_residuals_are_clipped():
+    found = SquaredLoss().derivatives(np.array([[0.0, 0.0, 3.0]]), np.array([0.5, 7.0, 1.0]))
+    assert found.scores.tolist() == [[0.5, 1.0, -1.0]]
+    assert found.hessians.tolist() == [[1.0, 1.0, 1.0]]
+
+
+@pytest.mark.parametrize(
+    ("loss", "targets", "expected"),
+    [
+        (BinaryLoss(), np.repeat([1.0, -1.0], [30, 70]), [np.log(3 / 7)]),
+        (SoftmaxLoss(3), np.repeat([0.0, 1.0, 2.0], [20, 30, 50]), np.log([0.2, 0.3, 0.5])),
+        (SquaredLoss(), np.repeat([0.0, 0.5], [20, 80]), [0.4]),
+    ],
+)
+def test_the_start_without_noise_is_the_best_constant(loss, targets, expected):
+    found = loss.derivatives(np.zeros((loss.n_outputs, len(targets))), targets)
+    start = loss.start(found.scores.sum(axis=1) / found.hessians.sum(axis=1))
+    shift = np.mean(expected) if len(expected) > 1 else 0.0
+    assert start == pytest.approx(np.array(expected) - shift)

@@ -1,0 +1,152 @@
+"""Rounds: nothing but released sums decides what comes next, and one record moves each of them little enough."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sklearn_dpsearch.boosting import rounds
+from sklearn_dpsearch.boosting.cells import drawn
+from sklearn_dpsearch.boosting.features import CodedColumns
+from sklearn_dpsearch.boosting.losses import BinaryLoss, SoftmaxLoss, SquaredLoss
+from sklearn_dpsearch.boosting.noise import DISTANCE, SQUARED_SENSITIVITY, UNIT, NoisySums
+from sklearn_dpsearch.boosting.rounds import FIRST_SCALE, LEAST_SCALE, MEASURED, PriorScale, boost, outputs_after
+
+from .tables import SCHEMA, table
+
+COLUMNS = CodedColumns(SCHEMA.without("pay", "grade", "price"), 16)
+CODES = COLUMNS.codes(table(120))
+PARTITIONS = drawn(COLUMNS.features, 60, 4, np.random.default_rng(0))
+SETTINGS = {"learning_rate": 1.0, "noise": 3.0, "prior_factor": 0.8}
+rng = np.random.default_rng(1)
+LOSSES = {
+    "two classes": (BinaryLoss(), rng.choice([-1.0, 1.0], 121)),
+    "three classes": (SoftmaxLoss(3), rng.choice([0.0, 1.0, 2.0], 121)),
+    "numbers": (SquaredLoss(), rng.normal(0, 2, 121)),
+}
+
+
+def noise(loss, seed=0):
+    sizes = [partition.n_cells for partition in PARTITIONS]
+    return NoisySums(loss, 3 * UNIT, sizes, np.random.RandomState(seed).bytes)
+
+
+def recorded(loss, codes, targets):
+    """Sums of a training, and what was released of them."""
+    sums, released, noisy = [], [], noise(loss)
+
+    def release(found):
+        sums.append(found)
+        released.append(noisy.release(found))
+        return released[-1]
+
+    boosted = boost(codes, targets, loss, PARTITIONS, release, **SETTINGS)
+    return sums, released, boosted
+
+
+def replayed(loss, codes, targets, released):
+    """Sums of other records, in a training that is shown what was released before."""
+    sums, answers = [], iter(released)
+    boosted = boost(codes, targets, loss, PARTITIONS, lambda found: sums.append(found) or next(answers), **SETTINGS)
+    return sums, boosted
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+def test_a_record_moves_no_released_sum_by_more_than_is_paid_for(name, relation):
+    """Every output is frozen, so that only the record itself makes the difference, as in adaptive composition."""
+    loss, targets = LOSSES[name]
+    sums, released, boosted = recorded(loss, CODES, targets[:120])
+    most, bound = 0, DISTANCE[relation] ** 2 * SQUARED_SENSITIVITY * UNIT**2
+    for place in range(0, 120, 7):
+        others, labels = np.delete(CODES, place, axis=1), np.delete(targets[:120], place)
+        if relation == "replace_one":
+            others = np.column_stack([others, CODES[:, (place + 3) % 120]])
+            labels = np.append(labels, -targets[place] if name != "three classes" else (targets[place] + 1) % 3)
+        found, same = replayed(loss, others, labels, released)
+        for one, other in zip(same.weights, boosted.weights):
+            np.testing.assert_array_equal(one, other)
+        moved = [int(np.square(one - other).sum()) for one, other in zip(sums, found)]
+        assert min(moved) > 0 or relation == "replace_one"
+        most = max(most, *moved)
+    assert 0.5 * SQUARED_SENSITIVITY * UNIT**2 < most <= bound
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_each_record_is_in_one_cell_of_every_release(name):
+    """At outputs of 0 all records of numbers far away add the same: they are counted once in each round."""
+    loss, targets = LOSSES[name]
+    sums, _, _ = recorded(loss, CODES, targets[:120])
+    assert [len(one.T) for one in sums] == [partition.n_cells for partition in PARTITIONS]
+    if name == "numbers":
+        unit = (UNIT - 1) // 4
+        assert {int(one[1].sum()) for one in sums} == {120 * unit}
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_the_weights_add_up_to_the_outputs_of_training(name, monkeypatch):
+    loss, targets = LOSSES[name]
+    seen = []
+    derivatives = type(loss).derivatives
+    monkeypatch.setattr(
+        type(loss), "derivatives", lambda self, outputs, y: seen.append(outputs.copy()) or derivatives(self, outputs, y)
+    )
+    _, _, boosted = recorded(loss, CODES, targets[:120])
+    staged = [one.copy() for one in outputs_after(CODES, PARTITIONS, boosted.weights, loss.n_outputs)]
+    np.testing.assert_allclose(seen[1:], staged[:-1], atol=1e-12)
+
+
+def test_blocks_of_records_change_nothing(monkeypatch):
+    for loss, targets in LOSSES.values():
+        whole, _, _ = recorded(loss, CODES, targets[:120])
+        with monkeypatch.context() as patch:
+            patch.setattr(rounds, "BLOCK", 17)
+            parts, _, _ = recorded(loss, CODES, targets[:120])
+        for one, other in zip(whole, parts):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_weights_are_newton_steps_shrunk_by_what_is_known():
+    loss, targets = LOSSES["two classes"]
+    _, released, boosted = recorded(loss, CODES, targets[:120])
+    (scores, hessians), found = released[5], boosted.weights[5]
+    known = np.maximum(hessians, 0)
+    assert found == pytest.approx(scores * known / (known**2 + (3.0 / (0.8 * FIRST_SCALE)) ** 2))
+    assert np.all(found[hessians <= 0] == 0)
+    assert np.all(np.abs(found[known > 0]) < np.abs(scores / np.where(known > 0, known, 1))[known > 0])
+
+
+def test_gains_of_all_rounds_are_the_decrease_of_the_loss():
+    """Of squared residuals, whose second order is exact, in the mean of many trainings, and up to noise of Hessians."""
+    loss, targets = SquaredLoss(), np.where(CODES[0, :120] > 8, 0.4, -0.4)
+    few = {**SETTINGS, "learning_rate": 0.2}
+    found, true = [], []
+    for seed in range(60):
+        boosted = boost(CODES, targets, loss, PARTITIONS, noise(loss, seed).release, **few)
+        staged = [one.copy() for one in outputs_after(CODES, PARTITIONS, boosted.weights, 1)]
+        lost = [float(np.square(targets - one[0]).sum() / 2) for one in (staged[0], staged[-1])]
+        found.append(sum(boosted.gains))
+        true.append(lost[0] - lost[1])
+    assert np.mean(found) == pytest.approx(np.mean(true), rel=0.4)
+
+
+def test_the_size_of_weights_is_measured_in_the_first_rounds():
+    truth, noise_of_scores = 0.4, 20.0
+    prior, draws = PriorScale(noise_of_scores, factor=1.5), np.random.default_rng(0)
+    for _ in range(MEASURED):
+        assert prior.value == pytest.approx(1.5 * FIRST_SCALE)
+        hessians = draws.uniform(20, 200, (1, 50))
+        weights = draws.normal(0, truth, (1, 50))
+        prior.see(hessians * weights + draws.normal(0, noise_of_scores, (1, 50)), hessians)
+    assert prior.value == pytest.approx(1.5 * truth, rel=0.1)
+    settled = prior.value
+    prior.see(np.full((1, 50), 1e6), np.ones((1, 50)))
+    assert prior.value == settled
+
+
+def test_noise_alone_counts_as_small_weights():
+    for hessian in (50.0, -1.0):
+        prior, draws = PriorScale(20.0, factor=1.0), np.random.default_rng(0)
+        for _ in range(MEASURED):
+            prior.see(draws.normal(0, 19.0, (1, 50)), np.full((1, 50), hessian))
+        assert prior.value == (LEAST_SCALE if hessian > 0 else FIRST_SCALE)

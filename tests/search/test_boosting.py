@@ -1,0 +1,102 @@
+"""Boosting in the searches: rehearsal, calibration and labels follow from the schema, relations from the search."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.pipeline import Pipeline
+
+from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV, search_space
+from sklearn_dpsearch.boosting import DPGradientBoostingClassifier, DPGradientBoostingRegressor
+from sklearn_dpsearch.boosting.noise import noise_scale
+from sklearn_dpsearch.preprocessing import Schema
+from sklearn_dpsearch.privacy import GaussianDP
+from sklearn_dpsearch.scoring.public_facts import stated_facts
+
+pd = pytest.importorskip("pandas")
+
+SCHEMA = Schema({"age": (20, 80), "job": ["clerk", "nurse"], "pay": ["low", "high"], "price": (0, 100)})
+rng = np.random.default_rng(0)
+TABLE = pd.DataFrame({"age": rng.uniform(10, 90, 600), "job": rng.choice(["clerk", "nurse", "?"], 600), "note": "x"})
+TABLE["pay"] = np.where(TABLE["age"] > 50, "high", "low")
+TABLE["price"] = np.where(TABLE["pay"] == "high", 80.0, 20.0)
+SPACE = {"prior_factor": [0.2, 0.4]}
+
+
+def classifier(**changed):
+    return DPGradientBoostingClassifier(SCHEMA.without("price"), **{"target": "pay", "max_iter": 40, **changed})
+
+
+def regressor(**changed):
+    return DPGradientBoostingRegressor(SCHEMA.without("pay"), **{"target": "price", "max_iter": 60, **changed})
+
+
+SEARCHES = {
+    "random": lambda model: DPRandomSearchCV(model, SPACE, n_iter=3, epsilon=8.0, delta=1e-4),
+    "grid": lambda model: DPGridSearchCV(model, SPACE, epsilon=8.0, delta=1e-4),
+    "threshold": lambda model: DPThresholdSearchCV(model, SPACE, threshold=0.7, epsilon=8.0, delta=1e-4),
+    "subset": lambda model: DPSubsetSearchCV(model, SPACE, n_iter=3, epsilon=8.0, delta=1e-4),
+}
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_every_search_goes_from_a_table_to_labels(name):
+    search = SEARCHES[name](classifier()).fit(TABLE, TABLE["pay"])
+    assert search.score(TABLE, TABLE["pay"]) > 0.8
+    assert set(search.predict(TABLE)) <= {"low", "high"}
+    assert search.privacy_spent_.epsilon <= 8.0
+    assert any("schema was not taken from the records" in text for text in search.privacy_spent_.assumptions)
+
+
+def test_a_regressor_is_searched_too():
+    search = DPRandomSearchCV(regressor(), SPACE, n_iter=2, epsilon=20.0, delta=1e-4).fit(TABLE, TABLE["price"])
+    assert np.all((search.predict(TABLE) >= 0) & (search.predict(TABLE) <= 100))
+
+
+def test_the_space_around_boosting_needs_no_words():
+    search = DPRandomSearchCV(classifier(), "auto", n_iter=3, epsilon=8.0, delta=1e-4).fit(TABLE, TABLE["pay"])
+    assert set(search.best_params_) == {"prior_factor"}
+    assert search_space(classifier(prior_factor=1.0), grid=True) == [{"prior_factor": [0.7, 1.0, 1.4]}]
+
+
+@pytest.mark.parametrize("model", [classifier(), regressor()])
+def test_a_dry_run_needs_no_records(model):
+    assert np.isfinite(DPRandomSearchCV(model, SPACE, epsilon=8.0, delta=1e-4).dry_run().score)
+
+
+def test_scorers_take_labels_and_bounds_from_the_schema():
+    assert stated_facts(classifier()) == {"classes": ["high", "low"], "pos_label": "low"}
+    assert stated_facts(regressor()) == {"y_range": (0.0, 100.0), "clip": 100.0}
+
+
+def test_the_search_sets_the_noise_of_candidates_under_every_relation():
+    """Candidates may differ in the number of rounds: each is calibrated to the one target."""
+    space = {"max_iter": [10, 40]}
+    for relation in ("add_remove", "zero_out", "replace_one"):
+        search = DPRandomSearchCV(classifier(neighboring=relation), space, n_iter=3, epsilon=8.0, delta=1e-4).fit(
+            TABLE, TABLE["pay"]
+        )
+        assert search.privacy_spent_.neighboring == relation
+        model = search.best_estimator_
+        found = model.privacy_guarantee()
+        assert found == GaussianDP(mu=model.target_mu, neighboring=relation)
+        assert noise_scale(model.target_mu, model.max_iter + 1, relation) > 0
+
+
+def test_boosting_competes_with_other_families():
+    pytest.importorskip("torch")
+    from sklearn_dpsearch.nets import DPTabularClassifier
+
+    net = DPTabularClassifier(SCHEMA.without("price"), target="pay", sample_rate=0.1, max_epochs=8)
+    pipeline = Pipeline([("model", net)])
+    space = search_space(net, classifier(), step="model")
+    search = DPRandomSearchCV(pipeline, space, n_iter=3, epsilon=8.0, delta=1e-4).fit(TABLE, TABLE["pay"])
+    assert search.privacy_spent_.neighboring == "zero_out"
+    assert search.score(TABLE, TABLE["pay"]) > 0.6
+
+
+def test_nothing_of_a_subset_search_counts_records():
+    """Under add/remove the models of a subset use no number of records, and so need none to be stated."""
+    model = classifier(neighboring="add_remove")
+    search = DPSubsetSearchCV(model, SPACE, n_iter=3, epsilon=8.0, delta=1e-4)
+    assert search.fit(TABLE, TABLE["pay"]).score(TABLE, TABLE["pay"]) > 0.7
