@@ -8,6 +8,7 @@ unless a record is misjudged.
 
 from __future__ import annotations
 
+import functools
 from abc import ABC, abstractmethod
 from typing import NamedTuple
 
@@ -103,8 +104,8 @@ class SoftmaxLoss(Loss):
 
     def derivatives(self, outputs: Array, targets: Array) -> Derivatives:
         chances = np.exp(outputs - outputs.max(axis=0))
-        chances /= chances.sum(axis=0)
-        largest = np.sqrt(1.0 - 2.0 * chances.min(axis=0) + np.square(chances).sum(axis=0))
+        chances /= _total(chances)
+        largest = np.sqrt(1.0 - 2.0 * chances.min(axis=0) + _total(np.square(chances)))
         is_class = np.arange(self._n_classes)[:, np.newaxis] == targets
         return Derivatives((is_class - chances) / largest, chances * (1.0 - chances) / largest)
 
@@ -113,6 +114,15 @@ class SoftmaxLoss(Loss):
         chances = np.clip(even + mean_scores * even * (1.0 - even), LEAST_PROBABILITY, 1.0)
         logits: Array = np.log(chances) - np.log(chances).mean()
         return logits
+
+
+def _total(rows: Array) -> Array:
+    """Sum over the rows, one after the other.
+
+    ``rows.sum(axis=0)`` adds in another order where there is a single record, which would then be rounded in another
+    way than among others: the presence of one record would change what another adds to the sums.
+    """
+    return functools.reduce(np.add, rows)
 
 
 class SquaredLoss(Loss):

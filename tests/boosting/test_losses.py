@@ -79,6 +79,19 @@ def test_softmax_of_two_classes_is_the_binary_loss():
     assert two.hessians[1] * np.sqrt(2) == pytest.approx(one.hessians[0])
 
 
+@pytest.mark.parametrize("loss", [BinaryLoss(), SquaredLoss(), *map(SoftmaxLoss, (3, 8, 20, 100))])
+def test_a_record_adds_the_same_bits_wherever_it_stands(loss):
+    """Otherwise the presence of one record would change what another one adds."""
+    outputs = predictions(loss.n_outputs, 300)
+    targets = rng.choice([-1.0, 1.0], 300) if loss.n_outputs == 1 else rng.integers(0, loss.n_outputs, 300) * 1.0
+    among = loss.derivatives(outputs, targets)
+    for place in range(300):
+        alone, behind = (slice(place, place + 1), slice(place, None))
+        for rows in (alone, behind):
+            found = loss.derivatives(outputs[:, rows], targets[rows])
+            assert all((a[:, 0] == b[:, place]).all() for a, b in zip(found, among))
+
+
 def test_residuals_are_clipped():
     found = SquaredLoss().derivatives(np.array([[0.0, 0.0, 3.0]]), np.array([0.5, 7.0, 1.0]))
     assert found.scores.tolist() == [[0.5, 1.0, -1.0]]

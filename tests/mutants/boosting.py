@@ -100,4 +100,13 @@ MUTANTS = [
         new="np.abs(values - np.floor(values) - 0.5) < 0.0",
         tests=("privacy/mechanisms/test_rounded_normal.py::test_a_word_on_an_edge_is_decided_by_further_bits",),
     ),
+    Mutant(
+        name="rounded by the neighbours",
+        mistake="A record alone in a block is rounded in another way than among others.",
+        file="boosting/losses.py",
+        old="    return functools.reduce(np.add, rows)",
+        new="    return rows.sum(axis=0)",
+        tests=("boosting/test_losses.py::test_a_record_adds_the_same_bits_wherever_it_stands",),
+        seen="vectorised sums, whose order depends on the shape",
+    ),
 ]
