@@ -52,9 +52,9 @@ MUTANTS = [
         name="the largest score of the label found",
         mistake="Scores are divided by their own norm: their sum depends on p less, and is no longer 0 at the truth.",
         file="boosting/losses.py",
-        old="largest = np.sqrt(1.0 - 2.0 * chances.min(axis=0) + np.square(chances).sum(axis=0))",
+        old="largest = np.sqrt(1.0 - 2.0 * chances.min(axis=0) + _total(np.square(chances)))",
         new="largest = np.sqrt(1.0 - 2.0 * chances[targets.astype(int), np.arange(len(targets))]"
-        " + np.square(chances).sum(axis=0))",
+        " + _total(np.square(chances)))",
         tests=("boosting/test_losses.py::test_scores_of_several_classes_are_unbiased_and_one_of_them_is_the_largest",),
         seen="automatic clipping",
     ),

@@ -689,7 +689,7 @@ MUTANTS = [
         old="    if len(results) != number:\n",
         new="    if False:\n",
         tests=("search/test_cluster.py::test_results_that_are_missing_are_not_mistaken_for_all",),
-        seen="Ray, after a worker was lost",
+        seen="a cluster after a worker was lost",
     ),
     Mutant(
         name="a cluster that quotes",

@@ -28,7 +28,6 @@ from .clusters import (
     is_far,
     number_of_workers,
     on_a_cluster,
-    store_of,
 )
 from .failures import LeakDetected, why
 
@@ -202,7 +201,7 @@ def _run(tasks: Sequence[Any], workers: Workers, counter: Counter) -> list[Any]:
     if not on_a_cluster():
         return [one.open() if isinstance(one, Sealed) else one for one in parallel(configured(tasks))]
     with called_off(parallel):
-        found = parallel(list(configured(sealed(tasks, store_of(parallel._backend)))))
+        found = parallel(list(configured(sealed(tasks))))
         return unsealed(complete(found, len(tasks)))
 
 

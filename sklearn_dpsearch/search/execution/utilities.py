@@ -146,8 +146,8 @@ def _scaled(job: Job, candidate: Candidate, factor: float, varying: frozenset[st
     with contextlib.suppress(Exception):  # this noise protects no release: on any error it stays as configured
         configured = fresh(job, candidate, None)
         for names in (varying, frozenset[str]()):
-            if promise(job.recipe.adapter.scaled(configured, 1.0, names)) == promise({}):
-                return job.recipe.adapter.scaled(configured, factor, names)
+            if promise(job.recipe.adapter.scaled_privacy(configured, 1.0, names)) == promise({}):
+                return job.recipe.adapter.scaled_privacy(configured, factor, names)
     return {}
 
 

@@ -269,7 +269,7 @@ def _for_tuning(request: Request, settings: dict[str, Any]) -> dict[str, Any]:
     """Settings with which the loss of a candidate's training is ``tuning_share`` times the final training's loss."""
     share, configured = request.tuning_share, with_parameters(clone(request.estimator), settings)
     try:
-        more = request.adapter.scaled(configured, share, frozenset(request.families.space.names))
+        more = request.adapter.scaled_privacy(configured, share, frozenset(request.families.space.names))
     except PrivacyError as error:
         raise PrivacyError(
             f"Found tuning_share={share!r}, but the noise of candidates cannot be set: {error} Or set tuning_share=1.0."
@@ -436,4 +436,4 @@ def _check_not_searched(request: Request, scaled: dict[str, Any], asked: str, re
 
 def _scaled(request: Request, factor: float) -> dict[str, Any]:
     """Parameters that multiply the privacy loss of training any candidate, as configured, by ``factor``."""
-    return request.adapter.scaled(request.estimator, factor, frozenset(request.families.space.names))
+    return request.adapter.scaled_privacy(request.estimator, factor, frozenset(request.families.space.names))
