@@ -8,6 +8,7 @@ unless a record is misjudged.
 
 from __future__ import annotations
 
+import functools
 from abc import ABC, abstractmethod
 from typing import NamedTuple
 
@@ -17,6 +18,25 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 #: Probabilities of the start stay this far from 0 and 1.
 LEAST_PROBABILITY = 0.005
+#: Steps per unit, and length, of the table of exponentials.
+GRID, LONGEST = 1024, 40
+EXPONENTIALS = np.exp(-np.arange(LONGEST * GRID + 1) / GRID)
+
+
+def exp_of_minus(values: Array) -> Array:
+    """exp(−x) of x ≥ 0, at the nearest place of a table.
+
+    A processor may compute exp of equal numbers differently in different places of an array: one record more would then
+    move the last digits of others. Looking it up, multiplying and rounding are the same everywhere.
+    """
+    places = np.rint(np.minimum(values, LONGEST) * GRID).astype(np.intp)
+    found: Array = EXPONENTIALS[places]
+    return found
+
+
+def _added(rows: Array) -> Array:
+    """Sum over the first axis, row by row: NumPy's own sum adds in an order that depends on the shape."""
+    return functools.reduce(np.add, rows)
 
 
 class Derivatives(NamedTuple):
@@ -73,7 +93,7 @@ class BinaryLoss(Loss):
         return 1
 
     def derivatives(self, outputs: Array, targets: Array) -> Derivatives:
-        odds = np.exp(-np.abs(outputs))
+        odds = exp_of_minus(np.abs(outputs))
         scores = targets * np.where(targets * outputs > 0, odds, 1.0)
         return Derivatives(scores, odds / (1.0 + odds))
 
@@ -102,9 +122,9 @@ class SoftmaxLoss(Loss):
         return self._n_classes
 
     def derivatives(self, outputs: Array, targets: Array) -> Derivatives:
-        chances = np.exp(outputs - outputs.max(axis=0))
-        chances /= chances.sum(axis=0)
-        largest = np.sqrt(1.0 - 2.0 * chances.min(axis=0) + np.square(chances).sum(axis=0))
+        chances = exp_of_minus(outputs.max(axis=0) - outputs)
+        chances /= _added(chances)
+        largest = np.sqrt(1.0 - 2.0 * chances.min(axis=0) + _added(np.square(chances)))
         is_class = np.arange(self._n_classes)[:, np.newaxis] == targets
         return Derivatives((is_class - chances) / largest, chances * (1.0 - chances) / largest)
 
