@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from .features import Codes, Feature
 
 #: Number of features of a cell ↦ groups that each of them is cut into: about as many cells whichever is drawn.
-GROUPS = {1: 12, 2: 5, 4: 2}
+GROUPS = {1: 16, 2: 5, 4: 2}
 #: One byte is enough for the cells of GROUPS.
 CellNumbers: TypeAlias = NDArray[np.uint8]
 

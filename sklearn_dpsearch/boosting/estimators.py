@@ -45,7 +45,7 @@ _BOOSTING = """
         Bins of each range without bins in the schema, from which the cuts of each round are drawn. A long range of
         numbers, from 1000 on, has as many on a logarithmic scale too.
     max_features_per_cell : int, default=4
-        The most features of a cell: rounds have one (in 12 parts), two (in 5 each) or four (in 2 each), in turns that
+        The most features of a cell: rounds have one (in 16 parts), two (in 5 each) or four (in 2 each), in turns that
         are drawn.
     random_state : None, int or RandomState
         Seeds the cells, which are public. Never the noise.

@@ -18,6 +18,25 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 #: Probabilities of the start stay this far from 0 and 1.
 LEAST_PROBABILITY = 0.005
+#: Steps per unit, and length, of the table of exponentials.
+GRID, LONGEST = 1024, 40
+EXPONENTIALS = np.exp(-np.arange(LONGEST * GRID + 1) / GRID)
+
+
+def exp_of_minus(values: Array) -> Array:
+    """exp(−x) of x ≥ 0, at the nearest place of a table.
+
+    A processor may compute exp of equal numbers differently in different places of an array: one record more would then
+    move the last digits of others. Looking it up, multiplying and rounding are the same everywhere.
+    """
+    places = np.rint(np.minimum(values, LONGEST) * GRID).astype(np.intp)
+    found: Array = EXPONENTIALS[places]
+    return found
+
+
+def _added(rows: Array) -> Array:
+    """Sum over the first axis, row by row: NumPy's own sum adds in an order that depends on the shape."""
+    return functools.reduce(np.add, rows)
 
 
 class Derivatives(NamedTuple):
@@ -74,7 +93,7 @@ class BinaryLoss(Loss):
         return 1
 
     def derivatives(self, outputs: Array, targets: Array) -> Derivatives:
-        odds = np.exp(-np.abs(outputs))
+        odds = exp_of_minus(np.abs(outputs))
         scores = targets * np.where(targets * outputs > 0, odds, 1.0)
         return Derivatives(scores, odds / (1.0 + odds))
 
@@ -103,9 +122,9 @@ class SoftmaxLoss(Loss):
         return self._n_classes
 
     def derivatives(self, outputs: Array, targets: Array) -> Derivatives:
-        chances = np.exp(outputs - outputs.max(axis=0))
-        chances /= _total(chances)
-        largest = np.sqrt(1.0 - 2.0 * chances.min(axis=0) + _total(np.square(chances)))
+        chances = exp_of_minus(outputs.max(axis=0) - outputs)
+        chances /= _added(chances)
+        largest = np.sqrt(1.0 - 2.0 * chances.min(axis=0) + _added(np.square(chances)))
         is_class = np.arange(self._n_classes)[:, np.newaxis] == targets
         return Derivatives((is_class - chances) / largest, chances * (1.0 - chances) / largest)
 
@@ -114,15 +133,6 @@ class SoftmaxLoss(Loss):
         chances = np.clip(even + mean_scores * even * (1.0 - even), LEAST_PROBABILITY, 1.0)
         logits: Array = np.log(chances) - np.log(chances).mean()
         return logits
-
-
-def _total(rows: Array) -> Array:
-    """Sum over the rows, one after the other.
-
-    ``rows.sum(axis=0)`` adds in another order where there is a single record, which would then be rounded in another
-    way than among others: the presence of one record would change what another adds to the sums.
-    """
-    return functools.reduce(np.add, rows)
 
 
 class SquaredLoss(Loss):

@@ -6,20 +6,21 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
-from sklearn_dpsearch.boosting.losses import BinaryLoss, SoftmaxLoss, SquaredLoss
+from sklearn_dpsearch.boosting.losses import GRID, LONGEST, BinaryLoss, SoftmaxLoss, SquaredLoss, exp_of_minus
 
 rng = np.random.default_rng(0)
-LOGITS = np.concatenate([np.linspace(-40, 40, 2001), [0.0, -800.0, 800.0]])
+#: All logits of the table of exponentials.
+LOGITS = np.arange(-LONGEST * GRID, LONGEST * GRID + 1) / GRID
 
 
 def predictions(n_classes: int, n: int = 20_000) -> np.ndarray:
-    """Outputs of all kinds: even, all on one class, on several, shape (n_classes, n)."""
+    """Outputs of all kinds, on the grid of the table: even, all on one class, on several, shape (n_classes, n)."""
     scales = 10.0 ** rng.uniform(-3, 2.5, n)
     found = rng.normal(size=(n_classes, n)) * scales
     found[:, :: n // 50] = 0.0
     edges = rng.integers(0, 2, (n_classes, n // 2)) * 60.0  # corners, edges and faces of the simplex
     found[:, : n // 2] = np.where(rng.random(n // 2) < 0.5, edges, found[:, : n // 2])
-    return found
+    return np.rint(found * GRID) / GRID
 
 
 def test_scores_of_two_classes_are_unbiased_and_one_of_them_is_the_largest():
@@ -33,7 +34,8 @@ def test_scores_of_two_classes_are_unbiased_and_one_of_them_is_the_largest():
 
 def test_hessians_are_expected_slopes_of_the_scores():
     """The expected score of records with one chance, differentiated at the logit of that chance."""
-    logits, step = np.linspace(-5, 5, 41) + 0.01, 1e-6
+    logits, step = np.arange(-5 * GRID, 5 * GRID, 99) / GRID, 1 / GRID
+    logits = logits[np.abs(logits) > step]  # the slope jumps at 0
     chances = 1 / (1 + np.exp(-logits))
     expected = [
         sum(
@@ -44,6 +46,26 @@ def test_hessians_are_expected_slopes_of_the_scores():
     ]
     found = BinaryLoss().derivatives(logits[np.newaxis], np.ones(len(logits))).hessians[0]
     assert (expected[0] - expected[1]) / (2 * step) == pytest.approx(found, abs=1e-6)
+
+
+def test_exponentials_are_looked_up_within_half_a_step_of_the_table():
+    values = np.concatenate([np.linspace(0, 45, 100_001), [1e9, np.inf]])
+    assert np.max(np.abs(exp_of_minus(values) - np.exp(-values))) <= 1 / (2 * GRID)
+    assert exp_of_minus(np.zeros(1)) == 1.0
+    assert len(np.unique(exp_of_minus(values))) <= LONGEST * GRID + 1
+
+
+@pytest.mark.parametrize("name", ["two", "several"])
+def test_a_record_has_the_same_derivatives_wherever_it_stands(name):
+    """Bit by bit: else one record more would move what others add."""
+    n_classes = {"two": 1, "several": 30}[name]
+    loss = BinaryLoss() if name == "two" else SoftmaxLoss(n_classes)
+    outputs, targets = rng.normal(0, 3, (n_classes, 500)), np.ones(500)
+    whole = loss.derivatives(outputs, targets)
+    for rows in (slice(1, None), slice(3, None), slice(250, 257), *(slice(place, place + 1) for place in range(500))):
+        part = loss.derivatives(outputs[:, rows], targets[rows])
+        np.testing.assert_array_equal(part.scores, whole.scores[:, rows])
+        np.testing.assert_array_equal(part.hessians, whole.hessians[:, rows])
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 4, 7, 30])
@@ -72,9 +94,9 @@ def test_hessians_of_several_classes_have_a_norm_of_at_most_one_half(n_classes):
 
 
 def test_softmax_of_two_classes_is_the_binary_loss():
-    logits = np.linspace(-6, 6, 101)
-    two = SoftmaxLoss(2).derivatives(np.array([0 * logits, logits]), np.ones(101))
-    one = BinaryLoss().derivatives(logits[np.newaxis], np.ones(101))
+    logits = np.linspace(-6, 6, 97)
+    two = SoftmaxLoss(2).derivatives(np.array([0 * logits, logits]), np.ones(97))
+    one = BinaryLoss().derivatives(logits[np.newaxis], np.ones(97))
     assert two.scores[1] * np.sqrt(2) == pytest.approx(one.scores[0])
     assert two.hessians[1] * np.sqrt(2) == pytest.approx(one.hessians[0])
 

@@ -66,6 +66,8 @@ def test_a_record_moves_no_released_sum_by_more_than_is_paid_for(name, relation)
         found, same = replayed(loss, others, labels, released)
         for one, other in zip(same.weights, boosted.weights):
             np.testing.assert_array_equal(one, other)
+        if relation == "add_remove":  # the record is in one cell, and others add what they did
+            assert all(len(np.unique(np.nonzero(one - other)[1])) == 1 for one, other in zip(sums, found))
         moved = [int(np.square(one - other).sum()) for one, other in zip(sums, found)]
         assert min(moved) > 0 or relation == "replace_one"
         most = max(most, *moved)

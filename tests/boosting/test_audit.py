@@ -1,0 +1,38 @@
+"""ε of boosting, estimated from below: what is stated holds, and an eighth of the noise is exposed."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+
+from sklearn_dpsearch.audit import audit
+from sklearn_dpsearch.boosting import DPGradientBoostingClassifier, base
+from sklearn_dpsearch.boosting.noise import noise_scale
+
+pytestmark = pytest.mark.slow
+
+RUNS = 5000 if os.environ.get("SKLEARN_DPSEARCH_FULL") else 500
+RECORDS, LABELS = np.full((40, 1), 0.2), np.repeat([0, 1], 20)
+MORE = np.vstack([RECORDS, [[0.9]]]), np.append(LABELS, 1)
+
+
+def found():
+    """The record is alone in its cell, and misjudged in no round less than the others."""
+    model = DPGradientBoostingClassifier(
+        {"a": (0.0, 1.0)}, classes=[0, 1], target_mu=0.5, max_iter=3, max_bins=2, neighboring="add_remove"
+    )
+    return audit(
+        model, *MORE, other=(RECORDS, LABELS), n_runs=RUNS, delta=1e-5, random_state=0,
+        statistic=lambda one: float(one.decision_function([[0.9]])[0] - one.decision_function([[0.2]])[0]),
+    )  # fmt: skip
+
+
+def test_what_is_stated_is_not_refuted():
+    assert found().consistent
+
+
+def test_an_eighth_of_the_noise_is_exposed(monkeypatch):
+    monkeypatch.setattr(base, "noise_scale", lambda *given: noise_scale(*given) // 8)
+    assert not found().consistent
