@@ -18,7 +18,7 @@ from sklearn_dpsearch.scoring.noise import DiscreteLaplaceNoise
 from sklearn_dpsearch.search.runners import subset as _subset
 from sklearn_dpsearch.search.runners import subset_members
 
-from .test_audit import PUBLIC, answer_low
+from ..audit.toys import PUBLIC, answer_low
 from .toys import RandomizedResponse
 
 FULL = bool(os.environ.get("SKLEARN_DPSEARCH_FULL"))
