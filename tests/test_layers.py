@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -184,6 +185,13 @@ def test_arrows_inside_the_searches_go_down(path):
     seen = {name.split(".")[2] for name in imports(path) if name.startswith("sklearn_dpsearch.search.")}
     assert room in SEARCHES or seen - {room} <= INSIDE_SEARCH[room]
     assert not (seen - {room}) & SEARCHES
+
+
+def test_no_test_module_imports_another():
+    """Common toys are in a file of each folder that has no tests."""
+    pattern = re.compile(r"^(?:from|import) \S*\btest_\w+", re.MULTILINE)
+    found = {path.name: pattern.findall(path.read_text()) for path in sorted(Path(__file__).parent.rglob("*.py"))}
+    assert {name: lines for name, lines in found.items() if lines} == {}
 
 
 def test_every_part_has_a_row():

@@ -37,16 +37,20 @@ from sklearn_dpsearch.search.execution import utilities as _utilities
 from sklearn_dpsearch.search.execution.randomness import Randomness
 from sklearn_dpsearch.search.strategies import sample_and_aggregate as _aggregated
 
-from .test_bad_input import Untouchable
-from .test_nothing_leaks import ALLOWED, TOKENS, Talkative
-from .toys import NoisyCentroids, RandomizedResponse, two_blobs
+from .toys import ALLOWED, TOKENS, NoisyCentroids, RandomizedResponse, Talkative, Untouchable, two_blobs
 from .utilities_toys import (
+    LABELS,
+    LOUD,
+    QUIET,
     RELATIONS,
     Adversary,
+    Seeing,
+    by_label,
     everything_everywhere,
     folds_of,
     loudest,
     neighbours,
+    seen,
     wild,
 )
 
@@ -283,10 +287,6 @@ def test_noise_that_cannot_be_scaled_is_left_as_it_is():
 # --- the choice ---------------------------------------------------------------------------------------------------
 
 
-def by_label(estimator, X, y):
-    return [0.2, 0.5, 0.9][estimator.label]
-
-
 @pytest.mark.slow
 def test_the_choice_follows_the_exponential_mechanism():
     runs = 4000 if FULL else 200
@@ -417,22 +417,6 @@ def test_public_data_scores_and_all_records_train():
 # --- audits -------------------------------------------------------------------------------------------------------
 
 RUNS = 4000 if FULL else 250
-QUIET = np.full((40, 1), -1.0)  # no record with a positive first feature
-LOUD = np.vstack([QUIET[1:], [[1.0]]])
-LABELS = np.zeros(40, dtype=int)
-
-
-class Seeing(RandomizedResponse):
-    """On parts it tells everything it saw, for the audit to find; what is audited is the private answer."""
-
-    def fit(self, X, y=None):
-        super().fit(X, y)
-        self.seen_ = int(np.any(np.asarray(X)[:, 0] > 0))
-        return self
-
-
-def seen(estimator, X, y):
-    return float(estimator.seen_ == estimator.label)
 
 
 def audited(n_parts=2, neighboring="replace_one", other=LOUD, training=0.5, choice=1.5, answers=True):

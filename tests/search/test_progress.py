@@ -196,7 +196,9 @@ def test_a_search_in_a_pipeline_and_in_eight_threads_is_heard(place):
 SCRIPT = """
 import os, sys, warnings
 sys.path.insert(0, {root!r})
-from tests.search.test_progress import *
+from sklearn_dpsearch import DPGridSearchCV
+from tests.search.toys import NoisyCentroids, two_blobs
+X, y = two_blobs(120)
 class Loud(NoisyCentroids):
     def fit(self, X, y):
         os.write(2, b"secret")

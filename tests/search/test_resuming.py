@@ -38,7 +38,7 @@ from sklearn_dpsearch.search import _identity, _resuming
 from sklearn_dpsearch.search.execution import runs, utilities
 from sklearn_dpsearch.search.execution.finished import Finished
 
-from .toys import NoisyCentroids, two_blobs
+from .toys import NoisyCentroids, holds_a_release_alone, two_blobs
 
 #: Trainings are counted here.
 pytestmark = [
@@ -102,13 +102,6 @@ def cut_off(make, folder, monkeypatch, after=0, data=(X, y)):
         with contextlib.suppress(BaseException):  # what becomes of it on its way is not looked at
             make(checkpoint=folder).fit(*data)
     assert folder.exists()
-
-
-def holds_a_release_alone(folder):
-    """Nothing is left from which noise follows, and no loser."""
-    found = {path.name for path in folder.iterdir()} - {LOCK}
-    everything = b"".join(path.read_bytes() for path in folder.iterdir())
-    return found == {README, _resuming.SEARCH.state, RELEASE} and b"entropy" not in everything
 
 
 @pytest.fixture

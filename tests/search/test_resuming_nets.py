@@ -24,7 +24,7 @@ from sklearn_dpsearch.nets import training as together
 from sklearn_dpsearch.nets.stack import Stack
 from sklearn_dpsearch.privacy import Fixed
 
-from .test_resuming import holds_a_release_alone
+from .toys import holds_a_release_alone
 
 #: Trainings are counted here.
 pytestmark = [

@@ -44,11 +44,19 @@ from tests.audit.toys import PUBLIC, answer_low
 from tests.audit.toys import QUIET as QUIET_8
 from tests.privacy.threshold_rounds import STEPS, one_round
 
-from .test_bad_input import Untouchable
-from .test_grid_search import LABELS, LOUD, QUIET, Seeing, by_label, seen
-from .test_nothing_leaks import ALLOWED, TOKENS, Talkative
-from .toys import NoisyCentroids, RandomizedResponse, doubling, two_blobs
-from .utilities_toys import Adversary, everything_everywhere, folds_of, loudest
+from .toys import ALLOWED, TOKENS, NoisyCentroids, RandomizedResponse, Talkative, Untouchable, doubling, two_blobs
+from .utilities_toys import (
+    LABELS,
+    LOUD,
+    QUIET,
+    Adversary,
+    Seeing,
+    by_label,
+    everything_everywhere,
+    folds_of,
+    loudest,
+    seen,
+)
 
 #: Trainings are counted here, and candidates fail on purpose.
 pytestmark = pytest.mark.usefixtures("unrehearsed")
