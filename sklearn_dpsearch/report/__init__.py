@@ -7,6 +7,7 @@ from .displays import (
     CountDistributionDisplay,
     LedgerDisplay,
     PrivacyProfileDisplay,
+    ShapeDisplay,
     TradeOffDisplay,
 )
 from .planning import plan
@@ -19,6 +20,7 @@ __all__ = [
     "LedgerDisplay",
     "PrivacyProfileDisplay",
     "Row",
+    "ShapeDisplay",
     "TradeOffDisplay",
     "plan",
 ]
