@@ -183,6 +183,9 @@ def test_the_rule_follows_from_public_facts_alone():
     found = model(**by_rule).fit(X, y).max_grad_norm_
     assert found == pytest.approx(1.2 * np.hypot(50**0.25, 1))
     assert model(**by_rule, public_n=400).fit(X[:90] * 1e-3, 1 - y[:90]).max_grad_norm_ == found
+    noisy = {"max_grad_norm": "rule", "noise_multiplier": 3, "public_n": 400}  # the norm also depends on noise
+    many, few = (model(**noisy).fit(X[:n], y[:n]).max_grad_norm_ for n in (400, 90))
+    assert 1.0 < many == few < found
     numbers = model(DPLinearRegression, **by_rule).fit(X, y)
     assert numbers.max_grad_norm_ == pytest.approx(0.5 * np.hypot(50**0.25, 1))
 

@@ -235,6 +235,37 @@ def test_shapes_need_a_fitted_net_and_no_noise_that_is_not_known():
     assert all(shape.noise is None for shape in one.shapes().values())
 
 
+# --- what the records must not decide ---------------------------------------------------------------------------
+
+
+def test_classes_that_no_record_has_are_those_of_the_schema():
+    low = TABLE[TABLE["pay"] == "low"]
+    one = classifier().fit(low, low["pay"])
+    assert list(one.classes_) == ["high", "low"]
+    assert one.predict_proba(low).shape == (len(low), 2)
+
+
+def test_targets_are_scaled_by_the_schema_and_not_by_the_records():
+    one = regressor().fit(TABLE, TABLE["price"])
+    assert one._targets(np.array([20.0, 50.0, 80.0]), fresh=False).ravel().tolist() == pytest.approx([-0.6, 0.0, 0.6])
+
+
+def test_a_record_is_encoded_as_if_it_were_alone():
+    encoder = TableEncoder(SCHEMA.without("pay"), bins="auto").fit(TABLE)
+    together = encoder.transform(TABLE[:40])
+    alone = [encoder.transform(TABLE[i : i + 1]) for i in range(40)]
+    np.testing.assert_array_equal(together, np.concatenate(alone))
+
+
+def test_a_fitted_net_keeps_no_record():
+    """So its shapes, and all that is asked of it later, follow from the schema and the weights."""
+    sizes = []
+    for n in (40, 400):
+        one = classifier(public_n=400, max_steps=5, noise_multiplier=1.0).fit(TABLE[:n], TABLE["pay"][:n])
+        sizes.append(len(pickle.dumps(one)))
+    assert abs(sizes[0] - sizes[1]) < 500
+
+
 # --- conventions ----------------------------------------------------------------------------------------------------
 
 
