@@ -100,6 +100,11 @@ class Column(ABC):
         """Entry as the user wrote it."""
 
     @property
+    def mean_square(self) -> float:
+        """Mean of the sum of squares of the outputs without bins, if all values are equally likely."""
+        return 1.0
+
+    @property
     @abstractmethod
     def lowest(self) -> float:
         """Smallest number of an output for a value; the largest is 1."""

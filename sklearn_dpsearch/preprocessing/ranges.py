@@ -173,6 +173,10 @@ class Range(Column):
         return {"lower": self.lower, "upper": self.upper, **options} if options else (self.lower, self.upper)
 
     @property
+    def mean_square(self) -> float:
+        return 1.0 / 3.0
+
+    @property
     def lowest(self) -> float:
         return -1.0
 

@@ -477,8 +477,8 @@ MUTANTS = [
         name="hidden part left out of the norm",
         mistake="The clipping norm by rule is that of the linear part: on one column nearly all gradients are clipped.",
         file="nets/estimators/frames.py",
-        old="return math.sqrt(records + 1.0 + hidden)",
-        new="return math.sqrt(records + 1.0)",
+        old="return math.sqrt(encoder.max_norm**2 + 1.0 + hidden)",
+        new="return math.sqrt(encoder.max_norm**2 + 1.0)",
         tests=("nets/estimators/test_step_size.py::test_the_norm_by_rule_is_larger_with_a_hidden_part",),
     ),
     Mutant(

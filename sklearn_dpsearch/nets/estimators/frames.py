@@ -168,10 +168,11 @@ class FrameRecords(HiddenLayers):
         return hidden_layers.beside_bins(n, of_classes=is_classifier(self))
 
     def _gradient_of_residual(self) -> float:
-        columns, records = len(self._encoder().schema), self._encoder().max_norm ** 2
+        encoder = self._encoder()
+        plain = sum(column.mean_square for column in Schema(encoder.schema).columns.values())
         deep = [self._n_plain(), *self.hidden_layer_sizes_, self._n_outputs()]
-        hidden = layers.squared_gradient_at_start(deep, columns, from_linear=is_classifier(self))
-        return math.sqrt(records + 1.0 + hidden)
+        hidden = layers.squared_gradient_at_start(deep, plain, from_linear=is_classifier(self))
+        return math.sqrt(encoder.max_norm**2 + 1.0 + hidden)
 
     def _bound_on_norm(self) -> float:
         times = step_size.DENSE_FOR_CLASSES if is_classifier(self) else step_size.DENSE_FOR_NUMBERS
