@@ -7,6 +7,7 @@ from .displays import (
     CountDistributionDisplay,
     LedgerDisplay,
     PrivacyProfileDisplay,
+    ShapeDisplay,
     TradeOffDisplay,
 )
 from .planning import plan
@@ -18,6 +19,7 @@ __all__ = [
     "CountDistributionDisplay",
     "LedgerDisplay",
     "PrivacyProfileDisplay",
+    "ShapeDisplay",
     "TradeOffDisplay",
     "plan",
 ]
