@@ -21,7 +21,7 @@ def coded(schema: Schema, **parameters: Any) -> Pipeline:
     codes = OrdinalEncoder(
         categories=list(lists.values()), handle_unknown="use_encoded_value", unknown_value=-1, encoded_missing_value=-1
     )
-    filled = SimpleImputer(strategy="constant", fill_value=0.0, keep_empty_features=True)
+    filled = SimpleImputer(strategy="constant", fill_value=0, keep_empty_features=True)
     columns = ColumnTransformer([("numbers", filled, numbers), ("codes", codes, list(lists))])
     bounds = [*map(schema.bounds, numbers), *((-1, len(values) - 1) for values in lists.values())]
     model = DPExplainableBoostingClassifier(
