@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -81,7 +82,6 @@ INSIDE_NETS = {
         )
     },
     "state": {"code"},
-    "secret_folder": set(),
     "optimizers": {"layout", "state"},
     "schedules": {"optimizers"},
     "task": {"engines", "optimizers", "named_tensors", "randomness"},
@@ -93,7 +93,7 @@ INSIDE_NETS = {
     "training": {
         "task",
         "stack",
-        "saved_trainings",
+        "resuming",
         "engines",
         "optimizers",
         "named_tensors",
@@ -101,15 +101,17 @@ INSIDE_NETS = {
         "switches",
         "watchers",
     },
-    "saved_trainings": {"resuming", "secret_folder", "stack", "task"},
-    "resuming": {"layout", "named_tensors", "task", "secret_folder", "state", "switches", "watchers"},
+    "identity": {"layout", "state", "task"},
+    "resuming": {"identity", "randomness", "switches", "task"},
 }
 #: Inside the searches: which rooms a room may look into, and what lies on the ground of all of them.
 INSIDE_SEARCH = {
     "execution": {"_types", "_records"},
     "planning": {"_types", "_records"},
-    "runners": {"_types", "_records", "planning", "execution"},
+    "strategies": {"_types", "_records", "planning", "execution"},
 }
+#: Rooms of one search each: no other room looks into them.
+SEARCHES = {"subset_search", "threshold_search", "grid_search"}
 #: Below every room of the accountant.
 GROUND = {"_types", "_checks", "_once"}
 
@@ -178,10 +180,18 @@ def test_arrows_inside_nets_go_from_estimators_to_training_to_engines(path):
 
 @pytest.mark.parametrize("path", sorted((PACKAGE / "search").rglob("*/*.py")), ids=relative)
 def test_arrows_inside_the_searches_go_down(path):
-    """A runner asks the plan and the execution; neither knows of runners, nor of the searches."""
+    """A strategy asks the plan and the execution; neither knows of strategies, nor of the searches."""
     room = path.relative_to(PACKAGE).parts[1]
     seen = {name.split(".")[2] for name in imports(path) if name.startswith("sklearn_dpsearch.search.")}
-    assert seen - {room} <= INSIDE_SEARCH[room]
+    assert room in SEARCHES or seen - {room} <= INSIDE_SEARCH[room]
+    assert not (seen - {room}) & SEARCHES
+
+
+def test_no_test_module_imports_another():
+    """Common toys are in a file of each folder that has no tests."""
+    pattern = re.compile(r"^(?:from|import) \S*\btest_\w+", re.MULTILINE)
+    found = {path.name: pattern.findall(path.read_text()) for path in sorted(Path(__file__).parent.rglob("*.py"))}
+    assert {name: lines for name, lines in found.items() if lines} == {}
 
 
 def test_every_part_has_a_row():

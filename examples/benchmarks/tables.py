@@ -1,11 +1,15 @@
 """Models of tables at their defaults: accuracy, ROC AUC, log loss and R² of private models, and of boosting without.
 
     python examples/benchmarks/tables.py                         # the breast cancer table of scikit-learn: seconds
-    python examples/benchmarks/tables.py --data FOLDER --fits 3  # credit default, Adult, COMPAS, California housing
+    python examples/benchmarks/tables.py --data FOLDER --fits 5  # credit default, Adult, COMPAS, California housing
+    python examples/benchmarks/tables.py --packaged --fits 5     # eight tables of the package pydataset
+    python examples/benchmarks/tables.py --data FOLDER --epsilon 0.3 1 3 --only tabular "DP-EBM"
 
 FOLDER has NAME-train.csv.gz and NAME-test.csv.gz of each table and its schema NAME.yaml; Adult's files are as UCI has
-them, and its schema is that of the quickstart. Every row: ε = 1 at δ = 1e-5 for one fit, zero-out neighbours, means of
-the fits and the worst of them. Regressions show R² alone.
+them, and its schema is that of the quickstart. Every row: one fit with all of ε at δ = 1e-5, or a search that costs as
+much; means of the fits and the worst of them. Neighbours are zeroed-out records, of diffprivlib replaced ones.
+Regressions show R² alone; the AUC of several classes is the mean of each against the rest. DP-EBM has two classes only,
+and needs ``interpret-core``; ``diffprivlib`` is needed too.
 """
 
 from __future__ import annotations
@@ -19,12 +23,17 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from _ebm import coded
+from _packaged import packaged
+from diffprivlib.models import LogisticRegression as DiffprivlibRegression
 from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import accuracy_score, log_loss, r2_score, roc_auc_score
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 
+from sklearn_dpsearch import DPSubsetSearchCV
 from sklearn_dpsearch.nets import (
     DPLinearRegression,
     DPLogisticRegression,
@@ -38,7 +47,8 @@ from sklearn_dpsearch.preprocessing import Schema, TableEncoder, schema_of
 sys.path.insert(0, str(Path(__file__).parents[1] / "quickstart"))
 import adult
 
-BUDGET = {"target_epsilon": 1.0, "target_delta": 1e-5}
+DELTA = 1e-5
+BUDGET = {"target_epsilon": 1.0, "target_delta": DELTA}
 TARGETS = {"credit-default": "Y", "adult": "income", "compas": "two_year_recid", "california-housing": "yy"}
 
 
@@ -75,27 +85,49 @@ def tables(folder: Path | None) -> Iterator[Table]:
         yield Table(name, target, Schema.from_yaml(path), train, test)
 
 
-def models(table: Table) -> Iterator[tuple[str, Any]]:
+def fresh() -> Iterator[Table]:
+    """The tables of ``_packaged.py``, a quarter of their records to test on."""
+    for name, target, records, schema in packaged():
+        train, test = train_test_split(records[list(schema)], random_state=0)
+        yield Table(name, target, Schema(schema), train, test)
+
+
+def models(table: Table, epsilon: float = 1.0) -> Iterator[tuple[str, Any]]:
     """Name and model of each row."""
+    budget = {"target_epsilon": epsilon, "target_delta": DELTA}
     features, target = table.schema.without(table.target), table.schema[table.target]
     numbers = isinstance(target, tuple)
     given = {"bounds_y": target} if numbers else {"classes": target}
     linear, perceptron = (DPLinearRegression, DPMLPRegressor) if numbers else (DPLogisticRegression, DPMLPClassifier)
     tabular = DPTabularRegressor if numbers else DPTabularClassifier
     for name, hidden in (("tabular", "auto"), ("tabular, additive", ())):
-        yield name, tabular(table.schema, target=table.target, hidden_layer_sizes=hidden, **BUDGET)
+        yield name, tabular(table.schema, target=table.target, hidden_layer_sizes=hidden, **budget)
+    yield "search", DPSubsetSearchCV(tabular(table.schema, target=table.target), "auto", epsilon=epsilon, delta=DELTA)
     for norm in ("rule", 1.0):
-        yield f"perceptron, norm {norm}", make_pipeline(TableEncoder(features), perceptron(**given, **norm_of(norm)))
+        options = {**given, **budget, "max_grad_norm": norm}
+        yield f"perceptron, norm {norm}", make_pipeline(TableEncoder(features), perceptron(**options))
         for bins in (None, "auto"):
-            model = linear(**given, **norm_of(norm))
-            yield f"linear, bins={bins}, norm {norm}", make_pipeline(TableEncoder(features, bins=bins), model)
-    boosting = HistGradientBoostingRegressor if numbers else HistGradientBoostingClassifier
-    yield "boosting, not private", make_pipeline(TableEncoder(features), boosting())
+            encoder = TableEncoder(features, bins=bins)
+            yield f"linear, bins={bins}, norm {norm}", make_pipeline(encoder, linear(**options))
+    if not numbers:
+        yield from peers(features, n_classes=len(target), epsilon=epsilon)
+    boosting, plain = (
+        (HistGradientBoostingRegressor(), LinearRegression())
+        if numbers
+        else (HistGradientBoostingClassifier(), LogisticRegression(max_iter=1000))
+    )
+    yield "boosting, not private", make_pipeline(TableEncoder(features), boosting)
+    yield "linear, not private", make_pipeline(TableEncoder(features, bins="auto"), plain)
 
 
-def norm_of(norm: float | str) -> dict[str, Any]:
-    """Arguments of a model with the budget, and this clipping norm."""
-    return {**BUDGET, "max_grad_norm": norm}
+def peers(features: Schema, *, n_classes: int, epsilon: float) -> Iterator[tuple[str, Any]]:
+    """Private classifiers of other libraries."""
+    if n_classes == 2:
+        yield "DP-EBM", coded(features, epsilon=epsilon, delta=DELTA)
+        yield "DP-EBM, learning rate 0.05", coded(features, epsilon=epsilon, delta=DELTA, learning_rate=0.05)
+    encoder = TableEncoder(features)
+    model = DiffprivlibRegression(epsilon=epsilon, data_norm=encoder.max_norm, fit_intercept=False, max_iter=1000)
+    yield "diffprivlib's logistic regression", make_pipeline(encoder, model)
 
 
 def scores(table: Table, model: Any) -> dict[str, float]:
@@ -107,12 +139,12 @@ def scores(table: Table, model: Any) -> dict[str, float]:
     seconds, truth = time.process_time() - since, table.test[table.target]
     if not hasattr(model, "predict_proba"):
         return {"R2": r2_score(truth, model.predict(test)), "CPU s": seconds}
-    positive = truth == model.classes_[1]
-    chance = model.predict_proba(test)[:, 1]
+    chances, classes = model.predict_proba(test), list(model.classes_)
+    each = [roc_auc_score(truth == one, chances[:, place]) for place, one in enumerate(classes)]
     return {
         "accuracy": accuracy_score(truth, model.predict(test)),
-        "AUC": roc_auc_score(positive, chance),
-        "log loss": log_loss(positive, chance),
+        "AUC": sum(each) / len(each),
+        "log loss": log_loss(truth, chances, labels=classes),
         "CPU s": seconds,
     }
 
@@ -121,17 +153,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path)
     parser.add_argument("--fits", type=int, default=1)
-    parser.add_argument("--only", default="", help="models whose name starts so")
+    parser.add_argument("--packaged", action="store_true", help="the tables of pydataset")
+    parser.add_argument("--epsilon", type=float, nargs="+", default=[1.0])
+    parser.add_argument("--only", nargs="+", default=[""], help="models whose name starts so")
+    parser.add_argument("--tables", nargs="+", default=[""], help="tables whose name starts so")
     options = parser.parse_args()
-    for table in tables(options.data):
-        print(f"\n{table.name}, {len(table.train):,} records, epsilon = 1")
-        for name, model in models(table):
-            if not name.startswith(options.only):
-                continue
-            found = pd.DataFrame([scores(table, model) for _ in range(options.fits)])
-            worst = found.agg({name: "max" if name in ("log loss", "CPU s") else "min" for name in found})
-            told = (f"{name} {found[name].mean():.3f} (worst {worst[name]:.3f})" for name in found)
-            print(f"  {name:<28}", "  ".join(told), flush=True)
+    for table in fresh() if options.packaged else tables(options.data):
+        if not table.name.startswith(tuple(options.tables)):
+            continue
+        for epsilon in options.epsilon:
+            print(f"\n{table.name}, {len(table.train):,} records, epsilon = {epsilon:g}")
+            for name, model in models(table, epsilon):
+                if name.startswith(tuple(options.only)):
+                    show(name, pd.DataFrame([scores(table, model) for _ in range(options.fits)]))
+
+
+def show(name: str, found: pd.DataFrame) -> None:
+    """Print means of the fits, and the worst of them."""
+    worst = found.agg({kind: "max" if kind in ("log loss", "CPU s") else "min" for kind in found})
+    told = (f"{kind} {found[kind].mean():.3f} (worst {worst[kind]:.3f})" for kind in found)
+    print(f"  {name:<34}", "  ".join(told), flush=True)
 
 
 if __name__ == "__main__":

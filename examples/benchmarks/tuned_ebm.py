@@ -16,13 +16,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import tables
-from interpret.privacy import DPExplainableBoostingClassifier
-from sklearn.compose import ColumnTransformer
-from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import OrdinalEncoder
+from _ebm import coded
 
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.preprocessing import Schema
@@ -31,28 +27,16 @@ DELTA = 1e-5
 RATES = (0.05, 0.1, 0.2, 0.4)
 
 
-def coded(schema: Schema, **parameters: Any) -> Pipeline:
-    """DP-EBM on numbers as they are, and on codes of categories; −1 is a category that the schema does not list."""
-    numbers = [name for name, stated in schema.items() if isinstance(stated, tuple)]
-    lists = {name: stated for name, stated in schema.items() if isinstance(stated, list)}
-    codes = OrdinalEncoder(
-        categories=list(lists.values()), handle_unknown="use_encoded_value", unknown_value=-1, encoded_missing_value=-1
-    )
-    columns = ColumnTransformer([("numbers", "passthrough", numbers), ("codes", codes, list(lists))])
-    bounds = [*(schema[name] for name in numbers), *((-1, len(values) - 1) for values in lists.values())]
-    model = DPExplainableBoostingClassifier(
-        feature_types=["continuous"] * len(bounds), privacy_bounds=np.array(bounds, float), delta=DELTA, n_jobs=1
-    )
-    return make_pipeline(columns, model.set_params(**parameters))
-
-
 def rows(schema: Schema, target: str, epsilon: float) -> Iterator[tuple[str, Any]]:
     """Name and model of each row."""
     features = schema.without(target)
-    yield "DP-EBM, defaults", coded(features, epsilon=epsilon)
-    yield "DPRandomSearchCV", DPRandomSearchCV(coded(features), "auto", n_iter=10, epsilon=epsilon, delta=DELTA)
+    yield "DP-EBM, defaults", coded(features, epsilon=epsilon, delta=DELTA)
+    yield (
+        "DPRandomSearchCV",
+        DPRandomSearchCV(coded(features, delta=DELTA), "auto", n_iter=10, epsilon=epsilon, delta=DELTA),
+    )
     for rate in RATES:
-        yield f"learning rate {rate:g}", coded(features, epsilon=epsilon, learning_rate=rate)
+        yield f"learning rate {rate:g}", coded(features, epsilon=epsilon, delta=DELTA, learning_rate=rate)
 
 
 def main() -> None:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import os
 from pathlib import Path
 
+#: Beginning of a whole file, followed by the digest of the rest; and end of its name until it is complete.
+HEADER, NEW = b"sklearn_dpsearch checkpoint 2\n", ".new"
+START = len(HEADER) + hashlib.sha256().digest_size
 
-def write_through(path: Path, *parts: bytes | memoryview) -> None:
+
+def write_through(path: Path, *parts: bytes) -> None:
     """Write a file that only its owner can read, and wait until it is on the disk."""
     kind = getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)  # a link could lead secrets elsewhere
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | kind, 0o600)
@@ -26,3 +32,23 @@ def settle(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def read_whole(path: Path) -> bytes | None:
+    """Read a file of ``write_whole``; None if it is damaged; an OSError if it cannot be read."""
+    found = path.read_bytes()
+    rest = found[START:]
+    return rest if found[:START] == HEADER + hashlib.sha256(rest).digest() else None
+
+
+def write_whole(path: Path, payload: bytes) -> None:
+    """Replace a file as a whole or not at all, also across a power cut; the previous file stays until then."""
+    new = path.with_name(path.name + NEW)
+    try:
+        write_through(new, HEADER + hashlib.sha256(payload).digest(), payload)
+        os.replace(new, path)
+        settle(path.parent)
+    except OSError:
+        with contextlib.suppress(OSError):
+            new.unlink(missing_ok=True)
+        raise

@@ -10,7 +10,7 @@ from .counted import WhileAnyone
 from .descriptors import DESCRIPTORS
 from .generators import GENERATORS, reseed
 from .interrupts import INTERRUPTS, contained
-from .progress import Stage, Voice, speaking
+from .progress import Stage, speaking
 from .rehearsals import rehearsing, steps_now
 from .silence import born_silent, discard, muted, muted_for_good, without_warnings
 
@@ -19,7 +19,6 @@ __all__ = [
     "GENERATORS",
     "INTERRUPTS",
     "Stage",
-    "Voice",
     "WhileAnyone",
     "born_silent",
     "contained",

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 from ..privacy import UnknownGuaranteeError
-from .adapter import Adapter, Estimator, ExtrapolationRule, TrainingRun
+from .adapter import Adapter, Estimator, TrainingRun
 from .declared import Declared, DeclaredAdapter
 from .diffprivlib import DiffprivlibAdapter
 from .dp_event import DpEventAdapter
 from .interpret import InterpretAdapter
 from .pipelines import PipelineAdapter, UnionAdapter
 from .protocol import PrivateEstimator, ProtocolAdapter
-from .seeds import forget_seeds, seed_names
 
 __all__ = [
     "Adapter",
-    "Declared",
-    "Estimator",
-    "ExtrapolationRule",
     "PrivateEstimator",
     "TrainingRun",
     "adapter_for",
-    "forget_seeds",
-    "seed_names",
     "training_run",
 ]
 

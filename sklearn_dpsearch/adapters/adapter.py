@@ -57,7 +57,9 @@ class Adapter(ABC):
         """
 
     @abstractmethod
-    def scaled(self, estimator: Estimator, factor: float, varying: frozenset[str] = frozenset()) -> dict[str, Any]:
+    def scaled_privacy(
+        self, estimator: Estimator, factor: float, varying: frozenset[str] = frozenset()
+    ) -> dict[str, Any]:
         """Parameters (for ``set_params``) with which every privacy loss of one ``fit`` is multiplied by ``factor``.
 
         ``varying`` names the parameters in which candidates differ. An estimator that can state its noise through

@@ -49,7 +49,9 @@ class DeclaredAdapter(PartsAdapter):
         )
         return TrainingRun(guarantee=found, assumptions=(word,))
 
-    def scaled(self, estimator: Estimator, factor: float, varying: frozenset[str] = frozenset()) -> dict[str, Any]:
+    def scaled_privacy(
+        self, estimator: Estimator, factor: float, varying: frozenset[str] = frozenset()
+    ) -> dict[str, Any]:
         if isinstance(self.declared, Guarantee):
             raise PrivacyError(
                 f"A fixed declared guarantee ({self.declared!r}) cannot be calibrated to a target epsilon. Declare a "

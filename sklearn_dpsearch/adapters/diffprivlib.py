@@ -65,7 +65,9 @@ class DiffprivlibAdapter(Adapter):
         guarantee = PureDP(epsilon=_above(epsilon * model.factor(estimator)), neighboring="replace_one")
         return TrainingRun(guarantee=guarantee, assumptions=model.assumptions)
 
-    def scaled(self, estimator: Estimator, factor: float, varying: frozenset[str] = frozenset()) -> dict[str, Any]:
+    def scaled_privacy(
+        self, estimator: Estimator, factor: float, varying: frozenset[str] = frozenset()
+    ) -> dict[str, Any]:
         return {"epsilon": _epsilon(estimator) * factor}
 
     def privacy_parameters(self, estimator: Estimator) -> tuple[str, ...]:

@@ -60,7 +60,9 @@ class InterpretAdapter(Adapter):
         guarantee = GaussianDP(mu=_mu(*_budget(parameters)), neighboring="zero_out")
         return TrainingRun(guarantee=guarantee, assumptions=ASSUMPTIONS)
 
-    def scaled(self, estimator: Estimator, factor: float, varying: frozenset[str] = frozenset()) -> dict[str, Any]:
+    def scaled_privacy(
+        self, estimator: Estimator, factor: float, varying: frozenset[str] = frozenset()
+    ) -> dict[str, Any]:
         """An ``epsilon`` with which μ of one ``fit`` is multiplied by ``factor``, rounded down."""
         parameters = estimator.get_params(deep=False)
         _check_budget(parameters)

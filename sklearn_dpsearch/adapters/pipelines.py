@@ -102,9 +102,11 @@ class _CompositeAdapter(PartsAdapter):
         parts = [part for _, part in self.listed_fitted(model) if not is_skipped(part) and not learns_nothing(part)]
         return [(part, self.adapter_for(part)) for part in parts]
 
-    def scaled(self, estimator: Estimator, factor: float, varying: frozenset[str] = frozenset()) -> dict[str, Any]:
+    def scaled_privacy(
+        self, estimator: Estimator, factor: float, varying: frozenset[str] = frozenset()
+    ) -> dict[str, Any]:
         return under_names(
-            (name, adapter.scaled(part, factor, _below(name, varying)))
+            (name, adapter.scaled_privacy(part, factor, _below(name, varying)))
             for name, part, adapter in self.known_parts(estimator)
         )
 

@@ -8,58 +8,30 @@ from typing import Any, Protocol, TypeGuard
 
 from ..privacy import Guarantee, PrivacyError, UnknownGuaranteeError
 from ..privacy._types import Neighboring
-from ..privacy.spent import PrivacySpent
 from .adapter import Adapter, Estimator, ExtrapolationRule, TrainingRun
 from .seeds import SEEDS
 
 
 class PrivateEstimator(Estimator, Protocol):
-    """Interface of an estimator that states its own guarantee."""
+    """Interface of an estimator that states its own guarantee.
+
+    Each of these facts may be stated too, as a method or an attribute of the estimator. The methods of ``Adapter`` of
+    the same name say what they mean, without ``estimator``:
+
+    - ``privacy_parameters``, ``scaled_privacy(factor, varying)``, ``under(neighboring)``, ``expecting(n)``;
+    - ``search_space(grid=False)``, ``extrapolation()``;
+    - ``fit_together(models, X, y)``, a static method, and ``keep_training(keeper)``;
+    - ``privacy_assumptions()``: assumptions of the guarantee, as sentences;
+    - ``secure_without_seed``: with True and ``random_state=None`` (``noise_seed=None``) the estimator draws on the
+      operating system, and keeps None. Other estimators get a generator with fresh entropy.
+    """
 
     def privacy_guarantee(self, n_samples: int | None = None) -> Guarantee:
         """Guarantee of one ``fit`` on ``n_samples`` records (None: not known yet)."""
 
 
-class OutspokenEstimator(PrivateEstimator, Protocol):
-    """Further facts that a private estimator may state about itself. Each member is optional by itself."""
-
-    #: True: with ``random_state=None`` (``noise_seed=None``) the estimator draws on the operating system, and keeps
-    #: None. Other estimators get a generator with fresh entropy.
-    secure_without_seed: bool
-    #: Names of the parameters on which the guarantee depends.
-    privacy_parameters: tuple[str, ...]
-
-    def privacy_assumptions(self) -> Sequence[str]:
-        """Assumptions of the guarantee, as sentences."""
-
-    def scaled_privacy(self, factor: float, varying: frozenset[str]) -> dict[str, Any]:
-        """See ``Adapter.scaled``."""
-
-    @staticmethod
-    def fit_together(models: Sequence[Any], X: Any, y: Any) -> list[Any]:
-        """See ``Adapter.fit_together``."""
-
-    def expecting(self, n: float) -> dict[str, Any] | None:
-        """See ``Adapter.expecting``. An estimator with a parameter ``public_n`` holds the number there."""
-
-    def under(self, neighboring: Neighboring) -> dict[str, Any] | None:
-        """See ``Adapter.under``."""
-
-    def search_space(self, *, grid: bool = False) -> list[dict[str, Any]] | None:
-        """See ``Adapter.search_space``."""
-
-    def extrapolation(self) -> Mapping[str, ExtrapolationRule]:
-        """See ``Adapter.extrapolation``."""
-
-    def keep_training(self, keeper: Any) -> None:
-        """See ``Adapter.keep_training``."""
-
-    def _unseeded_cost(self, n_samples: int | None) -> PrivacySpent:
-        """Cost and assumptions of a search without a seed; only searches have this method."""
-
-
 class ProtocolAdapter(Adapter):
-    """Anything with a method ``privacy_guarantee(n_samples) -> Guarantee``; see ``OutspokenEstimator`` for the rest.
+    """Anything with a method ``privacy_guarantee(n_samples) -> Guarantee``; see ``PrivateEstimator`` for the rest.
 
     A subclass of an estimator of this library may have changed ``fit``: the subclass needs its own method, and is not
     trained together with others.
@@ -84,9 +56,12 @@ class ProtocolAdapter(Adapter):
             return TrainingRun(guarantee=found, assumptions=tuple(estimator.privacy_assumptions()))
         return TrainingRun(guarantee=found, assumptions=(f"{name} states its own guarantee: {found!r}.",))
 
-    def scaled(self, estimator: Estimator, factor: float, varying: frozenset[str] = frozenset()) -> dict[str, Any]:
+    def scaled_privacy(
+        self, estimator: Estimator, factor: float, varying: frozenset[str] = frozenset()
+    ) -> dict[str, Any]:
         if _has(estimator, "scaled_privacy"):
-            return estimator.scaled_privacy(factor, varying)
+            found: dict[str, Any] = estimator.scaled_privacy(factor, varying)
+            return found
         return scaled_by_name(estimator, factor)
 
     def privacy_parameters(self, estimator: Estimator) -> tuple[str, ...] | None:
@@ -104,15 +79,17 @@ class ProtocolAdapter(Adapter):
         return _has(estimator, "fit_together") and not only_inherits(estimator, "fit_together")
 
     def fit_together(self, models: Sequence[Any], X: Any, y: Any) -> list[Any]:
-        kind: type[OutspokenEstimator] = type(models[0])
-        return kind.fit_together(models, X, y)
+        kind: Any = type(models[0])
+        found: list[Any] = kind.fit_together(models, X, y)
+        return found
 
     def expecting(self, estimator: Estimator, n: float) -> dict[str, Any] | None:
         return estimator.expecting(n) if _has(estimator, "expecting") else None
 
     def under(self, estimator: Estimator, neighboring: Neighboring) -> dict[str, Any] | None:
         if _has(estimator, "under"):
-            return estimator.under(neighboring)
+            found: dict[str, Any] | None = estimator.under(neighboring)
+            return found
         return {} if self.training_run(estimator, None).guarantee.neighboring == neighboring else None
 
     def public_size(self, estimator: Estimator) -> float | None:
@@ -130,7 +107,7 @@ class ProtocolAdapter(Adapter):
         return estimator.search_space(grid=grid) if _has(estimator, "search_space") else None
 
 
-def _has(estimator: object, method: str) -> TypeGuard[OutspokenEstimator]:
+def _has(estimator: object, method: str) -> TypeGuard[Any]:
     """Return whether an estimator has a method, independent of other methods."""
     return callable(getattr(estimator, method, None))
 

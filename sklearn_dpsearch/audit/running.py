@@ -11,8 +11,9 @@ from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.base import clone
 
 from .._process import GENERATORS, reseed, without_warnings
-from ..adapters import Estimator, seed_names
-from ..ledger import counted
+from ..adapters.adapter import Estimator
+from ..adapters.seeds import seed_names
+from ..ledger.blocks import counted
 from ..privacy import PrivacyError
 from ..privacy.spent import PrivacySpent
 from ..search import NoModelError

@@ -211,12 +211,12 @@ class EachTorchOptimizer(Stepper):
     def memory(self, place: int, steps: int) -> Memory:
         optimizer = self.optimizers[place].optimizer
         assert optimizer is not None
-        return {"of": type(optimizer), "state": copy.deepcopy(optimizer.state_dict()["state"])}
+        return {"of": _name_of(optimizer), "state": copy.deepcopy(optimizer.state_dict()["state"])}
 
     def recall(self, memory: Memory) -> None:
         (built,) = self.optimizers
         assert built.optimizer is not None
-        if memory.get("of") is type(built.optimizer):  # with the hyperparameters that are given now
+        if memory.get("of") == _name_of(built.optimizer):  # with the hyperparameters that are given now
             state = copy.deepcopy(memory["state"])
             built.optimizer.load_state_dict({**built.optimizer.state_dict(), "state": state})
 
@@ -226,6 +226,10 @@ class EachTorchOptimizer(Stepper):
     def restore(self, state: list[dict[str, Any]]) -> None:
         for built, own in zip(self.optimizers, state):
             built.restore(own)
+
+
+def _name_of(optimizer: torch.optim.Optimizer) -> str:
+    return f"{type(optimizer).__module__}.{type(optimizer).__qualname__}"
 
 
 @dataclass(frozen=True)

@@ -1,69 +1,35 @@
-"""Trainings that go on after a crash: contents of a checkpoint, and conditions for using its noise again."""
+"""Trainings that go on after a crash: alone, or as the candidates of a search.
+
+All that is random in a training follows from its seed and its initial parameters. The store keeps both, for the same
+records and arguments only. So a saved state is one that the training would have reached by itself, and a state that is
+missing, damaged or from another machine costs only time.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import copy
-import hmac
-import platform
-import secrets
+import hashlib
+import io
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
-from torch.nn.parameter import is_lazy
 
-from .._disk.digests import Marks, digests, keyed, refuse_others, shown
-from .._version import __version__
+from .._disk import store
+from .._disk.secret_folder import GOING, Work
+from .._disk.store import KeyedFile, Store
 from ..privacy import PrivacyError
-from . import secret_folder
-from .layout import named_trained
-from .secret_folder import TrainingFolder
-from .state import contents
+from .identity import marks, marks_of_records, place_of
+from .randomness import sequence
 from .switches import threads
 from .task import TrainingTask
-from .watchers import Watched
 
-#: Part of a file that holds the release.
-RELEASED = "released"
-#: Seconds between two checkpoints.
-EVERY = 60.0
-#: Arguments without effect on the release, and parts of a task that follow from arguments.
-FREE = frozenset({"checkpoint", "verbose"})
-DERIVED = frozenset({"module", "optimizer", "schedule", "seed", "notes", "memory"})
-#: Devices whose generators can be saved.
-DEVICES = ("cpu", "cuda")
-#: Arguments that errors never show.
-SECRET = frozenset({"noise_seed"})
-
-REFUSALS = {
-    "records": (
-        "Found other records than those with which the training in {folder} began. The same noise must never meet "
-        "other records, or what is released would tell the difference: give the same records in the same order. "
-    ),
-    "start": (
-        "Found other initial parameters, or another state of the optimizer, than those with which the training in "
-        "{folder} began. Start from the same net as then, loaded from its pickle. "
-    ),
-    "argument": (
-        "Found {name}={found}, and the training in {folder} began with {name}={needed}: a training that goes on must "
-        "be the same. Give the same arguments, and a module with the same code. "
-    ),
-    "training": (
-        "Found another {name} ({found}) than that with which the training in {folder} began ({needed}). Give the same "
-        "arguments, and a module with the same code. "
-    ),
-    "place": (
-        "Found {name} {found}, and the training in {folder} began with {name} {needed}: elsewhere sums are rounded in "
-        "another way, or secrets are kept in another way. Go on where it began. "
-    ),
-}
-
-
+TRAINING = Work("training", "its initial parameters, the seed of its batches and noise, and its state")
+#: Seconds between two saved states, and least seconds of a training whose end is saved.
+EVERY, AT_THE_END = 60.0, 1.0
 CHANGED = (
     "Found that the file of records has changed since the training in {folder} began. The same noise must never meet "
     "other records, so nothing is released. Put the file back as it was, and call fit again."
@@ -71,134 +37,55 @@ CHANGED = (
 
 
 class TrainingCheckpoint:
-    """The checkpoint of one training, in an open folder.
+    """The checkpoint of one training, in an open store."""
 
-    Parameters
-    ----------
-    folder : TrainingFolder
-    """
-
-    def __init__(self, folder: TrainingFolder) -> None:
-        self.folder, read = folder, folder.read()
-        #: Release of a finished training, until another begins; and state of an unfinished one.
-        self._over = read if read and RELEASED in read else None
-        self._saved = None if self._over else read
+    def __init__(self, kept: Store) -> None:
+        self.store = kept
+        self._begun = loaded(kept.secrets) if kept.begun else None
+        #: Number of threads of the first attempt, which decides how sums are rounded.
+        self.threads: int = self._begun["threads"] if self._begun else torch.get_num_threads()
         #: Earlier release of the same training, set by ``bind``.
-        self.released: Mapping[str, Any] | None = None
-        #: Whether the folder holds a release that the same training gets back.
-        self.keeps = self._over is not None
-        found = self._saved or {}
-        self._key: bytes = found.get("key") or secrets.token_bytes(32)
-        self._threads: int = found.get("threads") or torch.get_num_threads()
+        self.released: dict[str, Any] | None = None
 
     def bind(
-        self,
-        task: TrainingTask,
-        arguments: Mapping[str, Any],
-        records: Sequence[torch.Tensor],
-        start: str,
-    ) -> None:
-        """Identify this training. A resumed training gets its original initial parameters.
+        self, task: TrainingTask, arguments: Mapping[str, Any], records: Sequence[torch.Tensor], start: str
+    ) -> TrainingTask:
+        """Identify this training, and return it: resumed, it has its original seed and initial parameters."""
+        found = marks(task, arguments, records, start)
+        self._records, release = found["records"], self.store.released(found)
+        if release is not None:
+            self.released = loaded(release)
+            return task
+        self.store.bind(found)
+        if self._begun is not None:
+            task.module.load_state_dict(self._begun["start"])
+            return replace(task, seed=np.random.SeedSequence(**self._begun["seed"]))
+        seed = sequence(task.seed)
+        drawn = {"entropy": seed.entropy, "spawn_key": seed.spawn_key, "pool_size": seed.pool_size}
+        self.store.begin(stored({"threads": self.threads, "seed": drawn, "start": dict(task.module.state_dict())}))
+        return replace(task, seed=seed)
 
-        Parameters
-        ----------
-        task : TrainingTask
-        arguments : mapping
-            Arguments of the estimator.
-        records : sequence of tensors
-            Inputs and targets in the form used by training.
-        start : str
-            Digest of the starting point of a warm start.
-
-        Raises
-        ------
-        PrivacyError
-            If the folder holds another training.
-        """
-        if self._over is not None:
-            found = marks(self._over["key"], task, arguments, records, start)
-            if digests(found) == self._over["marks"]:
-                self.released = self._over[RELEASED]
-                return
-        self._marks = marks(self._key, task, arguments, records, start)
-        if self._saved is None:
-            self._start = {name: value.clone() for name, value in task.module.state_dict().items()}
-            return
-        refuse_others(self._marks, self._saved["marks"], REFUSALS, self.folder.path)
-        self._start = self._saved["start"]
-        task.module.load_state_dict(self._start)
+    def saved(self, task: TrainingTask) -> SavedTraining:
+        """Watcher that saves this training. A state that cannot be saved is an error; a full disk costs only time."""
+        return SavedTraining(self.store.file(GOING), [task], harmless=OSError)
 
     def confirm(self, records: Sequence[torch.Tensor]) -> None:
-        """Raise if records that stay in a file have changed since the beginning.
-
-        Raises
-        ------
-        PrivacyError
-        """
-        if _digest(self._key, *records) != self._marks["records"]["records"][0]:
-            raise PrivacyError(CHANGED.format(folder=self.folder.path))
-
-    @contextlib.contextmanager
-    def as_it_began(self) -> Iterator[None]:
-        """Use the number of threads of the first attempt: it decides how sums are rounded."""
-        with threads(self._threads):
-            yield
-
-    def begin(self, training: Watched) -> None:
-        """Go on from the last checkpoint; a new training writes its first one."""
-        if self._saved is None:
-            self._write(training)
-            return
-        training.restore(self._saved["training"])
-        self._saved, self._written = None, time.monotonic()
+        """Raise a PrivacyError if records that stay in a file have changed since the beginning."""
+        if marks_of_records(records) != self._records:
+            raise PrivacyError(CHANGED.format(folder=self.store.path))
 
     def give_back(self, task: TrainingTask) -> None:
         """Put the earlier release of the same training into a task, instead of training."""
         assert self.released is not None
         task.module.load_state_dict(self.released["module"])
         task.memory.update(self.released["memory"])
-        if self.released["of a class"] and callable(task.optimizer):  # which is not written down: it is the same one
-            task.memory["kept"] = {"of": type(task.optimizer(task.module)), **task.memory["kept"]}
         task.notes[:] = self.released["notes"]
 
     def keep(self, task: TrainingTask) -> None:
-        """Keep the release, and nothing secret. If writing fails, nothing is kept."""
-        if self.released is not None:
-            return
-        self.keeps = False
-        memory, kept = dict(task.memory), task.memory.get("kept", {})
-        of_a_class = isinstance(kept.get("of"), type)
-        if of_a_class:
-            memory["kept"] = {name: value for name, value in kept.items() if name != "of"}
-        release = {
-            "module": dict(task.module.state_dict()),
-            "memory": memory,
-            "of a class": of_a_class,
-            "notes": list(task.notes),
-        }
-        with contextlib.suppress(Exception):
-            self.folder.write({"key": self._key, "marks": digests(self._marks), RELEASED: release})
-            self.keeps = True
-
-    def look(self, training: Watched) -> None:
-        """Write a checkpoint if it is time."""
-        if training.tasks and time.monotonic() - self._written >= EVERY:
-            self._write(training)
-
-    def close(self) -> None:
-        """Leave the last checkpoint: success of the training is known only later."""
-
-    def _write(self, training: Watched) -> None:
-        self.folder.write(
-            {
-                "key": self._key,
-                "marks": self._marks,
-                "threads": self._threads,
-                "start": self._start,
-                "training": training.state(),
-            }
-        )
-        self._written = time.monotonic()
+        """Keep the release, and nothing secret."""
+        if self.released is None:
+            release = {"module": dict(task.module.state_dict()), "memory": task.memory, "notes": task.notes}
+            self.store.keep(lambda: stored(release))
 
 
 @contextlib.contextmanager
@@ -207,87 +94,108 @@ def checkpoint_in(given: Any) -> Iterator[TrainingCheckpoint | None]:
     if given is None:
         yield None
         return
-    with secret_folder.opened(given) as folder:
-        checkpoint = TrainingCheckpoint(folder)
-        with checkpoint.as_it_began():
+    with store.opened(given, TRAINING) as kept:
+        checkpoint = TrainingCheckpoint(kept)
+        with threads(checkpoint.threads):
             yield checkpoint
-        folder.ended = not checkpoint.keeps  # only now: a training that fails at its very end can be repeated
 
 
-# --- identity of a training -------------------------------------------------------------------------------------------
+class SavedTraining:
+    """Saves a training of one net, or of a stack, every minute, and goes on from the last save.
 
-
-def marks(
-    key: bytes, task: TrainingTask, arguments: Mapping[str, Any], records: Sequence[torch.Tensor], start: str
-) -> Marks:
-    """All marks that identify a training. The digests are keyed: without the key they tell nothing of the data."""
-    own = {entry.name: getattr(task, entry.name) for entry in fields(task) if entry.name not in DERIVED}
-    own["choice of parameters"] = [name for name, _ in named_trained(task.module)]
-    given = {name: _argument(value) for name, value in arguments.items() if name not in FREE}
-    device = torch.device(arguments.get("device", "cpu"))
-
-    def described(values: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
-        digests = {name: keyed(key, contents(value, lasting=True)) for name, value in values.items()}
-        return {name: (digest, _shown(name, values[name])) for name, digest in digests.items()}
-
-    return {
-        "place": described(_place(device)),
-        "argument": described(given),
-        "training": described({**own, "module": _blank(task.module)}),
-        "start": {"start": (keyed(key, start), "")},
-        "records": {"records": (_digest(key, *records), "")},
-    }
-
-
-def _place(device: torch.device) -> dict[str, str]:
-    """Versions and processors on which rounding, generators or stored values depend.
-
-    Raises
-    ------
-    PrivacyError
-        For a device whose generators are not known here.
+    ``harmless`` are errors by which only a saved state is lost: it is computed again.
     """
-    if device.type not in DEVICES:
-        raise PrivacyError(
-            f"Found device={str(device)!r} together with a checkpoint; the generators of {' and '.join(DEVICES)} can "
-            "be saved. Leave checkpoint=None."
-        )
-    return {
-        "sklearn_dpsearch": __version__,
-        "torch": str(torch.__version__),
-        "numpy": np.__version__,
-        "Python": ".".join(platform.python_version_tuple()[:2]),
-        "processor": f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()}",
-        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
-    }
+
+    def __init__(self, keeper: KeyedFile, tasks: Sequence[TrainingTask], harmless: type[Exception] = Exception) -> None:
+        self.keeper, self.tasks, self.harmless = keeper, list(tasks), harmless
+
+    def begin(self, training: Any) -> None:
+        """Go on from a saved state, if there is one from the same kind of processor and number of threads."""
+        self._written = time.monotonic()
+        self._restore(training)
+        if training.tasks:
+            with contextlib.suppress(self.harmless):
+                training.state()  # from here on an optimizer shows whether it keeps something elsewhere
+
+    def look(self, training: Any) -> None:
+        """Save the training when it is time, and at its end: its run may wait for many others."""
+        patience = EVERY if training.tasks else min(AT_THE_END, EVERY)
+        if time.monotonic() - self._written >= patience:
+            self._write(training)
+
+    def close(self) -> None:
+        """Leave the saved state, which is deleted when it is no longer needed."""
+
+    def _restore(self, training: Any) -> None:
+        found = None
+        with contextlib.suppress(Exception):
+            payload = self.keeper.read()
+            found = None if payload is None else loaded(payload)
+        if found is None or found["place"] != [place_of(training.device), torch.get_num_threads()]:
+            return
+        for i, (parameters, memory) in found["ended"].items():
+            self.tasks[i].module.load_state_dict(parameters)
+            self.tasks[i].memory.clear()
+            self.tasks[i].memory.update(memory)
+        training.only([i for i in range(len(self.tasks)) if i not in found["ended"]])
+        if training.tasks:
+            training.restore(found["training"])
+
+    def _write(self, training: Any) -> None:
+        left = {id(task) for task in training.tasks}
+        ended = {i: task for i, task in enumerate(self.tasks) if id(task) not in left}
+        self._written = time.monotonic()
+        with contextlib.suppress(self.harmless):
+            state = {
+                "place": [place_of(training.device), torch.get_num_threads()],
+                "ended": {i: (dict(task.module.state_dict()), task.memory) for i, task in ended.items()},
+                "training": training.state() if training.tasks else None,
+            }
+            self.keeper.write(stored(state))
 
 
-def _argument(value: Any) -> Any:
-    """Relevant part of an argument: of modules all but the parameters, of generators nothing, as use changes them."""
-    if isinstance(value, nn.Module):
-        return _blank(value)
-    generators = (np.random.RandomState, np.random.SeedSequence, np.random.Generator)
-    return type(value).__name__ if isinstance(value, generators) else value
+def kept(keeper: KeyedFile | None, tasks: Sequence[TrainingTask]) -> list[SavedTraining]:
+    """Watchers that keep a candidate's training: one if there is a keeper, else none."""
+    return [] if keeper is None else [SavedTraining(keeper, tasks)]
 
 
-def _blank(module: nn.Module) -> nn.Module:
-    """Copy with zero parameters: a resumed training takes them from its checkpoint."""
-    blank = copy.deepcopy(module).cpu()
-    for value in blank.state_dict().values():
-        if isinstance(value, torch.Tensor) and not is_lazy(value):
-            value.zero_()
-    return blank
+def shared(keepers: Sequence[KeyedFile | None]) -> KeyedFile | None:
+    """File of a stack, by the names of its members; None if a member has none."""
+    known = [keeper for keeper in keepers if keeper is not None]
+    if not known or len(known) < len(keepers):
+        return None
+    members = hashlib.sha256(" ".join(keeper.path.name for keeper in known).encode()).hexdigest()[:16]
+    return known[0].beside(f"{known[0].path.name}{members}")
 
 
-def _shown(name: str, value: Any) -> str:
-    return type(value).__name__ if name in SECRET else shown(value)
+# --- bytes ------------------------------------------------------------------------------------------------------------
 
 
-def _digest(key: bytes, *tensors: torch.Tensor) -> str:
-    """Keyed digest of records: without the key, guesses of the records cannot be checked against it."""
-    digest = hmac.new(key, digestmod="sha256")
-    for values in tensors:
-        own = np.ascontiguousarray(values.detach().cpu().numpy())
-        digest.update(f"{own.dtype}{own.shape}".encode())
-        digest.update(own.reshape(-1).view(np.uint8).data)
-    return digest.hexdigest()
+def stored(value: dict[str, Any]) -> bytes:
+    """Tensors, numbers and containers as bytes, which are read without running code; else a ValueError."""
+    buffer = io.BytesIO()
+    torch.save(_plain(value), buffer)
+    return buffer.getvalue()
+
+
+def loaded(payload: bytes) -> dict[str, Any]:
+    """Read the bytes of ``stored``."""
+    found: dict[str, Any] = torch.load(io.BytesIO(payload), map_location="cpu", weights_only=True)
+    return found
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return value.detach().cpu().clone(memory_format=torch.contiguous_format)
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or type(value) in (bool, int, float, str, bytes):
+        return value
+    if isinstance(value, (list, tuple)):
+        return (list if isinstance(value, list) else tuple)(map(_plain, value))
+    if isinstance(value, dict):
+        return {_plain(name): _plain(item) for name, item in value.items()}
+    raise ValueError(
+        f"Found {type(value).__name__} in what is to be written into a checkpoint (an optimizer's state, say); "
+        "tensors, numbers, text, lists and dicts are needed. Leave checkpoint=None."
+    )

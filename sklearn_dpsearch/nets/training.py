@@ -9,6 +9,7 @@ from collections.abc import Hashable, Iterator, Sequence
 import torch
 from torch import nn
 
+from .._disk.store import KeyedFile
 from .._process import contained
 from .engines import operations, plain, probe, rounding, selection
 from .engines.base import Engine
@@ -17,7 +18,7 @@ from .engines.refusals import refuse
 from .named_tensors import name_of
 from .optimizers import BuiltOptimizer
 from .randomness import global_torch_seed
-from .saved_trainings import StateStore, kept, shared
+from .resuming import kept, shared
 from .stack import Stack
 from .switches import exactly
 from .task import Records, TrainingTask
@@ -75,7 +76,7 @@ def train_together(
     records: Records,
     *,
     max_physical_batch: int,
-    keepers: Sequence[StateStore | None] | None = None,
+    keepers: Sequence[KeyedFile | None] | None = None,
 ) -> list[bool]:
     """Train several nets in place, as stacks of equal architecture; return for each whether it succeeded.
 
@@ -100,7 +101,7 @@ def _is_among(task: TrainingTask, tasks: Sequence[TrainingTask]) -> bool:
 
 
 def _run_together(
-    tasks: Sequence[TrainingTask], records: Records, max_physical_batch: int, keeper: StateStore | None
+    tasks: Sequence[TrainingTask], records: Records, max_physical_batch: int, keeper: KeyedFile | None
 ) -> list[TrainingTask]:
     """Train nets as one stack; return the finished ones. The others keep their initial parameters."""
     with exactly(records.inputs.device):
@@ -112,7 +113,7 @@ def _run_together(
     return [task for task in tasks if not _is_among(task, stack.tasks)]
 
 
-def _succeeds(task: TrainingTask, records: Records, max_physical_batch: int, keeper: StateStore | None = None) -> bool:
+def _succeeds(task: TrainingTask, records: Records, max_physical_batch: int, keeper: KeyedFile | None = None) -> bool:
     done = False
     with contained():  # in a search: the worst score, in silence
         train(task, records, max_physical_batch=max_physical_batch, watchers=Watchers(kept(keeper, [task])))
@@ -202,7 +203,7 @@ def _within(members: list[int], sizes: list[float], most: float) -> list[list[in
 
 
 def _stack(
-    tasks: Sequence[TrainingTask], records: Records, max_physical_batch: int, keeper: StateStore | None
+    tasks: Sequence[TrainingTask], records: Records, max_physical_batch: int, keeper: KeyedFile | None
 ) -> Stack | None:
     """Put all nets into one stack; return None if they must be trained alone (for example if a schedule fails)."""
     found = None

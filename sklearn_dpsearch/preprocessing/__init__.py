@@ -2,6 +2,7 @@
 
 from .drafting import schema_of
 from .schema import Schema
+from .shapes import ColumnShape
 from .table_encoder import TableEncoder
 
-__all__ = ["Schema", "TableEncoder", "schema_of"]
+__all__ = ["ColumnShape", "Schema", "TableEncoder", "schema_of"]

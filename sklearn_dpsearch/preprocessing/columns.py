@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -25,6 +25,18 @@ KINDS = {
     "m": "durations", "T": "text",
 }  # fmt: skip
 FLAGS = {"true": True, "false": False}
+
+
+class CurvePoints(NamedTuple):
+    """Values of a column and the numbers that encode them, for one curve of a linear model.
+
+    ``weights`` says how much each value counts in the mean effect. Values without an order are objects.
+    """
+
+    name: str
+    values: NDArray[Any]
+    rows: Array
+    weights: Array
 
 
 class Unit(NamedTuple):
@@ -80,8 +92,17 @@ class Column(ABC):
         """Values that the schema allows, shape (n,)."""
 
     @abstractmethod
+    def curves(self, name: str, detail: Detail) -> Iterator[CurvePoints]:
+        """Values for the curves of a linear model, by the schema alone."""
+
+    @abstractmethod
     def stated(self) -> Any:
         """Entry as the user wrote it."""
+
+    @property
+    def mean_square(self) -> float:
+        """Mean of the sum of squares of the outputs without bins, if all values are equally likely."""
+        return 1.0
 
     @property
     @abstractmethod
@@ -123,9 +144,10 @@ class Choice(Column):
 
     def made_up(self, rng: np.random.Generator, n: int) -> NDArray[Any]:
         """Every value at least once, if there are enough records."""
-        values = np.empty(len(self.values), dtype=object)
-        values[:] = self.values
-        return rng.permutation(np.resize(values, n))
+        return rng.permutation(np.resize(objects(self.values), n))
+
+    def curves(self, name: str, detail: Detail) -> Iterator[CurvePoints]:
+        yield _listed(name, [*self.values, *([UNKNOWN] if detail.indicators else [])], len(self.values))
 
     def stated(self) -> Any:
         return list(self.values)
@@ -172,6 +194,9 @@ class Hashed(Column):
     def made_up(self, rng: np.random.Generator, n: int) -> NDArray[Any]:
         return np.array([f"made up {number}" for number in rng.integers(0, 10 * self.buckets, n)], dtype=object)
 
+    def curves(self, name: str, detail: Detail) -> Iterator[CurvePoints]:
+        yield _listed(name, [*range(self.buckets), *([MISSING] if detail.indicators else [])], self.buckets)
+
     def stated(self) -> Any:
         return {"buckets": self.buckets}
 
@@ -194,6 +219,18 @@ class Hashed(Column):
         number = number_of(value)
         text = str(value) if math.isnan(number) else repr(number)
         return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big") % self.buckets
+
+
+def objects(values: Sequence[Any]) -> NDArray[np.object_]:
+    """An array of the values as they are."""
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
+
+
+def _listed(name: str, labels: Sequence[Any], known: int) -> CurvePoints:
+    """One value for each output; only the first ``known`` count in the mean."""
+    return CurvePoints(name, objects(labels), np.eye(len(labels)), (np.arange(len(labels)) < known).astype(float))
 
 
 def said_of(kind: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .columns import MISSING, Array, Column, Detail, Unit, number_of, said_of
+from .columns import MISSING, Array, Column, CurvePoints, Detail, Unit, number_of, objects, said_of
 
 #: Scales of numbers; bins as the encoder says, or by the rule; bins of the rule.
 LINEAR, LOG, ENCODER, AUTO, AUTO_BINS = "linear", "log", "encoder", "auto", 16
@@ -22,6 +22,8 @@ LINEAR, LOG, ENCODER, AUTO, AUTO_BINS = "linear", "log", "encoder", "auto", 16
 DAY = np.timedelta64(1, "D") / np.timedelta64(1, "us")
 #: Days in a range of dates from which months, and weekdays, are worth outputs.
 SPAN_OF_MONTHS, SPAN_OF_WEEKDAYS = 60, 14
+#: Places within a bin at which a curve is computed: from its edge to just below the next one, where the curve may jump.
+WITHIN = np.append(np.arange(8) / 8, 1.0 - 1e-9)
 
 
 class DatePart(NamedTuple):
@@ -86,8 +88,15 @@ class Range(Column):
         """Further one-hot outputs of a range with bins."""
         return ()
 
+    def values_of(self, numbers: Array) -> NDArray[Any]:
+        """The inverse of ``numbers``, for numbers inside of the range."""
+        return numbers
+
     def encoded(self, values: NDArray[Any], detail: Detail) -> Array:
-        found = self.numbers(values)
+        return self._rows(self.numbers(values), detail)
+
+    def _rows(self, found: Array, detail: Detail) -> Array:
+        """Outputs of numbers; nan is missing."""
         missing = np.isnan(found)
         unit = self._unit("")
         with np.errstate(over="ignore"):  # overflow is far outside the range, and is clipped
@@ -129,6 +138,24 @@ class Range(Column):
         if detail.indicators:
             yield Unit(f"{name}_{MISSING}")
 
+    def curves(self, name: str, detail: Detail) -> Iterator[CurvePoints]:
+        """One curve of the value with its bins, and one for each part of a date."""
+        edges, (lower, upper) = self.edges(detail), self._ends()
+        ends = self.warped(np.array([lower, *edges, upper]))
+        inside = ends[:-1, np.newaxis] + np.diff(ends)[:, np.newaxis] * WITHIN
+        inside[-1, -1] = ends[-1]
+        numbers = self.unwarped(inside.ravel())
+        rows = self._rows(numbers, detail)
+        width, first = rows.shape[1], len(edges) + 2
+        rows[:, first:] = 0.0
+        yield CurvePoints(name, self.values_of(numbers), rows, np.repeat(np.diff(ends), len(WITHIN)))
+        for part in self.parts() if len(edges) else ():
+            labels = range(part.first, part.first + part.size)
+            yield CurvePoints(
+                f"{name}_{part.name}", objects(labels), np.eye(part.size, width, first), np.ones(part.size)
+            )
+            first += part.size
+
     def squared_norm(self, detail: Detail) -> float:
         return 1.0 + (1.0 + len(self.parts()) if len(self.edges(detail)) else 0.0)
 
@@ -144,6 +171,10 @@ class Range(Column):
 
     def _with_options(self, options: dict[str, Any]) -> Any:
         return {"lower": self.lower, "upper": self.upper, **options} if options else (self.lower, self.upper)
+
+    @property
+    def mean_square(self) -> float:
+        return 1.0 / 3.0
 
     @property
     def lowest(self) -> float:
@@ -221,6 +252,9 @@ class DateRange(Range):
         if values.dtype.kind == "M":
             return _days(values)
         return _days(np.array([_instant(value) for value in values], dtype="datetime64[us]"))
+
+    def values_of(self, numbers: Array) -> NDArray[Any]:
+        return np.asarray((numbers * DAY).astype("datetime64[us]"))
 
     def refuse(self, name: str, kind: str) -> None:
         if kind not in "MOT":

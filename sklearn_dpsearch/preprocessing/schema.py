@@ -79,6 +79,10 @@ class Schema(Mapping[str, Any]):
             self._of(name)
         return type(self)({name: column for name, column in self.columns.items() if name not in names})
 
+    def only(self, *names: str) -> Self:
+        """Schema of some columns, in the order given."""
+        return type(self)({name: self._of(name) for name in names})
+
     def classes(self, name: str) -> list[Any]:
         """All values of a column, for ``classes=`` of a classifier."""
         column = self._of(name)

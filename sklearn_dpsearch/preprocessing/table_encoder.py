@@ -17,6 +17,7 @@ from .columns import Array, Column, Detail, Unit
 from .ranges import AUTO
 from .reading import Given, columns_of, names_of
 from .schema import Schema
+from .shapes import ColumnShape, shape_of
 
 if TYPE_CHECKING:
     from typing import Self  # since Python 3.11
@@ -223,6 +224,49 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             )
         own = {unit.name: float(scale * value / unit.half) for unit, value in zip(units, given)}
         return own, float(intercept) - sum(own[unit.name] * unit.middle for unit in units)
+
+    def shapes(
+        self, coefficients: ArrayLike, noise: ArrayLike | None = None, columns: Sequence[str] | None = None
+    ) -> dict[str, ColumnShape]:
+        """Effects of the values of each column in a linear model, by the schema and the coefficients alone.
+
+        Parameters
+        ----------
+        coefficients : array-like of shape (n_outputs,) or (n_curves, n_outputs)
+            Of a model trained on the output of ``transform``.
+        noise : array-like, optional
+            Standard deviation of independent privacy noise in each coefficient; one number stands for all.
+        columns : sequence of str, optional
+            Columns of the schema; None: all.
+
+        Returns
+        -------
+        dict of str to ColumnShape
+            By column. The months, weekdays and hours of a date have shapes of their own: ``since_month`` …
+        """
+        schema = self._schema()
+        chosen = schema if columns is None else schema.only(*columns)
+        given = np.atleast_2d(np.asarray(coefficients, dtype=np.float64))
+        places, scale = self._places(schema), self._scale(schema)
+        if given.shape[1:] != (len(self._units(schema)),):
+            raise ValueError(
+                f"Found coefficients of shape {np.shape(coefficients)}; {len(self._units(schema))} in each row are "
+                "needed, one for each output."
+            )
+        spread = None if noise is None else np.broadcast_to(np.asarray(noise, dtype=np.float64), given.shape) * scale
+        return {
+            points.name: shape_of(
+                points, given[:, places[name]] * scale, None if spread is None else spread[:, places[name]]
+            )
+            for name, column in chosen.columns.items()
+            for points in column.curves(name, self._detail)
+        }
+
+    def _places(self, schema: Schema) -> dict[str, slice]:
+        """Places of each column's outputs."""
+        widths = [sum(1 for _ in column.outputs(name, self._detail)) for name, column in schema.columns.items()]
+        ends = itertools.accumulate(widths)
+        return {name: slice(end - width, end) for name, width, end in zip(schema, widths, ends)}
 
     def _schema(self) -> Schema:
         """The schema, checked with all other parameters."""

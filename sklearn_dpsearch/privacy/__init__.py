@@ -33,30 +33,25 @@ from .guarantees.group import for_group
 from .guarantees.pure import BoundedRangeDP, LaplaceDP, PureDP
 from .guarantees.values import DPSGD, ZCDP, ApproxDP, GaussianDP, NonPrivate, ProfileDP, RenyiDP
 from .interchange import from_dict
-from .mechanisms.above_threshold import AboveThreshold
-from .mechanisms.doubling_walk import DoublingRounds, DoublingSteps
 from .mechanisms.report_noisy_max import ExponentialNoise, GaussianNoise, GumbelNoise, LaplaceNoise
 from .selection.best_of import best_of
 from .selection.best_of_then import followed_by
-from .selection.doubling import default_max_rounds, doubling_search
+from .selection.doubling import doubling_search
 from .selection.noisy_max import noisy_max
 from .selection.subset import subset_then_train
 from .selection.threshold import until_above
-from .selection.verify import Verdict, verify
+from .selection.verify import verify
 from .selection.witness import witness, witness_epsilon
 
 __all__ = [
     "DPSGD",
     "ZCDP",
-    "AboveThreshold",
     "ApproxDP",
     "Binomial",
     "BoundedRangeDP",
     "BudgetExceededError",
     "BudgetUnreachableError",
     "CountDistribution",
-    "DoublingRounds",
-    "DoublingSteps",
     "ExponentialNoise",
     "Fixed",
     "FromPMF",
@@ -80,12 +75,10 @@ __all__ = [
     "RenyiDP",
     "UnknownGuaranteeError",
     "UnknownSensitivityError",
-    "Verdict",
     "as_replace_one",
     "best_of",
     "calibrate",
     "compose",
-    "default_max_rounds",
     "doubling_search",
     "envelope",
     "followed_by",

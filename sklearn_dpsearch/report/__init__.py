@@ -1,12 +1,13 @@
 """Comparison of searches before any data, and displays of their cost."""
 
-from .comparison import Comparison, Row
+from .comparison import Comparison
 from .displays import (
     BudgetDisplay,
     CostPartsDisplay,
     CountDistributionDisplay,
     LedgerDisplay,
     PrivacyProfileDisplay,
+    ShapeDisplay,
     TradeOffDisplay,
 )
 from .planning import plan
@@ -18,7 +19,7 @@ __all__ = [
     "CountDistributionDisplay",
     "LedgerDisplay",
     "PrivacyProfileDisplay",
-    "Row",
+    "ShapeDisplay",
     "TradeOffDisplay",
     "plan",
 ]

@@ -11,15 +11,8 @@ import numpy as np
 
 from .._process import Stage, speaking
 from ..privacy import CountDistribution, PrivacyError
-from ..search import (
-    BasePrivateSearch,
-    DPGridSearchCV,
-    DPRandomSearchCV,
-    DPSubsetSearchCV,
-    Planned,
-    planned,
-    seconds_of_training,
-)
+from ..search import BasePrivateSearch, DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV
+from ..search._preview import Planned, planned, seconds_of_training
 from .comparison import Comparison, Row
 
 #: Fewest records for which a subset search is recommended; most records, and largest ε, for which one fit is.
@@ -148,9 +141,8 @@ def plan(
     rows = {name: _row(name, asked, found, budget) for name, (asked, found) in plans.items()}
     if time:
         settings = next(iter(plans.values()))[1].settings
-        with speaking("plan", True) as voice:
-            if voice is not None:
-                voice.say(Stage(f"timing one training on {n_samples:,} made-up records"))
+        with speaking("plan", True) as say:
+            say(Stage(f"timing one training on {n_samples:,} made-up records"))
             seconds = seconds_of_training(estimator, settings, n_samples, X_example, y_example)
         rows = {name: replace(row, seconds=seconds * row.work) for name, row in rows.items()}
     kind, why = _recommended({asked.kind for asked, _ in plans.values()}, n_samples, epsilon)

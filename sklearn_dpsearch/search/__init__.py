@@ -1,16 +1,13 @@
 """The private searches."""
 
 from ._base import BasePrivateSearch
-from ._inspection import utilities_in_the_open
-from ._preview import Planned, planned, seconds_of_training
 from ._resuming import Checkpoint
 from .execution.outcome import NoModelError
 from .grid_search import DPGridSearchCV
 from .planning.suggested import search_space
 from .random_search import DPRandomSearchCV
-from .runners.doubling import Doubling
 from .subset_search import DPSubsetSearchCV
-from .threshold_search import DPThresholdSearchCV
+from .threshold_search import Doubling, DPThresholdSearchCV
 
 __all__ = [
     "BasePrivateSearch",
@@ -21,9 +18,5 @@ __all__ = [
     "DPThresholdSearchCV",
     "Doubling",
     "NoModelError",
-    "Planned",
-    "planned",
     "search_space",
-    "seconds_of_training",
-    "utilities_in_the_open",
 ]

@@ -13,12 +13,12 @@ from typing import Any, TypeVar
 import numpy as np
 from sklearn import get_config
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
-from sklearn.utils import indexable
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metadata_routing import process_routing
 
-from ..adapters import Declared
-from ..ledger import PrivacyLedger, counted, is_counted
+from ..adapters.declared import Declared
+from ..ledger import PrivacyLedger
+from ..ledger.blocks import counted, is_counted
 from ..privacy import Guarantee, MissingDeltaError, PrivacyError
 from ..privacy.spent import PrivacySpent
 from ..scoring import PrivateScorer
@@ -26,7 +26,6 @@ from ._delegation import ReleasedModel
 from ._dry_run import DryRun, dry_run, everything, examples
 from ._html_repr import ShownInNotebooks
 from ._ledgers import ledger_of, taken_along, with_those_before
-from ._records import n_records
 from ._rehearsal import rehearse
 from ._resuming import STATEMENT, Checkpoint, Start, starting
 from ._types import Candidate, PublicData, Scorer
@@ -37,12 +36,13 @@ from .execution.progress import planning, running
 from .execution.randomness import Randomness
 from .execution.tasks import guarded
 from .planning.arguments import check_arguments
-from .planning.first_look import check_families, check_fit_params, check_kind, check_public, check_scorer
+from .planning.containers import ContainerFacts
+from .planning.first_look import check_public, first_look
 from .planning.keywords import check_keywords, check_names, is_per_record, known_to_fit
 from .planning.plan import Plan, Request, make_plan, notes_of
 from .planning.release_facts import release_of
 from .planning.space import refuse_callbacks, refuse_checkpoints
-from .runners.base import Runner
+from .strategies.base import Strategy
 
 Search = TypeVar("Search", bound="BasePrivateSearch")
 
@@ -67,8 +67,9 @@ class Prepared:
     """A ``fit`` that may start: checked and planned, and no private record was used yet."""
 
     search: BasePrivateSearch
-    runner: Runner
+    strategy: Strategy
     plan: Plan
+    n_samples: int
     X: Any
     y: Any
     public: PublicData | None
@@ -77,9 +78,9 @@ class Prepared:
 
 
 class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
-    """A search that is private as a whole: a final class has the parameters, and says which runner goes by them.
+    """A search that is private as a whole: a final class has the parameters, and says which strategy goes by them.
 
-    ``fit`` reads as plan (``_prepared``: checks, ``_plan``), run (``_found``: the runner's part) and release
+    ``fit`` reads as plan (``_prepared``: checks, ``_plan``), run (``_found``: the strategy's part) and release
     (``_release``, the only door through which anything derived from the data leaves).
     """
 
@@ -143,8 +144,8 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
         return taken_along(super().__getstate__())
 
     @abstractmethod
-    def _runner(self) -> Runner:
-        """Make the runner for the current parameters; raise for parameters that contradict each other."""
+    def _strategy(self) -> Strategy:
+        """Make the strategy for the current parameters; raise for parameters that contradict each other."""
 
     # --- plan -----------------------------------------------------------------------------------------------------
 
@@ -173,19 +174,19 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
         PrivacySpent
         """
         self._validate_params()
-        runner = self._runner()
+        strategy = self._strategy()
         try:
-            planned = self._plan(runner, n_samples, public, self.delta).spent
+            planned = self._plan(strategy, n_samples, public, self.delta).spent
         except MissingDeltaError:
             if delta is None or self.delta is not None:
                 raise
-            planned = self._plan(runner, n_samples, public, delta).spent
+            planned = self._plan(strategy, n_samples, public, delta).spent
         return planned if delta is None else replace(planned, delta=float(delta))
 
     def privacy_guarantee(self, n_samples: int | None = None) -> Guarantee:
         """The guarantee of one ``fit``: a private search is a private estimator, and can be nested in another."""
         self._validate_params()
-        return self._plan(self._runner(), n_samples, False, self.delta).spent.guarantee
+        return self._plan(self._strategy(), n_samples, False, self.delta).spent.guarantee
 
     def _unseeded_cost(self, n_samples: int | None) -> PrivacySpent:
         """Cost without a seed: an outer search plans with it, and takes the seed away."""
@@ -194,38 +195,36 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
 
     @np.errstate(under="ignore")  # the user may have made it an error
     def _plan(
-        self, runner: Runner, n_samples: int | None, public: bool, delta: float | None, *, near: float | None = None
+        self, strategy: Strategy, n_samples: int | None, public: bool, delta: float | None, *, near: float | None = None
     ) -> Plan:
-        space = runner.space
-        space.check_names(self.estimator)
-        space.check_values(self.estimator)
-        families = runner.families(n_samples)
+        families = strategy.families(n_samples)
         relation = families.relation
-        scorer, validation = runner.scorer(public), runner.validation(relation, n_samples, public)
+        scorer, validation = strategy.scorer(public), strategy.validation(relation, n_samples, public)
         return make_plan(
             Request(
                 estimator=self.estimator,
-                adapter=runner.adapter,
+                error_score=float(self.error_score),
+                adapter=strategy.adapter,
                 families=families,
-                distribution=runner.distribution,
+                distribution=strategy.distribution,
                 validation=validation,
                 scorer=scorer,
-                score_noise=runner.score_noise,
-                matched=runner.matched,
-                tuning_share=runner.tuning_share,
+                score_noise=strategy.score_noise,
+                matched=strategy.matched,
+                tuning_share=strategy.tuning_share,
                 epsilon=self.epsilon,
                 delta=delta,
                 n_samples=n_samples,
-                cost=runner.cost(validation),
+                cost=strategy.cost(validation),
                 notes=(
                     *notes_of(public, self.random_state, getattr(self, "cv", None)),
                     *(() if self.checkpoint is None else (STATEMENT,)),
-                    *runner.notes(relation),
+                    *strategy.notes(relation),
                 ),
                 release=release_of(
                     type(self).__name__,
                     families.kinds,
-                    runner.released,
+                    strategy.released,
                     seeded=self.random_state is not None,
                     kept=self.checkpoint is not None,
                 ),
@@ -251,52 +250,31 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
         ledger = ledger_of(self)
         search = copy(self)
         search.estimator = clone(self.estimator)
-        runner = search._runner()
+        strategy = search._strategy()
         fit_params = self._fit_params(params)
-        X, y = search._first_look(runner, X, y, X_public, y_public, fit_params)
+        if X_public is not None or y_public is not None:
+            check_public(X_public, y_public, X, y)
+        seen = first_look(search, strategy.kinds, strategy.scorer(X_public is not None), X, y, fit_params)
         with planning(type(self).__name__, self.verbose):
-            plan = search._plan(runner, n_records(X), X_public is not None, self.delta)
+            plan = search._plan(strategy, seen.facts_of_X.n, X_public is not None, self.delta)
         if self.verbose:  # all that it ever prints is known without the data
-            work = runner.work(plan, n_records(X))
+            work = strategy.work(plan, seen.facts_of_X.n)
             print(f"[{type(self).__name__}] {work}the whole fit costs {plan.spent!r}")
         number_of_workers(self.n_jobs)  # a cluster without any is refused, not paid for
         public = None if X_public is None else (X_public, y_public)
-        search._rehearse(runner, plan, X, y, fit_params, public)
-        return Prepared(search, runner, plan, X, y, public, fit_params, ledger)
+        prepared = Prepared(search, strategy, plan, seen.facts_of_X.n, seen.X, seen.y, public, fit_params, ledger)
+        self._rehearse(prepared, seen.facts_of_X, seen.facts_of_y)
+        return prepared
 
-    def _rehearse(
-        self, runner: Runner, plan: Plan, X: Any, y: Any, fit_params: Mapping[str, Any], public: PublicData | None
-    ) -> None:
+    def _rehearse(self, prepared: Prepared, X: ContainerFacts, y: ContainerFacts | None) -> None:
         """Find on made-up records what would fail on private ones, unless a search around this one has done so."""
         if not self.rehearse or is_counted():
             return
-        why_not = rehearse(runner, plan, self._job, X, y, fit_params, public)
+        why_not = rehearse(
+            prepared.strategy, prepared.plan, prepared.search._job, X, y, prepared.fit_params, prepared.public
+        )
         if why_not is not None and self.verbose:
             print(f"[{type(self).__name__}] not rehearsed on made-up records: {why_not}")
-
-    def _first_look(
-        self,
-        runner: Runner,
-        X: Any,
-        y: Any,
-        X_public: Any,
-        y_public: Any,
-        fit_params: Mapping[str, Any],
-        *,
-        public: bool = False,
-    ) -> tuple[Any, Any]:
-        """Refuse what cannot succeed, from parameters and the kind of the data alone: nothing is spent yet."""
-        check_kind(self, X, y)
-        check_public(X_public, y_public, X, y)
-        runner.space.check_names(self.estimator)
-        runner.space.check_values(self.estimator)
-        check_families(runner.candidates_by_family.kinds, X, y)
-        X, y = indexable(X, y)
-        check_fit_params(self.estimator, fit_params, n_records(X))
-        scorer = runner.scorer(public or X_public is not None)
-        for model in runner.candidates_by_family.kinds:
-            check_scorer(scorer, model, y)
-        return X, y
 
     def _fit_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Parameters for the estimator's ``fit``; per-record ones only on the caller's word."""
@@ -357,7 +335,7 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
         prepared = self._prepared(X, y, X_public, y_public, params)
         with (
             starting(self.checkpoint, self.random_state) as start,
-            running(type(self).__name__, self.verbose) as prepared.runner.progress,
+            running(type(self).__name__, self.verbose) as prepared.strategy.progress,
         ):
             kept = None if self.checkpoint is None else guarded(lambda: start.released(prepared))
             if kept is None:
@@ -405,16 +383,17 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
         """
         self._validate_params()
         search: BasePrivateSearch = clone(self).set_params(random_state=None)
-        runner = search._runner()
-        X, y = examples(runner, X_example, y_example, public)
-        X, y = search._first_look(runner, X, y, None, None, {}, public=public)
+        strategy = search._strategy()
+        X, y = examples(strategy, X_example, y_example, public)
+        seen = first_look(search, strategy.kinds, strategy.scorer(public), X, y, {})
+        n = seen.facts_of_X.n
         try:  # the plan for any number of records; for these only where it depends on that: ``fit`` will have more
-            plan = search._plan(runner, None, public, search.delta)
+            plan = search._plan(strategy, None, public, search.delta)
         except (ValueError, TypeError):
-            plan = search._plan(runner, n_records(X), public, search.delta)
-        job = search._job(plan, everything(plan, n_records(X)), {}, (X, y) if public else None)
+            plan = search._plan(strategy, n, public, search.delta)
+        job = search._job(plan, everything(plan, n), {}, (seen.X, seen.y) if public else None)
         with counted():  # nothing is spent, nor by a search inside of this one
-            return dry_run(runner, plan, job, X, y)
+            return dry_run(strategy, plan, job, seen.X, seen.y)
 
     def _conclude(self, plan: Plan, work: Callable[[], tuple[int, Outcome]]) -> None:
         """Do what reads private records to the end, and release what came out."""
@@ -422,38 +401,23 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
 
     def _found(self, prepared: Prepared, start: Start) -> tuple[int, Outcome]:
         """Number of folds, and what came out. Everything else that was drawn or run is gone when this returns."""
-        runner, plan, source = prepared.runner, prepared.plan, start.source
-        candidates = runner.candidates(plan, source)
+        strategy, plan, source = prepared.strategy, prepared.plan, start.source
+        candidates = strategy.candidates(plan, source)
         job = replace(self._job_of(prepared, candidates, source), finished=start.finished)
-        start.bind(prepared, candidates)
+        start.bind(candidates)
         self._spend(prepared, start.entry)
         start.has_spent = True
-        outcome = runner.run(job, candidates, source, prepared.X, prepared.y)
+        outcome = strategy.run(job, candidates, source, prepared.X, prepared.y)
         return len(job.split.folds), outcome if outcome.found else replace(outcome, rows=[], attributes={})
 
     def _job_of(self, prepared: Prepared, candidates: Sequence[Candidate], source: Randomness) -> Job:
         """Draw who does what: the last step before private records are used."""
-        runner, plan = prepared.runner, prepared.plan
-        split = runner.split(plan, candidates, n_records(prepared.X), source)
+        strategy, plan = prepared.strategy, prepared.plan
+        split = strategy.split(plan, candidates, prepared.n_samples, source)
         return prepared.search._job(plan, split, prepared.fit_params, prepared.public)
 
     def _job(self, plan: Plan, split: Split, fit_params: Mapping[str, Any], public: PublicData | None) -> Job:
-        return Job(
-            estimator=clone(self.estimator),
-            adapter=plan.adapter,
-            settings=plan.settings,
-            final_settings=plan.final_settings,
-            split=split,
-            scorer=plan.scorer,
-            noise=plan.noise,
-            fit_params=fit_params,
-            public=public,
-            neighboring=plan.spent.neighboring,
-            error_score=float(self.error_score),
-            trains_together=plan.families.train_together and not fit_params,
-            public_size=plan.families.public_size,
-            in_full=plan.in_full,
-        )
+        return Job(recipe=plan.recipe, split=split, fit_params=fit_params, public=public)
 
     def _spend(self, prepared: Prepared, entry: str | None = None) -> None:
         """Spend the budget and remove earlier results, before the first private record is used; errors undo nothing.
@@ -485,7 +449,7 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
         """The only door through which anything derived from the data leaves."""
         if not outcome.found and not outcome.may_stop:
             raise NoModelError(NOTHING_FOUND)
-        self.scorer_ = plan.scorer
+        self.scorer_ = plan.recipe.scorer
         self.n_splits_ = n_splits
         if outcome.may_stop:
             self.found_ = outcome.found

@@ -13,7 +13,7 @@ from ._types import Candidate
 from .execution.job import Job, Split
 from .execution.randomness import Randomness
 from .planning.plan import Plan
-from .runners.base import Runner, drawn_candidates
+from .strategies.base import Strategy, drawn_candidates
 
 
 @dataclass(frozen=True)
@@ -32,13 +32,13 @@ class DryRun:
     score: float
 
 
-def examples(runner: Runner, X: Any, y: Any, public: bool) -> tuple[Any, Any]:
+def examples(strategy: Strategy, X: Any, y: Any, public: bool) -> tuple[Any, Any]:
     """The caller's public records, or made-up ones."""
     if X is not None:
         return X, y
     if y is not None:
         raise ValueError("Found y_example without X_example. Give both, or none to have records made up.")
-    return made_up_records(runner.search.estimator, runner.scorer(public))
+    return made_up_records(strategy.search.estimator, strategy.scorer(public))
 
 
 def everything(plan: Plan, n: int) -> Split:
@@ -47,10 +47,10 @@ def everything(plan: Plan, n: int) -> Split:
     return Split(folds=[(records, records)], n_scored=[None if plan.spent.neighboring == "add_remove" else n])
 
 
-def dry_run(runner: Runner, plan: Plan, job: Job, X: Any, y: Any) -> DryRun:
+def dry_run(strategy: Strategy, plan: Plan, job: Job, X: Any, y: Any) -> DryRun:
     """Train, score and prepare for release one candidate, as ``fit`` would, without silence."""
     (candidate,) = drawn_candidates(plan, 1, Randomness())
-    score = runner.dry(plan, job, candidate, X, y)
+    score = strategy.dry(plan, job, candidate, X, y)
     if not math.isfinite(score):
         raise ValueError(
             f"The score of {candidate!r} is {score}, which counts as a failure. Give other parameters, or a scorer "

@@ -12,7 +12,7 @@ from ._records import n_records
 from ._types import Candidate
 from .execution.job import Split
 from .execution.utilities import utilities_of
-from .runners.aggregated import AggregatedRunner
+from .strategies.sample_and_aggregate import SampleAndAggregate
 
 
 def utilities_in_the_open(
@@ -43,7 +43,7 @@ def utilities_in_the_open(
     >>> from sklearn.dummy import DummyClassifier
     >>> from sklearn_dpsearch import DPGridSearchCV
     >>> from sklearn_dpsearch.privacy import PureDP
-    >>> from sklearn_dpsearch.search import utilities_in_the_open
+    >>> from sklearn_dpsearch.search._inspection import utilities_in_the_open
     >>> search = DPGridSearchCV(DummyClassifier(), {}, n_parts=2, selection_epsilon=1.0, guarantee=PureDP(epsilon=1.0))
     >>> X, y = np.zeros((20, 1)), np.repeat([0, 1], 10)
     >>> folds = [(np.arange(10), np.arange(5)), (np.arange(10, 20), np.arange(5))]
@@ -51,12 +51,12 @@ def utilities_in_the_open(
     [Fraction(1, 2)]
     """
     search._validate_params()
-    runner = search._runner()
-    if not isinstance(runner, AggregatedRunner):
+    strategy = search._strategy()
+    if not isinstance(strategy, SampleAndAggregate):
         raise TypeError(
             f"Found {type(search).__name__}, which does not choose by utilities on parts of the records. Give a "
             "DPGridSearchCV, or a DPThresholdSearchCV with threshold=Doubling(...)."
         )
-    plan = search._plan(runner, n_records(X), False, search.delta)
+    plan = search._plan(strategy, n_records(X), False, search.delta)
     job = search._job(plan, Split(folds=folds, n_scored=[None] * len(folds)), {}, None)
     return utilities_of(job, candidates, "same", [None] * len(folds), X, y, {"n_jobs": None, "pre_dispatch": "all"})

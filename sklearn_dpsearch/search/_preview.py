@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from ..ledger import counted
+from ..ledger.blocks import counted
 from ..privacy import CountDistribution, Guarantee
 from ..scoring.validation import Validation
 from ._base import BasePrivateSearch
@@ -18,8 +18,8 @@ from ._records import n_records, take, with_parameters
 from ._synthetic_records import made_up_records
 from .execution.utilities import HELD_OUT
 from .planning.plan import Plan
-from .runners.aggregated import AggregatedRunner, number_of_points
-from .runners.subset import SubsetRunner
+from .strategies.sample_and_aggregate import SampleAndAggregate, number_of_points
+from .subset_search.search import SubsetStrategy
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,32 +63,32 @@ def planned(search: BasePrivateSearch, n_samples: int, near: float | None = None
         Errors that ``fit`` would raise before it uses a record.
     """
     search._validate_params()
-    runner = search._runner()
-    plan = search._plan(runner, n_samples, False, search.delta, near=near)
-    whole_grid = isinstance(runner, AggregatedRunner)
+    strategy = search._strategy()
+    plan = search._plan(strategy, n_samples, False, search.delta, near=near)
+    whole_grid = isinstance(strategy, SampleAndAggregate)
     return Planned(
-        distribution=plan.distribution,
-        candidates=number_of_points(runner.space) if whole_grid else None,
+        distribution=plan.request.distribution,
+        candidates=number_of_points(strategy.space) if whole_grid else None,
         one_run=plan.promises.one_run,
         final=plan.final.worst,
-        settings={name: value for name, value in plan.final_settings.items() if value is not None},
-        work=_work(runner, plan),
+        settings={name: value for name, value in plan.final_recipe.settings.items() if value is not None},
+        work=_work(strategy, plan),
         factor=plan.factor,
         epsilon=plan.spent.epsilon,
     )
 
 
-def _work(runner: Any, plan: Plan) -> float:
+def _work(strategy: Any, plan: Plan) -> float:
     """Expected number of records processed, in units of one training on all records."""
-    if isinstance(runner, AggregatedRunner):
-        candidates = number_of_points(runner.space)
+    if isinstance(strategy, SampleAndAggregate):
+        candidates = number_of_points(strategy.space)
         return 1.0 + (candidates > 1) * candidates * (1.0 - 1.0 / HELD_OUT)
-    assert plan.distribution is not None
-    runs = float(plan.distribution.mean) * _share_trained(plan.validation)
-    if not isinstance(runner, SubsetRunner):
-        return runs + (getattr(runner.search, "refit", None) is True)
-    fraction = float(runner.search.subset_fraction)
-    return runs + (1.0 - fraction if runner.search.train_on == "rest" else 1.0)
+    assert plan.request.distribution is not None
+    runs = float(plan.request.distribution.mean) * _share_trained(plan.request.validation)
+    if not isinstance(strategy, SubsetStrategy):
+        return runs + (getattr(strategy.search, "refit", None) is True)
+    fraction = float(strategy.search.subset_fraction)
+    return runs + (1.0 - fraction if strategy.search.train_on == "rest" else 1.0)
 
 
 def _share_trained(validation: Validation) -> float:

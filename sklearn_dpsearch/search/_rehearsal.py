@@ -14,9 +14,10 @@ from ._synthetic_records import NothingKnownError, made_up_like
 from ._types import Candidate, PublicData
 from .execution.job import Job, Split
 from .execution.tasks import in_task, is_leak, would_leak
+from .planning.containers import ContainerFacts
 from .planning.keywords import is_per_record
 from .planning.plan import Plan
-from .runners.base import Runner
+from .strategies.base import Strategy
 
 #: Most families of which one candidate is rehearsed.
 MOST_FAMILIES = 20
@@ -32,9 +33,15 @@ MakeJob = Callable[[Plan, Split, Mapping[str, Any], PublicData | None], Job]
 
 
 def rehearse(
-    runner: Runner, plan: Plan, make_job: MakeJob, X: Any, y: Any, fit_params: Mapping[str, Any], public: Any
+    strategy: Strategy,
+    plan: Plan,
+    make_job: MakeJob,
+    X: ContainerFacts,
+    y: ContainerFacts | None,
+    fit_params: Mapping[str, Any],
+    public: PublicData | None,
 ) -> str | None:
-    """Train and score one candidate of each family; no value of a record is read, and nothing is spent.
+    """Train and score one candidate of each family on records made up from public facts; nothing is spent.
 
     Returns
     -------
@@ -47,7 +54,7 @@ def rehearse(
         The error of an attempt, with a note, if every one of several attempts fails.
     """
     try:
-        made_X, made_y = made_up_like(runner.search.estimator, plan.scorer, X, y)
+        made_X, made_y = made_up_like(strategy.search.estimator, plan.recipe.scorer, X, y)
     except NothingKnownError as error:
         return str(error)
     n, params = n_records(made_X), {}
@@ -55,7 +62,7 @@ def rehearse(
         params[name] = np.ones(n) if is_per_record(name, value) else value
     job = make_job(plan, everything(plan, n), params, public)
     for candidate in _candidates(plan):
-        _attempt(runner, plan, job, candidate, made_X, made_y)
+        _attempt(strategy, plan, job, candidate, made_X, made_y)
     return None
 
 
@@ -66,17 +73,17 @@ def _candidates(plan: Plan) -> Iterator[Candidate]:
         yield plan.space.draw_from(which, drawing)
 
 
-def _attempt(runner: Runner, plan: Plan, job: Job, candidate: Candidate, X: Any, y: Any) -> None:
+def _attempt(strategy: Strategy, plan: Plan, job: Job, candidate: Candidate, X: Any, y: Any) -> None:
     """Run one candidate; raise its error if every attempt fails."""
     for _ in range(ATTEMPTS):
         try:
             with rehearsing(), in_task():
-                runner.dry(plan, job, candidate, X, y)
+                strategy.dry(plan, job, candidate, X, y)
             return
         except Exception as error:
             problem = error
         if is_leak(problem):
-            raise would_leak(type(job.estimator).__name__)
+            raise would_leak(type(job.recipe.estimator).__name__)
     if hasattr(problem, "add_note"):  # since Python 3.11
         problem.add_note(NOTE)
     raise problem

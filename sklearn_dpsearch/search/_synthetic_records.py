@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.base import is_classifier, is_regressor
 from sklearn.compose import ColumnTransformer
 from sklearn.preprocessing import FunctionTransformer
@@ -15,6 +15,7 @@ from sklearn.utils import get_tags
 
 from ..privacy import PrivacyError
 from ._types import Scorer
+from .planning.containers import ContainerFacts
 from .planning.first_look import BOUNDS, KEEP_WIDTH, parameter, steps_of
 
 #: Number of made-up records, and of features where none is declared.
@@ -47,10 +48,8 @@ def made_up_records(estimator: Any, scorer: Scorer) -> tuple[Any, np.ndarray | N
     return _within_norm(steps, _assembled(drawn, rng)), _targets(steps[-1], scorer, rng, RECORDS)
 
 
-def made_up_like(estimator: Any, scorer: Scorer, X: Any, y: Any) -> tuple[Any, Any]:
+def made_up_like(estimator: Any, scorer: Scorer, X: ContainerFacts, y: ContainerFacts | None) -> tuple[Any, Any]:
     """Records and targets with the columns, shape and types of given data, from a public seed.
-
-    Of the given data only names, shapes and types of columns are read, which are public.
 
     Returns
     -------
@@ -64,7 +63,7 @@ def made_up_like(estimator: Any, scorer: Scorer, X: Any, y: Any) -> tuple[Any, A
         If the container, or the first step of the estimator, does not declare the records.
     """
     rng, steps = np.random.default_rng(0), steps_of(estimator)
-    n = max(FEWEST_RECORDS, min(RECORDS, MOST_NUMBERS // max(1, _numbers_in_a_record(X))))
+    n = max(FEWEST_RECORDS, min(RECORDS, MOST_NUMBERS // max(1, math.prod(X.shape[1:]))))
     records = _within_norm(steps, _records_like(X, steps, rng, n))
     return records, None if y is None else _targets_like(y, steps[-1], scorer, rng, n)
 
@@ -159,22 +158,18 @@ def _within_norm(steps: Sequence[Any], X: Any) -> Any:
 # --- as given data are ------------------------------------------------------------------------------------------------
 
 
-def _numbers_in_a_record(X: Any) -> int:
-    return int(np.prod(getattr(X, "shape", (0,))[1:]))
-
-
-def _records_like(X: Any, steps: Sequence[Any], rng: np.random.Generator, n: int) -> Any:
-    if hasattr(X, "columns") and hasattr(X, "shape"):
-        return _table_like(X, _declared_columns(steps, X.shape[1]), rng, n)
-    if issparse(X):
+def _records_like(X: ContainerFacts, steps: Sequence[Any], rng: np.random.Generator, n: int) -> Any:
+    if hasattr(X.empty, "columns"):
+        return _table_like(X.empty, _declared_columns(steps, X.width), rng, n)
+    if X.is_sparse:
         dense = rng.uniform(size=(n, X.shape[1])) * (rng.uniform(size=(n, X.shape[1])) < 0.1)
-        return type(X)(dense.astype(X.dtype))
-    if not isinstance(X, np.ndarray) or X.dtype.kind not in "biufO" or X.ndim < 2:
+        return X.type(dense.astype(X.dtype)).tocsr()
+    if not isinstance(X.empty, np.ndarray) or X.dtype.kind not in "biufO" or len(X.shape) < 2:
         raise NothingKnownError(
-            f"Found X of type {type(X).__name__}, from which no records can be made up: only arrays and data "
+            f"Found X of type {X.type.__name__}, from which no records can be made up: only arrays and data "
             "frames show their columns. Give an array of shape (n_samples, n_features) or a data frame."
         )
-    width = _numbers_in_a_record(X)
+    width = math.prod(X.shape[1:])
     declared = list(_declared_columns(steps, width).values())  # a schema's columns stand in its order
     made = np.empty((n, width), X.dtype)
     for place in range(width):
@@ -224,7 +219,9 @@ def _of_type(values: Any, dtype: Any, otherwise: Any) -> Any:
 # --- targets ----------------------------------------------------------------------------------------------------------
 
 
-def _targets(last: Any, scorer: Scorer, rng: np.random.Generator, n: int, of: Any = None) -> np.ndarray | None:
+def _targets(
+    last: Any, scorer: Scorer, rng: np.random.Generator, n: int, of: ContainerFacts | None = None
+) -> np.ndarray | None:
     if is_regressor(last):
         bounds = parameter(last, "bounds_y")
         low, high = bounds if isinstance(bounds, (tuple, list)) else (-1.0, 1.0)
@@ -234,23 +231,23 @@ def _targets(last: Any, scorer: Scorer, rng: np.random.Generator, n: int, of: An
     return None
 
 
-def _targets_like(y: Any, last: Any, scorer: Scorer, rng: np.random.Generator, n: int) -> Any:
+def _targets_like(y: ContainerFacts, last: Any, scorer: Scorer, rng: np.random.Generator, n: int) -> Any:
     """Targets of the shape and type of given ones."""
-    shape, dtype = tuple(getattr(y, "shape", (len(y),)))[1:], getattr(y, "dtype", None)
+    shape, dtype = y.shape[1:], y.dtype
     if any(width > 1 for width in shape):  # several numbers or labels of each record
         values = rng.uniform(-1.0, 1.0, (n, *shape)) if is_regressor(last) else rng.integers(0, 2, (n, *shape))
         return _of_type(values, dtype, values)
     found = _targets(last, scorer, rng, n, y)
     assert found is not None
-    if not hasattr(y, "iloc"):
+    if not hasattr(y.empty, "iloc"):
         return _of_type(found, dtype, found).reshape(n, *shape)
     import pandas as pd
 
     series = pd.Series(found)
-    return pd.DataFrame({y.columns[0]: series}) if shape else _of_type(series, dtype, series)
+    return pd.DataFrame({y.empty.columns[0]: series}) if shape else _of_type(series, dtype, series)
 
 
-def _labels(last: Any, scorer: Scorer, of: Any = None) -> Sequence[Any]:
+def _labels(last: Any, scorer: Scorer, of: ContainerFacts | None = None) -> Sequence[Any]:
     """Labels as declared, as the scorer names them, or as the type of given targets has them."""
     declared, options = parameter(last, "classes"), getattr(scorer, "_kwargs", {})
     named = getattr(scorer, "pos_label", options.get("pos_label"))

@@ -8,7 +8,11 @@ from typing import Any, Protocol, TypeAlias, TypedDict
 
 import numpy as np
 
-from ..adapters import Declared, ExtrapolationRule
+from ..adapters import Adapter
+from ..adapters.adapter import ExtrapolationRule
+from ..adapters.declared import Declared
+from ..privacy._types import Neighboring
+from ..scoring import Noise
 
 #: Values of hyperparameters by name: one of the points among which a search chooses.
 Candidate: TypeAlias = Mapping[str, Any]
@@ -32,7 +36,7 @@ class Workers(TypedDict):
 
 
 class Parameters(Protocol):
-    """Parameters of every search; each runner adds its own."""
+    """Parameters of every search; each strategy adds its own."""
 
     estimator: Any
     epsilon: float | None
@@ -44,6 +48,35 @@ class Parameters(Protocol):
     error_score: float | str
     verbose: int
     random_state: int | np.random.RandomState | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """Settings by which models are made, trained and scored: all that a worker needs of a plan.
+
+    Parameters
+    ----------
+    estimator, adapter, scorer, neighboring, error_score
+        As planned.
+    settings : mapping
+        Parameters of the estimator that set the noise.
+    noise : Noise or None
+        Noise of a private score.
+    trains_together : bool
+        Whether candidates can be trained at once.
+    public_size : float or None
+        The number of records that every candidate was told as a public constant.
+    """
+
+    estimator: Any
+    adapter: Adapter
+    settings: Mapping[str, Any]
+    scorer: Scorer
+    noise: Noise | None
+    neighboring: Neighboring
+    error_score: float
+    trains_together: bool
+    public_size: float | None
 
 
 @dataclass(frozen=True)

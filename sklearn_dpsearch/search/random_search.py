@@ -4,19 +4,30 @@ from __future__ import annotations
 
 import numbers
 import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ..adapters import Declared
+from ..adapters.declared import Declared
 from ..ledger import PrivacyLedger
-from ..privacy import CountDistribution, Fixed, Guarantee
+from ..privacy import CountDistribution, Fixed, Guarantee, best_of
+from ..privacy._types import Neighboring
 from ..privacy.count_distributions.distributions import as_count_distribution
+from ..scoring.validation import Validation, all_numbers, validation_of
 from ._base import BasePrivateSearch
 from ._resuming import Checkpoint
-from ._types import Distributions, Scorer
-from .runners.best_of import RandomSearchRunner
+from ._types import Candidate, Distributions, Scorer, Seed
+from .execution.job import FinalTraining, Job, Split
+from .execution.models import fresh, train_last
+from .execution.outcome import Outcome
+from .execution.randomness import Randomness
+from .execution.runs import Run
+from .planning.plan import CostModel, Plan, said_of
+from .strategies.best_of import BestOfStrategy, CostOfRuns, all_of, share_of_tuning, shown_of
 
 
 class DPRandomSearchCV(BasePrivateSearch):
@@ -163,8 +174,8 @@ class DPRandomSearchCV(BasePrivateSearch):
         self.checkpoint = checkpoint
         self.rehearse = rehearse
 
-    def _runner(self) -> RandomSearchRunner:
-        return RandomSearchRunner(self, self._distribution())
+    def _strategy(self) -> RandomStrategy:
+        return RandomStrategy(self, self._distribution())
 
     def _distribution(self) -> CountDistribution:
         if self.release == "best":
@@ -176,4 +187,84 @@ class DPRandomSearchCV(BasePrivateSearch):
         raise ValueError(
             f"Found n_iter={self.n_iter!r} with release='all'. Releasing every score needs a fixed number of runs: "
             "give an integer n_iter, or release='best'."
+        )
+
+
+# --- how it runs ------------------------------------------------------------------------------------------------------
+
+
+class RandomStrategy(BestOfStrategy):
+    """The best of K runs, or all of a fixed number.
+
+    Parameters
+    ----------
+    search : DPRandomSearchCV
+    distribution : CountDistribution
+    """
+
+    search: DPRandomSearchCV
+
+    def __init__(self, search: DPRandomSearchCV, distribution: CountDistribution) -> None:
+        super().__init__(search, search.param_distributions)
+        self.distribution = distribution
+        self.releases_all = search.release == "all"
+
+    @property
+    def score_noise(self) -> Guarantee | str:
+        return self.search.score_noise
+
+    @property
+    def tuning_share(self) -> float:
+        share = self.search.tuning_share
+        if share is not None and self.search.refit is not True:
+            raise ValueError(
+                f"Found tuning_share={share!r} with refit={self.search.refit!r}: no model is trained after the choice, "
+                "so candidates have nothing to be noisier than. Set refit=True, or leave tuning_share=None."
+            )
+        return share_of_tuning(share) if self.search.refit is True else 1.0
+
+    def validation(self, relation: Neighboring, n_samples: int | None, public: bool) -> Validation:
+        if self.search.cv is None and not public:
+            return self.default_hold_out(relation, n_samples)
+        return validation_of(self.search.cv, relation, n_samples, public)
+
+    def cost(self, validation: Validation) -> CostModel:
+        number = int(self.distribution.mean)
+        name, search = (
+            (f"all of {number} runs", partial(all_of, number=number))
+            if self.releases_all
+            else (f"best of K runs, K ~ {said_of(self.distribution)}", partial(best_of, count=self.distribution))
+        )
+        return CostOfRuns(name=name, search=search, exposures=validation.exposures(), refit=self.search.refit is True)
+
+    def split(self, plan: Plan, candidates: Sequence[Candidate], n_samples: int, source: Randomness) -> Split:
+        drawn = super().split(plan, candidates, n_samples, source)
+        if self.search.refit is not True:
+            return drawn
+        in_full = [plan.in_full(candidate) for candidate in candidates]
+        final = FinalTraining(recipe=plan.final_recipe, records=all_numbers(n_samples), candidates=in_full)
+        return replace(drawn, final=final)
+
+    def outcome(
+        self,
+        job: Job,
+        candidates: Sequence[Candidate],
+        runs: Mapping[int, Run],
+        best: int,
+        seed: Seed,
+        X: Any,
+        y: Any,
+    ) -> Outcome:
+        model, final = runs[best].model, job.split.final
+        if final is not None:
+            self.progress.last_training()  # also if all candidates failed, which must stay secret
+        if final is not None and model is not None:
+            after = job.afterwards(final)
+            model = train_last(after, lambda: fresh(after, final.candidates[best], seed), final.records, seed, X, y)
+        shown = {} if self.search.refit is False else {"best_estimator_": model}
+        return Outcome(
+            found=model is not None,
+            rows=[(candidates[i], run.score) for i, run in runs.items()],
+            best=list(runs).index(best),
+            attributes={**shown, **shown_of(runs[best])},
         )

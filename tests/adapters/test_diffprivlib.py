@@ -78,7 +78,7 @@ def test_promise_is_the_proved_multiple_of_epsilon_under_replace_one(estimator, 
 @pytest.mark.parametrize("make", UNDERSTOOD)
 def test_scaling_multiplies_the_promise(make):
     estimator = make(epsilon=0.5)
-    settings = adapter_for(estimator).scaled(estimator, 3.0)
+    settings = adapter_for(estimator).scaled_privacy(estimator, 3.0)
     assert settings == {"epsilon": 1.5}
     assert promise(estimator.set_params(**settings)).epsilon == pytest.approx(3 * promise(make(epsilon=0.5)).epsilon)
 

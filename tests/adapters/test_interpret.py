@@ -83,14 +83,14 @@ def test_rounds_rates_and_bags_change_the_noise_and_not_the_guarantee():
 @pytest.mark.parametrize("factor", [0.1, 0.7, 1.0, 3.0])
 def test_a_scaled_model_keeps_its_factor(factor):
     adapter, model = adapter_for(ebm()), ebm()
-    changed = clone(model).set_params(**adapter.scaled(model, factor))
+    changed = clone(model).set_params(**adapter.scaled_privacy(model, factor))
     assert promise(changed).mu <= factor * promise(model).mu
     assert promise(changed).mu == pytest.approx(factor * promise(model).mu, rel=1e-9)
 
 
 def test_an_epsilon_out_of_reach_is_an_error():
     with pytest.raises(PrivacyError, match="no epsilon from"):
-        adapter_for(ebm()).scaled(ebm(), 1e4)
+        adapter_for(ebm()).scaled_privacy(ebm(), 1e4)
 
 
 # --- refusals ---------------------------------------------------------------------------------------------------------

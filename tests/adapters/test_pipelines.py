@@ -164,7 +164,7 @@ def test_columns_chosen_by_the_data_are_refused_and_by_dtype_are_not():
 
 
 def test_scaling_a_pipeline_scales_every_private_step():
-    settings = adapter_for(chain()).scaled(chain(), 2.0)
+    settings = adapter_for(chain()).scaled_privacy(chain(), 2.0)
     assert settings == {"shift__epsilon": 0.5, "model__epsilon": 1.0}
     assert promise(chain().set_params(**settings)).pure_epsilon == 1.5
 

@@ -48,8 +48,8 @@ def test_epsilon_is_scaled_and_a_noise_multiplier_divided():
         def privacy_guarantee(self, n_samples=None):
             return ZCDP(rho=0.5 / self.noise_multiplier**2)
 
-    assert adapter_for(NoisyCentroids(epsilon=0.5)).scaled(NoisyCentroids(epsilon=0.5), 4.0) == {"epsilon": 2.0}
-    assert adapter_for(Noisy()).scaled(Noisy(), 4.0) == {"noise_multiplier": 0.5}
+    assert adapter_for(NoisyCentroids(epsilon=0.5)).scaled_privacy(NoisyCentroids(epsilon=0.5), 4.0) == {"epsilon": 2.0}
+    assert adapter_for(Noisy()).scaled_privacy(Noisy(), 4.0) == {"noise_multiplier": 0.5}
 
 
 def test_without_a_noise_parameter_there_is_no_calibration():

@@ -8,8 +8,8 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import make_pipeline
 
 from sklearn_dpsearch import DPRandomSearchCV
-from sklearn_dpsearch.adapters import seed_names
 from sklearn_dpsearch.adapters.fitted_parts import fitted_parts
+from sklearn_dpsearch.adapters.seeds import seed_names
 
 from ..search.toys import NoisyCentroids, two_blobs
 from .toys import NoisyShift

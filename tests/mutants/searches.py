@@ -15,7 +15,7 @@ MUTANTS = [
     Mutant(
         name="K capped by the search",
         mistake="A search runs no more than 20 candidates whatever it drew.",
-        file="search/runners/best_of.py",
+        file="search/strategies/best_of.py",
         old="drawn_candidates(plan, self.distribution.sample(source.bits), source)",
         new="drawn_candidates(plan, min(20, self.distribution.sample(source.bits)), source)",
         tests=("search/test_runs.py::test_as_many_candidates_run_as_the_distribution_drew",),
@@ -24,7 +24,7 @@ MUTANTS = [
     Mutant(
         name="one run more",
         mistake="1 + K runs, accounted as K.",
-        file="search/runners/best_of.py",
+        file="search/strategies/best_of.py",
         old="drawn_candidates(plan, self.distribution.sample(source.bits), source)",
         new="drawn_candidates(plan, 1 + self.distribution.sample(source.bits), source)",
         tests=("search/test_runs.py::test_as_many_candidates_run_as_the_distribution_drew",),
@@ -33,7 +33,7 @@ MUTANTS = [
     Mutant(
         name="drawn without replacement",
         mistake="Equal candidates are run once.",
-        file="search/runners/base.py",
+        file="search/strategies/base.py",
         old="return [candidate for _, candidate in drawn]",
         new="return list({repr(candidate): candidate for _, candidate in drawn}.values())",
         tests=("search/test_random_search.py::test_candidates_are_drawn_with_replacement",),
@@ -60,11 +60,11 @@ MUTANTS = [
     # --- before anything is spent ---------------------------------------------------------------------------------
     Mutant(
         name="rehearsed on private records",
-        mistake="A rehearsal, whose errors are shown in full, takes the given records.",
-        file="search/_rehearsal.py",
-        old="        made_X, made_y = made_up_like(runner.search.estimator, plan.scorer, X, y)",
-        new="        made_X, made_y = X, y",
-        tests=("search/test_rehearsal.py::test_rehearse_false_trains_on_private_records_alone",),
+        mistake="A rehearsal, whose errors are shown in full, is given the records and not only their public facts.",
+        file="search/planning/containers.py",
+        old="values[:0] if sliced else None",
+        new="values if sliced else None",
+        tests=("search/test_rehearsal.py::test_only_names_shapes_and_types_are_read",),
     ),
     Mutant(
         name="made up from values",
@@ -114,8 +114,8 @@ MUTANTS = [
         name="forked workers repeat each other",
         mistake="Global generators are not seeded afresh in each run.",
         file="search/execution/runs.py",
-        old="        reseed(seed)\n        return attempt(lambda: _train_and_score",
-        new="        return attempt(lambda: _train_and_score",
+        old="        reseed(seeds[0])  # forked workers would repeat each other's global generators\n",
+        new="",
         tests=("search/test_runs.py::test_forked_workers_do_not_repeat_the_global_generator",),
         seen="joblib's multiprocessing backend with torch",
     ),
@@ -140,7 +140,7 @@ MUTANTS = [
         name="unnoised score",
         mistake="Candidates are compared by the exact score on private records.",
         file="search/execution/runs.py",
-        old="value + job.noise.sample(bits) for value in",
+        old="value + recipe.noise.sample(bits) for value in",
         new="value for value in",
         tests=("search/test_runs.py::test_every_score_has_noise_and_none_is_drawn_twice",),
         seen="every tuner that validates on private records",
@@ -148,11 +148,11 @@ MUTANTS = [
     Mutant(
         name="winner scored twice",
         mistake="The winner's score is computed again, with new noise, and released.",
-        file="search/runners/best_of.py",
+        file="search/random_search.py",
         old="rows=[(candidates[i], run.score) for i, run in runs.items()],",
         new=(
-            'rows=[(candidates[i], __import__("sklearn_dpsearch.search.execution.runs", fromlist=["run_one"]).run_one('
-            "job, candidates[i], None, X, y).score) for i in runs],"
+            'rows=[(candidates[i], __import__("sklearn_dpsearch.search.execution.runs", fromlist=["runs"]).run_several('
+            "job, [candidates[i]], [None], X, y)[0].score) for i in runs],"
         ),
         tests=("search/test_runs.py::test_every_score_has_noise_and_none_is_drawn_twice",),
         seen="searches that evaluate best_estimator_ once more",
@@ -248,7 +248,7 @@ MUTANTS = [
     Mutant(
         name="refit not composed",
         mistake="One more training of the winner on all records is free.",
-        file="search/runners/best_of.py",
+        file="search/strategies/best_of.py",
         old="*(again if self.refit else ())",
         new="*()",
         tests=("search/test_random_search.py::test_a_refit_is_composed_and_trained_on_everything",),
@@ -257,7 +257,7 @@ MUTANTS = [
     Mutant(
         name="refit after stopping not composed",
         mistake="The same after a search that stopped at a threshold.",
-        file="search/runners/threshold.py",
+        file="search/threshold_search/search.py",
         old="refit=self.search.refit is True,",
         new="refit=False,",
         tests=("search/test_threshold_search.py::test_a_refit_is_composed",),
@@ -273,7 +273,7 @@ MUTANTS = [
     Mutant(
         name="all released at the price of the best",
         mistake="Every run's score is released and charged as the best of K.",
-        file="search/runners/best_of.py",
+        file="search/strategies/best_of.py",
         old="return compose(*[one_run] * number)",
         new='return best_of(one_run, __import__("sklearn_dpsearch").privacy.Fixed(number))',
         tests=("search/test_runs.py::test_all_runs_released_cost_their_composition",),
@@ -282,7 +282,7 @@ MUTANTS = [
     Mutant(
         name="final training not composed",
         mistake="The choice from a grid is charged, the training of the winner is not.",
-        file="search/runners/noisy_max.py",
+        file="search/grid_search/choice.py",
         old="""            Component(name=name, guarantee=choice),
             Component(name="training of the winner on all records", guarantee=training),
 """,
@@ -293,7 +293,7 @@ MUTANTS = [
     Mutant(
         name="choice not composed",
         mistake="The training of a grid's winner is charged, its choice is not.",
-        file="search/runners/noisy_max.py",
+        file="search/grid_search/choice.py",
         old="            Component(name=name, guarantee=choice),\n",
         new="",
         tests=("search/test_grid_search.py::test_the_total_is_that_of_a_noisy_maximum_and_one_training",),
@@ -301,7 +301,7 @@ MUTANTS = [
     Mutant(
         name="walk not composed",
         mistake="The same for the walk over thresholds.",
-        file="search/runners/doubling.py",
+        file="search/threshold_search/doubling.py",
         old="            Component(name=name, guarantee=walk),\n",
         new="",
         tests=("search/test_threshold_search.py::test_the_walk_costs_its_worst_case_and_one_training",),
@@ -329,7 +329,7 @@ MUTANTS = [
     Mutant(
         name="subset of fixed size",
         mistake="The tuning subset has a fixed number of records, so that one record more moves another.",
-        file="search/runners/subset_members.py",
+        file="search/subset_search/members.py",
         old="joins: np.ndarray = bernoulli(n_samples, fraction, random_bytes)",
         new=(
             "joins = np.argsort(np.frombuffer(random_bytes(8 * n_samples), np.uint64)).argsort() "
@@ -341,7 +341,7 @@ MUTANTS = [
     Mutant(
         name="subset that is known",
         mistake="The tuning subset is the first records.",
-        file="search/runners/subset_members.py",
+        file="search/subset_search/members.py",
         old="joins: np.ndarray = bernoulli(n_samples, fraction, random_bytes)",
         new="joins = np.arange(n_samples) < fraction * n_samples",
         tests=("search/test_subset_search.py::test_every_record_joins_by_a_coin_of_its_own",),
@@ -349,7 +349,7 @@ MUTANTS = [
     Mutant(
         name="subset used twice",
         mistake="The final model trains on all records and is charged for the rest.",
-        file="search/runners/subset.py",
+        file="search/subset_search/search.py",
         old='records = numbers_where(~joins) if self.search.train_on == "rest" else all_numbers(n_samples)',
         new="records = all_numbers(n_samples)",
         tests=("search/test_subset_search.py::test_all_candidates_share_one_subset_and_the_final_model_sees_the_rest",),
@@ -357,7 +357,7 @@ MUTANTS = [
     Mutant(
         name="drawn size instead of the expected one",
         mistake="Models are told how many records the subset really holds.",
-        file="search/runners/subset.py",
+        file="search/subset_search/search.py",
         old="expected=sizes.tune if tells else None,",
         new="expected=float(joins.sum()) if tells else None,",
         tests=("search/test_subset_search.py::test_models_are_told_the_expected_numbers_where_n_is_public",),
@@ -366,7 +366,7 @@ MUTANTS = [
     Mutant(
         name="drawn number of scores",
         mistake="A score on the subset is divided by the number of records that it holds.",
-        file="search/runners/subset.py",
+        file="search/subset_search/search.py",
         old='        if relation == "replace_one":  # the subset counts as known\n',
         new='        if relation in ("replace_one", "zero_out"):\n',
         tests=(
@@ -376,7 +376,7 @@ MUTANTS = [
     Mutant(
         name="estimators that count their records",
         mistake="Amplification by a subset for an estimator that uses how many records it is given.",
-        file="search/runners/subset_cost.py",
+        file="search/subset_search/cost.py",
         old='return relation != "zero_out" or told_its_size',
         new="return True",
         tests=(
@@ -386,7 +386,7 @@ MUTANTS = [
     Mutant(
         name="scores on the rest for nothing",
         mistake="Records of the rest are scored, and charged for the final training alone.",
-        file="search/runners/subset_cost.py",
+        file="search/subset_search/cost.py",
         old="total = spend(search(promises.one_run), validate=validate, validated_share=share)",
         new="total = spend(search(promises.one_run))",
         tests=("search/test_subset_validated.py::test_the_total_is_that_of_theorem_four",),
@@ -394,7 +394,7 @@ MUTANTS = [
     Mutant(
         name="scores on the records that trained",
         mistake="Candidates are scored on the subset that trained them, and charged for scores on the rest.",
-        file="search/runners/subset_members.py",
+        file="search/subset_search/members.py",
         old="return joins, [(members, others)]",
         new="return joins, [(members, members)]",
         tests=("search/test_subset_validated.py::test_all_of_the_subset_trains_and_all_others_are_scored",),
@@ -403,8 +403,8 @@ MUTANTS = [
         name="candidates with the final noise",
         mistake="Candidates are charged for a share of the final training's loss, and trained with its noise.",
         file="search/_base.py",
-        old="            settings=plan.settings,\n",
-        new="            settings=plan.final_settings,\n",
+        old="return Job(recipe=plan.recipe, split",
+        new="return Job(recipe=plan.final_recipe, split",
         tests=("search/test_subset_validated.py::test_candidates_are_trained_with_a_share_of_the_final_loss",),
     ),
     Mutant(
@@ -458,9 +458,84 @@ MUTANTS = [
         ),
     ),
     Mutant(
+        name="deep nets for classes",
+        mistake="Classifiers of data frames get the widths of regressors.",
+        file="nets/estimators/hidden_layers.py",
+        old="return BESIDE_BINS if of_classes or n < FROM_FOR_NUMBERS else",
+        new="return BESIDE_BINS if n < FROM_FOR_NUMBERS else",
+        tests=("nets/estimators/test_tabular.py::test_hidden_layers_follow_the_public_number_of_records",),
+    ),
+    Mutant(
+        name="norm by the records there are",
+        mistake="The clipping norm by rule, and the step size, follow from the private number of records.",
+        file="nets/estimators/base.py",
+        old="expected = settings.sample_rate * (n if self.public_n is None else self.public_n)",
+        new="expected = settings.sample_rate * n",
+        tests=("nets/estimators/test_step_size.py::test_the_rule_follows_from_public_facts_alone",),
+    ),
+    Mutant(
+        name="hidden part left out of the norm",
+        mistake="The clipping norm by rule is that of the linear part: on one column nearly all gradients are clipped.",
+        file="nets/estimators/frames.py",
+        old="return math.sqrt(encoder.max_norm**2 + 1.0 + hidden)",
+        new="return math.sqrt(encoder.max_norm**2 + 1.0)",
+        tests=("nets/estimators/test_step_size.py::test_the_norm_by_rule_is_larger_with_a_hidden_part",),
+    ),
+    Mutant(
+        name="classes from the records",
+        mistake="Classes are the labels that occur, although the schema states them.",
+        file="nets/estimators/table_targets.py",
+        old="self.classes_ = np.unique(y) if declared is None else unique_labels(declared)",
+        new="self.classes_ = np.unique(y)",
+        tests=("nets/estimators/test_tabular.py::test_classes_that_no_record_has_are_those_of_the_schema",),
+    ),
+    Mutant(
+        name="bounds of the target from the records",
+        mistake="Targets are scaled by the smallest and the largest of them.",
+        file="nets/estimators/table_targets.py",
+        old="bounds.scaled(values)",
+        new='Bounds.of("bounds_y", (values.min(), values.max())).scaled(values)',
+        tests=("nets/estimators/test_tabular.py::test_targets_are_scaled_by_the_schema_and_not_by_the_records",),
+    ),
+    Mutant(
+        name="bins by quantiles",
+        mistake="Edges of the bins are quantiles of the records, without noise.",
+        file="preprocessing/ranges.py",
+        old='np.searchsorted(self.warped(edges), warped, side="right")',
+        new='np.searchsorted(np.quantile(warped, np.linspace(0, 1, len(edges) + 2)[1:-1]), warped, side="right")',
+        tests=("nets/estimators/test_tabular.py::test_a_record_is_encoded_as_if_it_were_alone",),
+        seen='KBinsDiscretizer(strategy="quantile")',
+    ),
+    Mutant(
+        name="a net that keeps its records",
+        mistake="A fitted net has the encoded records, from which later pictures may be made.",
+        file="nets/estimators/frames.py",
+        old="        return rows, targets\n",
+        new="        self._rows_ = rows\n        return rows, targets\n",
+        tests=("nets/estimators/test_tabular.py::test_a_fitted_net_keeps_no_record",),
+    ),
+    Mutant(
+        name="band of one output",
+        mistake="The noise in log odds is that of one output, not of the difference of two.",
+        file="nets/estimators/frames.py",
+        old="np.linalg.norm(contrasts, axis=1, keepdims=True)",
+        new="np.ones((len(contrasts), 1))",
+        tests=("nets/estimators/test_tabular.py::test_shapes_of_an_additive_classifier_are_its_log_odds",),
+    ),
+    Mutant(
+        name="band of the last training",
+        mistake="The noise of earlier trainings of the same weights is forgotten.",
+        file="nets/estimators/table_base.py",
+        old="self.weight_noise_ = math.hypot(before, added)",
+        new="self.weight_noise_ = added",
+        tests=(
+            "nets/estimators/test_step_size.py::test_noise_of_several_trainings_adds_up_and_that_of_adam_is_not_known",
+        ),
+    ),
+    Mutant(
         name="refit charged like a candidate",
         mistake="The refit loses more than the candidates, and is charged like one of them.",
-        file="search/runners/best_of.py",
+        file="search/strategies/best_of.py",
         old='Component(name="refit of the winner on all records", guarantee=final.worst)',
         new='Component(name="refit of the winner on all records", guarantee=promises.worst)',
         tests=("search/test_subset_validated.py::test_a_refit_may_lose_more_or_less_than_the_candidates",),
@@ -468,8 +543,8 @@ MUTANTS = [
     Mutant(
         name="warm start with the candidates' noise",
         mistake="A final training that starts from the winner keeps the winner's noise.",
-        file="search/runners/subset.py",
-        old="        changed |= {name: new for name, new in job.settings.items() if known.get(name) != new}\n",
+        file="search/subset_search/search.py",
+        old="        changed |= {name: new for name, new in job.recipe.settings.items() if known.get(name) != new}\n",
         new="",
         tests=("search/test_subset_validated.py::test_a_warm_start_goes_on_with_the_final_noise",),
     ),
@@ -518,7 +593,7 @@ MUTANTS = [
     Mutant(
         name="stop probability not kept",
         mistake="A search that stops at a threshold never gives up by itself.",
-        file="search/runners/threshold.py",
+        file="search/threshold_search/search.py",
         old="        while not bernoulli(self.stop_probability, bits):\n            number += 1\n",
         new="        number = 200\n",
         tests=("search/test_threshold_search.py::test_the_chance_of_nothing_is_that_of_the_coin",),
@@ -528,7 +603,7 @@ MUTANTS = [
     Mutant(
         name="losers kept",
         mistake="Every run's row stays on the fitted search.",
-        file="search/runners/best_of.py",
+        file="search/random_search.py",
         old='        self.releases_all = search.release == "all"\n',
         new="        self.releases_all = True\n",
         tests=("search/test_nothing_leaks.py::test_attributes_are_the_release_and_nothing_else",),
@@ -537,7 +612,7 @@ MUTANTS = [
     Mutant(
         name="number of runs kept",
         mistake="The fitted search says how many runs there were.",
-        file="search/runners/best_of.py",
+        file="search/random_search.py",
         old="attributes={**shown, **shown_of(runs[best])},",
         new='attributes={**shown, **shown_of(runs[best]), "n_candidates_": len(candidates)},',
         tests=("search/test_nothing_leaks.py::test_attributes_are_the_release_and_nothing_else",),
@@ -677,7 +752,7 @@ MUTANTS = [
         name="one task for each run",
         mistake="A cluster's scheduler sees as many tasks as there were runs.",
         file="search/execution/runs.py",
-        old="dealt(len(candidates), _tasks(job, expected, workers))",
+        old="dealt(len(candidates), _number_of_tasks(job, expected, workers))",
         new="dealt(len(candidates), len(candidates))",
         tests=("search/test_tasks.py::test_the_number_of_tasks_does_not_depend_on_the_number_of_runs",),
         seen="every search on joblib; Dask's transition log",
@@ -689,7 +764,7 @@ MUTANTS = [
         old="    if len(results) != number:\n",
         new="    if False:\n",
         tests=("search/test_cluster.py::test_results_that_are_missing_are_not_mistaken_for_all",),
-        seen="Ray, after a worker was lost",
+        seen="a cluster after a worker was lost",
     ),
     Mutant(
         name="a cluster that quotes",
@@ -716,10 +791,10 @@ MUTANTS = [
         old=(
             "        self._spend(prepared, start.entry)\n"
             "        start.has_spent = True\n"
-            "        outcome = runner.run(job, candidates, source, prepared.X, prepared.y)\n"
+            "        outcome = strategy.run(job, candidates, source, prepared.X, prepared.y)\n"
         ),
         new=(
-            "        outcome = runner.run(job, candidates, source, prepared.X, prepared.y)\n"
+            "        outcome = strategy.run(job, candidates, source, prepared.X, prepared.y)\n"
             "        self._spend(prepared, start.entry)\n"
         ),
         tests=(
@@ -739,7 +814,7 @@ MUTANTS = [
     Mutant(
         name="kept candidate in the caller's hands",
         mistake="What a round has kept is handed out, and trained as the caller has changed it meanwhile.",
-        file="search/runners/rounds.py",
+        file="search/threshold_search/rounds.py",
         old="shown = None if self._kept is None else own_copy(self._kept)",
         new="shown = self._kept",
         tests=(
@@ -759,7 +834,7 @@ MUTANTS = [
         name="exact statistics kept on the model",
         mistake="A released diffprivlib model keeps what it computed without noise.",
         file="search/execution/models.py",
-        old="    job.adapter.scrub(model)\n",
+        old="    job.recipe.adapter.scrub(model)\n",
         new="",
         tests=("adapters/test_diffprivlib.py::test_exact_iteration_counts_are_not_released",),
         seen="diffprivlib's n_iter_",
@@ -768,7 +843,7 @@ MUTANTS = [
         name="what an adapter demands",
         mistake="Candidates do not get what the adapter demands: convergence, generators, a ledger of their own.",
         file="search/execution/models.py",
-        old="    secure = job.adapter.fresh_randomness(model)\n",
+        old="    secure = job.recipe.adapter.fresh_randomness(model)\n",
         new="    secure = {}\n",
         tests=("adapters/test_diffprivlib.py::test_candidates_reach_the_minimum_whatever_the_tolerance_given",),
         seen="a guarantee that holds at the minimum, claimed for any max_iter",
@@ -901,7 +976,7 @@ MUTANTS = [
     Mutant(
         name="a bar over candidates",
         mistake="A progress bar counts the runs of a random search, and shows K.",
-        file="search/runners/best_of.py",
+        file="search/strategies/best_of.py",
         old="            self.progress.secret_runs()\n",
         new='            self.progress.public_runs("tuning", len(candidates))\n',
         tests=("search/test_progress.py::test_what_is_shown_is_the_same_for_one_run_and_for_forty",),
@@ -911,14 +986,14 @@ MUTANTS = [
         name="times that last",
         mistake="A log file keeps how long the private runs took.",
         file="_process/progress.py",
-        old='self._file.write(f"[{self._name}] {said(stage)}\\n")',
-        new='self._file.write(f"[{self._name}] {said(stage)} [{clock(time.monotonic() % 60)}]\\n")',
+        old='file.write(f"[{work}] {stage.text}{count}\\n")',
+        new='file.write(f"[{work}] {stage.text}{count} [0:{os.times().elapsed % 60:02.0f}]\\n")',
         tests=("search/test_progress.py::test_no_time_lasts_where_private_work_took_it",),
     ),
     Mutant(
         name="no last line after failures",
         mistake="The training that follows is announced only if a candidate worked: why there is no model shows.",
-        file="search/runners/subset.py",
+        file="search/subset_search/search.py",
         old="        self.progress.last_training()  # also",
         new="        if tuned is not None:\n            self.progress.last_training()  # also",
         tests=("search/test_progress.py::test_what_is_shown_is_the_same_for_candidates_that_win_and_that_fail",),
@@ -934,7 +1009,7 @@ MUTANTS = [
     Mutant(
         name="one noise for two tables",
         mistake="A search that goes on after a crash takes other records, and the noise of the first.",
-        file="search/_resuming.py",
+        file="search/_identity.py",
         old="for name, value in records.items()},",
         new="for name, value in ()},",
         tests=("search/test_resuming.py::test_another_search_is_refused_and_the_first_can_still_go_on",),
@@ -944,17 +1019,17 @@ MUTANTS = [
         name="a second draw after a crash",
         mistake="A search that goes on draws anew: killing it until it draws well is a choice.",
         file="search/_resuming.py",
-        old='Randomness.following(kept["entropy"])',
-        new="Randomness.following(entropy_of(None))",
+        old='json.loads(kept.secrets)["entropy"] if kept is not None and kept.begun else entropy_of(random_state)',
+        new="entropy_of(random_state)",
         tests=("search/test_resuming.py::test_without_a_seed_it_is_the_same_as_well",),
         seen="most resumable tuners",
     ),
     Mutant(
         name="a folder that stays",
         mistake="The secret of all noise stays on the disk after the release.",
-        file="search/_resuming.py",
-        old='known = {"key": self.kept["key"], "entry": self.kept["entry"],',
-        new="known = {**self.kept,",
+        file="_disk/store.py",
+        old='"ended": True}, b"")',
+        new='"ended": True}, self.secrets)',
         tests=("search/test_resuming.py::test_a_search_that_was_cut_off_releases_what_it_would_have_released",),
         seen="resumable tuners",
     ),
@@ -962,7 +1037,7 @@ MUTANTS = [
     Mutant(
         name="what is released is not all named",
         mistake="The statement of a threshold search does not name found_ and best_score_std_ among what it releases.",
-        file="search/runners/threshold.py",
+        file="search/threshold_search/search.py",
         old='    shows = ("best_score_std_", "found_")\n',
         new="",
         tests=("search/test_html_repr.py::test_the_statement_names_what_is_released_and_nothing_else",),
@@ -970,15 +1045,15 @@ MUTANTS = [
     Mutant(
         name="a run that another user wrote",
         mistake="The contents of a checkpoint's folder are opened, whichever user wrote them.",
-        file="search/execution/finished.py",
-        old="return payload if hmac.compare_digest(digest, self._digest(name, payload)) else None",
+        file="_disk/store.py",
+        old="return payload if hmac.compare_digest(digest, self._digest(payload)) else None",
         new="return payload",
         tests=("search/test_resuming.py::test_a_foreign_pickle_is_not_opened",),
     ),
     Mutant(
         name="a release spent twice",
         mistake="The script of a search whose process died before it saved the model spends a second time.",
-        file="search/_resuming.py",
+        file="_disk/store.py",
         old="            self.keeps = True\n",
         new="            pass\n",
         tests=("search/test_resuming.py::test_the_same_fit_once_more_gets_its_release_back_and_spends_nothing",),
@@ -986,17 +1061,17 @@ MUTANTS = [
     Mutant(
         name="a release for other records",
         mistake="A search with other records gets the release of the first.",
-        file="search/_resuming.py",
-        old='        if digests(found) != self.over["marks"]:\n',
-        new='        if digests(found)["argument"] != self.over["marks"]["argument"]:\n',
+        file="_disk/store.py",
+        old='self._header["marks"] != _digests(',
+        new="not _digests(",
         tests=("search/test_resuming.py::test_another_fit_takes_the_place_of_a_release",),
     ),
     Mutant(
         name="the secret of a search lost in silence",
         mistake="Runs without the secret they came from: the folder is deleted, and the search spends once more.",
-        file="_disk/secret_folder.py",
-        old="if folder.ended or not ((path / kind.state).exists() or folder.has_others):  # or never begun",
-        new="if folder.ended or not (path / kind.state).exists():",
+        file="_disk/store.py",
+        old="            if (store is not None and store.ended) or not ((path / work.state).exists() or pieces(path)):",
+        new="            if (store is not None and store.ended) or not (path / work.state).exists():",
         tests=("search/test_resuming.py::test_runs_without_the_secret_from_which_they_came_are_refused",),
     ),
     Mutant(
@@ -1019,7 +1094,7 @@ MUTANTS = [
     Mutant(
         name="values without their names",
         mistake="Of a data frame the values alone are compared: the same noise meets rows that have other names.",
-        file="search/_resuming.py",
+        file="search/_identity.py",
         old="return None if callable(found) else _values(found)",
         new="return None",
         tests=("search/test_resuming.py::test_what_lies_beside_the_values_of_records_is_compared_too",),

@@ -15,6 +15,7 @@ from skorch.callbacks import LRScheduler
 from torch import nn
 from torch.optim.lr_scheduler import CosineAnnealingLR
 
+from sklearn_dpsearch._disk.secret_folder import GOING
 from sklearn_dpsearch.nets import (
     DPLogisticRegression,
     DPMLPClassifier,
@@ -22,12 +23,14 @@ from sklearn_dpsearch.nets import (
     DPNeuralNetBinaryClassifier,
     DPNeuralNetClassifier,
 )
-from sklearn_dpsearch.nets.secret_folder import TrainingFolder
+from sklearn_dpsearch.nets.resuming import TRAINING, SavedTraining
 
 from .toys import flat, table
 
 X, y = (one.numpy() for one in table(80, classes=2))
 STEPS = 24
+#: The file of the secrets.
+STATE = TRAINING.state
 POSIX = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and signals")
 
 
@@ -132,27 +135,28 @@ SEEDED = {"noise_seed": 3, "random_state": 1}
 
 @contextmanager
 def power_cut(after):
-    """The power fails when so many checkpoints have been written."""
-    written, write = [], TrainingFolder.write
+    """The power fails when so many states have been saved."""
+    written, write = [], SavedTraining._write
 
-    def failing(self, value):
-        write(self, value)
-        written.append(value["training"]["done"])
+    def failing(self, training):
+        write(self, training)
+        written.append(training.done)
         if len(written) == after:
             raise PowerCut
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(TrainingFolder, "write", failing)
+        patch.setattr(SavedTraining, "_write", failing)
         with pytest.raises(PowerCut):
             yield written
 
 
 def cut_off(make, folder, after=7, data=(X, y), method="fit"):
-    """A training that ends after so many checkpoints, of which the first is written before the first step."""
+    """A training that ends after so many saved states, one for each step."""
     one = make(checkpoint=folder)
     with power_cut(after) as written:
         getattr(one, method)(*data)
-    assert written[-1] == after - 1
+    assert written[-1] == after
+    assert (folder / GOING).stat().st_size
     return one
 
 

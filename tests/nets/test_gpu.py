@@ -17,7 +17,7 @@ from torch import nn
 
 from sklearn_dpsearch.nets import DPLogisticRegression, DPMLPClassifier, DPNeuralNetClassifier, resuming, watchers
 from sklearn_dpsearch.nets.randomness import Secrets, fill_normals
-from sklearn_dpsearch.nets.secret_folder import TrainingFolder
+from sklearn_dpsearch.nets.resuming import SavedTraining
 from sklearn_dpsearch.nets.task import Records
 from sklearn_dpsearch.nets.training import train, train_together
 
@@ -162,15 +162,15 @@ def test_a_training_goes_on_there_with_the_noise_and_the_masks_that_were_left(op
 
     monkeypatch.setattr(resuming, "EVERY", 0.0)
     monkeypatch.setattr(watchers, "LOOK", 0.0)
-    whole, write = made().fit(X, y), TrainingFolder.write
+    whole, write = made().fit(X, y), SavedTraining._write
 
-    def failing(self, value):
-        write(self, value)
-        if value["training"]["done"] == 7:
+    def failing(self, training):
+        write(self, training)
+        if training.done == 7:
             raise Stopped
 
     with monkeypatch.context() as patch:
-        patch.setattr(TrainingFolder, "write", failing)
+        patch.setattr(SavedTraining, "_write", failing)
         with pytest.raises(Stopped):
             made(checkpoint=tmp_path / "c").fit(X, y)
     resumed = made(checkpoint=tmp_path / "c").fit(X, y)

@@ -18,12 +18,11 @@ pytest.importorskip("skorch")
 pytest.importorskip("opacus")
 import torch
 
-from sklearn_dpsearch._disk.secret_folder import LOCK, README
+from sklearn_dpsearch._disk.secret_folder import LOCK, README, RELEASE
 from sklearn_dpsearch.nets import resuming, watchers
-from sklearn_dpsearch.nets.secret_folder import STATE
 from sklearn_dpsearch.nets.stack import Stack
 
-from .crashes import POSIX, SEEDED, X, parameters, skorch_net, table_net, y
+from .crashes import POSIX, SEEDED, STATE, X, parameters, skorch_net, table_net, y
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
 
@@ -174,4 +173,4 @@ def test_another_process_knows_the_training_again(tmp_path):
         assert run.returncode == code, run.stderr
         found.append(run.stdout)
     assert found[1]
-    assert {path.name for path in folder.iterdir()} <= {STATE, README, LOCK}
+    assert {path.name for path in folder.iterdir()} <= {STATE, RELEASE, README, LOCK}

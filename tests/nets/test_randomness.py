@@ -26,7 +26,7 @@ from sklearn_dpsearch.nets.randomness import (
     reading_coins,
     sequence,
 )
-from sklearn_dpsearch.nets.secret_folder import storable
+from sklearn_dpsearch.nets.resuming import loaded, stored
 
 from .toys import CPU, flat, mlp, records, training
 
@@ -269,7 +269,7 @@ def drawn(one, size=7):
 def test_restored_secrets_draw_what_was_still_to_be_drawn():
     one, other = Secrets(0), Secrets(None)
     first = drawn(one)
-    saved = storable(one.state(CPU))
+    saved = loaded(stored(one.state(CPU)))
     expected = [drawn(one), drawn(one)]
     other.restore(saved, CPU)
     assert [drawn(other), drawn(other)] == expected

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import copy
 import inspect
-import io
 import pickle
+import re
 import shutil
 import time
 
@@ -20,15 +20,31 @@ import torch
 from torch import nn
 
 from sklearn_dpsearch import nets
-from sklearn_dpsearch.nets import DPMLPClassifier, resuming, secret_folder, watchers
+from sklearn_dpsearch._disk.durable import START
+from sklearn_dpsearch._disk.secret_folder import GOING, LOCK, README, RELEASE
+from sklearn_dpsearch._disk.store import KeyedFile, Store
+from sklearn_dpsearch.nets import DPMLPClassifier, resuming, watchers
 from sklearn_dpsearch.nets.estimators import base as estimators_base
-from sklearn_dpsearch.nets.secret_folder import STATE, TrainingFolder
+from sklearn_dpsearch.nets.resuming import TRAINING, SavedTraining
 from sklearn_dpsearch.nets.stack import Stack
 from sklearn_dpsearch.nets.state import contents
 from sklearn_dpsearch.nets.training import train
 from sklearn_dpsearch.privacy import PrivacyError
 
-from .crashes import NETS, SEEDED, STEPS, Untouchable, X, cut_off, parameters, power_cut, skorch_net, table_net, y
+from .crashes import (
+    NETS,
+    SEEDED,
+    STATE,
+    STEPS,
+    Untouchable,
+    X,
+    cut_off,
+    parameters,
+    power_cut,
+    skorch_net,
+    table_net,
+    y,
+)
 from .toys import Residual, flat, mlp, records, training
 
 
@@ -56,7 +72,7 @@ def test_the_net_whose_training_failed_goes_on_itself(kind, tmp_path, at_every_s
 def _cut_again(make, folder, more):
     with power_cut(more) as written:
         make(checkpoint=str(folder)).fit(X, y)
-    assert written == list(range(4, 4 + more))  # on from step 3, not from the start
+    assert written == list(range(5, 5 + more))  # on from step 4, not from the start
 
 
 @pytest.mark.slow
@@ -102,7 +118,7 @@ class Halfway:
 
     def look(self, stack):
         if stack.done == 4:
-            self.saved = pickle.dumps(secret_folder.storable(stack.state()))
+            self.saved = resuming.stored(stack.state())
         elif stack.done == 8:
             stack.state()
             own = sorted(set(vars(stack)) - NOT_COMPARED)
@@ -129,7 +145,7 @@ def test_a_restored_stack_is_in_everything_the_stack_that_was_saved(make, optimi
 
     first = Halfway()
     whole = trained(first)
-    second = Halfway(pickle.loads(first.saved))
+    second = Halfway(resuming.loaded(first.saved))
     assert torch.equal(trained(second), whole)
     assert first.digests == second.digests
     assert {"trained", "secrets", "batches", "done"} <= set(first.digests)
@@ -159,13 +175,14 @@ def test_that_nobody_has_read_the_folder_is_an_assumption(tmp_path):
 
 def holds_a_release_alone(folder):
     """Neither generators nor seeds, from which noise follows."""
-    saved = TrainingFolder(folder, secret_folder.TRAINING).read()
-    return set(saved) == {"key", "marks", "released"} and set(saved["released"]) == {
-        "module",
-        "memory",
-        "of a class",
-        "notes",
-    }
+    found = Store(folder, TRAINING)
+    release = resuming.loaded(KeyedFile(folder / RELEASE, bytes.fromhex(found._header["key"])).read())
+    return (
+        {path.name for path in folder.iterdir()} - {LOCK} == {README, STATE, RELEASE}
+        and set(found._header) == {"key", "marks", "ended"}
+        and found.secrets == b""
+        and set(release) == {"module", "memory", "notes"}
+    )
 
 
 @pytest.mark.parametrize("kind", ["adam", "dropout", "average", "regressor", "rmsprop"])
@@ -191,16 +208,43 @@ def test_the_same_fit_once_more_gets_its_release_back_and_another_one_trains(kin
 
 
 def test_a_release_that_cannot_be_kept_is_released_all_the_same(tmp_path, monkeypatch):
-    write = TrainingFolder.write
+    def full(file, payload):
+        raise OSError(28, "No space left on device")
 
-    def full(folder, value):
-        if "released" in value:
-            raise OSError(28, "No space left on device")
-        write(folder, value)
-
-    monkeypatch.setattr(TrainingFolder, "write", full)
+    monkeypatch.setattr(KeyedFile, "write", full)
     assert table_net(checkpoint=tmp_path / "c").fit(X, y).n_steps_ == STEPS
     assert not (tmp_path / "c").exists()
+
+
+@pytest.mark.parametrize("damage", [None, b"damaged"])
+def test_a_release_that_is_damaged_is_not_spent_again_in_silence(damage, tmp_path):
+    table_net(checkpoint=tmp_path / "c").fit(X, y)
+    path = tmp_path / "c" / RELEASE
+    path.unlink() if damage is None else path.write_bytes(damage)
+    with pytest.raises(
+        PrivacyError, match=r"(?s)that has ended, without its file 'release'.*first attempt is then spent"
+    ):
+        table_net(checkpoint=tmp_path / "c").fit(X, y)
+
+
+@pytest.mark.parametrize("damage", ["cut short", "other bytes", "gone", "another machine"])
+def test_a_saved_state_that_is_of_no_use_costs_time_and_nothing_else(damage, tmp_path, monkeypatch, at_every_step):
+    """Batches and noise follow from the secrets, which are in another file."""
+    folder, steps, step = tmp_path / "c", [], Stack._step
+    cut_off(skorch_net, folder)
+    shutil.copytree(folder, tmp_path / "copy")
+    expected = parameters(skorch_net(checkpoint=tmp_path / "copy").fit(X, y))
+    state = folder / GOING
+    if damage == "gone":
+        state.unlink()
+    elif damage == "another machine":
+        monkeypatch.setattr(resuming, "place_of", lambda device: {"processor": "ABACUS"})
+    else:
+        held = state.read_bytes()
+        state.write_bytes(held[: len(held) // 2] if damage == "cut short" else held[:-9] + bytes(9))
+    monkeypatch.setattr(Stack, "_step", lambda *given: (steps.append(1), step(*given))[1])
+    assert torch.equal(parameters(skorch_net(checkpoint=folder).fit(X, y)), expected)
+    assert len(steps) == STEPS
 
 
 def test_training_on_goes_on_from_the_same_net_alone(tmp_path, at_every_step):
@@ -219,7 +263,7 @@ def test_training_on_goes_on_from_the_same_net_alone(tmp_path, at_every_step):
             one.partial_fit(X, y)
         assert torch.equal(parameters(one), parameters(loaded()))  # as they were before
     for other in (warm(), table_net(classes=[0, 1], **SEEDED)):  # of another history: it would state another cost
-        with pytest.raises(PrivacyError, match="other initial parameters|another module"):
+        with pytest.raises(PrivacyError, match="other initial parameters|module="):
             other.set_params(noise_seed=7, checkpoint=tmp_path / "c").partial_fit(X, y)
     moved = loaded(checkpoint=tmp_path / "c")
     with torch.no_grad():
@@ -243,7 +287,7 @@ def test_training_on_goes_on_with_what_the_optimizer_had_kept_before(kind, tmp_p
         loaded(checkpoint=tmp_path / "c").partial_fit(X, y)
     forgetful = loaded(checkpoint=tmp_path / "c")
     forgetful.optimizer_memory_ = {}
-    with pytest.raises(PrivacyError, match="another state of the optimizer"):
+    with pytest.raises(PrivacyError, match="other initial parameters or states of the optimizer"):
         forgetful.partial_fit(X, y)
     found = loaded(checkpoint=tmp_path / "c").partial_fit(X, y)
     assert torch.equal(parameters(found), parameters(loaded().partial_fit(X, y)))
@@ -252,10 +296,11 @@ def test_training_on_goes_on_with_what_the_optimizer_had_kept_before(kind, tmp_p
 @pytest.mark.parametrize("make", [table_net, skorch_net])
 def test_clones_copies_and_pickles_carry_the_name_of_the_folder_and_nothing_of_it(make, tmp_path, at_every_step):
     one = cut_off(make, tmp_path / "c")
-    key = torch.load(io.BytesIO((tmp_path / "c" / STATE).read_bytes()[62:]))["key"]
+    key, *_ = re.findall(rb'"key": "([0-9a-f]{64})"', (tmp_path / "c" / STATE).read_bytes()[START:])
     for other in (one, clone(one), make(checkpoint=tmp_path / "c").fit(X, y)):
         pickled = pickle.dumps(other)
         assert key not in pickled
+        assert bytes.fromhex(key.decode()) not in pickled
         assert pickle.loads(pickled).checkpoint == tmp_path / "c"
     assert {name for name in vars(other) if "checkpoint" in name} == {"checkpoint"}
 
@@ -283,8 +328,8 @@ def test_a_folder_is_a_path(given):
         table_net(checkpoint=given).fit(Untouchable(), Untouchable())
 
 
-def test_a_checkpoint_is_written_every_minute(tmp_path, monkeypatch):
-    now, written, write = [0.0], [], TrainingFolder.write
+def test_a_state_is_saved_every_minute(tmp_path, monkeypatch):
+    now, written, write = [0.0], [], SavedTraining._write
     step = Stack._step
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
 
@@ -292,11 +337,11 @@ def test_a_checkpoint_is_written_every_minute(tmp_path, monkeypatch):
         now[0] += 25.0
         return step(self, *args)
 
-    def noting(self, value):
-        written.append((now[0], value["training"]["done"]))
-        write(self, value)
+    def noting(self, training):
+        written.append((now[0], training.done))
+        write(self, training)
 
     monkeypatch.setattr(Stack, "_step", slow)
-    monkeypatch.setattr(TrainingFolder, "write", noting)
+    monkeypatch.setattr(SavedTraining, "_write", noting)
     table_net(checkpoint=tmp_path / "c", max_steps=10).fit(X, y)
-    assert written == [(0.0, 0), (75.0, 3), (150.0, 6), (225.0, 9)]
+    assert written == [(75.0, 3), (150.0, 6), (225.0, 9), (250.0, 10)]

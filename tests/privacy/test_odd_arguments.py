@@ -23,7 +23,9 @@ from sklearn_dpsearch.privacy import (
     PureDP,
     RenyiDP,
 )
-from sklearn_dpsearch.scoring import R2Scorer, Sensitivity, matched_noise, private_scorer
+from sklearn_dpsearch.scoring import Sensitivity, private_scorer
+from sklearn_dpsearch.scoring.noise_matching import matched_noise
+from sklearn_dpsearch.scoring.r2 import R2Scorer
 
 #: Words of a refusal: what was found, and what is needed.
 FORM = re.compile(r"Expected .*, got |[Ff]ound .*(needed|one of)|out of reach|Use |Give |Write |No .* is known", re.S)

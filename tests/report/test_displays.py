@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections import namedtuple
+from datetime import date
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
 
 from sklearn_dpsearch import DPRandomSearchCV, PrivacyLedger
+from sklearn_dpsearch.preprocessing import TableEncoder
 from sklearn_dpsearch.privacy import (
     ApproxDP,
     GaussianDP,
@@ -30,6 +34,7 @@ from sklearn_dpsearch.report import (
     CountDistributionDisplay,
     LedgerDisplay,
     PrivacyProfileDisplay,
+    ShapeDisplay,
     TradeOffDisplay,
 )
 
@@ -234,6 +239,95 @@ def test_a_ledger_is_drawn_bar_by_bar(ax, number):
     display = LedgerDisplay.from_history(HISTORY[:1] * number, budget=3.0).plot(ax)
     assert len(display.bars_) == number
     assert list(display.line_.get_ydata()) == [2.0] * number
+
+
+# --- shapes of a model ------------------------------------------------------------------------------------------------
+
+COLUMNS = {"age": (20, 80), "job": ["clerk", "nurse"], "since": (date(2020, 1, 1), date(2021, 1, 1))}
+
+
+def people(n=300):
+    rng = np.random.default_rng(0)
+    since = np.datetime64("2020-01-01") + rng.integers(0, 365, n)
+    return np.column_stack(
+        [rng.integers(20, 80, n).astype(object), rng.choice(["clerk", "nurse"], n), since.astype(object)]
+    )
+
+
+def tabular(**changed):
+    pytest.importorskip("torch")
+    from sklearn_dpsearch.nets import DPTabularClassifier
+
+    return DPTabularClassifier(
+        COLUMNS, **{"classes": ["no", "yes"], "noise_multiplier": 1.0, "max_steps": 20, **changed}
+    )
+
+
+def test_shapes_of_a_net_are_computed_without_a_record_and_drawn_with_their_band(ax):
+    net = tabular(hidden_layer_sizes=()).fit(people(), ["no", "yes"] * 150)
+    display = ShapeDisplay.from_estimator(net, ["age"]).plot(ax)
+    shape = net.shapes(["age"])["age"]
+    assert display.curves == ["log odds of yes"] == [ax.get_ylabel()]
+    x, y = ax.lines[-1].get_data()
+    assert np.array_equal(x, shape.values)
+    assert np.array_equal(y, shape.effects[0])
+    band = ax.collections[0].get_paths()[0].vertices[:, 1]
+    assert band.min() == pytest.approx((shape.effects[0] - shape.noise[0]).min())
+    assert band.max() == pytest.approx((shape.effects[0] + shape.noise[0]).max())
+    assert (display.partial, ax.get_title(loc="left")) == (False, "")
+
+
+def test_every_column_has_a_panel_and_months_and_weekdays_too():
+    pytest.importorskip("matplotlib")
+    import matplotlib.pyplot as plt
+
+    net = tabular(classes=["no", "yes", "maybe"], hidden_layer_sizes=()).fit(people(), ["no", "yes", "maybe"] * 100)
+    display = ShapeDisplay.from_estimator(net).plot()
+    said = [panel.get_xlabel() for panel in display.axes_]
+    assert said == ["age", "job", "since", "since_month", "since_weekday"]
+    assert [text.get_text() for text in display.ax_.get_legend().get_texts()] == ["maybe", "no", "yes"]
+    assert [text.get_text() for text in display.axes_[1].get_xticklabels()] == ["clerk", "nurse", "unknown"]
+    assert len(display.figure_.axes) == 5
+    plt.close(display.figure_)
+
+
+def test_a_net_with_hidden_layers_is_drawn_in_part_and_says_so(ax):
+    net = tabular(hidden_layer_sizes=(4,)).fit(people(), ["no", "yes"] * 150)
+    display = ShapeDisplay.from_estimator(net, ["job"]).plot(ax)
+    assert display.partial
+    assert "hidden layers are not shown" in ax.get_title(loc="left")
+
+
+@pytest.mark.parametrize("private", [True, False])
+def test_a_pipeline_of_an_encoder_and_a_linear_model_has_shapes(private, ax):
+    pytest.importorskip("torch")
+    from sklearn_dpsearch.nets import DPLogisticRegression
+
+    linear = DPLogisticRegression(noise_multiplier=1.0, max_steps=20) if private else LogisticRegression()
+    pipeline = make_pipeline(TableEncoder(COLUMNS, bins=4), linear).fit(people(), ["no", "yes"] * 150)
+    display = ShapeDisplay.from_estimator(pipeline, ["age", "job"])
+    expected = pipeline[0].shapes(pipeline[1].coef_, pipeline[1].coef_noise_ if private else None)
+    assert list(display.shapes) == ["age", "job"]
+    assert np.array_equal(display.shapes["age"].effects, expected["age"].effects)
+    assert (display.shapes["age"].noise is not None) == private
+    display.plot([ax, ax.figure.add_subplot()])
+    with pytest.raises(ValueError, match="Found 1 axes; 2 are needed"):
+        display.plot(ax)
+
+
+def test_a_search_shows_the_model_that_it_released():
+    search = DPRandomSearchCV(
+        tabular(hidden_layer_sizes=(), target_mu=0.5, noise_multiplier=None),
+        {"learning_rate_factor": [1.0]}, n_iter=1, cv=2, delta=1e-5,
+    )  # fmt: skip
+    search.fit(people(), ["no", "yes"] * 150)
+    found = ShapeDisplay.from_estimator(search).shapes["age"].effects
+    assert np.array_equal(found, search.best_estimator_.shapes()["age"].effects)
+
+
+def test_a_model_without_shapes_is_named():
+    with pytest.raises(TypeError, match="Found LogisticRegression; DPTabularClassifier, DPTabularRegressor, or"):
+        ShapeDisplay.from_estimator(LogisticRegression())
 
 
 def test_without_matplotlib_a_picture_is_computed_and_drawing_says_what_to_install(monkeypatch):

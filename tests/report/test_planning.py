@@ -15,7 +15,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, PrivacyError, plan
 from sklearn_dpsearch.privacy import Geometric, Logarithmic, PureDP
 from sklearn_dpsearch.report import Comparison, planning
-from sklearn_dpsearch.search import planned
+from sklearn_dpsearch.search._preview import planned
 
 from ..search.toys import NoisyCentroids
 

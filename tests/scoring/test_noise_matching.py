@@ -23,13 +23,8 @@ from sklearn_dpsearch.privacy import (
     envelope,
     mixture,
 )
-from sklearn_dpsearch.scoring import (
-    DiscreteGaussianNoise,
-    DiscreteLaplaceNoise,
-    Sensitivity,
-    matched_noise,
-    noise_for,
-)
+from sklearn_dpsearch.scoring import DiscreteGaussianNoise, DiscreteLaplaceNoise, Sensitivity
+from sklearn_dpsearch.scoring.noise_matching import matched_noise, noise_for
 
 from .distributions import EPSILONS
 

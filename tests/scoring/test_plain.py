@@ -13,7 +13,8 @@ from sklearn.preprocessing import FunctionTransformer
 
 from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV
 from sklearn_dpsearch.privacy import PureDP
-from sklearn_dpsearch.scoring import CountScorer, PrivateScorer, Sensitivity, make_private_scorer, private_scorer
+from sklearn_dpsearch.scoring import PrivateScorer, Sensitivity, make_private_scorer, private_scorer
+from sklearn_dpsearch.scoring.counts import CountScorer
 from tests.search.toys import search_of
 
 RNG = np.random.default_rng(3)

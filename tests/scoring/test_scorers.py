@@ -26,16 +26,10 @@ from sklearn.metrics import (
 from sklearn.model_selection import cross_val_score
 
 from sklearn_dpsearch.privacy._types import NEIGHBORING
-from sklearn_dpsearch.scoring import (
-    BalancedAccuracyScorer,
-    PrivateScorer,
-    R2Scorer,
-    Sensitivity,
-    make_private_scorer,
-    private_scorer,
-)
+from sklearn_dpsearch.scoring import PrivateScorer, Sensitivity, make_private_scorer, private_scorer
 from sklearn_dpsearch.scoring.contributions import BLOCK, contributions
-from sklearn_dpsearch.scoring.counts import RETRIEVAL
+from sklearn_dpsearch.scoring.counts import RETRIEVAL, BalancedAccuracyScorer
+from sklearn_dpsearch.scoring.r2 import R2Scorer
 
 POISON = 666.0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import random
 from decimal import Decimal
 from fractions import Fraction
@@ -17,26 +18,12 @@ from sklearn_dpsearch import DPRandomSearchCV, DPThresholdSearchCV
 from sklearn_dpsearch.privacy import Fixed, GaussianDP, Geometric, Poisson, PureDP
 from sklearn_dpsearch.search.execution.utilities import random_parts
 
-from .toys import IN_DOUBLING, SEARCHES, NoisyCentroids, search_of, two_blobs
+from .toys import IN_DOUBLING, SEARCHES, NoisyCentroids, Untouchable, search_of, two_blobs
 
 X, y = two_blobs(300)
 SPACE = {"shrink": [0.0, 0.5]}
 #: What a search takes beyond the parameters of its class, and what its mode has no use for.
 MORE, LESS = {"doubling": set(IN_DOUBLING)}, {"doubling": {"cv", "threshold", "n_iter", "score_noise"}}
-
-
-class Untouchable:
-    """Data that must not be read."""
-
-    shape = (300, 2)
-
-    def __len__(self):
-        return 300
-
-    def __getitem__(self, key):
-        raise AssertionError("data were read")
-
-    __array__ = __getitem__
 
 
 def made(kind, estimator=None, space=None, **parameters):
@@ -92,7 +79,6 @@ REFUSED = every_search(
     ({"n_iter": Fraction(7, 2)}, TypeError, r"n_iter=Fraction.*float is needed.*n_iter=3.5"),
     ({"threshold": Fraction(1, 2)}, TypeError, r"threshold=Fraction.*float is needed"),
     ({"subset_fraction": Fraction(1, 2)}, TypeError, r"subset_fraction=Fraction.*float is needed"),
-    ({"selection_share": Fraction(1, 2)}, TypeError, r"selection_share=Fraction.*float is needed"),
     ({"granularity": Fraction(1, 50)}, TypeError, r"granularity=Fraction.*float is needed"),
     ({"epsilon": Decimal("0.5")}, ValueError, "'epsilon'.*Got Decimal"),
     # numbers that nothing can be computed with
@@ -132,7 +118,7 @@ REFUSED = every_search(
 @pytest.mark.parametrize(("kind", "parameters", "error", "message"), REFUSED)
 def test_it_is_refused_before_any_record_is_read(kind, parameters, error, message):
     with pytest.raises(error, match=f"(?s){message}"):
-        made(kind, **parameters).fit(Untouchable(), Untouchable())
+        made(kind, **parameters).fit(Untouchable(300), Untouchable(300))
     with pytest.raises(error, match=f"(?s){message}"):
         made(kind, **parameters).privacy_cost(300)
 
@@ -158,7 +144,7 @@ BY_INDEX = [
 @pytest.mark.parametrize(("cv", "error", "message"), BY_INDEX)
 def test_folds_that_are_none_are_refused_before_any_record_is_read(kind, cv, error, message):
     with pytest.raises(error, match=message):
-        made(kind, cv=cv).fit(Untouchable(), Untouchable())
+        made(kind, cv=cv).fit(Untouchable(300), Untouchable(300))
 
 
 @pytest.mark.parametrize("kind", SEARCHES)
@@ -175,7 +161,7 @@ def test_rounds_and_nested_searches_check_the_same(kind):
         wrong.privacy_guarantee(300)
     if kind == "doubling":
         with pytest.raises(ValueError, match="error_score=inf"):
-            wrong.rounds(Untouchable(), Untouchable(), [])
+            wrong.rounds(Untouchable(300), Untouchable(300), [])
 
 
 def test_the_grid_search_speaks_of_its_own_parameter():
@@ -190,7 +176,7 @@ def test_the_grid_search_speaks_of_its_own_parameter():
 def test_a_grid_that_nobody_could_run_is_refused(kind):
     axis = list(range(2000))
     with pytest.raises(ValueError, match="grid of 4000000 candidates.*at most 1000000.*DPRandomSearchCV"):
-        made(kind, space={"shrink": axis, "random_state": axis}, **DECLARED).fit(Untouchable(), Untouchable())
+        made(kind, space={"shrink": axis, "random_state": axis}, **DECLARED).fit(Untouchable(300), Untouchable(300))
 
 
 @pytest.mark.parametrize("kind", SEARCHES)
@@ -268,3 +254,14 @@ def test_many_parts_are_drawn_in_one_pass():
     assert len(parts) == 20_000
     together = np.concatenate([np.concatenate(both) for both in parts])
     assert np.array_equal(np.sort(together), np.arange(200_000))
+
+
+def test_parameters_that_searches_share_stand_in_one_order():
+    orders = [list(inspect.signature(kind).parameters) for kind, _ in SEARCHES.values() if inspect.isclass(kind)]
+    shared = set.intersection(*map(set, orders))
+    assert len({tuple(name for name in order if name in shared) for order in orders}) == 1
+    several = [name for order in orders for name in order if name not in shared]
+    both = sorted({name for name in several if several.count(name) > 1})
+    for one, other in itertools.combinations(both, 2):
+        places = [(order.index(one), order.index(other)) for order in orders if {one, other} <= set(order)]
+        assert len({first < second for first, second in places}) < 2

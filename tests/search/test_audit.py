@@ -14,7 +14,8 @@ from sklearn.base import clone
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.audit import audit
 from sklearn_dpsearch.privacy import Fixed, Geometric, PureDP
-from sklearn_dpsearch.scoring import DiscreteLaplaceNoise, MeanScorer, make_private_scorer
+from sklearn_dpsearch.scoring import DiscreteLaplaceNoise, make_private_scorer
+from sklearn_dpsearch.scoring.mean import MeanScorer
 from sklearn_dpsearch.search import BasePrivateSearch
 from sklearn_dpsearch.search.execution import runs as _runs
 

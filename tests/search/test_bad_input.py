@@ -29,7 +29,7 @@ from sklearn_dpsearch.privacy import (
     UnknownSensitivityError,
 )
 
-from .toys import NoisyCentroids, doubling, two_blobs
+from .toys import NoisyCentroids, Untouchable, doubling, two_blobs
 
 X, y = two_blobs(60)
 SPACE = {"shrink": [0.0, 0.5]}
@@ -40,20 +40,6 @@ def fit(estimator=None, space=None, X=X, y=y, **kwargs):
     estimator = NoisyCentroids() if estimator is None else estimator
     search = DPRandomSearchCV(estimator, SPACE if space is None else space, **{"n_iter": 3, **kwargs})
     return search.fit(X, y, **fit_params)
-
-
-class Untouchable:
-    """Data that must not be read."""
-
-    shape = (60, 2)
-
-    def __len__(self):
-        return 60
-
-    def __getitem__(self, key):
-        raise AssertionError("data were read")
-
-    __array__ = __getitem__
 
 
 def refused(error, match, **kwargs):

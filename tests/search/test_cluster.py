@@ -13,6 +13,8 @@ import pytest
 from joblib import delayed, parallel_config, register_parallel_backend
 from joblib._parallel_backends import LokyBackend
 
+from sklearn_dpsearch import DPRandomSearchCV
+from sklearn_dpsearch.privacy import PrivacyError
 from sklearn_dpsearch.search.execution.cluster_payloads import Sealed, in_a_file, in_seals, sealed, unsealed
 from sklearn_dpsearch.search.execution.clusters import (
     LOST,
@@ -24,6 +26,8 @@ from sklearn_dpsearch.search.execution.clusters import (
 )
 from sklearn_dpsearch.search.execution.failures import FailedThere, NotReadable, NotWritable
 from sklearn_dpsearch.search.execution.tasks import configured
+
+from .toys import NoisyCentroids, two_blobs
 
 ROOT = Path(__file__).parents[2]
 
@@ -169,7 +173,6 @@ def test_a_cluster_that_grows_is_given_as_much_as_n_jobs_says():
 
 def test_a_task_has_the_word_cuda_with_it_and_the_worker_finds_the_device(monkeypatch):
     torch = pytest.importorskip("torch")
-    from sklearn_dpsearch import DPRandomSearchCV
     from sklearn_dpsearch.nets import DPLogisticRegression
     from sklearn_dpsearch.nets.estimators import base
 
@@ -228,3 +231,12 @@ def test_nothing_private_is_left_on_a_cluster_whatever_happens():
     assert told["left"] == 0
     assert told["on the disk"] == told["in the state"] == []
     assert not [mark for mark in ("blabbed", "0.12345678", "canary", "Run(score", "Split(") if mark in written]
+
+
+def test_an_untested_backend_costs_nothing():
+    kind = type("RayBackend", (Growing,), {"__module__": "ray.util.joblib.ray_backend"})
+    register_parallel_backend("untested", kind)
+    search = DPRandomSearchCV(NoisyCentroids(), {}, n_iter=2)
+    with parallel_config("untested"), pytest.raises(PrivacyError, match="RayBackend.*Use Dask"):
+        search.fit(*two_blobs(60))
+    assert not hasattr(search, "privacy_spent_")

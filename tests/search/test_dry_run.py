@@ -16,8 +16,7 @@ from sklearn_dpsearch import DPRandomSearchCV, NoModelError
 from sklearn_dpsearch.privacy import GaussianDP, MissingDeltaError, PrivacyError, PureDP
 from sklearn_dpsearch.scoring import private_scorer
 
-from .test_first_look import Bounded
-from .toys import NoisyCentroids, two_blobs
+from .toys import Bounded, NoisyCentroids, two_blobs
 
 X, y = two_blobs(100)
 

@@ -70,7 +70,7 @@ def families(estimator, space, calibrated=False):
 
 
 def planned(search):
-    return search._plan(search._runner(), len(X), False, search.delta)
+    return search._plan(search._strategy(), len(X), False, search.delta)
 
 
 def promise_of(model) -> Guarantee:
@@ -252,7 +252,7 @@ def test_parts_that_learn_nothing_are_searched_as_before():
     estimator = make_pipeline(FunctionTransformer(), RandomizedResponse(neighboring="zero_out"))
     space = {"functiontransformer": [FunctionTransformer(), PolynomialFeatures(2, include_bias=False)]}
     plan = planned(DPRandomSearchCV(estimator, space, n_iter=3, epsilon=2.0))
-    assert set(plan.settings) == {"randomizedresponse__epsilon"}
+    assert set(plan.recipe.settings) == {"randomizedresponse__epsilon"}
     assert plan.spent.neighboring == "zero_out"
 
 

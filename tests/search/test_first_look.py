@@ -15,20 +15,11 @@ from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.privacy import LeakingEstimatorError, PrivacyError, PureDP
 from sklearn_dpsearch.scoring import private_scorer
 
-from .toys import NoisyCentroids, search_of, two_blobs
+from .toys import Bounded, NoisyCentroids, search_of, two_blobs
 
 X, y = two_blobs(400)
 TEXT = np.where(y == 1, "yes", "no")
 DECLARED = PureDP(epsilon=1.0, neighboring="replace_one")
-
-
-class Bounded(NoisyCentroids):
-    """Declares bounds and classes."""
-
-    def __init__(self, epsilon=1.0, shrink=0.0, bounds=(-1, 1), classes=None):
-        super().__init__(epsilon, shrink)
-        self.bounds = bounds
-        self.classes = classes
 
 
 def refused(search, match, error=ValueError, X=X, y=y, **kwargs):

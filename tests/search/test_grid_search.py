@@ -32,21 +32,25 @@ from sklearn_dpsearch.privacy import (
     noisy_max,
 )
 from sklearn_dpsearch.scoring import make_private_scorer, private_scorer
-from sklearn_dpsearch.search import utilities_in_the_open
+from sklearn_dpsearch.search._inspection import utilities_in_the_open
 from sklearn_dpsearch.search.execution import utilities as _utilities
 from sklearn_dpsearch.search.execution.randomness import Randomness
-from sklearn_dpsearch.search.runners import aggregated as _aggregated
+from sklearn_dpsearch.search.strategies import sample_and_aggregate as _aggregated
 
-from .test_bad_input import Untouchable
-from .test_nothing_leaks import ALLOWED, TOKENS, Talkative
-from .toys import NoisyCentroids, RandomizedResponse, two_blobs
+from .toys import ALLOWED, TOKENS, NoisyCentroids, RandomizedResponse, Talkative, Untouchable, two_blobs
 from .utilities_toys import (
+    LABELS,
+    LOUD,
+    QUIET,
     RELATIONS,
     Adversary,
+    Seeing,
+    by_label,
     everything_everywhere,
     folds_of,
     loudest,
     neighbours,
+    seen,
     wild,
 )
 
@@ -98,11 +102,10 @@ def test_a_target_is_met_and_nearly_reached(noise):
 
 
 def test_the_share_of_the_choice_can_be_set():
-    costs = [search(epsilon=2.0, selection_share=share).privacy_cost(200).components for share in (0.1, 0.8)]
+    costs = [search(epsilon=2.0, selection_epsilon=own).privacy_cost(200).components for own in (0.2, 1.6)]
     assert [one[0].guarantee.epsilon_at(0.0) for one in costs] == pytest.approx([0.2, 1.6])
     assert [one[1].guarantee.epsilon_at(0.0) for one in costs] == pytest.approx([1.8, 0.4], rel=1e-3)
-    fixed = search(epsilon=2.0, selection_epsilon=0.7).privacy_cost(200)
-    assert fixed.components[0].guarantee.epsilon_at(0.0) == 0.7
+    assert search(epsilon=2.0).privacy_cost(200).components[0].guarantee.epsilon_at(0.0) == pytest.approx(0.6)
 
 
 @pytest.mark.parametrize("epsilon", [0.02, 0.5, 20.0])
@@ -110,7 +113,7 @@ def test_gaussian_noise_is_calibrated_to_any_budget(epsilon):
     one = search(noise="gaussian", selection_epsilon=epsilon, delta=1e-6)
     choice = one.privacy_cost(200).components[0].guarantee
     assert 0.99 * epsilon < choice.epsilon_at(1e-6) <= epsilon
-    noise = one._runner().chooser(Fraction(1, 4), 3)
+    noise = one._strategy().chooser(Fraction(1, 4), 3)
     assert noisy_max(3, Fraction(1, 4), noise).epsilon_at(1e-6) == pytest.approx(choice.epsilon_at(1e-6), rel=1e-9)
 
 
@@ -141,7 +144,7 @@ def test_it_is_itself_a_private_estimator_and_takes_one():
 def test_the_default_number_of_parts_follows_its_rule():
     def k(n, epsilon=0.5):
         one = search(n_parts=None, selection_epsilon=epsilon)
-        return one._runner().n_parts("replace_one", n)
+        return one._strategy().n_parts("replace_one", n)
 
     assert k(10**6) == math.ceil(2 * math.log(3) / (0.05 * 0.5))
     assert k(1000) == 20  # no more than one part for 50 records
@@ -152,7 +155,7 @@ def test_the_default_number_of_parts_follows_its_rule():
 @pytest.mark.parametrize(("size", "parts"), [(12, 33), (40, 10), (300, 2)])
 def test_by_default_all_candidates_train_400_times_on_parts_at_most_and_on_two_parts_at_least(size, parts):
     one = search(space={"shrink": list(np.linspace(0, 1, size))}, n_parts=None, selection_epsilon=0.3)
-    assert one._runner().n_parts("replace_one", 10**6) == parts
+    assert one._strategy().n_parts("replace_one", 10**6) == parts
 
 
 def test_the_plan_says_the_work_and_what_the_noise_costs(capsys):
@@ -170,7 +173,7 @@ def test_the_plan_says_the_work_and_what_the_noise_costs(capsys):
     [("exponential", "gumbel"), ("permute_and_flip", "exponential"), ("laplace", "laplace"), ("gaussian", "normal")],
 )
 def test_the_noise_costs_less_than_the_plan_says_and_not_much_less(noise, distribution):
-    one = search(n_parts=40, noise=noise, selection_epsilon=2.0, delta=1e-6)._runner()
+    one = search(n_parts=40, noise=noise, selection_epsilon=2.0, delta=1e-6)._strategy()
     said = float(re.findall(r"\d\.\d\d", one.expected_loss(40, 12))[0])
     draws = getattr(np.random.default_rng(0), distribution)(
         scale=float(one.chooser(Fraction(1, 40), 12).scale), size=(2000, 12)
@@ -284,10 +287,6 @@ def test_noise_that_cannot_be_scaled_is_left_as_it_is():
 # --- the choice ---------------------------------------------------------------------------------------------------
 
 
-def by_label(estimator, X, y):
-    return [0.2, 0.5, 0.9][estimator.label]
-
-
 @pytest.mark.slow
 def test_the_choice_follows_the_exponential_mechanism():
     runs = 4000 if FULL else 200
@@ -310,8 +309,8 @@ def test_with_a_large_budget_every_noise_takes_the_best(noise):
 @pytest.mark.parametrize("noise", NOISES)
 def test_the_noise_is_that_of_the_mechanism_for_the_sensitivity_of_the_parts(noise):
     one = search(noise=noise, delta=1e-6)
-    unit = one._runner().chooser(Fraction(1), 3)
-    parts = one._runner().chooser(Fraction(1, 4), 3)
+    unit = one._strategy().chooser(Fraction(1), 3)
+    parts = one._strategy().chooser(Fraction(1, 4), 3)
     assert parts.scale == unit.scale / 4
     assert getattr(parts, "grid", 0) == getattr(unit, "grid", 0) / 4
 
@@ -418,22 +417,6 @@ def test_public_data_scores_and_all_records_train():
 # --- audits -------------------------------------------------------------------------------------------------------
 
 RUNS = 4000 if FULL else 250
-QUIET = np.full((40, 1), -1.0)  # no record with a positive first feature
-LOUD = np.vstack([QUIET[1:], [[1.0]]])
-LABELS = np.zeros(40, dtype=int)
-
-
-class Seeing(RandomizedResponse):
-    """On parts it tells everything it saw, for the audit to find; what is audited is the private answer."""
-
-    def fit(self, X, y=None):
-        super().fit(X, y)
-        self.seen_ = int(np.any(np.asarray(X)[:, 0] > 0))
-        return self
-
-
-def seen(estimator, X, y):
-    return float(estimator.seen_ == estimator.label)
 
 
 def audited(n_parts=2, neighboring="replace_one", other=LOUD, training=0.5, choice=1.5, answers=True):
@@ -510,9 +493,8 @@ def test_a_choice_without_a_price_is_refused():
     refused(PrivacyError, "neither epsilon nor selection_epsilon.*Give epsilon", selection_epsilon=None)
 
 
-@pytest.mark.parametrize("share", [0.0, 1.0, -0.5])
-def test_a_share_leaves_something_for_both(share):
-    refused(ValueError, "'selection_share'.*Got", epsilon=1.0, selection_share=share)
+def test_a_choice_leaves_something_for_the_training():
+    refused(BudgetUnreachableError, "epsilon", epsilon=1.0, selection_epsilon=2.0)
 
 
 @pytest.mark.parametrize(
@@ -571,9 +553,9 @@ def test_a_net_that_was_told_the_number_of_records_is_told_a_parts_on_parts():
 
     net = DPLogisticRegression(classes=[0, 1], public_n=400, noise_multiplier=2.0)
     one = DPGridSearchCV(net, {"learning_rate_init": [0.1, 0.2]}, delta=1e-5, selection_epsilon=1.0, n_parts=4)
-    runner = one._runner()
-    plan = one._plan(runner, 400, False, 1e-5)
-    job = one._job(plan, runner.split(plan, (), 400, Randomness(0)), {}, None)
+    strategy = one._strategy()
+    plan = one._plan(strategy, 400, False, 1e-5)
+    job = one._job(plan, strategy.split(plan, (), 400, Randomness(0)), {}, None)
     assert _utilities.on_parts(job).split.expected == 75
     candidate = _utilities.less_noisy(job, [{"learning_rate_init": 0.1}])[0]
     assert candidate["noise_multiplier"] == 0.5

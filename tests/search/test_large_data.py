@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tracemalloc
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,8 +17,10 @@ from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV,
 from sklearn_dpsearch._chosen_rows import ChosenRows
 from sklearn_dpsearch.nets import DPLogisticRegression, DPNeuralNetClassifier, mapped
 from sklearn_dpsearch.privacy import ZCDP
-from sklearn_dpsearch.scoring import MeanScorer, R2Scorer, private_scorer
+from sklearn_dpsearch.scoring import private_scorer
 from sklearn_dpsearch.scoring.base import is_additive
+from sklearn_dpsearch.scoring.mean import MeanScorer
+from sklearn_dpsearch.scoring.r2 import R2Scorer
 from sklearn_dpsearch.scoring.record_values import Match
 from sklearn_dpsearch.scoring.validation import all_numbers
 from sklearn_dpsearch.search._records import take
@@ -82,7 +83,7 @@ def test_nets_of_this_library_get_rows_and_others_get_arrays(monkeypatch):
             assert isinstance(X, np.ndarray)
             return super().fit(X, y)
 
-    adapter = SEARCHES["random"]()._runner().adapter
+    adapter = SEARCHES["random"]()._strategy().adapter
     assert adapter.takes_chosen_rows(net())
     assert not adapter.takes_chosen_rows(Own())
     assert not adapter.takes_chosen_rows(NoisyCentroids())
@@ -135,12 +136,12 @@ def test_scores_of_blocks_are_those_of_all_records(scorer, monkeypatch):
     assert is_additive(scorer)
     X, y = table(500)
     model = net().fit(X, y)
-    job, records = SimpleNamespace(neighboring="add_remove"), np.arange(490)[::-1]
-    whole = runs._statistic(job, scorer, model, records, X, y)
+    records = np.arange(490)[::-1]
+    whole = runs._statistic(scorer, "add_remove", model, records, X, y)
     assert whole == scorer.statistic(model, X[records], y[records], "add_remove")
     monkeypatch.setattr(runs, "BLOCK", 64)
-    assert runs._statistic(job, scorer, model, records, X, y) == whole
-    nobody = runs._statistic(job, scorer, model, records[:0], X, y)
+    assert runs._statistic(scorer, "add_remove", model, records, X, y) == whole
+    nobody = runs._statistic(scorer, "add_remove", model, records[:0], X, y)
     assert nobody == scorer.statistic(model, X[:0], y[:0], "add_remove")
 
 
@@ -156,7 +157,7 @@ def test_what_is_not_known_to_be_a_sum_is_scored_as_a_whole(monkeypatch):
     monkeypatch.setattr(runs, "BLOCK", 64)
     scorer = Longest(values=Match(), lower=0, upper=1)
     X, y = table(300)
-    assert runs._statistic(SimpleNamespace(neighboring="zero_out"), scorer, None, np.arange(300), X, y) == [1]
+    assert runs._statistic(scorer, "zero_out", None, np.arange(300), X, y) == [1]
     assert seen == [300]
 
 

@@ -27,40 +27,14 @@ from sklearn_dpsearch.adapters.protocol import ProtocolAdapter
 from sklearn_dpsearch.privacy import Fixed, Geometric, PureDP
 from sklearn_dpsearch.scoring import make_private_scorer
 
-from .toys import NoisyCentroids, doubling, two_blobs
+from .toys import ALLOWED, TOKENS, NoisyCentroids, Talkative, doubling, two_blobs
 
 #: Trainings are counted here, and candidates fail on purpose.
 pytestmark = pytest.mark.usefixtures("unrehearsed")
 
 X, y = two_blobs(120)
-TOKENS: list[str] = []
-ALLOWED = {
-    "best_params_",
-    "best_score_",
-    "best_score_std_",
-    "best_index_",
-    "best_estimator_",
-    "cv_results_",
-    "privacy_spent_",
-    "scorer_",
-    "n_splits_",
-}
 
 BACKENDS = ["loky", "threading", pytest.param("multiprocessing", marks=pytest.mark.slow)]
-
-
-class Talkative(NoisyCentroids):
-    """Leaves a token of its own on itself and everywhere it can."""
-
-    def fit(self, X, y):
-        token = f"token-{len(TOKENS)}-of-candidate"
-        TOKENS.append(token)
-        print(token)
-        print(token, file=sys.stderr)
-        warnings.warn(token, stacklevel=2)
-        logging.getLogger("talkative").error(token)
-        self.token_ = token
-        return super().fit(X, y)
 
 
 @pytest.fixture

@@ -53,7 +53,11 @@ class Failing(NoisyCentroids):
         return super().fit(X, y)
 
 
-STREAMS = {"file": io.StringIO, "terminal": Tty, "tqdm": Tty}
+class Plain(Tty):
+    """A terminal where tqdm is not installed."""
+
+
+STREAMS = {"file": io.StringIO, "terminal without tqdm": Plain, "tqdm": Tty}
 
 
 @pytest.fixture(params=STREAMS)
@@ -158,11 +162,11 @@ def test_no_time_lasts_where_private_work_took_it(place):
     with contextlib.redirect_stderr(place()) as err, contextlib.redirect_stdout(io.StringIO()):
         DPRandomSearchCV(Slow(), SPACE, n_iter=Fixed(4), verbose=2).fit(X, y)
     written = err.getvalue()
-    if place is io.StringIO:
+    if place is not Tty:
         assert not re.search(r"\d+:\d\d", written)
         assert written.splitlines()[-1] == "[DPRandomSearchCV] tuning"
     else:
-        assert len(re.findall(r"tuning +\[0:00|tuning \[00:00", written)) > 3  # it was there, and it went on
+        assert len(re.findall(r"tuning \[00:00", written)) > 3  # it was there, and it went on
         assert written.endswith("\r")
         assert written.rstrip("\r").rpartition("\r")[2].strip() == ""
 
@@ -192,7 +196,9 @@ def test_a_search_in_a_pipeline_and_in_eight_threads_is_heard(place):
 SCRIPT = """
 import os, sys, warnings
 sys.path.insert(0, {root!r})
-from tests.search.test_progress import *
+from sklearn_dpsearch import DPGridSearchCV
+from tests.search.toys import NoisyCentroids, two_blobs
+X, y = two_blobs(120)
 class Loud(NoisyCentroids):
     def fit(self, X, y):
         os.write(2, b"secret")

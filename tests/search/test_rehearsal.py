@@ -19,6 +19,8 @@ from sklearn_dpsearch.preprocessing import TableEncoder
 from sklearn_dpsearch.privacy import LeakingEstimatorError, PureDP
 from sklearn_dpsearch.scoring import get_private_scorer, private_scorer
 from sklearn_dpsearch.search._synthetic_records import made_up_like
+from sklearn_dpsearch.search.planning.containers import facts_of
+from sklearn_dpsearch.search.planning.first_look import first_look
 
 from .toys import NoisyCentroids, two_blobs
 
@@ -103,14 +105,17 @@ def test_targets_that_are_no_declared_class_cost_nothing(target, match, tmp_path
 def test_categories_are_not_read():
     """Those of ``astype("category")`` are values of records."""
     tables = [FRAME.assign(job=pd.Categorical(FRAME["job"].replace("other", other))) for other in ("one", "two")]
-    made = [made_up_like(make_pipeline(TableEncoder(SCHEMA), NoisyCentroids()), ACCURACY, X, X["job"]) for X in tables]
+    made = [
+        made_up_like(make_pipeline(TableEncoder(SCHEMA), NoisyCentroids()), ACCURACY, facts_of(X), facts_of(X["job"]))
+        for X in tables
+    ]
     pd.testing.assert_frame_equal(made[0][0], made[1][0])
     pd.testing.assert_series_equal(made[0][1], made[1][1])
     assert not set(made[0][0]["job"]) & {"one", "two", "other"}
     model = DPRandomSearchCV(Seeing(classes=[0, 1]), {}, n_iter=2)
     for label in ("0", "a secret"):  # no error tells what the categories are
         found = pd.Series(np.where(y, label, "no"), dtype="category")
-        assert model._first_look(model._runner(), np.zeros((120, 2)), found, None, None, {})
+        assert first_look(model, model._strategy().kinds, ACCURACY, np.zeros((120, 2)), found, {})
 
 
 def test_a_positive_label_of_another_kind_costs_nothing(tmp_path):
@@ -212,7 +217,9 @@ KINDS = {
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_only_names_shapes_and_types_are_read(kind):
-    made = [made_up_like(NoisyCentroids(), ACCURACY, KINDS[kind](values), y) for values in (X, np.zeros_like(X))]
+    given = [facts_of(KINDS[kind](values)) for values in (X, np.zeros_like(X))]
+    assert all(facts.empty is None or len(facts.empty) == 0 for facts in given)
+    made = [made_up_like(NoisyCentroids(), ACCURACY, facts, facts_of(y)) for facts in given]
     first, second = (
         records.toarray() if kind == "sparse" else np.asarray(records) for records, _ in made
     )  # fmt: skip
@@ -225,7 +232,7 @@ def test_only_names_shapes_and_types_are_read(kind):
 def test_a_table_is_made_up_with_its_own_columns_and_types():
     encoder = make_pipeline(TableEncoder(SCHEMA), NoisyCentroids())
     more = FRAME.assign(kind=pd.Categorical(FRAME["job"]), flag=FRAME["age"] > 30, size=FRAME["age"].astype("Int64"))
-    made, targets = made_up_like(encoder, ACCURACY, more, pd.Series(y))
+    made, targets = made_up_like(encoder, ACCURACY, facts_of(more), facts_of(pd.Series(y)))
     assert list(made.columns) == list(more.columns)
     assert list(made.dtypes.astype(str)) == list(more.dtypes.astype(str))
     assert made["age"].between(18, 90).all()
@@ -233,21 +240,25 @@ def test_a_table_is_made_up_with_its_own_columns_and_types():
     assert isinstance(targets, pd.Series)
     assert set(targets) == {0, 1}
     emptied = more.iloc[::-1].reset_index(drop=True)
-    pd.testing.assert_frame_equal(made, made_up_like(encoder, ACCURACY, emptied, pd.Series(y))[0])
+    pd.testing.assert_frame_equal(made, made_up_like(encoder, ACCURACY, facts_of(emptied), facts_of(pd.Series(y)))[0])
 
 
 def test_a_table_of_polars_is_made_up():
     polars = pytest.importorskip("polars")
     frame = polars.DataFrame({"age": [20, 30], "job": ["clerk", "other"], "since": [None, None]})
     frame = frame.with_columns(polars.col("since").cast(polars.Datetime))
-    made, _ = made_up_like(make_pipeline(TableEncoder(SCHEMA), NoisyCentroids()), ACCURACY, frame, np.array([0, 1]))
+    made, _ = made_up_like(
+        make_pipeline(TableEncoder(SCHEMA), NoisyCentroids()), ACCURACY, facts_of(frame), facts_of(np.array([0, 1]))
+    )
     assert made.schema == frame.schema
     assert TableEncoder(SCHEMA).fit_transform(made).shape == (200, 7)
 
 
 def test_columns_chosen_by_type_are_made_up_by_type():
     chosen = ColumnTransformer([("all", "passthrough", lambda table: ["a"])])
-    made, _ = made_up_like(make_pipeline(chosen, NoisyCentroids()), ACCURACY, pd.DataFrame({"a": [0.5], "b": ["x"]}), y)
+    made, _ = made_up_like(
+        make_pipeline(chosen, NoisyCentroids()), ACCURACY, facts_of(pd.DataFrame({"a": [0.5], "b": ["x"]})), facts_of(y)
+    )
     assert list(made.columns) == ["a", "b"]
     assert made["a"].dtype == float
 
@@ -261,7 +272,7 @@ def test_columns_chosen_by_type_are_made_up_by_type():
     ],
 )
 def test_targets_are_of_the_given_type(target, labels):
-    _, made = made_up_like(NoisyCentroids(), ACCURACY, X, target)
+    _, made = made_up_like(NoisyCentroids(), ACCURACY, facts_of(X), facts_of(target))
     assert set(np.asarray(made).ravel().tolist()) == labels
     assert made.dtype == target.dtype
     assert made.shape[1:] == target.shape[1:]

@@ -29,14 +29,16 @@ from sklearn_dpsearch import (
     NoModelError,
     PrivacyLedger,
 )
-from sklearn_dpsearch._disk import durable
-from sklearn_dpsearch._disk.secret_folder import LOCK, README, write_whole
+from sklearn_dpsearch._disk import durable, store
+from sklearn_dpsearch._disk.durable import write_whole
+from sklearn_dpsearch._disk.secret_folder import DONE, LOCK, README, RELEASE
+from sklearn_dpsearch._disk.store import DIGEST, Store, place
 from sklearn_dpsearch.privacy import BudgetExceededError, Geometric, PrivacyError, PureDP
-from sklearn_dpsearch.search import _resuming
-from sklearn_dpsearch.search.execution import finished, runs, utilities
-from sklearn_dpsearch.search.execution.finished import PREFIX, Finished
+from sklearn_dpsearch.search import _identity, _resuming
+from sklearn_dpsearch.search.execution import runs, utilities
+from sklearn_dpsearch.search.execution.finished import Finished
 
-from .toys import NoisyCentroids, two_blobs
+from .toys import NoisyCentroids, holds_a_release_alone, two_blobs
 
 #: Trainings are counted here.
 pytestmark = [
@@ -102,13 +104,6 @@ def cut_off(make, folder, monkeypatch, after=0, data=(X, y)):
     assert folder.exists()
 
 
-def holds_a_release_alone(folder):
-    """Nothing is left from which noise follows, and no loser."""
-    found = {path.name for path in folder.iterdir()} - {LOCK}
-    everything = b"".join(path.read_bytes() for path in folder.iterdir())
-    return found == {README, _resuming.SEARCH.state, _resuming.RELEASE} and b"entropy" not in everything
-
-
 @pytest.fixture
 def folder(tmp_path):
     return tmp_path / "checkpoint"
@@ -132,7 +127,7 @@ class Plain:
 def test_a_search_that_was_cut_off_releases_what_it_would_have_released(make, after, folder, monkeypatch):
     seeded = lambda **more: make(random_state=5, **more)  # noqa: E731
     cut_off(seeded, folder, monkeypatch, after)
-    assert sum(path.name.startswith(PREFIX) for path in folder.iterdir()) == after + 1
+    assert sum(path.name.startswith(DONE) for path in folder.iterdir()) == after + 1
     assert released(seeded(checkpoint=folder).fit(X, y)) == released(seeded().fit(X, y))
     assert holds_a_release_alone(folder)
 
@@ -142,7 +137,7 @@ def test_without_a_seed_it_is_the_same_as_well(name, folder, tmp_path, monkeypat
     """From a copy made when it was cut off, without any finished run, comes the same release."""
     make = SEARCHES[name]
     cut_off(make, folder, monkeypatch)
-    shutil.copytree(folder, tmp_path / "copy", ignore=shutil.ignore_patterns(f"{PREFIX}*"))
+    shutil.copytree(folder, tmp_path / "copy", ignore=shutil.ignore_patterns(f"{DONE}*"))
     first, again = (make(checkpoint=one).fit(X, y) for one in (folder, tmp_path / "copy"))
     assert released(first) == released(again)
 
@@ -195,7 +190,7 @@ def test_it_goes_on_after_an_interrupt_from_the_keyboard(folder, monkeypatch):
 def test_a_damaged_run_is_run_again(damage, folder, monkeypatch):
     make = lambda **more: SEARCHES["random"](random_state=5, **more)  # noqa: E731
     cut_off(make, folder, monkeypatch, after=1)
-    for path in folder.glob(f"{PREFIX}*"):
+    for path in folder.glob(f"{DONE}*"):
         found = path.read_bytes()
         path.write_bytes(found[:-9] + b"\x00" + found[-8:] if damage is None else damage)
     assert released(make(checkpoint=folder).fit(X, y)) == released(make().fit(X, y))
@@ -209,8 +204,8 @@ def test_a_foreign_pickle_is_not_opened(folder, monkeypatch, tmp_path):
         def __reduce__(self):
             return os.mkdir, (str(tmp_path / "evil"),)
 
-    for path in folder.glob(f"{PREFIX}*"):
-        write_whole(path, b"\x00" * finished.DIGEST + pickle.dumps(Evil()))  # all but the key is known
+    for path in folder.glob(f"{DONE}*"):
+        write_whole(path, b"\x00" * DIGEST + pickle.dumps(Evil()))  # all but the key is known
     make(checkpoint=folder).fit(X, y)
     assert not (tmp_path / "evil").exists()
 
@@ -221,7 +216,10 @@ def test_a_full_disk_costs_time_and_nothing_else(folder, monkeypatch):
     def full(path, payload):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(finished, "write_whole", full)
+    write = store.KeyedFile.write
+    monkeypatch.setattr(
+        store.KeyedFile, "write", lambda file, payload: (full if DONE in file.path.name else write)(file, payload)
+    )
     assert released(make(checkpoint=folder).fit(X, y)) == released(make().fit(X, y))
 
 
@@ -277,7 +275,8 @@ def test_a_disk_that_is_full_at_any_write_stops_it_before_it_spends_or_changes_n
                 raise OSError(28, "No space left on device")
             return write(path, *parts)
 
-        monkeypatch.setattr("sklearn_dpsearch._disk.secret_folder.write_through", full)
+        for module in (durable, store):
+            monkeypatch.setattr(module, "write_through", full)
         search = make(checkpoint=folder)
         if number <= 2:  # what is told, and the secret
             with pytest.raises(
@@ -416,11 +415,11 @@ DIFFERENT = {
 @pytest.mark.parametrize("other", DIFFERENT.values(), ids=list(DIFFERENT))
 def test_another_fit_takes_the_place_of_a_release(other, folder, monkeypatch):
     SEARCHES["random"](checkpoint=folder).fit(X, y)
-    before, fits = (folder / _resuming.RELEASE).read_bytes(), runs_of(monkeypatch)
+    before, fits = (folder / RELEASE).read_bytes(), runs_of(monkeypatch)
     other(folder)
     assert fits
     assert holds_a_release_alone(folder)
-    assert (folder / _resuming.RELEASE).read_bytes() != before
+    assert (folder / RELEASE).read_bytes() != before
 
 
 def test_what_is_refused_leaves_the_release_there(folder, tmp_path):
@@ -433,7 +432,7 @@ def test_what_is_refused_leaves_the_release_there(folder, tmp_path):
 @pytest.mark.parametrize("damage", [None, b"damaged"])
 def test_a_release_that_is_damaged_is_not_spent_again_in_silence(damage, folder):
     SEARCHES["random"](checkpoint=folder).fit(X, y)
-    path = folder / _resuming.RELEASE
+    path = folder / RELEASE
     path.unlink() if damage is None else path.write_bytes(damage)
     with pytest.raises(
         PrivacyError, match=r"(?s)that has ended, without its file 'release'.*first attempt is then spent"
@@ -490,10 +489,10 @@ REFUSED = {
     "records": ({}, (moved(X), y), "other X.*must never meet other records"),
     "targets": ({}, (X, 1 - y), "other y"),
     "order": ({}, (X[::-1], y), "other X"),
-    "space": ({"param_distributions": {"shrink": [0.0, 0.9, 0.91, 0.92]}}, (X, y), "space of candidates"),
-    "estimator": ({"estimator": NoisyCentroids(epsilon=2.0)}, (X, y), "space of candidates, an estimator"),
-    "scoring": ({"scoring": "accuracy"}, (X, y), r"another scoring \('accuracy'\).*None"),
-    "seed": ({"random_state": 6}, (X, y), "another random_state"),
+    "space": ({"param_distributions": {"shrink": [0.0, 0.9, 0.91, 0.92]}}, (X, y), "other candidates"),
+    "estimator": ({"estimator": NoisyCentroids(epsilon=2.0)}, (X, y), "other candidates, estimator"),
+    "scoring": ({"scoring": "accuracy"}, (X, y), "scoring='accuracy'.*scoring=None"),
+    "seed": ({"random_state": 6}, (X, y), "random_state=6.*random_state=5"),
 }
 
 
@@ -508,8 +507,9 @@ def test_another_search_is_refused_and_the_first_can_still_go_on(changed, data, 
 
 def test_another_version_is_refused(folder, monkeypatch):
     cut_off(SEARCHES["random"], folder, monkeypatch)
-    monkeypatch.setattr(_resuming, "version_of", lambda name: "0.0")
-    with pytest.raises(PrivacyError, match=r"(?s)Found \w+ '0\.0', and the search in .* began with"):
+    here = place(_identity.LIBRARIES)
+    monkeypatch.setattr(store, "place", lambda libraries: {**here, "numpy": "0.0"})
+    with pytest.raises(PrivacyError, match=r"(?s)Found numpy='0\.0', and the search in .* began with.*Go on where"):
         SEARCHES["random"](checkpoint=folder).fit(X, y)
 
 
@@ -543,14 +543,14 @@ BESIDE = {
 def test_what_lies_beside_the_values_of_records_is_compared_too(what):
     mine, other = BESIDE[what]
     first, again, another = (
-        _resuming._digest("X", _resuming._plain("X", records)) for records in (mine, mine.copy(), other)
+        _identity._digest("X", _identity._plain("X", records)) for records in (mine, mine.copy(), other)
     )
     assert first == again != another
 
 
 def test_a_frame_is_the_same_however_its_columns_lie_in_memory():
     one, other = (pd.DataFrame(lay(X), columns=["a", "b"]) for lay in (np.ascontiguousarray, np.asfortranarray))
-    first, second = (_resuming._digest("X", _resuming._plain("X", frame)) for frame in (one, other))
+    first, second = (_identity._digest("X", _identity._plain("X", frame)) for frame in (one, other))
     assert first == second
 
 
@@ -565,7 +565,7 @@ def test_records_of_which_only_a_description_could_be_compared_are_refused(folde
             return X[rows]
 
     with pytest.raises(PrivacyError, match=r"(?s)Stored together with checkpoint=.*checkpoint=None"):
-        _resuming._plain("X", Stored())
+        _identity._plain("X", Stored())
 
 
 @pytest.mark.parametrize("bad", [b"", b"nonsense"])
@@ -583,7 +583,8 @@ def test_a_disk_that_is_full_from_the_start_stops_the_search_before_it_spends(fo
         return write(path, *parts)
 
     write = durable.write_through
-    monkeypatch.setattr("sklearn_dpsearch._disk.secret_folder.write_through", full)
+    for module in (durable, store):
+        monkeypatch.setattr(module, "write_through", full)
     search = SEARCHES["random"](checkpoint=folder)
     with pytest.raises(OSError, match="no way to write a checkpoint"):
         search.fit(X, y)
@@ -655,15 +656,12 @@ def test_the_statement_says_what_the_noise_rests_on(folder):
 
 
 def test_nothing_of_the_secret_stays_on_the_fitted_search(folder, monkeypatch):
-    written = []
-    write = _resuming.SecretFolder.write_bytes
-    monkeypatch.setattr(
-        _resuming.SecretFolder, "write_bytes", lambda one, payload: (written.append(payload), write(one, payload))[1]
-    )
+    written, begin = [], Store.begin
+    monkeypatch.setattr(Store, "begin", lambda one, own: (written.append((one.key, one.name, own)), begin(one, own)))
     search = SEARCHES["random"](checkpoint=folder).fit(X, y)
-    kept, pickled = json.loads(written[0]), pickle.dumps(search)
-    assert all(kept[name].encode() not in pickled for name in ("key", "entry"))
-    assert kept["entropy"].to_bytes(32, "little") not in pickled
+    (key, name, own), pickled = written[0], pickle.dumps(search)
+    assert not [one for one in (key, key.hex().encode(), name.encode()) if one in pickled]
+    assert json.loads(own)["entropy"].to_bytes(32, "little") not in pickled
 
 
 # --- ledgers ----------------------------------------------------------------------------------------------------------

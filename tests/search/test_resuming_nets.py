@@ -18,13 +18,13 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("skorch")
 
 from sklearn_dpsearch import Checkpoint, DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV
+from sklearn_dpsearch._disk.secret_folder import DONE, GOING
 from sklearn_dpsearch.nets import DPMLPClassifier, DPNeuralNetClassifier, resuming, watchers
 from sklearn_dpsearch.nets import training as together
 from sklearn_dpsearch.nets.stack import Stack
 from sklearn_dpsearch.privacy import Fixed
-from sklearn_dpsearch.search.execution.finished import PREFIX, UNDER_WAY
 
-from .test_resuming import holds_a_release_alone
+from .toys import holds_a_release_alone
 
 #: Trainings are counted here.
 pytestmark = [
@@ -78,6 +78,15 @@ SEARCHES = {
     ),
     "pipeline": lambda **more: DPRandomSearchCV(piped(), PIPED, n_iter=Fixed(3), delta=1e-5, **more),
 }
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _one_thread():
+    """A child that is forked while PyTorch has threads may wait for them for ever."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture(autouse=True)
@@ -163,7 +172,7 @@ def test_a_state_that_is_of_no_use_costs_time_and_nothing_else(damage, tmp_path,
     make, folder = (lambda **more: SEARCHES["random"](random_state=5, **more)), tmp_path / "checkpoint"
     expected, total = uninterrupted(make)
     killed(make, folder, 5)
-    (state,) = folder.glob(f"{UNDER_WAY}*")
+    (state,) = folder.glob(f"{GOING}*")
     if damage == "gone":
         state.unlink()
     elif damage == "another machine":
@@ -179,7 +188,7 @@ def test_a_state_that_is_of_no_use_costs_time_and_nothing_else(damage, tmp_path,
 def test_without_a_seed_two_attempts_from_one_folder_release_the_same(tmp_path):
     make, folder = SEARCHES["random"], tmp_path / "checkpoint"
     killed(make, folder, 5)
-    shutil.copytree(folder, tmp_path / "copy", ignore=shutil.ignore_patterns(f"{UNDER_WAY}*", f"{PREFIX}*"))
+    shutil.copytree(folder, tmp_path / "copy", ignore=shutil.ignore_patterns(f"{GOING}*", f"{DONE}*"))
     first, again = (released(make(checkpoint=one).fit(X, y)) for one in (folder, tmp_path / "copy"))
     assert first == again
 
@@ -191,7 +200,7 @@ def test_with_a_key_a_training_is_encrypted_too(tmp_path):
     for checkpoint in (plain, locked):
         killed(SEARCHES["random"], checkpoint, 5)
     for where, readable in ((plain, True), (folder, False)):
-        (state,) = where.glob(f"{UNDER_WAY}*")
+        (state,) = where.glob(f"{GOING}*")
         assert (b"stepper" in state.read_bytes()) is readable
         assert state.stat().st_mode & 0o777 == 0o600
     SEARCHES["random"](checkpoint=locked).fit(X, y)
@@ -203,13 +212,13 @@ def test_nothing_of_what_keeps_a_training_is_released(tmp_path):
         pickled = pickle.dumps(SEARCHES[name](checkpoint=tmp_path / name).fit(X, y))
         assert b"_keeper" not in pickled
         assert b"Keeper" not in pickled
-        assert UNDER_WAY.encode() not in pickled
+        assert GOING.encode() not in pickled
 
 
 def test_a_run_that_is_done_leaves_no_training_behind(tmp_path, monkeypatch):
     """Its parameters are in the run: twice would be too much for a disk."""
     make, folder = SEARCHES["refit"], tmp_path / "checkpoint"
     killed(make, folder, 12)  # in the training after the only run
-    left = [path.name for path in folder.glob(f"{UNDER_WAY}*")]
+    left = [path.name for path in folder.glob(f"{GOING}*")]
     assert len(left) == 1
-    assert len(list(folder.glob(f"{PREFIX}*"))) == 1
+    assert len(list(folder.glob(f"{DONE}*"))) == 1

@@ -21,8 +21,7 @@ from joblib.externals.loky import get_reusable_executor
 
 from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV, PrivacyLedger
 
-from .test_resuming import holds_a_release_alone
-from .toys import NoisyCentroids, two_blobs
+from .toys import NoisyCentroids, holds_a_release_alone, two_blobs
 
 FULL = os.environ.get("SKLEARN_DPSEARCH_FULL") == "1"
 #: How many searches at least, and for how many seconds.

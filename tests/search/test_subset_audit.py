@@ -15,10 +15,10 @@ from sklearn_dpsearch import DPSubsetSearchCV
 from sklearn_dpsearch.audit import audit
 from sklearn_dpsearch.privacy import Fixed, PureDP
 from sklearn_dpsearch.scoring.noise import DiscreteLaplaceNoise
-from sklearn_dpsearch.search.runners import subset as _subset
-from sklearn_dpsearch.search.runners import subset_members
+from sklearn_dpsearch.search.subset_search import members as subset_members
+from sklearn_dpsearch.search.subset_search import search as _subset
 
-from .test_audit import PUBLIC, answer_low
+from ..audit.toys import PUBLIC, answer_low
 from .toys import RandomizedResponse
 
 FULL = bool(os.environ.get("SKLEARN_DPSEARCH_FULL"))

@@ -12,9 +12,8 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn_dpsearch import DPSubsetSearchCV
 from sklearn_dpsearch.privacy import GaussianDP, MissingDeltaError, PrivacyError, PureDP
 
-from .test_bad_input import Untouchable
-from .test_subset_search import Told, Watching
-from .toys import NoisyCentroids
+from .subset_toys import Told, Watching
+from .toys import NoisyCentroids, Untouchable
 
 SPACE = {"shrink": [0.1, 0.5], "epsilon": [1.0]}
 

@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV, NoModelError
+from sklearn_dpsearch import DPRandomSearchCV, NoModelError
 from sklearn_dpsearch.privacy import (
     DPSGD,
     ApproxDP,
@@ -27,67 +27,18 @@ from sklearn_dpsearch.privacy import (
 )
 from sklearn_dpsearch.scoring import make_private_scorer
 
-from .test_nothing_leaks import ALLOWED, TOKENS, Talkative
-from .toys import NoisyCentroids, RandomizedResponse, two_blobs
+from .subset_toys import IDS, SEEN, Told, Watching, search, watched
+from .toys import ALLOWED, TOKENS, NoisyCentroids, Talkative, two_blobs
 
 #: Trainings are counted here, and candidates fail on purpose.
 pytestmark = pytest.mark.usefixtures("unrehearsed")
 
 X, y = two_blobs(400)
-IDS = np.column_stack([np.arange(400.0), np.ones(400)])  # the first feature says which record it is
-SEEN: list[dict] = []
-
-
-class Watching(RandomizedResponse):
-    """Notes which records each fit was given, and what it was told; promises 1-DP under any relation."""
-
-    def __init__(self, rate=1.0, solver="sgd", public_n=None, neighboring="add_remove", warm_start=False, epsilon=1.0):
-        self.rate = rate
-        self.solver = solver
-        self.public_n = public_n
-        self.neighboring = neighboring
-        self.warm_start = warm_start
-        self.epsilon = epsilon
-
-    def extrapolation(self):
-        return {"rate": "linear"} if self.solver == "sgd" else {}
-
-    def fit(self, X, y=None):
-        self.fits_ = getattr(self, "fits_", 0) + 1 if self.warm_start else 1
-        self.classes_, self.answer_ = np.array([0, 1]), 0
-        SEEN.append({"records": set(X[:, 0].astype(int)), "fits": self.fits_, **self.get_params()})
-        return self
-
-
-class Told(Watching):
-    """Can be told how many records to expect."""
-
-    def expecting(self, n):
-        return {"public_n": round(n)}
-
-
-def rate(estimator, X, y):
-    """A public score: the larger the rate, the better."""
-    return estimator.rate
 
 
 @pytest.fixture(autouse=True)
 def _forget():
     SEEN.clear()
-
-
-def search(estimator=None, space=None, **kwargs):
-    estimator = NoisyCentroids(epsilon=1.0) if estimator is None else estimator
-    space = {"shrink": [0.0, 0.2, 0.5]} if space is None else space
-    return DPSubsetSearchCV(estimator, space, **{"n_iter": 5, "subset_fraction": 0.3, **kwargs})
-
-
-def watched(estimator=None, space=None, **kwargs):
-    """Fit on the numbered records, scored in public; the runs on the subset and the final one."""
-    space = {"rate": [0.5, 1.0, 2.0]} if space is None else space
-    one = search(Watching() if estimator is None else estimator, space, **{"scoring": rate, **kwargs})
-    one.fit(IDS, y, X_public=IDS[:5].copy(), y_public=y[:5].copy())
-    return one, SEEN[:-1], SEEN[-1]
 
 
 # --- what it costs ------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from sklearn_dpsearch.privacy import Fixed, Geometric, PrivacyError, PureDP, bes
 from sklearn_dpsearch.scoring import make_private_scorer
 from sklearn_dpsearch.scoring.noise import DiscreteLaplaceNoise
 
-from .test_subset_search import IDS, SEEN, Told, Watching, search, watched, y
+from .subset_toys import IDS, SEEN, Told, Watching, search, watched, y
 
 #: Trainings are counted here, and candidates fail on purpose.
 pytestmark = pytest.mark.usefixtures("unrehearsed")

@@ -169,7 +169,7 @@ def test_where_no_space_is_known_it_is_said_before_records_are_used():
 def test_a_declared_guarantee_leaves_the_space_of_a_known_model():
     model = DPLogisticRegression(noise_multiplier=1.0, max_steps=5)
     search = DPRandomSearchCV(model, "auto", guarantee=PureDP(epsilon=1.0))
-    assert search._runner().space.names == ["learning_rate_factor"]
+    assert search._strategy().space.names == ["learning_rate_factor"]
 
 
 # --- one candidate alone ------------------------------------------------------------------------------------------

@@ -39,7 +39,7 @@ SEARCHES = {
 
 @pytest.mark.parametrize("name", SEARCHES)
 def test_every_search_goes_from_a_table_to_labels(name):
-    search = SEARCHES[name](classifier()).fit(TABLE, TABLE["pay"])
+    search = SEARCHES[name](classifier()).set_params(random_state=0).fit(TABLE, TABLE["pay"])  # K may be 0
     assert search.score(TABLE, TABLE["pay"]) > 0.8
     assert set(search.predict(TABLE)) <= {"low", "high"}
     assert search.privacy_spent_.epsilon <= 8.0

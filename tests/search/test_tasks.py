@@ -16,7 +16,7 @@ from joblib._parallel_backends import SequentialBackend, ThreadingBackend
 from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV
 from sklearn_dpsearch.privacy import Geometric
 from sklearn_dpsearch.search.execution.tasks import block_sizes, dealt, guarded, number_of_tasks
-from sklearn_dpsearch.search.runners import threshold as _threshold
+from sklearn_dpsearch.search.threshold_search import search as _threshold
 
 from .toys import NoisyCentroids, two_blobs
 

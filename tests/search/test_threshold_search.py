@@ -21,7 +21,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn_dpsearch import Doubling, DPRandomSearchCV, DPThresholdSearchCV, NoModelError
 from sklearn_dpsearch.audit import audit
 from sklearn_dpsearch.privacy import (
-    AboveThreshold,
     GaussianDP,
     PrivacyError,
     PureDP,
@@ -31,24 +30,33 @@ from sklearn_dpsearch.privacy import (
     mixture,
     until_above,
 )
+from sklearn_dpsearch.privacy.mechanisms.above_threshold import AboveThreshold
 from sklearn_dpsearch.privacy.selection.doubling import default_max_rounds
-from sklearn_dpsearch.search import utilities_in_the_open
+from sklearn_dpsearch.search._inspection import utilities_in_the_open
 from sklearn_dpsearch.search.execution import runs as _runs
 from sklearn_dpsearch.search.execution.job import Job
-from sklearn_dpsearch.search.runners import aggregated as _aggregated
-from sklearn_dpsearch.search.runners import doubling as _doubling
-from sklearn_dpsearch.search.runners import threshold as _threshold
-from sklearn_dpsearch.search.runners.rounds import Rounds
+from sklearn_dpsearch.search.strategies import sample_and_aggregate as _aggregated
+from sklearn_dpsearch.search.threshold_search import doubling as _doubling
+from sklearn_dpsearch.search.threshold_search import search as _threshold
+from sklearn_dpsearch.search.threshold_search.rounds import Rounds
 from tests.audit.toys import LOUD as LOUD_8
 from tests.audit.toys import PUBLIC, answer_low
 from tests.audit.toys import QUIET as QUIET_8
 from tests.privacy.threshold_rounds import STEPS, one_round
 
-from .test_bad_input import Untouchable
-from .test_grid_search import LABELS, LOUD, QUIET, Seeing, by_label, seen
-from .test_nothing_leaks import ALLOWED, TOKENS, Talkative
-from .toys import NoisyCentroids, RandomizedResponse, doubling, two_blobs
-from .utilities_toys import Adversary, everything_everywhere, folds_of, loudest
+from .toys import ALLOWED, TOKENS, NoisyCentroids, RandomizedResponse, Talkative, Untouchable, doubling, two_blobs
+from .utilities_toys import (
+    LABELS,
+    LOUD,
+    QUIET,
+    Adversary,
+    Seeing,
+    by_label,
+    everything_everywhere,
+    folds_of,
+    loudest,
+    seen,
+)
 
 #: Trainings are counted here, and candidates fail on purpose.
 pytestmark = pytest.mark.usefixtures("unrehearsed")
@@ -112,14 +120,14 @@ def test_a_threshold_that_doubles_is_a_frozen_value():
         Doubling(0.1)
 
 
-def test_the_runner_is_built_once_for_each_fit(monkeypatch):
-    built, honest = [], _doubling.DoublingRunner.__init__
+def test_the_strategy_is_built_once_for_each_fit(monkeypatch):
+    built, honest = [], _doubling.DoublingStrategy.__init__
 
     def counting(self, *given):
         built.append(given)
         honest(self, *given)
 
-    monkeypatch.setattr(_doubling.DoublingRunner, "__init__", counting)
+    monkeypatch.setattr(_doubling.DoublingStrategy, "__init__", counting)
     one = labelled().fit(X, y)
     assert len(built) == 1
     list(one.rounds(X, y, [[{"label": 1}]]))
@@ -133,15 +141,15 @@ def test_the_runner_is_built_once_for_each_fit(monkeypatch):
 def test_the_total_is_that_of_stopping_at_the_first_above(n_iter):
     base = GaussianDP(mu=0.4)
     one = until(LogisticRegression(), {"C": [1.0]}, guarantee=base, delta=1e-6, n_iter=n_iter)
-    expected = until_above(base, 1 / n_iter)
+    expected = until_above(base, 1 / (1 + n_iter))
     assert one.privacy_cost(public=True).epsilon == expected.epsilon_at(1e-6)
     assert one.privacy_cost(public=True).bound == expected.tightest(1e-6)
     pure = until(n_iter=n_iter).privacy_cost(public=True).epsilon
-    assert pure == until_above(PureDP(epsilon=1.0), 1 / n_iter).epsilon_at(0.0) < 2.0
+    assert pure == until_above(PureDP(epsilon=1.0), 1 / (1 + n_iter)).epsilon_at(0.0) < 2.0
 
 
 def test_the_published_goal_is_reached():
-    one = until(LogisticRegression(), {"C": [1.0]}, guarantee=GaussianDP(mu=0.2**0.5), delta=1e-6, n_iter=10)
+    one = until(LogisticRegression(), {"C": [1.0]}, guarantee=GaussianDP(mu=0.2**0.5), delta=1e-6, n_iter=9)
     assert one.privacy_cost(public=True).epsilon < 2.54
 
 
@@ -149,13 +157,13 @@ def test_folds_that_train_and_score_are_composed_before_they_are_searched():
     score = PureDP(epsilon=0.25, neighboring="replace_one")
     one = until(cv=3, score_noise=score)
     base = compose(*[PureDP(epsilon=1.0, neighboring="replace_one")] * 2, score)
-    assert one.privacy_cost(200).epsilon == until_above(base, 0.1).epsilon_at(0.0)
+    assert one.privacy_cost(200).epsilon == until_above(base, 1 / 11).epsilon_at(0.0)
 
 
 def test_a_secret_coin_of_the_record_averages_both_uses():
     score = PureDP(epsilon=0.25, neighboring="replace_one")
     found = until(cv=0.5, score_noise=score, delta=0.001).privacy_cost(200).epsilon
-    both = [until_above(PureDP(epsilon=one, neighboring="replace_one"), 0.1) for one in (1.0, 0.25)]
+    both = [until_above(PureDP(epsilon=one, neighboring="replace_one"), 1 / 11) for one in (1.0, 0.25)]
     assert found == mixture(both, [0.5, 0.5]).epsilon_at(0.001)
 
 
@@ -283,8 +291,8 @@ def test_one_draw_for_the_threshold_is_cheaper():
 @pytest.mark.parametrize("delta", [None, 1e-6])
 def test_the_share_of_the_walk_is_met(delta):
     for noise in ("fresh", "once"):
-        one = walk(epsilon=4.0, delta=delta, selection_share=0.25, threshold_noise=noise).privacy_cost(200)
-        assert 0.99 < one.components[0].guarantee.epsilon_at(delta or 0.0) <= 1.0
+        one = walk(epsilon=4.0, delta=delta, threshold_noise=noise).privacy_cost(200)
+        assert 1.98 < one.components[0].guarantee.epsilon_at(delta or 0.0) <= 2.0
 
 
 def test_the_cost_is_the_same_for_walks_of_one_round_and_of_many():
@@ -630,8 +638,8 @@ def test_a_revealed_number_of_runs_is_exposed(monkeypatch):
         ran.append(1)
         return honest(*args, **kwargs)
 
-    honest = _runs.run_one
-    monkeypatch.setattr(_runs, "run_one", counting)
+    honest = _runs.run_several
+    monkeypatch.setattr(_runs, "run_several", counting)
 
     def number(_):
         many = len(ran) >= 5
@@ -681,7 +689,6 @@ def untouched(one, error, match):
         ({"lower": -0.1}, "lower=-0.1; a number with 0 <= lower < 1"),
         ({"lower": 1.0}, "lower=1.0"),
         ({"max_rounds": 0}, r"'max_rounds' parameter of Doubling.*\[1, inf\).*Got 0"),
-        ({"selection_share": 1.0}, "'selection_share'.*Got 1.0"),
         ({"refit": False}, "refit=False where the threshold doubles.*Leave refit='winner'"),
         ({"cv": 5}, "cv=5 where the threshold doubles.*set n_parts"),
         (
@@ -715,7 +722,7 @@ def test_a_distribution_is_no_grid_for_a_walk():
     [
         ({"threshold": np.nan}, ValueError, "threshold=nan; a finite number or Doubling"),
         ({"threshold": "high"}, ValueError, "'threshold'.*Got 'high'"),
-        ({"n_iter": 1}, ValueError, "'n_iter'.*Got 1"),
+        ({"n_iter": 0}, ValueError, "'n_iter'.*Got 0"),
         ({"n_iter": np.inf}, ValueError, "'n_iter'.*Got inf"),
         ({"scoring": "max_error"}, UnknownSensitivityError, "no usable sensitivity.*X_public"),
         ({"scoring": lambda *_: 1.0}, UnknownSensitivityError, "no usable sensitivity"),

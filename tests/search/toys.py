@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import logging
+import sys
+import warnings
 from dataclasses import fields
 
 import numpy as np
@@ -10,7 +13,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sklearn_dpsearch import Doubling, DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV
+from sklearn_dpsearch._disk.secret_folder import LOCK, README, RELEASE
 from sklearn_dpsearch.privacy import PureDP
+from sklearn_dpsearch.search._resuming import SEARCH
 
 
 class RandomizedResponse(ClassifierMixin, BaseEstimator):
@@ -97,3 +102,63 @@ def search_of(kind, estimator, space, **given):
     """A search of this kind that has a plan."""
     make, needed = SEARCHES[kind]
     return make(estimator, space, **{**needed, **given})
+
+
+#: What the candidates of a search have said, and all that a fit may leave on it.
+TOKENS: list[str] = []
+ALLOWED = {
+    "best_params_",
+    "best_score_",
+    "best_score_std_",
+    "best_index_",
+    "best_estimator_",
+    "cv_results_",
+    "privacy_spent_",
+    "scorer_",
+    "n_splits_",
+}
+
+
+class Talkative(NoisyCentroids):
+    """Leaves a token of its own on itself and everywhere it can."""
+
+    def fit(self, X, y):
+        token = f"token-{len(TOKENS)}-of-candidate"
+        TOKENS.append(token)
+        print(token)
+        print(token, file=sys.stderr)
+        warnings.warn(token, stacklevel=2)
+        logging.getLogger("talkative").error(token)
+        self.token_ = token
+        return super().fit(X, y)
+
+
+class Untouchable:
+    """Data that must not be read."""
+
+    def __init__(self, n=60):
+        self.shape = (n, 2)
+
+    def __len__(self):
+        return self.shape[0]
+
+    def __getitem__(self, key):
+        raise AssertionError("data were read")
+
+    __array__ = __getitem__
+
+
+class Bounded(NoisyCentroids):
+    """Declares bounds and classes."""
+
+    def __init__(self, epsilon=1.0, shrink=0.0, bounds=(-1, 1), classes=None):
+        super().__init__(epsilon, shrink)
+        self.bounds = bounds
+        self.classes = classes
+
+
+def holds_a_release_alone(folder):
+    """Nothing is left from which noise follows, and no loser."""
+    found = {path.name for path in folder.iterdir()} - {LOCK}
+    everything = b"".join(path.read_bytes() for path in folder.iterdir())
+    return found == {README, SEARCH.state, RELEASE} and b"entropy" not in everything

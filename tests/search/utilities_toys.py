@@ -9,6 +9,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from sklearn_dpsearch.privacy import PureDP
 
+from .toys import RandomizedResponse
+
 RELATIONS = ("add_remove", "zero_out", "replace_one")
 
 
@@ -79,3 +81,25 @@ def folds_of(drawn, present, k, public=False):
 def everything_everywhere(n, n_parts, public, random_bytes):
     """The broken build: every model trains on all records."""
     return [(np.arange(n), np.arange(n))] * n_parts
+
+
+def by_label(estimator, X, y):
+    return [0.2, 0.5, 0.9][estimator.label]
+
+
+QUIET = np.full((40, 1), -1.0)  # no record with a positive first feature
+LOUD = np.vstack([QUIET[1:], [[1.0]]])
+LABELS = np.zeros(40, dtype=int)
+
+
+class Seeing(RandomizedResponse):
+    """On parts it tells everything it saw, for the audit to find; what is audited is the private answer."""
+
+    def fit(self, X, y=None):
+        super().fit(X, y)
+        self.seen_ = int(np.any(np.asarray(X)[:, 0] > 0))
+        return self
+
+
+def seen(estimator, X, y):
+    return float(estimator.seen_ == estimator.label)

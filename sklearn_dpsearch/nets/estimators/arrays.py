@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -84,8 +85,8 @@ class ArrayRecords(TableNet):
     def _hidden_by_rule(self, n: float) -> tuple[int, ...]:
         return hidden_layers.by_rule(n)
 
-    def _longest_record(self) -> float:
-        return step_size.likely_norm(self.n_features_in_)
+    def _gradient_of_residual(self) -> float:
+        return math.hypot(step_size.likely_norm(self.n_features_in_), 1.0)
 
     def _bound_on_norm(self) -> float:
         return step_size.bound_on_norm(self.n_features_in_)
@@ -98,6 +99,13 @@ class ArrayRecords(TableNet):
                 "numbers, or one number per feature."
             )
         return bounds
+
+    def _map_noise(self) -> Array | None:
+        """Standard deviation of the noise in the weights of ``_map``, shape (n_outputs, n_features), or None."""
+        weights, bounds = self._map()[0], self._scale()
+        if self.weight_noise_ is None:
+            return None
+        return np.broadcast_to(self.weight_noise_ / (1.0 if bounds is None else bounds.half), weights.shape)
 
     def _map(self) -> tuple[Array, Array]:
         """Weights and constants of the last layer, for features in their own units."""

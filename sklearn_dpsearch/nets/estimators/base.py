@@ -18,6 +18,7 @@ from sklearn.utils._param_validation import Interval, validate_parameter_constra
 from torch import nn
 
 from ..._chosen_rows import ChosenRows
+from ..._disk.store import KeyedFile
 from ..._process import contained, steps_now, without_warnings
 from ...privacy import Guarantee, PrivacyError
 from ...privacy._checks import check_size_of_delta
@@ -28,8 +29,7 @@ from ..named_tensors import Inputs, names_of, tensors_of
 from ..optimizers import Memory, Table, UpdateRule, on_cpu
 from ..randomness import Seed, sequence
 from ..reading import ReadRecords
-from ..resuming import TrainingCheckpoint, checkpoint_in
-from ..saved_trainings import StateStore, kept
+from ..resuming import TrainingCheckpoint, checkpoint_in, kept
 from ..state import contents
 from ..task import HeldRecords, Records, TrainingTask
 from ..training import train, train_together
@@ -262,7 +262,7 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
             seed=sequence(self.noise_seed),
         )
 
-    def keep_training(self, keeper: StateStore | None) -> None:
+    def keep_training(self, keeper: KeyedFile | None) -> None:
         """Save the next ``fit`` with a keeper from time to time, and go on from its saved state; None: stop this.
 
         For searches with a checkpoint, which ensure that it is the same training.
@@ -290,9 +290,12 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
                 task = self._task(settings, number_of(given))
                 if not fresh and not foreign:
                     task.memory.update(vars(self).get("optimizer_memory_", {}))
-                watchers = self._watchers(task, checkpoint, given, fresh)
-                if fresh and not isinstance(given, ReadRecords):
-                    watchers = Watchers([*kept(keeper, [task]), *watchers.members])
+                if checkpoint is not None:
+                    task = self._bound(checkpoint, task, given, fresh)
+                if not fresh or isinstance(given, ReadRecords):
+                    keeper = None
+                saved = kept(keeper, [task]) if checkpoint is None else [checkpoint.saved(task)]
+                watchers = Watchers([*saved, *self._progress(task)])
                 if checkpoint is not None and checkpoint.released is not None:
                     checkpoint.give_back(task)
                 else:
@@ -327,17 +330,13 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
         """Return whether steps done, of a public number, are shown."""
         return bool(self.verbose)
 
-    def _watchers(
-        self, task: TrainingTask, checkpoint: TrainingCheckpoint | None, given: Given, fresh: bool
-    ) -> Watchers:
-        """Watchers of a training: the progress line, and the checkpoint."""
-        shown = [TrainingProgress(type(self).__name__, task.steps)] if self._shows_progress() else []
-        if checkpoint is None:
-            return Watchers(shown)
+    def _progress(self, task: TrainingTask) -> list[TrainingProgress]:
+        return [TrainingProgress(type(self).__name__, task.steps)] if self._shows_progress() else []
+
+    def _bound(self, checkpoint: TrainingCheckpoint, task: TrainingTask, given: Given, fresh: bool) -> TrainingTask:
+        """Bind a checkpoint to this training, and return the training that goes on."""
         start = "" if fresh else contents(*task.module.state_dict().values(), task.memory, lasting=True)
-        arguments = {"class": type(self), **self.get_params(deep=False)}
-        checkpoint.bind(task, arguments, _held(given), start)
-        return Watchers([checkpoint, *shown])
+        return checkpoint.bind(task, {"class": type(self), **self.get_params(deep=False)}, _held(given), start)
 
     @staticmethod
     def fit_together(nets: Sequence[DPSGDEstimator], X: Any, y: Any) -> list[DPSGDEstimator | None]:
@@ -377,7 +376,7 @@ class _Member:
     task: TrainingTask
     settings: Settings
     costs: list[PrivacySpent]
-    keeper: StateStore | None
+    keeper: KeyedFile | None
 
 
 @dataclass

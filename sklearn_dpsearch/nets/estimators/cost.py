@@ -24,6 +24,7 @@ FITTED = (
     "noise_multiplier_",
     "learning_rate_init_",
     "max_grad_norm_",
+    "weight_noise_",
     "_inherited_",
     "_known_parameters_",
     "optimizer_memory_",

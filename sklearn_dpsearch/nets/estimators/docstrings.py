@@ -116,6 +116,9 @@ TRAINING = f"""
         Device of the training.{MEMORY}{SEEDS}{LONG}{ATTRIBUTES}
     learning_rate_init_ : float
         Initial step size of the last training.
+    weight_noise_ : float or None
+        Standard deviation of the privacy noise in each weight: an upper bound where the loss is convex and steps are
+        short (:doc:`step size </theory/step_size>`). None after "adam" or "adamw".
     n_features_in_ : int"""
 
 WIDTHS = """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -9,11 +10,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin, is_classifier
-from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
+from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, column_or_1d
 from torch import nn
 
 from ..._chosen_rows import ChosenRows
-from ...preprocessing import Schema, TableEncoder
+from ...preprocessing import ColumnShape, Schema, TableEncoder
 from ..task import with_room
 from . import hidden_layers, layers, scaling, step_size
 from .base import Given
@@ -62,6 +63,32 @@ class FrameRecords(HiddenLayers):
             Of pandas; without it an array of objects.
         """
         return self._encoder().made_up(n_samples, random_state)
+
+    def shapes(self, columns: Sequence[str] | None = None) -> dict[str, ColumnShape]:
+        """Effects of the values of each column in the linear part, which is the whole model without hidden layers.
+
+        They follow from the schema and the released weights: no record is needed, and they cost no privacy.
+
+        Parameters
+        ----------
+        columns : sequence of str, optional
+            Columns of the schema; None: all.
+
+        Returns
+        -------
+        dict of str to ColumnShape
+            By column, with a curve for the log odds of the second of two classes, for each of more classes (the log of
+            its probability, less the mean over classes), or for a number in its unit. The months, weekdays and hours of
+            a date have shapes of their own: ``since_month`` … The noise is that of ``weight_noise_``.
+        """
+        check_is_fitted(self, "module_")
+        layer, contrasts = layers.linear_part(self.module_), self._contrasts()
+        weights = np.empty(layer.weight.shape)
+        weights[:, self._order()] = layer.weight.detach().cpu().numpy()
+        noise = None
+        if self.weight_noise_ is not None:
+            noise = self.weight_noise_ * np.linalg.norm(contrasts, axis=1, keepdims=True)
+        return self._encoder().shapes(contrasts @ weights, noise, columns)
 
     def privacy_assumptions(self) -> tuple[str, ...]:
         """Assumptions of the guarantee, as plain sentences."""
@@ -133,17 +160,24 @@ class FrameRecords(HiddenLayers):
     def _n_inputs(self) -> int:
         return len(self._encoder().are_bins)
 
+    def _n_plain(self) -> int:
+        """Number of inputs of the part with hidden layers."""
+        return int(np.count_nonzero(~self._encoder().are_bins))
+
     def _hidden_by_rule(self, n: float) -> tuple[int, ...]:
         return hidden_layers.beside_bins(n, of_classes=is_classifier(self))
 
-    def _longest_record(self) -> float:
-        return self._encoder().max_norm
+    def _gradient_of_residual(self) -> float:
+        encoder = self._encoder()
+        plain = sum(column.mean_square for column in Schema(encoder.schema).columns.values())
+        deep = [self._n_plain(), *self.hidden_layer_sizes_, self._n_outputs()]
+        hidden = layers.squared_gradient_at_start(deep, plain, from_linear=is_classifier(self))
+        return math.sqrt(encoder.max_norm**2 + 1.0 + hidden)
 
     def _bound_on_norm(self) -> float:
         times = step_size.DENSE_FOR_CLASSES if is_classifier(self) else step_size.DENSE_FOR_NUMBERS
         return times * self._encoder().max_norm
 
     def _joined(self, ends: Sequence[int], hidden: Sequence[int], generator: torch.Generator) -> nn.Module:
-        plain = int(np.count_nonzero(~self._encoder().are_bins))
-        deep = [plain, *hidden, ends[1]]
+        deep = [self._n_plain(), *hidden, ends[1]]
         return layers.wide_and_deep(ends, deep, self._activation, generator, from_linear=is_classifier(self))

@@ -73,6 +73,42 @@ class WideAndDeep(nn.Module):
         return outputs
 
 
+def squared_gradient_at_start(deep: Sequence[int], squared_input: float, *, from_linear: bool) -> float:
+    """Expected square of the norm of a record's gradient in a part with hidden layers, for a residual of norm 1.
+
+    At the initial weights, whose variance is 2 ÷ (inputs + outputs); half of all units are active, as with ReLU.
+
+    Parameters
+    ----------
+    deep : sequence of int
+        Inputs, outputs of each hidden layer, outputs.
+    squared_input : float
+        Square of the norm of the record.
+    from_linear : bool
+        Whether the last layer starts at zero.
+    """
+    if len(deep) == 2:
+        return 0.0
+    variances = [2.0 / (fan_in + fan_out) for fan_in, fan_out in itertools.pairwise(deep)]
+    squares = [squared_input]  # of each layer's inputs
+    for width, variance in zip(deep[1:-1], variances):
+        squares.append(0.5 * width * variance * squares[-1])
+    if from_linear:
+        variances[-1] = 0.0
+    found, behind = 0.0, 1.0  # the square of the gradient in each layer's outputs
+    for fan_in, variance, square in reversed(list(zip(deep, variances, squares))):
+        found += behind * (square + 1.0)
+        behind *= 0.5 * fan_in * variance
+    return found
+
+
+def linear_part(module: nn.Module) -> nn.Linear:
+    """Linear part of a module of ``wide_and_deep``."""
+    part = module.wide if isinstance(module, WideAndDeep) else next(module.children())
+    assert isinstance(part, nn.Linear)
+    return part
+
+
 def wide_and_deep(
     wide: Sequence[int],
     deep: Sequence[int],

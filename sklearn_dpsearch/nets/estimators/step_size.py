@@ -31,8 +31,8 @@ REACH_OF_CLASSES, REACH_OF_NUMBERS = 100.0, 10.0
 LONGEST_TO_NUMBERS = 1.0
 
 
-#: Clipping norm by rule ÷ norm of a long record with a 1 beside it for the constant: the largest residual of a linear
-#: model that is not clipped. Residuals of classes are √2 · (1 − probability of the record's own class) for two classes:
+#: Clipping norm by rule ÷ norm of a long record's gradient for a residual of 1: the largest residual of such a record
+#: that is not clipped. Residuals of classes are √2 · (1 − probability of the record's own class) for two classes:
 #: gradients are clipped below a probability of 0.15. Numbers are of size 1, and their residuals smaller.
 RESIDUAL_OF_CLASSES, RESIDUAL_OF_NUMBERS = 1.2, 0.5
 #: Shortest way that gradients of norm 1 must move the weights in total: where noise leaves less, the norm is smaller.
@@ -66,19 +66,19 @@ def bound_on_norm(n_features: int) -> float:
     return math.sqrt(max(n_features, 1))
 
 
-def clipping_norm(longest: float, path: float, *, of_classes: bool) -> float:
+def clipping_norm(gradient: float, path: float, *, of_classes: bool) -> float:
     """Clipping norm by rule.
 
     Parameters
     ----------
-    longest : float
-        Norm of a long record.
+    gradient : float
+        Norm of a long record's gradient for a residual of norm 1.
     path : float
         Distance by which steps of clipping norm 1 move the weights in total, along a gradient of norm 1.
     of_classes : bool
         Whether labels are predicted, or numbers.
     """
-    whole = (RESIDUAL_OF_CLASSES if of_classes else RESIDUAL_OF_NUMBERS) * math.hypot(longest, 1.0)
+    whole = (RESIDUAL_OF_CLASSES if of_classes else RESIDUAL_OF_NUMBERS) * gradient
     return min(whole, max(1.0, path / SHORTEST_PATH))
 
 
@@ -88,6 +88,29 @@ def likely_norm(n_features: int) -> float:
     Between 1, one feature alone, and the bound, all features at their ends, by the geometric mean.
     """
     return math.sqrt(bound_on_norm(n_features))
+
+
+def noise_in_weight(
+    in_gradient: float, step: float, decay: Sequence[float], *, average: float = 0.0, momentum: float = 0.0
+) -> float:
+    """Standard deviation of the noise that a training with SGD adds to each weight, if no curvature takes it back.
+
+    Parameters
+    ----------
+    in_gradient : float
+        Standard deviation of the noise in each entry of a mean gradient.
+    step : float
+        Initial step size.
+    decay : sequence of float
+        Factor on the step size at each step.
+    average : float
+        Share of the last steps over which the released weights are averaged. The mean holds the noise of a step by the
+        share of these weights that come after it.
+    momentum : float
+    """
+    steps, last = len(decay), max(1, int(average * len(decay)))
+    kept = (share * min(1.0, (steps - t) / last) for t, share in enumerate(decay))
+    return step * in_gradient * math.hypot(*kept) / (1.0 - momentum)
 
 
 def longest_step(bound: float, of_classes: bool) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 import os
 from abc import abstractmethod
@@ -19,6 +20,7 @@ from torch import nn
 from ...privacy._types import Neighboring
 from ..optimizers import Table, UpdateRule
 from ..randomness import Seed
+from ..task import TrainingTask
 from . import hidden_layers, layers, scaling, spaces, step_size
 from .base import DPSGDEstimator, Given
 from .hidden_layers import HiddenLayerSizes
@@ -40,6 +42,9 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {
 
 class TableNet(DPSGDEstimator):
     """Net of linear layers for a table."""
+
+    #: Standard deviation of the noise in each weight, as ``step_size.noise_in_weight`` has it.
+    weight_noise_: float | None
 
     _parameter_constraints: dict[str, Any] = {
         **DPSGDEstimator._parameter_constraints,
@@ -106,6 +111,21 @@ class TableNet(DPSGDEstimator):
         self._train(X, y, fresh=not (self.warm_start and hasattr(self, "module_")))
         return self
 
+    def _task(self, settings: Settings, n: int) -> TrainingTask:
+        task, before = super()._task(settings, n), self.weight_noise_
+        if before is not None and self._uses_sgd():
+            added = step_size.noise_in_weight(
+                task.noise_multiplier * task.max_grad_norm / task.expected_batch_size,
+                self.learning_rate_init_,
+                step_size.shares(self.learning_rate, settings.steps),
+                average=float(self.average),
+                momentum=self.momentum,
+            )
+            self.weight_noise_ = math.hypot(before, added)
+        else:
+            self.weight_noise_ = None
+        return task
+
     def _around(self, grid: bool) -> dict[str, Any]:
         return spaces.factors("learning_rate_factor", self.learning_rate_factor, grid=grid)
 
@@ -115,7 +135,7 @@ class TableNet(DPSGDEstimator):
     def _norm_by_rule(self, settings: Settings, expected_batch_size: float) -> float:
         decay, of_classes = step_size.shares(self.learning_rate, settings.steps), isinstance(self, ClassifierMixin)
         step = step_size.unclipped(settings, expected_batch_size, decay, self._bound_on_norm(), of_classes=of_classes)
-        return step_size.clipping_norm(self._longest_record(), step * sum(decay), of_classes=of_classes)
+        return step_size.clipping_norm(self._gradient_of_residual(), step * sum(decay), of_classes=of_classes)
 
     def _step_size(self, settings: Settings, expected_batch_size: float) -> float:
         if self.learning_rate_init != "auto":
@@ -142,6 +162,7 @@ class TableNet(DPSGDEstimator):
         X, y = self._checked(X, y, fresh)
         targets = self._targets(y, fresh)
         if fresh:
+            self.weight_noise_ = 0.0
             self.module_ = self._module(len(X) if self.public_n is None else self.public_n)
         return self._inputs(X, targets)
 
@@ -188,8 +209,8 @@ class TableNet(DPSGDEstimator):
         """Widths of hidden layers for ``n`` records, a public number, where they are not given."""
 
     @abstractmethod
-    def _longest_record(self) -> float:
-        """Norm of a long record, for the clipping norm."""
+    def _gradient_of_residual(self) -> float:
+        """Norm of a long record's gradient for a residual of norm 1, for the clipping norm."""
 
     @abstractmethod
     def _bound_on_norm(self) -> float:
@@ -207,6 +228,10 @@ class TableNet(DPSGDEstimator):
     @abstractmethod
     def _n_outputs(self) -> int:
         """Width of the last layer."""
+
+    @abstractmethod
+    def _contrasts(self) -> Array:
+        """Combinations of outputs that mean something alone: shape (n_curves, n_outputs)."""
 
     @abstractmethod
     def _targets(self, y: NDArray[Any], fresh: bool) -> torch.Tensor:

@@ -71,6 +71,11 @@ class TableClassifier(ClassifierMixin, TableNet):
     def _n_outputs(self) -> int:
         return len(self.classes_)
 
+    def _contrasts(self) -> Array:
+        """Log odds of the second of two classes; of more, the log of each probability less the mean over classes."""
+        n = len(self.classes_)
+        return np.array([[-1.0, 1.0]]) if n == 2 else np.eye(n) - 1.0 / n
+
     def _training_criterion(self) -> nn.Module:
         return nn.CrossEntropyLoss(reduction="sum", weight=weights_of(self.class_weight, self.classes_))
 
@@ -156,6 +161,11 @@ class TableRegressor(RegressorMixin, TableNet):
 
     def _n_outputs(self) -> int:
         return 1
+
+    def _contrasts(self) -> Array:
+        """The prediction, before it is clipped."""
+        bounds = self._target_scale()
+        return np.array([[1.0 if bounds is None else float(bounds.half)]])
 
     def _training_criterion(self) -> nn.Module:
         return nn.MSELoss(reduction="sum")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from typing import Any
 
@@ -34,6 +35,7 @@ class DPLogisticRegression(ArrayRecords, TableClassifier):
     Parameters
     ----------{docstrings.CLASSES}{_SHARED}
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+    coef_noise_ : ndarray of the same shape, or None
     intercept_ : ndarray of shape (1,) or (n_classes,)
     classes_ : ndarray of shape (n_classes,)
 
@@ -80,6 +82,14 @@ class DPLogisticRegression(ArrayRecords, TableClassifier):
         """Constant terms."""
         return self._of_log_odds(self._map()[1])
 
+    @property
+    def coef_noise_(self) -> Array | None:
+        """Standard deviation of the noise in ``coef_``, in its shape; None if it is not known."""
+        noise = self._map_noise()
+        if noise is None or len(self.classes_) > 2:
+            return noise
+        return math.sqrt(2.0) * noise[:1]
+
     def _of_log_odds(self, values: Array) -> Array:
         """Rows in scikit-learn's form: for two classes one row, the second class minus the first."""
         return values[1:] - values[:1] if len(self.classes_) == 2 else values
@@ -91,6 +101,7 @@ class DPLinearRegression(ArrayRecords, TableRegressor):
     Parameters
     ----------{docstrings.BOUNDS_Y}{_SHARED}
     coef_ : ndarray of shape (n_features,)
+    coef_noise_ : ndarray of shape (n_features,) or None
     intercept_ : float
 
     Examples
@@ -134,6 +145,12 @@ class DPLinearRegression(ArrayRecords, TableRegressor):
     def intercept_(self) -> float:
         """Constant term, in units of y."""
         return float(self._in_units_of_y()[1][0])
+
+    @property
+    def coef_noise_(self) -> Array | None:
+        """Standard deviation of the noise in ``coef_``, in its shape; None if it is not known."""
+        noise, bounds = self._map_noise(), self._target_scale()
+        return noise if noise is None else noise[0] * (1.0 if bounds is None else bounds.half)
 
     def _in_units_of_y(self) -> tuple[Array, Array]:
         weights, constants = self._map()

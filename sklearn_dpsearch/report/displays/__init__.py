@@ -5,6 +5,7 @@ from .cost_parts import CostPartsDisplay
 from .count_distribution import CountDistributionDisplay
 from .ledger import LedgerDisplay
 from .profile import PrivacyProfileDisplay
+from .shape import ShapeDisplay
 from .trade_off import TradeOffDisplay
 
 __all__ = [
@@ -13,5 +14,6 @@ __all__ = [
     "CountDistributionDisplay",
     "LedgerDisplay",
     "PrivacyProfileDisplay",
+    "ShapeDisplay",
     "TradeOffDisplay",
 ]

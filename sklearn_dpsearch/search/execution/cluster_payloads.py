@@ -21,8 +21,8 @@ import numpy as np
 from ..._process import muted
 from .failures import FailedThere, NotReadable, NotWritable, why
 
-#: Modules in order of preference. Dask and Ray bring their own.
-PICKLERS = ("cloudpickle", "ray.cloudpickle")
+#: Module that writes; Dask brings it.
+PICKLERS = ("cloudpickle",)
 #: Joblib's own processes use the one that joblib has imported, which knows the classes that it has sent: its own copy
 #: before version 1.6, and then the package.
 JOBLIBS_PICKLERS = ("joblib.externals.cloudpickle", "cloudpickle")
@@ -117,24 +117,6 @@ def _pickler(names: tuple[str, ...]) -> Any:
 
 
 @dataclass(frozen=True)
-class Stored:
-    """An object that workers read from a store, which holds it once.
-
-    Parameters
-    ----------
-    reference : object
-        What ``ray.put`` returned.
-    """
-
-    reference: Any
-
-    def open(self) -> Any:
-        """Fetch the object and open it."""
-        found = sys.modules["ray"].get(self.reference)
-        return found.open() if isinstance(found, Sealed) else found
-
-
-@dataclass(frozen=True)
 class InAFile:
     """An array in a file that workers see too: only its place is sent.
 
@@ -180,31 +162,17 @@ def _state_of(path: str) -> tuple[int, int]:
     return found.st_size, found.st_mtime_ns
 
 
-def sealed(tasks: Iterable[Any], store: Callable[[Any], Any] | None = None) -> Iterator[Any]:
-    """Seal the results of tasks, and all arguments but plain arrays and numbers.
-
-    Parameters
-    ----------
-    tasks : iterable of delayed calls
-    store : callable, optional
-        Where what several tasks share is put, by something that would otherwise send it with every task.
-    """
+def sealed(tasks: Iterable[Any]) -> Iterator[Any]:
+    """Seal the results of tasks, and all arguments but plain arrays and numbers."""
     tasks = list(tasks)
     times = Counter(id(one) for _, given, named in tasks for one in (*given, *named.values()))
     once: dict[int, Any] = {}
 
-    def packed(one: Any) -> Any:
-        if (place := in_a_file(one)) is not None:
-            return place
-        shared = times[id(one)] > 1
-        parcel = one if isinstance(one, np.ndarray) and _is_plain(one) else Sealed(one, shared)
-        return Stored(store(parcel)) if store is not None and shared else parcel
-
     def seal(one: Any) -> Any:
-        if _is_plain(one) and type(one) is not np.memmap and (store is None or not isinstance(one, np.ndarray)):
+        if _is_plain(one) and type(one) is not np.memmap:
             return one
         if id(one) not in once:
-            once[id(one)] = packed(one)
+            once[id(one)] = in_a_file(one) or (one if _is_plain(one) else Sealed(one, times[id(one)] > 1))
         return once[id(one)]
 
     for work, given, named in tasks:
@@ -227,7 +195,7 @@ def in_seals(work: Callable[..., Any], *given: Any, **named: Any) -> Sealed:
 
 
 def _opened(one: Any) -> Any:
-    return one.open() if isinstance(one, (Sealed, Stored, InAFile)) else one
+    return one.open() if isinstance(one, (Sealed, InAFile)) else one
 
 
 def unsealed(results: Iterable[Sealed]) -> list[Any]:

@@ -3,30 +3,43 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from joblib import Parallel, effective_n_jobs
 from joblib.parallel import get_active_backend
 
+from ...privacy import PrivacyError
 from .._types import Workers
 
 Found = TypeVar("Found")
 
 #: Joblib's own backends raise errors, and log nothing.
 NEAR = "joblib._parallel_backends"
-#: Errors of Dask if all workers that held data of the records are lost, and of Ray if one is lost; and how often
-#: everything is then sent again.
-LOST = frozenset({"FutureCancelledError", "FuturesCancelledError", "RayActorError", "ActorDiedError", "ResultsLost"})
+#: Packages of backends with which searches are not tested: their logs and stores may keep records.
+UNTESTED = frozenset({"ray", "joblibspark"})
+#: Errors of Dask if all workers that held data of the records are lost; and how often everything is then sent again.
+LOST = frozenset({"FutureCancelledError", "FuturesCancelledError", "ResultsLost"})
 TRIES = 3
 #: joblib's default, which keeps tasks back until earlier ones are done.
 JOBLIBS_OWN = "2*n_jobs"
 
 
 def on_a_cluster() -> bool:
-    """Return whether tasks now go to other processes, through a backend that is not joblib's own."""
-    return is_far(get_active_backend()[0])
+    """Return whether tasks now go to other processes, through a backend that is not joblib's own.
+
+    Raises
+    ------
+    PrivacyError
+        For backends with which searches are not tested.
+    """
+    backend = get_active_backend()[0]
+    if type(backend).__module__.partition(".")[0] in UNTESTED:
+        raise PrivacyError(
+            f"Found joblib's backend {type(backend).__name__}, with which searches are not tested: its logs and stores "
+            'may keep records. Use Dask (parallel_config("dask")), or joblib\'s own processes (n_jobs=2).'
+        )
+    return is_far(backend)
 
 
 def is_far(backend: Any) -> bool:
@@ -44,14 +57,6 @@ def at_once(workers: Workers) -> Workers:
     """Show a cluster all tasks, unless the user sets ``pre_dispatch``: a cluster grows by the tasks that wait."""
     waits = workers["pre_dispatch"] == JOBLIBS_OWN and on_a_cluster()
     return {**workers, "pre_dispatch": "all"} if waits else workers
-
-
-def store_of(backend: Any) -> Callable[[Any], Any] | None:
-    """Function that stores a shared argument once. Dask needs none; Ray would send the argument with every task."""
-    if not type(backend).__module__.startswith("ray."):
-        return None
-    put: Callable[[Any], Any] = sys.modules["ray"].put
-    return put
 
 
 def in_spite_of_losses(work: Callable[[], Found]) -> Found:

@@ -8,11 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ...adapters import Adapter
-from ...privacy._types import Neighboring
-from ...scoring import Noise
 from ...scoring.validation import Fold
-from .._types import Candidate, InFull, PublicData, Scorer
+from .._types import Candidate, PublicData, Recipe
 from .finished import NOTHING, Finished
 
 
@@ -22,6 +19,7 @@ class FinalTraining:
 
     Parameters
     ----------
+    recipe : Recipe
     records : ndarray of shape (n,)
         Indices of the records that train.
     candidates : sequence of dict
@@ -30,9 +28,10 @@ class FinalTraining:
         As for ``Split``.
     """
 
+    recipe: Recipe
     records: np.ndarray
     candidates: Sequence[Candidate]
-    expected: float | None
+    expected: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,36 +62,22 @@ class Split:
 class Job:
     """Shared inputs of the runs of one search. Workers get a copy.
 
-    Candidates are configured by ``settings``, a training after the runs by ``final_settings``.
-
     Parameters
     ----------
-    estimator, adapter, settings, split, scorer, noise, fit_params, public, neighboring, error_score
-        As planned and drawn.
-    trains_together : bool
-        Whether candidates are trained at once.
-    public_size : float or None
-        The number of records that every candidate was told as a public constant.
-    in_full : InFull
-        Candidates as they are trained after the runs.
+    recipe : Recipe
+    split : Split
+    fit_params : mapping
+        Parameters for the estimator's ``fit``.
+    public : (X, y) or None
+        Public validation data.
     finished : Finished
         Runs that are done already, and where others are kept.
     """
 
-    estimator: Any
-    adapter: Adapter
-    settings: Mapping[str, Any]
-    final_settings: Mapping[str, Any]
+    recipe: Recipe
     split: Split
-    scorer: Scorer
-    noise: Noise | None
     fit_params: Mapping[str, Any]
     public: PublicData | None
-    neighboring: Neighboring
-    error_score: float
-    trains_together: bool
-    public_size: float | None
-    in_full: InFull
     finished: Finished = NOTHING
 
     def __sizeof__(self) -> int:
@@ -105,6 +90,10 @@ class Job:
         return object.__sizeof__(self) + sum(int(getattr(part, "nbytes", 0)) for part in arrays)
 
     @property
-    def afterwards(self) -> Job:
-        """Job for a training after the runs, with the final settings."""
-        return replace(self, settings=self.final_settings)
+    def trains_together(self) -> bool:
+        """Return whether candidates are trained at once."""
+        return self.recipe.trains_together and not self.fit_params
+
+    def afterwards(self, final: FinalTraining) -> Job:
+        """Job for a training after the runs."""
+        return replace(self, recipe=final.recipe, split=replace(self.split, expected=final.expected, final=None))

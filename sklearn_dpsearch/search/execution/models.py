@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import clone
 
 from ..._process import reseed
-from ...adapters import forget_seeds, seed_names
+from ...adapters.seeds import forget_seeds, seed_names
 from .._records import rows_of, take, take_param, with_parameters
 from .._types import Candidate, Seed
 from .failures import LeakDetected
@@ -23,7 +23,8 @@ from .tasks import attempt, in_task
 
 def fresh(job: Job, candidate: Candidate, seed: Seed) -> Any:
     """Make an unfitted estimator with the candidate's parameters, the calibrated noise and its own randomness."""
-    model = with_parameters(clone(job.estimator), job.settings)  # as planned: first the noise, then the candidate
+    recipe = job.recipe
+    model = with_parameters(clone(recipe.estimator), recipe.settings)  # as planned: first the noise, then the candidate
     with_parameters(model, {name: clone(value, safe=False) for name, value in candidate.items()})
     return ready(job, model, seed)
 
@@ -31,16 +32,16 @@ def fresh(job: Job, candidate: Candidate, seed: Seed) -> Any:
 def ready(job: Job, model: Any, seed: Seed) -> Any:
     """Set the expected number of records and the model's own randomness."""
     if job.split.expected is not None:
-        with_parameters(model, job.adapter.expecting(model, job.split.expected) or {})
+        with_parameters(model, job.recipe.adapter.expecting(model, job.split.expected) or {})
     names = seed_names(model)
     seeds = spawned(seed, len(names))
     with_parameters(model, {name: random_state(own) for name, own in zip(names, seeds)})
-    secure = job.adapter.fresh_randomness(model)
+    secure = job.recipe.adapter.fresh_randomness(model)
     if seed is not None:  # a seeded search stays seeded; ledgers are fresh all the same
         secure = {name: value for name, value in secure.items() if name not in names}
-        secure |= job.adapter.integer_seeds(model)
+        secure |= job.recipe.adapter.integer_seeds(model)
     with_parameters(model, secure)
-    job.adapter.keep_training(model, job.finished.keeper(seed))
+    job.recipe.adapter.keep_training(model, job.finished.keeper(seed))
     return model
 
 
@@ -54,7 +55,7 @@ def spawned(seed: Seed, number: int) -> list[Seed]:
 
 def fitted(job: Job, model: Any, records: np.ndarray, X: Any, y: Any) -> Any:
     """Train the model. The return value of ``fit`` is ignored, as in scikit-learn: it may be None."""
-    chosen = rows_of if job.adapter.takes_chosen_rows(model) else take
+    chosen = rows_of if job.recipe.adapter.takes_chosen_rows(model) else take
     labels = () if y is None else (chosen(y, records),)
     params = {name: take_param(value, records, X) for name, value in job.fit_params.items()}
     model.fit(chosen(X, records), *labels, **params)
@@ -64,19 +65,14 @@ def fitted(job: Job, model: Any, records: np.ndarray, X: Any, y: Any) -> Any:
 def all_fitted(
     job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed], records: np.ndarray, X: Any, y: Any
 ) -> list[Any]:
-    """Train a model of each candidate on the given records alone; None for each failure."""
+    """Train a model of each candidate on the given records alone, together where possible; None for each failure."""
     models = [attempt(partial(fresh, job, candidate, seed)) for candidate, seed in zip(candidates, seeds)]
-    if job.trains_together:
-        return _fitted_together(job, models, records, X, y)
-    return [None if model is None else attempt(partial(fitted, job, model, records, X, y)) for model in models]
-
-
-def _fitted_together(job: Job, models: Sequence[Any], records: np.ndarray, X: Any, y: Any) -> list[Any]:
-    """Train models on the same records at once; None for each failure."""
     made = [i for i, model in enumerate(models) if model is not None]
-    chosen = [models[i] for i in made]
-    part = rows_of if all(map(job.adapter.takes_chosen_rows, chosen)) else take
-    trained = attempt(lambda: job.adapter.fit_together(chosen, part(X, records), part(y, records))) or []
+    if not job.trains_together or len(made) < 2:
+        return [None if model is None else attempt(partial(fitted, job, model, records, X, y)) for model in models]
+    chosen: list[Any] = [models[i] for i in made]
+    part = rows_of if all(map(job.recipe.adapter.takes_chosen_rows, chosen)) else take
+    trained = attempt(lambda: job.recipe.adapter.fit_together(chosen, part(X, records), part(y, records))) or []
     finished = [None if model is None else attempt(partial(_finished, job, model)) for model in trained]
     placed = dict(zip(made, finished))
     return [placed.get(i) for i in range(len(models))]
@@ -84,7 +80,7 @@ def _fitted_together(job: Job, models: Sequence[Any], records: np.ndarray, X: An
 
 def _finished(job: Job, model: Any) -> Any:
     """Keep the trained model's predictions within public bounds."""
-    job.adapter.finish(model)
+    job.recipe.adapter.finish(model)
     return model
 
 
@@ -107,7 +103,7 @@ def train_last(job: Job, make: Callable[[], Any], records: np.ndarray, seed: See
 
 def releasable(job: Job, model: Any) -> Any:
     """Remove all attributes that the guarantee does not cover: exact statistics, and generators that tell the noise."""
-    job.adapter.scrub(model)
-    job.adapter.keep_training(model, None)
+    job.recipe.adapter.scrub(model)
+    job.recipe.adapter.keep_training(model, None)
     forget_seeds(model)
     return with_parameters(model, dict.fromkeys(seed_names(model)))

@@ -1,37 +1,26 @@
-"""Progress of a running search: public numbers where there are some, otherwise only that it runs.
+"""Progress of a running search. Nothing here may depend on K, on candidates, on scores or on records.
 
-Nothing here may depend on K, on candidates, on scores or on records. So a random number of runs is never counted. Where
-the moment at which runs end is secret, one stage stands for all of the work; ``verbose=2`` shows that moment.
+So a random number of runs is never counted. Where ends of runs are secret, one stage stands for all of the work.
 """
 
 from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-from ..._process import Stage, Voice, speaking
-
-PLANNING, SEARCHING, TUNING, LAST = "planning", "searching", "tuning", "training the final model"
+from ..._process import Stage, speaking
 
 
 class Progress:
-    """Stage of a search, reported by a voice.
+    """Stage of a search; ``moments`` says whether ends of runs may be seen, which depend on their secret number."""
 
-    Parameters
-    ----------
-    voice : Voice or None
-        Reports the stages; None: no report.
-    moments : bool
-        Whether the moment at which runs end may be seen although it depends on their secret number.
-    """
-
-    def __init__(self, voice: Voice | None = None, moments: bool = False) -> None:
-        self._voice, self._moments, self._stage = voice, moments, Stage("")
+    def __init__(self, say: Callable[[Stage], None] = lambda stage: None, moments: bool = False) -> None:
+        self._show, self._moments, self._stage = say, moments, Stage("")
 
     def secret_runs(self) -> None:
         """Report that a secret number of candidates runs."""
-        self._say(Stage(TUNING if self._moments else SEARCHING))
+        self._say(Stage("tuning" if self._moments else "searching"))
 
     def public_runs(self, text: str, total: int) -> None:
         """Report that a public number of trainings begins; from here on every moment is public."""
@@ -47,12 +36,11 @@ class Progress:
     def last_training(self) -> None:
         """Report that the training after the runs begins, or its stand-in where no run succeeded."""
         if self._moments:
-            self._say(Stage(LAST))
+            self._say(Stage("training the final model"))
 
     def _say(self, stage: Stage) -> None:
         self._stage = stage
-        if self._voice is not None:
-            self._voice.say(stage)
+        self._show(stage)
 
 
 SILENT = Progress()
@@ -61,17 +49,15 @@ SILENT = Progress()
 @contextlib.contextmanager
 def running(name: str, verbose: int) -> Iterator[Progress]:
     """Show the progress of a search of the given name."""
-    with speaking(name, verbose > 0) as voice:
-        yield Progress(voice, verbose > 1)
+    with speaking(name, verbose > 0) as say:
+        yield Progress(say, verbose > 1)
 
 
 @contextlib.contextmanager
 def planning(name: str, verbose: int) -> Iterator[None]:
     """Report the planning of a search and its time, which no record influences."""
     since = time.monotonic()
-    with speaking(name, verbose > 0) as voice:
-        if voice is not None:
-            voice.say(Stage(PLANNING))
+    with speaking(name, verbose > 0) as say:
+        say(Stage("planning"))
         yield
-        if voice is not None:
-            voice.say(Stage(f"planned in {time.monotonic() - since:.1f} s"))
+        say(Stage(f"planned in {time.monotonic() - since:.1f} s"))

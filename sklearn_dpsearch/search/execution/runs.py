@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from joblib import delayed
 
 from ..._process import reseed
-from ...scoring import PrivateScorer, standard_error
+from ...privacy._types import Neighboring
+from ...scoring import PrivateScorer
 from ...scoring.base import is_additive
+from ...scoring.standard_error import standard_error
 from .._records import take
-from .._types import Candidate, InFull, Seed, Workers
+from .._types import Candidate, Seed, Workers
 from .job import Job
 from .models import all_fitted, fitted, fresh, releasable, spawned
 from .progress import Progress
 from .randomness import random_bits
-from .tasks import Counter, attempt, block_sizes, dealt, in_parallel, in_task, number_of_tasks, uncounted
+from .tasks import attempt, block_sizes, dealt, in_parallel, in_task, number_of_tasks
 
 #: Number of records that are scored at once.
 BLOCK = 2**14
@@ -60,12 +63,9 @@ def run_all(
     progress: Progress,
 ) -> list[Run]:
     """Run every candidate, in order, with the same results for any ``n_jobs``. The number of runs is public."""
-    hands = dealt(len(candidates), _tasks(job, len(candidates), workers))
-
-    def counter(done: int) -> None:
-        progress.done(done, len(hands))
-
-    found = _in_tasks(run_several, job, hands, candidates, seeds, X, y, workers, counter=counter)
+    hands = dealt(len(candidates), _number_of_tasks(job, len(candidates), workers))
+    tasks = (delayed(run_several)(*dealt_to, X, y) for dealt_to in _dealt_out(job, hands, candidates, seeds))
+    found = in_parallel(_name_of(job), tasks, workers, lambda done: progress.done(done, len(hands)))
     runs = {i: run for hand, part in zip(hands, found) for i, run in zip(hand, part)}
     return [runs[i] for i in range(len(candidates))]
 
@@ -81,8 +81,9 @@ def run_best(
     expected: float,
 ) -> tuple[int, Run]:
     """Index and run of the best candidate, the first among equals; tasks depend on ``expected``, never on K."""
-    hands = dealt(len(candidates), _tasks(job, expected, workers))
-    found = _in_tasks(best_of_several, job, hands, candidates, seeds, X, y, workers)
+    hands = dealt(len(candidates), _number_of_tasks(job, expected, workers))
+    tasks = (delayed(best_of_several)(*dealt_to, X, y) for dealt_to in _dealt_out(job, hands, candidates, seeds))
+    found = in_parallel(_name_of(job), tasks, workers)
     finalists = [(hand[place], run) for hand, (place, run) in zip(hands, found) if run is not None]
     return max(finalists, key=lambda finalist: (*finalist[1].order, -finalist[0]))
 
@@ -107,34 +108,30 @@ def run_until(
     for size in (*block_sizes(expected, workers["n_jobs"]), len(candidates)):
         stop = min(start + size, len(candidates)) if first is None else start
         block = [range(start + hand.start, stop, hand.step) for hand in dealt(stop - start, hands)]
-        found = _in_tasks(first_of_several, job, block, candidates, seeds, X, y, workers, threshold)
+        dealt_out = _dealt_out(job, block, candidates, seeds)
+        tasks = (delayed(first_of_several)(*dealt_to, X, y, threshold) for dealt_to in dealt_out)
+        found = in_parallel(_name_of(job), tasks, workers)
         successes = [(hand[place], run) for hand, (place, run) in zip(block, found) if run is not None]
         first = min(successes, key=lambda success: success[0]) if successes else first
         start = stop
     return first
 
 
-def _tasks(job: Job, expected: float, workers: Workers) -> int:
+def _number_of_tasks(job: Job, expected: float, workers: Workers) -> int:
     return number_of_tasks(expected, workers["n_jobs"], job.trains_together)
 
 
-def _in_tasks(
-    work: Callable[..., Any],
-    job: Job,
-    hands: Sequence[range],
-    candidates: Sequence[Candidate],
-    seeds: Sequence[Seed],
-    X: Any,
-    y: Any,
-    workers: Workers,
-    *more: float,
-    counter: Counter = uncounted,
-) -> list[Any]:
-    """Make one task for each hand, also for an empty one, with the same data: schedulers see tasks and data."""
-    # the size of the omitted parts (``final``, ``in_full``) would tell the number of candidates; no worker needs them
-    job = replace(job, split=replace(job.split, final=None), in_full=InFull({}))
-    tasks = (delayed(work)(job, [candidates[i] for i in h], [seeds[i] for i in h], X, y, *more) for h in hands)
-    return in_parallel(type(job.estimator).__name__, tasks, workers, counter)
+def _name_of(job: Job) -> str:
+    return type(job.recipe.estimator).__name__
+
+
+def _dealt_out(
+    job: Job, hands: Sequence[range], candidates: Sequence[Candidate], seeds: Sequence[Seed]
+) -> Iterator[tuple[Job, list[Candidate], list[Seed]]]:
+    """Arguments of one task for each hand, also for an empty one, with one and the same job: schedulers see tasks."""
+    # the size of the omitted part, ``final``, would tell the number of candidates; no worker needs it
+    job = replace(job, split=replace(job.split, final=None))
+    return ((job, [candidates[i] for i in hand], [seeds[i] for i in hand]) for hand in hands)
 
 
 # --- those of one task ------------------------------------------------------------------------------------------------
@@ -154,7 +151,7 @@ def first_of_several(
 ) -> tuple[int, Run | None]:
     """Index and run of the first of several candidates that reaches a threshold; later candidates do not run."""
     for place, (candidate, seed) in enumerate(zip(candidates, seeds)):
-        run = run_one(job, candidate, seed, X, y)
+        (run,) = run_several(job, [candidate], [seed], X, y)
         if run.model is not None and run.score >= threshold:
             return place, run
     return -1, None
@@ -162,21 +159,18 @@ def first_of_several(
 
 def run_several(job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed], X: Any, y: Any) -> list[Run]:
     """Train and score several candidates, together where possible; finished runs of a checkpoint are reused."""
-    if not job.trains_together:
-        return [run_one(job, candidate, seed, X, y) for candidate, seed in zip(candidates, seeds)]
     runs = {i: run for i, seed in enumerate(seeds) if (run := job.finished.get(seed)) is not None}
     left = [i for i in range(len(seeds)) if i not in runs]
-    if left:
-        new = _run_together(job, [candidates[i] for i in left], [seeds[i] for i in left], X, y)
-        for i, run in zip(left, new):
+    for batch in [left] if job.trains_together and left else [[i] for i in left]:
+        new = _run_batch(job, [candidates[i] for i in batch], [seeds[i] for i in batch], X, y)
+        for i, run in zip(batch, new):
             job.finished.put(seeds[i], run)
             runs[i] = run
     return [runs[i] for i in range(len(seeds))]
 
 
-def _run_together(job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed], X: Any, y: Any) -> list[Run]:
-    if len(candidates) == 1:
-        return [_run_alone(job, candidates[0], seeds[0], X, y)]
+def _run_batch(job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed], X: Any, y: Any) -> list[Run]:
+    """Train and score candidates. Any failure is the worst score."""
     with in_task():
         reseed(seeds[0])  # forked workers would repeat each other's global generators
         streams = [_streams(job, seed) for seed in seeds]
@@ -184,42 +178,17 @@ def _run_together(job: Job, candidates: Sequence[Candidate], seeds: Sequence[See
             all_fitted(job, candidates, [trainings[fold] for trainings, _ in streams], train, X, y)
             for fold, (train, _) in enumerate(job.split.folds)
         ]
-        return [_scored(job, [fold[k] for fold in models], streams[k][1], X, y) for k in range(len(candidates))]
-
-
-def run_one(job: Job, candidate: Candidate, seed: Seed, X: Any, y: Any) -> Run:
-    """Train and score one candidate, or reuse a finished run. Any failure is the worst score."""
-    run: Run | None = job.finished.get(seed)
-    if run is None:
-        run = _run_alone(job, candidate, seed, X, y)
-        job.finished.put(seed, run)
-    return run
-
-
-def _run_alone(job: Job, candidate: Candidate, seed: Seed, X: Any, y: Any) -> Run:
-    with in_task():
-        reseed(seed)
-        return attempt(lambda: _train_and_score(job, candidate, seed, X, y)) or _failed(job)
+        runs = [attempt(partial(_scored, job, own, seeds, X, y)) for own, (_, seeds) in zip(zip(*models), streams)]
+        return [run or _failed(job) for run in runs]
 
 
 # --- one candidate ----------------------------------------------------------------------------------------------------
 
 
-def _train_and_score(job: Job, candidate: Candidate, seed: Seed, X: Any, y: Any) -> Run:
-    trainings, scorings = _streams(job, seed)
-    seeded = zip(job.split.folds, trainings)
-    models = [fitted(job, fresh(job, candidate, own), train, X, y) for (train, _), own in seeded]
-    return _run_of(job, models, scorings, X, y)
-
-
-def _scored(job: Job, models: Sequence[Any], seeds: Sequence[Seed], X: Any, y: Any) -> Run:
-    """Score the trained models of one candidate, one per fold; None stands for a model that failed."""
+def _scored(job: Job, models: Sequence[Any], seeds: Sequence[Seed], X: Any, y: Any) -> Run | None:
+    """Score the trained models of one candidate, one per fold; None where a model failed."""
     if any(model is None for model in models):
-        return _failed(job)
-    return attempt(lambda: _run_of(job, models, seeds, X, y)) or _failed(job)
-
-
-def _run_of(job: Job, models: Sequence[Any], seeds: Sequence[Seed], X: Any, y: Any) -> Run:
+        return None
     scores = [
         score_of(job, model, test, X, y, n_scored, seed)
         for model, (_, test), n_scored, seed in zip(models, job.split.folds, job.split.n_scored, seeds)
@@ -230,7 +199,7 @@ def _run_of(job: Job, models: Sequence[Any], seeds: Sequence[Seed], X: Any, y: A
 
 
 def _failed(job: Job) -> Run:
-    return Run(_ordered(job.error_score), None)
+    return Run(_ordered(job.recipe.error_score), None)
 
 
 def _ordered(score: float) -> float:
@@ -247,21 +216,25 @@ def _streams(job: Job, seed: Seed) -> tuple[list[Seed], list[Seed]]:
 def score_of(job: Job, model: Any, records: np.ndarray, X: Any, y: Any, n_scored: int | None, seed: Seed) -> Score:
     """Score a model on public data, or on private records with the planned noise."""
     if job.public is not None:
-        return Score(float(job.scorer(model, *job.public)))
-    assert job.noise is not None
-    assert isinstance(job.scorer, PrivateScorer)
+        return Score(float(job.recipe.scorer(model, *job.public)))
+    recipe, scorer = job.recipe, job.recipe.scorer
+    assert recipe.noise is not None
+    assert isinstance(scorer, PrivateScorer)
     bits = random_bits(seed)
-    noisy = [value + job.noise.sample(bits) for value in _statistic(job, job.scorer, model, records, X, y)]
-    value = float(job.scorer.score(noisy, n_scored, job.neighboring))
-    spread = {"noise_std": job.noise.std, "size_std": job.split.size_std}
-    return Score(value, standard_error(job.scorer, noisy, n_scored, job.neighboring, **spread))
+    exact = _statistic(scorer, recipe.neighboring, model, records, X, y)
+    noisy = [value + recipe.noise.sample(bits) for value in exact]
+    value = float(scorer.score(noisy, n_scored, recipe.neighboring))
+    spread = {"noise_std": recipe.noise.std, "size_std": job.split.size_std}
+    return Score(value, standard_error(scorer, noisy, n_scored, recipe.neighboring, **spread))
 
 
-def _statistic(job: Job, scorer: PrivateScorer, model: Any, records: np.ndarray, X: Any, y: Any) -> list[int]:
+def _statistic(
+    scorer: PrivateScorer, neighboring: Neighboring, model: Any, records: np.ndarray, X: Any, y: Any
+) -> list[int]:
     """Integers of a score before noise, summed over blocks of records where the score is a sum."""
     size = BLOCK if is_additive(scorer) else max(len(records), 1)
     blocks = [records[start : start + size] for start in range(0, max(len(records), 1), size)]
-    found = [scorer.statistic(model, take(X, block), take(y, block), job.neighboring) for block in blocks]
+    found = [scorer.statistic(model, take(X, block), take(y, block), neighboring) for block in blocks]
     return [sum(values) for values in zip(*found)]
 
 
@@ -269,6 +242,6 @@ def in_the_open(job: Job, candidate: Candidate, X: Any, y: Any) -> tuple[Any, fl
     """Train and score a candidate on public records, and make its model ready for release: errors are shown."""
     everything = job.split.folds[0][0]
     model = fitted(job, fresh(job, candidate, None), everything, X, y)
-    job.scorer(model, X, y)  # shows errors: a private score silently counts records with errors as failures
+    job.recipe.scorer(model, X, y)  # shows errors: a private score silently counts records with errors as failures
     score = score_of(job, model, everything, X, y, job.split.n_scored[0], None).value
     return releasable(job, model), score

@@ -16,7 +16,7 @@ from joblib import Parallel, delayed, parallel_config
 from sklearn import config_context, get_config
 
 from ..._process import DESCRIPTORS, GENERATORS, INTERRUPTS, discard, muted, muted_for_good
-from ...ledger import counted
+from ...ledger.blocks import counted
 from ...privacy import LeakingEstimatorError
 from .._types import Workers
 from .cluster_payloads import JOBLIBS_PICKLERS, Sealed, sealed, unsealed
@@ -28,7 +28,6 @@ from .clusters import (
     is_far,
     number_of_workers,
     on_a_cluster,
-    store_of,
 )
 from .failures import LeakDetected, why
 
@@ -202,7 +201,7 @@ def _run(tasks: Sequence[Any], workers: Workers, counter: Counter) -> list[Any]:
     if not on_a_cluster():
         return [one.open() if isinstance(one, Sealed) else one for one in parallel(configured(tasks))]
     with called_off(parallel):
-        found = parallel(list(configured(sealed(tasks, store_of(parallel._backend)))))
+        found = parallel(list(configured(sealed(tasks))))
         return unsealed(complete(found, len(tasks)))
 
 

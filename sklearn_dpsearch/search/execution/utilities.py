@@ -85,7 +85,7 @@ def utilities(
     """
     tasks = (delayed(part_scores)(job, j, candidates, seed, X, y) for j, seed in enumerate(seeds))
     scores = in_parallel(
-        type(job.estimator).__name__, tasks, workers, lambda done: progress.done(done, len(job.split.folds))
+        type(job.recipe.estimator).__name__, tasks, workers, lambda done: progress.done(done, len(job.split.folds))
     )
     return [Fraction(sum(part[i] for part in scores), RESOLUTION * len(scores)) for i in range(len(candidates))]
 
@@ -110,8 +110,8 @@ def _part_scores(job: Job, part: int, candidates: Sequence[Candidate], seed: See
 
 def _score(job: Job, model: Any, X: Any, y: Any) -> int:
     """Score in [0, 1], rounded down; after any failure the error score, at least 0."""
-    found = None if model is None else attempt(lambda: float(job.scorer(model, X, y)))
-    found = job.error_score if found is None else found
+    found = None if model is None else attempt(lambda: float(job.recipe.scorer(model, X, y)))
+    found = job.recipe.error_score if found is None else found
     return math.floor(min(max(found, 0.0), 1.0) * RESOLUTION) if math.isfinite(found) else 0
 
 
@@ -120,7 +120,7 @@ def _score(job: Job, model: Any, X: Any, y: Any) -> int:
 
 def on_parts(job: Job) -> Job:
     """Job for models on parts: an estimator with the public number of records gets the number of a part."""
-    n = job.public_size
+    n = job.recipe.public_size
     if n is None:
         return job
     trains = 1.0 if job.public is not None else 1.0 - 1.0 / HELD_OUT
@@ -141,13 +141,13 @@ def _scaled(job: Job, candidate: Candidate, factor: float, varying: frozenset[st
     """Parameters that multiply a candidate's loss by ``factor``, if those for a factor of 1 leave it unchanged."""
 
     def promise(settings: Mapping[str, Any]) -> Guarantee:
-        return job.adapter.training_run(with_parameters(clone(configured), settings), None).guarantee
+        return job.recipe.adapter.training_run(with_parameters(clone(configured), settings), None).guarantee
 
     with contextlib.suppress(Exception):  # this noise protects no release: on any error it stays as configured
         configured = fresh(job, candidate, None)
         for names in (varying, frozenset[str]()):
-            if promise(job.adapter.scaled(configured, 1.0, names)) == promise({}):
-                return job.adapter.scaled(configured, factor, names)
+            if promise(job.recipe.adapter.scaled_privacy(configured, 1.0, names)) == promise({}):
+                return job.recipe.adapter.scaled_privacy(configured, factor, names)
     return {}
 
 

@@ -35,7 +35,6 @@ NUMBERS = (
     "granularity",
     "lower",
     "max_rounds",
-    "selection_share",
     "subset_fraction",
     "tuning_share",
     "pre_dispatch",

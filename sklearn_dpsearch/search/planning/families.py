@@ -132,7 +132,9 @@ class Families:
     def _noises(self, factor: float) -> list[dict[str, Any]]:
         """Parameters that set the noise of each family."""
         balance = self.balance or (1.0,) * len(self.models)
-        return [self.adapter.scaled(model, factor * own, self._varying) for model, own in zip(self.models, balance)]
+        return [
+            self.adapter.scaled_privacy(model, factor * own, self._varying) for model, own in zip(self.models, balance)
+        ]
 
     @cached_property
     def _varying(self) -> frozenset[str]:
@@ -141,7 +143,7 @@ class Families:
 
     def _relation(self, model: Any) -> Neighboring:
         if self.calibrated:
-            model = with_parameters(clone(model), self.adapter.scaled(model, 1.0, self._varying))
+            model = with_parameters(clone(model), self.adapter.scaled_privacy(model, 1.0, self._varying))
         return self.adapter.training_run(model, self.n_samples).guarantee.neighboring
 
     @cached_property

@@ -6,14 +6,14 @@ Public are shapes, kinds of numbers and labels, declared classes and bounds, nam
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from inspect import signature
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin, is_classifier, is_regressor
 from sklearn.pipeline import Pipeline
-from sklearn.utils import get_tags
+from sklearn.utils import get_tags, indexable
 from sklearn.utils.validation import check_consistent_length
 
 from ...errors import did_you_mean
@@ -21,77 +21,98 @@ from ...privacy import LeakingEstimatorError, PrivacyError
 from ...scoring import PrivateScorer
 from .._records import n_records
 from .._types import Parameters, Scorer
+from .containers import NUMBERS, TEXT, ContainerFacts, facts_of, how_to_wrap, kind_of
 
-#: Kinds of NumPy types that labels may have.
-TEXT, NUMBERS = tuple("US"), tuple("biufc")
 #: Steps that keep the number of features.
 KEEP_WIDTH = ("Binarizer", "Normalizer", "OrdinalEncoder", "SimpleImputer", "StandardScaler")
 #: Parameters that hold one pair of bounds for all features, or one for each.
 BOUNDS = ("bounds", "bounds_X")
 
 
-def check_kind(search: Parameters, X: Any, y: Any) -> None:
-    """Check the kind of the data, without a look at any record."""
+@dataclass(frozen=True)
+class FitData:
+    """Data of a fit that may begin, with all that was seen of them before a record is used."""
+
+    X: Any
+    y: Any
+    facts_of_X: ContainerFacts
+    facts_of_y: ContainerFacts | None
+
+
+def first_look(
+    search: Parameters, models: Sequence[Any], scorer: Scorer, X: Any, y: Any, params: Mapping[str, Any]
+) -> FitData:
+    """Refuse what cannot succeed, from parameters and public facts of the data alone.
+
+    Parameters
+    ----------
+    search : Parameters
+    models : sequence of estimators
+        One candidate of each family.
+    scorer : Scorer
+    X, y : array-like
+        Private records.
+    params : mapping
+        Parameters for the estimator's ``fit``.
+    """
     name, tags = type(search).__name__, get_tags(search)
     if y is None and tags.target_tags.required:
-        wrapped = "" if isinstance(X, (list, tuple)) or hasattr(X, "shape") else _how_to_wrap(X)
+        wrapped = "" if hasattr(X, "shape") else how_to_wrap(type(X))
         raise ValueError(f"This {name} estimator requires y to be passed, but the target y is None.{wrapped}")
-    if issparse(X) and not tags.input_tags.sparse:
+    facts, labels = facts_of(X), None if y is None else _facts_of_targets(y)
+    _check_records(search.estimator, name, facts, tags)
+    for model in (search.estimator, *models):
+        check_declared(model, facts.width, labels)
+    X, y = indexable(X, y)
+    check_fit_params(search.estimator, params, facts.n)
+    for model in models:
+        check_scorer(scorer, model, labels)
+    return FitData(X, y, facts, labels)
+
+
+def _check_records(estimator: Any, name: str, facts: ContainerFacts, tags: Any) -> None:
+    """Raise for records of a kind that no estimator takes, or that this one does not take."""
+    if facts.is_sparse and not tags.input_tags.sparse:
         raise TypeError(
-            f"Sparse data was passed to {name}, but {type(search.estimator).__name__} needs dense data. Use "
-            "X.toarray()."
+            f"Sparse data was passed to {name}, but {type(estimator).__name__} needs dense data. Use X.toarray()."
         )
-    _check_array("X", X)
-    if y is not None:
-        _check_targets(y)
-    kind = kind_of(X)
-    shape: Sequence[int] = getattr(X, "shape", ())
-    if len(shape) == 2 and shape[1] == 0:
-        raise ValueError(f"Found array with 0 feature(s) (shape={shape}) while a minimum of 1 is required.")
-    if kind == "c":
+    if facts.width == 0:
+        raise ValueError(f"Found array with 0 feature(s) (shape={facts.shape}) while a minimum of 1 is required.")
+    if facts.kind == "c":
         raise ValueError("Complex data not supported: X has a complex dtype. Give real features.")
-    if kind == "V":
+    if facts.kind == "V":
         raise ValueError("Found a structured array as X; give an array of numbers, or a data frame: pd.DataFrame(X).")
-    if _dimensions(X) == 1 and kind and kind in NUMBERS and not _takes_single_numbers(search.estimator):
+    if facts.dimensions == 1 and facts.kind and facts.kind in NUMBERS and not _takes_single_numbers(estimator):
         raise ValueError(
-            f"Expected 2D array, got 1D array instead: X has shape ({n_records(X)},). Give X of shape (n_samples, "
+            f"Expected 2D array, got 1D array instead: X has shape ({facts.n},). Give X of shape (n_samples, "
             "n_features): X.reshape(-1, 1) if it holds one feature of many records."
         )
-    check_declared(search.estimator, shape[1] if len(shape) == 2 else None, y)
 
 
-def _check_targets(y: Any) -> None:
-    """Raise for targets other than one or several plain values for each record."""
+def _facts_of_targets(y: Any) -> ContainerFacts:
+    """Facts of targets; raise for others than one or several plain values for each record."""
     try:
-        kind = kind_of(np.asarray(y) if isinstance(y, (list, tuple)) else y)
+        facts = facts_of(np.asarray(y) if isinstance(y, (list, tuple)) else y, "y")
     except ValueError:
         raise ValueError(
             "Found y whose entries differ in length; one label or number for each record is needed."
         ) from None
-    if kind == "c":
+    if facts.kind == "c":
         raise ValueError("Complex data not supported: y has a complex dtype. Give real numbers, or labels.")
-    if kind == "V":
+    if facts.kind == "V":
         raise ValueError("Found a structured array as y; one label or number for each record is needed.")
-
-
-def check_families(models: Sequence[Any], X: Any, y: Any) -> None:
-    """Check the declarations (bounds, classes) of the candidates of all families."""
-    shape: Sequence[int] = getattr(X, "shape", ())
-    for model in models:
-        check_declared(model, shape[1] if len(shape) == 2 else None, y)
+    return facts
 
 
 def check_public(X_public: Any, y_public: Any, X: Any, y: Any) -> None:
     """Raise for public data on which no candidate can be scored, or that shares memory with private records."""
     if X_public is None and y_public is not None:
         raise ValueError("Found y_public without X_public. Give both, or none to validate on private records.")
-    if X_public is None:
-        return
     if y_public is None and y is not None:
         raise ValueError("Found X_public without y_public, which scores need as they need y. Give both.")
     for name, public in (("X_public", X_public), ("y_public", y_public)):
         if public is not None:
-            _check_array(name, public)
+            facts_of(public, name)
     check_consistent_length(X_public, y_public)
     if n_records(X_public) == 0:
         raise ValueError("Found X_public with 0 records, on which nothing can be scored. Give some, or leave it out.")
@@ -108,7 +129,7 @@ def check_public(X_public: Any, y_public: Any, X: Any, y: Any) -> None:
         )
 
 
-def check_declared(estimator: Any, n_features: int | None, y: Any) -> None:
+def check_declared(estimator: Any, n_features: int | None, y: ContainerFacts | None) -> None:
     """Raise for bounds with a wrong number of features, and for classes of another kind than the labels."""
     steps = steps_of(estimator)
     for step in steps:
@@ -117,14 +138,15 @@ def check_declared(estimator: Any, n_features: int | None, y: Any) -> None:
         if type(step).__name__ not in KEEP_WIDTH:
             break  # later steps see another number of features
     classes = parameter(steps[-1], "classes")
-    if classes is None or len(np.shape(classes)) != 1 or several_columns(y):  # of several columns classes are names
+    if y is None or classes is None or len(np.shape(classes)) != 1:
         return
-    _check_labels(list(classes), y)
+    if not y.has_several_columns:  # of several columns classes are names
+        _check_labels(list(classes), y)
 
 
-def _check_labels(classes: list[Any], y: Any) -> None:
+def _check_labels(classes: list[Any], y: ContainerFacts) -> None:
     """Raise where the type of y excludes all declared classes."""
-    declared, labels = kind_of(classes), kind_of(y)
+    declared, labels = kind_of(np.asarray(classes).dtype), y.kind
     if {declared in TEXT, labels in TEXT} == {True, False} and declared in TEXT + NUMBERS and labels in TEXT + NUMBERS:
         words = {True: "text", False: "numbers"}
         raise ValueError(
@@ -137,7 +159,7 @@ def _check_labels(classes: list[Any], y: Any) -> None:
             f"Found y of type {y.dtype} for classes={classes!r}: a continuous target has no classes. If all values are "
             "whole, write y.astype(int), or declare the classes as floats; otherwise use a regressor."
         )
-    if declared in NUMBERS and str(getattr(y, "dtype", "")) == "object":
+    if declared in NUMBERS and str(y.dtype) == "object":
         raise ValueError(
             f"Found y of type object for classes={classes!r}: objects hold text as a rule, and then no label would be "
             "declared. Write y.astype(int) if they are numbers, or give the classes as y has them."
@@ -204,16 +226,17 @@ def _check_steps(pipeline: Any, params: Mapping[str, Any]) -> None:
             _check_taken(step, below)
 
 
-def check_scorer(scorer: Scorer, estimator: Any, y: Any) -> None:
+def check_scorer(scorer: Scorer, estimator: Any, y: ContainerFacts | None) -> None:
     """Raise for a metric of scikit-learn that fails on labels of this kind, tried on made-up labels."""
     function = getattr(scorer, "_score_func", None)
-    if several_columns(y):
+    if y is not None and y.has_several_columns:
         _check_scores_rows(scorer, y)
         return
+    kind = "" if y is None else y.kind
     if function is None or not function.__module__.startswith("sklearn."):
-        _check_named_labels(scorer, estimator, y)
+        _check_named_labels(scorer, estimator, kind)
         return
-    truth = _made_up_targets(scorer, estimator, y)
+    truth = _made_up_targets(scorer, estimator, kind)
     if truth is None:
         return
     made_up = _MadeUp().fit(truth) if is_classifier(estimator) else _MadeUpValues()
@@ -227,27 +250,21 @@ def check_scorer(scorer: Scorer, estimator: Any, y: Any) -> None:
         ) from None
 
 
-def several_columns(y: Any) -> bool:
-    """Return whether records have several targets, or labels."""
-    shape: Sequence[int] = getattr(y, "shape", ())
-    return len(shape) == 2 and shape[1] > 1
-
-
-def _check_scores_rows(scorer: Scorer, y: Any) -> None:
+def _check_scores_rows(scorer: Scorer, y: ContainerFacts) -> None:
     """Raise for a private scorer that cannot handle several targets of a record: every score would be the worst."""
     if isinstance(scorer, PrivateScorer) and not scorer.several_targets:
         raise PrivacyError(
-            f"Found scoring={scorer!r}, which is for one target of a record, and {y.shape[1]} columns in y: every "
+            f"Found scoring={scorer!r}, which is for one target of a record, and {y.width} columns in y: every "
             "score would be the worst. Use scoring='accuracy' (all labels of a record right), or "
             "make_private_scorer(score_func, lower=..., upper=...) with one value per record. Nothing was spent."
         )
 
 
-def _check_named_labels(scorer: Scorer, estimator: Any, y: Any) -> None:
+def _check_named_labels(scorer: Scorer, estimator: Any, kind: str) -> None:
     """Raise for a private scorer that names labels which are no classes, or of another kind than y."""
     named = getattr(scorer, "pos_label", None)
     labels = [named] if named is not None else list(getattr(scorer, "classes", ()))
-    declared, kind = parameter(steps_of(estimator)[-1], "classes"), kind_of(y)
+    declared = parameter(steps_of(estimator)[-1], "classes")
     unknown = [label for label in labels if declared is not None and label not in list(declared)]
     if labels and kind and kind in TEXT + NUMBERS and declared is None:
         unknown = [label for label in labels if isinstance(label, str) != (kind in TEXT)]
@@ -260,12 +277,12 @@ def _check_named_labels(scorer: Scorer, estimator: Any, y: Any) -> None:
         )
 
 
-def _made_up_targets(scorer: Scorer, estimator: Any, y: Any) -> np.ndarray | None:
+def _made_up_targets(scorer: Scorer, estimator: Any, kind: str) -> np.ndarray | None:
     """Make up labels of the same kind as the private labels; None where their kind is unknown."""
     if is_regressor(estimator):
         return np.linspace(0.1, 0.9, 8)
     declared, options = parameter(steps_of(estimator)[-1], "classes"), getattr(scorer, "_kwargs", {})
-    if declared is None and kind_of(y) in TEXT:
+    if declared is None and kind in TEXT:
         named = options.get("pos_label")
         declared = options.get("labels") or ["one label", named if isinstance(named, str) else "another"]
     if declared is None or not is_classifier(estimator) or len(declared) < 2:
@@ -313,42 +330,6 @@ def refuse_pairwise(estimator: Any) -> None:
             "record then depends on all others, and no part of the records can be taken. Give features, and a kernel "
             "that is computed from them."
         )
-
-
-def kind_of(values: Any) -> str:
-    """NumPy's letter for the type of values; empty where the type is unknown."""
-    dtype = getattr(values, "dtype", None)
-    if dtype is None and isinstance(values, (list, tuple)) and len(values):
-        dtype = np.asarray(values).dtype if np.ndim(values[0]) == 0 else None
-    if str(dtype).lower().startswith("str"):  # of pandas and polars; NumPy would see any objects
-        return "U"
-    found = getattr(dtype, "kind", "")
-    return "" if found == "O" else str(found)
-
-
-def _check_array(name: str, values: Any) -> None:
-    holds = isinstance(values, (list, tuple)) or hasattr(values, "shape") or hasattr(values, "__array__")
-    if isinstance(values, (str, bytes)) or not holds:
-        raise TypeError(
-            f"Found {name} of type {type(values).__name__}; an array, a data frame or a list of records is needed."
-            + _how_to_wrap(values)
-        )
-
-
-def _how_to_wrap(values: Any) -> str:
-    """Hint at skorch's wrapper for records that cannot be split as they are."""
-    if isinstance(values, Mapping):
-        return " Of a dict of arrays give skorch.helper.SliceDict(**X)."
-    indexed = hasattr(values, "__getitem__") and not isinstance(values, (str, bytes))
-    return " Of a torch Dataset give skorch.helper.SliceDataset(dataset), and y." if indexed else ""
-
-
-def _dimensions(values: Any) -> int:
-    if hasattr(values, "shape"):
-        return len(values.shape)
-    if not hasattr(values, "__len__"):  # its type is unknown before it is read
-        return 0
-    return 1 + (len(values) > 0 and hasattr(values[0], "__len__"))
 
 
 def _takes_single_numbers(estimator: Any) -> bool:

@@ -25,10 +25,11 @@ from ...privacy._checks import check_size_of_delta
 from ...privacy._types import Neighboring
 from ...privacy.spent import Component, PrivacySpent
 from ...privacy.statement.release import Release
-from ...scoring import Noise, PrivateScorer, Sensitivity, noise_for
+from ...scoring import Noise, PrivateScorer, Sensitivity
+from ...scoring.noise_matching import noise_for
 from ...scoring.validation import IndexFolds, Validation, is_taken_on_trust
 from .._records import with_parameters
-from .._types import InFull, Scorer
+from .._types import InFull, Recipe, Scorer
 from .families import Families, in_full
 from .space import Space, SpaceGuarantee
 
@@ -111,41 +112,11 @@ class Costs:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
-    """Everything that is fixed before the data is touched; ``factor`` multiplies the loss of the configured estimator.
-
-    Candidates are trained with ``settings`` and keep ``promises``; a training after the choice uses ``final_settings``
-    and keeps ``final``. The two differ only where candidates are trained with another noise.
-    """
-
-    distribution: CountDistribution | None
-    adapter: Adapter
-    space: Space
-    promises: SpaceGuarantee
-    final: SpaceGuarantee
-    validation: Validation
-    scorer: Scorer
-    noise: Noise | None
-    settings: dict[str, Any]
-    final_settings: dict[str, Any]
-    in_full: InFull
-    families: Families
-    spent: PrivacySpent
-    factor: float | None
-
-
-def said_of(distribution: CountDistribution) -> str:
-    """Describe a distribution of K and its chance of a single candidate, without comparison: both are public."""
-    alone = float(distribution.pmf(1))
-    share = f"{100 * alone:.3g} %" if alone >= 1e-4 else "less than 0.01 %"
-    return f"{distribution!r} (one candidate alone: {share})"
-
-
-@dataclass(frozen=True, kw_only=True)
 class Request:
     """Checked inputs of a plan. With ``near``, a guess of the noise factor, the plan is rough."""
 
     estimator: Any
+    error_score: float
     adapter: Adapter
     families: Families
     distribution: CountDistribution | None
@@ -161,6 +132,32 @@ class Request:
     notes: tuple[str, ...]
     release: Release
     near: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """Everything that is fixed before the data is touched; ``factor`` multiplies the loss of the configured estimator.
+
+    Candidates are made by ``recipe`` and keep ``promises``; a training after the choice follows ``final_recipe`` and
+    keeps ``final``. The two differ only where candidates are trained with another noise.
+    """
+
+    request: Request
+    space: Space
+    promises: SpaceGuarantee
+    final: SpaceGuarantee
+    recipe: Recipe
+    final_recipe: Recipe
+    in_full: InFull
+    spent: PrivacySpent
+    factor: float | None
+
+
+def said_of(distribution: CountDistribution) -> str:
+    """Describe a distribution of K and its chance of a single candidate, without comparison: both are public."""
+    alone = float(distribution.pmf(1))
+    share = f"{100 * alone:.3g} %" if alone >= 1e-4 else "less than 0.01 %"
+    return f"{distribution!r} (one candidate alone: {share})"
 
 
 def make_plan(request: Request) -> Plan:
@@ -185,19 +182,25 @@ def make_plan(request: Request) -> Plan:
         ),
         release=request.release,
     )
-    return Plan(
-        distribution=request.distribution,
+    recipe = Recipe(
+        estimator=clone(request.estimator),
         adapter=request.adapter,
+        settings=tuned.settings,
+        scorer=request.scorer,
+        noise=costs.noise,
+        neighboring=costs.total.neighboring,
+        error_score=request.error_score,
+        trains_together=request.families.train_together,
+        public_size=request.families.public_size,
+    )
+    return Plan(
+        request=request,
         space=tuned.space,
         promises=costs.promises,
         final=costs.final,
-        validation=request.validation,
-        scorer=request.scorer,
-        noise=costs.noise,
-        settings=tuned.settings,
-        final_settings=_in_full(request, final.settings, tuned.settings),
+        recipe=recipe,
+        final_recipe=replace(recipe, settings=_in_full(request, final.settings, tuned.settings)),
         in_full=in_full(tuned.space, final.space),
-        families=request.families,
         spent=spent,
         factor=factor,
     )
@@ -266,7 +269,7 @@ def _for_tuning(request: Request, settings: dict[str, Any]) -> dict[str, Any]:
     """Settings with which the loss of a candidate's training is ``tuning_share`` times the final training's loss."""
     share, configured = request.tuning_share, with_parameters(clone(request.estimator), settings)
     try:
-        more = request.adapter.scaled(configured, share, frozenset(request.families.space.names))
+        more = request.adapter.scaled_privacy(configured, share, frozenset(request.families.space.names))
     except PrivacyError as error:
         raise PrivacyError(
             f"Found tuning_share={share!r}, but the noise of candidates cannot be set: {error} Or set tuning_share=1.0."
@@ -433,4 +436,4 @@ def _check_not_searched(request: Request, scaled: dict[str, Any], asked: str, re
 
 def _scaled(request: Request, factor: float) -> dict[str, Any]:
     """Parameters that multiply the privacy loss of training any candidate, as configured, by ``factor``."""
-    return request.adapter.scaled(request.estimator, factor, frozenset(request.families.space.names))
+    return request.adapter.scaled_privacy(request.estimator, factor, frozenset(request.families.space.names))

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from sklearn_dpsearch.nets import DPLinearRegression, DPLogisticRegression, DPNeuralNetClassifier, DPTabularClassifier
-from sklearn_dpsearch.nets.estimators import step_size
+from sklearn_dpsearch.nets.estimators import layers, step_size
 
 from ..toys import flat
 
@@ -36,6 +36,34 @@ def test_noise_in_each_weight_at_the_end_is_what_the_step_size_was_derived_from(
     one = model(learning_rate=decay, momentum=momentum, max_grad_norm=norm, noise_seed=0).fit(X, y)
     weights = flat(one.module_).numpy()
     assert weights.std() == pytest.approx(wanted(), rel=5 / np.sqrt(2 * len(weights)) + 0.05)
+    assert one.weight_noise_ == pytest.approx(wanted())
+
+
+@pytest.mark.parametrize("decay", ["linear", "constant"])
+@pytest.mark.parametrize("average", [0.0, 0.3, 1.0])
+def test_noise_in_each_weight_is_stated_also_of_averages(decay, average):
+    one = model(learning_rate=decay, average=average, noise_seed=1).fit(X, y)
+    weights = flat(one.module_).numpy()
+    assert weights.std() == pytest.approx(one.weight_noise_, rel=5 / np.sqrt(2 * len(weights)) + 0.05)
+
+
+def test_noise_of_several_trainings_adds_up_and_that_of_adam_is_not_known():
+    one = model(warm_start=True).fit(X, y)
+    once = one.weight_noise_
+    assert one.fit(X, y).weight_noise_ == pytest.approx(once * np.sqrt(2))
+    assert one.set_params(warm_start=False).fit(X, y).weight_noise_ == once
+    adam = model(solver="adam").fit(X, y)
+    assert adam.weight_noise_ is adam.coef_noise_ is None
+    assert adam.set_params(solver="sgd").partial_fit(X, y).weight_noise_ is None
+
+
+def test_noise_of_coefficients_has_their_units():
+    one = model(bounds_X=(-1, 3)).fit(X, y)
+    assert one.coef_noise_ == pytest.approx(np.full((1, 50), one.weight_noise_ * np.sqrt(2) / 2))
+    three = model(classes=[0, 1, 2]).fit(X, y)
+    assert three.coef_noise_ == pytest.approx(np.full((3, 50), three.weight_noise_))
+    numbers = model(DPLinearRegression, bounds_y=(0, 10)).fit(X, y)
+    assert numbers.coef_noise_ == pytest.approx(np.full(50, 5 * numbers.weight_noise_))
 
 
 @pytest.mark.parametrize("solver", ["adam", "adamw"])
@@ -155,8 +183,42 @@ def test_the_rule_follows_from_public_facts_alone():
     found = model(**by_rule).fit(X, y).max_grad_norm_
     assert found == pytest.approx(1.2 * np.hypot(50**0.25, 1))
     assert model(**by_rule, public_n=400).fit(X[:90] * 1e-3, 1 - y[:90]).max_grad_norm_ == found
+    noisy = {"max_grad_norm": "rule", "noise_multiplier": 3, "public_n": 400}  # the norm also depends on noise
+    many, few = (model(**noisy).fit(X[:n], y[:n]).max_grad_norm_ for n in (400, 90))
+    assert 1.0 < many == few < found
     numbers = model(DPLinearRegression, **by_rule).fit(X, y)
     assert numbers.max_grad_norm_ == pytest.approx(0.5 * np.hypot(50**0.25, 1))
+
+
+@pytest.mark.parametrize("from_linear", [True, False])
+@pytest.mark.parametrize("deep", [[1, 32, 2], [40, 64, 32, 16, 1]])
+def test_the_gradient_of_hidden_layers_at_the_start_is_as_long_as_expected(deep, from_linear):
+    """Mean of the square over many initial weights, as autograd has it."""
+    squares, record = [], torch.nn.functional.normalize(torch.arange(1.0, deep[0] + 1), dim=0) * 3.0
+    residual = nn.functional.normalize(torch.arange(1.0, deep[-1] + 1), dim=0)
+    for seed in range(400):
+        made = layers.wide_and_deep(
+            [99, deep[-1]], deep, nn.ReLU, torch.Generator().manual_seed(seed), from_linear=from_linear
+        )
+        made.deep(record).backward(residual)
+        squares.append(float(sum(one.grad.square().sum() for one in made.deep.parameters())))
+    expected = layers.squared_gradient_at_start(deep, 9.0, from_linear=from_linear)
+    assert np.mean(squares) == pytest.approx(expected, rel=0.1)
+
+
+def test_the_norm_by_rule_is_larger_with_a_hidden_part():
+    """By less than a tenth beside a long linear part, by a fifth where one column is all there is."""
+    norms = []
+    for columns, hidden in ((1, ()), (1, "auto"), (30, ()), (30, "auto")):
+        schema = {f"x{i}": (-1, 1) for i in range(columns)}
+        one = DPTabularClassifier(
+            schema, classes=[0, 1], hidden_layer_sizes=hidden, noise_multiplier=1e-3, max_steps=300
+        )
+        norms.append(one.fit(np.zeros((50, columns)), [0, 1] * 25).max_grad_norm_)
+    assert norms[0] == pytest.approx(1.2 * np.sqrt(3))
+    assert norms[1] == pytest.approx(1.2 * np.sqrt(3 + 1 + 32 / 34 / 3))
+    assert norms[1] > 1.15 * norms[0]
+    assert norms[2] < norms[3] < 1.1 * norms[2]
 
 
 def test_where_noise_leaves_short_steps_the_norm_by_rule_is_smaller_and_never_below_1():

@@ -183,6 +183,89 @@ def test_hidden_layers_follow_the_public_number_of_records(make, n, widths):
     assert one.fit(TABLE, TABLE[one.target]).hidden_layer_sizes_ == widths
 
 
+# --- shapes ------------------------------------------------------------------------------------------------------
+
+
+def test_shapes_of_an_additive_classifier_are_its_log_odds():
+    one = classifier(hidden_layer_sizes=(), noise_seed=0).fit(TABLE, TABLE["pay"])
+    shapes = one.shapes()
+    assert list(shapes) == ["age", "job"]
+    ages = pd.DataFrame({"age": shapes["age"].values, "job": "clerk"})
+    odds = one.decision_function(ages)
+    np.testing.assert_allclose(
+        shapes["age"].effects[0] - shapes["age"].effects[0, 0], odds - odds[0], rtol=1e-4, atol=1e-4
+    )
+    assert shapes["job"].noise[0, 0] == pytest.approx(one.weight_noise_ * np.sqrt(2) * np.hypot(0.5, 0.5))
+
+
+def test_shapes_of_a_regressor_are_in_the_unit_of_the_target():
+    one = regressor(hidden_layer_sizes=(), noise_multiplier=0.1).fit(TABLE, TABLE["price"])
+    shape = one.shapes(["age"])["age"]
+    predicted = one.predict(pd.DataFrame({"age": shape.values, "job": "clerk"}))
+    inside = (predicted > 0) & (predicted < 100)
+    assert inside.sum() > 50
+    np.testing.assert_allclose(np.ptp((shape.effects[0] - predicted)[inside]), 0.0, atol=0.01)
+    assert shape.noise[0, 0] > 0
+
+
+def test_shapes_of_several_classes_are_logs_of_probabilities_less_their_mean():
+    schema = {"age": (20, 80), "job": ["clerk", "nurse"]}
+    one = DPTabularClassifier(schema, classes=["?", "clerk", "nurse"], hidden_layer_sizes=(), **SHORT)
+    one.fit(TABLE, TABLE["job"])
+    shape = one.shapes(["age"])["age"]
+    assert shape.effects.shape == shape.noise.shape == (3, len(shape.values))
+    found = one.predict_log_proba(pd.DataFrame({"age": shape.values, "job": "clerk"}))
+    found -= found.mean(axis=1, keepdims=True)
+    np.testing.assert_allclose(shape.effects - shape.effects[:, :1], (found - found[0]).T, atol=1e-3)
+
+
+def test_shapes_of_a_net_with_hidden_layers_are_those_of_its_linear_part():
+    one = classifier(hidden_layer_sizes=(8,)).fit(TABLE, TABLE["pay"])
+    before = one.shapes()
+    one.module_.deep[-1].weight.data.fill_(7.0)
+    after = one.shapes()
+    for name in before:
+        np.testing.assert_array_equal(before[name].effects, after[name].effects)
+
+
+def test_shapes_need_a_fitted_net_and_no_noise_that_is_not_known():
+    with pytest.raises(NotFittedError):
+        classifier().shapes()
+    one = classifier(hidden_layer_sizes=(), solver="adam").fit(TABLE, TABLE["pay"])
+    assert all(shape.noise is None for shape in one.shapes().values())
+
+
+# --- what the records must not decide ---------------------------------------------------------------------------
+
+
+def test_classes_that_no_record_has_are_those_of_the_schema():
+    low = TABLE[TABLE["pay"] == "low"]
+    one = classifier().fit(low, low["pay"])
+    assert list(one.classes_) == ["high", "low"]
+    assert one.predict_proba(low).shape == (len(low), 2)
+
+
+def test_targets_are_scaled_by_the_schema_and_not_by_the_records():
+    one = regressor().fit(TABLE, TABLE["price"])
+    assert one._targets(np.array([20.0, 50.0, 80.0]), fresh=False).ravel().tolist() == pytest.approx([-0.6, 0.0, 0.6])
+
+
+def test_a_record_is_encoded_as_if_it_were_alone():
+    encoder = TableEncoder(SCHEMA.without("pay"), bins="auto").fit(TABLE)
+    together = encoder.transform(TABLE[:40])
+    alone = [encoder.transform(TABLE[i : i + 1]) for i in range(40)]
+    np.testing.assert_array_equal(together, np.concatenate(alone))
+
+
+def test_a_fitted_net_keeps_no_record():
+    """So its shapes, and all that is asked of it later, follow from the schema and the weights."""
+    sizes = []
+    for n in (40, 400):
+        one = classifier(public_n=400, max_steps=5, noise_multiplier=1.0).fit(TABLE[:n], TABLE["pay"][:n])
+        sizes.append(len(pickle.dumps(one)))
+    assert abs(sizes[0] - sizes[1]) < 500
+
+
 # --- conventions ----------------------------------------------------------------------------------------------------
 
 

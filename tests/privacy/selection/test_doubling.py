@@ -13,7 +13,9 @@ import mpmath
 import numpy as np
 import pytest
 
-from sklearn_dpsearch.privacy import AboveThreshold, DoublingRounds, DoublingSteps, PureDP, compose
+from sklearn_dpsearch.privacy import PureDP, compose
+from sklearn_dpsearch.privacy.mechanisms.above_threshold import AboveThreshold
+from sklearn_dpsearch.privacy.mechanisms.doubling_walk import DoublingRounds, DoublingSteps
 from sklearn_dpsearch.privacy.selection import doubling
 from sklearn_dpsearch.privacy.selection.doubling import (
     DoublingWalk,

@@ -22,7 +22,7 @@ from ..execution.randomness import Randomness
 from ..execution.utilities import check_parts, less_noisy, on_parts, random_parts, utilities_of
 from ..planning.plan import Plan
 from ..planning.space import Space
-from .base import Runner
+from .base import Strategy
 
 #: Assumption of the sensitivity of utilities.
 ONE_PART = (
@@ -150,13 +150,13 @@ class InParts(PublicValidation):
 # --- the searches -----------------------------------------------------------------------------------------------------
 
 
-class AggregatedRunner(Runner):
+class SampleAndAggregate(Strategy):
     """Sample-and-aggregate: utilities of all candidates on random parts, a private choice, and one private training.
 
     Parameters
     ----------
     search, distributions, parameter
-        As for ``Runner``.
+        As for ``Strategy``.
     n_parts : int or None
         Number of parts, as given.
     part_noise : {"scaled", "same"}
@@ -226,8 +226,8 @@ class AggregatedRunner(Runner):
         """Draw one part for each record, independently."""
         k = self.n_parts(plan.spent.neighboring, n_samples)
         assert k is not None
-        assert isinstance(plan.validation, InParts)
-        folds = random_parts(n_samples, k, plan.validation.public, source.random_bytes)
+        assert isinstance(plan.request.validation, InParts)
+        folds = random_parts(n_samples, k, plan.request.validation.public, source.random_bytes)
         return Split(folds=folds, n_scored=[None] * k)
 
     def utilities(
@@ -247,7 +247,7 @@ class AggregatedRunner(Runner):
         several = replace(job, split=replace(job.split, folds=[(everything, everything)] * k, n_scored=[None] * k))
         tried = less_noisy(several, [candidate])[0] if self.part_noise == "scaled" else candidate
         model = fitted(job, fresh(on_parts(several), tried, None), everything, X, y)
-        score = float(job.scorer(model, X, y))
+        score = float(job.recipe.scorer(model, X, y))
         releasable(job, fitted(job, fresh(job, candidate, None), everything, X, y))
         return score
 

@@ -8,24 +8,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import lru_cache
-from inspect import signature
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 
-from ...privacy import (
-    AboveThreshold,
-    DoublingRounds,
-    DoublingSteps,
-    Guarantee,
-    PrivacyError,
-    calibrate,
-    default_max_rounds,
-    doubling_search,
-)
+from ...privacy import Guarantee, PrivacyError, calibrate, doubling_search
 from ...privacy._once import cached_property
 from ...privacy._types import Neighboring
+from ...privacy.mechanisms.above_threshold import AboveThreshold
+from ...privacy.mechanisms.doubling_walk import DoublingRounds, DoublingSteps
 from ...privacy.mechanisms.exact_sampling import IntegerSource
+from ...privacy.selection.doubling import default_max_rounds
 from ...privacy.spent import Component
 from ...scoring.validation import Validation
 from .._types import Candidate, Distributions, Parameters
@@ -36,9 +29,11 @@ from ..execution.utilities import sensitivity
 from ..planning.arguments import check_values
 from ..planning.plan import CostModel
 from ..planning.space import SpaceGuarantee
-from .aggregated import AggregatedRunner
+from ..strategies.sample_and_aggregate import SampleAndAggregate
 from .rounds import Rounds
 
+#: Share of the search's epsilon that all rounds get together, where ``round_epsilon`` is not given.
+SHARE = 0.5
 #: Rounds whose worst case is computed in seconds; the time grows with the square.
 MOST_ROUNDS = 5000
 
@@ -48,7 +43,6 @@ CONSTRAINTS = {
     "lower": [numbers.Real],
     "n_parts": [None, Interval(numbers.Integral, 2, None, closed="left")],
     "part_noise": [StrOptions({"scaled", "same"})],
-    "selection_share": [Interval(numbers.Real, 0, 1, closed="neither")],
     "max_rounds": [None, Interval(numbers.Integral, 1, None, closed="left")],
     "threshold_noise": [StrOptions({"fresh", "once"})],
 }
@@ -66,7 +60,7 @@ class Doubling:
     ----------
     round_epsilon : float, optional
         ε of a round in which a candidate is found. Default: the largest with which the worst case stays within
-        ``selection_share`` of the search's ``epsilon``.
+        half of the search's ``epsilon``.
     granularity : float, default=0.02
         The smallest step g of the threshold, 0 < g < 1.
     lower : float, default=0.0
@@ -75,8 +69,6 @@ class Doubling:
         Number of parts of the records, as for ``DPGridSearchCV``.
     part_noise : {"scaled", "same"}, default="scaled"
         Noise of the models on parts, as for ``DPGridSearchCV``.
-    selection_share : float, default=0.5
-        Share of the search's ``epsilon`` that all rounds get together, where ``round_epsilon`` is not given.
     max_rounds : int, optional
         Largest number of rounds of a walk; by default 5·⌈log₂((1 − u₀)/g)⌉ + 2.
     threshold_noise : {"fresh", "once"}, default="fresh"
@@ -99,7 +91,6 @@ class Doubling:
     lower: float = 0.0
     n_parts: int | None = None
     part_noise: Literal["scaled", "same"] = "scaled"
-    selection_share: float = 0.5
     max_rounds: int | None = None
     threshold_noise: Literal["fresh", "once"] = "fresh"
 
@@ -195,52 +186,26 @@ def largest_round(share: float, delta: float, doubling: Doubling) -> float:
 
 # --- how it runs ------------------------------------------------------------------------------------------------------
 
-#: Parameters of the search that have a meaning with a number only, and why.
-ONLY_WITH_A_NUMBER = {
-    "n_iter": "every candidate of the grid runs. Leave n_iter out",
-    "cv": "candidates are scored on n_parts random parts. Leave cv out, and set n_parts",
-    "score_noise": "no score is released. Leave score_noise out",
-}
 
-
-class DoublingParameters(Parameters, Protocol):
-    """Parameters for a threshold that doubles, and parameters that must stay unset."""
-
-    param_distributions: Distributions
-    n_iter: float
-    score_noise: Guarantee | str
-    cv: Any
-    refit: bool | str
-
-
-class DoublingRunner(AggregatedRunner):
+class DoublingStrategy(SampleAndAggregate):
     """Utilities of all candidates on random parts, rounds that raise the threshold, one training.
 
     Parameters
     ----------
-    search : DoublingParameters
+    search, distributions
+        As for ``Strategy``.
     doubling : Doubling
     """
 
-    search: DoublingParameters
     shows = ("found_", "n_rounds_")
     why_nothing = (
         "no candidate was found above lower + granularity (found_ is False). Give Doubling(...) a smaller lower or a "
         "larger round_epsilon; fitting again spends privacy_spent_ again."
     )
 
-    def __init__(self, search: DoublingParameters, doubling: Doubling) -> None:
-        super().__init__(search, search.param_distributions, n_parts=doubling.n_parts, part_noise=doubling.part_noise)
+    def __init__(self, search: Parameters, distributions: Distributions, doubling: Doubling) -> None:
+        super().__init__(search, distributions, n_parts=doubling.n_parts, part_noise=doubling.part_noise)
         self.doubling = doubling
-        for name, why in ONLY_WITH_A_NUMBER.items():
-            value, default = getattr(search, name), signature(type(search)).parameters[name].default
-            if value is not default and value != default:
-                raise ValueError(f"Found {name}={value!r} where the threshold doubles (Doubling): {why}.")
-        if search.refit is not True and search.refit != "winner":
-            raise ValueError(
-                f"Found refit={search.refit!r} where the threshold doubles (Doubling): models on parts are not "
-                "private, so one private training follows the choice. Leave refit='winner'."
-            )
 
     @cached_property
     def round_epsilon(self) -> float:
@@ -254,7 +219,7 @@ class DoublingRunner(AggregatedRunner):
                 "walk and the training, or threshold=Doubling(round_epsilon=...), and the estimator's own noise as "
                 "configured."
             )
-        share = float(search.epsilon) * float(doubling.selection_share)
+        share = SHARE * float(search.epsilon)
         return largest_round(share, float(search.delta or 0.0), doubling)
 
     @property

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...adapters import ExtrapolationRule
+from ...adapters.adapter import ExtrapolationRule
 from ...errors import did_you_mean
 from .._types import Candidate, Extrapolate
 

@@ -9,14 +9,14 @@ from typing import Any, TypeAlias
 
 from sklearn.base import clone
 
-from ...privacy import DoublingRounds
+from ...privacy.mechanisms.doubling_walk import DoublingRounds
 from .._types import Candidate
 from ..execution.job import Job
 from ..execution.outcome import Outcome
 from ..execution.randomness import Randomness
 from ..execution.tasks import guarded
 from ..planning.plan import Plan
-from .aggregated import AggregatedRunner, train_winner
+from ..strategies.sample_and_aggregate import SampleAndAggregate, train_winner
 
 Batch: TypeAlias = Sequence[Candidate]
 
@@ -47,19 +47,19 @@ class Rounds:
 
     Parameters
     ----------
-    runner : AggregatedRunner
+    strategy : SampleAndAggregate
         Whose utilities count.
     walk : DoublingRounds
         The mechanism, which holds the secret noise.
     job, source, X, y
-        As for ``Runner.run``.
+        As for ``Strategy.run``.
     """
 
     def __init__(
-        self, runner: AggregatedRunner, walk: DoublingRounds, job: Job, source: Randomness, X: Any, y: Any
+        self, strategy: SampleAndAggregate, walk: DoublingRounds, job: Job, source: Randomness, X: Any, y: Any
     ) -> None:
         self.job = job
-        self._runner, self._walk, self._source, self._X, self._y = runner, walk, source, X, y
+        self._strategy, self._walk, self._source, self._X, self._y = strategy, walk, source, X, y
         self._kept: dict[str, Any] | None = None
 
     @property
@@ -70,7 +70,7 @@ class Rounds:
     def utilities(self, batch: Batch) -> list[Fraction]:
         """Compute exact utilities of a batch: a secret, discarded after its rounds."""
         seeds = self._source.run_seeds(len(self.job.split.folds))
-        return self._runner.utilities(self.job, batch, seeds, self._X, self._y)
+        return self._strategy.utilities(self.job, batch, seeds, self._X, self._y)
 
     def ask(self, batch: Batch, utilities: Sequence[Fraction]) -> RoundRelease:
         """Run one round: keep the first candidate of the batch found above the next threshold."""

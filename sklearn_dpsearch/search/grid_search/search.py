@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 import os
+from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ..adapters import Declared
-from ..ledger import PrivacyLedger
-from ._base import BasePrivateSearch
-from ._resuming import Checkpoint
-from ._types import Distributions, Scorer
-from .runners.noisy_max import NOISES, NoisyMaxRunner
+from ...adapters.declared import Declared
+from ...ledger import PrivacyLedger
+from ...privacy import PrivacyError
+from ...privacy.mechanisms.report_noisy_max import MaxNoise
+from ...scoring.validation import Validation
+from .._base import BasePrivateSearch
+from .._resuming import Checkpoint
+from .._types import Candidate, Distributions, Scorer
+from ..execution.job import Job
+from ..execution.outcome import Outcome
+from ..execution.randomness import Randomness
+from ..execution.utilities import sensitivity
+from ..planning.plan import CostModel
+from ..strategies.sample_and_aggregate import SampleAndAggregate, number_of_points, train_winner
+from .choice import LARGEST_OF, NOISES, CostOfChoice
+
+#: Share of ``epsilon`` that the choice gets, where ``selection_epsilon`` is not given.
+SHARE = 0.3
 
 
 class DPGridSearchCV(BasePrivateSearch):
@@ -35,10 +50,10 @@ class DPGridSearchCV(BasePrivateSearch):
     epsilon, delta : float, optional
         The total for everything that ``fit`` releases: choice and training. With ``epsilon`` the estimator's noise is
         calibrated. Without it the estimator is run as configured, and ``selection_epsilon`` is needed.
-    selection_share : float, default=0.3
-        Share of ``epsilon`` that the choice gets.
+    scoring : str, callable or None, default=None
+        Any score with values in [0, 1], on private or public data: scores outside are clipped.
     selection_epsilon : float, optional
-        ε of the choice, instead of a share.
+        ε of the choice. Default: 0.3 times ``epsilon``.
     noise : {"exponential", "permute_and_flip", "laplace", "gaussian"}, default="exponential"
         Gumbel noise (the exponential mechanism), exponential noise (permute and flip), Laplace noise: purely private.
         Gaussian noise: at ``delta``.
@@ -49,8 +64,6 @@ class DPGridSearchCV(BasePrivateSearch):
     part_noise : {"scaled", "same"}, default="scaled"
         Noise of the models on parts. "scaled": k times smaller, so that relative to the number of records it is that of
         the final training, where the estimator's noise can be scaled. "same": as in the final training.
-    scoring : str, callable or None, default=None
-        Any score with values in [0, 1], on private or public data: scores outside are clipped.
     guarantee : Guarantee or callable, optional
         Guarantee of one fit, on the caller's word.
     n_jobs, pre_dispatch : int, int or str
@@ -106,7 +119,6 @@ class DPGridSearchCV(BasePrivateSearch):
     _parameter_constraints: dict[str, Any] = {
         **BasePrivateSearch._parameter_constraints,
         "param_grid": [dict, list, StrOptions({"auto"})],
-        "selection_share": [Interval(numbers.Real, 0, 1, closed="neither")],
         "selection_epsilon": [None, Interval(numbers.Real, 0, None, closed="neither")],
         "noise": [StrOptions(set(NOISES))],
         "n_parts": [None, Interval(numbers.Integral, 2, None, closed="left")],
@@ -121,12 +133,11 @@ class DPGridSearchCV(BasePrivateSearch):
         *,
         epsilon: float | None = None,
         delta: float | None = None,
-        selection_share: float = 0.3,
+        scoring: str | Scorer | None = None,
         selection_epsilon: float | None = None,
         noise: str = "exponential",
         n_parts: int | None = None,
         part_noise: str = "scaled",
-        scoring: str | Scorer | None = None,
         guarantee: Declared | None = None,
         n_jobs: int | None = None,
         pre_dispatch: int | str = "2*n_jobs",
@@ -141,12 +152,11 @@ class DPGridSearchCV(BasePrivateSearch):
         self.param_grid = param_grid
         self.epsilon = epsilon
         self.delta = delta
-        self.selection_share = selection_share
+        self.scoring = scoring
         self.selection_epsilon = selection_epsilon
         self.noise = noise
         self.n_parts = n_parts
         self.part_noise = part_noise
-        self.scoring = scoring
         self.guarantee = guarantee
         self.n_jobs = n_jobs
         self.pre_dispatch = pre_dispatch
@@ -157,5 +167,59 @@ class DPGridSearchCV(BasePrivateSearch):
         self.checkpoint = checkpoint
         self.rehearse = rehearse
 
-    def _runner(self) -> NoisyMaxRunner:
-        return NoisyMaxRunner(self)
+    def _strategy(self) -> GridStrategy:
+        return GridStrategy(self)
+
+
+# --- how it runs ------------------------------------------------------------------------------------------------------
+
+
+class GridStrategy(SampleAndAggregate):
+    """Sample-and-aggregate over the grid, one choice by a noisy maximum, and one training.
+
+    Parameters
+    ----------
+    search : DPGridSearchCV
+    """
+
+    search: DPGridSearchCV
+
+    def __init__(self, search: DPGridSearchCV) -> None:
+        super().__init__(search, search.param_grid, "param_grid", n_parts=search.n_parts, part_noise=search.part_noise)
+
+    @property
+    def choice_epsilon(self) -> float:
+        search = self.search
+        if search.selection_epsilon is not None:
+            return float(search.selection_epsilon)
+        if search.epsilon is None:
+            raise PrivacyError(
+                "Found neither epsilon nor selection_epsilon: what may the choice cost? Give epsilon, the total for "
+                "choice and training, or selection_epsilon, and the estimator's own noise as configured."
+            )
+        return SHARE * float(search.epsilon)
+
+    def chooser(self, unit: Fraction, n_candidates: int) -> MaxNoise:
+        """Noise of the choice, for utilities of the given sensitivity."""
+        return NOISES[self.search.noise](Fraction(self.choice_epsilon), unit, n_candidates, self.search.delta)
+
+    def expected_loss(self, n_parts: int, n_candidates: int) -> str:
+        """E[max of n noises] − E[noise] bounds what the winner lacks; permute and flip is never worse than Gumbel."""
+        scale = float(self.chooser(sensitivity(n_parts), n_candidates).scale)
+        loss = min(math.ceil(100 * scale * LARGEST_OF[self.search.noise](n_candidates)) / 100, 1.0)
+        return f", and the noise of the choice costs at most {loss:.2f} of utility on average"
+
+    def cost(self, validation: Validation) -> CostModel:
+        number = number_of_points(self.space)
+        return CostOfChoice(n_candidates=number, noise=self.chooser(Fraction(1), number), name=self.search.noise)
+
+    def run(self, job: Job, candidates: Sequence[Candidate], source: Randomness, X: Any, y: Any) -> Outcome:
+        k = len(job.split.folds)
+        *seeds, last = source.run_seeds(k + 1)
+        if len(candidates) == 1:  # without a choice, at no cost
+            return train_winner(job, candidates[0], float("nan"), last, X, y)
+        self.count_trainings(job, candidates)
+        utilities = self.utilities(job, candidates, seeds, X, y)
+        self.progress.last_training()
+        chosen = self.chooser(sensitivity(k), len(candidates)).select(utilities, source.bits)
+        return train_winner(job, candidates[chosen], float("nan"), last, X, y)

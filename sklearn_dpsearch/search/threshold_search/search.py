@@ -4,22 +4,35 @@ from __future__ import annotations
 
 import numbers
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
+from functools import partial
+from inspect import signature
 from typing import Any
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ..adapters import Declared
-from ..ledger import PrivacyLedger
-from ..privacy import Guarantee
-from ._base import BasePrivateSearch
-from ._resuming import Checkpoint
-from ._types import Distributions, Scorer
-from .execution.randomness import Randomness
-from .runners.doubling import Doubling, DoublingRunner
-from .runners.rounds import Batch, RoundRelease, Rounds, StepByStep
-from .runners.threshold import ThresholdRunner
+from ...adapters.declared import Declared
+from ...ledger import PrivacyLedger
+from ...privacy import Guarantee, until_above
+from ...privacy._types import Neighboring
+from ...privacy.mechanisms.exact_sampling import bernoulli
+from ...scoring.validation import Validation, all_numbers, validation_of
+from .._base import BasePrivateSearch
+from .._records import n_records
+from .._resuming import Checkpoint
+from .._types import Candidate, Distributions, Scorer, Seed
+from ..execution.job import Job
+from ..execution.models import fresh, train_last
+from ..execution.outcome import Outcome
+from ..execution.randomness import Randomness
+from ..execution.runs import Run, run_until
+from ..planning.plan import CostModel, Plan
+from ..strategies.base import Strategy, drawn_candidates
+from ..strategies.best_of import CostOfRuns, shown_of
+from .doubling import Doubling, DoublingStrategy
+from .rounds import Batch, RoundRelease, Rounds, StepByStep
 
 
 class DPThresholdSearchCV(BasePrivateSearch):
@@ -39,8 +52,8 @@ class DPThresholdSearchCV(BasePrivateSearch):
         A number is the score to reach: a constant known without the data. ``Doubling(...)`` holds the rules by which
         the threshold is raised.
     n_iter : float, default=10
-        With a number: before each run the search stops with probability 1/n_iter, n_iter > 1. At most n_iter − 1 runs
-        are expected.
+        With a number: mean of the number of runs that is drawn; before each run the search stops with probability
+        1/(1 + n_iter). The first success ends the runs sooner.
     epsilon, delta : float, optional
         The total for everything that ``fit`` releases. With ``epsilon`` the estimator's noise is calibrated.
     scoring : str, callable or None, default=None
@@ -111,7 +124,7 @@ class DPThresholdSearchCV(BasePrivateSearch):
         **BasePrivateSearch._parameter_constraints,
         "param_distributions": [dict, list, StrOptions({"auto"})],
         "threshold": [numbers.Real, Doubling],
-        "n_iter": [Interval(numbers.Real, 1, None, closed="neither")],
+        "n_iter": [Interval(numbers.Real, 0, None, closed="neither")],
         "refit": [StrOptions({"winner"}), "boolean"],
     }
 
@@ -221,24 +234,130 @@ class DPThresholdSearchCV(BasePrivateSearch):
                 "which cannot be checked. Set checkpoint=None, or use fit."
             )
         prepared = self._prepared(X, y, X_public, y_public, {})
-        runner = prepared.runner
-        assert isinstance(runner, DoublingRunner)
+        strategy = prepared.strategy
+        assert isinstance(strategy, DoublingStrategy)
 
         def start() -> Rounds:
             source = Randomness(prepared.search.random_state)
             job = self._job_of(prepared, (), source)
             self._spend(prepared)
-            return runner.rounds(job, source, prepared.X, prepared.y)
+            return strategy.rounds(job, source, prepared.X, prepared.y)
 
         return StepByStep(start, batches, prepared.plan, self._conclude)
 
-    def _runner(self) -> ThresholdRunner | DoublingRunner:
+    def _strategy(self) -> ThresholdStrategy | DoublingStrategy:
         if isinstance(self.threshold, Doubling):
-            return DoublingRunner(self, self.threshold)
-        return ThresholdRunner(self, float(self.threshold))
+            check_none_of_a_number(self)
+            return DoublingStrategy(self, self.param_distributions, self.threshold)
+        return ThresholdStrategy(self, float(self.threshold))
 
     @property
     def _why_nothing(self) -> str:  # type: ignore[override]
         """Reason for a missing model, as far as the release tells."""
         number = isinstance(self.threshold, numbers.Real)
-        return ThresholdRunner.why_nothing if number else DoublingRunner.why_nothing
+        return ThresholdStrategy.why_nothing if number else DoublingStrategy.why_nothing
+
+
+#: Parameters of the search that have a meaning with a number only, and why.
+ONLY_WITH_A_NUMBER = {
+    "n_iter": "every candidate of the grid runs. Leave n_iter out",
+    "cv": "candidates are scored on n_parts random parts. Leave cv out, and set n_parts",
+    "score_noise": "no score is released. Leave score_noise out",
+}
+
+
+def check_none_of_a_number(search: DPThresholdSearchCV) -> None:
+    """Raise for parameters that have no meaning where the threshold doubles."""
+    for name, why in ONLY_WITH_A_NUMBER.items():
+        value, default = getattr(search, name), signature(type(search)).parameters[name].default
+        if value is not default and value != default:
+            raise ValueError(f"Found {name}={value!r} where the threshold doubles (Doubling): {why}.")
+    if search.refit is not True and search.refit != "winner":
+        raise ValueError(
+            f"Found refit={search.refit!r} where the threshold doubles (Doubling): models on parts are not "
+            "private, so one private training follows the choice. Leave refit='winner'."
+        )
+
+
+# --- how it runs, with a number --------------------------------------------------------------------------------------
+
+
+class ThresholdStrategy(Strategy):
+    """Run candidates one after the other; before each run a coin may end the search without a result.
+
+    Parameters
+    ----------
+    search : DPThresholdSearchCV
+    threshold : float
+    """
+
+    search: DPThresholdSearchCV
+    shows = ("best_score_std_", "found_")
+    why_nothing = (
+        "the search stopped before a candidate reached the threshold (found_ is False). Give a lower threshold or "
+        "a larger n_iter; fitting again spends privacy_spent_ again."
+    )
+
+    def __init__(self, search: DPThresholdSearchCV, threshold: float) -> None:
+        super().__init__(search, search.param_distributions)
+        self.threshold = threshold
+        if not np.isfinite(threshold):
+            raise ValueError(f"Found threshold={threshold!r}; a finite number or Doubling(...) is needed.")
+
+    @property
+    def stop_probability(self) -> Fraction:
+        """Probability of stopping before each run, exactly as accounted."""
+        return Fraction(1 / (1 + float(self.search.n_iter)))
+
+    # --- plan -----------------------------------------------------------------------------------------------------
+
+    @property
+    def score_noise(self) -> Guarantee | str:
+        return self.search.score_noise
+
+    def validation(self, relation: Neighboring, n_samples: int | None, public: bool) -> Validation:
+        if self.search.cv is None and not public:
+            return self.default_hold_out(relation, n_samples)
+        return validation_of(self.search.cv, relation, n_samples, public)
+
+    def cost(self, validation: Validation) -> CostModel:
+        stop = float(self.stop_probability)
+        return CostOfRuns(
+            name=f"first run with a score of at least {self.threshold:g}, or none (stop probability {stop:.4g})",
+            search=partial(until_above, stop_probability=stop),
+            exposures=validation.exposures(),
+            refit=self.search.refit is True,
+        )
+
+    def notes(self, relation: Neighboring) -> tuple[str, ...]:
+        return (f"The threshold {self.threshold:g} was not chosen by looking at the data.",)
+
+    # --- run ------------------------------------------------------------------------------------------------------
+
+    def candidates(self, plan: Plan, source: Randomness) -> list[Candidate]:
+        """Draw candidates until a coin says stop; there may be none, and most of them need not run."""
+        bits, number = source.bits, 0  # exact coins: a float probability would be rounded
+        while not bernoulli(self.stop_probability, bits):
+            number += 1
+        return drawn_candidates(plan, number, source)
+
+    def run(self, job: Job, candidates: Sequence[Candidate], source: Randomness, X: Any, y: Any) -> Outcome:
+        """Find the first success in the order of drawing, if any."""
+        *seeds, last = source.run_seeds(len(candidates) + 1)
+        expected = float(self.search.n_iter)
+        self.progress.secret_runs()
+        first = run_until(job, candidates, seeds, X, y, self.workers, threshold=self.threshold, expected=expected)
+        if self.search.refit is True:
+            self.progress.last_training()  # also without a success: its reason must stay secret
+        if first is None:
+            return Outcome(found=False, rows=[], may_stop=True)
+        place, run = first
+        return self._released(job, candidates[place], run, last, X, y)
+
+    def _released(self, job: Job, candidate: Candidate, run: Run, seed: Seed, X: Any, y: Any) -> Outcome:
+        model, refit = run.model, self.search.refit
+        if refit is True:
+            model = train_last(job, lambda: fresh(job, candidate, seed), all_numbers(n_records(X)), seed, X, y)
+        shown = {} if refit is False else {"best_estimator_": model}
+        attributes = {**shown, **shown_of(run), "found_": True}
+        return Outcome(found=model is not None, rows=[(candidate, run.score)], attributes=attributes)

@@ -1,4 +1,4 @@
-"""Base class of the runners, one for each kind of search."""
+"""Base class of the strategies, one for each kind of search."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from ...adapters import Adapter, adapter_for
 from ...privacy import CountDistribution, Guarantee
 from ...privacy._once import cached_property
 from ...privacy._types import Neighboring
-from ...scoring import Noise, PrivateScorer, Sensitivity, get_private_scorer, matched_noise
+from ...scoring import Noise, PrivateScorer, Sensitivity, get_private_scorer
 from ...scoring.held_out import default_hold_out
+from ...scoring.noise_matching import matched_noise
 from ...scoring.validation import Validation
 from .._types import Candidate, Distributions, Parameters, Scorer, Workers
 from ..execution.job import Job, Split
@@ -28,10 +29,10 @@ from ..planning.space import Space
 from ..planning.suggested import AUTO, own_space
 
 
-class Runner(ABC):
+class Strategy(ABC):
     """One kind of search: its cost, its candidates and its runs.
 
-    Built once for each ``fit``, from parameters alone. A runner holds no data and no random draws.
+    Built once for each ``fit``, from parameters alone. A strategy holds no data and no random draws.
 
     Parameters
     ----------
@@ -59,6 +60,8 @@ class Runner(ABC):
         if isinstance(distributions, str) and distributions == AUTO:
             distributions = own_space(search.estimator, self.adapter, grid=self.whole_grid)
         self.space = Space.of(distributions, parameter)
+        self.space.check_names(search.estimator)
+        self.space.check_values(search.estimator)
 
     @cached_property
     def adapter(self) -> Adapter:
@@ -69,6 +72,11 @@ class Runner(ABC):
     def candidates_by_family(self) -> Families:
         """Families of candidates, for any number of records."""
         return self.families(None)
+
+    @property
+    def kinds(self) -> Sequence[Any]:
+        """One candidate of each family."""
+        return self.candidates_by_family.kinds
 
     # --- plan -----------------------------------------------------------------------------------------------------
 
@@ -121,7 +129,7 @@ class Runner(ABC):
 
     def work(self, plan: Plan, n_samples: int) -> str:
         """Public amount of work: the beginning of the line that ``verbose`` prints."""
-        return "" if plan.distribution is None else f"number of runs: {said_of(plan.distribution)}; "
+        return "" if plan.request.distribution is None else f"number of runs: {said_of(plan.request.distribution)}; "
 
     @property
     def released(self) -> tuple[str, ...]:
@@ -168,6 +176,6 @@ def drawn_split(plan: Plan, n_samples: int, source: Randomness) -> Split:
     """Draw folds by the plan's validation; numbers of records are passed on only where they are public."""
     private = plan.spent.neighboring == "add_remove"
     if not private:
-        plan.validation.check(n_samples)
-    folds = plan.validation.folds(n_samples, source.random_bytes)
+        plan.request.validation.check(n_samples)
+    folds = plan.request.validation.folds(n_samples, source.random_bytes)
     return Split(folds=folds, n_scored=[None if private else len(test) for _, test in folds])

@@ -9,9 +9,11 @@ from typing import Any, Literal
 from ...privacy import CountDistribution, Guarantee, best_of, subset_then_train
 from ...privacy._types import Neighboring
 from ...privacy.spent import Component
-from ...scoring import Noise, Sensitivity, matched_noise, search_guarantee
+from ...scoring import Noise, Sensitivity
+from ...scoring.noise_matching import matched_noise
+from ...scoring.one_run import search_guarantee
 from ..planning.space import SpaceGuarantee
-from .subset_members import InSubset, OnTheRest
+from .members import InSubset, OnTheRest
 
 ON = {"rest": "the rest", "all": "all records"}
 #: Factor of the noise of a score on the rest over the noise that would match the training: both costs compose.

@@ -5,24 +5,20 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
-from ...privacy import CountDistribution, Guarantee, best_of, compose
-from ...privacy._types import Neighboring
+from ...privacy import CountDistribution, Guarantee, compose
 from ...privacy.spent import Component
-from ...scoring import search_guarantee
-from ...scoring.validation import Exposure, Validation, all_numbers, validation_of
-from .._records import n_records
-from .._types import Candidate, Distributions, Parameters, Seed
+from ...scoring.one_run import search_guarantee
+from ...scoring.validation import Exposure
+from .._types import Candidate, Seed
 from ..execution.job import Job
-from ..execution.models import fresh, train_last
 from ..execution.outcome import Outcome
 from ..execution.randomness import Randomness
 from ..execution.runs import Run, run_all, run_best
-from ..planning.plan import CostModel, Plan, said_of
+from ..planning.plan import Plan
 from ..planning.space import SpaceGuarantee
-from .base import Runner, drawn_candidates
+from .base import Strategy, drawn_candidates
 
 # --- what it costs ----------------------------------------------------------------------------------------------------
 
@@ -77,7 +73,7 @@ def shown_of(run: Run) -> dict[str, Any]:
 # --- how it runs ------------------------------------------------------------------------------------------------------
 
 
-class BestOfRunner(Runner):
+class BestOfStrategy(Strategy):
     """Draw K, draw K candidates, run them all, and return the best."""
 
     distribution: CountDistribution
@@ -116,83 +112,3 @@ class BestOfRunner(Runner):
         y: Any,
     ) -> Outcome:
         """Build the outcome from the finished runs: the best run, or all of them where all are released."""
-
-
-class RandomSearchParameters(Parameters, Protocol):
-    """Parameters for the best of K runs."""
-
-    param_distributions: Distributions
-    score_noise: Guarantee | str
-    cv: Any
-    refit: bool | str
-    release: str
-    tuning_share: float | None
-
-
-class RandomSearchRunner(BestOfRunner):
-    """The best of K runs, or all of a fixed number.
-
-    Parameters
-    ----------
-    search : RandomSearchParameters
-    distribution : CountDistribution
-    """
-
-    search: RandomSearchParameters
-
-    def __init__(self, search: RandomSearchParameters, distribution: CountDistribution) -> None:
-        super().__init__(search, search.param_distributions)
-        self.distribution = distribution
-        self.releases_all = search.release == "all"
-
-    @property
-    def score_noise(self) -> Guarantee | str:
-        return self.search.score_noise
-
-    @property
-    def tuning_share(self) -> float:
-        share = self.search.tuning_share
-        if share is not None and self.search.refit is not True:
-            raise ValueError(
-                f"Found tuning_share={share!r} with refit={self.search.refit!r}: no model is trained after the choice, "
-                "so candidates have nothing to be noisier than. Set refit=True, or leave tuning_share=None."
-            )
-        return share_of_tuning(share) if self.search.refit is True else 1.0
-
-    def validation(self, relation: Neighboring, n_samples: int | None, public: bool) -> Validation:
-        if self.search.cv is None and not public:
-            return self.default_hold_out(relation, n_samples)
-        return validation_of(self.search.cv, relation, n_samples, public)
-
-    def cost(self, validation: Validation) -> CostModel:
-        number = int(self.distribution.mean)
-        name, search = (
-            (f"all of {number} runs", partial(all_of, number=number))
-            if self.releases_all
-            else (f"best of K runs, K ~ {said_of(self.distribution)}", partial(best_of, count=self.distribution))
-        )
-        return CostOfRuns(name=name, search=search, exposures=validation.exposures(), refit=self.search.refit is True)
-
-    def outcome(
-        self,
-        job: Job,
-        candidates: Sequence[Candidate],
-        runs: Mapping[int, Run],
-        best: int,
-        seed: Seed,
-        X: Any,
-        y: Any,
-    ) -> Outcome:
-        model = runs[best].model
-        if self.search.refit is True:
-            self.progress.last_training()  # also if all candidates failed, which must stay secret
-        if self.search.refit is True and model is not None:
-            after, records = job.afterwards, all_numbers(n_records(X))
-            model = train_last(after, lambda: fresh(after, job.in_full(candidates[best]), seed), records, seed, X, y)
-        shown = {} if self.search.refit is False else {"best_estimator_": model}
-        return Outcome(
-            found=model is not None,
-            rows=[(candidates[i], run.score) for i, run in runs.items()],
-            best=list(runs).index(best),
-            attributes={**shown, **shown_of(runs[best])},
-        )

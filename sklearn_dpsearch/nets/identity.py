@@ -1,0 +1,91 @@
+"""Marks by which a training and its records are recognised after a crash."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn.parameter import is_lazy
+
+from .._disk import store
+from .._disk.store import Marks, shown
+from ..privacy import PrivacyError
+from .layout import named_trained
+from .state import contents
+from .task import TrainingTask
+
+#: Arguments without effect on the release, and parts of a task that follow from arguments.
+FREE = frozenset({"checkpoint", "verbose"})
+DERIVED = frozenset({"module", "optimizer", "schedule", "seed", "notes", "memory"})
+#: Devices whose generators can be saved.
+DEVICES = ("cpu", "cuda")
+#: Arguments that errors never show.
+SECRET = frozenset({"noise_seed"})
+
+
+def marks(task: TrainingTask, arguments: Mapping[str, Any], records: Sequence[torch.Tensor], start: str) -> Marks:
+    """Marks of a training; ``start`` is the digest of the starting point of a warm start."""
+    own = {entry.name: getattr(task, entry.name) for entry in fields(task) if entry.name not in DERIVED}
+    own["choice of parameters"] = [name for name, _ in named_trained(task.module)]
+    own["module"] = _blank(task.module)
+    given = {name: _argument(value) for name, value in arguments.items() if name not in FREE}
+    device = torch.device(arguments.get("device", "cpu"))
+    if device.type not in DEVICES:
+        raise PrivacyError(
+            f"Found device={str(device)!r} together with a checkpoint; the generators of {' and '.join(DEVICES)} can "
+            "be saved. Leave checkpoint=None."
+        )
+    where = {**store.place(("torch", "numpy")), **place_of(device)}
+    return {
+        "place": {name: (str(found), repr(found)) for name, found in where.items()},
+        "argument": {name: _described(name, value) for name, value in given.items()},
+        "training": {name: _described(name, value) for name, value in own.items()},
+        "start": {"initial parameters or states of the optimizer": (start, "")},
+        "records": marks_of_records(records),
+    }
+
+
+def _described(name: str, value: Any) -> tuple[str, str]:
+    return contents(value, lasting=True), type(value).__name__ if name in SECRET else shown(value)
+
+
+def place_of(device: torch.device) -> dict[str, str]:
+    """Processor and device, on which rounding depends."""
+    return {
+        "processor": f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()}",
+        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
+    }
+
+
+def _argument(value: Any) -> Any:
+    """Relevant part of an argument: of modules all but the parameters, of generators nothing, as use changes them."""
+    if isinstance(value, nn.Module):
+        return _blank(value)
+    generators = (np.random.RandomState, np.random.SeedSequence, np.random.Generator)
+    return type(value).__name__ if isinstance(value, generators) else value
+
+
+def _blank(module: nn.Module) -> nn.Module:
+    """Copy with zero parameters: a resumed training takes them from its checkpoint."""
+    blank = copy.deepcopy(module).cpu()
+    for value in blank.state_dict().values():
+        if isinstance(value, torch.Tensor) and not is_lazy(value):
+            value.zero_()
+    return blank
+
+
+def marks_of_records(records: Sequence[torch.Tensor]) -> dict[str, tuple[str, str]]:
+    """Mark of records, in the form used by training."""
+    digest = hashlib.sha256()
+    for values in records:
+        own = np.ascontiguousarray(values.detach().cpu().numpy())
+        digest.update(f"{own.dtype}{own.shape}".encode())
+        digest.update(own.reshape(-1).view(np.uint8).data)
+    return {"records": (digest.hexdigest(), "")}

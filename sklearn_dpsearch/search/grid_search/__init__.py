@@ -1,0 +1,5 @@
+"""Every candidate, one private choice by report noisy max, one private training."""
+
+from .search import DPGridSearchCV
+
+__all__ = ["DPGridSearchCV"]

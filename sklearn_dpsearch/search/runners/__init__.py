@@ -1,1 +1,0 @@
-"""Runners, one for each kind of search."""

@@ -1,0 +1,1 @@
+"""Strategies: what differs between searches. Here is what several searches share."""
