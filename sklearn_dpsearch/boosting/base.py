@@ -111,8 +111,12 @@ class GradientBoosting(BaseEstimator):
         )
 
     def scaled_privacy(self, factor: float, varying: frozenset[str] = frozenset()) -> dict[str, float | None]:
-        """Parameters that make every fit ``factor`` times less private; 1 stands for the target as configured."""
-        return {**dict.fromkeys(TARGETS), "target_mu": (self.target_mu or 1.0) * factor}
+        """Parameters that make every fit ``factor`` times less private; 1 stands for the target as configured.
+
+        Without a target 1 stands for μ = 1.
+        """
+        stated = any(getattr(self, name) is not None for name in TARGETS)
+        return {**dict.fromkeys(TARGETS), "target_mu": (self._mu() if stated else 1.0) * factor}
 
     def expecting(self, n: float) -> dict[str, Any]:
         """Parameters with which ``fit`` counts no records: all, because it never counts them."""

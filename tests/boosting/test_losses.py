@@ -55,19 +55,6 @@ def test_exponentials_are_looked_up_within_half_a_step_of_the_table():
     assert len(np.unique(exp_of_minus(values))) <= LONGEST * GRID + 1
 
 
-@pytest.mark.parametrize("name", ["two", "several"])
-def test_a_record_has_the_same_derivatives_wherever_it_stands(name):
-    """Bit by bit: else one record more would move what others add."""
-    n_classes = {"two": 1, "several": 30}[name]
-    loss = BinaryLoss() if name == "two" else SoftmaxLoss(n_classes)
-    outputs, targets = rng.normal(0, 3, (n_classes, 500)), np.ones(500)
-    whole = loss.derivatives(outputs, targets)
-    for rows in (slice(1, None), slice(3, None), slice(250, 257), *(slice(place, place + 1) for place in range(500))):
-        part = loss.derivatives(outputs[:, rows], targets[rows])
-        np.testing.assert_array_equal(part.scores, whole.scores[:, rows])
-        np.testing.assert_array_equal(part.hessians, whole.hessians[:, rows])
-
-
 @pytest.mark.parametrize("n_classes", [2, 3, 4, 7, 30])
 def test_scores_of_several_classes_are_unbiased_and_one_of_them_is_the_largest(n_classes):
     outputs = predictions(n_classes)

@@ -67,14 +67,6 @@ MUTANTS = [
         tests=("boosting/test_losses.py::test_exponentials_are_looked_up_within_half_a_step_of_the_table",),
     ),
     Mutant(
-        name="sums in the order of the shape",
-        mistake="Probabilities are added in an order that depends on the number of records.",
-        file="boosting/losses.py",
-        old="    return functools.reduce(np.add, rows)",
-        new="    return np.asarray(rows.sum(axis=0))",
-        tests=("boosting/test_losses.py::test_a_record_has_the_same_derivatives_wherever_it_stands",),
-    ),
-    Mutant(
         name="residuals as they are",
         mistake="Residuals of numbers are not clipped.",
         file="boosting/losses.py",

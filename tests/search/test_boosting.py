@@ -32,10 +32,12 @@ def regressor(**changed):
 
 
 SEARCHES = {
-    "random": lambda model: DPRandomSearchCV(model, SPACE, n_iter=3, epsilon=8.0, delta=1e-4),
-    "grid": lambda model: DPGridSearchCV(model, SPACE, epsilon=8.0, delta=1e-4),
-    "threshold": lambda model: DPThresholdSearchCV(model, SPACE, threshold=0.7, epsilon=8.0, delta=1e-4),
-    "subset": lambda model: DPSubsetSearchCV(model, SPACE, n_iter=3, epsilon=8.0, delta=1e-4),
+    "random": lambda model: DPRandomSearchCV(model, SPACE, n_iter=3, epsilon=8.0, delta=1e-4, random_state=0),
+    "grid": lambda model: DPGridSearchCV(model, SPACE, epsilon=8.0, delta=1e-4, random_state=0),
+    "threshold": lambda model: DPThresholdSearchCV(
+        model, SPACE, threshold=0.7, epsilon=8.0, delta=1e-4, random_state=0
+    ),
+    "subset": lambda model: DPSubsetSearchCV(model, SPACE, n_iter=3, epsilon=8.0, delta=1e-4, random_state=0),
 }
 
 
@@ -49,19 +51,23 @@ def test_every_search_goes_from_a_table_to_labels(name):
 
 
 def test_a_regressor_is_searched_too():
-    search = DPRandomSearchCV(regressor(), SPACE, n_iter=2, epsilon=20.0, delta=1e-4).fit(TABLE, TABLE["price"])
+    search = DPRandomSearchCV(regressor(), SPACE, n_iter=2, epsilon=20.0, delta=1e-4, random_state=0).fit(
+        TABLE, TABLE["price"]
+    )
     assert np.all((search.predict(TABLE) >= 0) & (search.predict(TABLE) <= 100))
 
 
 def test_the_space_around_boosting_needs_no_words():
-    search = DPRandomSearchCV(classifier(), "auto", n_iter=3, epsilon=8.0, delta=1e-4).fit(TABLE, TABLE["pay"])
+    search = DPRandomSearchCV(classifier(), "auto", n_iter=3, epsilon=8.0, delta=1e-4, random_state=0).fit(
+        TABLE, TABLE["pay"]
+    )
     assert set(search.best_params_) == {"prior_factor"}
     assert search_space(classifier(prior_factor=1.0), grid=True) == [{"prior_factor": [0.7, 1.0, 1.4]}]
 
 
 @pytest.mark.parametrize("model", [classifier(), regressor()])
 def test_a_dry_run_needs_no_records(model):
-    assert np.isfinite(DPRandomSearchCV(model, SPACE, epsilon=8.0, delta=1e-4).dry_run().score)
+    assert np.isfinite(DPRandomSearchCV(model, SPACE, epsilon=8.0, delta=1e-4, random_state=0).dry_run().score)
 
 
 def test_scorers_take_labels_and_bounds_from_the_schema():
@@ -73,9 +79,9 @@ def test_the_search_sets_the_noise_of_candidates_under_every_relation():
     """Candidates may differ in the number of rounds: each is calibrated to the one target."""
     space = {"max_iter": [10, 40]}
     for relation in ("add_remove", "zero_out", "replace_one"):
-        search = DPRandomSearchCV(classifier(neighboring=relation), space, n_iter=3, epsilon=8.0, delta=1e-4).fit(
-            TABLE, TABLE["pay"]
-        )
+        search = DPRandomSearchCV(
+            classifier(neighboring=relation), space, n_iter=3, epsilon=8.0, delta=1e-4, random_state=0
+        ).fit(TABLE, TABLE["pay"])
         assert search.privacy_spent_.neighboring == relation
         model = search.best_estimator_
         found = model.privacy_guarantee()
@@ -90,7 +96,9 @@ def test_boosting_competes_with_other_families():
     net = DPTabularClassifier(SCHEMA.without("price"), target="pay", sample_rate=0.1, max_epochs=8)
     pipeline = Pipeline([("model", net)])
     space = search_space(net, classifier(), step="model")
-    search = DPRandomSearchCV(pipeline, space, n_iter=3, epsilon=8.0, delta=1e-4).fit(TABLE, TABLE["pay"])
+    search = DPRandomSearchCV(pipeline, space, n_iter=3, epsilon=8.0, delta=1e-4, random_state=0).fit(
+        TABLE, TABLE["pay"]
+    )
     assert search.privacy_spent_.neighboring == "zero_out"
     assert search.score(TABLE, TABLE["pay"]) > 0.6
 
@@ -98,5 +106,5 @@ def test_boosting_competes_with_other_families():
 def test_nothing_of_a_subset_search_counts_records():
     """Under add/remove the models of a subset use no number of records, and so need none to be stated."""
     model = classifier(neighboring="add_remove")
-    search = DPSubsetSearchCV(model, SPACE, n_iter=3, epsilon=8.0, delta=1e-4)
+    search = DPSubsetSearchCV(model, SPACE, n_iter=3, epsilon=8.0, delta=1e-4, random_state=0)
     assert search.fit(TABLE, TABLE["pay"]).score(TABLE, TABLE["pay"]) > 0.7
