@@ -97,7 +97,7 @@ def test_all_folds_train_the_same_candidate_so_their_trainings_compose_before_ca
     ):
         stated = search.privacy_cost(len(X)).guarantee
         assert stated.delta_at(2.0) == pytest.approx(truth.delta_at(2.0), rel=1e-6) == pytest.approx(0.1235, abs=1e-4)
-    distribution = until_above(truth, 0.1)
+    distribution = until_above(truth, 1 / 11)  # the default: n_iter=10
     until = DPThresholdSearchCV(NoisyCentroids(), space, threshold=0.5, **given).privacy_cost(len(X))
     assert until.delta_at(2.0) == pytest.approx(distribution.delta_at(2.0), rel=1e-3)
     given = {**given, "validate_on": "subset", "subset_fraction": 0.5}
