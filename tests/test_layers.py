@@ -21,7 +21,7 @@ ALLOWED = {
     "scoring": {"_process", "privacy"},
     "preprocessing": {"_process", "privacy"},
     "boosting": {"_process", "privacy", "preprocessing"},
-    "nets": {"_chosen_rows", "_process", "_disk", "privacy", "preprocessing"},
+    "nets": {"_chosen_rows", "_process", "_disk", "privacy", "preprocessing", "boosting"},
     "ledger": {"_process", "_disk", "privacy"},
     "search": {"_chosen_rows", "_process", "_disk", "privacy", "adapters", "scoring", "ledger"},
     "report": {"_process", "privacy", "adapters", "scoring", "ledger", "search"},

@@ -34,12 +34,15 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 
 from sklearn_dpsearch import DPSubsetSearchCV
+from sklearn_dpsearch.boosting import DPGradientBoostingClassifier, DPGradientBoostingRegressor
 from sklearn_dpsearch.nets import (
     DPLinearRegression,
     DPLogisticRegression,
     DPMLPClassifier,
     DPMLPRegressor,
     DPTabularClassifier,
+    DPTabularEnsembleClassifier,
+    DPTabularEnsembleRegressor,
     DPTabularRegressor,
 )
 from sklearn_dpsearch.preprocessing import Schema, TableEncoder, schema_of
@@ -102,6 +105,13 @@ def models(table: Table, epsilon: float = 1.0) -> Iterator[tuple[str, Any]]:
     tabular = DPTabularRegressor if numbers else DPTabularClassifier
     for name, hidden in (("tabular", "auto"), ("tabular, additive", ())):
         yield name, tabular(table.schema, target=table.target, hidden_layer_sizes=hidden, **budget)
+    boosted, ensemble = (
+        (DPGradientBoostingRegressor, DPTabularEnsembleRegressor)
+        if numbers
+        else (DPGradientBoostingClassifier, DPTabularEnsembleClassifier)
+    )
+    yield "gradient boosting", boosted(table.schema, target=table.target, **budget)
+    yield "ensemble", ensemble(table.schema, target=table.target, **budget)
     yield "search", DPSubsetSearchCV(tabular(table.schema, target=table.target), "auto", epsilon=epsilon, delta=DELTA)
     for norm in ("rule", 1.0):
         options = {**given, **budget, "max_grad_norm": norm}

@@ -1,6 +1,7 @@
 """Differentially private neural networks for scikit-learn.
 
-Ready-made for data frames: ``DPTabularClassifier``, ``DPTabularRegressor``. For arrays: ``DPLogisticRegression``,
+Ready-made for data frames: ``DPTabularClassifier``, ``DPTabularRegressor``, and their means with boosting,
+``DPTabularEnsembleClassifier``, ``DPTabularEnsembleRegressor``. For arrays: ``DPLogisticRegression``,
 ``DPLinearRegression``, ``DPMLPClassifier``, ``DPMLPRegressor``. With a module of your own: ``DPNeuralNetClassifier``,
 ``DPNeuralNetBinaryClassifier``, ``DPNeuralNetMultiLabelClassifier``, ``DPNeuralNetRegressor`` (skorch). All train with
 DP-SGD, state their guarantee from their arguments alone, and can be searched by every search of this library.
@@ -12,6 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .estimators.ensembles import DPTabularEnsembleClassifier, DPTabularEnsembleRegressor
     from .estimators.skorch_binary import DPNeuralNetBinaryClassifier, DPNeuralNetMultiLabelClassifier
     from .estimators.skorch_nets import DPNeuralNetClassifier, DPNeuralNetRegressor
     from .estimators.tables import DPLinearRegression, DPLogisticRegression, DPMLPClassifier, DPMLPRegressor
@@ -27,6 +29,8 @@ __all__ = [
     "DPNeuralNetMultiLabelClassifier",
     "DPNeuralNetRegressor",
     "DPTabularClassifier",
+    "DPTabularEnsembleClassifier",
+    "DPTabularEnsembleRegressor",
     "DPTabularRegressor",
 ]
 #: Module of each name, imported on demand: searches and users of diffprivlib need no torch.
@@ -40,6 +44,8 @@ _PLACES = {
     "DPNeuralNetMultiLabelClassifier": "estimators.skorch_binary",
     "DPNeuralNetRegressor": "estimators.skorch_nets",
     "DPTabularClassifier": "estimators.tabular",
+    "DPTabularEnsembleClassifier": "estimators.ensembles",
+    "DPTabularEnsembleRegressor": "estimators.ensembles",
     "DPTabularRegressor": "estimators.tabular",
 }
 

@@ -477,4 +477,13 @@ MUTANTS = [
         new="        if False:\n",
         tests=("nets/test_mapped.py::test_with_a_checkpoint_a_file_that_changes_meanwhile_releases_nothing",),
     ),
+    Mutant(
+        name="one of two models is paid for",
+        mistake="The mean of a net and of boosting states the guarantee of the net alone.",
+        file="nets/estimators/ensembles.py",
+        old="        return compose(*(model.privacy_guarantee() for model in self._models(mu * SHARE)))",
+        new="        return self._models(mu * SHARE)[0].privacy_guarantee()",
+        tests=("nets/estimators/test_ensembles.py::test_both_models_are_paid_for_and_the_target_is_met",),
+        seen="averages of models that were each tuned to the whole budget",
+    ),
 ]

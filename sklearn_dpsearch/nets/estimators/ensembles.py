@@ -1,0 +1,359 @@
+"""Means of a net for data frames and of boosting, each with half of the privacy."""
+
+from __future__ import annotations
+
+import functools
+import math
+import numbers
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import log_softmax
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
+from sklearn.utils.validation import check_is_fitted
+
+from ...boosting import DPGradientBoostingClassifier, DPGradientBoostingRegressor
+from ...preprocessing import Schema
+from ...privacy import Guarantee, PrivacyError, calibrate, compose
+from ...privacy._types import NEIGHBORING, Neighboring
+from ...privacy.spent import Component, PrivacySpent
+from ..randomness import Seed
+from . import scaling
+from .cost import STATED_DELTA
+from .labels import ClassWeight
+from .scaling import Array
+from .tabular import DPTabularClassifier, DPTabularRegressor
+
+if TYPE_CHECKING:
+    from typing import Self  # since Python 3.11
+
+#: Ways to state the privacy of one fit.
+TARGETS = ("target_epsilon", "target_delta", "target_mu")
+#: Share of μ that each of the two models gets: their μ² add up. Rounded down.
+SHARE = math.nextafter(math.sqrt(0.5), 0.0)
+#: Attributes of a model after a successful fit.
+FITTED = ("net_", "boosting_", "privacy_spent_", "classes_", "n_features_in_", "feature_names_in_")
+
+_DOC = """{kind} of data frames: the mean of a net and of boosting, each with half of the privacy.
+
+    {mean} The two make different errors, so that the mean is about as good as the better one, varies less from fit to
+    fit, and needs no choice between them.
+
+    Parameters
+    ----------
+    schema : Schema or dict
+        Columns by name, as ``TableEncoder`` takes them. It is public knowledge.
+    target : str, optional
+        Column of the schema that is predicted, and no feature. The schema then states {stated}.{facts}
+    target_epsilon, target_delta : float, optional
+        Guarantee of one fit, to which both models are calibrated.
+    target_mu : float, optional
+        Instead: μ of the Gaussian guarantee of both together.
+    public_n : float, optional
+        Public number of records, for the net.
+    neighboring : {{"add_remove", "zero_out", "replace_one"}}, optional
+        Neighbouring relation, as for ``DPTabular{kind}``.
+    random_state : None, int or RandomState
+        Seeds initial weights and cells, which are public. Never the noise.
+    noise_seed : None, int or RandomState
+        For tests only: seeds noise and batches. The seed is enough to undo the noise.
+
+    Attributes
+    ----------
+    net_ : DPTabular{kind}
+    boosting_ : DPGradientBoosting{kind}
+    privacy_spent_ : PrivacySpent
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        The schema's columns without the target; only after ``fit`` on a data frame.{more}
+"""
+
+
+class TabularEnsemble(BaseEstimator):
+    """Two private models of one table, and the composition of their guarantees."""
+
+    #: Without a seed, batches and noise come from the operating system, in each fit.
+    secure_without_seed = True
+    #: Constructor arguments on which the guarantee depends.
+    privacy_parameters = (*TARGETS, "neighboring", "public_n")
+
+    _parameter_constraints: dict[str, Any] = {
+        "schema": [Mapping],
+        "target": [None, str],
+        "target_epsilon": [None, Interval(numbers.Real, 0, None, closed="neither")],
+        "target_delta": [None, Interval(numbers.Real, 0, 1, closed="neither")],
+        "target_mu": [None, Interval(numbers.Real, 0, None, closed="neither")],
+        "public_n": [None, Interval(numbers.Real, 1, None, closed="left")],
+        "neighboring": [None, StrOptions(set(NEIGHBORING))],
+        "random_state": ["random_state"],
+        "noise_seed": ["random_state"],
+    }
+    schema: Schema | Mapping[str, Any]
+    target: str | None
+    target_epsilon: float | None
+    target_delta: float | None
+    target_mu: float | None
+    public_n: float | None
+    neighboring: Neighboring | None
+    random_state: Seed
+    noise_seed: Seed
+
+    # --- guarantee of one fit, from constructor arguments alone ---------------------------------------------------
+
+    def privacy_guarantee(self, n_samples: int | None = None) -> Guarantee:
+        """Guarantee of one ``fit``; no data is needed.
+
+        Parameters
+        ----------
+        n_samples : int, optional
+            Not used: guarantees follow from the constructor's arguments.
+
+        Returns
+        -------
+        Guarantee
+            Composition of the guarantees of both models.
+        """
+        validate_parameter_constraints(self._parameter_constraints, self.get_params(deep=False), type(self).__name__)
+        return self._guarantee(self._mu())
+
+    def privacy_assumptions(self) -> tuple[str, ...]:
+        """Assumptions of the guarantee, as plain sentences."""
+        found = (sentence for model in self._models(1.0) for sentence in model.privacy_assumptions())
+        return tuple(dict.fromkeys(found))
+
+    def scaled_privacy(self, factor: float, varying: frozenset[str] = frozenset()) -> dict[str, float | None]:
+        """Parameters that make every fit ``factor`` times less private; 1 stands for the target as configured.
+
+        Without a target 1 stands for μ = 1.
+        """
+        stated = any(getattr(self, name) is not None for name in TARGETS)
+        return {**dict.fromkeys(TARGETS), "target_mu": (self._mu() if stated else 1.0) * factor}
+
+    def expecting(self, n: float) -> dict[str, Any]:
+        """Parameters with which ``fit`` uses the public number ``n`` of records instead of counting them."""
+        found: dict[str, Any] = self._models(1.0)[0].expecting(n)
+        return found
+
+    def under(self, neighboring: Neighboring) -> dict[str, Any] | None:
+        """Parameters for a guarantee, and for targets, under replace-one neighbours; None for other relations."""
+        found: dict[str, Any] | None = self._models(1.0)[0].under(neighboring)
+        return found
+
+    def search_space(self, *, grid: bool = False) -> list[dict[str, Any]]:
+        """No parameter is worth searching: both models follow their defaults."""
+        return [{}]
+
+    @property
+    def public_facts(self) -> dict[str, Any]:
+        """Facts about the target that the schema states, by the names of parameters: ``classes`` or ``bounds_y``."""
+        found: dict[str, Any] = self._models(1.0)[1].public_facts
+        return found
+
+    def made_up(self, n_samples: int = 200, random_state: int = 0) -> Any:
+        """Make up records that fit the schema, for a dry run; they hold nothing about real records.
+
+        Parameters
+        ----------
+        n_samples : int
+        random_state : int
+            A public seed.
+
+        Returns
+        -------
+        DataFrame of shape (n_samples, n_columns)
+        """
+        return self._models(1.0)[1].made_up(n_samples, random_state)
+
+    def _mu(self) -> float:
+        """μ of both models together."""
+        given = {name: float(value) for name in TARGETS if (value := getattr(self, name)) is not None}
+        if set(given) not in ({"target_epsilon", "target_delta"}, {"target_mu"}):
+            raise PrivacyError(
+                f"Found {given or 'none of target_epsilon, target_delta, target_mu'}; target_epsilon=... with "
+                "target_delta=..., or target_mu=..., is needed (none of them in a search with epsilon=, which sets it)."
+            )
+        if "target_mu" in given:
+            return given["target_mu"]
+        cached = functools.cache(self._guarantee)
+        return calibrate(cached, given["target_epsilon"], given["target_delta"])
+
+    def _guarantee(self, mu: float) -> Guarantee:
+        return compose(*(model.privacy_guarantee() for model in self._models(mu * SHARE)))
+
+    @abstractmethod
+    def _models(self, mu: float) -> tuple[Any, Any]:
+        """Net and boosting, unfitted, with a guarantee of ``mu`` each."""
+
+    def _shared(self, mu: float) -> dict[str, Any]:
+        names = ("schema", "target", "random_state", "noise_seed")
+        return {"target_mu": mu, **{name: getattr(self, name) for name in names}}
+
+    def _relation(self, net: Any) -> dict[str, Any]:
+        """The net's relation: both models have one and the same."""
+        return {"neighboring": net.privacy_guarantee().neighboring}
+
+    # --- fit ----------------------------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Train both models on the records.
+
+        Parameters
+        ----------
+        X : DataFrame of pandas or polars, or array of shape (n_samples, n_features)
+            With the schema's columns; an array has them in the schema's order.
+        y : array-like of shape (n_samples,)
+
+        Returns
+        -------
+        self : object
+        """
+        guarantee = self.privacy_guarantee()
+        for name in FITTED:
+            self.__dict__.pop(name, None)
+        net, boosting = self._models(self._mu() * SHARE)
+        boosting.fit(X, y)  # the faster one finds what is wrong with a table
+        net.fit(X, y)
+        parts = (("training of the net", net), ("boosting", boosting))
+        self.privacy_spent_ = PrivacySpent(
+            guarantee=guarantee,
+            delta=STATED_DELTA if self.target_delta is None else float(self.target_delta),
+            components=tuple(Component(name=name, guarantee=one.privacy_spent_.guarantee) for name, one in parts),
+            assumptions=self.privacy_assumptions(),
+        )
+        self.net_, self.boosting_ = (one.set_params(random_state=None, noise_seed=None) for one in (net, boosting))
+        for name in ("classes_", "n_features_in_", "feature_names_in_"):
+            if hasattr(net, name):
+                setattr(self, name, getattr(net, name))
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Drop the noise seed from a fitted model: the seed would be enough to undo the noise."""
+        state: dict[str, Any] = super().__getstate__()
+        return {**state, "noise_seed": None} if "privacy_spent_" in state else state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = True
+        tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
+        return tags
+
+
+class DPTabularEnsembleClassifier(ClassifierMixin, TabularEnsemble):
+    __doc__ = _DOC.format(
+        kind="Classifier",
+        mean="Logits are averaged: those of ``DPTabularClassifier`` without hidden layers, and of\n"
+        "    ``DPGradientBoostingClassifier``.",
+        stated="``classes``",
+        facts="""
+    classes : array-like, optional
+        All labels that a record could have. Without ``classes`` the labels are taken from y, which is private only if
+        they are public anyway.
+    class_weight : dict, optional
+        Label ↦ weight of its records, a constant known without the data.""",
+        more="\n    classes_ : ndarray of shape (n_classes,)",
+    )
+
+    _parameter_constraints: dict[str, Any] = {
+        **TabularEnsemble._parameter_constraints,
+        "classes": ["array-like", None],
+        "class_weight": [dict, None],
+    }
+    classes_: NDArray[Any]
+
+    def __init__(
+        self, schema: Schema | Mapping[str, Any], *, target: str | None = None, classes: ArrayLike | None = None,
+        class_weight: ClassWeight = None, target_epsilon: float | None = None, target_delta: float | None = None,
+        target_mu: float | None = None, public_n: float | None = None, neighboring: Neighboring | None = None,
+        random_state: Seed = None, noise_seed: Seed = None,
+    ) -> None:  # fmt: skip
+        self.schema = schema
+        self.target = target
+        self.classes = classes
+        self.class_weight = class_weight
+        self.target_epsilon = target_epsilon
+        self.target_delta = target_delta
+        self.target_mu = target_mu
+        self.public_n = public_n
+        self.neighboring = neighboring
+        self.random_state = random_state
+        self.noise_seed = noise_seed
+
+    def _models(self, mu: float) -> tuple[Any, Any]:
+        shared = {**self._shared(mu), "classes": self.classes, "class_weight": self.class_weight}
+        net = DPTabularClassifier(**shared, public_n=self.public_n, neighboring=self.neighboring, hidden_layer_sizes=())
+        return net, DPGradientBoostingClassifier(**shared, **self._relation(net))
+
+    def decision_function(self, X: Any) -> Array:
+        """Logits, shape (n_samples, n_classes); with two classes their difference, shape (n_samples,)."""
+        check_is_fitted(self, "net_")
+        return _mean(self.net_.decision_function(X), self.boosting_.decision_function(X))
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Logarithm of the class probabilities, shape (n_samples, n_classes)."""
+        logits = self.decision_function(X)
+        both = np.column_stack([np.zeros_like(logits), logits]) if logits.ndim == 1 else logits
+        found: Array = log_softmax(both, axis=1)
+        return found
+
+    def predict_proba(self, X: Any) -> Array:
+        """Class probabilities, shape (n_samples, n_classes)."""
+        chances: Array = np.exp(self.predict_log_proba(X))
+        return chances
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most probable label of each record, shape (n_samples,)."""
+        labels: NDArray[Any] = self.classes_[self.predict_log_proba(X).argmax(axis=1)]
+        return labels
+
+
+class DPTabularEnsembleRegressor(RegressorMixin, TabularEnsemble):
+    __doc__ = _DOC.format(
+        kind="Regressor",
+        mean="Predictions are averaged: those of ``DPTabularRegressor`` and of ``DPGradientBoostingRegressor``.",
+        stated="``bounds_y``",
+        facts="""
+    bounds_y : (lower, upper), optional
+        Public bounds of y, to which targets and predictions are clipped. Needed without ``target``.""",
+        more="",
+    )
+
+    _parameter_constraints: dict[str, Any] = {
+        **TabularEnsemble._parameter_constraints,
+        "bounds_y": [None, tuple, list],
+    }
+
+    def __init__(
+        self, schema: Schema | Mapping[str, Any], *, target: str | None = None,
+        bounds_y: scaling.Given | None = None, target_epsilon: float | None = None, target_delta: float | None = None,
+        target_mu: float | None = None, public_n: float | None = None, neighboring: Neighboring | None = None,
+        random_state: Seed = None, noise_seed: Seed = None,
+    ) -> None:  # fmt: skip
+        self.schema = schema
+        self.target = target
+        self.bounds_y = bounds_y
+        self.target_epsilon = target_epsilon
+        self.target_delta = target_delta
+        self.target_mu = target_mu
+        self.public_n = public_n
+        self.neighboring = neighboring
+        self.random_state = random_state
+        self.noise_seed = noise_seed
+
+    def _models(self, mu: float) -> tuple[Any, Any]:
+        shared = {**self._shared(mu), "bounds_y": self.bounds_y}
+        net = DPTabularRegressor(**shared, public_n=self.public_n, neighboring=self.neighboring)
+        return net, DPGradientBoostingRegressor(**shared, **self._relation(net))
+
+    def predict(self, X: Any) -> Array:
+        """Predicted values, shape (n_samples,), inside ``bounds_y``."""
+        check_is_fitted(self, "net_")
+        return _mean(self.net_.predict(X), self.boosting_.predict(X))
+
+
+def _mean(one: Array, other: Array) -> Array:
+    found: Array = (np.asarray(one, np.float64) + other) / 2
+    return found
