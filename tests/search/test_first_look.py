@@ -164,3 +164,8 @@ def test_a_failure_never_wins_whatever_its_score():
             random_state=seed, rehearse=False,
         )  # fmt: skip
         assert search.fit(X, y).best_params_ == {"C": 1.0}
+
+
+@pytest.mark.parametrize("given", [{"X": np.array(5.0)}, {"y": np.array(1)}])
+def test_a_single_value_is_no_container_of_records(make, given):
+    refused(make(NoisyCentroids(), {}), "with a single value; an array", TypeError, **given)

@@ -68,17 +68,19 @@ def facts_of(values: Any, name: str = "X") -> ContainerFacts:
     TypeError
         For other objects than arrays, data frames and lists.
     """
-    if not isinstance(values, (list, tuple)) and not hasattr(values, "shape") and not hasattr(values, "__array__"):
-        raise TypeError(
-            f"Found {name} of type {type(values).__name__}; an array, a data frame or a list of records is needed."
-            + how_to_wrap(type(values))
-        )
-    if not hasattr(values, "shape") and not hasattr(values, "__len__"):
+    if not hasattr(values, "shape") and not hasattr(values, "__len__") and hasattr(values, "__array__"):
         values = np.asarray(values)
     shape, dtype = tuple(getattr(values, "shape", ())), getattr(values, "dtype", None)
+    has_shape = hasattr(values, "shape")
+    if not shape and (has_shape or not (isinstance(values, (list, tuple)) or hasattr(values, "__array__"))):
+        found = f"{type(values).__name__}{' with a single value' if has_shape else ''}"
+        raise TypeError(
+            f"Found {name} of type {found}; an array, a data frame or a list of records is needed."
+            + how_to_wrap(type(values))
+        )
     n = shape[0] if issparse(values) else len(values)  # the shape of a lazy collection may be unknown
     dimensions = len(shape)
-    if not hasattr(values, "shape") and n:
+    if not has_shape and n:
         plain = not hasattr(values[0], "__len__")
         dimensions = 1 if plain else 2
         dtype = np.asarray(values).dtype if plain or isinstance(values[0], str) else None
