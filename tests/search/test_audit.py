@@ -17,7 +17,7 @@ from sklearn_dpsearch.privacy import Fixed, Geometric, PureDP
 from sklearn_dpsearch.scoring import DiscreteLaplaceNoise, make_private_scorer
 from sklearn_dpsearch.scoring.mean import MeanScorer
 from sklearn_dpsearch.search import BasePrivateSearch
-from sklearn_dpsearch.search.execution import runs as _runs
+from sklearn_dpsearch.search.execution import models as _models
 
 from ..audit.toys import LABELS, LOUD, PUBLIC, QUIET, answer_low
 from .toys import RandomizedResponse
@@ -127,9 +127,9 @@ def test_scores_without_noise_are_exposed(monkeypatch):
 @pytest.mark.slow
 def test_candidates_that_keep_a_seed_are_exposed(monkeypatch):
     def keeping(job, candidate, seed):
-        return clone(job.estimator).set_params(**candidate, random_state=0)
+        return clone(job.recipe.estimator).set_params(**candidate, random_state=0)
 
-    monkeypatch.setattr(_runs, "fresh", keeping)
+    monkeypatch.setattr(_models, "fresh", keeping)
     assert not audited(public_search()).consistent
 
 
