@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import loguniform
-from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, column_or_1d
@@ -20,11 +19,12 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 from .._process import steps_now
 from ..preprocessing import Schema, TableEncoder
 from ..preprocessing.reading import names_of
-from ..privacy import GaussianDP, Guarantee, PrivacyError, calibrate
+from ..privacy import GaussianDP, Guarantee, calibrate
 from ..privacy._checks import check_size_of_delta
 from ..privacy._types import NEIGHBORING, Neighboring
 from ..privacy.mechanisms.rounded_normal import ByteSource
 from ..privacy.spent import Component, PrivacySpent
+from .calibrated import STATED_DELTA, TARGETS, CalibratedModel
 from .cells import Partition, drawn
 from .features import BLOCK, CodedColumns, Codes, Feature
 from .losses import Array, Loss
@@ -36,44 +36,31 @@ if TYPE_CHECKING:
 
 #: Accepted seeds; None: the operating system.
 Seed: TypeAlias = int | np.random.RandomState | None
-#: Ways to state the privacy of one fit.
-TARGETS = ("target_epsilon", "target_delta", "target_mu")
-#: δ at which ``privacy_spent_`` states ε where no ``target_delta`` was given; ``epsilon_at`` gives any other.
-STATED_DELTA = 1e-5
 #: Factors on ``prior_factor`` that a search tries, drawn log-uniformly between the ends or all in a grid.
 FACTORS = (0.7, 1.0, 1.4)
 #: Attributes of a model after a successful fit.
 FITTED = ("partitions_", "weights_", "feature_importances_", "privacy_spent_", "n_iter_")
 
 
-class GradientBoosting(BaseEstimator):
+class GradientBoosting(CalibratedModel):
     """Gradient boosting on cells that are drawn from a schema and a public seed."""
 
-    #: Without a seed, the noise comes from the operating system, in each fit.
-    secure_without_seed = True
     #: Constructor arguments on which the guarantee depends.
     privacy_parameters = (*TARGETS, "neighboring")
 
     _parameter_constraints: dict[str, Any] = {
+        **CalibratedModel._parameter_constraints,
         "schema": [Mapping],
         "target": [None, str],
-        "target_epsilon": [None, Interval(numbers.Real, 0, None, closed="neither")],
-        "target_delta": [None, Interval(numbers.Real, 0, 1, closed="neither")],
-        "target_mu": [None, Interval(numbers.Real, 0, None, closed="neither")],
         "neighboring": [StrOptions(set(NEIGHBORING))],
         "max_iter": [Interval(numbers.Integral, 1, None, closed="left")],
         "learning_rate": [Interval(numbers.Real, 0, None, closed="neither")],
         "prior_factor": [Interval(numbers.Real, 0, None, closed="neither")],
         "max_bins": [Interval(numbers.Integral, 2, None, closed="left")],
         "max_features_per_cell": [Interval(numbers.Integral, 1, None, closed="left")],
-        "random_state": ["random_state"],
-        "noise_seed": ["random_state"],
     }
     schema: Schema | Mapping[str, Any]
     target: str | None
-    target_epsilon: float | None
-    target_delta: float | None
-    target_mu: float | None
     neighboring: Neighboring
     max_iter: int
     learning_rate: float
@@ -109,14 +96,6 @@ class GradientBoosting(BaseEstimator):
             f"{name}: SciPy's quantiles of the normal distribution have an error below 2^-46.",
             *(seeded if self.noise_seed is not None else ()),
         )
-
-    def scaled_privacy(self, factor: float, varying: frozenset[str] = frozenset()) -> dict[str, float | None]:
-        """Parameters that make every fit ``factor`` times less private; 1 stands for the target as configured.
-
-        Without a target 1 stands for μ = 1.
-        """
-        stated = any(getattr(self, name) is not None for name in TARGETS)
-        return {**dict.fromkeys(TARGETS), "target_mu": (self._mu() if stated else 1.0) * factor}
 
     def expecting(self, n: float) -> dict[str, Any]:
         """Parameters with which ``fit`` counts no records: all, because it never counts them."""
@@ -163,16 +142,8 @@ class GradientBoosting(BaseEstimator):
         """
         return TableEncoder(self._features()).made_up(n_samples, random_state)
 
-    def _mu(self) -> float:
-        given = {name: float(value) for name in TARGETS if (value := getattr(self, name)) is not None}
-        if set(given) not in ({"target_epsilon", "target_delta"}, {"target_mu"}):
-            raise PrivacyError(
-                f"Found {given or 'none of target_epsilon, target_delta, target_mu'}; target_epsilon=... with "
-                "target_delta=..., or target_mu=..., is needed (none of them in a search with epsilon=, which sets it)."
-            )
-        if "target_mu" in given:
-            return given["target_mu"]
-        return calibrated_mu(given["target_epsilon"], given["target_delta"])
+    def _calibrated_mu(self, epsilon: float, delta: float) -> float:
+        return calibrated_mu(epsilon, delta)
 
     def _noise_scale(self) -> int:
         """Standard deviation of the noise of all rounds and the start, in whole numbers."""
@@ -284,17 +255,6 @@ class GradientBoosting(BaseEstimator):
             for found in outputs_after(codes[:, rows], partitions, self.weights_, len(outputs)):
                 outputs[:, rows] = found
         return outputs
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Drop the noise seed from a fitted model: the seed would be enough to undo the noise."""
-        state: dict[str, Any] = super().__getstate__()
-        return {**state, "noise_seed": None} if "privacy_spent_" in state else state
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.non_deterministic = True
-        tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
-        return tags
 
     # --- hooks for classes and numbers --------------------------------------------------------------------------------
 

@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_softmax
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted
 
 from ...boosting import DPGradientBoostingClassifier, DPGradientBoostingRegressor
+from ...boosting.calibrated import STATED_DELTA, TARGETS, CalibratedModel
 from ...preprocessing import Schema
-from ...privacy import Guarantee, PrivacyError, calibrate, compose
+from ...privacy import Guarantee, calibrate, compose
 from ...privacy._types import NEIGHBORING, Neighboring
 from ...privacy.spent import Component, PrivacySpent
 from ..randomness import Seed
 from . import scaling
-from .cost import STATED_DELTA
 from .labels import ClassWeight
 from .scaling import Array
 from .tabular import DPTabularClassifier, DPTabularRegressor
@@ -31,8 +31,6 @@ from .tabular import DPTabularClassifier, DPTabularRegressor
 if TYPE_CHECKING:
     from typing import Self  # since Python 3.11
 
-#: Ways to state the privacy of one fit.
-TARGETS = ("target_epsilon", "target_delta", "target_mu")
 #: Share of μ that each of the two models gets: their μ² add up. Rounded down.
 SHARE = math.nextafter(math.sqrt(0.5), 0.0)
 #: Attributes of a model after a successful fit.
@@ -73,34 +71,40 @@ _DOC = """{kind} of data frames: the mean of a net and of boosting, each with ha
 """
 
 
-class TabularEnsemble(BaseEstimator):
+class TabularEnsemble(CalibratedModel):
     """Two private models of one table, and the composition of their guarantees."""
 
-    #: Without a seed, batches and noise come from the operating system, in each fit.
-    secure_without_seed = True
     #: Constructor arguments on which the guarantee depends.
     privacy_parameters = (*TARGETS, "neighboring", "public_n")
 
     _parameter_constraints: dict[str, Any] = {
+        **CalibratedModel._parameter_constraints,
         "schema": [Mapping],
         "target": [None, str],
-        "target_epsilon": [None, Interval(numbers.Real, 0, None, closed="neither")],
-        "target_delta": [None, Interval(numbers.Real, 0, 1, closed="neither")],
-        "target_mu": [None, Interval(numbers.Real, 0, None, closed="neither")],
         "public_n": [None, Interval(numbers.Real, 1, None, closed="left")],
         "neighboring": [None, StrOptions(set(NEIGHBORING))],
-        "random_state": ["random_state"],
-        "noise_seed": ["random_state"],
     }
     schema: Schema | Mapping[str, Any]
     target: str | None
-    target_epsilon: float | None
-    target_delta: float | None
-    target_mu: float | None
     public_n: float | None
     neighboring: Neighboring | None
     random_state: Seed
     noise_seed: Seed
+
+    @property
+    def privacy_spent_(self) -> PrivacySpent:
+        """Cost of the fit, or of the search that released it; both models, which are released together, state it."""
+        try:
+            found: PrivacySpent = vars(self)["privacy_spent_"]
+        except KeyError:
+            raise AttributeError(
+                f"{type(self).__name__} has no attribute 'privacy_spent_' before it is fitted"
+            ) from None
+        return found
+
+    @privacy_spent_.setter
+    def privacy_spent_(self, spent: PrivacySpent) -> None:
+        self.__dict__["privacy_spent_"] = self.net_.privacy_spent_ = self.boosting_.privacy_spent_ = spent
 
     # --- guarantee of one fit, from constructor arguments alone ---------------------------------------------------
 
@@ -124,14 +128,6 @@ class TabularEnsemble(BaseEstimator):
         """Assumptions of the guarantee, as plain sentences."""
         found = (sentence for model in self._models(1.0) for sentence in model.privacy_assumptions())
         return tuple(dict.fromkeys(found))
-
-    def scaled_privacy(self, factor: float, varying: frozenset[str] = frozenset()) -> dict[str, float | None]:
-        """Parameters that make every fit ``factor`` times less private; 1 stands for the target as configured.
-
-        Without a target 1 stands for μ = 1.
-        """
-        stated = any(getattr(self, name) is not None for name in TARGETS)
-        return {**dict.fromkeys(TARGETS), "target_mu": (self._mu() if stated else 1.0) * factor}
 
     def expecting(self, n: float) -> dict[str, Any]:
         """Parameters with which ``fit`` uses the public number ``n`` of records instead of counting them."""
@@ -168,18 +164,8 @@ class TabularEnsemble(BaseEstimator):
         """
         return self._models(1.0)[1].made_up(n_samples, random_state)
 
-    def _mu(self) -> float:
-        """μ of both models together."""
-        given = {name: float(value) for name in TARGETS if (value := getattr(self, name)) is not None}
-        if set(given) not in ({"target_epsilon", "target_delta"}, {"target_mu"}):
-            raise PrivacyError(
-                f"Found {given or 'none of target_epsilon, target_delta, target_mu'}; target_epsilon=... with "
-                "target_delta=..., or target_mu=..., is needed (none of them in a search with epsilon=, which sets it)."
-            )
-        if "target_mu" in given:
-            return given["target_mu"]
-        cached = functools.cache(self._guarantee)
-        return calibrate(cached, given["target_epsilon"], given["target_delta"])
+    def _calibrated_mu(self, epsilon: float, delta: float) -> float:
+        return calibrate(functools.cache(self._guarantee), epsilon, delta)
 
     def _guarantee(self, mu: float) -> Guarantee:
         return compose(*(model.privacy_guarantee() for model in self._models(mu * SHARE)))
@@ -218,28 +204,18 @@ class TabularEnsemble(BaseEstimator):
         boosting.fit(X, y)  # the faster one finds what is wrong with a table
         net.fit(X, y)
         parts = (("training of the net", net), ("boosting", boosting))
+        components = tuple(Component(name=name, guarantee=one.privacy_spent_.guarantee) for name, one in parts)
+        self.net_, self.boosting_ = (one.set_params(random_state=None, noise_seed=None) for one in (net, boosting))
         self.privacy_spent_ = PrivacySpent(
             guarantee=guarantee,
             delta=STATED_DELTA if self.target_delta is None else float(self.target_delta),
-            components=tuple(Component(name=name, guarantee=one.privacy_spent_.guarantee) for name, one in parts),
+            components=components,
             assumptions=self.privacy_assumptions(),
         )
-        self.net_, self.boosting_ = (one.set_params(random_state=None, noise_seed=None) for one in (net, boosting))
         for name in ("classes_", "n_features_in_", "feature_names_in_"):
             if hasattr(net, name):
                 setattr(self, name, getattr(net, name))
         return self
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Drop the noise seed from a fitted model: the seed would be enough to undo the noise."""
-        state: dict[str, Any] = super().__getstate__()
-        return {**state, "noise_seed": None} if "privacy_spent_" in state else state
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.non_deterministic = True
-        tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
-        return tags
 
 
 class DPTabularEnsembleClassifier(ClassifierMixin, TabularEnsemble):

@@ -44,7 +44,8 @@ def test_both_models_are_paid_for_and_the_target_is_met(model):
     spent = fitted.privacy_spent_
     assert 2.99 < spent.guarantee.epsilon_at(1e-5) <= 3.0
     assert spent.guarantee == model.privacy_guarantee()
-    parts = [one.privacy_spent_.guarantee for one in (fitted.net_, fitted.boosting_)]
+    parts = [one.privacy_guarantee() for one in (fitted.net_, fitted.boosting_)]
+    assert fitted.net_.privacy_spent_ == fitted.boosting_.privacy_spent_ == spent  # they are released together
     assert spent.guarantee.epsilon_at(1e-5) == compose(*parts).epsilon_at(1e-5)
     assert [one.guarantee for one in spent.components] == parts
     assert {one.neighboring for one in parts} == {model.neighboring or "zero_out"}
@@ -112,6 +113,8 @@ def test_every_search_takes_the_mean(make):
     search = make(classifier(target_epsilon=None, target_delta=None))
     search.set_params(epsilon=6.0, delta=1e-4, random_state=0).fit(TABLE, TABLE["pay"])
     assert search.privacy_spent_.epsilon <= 6.0
+    best = search.best_estimator_
+    assert {one.privacy_spent_.epsilon for one in (best, best.net_, best.boosting_)} == {search.privacy_spent_.epsilon}
     assert search.score(TABLE, TABLE["pay"]) > 0.6
 
 
