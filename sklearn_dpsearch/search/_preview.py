@@ -17,8 +17,9 @@ from ._base import BasePrivateSearch
 from ._records import n_records, take, with_parameters
 from ._synthetic_records import made_up_records
 from .execution.utilities import HELD_OUT
+from .planning.grid import number_of_points
 from .planning.plan import Plan
-from .strategies.sample_and_aggregate import SampleAndAggregate, number_of_points
+from .strategies.sample_and_aggregate import SampleAndAggregate
 from .subset_search.search import SubsetStrategy
 
 

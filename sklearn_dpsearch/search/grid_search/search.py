@@ -24,8 +24,9 @@ from ..execution.job import Job
 from ..execution.outcome import Outcome
 from ..execution.randomness import Randomness
 from ..execution.utilities import sensitivity
+from ..planning.grid import number_of_points
 from ..planning.plan import CostModel
-from ..strategies.sample_and_aggregate import SampleAndAggregate, number_of_points, train_winner
+from ..strategies.sample_and_aggregate import SampleAndAggregate, train_winner
 from .choice import LARGEST_OF, NOISES, CostOfChoice
 
 #: Share of ``epsilon`` that the choice gets, where ``selection_epsilon`` is not given.

@@ -239,6 +239,7 @@ class SpaceGuarantee:
     ) -> None:
         self.adapter, self.estimator, self.n_samples, self.relation = adapter, estimator, n_samples, relation
         self.probabilities = space.probabilities
+        self.dictionaries = space.dictionaries
         self.axes = [self._axes_of(dictionary) for dictionary in space.dictionaries]
         self.points = [self._of_axes(axes) for axes in self.axes]
 
@@ -256,6 +257,16 @@ class SpaceGuarantee:
         weighted = self._weighted()
         together = [promise if times == 1 else compose(*[promise] * times) for promise in weighted]
         return mixture(together, list(weighted.values()))
+
+    def each_once(self, times: int = 1) -> Guarantee:
+        """Guarantee of training each point of a finite space a given number of times: their composition."""
+        promises = [
+            run.guarantee
+            for dictionary, points in zip(self.dictionaries, self.points)
+            for run, _ in points
+            for _ in range(_size(dictionary) // len(points))  # points that differ in other parameters promise the same
+        ]
+        return compose(*promises * times)
 
     @property
     def worst(self) -> Guarantee:
@@ -388,7 +399,7 @@ def _values(name: str, values: Any) -> Iterator[Any]:
     yield float(upper)
 
 
-def _size(axes: Mapping[str, list[Any]]) -> int:
+def _size(axes: Mapping[str, Any]) -> int:
     return math.prod(len(axis) for axis in axes.values())
 
 

@@ -164,12 +164,16 @@ class Strategy(ABC):
 def drawn_candidates(plan: Plan, number: int, source: Randomness) -> list[Candidate]:
     """Draw independent candidates with replacement, none of them outside the plan."""
     drawing = source.drawing()
-    drawn = [plan.space.draw(drawing) for _ in range(number)]
-    for which, candidate in drawn:
+    return checked_candidates(plan, [plan.space.draw(drawing) for _ in range(number)])
+
+
+def checked_candidates(plan: Plan, found: Sequence[tuple[int, Candidate]]) -> list[Candidate]:
+    """Raise for a candidate outside the plan; each comes with the number of its dictionary in the space."""
+    for which, candidate in found:
         plan.promises.check(which, candidate)
         if plan.final is not plan.promises:
             plan.final.check(which, plan.in_full(candidate))
-    return [candidate for _, candidate in drawn]
+    return [candidate for _, candidate in found]
 
 
 def drawn_split(plan: Plan, n_samples: int, source: Randomness) -> Split:

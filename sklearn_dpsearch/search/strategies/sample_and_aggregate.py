@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -20,6 +19,7 @@ from ..execution.models import fitted, fresh, releasable, train_last
 from ..execution.outcome import Outcome
 from ..execution.randomness import Randomness
 from ..execution.utilities import check_parts, less_noisy, on_parts, random_parts, utilities_of
+from ..planning.grid import number_of_points, points_of
 from ..planning.plan import Plan
 from ..planning.space import Space
 from .base import Strategy
@@ -33,48 +33,8 @@ RECORDS = 50
 #: Most trainings on parts, of all candidates together, with the default number of parts. A net trained together with
 #: others costs about an eighth of a training on all records, for any size of its part (the number of steps stays).
 MOST_TRAININGS = 400
-#: Most points of a grid.
-MOST_POINTS = 10**6
 #: Target of the default number of parts: expected loss of utility through noise of the exponential mechanism.
 LOSS = 0.05
-
-
-def points_of(space: Space) -> list[tuple[int, dict[str, Any]]]:
-    """Every point of a finite space, with the number of its dictionary.
-
-    Raises
-    ------
-    ValueError
-        For a distribution, which has no finite grid.
-    """
-    number_of_points(space)
-    return [
-        (which, dict(zip(dictionary, values)))
-        for which, dictionary in enumerate(space.dictionaries)
-        for values in itertools.product(*dictionary.values())
-    ]
-
-
-def number_of_points(space: Space) -> int:
-    """Count the points of a finite space."""
-    _check_finite(space)
-    number = sum(math.prod(len(values) for values in dictionary.values()) for dictionary in space.dictionaries)
-    if number > MOST_POINTS:
-        raise ValueError(
-            f"Found a grid of {number} candidates; all of them would run, and at most {MOST_POINTS} are tried. Give "
-            "fewer values, or use DPRandomSearchCV, which draws candidates."
-        )
-    return number
-
-
-def _check_finite(space: Space) -> None:
-    for dictionary in space.dictionaries:
-        for name, values in dictionary.items():
-            if hasattr(values, "rvs"):
-                raise ValueError(
-                    f"Found a distribution for {name!r}, but the whole grid is searched. Give a list of values, or use "
-                    "DPRandomSearchCV."
-                )
 
 
 def utility_scorer(scorer: Scorer) -> Scorer:

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Literal
 
-from ...privacy import CountDistribution, Guarantee, best_of, subset_then_train
+from ...privacy import (
+    CountDistribution,
+    GaussianDP,
+    Geometric,
+    Guarantee,
+    best_of,
+    calibrate,
+    compose,
+    subset_then_train,
+)
 from ...privacy._types import Neighboring
 from ...privacy.spent import Component
 from ...scoring import Noise, Sensitivity
@@ -15,24 +25,33 @@ from ...scoring.one_run import search_guarantee
 from ..planning.space import SpaceGuarantee
 from .members import InSubset, OnTheRest
 
+#: Mean number of runs where the user gives none, and the longest list whose candidates may then all run once.
+USUAL, SHORT = 10, 10
 ON = {"rest": "the rest", "all": "all records"}
 #: Factor of the noise of a score on the rest over the noise that would match the training: both costs compose.
 FACTOR_OF_SCORES = 24
 #: This factor without amplification: a record of the rest then always pays less than a record of the subset.
 FACTOR_OF_KNOWN = 3
+#: Relative gap within which two costs count as equal.
+ABOUT = 0.02
 
 
 @dataclass(frozen=True, kw_only=True)
 class CostOfSubset:
-    """Cost of the best of K runs on the subset, and of one training on more records.
+    """Cost of the runs on the subset, the best of which is found, and of one training on more records.
 
     Parameters
     ----------
+    distribution : CountDistribution
+        Distribution of the number of runs K.
+    each : bool
+        Whether each candidate of a list runs once, so that the runs compose.
     told_its_size : bool
         Whether the estimator can be told how many records to expect, so that it does not count them.
     """
 
     distribution: CountDistribution
+    each: bool
     members: InSubset | OnTheRest
     train_on: Literal["rest", "all"]
     told_its_size: bool
@@ -40,14 +59,19 @@ class CostOfSubset:
     def components(
         self, promises: SpaceGuarantee, scoring: Guarantee | None, final: SpaceGuarantee
     ) -> tuple[Component, ...]:
-        search, spend = partial(best_of, count=self.distribution), partial(self._total, final.worst)
+        spend = partial(self._total, final.worst)
+        search: Callable[[Guarantee], Guarantee] = partial(best_of, count=self.distribution)
+        trained = promises.trained
+        if self.each:  # all of them are "one run"
+            search, trained = compose, promises.each_once
+            scoring = None if scoring is None else compose(*[scoring] * int(self.distribution.mean))
         if not isinstance(self.members, OnTheRest):
-            total = spend(search_guarantee(promises.trained, scoring, self.members.exposures(), search))
+            total = spend(search_guarantee(trained, scoring, self.members.exposures(), search))
         else:
             assert scoring is not None
             share = self.members.share
             validate = search(scoring)._roughly()  # scores lose next to nothing, and exact bounds would double the time
-            total = spend(search(promises.one_run), validate=validate, validated_share=share)
+            total = spend(search(trained(1)), validate=validate, validated_share=share)
         return (Component(name=self._name, guarantee=total),)
 
     def _total(self, train: Guarantee, tune: Guarantee, **scored: Any) -> Guarantee:
@@ -60,9 +84,12 @@ class CostOfSubset:
         if isinstance(self.members, OnTheRest):
             share = self.members.share
             validated = f", validate on {'the rest' if share == 1.0 else f'a share of {share:g} of the rest'}"
+        runs = f"the best of K runs, K ~ {self.distribution!r}"
+        if self.each:
+            runs = f"the best of {self.distribution.mean:.0f} candidates, each of which runs once"
         return (
-            f"tune on a subset (each record with probability {self.members.fraction:g}) by the best of K runs, K ~ "
-            f"{self.distribution!r}{validated}, then train on {ON[self.train_on]}"
+            f"tune on a subset (each record with probability {self.members.fraction:g}) by {runs}{validated}, then "
+            f"train on {ON[self.train_on]}"
         )
 
 
@@ -77,3 +104,28 @@ def noise_beside_training(final: Guarantee, sensitivity: Sensitivity, *, amplifi
     The noise depends on the final training alone, so on no secret.
     """
     return matched_noise(final, sensitivity).times(FACTOR_OF_SCORES if amplified else FACTOR_OF_KNOWN)
+
+
+@lru_cache(maxsize=64)
+def each_is_cheap(
+    number: int,
+    epsilon: float,
+    delta: float,
+    fraction: float,
+    train_on: Literal["rest", "all"],
+    relation: Neighboring,
+    secret: bool,
+) -> bool:
+    """Return whether each of ``number`` candidates, run once, costs about as little as the usual number of runs.
+
+    Both costs are those of a Gaussian mechanism that promises (``epsilon``, ``delta``), which is close to what one run
+    of a search with this total promises. The answer depends on public numbers alone.
+    """
+    if number > SHORT:
+        return False
+    one_run = GaussianDP(mu=calibrate(lambda mu: GaussianDP(mu=mu), epsilon, delta), neighboring=relation)
+    each, usual = (
+        subset_then_train(tune, one_run, fraction, train_on, secret_membership=secret).epsilon_at(delta)
+        for tune in (compose(*[one_run] * number), best_of(one_run, Geometric(USUAL)))
+    )
+    return each <= usual * (1.0 + ABOUT)

@@ -15,7 +15,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from ...adapters.declared import Declared
 from ...errors import did_you_mean
 from ...ledger import PrivacyLedger
-from ...privacy import CountDistribution, Guarantee
+from ...privacy import CountDistribution, Fixed, Guarantee
+from ...privacy._once import cached_property
 from ...privacy._types import Neighboring
 from ...privacy.count_distributions.distributions import as_count_distribution
 from ...scoring import Noise, Sensitivity
@@ -30,9 +31,11 @@ from ..execution.models import fitted, fresh, ready, releasable, train_last
 from ..execution.outcome import Outcome
 from ..execution.randomness import Randomness
 from ..execution.runs import Run, in_the_open
+from ..planning.grid import is_finite, number_of_points, points_of
 from ..planning.plan import CostModel, Plan
+from ..strategies.base import checked_candidates
 from ..strategies.best_of import BestOfStrategy, share_of_tuning, shown_of
-from .cost import ON, CostOfSubset, noise_beside_training, secret_membership
+from .cost import ON, USUAL, CostOfSubset, each_is_cheap, noise_beside_training, secret_membership
 from .extrapolation import Sizes, carried_over, check_rules
 from .final_training import changes, check_kept, warm_start_name
 from .members import InSubset, OnTheRest, check_handful, members_of
@@ -54,9 +57,10 @@ class DPSubsetSearchCV(BasePrivateSearch):
         Parameter name to a list of values (drawn uniformly) or a distribution with a method ``rvs``. From a list of
         dicts, one dict is drawn uniformly first. Values may be estimators for a step of a pipeline: families compete.
         "auto": the estimator's own space, around its current parameters (``search_space``).
-    n_iter : float or CountDistribution, default=10
+    n_iter : "auto", "each", float or CountDistribution, default="auto"
         Distribution of the number of candidates K, conditional on K >= 1, or its mean: a number stands for
-        ``Geometric(mean)``.
+        ``Geometric(mean)``. "each": each candidate of a finite space runs once. "auto": "each" for a short list, where
+        it costs no more than ``Geometric(10)`` (docs/learn/subset_search.md); otherwise ``Geometric(10)``.
     epsilon, delta : float, optional
         The total for everything that ``fit`` releases. With ``epsilon`` the estimator's noise is scaled until the
         total is ``epsilon``; the noise of candidates and the noise of the final model keep their ratio.
@@ -149,7 +153,7 @@ class DPSubsetSearchCV(BasePrivateSearch):
     _parameter_constraints: dict[str, Any] = {
         **BasePrivateSearch._parameter_constraints,
         "param_distributions": [dict, list, StrOptions({"auto"})],
-        "n_iter": [Interval(numbers.Real, 1, None, closed="left"), CountDistribution],
+        "n_iter": [Interval(numbers.Real, 1, None, closed="left"), CountDistribution, StrOptions({"auto", "each"})],
         "subset_fraction": [Interval(numbers.Real, 0, 1, closed="neither")],
         "train_on": [str],
         "validate_on": [str],
@@ -163,7 +167,7 @@ class DPSubsetSearchCV(BasePrivateSearch):
         estimator: Any,
         param_distributions: Distributions,
         *,
-        n_iter: float | CountDistribution = 10,
+        n_iter: float | CountDistribution | str = "auto",
         epsilon: float | None = None,
         delta: float | None = None,
         scoring: str | Scorer | None = None,
@@ -238,7 +242,36 @@ class SubsetStrategy(BestOfStrategy):
 
     def __init__(self, search: DPSubsetSearchCV) -> None:
         super().__init__(search, search.param_distributions)
-        self.distribution = as_count_distribution(search.n_iter).at_least_one()
+        if search.n_iter == "each" and not is_finite(self.space):
+            raise ValueError(
+                "Found n_iter='each' and a parameter that is drawn from a distribution; lists of values are needed, so "
+                "that each candidate can run once. Give lists, or draw candidates at random, e.g. n_iter=10."
+            )
+
+    @cached_property
+    def each(self) -> bool:
+        """Return whether each candidate runs once."""
+        given, epsilon, delta = self.search.n_iter, self.search.epsilon, self.search.delta
+        if isinstance(given, str) and given == "auto" and epsilon and delta and is_finite(self.space):
+            families = self.candidates_by_family
+            return each_is_cheap(
+                number_of_points(self.space),
+                float(epsilon),
+                float(delta),
+                float(self.search.subset_fraction),
+                "all" if self.search.train_on == "all" else "rest",
+                families.relation,
+                secret_membership(self.told_its_size, families.relation),
+            )
+        return isinstance(given, str) and given == "each"
+
+    @cached_property
+    def distribution(self) -> CountDistribution:  # type: ignore[override]
+        """Distribution of the number of runs, which is public where each candidate runs once."""
+        if self.each:
+            return Fixed(number_of_points(self.space))
+        given = self.search.n_iter
+        return as_count_distribution(USUAL if isinstance(given, str) else given).at_least_one()
 
     @property
     def tuning_share(self) -> float:
@@ -288,6 +321,7 @@ class SubsetStrategy(BestOfStrategy):
         assert isinstance(validation, (InSubset, OnTheRest))
         return CostOfSubset(
             distribution=self.distribution,
+            each=self.each,
             members=validation,
             train_on=self.search.train_on,
             told_its_size=self.told_its_size,
@@ -298,7 +332,15 @@ class SubsetStrategy(BestOfStrategy):
             return (PARTS_CAN_TRAIN,)
         return (PARTS_CAN_TRAIN, COUNTS.format(type(self.search.estimator).__name__))
 
+    def work(self, plan: Plan, n_samples: int) -> str:
+        if not self.each:
+            return super().work(plan, n_samples)
+        return f"each of {number_of_points(plan.space)} candidates once; "
+
     # --- run ------------------------------------------------------------------------------------------------------
+
+    def candidates(self, plan: Plan, source: Randomness) -> list[Candidate]:
+        return checked_candidates(plan, points_of(plan.space)) if self.each else super().candidates(plan, source)
 
     def split(self, plan: Plan, candidates: Sequence[Candidate], n_samples: int, source: Randomness) -> Split:
         relation, subset = plan.spent.neighboring, plan.request.validation

@@ -1,0 +1,150 @@
+"""DPSubsetSearchCV(n_iter="each"): each candidate of a list runs once, and all of them are paid for."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from joblib import parallel_config
+from scipy.stats import loguniform
+from sklearn.linear_model import LogisticRegression
+
+from sklearn_dpsearch.privacy import GaussianDP, Geometric, PureDP, best_of, compose, subset_then_train
+from sklearn_dpsearch.scoring import make_private_scorer
+from sklearn_dpsearch.search.subset_search.cost import each_is_cheap
+
+from .subset_toys import IDS, SEEN, Told, Watching, search, watched, y
+
+#: Trainings are counted here.
+pytestmark = pytest.mark.usefixtures("unrehearsed")
+
+
+@pytest.fixture(autouse=True)
+def _forget():
+    SEEN.clear()
+
+
+def hits(y_true, y_pred):
+    return (y_true == y_pred).astype(float)
+
+
+def each(estimator=None, space=None, **kwargs):
+    space = {"rate": [0.5, 1.0]} if space is None else space
+    return search(Watching() if estimator is None else estimator, space, **{"n_iter": "each", **kwargs})
+
+
+# --- what runs ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("workers", [None, 2])
+def test_each_candidate_runs_once_in_every_fit(workers):
+    space = [{"rate": [0.5, 1.0, 2.0], "solver": ["sgd", "adam"]}, {"rate": [4.0]}]
+    for seed in range(3):
+        SEEN.clear()
+        with parallel_config("threading"):
+            one, tuning, _ = watched(space=space, n_iter="each", extrapolate=kept, random_state=seed, n_jobs=workers)
+        ran = Counter((run["rate"], run["solver"]) for run in tuning)
+        expected = {(rate, solver) for rate in (0.5, 1.0, 2.0) for solver in ("sgd", "adam")} | {(4.0, "sgd")}
+        assert ran == Counter(dict.fromkeys(expected, 1))
+        assert one.best_params_ == {"rate": 4.0}  # the score is the rate
+
+
+def kept(value, n_tune, n_final):
+    return value
+
+
+def test_without_a_list_there_is_nothing_to_run_once():
+    with pytest.raises(ValueError, match=r"n_iter='each'.*distribution.*n_iter=10"):
+        each(space={"rate": loguniform(0.1, 1.0)}).fit(IDS, y)
+    assert not SEEN
+
+
+def test_the_plan_says_so(capsys):
+    (part,) = each(validate_on="subset").privacy_cost(400).components
+    assert "the best of 2 candidates, each of which runs once" in part.name
+    each(verbose=1, validate_on="subset").fit(IDS, y)
+    assert "each of 2 candidates once; the whole fit costs" in capsys.readouterr().out
+
+
+# --- what it costs ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("train_on", ["rest", "all"])
+def test_the_total_is_that_of_all_candidates_together(train_on):
+    """Different promises, some of them shared by several candidates: 0.5 twice, 2 twice, and 1 once."""
+    space = [{"epsilon": [0.5, 2.0], "rate": [0.5, 1.0]}, {"epsilon": [1.0]}]
+    promises = [PureDP(epsilon=value) for value in (0.5, 0.5, 2.0, 2.0, 1.0)]
+    one = each(space=space, train_on=train_on)
+    expected = subset_then_train(compose(*promises), PureDP(epsilon=2.0), 0.3, train_on)
+    assert one.privacy_cost(public=True).epsilon == pytest.approx(expected.epsilon_at(0.0), rel=1e-9)
+
+
+def test_candidates_that_differ_in_nothing_that_matters_to_privacy_are_all_paid_for():
+    base = GaussianDP(mu=0.3)
+    one = each(LogisticRegression(), {"C": [0.1, 1.0, 10.0]}, guarantee=base, delta=1e-5)
+    expected = subset_then_train(compose(base, base, base), base, 0.3).epsilon_at(1e-5)
+    assert one.privacy_cost(public=True).epsilon == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("validate_on", ["subset", "rest"])
+def test_the_scores_of_all_candidates_are_paid_for(validate_on):
+    """The noise of a score is as private as asked for, whatever the training promises."""
+    scoring, noise = make_private_scorer(hits, lower=0, upper=1, resolution=1), PureDP(epsilon=3.0)
+    one = each(
+        Told(epsilon=0.1, neighboring="zero_out"), scoring=scoring, score_noise=noise, validate_on=validate_on, cv=None
+    )
+    base = PureDP(epsilon=0.1, neighboring="zero_out")
+    scored = PureDP(epsilon=6.0, neighboring="zero_out")
+    tune = compose(base, base)
+    stated = one.privacy_cost(400).epsilon
+    if validate_on == "rest":
+        expected = subset_then_train(tune, base, 0.3, validate=scored)
+        assert stated == pytest.approx(expected.epsilon_at(0.0), rel=1e-6)
+    else:  # a record of the subset trains with probability 0.8, or enters both scores
+        assert stated > subset_then_train(tune, base, 0.3).epsilon_at(0.0) + 1.0
+
+
+def test_a_target_is_met():
+    one, tuning, final = watched(Watching(), {"rate": [0.5, 1.0]}, n_iter="each", epsilon=3.0)
+    assert 2.99 < one.privacy_spent_.epsilon <= 3.0
+    assert {run["epsilon"] for run in tuning} == {final["epsilon"]}
+    together = subset_then_train(PureDP(epsilon=2 * final["epsilon"]), PureDP(epsilon=final["epsilon"]), 0.3)
+    assert one.privacy_spent_.epsilon == pytest.approx(together.epsilon_at(0.0), rel=1e-9)
+
+
+# --- when it is the default ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("train_on", ["rest", "all"])
+@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+def test_it_is_the_default_for_a_list_that_costs_no_more_than_a_random_number_of_runs(epsilon, train_on):
+    for number in range(1, 12):
+        cheap = each_is_cheap(number, epsilon, 1e-5, 0.2, train_on, "add_remove", True)
+        if number <= 10:
+            mu = next(mu / 1000 for mu in range(1, 2000) if GaussianDP(mu=mu / 1000).epsilon_at(1e-5) >= epsilon)
+            one_run = GaussianDP(mu=mu)
+            costs = [
+                subset_then_train(tune, one_run, 0.2, train_on).epsilon_at(1e-5)
+                for tune in (compose(*[one_run] * number), best_of(one_run, Geometric(10)))
+            ]
+            assert cheap == (costs[0] <= 1.02 * costs[1]) or abs(costs[0] / costs[1] - 1.02) < 0.005
+        else:
+            assert not cheap
+    assert each_is_cheap(2, epsilon, 1e-5, 0.2, train_on, "add_remove", True)
+
+
+@pytest.mark.parametrize(
+    ("space", "given", "runs_once"),
+    [
+        ({"rate": [0.5, 1.0]}, {"epsilon": 1.0, "delta": 1e-5}, True),
+        ({"rate": loguniform(0.1, 1.0)}, {"epsilon": 1.0, "delta": 1e-5}, False),
+        ({"rate": [0.1 * i for i in range(1, 12)]}, {"epsilon": 1.0, "delta": 1e-5}, False),
+        ({"rate": [0.5, 1.0]}, {"epsilon": 1.0, "delta": 1e-5, "n_iter": 10}, False),
+        ({"rate": [0.5, 1.0]}, {"delta": 1e-5}, False),
+    ],
+)
+def test_the_default_follows_from_the_list_and_the_total(space, given, runs_once):
+    one = each(space=space, **{"n_iter": "auto", "subset_fraction": 0.1, **given})
+    (part,) = one.privacy_cost(400, public=True).components
+    assert ("each of which runs once" in part.name) == runs_once
+    assert (repr(Geometric(10.0)) in part.name) != runs_once
