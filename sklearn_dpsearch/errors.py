@@ -6,7 +6,15 @@ from typing import Any
 
 
 class PrivacyError(ValueError):
-    """A stated guarantee would be false, or cannot be stated."""
+    """A stated guarantee would be false, or cannot be stated.
+
+    Attributes
+    ----------
+    listed : tuple of str
+        The single refusals, where the message lists several.
+    """
+
+    listed: tuple[str, ...] = ()
 
 
 class UnknownGuaranteeError(PrivacyError):

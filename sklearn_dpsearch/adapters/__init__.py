@@ -10,6 +10,7 @@ from .dp_event import DpEventAdapter
 from .interpret import InterpretAdapter
 from .pipelines import PipelineAdapter, UnionAdapter
 from .protocol import PrivateEstimator, ProtocolAdapter
+from .refusals import COUNTERPARTS
 
 __all__ = [
     "Adapter",
@@ -18,6 +19,11 @@ __all__ = [
     "adapter_for",
     "training_run",
 ]
+
+ANY_MODEL = (
+    "a net of sklearn_dpsearch.nets, boosting of sklearn_dpsearch.boosting, a diffprivlib model or InterpretML's "
+    "DPExplainableBoostingClassifier"
+)
 
 
 def adapter_for(estimator: Estimator, declared: Declared | None = None) -> Adapter:
@@ -47,8 +53,7 @@ def adapter_for(estimator: Estimator, declared: Declared | None = None) -> Adapt
             return adapter
     name = type(estimator).__name__
     raise UnknownGuaranteeError(
-        f"{name} has no known training guarantee. Use a diffprivlib model, InterpretML's "
-        "DPExplainableBoostingClassifier or a net from sklearn_dpsearch.nets, give it a method "
+        f"{name} has no known training guarantee. Use {COUNTERPARTS.get(name, ANY_MODEL)}, give it a method "
         "privacy_guarantee(n_samples) or a dp_event, or declare what one fit promises, e.g. "
         "guarantee=PureDP(epsilon=1.0). (A subclass may have changed fit, so it is not recognised by its parent's "
         f"name; found {type(estimator).__module__}.{name}.)"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,9 @@ from .._process import contained
 from ..privacy import LeakingEstimatorError, PrivacyError, PureDP, UnknownGuaranteeError, compose
 from ..privacy._types import Neighboring
 from .adapter import Adapter, Estimator, ExtrapolationRule, TrainingRun
-from .free_steps import how_to_learn_nothing, is_skipped, learns_nothing, refuse_unknown_categories, what_is_assumed
+from .free_steps import is_skipped, learns_nothing, refuse_unknown_categories, what_is_assumed
 from .of_parts import EstimatorPart, PartsAdapter, joined_dense, under, under_names
+from .refusals import in_step, learns_without_privacy, together
 
 FindAdapter = Callable[[Any], Adapter]
 
@@ -38,7 +40,8 @@ class _CompositeAdapter(PartsAdapter):
         refuse_cache(estimator)
         if isinstance(estimator, ColumnTransformer):
             refuse_data_dependent_columns(estimator)
-        found = [self._run(estimator, name, part, n_samples) for name, part in self._present(estimator)]
+        parts = self._present(estimator)
+        found = together(partial(self._run, estimator, name, part, n_samples) for name, part in parts)
         runs = [run for run in found if run is not None]
         assumptions = tuple(dict.fromkeys(text for run in runs for text in run.assumptions))
         private = [run.guarantee for run in runs if run.guarantee.pure_epsilon != 0]
@@ -55,10 +58,8 @@ class _CompositeAdapter(PartsAdapter):
         adapter = self._adapter(name, part)
         try:
             return adapter.training_run(part, n_samples)
-        except UnknownGuaranteeError as error:
-            raise UnknownGuaranteeError(f"In step {name!r}: {error}") from error
-        except LeakingEstimatorError as error:
-            raise LeakingEstimatorError(f"In step {name!r}: {error}") from error
+        except (UnknownGuaranteeError, LeakingEstimatorError) as error:
+            raise in_step(name, error) from error
 
     def _free_run(self, owner: Estimator, assumed: str, n_samples: int | None) -> TrainingRun:
         free = PureDP(epsilon=0.0, neighboring=self._relation(owner, n_samples))
@@ -70,15 +71,8 @@ class _CompositeAdapter(PartsAdapter):
             return self.adapter_for(part)
         except UnknownGuaranteeError as error:
             if not callable(getattr(part, "fit", None)):
-                raise UnknownGuaranteeError(f"In step {name!r}: {error}") from error
-            nothing = how_to_learn_nothing(part)
-            use = f"Give it {nothing}; or use" if nothing else "Use"
-            raise UnknownGuaranteeError(
-                f"Step {name!r} ({type(part).__name__}) learns from the data without privacy. {use} a private one (for "
-                "example from diffprivlib.models), one that learns nothing (TableEncoder of "
-                "sklearn_dpsearch.preprocessing with a public schema, FunctionTransformer with public constants), give "
-                "it a method privacy_guarantee(n_samples), or declare guarantee= for the whole estimator."
-            ) from error
+                raise in_step(name, error) from error
+            raise learns_without_privacy(name, part) from error
 
     def _relation(self, owner: Estimator, n_samples: int | None) -> Neighboring:
         """Neighbouring relation of the private parts (free parts hold under any)."""

@@ -123,15 +123,18 @@ SCORERS: dict[str, tuple[Callable[..., PrivateScorer], str]] = {
     "top_k_accuracy": (top_k_accuracy, ""),
     "neg_log_loss": (neg_log_loss, ""),
     "balanced_accuracy": (balanced_accuracy, "classes=[0, 1]"),
-    "f1": (f1, "pos_label=1"),
-    "precision": (precision, "pos_label=1"),
-    "recall": (recall, "pos_label=1"),
-    "roc_auc": (roc_auc, "pos_label=1"),
-    "average_precision": (average_precision, "pos_label=1"),
+    "f1": (f1, "pos_label=..."),
+    "precision": (precision, "pos_label=..."),
+    "recall": (recall, "pos_label=..."),
+    "roc_auc": (roc_auc, "pos_label=..."),
+    "average_precision": (average_precision, "pos_label=..."),
     "neg_mean_absolute_error": (neg_mean_absolute_error, "clip=10.0"),
     "neg_mean_squared_error": (neg_mean_squared_error, "clip=10.0"),
     "r2": (r2, "y_range=(0.0, 100.0)"),
 }
+
+#: Largest error that counts, as a share of the width of the estimator's bounds (examples/benchmarks/telling_apart.py).
+CLIPS = {"neg_mean_absolute_error": 0.25, "neg_mean_squared_error": 0.5}
 
 #: Beginning of a metric's name ↦ reason for its absence.
 REASONS = {
@@ -188,10 +191,16 @@ def private_scorer(name: str, **options: Any) -> PrivateScorer:
     if missing:
         raise UnknownSensitivityError(
             f"scoring={name!r} has no sensitivity on private records until {' and '.join(missing)} is stated, which "
-            f"may not be learned from the records. Write scoring=private_scorer({name!r}, {example}) with what is "
-            f"publicly known, or validate on public data: fit(..., X_public=..., y_public=...)."
+            f"may not be learned from the records. Use an estimator that states {_source(missing)}, write "
+            f"scoring=private_scorer({name!r}, {example}), or validate on public data: fit(..., X_public=..., "
+            "y_public=...)."
         )
     return build(**options)
+
+
+def _source(missing: Sequence[str]) -> str:
+    """Parameter of our estimators from which missing facts follow."""
+    return "classes=[...]" if missing[0] in ("classes", "pos_label") else "bounds_y=(..., ...)"
 
 
 def get_private_scorer(scoring: object, estimator: object = None) -> PrivateScorer:
@@ -241,7 +250,10 @@ def _stated(name: str, estimator: object) -> dict[str, Any]:
     """Arguments of a scorer that the estimator has as parameters."""
     if name not in SCORERS:
         return {}
-    known, facts = inspect.signature(SCORERS[name][0]).parameters, stated_facts(estimator)
+    known, facts = inspect.signature(SCORERS[name][0]).parameters, dict(stated_facts(estimator))
+    if name in CLIPS and "y_range" in facts:
+        lower, upper = facts["y_range"]
+        facts["clip"] = CLIPS[name] * (upper - lower)
     return {fact: value for fact, value in facts.items() if fact in known and known[fact].default is Parameter.empty}
 
 

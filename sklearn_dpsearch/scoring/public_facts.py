@@ -20,7 +20,7 @@ def stated_facts(estimator: Any) -> Mapping[str, Any]:
     -------
     dict
         ``classes`` and ``pos_label``: 1 where it is a class, else the later of two classes, as scikit-learn sorts them.
-        ``y_range`` and ``clip``: no error is larger than the distance of the bounds.
+        ``y_range``: the bounds.
     """
     while type(estimator) is Pipeline:
         estimator = estimator.steps[-1][1]
@@ -45,4 +45,4 @@ def _of_bounds(given: Any) -> dict[str, Any]:
     if not isinstance(given, Sequence) or len(given) != 2 or not all(isinstance(end, numbers.Real) for end in given):
         return {}
     lower, upper = float(given[0]), float(given[1])
-    return {"y_range": (lower, upper), "clip": upper - lower} if lower < upper else {}
+    return {"y_range": (lower, upper)} if lower < upper else {}

@@ -8,6 +8,7 @@ from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,6 +18,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metadata_routing import process_routing
 
 from ..adapters.declared import Declared
+from ..adapters.refusals import together
 from ..ledger import PrivacyLedger
 from ..ledger.blocks import counted, is_counted
 from ..privacy import Guarantee, MissingDeltaError, PrivacyError
@@ -254,7 +256,8 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
         fit_params = self._fit_params(params)
         if X_public is not None or y_public is not None:
             check_public(X_public, y_public, X, y)
-        seen = first_look(search, strategy.kinds, strategy.scorer(X_public is not None), X, y, fit_params)
+        _, scorer = together((strategy.check_kinds, partial(strategy.scorer, X_public is not None)))
+        seen = first_look(search, strategy.kinds, scorer, X, y, fit_params)
         with planning(type(self).__name__, self.verbose):
             plan = search._plan(strategy, seen.facts_of_X.n, X_public is not None, self.delta)
         if self.verbose:  # all that it ever prints is known without the data

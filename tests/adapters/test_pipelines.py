@@ -28,6 +28,7 @@ from sklearn_dpsearch.privacy import (
     MixedNeighborsError,
     PureDP,
     UnknownGuaranteeError,
+    UnknownSensitivityError,
 )
 
 from ..search.toys import NoisyCentroids, two_blobs
@@ -94,8 +95,44 @@ def test_parts_under_different_relations_are_an_error():
 
 
 def test_a_step_that_learns_without_privacy_is_named_with_a_remedy():
-    words = ("'standardscaler'", "StandardScaler", "without privacy", "FunctionTransformer", "guarantee=")
+    words = ("'standardscaler'", "StandardScaler", "without privacy", "TableEncoder", "guarantee=")
     refused(UnknownGuaranteeError, make_pipeline(StandardScaler(), NoisyCentroids()), *words)
+
+
+def usual(**search):
+    """The script that people bring along."""
+    numbers = make_pipeline(SimpleImputer(), StandardScaler())
+    columns = ColumnTransformer([("numbers", numbers, [0]), ("words", OneHotEncoder(), [1])])
+    steps = Pipeline([("columns", columns), ("model", LogisticRegression())])
+    return DPRandomSearchCV(steps, {"model__C": [0.1, 1.0]}, cv=5, refit=True, **search)
+
+
+@pytest.mark.parametrize("budget", [{}, {"epsilon": 1.0}, {"epsilon": 1.0, "delta": 1e-6}])
+def test_all_that_stands_in_the_way_is_said_at_once_with_the_private_model_that_replaces_it(budget):
+    X = np.array([[1.0, 0.0], [2.0, 1.0]] * 50)
+    with pytest.raises(UnknownGuaranteeError, match="^5 things stand in the way") as found:
+        usual(scoring="roc_auc", **budget).fit(X, np.array(["no", "yes"] * 50))
+    lines = str(found.value).splitlines()
+    named = (
+        "columns__numbers__simpleimputer",
+        "columns__numbers__standardscaler",
+        "columns__words",
+        "model",
+        "roc_auc",
+    )
+    assert [name in line for name, line in zip(named, lines[1:6], strict=True)] == [True] * 5
+    remedies = ("TableEncoder(schema)", "TableEncoder(schema)", "categories=", "DPLogisticRegression(", "classes=[...]")
+    assert [remedy in line for remedy, line in zip(remedies, lines[1:6], strict=True)] == [True] * 5
+    assert "DPTabularClassifier(schema, target=...)" in lines[6]
+    assert found.value.listed[3].startswith("Step 'model' (LogisticRegression)")
+
+
+def test_one_reason_alone_is_an_error_of_its_own_kind():
+    with pytest.raises(UnknownGuaranteeError, match="^LogisticRegression has no known training guarantee.*DPLogistic"):
+        DPRandomSearchCV(LogisticRegression(), {"C": [1.0]}).fit(np.ones((4, 1)), [0, 1, 0, 1])
+    private = DPRandomSearchCV(NoisyCentroids(), {}, scoring="roc_auc")
+    with pytest.raises(UnknownSensitivityError, match=r"^scoring='roc_auc'.*states classes=\[...\]"):
+        private.fit(np.ones((4, 1)), [0, 1, 0, 1])
 
 
 @pytest.mark.parametrize("epsilon", [None, 1.0])
@@ -127,7 +164,7 @@ def test_a_subclass_of_a_search_does_not_inherit_its_promise():
 
 def test_the_innermost_offender_is_named():
     inner = make_pipeline(StandardScaler())
-    refused(UnknownGuaranteeError, make_union(NoisyShift(), inner), "In step 'pipeline'", "'standardscaler'")
+    refused(UnknownGuaranteeError, make_union(NoisyShift(), inner), "'pipeline__standardscaler'")
 
 
 def test_a_remainder_that_learns_is_refused():

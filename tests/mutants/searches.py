@@ -54,7 +54,9 @@ MUTANTS = [
         file="search/planning/space.py",
         old="for _ in range(_size(dictionary) // len(points))",
         new="for _ in range(1)",
-        tests=("search/test_subset_each.py::test_candidates_that_differ_in_nothing_that_matters_to_privacy_are_all_paid_for",),
+        tests=(
+            "search/test_subset_each.py::test_candidates_that_differ_in_nothing_that_matters_to_privacy_are_all_paid_for",
+        ),
     ),
     Mutant(
         name="scores of each candidate paid for once",

@@ -131,8 +131,8 @@ def test_a_regressor_without_two_numbers_as_bounds_has_no_sensitivity(scoring, b
 @pytest.mark.parametrize(
     ("scoring", "facts", "expected"),
     [
-        ("neg_mean_absolute_error", {"bounds_y": (-1, 4)}, {"clip": 5.0}),
-        ("neg_mean_squared_error", {"bounds_y": [0, 2]}, {"clip": 2.0}),
+        ("neg_mean_absolute_error", {"bounds_y": (-1, 4)}, {"clip": 1.25}),
+        ("neg_mean_squared_error", {"bounds_y": [0, 2]}, {"clip": 1.0}),
         ("balanced_accuracy", {"classes": ["yes", "no"]}, {"classes": ["no", "yes"]}),
         ("f1", {"classes": ["yes", "no"]}, {"pos_label": "yes"}),
         ("f1", {"classes": np.array([0, 1])}, {"pos_label": 1}),

@@ -47,7 +47,7 @@ def done():
 
 
 def test_the_page_is_all_there():
-    assert len(BLOCKS) == 5
+    assert len(BLOCKS) == 7
     assert PAGE.read_text().count("```") == 2 * len(BLOCKS)
 
 

@@ -64,7 +64,7 @@ def test_a_dry_run_needs_no_records(model):
 
 def test_scorers_take_labels_and_bounds_from_the_schema():
     assert stated_facts(classifier()) == {"classes": ["high", "low"], "pos_label": "low"}
-    assert stated_facts(regressor()) == {"y_range": (0.0, 100.0), "clip": 100.0}
+    assert stated_facts(regressor()) == {"y_range": (0.0, 100.0)}
     assert stated_facts(classifier().set_params(target=None)) == {}
 
 

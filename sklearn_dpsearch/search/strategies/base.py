@@ -9,6 +9,7 @@ from typing import Any
 from sklearn.metrics import check_scoring
 
 from ...adapters import Adapter, adapter_for
+from ...adapters.refusals import refuse_steps
 from ...privacy import CountDistribution, Guarantee
 from ...privacy._once import cached_property
 from ...privacy._types import Neighboring
@@ -77,6 +78,11 @@ class Strategy(ABC):
     def kinds(self) -> Sequence[Any]:
         """One candidate of each family."""
         return self.candidates_by_family.kinds
+
+    def check_kinds(self) -> None:
+        """Raise for families with steps that are not private, before anything else is asked of them."""
+        for kind in self.kinds if self.search.guarantee is None else ():
+            refuse_steps(self.adapter, kind)
 
     # --- plan -----------------------------------------------------------------------------------------------------
 

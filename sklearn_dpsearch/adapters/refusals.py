@@ -1,0 +1,124 @@
+"""Refusals of estimators: each with the private model to use instead, and several of them in one error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from ..privacy import LeakingEstimatorError, PrivacyError, UnknownGuaranteeError, UnknownSensitivityError
+from .adapter import Adapter
+from .free_steps import how_to_learn_nothing
+
+_LINEAR = "DPLogisticRegression(classes=[...]) of sklearn_dpsearch.nets"
+_NUMBERS = "DPLinearRegression(bounds_y=(..., ...)) of sklearn_dpsearch.nets"
+_TREES = "DPGradientBoosting{}(schema, ...) of sklearn_dpsearch.boosting"
+_NET = "DPMLP{}({}) of sklearn_dpsearch.nets"
+_ENCODER = (
+    "TableEncoder(schema) of sklearn_dpsearch.preprocessing, which takes bounds and categories from a public schema"
+)
+
+#: Names of scikit-learn's estimators ↦ a private counterpart.
+COUNTERPARTS: dict[str, str] = {
+    **dict.fromkeys(("LogisticRegression", "LogisticRegressionCV", "SGDClassifier", "LinearSVC"), _LINEAR),
+    **dict.fromkeys(("LinearRegression", "Ridge", "RidgeCV", "Lasso", "ElasticNet", "SGDRegressor"), _NUMBERS),
+    **dict.fromkeys(
+        ("RandomForestClassifier", "GradientBoostingClassifier", "HistGradientBoostingClassifier"),
+        _TREES.format("Classifier"),
+    ),
+    **dict.fromkeys(
+        ("RandomForestRegressor", "GradientBoostingRegressor", "HistGradientBoostingRegressor"),
+        _TREES.format("Regressor"),
+    ),
+    "MLPClassifier": _NET.format("Classifier", "classes=[...]"),
+    "MLPRegressor": _NET.format("Regressor", "bounds_y=(..., ...)"),
+    **dict.fromkeys(
+        ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler", "QuantileTransformer", "KBinsDiscretizer",
+         "PowerTransformer", "OneHotEncoder", "OrdinalEncoder", "SimpleImputer", "IterativeImputer", "KNNImputer"),
+        _ENCODER,
+    ),
+}  # fmt: skip
+
+#: Errors that no setting of the search could mend: an estimator or a score has to be replaced.
+REFUSALS = (UnknownGuaranteeError, LeakingEstimatorError, UnknownSensitivityError)
+#: For other estimators.
+ANY = (
+    "a private one (sklearn_dpsearch.nets, sklearn_dpsearch.boosting, diffprivlib.models) or one that learns nothing "
+    "(TableEncoder of sklearn_dpsearch.preprocessing with a public schema, FunctionTransformer with public constants)"
+)
+ON_YOUR_WORD = "give it a method privacy_guarantee(n_samples), or declare guarantee= for the whole estimator"
+INSTEAD = (
+    "For a table, one model with the encoder inside replaces all steps: DPTabularClassifier(schema, target=...) of "
+    "sklearn_dpsearch.nets, or DPGradientBoostingClassifier(schema, target=...) of sklearn_dpsearch.boosting, each "
+    "also as a regressor (docs/learn/from_grid_search.md has such a script)."
+)
+
+
+def learns_without_privacy(name: str, part: Any) -> UnknownGuaranteeError:
+    """Error for a step whose training has no guarantee, with what to use instead."""
+    kind = type(part).__name__
+    nothing, private = how_to_learn_nothing(part), COUNTERPARTS.get(kind, ANY)
+    use = f"Give it {nothing}; or use {private}" if nothing else f"Use {private}"
+    what = f"Step {name!r} ({kind}) learns from the data without privacy. {use}"
+    error = UnknownGuaranteeError(f"{what}; or {ON_YOUR_WORD}.")
+    error.listed = (f"{what}.",)
+    return error
+
+
+def in_step(name: str, error: PrivacyError) -> PrivacyError:
+    """The error of a part, with the name of the part; each of several refusals gets it."""
+    named = type(error)(_in_step(name, str(error)))
+    named.listed = tuple(_in_step(name, text) for text in error.listed)
+    return named
+
+
+def _in_step(name: str, text: str) -> str:
+    """The text with the step's name; inner steps are named as their parameters are."""
+    for start in ("Step '", "In step '"):
+        if text.startswith(start):
+            return f"{start}{name}__{text.removeprefix(start)}"
+    return f"In step {name!r}: {text}"
+
+
+def together(checks: Iterable[Callable[[], Any]]) -> list[Any]:
+    """Call all checks, and return their values; raise one error that lists every refusal.
+
+    Raises
+    ------
+    PrivacyError
+        If one check refuses: its error. If several do: an error of the first one's class, which lists them all.
+    """
+    found, refusals, others = list[Any](), list[PrivacyError](), list[PrivacyError]()
+    for check in checks:
+        try:
+            found.append(check())
+        except REFUSALS as error:
+            refusals.append(error)
+        except PrivacyError as error:
+            others.append(error)
+    if len(refusals) > 1:
+        raise in_one(refusals) from refusals[0]
+    if refusals or others:
+        raise (refusals + others)[0]
+    return found
+
+
+def in_one(refusals: list[PrivacyError]) -> PrivacyError:
+    """One error of the first one's class, which lists several; lists inside of lists are flattened."""
+    texts = [text for error in refusals for text in error.listed or (str(error),)]
+    several = type(refusals[0])(
+        f"{len(texts)} things stand in the way of a private search:\n"
+        + "\n".join(f"  {number}. {text}" for number, text in enumerate(texts, 1))
+        + f"\n{INSTEAD} Or {ON_YOUR_WORD}."
+    )
+    several.listed = tuple(texts)
+    return several
+
+
+def refuse_steps(adapter: Adapter, estimator: Any) -> None:
+    """Raise for all steps of an estimator that are not private; missing noise is no reason, as a search may set it."""
+    try:
+        adapter.training_run(estimator, None)
+    except (UnknownGuaranteeError, LeakingEstimatorError):
+        raise
+    except PrivacyError:
+        return
