@@ -24,7 +24,7 @@ ALLOWED = {
     "nets": {"_chosen_rows", "_process", "_disk", "privacy", "preprocessing", "boosting"},
     "ledger": {"_process", "_disk", "privacy"},
     "search": {"_chosen_rows", "_process", "_disk", "privacy", "adapters", "scoring", "ledger"},
-    "report": {"_process", "privacy", "adapters", "scoring", "ledger", "search"},
+    "report": {"_process", "privacy", "adapters", "preprocessing", "scoring", "ledger", "search"},
     "audit": {"_process", "privacy", "adapters", "scoring", "nets", "ledger", "search"},
 }
 #: Files at the bottom of the house, which import nothing of it.

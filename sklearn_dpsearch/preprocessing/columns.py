@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 MISSING, UNKNOWN = "missing", "unknown"
+#: Fit of a value to its entry in the schema, beside missing and unknown values.
+FITS, BELOW, ABOVE = "fits", "below", "above"
 #: Kinds of values, by NumPy's letters.
 KINDS = {
     "b": "flags", "i": "integers", "u": "integers", "f": "numbers", "c": "complex numbers", "M": "dates",
@@ -87,6 +89,15 @@ class Column(ABC):
     def refuse(self, name: str, kind: str) -> None:
         """Raise if values of this kind (a letter of NumPy's) can never fit the schema."""
 
+    @property
+    @abstractmethod
+    def ways_to_misfit(self) -> tuple[str, ...]:
+        """Names of what values of this column may be that the schema does not describe."""
+
+    @abstractmethod
+    def misfits(self, values: NDArray[Any]) -> NDArray[np.intp]:
+        """0 for each value that fits the schema, else 1 + its place in ``ways_to_misfit``, shape (n,)."""
+
     @abstractmethod
     def made_up(self, rng: np.random.Generator, n: int) -> NDArray[Any]:
         """Values that the schema allows, shape (n,)."""
@@ -142,6 +153,13 @@ class Choice(Column):
                 "of them can be in it. Write the values in the schema as the column has them, or convert it."
             )
 
+    ways_to_misfit = (MISSING, UNKNOWN)
+
+    def misfits(self, values: NDArray[Any]) -> NDArray[np.intp]:
+        missing = np.fromiter((_is_missing(value) for value in values.tolist()), bool, len(values))
+        found: NDArray[np.intp] = np.where(self.places(values) < len(self.values), 0, np.where(missing, 1, 2))
+        return found
+
     def made_up(self, rng: np.random.Generator, n: int) -> NDArray[Any]:
         """Every value at least once, if there are enough records."""
         return rng.permutation(np.resize(objects(self.values), n))
@@ -191,6 +209,11 @@ class Hashed(Column):
         if kind in "cmV":
             raise TypeError(f"Found {said_of(kind)} in column {name!r}, and buckets in the schema: convert it to text.")
 
+    ways_to_misfit = (MISSING,)
+
+    def misfits(self, values: NDArray[Any]) -> NDArray[np.intp]:
+        return np.where(self.places(values) == self.buckets, 1, 0)
+
     def made_up(self, rng: np.random.Generator, n: int) -> NDArray[Any]:
         return np.array([f"made up {number}" for number in rng.integers(0, 10 * self.buckets, n)], dtype=object)
 
@@ -219,6 +242,14 @@ class Hashed(Column):
         number = number_of(value)
         text = str(value) if math.isnan(number) else repr(number)
         return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big") % self.buckets
+
+
+def _is_missing(value: Any) -> bool:
+    """Return whether a value is None or not equal to itself, as nan is."""
+    try:
+        return value is None or bool(value != value)
+    except Exception:  # pandas' missing value has no truth
+        return True
 
 
 def objects(values: Sequence[Any]) -> NDArray[np.object_]:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .columns import MISSING, Array, Column, CurvePoints, Detail, Unit, number_of, objects, said_of
+from .columns import ABOVE, BELOW, MISSING, Array, Column, CurvePoints, Detail, Unit, number_of, objects, said_of
 
 #: Scales of numbers; bins as the encoder says, or by the rule; bins of the rule.
 LINEAR, LOG, ENCODER, AUTO, AUTO_BINS = "linear", "log", "encoder", "auto", 16
@@ -94,6 +94,12 @@ class Range(Column):
 
     def encoded(self, values: NDArray[Any], detail: Detail) -> Array:
         return self._rows(self.numbers(values), detail)
+
+    ways_to_misfit = (MISSING, BELOW, ABOVE)
+
+    def misfits(self, values: NDArray[Any]) -> NDArray[np.intp]:
+        found, (lower, upper) = self.numbers(values), self._ends()
+        return np.select([np.isnan(found), found < lower, found > upper], [1, 2, 3], 0)
 
     def _rows(self, found: Array, detail: Detail) -> Array:
         """Outputs of numbers; nan is missing."""

@@ -1,4 +1,4 @@
-"""Comparison of searches before any data, and displays of their cost."""
+"""Comparison of searches before any data, displays of their cost, and a report on the fit of a schema."""
 
 from .comparison import Comparison
 from .displays import (
@@ -11,6 +11,7 @@ from .displays import (
     TradeOffDisplay,
 )
 from .planning import plan
+from .schema_fit import SchemaReport, schema_report
 
 __all__ = [
     "BudgetDisplay",
@@ -19,7 +20,9 @@ __all__ = [
     "CountDistributionDisplay",
     "LedgerDisplay",
     "PrivacyProfileDisplay",
+    "SchemaReport",
     "ShapeDisplay",
     "TradeOffDisplay",
     "plan",
+    "schema_report",
 ]

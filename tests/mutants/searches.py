@@ -67,6 +67,22 @@ MUTANTS = [
         tests=("search/test_subset_each.py::test_the_scores_of_all_candidates_are_paid_for",),
     ),
     Mutant(
+        name="the report of one column",
+        mistake="A report on all columns of a schema is charged as if a record were in the histogram of one column.",
+        file="report/schema_fit.py",
+        old='moved = (2 if neighboring == "replace_one" else 1) * columns',
+        new='moved = 2 if neighboring == "replace_one" else 1',
+        tests=("report/test_schema_fit.py::test_the_noise_keeps_the_price_for_all_columns_together",),
+    ),
+    Mutant(
+        name="the report outside of the block",
+        mistake="A report on a schema is not entered in the ledger of the block around it.",
+        file="report/schema_fit.py",
+        old="book = ledger_here() if ledger is None else ledger",
+        new="book = ledger",
+        tests=("report/test_schema_fit.py::test_the_cost_is_in_the_ledger_before_a_value_is_used",),
+    ),
+    Mutant(
         name="the last of equal scores wins",
         mistake="Which of several equal scores wins is not fixed in advance: here the last run, not the first.",
         file="search/execution/runs.py",

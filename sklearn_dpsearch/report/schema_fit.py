@@ -1,0 +1,161 @@
+"""Report on how well a schema fits the records: shares of missing, unknown and clipped values, with a price."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..ledger import PrivacyLedger
+from ..ledger.blocks import ledger_here
+from ..preprocessing import Schema
+from ..preprocessing.columns import FITS
+from ..preprocessing.reading import columns_of
+from ..privacy import GaussianDP, Guarantee, PureDP, calibrate
+from ..privacy._checks import check_kind, check_neighboring, check_size_of_delta, plain_number, require
+from ..privacy._types import Neighboring
+from ..privacy.spent import Component, PrivacySpent
+from ..scoring import Noise, Sensitivity
+from ..scoring.noise_matching import matched_noise
+
+PUBLIC = "The schema was not taken from the records, and the names and types of their columns are public."
+
+
+@dataclass(frozen=True, kw_only=True)
+class SchemaReport:
+    """Noisy shares of the values that a schema does not describe.
+
+    Attributes
+    ----------
+    shares : dict of str to dict
+        Column ↦ "missing", "unknown", "below" or "above" ↦ share of the records, from 0 to 1.
+    std : float
+        Standard deviation of a share through the noise, about.
+    privacy_spent_ : PrivacySpent
+        The cost of the report.
+    """
+
+    shares: Mapping[str, Mapping[str, float]]
+    std: float
+    privacy_spent_: PrivacySpent
+
+    def to_frame(self) -> Any:
+        """The shares as a pandas data frame, one row for each column of the schema.
+
+        Returns
+        -------
+        pandas.DataFrame
+        """
+        import pandas as pd
+
+        return pd.DataFrame.from_dict(dict(self.shares), orient="index")
+
+    def __str__(self) -> str:
+        lines = [f"shares of the records, ± {self.std:.2g}; {self.privacy_spent_!r}"]
+        for name, kinds in self.shares.items():
+            lines.append(f"{name}: " + ", ".join(f"{kind} {share:.3f}" for kind, share in kinds.items()))
+        return "\n".join(lines)
+
+
+def schema_report(
+    X: Any,
+    schema: Schema | Mapping[str, Any],
+    *,
+    epsilon: float,
+    delta: float = 0.0,
+    neighboring: Neighboring = "zero_out",
+    ledger: PrivacyLedger | None = None,
+) -> SchemaReport:
+    """Estimate, with privacy, which shares of each column are missing, unknown, or outside of their range.
+
+    Encoders and nets take every value without an error, because an error would reveal the value. So a schema that does
+    not fit the records goes unnoticed: values that the schema spells otherwise all count as unknown. This report tells,
+    for a small part of the budget.
+
+    Parameters
+    ----------
+    X : data frame or array of shape (n_samples, n_columns)
+        Private records; an array has the schema's columns in its order.
+    schema : Schema or mapping
+        The public schema.
+    epsilon : float
+        The cost, ε > 0.
+    delta : float, default=0.0
+        0: discrete Laplace noise. Above: discrete Gaussian noise, which is smaller for many columns.
+    neighboring : {"zero_out", "add_remove", "replace_one"}, default="zero_out"
+        Neighbouring relation.
+    ledger : PrivacyLedger, optional
+        Ledger in which the cost is entered before a value is used. None: the ledger of the block ``with ledger:``.
+
+    Returns
+    -------
+    SchemaReport
+
+    Raises
+    ------
+    ValueError, TypeError
+        For columns that are missing, or of a type that cannot fit: names and types are public.
+    BudgetExceededError
+        If the ledger's budget allows no more. No value was used then.
+
+    Notes
+    -----
+    In each column a record is in one cell of a histogram (the value fits, is missing, unknown, below or above the
+    range). With d columns one record present or absent moves d counts by 1: l1 = l2² = d, and twice as much if it is
+    replaced. Shares are noisy counts over the column's noisy total, so the number of records is not used. The
+    noise is drawn exactly (Canonne, Kamath & Steinke 2020).
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> people = pd.DataFrame({"age": [30, 40, None, 210] * 5000, "job": ["Clerk", "nurse"] * 10000})
+    >>> report = schema_report(people, {"age": (17, 90), "job": ["clerk", "nurse"]}, epsilon=0.1)
+    >>> round(report.shares["job"]["unknown"], 1), round(report.shares["age"]["missing"], 2)
+    (0.5, 0.25)
+    """
+    epsilon, delta = plain_number("epsilon", epsilon), plain_number("delta", delta)
+    require(0 < epsilon < math.inf, "0 < epsilon < inf", epsilon=epsilon)
+    require(0 <= delta < 1, "0 <= delta < 1", delta=delta)
+    check_neighboring(neighboring)
+    known = schema if isinstance(schema, Schema) else Schema(schema)
+    found = columns_of(X, list(known))
+    for name, column in known.columns.items():
+        column.refuse(name, found[name].kind)
+    if neighboring != "add_remove":
+        check_size_of_delta("delta", delta, max(len(next(iter(found.values())).values), 1))
+
+    noise, guarantee = _noise(len(known), epsilon, delta, neighboring)
+    spent = PrivacySpent(
+        guarantee=guarantee,
+        delta=delta,
+        components=(Component(name=f"report on {len(known)} columns of a schema", guarantee=guarantee),),
+        assumptions=(PUBLIC,),
+    )
+    book = ledger_here() if ledger is None else ledger
+    if book is not None:
+        check_kind("ledger", book, PrivacyLedger, "a PrivacyLedger")
+        book._spend_fit("schema_report", spent)
+
+    shares, totals = dict[str, dict[str, float]](), list[float]()
+    for name, column in known.columns.items():
+        kinds = column.misfits(found[name].values)
+        cells = (FITS, *column.ways_to_misfit)
+        noisy = {cell: int(np.count_nonzero(kinds == place)) + noise.sample() for place, cell in enumerate(cells)}
+        totals.append(max(sum(noisy.values()), 1))
+        shares[name] = {cell: min(max(noisy[cell] / totals[-1], 0.0), 1.0) for cell in cells[1:]}
+    return SchemaReport(shares=shares, std=noise.std / float(np.median(totals)), privacy_spent_=spent)
+
+
+def _noise(columns: int, epsilon: float, delta: float, neighboring: Neighboring) -> tuple[Noise, Guarantee]:
+    """Noise of one count, and the guarantee of all counts."""
+    moved = (2 if neighboring == "replace_one" else 1) * columns  # counts of one pair of neighbours, each by 1
+    sensitivity = Sensitivity(moved, moved, (1,) * moved)
+    if delta == 0:
+        noise = matched_noise(PureDP(epsilon=epsilon, neighboring=neighboring), sensitivity)
+    else:
+        mu = calibrate(lambda mu: GaussianDP(mu=mu, neighboring=neighboring), epsilon, delta)
+        noise = matched_noise(GaussianDP(mu=mu, neighboring=neighboring), sensitivity)
+    return noise, noise.guarantee(sensitivity, neighboring)
