@@ -355,7 +355,7 @@ class DPSGDEstimator(ParameterCost, SettingArguments, BaseEstimator):
         return checkpoint.bind(task, {"class": type(self), **self.get_params(deep=False)}, _held(given), start)
 
     @staticmethod
-    def fit_together(nets: Sequence[DPSGDEstimator], X: Any, y: Any) -> list[DPSGDEstimator | None]:
+    def fit_together(models: Sequence[DPSGDEstimator], X: Any, y: Any) -> list[DPSGDEstimator | None]:
         """Fit several unfitted nets on the same records, as stacks where they share an architecture.
 
         Returns
@@ -369,15 +369,15 @@ class DPSGDEstimator(ParameterCost, SettingArguments, BaseEstimator):
         PrivacyError
             For a net with ``checkpoint``, which is for one training of one net.
         """
-        _refuse_checkpoints(nets)
-        fitted: list[DPSGDEstimator | None] = [None] * len(nets)
+        _refuse_checkpoints(models)
+        fitted: list[DPSGDEstimator | None] = [None] * len(models)
         try:
-            for group in _shared(nets, X, y):
+            for group in _shared(models, X, y):
                 for i in group.train():
-                    fitted[i] = nets[i]
-                    nets[i]._after_training()
+                    fitted[i] = models[i]
+                    models[i]._after_training()
         finally:  # an interrupt too: an unfinished training is not released
-            for net, done in zip(nets, fitted):
+            for net, done in zip(models, fitted):
                 if done is None:
                     net._unfit()
         return fitted
