@@ -309,7 +309,7 @@ MUTANTS = [
     Mutant(
         name="average candidate",
         mistake="ε drawn from a distribution is charged by its mean, not by its upper end.",
-        file="search/planning/space.py",
+        file="search/planning/space_guarantee.py",
         old="upper = values.support()[1] if",
         new="upper = values.mean() if",
         tests=("search/test_runs.py::test_the_upper_end_of_a_distribution_of_epsilon_is_charged",),
@@ -318,7 +318,7 @@ MUTANTS = [
     Mutant(
         name="parameters that change the guarantee",
         mistake="A drawn candidate with less noise than planned is run all the same.",
-        file="search/planning/space.py",
+        file="search/planning/space_guarantee.py",
         old="        if found == planned or _covered(found, planned):\n            return\n",
         new="        if True:\n            return\n",
         tests=(
@@ -959,7 +959,7 @@ MUTANTS = [
     Mutant(
         name="relation relabelled",
         mistake="Candidates under different relations are stated under replace-one without carrying them over.",
-        file="search/planning/space.py",
+        file="search/planning/space_guarantee.py",
         old="replace(run, guarantee=as_replace_one(run.guarantee))",
         new="replace(run, guarantee=replace(run.guarantee, neighboring=self.relation))",
         tests=("search/test_families.py::test_candidates_of_different_relations_are_stated_for_changed_records",),
