@@ -2,7 +2,7 @@
 ============
 
 Candidates are joblib's tasks, so whatever runs those runs a search. Here a Dask cluster of two processes on this
-machine (``pip install distributed``); a real one differs in its address alone. See docs/learn/cluster.md for who sees
+machine (``pip install distributed``); a real one differs in its address alone. See docs/learn/at_scale.md for who sees
 the records, and for what a lost worker costs.
 """
 

@@ -39,11 +39,10 @@ from .execution.randomness import Randomness
 from .execution.tasks import guarded
 from .planning.arguments import check_arguments
 from .planning.containers import ContainerFacts
-from .planning.first_look import check_public, first_look
+from .planning.first_look import check_public, first_look, refuse_traces
 from .planning.keywords import check_keywords, check_names, is_per_record, known_to_fit
 from .planning.plan import Plan, Request, make_plan, notes_of
 from .planning.release_facts import release_of
-from .planning.space import refuse_callbacks, refuse_checkpoints
 from .strategies.base import Strategy
 
 Search = TypeVar("Search", bound="BasePrivateSearch")
@@ -243,8 +242,7 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
             )
         if self.n_jobs == 0:
             raise ValueError("Found n_jobs=0; None, a number of workers, or -1 for one on each processor is needed.")
-        refuse_callbacks(self.estimator)
-        refuse_checkpoints(self.estimator)
+        refuse_traces(self.estimator)
 
     def _prepared(self, X: Any, y: Any, X_public: Any, y_public: Any, params: Mapping[str, Any]) -> Prepared:
         """Check and plan. The search that runs is a copy: parameters set meanwhile do not change the plan."""

@@ -85,7 +85,7 @@ class DPRandomSearchCV(BasePrivateSearch):
         (docs/learn/ledger.md). None: the ledger of the block ``with ledger:`` around the fit, if any.
     checkpoint : str, path, Checkpoint or None, default=None
         A folder from which the same search goes on after a crash, to the same release as without the crash
-        (docs/learn/resuming.md). The folder is as secret as the records. Repeating the same fit restores the release.
+        (docs/learn/at_scale.md). The folder is as secret as the records. Repeating the same fit restores the release.
     rehearse : bool, default=True
         Before anything is spent, train and score one candidate of each family on records made up from public facts
         of X and y (columns, types, classes, bounds, schema); iterative training stops after a few steps. Errors there

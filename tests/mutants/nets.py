@@ -272,7 +272,7 @@ MUTANTS = [
     Mutant(
         name="checkpoints of candidates",
         mistake="Candidates of a search write checkpoints into one folder, and go on from each other's.",
-        file="search/planning/space.py",
+        file="search/planning/first_look.py",
         old='        if folder is not None and hasattr(part, "privacy_guarantee"):\n',
         new="        if False:\n",
         tests=("search/test_nets_long.py::test_candidates_with_a_checkpoint_are_refused_before_any_data_is_read",),
@@ -330,7 +330,7 @@ MUTANTS = [
     Mutant(
         name="files of the losers",
         mistake="Every candidate of a search writes its parameters to a file.",
-        file="search/planning/space.py",
+        file="search/planning/first_look.py",
         old='        if getattr(part, "writes_files", False):\n',
         new="        if False:\n",
         tests=("nets/estimators/test_callbacks.py::test_candidates_of_a_search_write_no_files",),

@@ -51,8 +51,8 @@ MUTANTS = [
     Mutant(
         name="equal promises paid for once",
         mistake="Candidates that all run and promise the same are charged as one of them.",
-        file="search/planning/space.py",
-        old="for _ in range(_size(dictionary) // len(points))",
+        file="search/planning/space_guarantee.py",
+        old="for _ in range(size_of(dictionary) // len(points))",
         new="for _ in range(1)",
         tests=(
             "search/test_subset_each.py::test_candidates_that_differ_in_nothing_that_matters_to_privacy_are_all_paid_for",
@@ -352,7 +352,7 @@ MUTANTS = [
     Mutant(
         name="average candidate",
         mistake="ε drawn from a distribution is charged by its mean, not by its upper end.",
-        file="search/planning/space.py",
+        file="search/planning/space_guarantee.py",
         old="upper = values.support()[1] if",
         new="upper = values.mean() if",
         tests=("search/test_runs.py::test_the_upper_end_of_a_distribution_of_epsilon_is_charged",),
@@ -361,7 +361,7 @@ MUTANTS = [
     Mutant(
         name="parameters that change the guarantee",
         mistake="A drawn candidate with less noise than planned is run all the same.",
-        file="search/planning/space.py",
+        file="search/planning/space_guarantee.py",
         old="        if found == planned or _covered(found, planned):\n            return\n",
         new="        if True:\n            return\n",
         tests=(
@@ -1002,7 +1002,7 @@ MUTANTS = [
     Mutant(
         name="relation relabelled",
         mistake="Candidates under different relations are stated under replace-one without carrying them over.",
-        file="search/planning/space.py",
+        file="search/planning/space_guarantee.py",
         old="replace(run, guarantee=as_replace_one(run.guarantee))",
         new="replace(run, guarantee=replace(run.guarantee, neighboring=self.relation))",
         tests=("search/test_families.py::test_candidates_of_different_relations_are_stated_for_changed_records",),

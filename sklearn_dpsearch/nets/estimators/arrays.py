@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -25,15 +25,25 @@ from ..mapped import CHECKED, MappedRecords, stays_in_file
 from . import hidden_layers, layers, scaling, step_size
 from .base import Given
 from .scaling import Array, Bounds
-from .table_base import TableNet
 
 
-class ArrayRecords(TableNet):
-    """Records as arrays of numbers, scaled to public bounds if there are any."""
+class ArrayRecords:
+    """Records as arrays of numbers, scaled to public bounds if there are any, for ``TableNet``."""
 
-    def _check_arguments(self) -> None:
-        super()._check_arguments()
+    _parameter_constraints: dict[str, Any] = {"bounds_X": [None, tuple, list]}
+    bounds_X: scaling.Given | None
+    n_features_in_: int
+    # Of the rest of the net:
+    device: Any
+    module_: nn.Module
+    weight_noise_: float | None
+    _activation: Callable[[], nn.Module]
+
+    def _check_records(self) -> None:
         self._scale()
+
+    def _assumed_of_records(self) -> tuple[str, ...]:
+        return ()
 
     def _scale(self) -> Bounds | None:
         return None if self.bounds_X is None else Bounds.of_features("bounds_X", self.bounds_X)

@@ -36,7 +36,7 @@ from ..training import train, train_together
 from ..watchers import TrainingProgress, Watchers
 from . import step_size
 from .cost import ParameterCost
-from .settings import NOISE, RATES, Settings, expecting, settings_of
+from .settings import NOISE, RATES, SettingArguments, Settings, expecting, settings_of
 
 #: Inputs and targets as tensors, or records that are read when a batch needs them.
 Given: TypeAlias = tuple[Inputs, torch.Tensor] | ReadRecords | MappedRecords
@@ -74,7 +74,7 @@ def _held(given: Given) -> list[torch.Tensor]:
     return [*tensors_of(given[0]), given[1]]
 
 
-class DPSGDEstimator(ParameterCost, BaseEstimator):
+class DPSGDEstimator(ParameterCost, SettingArguments, BaseEstimator):
     """Estimator that trains a torch module with DP-SGD."""
 
     #: Without a seed, batches and noise come from the operating system, in each fit.
@@ -139,6 +139,7 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
             "noise in double precision.",
             *([known] if seeded else []),
             *([f"{name}: the checkpoint was not read or changed by others."] if self.checkpoint is not None else []),
+            *self._further_assumptions(),
         )
 
     def scaled_privacy(self, factor: float, varying: frozenset[str] = frozenset()) -> dict[str, float | None]:
@@ -194,13 +195,22 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
         """
         return [self._around(grid)]
 
-    # --- hooks for each kind of net -----------------------------------------------------------------------------------
-
     def _check_arguments(self) -> None:
         """Raise for arguments that are wrong for all data."""
         # Not _validate_params: skorch has a method of this name.
-        validate_parameter_constraints(self._parameter_constraints, self.get_params(deep=False), type(self).__name__)
+        validate_parameter_constraints(constraints_of(type(self)), self.get_params(deep=False), type(self).__name__)
         settings_of(self)
+        self._check_net()
+
+    # --- hooks for each kind of net -----------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _check_net(self) -> None:
+        """Raise for further arguments that are wrong for all data."""
+
+    @abstractmethod
+    def _further_assumptions(self) -> tuple[str, ...]:
+        """Assumptions of the guarantee that not all nets make."""
 
     @abstractmethod
     def _around(self, grid: bool) -> dict[str, Any]:
@@ -214,9 +224,9 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
     def _prepare(self, X: Any, y: Any, fresh: bool) -> Given:
         """Check the records, initialise the module if ``fresh``, and return inputs and targets."""
 
+    @abstractmethod
     def _in_training(self) -> nn.Module:
         """Module wrapped to take the inputs."""
-        return self.module_
 
     @abstractmethod
     def _training_criterion(self) -> nn.Module:
@@ -238,6 +248,18 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
     def _schedule(self, settings: Settings) -> Callable[[torch.optim.Optimizer | None], Table]:
         """Hyperparameters that change from step to step."""
 
+    @abstractmethod
+    def _before_training(self, settings: Settings, task: TrainingTask) -> None:
+        """Take notes of a training that begins."""
+
+    @abstractmethod
+    def _after_training(self) -> None:
+        """Follow the user's wishes after a complete training."""
+
+    @abstractmethod
+    def _shows_progress(self) -> bool:
+        """Return whether steps done, of a public number, are shown."""
+
     # --- training -------------------------------------------------------------------------------------------------
 
     def _task(self, settings: Settings, n: int) -> TrainingTask:
@@ -247,7 +269,7 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
         settings = replace(settings, max_grad_norm=norm)
         self.max_grad_norm_ = norm
         self.learning_rate_init_ = self._step_size(settings, expected)
-        return TrainingTask(
+        task = TrainingTask(
             module=self._in_training(),
             criterion=self._training_criterion(),
             optimizer=self._update(),
@@ -261,6 +283,8 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
             average=float(self.average),
             seed=sequence(self.noise_seed),
         )
+        self._before_training(settings, task)
+        return task
 
     def keep_training(self, keeper: KeyedFile | None) -> None:
         """Save the next ``fit`` with a keeper from time to time, and go on from its saved state; None: stop this.
@@ -322,14 +346,6 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
             raise
         self._after_training()
 
-    def _after_training(self) -> None:
-        """Hook for the user's wishes after a complete training."""
-        return None
-
-    def _shows_progress(self) -> bool:
-        """Return whether steps done, of a public number, are shown."""
-        return bool(self.verbose)
-
     def _progress(self, task: TrainingTask) -> list[TrainingProgress]:
         return [TrainingProgress(type(self).__name__, task.steps)] if self._shows_progress() else []
 
@@ -339,7 +355,7 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
         return checkpoint.bind(task, {"class": type(self), **self.get_params(deep=False)}, _held(given), start)
 
     @staticmethod
-    def fit_together(nets: Sequence[DPSGDEstimator], X: Any, y: Any) -> list[DPSGDEstimator | None]:
+    def fit_together(models: Sequence[DPSGDEstimator], X: Any, y: Any) -> list[DPSGDEstimator | None]:
         """Fit several unfitted nets on the same records, as stacks where they share an architecture.
 
         Returns
@@ -353,15 +369,15 @@ class DPSGDEstimator(ParameterCost, BaseEstimator):
         PrivacyError
             For a net with ``checkpoint``, which is for one training of one net.
         """
-        _refuse_checkpoints(nets)
-        fitted: list[DPSGDEstimator | None] = [None] * len(nets)
+        _refuse_checkpoints(models)
+        fitted: list[DPSGDEstimator | None] = [None] * len(models)
         try:
-            for group in _shared(nets, X, y):
+            for group in _shared(models, X, y):
                 for i in group.train():
-                    fitted[i] = nets[i]
-                    nets[i]._after_training()
+                    fitted[i] = models[i]
+                    models[i]._after_training()
         finally:  # an interrupt too: an unfinished training is not released
-            for net, done in zip(nets, fitted):
+            for net, done in zip(models, fitted):
                 if done is None:
                     net._unfit()
         return fitted
@@ -442,6 +458,12 @@ def _shared(nets: Sequence[DPSGDEstimator], X: Any, y: Any) -> list[_SharedRecor
                 groups.append(group)
             group.members.append(member)
     return groups
+
+
+def constraints_of(kind: type) -> dict[str, Any]:
+    """scikit-learn's constraints on the arguments of an estimator: those of all classes above it."""
+    stated = (vars(one).get("_parameter_constraints", {}) for one in reversed(kind.__mro__))
+    return {name: allowed for part in stated for name, allowed in part.items()}
 
 
 def _refuse_checkpoints(nets: Sequence[DPSGDEstimator]) -> None:

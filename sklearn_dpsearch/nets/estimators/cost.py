@@ -12,7 +12,7 @@ from ...privacy import Guarantee, compose
 from ...privacy.spent import Component, PrivacySpent
 from .. import checkpoints
 from ..state import contents
-from .settings import SettingArguments, Settings
+from .settings import Settings
 
 #: δ at which ``privacy_spent_`` states ε where no ``target_delta`` was given; ``epsilon_at`` gives any other.
 STATED_DELTA = 1e-5
@@ -31,13 +31,14 @@ FITTED = (
 )
 
 
-class ParameterCost(SettingArguments):
+class ParameterCost:
     """Mixin of nets whose parameters, ``module_``, carry their cost.
 
     Names of private attributes end in an underscore: skorch takes all others for constructor arguments.
     """
 
     module_: nn.Module
+    target_delta: float | None
 
     @property
     def privacy_spent_(self) -> PrivacySpent:
@@ -115,6 +116,8 @@ class ParameterCost(SettingArguments):
         for name in FITTED:
             if name in vars(self):
                 delattr(self, name)  # skorch keeps lists of the attributes that it has set
+        if "initialized_" in vars(self):
+            self.initialized_ = False  # of a skorch net, whose module is gone
 
     def __getstate__(self) -> dict[str, Any]:
         """Drop the noise seed from a fitted net: the seed would be enough to undo the noise."""

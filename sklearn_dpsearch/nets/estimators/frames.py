@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,17 +18,17 @@ from ...preprocessing import ColumnShape, Schema, TableEncoder
 from ..task import with_room
 from . import hidden_layers, layers, scaling, step_size
 from .base import Given
-from .table_base import HiddenLayers
+from .scaling import Array
 
 
-class FrameRecords(HiddenLayers):
-    """Records as data frames with the columns of a public schema; a wide part on all inputs, a deep one on plain ones.
+class FrameRecords:
+    """Records as data frames with the columns of a public schema, for ``TableNet``.
 
-    Outputs of the encoder are permuted: those that are no bins come first.
+    A wide part acts on all inputs, a deep one on plain ones. Outputs of the encoder are permuted: those that are no
+    bins come first.
     """
 
     _parameter_constraints: dict[str, Any] = {
-        **HiddenLayers._parameter_constraints,
         "target": [None, str],
         **{name: TableEncoder._parameter_constraints[name] for name in ("schema", "bins", "indicators")},
     }
@@ -37,6 +37,13 @@ class FrameRecords(HiddenLayers):
     bins: int | str | None
     indicators: bool
     feature_names_in_: NDArray[np.object_]
+    # Of the rest of the net:
+    module_: nn.Module
+    weight_noise_: float | None
+    hidden_layer_sizes_: tuple[int, ...]
+    _activation: Callable[[], nn.Module]
+    _n_outputs: Callable[[], int]
+    _contrasts: Callable[[], Array]
 
     @property
     def public_facts(self) -> dict[str, Any]:
@@ -90,19 +97,13 @@ class FrameRecords(HiddenLayers):
             noise = self.weight_noise_ * np.linalg.norm(contrasts, axis=1, keepdims=True)
         return self._encoder().shapes(contrasts @ weights, noise, columns)
 
-    def privacy_assumptions(self) -> tuple[str, ...]:
-        """Assumptions of the guarantee, as plain sentences."""
+    def _assumed_of_records(self) -> tuple[str, ...]:
         name = type(self).__name__
-        public = f"{name}: the schema was not taken from the records, and the types of its columns are public."
-        return (*super().privacy_assumptions(), public)
+        return (f"{name}: the schema was not taken from the records, and the types of its columns are public.",)
 
-    def _check_arguments(self) -> None:
-        super()._check_arguments()
+    def _check_records(self) -> None:
+        """Raise for a wrong schema, and for a target that is no column of it, or is stated twice."""
         self._encoder()
-        self._check_target()
-
-    def _check_target(self) -> None:
-        """Raise for a target that is no column of the schema, or is stated twice."""
         for name, stated in self.public_facts.items():
             given = getattr(self, name)
             if given is not None:

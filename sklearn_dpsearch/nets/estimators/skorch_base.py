@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import skorch
@@ -16,6 +16,7 @@ from skorch.utils import to_tensor
 
 from ...privacy import LeakingEstimatorError, PrivacyError
 from .. import checkpoints
+from ..engines import losses
 from ..engines.selection import separate
 from ..layout import named_trained
 from ..mapped import stays_in_file
@@ -24,6 +25,7 @@ from ..optimizers import Table, check_works_on_gradients
 from ..randomness import global_torch_seed, later_parameters, sequence
 from ..reading import ALONE
 from ..schedules import Scheduler, table_of
+from ..task import TrainingTask
 from . import callbacks, spaces, step_size
 from .base import DPSGDEstimator, Given
 from .input_records import (
@@ -79,9 +81,10 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
     warm_start: bool
     initialized_: bool
     n_features_in_: int
+    #: Whether a record has one logit, which skorch expects without an axis of its own.
+    one_logit: ClassVar[bool] = False
 
     _parameter_constraints: dict[str, Any] = {
-        **DPSGDEstimator._parameter_constraints,
         "lr": [Interval(numbers.Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "lr_factor": [Interval(numbers.Real, 0, None, closed="neither")],
     }
@@ -113,7 +116,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
     # --- before any data --------------------------------------------------------------------------------------------
 
-    def _check_arguments(self) -> None:
+    def _check_net(self) -> None:
         for name, only in FIXED.items():
             if getattr(self, name) != only or any(key.startswith(f"{name}__") for key in vars(self)):
                 raise LeakingEstimatorError(
@@ -125,12 +128,12 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
             check_works_on_gradients(self.optimizer)
             self._check_derived()
         check_keywords("module", self.module, self.get_params_for("module"))
-        super()._check_arguments()
         if self.max_grad_norm == "rule":
             raise ValueError(
                 "Found max_grad_norm='rule' for a module of one's own, whose gradients have no known bound. Give a "
                 "number: 1.0 for accuracy, several times that for honest probabilities (docs/learn/probabilities.md)."
             )
+        self._check_target()
 
     def _norm_by_rule(self, settings: Settings, expected_batch_size: float) -> float:
         raise AssertionError("refused with the arguments")
@@ -207,8 +210,10 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         """Take one forward pass, in single precision."""
         module = separate(self.module_)  # state kept by forward is dropped with the copy
         if isinstance(x, Mapping):
-            return module(**{name: self._as_trained(part) for name, part in x.items()}, **params)
-        return module(self._as_trained(x), **params)
+            outputs = module(**{name: self._as_trained(part) for name, part in x.items()}, **params)
+        else:
+            outputs = module(self._as_trained(x), **params)
+        return outputs.reshape(-1) if self.one_logit else outputs
 
     def _as_trained(self, values: Any) -> torch.Tensor:
         numbers = single(torch.as_tensor(values if torch.is_tensor(values) else np.array(values)))
@@ -269,9 +274,8 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
     # --- assumptions -----------------------------------------------------------------------------------------------
 
-    def privacy_assumptions(self) -> tuple[str, ...]:
-        """Assumptions of the guarantee, as plain sentences."""
-        return (*super().privacy_assumptions(), *self._origin(), *self._code(), *self._data())
+    def _further_assumptions(self) -> tuple[str, ...]:
+        return (*self._origin(), *self._code(), *self._data())
 
     def _origin(self) -> tuple[str, ...]:
         """Assumptions about parameters that were not made by this net."""
@@ -377,6 +381,12 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         names = getattr(self, "input_names_", None)
         return self.module_ if names is None else ByName(self.module_, names)
 
+    # --- hooks for each kind of target --------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _check_target(self) -> None:
+        """Raise for arguments about the target that are wrong for all records."""
+
     @abstractmethod
     def _targets(self, y: Any) -> torch.Tensor:
         """Targets for the loss."""
@@ -428,7 +438,10 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         return self.optimizer is torch.optim.SGD
 
     def _training_criterion(self) -> torch.nn.Module:
-        return self.criterion_
+        """Criterion as skorch applies it: of a classifier ``NLLLoss`` takes the logarithm of probabilities first."""
+        criterion: torch.nn.Module = self.criterion_
+        of_probabilities = isinstance(self, ClassifierMixin) and isinstance(criterion, torch.nn.NLLLoss)
+        return losses.OfProbabilities(criterion) if of_probabilities else criterion
 
     def _update(self) -> Callable[[torch.nn.Module], torch.optim.Optimizer]:
         return self._make_optimizer
@@ -449,11 +462,10 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         return table
 
     def _shows_progress(self) -> bool:
-        return super()._shows_progress() or callbacks.sorted_out(self.callbacks).progress
+        return bool(self.verbose) or callbacks.sorted_out(self.callbacks).progress
+
+    def _before_training(self, settings: Settings, task: TrainingTask) -> None:
+        pass
 
     def _after_training(self) -> None:
         callbacks.save(self, callbacks.sorted_out(self.callbacks).checkpoints)
-
-    def _unfit(self) -> None:
-        super()._unfit()
-        self.initialized_ = False

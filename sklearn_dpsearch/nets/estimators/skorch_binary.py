@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,45 @@ _THRESHOLD = """
         Probability above which a record has the label."""
 
 
-class DPNeuralNetBinaryClassifier(SkorchNet, skorch.NeuralNetBinaryClassifier):
+class LogitPerLabel:
+    """Arguments of the classifiers with one logit per label, for ``SkorchNet``."""
+
+    criterion: Any
+    classes: ArrayLike | None
+    threshold: float
+    _set: Callable[..., None]
+    _check_classes: Callable[[], None]
+
+    def __init__(
+        self, module: Any, *, criterion: Any = torch.nn.BCEWithLogitsLoss, noise_multiplier: float | None = None,
+        target_epsilon: float | None = None, target_delta: float | None = None, target_mu: float | None = None,
+        max_grad_norm: MaxGradNorm = 1.0, sample_rate: float | None = None, batch_size: float | None = None,
+        public_n: float | None = None, neighboring: Neighboring | None = None, max_epochs: float = 10,
+        max_steps: float | None = None, max_physical_batch: int = 16384, classes: ArrayLike | None = None,
+        threshold: float = 0.5, lr: StepSize = "auto", lr_factor: float = 1.0, average: float = 0.0,
+        random_state: Seed = None, noise_seed: Seed = None, checkpoint: str | os.PathLike[str] | None = None,
+        verbose: int = 0, train_split: Any = None, **kwargs: Any,
+    ) -> None:  # fmt: skip
+        super().__init__(  # type: ignore[call-arg]  # of skorch
+            module, criterion=criterion, lr=lr, batch_size=batch_size, max_epochs=max_epochs, threshold=threshold,
+            train_split=train_split, verbose=verbose, **kwargs,
+        )  # fmt: skip
+        self._set(
+            noise_multiplier=noise_multiplier, target_epsilon=target_epsilon, target_delta=target_delta,
+            target_mu=target_mu, max_grad_norm=max_grad_norm, sample_rate=sample_rate, public_n=public_n,
+            neighboring=neighboring, max_steps=max_steps, max_physical_batch=max_physical_batch, classes=classes,
+            lr_factor=lr_factor, average=average, random_state=random_state, noise_seed=noise_seed,
+            checkpoint=checkpoint,
+        )  # fmt: skip
+
+    def _check_target(self) -> None:
+        losses.check_for_logits(self.criterion)
+        self._check_classes()
+        if isinstance(self.threshold, bool) or not 0 <= float(self.threshold) <= 1:
+            raise ValueError(f"Found threshold={self.threshold!r}; a probability, in [0, 1], is needed.")
+
+
+class DPNeuralNetBinaryClassifier(LogitPerLabel, SkorchNet, skorch.NeuralNetBinaryClassifier):
     __doc__ = f"""Binary classifier with a module that returns one logit, trained with DP-SGD (Abadi et al. 2016).
 {MODULE}
     classes : list of two, default=[0, 1]
@@ -48,42 +87,12 @@ class DPNeuralNetBinaryClassifier(SkorchNet, skorch.NeuralNetBinaryClassifier):
     (100, 2)
     """
 
-    def __init__(
-        self, module: Any, *, criterion: Any = torch.nn.BCEWithLogitsLoss, noise_multiplier: float | None = None,
-        target_epsilon: float | None = None, target_delta: float | None = None, target_mu: float | None = None,
-        max_grad_norm: MaxGradNorm = 1.0, sample_rate: float | None = None, batch_size: float | None = None,
-        public_n: float | None = None, neighboring: Neighboring | None = None, max_epochs: float = 10,
-        max_steps: float | None = None, max_physical_batch: int = 16384, classes: ArrayLike | None = None,
-        threshold: float = 0.5, lr: StepSize = "auto", lr_factor: float = 1.0, average: float = 0.0,
-        random_state: Seed = None, noise_seed: Seed = None, checkpoint: str | os.PathLike[str] | None = None,
-        verbose: int = 0, train_split: Any = None, **kwargs: Any,
-    ) -> None:  # fmt: skip
-        super().__init__(
-            module, criterion=criterion, lr=lr, batch_size=batch_size, max_epochs=max_epochs, threshold=threshold,
-            train_split=train_split, verbose=verbose, **kwargs,
-        )  # fmt: skip
-        self._set(
-            noise_multiplier=noise_multiplier, target_epsilon=target_epsilon, target_delta=target_delta,
-            target_mu=target_mu, max_grad_norm=max_grad_norm, sample_rate=sample_rate, public_n=public_n,
-            neighboring=neighboring, max_steps=max_steps, max_physical_batch=max_physical_batch, classes=classes,
-            lr_factor=lr_factor, average=average, random_state=random_state, noise_seed=noise_seed,
-            checkpoint=checkpoint,
-        )  # fmt: skip
-
-    classes: ArrayLike | None
-    threshold: float
+    one_logit = True
 
     @property
     def classes_(self) -> NDArray[Any]:
         """Two labels."""
         return np.asarray([0, 1] if self.classes is None else self.classes)
-
-    def _check_arguments(self) -> None:
-        super()._check_arguments()
-        losses.check_for_logits(self.criterion)
-        self._check_classes()
-        if isinstance(self.threshold, bool) or not 0 <= float(self.threshold) <= 1:
-            raise ValueError(f"Found threshold={self.threshold!r}; a probability, in [0, 1], is needed.")
 
     def _check_classes(self) -> None:
         labels = self.classes_.tolist()
@@ -104,17 +113,13 @@ class DPNeuralNetBinaryClassifier(SkorchNet, skorch.NeuralNetBinaryClassifier):
         found = encode(y, self.classes_).float()
         return found.unsqueeze(1) if self.output_rank_ != 1 else found
 
-    def infer(self, x: Any, **params: Any) -> Any:
-        """Take one forward pass: one logit per record."""
-        return super().infer(x, **params).reshape(-1)
-
     def predict(self, X: Any) -> NDArray[Any]:
         """The label of each record."""
         found: NDArray[Any] = self.classes_[(self.predict_proba(X)[:, 1] > self.threshold).astype(int)]
         return found
 
 
-class DPNeuralNetMultiLabelClassifier(DPNeuralNetBinaryClassifier):
+class DPNeuralNetMultiLabelClassifier(LogitPerLabel, SkorchNet, skorch.NeuralNetBinaryClassifier):
     __doc__ = f"""A classifier whose records have several labels, or none, trained with DP-SGD (Abadi et al. 2016).
 {MODULE}
     classes : list, optional
@@ -165,10 +170,6 @@ class DPNeuralNetMultiLabelClassifier(DPNeuralNetBinaryClassifier):
         found = indicators(y)
         self.n_labels_ = found.shape[1]
         return found
-
-    def infer(self, x: Any, **params: Any) -> Any:
-        """Take one forward pass: one logit per label."""
-        return SkorchNet.infer(self, x, **params)
 
     def _get_predict_nonlinearity(self) -> Any:
         auto = self.predict_nonlinearity == "auto" and isinstance(self.criterion_, torch.nn.BCEWithLogitsLoss)

@@ -96,8 +96,7 @@ class DPNeuralNetClassifier(SkorchNet, skorch.NeuralNetClassifier):
             checkpoint=checkpoint,
         )  # fmt: skip
 
-    def _check_arguments(self) -> None:
-        super()._check_arguments()
+    def _check_target(self) -> None:
         if self.classes is None or len(self.classes) == 0:
             raise ValueError(
                 f"{type(self).__name__} needs classes=[...], the labels in the order of the module's outputs: taken "
@@ -112,11 +111,6 @@ class DPNeuralNetClassifier(SkorchNet, skorch.NeuralNetClassifier):
                 "module needs one output per class (otherwise an error would tell which labels occur). For one logit "
                 "use DPNeuralNetBinaryClassifier."
             )
-
-    def _training_criterion(self) -> torch.nn.Module:
-        """Criterion as skorch applies it: ``NLLLoss`` expects probabilities, and takes their logarithm first."""
-        criterion = super()._training_criterion()
-        return losses.OfProbabilities(criterion) if isinstance(criterion, torch.nn.NLLLoss) else criterion
 
     def _targets(self, y: Any) -> torch.Tensor:
         return encode(y, np.asarray(self.classes))
@@ -164,8 +158,7 @@ class DPNeuralNetRegressor(SkorchNet, skorch.NeuralNetRegressor):
             checkpoint=checkpoint,
         )  # fmt: skip
 
-    def _check_arguments(self) -> None:
-        super()._check_arguments()
+    def _check_target(self) -> None:
         losses.check_for_numbers(self.criterion)
 
     def _check_outputs(self, outputs: torch.Tensor | None, targets: torch.Tensor) -> None:

@@ -11,8 +11,6 @@ from typing import Any
 
 from scipy.stats import loguniform
 
-from .hidden_layers import FEW, MANY
-
 #: Multiples of the step size's factor: drawn log-uniformly between the ends, or all three in a grid.
 FACTORS = (0.8, 1.0, 1.25)
 
@@ -24,10 +22,3 @@ def factors(name: str, own: float, *, grid: bool) -> Dictionary:
     """Factors on the step size around the net's own factor."""
     low, middle, high = (own * factor for factor in FACTORS)
     return {name: [low, middle, high] if grid else loguniform(low, high)}
-
-
-def layers(own: tuple[int, ...] | None) -> Dictionary:
-    """Hidden layers of the net, without and with one more as wide as the last. "auto": the rule's choice, or many."""
-    if own is None:
-        return {"hidden_layer_sizes": ["auto", MANY]}
-    return {"hidden_layer_sizes": [own, (*own, own[-1] if own else FEW[-1])]}

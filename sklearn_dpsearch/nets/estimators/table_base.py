@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import numbers
-import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -17,27 +17,18 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from ...privacy._types import Neighboring
 from ..optimizers import Table, UpdateRule
-from ..randomness import Seed
 from ..task import TrainingTask
-from . import hidden_layers, layers, scaling, spaces, step_size
+from . import layers, spaces, step_size
 from .base import DPSGDEstimator, Given
-from .hidden_layers import HiddenLayerSizes
 from .scaling import Array
-from .settings import MaxGradNorm, Settings
+from .settings import Settings
 from .step_size import Decay, StepSize
 
 if TYPE_CHECKING:
     from typing import Self  # since Python 3.11
 
 Solver: TypeAlias = Literal["sgd", "adam", "adamw"]
-ACTIVATIONS: dict[str, type[nn.Module]] = {
-    "identity": nn.Identity,
-    "logistic": nn.Sigmoid,
-    "relu": nn.ReLU,
-    "tanh": nn.Tanh,
-}
 
 
 class TableNet(DPSGDEstimator):
@@ -47,54 +38,29 @@ class TableNet(DPSGDEstimator):
     weight_noise_: float | None
 
     _parameter_constraints: dict[str, Any] = {
-        **DPSGDEstimator._parameter_constraints,
         "solver": [StrOptions({"sgd", "adam", "adamw"})],
         "learning_rate": [StrOptions({"linear", "constant"})],
         "learning_rate_init": [Interval(numbers.Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "learning_rate_factor": [Interval(numbers.Real, 0, None, closed="neither")],
         "momentum": [Interval(numbers.Real, 0, 1, closed="left")],
         "alpha": [Interval(numbers.Real, 0, None, closed="left")],
-        "bounds_X": [None, tuple, list],
         "warm_start": ["boolean"],
         "random_state": ["random_state"],
         "noise_seed": ["random_state"],
     }
 
-    def __init__(
-        self, *, noise_multiplier: float | None, target_epsilon: float | None, target_delta: float | None,
-        target_mu: float | None, max_grad_norm: MaxGradNorm, sample_rate: float | None, batch_size: float | None,
-        public_n: float | None, neighboring: Neighboring | None, max_epochs: float, max_steps: float | None,
-        solver: Solver, learning_rate: Decay, learning_rate_init: StepSize, learning_rate_factor: float,
-        momentum: float, alpha: float, average: float, bounds_X: scaling.Given | None, warm_start: bool, device: Any,
-        max_physical_batch: int, random_state: Seed, noise_seed: Seed, checkpoint: str | os.PathLike[str] | None,
-        verbose: int,
-    ) -> None:  # fmt: skip
-        self.noise_multiplier = noise_multiplier
-        self.target_epsilon = target_epsilon
-        self.target_delta = target_delta
-        self.target_mu = target_mu
-        self.max_grad_norm = max_grad_norm
-        self.sample_rate = sample_rate
-        self.batch_size = batch_size
-        self.public_n = public_n
-        self.neighboring = neighboring
-        self.max_epochs = max_epochs
-        self.max_steps = max_steps
-        self.solver = solver
-        self.learning_rate = learning_rate
-        self.learning_rate_init = learning_rate_init
-        self.learning_rate_factor = learning_rate_factor
-        self.momentum = momentum
-        self.alpha = alpha
-        self.average = average
-        self.bounds_X = bounds_X
-        self.warm_start = warm_start
-        self.device = device
-        self.max_physical_batch = max_physical_batch
-        self.random_state = random_state
-        self.noise_seed = noise_seed
-        self.checkpoint = checkpoint
-        self.verbose = verbose
+    solver: Solver
+    learning_rate: Decay
+    learning_rate_init: StepSize
+    learning_rate_factor: float
+    momentum: float
+    alpha: float
+    warm_start: bool
+
+    def _keep(self, arguments: dict[str, Any]) -> None:
+        """Keep the constructor's arguments as scikit-learn has them: as attributes of the same names."""
+        for name in inspect.signature(type(self)).parameters:
+            setattr(self, name, arguments[name])
 
     def fit(self, X: Any, y: Any) -> Self:
         """Train. With ``warm_start`` the parameters are kept, and the cost is added to ``privacy_spent_``.
@@ -111,8 +77,20 @@ class TableNet(DPSGDEstimator):
         self._train(X, y, fresh=not (self.warm_start and hasattr(self, "module_")))
         return self
 
-    def _task(self, settings: Settings, n: int) -> TrainingTask:
-        task, before = super()._task(settings, n), self.weight_noise_
+    def _check_net(self) -> None:
+        self._check_records()
+        self._check_layers()
+        self._check_target()
+
+    def _further_assumptions(self) -> tuple[str, ...]:
+        return (*self._assumed_of_target(), *self._assumed_of_records())
+
+    def _in_training(self) -> nn.Module:
+        return self.module_
+
+    def _before_training(self, settings: Settings, task: TrainingTask) -> None:
+        """Add this training to the noise in the weights."""
+        before, self.weight_noise_ = self.weight_noise_, None
         if before is not None and self._uses_sgd():
             added = step_size.noise_in_weight(
                 task.noise_multiplier * task.max_grad_norm / task.expected_batch_size,
@@ -122,12 +100,15 @@ class TableNet(DPSGDEstimator):
                 momentum=self.momentum,
             )
             self.weight_noise_ = math.hypot(before, added)
-        else:
-            self.weight_noise_ = None
-        return task
+
+    def _after_training(self) -> None:
+        pass
+
+    def _shows_progress(self) -> bool:
+        return bool(self.verbose)
 
     def _around(self, grid: bool) -> dict[str, Any]:
-        return spaces.factors("learning_rate_factor", self.learning_rate_factor, grid=grid)
+        return {**spaces.factors("learning_rate_factor", self.learning_rate_factor, grid=grid), **self._layer_space()}
 
     def _uses_sgd(self) -> bool:
         return self.solver == "sgd"
@@ -181,6 +162,14 @@ class TableNet(DPSGDEstimator):
     # --- hooks for each kind of records ---------------------------------------------------------------------------
 
     @abstractmethod
+    def _check_records(self) -> None:
+        """Raise for arguments about records that are wrong for all of them."""
+
+    @abstractmethod
+    def _assumed_of_records(self) -> tuple[str, ...]:
+        """Assumptions about records."""
+
+    @abstractmethod
     def _checked(self, X: Any, y: Any, fresh: bool) -> tuple[Any, NDArray[Any]]:
         """Check records and targets."""
 
@@ -218,12 +207,13 @@ class TableNet(DPSGDEstimator):
 
     # --- hooks for each kind of net -------------------------------------------------------------------------------
 
-    def _hidden(self, n: float) -> tuple[int, ...]:
-        """Widths of the hidden layers, for ``n`` records."""
-        return ()
+    @abstractmethod
+    def _check_target(self) -> None:
+        """Raise for arguments about the target that are wrong for all records."""
 
-    def _activation(self) -> nn.Module:
-        return nn.Identity()
+    @abstractmethod
+    def _assumed_of_target(self) -> tuple[str, ...]:
+        """Assumptions about the target."""
 
     @abstractmethod
     def _n_outputs(self) -> int:
@@ -237,33 +227,25 @@ class TableNet(DPSGDEstimator):
     def _targets(self, y: NDArray[Any], fresh: bool) -> torch.Tensor:
         """Targets for the loss."""
 
+    # --- hooks for hidden layers, which not all nets have -------------------------------------------------------------
+
+    @abstractmethod
+    def _check_layers(self) -> None:
+        """Raise for hidden layers that are wrong."""
+
+    @abstractmethod
+    def _layer_space(self) -> dict[str, Any]:
+        """Search space of the hidden layers."""
+
+    @abstractmethod
+    def _hidden(self, n: float) -> tuple[int, ...]:
+        """Widths of the hidden layers, for ``n`` records."""
+
+    @abstractmethod
+    def _activation(self) -> nn.Module:
+        """Activation of the hidden layers."""
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.non_deterministic = True
         return tags
-
-
-class HiddenLayers(TableNet):
-    """Hidden layers of the multi-layer perceptrons."""
-
-    _parameter_constraints: dict[str, Any] = {
-        **TableNet._parameter_constraints,
-        "activation": [StrOptions(set(ACTIVATIONS))],
-    }
-    hidden_layer_sizes: HiddenLayerSizes
-    activation: str
-
-    def _check_arguments(self) -> None:
-        super()._check_arguments()
-        hidden_layers.checked(self.hidden_layer_sizes)
-
-    def _around(self, grid: bool) -> dict[str, Any]:
-        return {**super()._around(grid), **spaces.layers(hidden_layers.checked(self.hidden_layer_sizes))}
-
-    def _hidden(self, n: float) -> tuple[int, ...]:
-        known = hidden_layers.checked(self.hidden_layer_sizes)
-        self.hidden_layer_sizes_ = self._hidden_by_rule(n) if known is None else known
-        return self.hidden_layer_sizes_
-
-    def _activation(self) -> nn.Module:
-        return ACTIVATIONS[self.activation]()

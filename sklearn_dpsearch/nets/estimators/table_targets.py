@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,21 +16,26 @@ from torch import nn
 from . import scaling
 from .labels import ClassWeight, check_class_weight, encode, weights_of
 from .scaling import Array, Bounds
-from .table_base import TableNet
+from .settings import MaxGradNorm
 
 if TYPE_CHECKING:
     from typing import Self  # since Python 3.11
 
 
-class TableClassifier(ClassifierMixin, TableNet):
-    """Labels, and probabilities from logits."""
+class TableClassifier(ClassifierMixin):
+    """Labels, and probabilities from logits, for ``TableNet``."""
 
     classes: ArrayLike | None
     class_weight: ClassWeight
     classes_: NDArray[Any]
+    # Of the rest of the net:
+    max_grad_norm: MaxGradNorm
+    _check_arguments: Callable[[], None]
+    _declared: Callable[[str], Any]
+    _train: Callable[[Any, Any, bool], None]
+    _outputs: Callable[[Any], Array]
 
-    def _check_arguments(self) -> None:
-        super()._check_arguments()
+    def _check_target(self) -> None:
         check_class_weight(self.class_weight, automatic=self.max_grad_norm == "auto")
         if self._declared("classes") is not None:
             weights_of(self.class_weight, unique_labels(self._declared("classes")))
@@ -114,9 +120,8 @@ class TableClassifier(ClassifierMixin, TableNet):
         labels: NDArray[Any] = self.classes_[outputs.argmax(axis=1)]
         return labels
 
-    def privacy_assumptions(self) -> tuple[str, ...]:
-        """Assumptions of the guarantee, as plain sentences."""
-        notes = super().privacy_assumptions()
+    def _assumed_of_target(self) -> tuple[str, ...]:
+        notes: tuple[str, ...] = ()
         if self._declared("classes") is None:
             notes += (f"{type(self).__name__}: the labels that occur in y are public (declare them: classes=[...]).",)
         if self.class_weight is not None:
@@ -124,18 +129,19 @@ class TableClassifier(ClassifierMixin, TableNet):
         return notes
 
 
-class TableRegressor(RegressorMixin, TableNet):
-    """Regressors, whose predictions lie inside of public bounds."""
+class TableRegressor(RegressorMixin):
+    """Regressors, whose predictions lie inside of public bounds, for ``TableNet``."""
 
-    _parameter_constraints: dict[str, Any] = {
-        **TableNet._parameter_constraints,
-        "bounds_y": [None, tuple, list],
-    }
+    _parameter_constraints: dict[str, Any] = {"bounds_y": [None, tuple, list]}
     bounds_y: scaling.Given | None
+    # Of the rest of the net:
+    _declared: Callable[[str], Any]
+    _train: Callable[[Any, Any, bool], None]
+    _outputs: Callable[[Any], Array]
 
     def partial_fit(self, X: Any, y: Any) -> Self:
         """Train on from the current parameters; the cost is added to ``privacy_spent_``."""
-        self._train(X, y, fresh=not hasattr(self, "module_"))
+        self._train(X, y, not hasattr(self, "module_"))
         return self
 
     def predict(self, X: Any) -> Array:
@@ -144,8 +150,10 @@ class TableRegressor(RegressorMixin, TableNet):
         bounds = self._target_scale()
         return outputs if bounds is None else bounds.restored(outputs)
 
-    def _check_arguments(self) -> None:
-        super()._check_arguments()
+    def _assumed_of_target(self) -> tuple[str, ...]:
+        return ()
+
+    def _check_target(self) -> None:
         bounds = self._target_scale()
         if bounds is not None and bounds.lower.ndim:
             raise ValueError(f"Found bounds_y={self.bounds_y!r}; two numbers are needed.")

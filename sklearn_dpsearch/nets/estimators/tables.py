@@ -12,12 +12,12 @@ from ...privacy._types import Neighboring
 from ..randomness import Seed
 from . import docstrings, scaling
 from .arrays import ArrayRecords
-from .hidden_layers import HiddenLayerSizes
+from .hidden_layers import HiddenLayers, HiddenLayerSizes, NoHiddenLayers
 from .labels import ClassWeight
 from .scaling import Array
 from .settings import MaxGradNorm
 from .step_size import Decay, StepSize
-from .table_base import HiddenLayers, Solver
+from .table_base import Solver, TableNet
 from .table_targets import TableClassifier, TableRegressor
 
 _LAYERS = """
@@ -29,7 +29,7 @@ _LAYERS = """
 _SHARED = docstrings.OPTIMIZATION + docstrings.BOUNDS_X + docstrings.TRAINING
 
 
-class DPLogisticRegression(ArrayRecords, TableClassifier):
+class DPLogisticRegression(NoHiddenLayers, ArrayRecords, TableClassifier, TableNet):
     __doc__ = f"""Logistic regression trained with DP-SGD (Abadi et al. 2016). Training starts at zero.
 
     Parameters
@@ -60,17 +60,7 @@ class DPLogisticRegression(ArrayRecords, TableClassifier):
         device: Any = "cpu", max_physical_batch: int = 16384, random_state: Seed = None, noise_seed: Seed = None,
         checkpoint: str | os.PathLike[str] | None = None, verbose: int = 0,
     ) -> None:  # fmt: skip
-        super().__init__(
-            noise_multiplier=noise_multiplier, target_epsilon=target_epsilon, target_delta=target_delta,
-            target_mu=target_mu, max_grad_norm=max_grad_norm, sample_rate=sample_rate, batch_size=batch_size,
-            public_n=public_n, neighboring=neighboring, max_epochs=max_epochs, max_steps=max_steps, solver=solver,
-            learning_rate=learning_rate, learning_rate_init=learning_rate_init,
-            learning_rate_factor=learning_rate_factor, momentum=momentum, alpha=alpha, average=average,
-            bounds_X=bounds_X, warm_start=warm_start, device=device, max_physical_batch=max_physical_batch,
-            random_state=random_state, noise_seed=noise_seed, checkpoint=checkpoint, verbose=verbose,
-        )  # fmt: skip
-        self.classes = classes
-        self.class_weight = class_weight
+        self._keep(locals())
 
     @property
     def coef_(self) -> Array:
@@ -95,7 +85,7 @@ class DPLogisticRegression(ArrayRecords, TableClassifier):
         return values[1:] - values[:1] if len(self.classes_) == 2 else values
 
 
-class DPLinearRegression(ArrayRecords, TableRegressor):
+class DPLinearRegression(NoHiddenLayers, ArrayRecords, TableRegressor, TableNet):
     __doc__ = f"""Linear regression trained with DP-SGD (Abadi et al. 2016). Training starts at zero.
 
     Parameters
@@ -124,16 +114,7 @@ class DPLinearRegression(ArrayRecords, TableRegressor):
         device: Any = "cpu", max_physical_batch: int = 16384, random_state: Seed = None, noise_seed: Seed = None,
         checkpoint: str | os.PathLike[str] | None = None, verbose: int = 0,
     ) -> None:  # fmt: skip
-        super().__init__(
-            noise_multiplier=noise_multiplier, target_epsilon=target_epsilon, target_delta=target_delta,
-            target_mu=target_mu, max_grad_norm=max_grad_norm, sample_rate=sample_rate, batch_size=batch_size,
-            public_n=public_n, neighboring=neighboring, max_epochs=max_epochs, max_steps=max_steps, solver=solver,
-            learning_rate=learning_rate, learning_rate_init=learning_rate_init,
-            learning_rate_factor=learning_rate_factor, momentum=momentum, alpha=alpha, average=average,
-            bounds_X=bounds_X, warm_start=warm_start, device=device, max_physical_batch=max_physical_batch,
-            random_state=random_state, noise_seed=noise_seed, checkpoint=checkpoint, verbose=verbose,
-        )  # fmt: skip
-        self.bounds_y = bounds_y
+        self._keep(locals())
 
     @property
     def coef_(self) -> Array:
@@ -160,7 +141,7 @@ class DPLinearRegression(ArrayRecords, TableRegressor):
         )
 
 
-class DPMLPClassifier(HiddenLayers, ArrayRecords, TableClassifier):
+class DPMLPClassifier(HiddenLayers, ArrayRecords, TableClassifier, TableNet):
     __doc__ = f"""Multi-layer perceptron for classification, trained with DP-SGD (Abadi et al. 2016).
 
     Parameters
@@ -189,22 +170,10 @@ class DPMLPClassifier(HiddenLayers, ArrayRecords, TableClassifier):
         max_physical_batch: int = 16384, random_state: Seed = None, noise_seed: Seed = None,
         checkpoint: str | os.PathLike[str] | None = None, verbose: int = 0,
     ) -> None:  # fmt: skip
-        super().__init__(
-            noise_multiplier=noise_multiplier, target_epsilon=target_epsilon, target_delta=target_delta,
-            target_mu=target_mu, max_grad_norm=max_grad_norm, sample_rate=sample_rate, batch_size=batch_size,
-            public_n=public_n, neighboring=neighboring, max_epochs=max_epochs, max_steps=max_steps, solver=solver,
-            learning_rate=learning_rate, learning_rate_init=learning_rate_init,
-            learning_rate_factor=learning_rate_factor, momentum=momentum, alpha=alpha, average=average,
-            bounds_X=bounds_X, warm_start=warm_start, device=device, max_physical_batch=max_physical_batch,
-            random_state=random_state, noise_seed=noise_seed, checkpoint=checkpoint, verbose=verbose,
-        )  # fmt: skip
-        self.hidden_layer_sizes = hidden_layer_sizes
-        self.activation = activation
-        self.classes = classes
-        self.class_weight = class_weight
+        self._keep(locals())
 
 
-class DPMLPRegressor(HiddenLayers, ArrayRecords, TableRegressor):
+class DPMLPRegressor(HiddenLayers, ArrayRecords, TableRegressor, TableNet):
     __doc__ = f"""Multi-layer perceptron for regression, trained with DP-SGD (Abadi et al. 2016).
 
     Parameters
@@ -231,15 +200,4 @@ class DPMLPRegressor(HiddenLayers, ArrayRecords, TableRegressor):
         device: Any = "cpu", max_physical_batch: int = 16384, random_state: Seed = None, noise_seed: Seed = None,
         checkpoint: str | os.PathLike[str] | None = None, verbose: int = 0,
     ) -> None:  # fmt: skip
-        super().__init__(
-            noise_multiplier=noise_multiplier, target_epsilon=target_epsilon, target_delta=target_delta,
-            target_mu=target_mu, max_grad_norm=max_grad_norm, sample_rate=sample_rate, batch_size=batch_size,
-            public_n=public_n, neighboring=neighboring, max_epochs=max_epochs, max_steps=max_steps, solver=solver,
-            learning_rate=learning_rate, learning_rate_init=learning_rate_init,
-            learning_rate_factor=learning_rate_factor, momentum=momentum, alpha=alpha, average=average,
-            bounds_X=bounds_X, warm_start=warm_start, device=device, max_physical_batch=max_physical_batch,
-            random_state=random_state, noise_seed=noise_seed, checkpoint=checkpoint, verbose=verbose,
-        )  # fmt: skip
-        self.hidden_layer_sizes = hidden_layer_sizes
-        self.activation = activation
-        self.bounds_y = bounds_y
+        self._keep(locals())

@@ -13,11 +13,11 @@ from ...privacy._types import Neighboring
 from ..randomness import Seed
 from . import docstrings, scaling
 from .frames import FrameRecords
-from .hidden_layers import HiddenLayerSizes
+from .hidden_layers import HiddenLayers, HiddenLayerSizes
 from .labels import ClassWeight
 from .settings import MaxGradNorm
 from .step_size import Decay, StepSize
-from .table_base import Solver
+from .table_base import Solver, TableNet
 from .table_targets import TableClassifier, TableRegressor
 
 _SCHEMA = """
@@ -40,7 +40,7 @@ _SCHEMA = """
 _OF_NUMBERS = docstrings.OPTIMIZATION.replace("default=30", "default=60")
 
 
-class DPTabularClassifier(FrameRecords, TableClassifier):
+class DPTabularClassifier(HiddenLayers, FrameRecords, TableClassifier, TableNet):
     __doc__ = f"""Classifier of data frames, trained with DP-SGD: a linear part and a perceptron, added up.
 
     The linear part sees every column of the encoded table, bins included; the perceptron sees it without bins (wide and
@@ -77,26 +77,10 @@ class DPTabularClassifier(FrameRecords, TableClassifier):
         max_physical_batch: int = 16384, random_state: Seed = None, noise_seed: Seed = None,
         checkpoint: str | os.PathLike[str] | None = None, verbose: int = 0,
     ) -> None:  # fmt: skip
-        super().__init__(
-            noise_multiplier=noise_multiplier, target_epsilon=target_epsilon, target_delta=target_delta,
-            target_mu=target_mu, max_grad_norm=max_grad_norm, sample_rate=sample_rate, batch_size=batch_size,
-            public_n=public_n, neighboring=neighboring, max_epochs=max_epochs, max_steps=max_steps, solver=solver,
-            learning_rate=learning_rate, learning_rate_init=learning_rate_init,
-            learning_rate_factor=learning_rate_factor, momentum=momentum, alpha=alpha, average=average,
-            bounds_X=None, warm_start=warm_start, device=device, max_physical_batch=max_physical_batch,
-            random_state=random_state, noise_seed=noise_seed, checkpoint=checkpoint, verbose=verbose,
-        )  # fmt: skip
-        self.schema = schema
-        self.target = target
-        self.hidden_layer_sizes = hidden_layer_sizes
-        self.activation = activation
-        self.bins = bins
-        self.indicators = indicators
-        self.classes = classes
-        self.class_weight = class_weight
+        self._keep(locals())
 
 
-class DPTabularRegressor(FrameRecords, TableRegressor):
+class DPTabularRegressor(HiddenLayers, FrameRecords, TableRegressor, TableNet):
     __doc__ = f"""Regressor of data frames, trained with DP-SGD: a linear part and a perceptron, added up.
 
     The linear part sees every column of the encoded table, bins included; the perceptron sees it without bins (wide and
@@ -134,19 +118,4 @@ class DPTabularRegressor(FrameRecords, TableRegressor):
         max_physical_batch: int = 16384, random_state: Seed = None, noise_seed: Seed = None,
         checkpoint: str | os.PathLike[str] | None = None, verbose: int = 0,
     ) -> None:  # fmt: skip
-        super().__init__(
-            noise_multiplier=noise_multiplier, target_epsilon=target_epsilon, target_delta=target_delta,
-            target_mu=target_mu, max_grad_norm=max_grad_norm, sample_rate=sample_rate, batch_size=batch_size,
-            public_n=public_n, neighboring=neighboring, max_epochs=max_epochs, max_steps=max_steps, solver=solver,
-            learning_rate=learning_rate, learning_rate_init=learning_rate_init,
-            learning_rate_factor=learning_rate_factor, momentum=momentum, alpha=alpha, average=average,
-            bounds_X=None, warm_start=warm_start, device=device, max_physical_batch=max_physical_batch,
-            random_state=random_state, noise_seed=noise_seed, checkpoint=checkpoint, verbose=verbose,
-        )  # fmt: skip
-        self.schema = schema
-        self.target = target
-        self.hidden_layer_sizes = hidden_layer_sizes
-        self.activation = activation
-        self.bins = bins
-        self.indicators = indicators
-        self.bounds_y = bounds_y
+        self._keep(locals())

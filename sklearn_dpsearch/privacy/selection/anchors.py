@@ -82,37 +82,16 @@ class Anchors:
     def profile(self, epsilon: Array, every: int = 1) -> Array:
         """Chords in e^ε between the bounds, or between one in ``every``; 1 where there are none."""
         unpriced = np.maximum(self.ground.unpriced(epsilon), 1e-300)
-        steps = np.floor(-np.log(unpriced) / STEP).astype(int) // every * every
+        steps = np.minimum(-np.log(unpriced) // STEP, LAST).astype(int) // every * every
         return np.array([self._chord(float(e), int(k), every) for e, k in zip(epsilon, steps)])
 
     def _chord(self, epsilon: float, k: int, every: int) -> float:
         while k >= FIRST and epsilon < self.epsilon(k):  # both are rounded; left of its start a chord is no bound
             k -= every
-        if not FIRST <= k < LAST:
+        if k < FIRST:
             return 1.0
+        if k >= LAST or not np.isfinite(self.epsilon(k + every)):
+            return self.delta(k)
         low, high, start, end = self.delta(k), self.delta(k + every), self.epsilon(k), self.epsilon(k + every)
-        if not np.isfinite(end):
-            return low
         share = min(math.expm1(epsilon - start) / math.expm1(end - start), 1.0)
         return (low + (min(high, low) - low) * share) * (1.0 + SLACK)
-
-    def smallest(self, delta: float) -> float:
-        """The least ε at which the chords meet δ."""
-        k = math.ceil(-math.log(delta) / STEP)
-        if not FIRST <= k <= LAST or self.delta(k) > delta:
-            return np.inf
-        k -= int(math.log(delta / max(self.delta(k), 1e-300)) / STEP)
-        while self.delta(k) > delta:
-            k += 1
-        while self.delta(k - 1) <= delta:
-            k -= 1
-        return self._between(k, delta)
-
-    def _between(self, k: int, delta: float) -> float:
-        """ε at which the chord that ends in the k-th bound meets δ, rounded up."""
-        low, high = self.delta(k - 1), self.delta(k)
-        if k == FIRST:
-            return self.epsilon(k)
-        share = max(low * (1.0 + 2.0 * SLACK) - delta, 0.0) / (low - high)
-        start, end = self.epsilon(k - 1), self.epsilon(k)
-        return min(start + math.log1p(share * math.expm1(end - start)), end)

@@ -229,7 +229,7 @@ class TheoremSix(Guarantee):
         return self._profile(epsilon) if self.gains(EVERYWHERE) else np.ones(np.shape(epsilon))
 
     def _epsilon(self, delta: float) -> float:
-        return np.inf if delta == 0 else max(one.smallest(delta) for one in self.anchors)
+        return np.inf if delta == 0 else smallest_epsilon(self._profile, delta)
 
     def _pair(self) -> DominatingPair:
         return self.first.pair

@@ -65,9 +65,8 @@ class Ground:
 
     def losses_above(self, shares: Array) -> Array:
         """Losses with given probabilities below: −log of the slope of the testing region there."""
-        return self.pld.losses[
-            np.minimum(np.searchsorted(self.pld.from_below[0], shares) - 1, self.pld.losses.size - 1)
-        ]
+        at = np.searchsorted(self.pld.from_below[0], shares) - 1
+        return self.pld.losses[np.minimum(at, self.pld.losses.size - 1)]
 
     @cached_property
     def middle(self) -> Nodes:
@@ -89,7 +88,8 @@ class Ground:
         """f'(q_min(q)) at both ends of each cell, by a line that is below it inside."""
         point, slope = lower_edge(self.pld, self.middle)
         value, growth = composed(self.count, point, slope)
-        least, _ = composed(self.count, lower_edge(self.pld, self._starts)[0], slope)
+        starts = Nodes(self.grid.q[:-1], self.grid.u[:-1])
+        least, _ = composed(self.count, lower_edge(self.pld, starts)[0], slope)
         return _below(value[:, None], growth[:, None] * self.to_ends, least[:, None])
 
     @cached_property
@@ -99,15 +99,9 @@ class Ground:
         return np.asarray(np.minimum(np.append(starts, np.inf), np.append(np.inf, ends)))
 
     @cached_property
-    def _starts(self) -> Nodes:
-        return Nodes(self.grid.q[:-1], self.grid.u[:-1])
-
-    @cached_property
     def to_ends(self) -> Array:
         """From the middle of each cell of q to its two ends."""
-        u = self.grid.u
-        half = 0.5 * (u[:-1] - u[1:])
-        return np.stack([-half, half], axis=1)
+        return np.asarray(0.5 * np.diff(self.grid.u)[:, None] * np.array([1.0, -1.0]))
 
     @cached_property
     def ours_at_ends(self) -> Array:
@@ -166,26 +160,18 @@ class Room:
 # --- outcomes that take up room -----------------------------------------------------------------------------------
 
 
-def estimated(room: Room, c: float, above: Array) -> tuple[Array, Array]:
-    """Estimated gains of outcomes by rising ratio, at places with a given room above, and their room.
+def pilot(room: Room, c: float) -> tuple[Array, Array, float]:
+    """Some amounts of room above, estimated gains there of outcomes by rising ratio, and the sum of all gains.
 
     The estimate uses f' on the grid alone.
     """
-    ground = room.ground
+    ground, above = room.ground, np.append(0.0, np.geomspace(1e-5 * room.whole, room.whole, 80))
     edge, _ = lower_edge(ground.pld, ground.grid)
     v = np.minimum(edge.u, room.slope * ground.grid.u + room.beyond - above[:, None])
     theirs = np.exp(ground.count.log_slope(1.0 - np.maximum(v, 0.0), np.maximum(v, 0.0)))
     inverse = room.inverse_at(np.maximum(above, above[1]))
-    gain = np.where(v >= 0, ground.ours - (c * inverse)[:, None] * theirs, 0.0)
-    return np.maximum(np.max(gain, axis=1), 0.0), room.slope - inverse
-
-
-def pilot(room: Room, c: float) -> tuple[Array, Array, float]:
-    """Some amounts of room above, the gains there, and the sum of all gains."""
-    above = np.append(0.0, np.geomspace(1e-5 * room.whole, room.whole, 80))
-    gain, width = estimated(room, c, above)
-    rate = gain / np.maximum(width, 1e-9)
-    return above, gain, float(np.sum(0.5 * (rate[1:] + rate[:-1]) * np.diff(above)))
+    gain = np.maximum(np.max(np.where(v >= 0, ground.ours - (c * inverse)[:, None] * theirs, 0.0), axis=1), 0.0)
+    return above, gain, _integral(gain / np.maximum(room.slope - inverse, 1e-9), above)
 
 
 def places(room: Room, c: float) -> Array:
@@ -344,8 +330,8 @@ def _samples_from(room: Room, start: float) -> Array:
 def bound_by(room: Room, epsilon: float) -> float:
     """δ(ε) by prices made for this ε and slope, rounded up."""
     c = float(np.exp(epsilon))
-    ways = (by_room, by_quantile) if room.whole > 0 else (by_quantile,)
-    return total(room, c, *(way(room, c) for way in ways))
+    first = [by_room(room, c)] if room.whole > 0 else []
+    return total(room, c, *first, by_quantile(room, c))
 
 
 def total(room: Room, c: float, *ways: Priced) -> float:

@@ -1,4 +1,4 @@
-r"""Published bounds for tuning on a random subset and training afterwards: cross-checks, and for Rényi curves.
+r"""Published bounds for tuning on a random subset and training afterwards, the smallest for weak Rényi curves.
 
 KK23: Koskela & Kulkarni, NeurIPS 2023. ZW19: Zhu & Wang, ICML 2019. λ is an integer Rényi order, q the probability with
 which a record is in the subset, ρ_t and ρ_b the Rényi curves of tuning and of training. All sums are over moments

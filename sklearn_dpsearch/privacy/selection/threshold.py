@@ -28,11 +28,12 @@ from .._checks import plain_number, require
 from .._once import cached_property
 from .._types import Array
 from ..guarantees.base import Guarantee, Statement, as_guarantee, check_parts
+from ..guarantees.pure import PureDP
 from ..guarantees.tightest import SmallestOf
 from ..guarantees.values import NonPrivate
 from ..numerics.loss_distribution import ROUNDING, DominatingPair, LossDistribution, connect_the_dots
 from .hinges import SLACK, AffineLines, upper_envelope
-from .threshold_published import published_threshold
+from .threshold_published import renyi_threshold
 
 #: Relative width of the cells of x and of y'; the bound exceeds the supremum by about its square over 16 and over 4.
 STEP_X, STEP_Y = 0.05, 0.015
@@ -243,7 +244,7 @@ class TheoremThree(Guarantee):
 
 @dataclass(frozen=True, kw_only=True)
 class UntilAbove(SmallestOf):
-    """The first run above a threshold: at each ε the smallest of Theorem 3 and the published bounds.
+    """The first run above a threshold: at each ε the smallest of Theorem 3 and the published bound.
 
     Parameters
     ----------
@@ -262,7 +263,12 @@ class UntilAbove(SmallestOf):
 
     def _bounds(self) -> dict[str, Guarantee]:
         first = TheoremThree(one_run=self.one_run, stop_probability=self.stop_probability, neighboring=self.neighboring)
-        return {"Theorem 3": first, **dict(published_threshold(self.one_run, self.stop_probability))}
+        found: dict[str, Guarantee] = {"Theorem 3": first}
+        if first.pure_epsilon is not None:
+            found["Theorem 3 (pure)"] = PureDP(epsilon=first.pure_epsilon, neighboring=self.neighboring)
+        if self.one_run.has_renyi:
+            found["PS22 Proposition 15"] = renyi_threshold(self.one_run, self.stop_probability)
+        return found
 
 
 def until_above(one_run: Guarantee | Statement, stop_probability: float) -> Guarantee:

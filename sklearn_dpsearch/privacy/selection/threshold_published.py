@@ -1,4 +1,4 @@
-r"""Published bounds for stopping at a threshold, as printed: PS22, appendix C.
+r"""Published bound for stopping at a threshold, as printed: PS22, appendix C.
 
 Papernot & Steinke (ICLR 2022) condition a run Q on a set S of good outcomes. Here Q is the run with the coin in front
 of it (their footnote 11), so Q(S) is at least the stop probability p, and D_λ is that of a run that is only sometimes
@@ -7,15 +7,12 @@ reached: exp((λ−1)·D_λ) = p + (1−p)·exp((λ−1)·ε(λ)). λ is a Rény
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-
 import numpy as np
 
 from .._types import Array
 from ..guarantees.base import Guarantee
-from ..guarantees.pure import PureDP
 from ..guarantees.values import ORDERS, RenyiDP
-from .best_of_published import NotApplicable, need, of_kind
+from .best_of_published import need
 
 #: 1/q and 1/r of Proposition 15 that are tried, of which 1/p + 1/q + 1/r = 1.
 INVERSES = np.array([0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0])
@@ -46,7 +43,8 @@ class LogMoments:
 def renyi_threshold(one_run: Guarantee, stop_probability: float) -> Guarantee:
     r"""(λ−1)·D'_λ = (1/r)(λ₁−1)·D_{λ₁} + (λ₀−1)·D_{λ₀} + (1 + 1/r)·log(1/p), λ₁ = r(λ − 1/p̂), λ₀ = λ + 1/q − 1 ≥ 1.
 
-    PS22 Proposition 15, for every 1/p̂ + 1/q + 1/r = 1 with r < ∞ on a grid, the best at each order.
+    PS22 Proposition 15, for every 1/p̂ + 1/q + 1/r = 1 with r < ∞ on a grid, the best at each order. Corollary 16 is its
+    case r = 1, q = ∞.
     """
     need(one_run.has_renyi, "a Rényi curve")
     moments = LogMoments(one_run, stop_probability)
@@ -61,36 +59,3 @@ def renyi_threshold(one_run: Guarantee, stop_probability: float) -> Guarantee:
                     total = np.where(second >= 1, total + moments(np.maximum(second, 1.0)), np.inf)
                 best = np.fmin(best, total)
     return RenyiDP(orders=ORDERS, epsilons=np.maximum(best / (ORDERS - 1), 0.0), neighboring=one_run.neighboring)
-
-
-def renyi_threshold_simple(one_run: Guarantee, stop_probability: float) -> Guarantee:
-    r"""ε'(λ) = D_λ + (λ−2)/(λ−1)·D_{λ−1} + 2·log(1/p)/(λ−1) for λ ≥ 2.
-
-    PS22 Corollary 16, second inequality.
-    """
-    need(one_run.has_renyi, "a Rényi curve")
-    moments, orders = LogMoments(one_run, stop_probability), ORDERS[ORDERS >= 2]
-    total = moments(orders) + moments(orders - 1) - 2 * np.log(stop_probability)
-    return RenyiDP(orders=orders, epsilons=total / (orders - 1), neighboring=one_run.neighboring)
-
-
-def pure_threshold(one_run: Guarantee, stop_probability: float) -> Guarantee:
-    """2ε. PS22 Corollary 16, first inequality; Liu & Talwar (2019)."""
-    return PureDP(epsilon=2.0 * of_kind(one_run.pure_epsilon, float, "a pure base"), neighboring=one_run.neighboring)
-
-
-#: Every published bound by the name under which it is reported.
-THEOREMS: dict[str, Callable[[Guarantee, float], Guarantee]] = {
-    "PS22 Proposition 15": renyi_threshold,
-    "PS22 Corollary 16": renyi_threshold_simple,
-    "PS22 Corollary 16 (pure)": pure_threshold,
-}
-
-
-def published_threshold(one_run: Guarantee, stop_probability: float) -> Iterator[tuple[str, Guarantee]]:
-    """Name and guarantee of each published bound that applies."""
-    for name, theorem in THEOREMS.items():
-        try:
-            yield name, theorem(one_run, stop_probability)
-        except NotApplicable:
-            continue

@@ -21,7 +21,7 @@ from ...privacy import (
 )
 from ...privacy.mechanisms.report_noisy_max import MaxNoise
 from ...privacy.spent import Component
-from ..planning.space import SpaceGuarantee
+from ..planning.space_guarantee import SpaceGuarantee
 
 #: Laplace and Gaussian noise are multiples of the sensitivity divided by GRID.
 GRID = 256

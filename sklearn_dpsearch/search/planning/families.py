@@ -19,7 +19,8 @@ from ...privacy._once import cached_property
 from ...privacy._types import Neighboring
 from .._records import with_parameters
 from .._types import InFull
-from .space import Space, SpaceGuarantee, accepts, configured, is_part
+from .space import Space, accepts, configured, is_part
+from .space_guarantee import SpaceGuarantee
 
 #: Relation to which guarantees under any other relation can be converted.
 COMMON: Neighboring = "replace_one"

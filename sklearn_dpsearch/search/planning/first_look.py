@@ -372,3 +372,29 @@ def parameter(estimator: Any, name: str) -> Any:
     if name in facts:
         return facts[name]
     return estimator.get_params(deep=False).get(name) if hasattr(estimator, "get_params") else None
+
+
+def refuse_traces(estimator: Any) -> None:
+    """Raise for whatever would see every candidate, or keep something of it outside: callbacks and files.
+
+    Copies of an estimator keep callbacks of scikit-learn. Candidates with one checkpoint folder would share noise.
+    """
+    for name, part in {"": estimator, **estimator.get_params(deep=True)}.items():
+        where = f"{name or 'the estimator'} ({type(part).__name__})"
+        if getattr(part, "_skl_callbacks", None):
+            raise PrivacyError(
+                f"Found callbacks on {where}: they would see every candidate, and how many there are. Remove them with "
+                "set_callbacks()."
+            )
+        if getattr(part, "writes_files", False):
+            raise PrivacyError(
+                f"Found a TrainEndCheckpoint on {where}: it would write every candidate to files, and so how many "
+                "there are. Remove it, and save best_estimator_."
+            )
+        folder = getattr(part, "checkpoint", None)
+        if folder is not None and hasattr(part, "privacy_guarantee"):
+            raise PrivacyError(
+                f"Found checkpoint={str(folder)!r} on {where}; a checkpoint is for one training of one net, and "
+                "candidates would leave there what they hold, and how many there are. Set checkpoint=None; a "
+                "checkpoint of the search keeps these trainings too."
+            )

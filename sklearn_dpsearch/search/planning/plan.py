@@ -31,7 +31,8 @@ from ...scoring.validation import IndexFolds, Validation, is_taken_on_trust
 from .._records import with_parameters
 from .._types import InFull, Recipe, Scorer
 from .families import Families, in_full
-from .space import Space, SpaceGuarantee
+from .space import Space
+from .space_guarantee import SpaceGuarantee
 
 PRIVATE_SIZE = (
     "which is private (neighbours: add_remove): the total would tell it. Fix its sampling rate and number of steps, or "

@@ -17,7 +17,7 @@ from ..execution.outcome import Outcome
 from ..execution.randomness import Randomness
 from ..execution.runs import Run, run_all, run_best
 from ..planning.plan import Plan
-from ..planning.space import SpaceGuarantee
+from ..planning.space_guarantee import SpaceGuarantee
 from .base import Strategy, drawn_candidates
 
 # --- what it costs ----------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from ...privacy.spent import Component
 from ...scoring import Noise, Sensitivity
 from ...scoring.noise_matching import matched_noise
 from ...scoring.one_run import search_guarantee
-from ..planning.space import SpaceGuarantee
+from ..planning.space_guarantee import SpaceGuarantee
 from .members import InSubset, OnTheRest
 
 #: Mean number of runs where the user gives none, and the longest list whose candidates may then all run once.

@@ -11,7 +11,7 @@ from ...privacy import PrivacyError
 from .._records import with_parameters
 from .._types import Candidate
 from ..planning.plan import Plan
-from ..planning.space import SpaceGuarantee
+from ..planning.space_guarantee import SpaceGuarantee
 
 
 def changes(candidate: Candidate, parameters: Candidate) -> Iterator[tuple[str, Any]]:

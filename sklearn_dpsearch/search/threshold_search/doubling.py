@@ -28,7 +28,7 @@ from ..execution.randomness import Randomness
 from ..execution.utilities import sensitivity
 from ..planning.arguments import check_values
 from ..planning.plan import CostModel
-from ..planning.space import SpaceGuarantee
+from ..planning.space_guarantee import SpaceGuarantee
 from ..strategies.sample_and_aggregate import SampleAndAggregate
 from .rounds import Rounds
 

@@ -228,6 +228,28 @@ def test_bounds_outside_of_the_accountant_are_never_the_smallest(base, distribut
             assert search.epsilon_at(delta) <= bounds[name].epsilon_at(delta) * (1 + 1e-4), name
 
 
+#: A case for each bound of the accountant in which it is the smallest.
+SMALLEST = [
+    ("PS22 Corollary 3", PureDP(epsilon=0.5), NegativeBinomial(-0.5, 50), 1e-3),
+    ("PS22 Theorem 6", ZCDP(rho=0.01), Poisson(15).at_least_one(), 1e-3),
+    ("PS22 Lemma 7", ZCDP(rho=0.01), Binomial(40, 0.5), 1e-3),
+    ("PS22 Lemma 20", ApproxDP(epsilon=0.5, delta=1e-9), Geometric(10), 1e-8),
+    ("PS22 Corollary 21", ApproxDP(epsilon=0.01, delta=1e-12), Poisson(300), 1e-8),
+    ("KRW24 Theorem 5.7", ZCDP(rho=0.5), Binomial(40, 0.5), 1e-8),
+]
+
+
+@pytest.mark.parametrize(("name", "base", "distribution", "delta"), SMALLEST)
+def test_bounds_of_the_accountant_are_each_the_smallest_somewhere(name, base, distribution, delta) -> None:
+    """Else they would belong outside."""
+    found = {which: float(one.epsilon_at(delta)) for which, one in best_of(base, distribution).bounds.items()}
+    assert found.pop(name) * (1 + 1e-4) < min(found.values())
+
+
+def test_each_bound_of_the_accountant_has_such_a_case() -> None:
+    assert {name for name, *_ in SMALLEST} == set(THEOREMS)
+
+
 # --- which bounds apply, and where they lie -----------------------------------------------------------------------
 
 

@@ -246,6 +246,20 @@ def test_profile_never_rises_and_agrees_with_epsilon() -> None:
         assert search.delta_at(search.epsilon_at(delta) * (1 - 1e-6)) > delta
 
 
+def test_epsilon_is_found_where_bounds_further_out_are_larger() -> None:
+    """Prices vary in quality: near the largest loss of pure runs δ(14.7) is stated above δ(11.5)."""
+    search = best_of(PURE, Poisson(30).at_least_one())
+    sixth = search.bounds["Theorem 6"]
+    assert sixth.delta_at(14.7) > 1e-3 > sixth.delta_at(11.5)
+    assert search.epsilon_at(1e-3) < 11.5
+
+
+def test_beyond_the_last_place_the_bound_there_holds() -> None:
+    search = best_of(SGD, Poisson(30)).bounds["Theorem 6"]
+    far = search.delta_at(np.array([8.0, 16.0, 64.0]))
+    assert 0 < far[-1] <= far[0] < 1e-9
+
+
 def test_answers_do_not_depend_on_what_was_asked_before() -> None:
     first = best_of(PURE, Poisson(70)).bounds["Theorem 1"]
     assert isinstance(first, TheoremOne)

@@ -158,6 +158,22 @@ def test_theorem_2_is_never_above_a_published_bound(tune: Guarantee, train: Guar
             assert ours <= one.epsilon_at(DELTA) * (1 + 1e-4), name
 
 
+@pytest.mark.parametrize(
+    ("tune", "train_on", "fraction", "name"),
+    [
+        (ZCDP(rho=0.01), "rest", 0.5, "KK23 Theorem 1"),
+        (best_of(ZCDP(rho=0.01), Geometric(10)), "rest", 0.5, "KK23 Theorem 1"),
+        (best_of(ZCDP(rho=0.01), Poisson(15)), "all", 0.01, "ZW19, composed"),
+    ],
+    ids=["rest", "rest, a search", "all"],
+)
+def test_published_bounds_are_the_smallest_for_weak_renyi_curves(tune, train_on, fraction, name) -> None:
+    """By up to 3 %, which is why they are in the accountant."""
+    search = subset_then_train(tune, ZCDP(rho=0.01), fraction, train_on)
+    found = {which: float(one.epsilon_at(DELTA)) for which, one in search.bounds.items()}
+    assert found.pop(name) * (1 + 1e-3) < min(found.values())
+
+
 def test_a_base_known_only_by_its_renyi_curve_takes_the_smaller_route() -> None:
     base = RenyiDP(orders=INTEGER_ORDERS, epsilons=SGD.renyi(INTEGER_ORDERS))
     tune = best_of_published.renyi_poisson(base, Poisson(15), INTEGER_ORDERS)

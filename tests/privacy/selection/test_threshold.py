@@ -25,7 +25,7 @@ from sklearn_dpsearch.privacy import (
 from sklearn_dpsearch.privacy.numerics.loss_distribution import LossDistribution
 from sklearn_dpsearch.privacy.selection import threshold
 from sklearn_dpsearch.privacy.selection.threshold import TheoremThree, UntilAbove, spread, until_above, until_above_pure
-from sklearn_dpsearch.privacy.selection.threshold_published import THEOREMS
+from sklearn_dpsearch.privacy.selection.threshold_published import renyi_threshold
 from tests.privacy import brute_force
 from tests.privacy.brute_force import Mechanism, Violation, hockey_stick, random_mechanism
 
@@ -175,21 +175,39 @@ def test_bound_holds_for_a_pair_whose_masses_exceed_one(loss: float, p: float) -
     assert np.all(until_above(base, p).pair.delta_at(epsilon) >= least * (1 - 1e-3))
 
 
-def test_published_curves_are_above_the_exact_divergence_and_profile(coarse_cells: None) -> None:
+def test_published_curve_is_above_the_exact_divergence_and_profile(coarse_cells: None) -> None:
     rng = np.random.default_rng(9)
     orders = np.array([1.2, 1.5, 2.0, 3.0, 9.0, 33.0])
     for _ in range(brute_force.size(300, 30)):
         one, p = random_mechanism(rng, finite_loss=True), random_stop(rng)
-        curve = brute_force_curve(one)
-        bounds = {name: theorem(curve, p) for name, theorem in THEOREMS.items() if name != "PS22 Corollary 16 (pure)"}
+        bound = renyi_threshold(brute_force_curve(one), p)
         for accepted in acceptances(rng, one.p.size)[::3]:
-            for name, bound in bounds.items():
-                check(bound, one, accepted, p)
-                for direction in (one, one.reversed):
-                    ours, theirs = (release(side, accepted, p) for side in (direction.p, direction.q))
-                    kept = (ours > 0) & (theirs > 0)
-                    exact = [brute_force.renyi(ours[kept], theirs[kept], order) for order in orders]
-                    assert np.all(np.array(exact) <= bound.renyi(orders) + 1e-9), name
+            check(bound, one, accepted, p)
+            for direction in (one, one.reversed):
+                ours, theirs = (release(side, accepted, p) for side in (direction.p, direction.q))
+                kept = (ours > 0) & (theirs > 0)
+                exact = [brute_force.renyi(ours[kept], theirs[kept], order) for order in orders]
+                assert np.all(np.array(exact) <= bound.renyi(orders) + 1e-9)
+
+
+def test_published_curve_is_the_smallest_for_weak_bases_and_long_searches() -> None:
+    """Which is why it is in the accountant."""
+    assert until_above(ZCDP(rho=0.01), 1e-6).tightest(DELTA) == "PS22 Proposition 15"
+
+
+@pytest.mark.parametrize("p", [1e-4, 0.1, 0.9])
+@pytest.mark.parametrize("base", [PureDP(epsilon=0.5), ZCDP(rho=0.05), GaussianDP(mu=1.0)], ids=repr)
+def test_corollary_16_is_never_below_what_is_reported(base: Guarantee, p: float) -> None:
+    """D_λ + (λ−2)/(λ−1)·D_{λ−1} + 2·log(1/p)/(λ−1), and 2ε for pure runs: no bound of their own is needed."""
+
+    def moments(order: np.ndarray) -> np.ndarray:
+        return np.logaddexp(np.log(p), np.log1p(-p) + (order - 1) * np.where(order > 1, base.renyi(order), 0.0))
+
+    search, orders = until_above(base, p), np.arange(3.0, 60.0)
+    simple = (moments(orders) + moments(orders - 1) - 2 * np.log(p)) / (orders - 1)
+    assert np.all(search.renyi(orders) <= simple * (1 + 1e-9))
+    if base.pure_epsilon is not None:
+        assert np.all(search.renyi(orders) <= PureDP(epsilon=2 * base.pure_epsilon).renyi(orders))
 
 
 def brute_force_curve(one: Mechanism) -> RenyiDP:
@@ -303,7 +321,7 @@ def test_gaussian_base_costs_what_the_documentation_says() -> None:
     assert isinstance(search, UntilAbove)
     assert search.epsilon_at(DELTA) <= 2.535
     assert search.tightest(DELTA) == "Theorem 3"
-    assert 3.40 < search.bounds["PS22 Corollary 16"].epsilon_at(DELTA) <= 3.49
+    assert 3.40 < search.bounds["PS22 Proposition 15"].epsilon_at(DELTA) <= 3.49
 
 
 def gaussian_witness(mu: float, p: float, epsilon: float) -> float:

@@ -1,0 +1,139 @@
+"""Classes: few levels, nothing left abstract, no finished method replaced, one spelling of what a search asks for."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import pkgutil
+import textwrap
+from collections.abc import Iterator
+from importlib import import_module
+from types import FunctionType
+from typing import Any
+
+import pytest
+
+import sklearn_dpsearch
+from sklearn_dpsearch import boosting, nets
+from sklearn_dpsearch.adapters.adapter import Adapter
+
+pytest.importorskip("torch")
+pytest.importorskip("skorch")
+
+#: Classes of this package above a class, one above the other.
+LEVELS = 3
+#: Methods that have a default which subclasses may replace, by the class with the default.
+DEFAULTS = {
+    # from the pair, by bisection; a class that knows a formula has it
+    "Guarantee": {"_profile", "_far_profile", "_epsilon", "_roughly"},
+    # of all bounds; a search has some that are known at few places only
+    "SmallestOf": {"_cross", "_in_pair", "_pair", "renyi"},
+    # of a largest loss alone
+    "_LargestLoss": {"_pair"},
+    # parameters of several guarantees at once, checked by each part
+    "_OneOf": {"_check"},
+    "_TuneThenTrain": {"_check"},
+    "_TuneValidateTrain": {"_check"},
+    # what most searches do
+    "Strategy": {"dry", "matched", "scorer", "split", "work"},
+    # what most scorers and columns do
+    "PrivateScorer": {"plain"},
+    "HistogramScorer": {"plain"},
+    "Range": {"said", "stated"},
+    "Records": {"opened"},
+    "Dense": {"add"},
+    # what most adapters of parts, and estimators that speak for themselves, do
+    "PartsAdapter": {"fresh_randomness"},
+    "_CompositeAdapter": {"listed_fitted"},
+    "ProtocolAdapter": {"recognises", "training_run"},
+    # further checks and sentences, after those of all
+    "GradientBoosting": {"_check_arguments", "privacy_assumptions"},
+    "_Number": {"is_satisfied_by"},
+}
+
+
+def ours(kind: type) -> bool:
+    return kind.__module__.startswith("sklearn_dpsearch") and not getattr(kind, "_is_protocol", False)
+
+
+def classes() -> list[type]:
+    modules = [import_module(one.name) for one in pkgutil.walk_packages(sklearn_dpsearch.__path__, "sklearn_dpsearch.")]
+    found = {one for module in modules for one in vars(module).values() if inspect.isclass(one) and ours(one)}
+    return sorted(found, key=lambda one: (one.__module__, one.__qualname__))
+
+
+def levels(kind: type) -> int:
+    """Classes of this package above a class."""
+    return max((1 + levels(base) for base in kind.__bases__ if ours(base)), default=0)
+
+
+def function_of(member: Any) -> FunctionType | None:
+    """The code of a method, a property or a cached value; None for anything else."""
+    for name in ("fget", "func", "__func__"):
+        member = getattr(member, name, member)
+    return member if isinstance(member, FunctionType) else None
+
+
+def is_finished(member: Any) -> bool:
+    """Return whether a method computes something: not abstract, empty, an error, or a constant."""
+    if getattr(member, "__isabstractmethod__", False):
+        return False
+    (definition,) = ast.parse(textwrap.dedent(inspect.getsource(function_of(member)))).body  # type: ignore[arg-type]
+    body = [one for one in definition.body if not isinstance(getattr(one, "value", None), ast.Constant)]  # type: ignore[attr-defined]
+    constants = (ast.Name, ast.Attribute, ast.Dict, ast.List, ast.Tuple)
+    return not all(
+        isinstance(one, (ast.Pass, ast.Raise)) or (isinstance(one, ast.Return) and isinstance(one.value, constants))
+        for one in body
+    )
+
+
+def replaced(kind: type) -> Iterator[tuple[str, str]]:
+    """Class and name of the finished methods that a class replaces."""
+    for name, member in vars(kind).items():
+        if name.startswith("__") or function_of(member) is None:
+            continue
+        above = (base for base in kind.__mro__[1:] if ours(base) and function_of(vars(base).get(name)) is not None)
+        base = next(above, None)
+        if base is not None and is_finished(vars(base)[name]):
+            yield base.__name__, name
+
+
+def test_no_class_has_many_levels_above_it() -> None:
+    assert {one.__name__: levels(one) for one in classes() if levels(one) > LEVELS} == {}
+
+
+def test_no_finished_method_is_replaced() -> None:
+    found = {pair for one in classes() for pair in replaced(one)}
+    assert found == {(base, name) for base, names in DEFAULTS.items() for name in names}
+
+
+def test_classes_without_subclasses_have_nothing_abstract() -> None:
+    """Estimators are no ABCs: an abstract method of a later base would hide a finished one in silence."""
+    above = {base for one in classes() for base in one.__mro__[1:]}
+    parts = {one for one in classes() if one.__bases__ == (object,)}  # of a class, not for use alone
+    for one in classes():
+        if one not in above and one not in parts:
+            left = [name for name in dir(one) if _is_abstract(inspect.getattr_static(one, name))]
+            assert left == [], one.__name__
+
+
+def _is_abstract(member: object) -> bool:
+    return bool(getattr(member, "__isabstractmethod__", False))
+
+
+def estimators() -> list[type]:
+    found = [getattr(module, name) for module in (boosting, nets) for name in module.__all__]
+    return [one for one in found if hasattr(one, "privacy_guarantee")]
+
+
+def asked(method: Any) -> list[str]:
+    return [name for name in inspect.signature(method).parameters if name not in ("self", "estimator")]
+
+
+@pytest.mark.parametrize("kind", estimators(), ids=lambda one: one.__name__)
+def test_estimators_answer_a_search_as_adapters_do(kind: type) -> None:
+    """One spelling: a method of an estimator has the parameters of the adapter's, without ``estimator``."""
+    facts = {name: method for name, method in vars(Adapter).items() if callable(getattr(kind, name, None))}
+    shared = {name: asked(method) for name, method in facts.items() if not name.startswith("_")}
+    assert {"scaled_privacy", "search_space"} <= set(shared)
+    assert {name: asked(getattr(kind, name)) for name in shared} == shared
