@@ -23,8 +23,8 @@ from torch import nn
 from ..._chosen_rows import ChosenRows
 from ..mapped import CHECKED, MappedRecords, stays_in_file
 from . import hidden_layers, layers, scaling, step_size
-from .base import Given
 from .scaling import Array, Bounds
+from .training_records import Given
 
 
 class ArrayRecords:

@@ -1,4 +1,4 @@
-"""Base of skorch nets and ready-made nets: guarantee, training, warm start, training many at once."""
+"""Base of skorch nets and ready-made nets: guarantee, training, warm start."""
 
 from __future__ import annotations
 
@@ -7,71 +7,34 @@ import numbers
 import os
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
-import numpy as np
 import torch
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils._param_validation import Interval, validate_parameter_constraints
 from torch import nn
 
-from ..._chosen_rows import ChosenRows
 from ..._disk.store import KeyedFile
-from ..._process import contained, steps_now, without_warnings
-from ...privacy import Guarantee, PrivacyError
+from ..._process import steps_now, without_warnings
+from ...privacy import Guarantee
 from ...privacy._checks import check_size_of_delta
 from ...privacy._types import Neighboring
-from ...privacy.spent import PrivacySpent
 from ..mapped import MappedRecords
-from ..named_tensors import Inputs, names_of, tensors_of
 from ..optimizers import Memory, Table, UpdateRule, on_cpu
 from ..randomness import Seed, sequence
 from ..reading import ReadRecords
 from ..resuming import TrainingCheckpoint, checkpoint_in, kept
 from ..state import contents
-from ..task import HeldRecords, Records, TrainingTask
-from ..training import train, train_together
+from ..task import TrainingTask
+from ..training import train
 from ..watchers import TrainingProgress, Watchers
 from . import step_size
 from .cost import ParameterCost
+from .joint_training import KEEPER, refuse_checkpoints, shared_records
 from .settings import NOISE, RATES, SettingArguments, Settings, expecting, settings_of
-
-#: Inputs and targets as tensors, or records that are read when a batch needs them.
-Given: TypeAlias = tuple[Inputs, torch.Tensor] | ReadRecords | MappedRecords
-
-#: Attribute for the keeper of a net's next training: not a parameter, so that copies and statements are without it.
-KEEPER = "_keeper"
-
-
-def number_of(given: Given) -> int:
-    """Number of records."""
-    return len(given[1]) if isinstance(given, tuple) else len(given)
-
-
-def records_of(given: Given, device: torch.device) -> Records:
-    """Records for training on a device."""
-    return Records.of(*given, device) if isinstance(given, tuple) else given.on(device)
-
-
-def _held(given: Given) -> list[torch.Tensor]:
-    """All inputs and targets, by which a checkpoint recognises the records.
-
-    Raises
-    ------
-    PrivacyError
-        For records that are read one by one, which may differ between readings.
-    """
-    if isinstance(given, ReadRecords):
-        raise PrivacyError(
-            "Found checkpoint together with a Dataset, whose records are read as they are needed: whether a training "
-            "goes on with the same records cannot be told. Give arrays (np.load(..., mmap_mode='r') for large ones), "
-            "or leave checkpoint=None."
-        )
-    if isinstance(given, MappedRecords):
-        return [given.digest(), given.targets]
-    return [*tensors_of(given[0]), given[1]]
+from .training_records import Given, device_of, held, number_of, records_of
 
 
 class DPSGDEstimator(ParameterCost, SettingArguments, BaseEstimator):
@@ -331,7 +294,7 @@ class DPSGDEstimator(ParameterCost, SettingArguments, BaseEstimator):
                             watchers=watchers,
                         )
                     if checkpoint is not None and isinstance(given, MappedRecords):
-                        checkpoint.confirm(_held(given))
+                        checkpoint.confirm(held(given))
                 self._add_training(settings, costs, (*foreign, *task.notes))
                 self.optimizer_memory_ = on_cpu(task.memory)
                 if checkpoint is not None:
@@ -352,7 +315,7 @@ class DPSGDEstimator(ParameterCost, SettingArguments, BaseEstimator):
     def _bound(self, checkpoint: TrainingCheckpoint, task: TrainingTask, given: Given, fresh: bool) -> TrainingTask:
         """Bind a checkpoint to this training, and return the training that goes on."""
         start = "" if fresh else contents(*task.module.state_dict().values(), task.memory, lasting=True)
-        return checkpoint.bind(task, {"class": type(self), **self.get_params(deep=False)}, _held(given), start)
+        return checkpoint.bind(task, {"class": type(self), **self.get_params(deep=False)}, held(given), start)
 
     @staticmethod
     def fit_together(models: Sequence[DPSGDEstimator], X: Any, y: Any) -> list[DPSGDEstimator | None]:
@@ -369,10 +332,10 @@ class DPSGDEstimator(ParameterCost, SettingArguments, BaseEstimator):
         PrivacyError
             For a net with ``checkpoint``, which is for one training of one net.
         """
-        _refuse_checkpoints(models)
+        refuse_checkpoints(models)
         fitted: list[DPSGDEstimator | None] = [None] * len(models)
         try:
-            for group in _shared(models, X, y):
+            for group in shared_records(models, X, y):
                 for i in group.train():
                     fitted[i] = models[i]
                     models[i]._after_training()
@@ -383,112 +346,7 @@ class DPSGDEstimator(ParameterCost, SettingArguments, BaseEstimator):
         return fitted
 
 
-@dataclass(frozen=True)
-class _Member:
-    """Member of several nets that are trained on the same records."""
-
-    place: int
-    net: DPSGDEstimator
-    task: TrainingTask
-    settings: Settings
-    costs: list[PrivacySpent]
-    keeper: KeyedFile | None
-
-
-@dataclass
-class _SharedRecords:
-    """Records, and the nets that convert them equally."""
-
-    records: Records
-    members: list[_Member] = field(default_factory=list)
-
-    def holds(self, given: Given, device: torch.device) -> bool:
-        """Return whether these are the records, on this device; never for read records, which serve one training."""
-        if isinstance(given, MappedRecords):
-            return given.are(self.records) and self.records.inputs.device == torch.empty(0, device=device).device
-        if isinstance(given, ReadRecords) or not isinstance(self.records, HeldRecords):
-            return False
-        (inputs, targets), there = given, torch.empty(0, device=device).device  # "cuda" is the current one of several
-        mine, theirs = [*tensors_of(inputs), targets], [*tensors_of(self.records.inputs), self.records.targets]
-        same = names_of(inputs) == names_of(self.records.inputs) and self.records.inputs.device == there
-        return same and all(map(_holds, mine, theirs))
-
-    def train(self) -> list[int]:
-        """Train the members; return the places of those that succeeded."""
-        most = min(member.net.max_physical_batch for member in self.members)
-        with without_warnings():  # of the libraries underneath, which could speak of batches
-            done = train_together(
-                [member.task for member in self.members],
-                self.records,
-                max_physical_batch=most,
-                keepers=[member.keeper for member in self.members],
-            )
-        trained = [member for member, well in zip(self.members, done) if well]
-        for member in trained:
-            member.net._add_training(member.settings, member.costs, member.task.notes)
-            member.net.optimizer_memory_ = on_cpu(member.task.memory)
-        return [member.place for member in trained]
-
-
-def _holds(mine: torch.Tensor, theirs: torch.Tensor) -> bool:
-    kept = theirs[:-1]
-    if mine.device == kept.device and mine.data_ptr() == kept.data_ptr():
-        return bool(mine.dtype == kept.dtype and mine.shape == kept.shape and mine.stride() == kept.stride())
-    return mine.dtype == kept.dtype and mine.shape == kept.shape and bool(torch.equal(mine.to(kept.device), kept))
-
-
-def _shared(nets: Sequence[DPSGDEstimator], X: Any, y: Any) -> list[_SharedRecords]:
-    """Prepare nets for training, grouped by shared records; drop nets that fail."""
-    if type(X) is np.ndarray and all(net.takes_chosen_rows for net in nets):
-        X = ChosenRows(X)  # caches its conversion for the next net with the same bounds
-    groups: list[_SharedRecords] = []
-    for place, net in enumerate(nets):
-        with contained():  # this net has failed, the others have not
-            keeper = net.__dict__.pop(KEEPER, None)
-            net._check_arguments()
-            settings, device = settings_of(net), device_of(net.device)
-            given = net._prepare(X, y, fresh=True)
-            costs = net._costs_before(fresh=True)
-            net._total(settings, costs)
-            keeper = None if isinstance(given, ReadRecords) else keeper
-            member = _Member(place, net, net._task(settings, number_of(given)), settings, costs, keeper)
-            group = next((other for other in groups if other.holds(given, device)), None)
-            if group is None:
-                group = _SharedRecords(records_of(given, device))
-                groups.append(group)
-            group.members.append(member)
-    return groups
-
-
 def constraints_of(kind: type) -> dict[str, Any]:
     """scikit-learn's constraints on the arguments of an estimator: those of all classes above it."""
     stated = (vars(one).get("_parameter_constraints", {}) for one in reversed(kind.__mro__))
     return {name: allowed for part in stated for name, allowed in part.items()}
-
-
-def _refuse_checkpoints(nets: Sequence[DPSGDEstimator]) -> None:
-    given = [net.checkpoint for net in nets if net.checkpoint is not None]
-    if given:
-        raise PrivacyError(
-            f"Found checkpoint={str(given[0])!r} on a net that is trained together with others; a checkpoint is for "
-            "one training of one net. Set checkpoint=None."
-        )
-
-
-def device_of(name: Any) -> torch.device:
-    """Torch device, checked for presence.
-
-    Raises
-    ------
-    ValueError
-        If this machine does not have the device.
-    """
-    try:
-        device = torch.device(name)
-        torch.empty(1, device=device)
-    except Exception as error:
-        raise ValueError(
-            f"Found device={name!r}, which is not available here ({type(error).__name__}). Use device='cpu', or a CUDA "
-            "device that torch.cuda.is_available() confirms."
-        ) from None
-    return device

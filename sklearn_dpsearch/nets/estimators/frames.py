@@ -17,8 +17,8 @@ from ..._chosen_rows import ChosenRows
 from ...preprocessing import ColumnShape, Schema, TableEncoder
 from ..task import with_room
 from . import hidden_layers, layers, scaling, step_size
-from .base import Given
 from .scaling import Array
+from .training_records import Given
 
 
 class FrameRecords:

@@ -27,7 +27,7 @@ from ..reading import ALONE
 from ..schedules import Scheduler, table_of
 from ..task import TrainingTask
 from . import callbacks, spaces, step_size
-from .base import DPSGDEstimator, Given
+from .base import DPSGDEstimator
 from .input_records import (
     ForPrediction,
     as_arrays,
@@ -41,6 +41,7 @@ from .input_records import (
 )
 from .settings import Settings
 from .step_size import StepSize
+from .training_records import Given
 from .user_modules import (
     array,
     check_keywords,

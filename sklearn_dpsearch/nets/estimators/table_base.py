@@ -20,10 +20,11 @@ from torch import nn
 from ..optimizers import Table, UpdateRule
 from ..task import TrainingTask
 from . import layers, spaces, step_size
-from .base import DPSGDEstimator, Given
+from .base import DPSGDEstimator
 from .scaling import Array
 from .settings import Settings
 from .step_size import Decay, StepSize
+from .training_records import Given
 
 if TYPE_CHECKING:
     from typing import Self  # since Python 3.11

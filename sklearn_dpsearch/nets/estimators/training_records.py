@@ -1,0 +1,64 @@
+"""Records in the form in which nets train on them, and the device."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import torch
+
+from ...privacy import PrivacyError
+from ..mapped import MappedRecords
+from ..named_tensors import Inputs, tensors_of
+from ..reading import ReadRecords
+from ..task import Records
+
+#: Inputs and targets as tensors, or records that are read when a batch needs them.
+Given: TypeAlias = tuple[Inputs, torch.Tensor] | ReadRecords | MappedRecords
+
+
+def number_of(given: Given) -> int:
+    """Number of records."""
+    return len(given[1]) if isinstance(given, tuple) else len(given)
+
+
+def records_of(given: Given, device: torch.device) -> Records:
+    """Records for training on a device."""
+    return Records.of(*given, device) if isinstance(given, tuple) else given.on(device)
+
+
+def held(given: Given) -> list[torch.Tensor]:
+    """All inputs and targets, by which a checkpoint recognises the records.
+
+    Raises
+    ------
+    PrivacyError
+        For records that are read one by one, which may differ between readings.
+    """
+    if isinstance(given, ReadRecords):
+        raise PrivacyError(
+            "Found checkpoint together with a Dataset, whose records are read as they are needed: whether a training "
+            "goes on with the same records cannot be told. Give arrays (np.load(..., mmap_mode='r') for large ones), "
+            "or leave checkpoint=None."
+        )
+    if isinstance(given, MappedRecords):
+        return [given.digest(), given.targets]
+    return [*tensors_of(given[0]), given[1]]
+
+
+def device_of(name: Any) -> torch.device:
+    """Torch device, checked for presence.
+
+    Raises
+    ------
+    ValueError
+        If this machine does not have the device.
+    """
+    try:
+        device = torch.device(name)
+        torch.empty(1, device=device)
+    except Exception as error:
+        raise ValueError(
+            f"Found device={name!r}, which is not available here ({type(error).__name__}). Use device='cpu', or a CUDA "
+            "device that torch.cuda.is_available() confirms."
+        ) from None
+    return device
