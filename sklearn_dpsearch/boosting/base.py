@@ -17,7 +17,7 @@ from sklearn.utils._param_validation import Interval, StrOptions, validate_param
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, column_or_1d
 
 from .._process import steps_now
-from ..preprocessing import Schema, TableEncoder
+from ..preprocessing import ColumnShape, Schema, TableEncoder
 from ..preprocessing.reading import names_of
 from ..privacy import GaussianDP, Guarantee, calibrate
 from ..privacy._checks import check_size_of_delta
@@ -26,6 +26,7 @@ from ..privacy.mechanisms.rounded_normal import ByteSource
 from ..privacy.spent import Component, PrivacySpent
 from .calibrated import STATED_DELTA, TARGETS, CalibratedModel
 from .cells import Partition, drawn
+from .curves import Round, curve
 from .features import BLOCK, CodedColumns, Codes, Feature
 from .losses import Array, Loss
 from .noise import UNIT, NoisySums, noise_scale
@@ -39,7 +40,7 @@ Seed: TypeAlias = int | np.random.RandomState | None
 #: Factors on ``prior_factor`` that a search tries, drawn log-uniformly between the ends or all in a grid.
 FACTORS = (0.7, 1.0, 1.4)
 #: Attributes of a model after a successful fit.
-FITTED = ("partitions_", "weights_", "feature_importances_", "privacy_spent_", "n_iter_")
+FITTED = ("partitions_", "weights_", "weight_noise_", "feature_importances_", "privacy_spent_", "n_iter_")
 
 
 class GradientBoosting(CalibratedModel):
@@ -220,7 +221,7 @@ class GradientBoosting(CalibratedModel):
             assumptions=self.privacy_assumptions(),
         )
         self.partitions_: list[Any] = [tuple(one) for one in partitions]
-        self.weights_ = boosted.weights
+        self.weights_, self.weight_noise_ = boosted.weights, boosted.noise
 
     def _name_features(self, X: Any) -> None:
         schema = self._features()
@@ -256,6 +257,40 @@ class GradientBoosting(CalibratedModel):
                 outputs[:, rows] = found
         return outputs
 
+    def shapes(self, columns: Sequence[str] | None = None) -> dict[str, ColumnShape]:
+        """Effects of the values of each column; with ``max_features_per_cell=1`` their sum is the whole model.
+
+        They follow from the schema and the released weights: no record is needed, and they cost no privacy. The effect
+        of a value is the mean output over the other columns of its cells, in which all bins of a range, all values of
+        a list and all buckets count the same, and missing values not at all.
+
+        Parameters
+        ----------
+        columns : sequence of str, optional
+            Columns of the schema; None: all.
+
+        Returns
+        -------
+        dict of str to ColumnShape
+            By column, with a curve for the log odds of the second of two classes, for each of more classes (the log of
+            its probability, less the mean over classes), or for a number in its unit. The months, weekdays and hours of
+            a date have shapes of their own: ``since_month`` … The noise is that of all sums, to first order.
+        """
+        check_is_fitted(self, "weights_")
+        coded, schema = self._columns(), self._features()
+        wanted = list(schema) if columns is None else list(schema.only(*columns))
+        rounds = [
+            Round(Partition(*one), *found)
+            for one, *found in zip(self.partitions_[1:], self.weights_[1:], self.weight_noise_)
+        ]
+        features = list(zip(coded.features, coded.values()))
+        return {
+            given.name: curve(rounds, place, given, self._contrasts())
+            for name in wanted
+            for place, (feature, given) in enumerate(features)
+            if feature.column == list(schema).index(name)
+        }
+
     # --- hooks for classes and numbers --------------------------------------------------------------------------------
 
     @staticmethod
@@ -266,6 +301,10 @@ class GradientBoosting(CalibratedModel):
     @abstractmethod
     def _loss_and_targets(self, y: NDArray[Any]) -> tuple[Loss, Array]:
         """Loss, and the targets that it takes."""
+
+    @abstractmethod
+    def _contrasts(self) -> Array:
+        """Curves as sums of outputs, shape (n_curves, n_outputs)."""
 
 
 @functools.lru_cache(maxsize=1024)  # the guarantee is computed before, in and after each fit

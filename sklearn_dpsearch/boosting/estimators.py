@@ -52,6 +52,8 @@ _BOOSTING = """
     noise_seed : None, int or RandomState
         For tests only: seeds the noise. The seed is enough to undo the noise."""
 _ATTRIBUTES = """
+    weight_noise_ : list of ndarray of shape (n_outputs, n_cells)
+        Standard deviation of the noise in the weights of each round, to first order, from the noisy sums: free.
     feature_importances_ : ndarray of shape (n_features,)
         Share of each column in the decrease of the loss by rounds with one feature, from the noisy sums: free.
     privacy_spent_ : PrivacySpent
@@ -199,6 +201,10 @@ class DPGradientBoostingClassifier(ClassifierMixin, GradientBoosting):
             return BinaryLoss(), np.where(found == 1, 1.0, -1.0)
         return SoftmaxLoss(len(self.classes_)), found.astype(np.float64)
 
+    def _contrasts(self) -> Array:
+        n_classes = len(self.classes_)
+        return np.ones((1, 1)) if n_classes == 2 else np.eye(n_classes) - 1.0 / n_classes
+
     def _logits(self, outputs: Array) -> Array:
         shift = log_weights(self.class_weight, self.classes_)
         return outputs[0] + shift[1] - shift[0] if len(outputs) == 1 else outputs.T + shift
@@ -296,6 +302,9 @@ class DPGradientBoostingRegressor(RegressorMixin, GradientBoosting):
         lower, upper = bounds_of(self._declared("bounds_y"))
         middle, unit = self._scale()
         return SquaredLoss(), (np.clip(y.astype(np.float64), lower, upper) - middle) / unit
+
+    def _contrasts(self) -> Array:
+        return np.full((1, 1), self._scale()[1])
 
     def _restored(self, outputs: Array) -> Array:
         middle, unit = self._scale()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..preprocessing import Schema
-from ..preprocessing.columns import Choice, Column, Detail, Hashed
+from ..preprocessing.columns import Array, Choice, Column, Detail, Hashed, objects
 from ..preprocessing.ranges import AUTO, ENCODER, LOG, NumberRange, Range
 from ..preprocessing.reading import columns_of
 
@@ -20,6 +20,8 @@ Codes: TypeAlias = NDArray[np.unsignedinteger[Any]]
 WIDE = 1000
 #: Records coded at once.
 BLOCK = 2**14
+#: Places within a bin at which a curve is computed: its edge, and just below the next one.
+WITHIN = np.array([0.0, 1.0 - 1e-9])
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,15 @@ class Feature:
     column: int
     size: int
     cuts: tuple[NDArray[np.intp], ...] | None = None
+
+
+class CodedValues(NamedTuple):
+    """Values of a feature and their codes, for a curve; ``weights`` says how much each counts in the mean effect."""
+
+    name: str
+    values: NDArray[Any]
+    codes: NDArray[np.intp]
+    weights: Array
 
 
 class CodedColumns:
@@ -76,6 +87,16 @@ class CodedColumns:
                 codes[place, rows] = found
         return codes
 
+    def values(self) -> Iterator[CodedValues]:
+        """Values of each feature, by the schema alone."""
+        for (name, column), edges in zip(self._schema.columns.items(), self._edges):
+            if isinstance(column, Range):
+                assert edges is not None
+                yield from _values_of_range(name, column, np.unique(np.concatenate(edges)))
+            else:
+                (points,) = column.curves(name, Detail())
+                yield CodedValues(name, points.values, np.arange(len(points.values)), points.weights)
+
     def _coded(self, values: Sequence[NDArray[Any]]) -> Iterator[NDArray[np.intp]]:
         for column, edges, given in zip(self._schema.columns.values(), self._edges, values):
             if isinstance(column, Range):
@@ -102,7 +123,7 @@ def _edges(column: Range, max_bins: int) -> list[NDArray[np.float64]]:
     """Inner edges of the bins, in the column's own numbers, for each of its scales."""
     if column.bins not in (ENCODER, AUTO, None):
         return [column.edges(Detail())]
-    lower, upper = (float(end) for end in column.numbers(np.array([column.lower, column.upper], dtype=object)))
+    lower, upper = (float(end) for end in _ends(column))
     whole = isinstance(column, NumberRange) and column.of_whole_numbers
     found = [column.edges(Detail(bins=max_bins))]
     if whole and upper - lower < max_bins:
@@ -116,6 +137,23 @@ def _of_range(column: Range, edges: NDArray[np.float64], given: NDArray[Any]) ->
     numbers = column.numbers(given)
     missing = np.isnan(numbers)
     yield np.where(missing, len(edges) + 1, np.searchsorted(edges, numbers, side="right"))
-    inside = np.clip(np.where(missing, 0.0, numbers), *column.numbers(np.array([column.lower, column.upper], object)))
+    inside = np.clip(np.where(missing, 0.0, numbers), *_ends(column))
     for part in column.parts():
         yield np.where(missing, part.size, part.place(inside))
+
+
+def _values_of_range(name: str, column: Range, edges: NDArray[np.float64]) -> Iterator[CodedValues]:
+    """Ends of each bin, between which a curve is flat, and the parts of a date."""
+    lower, upper = _ends(column)
+    ends = np.array([lower, *edges, upper])
+    inside = ends[:-1, np.newaxis] + np.diff(ends)[:, np.newaxis] * WITHIN
+    inside[-1, -1] = upper
+    codes, lengths = np.arange(len(edges) + 1), np.diff(column.warped(ends))
+    yield CodedValues(name, column.values_of(inside.ravel()), codes.repeat(2), lengths.repeat(2))
+    for part in column.parts():
+        labels = objects(range(part.first, part.first + part.size))
+        yield CodedValues(f"{name}_{part.name}", labels, np.arange(part.size), np.ones(part.size))
+
+
+def _ends(column: Range) -> Array:
+    return column.numbers(np.array([column.lower, column.upper], dtype=object))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from .cells import CellNumbers, Partition
 from .features import Codes
 from .losses import Array, Loss
-from .noise import whole
+from .noise import HESSIAN_NOISE, whole
 
 #: Records in the processor's cache at once.
 BLOCK = 2**14
@@ -64,13 +64,15 @@ class PriorScale:
 
 
 class Boosted(NamedTuple):
-    """Weights of a training, and how much each round explained; both from noisy sums alone.
+    """Weights of a training, the noise in them, and how much each round explained; all from noisy sums alone.
 
-    ``weights`` has an array of shape (n_outputs, n_cells) for each partition, ``gains`` a number.
+    ``weights`` has an array of shape (n_outputs, n_cells) for each partition, ``gains`` a number. ``noise`` has the
+    standard deviation of the noise in each weight, to first order, of rounds alone: without the start.
     """
 
     weights: list[Array]
     gains: list[float]
+    noise: list[Array]
 
 
 def boost(
@@ -102,7 +104,7 @@ def boost(
     """
     outputs = np.zeros((loss.n_outputs, codes.shape[1]))
     step, cells = np.zeros((loss.n_outputs, 1)), np.zeros(codes.shape[1], np.uint8)
-    boosted, prior = Boosted([], []), PriorScale(noise, prior_factor)
+    boosted, prior = Boosted([], [], []), PriorScale(noise, prior_factor)
     for partition in partitions:
         sums = np.zeros((2 * loss.n_outputs, partition.n_cells))
         for start in range(0, codes.shape[1], BLOCK):
@@ -112,11 +114,14 @@ def boost(
             sums += sums_of(whole(loss.derivatives(outputs[:, rows], targets[rows]), loss), cells[rows], sums.shape[1])
         scores, hessians = release(sums.astype(np.int64))
         if not boosted.weights:
-            step, gain = loss.start(_shrunk(scores, hessians, noise)), 0.0
+            step, gain = loss.start(scores * _shrunk_inverse(hessians, noise)), 0.0
         else:
-            step = learning_rate * _shrunk(scores, hessians, noise / prior.value)
+            floor = noise / prior.value
+            multiple = learning_rate * _shrunk_inverse(hessians, floor)
             prior.see(scores, hessians)
-            gain = _gain(scores, hessians, step, noise)
+            step, gain = scores * multiple, _gain(scores, hessians, multiple, noise)
+            by_hessians = learning_rate * scores * _slope(hessians, floor) * HESSIAN_NOISE * loss.largest_hessian
+            boosted.noise.append(noise * np.hypot(multiple, by_hessians))
         boosted.weights.append(step)
         boosted.gains.append(gain)
     return boosted
@@ -127,21 +132,30 @@ def sums_of(values: Array, cells: CellNumbers, n_cells: int) -> Array:
     return np.array([np.bincount(cells, row, n_cells) for row in values])
 
 
-def _shrunk(scores: Array, hessians: Array, floor: float) -> Array:
-    """Newton step S/H of each cell, shrunk by H²/(H² + floor²) towards zero.
+def _shrunk_inverse(hessians: Array, floor: float) -> Array:
+    """Inverse of the Hessian H of each cell, shrunk by H²/(H² + floor²) towards zero.
 
-    With floor = noise ÷ standard deviation of the weights it is their posterior mean, at known H.
+    With floor = noise ÷ standard deviation of the weights, its product with the score is the posterior mean of the
+    Newton step, at known H.
     """
     known = np.maximum(hessians, 0.0)
-    return scores * known / (np.square(known) + floor**2)
+    found: Array = known / (np.square(known) + floor**2)
+    return found
 
 
-def _gain(scores: Array, hessians: Array, step: Array, noise: float) -> float:
-    """Decrease of the loss by a step, to second order; unbiased where Hessians are known.
+def _slope(hessians: Array, floor: float) -> Array:
+    """Derivative of the shrunk inverse."""
+    known = np.maximum(hessians, 0.0)
+    found: Array = (hessians > 0) * (floor**2 - np.square(known)) / np.square(np.square(known) + floor**2)
+    return found
 
-    A step is a multiple of its noisy score, S·k. Its product with the score counts the noise k·noise² times too often.
+
+def _gain(scores: Array, hessians: Array, multiple: Array, noise: float) -> float:
+    """Decrease of the loss by a step of a multiple of the scores, to second order; unbiased where Hessians are known.
+
+    The product of score and step counts the noise, multiple·noise², too often.
     """
-    multiple = np.divide(step, scores, out=np.zeros_like(step), where=scores != 0)
+    step = scores * multiple
     return float(np.sum(step * scores - multiple * noise**2 - np.maximum(hessians, 0.0) * np.square(step) / 2))
 
 

@@ -1,4 +1,4 @@
-"""Shapes: the effect of each value of a column in a linear model on an encoded table."""
+"""Shapes: the effect of each value of a column in an additive model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .columns import Array, CurvePoints
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ColumnShape:
-    """Effects of the values of a column in a linear model, less their mean over the public range or list.
+    """Effects of the values of a column in an additive model, less their mean over the public range or list.
 
     Parameters
     ----------

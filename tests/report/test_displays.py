@@ -12,6 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from sklearn_dpsearch import DPRandomSearchCV, PrivacyLedger
+from sklearn_dpsearch.boosting import DPGradientBoostingClassifier
 from sklearn_dpsearch.preprocessing import TableEncoder
 from sklearn_dpsearch.privacy import (
     ApproxDP,
@@ -277,6 +278,20 @@ def test_shapes_of_a_net_are_computed_without_a_record_and_drawn_with_their_band
     assert (display.partial, ax.get_title(loc="left")) == (False, "")
 
 
+@pytest.mark.parametrize("most", [1, 4])
+def test_boosting_has_curves_and_a_band_and_says_where_they_are_not_all(most, ax):
+    boosting = DPGradientBoostingClassifier(
+        COLUMNS, classes=["no", "yes"], target_mu=1.0, max_iter=20, max_features_per_cell=most
+    ).fit(people(), ["no", "yes"] * 150)
+    display = ShapeDisplay.from_estimator(boosting, ["age"]).plot(ax)
+    shape = boosting.shapes(["age"])["age"]
+    assert (list(display.shapes), display.curves) == (["age"], ["log odds of yes"])
+    assert np.array_equal(ax.lines[-1].get_ydata(), shape.effects[0])
+    band = ax.collections[0].get_paths()[0].vertices[:, 1]
+    assert band.max() == pytest.approx((shape.effects[0] + shape.noise[0]).max())
+    assert display.partial == (most > 1) == bool(ax.get_title(loc="left"))
+
+
 def test_every_column_has_a_panel_and_months_and_weekdays_too():
     pytest.importorskip("matplotlib")
     import matplotlib.pyplot as plt
@@ -295,7 +310,7 @@ def test_a_net_with_hidden_layers_is_drawn_in_part_and_says_so(ax):
     net = tabular(hidden_layer_sizes=(4,)).fit(people(), ["no", "yes"] * 150)
     display = ShapeDisplay.from_estimator(net, ["job"]).plot(ax)
     assert display.partial
-    assert "hidden layers are not shown" in ax.get_title(loc="left")
+    assert "more than the sum of these curves" in ax.get_title(loc="left")
 
 
 @pytest.mark.parametrize("private", [True, False])
@@ -326,7 +341,7 @@ def test_a_search_shows_the_model_that_it_released():
 
 
 def test_a_model_without_shapes_is_named():
-    with pytest.raises(TypeError, match="Found LogisticRegression; DPTabularClassifier, DPTabularRegressor, or"):
+    with pytest.raises(TypeError, match="Found LogisticRegression; a fitted net for data frames, boosting"):
         ShapeDisplay.from_estimator(LogisticRegression())
 
 

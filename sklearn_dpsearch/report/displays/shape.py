@@ -1,4 +1,4 @@
-"""Curves of a linear model on a table: the effect of each value of a column, with the noise as a band."""
+"""Curves of a model of a table: the effect of each value of a column, with the noise as a band."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .drawing import LOOKS, Display, Look, axes_of
 
 #: Panels beside each other, and inches of one.
 BESIDE, WIDE, HIGH = 3, 3.6, 2.8
-PARTIAL = "linear part alone: the hidden layers are not shown"
+PARTIAL = "the model is more than the sum of these curves"
 
 
 @dataclass(kw_only=True, eq=False)
@@ -26,11 +26,11 @@ class ShapeDisplay(Display):
     Parameters
     ----------
     shapes : dict of str to ColumnShape
-        By column, as ``DPTabularClassifier.shapes`` returns them.
+        By column, as ``DPTabularClassifier.shapes`` and ``DPGradientBoostingClassifier.shapes`` return them.
     curves : list of str
         Unit of the effects; of more than two classes, the class of each curve.
     partial : bool
-        Whether the model also has hidden layers, which the shapes lack.
+        Whether the model is more than the sum of the shapes: it has hidden layers, or cells of several columns.
 
     Attributes
     ----------
@@ -63,8 +63,8 @@ class ShapeDisplay(Display):
 
         Parameters
         ----------
-        estimator : DPTabularClassifier, DPTabularRegressor, or pipeline of a TableEncoder and a linear model
-            Or a search that released one.
+        estimator : model with ``shapes``, or pipeline of a TableEncoder and a linear model
+            A net or a boosting model for tables, or a search that released one.
         columns : sequence of str, optional
             Columns of the schema; None: all.
 
@@ -76,7 +76,7 @@ class ShapeDisplay(Display):
         shapes, last = _shapes(model, columns), model[-1] if isinstance(model, Pipeline) else model
         classes = list(getattr(last, "classes_", ()))
         curves = [f"log odds of {classes[1]}"] if len(classes) == 2 else list(map(str, classes)) or ["prediction"]
-        return cls(shapes=shapes, curves=curves, partial=bool(getattr(last, "hidden_layer_sizes_", ())))
+        return cls(shapes=shapes, curves=curves, partial=_is_partial(last))
 
     def plot(self, ax: Any = None) -> ShapeDisplay:
         """Draw a panel for each column.
@@ -127,9 +127,13 @@ def _shapes(model: Any, columns: Sequence[str] | None) -> Mapping[str, Any]:
         found = model.shapes(columns)
         return found
     raise TypeError(
-        f"Found {type(model).__name__}; DPTabularClassifier, DPTabularRegressor, or a fitted pipeline of a "
+        f"Found {type(model).__name__}; a fitted net for data frames, boosting for tables, or a pipeline of a "
         "TableEncoder and a model with coef_ is needed."
     )
+
+
+def _is_partial(model: Any) -> bool:
+    return bool(getattr(model, "hidden_layer_sizes_", ())) or getattr(model, "max_features_per_cell", 1) > 1
 
 
 def _draw_curve(panel: Any, shape: Any, curve: int, label: str, look: Look) -> None:
