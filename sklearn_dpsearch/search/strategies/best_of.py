@@ -16,9 +16,10 @@ from ..execution.job import Job
 from ..execution.outcome import Outcome
 from ..execution.randomness import Randomness
 from ..execution.runs import Run, run_all, run_best
+from ..planning.grid import points_of
 from ..planning.plan import Plan
 from ..planning.space_guarantee import SpaceGuarantee
-from .base import Strategy, drawn_candidates
+from .base import Strategy, checked_candidates, drawn_candidates
 
 # --- what it costs ----------------------------------------------------------------------------------------------------
 
@@ -77,11 +78,15 @@ class BestOfStrategy(Strategy):
     """Draw K, draw K candidates, run them all, and return the best."""
 
     distribution: CountDistribution
+    #: Whether each point of a finite space runs once, so that nothing is drawn.
+    each: bool = False
     #: Whether every run is released, so that their number is public.
     releases_all = False
     shows: tuple[str, ...] = ("best_score_std_",)
 
     def candidates(self, plan: Plan, source: Randomness) -> list[Candidate]:
+        if self.each:
+            return checked_candidates(plan, points_of(plan.space))
         return drawn_candidates(plan, self.distribution.sample(source.bits), source)
 
     def run(self, job: Job, candidates: Sequence[Candidate], source: Randomness, X: Any, y: Any) -> Outcome:

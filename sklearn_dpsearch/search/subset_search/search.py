@@ -31,9 +31,8 @@ from ..execution.models import fitted, fresh, ready, releasable, train_last
 from ..execution.outcome import Outcome
 from ..execution.randomness import Randomness
 from ..execution.runs import Run, in_the_open
-from ..planning.grid import is_finite, number_of_points, points_of
+from ..planning.grid import is_finite, number_of_points
 from ..planning.plan import CostModel, Plan
-from ..strategies.base import checked_candidates
 from ..strategies.best_of import BestOfStrategy, share_of_tuning, shown_of
 from .cost import ON, USUAL, CostOfSubset, each_is_cheap, noise_beside_training, secret_membership
 from .extrapolation import Sizes, carried_over, check_rules
@@ -249,7 +248,7 @@ class SubsetStrategy(BestOfStrategy):
             )
 
     @cached_property
-    def each(self) -> bool:
+    def each(self) -> bool:  # type: ignore[override]
         """Return whether each candidate runs once."""
         given, epsilon, delta = self.search.n_iter, self.search.epsilon, self.search.delta
         if isinstance(given, str) and given == "auto" and epsilon and delta and is_finite(self.space):
@@ -338,9 +337,6 @@ class SubsetStrategy(BestOfStrategy):
         return f"each of {number_of_points(plan.space)} candidates once; "
 
     # --- run ------------------------------------------------------------------------------------------------------
-
-    def candidates(self, plan: Plan, source: Randomness) -> list[Candidate]:
-        return checked_candidates(plan, points_of(plan.space)) if self.each else super().candidates(plan, source)
 
     def split(self, plan: Plan, candidates: Sequence[Candidate], n_samples: int, source: Randomness) -> Split:
         relation, subset = plan.spent.neighboring, plan.request.validation
