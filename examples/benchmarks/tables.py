@@ -4,24 +4,28 @@
     python examples/benchmarks/tables.py --data FOLDER --fits 5  # credit default, Adult, COMPAS, California housing
     python examples/benchmarks/tables.py --packaged --fits 5     # eight tables of the package pydataset
     python examples/benchmarks/tables.py --data FOLDER --epsilon 0.3 1 3 --only tabular "DP-EBM"
+    python examples/benchmarks/tables.py --data FOLDER --epsilon 0.3 1 3 --fits 5 --out FITS --figure FILE
 
 FOLDER has NAME-train.csv.gz and NAME-test.csv.gz of each table and its schema NAME.yaml; Adult's files are as UCI has
 them, and its schema is that of the quickstart. Every row: one fit with all of ε at δ = 1e-5, or a search that costs as
 much; means of the fits and the worst of them. Neighbours are zeroed-out records, of diffprivlib replaced ones.
 Regressions show R² alone; the AUC of several classes is the mean of each against the rest. DP-EBM has two classes only,
-and needs ``interpret-core``; ``diffprivlib`` is needed too.
+and needs ``interpret-core``; ``diffprivlib`` is needed too. With --out every fit is kept as it ends, and a run that was
+stopped goes on. --figure draws the fits of the given tables and ε: AUC (R² of numbers) against the total ε.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from _ebm import coded
 from _packaged import packaged
@@ -159,6 +163,34 @@ def scores(table: Table, model: Any) -> dict[str, float]:
     }
 
 
+class Fits:
+    """Scores of all fits, by table, ε, model and number of the fit.
+
+    Parameters
+    ----------
+    path : Path or None
+        File that keeps every fit as it ends.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        lines = path.read_text().splitlines() if path is not None and path.exists() else []
+        self.done = {(*key,): found for key, found in map(json.loads, lines)}
+
+    def of(self, table: Table, epsilon: float, name: str, model: Any, count: int) -> pd.DataFrame:
+        """Scores of the first fits of a model, one a row; those that are missing are made."""
+        return pd.DataFrame([self._one(table, epsilon, name, model, number) for number in range(count)])
+
+    def _one(self, table: Table, epsilon: float, name: str, model: Any, number: int) -> dict[str, float]:
+        key = (table.name, None if name.endswith("not private") else epsilon, name, number)
+        if key not in self.done:
+            self.done[key] = scores(table, model)
+            if self.path is not None:
+                with self.path.open("a") as out:
+                    out.write(json.dumps([key, self.done[key]]) + "\n")
+        return self.done[key]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path)
@@ -167,7 +199,10 @@ def main() -> None:
     parser.add_argument("--epsilon", type=float, nargs="+", default=[1.0])
     parser.add_argument("--only", nargs="+", default=[""], help="models whose name starts so")
     parser.add_argument("--tables", nargs="+", default=[""], help="tables whose name starts so")
+    parser.add_argument("--out", type=Path, help="file that keeps every fit")
+    parser.add_argument("--figure", type=Path)
     options = parser.parse_args()
+    fits, means = Fits(options.out), {}
     for table in fresh() if options.packaged else tables(options.data):
         if not table.name.startswith(tuple(options.tables)):
             continue
@@ -175,7 +210,11 @@ def main() -> None:
             print(f"\n{table.name}, {len(table.train):,} records, epsilon = {epsilon:g}")
             for name, model in models(table, epsilon):
                 if name.startswith(tuple(options.only)):
-                    show(name, pd.DataFrame([scores(table, model) for _ in range(options.fits)]))
+                    found = fits.of(table, epsilon, name, model, options.fits)
+                    show(name, found)
+                    means[table.name, epsilon, name] = found.mean()
+    if options.figure is not None:
+        draw(means, options.figure)
 
 
 def show(name: str, found: pd.DataFrame) -> None:
@@ -183,6 +222,55 @@ def show(name: str, found: pd.DataFrame) -> None:
     worst = found.agg({kind: "max" if kind in ("log loss", "CPU s") else "min" for kind in found})
     told = (f"{kind} {found[kind].mean():.3f} (worst {worst[kind]:.3f})" for kind in found)
     print(f"  {name:<34}", "  ".join(told), flush=True)
+
+
+#: Label and style of a row in the figure.
+LINES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    "boosting, not private": ("boosting, not private", {"color": "0.5", "ls": "--"}),
+    "linear, not private": ("linear with bins, not private", {"color": "0.5", "ls": ":"}),
+    "ensemble": ("DPTabularEnsemble…", {"color": "tab:blue", "marker": "o"}),
+    "gradient boosting": ("DPGradientBoosting…", {"color": "tab:cyan", "marker": "o"}),
+    "tabular": ("DPTabular…", {"color": "black", "marker": "o"}),
+    "search": ("DPSubsetSearchCV of DPTabular…", {"color": "tab:green", "marker": "o"}),
+    "perceptron, norm 1.0": ("DPMLP…, clipping norm 1", {"color": "tab:purple", "marker": "o"}),
+    "DP-EBM": ("DP-EBM", {"color": "tab:orange", "marker": "s"}),
+    "diffprivlib's logistic regression": ("diffprivlib's logistic regression", {"color": "tab:red", "marker": "s"}),
+}
+
+
+def draw(means: Mapping[tuple[str, float, str], pd.Series], path: Path) -> None:
+    """Scores against the total ε: their mean over the tables with classes large, each table small."""
+    import matplotlib.pyplot as plt
+
+    names = list(dict.fromkeys(table for table, _, _ in means))
+    by_classes = [one for one in names if any("AUC" in found for (table, *_), found in means.items() if table == one)]
+    figure = plt.figure(figsize=(11, 5.2))
+    left, right = figure.subfigures(1, 2, width_ratios=(1, 1.15))
+    large, small = left.subplots(), right.subplots(2, -(-len(names) // 2), squeeze=False)
+    panels = [(large, f"mean ROC AUC of {len(by_classes)} tables", by_classes)]
+    panels += [(ax, f"{one}, {'AUC' if one in by_classes else 'R²'}", [one]) for ax, one in zip(small.flat, names)]
+    for ax, title, shown in panels:
+        _panel(ax, title, [{key[1:]: found for key, found in means.items() if key[0] == one} for one in shown])
+    for ax in list(small.flat)[len(names) :]:
+        ax.axis("off")
+    left.supxlabel("total ε at δ = 1e-5")
+    left.subplots_adjust(left=0.12, right=0.97, bottom=0.12, top=0.80)
+    right.subplots_adjust(left=0.08, right=0.98, bottom=0.12, top=0.80, hspace=0.4, wspace=0.3)
+    figure.legend(*large.get_legend_handles_labels(), loc="upper center", ncols=3, frameon=False)
+    figure.savefig(path, dpi=110)
+
+
+def _panel(ax: Any, title: str, of_tables: list[dict[tuple[float, str], pd.Series]]) -> None:
+    """Draw the mean over tables of each model that all of them have."""
+    for name, (label, style) in LINES.items():
+        found = {epsilon: [one[epsilon, name] for one in of_tables] for epsilon, other in of_tables[0] if other == name}
+        heights = [float(np.mean([row["AUC" if "AUC" in row else "R2"] for row in rows])) for rows in found.values()]
+        if found:
+            ax.plot(list(found), heights, label=label, ms=4, **style)
+    epsilons = sorted({epsilon for epsilon, _ in of_tables[0]})
+    ax.set(title=title, xscale="log", xticks=epsilons, xticklabels=[f"{epsilon:g}" for epsilon in epsilons])
+    ax.minorticks_off()
+    ax.grid(alpha=0.3)
 
 
 if __name__ == "__main__":
