@@ -12,8 +12,9 @@ HistGradientBoosting with as many rounds.
 from __future__ import annotations
 
 import argparse
-import resource
+import tempfile
 import time
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -52,18 +53,28 @@ def compared(table: tables.Table, fits: int) -> None:
 
 
 def at_scale(records: int, columns: int = 20) -> None:
-    """Print time and memory of one fit on made-up records."""
+    """Print time and largest memory of one fit on made-up records, which are read from a file."""
     rng = np.random.default_rng(0)
-    X = rng.uniform(size=(records, columns))
+    with tempfile.NamedTemporaryFile(suffix=".npy") as file:
+        np.save(file, rng.uniform(size=(records, columns)))
+        X = np.load(file.name, mmap_mode="r")
+        fitted_at_scale(X, rng)
+
+
+def fitted_at_scale(X: np.ndarray, rng: np.random.Generator) -> None:
+    """Print time and largest memory of one fit."""
+    records, columns = X.shape
     y = (X[:, 0] + X[:, 1] * X[:, 2] + rng.normal(0, 0.3, records) > 0.75).astype(int)
     schema = {f"x{place}": (0.0, 1.0) for place in range(columns)}
     model = DPGradientBoostingClassifier(schema, classes=[0, 1], target_epsilon=1.0, target_delta=1e-9)
-    before, since = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
+    tracemalloc.start()
+    since = time.process_time()
     model.fit(X, y)
-    seconds, after = time.process_time() - since, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    seconds, (_, most) = time.process_time() - since, tracemalloc.get_traced_memory()
+    tracemalloc.stop()
     print(
-        f"{records:,} records of {columns} columns: {seconds:.1f} s of CPU, {(after - before) / 1024:.0f} MB more "
-        f"memory, {records * columns / 2**20:.0f} MB of codes, accuracy {model.score(X[:10_000], y[:10_000]):.3f}"
+        f"{records:,} records of {columns} columns: {seconds:.1f} s of CPU, {most / 2**20:.0f} MB of memory, "
+        f"{records * columns / 2**20:.0f} MB of codes, accuracy {model.score(X[:10_000], y[:10_000]):.3f}"
     )
 
 

@@ -202,7 +202,7 @@ class GradientBoosting(CalibratedModel):
         self._train(codes, columns.features, targets, loss)
         return self
 
-    def _train(self, codes: Codes, features: Sequence[Feature], targets: Array, loss: Loss) -> None:
+    def _train(self, codes: Codes, features: Sequence[Feature], targets: NDArray[Any], loss: Loss) -> None:
         public, rounds = _generator_of(self.random_state), steps_now(int(self.max_iter))
         partitions = drawn(features, rounds, int(self.max_features_per_cell), public)
         scale = self._noise_scale()
@@ -299,7 +299,7 @@ class GradientBoosting(CalibratedModel):
         """Facts that the schema states about the target."""
 
     @abstractmethod
-    def _loss_and_targets(self, y: NDArray[Any]) -> tuple[Loss, Array]:
+    def _loss_and_targets(self, y: NDArray[Any]) -> tuple[Loss, NDArray[Any]]:
         """Loss, and the targets that it takes."""
 
     @abstractmethod

@@ -186,7 +186,7 @@ class DPGradientBoostingClassifier(ClassifierMixin, GradientBoosting):
     def _facts_of(schema: Schema, target: str) -> dict[str, Any]:
         return {"classes": schema.classes(target)}
 
-    def _loss_and_targets(self, y: NDArray[Any]) -> tuple[Loss, Array]:
+    def _loss_and_targets(self, y: NDArray[Any]) -> tuple[Loss, NDArray[Any]]:
         check_classification_targets(y)
         declared = self._declared("classes")
         self.classes_ = np.unique(y) if declared is None else unique_labels(declared)
@@ -198,8 +198,8 @@ class DPGradientBoostingClassifier(ClassifierMixin, GradientBoosting):
             )
         found = positions(y, self.classes_)
         if len(self.classes_) == 2:
-            return BinaryLoss(), np.where(found == 1, 1.0, -1.0)
-        return SoftmaxLoss(len(self.classes_)), found.astype(np.float64)
+            return BinaryLoss(), np.where(found == 1, np.int8(1), np.int8(-1))
+        return SoftmaxLoss(len(self.classes_)), found
 
     def _contrasts(self) -> Array:
         n_classes = len(self.classes_)
@@ -298,7 +298,7 @@ class DPGradientBoostingRegressor(RegressorMixin, GradientBoosting):
     def _facts_of(schema: Schema, target: str) -> dict[str, Any]:
         return {"bounds_y": schema.bounds(target)}
 
-    def _loss_and_targets(self, y: NDArray[Any]) -> tuple[Loss, Array]:
+    def _loss_and_targets(self, y: NDArray[Any]) -> tuple[Loss, NDArray[Any]]:
         lower, upper = bounds_of(self._declared("bounds_y"))
         middle, unit = self._scale()
         return SquaredLoss(), (np.clip(y.astype(np.float64), lower, upper) - middle) / unit

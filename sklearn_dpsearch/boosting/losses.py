@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from abc import ABC, abstractmethod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,7 +61,7 @@ class Loss(ABC):
         """Number of outputs."""
 
     @abstractmethod
-    def derivatives(self, outputs: Array, targets: Array) -> Derivatives:
+    def derivatives(self, outputs: Array, targets: NDArray[Any]) -> Derivatives:
         """Derivatives of each record."""
 
     @abstractmethod
@@ -92,7 +92,7 @@ class BinaryLoss(Loss):
     def n_outputs(self) -> int:
         return 1
 
-    def derivatives(self, outputs: Array, targets: Array) -> Derivatives:
+    def derivatives(self, outputs: Array, targets: NDArray[Any]) -> Derivatives:
         odds = exp_of_minus(np.abs(outputs))
         scores = targets * np.where(targets * outputs > 0, odds, 1.0)
         return Derivatives(scores, odds / (1.0 + odds))
@@ -121,7 +121,7 @@ class SoftmaxLoss(Loss):
     def n_outputs(self) -> int:
         return self._n_classes
 
-    def derivatives(self, outputs: Array, targets: Array) -> Derivatives:
+    def derivatives(self, outputs: Array, targets: NDArray[Any]) -> Derivatives:
         chances = exp_of_minus(outputs.max(axis=0) - outputs)
         chances /= _added(chances)
         largest = np.sqrt(1.0 - 2.0 * chances.min(axis=0) + _added(np.square(chances)))
@@ -144,7 +144,7 @@ class SquaredLoss(Loss):
     def n_outputs(self) -> int:
         return 1
 
-    def derivatives(self, outputs: Array, targets: Array) -> Derivatives:
+    def derivatives(self, outputs: Array, targets: NDArray[Any]) -> Derivatives:
         return Derivatives(np.clip(targets - outputs, -1.0, 1.0), np.ones_like(outputs))
 
     def start(self, mean_scores: Array) -> Array:

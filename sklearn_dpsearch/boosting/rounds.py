@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,7 +77,7 @@ class Boosted(NamedTuple):
 
 def boost(
     codes: Codes,
-    targets: Array,
+    targets: NDArray[Any],
     loss: Loss,
     partitions: Sequence[Partition],
     release: SumRelease,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import numbers
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
@@ -10,14 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..privacy import PrivacyError
+from .features import BLOCK
 from .losses import Array
 
 #: Public constants: label ↦ weight of the loss of its records; labels that are left out have weight 1.
 ClassWeights: TypeAlias = Mapping[Any, float] | None
 
 
-def positions(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.intp]:
-    """Position of each label among the declared ones.
+def positions(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.integer]:
+    """Position of each label among the declared ones, as small integers: there is one for each record.
 
     Raises
     ------
@@ -26,7 +28,9 @@ def positions(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.intp]:
     """
     places = {label: place for place, label in enumerate(classes.tolist())}
     try:
-        return np.fromiter((places[label] for label in y.tolist()), np.intp, len(y))
+        blocks = (y[start : start + BLOCK].tolist() for start in range(0, len(y), BLOCK))
+        labels = itertools.chain.from_iterable(blocks)
+        return np.fromiter((places[label] for label in labels), np.min_scalar_type(len(places)), len(y))
     except (KeyError, TypeError):  # not chained: the error would quote a record
         raise ValueError(
             f"Found labels in y that are not among the declared classes={classes.tolist()}. Declare every label that a "
