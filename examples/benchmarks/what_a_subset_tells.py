@@ -8,7 +8,7 @@ a random tenth (with the noise that is made for all records, as the search train
 fit to the next, and the mean score of a fit on all records. A search can find what is best on all only if settings
 differ by more than fits do, and in the same direction on both. Nothing here is private: scores are exact.
 
-FOLDER and the tables are those of tuning_pays.py.
+FOLDER and the tables are those of perceptrons.py.
 """
 
 from __future__ import annotations

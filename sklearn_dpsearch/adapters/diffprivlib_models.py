@@ -232,10 +232,10 @@ MODELS: dict[str, KnownModel] = {
 
 
 def _penalties(own: float, grid: bool) -> Any:
-    """Strengths of the penalty within a factor of four."""
+    """Current strength and stronger penalties, down to a hundredth: the default fails below epsilon = 1."""
     from scipy.stats import loguniform
 
-    return [own / 4, own, 4 * own] if grid else loguniform(own / 4, 4 * own)
+    return [own / 100, own / 10, own] if grid else loguniform(own / 100, own)
 
 
 def _depths(own: int, grid: bool) -> list[int]:

@@ -118,9 +118,9 @@ def test_spaces_of_steps_are_put_together_under_their_names():
 def test_models_of_diffprivlib_have_spaces_too():
     models = pytest.importorskip("diffprivlib.models")
     assert search_space(models.DecisionTreeClassifier(), grid=True) == [{"max_depth": [5, 3, 8]}]
-    assert search_space(models.LogisticRegression(C=2.0), grid=True) == [{"C": [0.5, 2.0, 8.0]}]
+    assert search_space(models.LogisticRegression(C=2.0), grid=True) == [{"C": [0.02, 0.2, 2.0]}]
     found = [one["C"] for one in drawn(search_space(models.LogisticRegression()))]
-    assert 0.25 <= min(found) <= max(found) <= 4.0
+    assert 0.01 <= min(found) < 0.05 < 0.2 < max(found) <= 1.0
     with pytest.raises(PrivacyError, match=r"GaussianNB.*none is worth a search.*compete"):
         search_space(models.GaussianNB())
 

@@ -1,7 +1,7 @@
 """Search spaces around a net's parameters: ``param_distributions="auto"``.
 
 Spaces are narrow, so that each candidate alone is a decent model. All constants are here. A derived step size needs no
-wide search. No formula gives width and depth; of the variants measured (examples/benchmarks/tuning_pays.py) one more
+wide search. No formula gives width and depth; of the variants measured (examples/benchmarks/perceptrons.py) one more
 layer gains most and loses least. More passes over the records gain at most half a point, for several times the work.
 """
 
