@@ -13,6 +13,7 @@ from .._process import Stage, speaking
 from ..privacy import CountDistribution, PrivacyError
 from ..search import BasePrivateSearch, DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV
 from ..search._preview import Planned, planned, seconds_of_training
+from ..search.subset_search.cost import USUAL
 from .comparison import Comparison, Row
 
 #: Fewest records for which a subset search is recommended; most records, and largest ε, for which one fit is.
@@ -68,7 +69,7 @@ def plan(
     *,
     param_distributions: Any = "auto",
     param_grid: Any = None,
-    n_iter: float | CountDistribution | Sequence[float | CountDistribution] = 10,
+    n_iter: float | CountDistribution | str | Sequence[float | CountDistribution | str] | None = None,
     subset_fraction: float | Sequence[float] = 0.1,
     tuning_share: float | Sequence[float | None] | None = None,
     time: bool = False,
@@ -90,7 +91,8 @@ def plan(
         The spaces; with ``param_grid=None`` the grid is ``param_distributions``.
     n_iter, subset_fraction, tuning_share : value or sequence of values
         Distributions of K, fractions and shares to compare: each combination is a row. Each row of a random or subset
-        search takes some seconds.
+        search takes some seconds. ``n_iter=None`` is the default of each search; "auto" and "each" are for subset
+        searches alone.
     time : bool, default=False
         Measure one training on ``n_samples`` made-up records, to estimate the time of each search. The plans do not
         depend on these records.
@@ -122,7 +124,7 @@ def plan(
     ...         return {"tol": factor * self.tol}
     >>> compared = plan(Private(), 3000, epsilon=0.5, param_distributions={"C": [0.1, 1.0]})
     >>> [row.search for row in compared.rows]
-    ['one fit', 'random, n_iter=10', 'subset, n_iter=10, subset_fraction=0.1', 'grid']
+    ['one fit', 'random, n_iter=10', "subset, n_iter='auto', subset_fraction=0.1", 'grid']
     >>> compared.recommended.call
     'DPGridSearchCV(estimator, {}, epsilon=0.5, delta=None)'
     """
@@ -167,12 +169,13 @@ def _asked(
     """Yield the searches to plan. One fit is a grid of one candidate: no choice, and no cost of a choice."""
     yield Asked(kind=FIT, make=DPGridSearchCV, space={}, given={})
     for distribution in distributions:
-        yield Asked(kind=RANDOM, make=DPRandomSearchCV, space=space, given={"n_iter": distribution})
+        if not isinstance(distribution, str):
+            yield Asked(kind=RANDOM, make=DPRandomSearchCV, space=space, given={"n_iter": distribution or USUAL})
     for distribution in distributions:
         for fraction in fractions:
             for share in shares:
                 given = {
-                    "n_iter": distribution,
+                    "n_iter": distribution or "auto",
                     "subset_fraction": fraction,
                     **({} if share is None else {"tuning_share": share}),
                 }
