@@ -87,8 +87,8 @@ def risk_in_words(spent: Stated) -> str:
     """The risk in one number, from the whole privacy profile: the only such number that is printed anywhere."""
     advantage = hundredths_up(spent._trade_off.advantage())
     return (
-        f"For any attack that tries to find out {_question(spent)}, the true positive rate exceeds the false positive "
-        f"rate by at most {advantage} percentage points."
+        f"For any membership attack ({_question(spent)}), true positives exceed false positives by at most "
+        f"{advantage} percentage points."
     )
 
 

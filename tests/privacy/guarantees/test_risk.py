@@ -196,7 +196,7 @@ def test_the_statement_reads_the_risk_of_its_total() -> None:
 
 def test_the_text_of_a_statement_says_what_its_epsilon_means() -> None:
     text = str(PrivacySpent(guarantee=PureDP(epsilon=1.0), delta=0.0))
-    assert "exceeds the false positive rate by at most 46.22 percentage points" in text  # (e − 1)/(e + 1) = 0.46212
+    assert "exceed false positives by at most 46.22 percentage points" in text  # (e − 1)/(e + 1) = 0.46212
     assert "at most 100.00 percentage points" in str(PrivacySpent(guarantee=NonPrivate(), delta=1e-6))
 
 

@@ -337,7 +337,7 @@ TEXTS = texts_of(SPENT)
 def test_one_fit_has_one_risk_wherever_it_is_printed(delta: float) -> None:
     """It once depended on the δ of the statement: 0.463 in print, 12.60 points in the report, 0.875 in a ledger."""
     spent = PrivacySpent(guarantee=GaussianDP(mu=0.3), delta=delta)
-    said = f"exceeds the false positive rate by at most {hundredths_up(spent.advantage())} percentage points."
+    said = f"true positives exceed false positives by at most {hundredths_up(spent.advantage())} percentage points."
     for printed in (str(spent), spent._repr_html_(), str(spent.report("markdown")), str(spent.report("html"))):
         assert " ".join(printed.split()).count(said) == 1
         assert "whether the record of one person was in the data" in printed
