@@ -27,6 +27,19 @@ CODE = [path for part in ("sklearn_dpsearch", "tests", "examples") for path in s
 MENTIONED = re.compile(r"docs/[\w/]+\.md|(?:examples|tests|sklearn_dpsearch)/[\w/]+\.py")
 FILE = re.compile(r"`([\w/]+/\w+\.py)`")
 TEST = re.compile(r"`(test_\w+)(\.py)?`")
+#: The largest number of words of a page, by ``wc -w``: a page is read in one sitting.
+WORDS = 1500
+#: Pages that are looked up: tables of figures, of mutants and of changes, and the tree of all modules.
+LONG = {
+    "docs/changelog.md",
+    "docs/design.md",
+    "docs/learn/benchmarks.md",
+    "docs/learn/benchmarks_defaults.md",
+    "docs/learn/benchmarks_searches.md",
+    "docs/learn/benchmarks_tables.md",
+    "docs/mutants.md",
+}
+GENERATED = ("docs/_build/", "docs/gallery/", "docs/reference/api/")
 
 
 def name_of(page: Path) -> str:
@@ -67,6 +80,13 @@ def broken(page: Path) -> list[str]:
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_link_leads_to_a_page_and_a_heading(page):
     assert broken(page) == []
+
+
+def test_a_page_is_short_enough_to_be_read_in_one_sitting():
+    words = {name_of(page): len(page.read_text().split()) for page in ROOT.glob("docs/**/*.md")}
+    assert set(words) >= LONG
+    read = {name: number for name, number in words.items() if name not in LONG and not name.startswith(GENERATED)}
+    assert {name: number for name, number in read.items() if number > WORDS} == {}
 
 
 def test_a_link_to_nowhere_is_noticed(tmp_path):

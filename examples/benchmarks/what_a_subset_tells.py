@@ -20,9 +20,9 @@ from pathlib import Path
 import numpy as np
 import torch
 from _tables import Table, adult, cuts, digits, mnist
-from tuning_pays import SETTINGS, net
+from perceptrons import SETTINGS, net
 
-#: Of tuning_pays' settings: no hidden layer, one, two, and one with fewer epochs.
+#: Of the settings of perceptrons.py: no hidden layer, one, two, and one with fewer epochs.
 COMPARED = {"no hidden layer": 0, "(64,)": 2, "(64, 64)": 4, "(64,), 10 epochs": 5}
 SHARE = 0.1
 

@@ -2,7 +2,8 @@
 
 The library does not state the neighbours for which its ε holds. All guarantees here are for replace-one neighbours with
 a public number of records, because most models use the number exactly. A model whose noise was made for adding or
-removing a record costs more under replace-one. Proofs, and reasons for every refusal: docs/reference/diffprivlib.md.
+removing a record costs more under replace-one. Proofs: docs/theory/diffprivlib.md; refusals:
+docs/reference/diffprivlib.md.
 """
 
 from __future__ import annotations

@@ -160,7 +160,7 @@ def make_private_scorer(
     resolution : int
         Number of steps from lower to upper to which values are rounded.
     expected_size : float, optional
-        A public guess of the number of scored records, for the add/remove relation (docs/theory/scoring.md).
+        A public guess of the number of scored records, for the add/remove relation (docs/theory/score_noise.md).
     name : str, optional
         For display.
 

@@ -91,7 +91,7 @@ class R2Scorer(PrivateScorer):
         return [sums[0] - middle, sums[1], sums[2] - middle]
 
     def sensitivity(self, neighboring: Neighboring) -> Sensitivity:
-        """Proofs: docs/theory/scoring.md, "R²"."""
+        """Proofs: docs/theory/score_noise.md, "R²"."""
         check_neighboring(neighboring)
         whole = self.resolution
         half = whole - whole // 2

@@ -12,7 +12,7 @@ single precision and added in double: B records err by at most u·C·B·(b + 3)/
 **Parts.** The bound grows with B. So labels deal the records of a large batch to parts: each record in each step gets
 its own label, uniform and independent of the data. Each part goes through the net, and is summed, by itself. Given the
 labels, neighbours differ in one part only: the other parts hold the same numbers in the same order, and give the same
-sums, bit by bit. The bound holds with the size of one part in place of B. (`docs/theory/rounding.md` has the proof.)
+sums, bit by bit. The bound holds with the size of one part in place of B. (Proof: `docs/theory/clipped_sums.md`.)
 """
 
 from __future__ import annotations

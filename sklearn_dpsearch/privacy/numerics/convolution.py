@@ -2,7 +2,7 @@ r"""Composition: the distribution of a sum of many independent losses, with digi
 
 The fast Fourier transform errs by a share of the *largest* mass. So the masses are tilted first: p·e^{θL}/E e^{θL} has
 its bulk where p has a tail, and undoing the tilt scales the error down with the tail. Every tilt gives an upper bound
-on every mass, and the smallest over θ counts (docs/theory/rounding.md#composition-far-out).
+on every mass, and the smallest over θ counts (docs/theory/composition_far_out.md).
 """
 
 from __future__ import annotations

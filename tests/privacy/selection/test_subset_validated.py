@@ -328,7 +328,7 @@ def test_relations_do_not_mix_and_shares_are_checked() -> None:
 
 @pytest.mark.slow
 def test_total_of_a_search_that_is_validated_on_the_rest() -> None:
-    """Figures of docs/theory/subset_rest.md: DP-SGD, Geometric(15), a tenth, total ÷ one run."""
+    """Figures of docs/theory/subset_costs.md: DP-SGD, Geometric(15), a tenth, total ÷ one run."""
     tune, one_run = best_of(SGD, Geometric(15)), SGD.epsilon_at(DELTA)
     for noise, ratio in ((33.0, 1.02), (100.0, 0.976)):
         validate = best_of(GaussianDP(mu=1.0 / noise), Geometric(15))
