@@ -52,7 +52,7 @@ DRAWS = 12
 GUESSED_RATE = 0.01  # skorch's default
 BINS = [None, 8, "auto", 32]
 METHODS = ("default", "random", "subset", "composed", "hindsight")
-#: A gap of so many points between default and hindsight is worth a search.
+#: Smallest gap between default and hindsight that is worth a search, in accuracy.
 WORTH = 0.02
 
 

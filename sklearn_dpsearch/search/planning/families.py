@@ -61,9 +61,14 @@ class Families:
         return [_with_parts(self.estimator, dictionary) for dictionary in self.space.dictionaries]
 
     @cached_property
+    def guarantees(self) -> list[Guarantee]:
+        """Guarantee of one candidate of each family; before calibration the noise may be missing."""
+        return [self._guarantee(model) for model in self.models]
+
+    @cached_property
     def relations(self) -> list[Neighboring]:
-        """Neighbouring relation of each family; before calibration the noise may be missing."""
-        return [self._relation(model) for model in self.models]
+        """Neighbouring relation of each family."""
+        return [guarantee.neighboring for guarantee in self.guarantees]
 
     @property
     def relation(self) -> Neighboring:
@@ -142,10 +147,10 @@ class Families:
         """Parameters searched by any family, so that families of one kind state their noise in the same way."""
         return frozenset(self.space.names)
 
-    def _relation(self, model: Any) -> Neighboring:
+    def _guarantee(self, model: Any) -> Guarantee:
         if self.calibrated:
             model = with_parameters(clone(model), self.adapter.scaled_privacy(model, 1.0, self._varying))
-        return self.adapter.training_run(model, self.n_samples).guarantee.neighboring
+        return self.adapter.training_run(model, self.n_samples).guarantee
 
     @cached_property
     def _restated(self) -> list[dict[str, Any]]:

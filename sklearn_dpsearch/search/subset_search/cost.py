@@ -12,6 +12,7 @@ from ...privacy import (
     GaussianDP,
     Geometric,
     Guarantee,
+    PureDP,
     best_of,
     calibrate,
     compose,
@@ -30,8 +31,9 @@ USUAL, SHORT = 10, 10
 ON = {"rest": "the rest", "all": "all records"}
 #: Factor of the noise of a score on the rest over the noise that would match the training: both costs compose.
 FACTOR_OF_SCORES = 24
-#: This factor without amplification: a record of the rest then always pays less than a record of the subset.
-FACTOR_OF_KNOWN = 3
+#: This factor where candidates are as private as the final training and nothing is amplified: a record of the rest then
+#: always pays less than a record of the subset.
+FACTOR_AT_NO_COST = 3
 #: Relative gap within which two costs count as equal.
 ABOUT = 0.02
 
@@ -98,12 +100,30 @@ def secret_membership(told_its_size: bool, relation: Neighboring) -> bool:
     return relation != "zero_out" or told_its_size
 
 
-def noise_beside_training(final: Guarantee, sensitivity: Sensitivity, *, amplified: bool) -> Noise:
+def noise_beside_training(final: Guarantee, sensitivity: Sensitivity, *, at_no_cost: bool) -> Noise:
     """Noise of a score on records that may also train the final model: its loss is a small part of the training's.
 
-    The noise depends on the final training alone, so on no secret.
+    The noise depends on the final training alone, so on no secret. With ``at_no_cost`` records of the subset pay more
+    than records of the rest, so that scores may cost what the former pay more.
     """
-    return matched_noise(final, sensitivity).times(FACTOR_OF_SCORES if amplified else FACTOR_OF_KNOWN)
+    return matched_noise(final, sensitivity).times(FACTOR_AT_NO_COST if at_no_cost else FACTOR_OF_SCORES)
+
+
+@lru_cache(maxsize=64)
+def share_at_no_cost(epsilon: float, delta: float, distribution: CountDistribution, each: bool, pure: bool) -> float:
+    """Privacy loss of one candidate, as a share of the loss (``epsilon``, ``delta``) that a whole search has.
+
+    Where membership in the subset is known, a record pays for the search or for the final training, never for both:
+    with this share both cost the same. Losses are those of pure or of Gaussian mechanisms.
+    """
+
+    def one_run(loss: float) -> Guarantee:
+        return PureDP(epsilon=loss) if pure else GaussianDP(mu=loss)
+
+    def search(loss: float) -> Guarantee:
+        return compose(*[one_run(loss)] * int(distribution.mean)) if each else best_of(one_run(loss), distribution)
+
+    return min(1.0, calibrate(search, epsilon, delta) / calibrate(one_run, epsilon, delta))
 
 
 @lru_cache(maxsize=64)

@@ -34,7 +34,15 @@ from ..execution.runs import Run, in_the_open
 from ..planning.grid import is_finite, number_of_points
 from ..planning.plan import CostModel, Plan
 from ..strategies.best_of import BestOfStrategy, share_of_tuning, shown_of
-from .cost import ON, USUAL, CostOfSubset, each_is_cheap, noise_beside_training, secret_membership
+from .cost import (
+    ON,
+    USUAL,
+    CostOfSubset,
+    each_is_cheap,
+    noise_beside_training,
+    secret_membership,
+    share_at_no_cost,
+)
 from .extrapolation import Sizes, carried_over, check_rules
 from .final_training import changes, check_kept, warm_start_name
 from .members import InSubset, OnTheRest, check_handful, members_of
@@ -81,7 +89,8 @@ class DPSubsetSearchCV(BasePrivateSearch):
         scores and for the final training, or a part of the subset.
     tuning_share : float or None, default=None
         Privacy loss of a candidate's training, as a multiple of the final training's loss: below 1 candidates are
-        noisier than the final model, above 1 less noisy. None: 1.
+        noisier than the final model, above 1 less noisy. None: 1; or, with ``epsilon`` and known membership in the
+        subset (``train_on="rest"``), the share with which the search costs as much as the final training.
     extrapolate : "auto", dict or callable, default="auto"
         Change of the winner's parameters with the number of records. "auto": the rules of the estimator's adapter
         (docs/reference/subset_search.md); parameters without a rule are kept. A dict overrides rules: name of a
@@ -272,9 +281,21 @@ class SubsetStrategy(BestOfStrategy):
         given = self.search.n_iter
         return as_count_distribution(USUAL if isinstance(given, str) else given).at_least_one()
 
-    @property
+    @cached_property
+    def amplified(self) -> bool:
+        """Return whether membership in the subset is secret, so that the subset amplifies."""
+        relation = self.candidates_by_family.relation
+        return relation != "replace_one" and secret_membership(self.told_its_size, relation)
+
+    @cached_property
     def tuning_share(self) -> float:
-        return share_of_tuning(self.search.tuning_share)
+        search, families = self.search, self.candidates_by_family
+        if search.tuning_share is not None or not search.epsilon or self.amplified or search.train_on == "all":
+            return share_of_tuning(search.tuning_share)
+        pure, delta = all(one.pure_epsilon is not None for one in families.guarantees), float(search.delta or 0.0)
+        if not pure and delta == 0.0:
+            return share_of_tuning(None)  # the plan says that a delta is missing
+        return share_at_no_cost(float(search.epsilon), delta, self.distribution, self.each, pure)
 
     @property
     def score_noise(self) -> Guarantee | str:
@@ -300,9 +321,7 @@ class SubsetStrategy(BestOfStrategy):
     def matched(self, validation: Validation, tuned: Guarantee, final: Guarantee, sensitivity: Sensitivity) -> Noise:
         if not isinstance(validation, OnTheRest):
             return matched_noise(tuned, sensitivity)
-        relation = final.neighboring
-        amplified = relation != "replace_one" and secret_membership(self.told_its_size, relation)
-        return noise_beside_training(final, sensitivity, amplified=amplified)
+        return noise_beside_training(final, sensitivity, at_no_cost=not self.amplified and self.tuning_share == 1.0)
 
     def sizes(self, relation: Neighboring, n_samples: int | None) -> Sizes:
         """Expected sizes from public facts: the estimator's own size comes before the number of records."""
