@@ -7,9 +7,22 @@ import pytest
 from scipy.stats import loguniform
 
 from sklearn_dpsearch import DPRandomSearchCV
-from sklearn_dpsearch.privacy import Fixed, Geometric, PrivacyError, PureDP, best_of, compose, subset_then_train
+from sklearn_dpsearch.privacy import (
+    ZCDP,
+    Fixed,
+    GaussianDP,
+    Geometric,
+    MissingDeltaError,
+    PrivacyError,
+    PureDP,
+    best_of,
+    calibrate,
+    compose,
+    subset_then_train,
+)
 from sklearn_dpsearch.scoring import make_private_scorer
 from sklearn_dpsearch.scoring.noise import DiscreteLaplaceNoise
+from sklearn_dpsearch.search.subset_search.cost import share_at_no_cost
 
 from .subset_toys import IDS, SEEN, Told, Watching, search, watched, y
 
@@ -187,6 +200,44 @@ def test_a_target_is_met_with_less_for_tuning():
     assert 1.99 < one.privacy_spent_.epsilon <= 2.0
     assert {run["epsilon"] for run in tuning} == {final["epsilon"] / 2}
     assert final["epsilon"] > on_the_rest(epsilon=2.0).fit(IDS, y).best_estimator_.epsilon
+
+
+@pytest.mark.parametrize("relation", ["replace_one", "zero_out"])
+@pytest.mark.parametrize("validate_on", ["rest", "subset"])
+def test_with_known_membership_the_search_costs_as_much_as_the_final_training(relation, validate_on):
+    """A record pays for one part only, so the final training has nearly all of ε (it once had what a candidate had)."""
+    one = on_the_rest(Watching(neighboring=relation), epsilon=2.0, validate_on=validate_on).fit(IDS, y)
+    *tuning, final = SEEN
+    tuned = best_of(PureDP(epsilon=tuning[0]["epsilon"]), 5).epsilon_at(0.0)
+    assert 1.99 < one.privacy_spent_.epsilon <= 2.0
+    assert final["epsilon"] > (1.75 if validate_on == "rest" else 1.99)
+    assert tuned == pytest.approx(final["epsilon"], rel=0.01)
+
+
+@pytest.mark.parametrize(("estimator", "train_on"), [(Told(neighboring="zero_out"), "rest"), (Watching(), "rest")])
+def test_with_secret_membership_candidates_are_as_private_as_the_final_training(estimator, train_on):
+    on_the_rest(estimator, epsilon=2.0, train_on=train_on).fit(IDS, y)
+    assert len({run["epsilon"] for run in SEEN}) == 1
+
+
+def test_a_final_training_on_all_records_pays_for_both_so_nothing_is_free():
+    on_the_rest(Watching(neighboring="replace_one"), epsilon=2.0, train_on="all").fit(IDS, y)
+    assert len({run["epsilon"] for run in SEEN}) == 1
+
+
+@pytest.mark.parametrize(("each", "count"), [(False, Geometric(10)), (True, Fixed(3)), (True, Fixed(1))])
+def test_the_free_share_of_gaussian_training_meets_the_same_total(each, count):
+    share = share_at_no_cost(1.0, 1e-5, count, each, pure=False)
+    mu = calibrate(lambda mu: GaussianDP(mu=mu), 1.0, 1e-5)
+    candidate = GaussianDP(mu=share * mu)
+    search = compose(*[candidate] * int(count.mean)) if each else best_of(candidate, count)
+    assert search.epsilon_at(1e-5) == pytest.approx(1.0, rel=1e-3)
+
+
+def test_a_missing_delta_is_named_before_any_share_is_sought():
+    known = {"guarantee": lambda estimator, n: ZCDP(rho=estimator.epsilon, neighboring="replace_one")}
+    with pytest.raises(MissingDeltaError, match="delta=None"):
+        on_the_rest(epsilon=2.0, delta=None, **known).privacy_cost(400)
 
 
 @pytest.mark.parametrize("epsilon", [None, 2.0])
