@@ -1,20 +1,25 @@
-"""Lower bounds on the ε of any private estimator or search, by fitting it many times.
+"""Lower bounds on the ε of any private estimator or search, by fitting it many times, or once with many canaries.
 
-An audit can refute a stated ε, never prove it. It fits on two neighbouring data sets, chooses on half of the fits the
-event that tells the data sets apart best, and counts this event on the other half.
+An audit can refute a stated ε, never prove it. ``audit`` fits on two neighbouring data sets, chooses on half of the
+fits the event that tells the data sets apart best, and counts this event on the other half. ``audit_one_run`` flips a
+coin for each of many canaries, and guesses the coins from one fitted model.
 """
 
 from .auditing import audit
 from .bounds import largest_provable_epsilon, runs_needed
 from .events import Event
 from .neighbours import Neighbours, worst_case
+from .one_run import OneRunResult, audit_one_run, epsilon_of_guesses
 from .result import AuditResult, lower_bound
 
 __all__ = [
     "AuditResult",
     "Event",
     "Neighbours",
+    "OneRunResult",
     "audit",
+    "audit_one_run",
+    "epsilon_of_guesses",
     "largest_provable_epsilon",
     "lower_bound",
     "runs_needed",

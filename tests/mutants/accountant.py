@@ -608,6 +608,14 @@ MUTANTS = [
         seen="audits that report the best of many thresholds",
     ),
     Mutant(
+        name="delta left out of a one-run audit",
+        mistake="The bound on right guesses is that of pure privacy at any δ.",
+        file="audit/one_run.py",
+        old="    if delta == 0.0 or n_right == 0:\n",
+        new="    if delta < 1.0 or n_right == 0:\n",
+        tests=("audit/test_one_run.py::test_a_bound_at_a_delta_holds_for_the_worst_mechanisms",),
+    ),
+    Mutant(
         name="one error rate for two",
         mistake="Each of an audit's two bounds has the confidence that both together should have.",
         file="audit/bounds.py",

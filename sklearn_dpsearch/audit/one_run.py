@@ -1,0 +1,341 @@
+"""Audit of a single fit by many canaries: each joins the records by a coin, and the attack guesses the coins.
+
+If the fit is (ε, δ)-DP for one coin, the number of right guesses is hardly larger than a binomial number with chance
+e^ε/(1 + e^ε) (Steinke, Nasr & Jagielski 2023, Theorem 5.2). So one fit bounds ε from below.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.stats import binom
+from sklearn.base import is_classifier
+from sklearn.utils.validation import _num_samples
+
+from .._process import GENERATORS, reseed, without_warnings
+from ..ledger.blocks import counted
+from ..privacy import Guarantee, PrivacyError
+from ..privacy._checks import check_neighboring, require
+from ..privacy._types import Array, Neighboring
+from ..privacy.spent import PrivacySpent
+from .claims import claim_about, smallest
+from .result import check_levels
+from .running import fresh, without_seeds
+
+#: Fitted model, canaries, their targets ↦ one number for each canary; the larger, the likelier it was a record.
+CanaryScore = Callable[[Any, Array, Array | None], Any]
+#: Shares of the canaries that are guessed. Each is a test of its own, and all of them hold together.
+SHARES = (1.0, 0.5, 0.2, 0.08, 0.03, 0.01)
+FEWEST_CANARIES = 20
+#: Relative error of a bound, which is rounded down.
+EXACTLY = 1e-4
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneRunResult:
+    """Lower bound on ε from guesses about canaries.
+
+    Parameters
+    ----------
+    epsilon_lower : float
+        With probability ``confidence`` the true ε at ``delta`` is at least this.
+    delta, confidence : float
+        δ at which ε is bounded, and the probability with which the bound holds.
+    n_canaries, n_guesses, n_right : int
+        Canaries of all fits, guesses about them, and right guesses, of the test that proves most.
+    stated_epsilon : float or None
+        ε that the estimator states at ``delta`` for one canary; None if nothing is stated.
+    neighboring : str
+        Neighbouring relation of the statement.
+    steps : int
+        Steps of that relation between a canary and its absence; ``stated_epsilon`` counts them.
+    notes : tuple of str
+        Changed parameters of the estimator.
+    """
+
+    epsilon_lower: float
+    delta: float
+    confidence: float
+    n_canaries: int
+    n_guesses: int
+    n_right: int
+    stated_epsilon: float | None
+    neighboring: Neighboring
+    steps: int
+    notes: tuple[str, ...] = ()
+
+    @property
+    def consistent(self) -> bool | None:
+        """True if the stated ε is at least the lower bound; None if no ε is stated."""
+        return None if self.stated_epsilon is None else self.stated_epsilon >= self.epsilon_lower
+
+    def __str__(self) -> str:
+        verdict = {None: "nothing is stated", True: "consistent", False: "REFUTED: the statement is false"}
+        stated = "" if self.stated_epsilon is None else f"; stated epsilon = {self.stated_epsilon:.4g}"
+        two = "" if self.steps == 1 else f" ({self.steps} steps of {self.neighboring})"
+        notes = "".join(f"\n  note: {note}" for note in self.notes)
+        return (
+            f"epsilon >= {self.epsilon_lower:.4g} at delta = {self.delta:g} with {self.confidence:.4g} confidence"
+            f"{stated}{two}: {verdict[self.consistent]}\n"
+            f"  {self.n_right} of {self.n_guesses} guesses about {self.n_canaries} canaries were right{notes}"
+        )
+
+
+def audit_one_run(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    canaries: Any,
+    targets: Any = None,
+    *,
+    other_targets: Any = None,
+    neighboring: Neighboring | None = None,
+    absent: bool = False,
+    n_fits: int = 1,
+    delta: float | None = None,
+    confidence: float = 0.95,
+    stated: Guarantee | PrivacySpent | None = None,
+    score: CanaryScore | None = None,
+    fit_params: Mapping[str, Any] | None = None,
+    random_state: int | None = None,
+) -> OneRunResult:
+    """Bound ε of a private estimator or search from below by one fit with many canaries.
+
+    A fair coin decides for each canary whether it is among the records. Where an absent record cannot be left out
+    (replace-one, zero-out), a record of zeros with the canary's target stands in its place, or, with ``other_targets``,
+    the same record with another target. After the fit the canaries
+    with the largest scores are guessed to be records, those with the smallest not to be, and the rest are left out. An
+    audit refutes a false statement; it never proves a true one. Its result is not private: use public or made-up data.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Anything with ``fit``. Fixed seeds in it are set to None, and the result says so.
+    X : array-like of shape (n_samples, n_features)
+        Records beside the canaries.
+    y : array-like of shape (n_samples,) or None
+        Their targets.
+    canaries : array-like of shape (m, n_features)
+        Records with a trace of their own, such as a feature that no other record has.
+    targets : array-like of shape (m,), optional
+        Targets of the canaries.
+    other_targets : array-like of shape (m,), optional
+        Under replace-one, targets of the canaries that do not join: a stronger attack than records of zeros.
+    neighboring : {"add_remove", "zero_out", "replace_one"}, optional
+        The relation; by default the one that the estimator states.
+    absent : bool, default=False
+        Under zero-out, your assurance that a record of zeros contributes nothing to the fit. Otherwise a canary and its
+        absence are two steps apart, and the bound is compared with the ε that the statement implies for two steps.
+    n_fits : int, default=1
+        Independent fits, each with coins of its own; their guesses add up.
+    delta : float, optional
+        δ at which ε is bounded; by default the stated δ.
+    confidence : float, default=0.95
+        Probability with which the bound holds.
+    stated : Guarantee or PrivacySpent, optional
+        The claim. By default the smallest that the estimator states, as for ``audit``.
+    score : callable, optional
+        (fitted model, canaries, targets) ↦ an array of shape (m,): the larger, the likelier a canary was a record. By
+        default the logarithm of the probability of its target, or minus the absolute error.
+    fit_params : dict, optional
+        Further arguments of ``fit``, such as ``X_public`` and ``y_public``.
+    random_state : int, optional
+        For tests: the same result every time. None draws on the operating system.
+
+    Returns
+    -------
+    OneRunResult
+        With ``epsilon_lower``, ``stated_epsilon`` and ``consistent``.
+
+    Raises
+    ------
+    PrivacyError
+        If no relation is stated or given.
+    ValueError
+        With too few canaries, or scores of another shape.
+
+    Notes
+    -----
+    Steinke, Nasr & Jagielski 2023, Theorem 5.2. The share of canaries that are guessed is chosen among
+    six, each at a sixth of the error probability.
+
+    Examples
+    --------
+    A histogram that states ε = 1 and adds noise for ε = 4; each canary has a bin of its own:
+
+    >>> import numpy as np
+    >>> from sklearn.base import BaseEstimator
+    >>> from sklearn_dpsearch.audit import audit_one_run
+    >>> from sklearn_dpsearch.privacy import PureDP
+    >>> class Histogram(BaseEstimator):
+    ...     def privacy_guarantee(self, n_samples=None):
+    ...         return PureDP(epsilon=1.0)
+    ...     def fit(self, X, y=None):
+    ...         self.counts_ = X.sum(axis=0) + np.random.default_rng().laplace(scale=1 / 4, size=X.shape[1])
+    ...         return self
+    >>> def count(model, canaries, targets):
+    ...     return model.counts_
+    >>> found = audit_one_run(Histogram(), np.zeros((5, 500)), None, np.eye(500), score=count)
+    >>> found.consistent, 2 < found.epsilon_lower < 4
+    (False, True)
+    """
+    check_levels(0.0 if delta is None else delta, confidence)
+    require(n_fits >= 1, "n_fits >= 1", n_fits=n_fits)
+    canaries, targets = np.asarray(canaries), None if targets is None else np.asarray(targets)
+    if len(canaries) < FEWEST_CANARIES:
+        raise ValueError(f"Found {len(canaries)} canaries; at least {FEWEST_CANARIES} are needed, best hundreds.")
+    estimator, notes = without_seeds(estimator)
+    params = dict(fit_params or {})
+    n = _num_samples(X) + len(canaries)
+    claim = claim_about(estimator, n, params.get("X_public") is not None, stated, delta)
+    relation = neighboring or (None if claim.guarantee is None else claim.guarantee.neighboring)
+    if relation is None:
+        raise PrivacyError(
+            "Found neither a stated guarantee nor neighboring=. Give neighboring='add_remove', 'zero_out' or "
+            "'replace_one', or stated=, e.g. PureDP(epsilon=1.0)."
+        )
+    check_neighboring(relation)
+    if other_targets is not None and (relation != "replace_one" or targets is None):
+        raise ValueError(
+            f"Found other_targets with neighboring={relation!r}; they change a record, so 'replace_one' and targets "
+            "are needed. Leave other_targets out."
+        )
+    coins, scores, spent = [], [], []
+    for seed in np.random.SeedSequence(random_state).spawn(n_fits):
+        joins = np.random.default_rng(seed.spawn(1)[0]).random(len(canaries)) < 0.5
+        data = _with_canaries(X, y, canaries, targets, other_targets, joins, left_out=relation == "add_remove")
+        model = _fitted(estimator, *data, params, None if random_state is None else seed)
+        coins.append(joins)
+        scores.append(_scores(model, canaries, targets, score))
+        spent += [model.privacy_spent_] if isinstance(getattr(model, "privacy_spent_", None), PrivacySpent) else []
+    steps = 2 if relation == "zero_out" and not absent else 1
+    bound, guesses, right = _best_test(np.array(coins), np.array(scores), claim.delta, confidence)
+    return OneRunResult(
+        epsilon_lower=bound,
+        delta=claim.delta,
+        confidence=float(confidence),
+        n_canaries=len(canaries) * n_fits,
+        n_guesses=guesses,
+        n_right=right,
+        stated_epsilon=smallest(claim, spent, steps),
+        neighboring=relation,
+        steps=steps,
+        notes=notes,
+    )
+
+
+def epsilon_of_guesses(
+    n_canaries: int, n_guesses: int, n_right: int, delta: float = 0.0, confidence: float = 0.95
+) -> float:
+    """ε that right guesses about fair coins prove (Steinke, Nasr & Jagielski 2023, Theorem 5.2).
+
+    Parameters
+    ----------
+    n_canaries, n_guesses, n_right : int
+        Coins, guesses about them (the others are left out), and right guesses.
+    delta : float, default=0.0
+        δ at which ε is bounded.
+    confidence : float, default=0.95
+        Probability with which the bound holds, for a number of guesses that does not depend on the coins.
+
+    Returns
+    -------
+    float
+        The lower bound, rounded down.
+
+    Examples
+    --------
+    >>> [round(epsilon_of_guesses(1000, 100, right), 2) for right in (50, 90, 100)]
+    [0.0, 1.63, 3.49]
+    """
+    require(0 <= n_right <= n_guesses <= n_canaries, "n_right <= n_guesses <= n_canaries", n_guesses=n_guesses)
+    check_levels(delta, confidence)
+    low, high = 0.0, 40.0
+    if _chance(n_canaries, n_guesses, n_right, low, delta) > 1.0 - confidence:
+        return 0.0
+    while high - low > EXACTLY * max(low, EXACTLY):
+        middle = (low + high) / 2
+        if _chance(n_canaries, n_guesses, n_right, middle, delta) > 1.0 - confidence:
+            high = middle
+        else:
+            low = middle
+    return low
+
+
+def _chance(n_canaries: int, n_guesses: int, n_right: int, epsilon: float, delta: float) -> float:
+    """Bound on the chance of at least this number of right guesses under (ε, δ)-DP."""
+    one = 1.0 / (1.0 + math.exp(-epsilon))
+    chance = float(binom.sf(n_right - 1, n_guesses, one))
+    if delta == 0.0 or n_right == 0:
+        return chance
+    below = np.cumsum(binom.pmf(np.arange(n_right - 1, -1, -1), n_guesses, one))  # chances of v − i, …, v − 1
+    return chance + 2.0 * n_canaries * delta * float(np.max(below / np.arange(1, n_right + 1)))
+
+
+def _best_test(coins: Array, scores: Array, delta: float, confidence: float) -> tuple[float, int, int]:
+    """Largest bound over all shares of guesses, with its guesses and right guesses; the tests share the error."""
+    each = 1.0 - (1.0 - confidence) / len(SHARES)
+    fits, m = coins.shape
+    found = []
+    for share in SHARES:
+        half = max(1, int(share * m / 2))
+        order = np.argsort(scores, axis=1, kind="stable")
+        right = sum(int(c[o[m - half :]].sum()) + int((~c[o[:half]]).sum()) for c, o in zip(coins, order))
+        guesses = 2 * half * fits
+        found.append((epsilon_of_guesses(m * fits, guesses, right, delta, each), guesses, right))
+    return max(found)
+
+
+def _with_canaries(
+    X: Any, y: Any, canaries: Array, targets: Array | None, other_targets: Any, joins: Any, *, left_out: bool
+) -> tuple[Array, Array | None]:
+    """Records and canaries; those that do not join are left out, or replaced."""
+    if y is not None and targets is None:
+        raise ValueError("Found y, but no targets of the canaries. Give targets, one for each canary.")
+    if left_out:
+        shown, named = canaries[joins], None if targets is None else targets[joins]
+    elif other_targets is not None:
+        shown, named = canaries, np.where(joins, targets, other_targets)
+    else:
+        shown, named = np.where(joins.reshape(-1, *[1] * (canaries.ndim - 1)), canaries, 0), targets
+    records = np.concatenate([np.asarray(X), shown])
+    return records, None if y is None else np.concatenate([np.asarray(y), named])
+
+
+def _fitted(estimator: Any, X: Array, y: Array | None, params: Mapping[str, Any], seed: Any) -> Any:
+    with without_warnings(), GENERATORS(), counted():  # an audit's records are public or made up
+        model = fresh(estimator, seed)
+        reseed(seed)
+        return model.fit(X, *([] if y is None else [y]), **params)
+
+
+def _scores(model: Any, canaries: Array, targets: Array | None, score: CanaryScore | None) -> Array:
+    found = np.asarray((score or target_score)(model, canaries, targets), float)
+    if found.shape != (len(canaries),):
+        raise ValueError(
+            f"Found scores of shape {found.shape}; one number for each of {len(canaries)} canaries is needed."
+        )
+    return found
+
+
+def target_score(model: Any, canaries: Array, targets: Array | None) -> Array:
+    """Logarithm of the probability of each canary's target, or minus the absolute error.
+
+    Raises
+    ------
+    ValueError
+        Without targets.
+    """
+    if targets is None:
+        raise ValueError("Found no targets of the canaries, so that score= is needed.")
+    if not is_classifier(model):
+        found: Array = -np.abs(np.asarray(model.predict(canaries), float) - targets)
+        return found
+    classes = list(model.classes_)
+    chances = np.asarray(model.predict_proba(canaries))
+    of_targets: Array = chances[np.arange(len(canaries)), [classes.index(one) for one in targets]]
+    return np.asarray(np.log(np.maximum(of_targets, 1e-300)))

@@ -1,0 +1,222 @@
+"""The audit of one fit never exceeds the truth more often than it may, comes near it, and exposes broken builds."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+from sklearn_dpsearch import DPRandomSearchCV, PrivacyError
+from sklearn_dpsearch.audit import audit_one_run, epsilon_of_guesses
+from sklearn_dpsearch.privacy import DPSGD, GaussianDP, PureDP, calibrate
+
+# --- the bound --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.5, 2.0])
+@pytest.mark.parametrize(("m", "r"), [(1, 1), (30, 30), (200, 50)])
+def test_a_bound_on_randomised_response_exceeds_the_truth_in_five_of_a_hundred_runs_at_most(epsilon, m, r):
+    """Exactly: the number of right guesses about a fair coin that keeps ε is binomial."""
+    right = np.arange(r + 1)
+    above = [epsilon_of_guesses(m, r, int(v)) > epsilon for v in right]
+    assert binom.pmf(right, r, 1 / (1 + math.exp(-epsilon)))[above].sum() <= 0.05
+
+
+@pytest.mark.parametrize("delta", [1e-4, 0.01])
+@pytest.mark.parametrize("m", [20, 100])
+def test_a_bound_at_a_delta_holds_for_the_worst_mechanisms(delta, m):
+    """One tells each coin with probability δ, the other all coins at once with probability δ; else both keep ε."""
+    epsilon, right = 1.0, np.arange(m + 1)
+    above = np.array([epsilon_of_guesses(m, m, int(v), delta) > epsilon for v in right])
+    one = 1 / (1 + math.exp(-epsilon))
+    each = binom.pmf(right, m, delta + (1 - delta) * one)
+    together = (1 - delta) * binom.pmf(right, m, one) + delta * (right == m)
+    assert each[above].sum() <= 0.05
+    assert together[above].sum() <= 0.05
+
+
+def test_more_right_guesses_prove_more_and_a_larger_delta_less():
+    proved = [epsilon_of_guesses(1000, 100, right) for right in (50, 60, 80, 100)]
+    assert proved == sorted(proved)
+    assert proved[0] == 0.0 < proved[1]
+    assert epsilon_of_guesses(1000, 100, 90, delta=1e-4) < epsilon_of_guesses(1000, 100, 90)
+
+
+def test_more_guesses_than_canaries_are_refused():
+    with pytest.raises(ValueError, match="n_right <= n_guesses <= n_canaries"):
+        epsilon_of_guesses(10, 20, 5)
+
+
+# --- true statements --------------------------------------------------------------------------------------------------
+
+
+class Histogram(BaseEstimator):
+    """Sums of columns with Gaussian noise: exactly μ-GDP for records that are unit vectors."""
+
+    def __init__(self, mu=1.0, stated=None, neighboring="add_remove", random_state=None):
+        self.mu = mu
+        self.stated = stated
+        self.neighboring = neighboring
+        self.random_state = random_state
+
+    def privacy_guarantee(self, n_samples=None):
+        return GaussianDP(mu=self.stated or self.mu, neighboring=self.neighboring)
+
+    def fit(self, X, y=None):
+        noise = np.random.default_rng(self.random_state).normal(size=X.shape[1])
+        self.sums_ = np.sum(X, axis=0) + noise / self.mu
+        return self
+
+
+def sums(model, canaries, targets):
+    return model.sums_
+
+
+NONE = np.zeros((5, 2000))
+
+
+@pytest.mark.parametrize(("relation", "absent"), [("add_remove", False), ("zero_out", True), ("zero_out", False)])
+def test_a_gaussian_histogram_is_bounded_within_a_factor_of_about_two(relation, absent):
+    mu = calibrate(lambda mu: GaussianDP(mu=mu), 4.0, 1e-5)
+    found = audit_one_run(
+        Histogram(mu, neighboring=relation), NONE, None, np.eye(2000), score=sums, delta=1e-5, absent=absent, n_fits=10,
+        random_state=0,
+    )  # fmt: skip
+    assert 1.6 < found.epsilon_lower < 4.0
+    assert found.consistent
+    assert found.steps == (1 if absent or relation == "add_remove" else 2)
+    assert found.stated_epsilon == pytest.approx(4.0, rel=1e-3) if found.steps == 1 else found.stated_epsilon > 8.0
+    assert "consistent" in str(found)
+
+
+def test_the_same_seed_gives_the_same_result_and_a_fixed_seed_inside_is_taken_away():
+    first, second = (
+        audit_one_run(Histogram(random_state=3), NONE, None, np.eye(2000), score=sums, delta=1e-5, random_state=7)
+        for _ in range(2)
+    )
+    assert first == second
+    assert "random_state=3 was set to None" in first.notes[0]
+
+
+def test_a_search_over_nets_is_audited_by_one_fit():
+    pytest.importorskip("torch")
+    from sklearn_dpsearch.nets import DPLogisticRegression
+
+    m = 300
+    canaries = np.hstack([np.zeros((m, 2)), 10 * np.eye(m)]).astype(np.float32)
+    rng = np.random.default_rng(0)
+    X = np.hstack([rng.normal(size=(200, 2)), np.zeros((200, m))]).astype(np.float32)
+    y = (X[:, 0] > 0).astype(int)
+    net = DPLogisticRegression(classes=[0, 1], sample_rate=1.0, max_epochs=1, max_grad_norm=0.1)
+    search = DPRandomSearchCV(net, {"learning_rate_factor": [0.8, 1.25]}, n_iter=2, epsilon=60.0, delta=1e-5)
+    found = audit_one_run(
+        search, X, y, canaries, np.ones(m, int), absent=True, n_fits=3,
+        score=lambda model, *_: model.best_estimator_.coef_[0, 2:],
+    )  # fmt: skip
+    assert found.consistent
+    assert found.epsilon_lower > 0.5
+    assert found.stated_epsilon <= 60.0
+
+
+# --- broken builds, as projects have shipped them ---------------------------------------------------------------------
+
+
+class Descent(ClassifierMixin, BaseEstimator):
+    """DP-SGD of a logistic regression on all records, in NumPy, with one flaw or none."""
+
+    def __init__(self, noise=4.0, steps=5, flaw=None, random_state=None):
+        self.noise = noise
+        self.steps = steps
+        self.flaw = flaw
+        self.random_state = random_state
+
+    def privacy_guarantee(self, n_samples=None):
+        return DPSGD(noise_multiplier=self.noise, sample_rate=1.0, steps=self.steps, neighboring="add_remove")
+
+    def fit(self, X, y):
+        rng = np.random.default_rng(self.random_state)
+        self.classes_, self.w_ = np.array([0, 1]), np.zeros(X.shape[1])
+        for _ in range(self.steps):
+            gradients = (1 / (1 + np.exp(-X @ self.w_)) - y)[:, None] * X
+            if self.flaw == "clips each coordinate":
+                total = np.clip(gradients, -1.0, 1.0).sum(axis=0)
+            elif self.flaw == "clips nothing":
+                total = gradients.sum(axis=0)
+            else:
+                total = (gradients / np.maximum(1.0, np.linalg.norm(gradients, axis=1))[:, None]).sum(axis=0)
+            noise = self.noise * rng.normal(size=total.shape)
+            if self.flaw == "noise for a mean":
+                noise /= len(X)
+            self.w_ -= 0.01 * (total + noise)
+        return self
+
+    def decision_function(self, X):
+        return X @ self.w_
+
+    def predict_proba(self, X):
+        chance = 1 / (1 + np.exp(-self.decision_function(X)))
+        return np.column_stack([1 - chance, chance])
+
+    def predict(self, X):
+        return (self.decision_function(X) > 0).astype(int)
+
+
+def audited(flaw, score=None):
+    """Each canary has 24 features of its own, and a gradient far beyond the clipping norm."""
+    m = 250
+    canaries = np.kron(np.eye(m), np.full(24, 4.0))
+    X = np.zeros((50, canaries.shape[1]))
+    y = np.arange(50) % 2
+    return audit_one_run(
+        Descent(flaw=flaw), X, y, canaries, np.ones(m, int), delta=1e-5, n_fits=4, random_state=1, score=score
+    )
+
+
+@pytest.mark.parametrize("flaw", ["clips each coordinate", "clips nothing", "noise for a mean"])
+def test_a_broken_build_of_dp_sgd_is_exposed_end_to_end_in_seconds(flaw):
+    assert audited(None).consistent
+    found = audited(flaw)
+    assert not found.consistent
+    assert found.epsilon_lower > found.stated_epsilon
+    assert "REFUTED" in str(found)
+
+
+# --- bad input --------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_missing_is_named():
+    one = Histogram()
+    with pytest.raises(ValueError, match="Found 10 canaries; at least 20"):
+        audit_one_run(one, NONE, None, np.eye(10), score=sums, delta=1e-5)
+    with pytest.raises(ValueError, match=r"shape \(2000,\); one number for each of 30"):
+        audit_one_run(one, NONE, None, np.eye(2000)[:30], score=sums, delta=1e-5)
+    with pytest.raises(ValueError, match="no targets of the canaries, so that score="):
+        audit_one_run(one, NONE, None, np.eye(2000)[:30], delta=1e-5)
+    with pytest.raises(ValueError, match="Found y, but no targets"):
+        audit_one_run(one, NONE, np.zeros(5), np.eye(2000)[:30], score=sums, delta=1e-5)
+    with pytest.raises(ValueError, match="other_targets with neighboring='add_remove'"):
+        audit_one_run(one, NONE, np.zeros(5), np.eye(2000)[:30], np.ones(30), other_targets=np.zeros(30), delta=1e-5)
+    with pytest.raises(PrivacyError, match="neither a stated guarantee nor neighboring"):
+        audit_one_run(BaseEstimator(), NONE, None, np.eye(2000)[:30], score=sums, delta=0.0)
+
+
+def test_under_replace_one_the_same_record_with_another_target_is_a_stronger_attack():
+    """The sums are weighted by the target, so a record that changes its target moves them twice as far."""
+
+    class Signed(Histogram):
+        def privacy_guarantee(self, n_samples=None):
+            return PureDP(epsilon=50.0, neighboring="replace_one")
+
+        def fit(self, X, y=None):
+            return super().fit(X * np.asarray(y)[:, None])
+
+    given = {"score": sums, "delta": 0.0, "n_fits": 5, "random_state": 0}
+    weak, strong = (
+        audit_one_run(Signed(), NONE, np.ones(5), np.eye(2000), np.ones(2000), other_targets=others, **given)
+        for others in (None, -np.ones(2000))
+    )
+    assert weak.epsilon_lower > 0.3
+    assert strong.epsilon_lower > 1.5 * weak.epsilon_lower
