@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
@@ -23,7 +23,7 @@ BY_HAND = "by hand"
 
 def today() -> str:
     """The day, by UTC. A time of day would reveal how long one fit took before the next began."""
-    return datetime.now(timezone.utc).date().isoformat()
+    return datetime.now(UTC).date().isoformat()
 
 
 @dataclass(frozen=True, kw_only=True)

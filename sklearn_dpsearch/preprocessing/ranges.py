@@ -8,7 +8,7 @@ import numbers
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -292,7 +292,7 @@ def _instant(value: Any) -> np.datetime64:
     """A date in NumPy's type; "not a time" for any other value."""
     try:
         if isinstance(value, datetime) and value.tzinfo is not None:
-            value = value.astimezone(timezone.utc).replace(tzinfo=None)
+            value = value.astimezone(UTC).replace(tzinfo=None)
         return np.datetime64(value, "us")
     except Exception:  # as with numbers
         return np.datetime64("NaT", "us")

@@ -1,6 +1,6 @@
 """Values that are computed once, without a lock.
 
-``functools.cached_property`` of Python 3.10 and 3.11 holds one lock for all objects of a class. A process that was
+``functools.cached_property`` of Python 3.11 holds one lock for all objects of a class. A process that was
 forked while another thread held it would wait for ever, and threads would wait for each other's objects.
 """
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import html
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from datetime import date as Date
-from datetime import datetime, timezone
 from typing import Any, overload
 
 from ..errors import PrivacyError
@@ -190,7 +190,7 @@ class PrivacySpent(Statement, Risk):
         >>> spent.report(date="2026-01-31")
         <Privacy statement, 2026-01-31, as html: save(path), or str() for the text>
         """
-        when = datetime.now(timezone.utc).date() if date is None else date
+        when = datetime.now(UTC).date() if date is None else date
         return Report(content=content_of(self, about or {}, when), form=format)
 
     def _written_total(self) -> dict[str, Any] | None:

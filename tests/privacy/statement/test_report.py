@@ -314,7 +314,7 @@ def test_notebooks_get_the_page_without_its_frame() -> None:
 
 def test_reports_of_one_day_are_equal_and_the_day_is_given_or_today() -> None:
     assert str(SPENT.report(date=DAY)) == str(SPENT.report(date="2026-01-31"))
-    today = datetime.datetime.now(datetime.timezone.utc).date()
+    today = datetime.datetime.now(datetime.UTC).date()
     assert SPENT.report().content.date in {str(today), str(today + datetime.timedelta(days=1))}
 
 
