@@ -81,8 +81,8 @@ MUTANTS = [
         name="the time of day",
         mistake="Entries have the time of day: that of the next one tells how long a fit took.",
         file="ledger/entry.py",
-        old="    return datetime.now(timezone.utc).date().isoformat()\n",
-        new="    return datetime.now(timezone.utc).isoformat()\n",
+        old="    return datetime.now(UTC).date().isoformat()\n",
+        new="    return datetime.now(UTC).isoformat()\n",
         tests=(f"{PAGES}::test_no_time_of_day_is_in_the_file",),
     ),
     Mutant(
