@@ -10,9 +10,6 @@ from typing import Any
 from ...privacy.spent import PrivacySpent
 from ...search import BasePrivateSearch
 
-#: Room above and below a range on a logarithmic axis.
-ROOM = 1.25
-
 
 class Display:
     """Base class of displays: the fields hold the data, and ``plot`` draws them.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +13,6 @@ from ...privacy._types import Neighboring
 from ...privacy.mechanisms.bernoulli import RandomBytes, bernoulli
 from ...scoring.validation import Exposure, Fold, HoldOut, Validation, numbers_where, validation_of
 
-ValidateOn = Literal["rest", "subset"]
 #: Fewest records expected in each part.
 HANDFUL = 10
 
