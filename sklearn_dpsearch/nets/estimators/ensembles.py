@@ -285,6 +285,11 @@ class DPTabularEnsembleClassifier(ClassifierMixin, TabularEnsemble):
         labels: NDArray[Any] = self.classes_[self.predict_log_proba(X).argmax(axis=1)]
         return labels
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True  # because of the noise
+        return tags
+
 
 class DPTabularEnsembleRegressor(RegressorMixin, TabularEnsemble):
     __doc__ = _DOC.format(
@@ -328,6 +333,11 @@ class DPTabularEnsembleRegressor(RegressorMixin, TabularEnsemble):
         """Predicted values, shape (n_samples,), inside ``bounds_y``."""
         check_is_fitted(self, "net_")
         return _mean(self.net_.predict(X), self.boosting_.predict(X))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True  # because of the noise
+        return tags
 
 
 def _mean(one: Array, other: Array) -> Array:

@@ -55,6 +55,11 @@ class FrameRecords:
             return {"bounds_y": schema.bounds(self.target)}
         return {"classes": schema.classes(self.target)}
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
+        return tags
+
     def made_up(self, n_samples: int = 200, random_state: int = 0) -> Any:
         """Make up records that fit the schema, for a dry run; they hold nothing about real records.
 

@@ -100,6 +100,15 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
     def _default_callbacks(self) -> list[Any]:
         return []  # skorch's own record losses and batch sizes
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = True
+        tags.input_tags.three_d_array = True  # a module says what its records are
+        for part in (tags.classifier_tags, tags.regressor_tags):
+            if part is not None:
+                part.poor_score = True  # because of the noise
+        return tags
+
     def set_params(self, **params: Any) -> Self:
         """Set parameters; unknown ones are an error at once."""
         known = set(self.get_params(deep=False))

@@ -118,6 +118,11 @@ class DPNeuralNetBinaryClassifier(LogitPerLabel, SkorchNet, skorch.NeuralNetBina
         found: NDArray[Any] = self.classes_[(self.predict_proba(X)[:, 1] > self.threshold).astype(int)]
         return found
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
 
 class DPNeuralNetMultiLabelClassifier(LogitPerLabel, SkorchNet, skorch.NeuralNetBinaryClassifier):
     __doc__ = f"""A classifier whose records have several labels, or none, trained with DP-SGD (Abadi et al. 2016).
@@ -182,6 +187,6 @@ class DPNeuralNetMultiLabelClassifier(LogitPerLabel, SkorchNet, skorch.NeuralNet
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_label = True
+        tags.classifier_tags.multi_label = tags.target_tags.two_d_labels = True
         tags.classifier_tags.multi_class = False
         return tags
