@@ -9,6 +9,7 @@ from typing import Any
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 
+from .._site import linked
 from ..privacy import PrivacyError
 
 #: Ways to state the privacy of one fit.
@@ -17,6 +18,7 @@ TARGETS = ("target_epsilon", "target_delta", "target_mu")
 STATED_DELTA = 1e-5
 
 
+@linked
 class CalibratedModel(BaseEstimator):
     """Estimator with a Gaussian target: ``target_mu``, or ``target_epsilon`` with ``target_delta``."""
 

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 
+from .._site import linked
 from .columns import Array, Column, Detail, Unit
 from .ranges import AUTO
 from .reading import Given, columns_of, names_of
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 BLOCK = 2**14
 
 
+@linked
 class TableEncoder(TransformerMixin, BaseEstimator):
     """Encode a table as numbers of unit scale, by a public schema.
 

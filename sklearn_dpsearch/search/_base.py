@@ -17,6 +17,7 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metadata_routing import process_routing
 
+from .._site import linked
 from ..adapters.declared import Declared
 from ..adapters.refusals import together
 from ..ledger import PrivacyLedger
@@ -24,6 +25,7 @@ from ..ledger.blocks import counted, is_counted
 from ..privacy import Guarantee, MissingDeltaError, PrivacyError
 from ..privacy.spent import PrivacySpent
 from ..scoring import PrivateScorer
+from ._callbacks import PhaseCallbacks
 from ._delegation import ReleasedModel
 from ._dry_run import DryRun, dry_run, everything, examples
 from ._html_repr import ShownInNotebooks
@@ -78,7 +80,10 @@ class Prepared:
     ledger: PrivacyLedger | None
 
 
-class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
+@linked
+class BasePrivateSearch(
+    ShownInNotebooks, ReleasedModel, PhaseCallbacks, MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta
+):
     """A search that is private as a whole: a final class has the parameters, and says which strategy goes by them.
 
     ``fit`` reads as plan (``_prepared``: checks, ``_plan``), run (``_found``: the strategy's part) and release
@@ -256,7 +261,7 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
             check_public(X_public, y_public, X, y)
         _, scorer = together((strategy.check_kinds, partial(strategy.scorer, X_public is not None)))
         seen = first_look(search, strategy.kinds, scorer, X, y, fit_params)
-        with planning(type(self).__name__, self.verbose):
+        with planning(type(self).__name__, self._progress_shown()):
             plan = search._plan(strategy, seen.facts_of_X.n, X_public is not None, self.delta)
         if self.verbose:  # all that it ever prints is known without the data
             work = strategy.work(plan, seen.facts_of_X.n)
@@ -336,7 +341,7 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
         prepared = self._prepared(X, y, X_public, y_public, params)
         with (
             starting(self.checkpoint, self.random_state) as start,
-            running(type(self).__name__, self.verbose) as prepared.strategy.progress,
+            running(type(self).__name__, self._progress_shown()) as prepared.strategy.progress,
         ):
             kept = None if self.checkpoint is None else guarded(lambda: start.released(prepared))
             if kept is None:

@@ -205,6 +205,7 @@ class ReleasedModel:
         tags.input_tags = deepcopy(inner.input_tags)
         tags.target_tags = deepcopy(inner.target_tags)
         tags.non_deterministic = True
+        tags.array_api_support = False  # draws and noisy sums are computed by NumPy
         return tags
 
     def get_metadata_routing(self) -> MetadataRouter:

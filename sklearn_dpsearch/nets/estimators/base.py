@@ -18,6 +18,7 @@ from torch import nn
 
 from ..._disk.store import KeyedFile
 from ..._process import steps_now, without_warnings
+from ..._site import linked
 from ...privacy import Guarantee
 from ...privacy._checks import check_size_of_delta
 from ...privacy._types import Neighboring
@@ -37,6 +38,7 @@ from .settings import NOISE, RATES, SettingArguments, Settings, expecting, setti
 from .training_records import Given, device_of, held, number_of, records_of
 
 
+@linked
 class DPSGDEstimator(ParameterCost, SettingArguments, BaseEstimator):
     """Estimator that trains a torch module with DP-SGD."""
 

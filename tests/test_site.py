@@ -1,0 +1,76 @@
+"""Diagrams in notebooks link to our pages."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import tomllib
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from sklearn.base import BaseEstimator
+from sklearn.linear_model import LogisticRegression
+
+from sklearn_dpsearch import DPRandomSearchCV
+from sklearn_dpsearch._site import SITE
+from sklearn_dpsearch.boosting import DPGradientBoostingClassifier
+from sklearn_dpsearch.preprocessing import TableEncoder
+
+ROOT = Path(__file__).parent.parent
+SCHEMA = {"age": (0, 100), "pay": ["low", "high"], "rent": (0.0, 9.0)}
+ROOMS = ["sklearn_dpsearch", "sklearn_dpsearch.boosting", "sklearn_dpsearch.nets", "sklearn_dpsearch.preprocessing"]
+
+
+def pages() -> set[str]:
+    """Names of the pages of the reference, as Sphinx makes them."""
+    blocks = re.split(r"\.\. currentmodule:: (\S+)", (ROOT / "docs" / "reference" / "api.rst").read_text())[1:]
+    named = zip(blocks[::2], blocks[1::2])
+    return {f"{room}.{name}" for room, text in named for name in re.findall(r"^   (\w+)$", text, re.M)}
+
+
+def kinds(room: str) -> list[type]:
+    if room == "sklearn_dpsearch.nets":
+        pytest.importorskip("skorch")
+    module = import_module(room)
+    named = (getattr(module, name) for name in module.__all__)
+    return [one for one in named if inspect.isclass(one) and issubclass(one, BaseEstimator)]
+
+
+def made(kind: type) -> BaseEstimator:
+    """An estimator by its required parameters alone, of whatever kind they are."""
+    required = [
+        name
+        for name, one in inspect.signature(kind.__init__).parameters.items()
+        if one.default is one.empty and name != "self" and one.kind is not one.VAR_KEYWORD
+    ]
+    return kind(**{name: SCHEMA if name == "schema" else LogisticRegression() for name in required})
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_the_diagram_of_every_estimator_links_to_its_page(room):
+    for kind in kinds(room):
+        link = made(kind)._get_doc_link()
+        assert link.startswith(f"{SITE}/reference/api/")
+        assert link.removeprefix(f"{SITE}/reference/api/").removesuffix(".html") in pages()
+
+
+def test_a_diagram_shows_the_links():
+    search = DPRandomSearchCV(
+        DPGradientBoostingClassifier(SCHEMA, target="pay"), {"learning_rate": [0.1]}, epsilon=1.0, delta=1e-6
+    )
+    for name in ("sklearn_dpsearch.DPRandomSearchCV", "sklearn_dpsearch.boosting.DPGradientBoostingClassifier"):
+        assert f"{SITE}/reference/api/{name}.html" in search._repr_html_()
+
+
+def test_a_class_of_another_package_has_no_link_to_our_site():
+    class Own(TableEncoder):
+        __module__ = "elsewhere"
+
+    assert Own(SCHEMA)._get_doc_link() == ""
+
+
+def test_the_site_is_the_one_of_the_project():
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        stated = tomllib.load(file)["project"]["urls"]["Documentation"]
+    assert SITE.startswith(f"{stated}/")
