@@ -112,13 +112,13 @@ def test_wrong_parameters_are_shown_and_left_to_fit_to_refuse():
 def test_a_fit_that_ended_with_nothing_shows_what_it_cost():
     class Failing(NoisyCentroids):
         def fit(self, X, y):
-            raise ValueError("secret")
+            raise ValueError("a rec0rd")
 
     search = DPRandomSearchCV(Failing(), SPACE, n_iter=2, rehearse=False)
     with pytest.raises(ValueError, match="No candidate"):
         search.fit(X, y)
     assert "is spent" in search._repr_html_()
-    assert "secret" not in search._repr_html_()
+    assert "rec0rd" not in search._repr_html_()
     threshold = DPThresholdSearchCV(NoisyCentroids(), SPACE, threshold=1e9, n_iter=2).fit(X, y)
     assert "without a candidate" in threshold._repr_html_()
 
