@@ -131,16 +131,16 @@ class DPSGDEstimator(ParameterCost, SettingArguments, BaseEstimator):
         """Rules by which the best parameters grow with the number of records, at equal rate, noise and number of steps.
 
         A numeric learning rate of SGD grows in proportion, so that the noise that reaches the parameters stays equal
-        (Koskela & Kulkarni 2023, §3.2); for a regressor, at most to the longest step of the derived rule. Parameters of
-        adaptive optimizers keep their values, because these optimizers scale their steps themselves. So does the
-        factor of a derived learning rate, which already follows the number of records.
+        (Koskela & Kulkarni 2023, §3.2), at most to a long step of the derived rule. Parameters of adaptive optimizers
+        keep their values, because these optimizers scale their steps themselves. So does the factor of a derived
+        learning rate, which already follows the number of records.
         """
         if not self._uses_sgd():
             return {}
-        unknown = math.inf  # by rule, before the number of inputs is known: a step size does not grow
+        of_classes = not isinstance(self, RegressorMixin)
+        unknown = 1.0 if of_classes else math.inf  # by rule, before the number of inputs is known: no regressor grows
         norm = {"auto": 1.0, "rule": unknown}.get(str(self.max_grad_norm)) or float(self.max_grad_norm)
-        to_numbers = partial(step_size.grown_towards_numbers, max_grad_norm=norm)
-        rule = to_numbers if isinstance(self, RegressorMixin) else "linear"
+        rule = partial(step_size.grown, max_grad_norm=norm, of_classes=of_classes)
         return dict.fromkeys(("learning_rate_init", "lr", "optimizer__lr"), rule)
 
     def search_space(self, *, grid: bool = False) -> list[dict[str, Any]]:

@@ -476,9 +476,10 @@ def test_a_seed_of_the_noise_is_among_the_assumptions():
     assert any("the operating system" in text for text in model().fit(X, y).privacy_spent_.assumptions)
 
 
-def test_a_plain_rate_of_a_regressor_is_carried_over_in_proportion_up_to_the_longest_step():
+def test_a_plain_rate_is_carried_over_in_proportion_up_to_a_long_step():
     rule = DPLinearRegression(noise_multiplier=1.0, max_grad_norm=0.5).extrapolation()["learning_rate_init"]
     assert [rule(rate, 100, 900) for rate in (0.1, 0.5, 3.0)] == pytest.approx([0.9, 2.0, 3.0])
     assert rule(3.0, 900, 100) == pytest.approx(1 / 3)
-    assert DPLogisticRegression(noise_multiplier=1.0).extrapolation()["learning_rate_init"] == "linear"
+    rule = DPLogisticRegression(noise_multiplier=1.0, max_grad_norm=0.5).extrapolation()["learning_rate_init"]
+    assert [rule(rate, 100, 900) for rate in (0.1, 5.0, 30.0)] == pytest.approx([0.9, 20.0, 30.0])
     assert DPLinearRegression(noise_multiplier=1.0, solver="adam").extrapolation() == {}
