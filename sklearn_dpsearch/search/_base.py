@@ -198,6 +198,7 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
     def _plan(
         self, strategy: Strategy, n_samples: int | None, public: bool, delta: float | None, *, near: float | None = None
     ) -> Plan:
+        strategy.n_samples = n_samples
         families = strategy.families(n_samples)
         relation = families.relation
         scorer, validation = strategy.scorer(public), strategy.validation(relation, n_samples, public)

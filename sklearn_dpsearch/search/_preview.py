@@ -88,7 +88,7 @@ def _work(strategy: Any, plan: Plan) -> float:
     runs = float(plan.request.distribution.mean) * _share_trained(plan.request.validation)
     if not isinstance(strategy, SubsetStrategy):
         return runs + (getattr(strategy.search, "refit", None) is True)
-    fraction = float(strategy.search.subset_fraction)
+    fraction = strategy.fraction
     return runs + (1.0 - fraction if strategy.search.train_on == "rest" else 1.0)
 
 

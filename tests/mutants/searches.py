@@ -1142,4 +1142,14 @@ MUTANTS = [
         new="return None",
         tests=("search/test_resuming.py::test_what_lies_beside_the_values_of_records_is_compared_too",),
     ),
+    Mutant(
+        name="only halves looked at",
+        mistake="A search inside of a search may hold out more of a small part than of all records, and lose more.",
+        file="search/planning/plan.py",
+        old="        return [*sizes, size]\n",
+        new="        return sizes\n",
+        tests=(
+            "search/test_bad_input.py::test_a_nested_search_is_refused_if_only_its_small_parts_have_another_hold_out",
+        ),
+    ),
 ]

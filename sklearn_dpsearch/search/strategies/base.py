@@ -45,6 +45,8 @@ class Strategy(ABC):
         The name of that parameter.
     """
 
+    #: Number of records for which the search is planned, where it is known.
+    n_samples: int | None = None
     #: Distribution of the number of runs, where the number is random and secret.
     distribution: CountDistribution | None = None
     #: Whether every point of the space is tried.
