@@ -82,8 +82,8 @@ class DPSubsetSearchCV(BasePrivateSearch):
         probability with which a record of the subset validates; None is 0.2; with an int each record draws a fold.
         Splits by index are not possible.
     subset_fraction : float or "auto", default="auto"
-        Probability q with which a record joins the subset, 0 < q < 1. "auto": 0.1; with ``epsilon`` and a small public
-        number n of records more, 1500 ÷ (n · epsilon), at most 0.3 (docs/learn/subset_search.md).
+        Probability q with which a record joins the subset, 0 < q < 1. "auto": 0.1; where secret membership amplifies,
+        and with few records n and ``epsilon``, 1500 ÷ (n · epsilon), at most 0.3 (docs/learn/subset_search.md).
     train_on : {"rest", "all"}, default="rest"
         Whether the final model is trained on the records outside the subset or on all.
     validate_on : {"rest", "subset"}, default="rest"
@@ -262,10 +262,10 @@ class SubsetStrategy(BestOfStrategy):
     def fraction(self) -> float:
         """Probability with which a record joins the subset."""
         given = self.search.subset_fraction
-        if given == "auto":
-            relation = self.candidates_by_family.relation
-            return default_fraction(self.public_number(relation, self.n_samples), self.search.epsilon)
-        return float(given)
+        if given != "auto":
+            return float(given)
+        n = self.public_number(self.candidates_by_family.relation, self.n_samples) if self.amplified else None
+        return default_fraction(n, self.search.epsilon)
 
     @property
     def each(self) -> bool:  # type: ignore[override]
