@@ -349,6 +349,6 @@ def test_without_matplotlib_a_picture_is_computed_and_drawing_says_what_to_insta
     for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"] + ["matplotlib"]:
         monkeypatch.setitem(sys.modules, name, None)
     display = TradeOffDisplay.from_guarantee(PureDP(epsilon=1.0))
-    remedy = r"TradeOffDisplay.plot needs matplotlib. Install it with: pip install 'sklearn-dpsearch\[plot\]'"
+    remedy = r"TradeOffDisplay.plot needs matplotlib. Install it: pip install matplotlib"
     with pytest.raises(ImportError, match=remedy):
         display.plot()

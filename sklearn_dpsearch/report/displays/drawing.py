@@ -38,7 +38,7 @@ def axes_of(ax: Any, asking: str) -> Any:
         import matplotlib.pyplot as plt
     except ImportError as error:
         raise ImportError(
-            f"{asking}.plot needs matplotlib. Install it with: pip install 'sklearn-dpsearch[plot]'"
+            f"{asking}.plot needs matplotlib. Install it: pip install matplotlib"
         ) from error
     return plt.figure(layout="constrained").add_subplot()
 
