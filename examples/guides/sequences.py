@@ -18,7 +18,7 @@ PAGES, LENGTH = 30, 12  # public: how many pages there are, and how many clicks 
 
 
 class Recurrent(nn.Module):
-    """An embedding, an LSTM, and a linear layer on its last state."""
+    """An embedding, an LSTM, and a linear layer on the mean of its states."""
 
     def __init__(self, width: int = 16) -> None:
         super().__init__()
@@ -26,7 +26,7 @@ class Recurrent(nn.Module):
         self.last = nn.Linear(width, 2)
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        return self.last(self.lstm(self.embedding(tokens))[0][:, -1])
+        return self.last(self.lstm(self.embedding(tokens))[0].mean(1))
 
 
 class Transformer(nn.Module):
@@ -51,11 +51,11 @@ train, test, train_labels, test_labels = train_test_split(sessions, about_money,
 
 # %%
 # The loss, the classes and the number of pages are public. Nothing else differs from a net for tables.
-for module, epochs in ((Recurrent, 4), (Transformer, 4)):
+for module in (Recurrent, Transformer):
     net = DPNeuralNetClassifier(
-        module, classes=["money", "other"], target_epsilon=3.0, target_delta=1e-5, max_epochs=epochs,
-        sample_rate=0.1, lr=2.0,
+        module, classes=["money", "other"], target_epsilon=3.0, target_delta=1e-5, max_epochs=8,
+        sample_rate=0.1, lr=1.0,
     )  # fmt: skip
     net.fit(train, train_labels)
     print(f"{module.__name__:12} accuracy {net.score(test, test_labels):.3f}  {net.privacy_spent_!r}")
-print(f"{'most frequent':12} accuracy {max(np.mean(test_labels == 'money'), np.mean(test_labels == 'other')):.3f}")
+print(f"{'always other':12} accuracy {np.mean(test_labels == 'other'):.3f}")

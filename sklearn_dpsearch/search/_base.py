@@ -313,7 +313,8 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
         Returns
         -------
         self : object
-            Fitted. Each call spends ``privacy_spent_`` anew.
+            Fitted. Each call spends ``privacy_spent_`` anew: ``cross_val_score`` with five folds spends five times
+            (docs/learn/cross_validation.md).
 
         Raises
         ------
