@@ -1,9 +1,9 @@
 """Images with public features
 ===========================
 
-A linear model on good features is hard to beat under privacy (Tramèr & Boneh 2021), if the features are public: fixed in
-advance, or learned from public images alone. Both are tried on 673 private images of the digits 5 to 9; the digits 0 to
-4 are public.
+A linear model on good features is hard to beat under privacy (Tramèr & Boneh 2021), if the features are public: fixed
+in advance, or learned from public images alone. Both are tried on 673 private images of the digits 5 to 9; the digits 0
+to 4 are public.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Text and sequences: an LSTM and a transformer layer
 ===================================================
 
-Which of two kinds of sessions is it? 3,000 made-up sessions of twelve clicks; a session is of the second kind if five or
-more of its clicks are on pages about money. Both nets are plain PyTorch, trained with DP-SGD at ε = 3.
+Which of two kinds of sessions is it? 3,000 made-up sessions of twelve clicks; a session is of the second kind if five
+or more of its clicks are on pages about money. Both nets are plain PyTorch, trained with DP-SGD at ε = 3.
 """
 
 from __future__ import annotations

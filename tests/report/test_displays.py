@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections import namedtuple
 from datetime import date
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -255,7 +256,7 @@ def test_a_ledger_shows_whole_labels_and_its_legend_covers_no_line(ax, number):
     legend, inside = ax.get_legend().get_window_extent(), ax.get_window_extent()
     assert legend.y0 >= inside.y1
     boxes = [text.get_window_extent() for text in ax.get_xticklabels()]
-    assert all(one.x1 <= other.x0 + 1 for one, other in zip(boxes, boxes[1:]))
+    assert all(one.x1 <= other.x0 + 1 for one, other in pairwise(boxes))
 
 
 # --- shapes of a model ------------------------------------------------------------------------------------------------
