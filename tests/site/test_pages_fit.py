@@ -36,7 +36,8 @@ for (const e of document.querySelectorAll('article h1, article table, article pr
     if (name === 'h1' && e.scrollWidth > e.clientWidth + 1) faults.push(`title is cut: ${e.textContent.slice(0, 60)}`);
     const box_of = boxed(e);
     const cells = name === 'table' && e.rows.length ? e.rows[0].cells : [];
-    if (cells.length > 1 && !e.matches('.indextable') && cells[0].getBoundingClientRect().width > 0.7 * window.screen.width)
+    const first = cells.length > 1 && !e.matches('.indextable') ? cells[0].getBoundingClientRect().width : 0;
+    if (first > 0.7 * window.screen.width)
         faults.push(`only names are seen of the table ${e.textContent.trim().slice(0, 40)}`);
     if (name === 'table' && box_of && box_of.clientWidth < 0.6 * Math.min(width, 720))
         faults.push(`table in a box of ${box_of.clientWidth}`);

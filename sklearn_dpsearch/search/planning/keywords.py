@@ -64,7 +64,8 @@ def check_keywords(kind: type, positional: Sequence[Any], named: Mapping[str, An
 
 def _refused_by_fit(given: Mapping[str, Any]) -> tuple[str, ...]:
     """Refusals of the estimator and of the score that ``fit`` would raise next."""
-    estimator, scoring = given.get("estimator"), given.get("scoring")
+    estimator: Any = given.get("estimator")
+    scoring = given.get("scoring")
     checks: list[Callable[[], Any]] = [lambda: refuse_steps(adapter_for(estimator), estimator)]
     if isinstance(scoring, str) and scoring in get_scorer_names():
         checks.append(lambda: get_private_scorer(scoring, estimator))
