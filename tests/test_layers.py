@@ -232,4 +232,4 @@ except ImportError as error:
 """
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=PACKAGE.parent)
     assert "needs torch" in shown.stdout
-    assert "sklearn-dpsearch[nets]" in shown.stdout
+    assert "pip install -e '.[nets]'" in shown.stdout

@@ -58,7 +58,7 @@ def __getattr__(name: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name in ("torch", "skorch"):
             raise ModuleNotFoundError(
-                f"{name} needs {error.name}, which is not installed: pip install 'sklearn-dpsearch[nets]'.",
+                f"{name} needs {error.name}, which is not installed: pip install -e '.[nets]' in a clone.",
                 name=error.name,
             ) from None
         raise

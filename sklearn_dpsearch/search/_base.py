@@ -120,7 +120,7 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
 
     def __new__(cls: type[Search], *positional: Any, **named: Any) -> Search:
         """An object, unless it is given keywords that this search has not."""
-        check_keywords(cls, named)
+        check_keywords(cls, positional, named)
         made: Search = super().__new__(cls)
         return made
 
@@ -314,7 +314,8 @@ class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, Bas
         Returns
         -------
         self : object
-            Fitted. Each call spends ``privacy_spent_`` anew.
+            Fitted. Each call spends ``privacy_spent_`` anew: ``cross_val_score`` with five folds spends five times
+            (docs/learn/cross_validation.md).
 
         Raises
         ------

@@ -937,7 +937,7 @@ MUTANTS = [
         name="δ of one in n",
         mistake="A δ that lets one record be published in full is accepted without a word.",
         file="privacy/_checks.py",
-        old="if delta * n >= 1:",
+        old="if delta * n >= 1 - 1e-9:",
         new="if False:",
         tests=(
             "search/test_size_of_delta.py::test_a_delta_that_promises_nobody_anything_is_refused",

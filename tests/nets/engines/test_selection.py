@@ -280,6 +280,18 @@ class Attention(nn.Module):
         return self.last(self.middle(words, words, words)[0].mean(1 if self.batch_first else 0))
 
 
+class Transformer(nn.Module):
+    """PyTorch's own layer, whose fused attention could draw random numbers, and without dropout draws none."""
+
+    def __init__(self):
+        super().__init__()
+        self.middle = nn.TransformerEncoderLayer(5, 1, 6, dropout=0.0, batch_first=True)
+        self.last = nn.Linear(5, 3)
+
+    def forward(self, inputs):
+        return self.last(self.middle(inputs.unflatten(1, (4, 5))).mean(1))
+
+
 class Outside(Net):
     """A weight that is used outside of its layer too."""
 
@@ -330,6 +342,7 @@ ZOO = {
     "attention": (lambda: Attention(nn.MultiheadAttention, True), ANY, VECTORS),
     "attention with the batch in the second place": (lambda: Attention(nn.MultiheadAttention, False), ANY, VECTORS),
     "attention of Opacus": (lambda: Attention(DPMultiheadAttention, True), ANY, VECTORS),
+    "transformer layer": (Transformer, ANY, VECTORS),
     "gru": (lambda: Recurrent(nn.GRU), ANY, VECTORS),
     "lstm": (lambda: Recurrent(nn.LSTM), ANY, VECTORS),
     "rnn": (lambda: Recurrent(nn.RNN), ANY, VECTORS),
