@@ -17,10 +17,10 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metadata_routing import process_routing
 
-from ..adapters.declared import Declared
+from ..adapters.declared_guarantee import Declared
 from ..adapters.refusals import together
 from ..ledger import PrivacyLedger
-from ..ledger.blocks import counted, is_counted
+from ..ledger.ledger_context import counted, is_counted
 from ..privacy import Guarantee, MissingDeltaError, PrivacyError
 from ..privacy.spent import PrivacySpent
 from ..scoring import PrivateScorer
@@ -38,7 +38,7 @@ from .execution.progress import planning, running
 from .execution.randomness import Randomness
 from .execution.tasks import guarded
 from .planning.arguments import check_arguments
-from .planning.containers import ContainerFacts
+from .planning.container_facts import ContainerFacts
 from .planning.first_look import check_public, first_look, refuse_traces
 from .planning.keywords import check_keywords, check_names, is_per_record, known_to_fit
 from .planning.plan import Plan, Request, make_plan, notes_of

@@ -23,7 +23,7 @@ from sklearn.preprocessing import (
 
 from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV
 from sklearn_dpsearch.adapters import adapter_for, training_run
-from sklearn_dpsearch.adapters.declared import DeclaredAdapter
+from sklearn_dpsearch.adapters.declared_guarantee import DeclaredAdapter
 from sklearn_dpsearch.adapters.pipelines import PipelineAdapter, UnionAdapter
 from sklearn_dpsearch.adapters.protocol import ProtocolAdapter
 from sklearn_dpsearch.privacy import (

@@ -21,15 +21,15 @@ from ..._process import steps_now, without_warnings
 from ...privacy import Guarantee
 from ...privacy._checks import check_size_of_delta
 from ...privacy._types import Neighboring
-from ..mapped import MappedRecords
+from ..datasets import ReadRecords
+from ..memory_mapped import MappedRecords
 from ..optimizers import Memory, Table, UpdateRule, on_cpu
 from ..randomness import Seed, sequence
-from ..reading import ReadRecords
 from ..resuming import TrainingCheckpoint, checkpoint_in, kept
 from ..state import contents
 from ..task import TrainingTask
 from ..training import train
-from ..watchers import TrainingProgress, Watchers
+from ..training_progress import TrainingProgress, Watchers
 from . import step_size
 from .cost import ParameterCost
 from .joint_training import KEEPER, refuse_checkpoints, shared_records

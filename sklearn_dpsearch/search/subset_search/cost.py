@@ -22,7 +22,7 @@ from ...privacy._types import Neighboring
 from ...privacy.spent import Component
 from ...scoring import Noise, Sensitivity
 from ...scoring.noise_matching import matched_noise
-from ...scoring.one_run import search_guarantee
+from ...scoring.scored_run import search_guarantee
 from ..planning.space_guarantee import SpaceGuarantee
 from .members import InSubset, OnTheRest
 

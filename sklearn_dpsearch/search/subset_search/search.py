@@ -12,11 +12,11 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ...adapters.declared import Declared
+from ...adapters.declared_guarantee import Declared
 from ...errors import did_you_mean
 from ...ledger import PrivacyLedger
 from ...privacy import CountDistribution, Fixed, Guarantee
-from ...privacy._once import cached_property
+from ...privacy._cached_property import cached_property
 from ...privacy._types import Neighboring
 from ...privacy.count_distributions.distributions import as_count_distribution
 from ...scoring import Noise, Sensitivity

@@ -7,7 +7,7 @@ import pytest
 
 from sklearn_dpsearch.privacy import DPSGD, GaussianDP, PrivacyError, best_of
 from sklearn_dpsearch.privacy.count_distributions.negative_binomial import Geometric
-from sklearn_dpsearch.privacy.guarantees.covering import covers, gaussian_target, noise_multiplier_under
+from sklearn_dpsearch.privacy.guarantees.least_noise import covers, gaussian_target, noise_multiplier_under
 
 SETTINGS = [
     (0.5, 0.05, 400),

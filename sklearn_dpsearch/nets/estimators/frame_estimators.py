@@ -12,7 +12,7 @@ from ...preprocessing import Schema
 from ...privacy._types import Neighboring
 from ..randomness import Seed
 from . import docstrings, scaling
-from .frames import FrameRecords
+from .frame_records import FrameRecords
 from .hidden_layers import HiddenLayers, HiddenLayerSizes
 from .labels import ClassWeight
 from .settings import MaxGradNorm

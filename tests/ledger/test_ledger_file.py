@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from sklearn_dpsearch import BudgetExceededError, PrivacyError, PrivacyLedger
-from sklearn_dpsearch.ledger import pages
+from sklearn_dpsearch.ledger import ledger_file
 from sklearn_dpsearch.privacy import PureDP
 
 from .dying import DEATHS, POSIX, died, use, uses
@@ -79,7 +79,7 @@ def test_what_is_used_is_on_the_disk_before(tmp_path, monkeypatch):
     for number in (1, 2):
         synced.clear()
         ledger.spend(ONE)
-        assert len(pages.parse(disk[path.stat().st_ino], path).bodies) == number
+        assert len(ledger_file.parse(disk[path.stat().st_ino], path).bodies) == number
         assert str(tmp_path) in synced
 
 
@@ -170,7 +170,7 @@ def test_every_line_is_json(ledger):
 
 
 def test_a_ledger_of_a_later_version_is_not_guessed_at(tmp_path, monkeypatch):
-    monkeypatch.setattr(pages, "VERSION", 2)
+    monkeypatch.setattr(ledger_file, "VERSION", 2)
     PrivacyLedger(tmp_path / "x.ledger", epsilon=1, delta=0)
     monkeypatch.undo()
     with pytest.raises(PrivacyError, match="version 2.*version 1 is needed.*later one"):
@@ -226,7 +226,7 @@ def test_a_disk_that_stays_broken_may_overstate_and_never_understates(ledger, mo
     def fail(descriptor):
         raise OSError(errno.EIO, "broken")
 
-    monkeypatch.setattr(pages, "settle", lambda folder: None)
+    monkeypatch.setattr(ledger_file, "settle", lambda folder: None)
     monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(PrivacyError, match="No record was used"):
         ledger.spend(ONE, label="d")
@@ -351,22 +351,22 @@ def test_the_last_of_the_budget_goes_to_one_process_alone(tmp_path):
 
 
 def test_what_another_process_enters_between_the_check_and_the_lock_is_checked_too(ledger, monkeypatch):
-    real = pages.locked
+    real = ledger_file.locked
 
     def late(path):
-        monkeypatch.setattr(pages, "locked", real)
+        monkeypatch.setattr(ledger_file, "locked", real)
         PrivacyLedger(path).spend(PureDP(epsilon=7.0))  # the last of the budget
         return real(path)
 
-    monkeypatch.setattr(pages, "locked", late)
+    monkeypatch.setattr(ledger_file, "locked", late)
     with pytest.raises(BudgetExceededError):
         ledger.spend(ONE)
     assert ledger.spent().epsilon == 10.0
 
 
 def test_a_lock_that_is_never_given_back_is_said(ledger, monkeypatch):
-    monkeypatch.setattr(pages, "PATIENCE", 0.05)
-    with pages.locked(Path(ledger.path)), pytest.raises(PrivacyError, match="locked by another process"):
+    monkeypatch.setattr(ledger_file, "PATIENCE", 0.05)
+    with ledger_file.locked(Path(ledger.path)), pytest.raises(PrivacyError, match="locked by another process"):
         ledger.spend(ONE)
 
 

@@ -50,8 +50,8 @@ from sklearn_dpsearch.privacy import (
     subset_then_train,
     until_above,
 )
-from sklearn_dpsearch.privacy.guarantees.covering import gaussian_target
-from sklearn_dpsearch.privacy.interchange import _kinds
+from sklearn_dpsearch.privacy.dictionaries import _kinds
+from sklearn_dpsearch.privacy.guarantees.least_noise import gaussian_target
 from sklearn_dpsearch.privacy.selection.best_of import TheoremFive, TheoremOne, TheoremSix
 from sklearn_dpsearch.privacy.selection.best_of_then import TheoremOneThen
 from sklearn_dpsearch.privacy.selection.subset import TheoremTwo

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..preprocessing import ColumnShape
 from ..preprocessing.columns import CurvePoints
-from ..preprocessing.shapes import shape_of
+from ..preprocessing.effect_curves import shape_of
 from .cells import Partition
 from .features import CodedValues
 from .losses import Array

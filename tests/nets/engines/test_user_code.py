@@ -25,8 +25,8 @@ from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from sklearn_dpsearch.nets.engines import probe, selection
-from sklearn_dpsearch.nets.engines.own_code import refuse_code
+from sklearn_dpsearch.nets.engines import engine_choice, probe
+from sklearn_dpsearch.nets.engines.user_code import refuse_code
 from sklearn_dpsearch.nets.engines.vmap import VmapEngine
 from sklearn_dpsearch.nets.randomness import global_torch_seed
 from sklearn_dpsearch.privacy import LeakingEstimatorError
@@ -184,7 +184,7 @@ class Draws(Net):
 def test_one_more_record_moves_secret_masks_and_nothing_else(place):
     """Over many seeds the other records contribute what they contribute without it: masks are exchangeable."""
     net, ((inputs, targets), (extra, labels)) = seeded(Draws), (table(12), table(1, seed=1))
-    engine = selection.engine_for(net, SUM, *probe.records_for(net, inputs, targets), CPU)
+    engine = engine_choice.engine_for(net, SUM, *probe.records_for(net, inputs, targets), CPU)
     assert engine.draws
 
     def mean(rows, answers):
@@ -199,7 +199,7 @@ def test_one_more_record_moves_secret_masks_and_nothing_else(place):
 
 
 def test_code_that_draws_nothing_may_draw_nothing_later():
-    engine = selection.engine_for(seeded(Plain), SUM, *probe.made_up(*table()), CPU)
+    engine = engine_choice.engine_for(seeded(Plain), SUM, *probe.made_up(*table()), CPU)
     assert not engine.draws
     net = seeded(Draws)
     engine = VmapEngine(net, SUM, CPU)
@@ -558,7 +558,7 @@ def test_random_numbers_that_libraries_draw_are_found_every_time(draw):
     for _ in range(5):
         refuse_code(Shifted(), SUM)
         with pytest.raises(LeakingEstimatorError, match="random numbers of Python or NumPy"):
-            selection.engine_for(seeded(Shifted), SUM, *probe.made_up(*table()), CPU)
+            engine_choice.engine_for(seeded(Shifted), SUM, *probe.made_up(*table()), CPU)
 
 
 # --- accepted ---------------------------------------------------------------------------------------------------------
@@ -606,7 +606,7 @@ class Plain(Net):
 @pytest.mark.parametrize("place", [0, 20, 40])
 def test_usual_code_is_accepted(place):
     net = seeded(Plain)
-    engine = selection.engine_for(net, SUM, *probe.made_up(*table()), CPU)
+    engine = engine_choice.engine_for(net, SUM, *probe.made_up(*table()), CPU)
     assert (type(engine), engine.own_code) == (VmapEngine, True)
     assert change_at(engine, net, place) <= 1 + 1e-4
 

@@ -10,7 +10,7 @@ from dp_accounting.pld import privacy_loss_distribution, privacy_loss_mechanism
 from scipy import special
 
 from sklearn_dpsearch.privacy import DPSGD, GaussianDP, PureDP, RenyiDP
-from sklearn_dpsearch.privacy.numerics import curves
+from sklearn_dpsearch.privacy.numerics import basic_mechanisms
 
 ADD_REMOVE = dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE
 REPLACE_ONE = dp_accounting.NeighboringRelation.REPLACE_ONE
@@ -25,7 +25,9 @@ def test_randomised_response_has_the_profile_of_its_definition(epsilon: float, d
     """δ + (1−δ)·(e^{ε₀} − e^ε)/(1 + e^{ε₀}) up to ε₀, δ from there on."""
     grid = np.linspace(0, epsilon + 2, 41)
     exact = delta + (1 - delta) * np.maximum(np.exp(epsilon) - np.exp(grid), 0) / (1 + np.exp(epsilon))
-    assert curves.randomized_response(epsilon, delta).delta_at(grid) == pytest.approx(exact, rel=1e-11, abs=1e-11)
+    assert basic_mechanisms.randomized_response(epsilon, delta).delta_at(grid) == pytest.approx(
+        exact, rel=1e-11, abs=1e-11
+    )
 
 
 def test_renyi_divergence_of_randomised_response_is_the_discrete_one() -> None:
@@ -65,22 +67,27 @@ def test_conversion_from_renyi_is_above_the_mechanism_it_speaks_of() -> None:
     for mu in (0.1, 0.5, 2.0):
         orders = np.unique(np.concatenate([1 + np.geomspace(0.01, 1, 20), np.arange(2.0, 200.0)]))
         grid = np.linspace(0, 10, 41)
-        assert np.all(curves.delta_of_renyi(orders, 0.5 * mu**2 * orders, grid) >= curves.delta_of_gaussian(mu, grid))
-        assert np.all(curves.delta_of_zcdp(0.5 * mu**2, grid) >= curves.delta_of_gaussian(mu, grid))
+        assert np.all(
+            basic_mechanisms.delta_of_renyi(orders, 0.5 * mu**2 * orders, grid)
+            >= basic_mechanisms.delta_of_gaussian(mu, grid)
+        )
+        assert np.all(basic_mechanisms.delta_of_zcdp(0.5 * mu**2, grid) >= basic_mechanisms.delta_of_gaussian(mu, grid))
 
 
 def test_orders_with_an_infinite_bound_say_nothing() -> None:
     alone, more = np.array([2.0]), np.array([2.0, 3.0, 9.0])
     grid = np.linspace(0, 3, 13)
-    ours = curves.delta_of_renyi(more, np.array([0.4, np.inf, np.inf]), grid)
-    assert ours == pytest.approx(curves.delta_of_renyi(alone, np.array([0.4]), grid))
-    assert np.all(curves.delta_of_renyi(more, np.full(3, np.inf), grid) == 1.0)
+    ours = basic_mechanisms.delta_of_renyi(more, np.array([0.4, np.inf, np.inf]), grid)
+    assert ours == pytest.approx(basic_mechanisms.delta_of_renyi(alone, np.array([0.4]), grid))
+    assert np.all(basic_mechanisms.delta_of_renyi(more, np.full(3, np.inf), grid) == 1.0)
 
 
 def test_order_infinity_means_a_largest_loss() -> None:
-    values = curves.delta_of_renyi(np.array([2.0, np.inf]), np.array([0.5, 1.0]), np.array([0.0, 0.5, 1.0, 1.001]))
+    values = basic_mechanisms.delta_of_renyi(
+        np.array([2.0, np.inf]), np.array([0.5, 1.0]), np.array([0.0, 0.5, 1.0, 1.001])
+    )
     assert values[:3] == pytest.approx(
-        curves.delta_of_renyi(np.array([2.0]), np.array([0.5]), np.array([0.0, 0.5, 1.0]))
+        basic_mechanisms.delta_of_renyi(np.array([2.0]), np.array([0.5]), np.array([0.0, 0.5, 1.0]))
     )
     assert values[3] == 0.0
 
@@ -95,10 +102,10 @@ def test_concentrated_profile_holds_whatever_orders_are_tried(rho: float) -> Non
         log_delta = (orders - 1) * (rho * orders + np.log1p(-1 / orders) - at) - np.log(orders)
         best = int(np.argmin(log_delta))
         around = np.linspace(orders[max(best - 1, 0)], orders[best + 1], 1001)
-        return float(curves.delta_of_renyi(around, rho * around, np.array(at)))
+        return float(basic_mechanisms.delta_of_renyi(around, rho * around, np.array(at)))
 
     exact = np.array([least(at) for at in grid])
-    ours = curves.delta_of_zcdp(rho, grid)
+    ours = basic_mechanisms.delta_of_zcdp(rho, grid)
     assert np.all(ours >= exact * (1 - 1e-6))
     assert np.all(ours <= exact * 1.01)
 
@@ -122,7 +129,7 @@ def test_renyi_curve_of_a_subsampled_step_is_above_the_integral(sigma: float, ra
                 return (1 - q + q * density(x, 1) / density(x, 0)) ** a * density(x, 0)
 
             exact = mpmath.log(mpmath.quad(moment, mpmath.linspace(-12 * s, 12 * s + a, 13))) / (a - 1)
-            ours = float(curves.subsampled_gaussian_renyi(sigma, rate, np.array(order)))
+            ours = float(basic_mechanisms.subsampled_gaussian_renyi(sigma, rate, np.array(order)))
             assert exact <= ours * (1 + mpmath.mpf(10) ** -7)
             if order == int(order):
                 assert ours == pytest.approx(float(exact), rel=1e-7)
@@ -164,7 +171,7 @@ def test_step_with_a_replaced_record_is_above_the_exact_one_at_all_epsilons(sigm
     exact = privacy_loss_mechanism.GaussianPrivacyLoss(
         sigma, sampling_prob=rate, adjacency_type=privacy_loss_mechanism.AdjacencyType.REPLACE
     )
-    ours = curves._replaced_step(sigma, rate)
+    ours = basic_mechanisms._replaced_step(sigma, rate)
     reach = min(2.0, 6 * rate / sigma)
     for epsilon in np.linspace(-reach, reach, 81):
         theirs = exact.get_delta_for_epsilon(float(epsilon))
@@ -190,8 +197,8 @@ def test_replaced_record_costs_about_twice_an_added_one() -> None:
 def test_gaussian_tails_of_the_closed_form() -> None:
     for mu in (0.3, 1.0):
         total_variation = 2 * special.ndtr(mu / 2) - 1
-        assert curves.delta_of_gaussian(mu, np.array(0.0)) == pytest.approx(total_variation, rel=1e-11)
-    assert curves.delta_of_gaussian(0.0, np.array([0.0, 1.0])).tolist() == [0.0, 0.0]
+        assert basic_mechanisms.delta_of_gaussian(mu, np.array(0.0)) == pytest.approx(total_variation, rel=1e-11)
+    assert basic_mechanisms.delta_of_gaussian(0.0, np.array([0.0, 1.0])).tolist() == [0.0, 0.0]
 
 
 # --- digits -------------------------------------------------------------------------------------------------------
@@ -206,7 +213,7 @@ def test_gaussian_profile_is_never_below_many_digits_however_large_mu_is(mu: flo
         with mpmath.workdps(60):
             m, e = mpmath.mpf(mu), mpmath.mpf(float(epsilon))
             exact = mpmath.ncdf(m / 2 - e / m) - mpmath.exp(e) * mpmath.ncdf(-m / 2 - e / m)
-            assert curves.delta_of_gaussian(mu, np.array([epsilon]))[0] >= exact
+            assert basic_mechanisms.delta_of_gaussian(mu, np.array([epsilon]))[0] >= exact
 
 
 @pytest.mark.parametrize(("noise", "rate"), [(0.1, 1.0), (0.2, 1.0), (0.1, 1 - 1e-12), (0.2, 0.999999), (0.3, 0.6)])
@@ -269,8 +276,8 @@ def test_gaussian_profile_does_not_vanish_however_small_mu_is(mu: float) -> None
         with mpmath.workdps(400):
             m, e = mpmath.mpf(mu), mpmath.mpf(a * mu)
             exact = mpmath.ncdf(m / 2 - e / m) - mpmath.exp(e) * mpmath.ncdf(-m / 2 - e / m)
-        reported = curves.delta_of_gaussian(mu, np.array([a * mu]))[0]
+        reported = basic_mechanisms.delta_of_gaussian(mu, np.array([a * mu]))[0]
         assert reported >= min(exact, 1.0) * (1 if exact > 1e-300 else 0)
         assert reported <= 1.6 * exact + 1e-300
-    assert curves.delta_of_gaussian(mu, np.array([1.0, 1e6])).tolist() == [0.0, 0.0]
+    assert basic_mechanisms.delta_of_gaussian(mu, np.array([1.0, 1e6])).tolist() == [0.0, 0.0]
     assert GaussianDP(mu=mu).pair.delta_at(0.0) >= 0.39 * mu

@@ -6,12 +6,12 @@ import math
 
 import numpy as np
 
-from .._once import cached_property
+from .._cached_property import cached_property
 from .._types import Array
 from ..count_distributions.base import Capped, Conditioned, CountDistribution
 from ..count_distributions.distributions import Binomial, Fixed, FromPMF, Poisson
 from ..guarantees.base import smallest_epsilon
-from ..numerics.curves import LARGEST_LOSS
+from ..numerics.basic_mechanisms import LARGEST_LOSS
 from .hinges import SLACK
 from .prices import Ground, Room, best_room, bound_by
 

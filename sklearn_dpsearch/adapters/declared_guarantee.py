@@ -7,8 +7,8 @@ from typing import Any
 
 from ..privacy import Guarantee, PrivacyError, UnknownGuaranteeError
 from .adapter import Adapter, Estimator, TrainingRun
+from .composites import EstimatorPart, PartsAdapter, joined_dense, under, under_names
 from .fitted_parts import fitted_parts
-from .of_parts import EstimatorPart, PartsAdapter, joined_dense, under, under_names
 from .pipelines import refuse_cache
 from .protocol import scaled_by_name
 

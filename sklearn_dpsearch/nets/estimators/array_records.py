@@ -20,8 +20,8 @@ from sklearn.utils.validation import (
 )
 from torch import nn
 
-from ..._chosen_rows import ChosenRows
-from ..mapped import CHECKED, MappedRecords, stays_in_file
+from ..._lazy_rows import ChosenRows
+from ..memory_mapped import CHECKED, MappedRecords, stays_in_file
 from . import hidden_layers, layers, scaling, step_size
 from .scaling import Array, Bounds
 from .training_records import Given

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .counted import Undo, WhileAnyone
+from .reference_counting import Undo, WhileAnyone
 
 
 def reseed(seed: np.random.SeedSequence | None = None) -> None:

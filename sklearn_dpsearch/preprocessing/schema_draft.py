@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .ranges import DateRange, NumberRange
-from .reading import columns_of, names_of
 from .schema import Schema
+from .table_columns import columns_of, names_of
 
 #: A column with at most this many different numbers is a list of values.
 FEW_NUMBERS = 2

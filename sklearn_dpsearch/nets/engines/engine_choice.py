@@ -23,9 +23,9 @@ from .base import Engine
 from .graph import Traced, trace
 from .layered import LayeredEngine
 from .linear import PlainEngine, TracedEngine
-from .own_code import refuse_code
 from .refusals import in_training, refuse
 from .rules import NotPerRecord
+from .user_code import refuse_code
 from .vmap import VmapEngine
 
 #: Assumption where a module, or a criterion, runs unknown code.

@@ -15,7 +15,7 @@ from opacus.layers import DPGRU, DPLSTM, DPMultiheadAttention
 from torch import nn
 from torch.nn import functional as F
 
-from sklearn_dpsearch.nets.engines import probe, selection
+from sklearn_dpsearch.nets.engines import engine_choice, probe
 from sklearn_dpsearch.nets.engines.layered import LayeredEngine
 from sklearn_dpsearch.nets.engines.linear import PlainEngine, TracedEngine
 from sklearn_dpsearch.nets.engines.rounding import OWN
@@ -357,7 +357,7 @@ ZOO = {
 @pytest.mark.parametrize(("make", "kind", "data"), ZOO.values(), ids=ZOO)
 def test_no_record_changes_the_sum_of_an_accepted_net_by_more_than_the_norm(make, kind, data):
     net, ((inputs, targets), extra) = seeded(make), data
-    made = selection.engine_for(net, SUM, *probe.records_for(net, inputs, targets), CPU)
+    made = engine_choice.engine_for(net, SUM, *probe.records_for(net, inputs, targets), CPU)
     assert (type(made), getattr(made, "own_code", None)) == kind
     for norm in (0.01, 1.0):
         assert largest_change(net, SUM, inputs, targets, *extra, norm=norm) <= 1 + OWN + 1e-5
@@ -367,7 +367,7 @@ def test_no_record_changes_the_sum_of_an_accepted_net_by_more_than_the_norm(make
 def test_every_way_sums_what_autograd_gives_record_by_record(name):
     make, _, ((inputs, targets), _) = ZOO[name]
     net = seeded(make)
-    engine = selection.engine_for(net, SUM, *probe.records_for(net, inputs, targets), CPU)
+    engine = engine_choice.engine_for(net, SUM, *probe.records_for(net, inputs, targets), CPU)
     expected = clipped(gradients(net, SUM, inputs, targets), 0.4)
     found = clipped_sums(engine, net, inputs, targets, 0.4)[0]
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=2e-6)
@@ -458,7 +458,7 @@ def test_losses_of_ones_own_are_those_of_single_records(make, criterion):
     inputs, targets = table(SIZE)
     net = seeded(make)
     assert largest_change(net, criterion, inputs, targets, *table(6, seed=1)) <= 1 + 1e-4
-    engine = selection.engine_for(net, criterion, *probe.records_for(net, inputs, targets), CPU)
+    engine = engine_choice.engine_for(net, criterion, *probe.records_for(net, inputs, targets), CPU)
     expected = clipped(gradients(net, criterion, inputs, targets), 0.4)
     torch.testing.assert_close(clipped_sums(engine, net, inputs, targets, 0.4)[0], expected, rtol=1e-4, atol=2e-6)
 
@@ -482,7 +482,7 @@ def test_losses_that_weigh_by_the_batch_are_refused(make, criterion):
 )
 def test_known_sums_are_not_run_one_record_at_a_time(criterion):
     net = seeded(Residual)
-    made = selection.engine_for(net, criterion, *probe.records_for(net, *table(SIZE)), CPU)
+    made = engine_choice.engine_for(net, criterion, *probe.records_for(net, *table(SIZE)), CPU)
     assert type(made) is TracedEngine
     assert largest_change(net, criterion, *table(SIZE), *table(6, seed=1)) <= 1 + 1e-4
 
@@ -493,8 +493,8 @@ def test_a_loss_that_would_spread_targets_over_the_records_is_not_known():
     inputs = table(SIZE)[0]
     targets = torch.randn(SIZE)
     rows = probe.made_up(inputs, targets)
-    assert not selection.way_of(net, nn.MSELoss(reduction="sum"), *rows).known
-    assert selection.way_of(net, nn.MSELoss(reduction="sum"), rows[0], rows[1].unsqueeze(1)).known
+    assert not engine_choice.way_of(net, nn.MSELoss(reduction="sum"), *rows).known
+    assert engine_choice.way_of(net, nn.MSELoss(reduction="sum"), rows[0], rows[1].unsqueeze(1)).known
 
 
 def test_weights_with_an_entry_per_record_are_not_known():
@@ -502,7 +502,7 @@ def test_weights_with_an_entry_per_record_are_not_known():
     inputs = table(SIZE)[0]
     rows, targets = probe.made_up(inputs, torch.randn(SIZE, 3))
     for weight, known in ((torch.ones(3), True), (torch.ones(probe.ROWS, 3), False)):
-        assert selection.way_of(net, nn.BCEWithLogitsLoss(weight, reduction="sum"), rows, targets).known is known
+        assert engine_choice.way_of(net, nn.BCEWithLogitsLoss(weight, reduction="sum"), rows, targets).known is known
 
 
 # --- refused by type, and for hooks -------------------------------------------------------------------------------
@@ -564,7 +564,7 @@ REFUSED = {
 @pytest.mark.parametrize(("make", "remedy"), REFUSED.values(), ids=REFUSED)
 def test_kinds_of_modules_that_cannot_be_private_are_refused_with_a_remedy(make, remedy):
     with pytest.raises(LeakingEstimatorError, match=remedy):
-        selection.engine_for(make(), SUM, *probe.made_up(*table()), CPU)
+        engine_choice.engine_for(make(), SUM, *probe.made_up(*table()), CPU)
 
 
 # --- batch normalisation with frozen statistics -------------------------------------------------------------------
@@ -598,7 +598,7 @@ FROZEN = {"affine": frozen, "constant": lambda: frozen(affine=False), "inside": 
 def test_batch_normalisation_with_frozen_statistics_acts_on_each_record_alone(make):
     net, (inputs, targets) = seeded(make), table(SIZE)
     assert largest_change(net, SUM, inputs, targets, *table(6, seed=1)) <= 1 + 1e-4
-    engine = selection.engine_for(net, SUM, *probe.made_up(inputs, targets), CPU)
+    engine = engine_choice.engine_for(net, SUM, *probe.made_up(inputs, targets), CPU)
     expected = clipped(gradients(net, SUM, inputs, targets), 0.4)
     torch.testing.assert_close(clipped_sums(engine, net, inputs, targets, 0.4)[0], expected, rtol=1e-4, atol=2e-6)
     before = {name: value.clone() for name, value in net.named_buffers()}
@@ -645,7 +645,7 @@ THAWED = {
 @pytest.mark.parametrize("make", THAWED.values(), ids=THAWED)
 def test_batch_normalisation_with_statistics_of_the_batch_is_refused(make):
     with pytest.raises(LeakingEstimatorError):
-        selection.engine_for(seeded(make), SUM, *probe.made_up(*table()), CPU)
+        engine_choice.engine_for(seeded(make), SUM, *probe.made_up(*table()), CPU)
 
 
 # --- what refusals say --------------------------------------------------------------------------------------------
@@ -690,12 +690,12 @@ SAID = {
 @pytest.mark.parametrize(("make", "data", "said"), SAID.values(), ids=SAID)
 def test_refusals_say_what_it_is(make, data, said):
     with pytest.raises(LeakingEstimatorError, match=f"(?s){said}") as caught:
-        selection.engine_for(seeded(make), SUM, *probe.made_up(*data), CPU)
+        engine_choice.engine_for(seeded(make), SUM, *probe.made_up(*data), CPU)
     assert "something couples them" not in str(caught.value)
 
 
 def test_the_length_of_a_tensor_is_named_as_what_keeps_a_net_from_being_a_graph():
-    way = selection.way_of(seeded(lambda: ByItsLength(5)), SUM, *probe.made_up(*table()))
+    way = engine_choice.way_of(seeded(lambda: ByItsLength(5)), SUM, *probe.made_up(*table()))
     assert "x.shape[0]" in way.reason
 
 
@@ -710,7 +710,7 @@ def test_what_a_one_hot_is_replaced_by_is_a_graph():
 
     data, net = tokens(words=10), seeded(Replaced)
     torch.testing.assert_close(net(data[0]), OneHot.forward(net, data[0]))
-    assert type(selection.engine_for(net, SUM, *probe.made_up(*data), CPU)) is TracedEngine
+    assert type(engine_choice.engine_for(net, SUM, *probe.made_up(*data), CPU)) is TracedEngine
 
 
 # --- what graphs are not taken for --------------------------------------------------------------------------------
@@ -769,7 +769,7 @@ def test_a_weight_used_without_its_gradient_is_the_one_in_training():
 
 
 def test_numbers_made_of_parameters_are_not_held_fast():
-    way = selection.way_of(seeded(lambda: ByItsNorm(5)), SUM, *probe.made_up(*table()))
+    way = engine_choice.way_of(seeded(lambda: ByItsNorm(5)), SUM, *probe.made_up(*table()))
     assert way.traced is None
 
 
@@ -781,7 +781,7 @@ class Surprising(Residual):
 
 
 def test_a_graph_that_is_not_the_module_is_not_used():
-    way = selection.way_of(seeded(Surprising), SUM, *probe.made_up(*table()))
+    way = engine_choice.way_of(seeded(Surprising), SUM, *probe.made_up(*table()))
     assert way.traced is None
     assert "something else" in way.reason
 
@@ -796,7 +796,7 @@ def test_recording_a_graph_patches_nothing_that_other_threads_use():
             hidden.seen.append((nn.Module.__call__, nn.Module.__getattr__) == before)
             return super().forward(inputs)
 
-    assert selection.way_of(seeded(Watching), SUM, *probe.made_up(*table())).traced is not None
+    assert engine_choice.way_of(seeded(Watching), SUM, *probe.made_up(*table())).traced is not None
     assert all(hidden.seen)
 
 
@@ -870,7 +870,7 @@ def test_dropout_as_a_graph_trains_what_pytorch_trains():
 
 def test_in_place_layers_are_taken_out_of_place():
     net = seeded(lambda: nn.Sequential(nn.Linear(5, 6), nn.Hardtanh(inplace=True), nn.Linear(6, 3)))
-    made = selection.engine_for(net, SUM, *probe.made_up(*table()), CPU)
+    made = engine_choice.engine_for(net, SUM, *probe.made_up(*table()), CPU)
     assert type(made) is TracedEngine
     assert net[1].inplace
 
@@ -901,7 +901,7 @@ class FrozenPart(Net):
 def test_what_a_graph_does_not_record_is_not_lost(kind):
     """Precision and missing gradients are seen by comparing; such a net takes the third way."""
     net = seeded(lambda: kind(5))
-    made = selection.engine_for(net, SUM, *probe.made_up(*table()), CPU)
+    made = engine_choice.engine_for(net, SUM, *probe.made_up(*table()), CPU)
     assert (type(made), made.own_code) == ANY
     expected = clipped(gradients(net, SUM, *table(8)), 0.4)
     torch.testing.assert_close(clipped_sums(made, net, *table(8), 0.4)[0], expected, rtol=2e-2, atol=2e-3)
@@ -913,4 +913,6 @@ def test_a_layer_of_ones_own_is_not_its_parent():
             return super().forward(inputs - inputs.mean(0))
 
     with pytest.raises(PrivacyError, match="something couples them"):
-        selection.engine_for(nn.Sequential(nn.Linear(5, 6), nn.ReLU(), Mine(6, 3)), SUM, *probe.made_up(*table()), CPU)
+        engine_choice.engine_for(
+            nn.Sequential(nn.Linear(5, 6), nn.ReLU(), Mine(6, 3)), SUM, *probe.made_up(*table()), CPU
+        )

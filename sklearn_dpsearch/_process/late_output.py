@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from types import FrameType
 from typing import Any
 
-from .counted import Undo, WhileAnyone
+from .reference_counting import Undo, WhileAnyone
 
 # --- garbage ----------------------------------------------------------------------------------------------------------
 

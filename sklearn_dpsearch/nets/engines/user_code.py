@@ -22,7 +22,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ...privacy import LeakingEstimatorError
-from ..code import Reference, codes, filled, references
+from ..code_references import Reference, codes, filled, references
 from ..state import INSTALLED, OPAQUE, PYTHON, SIMPLE, is_installed
 
 RANDOM = (

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from .._process import GENERATORS, reseed, without_warnings
 from ..adapters.adapter import Estimator
 from ..adapters.seeds import seed_names
-from ..ledger.blocks import counted
+from ..ledger.ledger_context import counted
 from ..privacy import PrivacyError
 from ..privacy.spent import PrivacySpent
 from ..search import NoModelError

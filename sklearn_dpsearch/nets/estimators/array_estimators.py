@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from ...privacy._types import Neighboring
 from ..randomness import Seed
 from . import docstrings, scaling
-from .arrays import ArrayRecords
+from .array_records import ArrayRecords
 from .hidden_layers import HiddenLayers, HiddenLayerSizes, NoHiddenLayers
 from .labels import ClassWeight
 from .scaling import Array

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("torch")
 import torch
 
-from sklearn_dpsearch.nets import switches
+from sklearn_dpsearch.nets import torch_settings
 
 from .toys import CPU
 
@@ -20,7 +20,7 @@ def test_pytorchs_newer_switches_are_put_back_too():
         pytest.skip("PyTorch before 2.9")
     product.fp32_precision = "bf16"
     try:
-        with switches.exactly(CPU):
+        with torch_settings.exactly(CPU):
             assert product.fp32_precision == "ieee"
         assert product.fp32_precision == "bf16"
     finally:
@@ -55,7 +55,7 @@ def in_turns(change):
 def test_the_last_thread_to_leave_puts_the_precision_back():
     torch.set_float32_matmul_precision("medium")
     try:
-        assert in_turns(switches.full_precision) == ["highest"]
+        assert in_turns(torch_settings.full_precision) == ["highest"]
         assert torch.get_float32_matmul_precision() == "medium"
     finally:
         torch.set_float32_matmul_precision("highest")
@@ -65,7 +65,7 @@ def test_the_last_thread_to_leave_puts_the_number_of_threads_back():
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
-        in_turns(switches.one_thread)
+        in_turns(torch_settings.one_thread)
         assert torch.get_num_threads() == 2
         found = []
         other = threading.Thread(target=lambda: found.append(torch.get_num_threads()))
@@ -79,7 +79,7 @@ def test_the_last_thread_to_leave_puts_the_number_of_threads_back():
 def test_a_training_that_fails_puts_everything_back():
     torch.set_num_threads(2)
     try:
-        with pytest.raises(RuntimeError, match="no"), switches.one_thread(), switches.full_precision():
+        with pytest.raises(RuntimeError, match="no"), torch_settings.one_thread(), torch_settings.full_precision():
             raise RuntimeError("no")
         assert torch.get_num_threads() == 2
     finally:

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 import torch
 
-from sklearn_dpsearch._chosen_rows import ChosenRows
+from sklearn_dpsearch._lazy_rows import ChosenRows
 from sklearn_dpsearch.nets import (
     DPLinearRegression,
     DPLogisticRegression,
     DPMLPClassifier,
     DPNeuralNetClassifier,
     DPNeuralNetRegressor,
-    mapped,
+    memory_mapped,
 )
 from sklearn_dpsearch.nets.stack import Stack
 from sklearn_dpsearch.privacy import PrivacyError
@@ -43,7 +43,7 @@ TWO = pytest.mark.parametrize("name", ["logistic", "skorch"])
 @pytest.fixture
 def in_file(tmp_path, monkeypatch):
     """An array, in a file, and every such array large enough to stay there."""
-    monkeypatch.setitem(mapped.LARGE, "cpu", 0)
+    monkeypatch.setitem(memory_mapped.LARGE, "cpu", 0)
 
     def written(values):
         np.save(tmp_path / "x.npy", values)
@@ -102,13 +102,13 @@ def test_of_a_large_file_no_copy_is_made(in_file, monkeypatch):
 
 def test_a_small_file_is_read_once(tmp_path):
     np.save(tmp_path / "x.npy", X)
-    assert not mapped.stays_in_file(np.load(tmp_path / "x.npy", mmap_mode="r"), "cpu")
+    assert not memory_mapped.stays_in_file(np.load(tmp_path / "x.npy", mmap_mode="r"), "cpu")
 
 
 def test_other_devices_hold_what_they_can(in_file):
-    assert mapped.stays_in_file(in_file(X), "cpu")
-    assert not mapped.stays_in_file(in_file(X), "cuda:1")
-    assert not mapped.stays_in_file(X, "cpu")
+    assert memory_mapped.stays_in_file(in_file(X), "cpu")
+    assert not memory_mapped.stays_in_file(in_file(X), "cuda:1")
+    assert not memory_mapped.stays_in_file(X, "cpu")
 
 
 @TWO

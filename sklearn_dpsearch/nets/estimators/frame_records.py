@@ -13,7 +13,7 @@ from sklearn.base import RegressorMixin, is_classifier
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, column_or_1d
 from torch import nn
 
-from ..._chosen_rows import ChosenRows
+from ..._lazy_rows import ChosenRows
 from ...preprocessing import ColumnShape, Schema, TableEncoder
 from ..task import with_room
 from . import hidden_layers, layers, scaling, step_size

@@ -13,9 +13,9 @@ pytest.importorskip("torch")
 pytest.importorskip("skorch")
 import torch
 
-from sklearn_dpsearch.nets import DPLogisticRegression, DPMLPClassifier, DPNeuralNetClassifier, watchers
+from sklearn_dpsearch.nets import DPLogisticRegression, DPMLPClassifier, DPNeuralNetClassifier, training_progress
 from sklearn_dpsearch.nets.stack import Stack
-from sklearn_dpsearch.nets.watchers import clock
+from sklearn_dpsearch.nets.training_progress import clock
 
 from .toys import flat, table
 
@@ -122,9 +122,9 @@ def test_long_trainings_are_looked_at_twice_a_second(monkeypatch):
     now, looks = [0.0], []
     training = type("Training", (), {"done": 0, "tasks": [None]})()
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    one = watchers.TrainingProgress("Net", 10_000)
+    one = training_progress.TrainingProgress("Net", 10_000)
     monkeypatch.setattr(one, "look", lambda _: looks.append(now[0]))
-    everybody = watchers.Watchers([one])
+    everybody = training_progress.Watchers([one])
     everybody.begin(training)
     while training.done < 10_000:
         training.done += everybody.patience
@@ -136,9 +136,9 @@ def test_long_trainings_are_looked_at_twice_a_second(monkeypatch):
 
 
 def test_a_step_that_takes_minutes_is_followed_by_a_look():
-    everybody = watchers.Watchers([watchers.TrainingProgress("Net", 3)])
+    everybody = training_progress.Watchers([training_progress.TrainingProgress("Net", 3)])
     assert everybody.patience == 1
-    assert watchers.NO_WATCHERS.patience == float("inf")
+    assert training_progress.NO_WATCHERS.patience == float("inf")
 
 
 @pytest.mark.parametrize("verbose", [2, -1, "yes", None, 0.5])
