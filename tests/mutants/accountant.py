@@ -252,8 +252,8 @@ MUTANTS = [
         name="delta forgotten",
         mistake="An (ε, δ) guarantee is treated as if it were ε-DP.",
         file="privacy/guarantees/values.py",
-        old="return symmetric(curves.randomized_response(self.epsilon, self.delta))",
-        new="return symmetric(curves.randomized_response(self.epsilon, 0.0))",
+        old="return symmetric(basic_mechanisms.randomized_response(self.epsilon, self.delta))",
+        new="return symmetric(basic_mechanisms.randomized_response(self.epsilon, 0.0))",
         tests=(
             "privacy/selection/test_best_of.py::test_a_base_that_may_fail_openly_fails_once_in_the_expected_number_of_runs",
         ),
