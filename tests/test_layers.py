@@ -89,7 +89,16 @@ INSIDE_NETS = {
     "datasets": {"named_tensors", "randomness", "state", "task"},
     "engines": {"code_references", "layout", "named_tensors", "randomness", "state"},
     "averages": {"task"},
-    "stack": {"averages", "task", "engines", "optimizers", "randomness", "sampling", "torch_settings", "training_progress"},
+    "stack": {
+        "averages",
+        "task",
+        "engines",
+        "optimizers",
+        "randomness",
+        "sampling",
+        "torch_settings",
+        "training_progress",
+    },
     "training": {
         "task",
         "stack",
