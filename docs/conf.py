@@ -34,6 +34,7 @@ exclude_patterns = ["_build", "gallery/**/*.ipynb", "gallery/**/*.py", "gallery/
 html_theme = "pydata_sphinx_theme"
 html_title = "sklearn_dpsearch"
 html_theme_options = {"show_toc_level": 2, "navigation_with_keys": False}
+html_static_path, html_css_files = ["_static"], ["site.css"]
 html_copy_source = html_show_sourcelink = False
 
 suppress_warnings = ["etoc.toctree"]  # the gallery and the API have trees of their own

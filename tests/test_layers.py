@@ -21,9 +21,9 @@ ALLOWED = {
     "scoring": {"_process", "privacy"},
     "preprocessing": {"_process", "privacy"},
     "boosting": {"_process", "privacy", "preprocessing"},
-    "nets": {"_chosen_rows", "_process", "_disk", "privacy", "preprocessing", "boosting"},
+    "nets": {"_lazy_rows", "_process", "_disk", "privacy", "preprocessing", "boosting"},
     "ledger": {"_process", "_disk", "privacy"},
-    "search": {"_chosen_rows", "_process", "_disk", "privacy", "adapters", "scoring", "ledger"},
+    "search": {"_lazy_rows", "_process", "_disk", "privacy", "adapters", "scoring", "ledger"},
     "report": {"_process", "privacy", "adapters", "preprocessing", "scoring", "ledger", "search"},
     "audit": {"_process", "privacy", "adapters", "scoring", "nets", "ledger", "search"},
 }
@@ -72,24 +72,33 @@ INSIDE_NETS = {
         name: set()
         for name in (
             "checkpoints",
-            "code",
+            "code_references",
             "layout",
             "named_tensors",
             "randomness",
             "sampling",
-            "switches",
-            "watchers",
+            "torch_settings",
+            "training_progress",
         )
     },
-    "state": {"code"},
+    "state": {"code_references"},
     "optimizers": {"layout", "state"},
     "schedules": {"optimizers"},
     "task": {"engines", "optimizers", "named_tensors", "randomness"},
-    "mapped": {"engines", "task"},
-    "reading": {"named_tensors", "randomness", "state", "task"},
-    "engines": {"code", "layout", "named_tensors", "randomness", "state"},
+    "memory_mapped": {"engines", "task"},
+    "datasets": {"named_tensors", "randomness", "state", "task"},
+    "engines": {"code_references", "layout", "named_tensors", "randomness", "state"},
     "averages": {"task"},
-    "stack": {"averages", "task", "engines", "optimizers", "randomness", "sampling", "switches", "watchers"},
+    "stack": {
+        "averages",
+        "task",
+        "engines",
+        "optimizers",
+        "randomness",
+        "sampling",
+        "torch_settings",
+        "training_progress",
+    },
     "training": {
         "task",
         "stack",
@@ -98,11 +107,11 @@ INSIDE_NETS = {
         "optimizers",
         "named_tensors",
         "randomness",
-        "switches",
-        "watchers",
+        "torch_settings",
+        "training_progress",
     },
-    "identity": {"layout", "state", "task"},
-    "resuming": {"identity", "randomness", "switches", "task"},
+    "fingerprint": {"layout", "state", "task"},
+    "resuming": {"fingerprint", "randomness", "torch_settings", "task"},
 }
 #: Inside the searches: which rooms a room may look into, and what lies on the ground of all of them.
 INSIDE_SEARCH = {
@@ -113,7 +122,7 @@ INSIDE_SEARCH = {
 #: Rooms of one search each: no other room looks into them.
 SEARCHES = {"subset_search", "threshold_search", "grid_search"}
 #: Below every room of the accountant.
-GROUND = {"_types", "_checks", "_once"}
+GROUND = {"_types", "_checks", "_cached_property"}
 
 
 def relative(path: Path) -> str:
@@ -232,4 +241,4 @@ except ImportError as error:
 """
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=PACKAGE.parent)
     assert "needs torch" in shown.stdout
-    assert "sklearn-dpsearch[nets]" in shown.stdout
+    assert "pip install -e '.[nets]'" in shown.stdout

@@ -32,7 +32,7 @@ from sklearn.base import clone
 from sklearn.model_selection import RandomizedSearchCV, ShuffleSplit
 
 from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV
-from sklearn_dpsearch.nets import DPLogisticRegression, DPMLPClassifier, mapped
+from sklearn_dpsearch.nets import DPLogisticRegression, DPMLPClassifier, memory_mapped
 from sklearn_dpsearch.nets.estimators.base import DPSGDEstimator
 
 FEATURES, BUDGET = 50, {"epsilon": 1.0, "delta": 1e-8}
@@ -150,7 +150,7 @@ def speed(folder: Path, number: int) -> None:
         seconds: dict[str, list[float]] = {"once": [], "batches": []}
         for _ in range(3):
             for way, large in (("once", 2**60), ("batches", 0)):
-                mapped.LARGE["cpu"], begin = large, time.process_time()
+                memory_mapped.LARGE["cpu"], begin = large, time.process_time()
                 clone(net).set_params(noise_multiplier=1.0).fit(X, y)
                 seconds[way].append(time.process_time() - begin)
         print(f"{type(net).__name__}, {number:,} records: {min(seconds['batches']) / min(seconds['once']):.2f} times")

@@ -6,12 +6,12 @@ differ between threads (whether a thread may write, log and warn) are made for e
 
 from __future__ import annotations
 
-from .counted import WhileAnyone
 from .descriptors import DESCRIPTORS
-from .generators import GENERATORS, reseed
 from .interrupts import INTERRUPTS, contained
 from .progress import Stage, speaking
-from .rehearsals import rehearsing, steps_now
+from .random_generators import GENERATORS, reseed
+from .reference_counting import WhileAnyone
+from .shortened_training import rehearsing, steps_now
 from .silence import born_silent, discard, muted, muted_for_good, without_warnings
 
 __all__ = [

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from typing import TextIO
 
-from .counted import Undo, WhileAnyone
+from .reference_counting import Undo, WhileAnyone
 
 
 def _c_library() -> ctypes.CDLL | None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import cast
 
-from .counted import Undo
+from .reference_counting import Undo
 
 Handler = Callable[[int, FrameType | None], object]
 

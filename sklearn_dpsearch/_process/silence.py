@@ -14,9 +14,9 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO, TextIO
 
-from .counted import Undo, WhileAnyone
 from .descriptors import DESCRIPTORS
-from .leftovers import GARBAGE, Quiet, forget
+from .late_output import GARBAGE, Quiet, forget
+from .reference_counting import Undo, WhileAnyone
 
 #: Function of an original that makes its replacement.
 Router = Callable[[Any], Callable[..., object]]

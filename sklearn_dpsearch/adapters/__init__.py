@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..privacy import UnknownGuaranteeError
 from .adapter import Adapter, Estimator, TrainingRun
-from .declared import Declared, DeclaredAdapter
+from .declared_guarantee import Declared, DeclaredAdapter
 from .diffprivlib import DiffprivlibAdapter
 from .dp_event import DpEventAdapter
 from .interpret import InterpretAdapter

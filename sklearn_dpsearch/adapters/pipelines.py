@@ -15,9 +15,9 @@ from .._process import contained
 from ..privacy import LeakingEstimatorError, PrivacyError, PureDP, UnknownGuaranteeError, compose
 from ..privacy._types import Neighboring
 from .adapter import Adapter, Estimator, ExtrapolationRule, TrainingRun
-from .free_steps import is_skipped, learns_nothing, refuse_unknown_categories, what_is_assumed
-from .of_parts import EstimatorPart, PartsAdapter, joined_dense, under, under_names
+from .composites import EstimatorPart, PartsAdapter, joined_dense, under, under_names
 from .refusals import in_step, learns_without_privacy, together
+from .stateless_steps import is_skipped, learns_nothing, refuse_unknown_categories, what_is_assumed
 
 FindAdapter = Callable[[Any], Adapter]
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ..privacy import LeakingEstimatorError, PrivacyError, UnknownGuaranteeError, UnknownSensitivityError
 from .adapter import Adapter
-from .free_steps import how_to_learn_nothing
+from .stateless_steps import how_to_learn_nothing
 
 _LINEAR = "DPLogisticRegression(classes=[...]) of sklearn_dpsearch.nets"
 _NUMBERS = "DPLinearRegression(bounds_y=(..., ...)) of sklearn_dpsearch.nets"
@@ -46,11 +46,21 @@ ANY = (
     "(TableEncoder of sklearn_dpsearch.preprocessing with a public schema, FunctionTransformer with public constants)"
 )
 ON_YOUR_WORD = "give it a method privacy_guarantee(n_samples), or declare guarantee= for the whole estimator"
-INSTEAD = (
-    "For a table, one model with the encoder inside replaces all steps: DPTabularClassifier(schema, target=...) of "
-    "sklearn_dpsearch.nets, or DPGradientBoostingClassifier(schema, target=...) of sklearn_dpsearch.boosting, each "
-    "also as a regressor (docs/learn/from_grid_search.md has such a script)."
-)
+#: The way out for a table. A test runs it as it stands in the message.
+INSTEAD = """
+For a table, one model with the encoder inside replaces all steps. With your columns, ranges and values, which must be
+public knowledge, this is the whole script (docs/learn/from_grid_search.md explains it):
+
+    from sklearn_dpsearch import DPSubsetSearchCV
+    from sklearn_dpsearch.boosting import DPGradientBoostingClassifier
+
+    schema = {"age": (17, 90), "job": ["clerk", "nurse"], "income": ["low", "high"]}
+    model = DPGradientBoostingClassifier(schema, target="income")
+    search = DPSubsetSearchCV(model, "auto", scoring="neg_log_loss", epsilon=1.0, delta=1e-6)
+    search.fit(table, table["income"])
+
+DPTabularClassifier of sklearn_dpsearch.nets takes the same place; for numbers, the regressors of both.
+"""
 
 
 def learns_without_privacy(name: str, part: Any) -> UnknownGuaranteeError:
@@ -105,13 +115,18 @@ def together(checks: Iterable[Callable[[], Any]]) -> list[Any]:
 def in_one(refusals: list[PrivacyError]) -> PrivacyError:
     """One error of the first one's class, which lists several; lists inside of lists are flattened."""
     texts = [text for error in refusals for text in error.listed or (str(error),)]
-    several = type(refusals[0])(
-        f"{len(texts)} things stand in the way of a private search:\n"
-        + "\n".join(f"  {number}. {text}" for number, text in enumerate(texts, 1))
-        + f"\n{INSTEAD} Or {ON_YOUR_WORD}."
-    )
+    several = type(refusals[0])(as_list(texts))
     several.listed = tuple(texts)
     return several
+
+
+def as_list(refusals: Sequence[str]) -> str:
+    """The message that lists refusals, with the private script that replaces all of it."""
+    return (
+        f"{len(refusals)} things stand in the way of a private search:\n"
+        + "\n".join(f"  {number}. {text}" for number, text in enumerate(refusals, 1))
+        + f"\n{INSTEAD}For another model: {ON_YOUR_WORD}."
+    )
 
 
 def refuse_steps(adapter: Adapter, estimator: Any) -> None:

@@ -15,8 +15,8 @@ from .attacks import Everything, Statistic
 from .claims import Claim, claim_about, smallest
 from .neighbours import Neighbours, worst_case
 from .outcomes import has_failed
+from .repeated_fits import Samples, fit_many, without_seeds
 from .result import AuditResult, check_levels, check_runs, lower_bound
-from .running import Samples, fit_many, without_seeds
 
 
 def audit(

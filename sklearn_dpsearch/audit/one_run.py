@@ -17,14 +17,14 @@ from sklearn.base import is_classifier
 from sklearn.utils.validation import _num_samples
 
 from .._process import GENERATORS, reseed, without_warnings
-from ..ledger.blocks import counted
+from ..ledger.ledger_context import counted
 from ..privacy import Guarantee, PrivacyError
 from ..privacy._checks import check_neighboring, require
 from ..privacy._types import Array, Neighboring
 from ..privacy.spent import PrivacySpent
 from .claims import claim_about, smallest
+from .repeated_fits import fresh, without_seeds
 from .result import check_levels
-from .running import fresh, without_seeds
 
 #: Fitted model, canaries, their targets ↦ one number for each canary; the larger, the likelier it was a record.
 CanaryScore = Callable[[Any, Array, Array | None], Any]

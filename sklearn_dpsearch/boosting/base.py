@@ -18,18 +18,18 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 
 from .._process import steps_now
 from ..preprocessing import ColumnShape, Schema, TableEncoder
-from ..preprocessing.reading import names_of
+from ..preprocessing.table_columns import names_of
 from ..privacy import GaussianDP, Guarantee, calibrate
 from ..privacy._checks import check_size_of_delta
 from ..privacy._types import NEIGHBORING, Neighboring
 from ..privacy.mechanisms.rounded_normal import ByteSource
 from ..privacy.spent import Component, PrivacySpent
-from .calibrated import STATED_DELTA, TARGETS, CalibratedModel
 from .cells import Partition, drawn
-from .curves import Round, curve
+from .effect_curves import Round, curve
 from .features import BLOCK, CodedColumns, Codes, Feature
 from .losses import Array, Loss
 from .noise import UNIT, NoisySums, noise_scale
+from .noise_calibration import STATED_DELTA, TARGETS, CalibratedModel
 from .rounds import boost, outputs_after
 
 if TYPE_CHECKING:

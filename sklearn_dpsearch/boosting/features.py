@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..preprocessing import Schema
 from ..preprocessing.columns import Array, Choice, Column, Detail, Hashed, objects
 from ..preprocessing.ranges import AUTO, ENCODER, LOG, NumberRange, Range
-from ..preprocessing.reading import columns_of
+from ..preprocessing.table_columns import columns_of
 
 #: Codes of a table, shape (n_features, n_samples); one byte each, unless a column has more than 256 values.
 Codes: TypeAlias = NDArray[np.unsignedinteger[Any]]

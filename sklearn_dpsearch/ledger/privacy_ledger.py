@@ -14,10 +14,10 @@ from .._version import __version__
 from ..privacy import Guarantee, PrivacyError
 from ..privacy._types import NEIGHBORING, Neighboring
 from ..privacy.spent import Component, PrivacySpent
-from . import pages, table
-from .blocks import enter_block, leave_block
+from . import ledger_file, table
 from .budget import Forecast, check, epsilon_of, forecast, left, relation_of, total_of
 from .entry import BY_HAND, Entry, for_records, read_entry, stated_under, today
+from .ledger_context import enter_block, leave_block
 
 #: Assumption of a ledger's total, beside those of its entries.
 COMPLETE = "Everything that was released from these records, or decided by looking at them, has an entry."
@@ -46,7 +46,7 @@ class Seen:
     def __init__(self) -> None:
         self.last = (0, "")  # number of entries, and the digest of the last
 
-    def note(self, found: pages.Pages) -> None:
+    def note(self, found: ledger_file.Pages) -> None:
         """Remember the pages found in the file."""
         if len(found.bodies) > self.last[0]:
             self.last = len(found.bodies), found.digest
@@ -138,10 +138,10 @@ class PrivacyLedger:
     def _file(self) -> Path:
         return Path(self.path)
 
-    def _pages(self) -> pages.Pages:
+    def _pages(self) -> ledger_file.Pages:
         """Content of the file now, which includes all that was read before."""
         number, digest = self._seen.last  # before it is read: another thread may enter something meanwhile
-        found = pages.read(self._file)
+        found = ledger_file.read(self._file)
         if found.header != self._begun:
             raise PrivacyError(
                 f"Found another ledger in the place of {self.path!r}; the ledger that was opened is needed, as its "
@@ -156,13 +156,13 @@ class PrivacyLedger:
         self._seen.note(found)
         return found
 
-    def _opened(self, epsilon: float | None, delta: float | None, neighboring: Neighboring | None) -> pages.Pages:
+    def _opened(self, epsilon: float | None, delta: float | None, neighboring: Neighboring | None) -> ledger_file.Pages:
         """Content of the file, which is begun if it is missing."""
         if not os.path.exists(self.path):
-            with pages.locked(self._file):
+            with ledger_file.locked(self._file):
                 if not os.path.exists(self.path):  # no other process was faster
-                    pages.begin(self._file, self._new_header(epsilon, delta, neighboring))
-        return pages.read(self._file)
+                    ledger_file.begin(self._file, self._new_header(epsilon, delta, neighboring))
+        return ledger_file.read(self._file)
 
     def _new_header(
         self, epsilon: float | None, delta: float | None, neighboring: Neighboring | None
@@ -317,10 +317,10 @@ class PrivacyLedger:
         """Check the budget and write an entry, as one step for all processes. An existing entry stays."""
         if self._holds(entry, self.entries()):  # the slow part, before other processes have to wait
             return
-        with pages.locked(self._file):
+        with ledger_file.locked(self._file):
             found = self._pages()
             if not self._holds(entry, tuple(map(read_entry, found.bodies))):
-                self._seen.note(pages.add(self._file, found, entry.written()))
+                self._seen.note(ledger_file.add(self._file, found, entry.written()))
 
     def _holds(self, entry: Entry, entries: tuple[Entry, ...]) -> bool:
         """Return whether the entry is there: a fit resumed after a crash. A new entry is checked against the budget."""

@@ -13,11 +13,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .estimators.array_estimators import DPLinearRegression, DPLogisticRegression, DPMLPClassifier, DPMLPRegressor
     from .estimators.ensembles import DPTabularEnsembleClassifier, DPTabularEnsembleRegressor
+    from .estimators.frame_estimators import DPTabularClassifier, DPTabularRegressor
     from .estimators.skorch_binary import DPNeuralNetBinaryClassifier, DPNeuralNetMultiLabelClassifier
     from .estimators.skorch_nets import DPNeuralNetClassifier, DPNeuralNetRegressor
-    from .estimators.tables import DPLinearRegression, DPLogisticRegression, DPMLPClassifier, DPMLPRegressor
-    from .estimators.tabular import DPTabularClassifier, DPTabularRegressor
 
 __all__ = [
     "DPLinearRegression",
@@ -35,18 +35,18 @@ __all__ = [
 ]
 #: Module of each name, imported on demand: searches and users of diffprivlib need no torch.
 _PLACES = {
-    "DPLinearRegression": "estimators.tables",
-    "DPLogisticRegression": "estimators.tables",
-    "DPMLPClassifier": "estimators.tables",
-    "DPMLPRegressor": "estimators.tables",
+    "DPLinearRegression": "estimators.array_estimators",
+    "DPLogisticRegression": "estimators.array_estimators",
+    "DPMLPClassifier": "estimators.array_estimators",
+    "DPMLPRegressor": "estimators.array_estimators",
     "DPNeuralNetBinaryClassifier": "estimators.skorch_binary",
     "DPNeuralNetClassifier": "estimators.skorch_nets",
     "DPNeuralNetMultiLabelClassifier": "estimators.skorch_binary",
     "DPNeuralNetRegressor": "estimators.skorch_nets",
-    "DPTabularClassifier": "estimators.tabular",
+    "DPTabularClassifier": "estimators.frame_estimators",
     "DPTabularEnsembleClassifier": "estimators.ensembles",
     "DPTabularEnsembleRegressor": "estimators.ensembles",
-    "DPTabularRegressor": "estimators.tabular",
+    "DPTabularRegressor": "estimators.frame_estimators",
 }
 
 
@@ -58,7 +58,7 @@ def __getattr__(name: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name in ("torch", "skorch"):
             raise ModuleNotFoundError(
-                f"{name} needs {error.name}, which is not installed: pip install 'sklearn-dpsearch[nets]'.",
+                f"{name} needs {error.name}, which is not installed: pip install -e '.[nets]' in a clone.",
                 name=error.name,
             ) from None
         raise

@@ -22,10 +22,10 @@ from .._disk import store
 from .._disk.secret_folder import GOING, Work
 from .._disk.store import KeyedFile, Store
 from ..privacy import PrivacyError
-from .identity import marks, marks_of_records, place_of
+from .fingerprint import marks, marks_of_records, place_of
 from .randomness import sequence
-from .switches import threads
 from .task import TrainingTask
+from .torch_settings import threads
 
 TRAINING = Work("training", "its initial parameters, the seed of its batches and noise, and its state")
 #: Seconds between two saved states, and least seconds of a training whose end is saved.

@@ -17,9 +17,9 @@ from .engines.linear import LinearEngine
 from .optimizers import BuiltOptimizer, stepper_for
 from .randomness import Secrets, fill_normals, global_state, restore_global
 from .sampling import PoissonBatches, padded_batches
-from .switches import one_thread
 from .task import Records, TrainingTask
-from .watchers import NO_WATCHERS, Watchers
+from .torch_settings import one_thread
+from .training_progress import NO_WATCHERS, Watchers
 
 #: Record numbers drawn ahead, over all nets: enough that drawing costs little, few enough to fit into memory.
 AHEAD = 2**17

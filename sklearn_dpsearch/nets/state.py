@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 
-from .code import Reference, references
+from .code_references import Reference, references
 
 #: Digested text of objects that are compared by identity.
 Identity: TypeAlias = Callable[[object], str]

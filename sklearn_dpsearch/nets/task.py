@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from ..privacy._once import cached_property
+from ..privacy._cached_property import cached_property
 from .engines import rounding
 from .named_tensors import Inputs, NamedTensors, each
 from .optimizers import Memory, Table, UpdateRule

@@ -11,7 +11,7 @@ from torch import nn
 
 from .._disk.store import KeyedFile
 from .._process import contained
-from .engines import operations, plain, probe, rounding, selection
+from .engines import engine_choice, operations, plain, probe, rounding
 from .engines.base import Engine
 from .engines.linear import PlainEngine, TracedEngine
 from .engines.refusals import refuse
@@ -20,9 +20,9 @@ from .optimizers import BuiltOptimizer
 from .randomness import global_torch_seed
 from .resuming import kept, shared
 from .stack import Stack
-from .switches import exactly
 from .task import Records, TrainingTask
-from .watchers import NO_WATCHERS, Watchers
+from .torch_settings import exactly
+from .training_progress import NO_WATCHERS, Watchers
 
 #: Most bytes that a stack uses in a step. More would not fit into a CPU's caches, and a stack would be slower than its
 #: nets alone (``examples/benchmarks/nets_at_real_size.py``). A GPU gains from every increase.
@@ -45,14 +45,14 @@ def train(task: TrainingTask, records: Records, *, max_physical_batch: int, watc
     device = records.inputs.device
     with exactly(device), contextlib.closing(watchers):
         rows, targets = probe.records_for(task.module, records.inputs, records.targets)
-        engine = selection.engine_for(task.module, task.criterion, rows, targets, device, task.expected_batch_size)
-        before = selection.digest_of_code(engine)
+        engine = engine_choice.engine_for(task.module, task.criterion, rows, targets, device, task.expected_batch_size)
+        before = engine_choice.digest_of_code(engine)
         # Seeded for dropout.
         with records.opened(task.seed) as opened, global_torch_seed(task.seed), _tokens_explained(task.module):
             Stack([task], engine, opened, max_physical_batch, watchers).run()
-        if selection.digest_of_code(engine) != before:  # its contents could tell about records
-            raise selection.kept_something(task.module)
-    task.notes[:] = (*selection.assumptions(engine, task.module, task.criterion), *records.assumptions())
+        if engine_choice.digest_of_code(engine) != before:  # its contents could tell about records
+            raise engine_choice.kept_something(task.module)
+    task.notes[:] = (*engine_choice.assumptions(engine, task.module, task.criterion), *records.assumptions())
 
 
 @contextlib.contextmanager
@@ -170,7 +170,7 @@ def _structure(task: TrainingTask, records: Records) -> Hashable | None:
     known = plain.structure(task.module, task.criterion)
     if known is not None:
         return known
-    way = selection.way_of(
+    way = engine_choice.way_of(
         task.module, task.criterion, *probe.records_for(task.module, records.inputs, records.targets)
     )
     if way.traced is None or not way.stacks:
@@ -221,5 +221,5 @@ def _stacked_engine(tasks: Sequence[TrainingTask], records: Records) -> Engine |
     if plain.structure(first.module, first.criterion) is not None:
         return PlainEngine(first.module, first.criterion, device)
     rows, targets = probe.records_for(first.module, records.inputs, records.targets)
-    traced = selection.way_of(first.module, first.criterion, rows, targets).traced
+    traced = engine_choice.way_of(first.module, first.criterion, rows, targets).traced
     return None if traced is None else TracedEngine(first.module, first.criterion, device, traced)

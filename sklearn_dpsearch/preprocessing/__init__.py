@@ -1,8 +1,8 @@
 """Tables to numbers of unit scale, from a public schema: nothing is learned from the records."""
 
-from .drafting import schema_of
+from .effect_curves import ColumnShape
 from .schema import Schema
-from .shapes import ColumnShape
+from .schema_draft import schema_of
 from .table_encoder import TableEncoder
 
 __all__ = ["ColumnShape", "Schema", "TableEncoder", "schema_of"]

@@ -15,10 +15,10 @@ from sklearn.utils._param_validation import Interval, StrOptions, validate_param
 
 from .._site import linked
 from .columns import Array, Column, Detail, Unit
+from .effect_curves import ColumnShape, shape_of
 from .ranges import AUTO
-from .reading import Given, columns_of, names_of
 from .schema import Schema
-from .shapes import ColumnShape, shape_of
+from .table_columns import Given, columns_of, names_of
 
 if TYPE_CHECKING:
     from typing import Self  # since Python 3.11

@@ -26,13 +26,13 @@ from .calibration import calibrate
 from .count_distributions.base import CountDistribution
 from .count_distributions.distributions import Binomial, Fixed, FromPMF, Poisson
 from .count_distributions.negative_binomial import Geometric, Logarithmic, NegativeBinomial
+from .dictionaries import from_dict
 from .guarantees.base import Guarantee
 from .guarantees.changed_record import as_replace_one
 from .guarantees.composition import compose, envelope, mixture
 from .guarantees.group import for_group
 from .guarantees.pure import BoundedRangeDP, LaplaceDP, PureDP
 from .guarantees.values import DPSGD, ZCDP, ApproxDP, GaussianDP, NonPrivate, ProfileDP, RenyiDP
-from .interchange import from_dict
 from .mechanisms.report_noisy_max import ExponentialNoise, GaussianNoise, GumbelNoise, LaplaceNoise
 from .selection.best_of import best_of
 from .selection.best_of_then import followed_by

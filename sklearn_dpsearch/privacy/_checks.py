@@ -49,7 +49,7 @@ def check_size_of_delta(name: str, delta: float, n: float) -> None:
 
     Publishing one record, picked at random, in full is (0, 1/n)-private.
     """
-    if delta * n >= 1:
+    if delta * n >= 1 - 1e-9:  # 1/n is refused for every n: in doubles (1/32561)·32561 is less than 1
         raise PrivacyError(
             f"Found {name}={delta:g} for {n:g} records: publishing one of them in full, picked at random, is private "
             f"at delta = 1/n = {1 / n:.3g}, so this delta promises nothing. Give a delta well below it, e.g. "

@@ -18,7 +18,7 @@ from .guarantees.composition import compose
 from .guarantees.pure import LaplaceDP, PureDP
 from .guarantees.values import DPSGD, GaussianDP, NonPrivate
 from .numerics.exact_numbers import float_above
-from .numerics.pld import pld_from_pair
+from .numerics.pld_conversion import pld_from_pair
 from .selection.best_of import best_of
 from .selection.subset import subset_then_train
 

@@ -173,7 +173,8 @@ class PrivacySpent(Statement, Risk):
         format : {"html", "markdown", "json"}
             A complete page, a text, or plain values for machines.
         about : mapping of str to str, optional
-            Facts that only the curator knows, such as ``"Intended use of the release"``. Missing facts are marked.
+            Facts that only the curator knows: "Curator", "Data set, and who is in it", "Intended use of the release",
+            "Who gets the release", "Why this ε and δ", "Contact". What is left out is marked as not stated.
         date : date or str, optional
             Of the statement, and published with it. None: today's, in coordinated universal time.
 
@@ -181,6 +182,11 @@ class PrivacySpent(Statement, Risk):
         -------
         Report
             ``save(path)`` writes it, ``str()`` gives the text, and notebooks show it.
+
+        Raises
+        ------
+        ValueError
+            For a field of ``about`` that a statement has no place for.
 
         Examples
         --------

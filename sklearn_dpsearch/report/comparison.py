@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from .displays.drawing import axes_of, looks, plain_ticks
+from .displays import PlanDisplay
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,7 +132,7 @@ class Comparison:
 
         return pd.DataFrame([asdict(row) for row in self.rows])
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: Any = None) -> PlanDisplay:
         """Draw the ε of the released model over the work, a point for each row.
 
         Parameters
@@ -141,14 +141,6 @@ class Comparison:
 
         Returns
         -------
-        matplotlib axes
+        PlanDisplay
         """
-        ax = axes_of(ax, type(self).__name__)
-        for row, look in zip(self.rows, looks()):
-            ax.plot(
-                [row.work], [row.epsilon_final], color=look.color, marker=look.marker, linestyle="", label=row.search
-            )
-        ax.set(xlabel="work, in trainings on all records", ylabel="ε of the released model's training", xscale="log")
-        plain_ticks(ax.xaxis)
-        ax.legend()  # labels beside the points would cover each other
-        return ax
+        return PlanDisplay.from_rows(self.rows).plot(ax)

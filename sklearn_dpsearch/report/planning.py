@@ -70,7 +70,7 @@ def plan(
     param_distributions: Any = "auto",
     param_grid: Any = None,
     n_iter: float | CountDistribution | str | Sequence[float | CountDistribution | str] | None = None,
-    subset_fraction: float | Sequence[float] = 0.1,
+    subset_fraction: float | str | Sequence[float | str] = "auto",
     tuning_share: float | Sequence[float | None] | None = None,
     time: bool = False,
     X_example: Any = None,
@@ -124,7 +124,7 @@ def plan(
     ...         return {"tol": factor * self.tol}
     >>> compared = plan(Private(), 3000, epsilon=0.5, param_distributions={"C": [0.1, 1.0]})
     >>> [row.search for row in compared.rows]
-    ['one fit', 'random, n_iter=10', "subset, n_iter='auto', subset_fraction=0.1", 'grid']
+    ['one fit', 'random, n_iter=10', "subset, n_iter='auto', subset_fraction='auto'", 'grid']
     >>> compared.recommended.call
     'DPGridSearchCV(estimator, {}, epsilon=0.5, delta=None)'
     """
@@ -164,7 +164,11 @@ def _several(value: Any) -> list[Any]:
 
 
 def _asked(
-    space: Any, grid: Any, distributions: Sequence[Any], fractions: Sequence[float], shares: Sequence[float | None]
+    space: Any,
+    grid: Any,
+    distributions: Sequence[Any],
+    fractions: Sequence[float | str],
+    shares: Sequence[float | None],
 ) -> Iterator[Asked]:
     """Yield the searches to plan. One fit is a grid of one candidate: no choice, and no cost of a choice."""
     yield Asked(kind=FIT, make=DPGridSearchCV, space={}, given={})

@@ -27,10 +27,10 @@ from operator import index
 import numpy as np
 
 from ..privacy import ZCDP, Guarantee, ProfileDP, PureDP, compose
+from ..privacy._cached_property import cached_property
 from ..privacy._checks import check_kind, require
-from ..privacy._once import cached_property
 from ..privacy._types import Array, ArrayLike, Neighboring
-from ..privacy.interchange import part_of_guarantees
+from ..privacy.dictionaries import part_of_guarantees
 from ..privacy.mechanisms.exact_sampling import SYSTEM, IntegerSource, discrete_gaussian, discrete_laplace
 from ..privacy.numerics.exact_numbers import float_above, positive_fraction
 from ..privacy.numerics.loss_distribution import DominatingPair

@@ -4,7 +4,7 @@ from ._base import BasePrivateSearch
 from ._resuming import Checkpoint
 from .execution.outcome import NoModelError
 from .grid_search import DPGridSearchCV
-from .planning.suggested import search_space
+from .planning.default_spaces import search_space
 from .random_search import DPRandomSearchCV
 from .subset_search import DPSubsetSearchCV
 from .threshold_search import Doubling, DPThresholdSearchCV

@@ -18,10 +18,10 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metadata_routing import process_routing
 
 from .._site import linked
-from ..adapters.declared import Declared
+from ..adapters.declared_guarantee import Declared
 from ..adapters.refusals import together
 from ..ledger import PrivacyLedger
-from ..ledger.blocks import counted, is_counted
+from ..ledger.ledger_context import counted, is_counted
 from ..privacy import Guarantee, MissingDeltaError, PrivacyError
 from ..privacy.spent import PrivacySpent
 from ..scoring import PrivateScorer
@@ -40,7 +40,7 @@ from .execution.progress import planning, running
 from .execution.randomness import Randomness
 from .execution.tasks import guarded
 from .planning.arguments import check_arguments
-from .planning.containers import ContainerFacts
+from .planning.container_facts import ContainerFacts
 from .planning.first_look import check_public, first_look, refuse_traces
 from .planning.keywords import check_keywords, check_names, is_per_record, known_to_fit
 from .planning.plan import Plan, Request, make_plan, notes_of
@@ -125,7 +125,7 @@ class BasePrivateSearch(
 
     def __new__(cls: type[Search], *positional: Any, **named: Any) -> Search:
         """An object, unless it is given keywords that this search has not."""
-        check_keywords(cls, named)
+        check_keywords(cls, positional, named)
         made: Search = super().__new__(cls)
         return made
 
@@ -203,6 +203,7 @@ class BasePrivateSearch(
     def _plan(
         self, strategy: Strategy, n_samples: int | None, public: bool, delta: float | None, *, near: float | None = None
     ) -> Plan:
+        strategy.n_samples = n_samples
         families = strategy.families(n_samples)
         relation = families.relation
         scorer, validation = strategy.scorer(public), strategy.validation(relation, n_samples, public)
@@ -318,7 +319,8 @@ class BasePrivateSearch(
         Returns
         -------
         self : object
-            Fitted. Each call spends ``privacy_spent_`` anew.
+            Fitted. Each call spends ``privacy_spent_`` anew: ``cross_val_score`` with five folds spends five times
+            (docs/learn/cross_validation.md).
 
         Raises
         ------

@@ -10,8 +10,8 @@ from ..scoring.validation import Fold
 from ._base import BasePrivateSearch
 from ._records import n_records
 from ._types import Candidate
+from .execution.candidate_utilities import utilities_of
 from .execution.job import Split
-from .execution.utilities import utilities_of
 from .strategies.sample_and_aggregate import SampleAndAggregate
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from .._process import born_silent
 from ..ledger import PrivacyLedger
-from ..ledger.blocks import is_counted, ledger_here, own_block
+from ..ledger.ledger_context import is_counted, ledger_here, own_block
 from ..privacy import PrivacyError
 from ..privacy.spent import PrivacySpent
 from .planning.arguments import nested, values_of

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from ..ledger.blocks import counted
+from ..ledger.ledger_context import counted
 from ..privacy import CountDistribution, Guarantee
 from ..scoring.validation import Validation
 from ._base import BasePrivateSearch
 from ._records import n_records, take, with_parameters
 from ._synthetic_records import made_up_records
-from .execution.utilities import HELD_OUT
+from .execution.candidate_utilities import HELD_OUT
 from .planning.grid import number_of_points
 from .planning.plan import Plan
 from .strategies.sample_and_aggregate import SampleAndAggregate
@@ -88,7 +88,7 @@ def _work(strategy: Any, plan: Plan) -> float:
     runs = float(plan.request.distribution.mean) * _share_trained(plan.request.validation)
     if not isinstance(strategy, SubsetStrategy):
         return runs + (getattr(strategy.search, "refit", None) is True)
-    fraction = float(strategy.search.subset_fraction)
+    fraction = strategy.fraction
     return runs + (1.0 - fraction if strategy.search.train_on == "rest" else 1.0)
 
 

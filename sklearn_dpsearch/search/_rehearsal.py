@@ -14,7 +14,7 @@ from ._synthetic_records import NothingKnownError, made_up_like
 from ._types import Candidate, PublicData
 from .execution.job import Job, Split
 from .execution.tasks import in_task, is_leak, would_leak
-from .planning.containers import ContainerFacts
+from .planning.container_facts import ContainerFacts
 from .planning.keywords import is_per_record
 from .planning.plan import Plan
 from .strategies.base import Strategy

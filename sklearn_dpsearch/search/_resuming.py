@@ -15,9 +15,9 @@ import numpy as np
 from .._disk import store
 from .._disk.secret_folder import Work
 from .._disk.store import Store
-from ._identity import marks, marks_of_candidates
+from ._fingerprint import marks, marks_of_candidates
 from ._types import Candidate
-from .execution.finished import NOTHING, Finished
+from .execution.finished_runs import NOTHING, Finished
 from .execution.outcome import NoModelError
 from .execution.randomness import Randomness, entropy_of
 

@@ -15,7 +15,7 @@ from sklearn.utils import get_tags
 
 from ..privacy import PrivacyError
 from ._types import Scorer
-from .planning.containers import ContainerFacts
+from .planning.container_facts import ContainerFacts
 from .planning.first_look import BOUNDS, KEEP_WIDTH, parameter, steps_of
 
 #: Number of made-up records, and of features where none is declared.

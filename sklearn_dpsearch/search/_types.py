@@ -10,7 +10,7 @@ import numpy as np
 
 from ..adapters import Adapter
 from ..adapters.adapter import ExtrapolationRule
-from ..adapters.declared import Declared
+from ..adapters.declared_guarantee import Declared
 from ..privacy._types import Neighboring
 from ..scoring import Noise
 

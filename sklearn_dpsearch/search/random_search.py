@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ..adapters.declared import Declared
+from ..adapters.declared_guarantee import Declared
 from ..ledger import PrivacyLedger
 from ..privacy import CountDistribution, Fixed, Guarantee, best_of
 from ..privacy._types import Neighboring

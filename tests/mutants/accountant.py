@@ -33,7 +33,7 @@ MUTANTS = [
         file="privacy/guarantees/composition.py",
         old="min(self.weights) > 0 and abs(math.fsum(self.weights) - 1) < 1e-9",
         new="True",
-        tests=("privacy/test_interchange.py::test_what_a_file_holds_is_checked_like_what_a_program_builds",),
+        tests=("privacy/test_dictionaries.py::test_what_a_file_holds_is_checked_like_what_a_program_builds",),
     ),
     Mutant(
         name="relation of parts not compared",
@@ -42,7 +42,7 @@ MUTANTS = [
         old="if part.neighboring != whole.neighboring:",
         new="if False:",
         tests=(
-            "privacy/test_interchange.py::test_what_a_file_holds_is_checked_like_what_a_program_builds",
+            "privacy/test_dictionaries.py::test_what_a_file_holds_is_checked_like_what_a_program_builds",
             "privacy/guarantees/test_building.py::test_every_value_checks_itself_when_built",
         ),
     ),
@@ -166,18 +166,18 @@ MUTANTS = [
     Mutant(
         name="certificate of two places at once",
         mistake="The best order lets outcomes go back to where fewer of the others score below.",
-        file="privacy/selection/orders.py",
+        file="privacy/selection/score_orders.py",
         old="        best = np.maximum.accumulate((row + best)[::-1])[::-1] - row\n",
         new="        best = np.maximum(best, placed[-1, -1] - row)\n",
-        tests=("privacy/selection/test_orders.py::test_gain_is_what_an_order_written_out_loses",),
+        tests=("privacy/selection/test_score_orders.py::test_gain_is_what_an_order_written_out_loses",),
     ),
     Mutant(
         name="certificate without the neighbour",
         mistake="The gain of a group on the neighbouring data set is bounded from below, not from above.",
-        file="privacy/selection/orders.py",
+        file="privacy/selection/score_orders.py",
         old="    _, most = rise(distribution, np.clip(top_q - error, 0.0, 1.0), theirs)\n",
         new="    most, _ = rise(distribution, np.clip(top_q + error, 0.0, 1.0), theirs - 2 * error)\n",
-        tests=("privacy/selection/test_orders.py::test_an_error_of_the_masses_counts_against_the_order",),
+        tests=("privacy/selection/test_score_orders.py::test_an_error_of_the_masses_counts_against_the_order",),
     ),
     Mutant(
         name="places for nothing",
@@ -252,8 +252,8 @@ MUTANTS = [
         name="delta forgotten",
         mistake="An (ε, δ) guarantee is treated as if it were ε-DP.",
         file="privacy/guarantees/values.py",
-        old="return symmetric(curves.randomized_response(self.epsilon, self.delta))",
-        new="return symmetric(curves.randomized_response(self.epsilon, 0.0))",
+        old="return symmetric(basic_mechanisms.randomized_response(self.epsilon, self.delta))",
+        new="return symmetric(basic_mechanisms.randomized_response(self.epsilon, 0.0))",
         tests=(
             "privacy/selection/test_best_of.py::test_a_base_that_may_fail_openly_fails_once_in_the_expected_number_of_runs",
         ),
@@ -282,7 +282,7 @@ MUTANTS = [
         file="privacy/guarantees/values.py",
         old='int(self.steps), self.neighboring == "replace_one"',
         new="int(self.steps), False",
-        tests=("privacy/numerics/test_curves.py::test_replaced_record_costs_about_twice_an_added_one",),
+        tests=("privacy/numerics/test_basic_mechanisms.py::test_replaced_record_costs_about_twice_an_added_one",),
     ),
     Mutant(
         name="Rényi curve under replace-one",
@@ -296,10 +296,10 @@ MUTANTS = [
     Mutant(
         name="DP-SGD in one direction",
         mistake="The record is only ever removed, never added.",
-        file="privacy/numerics/curves.py",
+        file="privacy/numerics/basic_mechanisms.py",
         old="DominatingPair(convolve([removed], [steps], gap), convolve([added], [steps], gap))",
         new="DominatingPair(convolve([added], [steps], gap), convolve([added], [steps], gap))",
-        tests=("privacy/numerics/test_curves.py::test_dpsgd_agrees_with_dp_accounting",),
+        tests=("privacy/numerics/test_basic_mechanisms.py::test_dpsgd_agrees_with_dp_accounting",),
     ),
     Mutant(
         name="search in one direction",
@@ -679,16 +679,16 @@ MUTANTS = [
         file="privacy/guarantees/serialization.py",
         old="return value if math.isfinite(value) else",
         new="return round(value, 12) if math.isfinite(value) else",
-        tests=("privacy/test_interchange.py::test_every_number_is_the_same_to_the_last_bit",),
+        tests=("privacy/test_dictionaries.py::test_every_number_is_the_same_to_the_last_bit",),
         seen="ledgers that keep printed numbers",
     ),
     Mutant(
         name="one direction read for both",
         mistake="Loss distributions are read from a dictionary as if both orders of the neighbours had the same one.",
-        file="privacy/interchange.py",
+        file="privacy/dictionaries.py",
         old="removed if added is None else added",
         new="removed",
-        tests=("privacy/test_interchange.py::test_both_directions_of_a_loss_distribution_come_back",),
+        tests=("privacy/test_dictionaries.py::test_both_directions_of_a_loss_distribution_come_back",),
     ),
     # --- the statement ----------------------------------------------------------------------------------------------
     Mutant(

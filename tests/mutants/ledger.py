@@ -2,13 +2,13 @@
 
 from .mutant import Mutant
 
-PAGES, LEDGER, SEARCHES = "ledger/test_pages.py", "ledger/test_privacy_ledger.py", "search/test_ledger.py"
+PAGES, LEDGER, SEARCHES = "ledger/test_ledger_file.py", "ledger/test_privacy_ledger.py", "search/test_ledger.py"
 
 MUTANTS = [
     Mutant(
         name="entry not on the disk",
         mistake="A fit goes on while its entry waits in memory to be written.",
-        file="ledger/pages.py",
+        file="ledger/ledger_file.py",
         old="        rest = rest[os.write(descriptor, rest) :]\n    os.fsync(descriptor)\n",
         new="        rest = rest[os.write(descriptor, rest) :]\n",
         tests=(f"{PAGES}::test_what_is_used_is_on_the_disk_before",),
@@ -16,7 +16,7 @@ MUTANTS = [
     Mutant(
         name="a lock for each process",
         mistake="Two processes write into a ledger at once, and one takes the place of the other's entry.",
-        file="ledger/pages.py",
+        file="ledger/ledger_file.py",
         old='filelock.FileLock(f"{path}{LOCK}", timeout=PATIENCE)',
         new='filelock.FileLock(f"{path}{LOCK}{os.getpid()}", timeout=PATIENCE)',
         tests=(f"{PAGES}::test_two_processes_that_enter_at_once_lose_nothing",),
@@ -24,7 +24,7 @@ MUTANTS = [
     Mutant(
         name="damage passed over",
         mistake="A damaged line in the middle of a ledger is skipped.",
-        file="ledger/pages.py",
+        file="ledger/ledger_file.py",
         old="            raise _damaged(path, number)\n        digest = _digest_in(line)\n",
         new="            continue\n        digest = _digest_in(line)\n",
         tests=(PAGES,),
@@ -32,7 +32,7 @@ MUTANTS = [
     Mutant(
         name="behind what was never finished",
         mistake="An entry is written behind the rest of one that was cut off, and neither can be read.",
-        file="ledger/pages.py",
+        file="ledger/ledger_file.py",
         old="    end = len(found) if last is not None else len(found) - len(tail)\n",
         new="    end = len(found)\n",
         tests=(PAGES,),

@@ -129,7 +129,7 @@ MUTANTS = [
     Mutant(
         name="words one by one",
         mistake="A word that comes twice in a record counts as two rows: the norm is too small.",
-        file="nets/engines/shares.py",
+        file="nets/engines/layer_gradients.py",
         old="pairs, places = torch.unique(owners * number + words, return_inverse=True)",
         new=(
             "pairs = (owners * number + words).reshape(-1)\n"
@@ -141,7 +141,7 @@ MUTANTS = [
     Mutant(
         name="places one by one",
         mistake="The norm of a convolution is that of its places' terms, whose sum can be longer.",
-        file="nets/engines/shares.py",
+        file="nets/engines/layer_gradients.py",
         old='    return {"weight": ChannelsLast(gradients), "bias": Dense(slopes.flatten(2).sum(2))}\n',
         new=('    return {"weight": ChannelsLast(gradients), "bias": Dense(slopes.flatten(2).norm(dim=2))}\n'),
         tests=("nets/engines/test_layered.py::test_every_rule_gives_what_autograd_gives_record_by_record",),
@@ -160,7 +160,7 @@ MUTANTS = [
         file="nets/estimators/cost.py",
         old="return compose(*(spent.guarantee for spent in costs), settings.guarantee)",
         new="return settings.guarantee",
-        tests=("nets/estimators/test_tables.py::test_partial_fit_and_warm_start_add_to_the_cost",),
+        tests=("nets/estimators/test_array_estimators.py::test_partial_fit_and_warm_start_add_to_the_cost",),
         seen="a new PrivacyEngine for each fit",
     ),
     Mutant(
@@ -169,7 +169,7 @@ MUTANTS = [
         file="nets/estimators/settings.py",
         old='raise ValueError(\n            f"Found batch_size={net.batch_size} without',
         new='return 0.5\n        raise ValueError(\n            f"Found batch_size={net.batch_size} without',
-        tests=("nets/estimators/test_tables.py::test_bad_arguments_are_refused_before_any_data_is_read",),
+        tests=("nets/estimators/test_array_estimators.py::test_bad_arguments_are_refused_before_any_data_is_read",),
         seen="Opacus's 1 / len(loader)",
     ),
     Mutant(
@@ -213,39 +213,39 @@ MUTANTS = [
         file="nets/engines/vmap.py",
         old='        if not getattr(function, "generate_vmap_rule", False):\n',
         new="        if False:\n",
-        tests=("nets/engines/test_selection.py::test_a_refusal_names_the_operation",),
+        tests=("nets/engines/test_engine_choice.py::test_a_refusal_names_the_operation",),
     ),
     Mutant(
         name="hooks",
         mistake="Modules with hooks, which see whole batches, are trained.",
-        file="nets/engines/selection.py",
+        file="nets/engines/engine_choice.py",
         old="    refuse(module)\n    refuse(criterion)\n",
         new="",
-        tests=("nets/engines/test_selection.py::test_hooks_are_refused",),
+        tests=("nets/engines/test_engine_choice.py::test_hooks_are_refused",),
         seen="forward hooks that keep activations",
     ),
     Mutant(
         name="state that modules keep",
         mistake="Code that keeps a running mean of what it saw is trained and released.",
-        file="nets/engines/selection.py",
+        file="nets/engines/engine_choice.py",
         old="        if contents(code) != held:\n",
         new="        if False:\n",
-        tests=("nets/test_state.py", "nets/engines/test_selection.py"),
+        tests=("nets/test_state.py", "nets/engines/test_engine_choice.py"),
         seen="batch normalisation and its relatives, found by name only",
     ),
     Mutant(
         name="losses that look at the batch",
         mistake="A criterion that divides by the weights of the batch counts as a sum over records.",
-        file="nets/engines/selection.py",
+        file="nets/engines/engine_choice.py",
         old="known = outputs is not None and losses.sums_over_records(criterion, outputs, targets)",
         new="known = outputs is not None",
-        tests=("nets/engines/test_selection.py::test_losses_that_weigh_by_the_batch_are_refused",),
+        tests=("nets/engines/test_engine_choice.py::test_losses_that_weigh_by_the_batch_are_refused",),
         seen="CrossEntropyLoss(weight=...) with reduction='mean'",
     ),
     Mutant(
         name="one noise for two sets of records",
         mistake="A training that is resumed with other records uses the noise of the first.",
-        file="nets/identity.py",
+        file="nets/fingerprint.py",
         old='"records": marks_of_records(records),',
         new='"records": {"records": ("", "")},',
         tests=("nets/test_same_training.py::test_noise_never_meets_other_records",),
@@ -280,7 +280,7 @@ MUTANTS = [
     Mutant(
         name="datasets that mix records",
         mistake="A dataset that keeps a running mean of what it has read, and subtracts it, is trained on.",
-        file="nets/reading.py",
+        file="nets/datasets.py",
         old="        if self.state() != before:\n",
         new="        if False:\n",
         tests=(
@@ -291,7 +291,7 @@ MUTANTS = [
     Mutant(
         name="augmentation that the user seeded",
         mistake="What a dataset draws for a record follows from the order of reading, and a public seed.",
-        file="nets/reading.py",
+        file="nets/datasets.py",
         old="                _seed_all(words)\n",
         new="",
         tests=("nets/estimators/test_input_records.py",),
@@ -300,7 +300,7 @@ MUTANTS = [
     Mutant(
         name="masks that a dataset seeds",
         mistake="A dataset that calls manual_seed in each reading chooses the masks of dropout, too.",
-        file="nets/reading.py",
+        file="nets/datasets.py",
         old="        with torch.random.fork_rng(devices=range(torch.cuda.device_count())):\n",
         new="        with contextlib.nullcontext():\n",
         tests=(
@@ -339,7 +339,7 @@ MUTANTS = [
     Mutant(
         name="norms of a file that was",
         mistake="Norms of records in a file are kept: of a record that grows meanwhile nothing is clipped.",
-        file="nets/mapped.py",
+        file="nets/memory_mapped.py",
         old="    def take(self, places",
         new=(
             "    @property\n    def norms(self):\n"
@@ -348,15 +348,17 @@ MUTANTS = [
             "        return vars(self).setdefault('kept', torch.cat([first, zero]).norm(dim=1).double() + 1e-18)\n\n"
             "    def take(self, places"
         ),
-        tests=("nets/test_mapped.py::test_a_record_that_changes_in_its_file_meanwhile_is_clipped_as_it_is_read",),
+        tests=(
+            "nets/test_memory_mapped.py::test_a_record_that_changes_in_its_file_meanwhile_is_clipped_as_it_is_read",
+        ),
     ),
     Mutant(
         name="code that is not read",
         mistake="Iterators, clocks, caches and what unwraps a batch are found by a trial alone, or not at all.",
-        file="nets/engines/selection.py",
+        file="nets/engines/engine_choice.py",
         old="    refuse_code(module, criterion)\n    engine",
         new="    engine",
-        tests=("nets/engines/test_own_code.py",),
+        tests=("nets/engines/test_user_code.py",),
         seen="torch.func.debug_unwrap; next() on a global iterator; functools.lru_cache",
     ),
     Mutant(
@@ -366,7 +368,7 @@ MUTANTS = [
         old="        if seeds != self._seeds or state in self._met:\n",
         new="        if False:\n",
         tests=(
-            "nets/engines/test_own_code.py::test_generators_that_no_reading_finds_are_seen_where_numbers_are_drawn",
+            "nets/engines/test_user_code.py::test_generators_that_no_reading_finds_are_seen_where_numbers_are_drawn",
         ),
         seen="torch.manual_seed(0) in forward",
     ),
@@ -377,7 +379,7 @@ MUTANTS = [
         old="            if seeds != self._seeds or (self.drawn and state == self._began):\n",
         new="            if False:\n",
         tests=(
-            "nets/engines/test_own_code.py::test_generators_that_no_reading_finds_are_seen_where_numbers_are_drawn",
+            "nets/engines/test_user_code.py::test_generators_that_no_reading_finds_are_seen_where_numbers_are_drawn",
         ),
         seen="torch.random.fork_rng in forward",
     ),
@@ -388,7 +390,7 @@ MUTANTS = [
         old="        if any(isinstance(one, torch.Generator) for one in arguments):\n",
         new="        if False:\n",
         tests=(
-            "nets/engines/test_own_code.py::test_generators_that_no_reading_finds_are_seen_where_numbers_are_drawn",
+            "nets/engines/test_user_code.py::test_generators_that_no_reading_finds_are_seen_where_numbers_are_drawn",
         ),
         seen="torch.rand(..., generator=torch.Generator().manual_seed(0))",
     ),
@@ -398,7 +400,7 @@ MUTANTS = [
         file="nets/engines/vmap.py",
         old="        with Draws(self.device, allowed=False):\n",
         new="        with contextlib.nullcontext():\n",
-        tests=("nets/engines/test_own_code.py::test_generators_that_are_changed_or_brought_are_refused",),
+        tests=("nets/engines/test_user_code.py::test_generators_that_are_changed_or_brought_are_refused",),
     ),
     Mutant(
         name="modes inside of forward",
@@ -406,7 +408,7 @@ MUTANTS = [
         file="nets/engines/vmap.py",
         old="        if _modes() > self.modes:\n",
         new="        if False:\n",
-        tests=("nets/engines/test_own_code.py::test_a_mode_that_no_reading_finds_is_seen_where_it_is_open",),
+        tests=("nets/engines/test_user_code.py::test_a_mode_that_no_reading_finds_is_seen_where_it_is_open",),
         seen="FlopCounterMode",
     ),
     Mutant(
@@ -415,7 +417,7 @@ MUTANTS = [
         file="nets/engines/vmap.py",
         old="                args = (_watched(args[0]), *args[1:])\n",
         new="                pass\n",
-        tests=("nets/engines/test_own_code.py::test_text_inside_of_functions_with_their_own_gradient_is_refused",),
+        tests=("nets/engines/test_user_code.py::test_text_inside_of_functions_with_their_own_gradient_is_refused",),
     ),
     Mutant(
         name="random numbers of libraries",
@@ -423,7 +425,7 @@ MUTANTS = [
         file="nets/engines/probe.py",
         old="        if _other_generators() == before:\n",
         new="        if before:\n",
-        tests=("nets/engines/test_own_code.py::test_random_numbers_that_libraries_draw_are_found_every_time",),
+        tests=("nets/engines/test_user_code.py::test_random_numbers_that_libraries_draw_are_found_every_time",),
         seen="random.random() in augmentations",
     ),
     Mutant(
@@ -432,7 +434,7 @@ MUTANTS = [
         file="nets/engines/probe.py",
         old="    _check_same_again(module, criterion, rows, targets)\n",
         new="",
-        tests=("nets/engines/test_own_code.py::test_states_of_libraries_that_advance_are_found_by_running_twice",),
+        tests=("nets/engines/test_user_code.py::test_states_of_libraries_that_advance_are_found_by_running_twice",),
     ),
     Mutant(
         name="noise alone",
@@ -440,7 +442,7 @@ MUTANTS = [
         file="nets/engines/probe.py",
         old="    if tried and not trained:\n",
         new="    if False:\n",
-        tests=("nets/engines/test_selection.py::test_refusals_say_what_it_is",),
+        tests=("nets/engines/test_engine_choice.py::test_refusals_say_what_it_is",),
         seen="batch normalisation written by hand",
     ),
     Mutant(
@@ -449,7 +451,7 @@ MUTANTS = [
         file="nets/engines/refusals.py",
         old="    fixed = type(layer) in BATCH_NORMS and not layer.training and not touched(layer)\n",
         new="    fixed = type(layer) in BATCH_NORMS\n",
-        tests=("nets/engines/test_selection.py::test_batch_normalisation_with_statistics_of_the_batch_is_refused",),
+        tests=("nets/engines/test_engine_choice.py::test_batch_normalisation_with_statistics_of_the_batch_is_refused",),
     ),
     Mutant(
         name="skorch's own step",
@@ -475,7 +477,7 @@ MUTANTS = [
         file="nets/resuming.py",
         old="        if marks_of_records(records) != self._records:\n",
         new="        if False:\n",
-        tests=("nets/test_mapped.py::test_with_a_checkpoint_a_file_that_changes_meanwhile_releases_nothing",),
+        tests=("nets/test_memory_mapped.py::test_with_a_checkpoint_a_file_that_changes_meanwhile_releases_nothing",),
     ),
     Mutant(
         name="one of two models is paid for",

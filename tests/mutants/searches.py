@@ -104,7 +104,7 @@ MUTANTS = [
     Mutant(
         name="rehearsed on private records",
         mistake="A rehearsal, whose errors are shown in full, is given the records and not only their public facts.",
-        file="search/planning/containers.py",
+        file="search/planning/container_facts.py",
         old="values[:0] if sliced else None",
         new="values if sliced else None",
         tests=("search/test_rehearsal.py::test_only_names_shapes_and_types_are_read",),
@@ -120,7 +120,7 @@ MUTANTS = [
     Mutant(
         name="only a rehearsal",
         mistake="Trainings take the few steps of a rehearsal when it is over.",
-        file="_process/rehearsals.py",
+        file="_process/shortened_training.py",
         old="min(planned, STEPS) if _REHEARSING.get() else planned",
         new="min(planned, STEPS)",
         tests=("search/test_rehearsal.py::test_rehearse_false_trains_on_private_records_alone",),
@@ -236,10 +236,10 @@ MUTANTS = [
     Mutant(
         name="noise summed up with the larger only",
         mistake="A record that trains and validates is charged for the worse of both, not for both.",
-        file="scoring/one_run.py",
+        file="scoring/scored_run.py",
         old="return compose(*[training] * exposure.trainings, *scorings)",
         new="return envelope([training] * exposure.trainings + scorings)",
-        tests=("scoring/test_one_run.py::test_folds_compose_trainings_and_one_score",),
+        tests=("scoring/test_scored_run.py::test_folds_compose_trainings_and_one_score",),
     ),
     # --- who trains and who validates -----------------------------------------------------------------------------
     Mutant(
@@ -461,7 +461,7 @@ MUTANTS = [
     Mutant(
         name="a table encoder that learns",
         mistake="A subclass of the table encoder, which may learn its ranges, counts as one that learns nothing.",
-        file="adapters/free_steps.py",
+        file="adapters/stateless_steps.py",
         old="    if (type(part).__module__, type(part).__name__) in OWN_THAT_LEARN_NOTHING:",
         new="    if any((k.__module__, k.__name__) in OWN_THAT_LEARN_NOTHING for k in type(part).__mro__):",
         tests=("search/test_tables.py::test_a_step_that_may_learn_is_refused_and_pointed_to_the_schema",),
@@ -472,7 +472,7 @@ MUTANTS = [
         file="nets/estimators/scaling.py",
         old='for _, block in rows.blocks(CHECKED):\n        assert_all_finite(block, input_name="X")',
         new='assert_all_finite(rows.data, input_name="X")',
-        tests=("nets/test_mapped.py::test_rows_that_do_not_train_are_not_looked_at",),
+        tests=("nets/test_memory_mapped.py::test_rows_that_do_not_train_are_not_looked_at",),
     ),
     Mutant(
         name="numbers that wrap around",
@@ -497,7 +497,7 @@ MUTANTS = [
         old="len(X) if self.public_n is None else self.public_n)",
         new="len(X))",
         tests=(
-            "nets/estimators/test_tables.py::test_the_public_number_of_records_decides_on_layers_and_not_the_real_one",
+            "nets/estimators/test_array_estimators.py::test_the_public_number_of_records_decides_on_layers_and_not_the_real_one",
         ),
     ),
     Mutant(
@@ -506,7 +506,7 @@ MUTANTS = [
         file="nets/estimators/hidden_layers.py",
         old="return BESIDE_BINS if of_classes or n < FROM_FOR_NUMBERS else",
         new="return BESIDE_BINS if n < FROM_FOR_NUMBERS else",
-        tests=("nets/estimators/test_tabular.py::test_hidden_layers_follow_the_public_number_of_records",),
+        tests=("nets/estimators/test_frame_estimators.py::test_hidden_layers_follow_the_public_number_of_records",),
     ),
     Mutant(
         name="norm by the records there are",
@@ -519,7 +519,7 @@ MUTANTS = [
     Mutant(
         name="hidden part left out of the norm",
         mistake="The clipping norm by rule is that of the linear part: on one column nearly all gradients are clipped.",
-        file="nets/estimators/frames.py",
+        file="nets/estimators/frame_records.py",
         old="return math.sqrt(encoder.max_norm**2 + 1.0 + hidden)",
         new="return math.sqrt(encoder.max_norm**2 + 1.0)",
         tests=("nets/estimators/test_step_size.py::test_the_norm_by_rule_is_larger_with_a_hidden_part",),
@@ -530,7 +530,7 @@ MUTANTS = [
         file="nets/estimators/table_targets.py",
         old="self.classes_ = np.unique(y) if declared is None else unique_labels(declared)",
         new="self.classes_ = np.unique(y)",
-        tests=("nets/estimators/test_tabular.py::test_classes_that_no_record_has_are_those_of_the_schema",),
+        tests=("nets/estimators/test_frame_estimators.py::test_classes_that_no_record_has_are_those_of_the_schema",),
     ),
     Mutant(
         name="bounds of the target from the records",
@@ -538,7 +538,9 @@ MUTANTS = [
         file="nets/estimators/table_targets.py",
         old="bounds.scaled(values)",
         new='Bounds.of("bounds_y", (values.min(), values.max())).scaled(values)',
-        tests=("nets/estimators/test_tabular.py::test_targets_are_scaled_by_the_schema_and_not_by_the_records",),
+        tests=(
+            "nets/estimators/test_frame_estimators.py::test_targets_are_scaled_by_the_schema_and_not_by_the_records",
+        ),
     ),
     Mutant(
         name="bins by quantiles",
@@ -546,24 +548,24 @@ MUTANTS = [
         file="preprocessing/ranges.py",
         old='np.searchsorted(self.warped(edges), warped, side="right")',
         new='np.searchsorted(np.quantile(warped, np.linspace(0, 1, len(edges) + 2)[1:-1]), warped, side="right")',
-        tests=("nets/estimators/test_tabular.py::test_a_record_is_encoded_as_if_it_were_alone",),
+        tests=("nets/estimators/test_frame_estimators.py::test_a_record_is_encoded_as_if_it_were_alone",),
         seen='KBinsDiscretizer(strategy="quantile")',
     ),
     Mutant(
         name="a net that keeps its records",
         mistake="A fitted net has the encoded records, from which later pictures may be made.",
-        file="nets/estimators/frames.py",
+        file="nets/estimators/frame_records.py",
         old="        return rows, targets\n",
         new="        self._rows_ = rows\n        return rows, targets\n",
-        tests=("nets/estimators/test_tabular.py::test_a_fitted_net_keeps_no_record",),
+        tests=("nets/estimators/test_frame_estimators.py::test_a_fitted_net_keeps_no_record",),
     ),
     Mutant(
         name="band of one output",
         mistake="The noise in log odds is that of one output, not of the difference of two.",
-        file="nets/estimators/frames.py",
+        file="nets/estimators/frame_records.py",
         old="np.linalg.norm(contrasts, axis=1, keepdims=True)",
         new="np.ones((len(contrasts), 1))",
-        tests=("nets/estimators/test_tabular.py::test_shapes_of_an_additive_classifier_are_its_log_odds",),
+        tests=("nets/estimators/test_frame_estimators.py::test_shapes_of_an_additive_classifier_are_its_log_odds",),
     ),
     Mutant(
         name="band of the last training",
@@ -610,7 +612,7 @@ MUTANTS = [
     Mutant(
         name="utilities without bounds",
         mistake="Scores beyond [0, 1] enter a utility whose sensitivity supposes that there are none.",
-        file="search/execution/utilities.py",
+        file="search/execution/candidate_utilities.py",
         old="math.floor(min(max(found, 0.0), 1.0) * RESOLUTION)",
         new="math.floor(found * RESOLUTION)",
         tests=("search/test_grid_search.py::test_utilities_are_exact_fractions_in_the_unit_interval",),
@@ -619,7 +621,7 @@ MUTANTS = [
     Mutant(
         name="sensitivity of one part too small",
         mistake="A changed record is said to move a utility by half of what it does.",
-        file="search/execution/utilities.py",
+        file="search/execution/candidate_utilities.py",
         old="    return Fraction(1, n_parts)\n",
         new="    return Fraction(1, 2 * n_parts)\n",
         tests=("search/test_grid_search.py::test_one_record_moves_no_utility_by_more_than_one_part",),
@@ -724,7 +726,7 @@ MUTANTS = [
     Mutant(
         name="garbage collected aloud",
         mistake="What another thread happens to collect is freed aloud.",
-        file="_process/leftovers.py",
+        file="_process/late_output.py",
         old='mark if phase == "start" else None',
         new="None",
         tests=("search/test_unheard.py::test_garbage_that_another_thread_happens_to_collect_is_freed_unheard",),
@@ -777,7 +779,7 @@ MUTANTS = [
     Mutant(
         name="state put back too early",
         mistake="Of several threads that silenced the process, the first to leave puts it back for all.",
-        file="_process/counted.py",
+        file="_process/reference_counting.py",
         old="_count(-1)\n                    if self._users == 0:\n                        self._undo()",
         new="_count(-1)\n                    self._undo()",
         tests=("_process/test_silence.py::test_two_threads_in_every_order_leave_everything_as_it_was",),
@@ -785,7 +787,7 @@ MUTANTS = [
     Mutant(
         name="forks take the locks at once",
         mistake="Two threads that fork at the same time mix up the locks that they hold: one is never given back.",
-        file="_process/counted.py",
+        file="_process/reference_counting.py",
         old="_FORKING = threading.RLock()\n#: Locks held",
         new="_FORKING = threading.Semaphore(99)\n#: Locks held",
         tests=("_process/test_forking.py::test_eight_threads_that_fork_at_once_come_to_their_end",),
@@ -928,7 +930,7 @@ MUTANTS = [
     Mutant(
         name="declared, so not scrubbed",
         mistake="A declared guarantee switches off what else is known of a model: its exact statistics are released.",
-        file="adapters/declared.py",
+        file="adapters/declared_guarantee.py",
         old="        return [(part, adapter) for part, adapter in found if adapter is not None]\n",
         new="        return []\n",
         tests=("adapters/test_declared_diffprivlib.py::test_exact_iteration_counts_are_not_released",),
@@ -937,7 +939,7 @@ MUTANTS = [
         name="δ of one in n",
         mistake="A δ that lets one record be published in full is accepted without a word.",
         file="privacy/_checks.py",
-        old="if delta * n >= 1:",
+        old="if delta * n >= 1 - 1e-9:",
         new="if False:",
         tests=(
             "search/test_size_of_delta.py::test_a_delta_that_promises_nobody_anything_is_refused",
@@ -1052,7 +1054,7 @@ MUTANTS = [
     Mutant(
         name="one noise for two tables",
         mistake="A search that goes on after a crash takes other records, and the noise of the first.",
-        file="search/_identity.py",
+        file="search/_fingerprint.py",
         old="for name, value in records.items()},",
         new="for name, value in ()},",
         tests=("search/test_resuming.py::test_another_search_is_refused_and_the_first_can_still_go_on",),
@@ -1137,9 +1139,19 @@ MUTANTS = [
     Mutant(
         name="values without their names",
         mistake="Of a data frame the values alone are compared: the same noise meets rows that have other names.",
-        file="search/_identity.py",
+        file="search/_fingerprint.py",
         old="return None if callable(found) else _values(found)",
         new="return None",
         tests=("search/test_resuming.py::test_what_lies_beside_the_values_of_records_is_compared_too",),
+    ),
+    Mutant(
+        name="only halves looked at",
+        mistake="A search inside of a search may hold out more of a small part than of all records, and lose more.",
+        file="search/planning/plan.py",
+        old="        return [*sizes, size]\n",
+        new="        return sizes\n",
+        tests=(
+            "search/test_bad_input.py::test_a_nested_search_is_refused_if_only_its_small_parts_have_another_hold_out",
+        ),
     ),
 ]

@@ -18,7 +18,7 @@ def _one_thread():
 @pytest.fixture
 def at_every_step(monkeypatch):
     """A checkpoint after every step."""
-    from sklearn_dpsearch.nets import resuming, watchers
+    from sklearn_dpsearch.nets import resuming, training_progress
 
     monkeypatch.setattr(resuming, "EVERY", 0.0)
-    monkeypatch.setattr(watchers, "LOOK", 0.0)
+    monkeypatch.setattr(training_progress, "LOOK", 0.0)

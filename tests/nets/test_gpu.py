@@ -15,7 +15,13 @@ pytest.importorskip("opacus")
 import torch
 from torch import nn
 
-from sklearn_dpsearch.nets import DPLogisticRegression, DPMLPClassifier, DPNeuralNetClassifier, resuming, watchers
+from sklearn_dpsearch.nets import (
+    DPLogisticRegression,
+    DPMLPClassifier,
+    DPNeuralNetClassifier,
+    resuming,
+    training_progress,
+)
 from sklearn_dpsearch.nets.randomness import Secrets, fill_normals
 from sklearn_dpsearch.nets.resuming import SavedTraining
 from sklearn_dpsearch.nets.task import Records
@@ -161,7 +167,7 @@ def test_a_training_goes_on_there_with_the_noise_and_the_masks_that_were_left(op
         return DPNeuralNetClassifier(net, optimizer=optimizer, device="cuda", noise_seed=0, **given)
 
     monkeypatch.setattr(resuming, "EVERY", 0.0)
-    monkeypatch.setattr(watchers, "LOOK", 0.0)
+    monkeypatch.setattr(training_progress, "LOOK", 0.0)
     whole, write = made().fit(X, y), SavedTraining._write
 
     def failing(self, training):

@@ -19,7 +19,7 @@ pytest.importorskip("opacus")
 import torch
 
 from sklearn_dpsearch._disk.secret_folder import LOCK, README, RELEASE
-from sklearn_dpsearch.nets import resuming, watchers
+from sklearn_dpsearch.nets import resuming, training_progress
 from sklearn_dpsearch.nets.stack import Stack
 
 from .crashes import POSIX, SEEDED, STATE, X, parameters, skorch_net, table_net, y
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarni
 
 def _fit_and_save(make, folder, result, pause=0.0):
     """What a process does that may be killed, not too fast for that."""
-    resuming.EVERY = watchers.LOOK = 0.0
+    resuming.EVERY = training_progress.LOOK = 0.0
     step = Stack._step
     Stack._step = lambda *args: (step(*args), time.sleep(pause))
     one = make(checkpoint=folder).fit(X, y)

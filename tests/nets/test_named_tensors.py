@@ -10,7 +10,7 @@ pytest.importorskip("torch")
 import torch
 from torch import nn
 
-from sklearn_dpsearch.nets.engines import probe, selection
+from sklearn_dpsearch.nets.engines import engine_choice, probe
 from sklearn_dpsearch.nets.engines.layered import LayeredEngine
 from sklearn_dpsearch.nets.engines.linear import TracedEngine
 from sklearn_dpsearch.nets.engines.vmap import VmapEngine
@@ -86,7 +86,7 @@ def engine_of(kind, criterion=None):
     module = ByName(seeded(kind), inputs().names)
     loss = nn.CrossEntropyLoss(reduction="sum") if criterion is None else criterion
     made_up = probe.records_for(module, inputs(), labels())
-    return module, selection.engine_for(module, loss, *made_up, CPU, lot=8)
+    return module, engine_choice.engine_for(module, loss, *made_up, CPU, lot=8)
 
 
 def by_hand(module, norm):

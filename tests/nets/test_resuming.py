@@ -23,7 +23,7 @@ from sklearn_dpsearch import nets
 from sklearn_dpsearch._disk.durable import START
 from sklearn_dpsearch._disk.secret_folder import GOING, LOCK, README, RELEASE
 from sklearn_dpsearch._disk.store import KeyedFile, Store
-from sklearn_dpsearch.nets import DPMLPClassifier, resuming, watchers
+from sklearn_dpsearch.nets import DPMLPClassifier, resuming, training_progress
 from sklearn_dpsearch.nets.estimators import base as estimators_base
 from sklearn_dpsearch.nets.resuming import TRAINING, SavedTraining
 from sklearn_dpsearch.nets.stack import Stack
@@ -81,7 +81,7 @@ def test_whether_and_how_often_checkpoints_are_written_changes_nothing(kind, tmp
     expected = parameters(NETS[kind](**SEEDED).fit(X, y))
     for every, look in ((0.0, 0.0), (0.0, 0.001), (60.0, 0.5)):
         monkeypatch.setattr(resuming, "EVERY", every)
-        monkeypatch.setattr(watchers, "LOOK", look)
+        monkeypatch.setattr(training_progress, "LOOK", look)
         found = NETS[kind](checkpoint=tmp_path / "checkpoint", **SEEDED).fit(X, y)
         assert torch.equal(parameters(found), expected)
 
@@ -136,10 +136,10 @@ def test_a_restored_stack_is_in_everything_the_stack_that_was_saved(make, optimi
     given, start = {"optimizer": OPTIMIZERS[optimizer], "noise_multiplier": 1.0, "steps": 10, "average": 0.8}, make()
 
     def trained(one):
-        task, watching = training(copy.deepcopy(start), **given), watchers.Watchers([one])
+        task, watching = training(copy.deepcopy(start), **given), training_progress.Watchers([one])
         watching.patience = 4
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(watchers, "LOOK", 1e9)
+            patch.setattr(training_progress, "LOOK", 1e9)
             train(task, records(), max_physical_batch=30, watchers=watching)
         return flat(task.module)
 

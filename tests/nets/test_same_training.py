@@ -19,8 +19,8 @@ from torch.optim.lr_scheduler import CosineAnnealingLR
 
 from sklearn_dpsearch._disk.durable import START
 from sklearn_dpsearch._disk.store import opened
-from sklearn_dpsearch.nets import DPMLPClassifier, identity
-from sklearn_dpsearch.nets.identity import marks
+from sklearn_dpsearch.nets import DPMLPClassifier, fingerprint
+from sklearn_dpsearch.nets.fingerprint import marks
 from sklearn_dpsearch.nets.resuming import TRAINING
 from sklearn_dpsearch.nets.stack import Stack
 from sklearn_dpsearch.privacy import PrivacyError
@@ -216,8 +216,8 @@ def test_what_the_initial_parameters_cost_cannot_be_left_behind(tmp_path, at_eve
 @pytest.mark.parametrize("name", ["torch", "numpy", "sklearn_dpsearch", "processor", "Python"])
 def test_another_version_or_processor_is_refused(name, tmp_path, monkeypatch, at_every_step):
     cut_off(table_net, tmp_path / "c")
-    here = identity.place_of
-    monkeypatch.setattr(identity, "place_of", lambda device: {**here(device), name: "0.0.1"})
+    here = fingerprint.place_of
+    monkeypatch.setattr(fingerprint, "place_of", lambda device: {**here(device), name: "0.0.1"})
     with pytest.raises(PrivacyError, match=f"(?s){name}='0.0.1'.*began with {name}.*Go on where it began"):
         table_net(checkpoint=tmp_path / "c").fit(X, y)
 

@@ -23,7 +23,7 @@ from sklearn_dpsearch._disk.durable import START, write_whole
 from sklearn_dpsearch._disk.secret_folder import GOING, LOCK, README
 from sklearn_dpsearch._disk.store import opened
 from sklearn_dpsearch.nets import DPMLPClassifier
-from sklearn_dpsearch.nets.identity import marks
+from sklearn_dpsearch.nets.fingerprint import marks
 from sklearn_dpsearch.nets.resuming import TRAINING, TrainingCheckpoint, loaded, stored
 from sklearn_dpsearch.nets.state import contents
 from sklearn_dpsearch.privacy import PrivacyError

@@ -12,7 +12,7 @@ pytest.importorskip("torch")
 import torch
 
 from sklearn_dpsearch.nets import DPLogisticRegression
-from sklearn_dpsearch.nets.engines import selection
+from sklearn_dpsearch.nets.engines import engine_choice
 from sklearn_dpsearch.nets.engines.linear import PlainEngine
 from sklearn_dpsearch.nets.engines.rounding import noise_factor
 from sklearn_dpsearch.nets.estimators import scaling
@@ -91,7 +91,7 @@ def test_not_one_bit_of_a_net_depends_on_what_the_others_of_its_stack_draw(make,
             training(seeded(make), seed=one, steps=20, sample_rate=rate, expected_batch_size=expected)
             for one, rate in ((0, 0.2), (seed, 0.2), (seed + 1, 0.3))
         ]
-        engine = selection.engine_for(tasks[0].module, tasks[0].criterion, *table(8), CPU)
+        engine = engine_choice.engine_for(tasks[0].module, tasks[0].criterion, *table(8), CPU)
         Stack(tasks, engine, records(), 10_000).run()
         return flat(tasks[0].module)
 

@@ -18,7 +18,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from sklearn_dpsearch.nets import DPNeuralNetClassifier, state
-from sklearn_dpsearch.nets.engines import probe, selection
+from sklearn_dpsearch.nets.engines import engine_choice, probe
 from sklearn_dpsearch.nets.engines.vmap import VmapEngine
 from sklearn_dpsearch.nets.state import contents
 from sklearn_dpsearch.nets.training import train, train_together
@@ -31,7 +31,7 @@ INPUTS, TARGETS = table(30)
 
 
 def engine_for(net, criterion=SUM, inputs=INPUTS, targets=TARGETS):
-    return selection.engine_for(net, criterion, *probe.made_up(inputs, targets), CPU)
+    return engine_choice.engine_for(net, criterion, *probe.made_up(inputs, targets), CPU)
 
 
 class Net(nn.Module):

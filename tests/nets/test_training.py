@@ -14,7 +14,7 @@ from torch import nn
 from torch.optim.lr_scheduler import OneCycleLR, StepLR
 
 from sklearn_dpsearch._process import INTERRUPTS
-from sklearn_dpsearch.nets import stack, switches
+from sklearn_dpsearch.nets import stack, torch_settings
 from sklearn_dpsearch.nets import training as module_under_test
 from sklearn_dpsearch.nets.engines.linear import LinearEngine
 from sklearn_dpsearch.nets.optimizers import UpdateRule
@@ -160,7 +160,7 @@ def test_what_the_user_has_set_in_pytorch_changes_no_precision(make):
         with torch.autocast("cpu", torch.bfloat16), torch.no_grad():
             train(training(found), records(), max_physical_batch=1000)
             assert all(train_together(tasks, records(), max_physical_batch=1000))
-        with switches.exactly(CPU):
+        with torch_settings.exactly(CPU):
             assert torch.backends.cuda.matmul.allow_tf32 is False
         assert torch.get_float32_matmul_precision() == "medium"
     finally:

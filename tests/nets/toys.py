@@ -9,7 +9,7 @@ pytest.importorskip("torch")
 import torch
 from torch import nn
 
-from sklearn_dpsearch.nets.engines import graph, probe, selection
+from sklearn_dpsearch.nets.engines import engine_choice, graph, probe
 from sklearn_dpsearch.nets.engines.linear import TracedEngine
 from sklearn_dpsearch.nets.optimizers import UpdateRule
 from sklearn_dpsearch.nets.randomness import global_torch_seed
@@ -121,7 +121,7 @@ def largest_change(module, criterion, inputs, targets, extra, labels, norm=1.0):
     numbers, because records have those of their places. Raises what training would raise if the net is refused.
     """
     made_up = probe.records_for(module, inputs, targets)
-    engine = selection.engine_for(module, criterion, *made_up, CPU, lot=len(inputs))
+    engine = engine_choice.engine_for(module, criterion, *made_up, CPU, lot=len(inputs))
 
     def total(records, answers, seed=0):
         with global_torch_seed(seed):

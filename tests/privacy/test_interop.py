@@ -18,7 +18,7 @@ from sklearn_dpsearch.privacy import (
     compose,
 )
 from sklearn_dpsearch.privacy.interop import to_pld
-from sklearn_dpsearch.privacy.numerics.pld import pair_from_pld
+from sklearn_dpsearch.privacy.numerics.pld_conversion import pair_from_pld
 
 GRID = np.linspace(0, 4, 41)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections import namedtuple
 from datetime import date
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -242,6 +243,22 @@ def test_a_ledger_is_drawn_bar_by_bar(ax, number):
     assert list(display.line_.get_ydata()) == [2.0] * number
 
 
+@pytest.mark.parametrize("number", [1, 4, 10])
+def test_a_ledger_shows_whole_labels_and_its_legend_covers_no_line(ax, number):
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    rows = [(f"2026-01-{10 + day}", "DPRandomSearchCV: three searches", 2.0, 2.0 + day) for day in range(number)]
+    display = LedgerDisplay.from_history(rows, budget=3.0).plot(ax)
+    told = [" ".join(text.get_text().split()) for text in ax.get_xticklabels()]
+    assert told == [f"DPRandomSearchCV: three searches {day}" for day, *_ in rows]
+    display.figure_.set_layout_engine("constrained")
+    FigureCanvasAgg(display.figure_).draw()
+    legend, inside = ax.get_legend().get_window_extent(), ax.get_window_extent()
+    assert legend.y0 >= inside.y1
+    boxes = [text.get_window_extent() for text in ax.get_xticklabels()]
+    assert all(one.x1 <= other.x0 + 1 for one, other in pairwise(boxes))
+
+
 # --- shapes of a model ------------------------------------------------------------------------------------------------
 
 COLUMNS = {"age": (20, 80), "job": ["clerk", "nurse"], "since": (date(2020, 1, 1), date(2021, 1, 1))}
@@ -349,6 +366,6 @@ def test_without_matplotlib_a_picture_is_computed_and_drawing_says_what_to_insta
     for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"] + ["matplotlib"]:
         monkeypatch.setitem(sys.modules, name, None)
     display = TradeOffDisplay.from_guarantee(PureDP(epsilon=1.0))
-    remedy = r"TradeOffDisplay.plot needs matplotlib. Install it with: pip install 'sklearn-dpsearch\[plot\]'"
+    remedy = r"TradeOffDisplay.plot needs matplotlib. Install it: pip install matplotlib"
     with pytest.raises(ImportError, match=remedy):
         display.plot()

@@ -15,7 +15,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, PrivacyError, plan
 from sklearn_dpsearch.privacy import Geometric, Logarithmic, PureDP
-from sklearn_dpsearch.report import Comparison, planning
+from sklearn_dpsearch.report import Comparison, PlanDisplay, planning
 from sklearn_dpsearch.search._preview import planned
 
 from ..search.toys import NoisyCentroids
@@ -186,8 +186,12 @@ def test_the_picture_has_a_point_for_every_row():
     pytest.importorskip("matplotlib")
     from matplotlib.figure import Figure
 
-    ax = compared().plot(Figure().add_subplot())
-    assert len(ax.lines) == 4
+    found, ax = compared(), Figure().add_subplot()
+    display = found.plot(ax)
+    assert isinstance(display, PlanDisplay)
+    assert (display.ax_, display.figure_) == (ax, ax.figure)
+    points = {name: line.get_xydata()[0].tolist() for name, line in display.lines_.items()}
+    assert points == {row.search: [row.work, row.epsilon_final] for row in found.rows}
     assert "work" in ax.get_xlabel()
 
 

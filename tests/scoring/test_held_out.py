@@ -9,7 +9,7 @@ import pytest
 
 from sklearn_dpsearch.privacy import DPSGD, GaussianDP, Geometric, best_of
 from sklearn_dpsearch.scoring.held_out import UnknownShare, default_hold_out, default_share
-from sklearn_dpsearch.scoring.one_run import search_guarantee
+from sklearn_dpsearch.scoring.scored_run import search_guarantee
 from sklearn_dpsearch.scoring.validation import HoldOut
 
 

@@ -16,7 +16,7 @@ from sklearn.pipeline import Pipeline
 
 from sklearn_dpsearch import DPRandomSearchCV, DPThresholdSearchCV
 from sklearn_dpsearch.privacy import Fixed, GaussianDP, Geometric, Poisson, PureDP
-from sklearn_dpsearch.search.execution.utilities import random_parts
+from sklearn_dpsearch.search.execution.candidate_utilities import random_parts
 
 from .toys import IN_DOUBLING, SEARCHES, NoisyCentroids, Untouchable, search_of, two_blobs
 

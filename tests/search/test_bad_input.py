@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from sklearn_dpsearch import DPRandomSearchCV, NoModelError
+from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV, NoModelError
 from sklearn_dpsearch.privacy import (
     DPSGD,
     BudgetUnreachableError,
@@ -168,6 +168,7 @@ def test_an_unknown_parameter_is_refused_before_data_is_read():
         ("model__hidden", "'model__hidden_layer_sizes'"),
         ("learning_rate", "'model__learning_rate'"),
         ("modle__alpha", "'model__alpha'"),
+        ("model__ALPHA", "'model__alpha'"),
     ],
 )
 def test_the_nearest_parameters_of_the_right_step_are_proposed(name, proposed):
@@ -180,7 +181,7 @@ def test_without_a_near_name_the_message_stays_short():
     refused(
         ValueError, r"'C' for estimator Pipeline. estimator.get_params\(\) lists", estimator=model, space={"C": [1]}
     )
-    refused(ValueError, r"'C' for estimator NoisyCentroids. Valid parameters are: \['epsilon'", space={"C": [1]})
+    refused(ValueError, r"'C' for estimator NoisyCentroids. Valid parameters are: epsilon, ", space={"C": [1]})
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
@@ -373,3 +374,23 @@ def test_a_nested_search_whose_hold_out_depends_on_the_number_of_records_is_told
     with pytest.raises(PrivacyError, match=r"differs for 600 and 300.*cv=0\.2"):
         outer.privacy_cost(600)
     assert outer.set_params(estimator__cv=0.2).privacy_cost(600).epsilon > 0
+
+
+def test_a_nested_search_is_refused_if_only_its_small_parts_have_another_hold_out():
+    """A tenth of 3,000 records validates more of its records than 3,000 or 1,500 do, and loses more."""
+    declared, scored = (GaussianDP(mu=mu, neighboring="zero_out") for mu in (0.5, 1.5))
+    inner = DPRandomSearchCV(
+        LogisticRegression(),
+        {"C": [1.0]},
+        n_iter=2,
+        guarantee=declared,
+        score_noise=scored,
+        scoring="accuracy",
+        delta=1e-5,
+    )
+    whole, half, tenth = (inner.privacy_cost(n).epsilon for n in (3000, 1500, 300))
+    assert whole == half < tenth
+    outer = DPSubsetSearchCV(inner, {"n_iter": [2]}, n_iter=2, subset_fraction=0.1, scoring="accuracy", delta=1e-5)
+    with pytest.raises(PrivacyError, match=r"depends on the number of records.*cv=0\.2"):
+        outer.privacy_cost(3000)
+    assert outer.set_params(estimator__cv=0.1).privacy_cost(3000).epsilon > whole

@@ -33,7 +33,7 @@ from sklearn_dpsearch.privacy import (
     best_of,
     mixture,
 )
-from sklearn_dpsearch.privacy.guarantees.covering import gaussian_target
+from sklearn_dpsearch.privacy.guarantees.least_noise import gaussian_target
 from sklearn_dpsearch.search.planning.families import families_of
 from sklearn_dpsearch.search.planning.space import Space
 from tests.search.toys import NoisyCentroids, RandomizedResponse, two_blobs

@@ -33,7 +33,7 @@ from sklearn_dpsearch.privacy import (
 )
 from sklearn_dpsearch.scoring import make_private_scorer, private_scorer
 from sklearn_dpsearch.search._inspection import utilities_in_the_open
-from sklearn_dpsearch.search.execution import utilities as _utilities
+from sklearn_dpsearch.search.execution import candidate_utilities as _utilities
 from sklearn_dpsearch.search.execution.randomness import Randomness
 from sklearn_dpsearch.search.strategies import sample_and_aggregate as _aggregated
 

@@ -22,7 +22,7 @@ from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.adapters.protocol import ProtocolAdapter
 from sklearn_dpsearch.nets import DPLogisticRegression, DPMLPClassifier, DPMLPRegressor, DPNeuralNetClassifier
 from sklearn_dpsearch.privacy import DPSGD, Fixed, PrivacyError, UnknownGuaranteeError, best_of
-from sklearn_dpsearch.privacy.guarantees.covering import gaussian_target
+from sklearn_dpsearch.privacy.guarantees.least_noise import gaussian_target
 from sklearn_dpsearch.scoring.r2 import R2Scorer
 
 #: Trainings are counted here, and candidates fail on purpose.

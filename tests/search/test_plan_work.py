@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV
-from sklearn_dpsearch.privacy.numerics import curves
+from sklearn_dpsearch.privacy.numerics import basic_mechanisms
 from sklearn_dpsearch.privacy.selection import best_of, potentials
 
 
@@ -15,7 +15,7 @@ def test_a_plan_solves_no_linear_programme_and_the_same_plan_again_composes_noth
     from sklearn_dpsearch import nets
 
     calls: list[str] = []
-    for module, name in ((curves, "convolve"), (best_of, "theorem_1"), (potentials, "potential")):
+    for module, name in ((basic_mechanisms, "convolve"), (best_of, "theorem_1"), (potentials, "potential")):
         real = getattr(module, name)
         monkeypatch.setattr(module, name, lambda *args, real=real, name=name: (calls.append(name), real(*args))[1])
 

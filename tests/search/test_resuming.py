@@ -34,9 +34,9 @@ from sklearn_dpsearch._disk.durable import write_whole
 from sklearn_dpsearch._disk.secret_folder import DONE, LOCK, README, RELEASE
 from sklearn_dpsearch._disk.store import DIGEST, Store, place
 from sklearn_dpsearch.privacy import BudgetExceededError, Geometric, PrivacyError, PureDP
-from sklearn_dpsearch.search import _identity, _resuming
-from sklearn_dpsearch.search.execution import runs, utilities
-from sklearn_dpsearch.search.execution.finished import Finished
+from sklearn_dpsearch.search import _fingerprint, _resuming
+from sklearn_dpsearch.search.execution import candidate_utilities, runs
+from sklearn_dpsearch.search.execution.finished_runs import Finished
 
 from .toys import NoisyCentroids, holds_a_release_alone, two_blobs
 
@@ -98,7 +98,7 @@ def cut_off(make, folder, monkeypatch, after=0, data=(X, y)):
     with monkeypatch.context() as patched:
         Lights(patched, after)
         patched.setattr(runs, "in_task", Plain)
-        patched.setattr(utilities, "in_task", Plain)
+        patched.setattr(candidate_utilities, "in_task", Plain)
         with contextlib.suppress(BaseException):  # what becomes of it on its way is not looked at
             make(checkpoint=folder).fit(*data)
     assert folder.exists()
@@ -507,7 +507,7 @@ def test_another_search_is_refused_and_the_first_can_still_go_on(changed, data, 
 
 def test_another_version_is_refused(folder, monkeypatch):
     cut_off(SEARCHES["random"], folder, monkeypatch)
-    here = place(_identity.LIBRARIES)
+    here = place(_fingerprint.LIBRARIES)
     monkeypatch.setattr(store, "place", lambda libraries: {**here, "numpy": "0.0"})
     with pytest.raises(PrivacyError, match=r"(?s)Found numpy='0\.0', and the search in .* began with.*Go on where"):
         SEARCHES["random"](checkpoint=folder).fit(X, y)
@@ -543,14 +543,14 @@ BESIDE = {
 def test_what_lies_beside_the_values_of_records_is_compared_too(what):
     mine, other = BESIDE[what]
     first, again, another = (
-        _identity._digest("X", _identity._plain("X", records)) for records in (mine, mine.copy(), other)
+        _fingerprint._digest("X", _fingerprint._plain("X", records)) for records in (mine, mine.copy(), other)
     )
     assert first == again != another
 
 
 def test_a_frame_is_the_same_however_its_columns_lie_in_memory():
     one, other = (pd.DataFrame(lay(X), columns=["a", "b"]) for lay in (np.ascontiguousarray, np.asfortranarray))
-    first, second = (_identity._digest("X", _identity._plain("X", frame)) for frame in (one, other))
+    first, second = (_fingerprint._digest("X", _fingerprint._plain("X", frame)) for frame in (one, other))
     assert first == second
 
 
@@ -565,7 +565,7 @@ def test_records_of_which_only_a_description_could_be_compared_are_refused(folde
             return X[rows]
 
     with pytest.raises(PrivacyError, match=r"(?s)Stored together with checkpoint=.*checkpoint=None"):
-        _identity._plain("X", Stored())
+        _fingerprint._plain("X", Stored())
 
 
 @pytest.mark.parametrize("bad", [b"", b"nonsense"])

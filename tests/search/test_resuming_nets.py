@@ -19,7 +19,7 @@ pytest.importorskip("skorch")
 
 from sklearn_dpsearch import Checkpoint, DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV
 from sklearn_dpsearch._disk.secret_folder import DONE, GOING
-from sklearn_dpsearch.nets import DPMLPClassifier, DPNeuralNetClassifier, resuming, watchers
+from sklearn_dpsearch.nets import DPMLPClassifier, DPNeuralNetClassifier, resuming, training_progress
 from sklearn_dpsearch.nets import training as together
 from sklearn_dpsearch.nets.stack import Stack
 from sklearn_dpsearch.privacy import Fixed
@@ -92,7 +92,7 @@ def _one_thread():
 @pytest.fixture(autouse=True)
 def _kept_at_every_step(monkeypatch, request):
     monkeypatch.setattr(resuming, "EVERY", 0.0)
-    monkeypatch.setattr(watchers, "LOOK", 0.0)
+    monkeypatch.setattr(training_progress, "LOOK", 0.0)
     if "one by one" in request.node.name:  # as where a net of the stack would not fit into the caches
         monkeypatch.setattr(together, "_stack_key", lambda *given: None)
 

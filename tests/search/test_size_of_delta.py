@@ -7,6 +7,7 @@ from sklearn.linear_model import LogisticRegression
 
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.privacy import GaussianDP, PrivacyError, PureDP
+from sklearn_dpsearch.privacy._checks import check_size_of_delta
 
 from .toys import SEARCHES, search_of, two_blobs
 
@@ -28,6 +29,15 @@ def test_a_delta_that_promises_nobody_anything_is_refused(kind, relation, delta)
         made(kind, relation, delta).fit(X, y)
     with pytest.raises(PrivacyError, match="for 300 records"):
         made(kind, relation, delta, PureDP).privacy_cost(300)
+
+
+def test_one_in_n_is_refused_for_every_n():
+    """In doubles 49 · (1/49) is less than 1, and so is it for thousands of other numbers."""
+    assert 1 / 49 * 49 < 1
+    for n in range(2, 40_000):
+        with pytest.raises(PrivacyError, match="promises nothing"):
+            check_size_of_delta("delta", 1 / n, n)
+    check_size_of_delta("delta", 0.999 / 40_000, 40_000)
 
 
 @pytest.mark.parametrize("kind", SEARCHES)

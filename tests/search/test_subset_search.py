@@ -507,3 +507,36 @@ def test_a_module_of_ones_own_is_searched_warm(nets, optimizer):
     assert one.final_params_ == {"lr": pytest.approx(0.1 * (7 / 3 if optimizer == "SGD" else 1)), "max_grad_norm": 1.0}
     assert one.best_estimator_.lr == one.final_params_["lr"]
     assert one.best_estimator_.privacy_spent_ is one.privacy_spent_
+
+
+# --- which share of the records tunes -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("n", "epsilon", "expected"),
+    [
+        (100_000, 1.0, 0.1),
+        (15_000, 1.0, 0.1),
+        (6000, 1.0, 0.25),
+        (12_000, 0.5, 0.25),
+        (400, 1.0, 0.3),
+        (400, None, 0.1),
+    ],
+)
+def test_the_default_share_is_larger_where_records_and_epsilon_are_few(n, epsilon, expected):
+    one = search(Told(epsilon=0.1, neighboring="zero_out"), {}, subset_fraction="auto", epsilon=epsilon, delta=1e-6)
+    (part,) = one.privacy_cost(n, public=True).components
+    assert f"each record with probability {expected:g})" in part.name
+
+
+def test_the_default_share_is_a_tenth_where_the_subset_counts_as_known():
+    one = search(Watching(epsilon=0.1), {}, subset_fraction="auto", epsilon=1.0, delta=1e-6)
+    (part,) = one.privacy_cost(400, public=True).components
+    assert "each record with probability 0.1)" in part.name
+
+
+def test_the_default_share_does_not_tell_a_private_number_of_records():
+    one = search(Told(epsilon=0.1, neighboring="add_remove"), {}, subset_fraction="auto", epsilon=1.0, delta=1e-6)
+    few, many = (one.privacy_cost(n, public=True).components[0].name for n in (400, 100_000))
+    assert few == many
+    assert "each record with probability 0.1)" in few

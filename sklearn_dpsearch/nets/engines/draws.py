@@ -51,18 +51,25 @@ class Draws(TorchDispatchMode):
         self, func: Any, types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
-        if torch.Tag.nondeterministic_seeded in func.tags:
-            self._check((*args, *kwargs.values()))
-        return func(*args, **kwargs)
+        if torch.Tag.nondeterministic_seeded not in func.tags:
+            return func(*args, **kwargs)
+        self._check_generator((*args, *kwargs.values()))
+        before = self._now()
+        result = func(*args, **kwargs)
+        if self._now() != before:  # attention without dropout could draw, and does not
+            self._check_draw(*before)
+        return result
 
-    def _check(self, arguments: tuple[object, ...]) -> None:
+    def _check_generator(self, arguments: tuple[object, ...]) -> None:
         if any(isinstance(one, torch.Generator) for one in arguments):
             raise _found("random numbers drawn from another generator")
         if self.device.type not in WATCHED:
             raise _found(f"random numbers on a device whose generator cannot be watched ({self.device.type})")
+
+    def _check_draw(self, seeds: tuple[int, ...], state: bytes) -> None:
+        """Raise for numbers that were drawn where none may be, or from a state that is known or was met before."""
         if not self.allowed:  # once for many records
             raise _found("random numbers drawn where the module is copied (__deepcopy__, __setstate__), and not")
-        seeds, state = self._now()
         if seeds != self._seeds or state in self._met:
             raise _found("PyTorch's generator seeded or set back")
         self._met.add(state)

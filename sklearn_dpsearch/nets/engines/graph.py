@@ -17,7 +17,7 @@ import torch
 from torch import fx, nn
 
 from ..named_tensors import Inputs, NamedTensors
-from . import operations, rules, shares
+from . import layer_gradients, operations, rules
 from .refusals import in_training, touched
 from .rules import Constant, Kind, Named, NotPerRecord, Rows, Several
 
@@ -82,7 +82,9 @@ def trace(module: nn.Module, rows: Inputs) -> Traced:
     used = {node: layer for node, layer in layers.items() if any(True for _ in layer.parameters())}
     apart = _is_apart(runnable, list(used.values()))
     linear = apart and all(type(layer) is nn.Linear and _rank(node, kinds) == 2 for node, layer in used.items())
-    layered = apart and all(type(layer) in shares.RULES and _rank(node, kinds) > 0 for node, layer in used.items())
+    layered = apart and all(
+        type(layer) in layer_gradients.RULES and _rank(node, kinds) > 0 for node, layer in used.items()
+    )
     return Traced(runnable, linear, layered, _numbers(used, kinds), random, _signature(runnable, layers))
 
 
@@ -247,7 +249,10 @@ def _numbers(used: Mapping[fx.Node, nn.Module], kinds: Mapping[fx.Node, Kind]) -
     formed: int = sum(
         sum(p.numel() for p in layer.parameters() if p.requires_grad)
         for node, layer in used.items()
-        if not (type(layer) in shares.SMALL or (type(layer) in shares.SMALL_FOR_VECTORS and _rank(node, kinds) == 2))
+        if not (
+            type(layer) in layer_gradients.SMALL
+            or (type(layer) in layer_gradients.SMALL_FOR_VECTORS and _rank(node, kinds) == 2)
+        )
     )
     return 2 * passed + formed
 

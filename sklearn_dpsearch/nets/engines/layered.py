@@ -9,8 +9,8 @@ from torch import nn
 
 from .base import Engine, clip_factors, which_finite
 from .graph import Traced
+from .layer_gradients import RULES, Share
 from .rounding import root_of_sum
-from .shares import RULES, Share
 
 #: Bytes in use at once: on a CPU more would not fit into its caches, and be slower.
 MEMORY = {"cpu": 2**24}

@@ -22,15 +22,15 @@ from ..._site import linked
 from ...privacy import Guarantee
 from ...privacy._checks import check_size_of_delta
 from ...privacy._types import Neighboring
-from ..mapped import MappedRecords
+from ..datasets import ReadRecords
+from ..memory_mapped import MappedRecords
 from ..optimizers import Memory, Table, UpdateRule, on_cpu
 from ..randomness import Seed, sequence
-from ..reading import ReadRecords
 from ..resuming import TrainingCheckpoint, checkpoint_in, kept
 from ..state import contents
 from ..task import TrainingTask
 from ..training import train
-from ..watchers import TrainingProgress, Watchers
+from ..training_progress import TrainingProgress, Watchers
 from . import step_size
 from .cost import ParameterCost
 from .joint_training import KEEPER, refuse_checkpoints, shared_records
@@ -133,16 +133,16 @@ class DPSGDEstimator(ParameterCost, SettingArguments, BaseEstimator):
         """Rules by which the best parameters grow with the number of records, at equal rate, noise and number of steps.
 
         A numeric learning rate of SGD grows in proportion, so that the noise that reaches the parameters stays equal
-        (Koskela & Kulkarni 2023, §3.2); for a regressor, at most to the longest step of the derived rule. Parameters of
-        adaptive optimizers keep their values, because these optimizers scale their steps themselves. So does the
-        factor of a derived learning rate, which already follows the number of records.
+        (Koskela & Kulkarni 2023, §3.2), at most to a long step of the derived rule. Parameters of adaptive optimizers
+        keep their values, because these optimizers scale their steps themselves. So does the factor of a derived
+        learning rate, which already follows the number of records.
         """
         if not self._uses_sgd():
             return {}
-        unknown = math.inf  # by rule, before the number of inputs is known: a step size does not grow
+        of_classes = not isinstance(self, RegressorMixin)
+        unknown = 1.0 if of_classes else math.inf  # by rule, before the number of inputs is known: no regressor grows
         norm = {"auto": 1.0, "rule": unknown}.get(str(self.max_grad_norm)) or float(self.max_grad_norm)
-        to_numbers = partial(step_size.grown_towards_numbers, max_grad_norm=norm)
-        rule = to_numbers if isinstance(self, RegressorMixin) else "linear"
+        rule = partial(step_size.grown, max_grad_norm=norm, of_classes=of_classes)
         return dict.fromkeys(("learning_rate_init", "lr", "optimizer__lr"), rule)
 
     def search_space(self, *, grid: bool = False) -> list[dict[str, Any]]:

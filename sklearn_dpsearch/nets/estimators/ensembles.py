@@ -17,16 +17,16 @@ from sklearn.utils._param_validation import Interval, StrOptions, validate_param
 from sklearn.utils.validation import check_is_fitted
 
 from ...boosting import DPGradientBoostingClassifier, DPGradientBoostingRegressor
-from ...boosting.calibrated import STATED_DELTA, TARGETS, CalibratedModel
+from ...boosting.noise_calibration import STATED_DELTA, TARGETS, CalibratedModel
 from ...preprocessing import Schema
 from ...privacy import Guarantee, calibrate, compose
 from ...privacy._types import NEIGHBORING, Neighboring
 from ...privacy.spent import Component, PrivacySpent
 from ..randomness import Seed
 from . import scaling
+from .frame_estimators import DPTabularClassifier, DPTabularRegressor
 from .labels import ClassWeight
 from .scaling import Array
-from .tabular import DPTabularClassifier, DPTabularRegressor
 
 if TYPE_CHECKING:
     from typing import Self  # since Python 3.11

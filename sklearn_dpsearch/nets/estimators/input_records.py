@@ -12,11 +12,11 @@ import torch
 from skorch.helper import SliceDataset
 from torch.utils.data import IterableDataset, Subset, TensorDataset
 
-from ..._chosen_rows import ChosenRows
-from ..mapped import CHECKED, MappedRecords
+from ..._lazy_rows import ChosenRows
+from ..datasets import ReadRecords
+from ..memory_mapped import CHECKED, MappedRecords
 from ..named_tensors import Inputs, NamedTensors, each
 from ..randomness import global_torch_seed
-from ..reading import ReadRecords
 from ..task import with_room
 from .user_modules import array, single
 

@@ -9,15 +9,15 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 
-from ..._chosen_rows import ChosenRows
 from ..._disk.store import KeyedFile
+from ..._lazy_rows import ChosenRows
 from ..._process import contained, without_warnings
 from ...privacy import PrivacyError
 from ...privacy.spent import PrivacySpent
-from ..mapped import MappedRecords
+from ..datasets import ReadRecords
+from ..memory_mapped import MappedRecords
 from ..named_tensors import names_of, tensors_of
 from ..optimizers import on_cpu
-from ..reading import ReadRecords
 from ..task import HeldRecords, Records, TrainingTask
 from ..training import train_together
 from .settings import Settings, settings_of

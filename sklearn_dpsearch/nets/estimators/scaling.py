@@ -10,8 +10,8 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import assert_all_finite
 
-from ..._chosen_rows import ChosenRows
-from ..mapped import CHECKED
+from ..._lazy_rows import ChosenRows
+from ..memory_mapped import CHECKED
 from ..task import with_room
 
 Array: TypeAlias = NDArray[np.float64]

@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import Interval, StrOptions, validate_param
 
 from ...privacy import DPSGD, BudgetUnreachableError, Guarantee, PrivacyError, calibrate
 from ...privacy._types import NEIGHBORING, Neighboring
-from ...privacy.guarantees.covering import gaussian_target, noise_multiplier_under
+from ...privacy.guarantees.least_noise import gaussian_target, noise_multiplier_under
 from ...privacy.numerics.inversion import bracket, geometric
 from ..sampling import LEAST_RATE
 

@@ -16,17 +16,17 @@ from skorch.utils import to_tensor
 
 from ...privacy import LeakingEstimatorError, PrivacyError
 from .. import checkpoints
+from ..datasets import ALONE
 from ..engines import losses
-from ..engines.selection import separate
+from ..engines.engine_choice import separate
 from ..layout import named_trained
-from ..mapped import stays_in_file
+from ..memory_mapped import stays_in_file
 from ..named_tensors import ByName, Inputs, NamedTensors, each, tensors_of, written_by_user
 from ..optimizers import Table, check_works_on_gradients
 from ..randomness import global_torch_seed, later_parameters, sequence
-from ..reading import ALONE
 from ..schedules import Scheduler, table_of
 from ..task import TrainingTask
-from . import callbacks, spaces, step_size
+from . import callbacks, search_spaces, step_size
 from .base import DPSGDEstimator
 from .input_records import (
     ForPrediction,
@@ -442,7 +442,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
         return args, {**found, "lr": vars(self).get("learning_rate_init_", 1.0)}
 
     def _around(self, grid: bool) -> dict[str, Any]:
-        return spaces.factors("lr_factor", self.lr_factor, grid=grid)
+        return search_spaces.factors("lr_factor", self.lr_factor, grid=grid)
 
     def _uses_sgd(self) -> bool:
         return self.optimizer is torch.optim.SGD

@@ -29,6 +29,8 @@ NOISE_FOR_CLASSES, NOISE_FOR_NUMBERS = 0.8, 0.3
 REACH_OF_CLASSES, REACH_OF_NUMBERS = 100.0, 10.0
 #: Longest step towards numbers, which are of size 1, also for short records.
 LONGEST_TO_NUMBERS = 1.0
+#: Longest step to which a searched step size grows where labels are predicted: that of records of norm 10.
+LONGEST_GROWN_TO_CLASSES = 10.0
 
 
 #: Clipping norm by rule ÷ norm of a long record's gradient for a residual of 1: the largest residual of such a record
@@ -118,9 +120,10 @@ def longest_step(bound: float, of_classes: bool) -> float:
     return REACH_OF_CLASSES / bound if of_classes else min(REACH_OF_NUMBERS / bound, LONGEST_TO_NUMBERS)
 
 
-def grown_towards_numbers(rate: float, n_tune: float, n_final: float, *, max_grad_norm: float) -> float:
-    """Scale a step size found on few records to many: in proportion, at most to the longest step towards numbers."""
-    return min(rate * (n_final / n_tune), max(rate, LONGEST_TO_NUMBERS / max_grad_norm))
+def grown(rate: float, n_tune: float, n_final: float, *, max_grad_norm: float, of_classes: bool) -> float:
+    """Scale a step size found on few records to many: in proportion, at most to a long step, and never downwards."""
+    longest = LONGEST_GROWN_TO_CLASSES if of_classes else LONGEST_TO_NUMBERS
+    return min(rate * (n_final / n_tune), max(rate, longest / max_grad_norm))
 
 
 def noise_allowed(bound: float, of_classes: bool) -> float:

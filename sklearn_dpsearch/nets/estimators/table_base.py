@@ -19,7 +19,7 @@ from torch import nn
 
 from ..optimizers import Table, UpdateRule
 from ..task import TrainingTask
-from . import layers, spaces, step_size
+from . import layers, search_spaces, step_size
 from .base import DPSGDEstimator
 from .scaling import Array
 from .settings import Settings
@@ -109,7 +109,10 @@ class TableNet(DPSGDEstimator):
         return bool(self.verbose)
 
     def _around(self, grid: bool) -> dict[str, Any]:
-        return {**spaces.factors("learning_rate_factor", self.learning_rate_factor, grid=grid), **self._layer_space()}
+        return {
+            **search_spaces.factors("learning_rate_factor", self.learning_rate_factor, grid=grid),
+            **self._layer_space(),
+        }
 
     def _uses_sgd(self) -> bool:
         return self.solver == "sgd"

@@ -7,9 +7,9 @@ from typing import Any, TypeAlias
 import torch
 
 from ...privacy import PrivacyError
-from ..mapped import MappedRecords
+from ..datasets import ReadRecords
+from ..memory_mapped import MappedRecords
 from ..named_tensors import Inputs, tensors_of
-from ..reading import ReadRecords
 from ..task import Records
 
 #: Inputs and targets as tensors, or records that are read when a batch needs them.

@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import integrate
 
+from .._cached_property import cached_property
 from .._checks import as_numbers, check_kind, plain_number, plain_numbers, require, without_numpy
-from .._once import cached_property
 from .._types import Array, ArrayLike
 from .inverse_cdf import RandomBits, Steps, draw, quantile, steps_of
 

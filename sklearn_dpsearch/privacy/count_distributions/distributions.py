@@ -12,8 +12,8 @@ import mpmath
 import numpy as np
 from scipy import special
 
+from .._cached_property import cached_property
 from .._checks import plain_number, require
-from .._once import cached_property
 from .._types import Array
 from .base import MOST_TERMS, CountDistribution, Finite
 from .inverse_cdf import light_tail

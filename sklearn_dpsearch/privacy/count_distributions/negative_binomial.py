@@ -11,8 +11,8 @@ import mpmath
 import numpy as np
 from scipy import optimize, special
 
+from .._cached_property import cached_property
 from .._checks import plain_number, require
-from .._once import cached_property
 from .._types import Array
 from .base import CountDistribution
 

@@ -17,10 +17,10 @@ from typing import Any, TypeAlias, overload
 import numpy as np
 
 from ...errors import MixedNeighborsError, PrivacyError, did_you_mean
+from .._cached_property import cached_property
 from .._checks import as_numbers, check_kind, check_neighboring, plain_numbers, require, without_numpy
-from .._once import cached_property
 from .._types import Array, ArrayLike, Neighboring, Numbers
-from ..numerics import curves
+from ..numerics import basic_mechanisms
 from ..numerics.inversion import bracket, crossing, geometric
 from ..numerics.loss_distribution import DominatingPair, LossDistribution, connect_the_dots
 from ..numerics.trade_off import TradeOff, trade_off
@@ -28,7 +28,7 @@ from .risk import Risk
 from .serialization import VERSION, written
 
 #: Losses beyond it count as infinite where a profile becomes a pair.
-LARGEST_EPSILON = curves.LARGEST_LOSS
+LARGEST_EPSILON = basic_mechanisms.LARGEST_LOSS
 #: ε beyond which a guarantee is reported as infinite.
 FURTHEST = 1e5
 #: Some bounds pay only above this δ.
@@ -343,4 +343,4 @@ def steps_of(curve: Profile, low: float, high: float, number: int) -> Array:
 
 
 def _reach(profiles: Sequence[Profile]) -> float:
-    return min(max(curves.negligible_from(profile) for profile in profiles), LARGEST_EPSILON)
+    return min(max(basic_mechanisms.negligible_from(profile) for profile in profiles), LARGEST_EPSILON)

@@ -11,11 +11,11 @@ from fractions import Fraction
 import numpy as np
 
 from ...errors import MixedNeighborsError, PrivacyError
+from .._cached_property import cached_property
 from .._checks import as_numbers, check_kind, require
-from .._once import cached_property
 from .._types import Array, ArrayLike
+from ..numerics.basic_mechanisms import LARGEST_LOSS
 from ..numerics.convolution import convolve
-from ..numerics.curves import LARGEST_LOSS
 from ..numerics.loss_distribution import ROUNDING, DominatingPair, LossDistribution, connect_the_dots, mix
 from .base import Guarantee, Statement, as_guarantee, check_parts
 from .pure import PureDP

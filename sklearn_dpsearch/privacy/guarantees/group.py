@@ -21,7 +21,7 @@ import numpy as np
 
 from .._checks import plain_number, require
 from .._types import Array
-from ..numerics.curves import LARGEST_LOSS
+from ..numerics.basic_mechanisms import LARGEST_LOSS
 from ..numerics.exact_numbers import float_above
 from ..numerics.loss_distribution import ROUNDING, DominatingPair, LossDistribution
 from .base import Guarantee, Statement, as_guarantee, check_parts, dots

@@ -8,7 +8,7 @@ import numpy as np
 
 from .._checks import require
 from .._types import Array, ArrayLike
-from ..numerics.curves import LARGEST_LOSS, randomized_response, randomized_response_renyi
+from ..numerics.basic_mechanisms import LARGEST_LOSS, randomized_response, randomized_response_renyi
 from ..numerics.loss_distribution import ROUNDING, DominatingPair, connect_the_dots, symmetric
 from .base import Guarantee
 

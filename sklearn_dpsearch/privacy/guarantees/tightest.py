@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from ...errors import PrivacyError
-from .._once import cached_property
+from .._cached_property import cached_property
 from .._types import Array, ArrayLike
 from ..numerics.loss_distribution import DominatingPair
 from .base import LARGEST_EPSILON, Guarantee, pair_through, smallest_epsilon

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from ...errors import PrivacyError
+from .._cached_property import cached_property
 from .._checks import as_numbers, check_kind, require
-from .._once import cached_property
 from .._types import Array, ArrayLike, Neighboring
-from ..numerics import curves
+from ..numerics import basic_mechanisms
 from ..numerics.loss_distribution import DominatingPair, LossDistribution, check_masses, connect_the_dots, symmetric
-from ..numerics.pld import pair_from_pld
+from ..numerics.pld_conversion import pair_from_pld
 from .base import Guarantee, dots
 from .serialization import written
 
@@ -52,7 +52,7 @@ class ApproxDP(Guarantee):
         return float(self.epsilon) if self.delta == 0 else None
 
     def _pair(self) -> DominatingPair:
-        return symmetric(curves.randomized_response(self.epsilon, self.delta))
+        return symmetric(basic_mechanisms.randomized_response(self.epsilon, self.delta))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +83,7 @@ class ZCDP(Guarantee):
         return curve
 
     def _profile(self, epsilon: Array) -> Array:
-        return curves.delta_of_zcdp(self.rho, epsilon)
+        return basic_mechanisms.delta_of_zcdp(self.rho, epsilon)
 
     def _pair(self) -> DominatingPair:
         return symmetric(dots(self._profile))
@@ -126,13 +126,13 @@ class GaussianDP(Guarantee):
         return curve
 
     def _profile(self, epsilon: Array) -> Array:
-        return curves.delta_of_gaussian(self.mu, epsilon)
+        return basic_mechanisms.delta_of_gaussian(self.mu, epsilon)
 
     def _pair(self) -> DominatingPair:
         if self.mu == 0:
-            return symmetric(curves.randomized_response(0.0, 0.0))
-        if self.mu > curves.LARGEST_LOSS:  # losses below μ²/2 − 40·μ are negligible
-            return symmetric(curves.randomized_response(self.mu, 0.0))
+            return symmetric(basic_mechanisms.randomized_response(0.0, 0.0))
+        if self.mu > basic_mechanisms.LARGEST_LOSS:  # losses below μ²/2 − 40·μ are negligible
+            return symmetric(basic_mechanisms.randomized_response(self.mu, 0.0))
         reach = 0.5 * self.mu**2 + 10.0 * self.mu
         grid = np.linspace(0.0, reach, 1 + int(np.clip(2000 * reach / self.mu, 1, 2**17)))
         values = self._profile(grid)
@@ -200,7 +200,7 @@ class RenyiDP(Guarantee):
 
     def _profile(self, epsilon: Array) -> Array:
         orders, least = self._least_above
-        return curves.delta_of_renyi(orders, least[:-1], epsilon)
+        return basic_mechanisms.delta_of_renyi(orders, least[:-1], epsilon)
 
     def _pair(self) -> DominatingPair:
         return symmetric(dots(self._profile))
@@ -251,7 +251,7 @@ class DPSGD(Guarantee):
         """Exact at integer orders (Mironov, Talwar & Zhang 2019, eq. 3.3), log-moments interpolated between them."""
         if not self.has_renyi:
             return super().renyi(order)
-        return self.steps * curves.subsampled_gaussian_renyi(
+        return self.steps * basic_mechanisms.subsampled_gaussian_renyi(
             self.noise_multiplier, self.sample_rate, np.asarray(order, float)
         )
 
@@ -268,7 +268,7 @@ class DPSGD(Guarantee):
         return RenyiDP(orders=ORDERS, epsilons=self.renyi(ORDERS), neighboring=self.neighboring)
 
     def _pair(self) -> DominatingPair:
-        return curves.dpsgd_pair(
+        return basic_mechanisms.dpsgd_pair(
             self.noise_multiplier, self.sample_rate, int(self.steps), self.neighboring == "replace_one"
         )
 

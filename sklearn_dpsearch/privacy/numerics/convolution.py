@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import fft
 
-from .._once import cached_property
+from .._cached_property import cached_property
 from .._types import Array
 from .logspace import LARGEST_EXPONENT, safe_exp
 from .loss_distribution import LossDistribution, on_grid

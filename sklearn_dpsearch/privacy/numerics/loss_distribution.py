@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .._cached_property import cached_property
 from .._checks import check_kind, require
-from .._once import cached_property
 from .._types import Array, ArrayLike
 from .logspace import safe_exp
 

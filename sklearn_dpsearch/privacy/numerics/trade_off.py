@@ -19,9 +19,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from .._once import cached_property
+from .._cached_property import cached_property
 from .._types import Array
-from .curves import LARGEST_LOSS
+from .basic_mechanisms import LARGEST_LOSS
 from .inversion import bracket, geometric
 from .loss_distribution import ROUNDING, lower_hull
 

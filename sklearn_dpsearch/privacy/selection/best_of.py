@@ -18,8 +18,8 @@ from functools import lru_cache, partial
 import numpy as np
 import numpy.typing as npt
 
+from .._cached_property import cached_property
 from .._checks import check_kind
-from .._once import cached_property
 from .._types import Array, ArrayLike
 from ..count_distributions.base import CountDistribution
 from ..count_distributions.distributions import Fixed, as_count_distribution
@@ -28,12 +28,12 @@ from ..guarantees.composition import compose
 from ..guarantees.pure import PureDP
 from ..guarantees.tightest import SmallestOf
 from ..guarantees.values import NonPrivate
-from ..numerics.curves import LARGEST_LOSS, randomized_response
+from ..numerics.basic_mechanisms import LARGEST_LOSS, randomized_response
 from ..numerics.loss_distribution import DominatingPair, LossDistribution
-from .anchors import EVERYWHERE, PAIR, Anchors, light_tailed
 from .best_of_published import published_best_of
 from .hinges import SLACK, AffineLines, Hinges, upper_envelope
 from .potentials import theorem_5
+from .price_chords import EVERYWHERE, PAIR, Anchors, light_tailed
 from .prices import Ground
 from .testing_region import Nodes, cell_lines, lower_edge, nodes, slope_ratio
 

@@ -25,7 +25,7 @@ from ..count_distributions.negative_binomial import TruncatedNegativeBinomial
 from ..guarantees.base import Guarantee
 from ..guarantees.pure import PureDP
 from ..guarantees.values import ORDERS, ApproxDP, ProfileDP, RenyiDP
-from ..numerics import curves
+from ..numerics import basic_mechanisms
 from ..numerics.loss_distribution import ROUNDING
 from .testing_region import nodes, slope_ratio
 
@@ -117,7 +117,7 @@ class ApproxRenyiProfile:
     epsilon: float
 
     def __call__(self, epsilon: Array) -> Array:
-        return self.delta + curves.delta_of_renyi(np.array([self.order]), np.array([self.epsilon]), epsilon)
+        return self.delta + basic_mechanisms.delta_of_renyi(np.array([self.order]), np.array([self.epsilon]), epsilon)
 
 
 def approx_poisson(one_run: Guarantee, count: CountDistribution) -> Guarantee:

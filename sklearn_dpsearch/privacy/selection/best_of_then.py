@@ -15,8 +15,8 @@ from functools import partial
 
 import numpy as np
 
+from .._cached_property import cached_property
 from .._checks import check_kind
-from .._once import cached_property
 from .._types import Array
 from ..guarantees.base import Guarantee, Statement, as_guarantee, check_parts, pair_through, steps_of
 from ..guarantees.composition import Envelope, Mixture, compose, envelope, mixture, same_neighbors

@@ -22,8 +22,8 @@ from math import ceil
 
 import numpy as np
 
+from .._cached_property import cached_property
 from .._checks import plain_number, require
-from .._once import cached_property
 from .._types import Array, ArrayLike, Neighboring
 from ..guarantees.base import Guarantee
 from ..guarantees.pure import PureDP

@@ -31,7 +31,7 @@ from ..guarantees.pure import BoundedRangeDP, PureDP
 from ..guarantees.tightest import SmallestOf
 from ..guarantees.values import ProfileDP
 from ..mechanisms.report_noisy_max import ExponentialNoise, GaussianNoise, GumbelNoise, LaplaceNoise, MaxNoise
-from ..numerics.curves import LARGEST_LOSS
+from ..numerics.basic_mechanisms import LARGEST_LOSS
 from ..numerics.exact_numbers import float_above, positive_fraction
 from ..numerics.loss_distribution import ROUNDING, LossDistribution, symmetric
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._once import cached_property
+from .._cached_property import cached_property
 from .._types import Array
 from ..count_distributions.base import CountDistribution
 from ..numerics.logspace import safe_exp

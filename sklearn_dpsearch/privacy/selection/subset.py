@@ -21,8 +21,8 @@ from typing import Literal
 
 import numpy as np
 
+from .._cached_property import cached_property
 from .._checks import check_kind, plain_number, require
-from .._once import cached_property
 from .._types import Array
 from ..guarantees.base import Guarantee, Statement, as_guarantee, check_parts
 from ..guarantees.composition import compose, mixture, same_neighbors

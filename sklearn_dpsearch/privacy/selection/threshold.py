@@ -24,8 +24,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .._cached_property import cached_property
 from .._checks import plain_number, require
-from .._once import cached_property
 from .._types import Array
 from ..guarantees.base import Guarantee, Statement, as_guarantee, check_parts
 from ..guarantees.pure import PureDP

@@ -29,7 +29,7 @@ from ..guarantees.values import FAR, ZCDP, ApproxDP, GaussianDP, NonPrivate, Ren
 from ..numerics.inversion import bracket, geometric, narrowed, within
 from ..numerics.logspace import safe_exp
 from ..numerics.loss_distribution import LossDistribution
-from .orders import ManyGroups, Outcomes, rise
+from .score_orders import ManyGroups, Outcomes, rise
 
 
 class Tails(NamedTuple):

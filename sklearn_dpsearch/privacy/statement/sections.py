@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import date as Date
 from typing import Any, Protocol
 
+from ...errors import did_you_mean
 from .._types import Neighboring
 from ..guarantees.base import Guarantee
 from ..numerics.trade_off import TradeOff
@@ -246,7 +247,13 @@ def _assumptions(spent: Stated) -> Section:
 
 
 def _curator(about: Mapping[str, str]) -> Section:
-    """Section on the curator; a missing field is shown as missing."""
+    """Section on the curator; a missing field is shown as missing, and an unknown one is an error."""
+    for name in about:
+        if name not in words.CURATOR:
+            raise ValueError(
+                f"Found about={{{name!r}: ...}}; the fields are {', '.join(map(repr, words.CURATOR))}."
+                + did_you_mean(name, words.CURATOR)
+            )
     given = {**dict.fromkeys(words.CURATOR), **about}
     rows = tuple((said(name), said("not stated" if text is None else text)) for name, text in given.items())
     return Section(key="curator", title="What only the curator can say", columns=FACTS, rows=rows)

@@ -4,6 +4,7 @@ from .budget import BudgetDisplay
 from .cost_parts import CostPartsDisplay
 from .count_distribution import CountDistributionDisplay
 from .ledger import LedgerDisplay
+from .plan import PlanDisplay
 from .profile import PrivacyProfileDisplay
 from .shape import ShapeDisplay
 from .trade_off import TradeOffDisplay
@@ -13,6 +14,7 @@ __all__ = [
     "CostPartsDisplay",
     "CountDistributionDisplay",
     "LedgerDisplay",
+    "PlanDisplay",
     "PrivacyProfileDisplay",
     "ShapeDisplay",
     "TradeOffDisplay",

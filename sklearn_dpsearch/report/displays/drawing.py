@@ -37,9 +37,7 @@ def axes_of(ax: Any, asking: str) -> Any:
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
-        raise ImportError(
-            f"{asking}.plot needs matplotlib. Install it with: pip install 'sklearn-dpsearch[plot]'"
-        ) from error
+        raise ImportError(f"{asking}.plot needs matplotlib. Install it: pip install matplotlib") from error
     return plt.figure(layout="constrained").add_subplot()
 
 

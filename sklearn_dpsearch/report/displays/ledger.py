@@ -13,8 +13,10 @@ import numpy as np
 from .drawing import LOOKS, Display
 from .rows import fields_of
 
-#: Most entries with labels on the axis, and most characters of a label.
-NAMED, LONGEST = 12, 24
+#: Most entries with labels on the axis; most characters of a label, and of each of its lines.
+NAMED, LONGEST, WIDTH = 10, 60, 18
+#: Most entries whose labels stand beside each other.
+UPRIGHT = 4
 
 
 class LedgerBar(NamedTuple):
@@ -109,13 +111,20 @@ class LedgerDisplay(Display):
             ax.axhline(self.budget, color=ax.xaxis.label.get_color(), linestyle=":", label="budget")
         self._name(ax, places)
         ax.set(ylabel="ε", ylim=(0.0, None))
-        ax.legend()
+        ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4)  # above: inside it would cover the budget
         return self
 
     def _name(self, ax: Any, places: Any) -> None:
         """Write labels and times below the bars, if there is room."""
         if len(self.entries) > NAMED:
             ax.set(xlabel="fit")
+            ax.xaxis.get_major_locator().set_params(integer=True)
             return
-        said = [f"{textwrap.shorten(str(one.label), LONGEST, placeholder='…')}\n{one.time}" for one in self.entries]
-        ax.set_xticks(places, said, rotation=30, ha="right")
+        ax.set_xticks(places, [f"{_lines(str(one.label))}\n{one.time}" for one in self.entries], fontsize="small")
+        if len(self.entries) > UPRIGHT:
+            ax.tick_params("x", labelrotation=90)
+
+
+def _lines(label: str) -> str:
+    """A label on lines of the width of a bar, and cut only if it is very long."""
+    return textwrap.fill(textwrap.shorten(label, LONGEST, placeholder="…"), WIDTH)

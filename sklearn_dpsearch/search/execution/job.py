@@ -10,7 +10,7 @@ import numpy as np
 
 from ...scoring.validation import Fold
 from .._types import Candidate, PublicData, Recipe
-from .finished import NOTHING, Finished
+from .finished_runs import NOTHING, Finished
 
 
 @dataclass(frozen=True, kw_only=True)

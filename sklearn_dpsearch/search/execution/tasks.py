@@ -16,7 +16,7 @@ from joblib import Parallel, delayed, parallel_config
 from sklearn import config_context, get_config
 
 from ..._process import DESCRIPTORS, GENERATORS, INTERRUPTS, discard, muted, muted_for_good
-from ...ledger.blocks import counted
+from ...ledger.ledger_context import counted
 from ...privacy import LeakingEstimatorError
 from .._types import Workers
 from .cluster_payloads import JOBLIBS_PICKLERS, Sealed, sealed, unsealed

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ...adapters.declared import Declared
+from ...adapters.declared_guarantee import Declared
 from ...ledger import PrivacyLedger
 from ...privacy import PrivacyError
 from ...privacy.mechanisms.report_noisy_max import MaxNoise
@@ -20,10 +20,10 @@ from ...scoring.validation import Validation
 from .._base import BasePrivateSearch
 from .._resuming import Checkpoint
 from .._types import Candidate, Distributions, Scorer
+from ..execution.candidate_utilities import sensitivity
 from ..execution.job import Job
 from ..execution.outcome import Outcome
 from ..execution.randomness import Randomness
-from ..execution.utilities import sensitivity
 from ..planning.grid import number_of_points
 from ..planning.plan import CostModel
 from ..strategies.sample_and_aggregate import SampleAndAggregate, train_winner

@@ -21,7 +21,7 @@ from ...privacy import LeakingEstimatorError, PrivacyError
 from ...scoring import PrivateScorer
 from .._records import n_records
 from .._types import Parameters, Scorer
-from .containers import NUMBERS, TEXT, ContainerFacts, facts_of, how_to_wrap, kind_of
+from .container_facts import NUMBERS, TEXT, ContainerFacts, facts_of, how_to_wrap, kind_of
 
 #: Steps that keep the number of features.
 KEEP_WIDTH = ("Binarizer", "Normalizer", "OrdinalEncoder", "SimpleImputer", "StandardScaler")

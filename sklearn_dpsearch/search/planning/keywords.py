@@ -5,15 +5,19 @@ A message names keywords and metrics and quotes nothing else: a value given by m
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from difflib import SequenceMatcher
 from inspect import signature
 from typing import Any
 
+from sklearn.base import BaseEstimator
 from sklearn.metrics import get_scorer_names
 
+from ...adapters import adapter_for
+from ...adapters.refusals import REFUSALS, as_list, refuse_steps, together
 from ...errors import did_you_mean
 from ...privacy import PrivacyError
+from ...scoring import get_private_scorer
 
 #: Keyword of a constructor ↦ why it is missing here, and the remedy. Looked up only where a search lacks the keyword.
 NOT_TAKEN: dict[str, str] = {
@@ -40,11 +44,11 @@ NOT_FITTED: dict[str, str] = {
 }
 
 
-def check_keywords(kind: type, given: Mapping[str, Any]) -> None:
-    """Raise for keywords that a search's constructor does not take, with all explanations at once."""
+def check_keywords(kind: type, positional: Sequence[Any], named: Mapping[str, Any]) -> None:
+    """Raise for keywords that a search's constructor does not take, with all that ``fit`` would refuse, at once."""
     parameters = signature(kind.__init__).parameters  # type: ignore[misc]
     known, open_ended = list(parameters)[1:], any(one.kind is one.VAR_KEYWORD for one in parameters.values())
-    wrong = [name for name in given if name not in known]
+    wrong = [name for name in named if name not in known]
     if not wrong or open_ended:
         return
     told = [_told(kind, name) for name in wrong if name in NOT_TAKEN]
@@ -54,7 +58,26 @@ def check_keywords(kind: type, given: Mapping[str, Any]) -> None:
             f"{kind.__name__} got an unexpected keyword argument {', '.join(map(repr, strange))}. Its parameters are "
             f"{', '.join(known)}." + did_you_mean(strange[0], known)
         )
-    raise TypeError(" ".join(told))
+    refused = _refused_by_fit({**dict(zip(known, positional)), **named})
+    raise TypeError(as_list([*told, *refused]) if refused else " ".join(told))
+
+
+def _refused_by_fit(given: Mapping[str, Any]) -> tuple[str, ...]:
+    """Refusals of the estimator and of the score that ``fit`` would raise next."""
+    estimator: Any = given.get("estimator")
+    scoring = given.get("scoring")
+    checks: list[Callable[[], Any]] = [lambda: refuse_steps(adapter_for(estimator), estimator)]
+    if isinstance(scoring, str) and scoring in get_scorer_names():
+        checks.append(lambda: get_private_scorer(scoring, estimator))
+    if not isinstance(estimator, BaseEstimator) or given.get("guarantee") is not None:
+        return ()
+    try:
+        together(checks)
+    except REFUSALS as error:
+        return error.listed or (str(error),)
+    except Exception:  # an estimator with faults of another kind, which ``fit`` reports
+        return ()
+    return ()
 
 
 def check_names(kind: type, names: Mapping[str, Any]) -> None:
@@ -74,22 +97,27 @@ LISTED, PROPOSED = 20, 5
 
 
 def unknown_parameter(name: str, estimator: Any) -> str:
-    """Message for a parameter that an estimator does not have, with the most similar names."""
+    """Message for a parameter that an estimator does not have, with the most similar names, or those of its step."""
     known = sorted(estimator.get_params(deep=True))
     message = f"Invalid parameter {name!r} for estimator {type(estimator).__name__}."
     if near := _nearest(name, known):
         return f"{message} Did you mean {' or '.join(map(repr, near))}?"
-    listed = (
-        f"Valid parameters are: {known}." if len(known) <= LISTED else "estimator.get_params() lists the valid ones."
-    )
-    return f"{message} {listed}"
+    for valid in (_of_step(name, known), known):
+        if 0 < len(valid) <= LISTED:
+            return f"{message} Valid parameters are: {', '.join(valid)}."
+    return f"{message} estimator.get_params() lists the valid ones."
+
+
+def _of_step(name: str, known: list[str]) -> list[str]:
+    """Parameters of the step that a name begins with."""
+    step = name.rpartition("__")[0]
+    return [other for other in known if step and other.rpartition("__")[0] == step]
 
 
 def _nearest(name: str, known: list[str]) -> list[str]:
     """Most similar names, of the same step if possible."""
-    step, _, last = name.rpartition("__")
-    of_step = [other for other in known if step and other.rpartition("__")[0] == step]
-    similarities = {other: _similarity(last, other.rpartition("__")[2]) for other in of_step or known}
+    last = name.rpartition("__")[2]
+    similarities = {other: _similarity(last, other.rpartition("__")[2]) for other in _of_step(name, known) or known}
     least = 1.0 if 1.0 in similarities.values() else 0.6
     likely = [other for other, similarity in similarities.items() if similarity >= least]
     return sorted(likely, key=lambda other: (-similarities[other], other))[:PROPOSED]
@@ -97,6 +125,8 @@ def _nearest(name: str, known: list[str]) -> list[str]:
 
 def _similarity(name: str, other: str) -> float:
     """Similarity from 0 to 1: initials (``lr`` of ``learning_rate``) and parts of a name count as similar."""
+    if name != other and name.casefold() == other.casefold():
+        return 0.95
     initials = "".join(word[0] for word in other.split("_") if word.isalpha())
     if len(name) > 1 and initials.startswith(name):
         return 0.9

@@ -293,17 +293,33 @@ def _check_sizes(request: Request, at: Configured, promises: SpaceGuarantee) -> 
     n, private = request.n_samples, promises.one_run.neighboring == "add_remove"
     if n is None or not (private or request.validation.training_sizes_vary):
         return
-    sizes = (
-        {len(train) for train, _ in request.validation.given}
-        if isinstance(request.validation, IndexFolds)
-        else {max(n // 2, 1)}
-    )
+    validation = request.validation
+    if isinstance(validation, IndexFolds):
+        sizes = sorted({len(train) for train, _ in validation.given})
+    else:
+        sizes = _random_sizes(request, at, n)
     for size in sizes:
         if _promises(request, at, size).one_run != promises.one_run:
             raise PrivacyError(
                 f"The guarantee of {type(request.estimator).__name__} depends on the number of records, "
                 + (PRIVATE_SIZE if private else SMALLER_SIZE.format(n, size))
             )
+
+
+def _random_sizes(request: Request, at: Configured, n: int) -> list[int]:
+    """Half of the records, and the smallest power of ten for which a guarantee is stated: a part may be a small subset.
+
+    Rules that depend on the number of records (a default hold-out or subset) fall with it, so that equal guarantees at
+    both ends of a range are equal inside.
+    """
+    sizes = [max(n // 2, 1)]
+    for size in (10**power for power in range(len(str(n)))):
+        try:
+            _ = _promises(request, at, size).one_run
+        except (PrivacyError, ValueError):  # a training of this size would fail, and release nothing
+            continue
+        return [*sizes, size]
+    return sizes
 
 
 def _scoring(request: Request, tuned: Guarantee, final: Guarantee) -> tuple[Noise | None, Guarantee | None]:

@@ -11,7 +11,7 @@ from sklearn.metrics import check_scoring
 from ...adapters import Adapter, adapter_for
 from ...adapters.refusals import refuse_steps
 from ...privacy import CountDistribution, Guarantee
-from ...privacy._once import cached_property
+from ...privacy._cached_property import cached_property
 from ...privacy._types import Neighboring
 from ...scoring import Noise, PrivateScorer, Sensitivity, get_private_scorer
 from ...scoring.held_out import default_hold_out
@@ -23,11 +23,11 @@ from ..execution.outcome import Outcome
 from ..execution.progress import Progress
 from ..execution.randomness import Randomness
 from ..execution.runs import in_the_open
+from ..planning.default_spaces import AUTO, own_space
 from ..planning.families import Families, families_of
 from ..planning.plan import CostModel, Plan, said_of
 from ..planning.release_facts import ALWAYS
 from ..planning.space import Space
-from ..planning.suggested import AUTO, own_space
 
 
 class Strategy(ABC):
@@ -45,6 +45,8 @@ class Strategy(ABC):
         The name of that parameter.
     """
 
+    #: Number of records for which the search is planned, where it is known.
+    n_samples: int | None = None
     #: Distribution of the number of runs, where the number is random and secret.
     distribution: CountDistribution | None = None
     #: Whether every point of the space is tried.

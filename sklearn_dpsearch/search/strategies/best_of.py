@@ -9,7 +9,7 @@ from typing import Any
 
 from ...privacy import CountDistribution, Guarantee, compose
 from ...privacy.spent import Component
-from ...scoring.one_run import search_guarantee
+from ...scoring.scored_run import search_guarantee
 from ...scoring.validation import Exposure
 from .._types import Candidate, Seed
 from ..execution.job import Job

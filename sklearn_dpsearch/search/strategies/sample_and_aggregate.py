@@ -14,11 +14,11 @@ from ...privacy._types import Neighboring
 from ...scoring.validation import PublicValidation, Validation, all_numbers
 from .._records import n_records
 from .._types import Candidate, Distributions, Parameters, Scorer, Seed
+from ..execution.candidate_utilities import check_parts, less_noisy, on_parts, random_parts, utilities_of
 from ..execution.job import Job, Split
 from ..execution.models import fitted, fresh, releasable, train_last
 from ..execution.outcome import Outcome
 from ..execution.randomness import Randomness
-from ..execution.utilities import check_parts, less_noisy, on_parts, random_parts, utilities_of
 from ..planning.grid import number_of_points, points_of
 from ..planning.plan import Plan
 from ..planning.space import Space

@@ -22,12 +22,14 @@ from ...privacy._types import Neighboring
 from ...privacy.spent import Component
 from ...scoring import Noise, Sensitivity
 from ...scoring.noise_matching import matched_noise
-from ...scoring.one_run import search_guarantee
+from ...scoring.scored_run import search_guarantee
 from ..planning.space_guarantee import SpaceGuarantee
 from .members import InSubset, OnTheRest
 
 #: Mean number of runs where the user gives none, and the longest list whose candidates may then all run once.
 USUAL, SHORT = 10, 10
+#: ``subset_fraction="auto"``: between the first two, with this number of expected records × ε in the subset.
+FEWEST, MOST, ENOUGH = 0.1, 0.3, 1500.0
 ON = {"rest": "the rest", "all": "all records"}
 #: Factor of the noise of a score on the rest over the noise that would match the training: both costs compose.
 FACTOR_OF_SCORES = 24
@@ -107,6 +109,13 @@ def noise_beside_training(final: Guarantee, sensitivity: Sensitivity, *, at_no_c
     than records of the rest, so that scores may cost what the former pay more.
     """
     return matched_noise(final, sensitivity).times(FACTOR_AT_NO_COST if at_no_cost else FACTOR_OF_SCORES)
+
+
+def default_fraction(n: float | None, epsilon: float | None) -> float:
+    """Share of ``n`` records that tunes by default, from public numbers: larger where n·ε is small, 0.1 if unknown."""
+    if n is None or epsilon is None:
+        return FEWEST
+    return min(max(ENOUGH / (n * epsilon), FEWEST), MOST)
 
 
 @lru_cache(maxsize=64)

@@ -12,11 +12,11 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ...adapters.declared import Declared
+from ...adapters.declared_guarantee import Declared
 from ...errors import did_you_mean
 from ...ledger import PrivacyLedger
 from ...privacy import CountDistribution, Fixed, Guarantee
-from ...privacy._once import cached_property
+from ...privacy._cached_property import cached_property
 from ...privacy._types import Neighboring
 from ...privacy.count_distributions.distributions import as_count_distribution
 from ...scoring import Noise, Sensitivity
@@ -38,6 +38,7 @@ from .cost import (
     ON,
     USUAL,
     CostOfSubset,
+    default_fraction,
     each_is_cheap,
     noise_beside_training,
     secret_membership,
@@ -80,8 +81,9 @@ class DPSubsetSearchCV(BasePrivateSearch):
         On the rest: the probability with which a record of the rest validates; None is 1. In the subset: a float is the
         probability with which a record of the subset validates; None is 0.2; with an int each record draws a fold.
         Splits by index are not possible.
-    subset_fraction : float, default=0.1
-        Probability q with which a record joins the subset, 0 < q < 1.
+    subset_fraction : float or "auto", default="auto"
+        Probability q with which a record joins the subset, 0 < q < 1. "auto": 0.1; where secret membership amplifies,
+        and with few records n and ``epsilon``, 1500 ÷ (n · epsilon), at most 0.3 (docs/learn/subset_search.md).
     train_on : {"rest", "all"}, default="rest"
         Whether the final model is trained on the records outside the subset or on all.
     validate_on : {"rest", "subset"}, default="rest"
@@ -162,7 +164,7 @@ class DPSubsetSearchCV(BasePrivateSearch):
         **BasePrivateSearch._parameter_constraints,
         "param_distributions": [dict, list, StrOptions({"auto"})],
         "n_iter": [Interval(numbers.Real, 1, None, closed="left"), CountDistribution, StrOptions({"auto", "each"})],
-        "subset_fraction": [Interval(numbers.Real, 0, 1, closed="neither")],
+        "subset_fraction": [Interval(numbers.Real, 0, 1, closed="neither"), StrOptions({"auto"})],
         "train_on": [str],
         "validate_on": [str],
         "tuning_share": [Interval(numbers.Real, 0, None, closed="neither"), None],
@@ -181,7 +183,7 @@ class DPSubsetSearchCV(BasePrivateSearch):
         scoring: str | Scorer | None = None,
         score_noise: Guarantee | str = "match",
         cv: Any = None,
-        subset_fraction: float = 0.1,
+        subset_fraction: float | Literal["auto"] = "auto",
         train_on: Literal["rest", "all"] = "rest",
         validate_on: Literal["rest", "subset"] = "rest",
         tuning_share: float | None = None,
@@ -256,7 +258,16 @@ class SubsetStrategy(BestOfStrategy):
                 "that each candidate can run once. Give lists, or draw candidates at random, e.g. n_iter=10."
             )
 
-    @cached_property
+    @property
+    def fraction(self) -> float:
+        """Probability with which a record joins the subset."""
+        given = self.search.subset_fraction
+        if given != "auto":
+            return float(given)
+        n = self.public_number(self.candidates_by_family.relation, self.n_samples) if self.amplified else None
+        return default_fraction(n, self.search.epsilon)
+
+    @property
     def each(self) -> bool:  # type: ignore[override]
         """Return whether each candidate runs once."""
         given, epsilon, delta = self.search.n_iter, self.search.epsilon, self.search.delta
@@ -266,14 +277,14 @@ class SubsetStrategy(BestOfStrategy):
                 number_of_points(self.space),
                 float(epsilon),
                 float(delta),
-                float(self.search.subset_fraction),
+                self.fraction,
                 "all" if self.search.train_on == "all" else "rest",
                 families.relation,
                 secret_membership(self.told_its_size, families.relation),
             )
         return isinstance(given, str) and given == "each"
 
-    @cached_property
+    @property
     def distribution(self) -> CountDistribution:  # type: ignore[override]
         """Distribution of the number of runs, which is public where each candidate runs once."""
         if self.each:
@@ -287,7 +298,7 @@ class SubsetStrategy(BestOfStrategy):
         relation = self.candidates_by_family.relation
         return relation != "replace_one" and secret_membership(self.told_its_size, relation)
 
-    @cached_property
+    @property
     def tuning_share(self) -> float:
         search, families = self.search, self.candidates_by_family
         if search.tuning_share is not None or not search.epsilon or self.amplified or search.train_on == "all":
@@ -312,10 +323,10 @@ class SubsetStrategy(BestOfStrategy):
         if search.warm_start:
             for model in self.candidates_by_family.models:
                 warm_start_name(model)
-        members = members_of(search.validate_on, search.cv, search.subset_fraction, relation, n_samples, public)
+        members = members_of(search.validate_on, search.cv, self.fraction, relation, n_samples, public)
         sizes = self.sizes(relation, n_samples)
         if sizes.known:
-            check_handful(members, search.train_on, sizes.tune / search.subset_fraction)
+            check_handful(members, search.train_on, sizes.tune / self.fraction)
         return members
 
     def matched(self, validation: Validation, tuned: Guarantee, final: Guarantee, sensitivity: Sensitivity) -> Noise:
@@ -324,11 +335,16 @@ class SubsetStrategy(BestOfStrategy):
         return noise_beside_training(final, sensitivity, at_no_cost=not self.amplified and self.tuning_share == 1.0)
 
     def sizes(self, relation: Neighboring, n_samples: int | None) -> Sizes:
-        """Expected sizes from public facts: the estimator's own size comes before the number of records."""
+        """Expected sizes from public facts."""
+        n, q = self.public_number(relation, n_samples), self.fraction
+        whole = 1.0 if n is None else n
+        return Sizes(q * whole, (1.0 - q if self.search.train_on == "rest" else 1.0) * whole, n is not None)
+
+    def public_number(self, relation: Neighboring, n_samples: int | None) -> float | None:
+        """Number of records, if it is public: the estimator's own number comes before that of the records."""
         stated = self.candidates_by_family.public_size
         n = n_samples if stated is None and relation != "add_remove" else stated
-        whole, q = 1.0 if n is None else float(n), float(self.search.subset_fraction)
-        return Sizes(q * whole, (1.0 - q if self.search.train_on == "rest" else 1.0) * whole, n is not None)
+        return None if n is None else float(n)
 
     @property
     def told_its_size(self) -> bool:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 
 from ...privacy import Guarantee, PrivacyError, calibrate, doubling_search
-from ...privacy._once import cached_property
+from ...privacy._cached_property import cached_property
 from ...privacy._types import Neighboring
 from ...privacy.mechanisms.above_threshold import AboveThreshold
 from ...privacy.mechanisms.doubling_walk import DoublingRounds, DoublingSteps
@@ -22,10 +22,10 @@ from ...privacy.selection.doubling import default_max_rounds
 from ...privacy.spent import Component
 from ...scoring.validation import Validation
 from .._types import Candidate, Distributions, Parameters
+from ..execution.candidate_utilities import sensitivity
 from ..execution.job import Job
 from ..execution.outcome import Outcome
 from ..execution.randomness import Randomness
-from ..execution.utilities import sensitivity
 from ..planning.arguments import check_values
 from ..planning.plan import CostModel
 from ..planning.space_guarantee import SpaceGuarantee

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ...adapters.declared import Declared
+from ...adapters.declared_guarantee import Declared
 from ...ledger import PrivacyLedger
 from ...privacy import Guarantee, until_above
 from ...privacy._types import Neighboring

@@ -15,7 +15,7 @@ from opacus.layers import DPLSTM, DPMultiheadAttention
 from opacus.optimizers import DPOptimizer
 from torch import nn
 
-from sklearn_dpsearch.nets.engines import graph, plain, probe, selection, vmap
+from sklearn_dpsearch.nets.engines import engine_choice, graph, plain, probe, vmap
 from sklearn_dpsearch.nets.engines.linear import PlainEngine
 from sklearn_dpsearch.nets.engines.rounding import OWN, norms_of
 from sklearn_dpsearch.nets.engines.vmap import VmapEngine
@@ -376,7 +376,7 @@ def test_a_layer_used_twice_is_clipped_as_the_one_parameter_it_is():
     net = nn.Sequential(layer, nn.Tanh(), layer)
     inputs, targets = table(30)
     assert plain.structure(net, CROSS_ENTROPY) is None
-    engine = selection.engine_for(net, CROSS_ENTROPY, *probe.made_up(inputs, targets), CPU)
+    engine = engine_choice.engine_for(net, CROSS_ENTROPY, *probe.made_up(inputs, targets), CPU)
     expected = clipped(gradients(net, CROSS_ENTROPY, inputs, targets), 0.1)
     torch.testing.assert_close(clipped_sums(engine, net, inputs, targets, 0.1)[0], expected, rtol=1e-4, atol=1e-6)
     assert worst(engine, net, table(33)[1], 0.1, 1) <= 0.1 * (1 + OWN)

@@ -10,7 +10,7 @@ pytest.importorskip("torch")
 import torch
 from torch import nn
 
-from sklearn_dpsearch.nets.engines import graph, layered, selection, shares
+from sklearn_dpsearch.nets.engines import engine_choice, graph, layer_gradients, layered
 from sklearn_dpsearch.nets.engines.base import STABILITY
 from sklearn_dpsearch.nets.engines.layered import LayeredEngine
 from sklearn_dpsearch.nets.engines.rounding import OWN
@@ -119,7 +119,7 @@ def data(shape, n=20, seed=0):
 
 
 def engine_for(net, inputs, targets):
-    made = selection.engine_for(net, SUM, inputs[:8], targets[:8], CPU)
+    made = engine_choice.engine_for(net, SUM, inputs[:8], targets[:8], CPU)
     assert type(made) is LayeredEngine
     return made
 
@@ -204,7 +204,7 @@ def test_places_that_cancel_leave_a_gradient_that_is_clipped_as_it_was_rounded()
     inputs[..., 2048:] = -inputs[..., :2048].flip(-1)
     targets = torch.ones(1, 1)
     loss = nn.MSELoss(reduction="sum")
-    engine = selection.engine_for(net, loss, inputs.repeat(8, 1, 1), targets.repeat(8, 1), CPU)
+    engine = engine_choice.engine_for(net, loss, inputs.repeat(8, 1, 1), targets.repeat(8, 1), CPU)
     assert type(engine) is LayeredEngine
     assert float(clipped_sums(engine, net, inputs, targets, 1e-6).norm()) <= 1e-6 * (1 + OWN)
 
@@ -239,7 +239,7 @@ def test_a_word_whose_row_is_not_finite_takes_only_its_own_records_out():
 
 def test_a_word_that_comes_twice_counts_as_the_one_row_it_is():
     slopes = torch.tensor([[[3.0, 0.0], [4.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [-1.0, 0.0], [0.0, 2.0]]])
-    share = shares.OfWords(torch.tensor([[5, 5, 1], [5, 5, 1]]), slopes, 10)
+    share = layer_gradients.OfWords(torch.tensor([[5, 5, 1], [5, 5, 1]]), slopes, 10)
     assert share.squares().tolist() == pytest.approx([49 + 1, 0 + 4], rel=1e-6)
     sums = torch.zeros(10, 2, dtype=torch.float64)
     share.add(sums, torch.tensor([1.0, 0.5]), None, 1)
@@ -307,7 +307,7 @@ def test_memory_is_bounded_by_bytes_whatever_the_records():
 
 def test_a_large_table_of_words_costs_as_much_as_the_words_that_come():
     words = torch.randint(0, 10**6, (5, 7), generator=torch.Generator().manual_seed(0))
-    share = shares.OfWords(words, torch.ones(5, 7, 3), 10**6)
+    share = layer_gradients.OfWords(words, torch.ones(5, 7, 3), 10**6)
     assert share.rows.shape == (35, 3)
     small, large = (
         graph.trace(

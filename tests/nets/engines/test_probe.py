@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from sklearn_dpsearch.nets.engines import probe, selection
+from sklearn_dpsearch.nets.engines import engine_choice, probe
 from sklearn_dpsearch.nets.engines.vmap import VmapEngine
 from sklearn_dpsearch.nets.randomness import global_torch_seed
 from sklearn_dpsearch.nets.training import train, train_together
@@ -22,7 +22,7 @@ INPUTS, TARGETS = table(30)
 
 
 def engine_for(net, criterion=SUM, inputs=INPUTS, targets=TARGETS):
-    return selection.engine_for(net, criterion, *probe.made_up(inputs, targets), CPU)
+    return engine_choice.engine_for(net, criterion, *probe.made_up(inputs, targets), CPU)
 
 
 def between(*layers):
@@ -144,7 +144,7 @@ def test_every_class_is_among_the_made_up_labels():
     assert set(targets.tolist()) == {0, 1, 2}
     assert set(targets[:-1].tolist()) == {0, 1, 2}
     with pytest.raises(LeakingEstimatorError, match="something couples them"):
-        selection.engine_for(seeded(mlp), Rare(), rows, targets, CPU)
+        engine_choice.engine_for(seeded(mlp), Rare(), rows, targets, CPU)
 
 
 def test_large_and_small_records_are_both_among_the_made_up_ones():

@@ -9,7 +9,7 @@ pytest.importorskip("torch")
 import torch
 from torch import nn
 
-from sklearn_dpsearch.nets.engines import graph, probe, rounding, selection
+from sklearn_dpsearch.nets.engines import engine_choice, graph, probe, rounding
 from sklearn_dpsearch.nets.engines.base import Engine
 from sklearn_dpsearch.nets.engines.layered import LayeredEngine
 from sklearn_dpsearch.nets.engines.linear import PlainEngine
@@ -115,7 +115,7 @@ def test_one_record_more_leaves_all_other_parts_as_they_were_bit_by_bit(make):
         task = training(seeded(make), sample_rate=1.0, steps=1, expected_batch_size=2999.0)
         data = Records.of(inputs[:n], targets[:n], CPU)
         rows, answers = probe.records_for(task.module, data.inputs, data.targets)
-        stack = Stack([task], selection.engine_for(task.module, task.criterion, rows, answers, CPU), data, 10**6)
+        stack = Stack([task], engine_choice.engine_for(task.module, task.criterion, rows, answers, CPU), data, 10**6)
         found, add = [], stack._add
 
         def apart(places):

@@ -29,7 +29,7 @@ from sklearn_dpsearch.privacy import (
     mixture,
 )
 from sklearn_dpsearch.privacy.guarantees.changed_record import ChangedRecord, delta_of_two_steps
-from sklearn_dpsearch.privacy.guarantees.covering import gaussian_target
+from sklearn_dpsearch.privacy.guarantees.least_noise import gaussian_target
 from sklearn_dpsearch.privacy.numerics.loss_distribution import DominatingPair
 from sklearn_dpsearch.privacy.spent import PrivacySpent
 from tests.privacy.brute_force import (

@@ -149,7 +149,7 @@ def test_repr_says_what_it_is(one: Guarantee) -> None:
 def test_gaussian_epsilon_is_within_a_billionth_of_the_exact_one_from_above(mu: float, delta: float) -> None:
     from scipy import optimize
 
-    from sklearn_dpsearch.privacy.numerics.curves import delta_of_gaussian
+    from sklearn_dpsearch.privacy.numerics.basic_mechanisms import delta_of_gaussian
 
     ours = GaussianDP(mu=mu).epsilon_at(delta)
     if ours == 0:

@@ -8,9 +8,9 @@ from dp_accounting.pld import privacy_loss_distribution
 from scipy import fft, stats
 
 from sklearn_dpsearch.privacy import GaussianDP
-from sklearn_dpsearch.privacy.numerics import convolution, curves
+from sklearn_dpsearch.privacy.numerics import basic_mechanisms, convolution
+from sklearn_dpsearch.privacy.numerics.basic_mechanisms import delta_of_gaussian, randomized_response
 from sklearn_dpsearch.privacy.numerics.convolution import GridPart, convolve
-from sklearn_dpsearch.privacy.numerics.curves import delta_of_gaussian, randomized_response
 from sklearn_dpsearch.privacy.numerics.loss_distribution import LossDistribution, on_grid
 from tests.privacy.brute_force import hockey_stick, loss_distribution, random_mechanism
 
@@ -123,8 +123,8 @@ def test_what_the_transform_gets_wrong_is_far_below_the_allowance(
     sigma: float, rate: float, steps: int, tilt: float
 ) -> None:
     """Against the same transform with 64-bit mantissas, at every point."""
-    one, _ = curves._subsampled_step(sigma, rate, steps)
-    step = GridPart(*on_grid(one, curves._reach_and_gap(sigma, rate, steps)[1]), steps)
+    one, _ = basic_mechanisms._subsampled_step(sigma, rate, steps)
+    step = GridPart(*on_grid(one, basic_mechanisms._reach_and_gap(sigma, rate, steps)[1]), steps)
     low, high = convolution._window([step])
     size = fft.next_fast_len(high - low + 1, real=True)
     short, allowed = convolution._power([step], tilt, size)
@@ -140,8 +140,8 @@ def test_what_the_transform_gets_wrong_is_far_below_the_allowance(
 def test_tilts_reach_both_ends_of_the_window() -> None:
     """Of a distribution with a heavy tail too: the last bulk is near the end, and neighbours' bulks meet."""
     for sigma, rate, steps in ((1.0, 1e-4, 10_000), (2.0, 0.01, 1000)):
-        one, _ = curves._subsampled_step(sigma, rate, steps)
-        step = GridPart(*on_grid(one, curves._reach_and_gap(sigma, rate, steps)[1]), steps)
+        one, _ = basic_mechanisms._subsampled_step(sigma, rate, steps)
+        step = GridPart(*on_grid(one, basic_mechanisms._reach_and_gap(sigma, rate, steps)[1]), steps)
         low, high = convolution._window([step])
         tilts = sorted(convolution._tilts([step], low, high))
         means, widths = zip(*(convolution._bulk([step], tilt) for tilt in tilts))
@@ -186,7 +186,7 @@ def test_composition_too_large_for_the_grid_takes_a_coarser_one_and_stays_above(
 def test_convolution_agrees_with_dp_accounting() -> None:
     theirs = privacy_loss_distribution.from_laplace_mechanism(2.0).self_compose(10)
     one = privacy_loss_distribution.from_laplace_mechanism(2.0)
-    from sklearn_dpsearch.privacy.numerics.pld import pair_from_pld
+    from sklearn_dpsearch.privacy.numerics.pld_conversion import pair_from_pld
 
     ours = convolve([pair_from_pld(one).removed], [10])
     for epsilon in (0.5, 1.0, 2.0, 3.0):

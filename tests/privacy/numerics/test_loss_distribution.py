@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sklearn_dpsearch.privacy import GaussianDP
-from sklearn_dpsearch.privacy.numerics import curves
-from sklearn_dpsearch.privacy.numerics.curves import delta_of_gaussian, randomized_response
+from sklearn_dpsearch.privacy.numerics import basic_mechanisms
+from sklearn_dpsearch.privacy.numerics.basic_mechanisms import delta_of_gaussian, randomized_response
 from sklearn_dpsearch.privacy.numerics.logspace import log_expm1, log_mills_ratio, safe_exp
 from sklearn_dpsearch.privacy.numerics.loss_distribution import (
     LossDistribution,
@@ -69,7 +69,7 @@ def test_gaussian_curve_is_above_sixty_digits_and_close(mu: float) -> None:
 
 @pytest.mark.parametrize(("sigma", "rate"), [(1.0, 0.01), (0.5, 0.2), (4.0, 0.5), (2.0, 1.0)])
 def test_subsampled_step_is_above_sixty_digits_at_and_between_its_dots(sigma: float, rate: float) -> None:
-    removed, added = curves._subsampled_step(sigma, rate, 1)
+    removed, added = basic_mechanisms._subsampled_step(sigma, rate, 1)
     rng = np.random.default_rng(4)
     with mpmath.workdps(60):
         mu, q = 1 / mpmath.mpf(sigma), mpmath.mpf(rate)

@@ -18,8 +18,8 @@ from sklearn_dpsearch.privacy import (
     Poisson,
     PureDP,
 )
+from sklearn_dpsearch.privacy.numerics.basic_mechanisms import delta_of_gaussian
 from sklearn_dpsearch.privacy.numerics.convolution import convolve
-from sklearn_dpsearch.privacy.numerics.curves import delta_of_gaussian
 from sklearn_dpsearch.privacy.numerics.loss_distribution import DominatingPair
 from sklearn_dpsearch.privacy.selection.testing_region import Nodes, cell_lines, lower_edge, nodes, slope_ratio
 from tests.privacy import brute_force

@@ -31,7 +31,7 @@ from sklearn_dpsearch.privacy import (
 )
 from sklearn_dpsearch.privacy.numerics.logspace import safe_exp
 from sklearn_dpsearch.privacy.numerics.loss_distribution import LossDistribution
-from sklearn_dpsearch.privacy.selection.orders import rise as bounds_of_rise
+from sklearn_dpsearch.privacy.selection.score_orders import rise as bounds_of_rise
 from sklearn_dpsearch.privacy.selection.witness import _discrete, gaussian_tails, largest_gain, probabilities
 from tests.privacy import brute_force
 from tests.privacy.brute_force import random_distribution, random_mechanism

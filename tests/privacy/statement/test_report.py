@@ -8,6 +8,7 @@ import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from sklearn_dpsearch.privacy import (
     from_dict,
 )
 from sklearn_dpsearch.privacy.spent import Component, PrivacySpent
+from sklearn_dpsearch.privacy.statement import words
 from sklearn_dpsearch.privacy.statement.numbers import hundredths_up
 from sklearn_dpsearch.privacy.statement.release import Release, versions
 
@@ -133,11 +135,21 @@ def test_all_forms_say_the_same() -> None:
 
 
 def test_what_the_curator_says_is_added_and_what_he_leaves_out_is_seen() -> None:
-    texts = texts_of(SPENT, about={"Contact": "officer@example.org", "Licence": "none"})
+    texts = texts_of(SPENT, about={"Contact": "officer@example.org"})
     for text in texts.values():
         assert "officer@example.org" in text
-        assert "Licence" in text
     assert rows(SPENT, "curator")["Contact"][0] == "not stated"
+
+
+def test_a_field_that_a_statement_has_no_place_for_is_an_error_that_lists_the_fields() -> None:
+    with pytest.raises(ValueError, match=r"'Contakt'.*the fields are 'Curator'.*'Contact'\. Did you mean 'Contact'\?"):
+        SPENT.report(about={"Contakt": "officer@example.org"})
+    documented = " ".join((PrivacySpent.report.__doc__ or "").split())
+    page = " ".join((Path(__file__).parents[3] / "docs" / "learn" / "statement.md").read_text().split())
+    for name in words.CURATOR:
+        SPENT.report(about={name: "told"})
+        assert f'"{name}"' in documented
+        assert f'"{name}":' in page
 
 
 def test_a_statement_of_nobody_says_so_and_that_tuning_is_not_known() -> None:
@@ -260,9 +272,9 @@ def odd(text: str) -> PrivacySpent:
 
 
 def test_names_of_anybody_are_shown_as_they_are_and_break_nothing() -> None:
-    texts = texts_of(odd(ODD), about={ODD: ODD})
-    assert [form for form, text in texts.items() if text.count(ODD) < 8] == []
-    page = str(odd(ODD).report(date=DAY, about={ODD: ODD}))
+    texts = texts_of(odd(ODD), about={"Contact": ODD})
+    assert [form for form, text in texts.items() if text.count(ODD) < 7] == []
+    page = str(odd(ODD).report(date=DAY, about={"Contact": ODD}))
     assert {tag for tag, _ in Page(page).seen}.isdisjoint({"script", "a", "em", "iframe"})
 
 

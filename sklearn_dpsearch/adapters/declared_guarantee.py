@@ -1,0 +1,90 @@
+"""Guarantees on the caller's word."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from ..privacy import Guarantee, PrivacyError, UnknownGuaranteeError
+from .adapter import Adapter, Estimator, TrainingRun
+from .composites import EstimatorPart, PartsAdapter, joined_dense, under, under_names
+from .fitted_parts import fitted_parts
+from .pipelines import refuse_cache
+from .protocol import scaled_by_name
+
+#: A guarantee, or (estimator, number of records or None) ↦ guarantee.
+Declared = Guarantee | Callable[[Any, int | None], Guarantee]
+
+
+class DeclaredAdapter(PartsAdapter):
+    """One guarantee for all parameters of the estimator, or a callable (estimator, n_samples) ↦ guarantee.
+
+    The caller's word replaces only the guarantee. Models that an adapter knows, at any depth, still get their own
+    randomness, lose attributes that ``fit`` computed without noise, and predict within bounds.
+
+    Parameters
+    ----------
+    declared : Guarantee or callable
+    known : sequence of Adapter
+        The adapters of models that are not made of others.
+    """
+
+    def __init__(self, declared: Declared, known: Sequence[Adapter] = ()) -> None:
+        self.declared, self.known = declared, known
+
+    def recognises(self, estimator: object) -> bool:
+        return True
+
+    def training_run(self, estimator: Estimator, n_samples: int | None) -> TrainingRun:
+        for part in (estimator, *estimator.get_params(deep=True).values()):
+            refuse_cache(part)
+        found = self.declared if isinstance(self.declared, Guarantee) else self.declared(estimator, n_samples)
+        if not isinstance(found, Guarantee):
+            raise UnknownGuaranteeError(
+                f"guarantee gave {found!r}. It must be a guarantee from sklearn_dpsearch.privacy, e.g. "
+                "PureDP(epsilon=1.0), or a callable (estimator, n_samples) that returns one."
+            )
+        word = (
+            f"The caller declared that one fit of {type(estimator).__name__} promises {found!r}; this was not checked."
+        )
+        return TrainingRun(guarantee=found, assumptions=(word,))
+
+    def scaled_privacy(
+        self, estimator: Estimator, factor: float, varying: frozenset[str] = frozenset()
+    ) -> dict[str, Any]:
+        if isinstance(self.declared, Guarantee):
+            raise PrivacyError(
+                f"A fixed declared guarantee ({self.declared!r}) cannot be calibrated to a target epsilon. Declare a "
+                "callable (estimator, n_samples) that returns the guarantee for the estimator's current parameters, "
+                "or leave epsilon=None."
+            )
+        return scaled_by_name(estimator, factor)
+
+    def privacy_parameters(self, estimator: Estimator) -> tuple[str, ...] | None:
+        return () if isinstance(self.declared, Guarantee) else None
+
+    def fresh_randomness(self, estimator: Estimator) -> dict[str, Any]:
+        dense = under_names((name, joined_dense(part)) for name, part, _ in self._outermost(estimator))
+        return {**dense, **super().fresh_randomness(estimator)}
+
+    def known_parts(self, estimator: Estimator) -> Iterator[EstimatorPart]:
+        for name, part, adapter in self._outermost(estimator):
+            if adapter is not None:
+                yield EstimatorPart(name, part, adapter)
+
+    def known_fitted_parts(self, model: Estimator) -> list[tuple[Any, Adapter]]:
+        found = ((part, self._adapter(part)) for part in fitted_parts(model))
+        return [(part, adapter) for part, adapter in found if adapter is not None]
+
+    def _outermost(self, estimator: Estimator) -> Iterator[tuple[str, Any, Adapter | None]]:
+        """The estimator and its parameters at any depth, except inside known models, which their adapters handle."""
+        inside: tuple[str, ...] = ()
+        for name, part in sorted({"": estimator, **estimator.get_params(deep=True)}.items()):
+            if not name.startswith(inside):
+                adapter = self._adapter(part)
+                if adapter is not None:
+                    inside = (*inside, under(name, ""))
+                yield name, part, adapter
+
+    def _adapter(self, part: object) -> Adapter | None:
+        return next((adapter for adapter in self.known if adapter.recognises(part)), None)

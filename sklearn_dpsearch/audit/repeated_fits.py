@@ -1,0 +1,124 @@
+"""Many fits of one estimator, each with fresh randomness; a failing fit is an outcome like any other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
+from sklearn.base import clone
+
+from .._process import GENERATORS, reseed, without_warnings
+from ..adapters.adapter import Estimator
+from ..adapters.seeds import seed_names
+from ..ledger.ledger_context import counted
+from ..privacy import PrivacyError
+from ..privacy.spent import PrivacySpent
+from ..search import NoModelError
+from .attacks import Statistic
+from .neighbours import Neighbours
+from .outcomes import FAILED
+
+Seed = np.random.SeedSequence
+
+#: Fits of one task: enough to pay for its start, few enough to share the work evenly.
+BATCH = 25
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Results of the fits on both data sets, their statements, and the first error."""
+
+    first: list[Any]
+    second: list[Any]
+    spent: list[PrivacySpent]
+    error: str | None
+
+
+@dataclass(frozen=True)
+class Fits:
+    """Settings that all fits of an audit share."""
+
+    estimator: Estimator
+    statistic: Statistic
+    fit_params: Mapping[str, Any]
+
+
+def fit_many(
+    estimator: Estimator,
+    pair: Neighbours,
+    n_runs: int,
+    statistic: Statistic,
+    fit_params: Mapping[str, Any],
+    n_jobs: int | None,
+    random_state: int | None,
+) -> Samples:
+    """``n_runs`` fits on each of the two data sets."""
+    fits = Fits(estimator, statistic, fit_params)
+    data = (pair.X, pair.y), (pair.other_X, pair.other_y)
+    seeds = [_seeds(random_state, side, n_runs) for side in (0, 1)]
+    batch = max(1, min(BATCH, -(-n_runs // effective_n_jobs(n_jobs))))
+    tasks = [(side, seeds[side][i : i + batch]) for side in (0, 1) for i in range(0, n_runs, batch)]
+    with without_warnings(), GENERATORS():
+        done = Parallel(n_jobs=n_jobs)(delayed(fit_some)(fits, *data[side], some) for side, some in tasks)
+    outcomes: tuple[list[Any], list[Any]] = [], []
+    for (side, _), (found, _, _) in zip(tasks, done):
+        outcomes[side].extend(found)
+    spent = [statement for _, stated, _ in done for statement in stated]
+    return Samples(*outcomes, spent, next((error for *_, error in done if error), None))
+
+
+def fit_some(
+    fits: Fits, X: Any, y: Any, seeds: Sequence[Seed | None]
+) -> tuple[list[Any], list[PrivacySpent], str | None]:
+    """Outcomes of some fits on one data set, the statement of the first fit, and the first error."""
+    outcomes: list[Any] = []
+    spent: list[PrivacySpent] = []
+    error: str | None = None
+    with without_warnings(), GENERATORS(), counted():  # an audit's records are public or made up
+        for seed in seeds:
+            model = fresh(fits.estimator, seed)
+            reseed(seed)
+            try:
+                model.fit(X, *([] if y is None else [y]), **fits.fit_params)
+            except Exception as failure:  # a failure reveals something about the data
+                if isinstance(failure, PrivacyError) and not isinstance(failure, NoModelError):
+                    raise  # refused because of the caller's parameters, not of the data
+                outcomes.append(FAILED)
+                error = error or f"{type(failure).__name__}: {failure}"
+            else:
+                outcomes.append(fits.statistic(model))
+            if not spent and isinstance(getattr(model, "privacy_spent_", None), PrivacySpent):
+                spent.append(model.privacy_spent_)
+    return outcomes, spent, error
+
+
+def without_seeds(estimator: Estimator) -> tuple[Any, tuple[str, ...]]:
+    """The estimator without fixed seeds, and a note for each removed seed."""
+    params = estimator.get_params(deep=True)
+    fixed = [name for name in seed_names(estimator) if params[name] is not None]
+    notes = tuple(
+        f"{name}={params[name]!r} was set to None: with a fixed seed all fits would draw the same noise, and an audit "
+        "would see one fit many times."
+        for name in fixed
+    )
+    return clone(estimator).set_params(**dict.fromkeys(fixed)), notes
+
+
+def fresh(estimator: Estimator, seed: Seed | None) -> Any:
+    """An unfitted copy. With a seed, for tests, its parameters are seeded too."""
+    model = clone(estimator)
+    if seed is None:
+        return model
+    names = seed_names(model)
+    own = zip(names, seed.spawn(len(names)))
+    return model.set_params(**{name: int(part.generate_state(1)[0]) for name, part in own})
+
+
+def _seeds(random_state: int | None, side: int, n_runs: int) -> Sequence[Seed | None]:
+    """One seed for each fit, or None for the operating system's entropy."""
+    if random_state is None:
+        return [None] * n_runs
+    return list(np.random.SeedSequence([int(random_state), side]).spawn(n_runs))

@@ -1,0 +1,203 @@
+"""Ready-made nets for tables: scikit-learn estimators, without a module to write."""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from ...privacy._types import Neighboring
+from ..randomness import Seed
+from . import docstrings, scaling
+from .array_records import ArrayRecords
+from .hidden_layers import HiddenLayers, HiddenLayerSizes, NoHiddenLayers
+from .labels import ClassWeight
+from .scaling import Array
+from .settings import MaxGradNorm
+from .step_size import Decay, StepSize
+from .table_base import Solver, TableNet
+from .table_targets import TableClassifier, TableRegressor
+
+_LAYERS = """
+    hidden_layer_sizes : tuple of int or "auto", default="auto"
+        Outputs of each hidden layer. "auto": (64,), or (64, 64) for a public number of at least 25,000 records.
+    activation : {"relu", "tanh", "logistic", "identity"}, default="relu"
+        Activation of the hidden layers, by scikit-learn's names."""
+
+_SHARED = docstrings.OPTIMIZATION + docstrings.BOUNDS_X + docstrings.TRAINING
+
+
+class DPLogisticRegression(NoHiddenLayers, ArrayRecords, TableClassifier, TableNet):
+    __doc__ = f"""Logistic regression trained with DP-SGD (Abadi et al. 2016). Training starts at zero.
+
+    Parameters
+    ----------{docstrings.CLASSES}{_SHARED}
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+    coef_noise_ : ndarray of the same shape, or None
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+    classes_ : ndarray of shape (n_classes,)
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> X, y = make_classification(500, random_state=0)
+    >>> model = DPLogisticRegression(target_epsilon=2.0, target_delta=1e-5).fit(X, y)
+    >>> model.coef_.shape, round(model.privacy_spent_.epsilon, 2)
+    ((1, 20), 2.0)
+    """
+
+    def __init__(
+        self, *, classes: ArrayLike | None = None, class_weight: ClassWeight = None,
+        noise_multiplier: float | None = None,
+        target_epsilon: float | None = None, target_delta: float | None = None, target_mu: float | None = None,
+        max_grad_norm: MaxGradNorm = "rule", sample_rate: float | None = 0.02, batch_size: float | None = None,
+        public_n: float | None = None, neighboring: Neighboring | None = None, max_epochs: float = 30,
+        max_steps: float | None = None, solver: Solver = "sgd", learning_rate: Decay = "linear",
+        learning_rate_init: StepSize = "auto", learning_rate_factor: float = 1.0, momentum: float = 0.0,
+        alpha: float = 0.0, average: float = 0.0, bounds_X: scaling.Given | None = None, warm_start: bool = False,
+        device: Any = "cpu", max_physical_batch: int = 16384, random_state: Seed = None, noise_seed: Seed = None,
+        checkpoint: str | os.PathLike[str] | None = None, verbose: int = 0,
+    ) -> None:  # fmt: skip
+        self._keep(locals())
+
+    @property
+    def coef_(self) -> Array:
+        """Weights of the features, in their own units."""
+        return self._of_log_odds(self._map()[0])
+
+    @property
+    def intercept_(self) -> Array:
+        """Constant terms."""
+        return self._of_log_odds(self._map()[1])
+
+    @property
+    def coef_noise_(self) -> Array | None:
+        """Standard deviation of the noise in ``coef_``, in its shape; None if it is not known."""
+        noise = self._map_noise()
+        if noise is None or len(self.classes_) > 2:
+            return noise
+        return math.sqrt(2.0) * noise[:1]
+
+    def _of_log_odds(self, values: Array) -> Array:
+        """Rows in scikit-learn's form: for two classes one row, the second class minus the first."""
+        return values[1:] - values[:1] if len(self.classes_) == 2 else values
+
+
+class DPLinearRegression(NoHiddenLayers, ArrayRecords, TableRegressor, TableNet):
+    __doc__ = f"""Linear regression trained with DP-SGD (Abadi et al. 2016). Training starts at zero.
+
+    Parameters
+    ----------{docstrings.BOUNDS_Y}{_SHARED}
+    coef_ : ndarray of shape (n_features,)
+    coef_noise_ : ndarray of shape (n_features,) or None
+    intercept_ : float
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = DPLinearRegression(target_epsilon=3.0, target_delta=1e-5, bounds_X=(-0.2, 0.2), bounds_y=(25, 350))
+    >>> model.fit(X, y).coef_.shape, round(model.privacy_spent_.epsilon, 2)
+    ((10,), 3.0)
+    """
+
+    def __init__(
+        self, *, bounds_y: scaling.Given | None = None, noise_multiplier: float | None = None,
+        target_epsilon: float | None = None, target_delta: float | None = None, target_mu: float | None = None,
+        max_grad_norm: MaxGradNorm = "rule", sample_rate: float | None = 0.02, batch_size: float | None = None,
+        public_n: float | None = None, neighboring: Neighboring | None = None, max_epochs: float = 30,
+        max_steps: float | None = None, solver: Solver = "sgd", learning_rate: Decay = "linear",
+        learning_rate_init: StepSize = "auto", learning_rate_factor: float = 1.0, momentum: float = 0.0,
+        alpha: float = 0.0, average: float = 0.0, bounds_X: scaling.Given | None = None, warm_start: bool = False,
+        device: Any = "cpu", max_physical_batch: int = 16384, random_state: Seed = None, noise_seed: Seed = None,
+        checkpoint: str | os.PathLike[str] | None = None, verbose: int = 0,
+    ) -> None:  # fmt: skip
+        self._keep(locals())
+
+    @property
+    def coef_(self) -> Array:
+        """Weights of the features, in units of y per unit of each feature (before predictions are clipped)."""
+        weights: Array = self._in_units_of_y()[0][0]
+        return weights
+
+    @property
+    def intercept_(self) -> float:
+        """Constant term, in units of y."""
+        return float(self._in_units_of_y()[1][0])
+
+    @property
+    def coef_noise_(self) -> Array | None:
+        """Standard deviation of the noise in ``coef_``, in its shape; None if it is not known."""
+        noise, bounds = self._map_noise(), self._target_scale()
+        return noise if noise is None else noise[0] * (1.0 if bounds is None else bounds.half)
+
+    def _in_units_of_y(self) -> tuple[Array, Array]:
+        weights, constants = self._map()
+        bounds = self._target_scale()
+        return (
+            (weights, constants) if bounds is None else (weights * bounds.half, constants * bounds.half + bounds.zero)
+        )
+
+
+class DPMLPClassifier(HiddenLayers, ArrayRecords, TableClassifier, TableNet):
+    __doc__ = f"""Multi-layer perceptron for classification, trained with DP-SGD (Abadi et al. 2016).
+
+    Parameters
+    ----------{_LAYERS}{docstrings.CLASSES}{_SHARED}{docstrings.WIDTHS}
+    classes_ : ndarray of shape (n_classes,)
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> X, y = load_digits(return_X_y=True)
+    >>> net = DPMLPClassifier(target_epsilon=3.0, target_delta=1e-5, bounds_X=(0, 16), classes=range(10))
+    >>> bool(net.fit(X, y).score(X, y) > 0.7)
+    True
+    """
+
+    def __init__(
+        self, hidden_layer_sizes: HiddenLayerSizes = "auto", activation: str = "relu", *,
+        classes: ArrayLike | None = None, class_weight: ClassWeight = None, noise_multiplier: float | None = None,
+        target_epsilon: float | None = None,
+        target_delta: float | None = None, target_mu: float | None = None, max_grad_norm: MaxGradNorm = "rule",
+        sample_rate: float | None = 0.02, batch_size: float | None = None, public_n: float | None = None,
+        neighboring: Neighboring | None = None, max_epochs: float = 30, max_steps: float | None = None,
+        solver: Solver = "sgd", learning_rate: Decay = "linear", learning_rate_init: StepSize = "auto",
+        learning_rate_factor: float = 1.0, momentum: float = 0.0, alpha: float = 0.0, average: float = 0.0,
+        bounds_X: scaling.Given | None = None, warm_start: bool = False, device: Any = "cpu",
+        max_physical_batch: int = 16384, random_state: Seed = None, noise_seed: Seed = None,
+        checkpoint: str | os.PathLike[str] | None = None, verbose: int = 0,
+    ) -> None:  # fmt: skip
+        self._keep(locals())
+
+
+class DPMLPRegressor(HiddenLayers, ArrayRecords, TableRegressor, TableNet):
+    __doc__ = f"""Multi-layer perceptron for regression, trained with DP-SGD (Abadi et al. 2016).
+
+    Parameters
+    ----------{_LAYERS}{docstrings.BOUNDS_Y}{_SHARED}{docstrings.WIDTHS}
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_regression
+    >>> X, y = make_regression(500, 5, random_state=0)
+    >>> net = DPMLPRegressor(target_epsilon=3.0, target_delta=1e-5, bounds_y=(-300, 300))
+    >>> net.fit(X, y).predict(X).shape
+    (500,)
+    """
+
+    def __init__(
+        self, hidden_layer_sizes: HiddenLayerSizes = "auto", activation: str = "relu", *,
+        bounds_y: scaling.Given | None = None, noise_multiplier: float | None = None,
+        target_epsilon: float | None = None, target_delta: float | None = None, target_mu: float | None = None,
+        max_grad_norm: MaxGradNorm = "rule", sample_rate: float | None = 0.02, batch_size: float | None = None,
+        public_n: float | None = None, neighboring: Neighboring | None = None, max_epochs: float = 30,
+        max_steps: float | None = None, solver: Solver = "sgd", learning_rate: Decay = "linear",
+        learning_rate_init: StepSize = "auto", learning_rate_factor: float = 1.0, momentum: float = 0.0,
+        alpha: float = 0.0, average: float = 0.0, bounds_X: scaling.Given | None = None, warm_start: bool = False,
+        device: Any = "cpu", max_physical_batch: int = 16384, random_state: Seed = None, noise_seed: Seed = None,
+        checkpoint: str | os.PathLike[str] | None = None, verbose: int = 0,
+    ) -> None:  # fmt: skip
+        self._keep(locals())

@@ -1,0 +1,82 @@
+"""Draft of a schema from a public table."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .ranges import DateRange, NumberRange
+from .schema import Schema
+from .table_columns import columns_of, names_of
+
+#: A column with at most this many different numbers is a list of values.
+FEW_NUMBERS = 2
+
+
+def schema_of(public_sample: Any, *, max_values: int = 50) -> Schema:
+    """Draft a schema from a **public** sample, to be edited.
+
+    Never give it private records: the schema is used as public knowledge, and shows values of records.
+
+    Parameters
+    ----------
+    public_sample : DataFrame of pandas or polars
+        Public records: a published extract, a synthetic file, last decade's census.
+    max_values : int, default=50
+        The most values that are listed for a column of text.
+
+    Returns
+    -------
+    Schema
+        Numbers and dates: a range that is rounded outwards. Text and flags: all values that occur.
+
+    Raises
+    ------
+    ValueError
+        For a column that is empty, or has too many values.
+    """
+    names = names_of(public_sample)
+    if names is None:
+        raise TypeError(f"Found {type(public_sample).__name__}; a data frame, which names its columns, is needed.")
+    columns = columns_of(public_sample, names)
+    return Schema({name: _drafted(name, given.values, max_values) for name, given in columns.items()})
+
+
+def _drafted(name: str, values: NDArray[Any], max_values: int) -> Any:
+    if values.dtype.kind == "M":
+        return _date_range(name, values)
+    if values.dtype.kind in "iuf":
+        return _number_range(name, values)
+    found = sorted({value for value in values.tolist() if value is not None and value == value}, key=str)
+    if not 0 < len(found) <= max_values:
+        raise ValueError(
+            f"Found {len(found)} different values in column {name!r}; 1 to {max_values} can be listed. Leave the "
+            "column out, convert it, or give a larger max_values."
+        )
+    return found
+
+
+def _number_range(name: str, values: NDArray[Any]) -> Any:
+    found = _finite(name, NumberRange(0, 1).numbers(values))
+    different = np.unique(found)
+    if len(different) <= FEW_NUMBERS:
+        return [int(value) if float(value).is_integer() else float(value) for value in different]
+    step = 10.0 ** math.floor(math.log10(found.max() - found.min())) / 2
+    ends = math.floor(found.min() / step) * step, math.ceil(found.max() / step) * step
+    return tuple(int(end) if float(end).is_integer() else float(f"{end:.12g}") for end in ends)
+
+
+def _date_range(name: str, values: NDArray[Any]) -> Any:
+    days = _finite(name, DateRange(np.datetime64(0, "D"), np.datetime64(1, "D")).numbers(values))
+    first, last = np.datetime64(math.floor(days.min()), "D"), np.datetime64(math.floor(days.max()) + 1, "D")
+    return first.item(), last.item()
+
+
+def _finite(name: str, found: NDArray[np.float64]) -> NDArray[np.float64]:
+    finite = found[np.isfinite(found)]
+    if not finite.size:
+        raise ValueError(f"Found no value in column {name!r}. Leave it out.")
+    return finite

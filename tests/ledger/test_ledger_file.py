@@ -1,0 +1,376 @@
+"""The file of a ledger: nothing that was used is ever missing, and damage is noticed."""
+
+from __future__ import annotations
+
+import errno
+import json
+import multiprocessing
+import os
+import pickle
+import re
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from sklearn_dpsearch import BudgetExceededError, PrivacyError, PrivacyLedger
+from sklearn_dpsearch.ledger import ledger_file
+from sklearn_dpsearch.privacy import PureDP
+
+from .dying import DEATHS, POSIX, died, use, uses
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
+ONE = PureDP(epsilon=1.0)
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    """One with three entries."""
+    made = PrivacyLedger(tmp_path / "x.ledger", epsilon=10, delta=0)
+    for label in "abc":
+        made.spend(ONE, label=label)
+    return made
+
+
+def labels(path):
+    return "".join(entry.label for entry in PrivacyLedger(path).entries())
+
+
+# --- dying ------------------------------------------------------------------------------------------------------------
+
+
+@POSIX
+@pytest.mark.parametrize(("death", "calls"), [("before a call", 15), ("while it writes", 3)])
+def test_a_process_that_dies_at_any_call_has_entered_all_that_it_used(death, calls, tmp_path):
+    for number in range(1, 100):
+        path, marks = tmp_path / f"{number}.ledger", tmp_path / f"{number}.marks"
+
+        def work(path=path, marks=marks):
+            ledger = PrivacyLedger(path, epsilon=10, delta=0)
+            for _ in range(2):
+                ledger.spend(ONE)
+                use(marks)
+
+        if not died(work, number, *DEATHS[death]):
+            break
+        again = PrivacyLedger(path, epsilon=10, delta=0)  # whatever was left behind: it can be gone on with
+        before = len(again.entries())
+        assert uses(marks) <= before <= uses(marks) + 1
+        again.spend(ONE, label="again")
+        assert len(again.entries()) == before + 1
+    assert number > calls  # so many were cut off
+
+
+def test_what_is_used_is_on_the_disk_before(tmp_path, monkeypatch):
+    """Of the file, and of its name in the folder: what was not synced is lost in a power cut."""
+    disk, synced = {}, set()
+
+    def fsync(descriptor, real=os.fsync):
+        name = os.readlink(f"/proc/self/fd/{descriptor}")
+        synced.add(name)
+        disk[os.fstat(descriptor).st_ino] = Path(name).read_bytes() if os.path.isfile(name) else b""
+        real(descriptor)
+
+    if not os.path.isdir("/proc/self/fd"):
+        pytest.skip("needs to know what a descriptor is of")
+    monkeypatch.setattr(os, "fsync", fsync)
+    path = tmp_path / "x.ledger"
+    ledger = PrivacyLedger(path, epsilon=10, delta=0)
+    for number in (1, 2):
+        synced.clear()
+        ledger.spend(ONE)
+        assert len(ledger_file.parse(disk[path.stat().st_ino], path).bodies) == number
+        assert str(tmp_path) in synced
+
+
+# --- torn and damaged -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kept", [1, 40, -2])
+def test_a_last_line_that_was_never_finished_is_dropped_and_the_next_one_takes_its_place(ledger, kept):
+    path = Path(ledger.path)
+    whole = path.read_bytes()
+    ledger.spend(ONE, label="d")
+    path.write_bytes(whole + path.read_bytes()[len(whole) :][:kept])
+    assert labels(path) == "abc"
+    PrivacyLedger(path).spend(ONE, label="e")
+    assert labels(path) == "abce"
+    assert path.read_bytes()[: len(whole)] == whole
+
+
+def test_a_last_line_that_lacks_its_end_alone_counts(ledger):
+    path = Path(ledger.path)
+    path.write_bytes(path.read_bytes()[:-1])  # as some editors save it
+    assert labels(path) == "abc"
+    ledger.spend(ONE, label="d")
+    assert labels(path) == "abcd"
+
+
+def changed(lines):
+    return [*lines[:2], lines[2].replace(b"1.0", b"0.1"), *lines[3:]]
+
+
+def without_one(lines):
+    return [*lines[:2], *lines[3:]]
+
+
+def swapped(lines):
+    return [lines[0], lines[2], lines[1], *lines[3:]]
+
+
+def torn(lines):
+    return [*lines[:2], lines[2][:30], *lines[3:]]
+
+
+def twice(lines):
+    return [*lines[:3], lines[2], *lines[3:]]
+
+
+def changed_at_the_end(lines):
+    return [*lines[:3], lines[3].replace(b"1.0", b"0.1")]
+
+
+def another_budget(lines):
+    return [lines[0].replace(b"10.0", b"90.0"), *lines[1:]]
+
+
+def no_header(lines):
+    return lines[1:]
+
+
+@pytest.mark.parametrize(
+    ("damage", "line"),
+    [
+        (changed, 3),
+        (without_one, 3),
+        (swapped, 2),
+        (torn, 3),
+        (twice, 4),
+        (changed_at_the_end, 4),
+        (another_budget, 1),
+        (no_header, 1),
+        (lambda lines: [], 1),
+        (lambda lines: [b"age,income\n", b"39,50\n"], 1),
+    ],
+)
+def test_a_damaged_line_is_an_error_that_says_which_and_what_to_do(ledger, damage, line):
+    path = Path(ledger.path)
+    path.write_bytes(b"".join(damage(path.read_bytes().splitlines(keepends=True))))
+    damaged = path.read_bytes()
+    for attempt in (ledger.spent, lambda: ledger.spend(ONE), lambda: PrivacyLedger(path)):
+        with pytest.raises(PrivacyError, match=f"line {line} is not as it was written.*Put back a copy"):
+            attempt()
+    assert path.read_bytes() == damaged
+
+
+def test_every_line_is_json(ledger):
+    header, *entries = map(json.loads, Path(ledger.path).read_text().splitlines())
+    assert (header["ledger"], header["epsilon"], header["delta"], header["unit"]) == (1, 10.0, 0.0, "record")
+    assert [entry["label"] for entry in entries] == ["a", "b", "c"]
+
+
+def test_a_ledger_of_a_later_version_is_not_guessed_at(tmp_path, monkeypatch):
+    monkeypatch.setattr(ledger_file, "VERSION", 2)
+    PrivacyLedger(tmp_path / "x.ledger", epsilon=1, delta=0)
+    monkeypatch.undo()
+    with pytest.raises(PrivacyError, match="version 2.*version 1 is needed.*later one"):
+        PrivacyLedger(tmp_path / "x.ledger")
+
+
+@pytest.mark.parametrize("kept", [0, 2, 3])
+def test_an_open_ledger_notices_that_entries_it_has_seen_were_cut_off(ledger, kept):
+    path, other = Path(ledger.path), PrivacyLedger(ledger.path)
+    ledger.spend(ONE, label="d")
+    labeled, sent = ledger.label("e"), pickle.loads(pickle.dumps(ledger))
+    whole = path.read_bytes()
+    path.write_bytes(b"".join(whole.splitlines(keepends=True)[: 1 + kept]))
+    for seen in (ledger, labeled, sent):
+        for attempt in (seen.spent, seen.history, lambda seen=seen: seen.spend(ONE)):
+            with pytest.raises(PrivacyError, match=f"Found {kept} entries.*not the 4.*cut off.*Put the file back"):
+                attempt()
+    if kept == 3:  # of which one ledger has seen no more
+        assert len(other.entries()) == 3
+    PrivacyLedger(path).spend(ONE, label="another")
+    with pytest.raises(PrivacyError, match="not the 4"):
+        ledger.spent()
+    path.write_bytes(whole)
+    assert len(ledger.entries()) == 4
+
+
+# --- what the system refuses ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("call", ["write", "fsync", "ftruncate"])
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
+def test_a_full_or_broken_disk_leaves_the_file_as_it_was(ledger, monkeypatch, call, code):
+    path, real = Path(ledger.path), getattr(os, call)
+    before = path.read_bytes()
+
+    def fail(descriptor, *args):
+        if not os.path.samestat(os.fstat(descriptor), path.stat()):
+            return real(descriptor, *args)
+        if call == "write" and len(args[0]) > 20:
+            return real(descriptor, bytes(args[0])[:20])
+        monkeypatch.setattr(os, call, real)  # once
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(os, call, fail)
+    with pytest.raises(PrivacyError, match=f"no way to write.*{os.strerror(code)}.*No record was used"):
+        ledger.spend(ONE, label="d")
+    assert path.read_bytes() == before
+    ledger.spend(ONE, label="e")
+    assert labels(path) == "abce"
+
+
+def test_a_disk_that_stays_broken_may_overstate_and_never_understates(ledger, monkeypatch):
+    def fail(descriptor):
+        raise OSError(errno.EIO, "broken")
+
+    monkeypatch.setattr(ledger_file, "settle", lambda folder: None)
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(PrivacyError, match="No record was used"):
+        ledger.spend(ONE, label="d")
+    monkeypatch.undo()
+    assert labels(ledger.path) in ("abc", "abcd")
+
+
+def test_a_folder_that_is_not_there_and_a_file_in_its_place_are_said(tmp_path):
+    with pytest.raises(PrivacyError, match="Found no way to lock.*a folder that exists and may be written into"):
+        PrivacyLedger(tmp_path / "no" / "x.ledger", epsilon=1, delta=0)
+
+
+@POSIX
+@pytest.mark.parametrize("kind", ["a folder", "a device", "a pipe"])
+def test_what_is_no_file_is_refused_before_it_is_read(kind, tmp_path):
+    """Reading /dev/full, or a pipe that nothing writes into, has no end."""
+    if kind == "a pipe":
+        os.mkfifo(tmp_path / "pipe")
+    path = {"a folder": tmp_path, "a device": Path("/dev/full"), "a pipe": tmp_path / "pipe"}[kind]
+    if not path.exists():
+        pytest.skip("not on this system")
+    with pytest.raises(PrivacyError, match=f"Found {kind} in the place of the ledger.*a file is needed"):
+        PrivacyLedger(path, epsilon=1, delta=0)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
+def test_a_file_that_may_only_be_read_is_read_and_not_entered_into(ledger):
+    os.chmod(ledger.path, 0o400)
+    assert labels(ledger.path) == "abc"
+    with pytest.raises(PrivacyError, match="Permission denied.*the right to write"):
+        ledger.spend(ONE)
+
+
+def test_the_right_to_write_is_asked_for(ledger, monkeypatch):
+    real = os.open
+
+    def refused(path, flags, *more, **named):
+        if os.fspath(path) == ledger.path and flags & os.O_RDWR:
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return real(path, flags, *more, **named)
+
+    monkeypatch.setattr(os, "open", refused)
+    with pytest.raises(PrivacyError, match="Permission denied.*the right to write"):
+        ledger.spend(ONE)
+
+
+def test_a_ledger_that_was_taken_away_is_not_begun_again(ledger):
+    os.remove(ledger.path)
+    with pytest.raises(PrivacyError, match="no way to read.*under the name with which it was begun"):
+        ledger.spend(ONE)
+    assert not os.path.exists(ledger.path)
+
+
+def test_another_ledger_in_its_place_is_not_taken_for_it(ledger):
+    os.remove(ledger.path)
+    other = PrivacyLedger(ledger.path, epsilon=10, delta=0)
+    with pytest.raises(PrivacyError, match="Found another ledger in the place of.*Put it back"):
+        ledger.spend(ONE)
+    assert other.entries() == ()
+
+
+def test_a_file_under_two_names_is_refused_because_each_would_have_a_lock(ledger, tmp_path):
+    os.link(ledger.path, tmp_path / "y.ledger")
+    with pytest.raises(PrivacyError, match="several names"):
+        PrivacyLedger(tmp_path / "y.ledger").spend(ONE)
+
+
+def test_a_link_leads_to_the_same_ledger(ledger, tmp_path):
+    os.symlink(ledger.path, tmp_path / "link")
+    assert PrivacyLedger(tmp_path / "link") == ledger
+
+
+# --- several at once --------------------------------------------------------------------------------------------------
+
+
+def _in_processes(target, *args):
+    """The same in two processes at once."""
+    fork = multiprocessing.get_context("fork")
+    both = [fork.Process(target=target, args=args) for _ in range(2)]
+    for one in both:
+        one.start()
+    for one in both:
+        one.join()
+    assert [one.exitcode for one in both] == [0, 0]
+
+
+def _enter(path, times):
+    ledger = PrivacyLedger(path, epsilon=1000, delta=0)
+    for _ in range(times):
+        ledger.spend(ONE)
+
+
+def _enter_what_fits(path, times):
+    ledger = PrivacyLedger(path)
+    for _ in range(times):
+        try:
+            ledger.spend(ONE)
+        except BudgetExceededError:
+            continue
+
+
+@POSIX
+@pytest.mark.parametrize("times", [15, pytest.param(50, marks=pytest.mark.slow)])
+def test_two_processes_that_enter_at_once_lose_nothing(times, tmp_path):
+    _in_processes(_enter, tmp_path / "x.ledger", times)  # which begin it at once, too
+    assert len(PrivacyLedger(tmp_path / "x.ledger").entries()) == 2 * times
+
+
+def test_threads_that_enter_at_once_lose_nothing(ledger):
+    with ThreadPoolExecutor(4) as pool:
+        for _ in pool.map(ledger.spend, [PureDP(epsilon=0.25)] * 12):
+            pass
+    assert len(PrivacyLedger(ledger.path).entries()) == 3 + 12
+
+
+@POSIX
+def test_the_last_of_the_budget_goes_to_one_process_alone(tmp_path):
+    ledger = PrivacyLedger(tmp_path / "x.ledger", epsilon=20, delta=0)
+    _in_processes(_enter_what_fits, ledger.path, 20)
+    assert len(ledger.entries()) == 20
+    assert ledger.spent().epsilon == 20.0
+
+
+def test_what_another_process_enters_between_the_check_and_the_lock_is_checked_too(ledger, monkeypatch):
+    real = ledger_file.locked
+
+    def late(path):
+        monkeypatch.setattr(ledger_file, "locked", real)
+        PrivacyLedger(path).spend(PureDP(epsilon=7.0))  # the last of the budget
+        return real(path)
+
+    monkeypatch.setattr(ledger_file, "locked", late)
+    with pytest.raises(BudgetExceededError):
+        ledger.spend(ONE)
+    assert ledger.spent().epsilon == 10.0
+
+
+def test_a_lock_that_is_never_given_back_is_said(ledger, monkeypatch):
+    monkeypatch.setattr(ledger_file, "PATIENCE", 0.05)
+    with ledger_file.locked(Path(ledger.path)), pytest.raises(PrivacyError, match="locked by another process"):
+        ledger.spend(ONE)
+
+
+def test_no_time_of_day_is_in_the_file(ledger):
+    """The times of two fits in a row would tell how long the first one took, and with it about K."""
+    assert not re.search(r"\d\d:\d\d", Path(ledger.path).read_text())
+    assert {entry.day for entry in ledger.entries()} == {re.search(r"\d{4}-\d\d-\d\d", str(ledger)).group()}

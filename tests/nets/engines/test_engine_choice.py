@@ -1,0 +1,918 @@
+"""Three ways and no other: records act alone by structure, or the net is refused with a reason and a remedy."""
+
+from __future__ import annotations
+
+import copy
+import logging
+import threading
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("opacus")
+import torch
+from opacus.layers import DPGRU, DPLSTM, DPMultiheadAttention
+from torch import nn
+from torch.nn import functional as F
+
+from sklearn_dpsearch.nets.engines import engine_choice, probe
+from sklearn_dpsearch.nets.engines.layered import LayeredEngine
+from sklearn_dpsearch.nets.engines.linear import PlainEngine, TracedEngine
+from sklearn_dpsearch.nets.engines.rounding import OWN
+from sklearn_dpsearch.nets.engines.vmap import VmapEngine
+from sklearn_dpsearch.nets.task import Records
+from sklearn_dpsearch.nets.training import train, train_together
+from sklearn_dpsearch.privacy import LeakingEstimatorError, PrivacyError
+
+# PyTorch warns that an LSTM is computed one record after the other
+pytestmark = pytest.mark.filterwarnings("ignore:There is a performance drop:UserWarning")
+
+from ..toys import (
+    CPU,
+    Residual,
+    clipped,
+    clipped_sums,
+    flat,
+    gradients,
+    largest_change,
+    mlp,
+    records,
+    seeded,
+    table,
+    training,
+)
+
+SUM = nn.CrossEntropyLoss(reduction="sum")
+SIZE = 12
+
+
+def pixels(n=SIZE, shape=(784,), seed=0):
+    """Images in [0, 1], and their labels."""
+    rng = torch.Generator().manual_seed(seed)
+    return torch.rand(n, *shape, generator=rng), torch.randint(0, 3, (n,), generator=rng)
+
+
+def extremes(shape=(784,)):
+    """Records of every scale, one of which would move a coupled batch the most."""
+    rng = torch.Generator().manual_seed(1)
+    rows = torch.stack([scale * torch.rand(shape, generator=rng) for scale in (0.0, 0.5, 1.0, 255.0, 1e4, -255.0)])
+    return rows, torch.arange(len(rows)) % 3
+
+
+def tokens(n=SIZE, words=50, length=6, seed=0):
+    rng = torch.Generator().manual_seed(seed)
+    return torch.randint(2, words, (n, length), generator=rng), torch.randint(0, 3, (n,), generator=rng)
+
+
+class Net(nn.Module):
+    def __init__(self, features=784):
+        super().__init__()
+        self.first, self.last = nn.Linear(features, 16), nn.Linear(16, 3)
+
+    def head(self, inputs):
+        return self.last(torch.relu(self.first(inputs)))
+
+
+class Words(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words, self.last = nn.Embedding(50, 8), nn.Linear(8, 3)
+
+    def forward(self, inputs):
+        return self.last(self.words(inputs).mean(1))
+
+
+class Images(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second, self.last = nn.Conv2d(1, 4, 5, 2), nn.Conv2d(4, 4, 3), nn.Linear(100, 3)
+
+    def head(self, inputs):
+        hidden = F.max_pool2d(F.relu(self.second(F.relu(self.first(inputs)))), 2)
+        return self.last(hidden.view(hidden.size(0), -1))
+
+    def forward(self, inputs):
+        return self.head(inputs)
+
+
+# --- coupling that depends on values or on batch sizes ------------------------------------------------------------
+
+
+class PixelRange(Net):
+    def forward(self, inputs):
+        if inputs.max() > 1:
+            inputs = inputs / 255
+        return self.head(inputs)
+
+
+class PixelRangeOfImages(Images):
+    def forward(self, inputs):
+        return self.head(inputs / 255 if inputs.max() > 1 else inputs)
+
+
+class ColumnMaximum(Net):
+    def forward(self, inputs):
+        largest = inputs.amax(0)
+        return self.head(inputs / torch.where(largest > 200, largest, 1.0))
+
+
+class DropsColumns(Words):
+    def forward(self, inputs):
+        kept = (inputs > 1).any(0)
+        return super().forward(inputs[:, kept | ~kept.any()])
+
+
+class AcrossTheLot(Net):
+    """The sixteen largest records alone; made-up batches had eight."""
+
+    def forward(self, inputs):
+        size = inputs.norm(dim=1, keepdim=True)
+        return self.head(inputs) * (size >= size.topk(min(16, len(size)), 0).values[-1])
+
+
+class LargeBatchesOnly(Net):
+    def forward(self, inputs):
+        return self.head(inputs - inputs.mean(0) if inputs.shape[0] > 100 else inputs)
+
+
+class ByTheirNumber(Net):
+    def forward(self, inputs):
+        return self.head(inputs) / inputs.shape[0]
+
+
+class OnceItIsLarge(Net):
+    """Couples records only where parameters have grown."""
+
+    def forward(self, inputs):
+        hidden = self.first(inputs)
+        return self.last(torch.relu(hidden - hidden.mean(0) * (hidden.abs().mean() > 1e9)))
+
+
+class OwnGradient(torch.autograd.Function):
+    generate_vmap_rule = False
+
+    @staticmethod
+    def forward(values):
+        return values.clone()
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        pass
+
+    @staticmethod
+    def backward(ctx, slope):
+        return slope * 3
+
+    @staticmethod
+    def vmap(info, in_dims, values):
+        return values - values.mean(in_dims[0], keepdim=True), in_dims[0]
+
+
+class SeesThroughVmap(Net):
+    def forward(self, inputs):
+        return self.last(OwnGradient.apply(self.first(inputs)))
+
+
+class AsText(Net):
+    def forward(self, inputs):
+        return self.head(inputs * len(repr(inputs)))
+
+
+class InNumpy(Net):
+    def forward(self, inputs):
+        return self.head(inputs - float(inputs.detach().numpy().mean()))
+
+
+COUPLED = {
+    "if x.max() > 1": (PixelRange, pixels(), extremes()),
+    "if x.max() > 1 before a convolution": (PixelRangeOfImages, pixels(shape=(1, 28, 28)), extremes((1, 28, 28))),
+    "maximum of each column": (ColumnMaximum, pixels(), extremes()),
+    "columns dropped": (DropsColumns, tokens(), tokens(seed=1)),
+    "topk over the batch": (AcrossTheLot, pixels(40), extremes()),
+    "a rule for vmap": (SeesThroughVmap, pixels(), extremes()),
+    "tensors as text": (AsText, pixels(), extremes()),
+    "NumPy": (InNumpy, pixels(), extremes()),
+}
+
+
+@pytest.mark.parametrize(("make", "data", "extra"), COUPLED.values(), ids=COUPLED)
+def test_coupling_that_depends_on_values_or_sizes_is_refused_with_a_reason_and_a_remedy(make, data, extra):
+    with pytest.raises(LeakingEstimatorError) as caught:
+        largest_change(seeded(make), SUM, *data, *extra)
+    assert "each" in str(caught.value)
+    assert "alone" in str(caught.value)
+    assert type(caught.value.__cause__) is type(None)
+
+
+def test_a_batch_size_in_arithmetic_is_one_for_a_single_record():
+    """Or refused: what counts is that no record can change what another contributes."""
+    with pytest.raises(LeakingEstimatorError, match="something couples them"):
+        largest_change(seeded(ByTheirNumber), SUM, *pixels(), *extremes())
+
+
+@pytest.mark.parametrize("kind", [LargeBatchesOnly, OnceItIsLarge])
+def test_coupling_that_no_trial_would_find_cannot_happen(kind):
+    """Under vmap a batch is one record: another one is nowhere to be seen."""
+    inputs, targets = pixels(150)
+    assert largest_change(seeded(kind), SUM, inputs, targets, *extremes()) <= 1 + 1e-4
+
+
+def test_a_refusal_names_the_operation():
+    with pytest.raises(LeakingEstimatorError, match=r"(?s)Found PixelRange.*a branch on a value.*Needed.*torch\.where"):
+        largest_change(seeded(PixelRange), SUM, *pixels(), *extremes())
+    with pytest.raises(LeakingEstimatorError, match="(?s)the method any.*across the records.*selection by a mask"):
+        largest_change(seeded(DropsColumns), SUM, *tokens(), *tokens(seed=1))
+    with pytest.raises(LeakingEstimatorError, match="OwnGradient has a rule of its own for vmap"):
+        largest_change(seeded(SeesThroughVmap), SUM, *pixels(), *extremes())
+
+
+# --- a zoo of nets that act on each record alone ------------------------------------------------------------------
+
+
+class FunctionalDropout(Net):
+    def forward(self, inputs):
+        return self.last(F.dropout(torch.relu(self.first(inputs)), 0.5, self.training))
+
+
+class DropPath(Net):
+    """Whole records are dropped, by a number drawn for each."""
+
+    def forward(self, inputs):
+        kept = torch.rand((inputs.shape[0], 1), dtype=inputs.dtype, device=inputs.device) < 0.5
+        return self.last(torch.relu(self.first(inputs)) * kept / 0.5)
+
+
+class Sampled(Net):
+    def forward(self, inputs):
+        hidden = torch.relu(self.first(inputs))
+        return self.last(hidden * torch.bernoulli(torch.sigmoid(hidden)))
+
+
+class OwnAttention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.query, self.key, self.value = (nn.Linear(4, 4) for _ in range(3))
+        self.last = nn.Linear(4, 3)
+
+    def forward(self, inputs):
+        words = inputs.reshape(inputs.shape[0], 5, 4)
+        weights = torch.softmax(self.query(words) @ self.key(words).transpose(1, 2) / 2, dim=-1)
+        return self.last((weights @ self.value(words)).mean(1))
+
+
+class Recurrent(nn.Module):
+    def __init__(self, kind):
+        super().__init__()
+        self.middle, self.last = kind(4, 5, batch_first=True), nn.Linear(5, 3)
+
+    def forward(self, inputs):
+        return self.last(self.middle(inputs.reshape(-1, 5, 4))[0][:, -1])
+
+
+class Attention(nn.Module):
+    def __init__(self, kind, batch_first):
+        super().__init__()
+        self.batch_first, self.middle, self.last = batch_first, kind(4, 2, batch_first=batch_first), nn.Linear(4, 3)
+
+    def forward(self, inputs):
+        words = inputs.reshape(-1, 5, 4)
+        words = words if self.batch_first else words.transpose(0, 1)
+        return self.last(self.middle(words, words, words)[0].mean(1 if self.batch_first else 0))
+
+
+class Transformer(nn.Module):
+    """PyTorch's own layer, whose fused attention could draw random numbers, and without dropout draws none."""
+
+    def __init__(self):
+        super().__init__()
+        self.middle = nn.TransformerEncoderLayer(5, 1, 6, dropout=0.0, batch_first=True)
+        self.last = nn.Linear(5, 3)
+
+    def forward(self, inputs):
+        return self.last(self.middle(inputs.unflatten(1, (4, 5))).mean(1))
+
+
+class Outside(Net):
+    """A weight that is used outside of its layer too."""
+
+    def forward(self, inputs):
+        return self.last(self.first(inputs) + inputs @ self.first.weight.T)
+
+
+class OwnFunction(torch.autograd.Function):
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(values):
+        return values * 2
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        pass
+
+    @staticmethod
+    def backward(ctx, slope):
+        return slope * 3  # not its derivative
+
+
+class WithOwnFunction(Net):
+    def forward(self, inputs):
+        return self.last(OwnFunction.apply(self.first(inputs)))
+
+
+def weight_normed():
+    return nn.Sequential(nn.utils.parametrizations.weight_norm(nn.Linear(20, 6)), nn.Tanh(), nn.Linear(6, 3))
+
+
+GRAPH, ANY, LAYERED = (VmapEngine, False), (VmapEngine, True), (LayeredEngine, None)
+VECTORS = pixels(shape=(20,)), extremes((20,))
+ZOO = {
+    "mlp": (lambda: mlp(20), (PlainEngine, None), VECTORS),
+    "residual": (lambda: Residual(20), (TracedEngine, None), VECTORS),
+    "dropout": (lambda: nn.Sequential(nn.Linear(20, 6), nn.Dropout(), nn.Linear(6, 3)), (TracedEngine, None), VECTORS),
+    "functional dropout": (lambda: FunctionalDropout(20), (TracedEngine, None), VECTORS),
+    "dropout of records": (lambda: DropPath(20), (TracedEngine, None), VECTORS),
+    "dropout by samples": (lambda: Sampled(20), (TracedEngine, None), VECTORS),
+    "layer norm": (lambda: nn.Sequential(nn.Linear(20, 6), nn.LayerNorm(6), nn.Linear(6, 3)), LAYERED, VECTORS),
+    "group norm": (lambda: nn.Sequential(nn.Linear(20, 6), nn.GroupNorm(2, 6), nn.Linear(6, 3)), LAYERED, VECTORS),
+    "cnn": (Images, LAYERED, (pixels(shape=(1, 28, 28)), extremes((1, 28, 28)))),
+    "embedding": (Words, LAYERED, (tokens(), tokens(seed=1))),
+    "own attention": (OwnAttention, LAYERED, VECTORS),
+    "prelu": (lambda: nn.Sequential(nn.Linear(20, 6), nn.PReLU(), nn.Linear(6, 3)), GRAPH, VECTORS),
+    "attention": (lambda: Attention(nn.MultiheadAttention, True), ANY, VECTORS),
+    "attention with the batch in the second place": (lambda: Attention(nn.MultiheadAttention, False), ANY, VECTORS),
+    "attention of Opacus": (lambda: Attention(DPMultiheadAttention, True), ANY, VECTORS),
+    "transformer layer": (Transformer, ANY, VECTORS),
+    "gru": (lambda: Recurrent(nn.GRU), ANY, VECTORS),
+    "lstm": (lambda: Recurrent(nn.LSTM), ANY, VECTORS),
+    "rnn": (lambda: Recurrent(nn.RNN), ANY, VECTORS),
+    "lstm of Opacus": (lambda: Recurrent(DPLSTM), ANY, VECTORS),
+    "gru of Opacus": (lambda: Recurrent(DPGRU), ANY, VECTORS),
+    "a weight used outside": (lambda: Outside(20), ANY, VECTORS),
+    "a function with its own gradient": (lambda: WithOwnFunction(20), ANY, VECTORS),
+    "weight norm": (weight_normed, ANY, VECTORS),
+}
+
+
+@pytest.mark.parametrize(("make", "kind", "data"), ZOO.values(), ids=ZOO)
+def test_no_record_changes_the_sum_of_an_accepted_net_by_more_than_the_norm(make, kind, data):
+    net, ((inputs, targets), extra) = seeded(make), data
+    made = engine_choice.engine_for(net, SUM, *probe.records_for(net, inputs, targets), CPU)
+    assert (type(made), getattr(made, "own_code", None)) == kind
+    for norm in (0.01, 1.0):
+        assert largest_change(net, SUM, inputs, targets, *extra, norm=norm) <= 1 + OWN + 1e-5
+
+
+@pytest.mark.parametrize("name", [name for name in ZOO if "dropout" not in name])
+def test_every_way_sums_what_autograd_gives_record_by_record(name):
+    make, _, ((inputs, targets), _) = ZOO[name]
+    net = seeded(make)
+    engine = engine_choice.engine_for(net, SUM, *probe.records_for(net, inputs, targets), CPU)
+    expected = clipped(gradients(net, SUM, inputs, targets), 0.4)
+    found = clipped_sums(engine, net, inputs, targets, 0.4)[0]
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=2e-6)
+
+
+@pytest.mark.parametrize("name", ["cnn", "gru", "own attention", "attention"])
+def test_every_way_trains(name):
+    make, _, ((inputs, targets), _) = ZOO[name]
+    net = seeded(make)
+    before = flat(net)
+    train(training(net, noise_multiplier=1.0), Records.of(inputs, targets, CPU), max_physical_batch=5)
+    assert float((flat(net) - before).abs().max()) > 1e-3
+    assert flat(net).isfinite().all()
+
+
+def test_the_code_of_a_graph_never_sees_a_record():
+    hidden = logging.getLogger("hidden")  # what no comparison of contents looks into
+    hidden.seen = []
+
+    class Watched(Residual):
+        def forward(self, inputs):
+            hidden.seen.append(inputs)
+            return super().forward(inputs)
+
+    kept = records(60)
+    train(training(seeded(Watched), sample_rate=1.0, steps=4), kept, max_physical_batch=1000)
+    values = [one for one in hidden.seen if isinstance(one, torch.Tensor)]
+    assert max(map(len, values)) <= probe.ROWS
+    made_up = probe.made_up(kept.inputs[:-1], kept.targets[:-1])[0]
+    assert all(torch.equal(one, made_up) for one in values)
+
+
+def test_the_code_of_the_third_way_sees_batches_of_one():
+    hidden = logging.getLogger("hidden")
+    hidden.seen = []
+
+    class Watched(Residual):
+        def forward(self, inputs):
+            hidden.seen.append(tuple(inputs.shape))
+            return super().forward(inputs + torch.zeros(5))  # a constant that is no buffer: no graph
+
+    train(training(seeded(Watched), sample_rate=1.0, steps=4), records(60), max_physical_batch=1000)
+    assert hidden.seen[-4:] == [(1, 5)] * 4
+    assert max(shape[0] for shape in hidden.seen) <= probe.LOT
+
+
+# --- criteria -----------------------------------------------------------------------------------------------------
+
+
+class OwnLoss(nn.Module):
+    def forward(self, outputs, targets):
+        return F.cross_entropy(outputs, targets, reduction="none").square().sum()
+
+
+class MeanLoss(nn.Module):
+    def forward(self, outputs, targets):
+        return F.cross_entropy(outputs, targets)
+
+
+class WeightedMean(nn.Module):
+    def forward(self, outputs, targets):
+        return F.cross_entropy(outputs, targets, weight=torch.tensor([500.0, 1.0, 1.0]))
+
+
+class Sixteen(nn.Module):
+    """The sixteen largest losses of a batch."""
+
+    def forward(self, outputs, targets):
+        losses = F.cross_entropy(outputs, targets, reduction="none")
+        return losses.topk(min(16, len(losses))).values.sum()
+
+
+def test_losses_that_pick_from_the_batch_are_refused_if_batches_are_larger():
+    with pytest.raises(LeakingEstimatorError, match="something couples them"):
+        largest_change(seeded(Residual), Sixteen(), *table(40), *table(6, seed=1))
+    assert largest_change(seeded(Residual), Sixteen(), *table(12), *table(6, seed=1)) <= 1 + 1e-4  # all of them
+
+
+class HardestOnly(nn.Module):
+    def forward(self, outputs, targets):
+        losses = F.cross_entropy(outputs, targets, reduction="none")
+        return losses[losses > losses.mean()].sum()
+
+
+@pytest.mark.parametrize("make", [mlp, Residual])
+@pytest.mark.parametrize("criterion", [OwnLoss(), MeanLoss(), nn.CrossEntropyLoss()])
+def test_losses_of_ones_own_are_those_of_single_records(make, criterion):
+    inputs, targets = table(SIZE)
+    net = seeded(make)
+    assert largest_change(net, criterion, inputs, targets, *table(6, seed=1)) <= 1 + 1e-4
+    engine = engine_choice.engine_for(net, criterion, *probe.records_for(net, inputs, targets), CPU)
+    expected = clipped(gradients(net, criterion, inputs, targets), 0.4)
+    torch.testing.assert_close(clipped_sums(engine, net, inputs, targets, 0.4)[0], expected, rtol=1e-4, atol=2e-6)
+
+
+@pytest.mark.parametrize(
+    "criterion", [WeightedMean(), HardestOnly(), nn.CrossEntropyLoss(weight=torch.tensor([500.0, 1.0, 1.0]))]
+)
+@pytest.mark.parametrize("make", [mlp, Residual])
+def test_losses_that_weigh_by_the_batch_are_refused(make, criterion):
+    with pytest.raises(LeakingEstimatorError, match="(?s)weighted mean in the loss|selection by a mask"):
+        largest_change(seeded(make), criterion, *table(SIZE), *table(6, seed=1))
+
+
+@pytest.mark.parametrize(
+    "criterion",
+    [
+        nn.CrossEntropyLoss(weight=torch.tensor([500.0, 1.0, 1.0]), reduction="sum"),
+        nn.CrossEntropyLoss(ignore_index=0, reduction="sum"),
+        nn.MultiMarginLoss(reduction="sum"),
+    ],
+)
+def test_known_sums_are_not_run_one_record_at_a_time(criterion):
+    net = seeded(Residual)
+    made = engine_choice.engine_for(net, criterion, *probe.records_for(net, *table(SIZE)), CPU)
+    assert type(made) is TracedEngine
+    assert largest_change(net, criterion, *table(SIZE), *table(6, seed=1)) <= 1 + 1e-4
+
+
+def test_a_loss_that_would_spread_targets_over_the_records_is_not_known():
+    """(B, 1) against (B,) makes (B, B) differences."""
+    net = Residual(classes=1)
+    inputs = table(SIZE)[0]
+    targets = torch.randn(SIZE)
+    rows = probe.made_up(inputs, targets)
+    assert not engine_choice.way_of(net, nn.MSELoss(reduction="sum"), *rows).known
+    assert engine_choice.way_of(net, nn.MSELoss(reduction="sum"), rows[0], rows[1].unsqueeze(1)).known
+
+
+def test_weights_with_an_entry_per_record_are_not_known():
+    net = Residual(classes=3)
+    inputs = table(SIZE)[0]
+    rows, targets = probe.made_up(inputs, torch.randn(SIZE, 3))
+    for weight, known in ((torch.ones(3), True), (torch.ones(probe.ROWS, 3), False)):
+        assert engine_choice.way_of(net, nn.BCEWithLogitsLoss(weight, reduction="sum"), rows, targets).known is known
+
+
+# --- refused by type, and for hooks -------------------------------------------------------------------------------
+
+
+def hooked(register):
+    net = Residual()
+    register(net)
+    return net
+
+
+HOOKED = {
+    "forward": lambda net: net.first.register_forward_hook(lambda *args: None),
+    "before forward": lambda net: net.register_forward_pre_hook(lambda *args: None),
+    "backward": lambda net: net.last.register_full_backward_hook(lambda *args: None),
+    "gradient": lambda net: net.first.weight.register_hook(lambda slope: slope),
+    "accumulated": lambda net: net.first.weight.register_post_accumulate_grad_hook(lambda p: None),
+}
+
+
+@pytest.mark.parametrize("register", HOOKED.values(), ids=HOOKED)
+def test_hooks_are_refused(register):
+    with pytest.raises(LeakingEstimatorError, match="(?s)has hooks.*without noise.*Remove the hooks"):
+        train(training(hooked(register)), records(), max_physical_batch=100)
+    nets = [hooked(register) for _ in range(3)]
+    assert train_together([training(one) for one in nets], records(), max_physical_batch=100) == [False] * 3
+
+
+def test_hooks_on_the_loss_and_on_all_modules_are_refused():
+    criterion = nn.CrossEntropyLoss(reduction="sum")
+    criterion.register_forward_hook(lambda *args: None)
+    with pytest.raises(LeakingEstimatorError, match="has hooks"):
+        train(training(mlp(), criterion=criterion), records(), max_physical_batch=100)
+    handle = nn.modules.module.register_module_forward_hook(lambda *args: None)
+    try:
+        with pytest.raises(LeakingEstimatorError, match="hooks on all modules"):
+            train(training(mlp()), records(), max_physical_batch=100)
+    finally:
+        handle.remove()
+
+
+def test_a_plain_net_with_hooks_is_refused_too():
+    net = mlp()
+    net[0].register_forward_hook(lambda *args: None)
+    with pytest.raises(LeakingEstimatorError, match="has hooks"):
+        train(training(net), records(), max_physical_batch=100)
+
+
+REFUSED = {
+    "batch norm": (lambda: nn.Sequential(nn.Linear(5, 6), nn.BatchNorm1d(6), nn.Linear(6, 3)), "nn.GroupNorm"),
+    "scripted": (lambda: nn.Sequential(torch.jit.script(nn.Linear(5, 3))), "before it was compiled"),
+    "compiled": (lambda: torch.compile(Residual()), "before it was compiled"),
+    "parallel": (lambda: nn.DataParallel(Residual()), "the module inside"),
+    "lazy": (lambda: nn.Sequential(nn.LazyLinear(3)), "nn.Linear in place of nn.LazyLinear"),
+}
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning", "ignore::FutureWarning")
+@pytest.mark.parametrize(("make", "remedy"), REFUSED.values(), ids=REFUSED)
+def test_kinds_of_modules_that_cannot_be_private_are_refused_with_a_remedy(make, remedy):
+    with pytest.raises(LeakingEstimatorError, match=remedy):
+        engine_choice.engine_for(make(), SUM, *probe.made_up(*table()), CPU)
+
+
+# --- batch normalisation with frozen statistics -------------------------------------------------------------------
+
+
+def frozen(*, affine=True, **more):
+    """A net whose batch normalisation has statistics of its own, and is in evaluation mode."""
+    net = nn.Sequential(nn.Linear(5, 6), nn.BatchNorm1d(6, affine=affine, **more), nn.Linear(6, 3))
+    if net[1].running_mean is not None:
+        net[1].running_mean += torch.arange(6.0)
+        net[1].running_var *= 3
+    net[1].eval()
+    return net
+
+
+class FrozenInside(nn.Module):
+    """In a net that is no graph."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = frozen()
+
+    def forward(self, inputs):
+        return self.inner(inputs + torch.zeros(5))
+
+
+FROZEN = {"affine": frozen, "constant": lambda: frozen(affine=False), "inside": FrozenInside}
+
+
+@pytest.mark.parametrize("make", FROZEN.values(), ids=FROZEN)
+def test_batch_normalisation_with_frozen_statistics_acts_on_each_record_alone(make):
+    net, (inputs, targets) = seeded(make), table(SIZE)
+    assert largest_change(net, SUM, inputs, targets, *table(6, seed=1)) <= 1 + 1e-4
+    engine = engine_choice.engine_for(net, SUM, *probe.made_up(inputs, targets), CPU)
+    expected = clipped(gradients(net, SUM, inputs, targets), 0.4)
+    torch.testing.assert_close(clipped_sums(engine, net, inputs, targets, 0.4)[0], expected, rtol=1e-4, atol=2e-6)
+    before = {name: value.clone() for name, value in net.named_buffers()}
+    train(training(net, noise_multiplier=1.0), records(), max_physical_batch=100)
+    assert all(torch.equal(value, before[name]) for name, value in net.named_buffers())
+    assert float((flat(net) - flat(seeded(make))).abs().max()) > 1e-3
+
+
+def test_nets_with_frozen_statistics_are_trained_together_as_alone():
+    nets = [[seeded(FROZEN["constant"], seed) for seed in range(5)] for _ in range(2)]
+    for i, net in enumerate(nets[0]):
+        train(training(net, seed=i), records(), max_physical_batch=1000)
+    assert all(
+        train_together([training(net, seed=i) for i, net in enumerate(nets[1])], records(), max_physical_batch=1000)
+    )
+    for one, other in zip(*nets):
+        torch.testing.assert_close(flat(one), flat(other), rtol=1e-5, atol=2e-6)
+
+
+class OwnBatchNorm(nn.BatchNorm1d):
+    """Not PyTorch's own: it may do anything in evaluation mode."""
+
+
+class ThawsItself(FrozenInside):
+    def forward(self, inputs):
+        self.inner[1].train()
+        return super().forward(inputs)
+
+
+def of_own_kind():
+    net = frozen()
+    net[1] = OwnBatchNorm(6).eval()
+    return net
+
+
+THAWED = {
+    "training": lambda: frozen().train(),
+    "without statistics": lambda: frozen(track_running_stats=False),
+    "of its own kind": of_own_kind,
+    "thaws itself": ThawsItself,
+}
+
+
+@pytest.mark.parametrize("make", THAWED.values(), ids=THAWED)
+def test_batch_normalisation_with_statistics_of_the_batch_is_refused(make):
+    with pytest.raises(LeakingEstimatorError):
+        engine_choice.engine_for(seeded(make), SUM, *probe.made_up(*table()), CPU)
+
+
+# --- what refusals say --------------------------------------------------------------------------------------------
+
+
+class InPlace(Net):
+    def forward(self, inputs):
+        inputs.mul_(2.0)
+        return self.head(inputs)
+
+
+class OneHot(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.last = nn.Linear(60, 3)
+
+    def forward(self, inputs):
+        return self.last(F.one_hot(inputs, 10).float().flatten(1))
+
+
+class ByItsLength(Net):
+    def forward(self, inputs):
+        return self.head(inputs).view(len(inputs), -1)
+
+
+class ByHand(Net):
+    """Batch normalisation, which of one record is not a number."""
+
+    def forward(self, inputs):
+        hidden = self.first(inputs)
+        return self.last((hidden - hidden.mean(0)) / hidden.std(0))
+
+
+SAID = {
+    "in place": (lambda: InPlace(5), table(), r"changes its inputs in place.*x = x \* 2"),
+    "one-hot": (OneHot, tokens(words=10), r"F\.one_hot, which looks at values.*a buffer torch\.arange\(10\)"),
+    "noise alone": (lambda: ByHand(5), table(), "no finite gradient on any made-up record.*noise alone"),
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*degrees of freedom:UserWarning")
+@pytest.mark.parametrize(("make", "data", "said"), SAID.values(), ids=SAID)
+def test_refusals_say_what_it_is(make, data, said):
+    with pytest.raises(LeakingEstimatorError, match=f"(?s){said}") as caught:
+        engine_choice.engine_for(seeded(make), SUM, *probe.made_up(*data), CPU)
+    assert "something couples them" not in str(caught.value)
+
+
+def test_the_length_of_a_tensor_is_named_as_what_keeps_a_net_from_being_a_graph():
+    way = engine_choice.way_of(seeded(lambda: ByItsLength(5)), SUM, *probe.made_up(*table()))
+    assert "x.shape[0]" in way.reason
+
+
+def test_what_a_one_hot_is_replaced_by_is_a_graph():
+    class Replaced(OneHot):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("words", torch.arange(10))
+
+        def forward(self, inputs):
+            return self.last((inputs.unsqueeze(-1) == self.words).float().flatten(1))
+
+    data, net = tokens(words=10), seeded(Replaced)
+    torch.testing.assert_close(net(data[0]), OneHot.forward(net, data[0]))
+    assert type(engine_choice.engine_for(net, SUM, *probe.made_up(*data), CPU)) is TracedEngine
+
+
+# --- what graphs are not taken for --------------------------------------------------------------------------------
+
+
+class MixedInStacks(Net):
+    """On (batch, features) each record is alone; on (nets, batch, features) the nets are mixed."""
+
+    def forward(self, inputs):
+        hidden = self.first(inputs)
+        return self.last(hidden.mean(0, keepdim=True).expand_as(hidden) if hidden.dim() == 3 else hidden)
+
+
+class AlongTheSecond(Net):
+    """Dimension 1 is that of features for one net, and would be that of records in a naive stack."""
+
+    def forward(self, inputs):
+        return self.last(torch.softmax(self.first(inputs), dim=1).flatten(1))
+
+
+@pytest.mark.parametrize("make", [MixedInStacks, AlongTheSecond])
+def test_nets_trained_together_do_not_mix(make):
+    nets = [[seeded(lambda: make(5), seed) for seed in range(3)] for _ in range(2)]
+    for i, net in enumerate(nets[0]):
+        train(training(net, seed=i), records(), max_physical_batch=1000)
+    tasks = [training(net, seed=i) for i, net in enumerate(nets[1])]
+    assert all(train_together(tasks, records(), max_physical_batch=1000))
+    for one, other in zip(*nets):
+        torch.testing.assert_close(flat(one), flat(other), rtol=1e-5, atol=2e-6)
+
+
+class Detached(Net):
+    """A weight that is used outside of its layer, where no gradient shows it."""
+
+    def forward(self, inputs):
+        return self.last(torch.relu(self.first(inputs)) / self.first.weight.detach().norm())
+
+
+class ByItsNorm(Net):
+    """A number made of parameters, which a graph would hold fast."""
+
+    def forward(self, inputs):
+        return self.last(torch.relu(self.first(inputs)) / (1 + self.first.weight.detach().norm().item()))
+
+
+def test_a_weight_used_without_its_gradient_is_the_one_in_training():
+    net, expected = seeded(lambda: Detached(5)), seeded(lambda: Detached(5))
+    kept = records(60)
+    optimizer = torch.optim.SGD(expected.parameters(), lr=0.5)
+    for _ in range(4):
+        optimizer.zero_grad()
+        (SUM(expected(kept.inputs[:-1]), kept.targets[:-1]) / 12).backward()
+        optimizer.step()
+    train(training(net, sample_rate=1.0, steps=4, max_grad_norm=1e6), kept, max_physical_batch=1000)
+    torch.testing.assert_close(flat(net), flat(expected), rtol=1e-4, atol=1e-5)
+
+
+def test_numbers_made_of_parameters_are_not_held_fast():
+    way = engine_choice.way_of(seeded(lambda: ByItsNorm(5)), SUM, *probe.made_up(*table()))
+    assert way.traced is None
+
+
+class Surprising(Residual):
+    """Another function for stand-ins than for tensors."""
+
+    def forward(self, inputs):
+        return super().forward(inputs if isinstance(inputs, torch.Tensor) else inputs * 2)
+
+
+def test_a_graph_that_is_not_the_module_is_not_used():
+    way = engine_choice.way_of(seeded(Surprising), SUM, *probe.made_up(*table()))
+    assert way.traced is None
+    assert "something else" in way.reason
+
+
+def test_recording_a_graph_patches_nothing_that_other_threads_use():
+    """fx's own tracer replaces ``nn.Module.__call__`` for the whole process."""
+    hidden = logging.getLogger("hidden")
+    hidden.seen, before = [], (nn.Module.__call__, nn.Module.__getattr__)
+
+    class Watching(Residual):
+        def forward(self, inputs):
+            hidden.seen.append((nn.Module.__call__, nn.Module.__getattr__) == before)
+            return super().forward(inputs)
+
+    assert engine_choice.way_of(seeded(Watching), SUM, *probe.made_up(*table())).traced is not None
+    assert all(hidden.seen)
+
+
+def test_nets_fitted_in_threads_are_the_nets_fitted_alone():
+    def once(make, seed, found):
+        net = make()
+        train(training(net, seed=seed, noise_multiplier=1.0), records(), max_physical_batch=100)
+        found[seed] = flat(net)
+
+    kinds = [Residual, lambda: FunctionalDropout(5), lambda: Detached(5), mlp]
+    alone, together = {}, {}
+    nets = [seeded(make, i) for i, make in enumerate(kinds)]
+    for i, net in enumerate(nets):
+        once(lambda net=net: copy.deepcopy(net), i, alone)
+    threads = [
+        threading.Thread(target=once, args=(lambda net=net: copy.deepcopy(net), i, together))
+        for i, net in enumerate(nets)
+    ]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    for i in alone:
+        torch.testing.assert_close(together[i], alone[i], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("make", [FunctionalDropout, DropPath, Sampled])
+def test_masks_are_drawn_from_secrets_whatever_the_user_has_seeded(make):
+    """A mask that is known would be moved from record to record by one record more."""
+
+    def once(seed, public):
+        torch.manual_seed(public)
+        net = seeded(lambda: make(5))
+        train(training(net, seed=seed), records(), max_physical_batch=100)
+        return flat(net), torch.rand(()).item()
+
+    (first, drawn), (second, again) = once(None, 0), once(None, 0)
+    assert not torch.equal(first, second)
+    assert drawn == again  # the user's generator goes on as if nothing had been drawn
+    assert torch.equal(once(4, 1)[0], once(4, 2)[0])
+
+
+def test_masks_of_a_stack_are_not_shared():
+    """Nets with masks are trained alone: shared ones would make candidates depend on each other."""
+    nets = [seeded(lambda: FunctionalDropout(5)) for _ in range(2)]
+    tasks = [training(net, seed=seed, sample_rate=1.0) for seed, net in enumerate(nets)]
+    assert train_together(tasks, records(), max_physical_batch=1000) == [True, True]
+    alone = [seeded(lambda: FunctionalDropout(5)) for _ in range(2)]
+    for seed, net in enumerate(alone):
+        train(training(net, seed=seed, sample_rate=1.0), records(), max_physical_batch=1000)
+    for one, other in zip(nets, alone):
+        assert torch.equal(flat(one), flat(other))
+
+
+def test_dropout_as_a_graph_trains_what_pytorch_trains():
+    """With every number kept there is nothing random: the steps are those without dropout."""
+
+    class All(Net):
+        def forward(self, inputs):
+            return self.last(F.dropout(torch.relu(self.first(inputs)), 0.0, self.training))
+
+    class None_(Net):
+        def forward(self, inputs):
+            return self.last(torch.relu(self.first(inputs)))
+
+    found = [seeded(lambda make=make: make(5)) for make in (All, None_)]
+    for net in found:
+        train(training(net, seed=3), records(), max_physical_batch=100)
+    torch.testing.assert_close(*map(flat, found))
+
+
+def test_in_place_layers_are_taken_out_of_place():
+    net = seeded(lambda: nn.Sequential(nn.Linear(5, 6), nn.Hardtanh(inplace=True), nn.Linear(6, 3)))
+    made = engine_choice.engine_for(net, SUM, *probe.made_up(*table()), CPU)
+    assert type(made) is TracedEngine
+    assert net[1].inplace
+
+
+def test_a_layer_with_a_method_of_its_own_is_not_of_its_kind():
+    """``_conv_forward`` is what a convolution calls."""
+    net = seeded(Images)
+    honest = net.first._conv_forward
+    net.first._conv_forward = lambda inputs, *rest: honest(inputs - inputs.mean(0), *rest)
+    with pytest.raises(PrivacyError, match="something couples them"):
+        largest_change(net, SUM, *pixels(shape=(1, 28, 28)), *extremes((1, 28, 28)))
+
+
+class UnderAutocast(Net):
+    def forward(self, inputs):
+        with torch.autocast("cpu", torch.bfloat16):
+            return self.head(inputs).float()
+
+
+class FrozenPart(Net):
+    def forward(self, inputs):
+        with torch.no_grad():
+            hidden = torch.relu(self.first(inputs))
+        return self.last(hidden)
+
+
+@pytest.mark.parametrize("kind", [UnderAutocast, FrozenPart])
+def test_what_a_graph_does_not_record_is_not_lost(kind):
+    """Precision and missing gradients are seen by comparing; such a net takes the third way."""
+    net = seeded(lambda: kind(5))
+    made = engine_choice.engine_for(net, SUM, *probe.made_up(*table()), CPU)
+    assert (type(made), made.own_code) == ANY
+    expected = clipped(gradients(net, SUM, *table(8)), 0.4)
+    torch.testing.assert_close(clipped_sums(made, net, *table(8), 0.4)[0], expected, rtol=2e-2, atol=2e-3)
+
+
+def test_a_layer_of_ones_own_is_not_its_parent():
+    class Mine(nn.Linear):
+        def forward(self, inputs):
+            return super().forward(inputs - inputs.mean(0))
+
+    with pytest.raises(PrivacyError, match="something couples them"):
+        engine_choice.engine_for(
+            nn.Sequential(nn.Linear(5, 6), nn.ReLU(), Mine(6, 3)), SUM, *probe.made_up(*table()), CPU
+        )

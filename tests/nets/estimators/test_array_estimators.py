@@ -1,0 +1,485 @@
+"""Ready-made nets are scikit-learn estimators that state what they cost."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, cross_val_score, train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+pytest.importorskip("torch")
+import torch
+
+from sklearn_dpsearch.nets import DPLinearRegression, DPLogisticRegression, DPMLPClassifier, DPMLPRegressor, stack
+from sklearn_dpsearch.privacy import DPSGD, BudgetUnreachableError, GaussianDP, PrivacyError, compose
+
+from ..toys import flat
+
+ESTIMATORS = [DPLogisticRegression, DPMLPClassifier, DPMLPRegressor, DPLinearRegression]
+REGRESSORS = ESTIMATORS[2:]
+CLASSIFIERS = ESTIMATORS[:2]
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(150, 4))
+y = (X[:, 0] > 0).astype(int)
+three = np.array(["low", "middle", "top"])[np.digitize(X[:, 0], [-0.5, 0.5])]
+
+
+@pytest.mark.filterwarnings("ignore")  # scikit-learn's checks bring their own
+@parametrize_with_checks([kind(noise_multiplier=1.0, max_steps=20, noise_seed=0) for kind in ESTIMATORS])
+def test_scikit_learns_checks(estimator, check):
+    check(estimator)
+
+
+class Untouchable:
+    """Data that must not be read."""
+
+    shape = (150, 4)
+
+    def __len__(self):
+        return 150
+
+    def __getitem__(self, key):
+        raise AssertionError("data were read")
+
+    __array__ = __getitem__
+
+
+def model(kind=DPLogisticRegression, **changed):
+    return kind(**{"noise_multiplier": 1.0, "sample_rate": 0.1, "max_steps": 15, **changed})
+
+
+def parameters(one):
+    return flat(one.module_)
+
+
+@pytest.mark.parametrize("one", [model(), model(DPMLPRegressor, hidden_layer_sizes=())])
+def test_without_hidden_layers_training_starts_at_zero(one):
+    """The loss is convex: whatever the rate, the first model depends on the data and the noise alone."""
+    one.set_params(learning_rate_init=1e-12).fit(X, y)
+    assert 0 < parameters(one).abs().max() < 1e-9
+    assert model(DPMLPClassifier, learning_rate_init=1e-12).fit(X, y).module_[0].weight.abs().max() > 0.1
+
+
+# --- what it costs -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_the_guarantee_follows_from_the_arguments_alone(kind):
+    one = model(kind)
+    expected = DPSGD(noise_multiplier=1.0, sample_rate=0.1, steps=15, neighboring="zero_out")
+    assert one.privacy_guarantee() == one.privacy_guarantee(7) == expected
+    one.fit(X, y)
+    assert one.privacy_spent_.epsilon == expected.epsilon_at(1e-5)
+    assert (one.n_steps_, one.noise_multiplier_) == (15, 1.0)
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+@pytest.mark.parametrize("epsilon", [0.5, 3.0])
+def test_a_target_is_met_from_below_and_nearly_reached(kind, epsilon):
+    one = model(kind, noise_multiplier=None, target_epsilon=epsilon, target_delta=1e-6).fit(X, y)
+    assert 0.99 * epsilon < one.privacy_spent_.epsilon <= epsilon
+    assert one.privacy_spent_.delta == 1e-6
+
+
+@pytest.mark.parametrize(("rate", "steps"), [(0.05, 60), (0.3, 10), (1.0, 1)])
+def test_a_gaussian_target_is_kept_whatever_the_rate_and_the_steps(rate, steps):
+    one = model(noise_multiplier=None, target_mu=0.7, sample_rate=rate, max_steps=steps).fit(X, y)
+    target = GaussianDP(mu=0.7)
+    run = DPSGD(noise_multiplier=one.noise_multiplier_, sample_rate=rate, steps=steps)
+    for epsilon in (0.0, 0.5, 1.0, 2.0):
+        assert run.delta_at(epsilon) <= target.delta_at(epsilon) + 1e-9
+    assert one.privacy_spent_.epsilon >= run.epsilon_at(1e-5)
+    assert one.privacy_spent_.epsilon == pytest.approx(float(target.epsilon_at(1e-5)), rel=1e-3)
+
+
+def test_a_stated_number_of_records_is_for_records_added_or_removed():
+    one = model(sample_rate=None, batch_size=10.5, public_n=150).fit(X, y)
+    assert one.privacy_spent_.neighboring == "add_remove"
+    assert one.privacy_guarantee().sample_rate == 10.5 / 150
+    assert any("public_n=150" in text for text in one.privacy_spent_.assumptions)
+    assert any("number of records is public" in text for text in model().fit(X, y).privacy_spent_.assumptions)
+
+
+@pytest.mark.slow
+def test_a_net_states_and_keeps_its_promise_for_changed_records():
+    changed = {"neighboring": "replace_one"}
+    plain = DPSGD(noise_multiplier=1.0, sample_rate=0.1, steps=15, **changed)
+    assert model(**changed).privacy_guarantee() == model(public_n=150, **changed).privacy_guarantee() == plain
+    for way in ({"target_epsilon": 3.0, "target_delta": 1e-6}, {"target_mu": 1.5}):
+        one = model(noise_multiplier=None, **way, **changed).fit(X, y)
+        run = DPSGD(noise_multiplier=one.noise_multiplier_, sample_rate=0.1, steps=15, **changed)
+        assert one.privacy_spent_.neighboring == "replace_one"
+        assert run.epsilon_at(1e-6) <= one.privacy_spent_.epsilon_at(1e-6) * (1 + 1e-9)
+        assert one.noise_multiplier_ > 1.01 * model(noise_multiplier=None, **way).fit(X, y).noise_multiplier_
+        assert any("number of records is public" in text for text in one.privacy_spent_.assumptions)
+    told = model(**changed).set_params(**model(**changed).expecting(80))
+    assert told.privacy_guarantee() == plain
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_partial_fit_and_warm_start_add_to_the_cost(kind):
+    one = model(kind)
+    first = {} if kind in REGRESSORS else {"classes": [0, 1]}
+    once = one.privacy_guarantee()
+    assert one.partial_fit(X, y, **first).privacy_spent_.epsilon == once.epsilon_at(1e-5)
+    assert one.partial_fit(X[:20], y[:20]).privacy_spent_.epsilon == compose(once, once).epsilon_at(1e-5)
+    one.set_params(warm_start=True).fit(X, y)
+    assert one.privacy_spent_.epsilon == compose(once, once, once).epsilon_at(1e-5)
+    assert one.set_params(warm_start=False).fit(X, y).privacy_spent_.epsilon == once.epsilon_at(1e-5)
+
+
+def test_warm_starts_go_on_from_the_parameters_they_find():
+    one = model(DPMLPClassifier, warm_start=True, max_grad_norm=1e-9, learning_rate_init=0.25).fit(X, y)
+    before = parameters(one)
+    torch.testing.assert_close(parameters(one.fit(X, y)), before, rtol=0, atol=1e-7)
+    fresh = model(DPMLPClassifier, max_grad_norm=1e-9, random_state=1).fit(X, y)
+    assert float((parameters(fresh) - before).abs().max()) > 0.01
+
+
+# --- classes ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", CLASSIFIERS)
+def test_declared_classes_are_known_even_if_they_never_occur(kind):
+    one = model(kind, classes=["top", "low", "middle", "never"]).fit(X, three)
+    assert one.classes_.tolist() == ["low", "middle", "never", "top"]
+    assert one.predict_proba(X).shape == (150, 4)
+    assert not any("labels that occur" in text for text in one.privacy_spent_.assumptions)
+    assert any("labels that occur" in text for text in model(kind).fit(X, three).privacy_spent_.assumptions)
+
+
+@pytest.mark.parametrize("kind", CLASSIFIERS)
+def test_probabilities_decisions_and_predictions_belong_together(kind):
+    for labels in (y, three):
+        one = model(kind).fit(X, labels)
+        probabilities, decisions = one.predict_proba(X), one.decision_function(X)
+        np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
+        np.testing.assert_allclose(np.exp(one.predict_log_proba(X)), probabilities)
+        np.testing.assert_array_equal(one.predict(X), one.classes_[probabilities.argmax(axis=1)])
+        if len(one.classes_) == 2:
+            np.testing.assert_allclose(1 / (1 + np.exp(-decisions)), probabilities[:, 1], rtol=1e-6)
+        else:
+            np.testing.assert_array_equal(decisions.argmax(axis=1), probabilities.argmax(axis=1))
+
+
+@pytest.mark.parametrize("labels", [y, three], ids=["two classes", "three classes"])
+def test_coefficients_reproduce_the_decisions(labels):
+    one = model().fit(X, labels)
+    found = X @ one.coef_.T + one.intercept_
+    np.testing.assert_allclose(found.squeeze(), one.decision_function(X), rtol=1e-4, atol=1e-5)
+    assert one.coef_.shape == ((1, 4) if len(one.classes_) == 2 else (3, 4))
+
+
+@pytest.mark.parametrize("bounds_X", [None, (-1, 2), ([-3, -2, -1, -4], [1, 2, 4, 3])])
+@pytest.mark.parametrize("labels", [y, three], ids=["two classes", "three classes"])
+def test_coefficients_are_in_the_units_of_the_features(labels, bounds_X):
+    inside = np.clip(X, -1, 1)  # where nothing is clipped
+    one = model(bounds_X=bounds_X).fit(inside, labels)
+    found = inside @ one.coef_.T + one.intercept_
+    np.testing.assert_allclose(found.squeeze(), one.decision_function(inside), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("bounds_X", [None, (-1, 2), ([-3, -2, -1, -4], [1, 2, 4, 3])])
+@pytest.mark.parametrize("bounds_y", [None, (-50, 200)])
+def test_coefficients_of_a_linear_regression_reproduce_its_predictions(bounds_X, bounds_y):
+    inside = np.clip(X, -1, 1)
+    one = model(DPLinearRegression, bounds_X=bounds_X, bounds_y=bounds_y).fit(inside, inside[:, 0])
+    found = inside @ one.coef_ + one.intercept_
+    assert one.coef_.shape == (4,)
+    wanted = found if bounds_y is None else np.clip(found, *bounds_y)
+    np.testing.assert_allclose(one.predict(inside), wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_a_linear_regression_finds_the_line():
+    found = DPLinearRegression(target_epsilon=20.0, target_delta=1e-5, bounds_y=(-40, 60), random_state=0, noise_seed=0)
+    values = 10 + 8 * X[:, 0] - 4 * X[:, 2]
+    assert found.fit(np.clip(X, -2, 2), values).score(np.clip(X, -2, 2), values) > 0.8
+
+
+@pytest.mark.parametrize("kind", CLASSIFIERS)
+def test_partial_fit_wants_the_classes_first_and_no_others_later(kind):
+    with pytest.raises(ValueError, match="first call of partial_fit"):
+        model(kind).partial_fit(Untouchable(), Untouchable())
+    one = model(kind).partial_fit(X, three, classes=["low", "middle", "top"])
+    with pytest.raises(ValueError, match="classes of the first call"):
+        one.partial_fit(X, three, classes=["low", "top"])
+    declared = model(kind, classes=["low", "middle", "top"])
+    assert declared.partial_fit(X[:5], three[:5]).classes_.tolist() == ["low", "middle", "top"]
+
+
+# --- bounds -----------------------------------------------------------------------------------------------------
+
+
+def test_public_bounds_clip_and_scale_the_features():
+    given = {"noise_seed": 0, "random_state": 0}
+    scaled = model(bounds_X=(-2.0, 2.0), **given).fit(X, y)
+    by_hand = model(**given).fit(np.clip(X, -2, 2) / 2, y)
+    assert torch.equal(parameters(scaled), parameters(by_hand))
+    np.testing.assert_array_equal(scaled.predict_proba(X), by_hand.predict_proba(np.clip(X, -2, 2) / 2))
+    each = model(bounds_X=([-2.0] * 4, [2.0] * 4), **given).fit(X, y)
+    assert torch.equal(parameters(scaled), parameters(each))
+
+
+def test_public_bounds_clip_and_scale_the_targets_and_predictions_come_back():
+    values = 100 + 50 * X[:, 0]
+    one = model(DPMLPRegressor, bounds_y=(0, 200), noise_multiplier=0.5, sample_rate=0.3, max_steps=200, momentum=0.5)
+    predicted = one.fit(X, values).predict(X)
+    assert np.corrcoef(predicted, values)[0, 1] > 0.8
+    assert abs(predicted.mean() - 100) < 25
+    low = model(DPMLPRegressor, bounds_y=(0, 200), noise_seed=0, random_state=0)
+    clipped = np.clip(values, 0, 200)
+    assert torch.equal(parameters(clone(low).fit(X, values)), parameters(clone(low).fit(X, clipped)))
+
+
+def test_no_prediction_lies_beyond_the_bounds_that_were_declared():
+    """Free: predictions are computed from the released parameters."""
+    wild = model(DPMLPRegressor, bounds_y=(0.1, 0.7), noise_multiplier=20.0, learning_rate_init=5.0, noise_seed=0)
+    predicted = wild.fit(X, X[:, 0]).predict(10 * X)
+    assert predicted.min() == 0.1
+    assert predicted.max() == 0.7
+    assert abs(model(DPMLPRegressor, noise_multiplier=20.0, noise_seed=0).fit(X, X[:, 0]).predict(10 * X)).max() > 1.0
+
+
+@pytest.mark.parametrize("bounds", [(1, 0), (0, 0), (0,), (0, np.inf), (0, np.nan), ([0, 0], [1]), ("a", "b")])
+def test_bounds_that_are_none_are_refused_before_data_is_read(bounds):
+    with pytest.raises(ValueError, match="bounds_X"):
+        model(bounds_X=bounds).fit(Untouchable(), Untouchable())
+    with pytest.raises(ValueError, match="bounds_y"):
+        model(DPMLPRegressor, bounds_y=bounds).fit(Untouchable(), Untouchable())
+
+
+def test_bounds_for_another_number_of_features_are_refused():
+    with pytest.raises(ValueError, match="bounds_X for 3 features and X with 4"):
+        model(bounds_X=([0] * 3, [1] * 3)).fit(X, y)
+
+
+# --- records that are not sensible ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+@pytest.mark.parametrize("value", [1e20, 3e38, 1e200])
+def test_one_extreme_record_does_not_destroy_the_model(kind, value):
+    spoiled = X.copy()
+    spoiled[0] = value
+    one = model(kind, sample_rate=1.0).fit(spoiled, y)
+    assert parameters(one).isfinite().all()
+    assert np.isfinite(one.predict(X).astype(float)).all()
+
+
+@pytest.mark.parametrize("bounds", [None, (-0.1, 0.1)])
+@pytest.mark.parametrize("value", [3e38, 1e300, 1.79e308])
+def test_extreme_targets_do_not_destroy_a_regression_nor_make_it_warn(bounds, value):
+    values, spoiled = X[:, 0].copy(), X.copy()
+    values[0] = spoiled[1, 0] = value
+    one = model(DPMLPRegressor, sample_rate=1.0, bounds_y=bounds, bounds_X=bounds)
+    assert parameters(one.fit(spoiled, values)).isfinite().all()
+
+
+# --- bad input --------------------------------------------------------------------------------------------------
+
+UNREAD = [
+    ({"noise_multiplier": None}, PrivacyError, "(?s)none of noise_multiplier.*one way"),
+    ({"target_epsilon": 1.0, "target_delta": 1e-5}, PrivacyError, "one way to state the noise"),
+    ({"sample_rate": 1.5}, ValueError, r"sample_rate.*\[1e-09, 1.0\]"),
+    ({"sample_rate": 0}, ValueError, r"sample_rate.*\[1e-09, 1.0\]"),
+    ({"batch_size": 10}, ValueError, "exactly one is needed"),
+    ({"sample_rate": None, "batch_size": 10}, ValueError, "without public_n"),
+    ({"max_steps": 0}, ValueError, "max_steps.*whole number >= 1.*Got 0"),
+    ({"device": "cuda:99"}, ValueError, "(?s)cuda:99.*not available"),
+    ({"solver": "lbfgs"}, ValueError, "solver"),
+    ({"momentum": 1.0}, ValueError, "momentum"),
+    ({"learning_rate_init": 0}, ValueError, "learning_rate_init"),
+    ({"max_physical_batch": 0}, ValueError, "max_physical_batch"),
+]
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+@pytest.mark.parametrize(("changed", "error", "match"), UNREAD)
+def test_bad_arguments_are_refused_before_any_data_is_read(kind, changed, error, match):
+    with pytest.raises(error, match=match):
+        model(kind, **changed).fit(Untouchable(), Untouchable())
+
+
+def test_bad_layers_are_refused_before_any_data_is_read():
+    for sizes in [(0,), (2.5,), (3, -1), 2.5, None, "many"]:
+        with pytest.raises(ValueError, match="hidden_layer_sizes"):
+            model(DPMLPClassifier, hidden_layer_sizes=sizes).fit(Untouchable(), Untouchable())
+    with pytest.raises(ValueError, match="activation"):
+        model(DPMLPClassifier, activation="step").fit(Untouchable(), Untouchable())
+
+
+def test_an_unreachable_target_says_what_can_be_reached():
+    one = model(noise_multiplier=None, target_epsilon=1e-9, target_delta=1e-12, sample_rate=1.0)
+    with pytest.raises(BudgetUnreachableError, match="smallest epsilon possible"):
+        one.fit(Untouchable(), Untouchable())
+
+
+def test_labels_that_were_not_declared_are_refused_without_naming_them():
+    with pytest.raises(ValueError, match="not among the declared classes") as caught:
+        model(classes=["low", "top"]).fit(X, three)
+    assert "middle" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_a_failed_fit_is_no_fit(kind):
+    one = model(kind).fit(X, y)
+    with pytest.raises(ValueError, match="NaN"):
+        one.fit(np.where(X > 2, np.nan, X), y)
+    with pytest.raises(NotFittedError):
+        one.predict(X)
+    assert not hasattr(one, "privacy_spent_")
+
+
+def test_an_interrupted_training_is_not_a_fitted_net(monkeypatch):
+    def interrupted(self, parts, t):
+        raise KeyboardInterrupt
+
+    one = model(DPMLPClassifier)
+    with monkeypatch.context() as patched:
+        patched.setattr(stack.Stack, "_step", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            one.fit(X, y)
+    with pytest.raises(NotFittedError):
+        one.predict(X)
+    assert hasattr(one.fit(X, y), "privacy_spent_")
+
+
+# --- everything else -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_seeds_repeat_and_no_seed_does_not(kind):
+    def fitted(**seeds):
+        return parameters(model(kind, **seeds).fit(X, y))
+
+    assert torch.equal(fitted(random_state=1, noise_seed=2), fitted(random_state=1, noise_seed=2))
+    assert not torch.equal(fitted(random_state=1), fitted(random_state=1))
+    torch.manual_seed(0)
+    first = fitted()
+    torch.manual_seed(0)
+    assert not torch.equal(first, fitted())
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_nothing_but_parameters_is_in_the_pickle(kind):
+    planted = X.copy()
+    planted[:, 1] = 1.2345678e-3
+    one = model(kind, sample_rate=1.0, solver="adam", learning_rate_init=0.01).fit(planted, y)
+    for shown in (pickle.dumps(one), pickle.dumps(one.module_), pickle.dumps(copy.deepcopy(one))):
+        assert np.float32(1.2345678e-3).tobytes() not in shown
+        assert np.float64(1.2345678e-3).tobytes() not in shown
+        assert len(shown) < 6000 + 3 * 4 * parameters(one).numel()  # and what Adam keeps: two moments of each
+    again = pickle.loads(pickle.dumps(one))
+    np.testing.assert_array_equal(again.predict(X), one.predict(X))
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_a_pipeline_a_grid_and_cross_validation_work(kind):
+    pipeline = make_pipeline(FunctionTransformer(np.tanh), model(kind))
+    name = f"{kind.__name__.lower()}__learning_rate_init"
+    assert GridSearchCV(pipeline, {name: [0.1, 0.5]}, cv=2).fit(X, y).best_params_[name] in (0.1, 0.5)
+    assert cross_val_score(pipeline, X, y, cv=2).shape == (2,)
+
+
+def test_activations_and_layers_are_those_asked_for():
+    one = model(DPMLPClassifier, hidden_layer_sizes=(5, 3), activation="tanh").fit(X, y)
+    assert [type(layer).__name__ for layer in one.module_] == ["Linear", "Tanh", "Linear", "Tanh", "Linear"]
+    assert [layer.out_features for layer in one.module_[::2]] == [5, 3, 2]
+    assert len(model(DPMLPClassifier, hidden_layer_sizes=()).fit(X, y).module_) == 1
+    assert model(DPMLPClassifier, hidden_layer_sizes=7).fit(X, y).module_[0].out_features == 7
+
+
+@pytest.mark.parametrize(("n", "widths"), [(24_999, (64,)), (25_000, (64, 64))])
+@pytest.mark.parametrize("neighboring", ["zero_out", "add_remove"])
+def test_the_public_number_of_records_decides_on_layers_and_not_the_real_one(neighboring, n, widths):
+    one = DPMLPClassifier(noise_multiplier=2.0, sample_rate=0.1, max_steps=2, public_n=n, neighboring=neighboring)
+    one.fit(X, y)
+    assert one.hidden_layer_sizes == "auto"
+    assert one.hidden_layer_sizes_ == tuple(layer.out_features for layer in one.module_[:-1:2]) == widths
+
+
+def test_without_a_public_number_the_records_are_counted():
+    many = np.zeros((25_000, 1), dtype=np.float32)
+    one = DPMLPRegressor(noise_multiplier=2.0, sample_rate=1e-3, max_steps=1).fit(many, many[:, 0])
+    assert one.hidden_layer_sizes_ == (64, 64)
+
+
+def test_layers_that_are_decided_cost_nothing():
+    auto, given = (DPMLPClassifier(h, noise_multiplier=2.0, public_n=10**6) for h in ("auto", (64,)))
+    assert auto.privacy_guarantee() == given.privacy_guarantee()
+    assert "hidden_layer_sizes" not in auto.privacy_parameters
+
+
+def test_a_penalty_and_momentum_reach_the_optimizer():
+    decayed = model(alpha=1.0, learning_rate_init=0.5, max_grad_norm=1e-9, max_steps=20).fit(X, y)
+    assert float(parameters(decayed).abs().max()) < 1e-5
+    given = {"noise_seed": 0, "random_state": 0}
+    assert not torch.equal(*[parameters(model(momentum=m, **given).fit(X, y)) for m in (0.0, 0.9)])
+
+
+@pytest.mark.parametrize("kind", CLASSIFIERS)
+def test_nets_fitted_together_are_the_nets_fitted_alone(kind):
+    def nets():
+        return [
+            model(kind, noise_seed=i, random_state=i, learning_rate_init=0.1 * (i + 1), max_steps=5 + i)
+            for i in range(5)
+        ]
+
+    for one, other in zip(kind.fit_together(nets(), X, three), nets()):
+        torch.testing.assert_close(parameters(one), parameters(other.fit(X, three)), rtol=1e-5, atol=2e-6)
+        assert tuple(one.privacy_spent_) == tuple(other.privacy_spent_)
+
+
+@pytest.mark.slow
+def test_digits_are_read_at_an_epsilon_of_three():
+    images, digits = load_digits(return_X_y=True)
+    train, test, train_y, test_y = train_test_split(images, digits, test_size=450, random_state=0, stratify=digits)
+    given = {"target_epsilon": 3.0, "target_delta": 1e-5, "bounds_X": (0, 16), "classes": range(10)}
+    scores = [DPMLPClassifier(**given).fit(train, train_y).score(test, test_y) for _ in range(5)]
+    assert np.mean(scores) > 0.88
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_a_default_type_of_double_precision_changes_nothing(kind):
+    given = {"noise_seed": 0, "random_state": 0}
+    expected = model(kind, **given).fit(X, y)
+    torch.set_default_dtype(torch.float64)
+    try:
+        found = model(kind, **given).fit(X, y)
+        np.testing.assert_allclose(found.predict(X), expected.predict(X), rtol=1e-5)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert next(found.module_.parameters()).dtype is torch.float32
+
+
+@pytest.mark.parametrize("kind", CLASSIFIERS)
+@pytest.mark.parametrize("bad", [{"noise_multiplier": -1.0}, {"bounds_X": ([0, 0], [1, 1])}])
+def test_classes_of_a_partial_fit_that_failed_are_forgotten(kind, bad):
+    one = model(kind, **bad)
+    with pytest.raises(ValueError):
+        one.partial_fit(X, y, classes=[0, 1])
+    one.set_params(noise_multiplier=1.0, bounds_X=None).fit(X, three)
+    assert one.classes_.tolist() == ["low", "middle", "top"]
+
+
+def test_a_seed_of_the_noise_is_among_the_assumptions():
+    assert any("noise_seed" in text for text in model(noise_seed=0).fit(X, y).privacy_spent_.assumptions)
+    assert any("the operating system" in text for text in model().fit(X, y).privacy_spent_.assumptions)
+
+
+def test_a_plain_rate_is_carried_over_in_proportion_up_to_a_long_step():
+    rule = DPLinearRegression(noise_multiplier=1.0, max_grad_norm=0.5).extrapolation()["learning_rate_init"]
+    assert [rule(rate, 100, 900) for rate in (0.1, 0.5, 3.0)] == pytest.approx([0.9, 2.0, 3.0])
+    assert rule(3.0, 900, 100) == pytest.approx(1 / 3)
+    rule = DPLogisticRegression(noise_multiplier=1.0, max_grad_norm=0.5).extrapolation()["learning_rate_init"]
+    assert [rule(rate, 100, 900) for rate in (0.1, 5.0, 30.0)] == pytest.approx([0.9, 20.0, 30.0])
+    assert DPLinearRegression(noise_multiplier=1.0, solver="adam").extrapolation() == {}

@@ -1,0 +1,350 @@
+"""Nets for data frames: a schema encodes the columns, a linear part and a perceptron are added up."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import cross_val_score
+
+pytest.importorskip("torch")
+pd = pytest.importorskip("pandas")
+import torch
+
+from sklearn_dpsearch.nets import DPTabularClassifier, DPTabularRegressor
+from sklearn_dpsearch.nets.estimators import layers
+from sklearn_dpsearch.preprocessing import Schema, TableEncoder
+from sklearn_dpsearch.privacy import DPSGD
+
+from ..toys import flat
+
+SCHEMA = Schema({"age": (20, 80), "job": ["clerk", "nurse"], "pay": ["low", "high"], "price": (0, 100)})
+rng = np.random.default_rng(0)
+TABLE = pd.DataFrame({"age": rng.uniform(10, 90, 400), "job": rng.choice(["clerk", "nurse", "?"], 400), "note": "x"})
+TABLE["pay"] = np.where((TABLE["age"] > 40) & (TABLE["age"] < 60), "high", "low")
+TABLE["price"] = np.where(TABLE["pay"] == "high", 80.0, 20.0) + (TABLE["job"] == "nurse")
+TABLE.loc[::17, "age"] = np.nan
+SHORT = {"noise_multiplier": 0.5, "sample_rate": 0.1, "max_epochs": 20}
+
+
+def classifier(**changed):
+    return DPTabularClassifier(SCHEMA.without("price"), **{"target": "pay", **SHORT, **changed})
+
+
+def regressor(**changed):
+    return DPTabularRegressor(SCHEMA.without("pay"), **{"target": "price", **SHORT, **changed})
+
+
+def parameters(one):
+    return flat(one.module_)
+
+
+# --- records ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("hidden", [(), (8,), (8, 8), "auto"])
+def test_a_data_frame_goes_in_and_labels_come_out(hidden):
+    one = classifier(hidden_layer_sizes=hidden).fit(TABLE, TABLE["pay"])
+    assert set(one.predict(TABLE)) == {"low", "high"}
+    assert one.score(TABLE, TABLE["pay"]) > 0.8
+    assert one.predict_proba(TABLE).sum(axis=1) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("hidden", [(), (8,)])
+def test_a_regressor_predicts_inside_the_bounds_of_the_schema(hidden):
+    one = regressor(hidden_layer_sizes=hidden, noise_multiplier=0.1, max_epochs=60).fit(TABLE, TABLE["price"])
+    assert one.score(TABLE, TABLE["price"]) > 0.5
+    one.module_[0].bias.data.fill_(50.0) if not hidden else one.module_.wide.bias.data.fill_(50.0)
+    assert one.predict(TABLE) == pytest.approx(100.0)
+
+
+def test_the_records_are_those_of_the_encoder_with_bins_last():
+    one = classifier().fit(TABLE, TABLE["pay"])
+    encoder = TableEncoder(SCHEMA.without("pay", "price"), bins="auto")
+    names = encoder.get_feature_names_out()[one._order()]
+    plain = ["age", "age_missing", "job_clerk", "job_nurse", "job_unknown"]
+    assert list(names[: len(plain)]) == plain
+    assert all("_to_" in name for name in names[len(plain) :])
+    assert one.module_.deep[0].in_features == len(plain)
+    found = torch.cat(list(one._blocks(TABLE))).numpy()
+    np.testing.assert_array_equal(found, encoder.fit_transform(TABLE)[:, one._order()].astype(np.float32))
+
+
+def test_other_columns_and_their_order_do_not_matter():
+    one = classifier(noise_seed=0, random_state=0).fit(TABLE, TABLE["pay"])
+    other = clone(one).set_params(noise_seed=0).fit(TABLE[["job", "age"]], TABLE["pay"])
+    assert torch.equal(parameters(one), parameters(other))
+    assert list(one.feature_names_in_) == list(other.feature_names_in_) == ["age", "job"]
+    assert one.n_features_in_ == 2
+    np.testing.assert_array_equal(one.predict_proba(TABLE), one.predict_proba(TABLE[["job", "age"]]))
+
+
+def test_polars_and_arrays_without_names_give_the_same():
+    one = classifier(noise_seed=0, random_state=0).fit(TABLE, TABLE["pay"])
+    array = TABLE[["age", "job"]].to_numpy(dtype=object)
+    other = clone(one).set_params(noise_seed=0).fit(array, TABLE["pay"].to_numpy())
+    assert torch.equal(parameters(one), parameters(other))
+    assert not hasattr(other, "feature_names_in_")
+    pl = pytest.importorskip("polars")
+    frame = pl.DataFrame({name: TABLE[name].to_list() for name in TABLE})
+    third = clone(one).set_params(noise_seed=0).fit(frame, frame["pay"])
+    assert torch.equal(parameters(one), parameters(third))
+
+
+def test_more_records_than_a_block_are_encoded_in_blocks(monkeypatch):
+    one = classifier(noise_seed=0, random_state=0).fit(TABLE, TABLE["pay"])
+    whole = TableEncoder.blocks
+    monkeypatch.setattr(TableEncoder, "blocks", lambda self, X, size=7: whole(self, X, size))
+    other = clone(one).set_params(noise_seed=0).fit(TABLE, TABLE["pay"])
+    assert torch.equal(parameters(one), parameters(other))
+    np.testing.assert_array_equal(one.predict(TABLE), other.predict(TABLE))
+
+
+def test_no_record_gives_no_prediction():
+    assert classifier().fit(TABLE, TABLE["pay"]).predict(TABLE[:0]).shape == (0,)
+
+
+# --- errors ----------------------------------------------------------------------------------------------------
+
+
+def test_a_missing_column_is_named():
+    with pytest.raises(ValueError, match="'age' of the schema missing from the table"):
+        classifier().fit(TABLE[["job"]], TABLE["pay"])
+    one = classifier().fit(TABLE, TABLE["pay"])
+    with pytest.raises(ValueError, match="'job' of the schema missing from the table"):
+        one.predict(TABLE[["age"]])
+
+
+def test_a_type_that_cannot_be_is_an_error_that_names_the_column():
+    with pytest.raises(TypeError, match="numbers in column 'job'"):
+        classifier().fit(TABLE.assign(job=1.5), TABLE["pay"])
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"target": "salary"}, "no column 'salary'"),
+        ({"target": "age"}, "a list of values has classes"),
+        ({"classes": ["low", "high"]}, "the schema states"),
+        ({"schema": 3}, "schema"),
+        ({"bins": 1}, "bins"),
+        ({"hidden_layer_sizes": (0,)}, "hidden_layer_sizes"),
+    ],
+)
+def test_wrong_arguments_are_errors_before_any_record_is_read(changed, message):
+    with pytest.raises((ValueError, KeyError), match=message):
+        classifier().set_params(**changed).fit(None, None)
+    with pytest.raises((ValueError, KeyError), match=message):
+        classifier().set_params(**changed).privacy_guarantee()
+
+
+def test_labels_that_the_schema_lacks_are_refused():
+    with pytest.raises(ValueError, match="not among the declared classes"):
+        classifier().fit(TABLE, TABLE["pay"].replace("low", "nothing"))
+    with pytest.raises(ValueError, match="inconsistent"):
+        classifier().fit(TABLE, TABLE["pay"][:-1])
+    with pytest.raises(NotFittedError):
+        classifier().predict(TABLE)
+
+
+# --- targets ----------------------------------------------------------------------------------------------------
+
+
+def test_classes_and_bounds_may_be_given_as_for_the_other_nets():
+    features = SCHEMA.without("pay", "price")
+    one = DPTabularClassifier(features, classes=["low", "high"], **SHORT, noise_seed=0, random_state=0)
+    other = classifier(noise_seed=0, random_state=0)
+    for net in (one, other):
+        net.fit(TABLE, TABLE["pay"])
+        assert list(net.classes_) == ["high", "low"]
+        assert not any("labels that occur" in text for text in net.privacy_assumptions())
+    assert torch.equal(parameters(one), parameters(other))
+    silent = DPTabularClassifier(features, **SHORT)
+    assert any("labels that occur" in text for text in silent.privacy_assumptions())
+    third = DPTabularRegressor(features, bounds_y=(0, 100), **SHORT).fit(TABLE, TABLE["price"])
+    assert third.predict(TABLE).min() >= 0
+
+
+@pytest.mark.parametrize(
+    ("make", "n", "widths"),
+    [
+        (classifier, 400, (32,)),
+        (classifier, 50_000, (32,)),
+        (regressor, 400, (32,)),
+        (regressor, 10_000, (128, 64, 32)),
+    ],
+)
+def test_hidden_layers_follow_the_public_number_of_records(make, n, widths):
+    one = make(public_n=n, max_steps=1)
+    assert one.fit(TABLE, TABLE[one.target]).hidden_layer_sizes_ == widths
+
+
+# --- shapes ------------------------------------------------------------------------------------------------------
+
+
+def test_shapes_of_an_additive_classifier_are_its_log_odds():
+    one = classifier(hidden_layer_sizes=(), noise_seed=0).fit(TABLE, TABLE["pay"])
+    shapes = one.shapes()
+    assert list(shapes) == ["age", "job"]
+    ages = pd.DataFrame({"age": shapes["age"].values, "job": "clerk"})
+    odds = one.decision_function(ages)
+    np.testing.assert_allclose(
+        shapes["age"].effects[0] - shapes["age"].effects[0, 0], odds - odds[0], rtol=1e-4, atol=1e-4
+    )
+    assert shapes["job"].noise[0, 0] == pytest.approx(one.weight_noise_ * np.sqrt(2) * np.hypot(0.5, 0.5))
+
+
+def test_shapes_of_a_regressor_are_in_the_unit_of_the_target():
+    one = regressor(hidden_layer_sizes=(), noise_multiplier=0.1).fit(TABLE, TABLE["price"])
+    shape = one.shapes(["age"])["age"]
+    predicted = one.predict(pd.DataFrame({"age": shape.values, "job": "clerk"}))
+    inside = (predicted > 0) & (predicted < 100)
+    assert inside.sum() > 50
+    np.testing.assert_allclose(np.ptp((shape.effects[0] - predicted)[inside]), 0.0, atol=0.01)
+    assert shape.noise[0, 0] > 0
+
+
+def test_shapes_of_several_classes_are_logs_of_probabilities_less_their_mean():
+    schema = {"age": (20, 80), "job": ["clerk", "nurse"]}
+    one = DPTabularClassifier(schema, classes=["?", "clerk", "nurse"], hidden_layer_sizes=(), **SHORT)
+    one.fit(TABLE, TABLE["job"])
+    shape = one.shapes(["age"])["age"]
+    assert shape.effects.shape == shape.noise.shape == (3, len(shape.values))
+    found = one.predict_log_proba(pd.DataFrame({"age": shape.values, "job": "clerk"}))
+    found -= found.mean(axis=1, keepdims=True)
+    np.testing.assert_allclose(shape.effects - shape.effects[:, :1], (found - found[0]).T, atol=1e-3)
+
+
+def test_shapes_of_a_net_with_hidden_layers_are_those_of_its_linear_part():
+    one = classifier(hidden_layer_sizes=(8,)).fit(TABLE, TABLE["pay"])
+    before = one.shapes()
+    one.module_.deep[-1].weight.data.fill_(7.0)
+    after = one.shapes()
+    for name in before:
+        np.testing.assert_array_equal(before[name].effects, after[name].effects)
+
+
+def test_shapes_need_a_fitted_net_and_no_noise_that_is_not_known():
+    with pytest.raises(NotFittedError):
+        classifier().shapes()
+    one = classifier(hidden_layer_sizes=(), solver="adam").fit(TABLE, TABLE["pay"])
+    assert all(shape.noise is None for shape in one.shapes().values())
+
+
+# --- what the records must not decide ---------------------------------------------------------------------------
+
+
+def test_classes_that_no_record_has_are_those_of_the_schema():
+    low = TABLE[TABLE["pay"] == "low"]
+    one = classifier().fit(low, low["pay"])
+    assert list(one.classes_) == ["high", "low"]
+    assert one.predict_proba(low).shape == (len(low), 2)
+
+
+def test_targets_are_scaled_by_the_schema_and_not_by_the_records():
+    one = regressor().fit(TABLE, TABLE["price"])
+    assert one._targets(np.array([20.0, 50.0, 80.0]), fresh=False).ravel().tolist() == pytest.approx([-0.6, 0.0, 0.6])
+
+
+def test_a_record_is_encoded_as_if_it_were_alone():
+    encoder = TableEncoder(SCHEMA.without("pay"), bins="auto").fit(TABLE)
+    together = encoder.transform(TABLE[:40])
+    alone = [encoder.transform(TABLE[i : i + 1]) for i in range(40)]
+    np.testing.assert_array_equal(together, np.concatenate(alone))
+
+
+def test_a_fitted_net_keeps_no_record():
+    """So its shapes, and all that is asked of it later, follow from the schema and the weights."""
+    sizes = []
+    for n in (40, 400):
+        one = classifier(public_n=400, max_steps=5, noise_multiplier=1.0).fit(TABLE[:n], TABLE["pay"][:n])
+        sizes.append(len(pickle.dumps(one)))
+    assert abs(sizes[0] - sizes[1]) < 500
+
+
+# --- conventions ----------------------------------------------------------------------------------------------------
+
+
+def test_scikit_learn_takes_them_for_what_they_are():
+    assert is_classifier(classifier())
+    assert is_regressor(regressor())
+    one = classifier(hidden_layer_sizes=(3,), bins=4)
+    assert clone(one).get_params() == one.get_params()
+    assert "bounds_X" not in one.get_params()
+    assert cross_val_score(one, TABLE, TABLE["pay"], cv=2).min() > 0.5
+
+
+def test_a_copy_by_pickle_predicts_the_same():
+    one = classifier().fit(TABLE, TABLE["pay"])
+    other = pickle.loads(pickle.dumps(one))
+    np.testing.assert_array_equal(one.predict_proba(TABLE), other.predict_proba(TABLE))
+    assert other.privacy_spent_.epsilon == one.privacy_spent_.epsilon
+
+
+def test_training_goes_on_and_adds_up():
+    one = classifier(warm_start=True).fit(TABLE, TABLE["pay"])
+    once = one.privacy_spent_.epsilon
+    one.fit(TABLE, TABLE["pay"])
+    assert one.privacy_spent_.epsilon > once
+    two = classifier().partial_fit(TABLE, TABLE["pay"]).partial_fit(TABLE, TABLE["pay"])
+    assert two.privacy_spent_.epsilon == one.privacy_spent_.epsilon
+
+
+# --- privacy ----------------------------------------------------------------------------------------------------
+
+
+def test_the_guarantee_follows_from_the_arguments_alone():
+    one = classifier()
+    assert one.privacy_guarantee() == DPSGD(noise_multiplier=0.5, sample_rate=0.1, steps=200, neighboring="zero_out")
+    spent = one.fit(TABLE, TABLE["pay"]).privacy_spent_
+    assert spent.guarantee == one.privacy_guarantee()
+    assert any("schema was not taken from the records" in text for text in spent.assumptions)
+
+
+def test_the_net_is_trained_as_a_graph_in_stacks():
+    """Known to act on each record alone: neither own code nor one net at a time."""
+    from sklearn_dpsearch.nets.engines.engine_choice import way_of
+
+    made = layers.wide_and_deep([7, 2], [4, 5, 2], torch.nn.ReLU, torch.Generator().manual_seed(0), from_linear=True)
+    way = way_of(made, torch.nn.CrossEntropyLoss(reduction="sum"), torch.randn(3, 7), torch.tensor([0, 1, 0]))
+    assert way.stacks
+
+
+def test_nets_trained_together_are_those_trained_alone():
+    nets = [classifier(noise_seed=i, random_state=i, learning_rate_factor=1.0 + i) for i in range(3)]
+    together = DPTabularClassifier.fit_together(
+        [clone(net).set_params(noise_seed=i) for i, net in enumerate(nets)], TABLE, TABLE["pay"]
+    )
+    for alone, other in zip(nets, together):
+        alone.fit(TABLE, TABLE["pay"])
+        assert other is not None
+        assert torch.allclose(parameters(alone), parameters(other), atol=1e-5)
+
+
+def test_a_sum_of_both_parts():
+    made = layers.wide_and_deep([7, 2], [4, 5, 2], torch.nn.ReLU, torch.Generator().manual_seed(0), from_linear=True)
+    rows = torch.randn(3, 7)
+    with torch.no_grad():
+        assert not made(rows).any()  # starts as the linear model does
+        made.wide.weight.copy_(torch.randn(2, 7))
+        made.deep[-1].weight.copy_(torch.randn(2, 5))
+        expected = rows @ made.wide.weight.T + made.deep(rows[:, :4])
+        assert torch.allclose(made(rows), expected)
+
+
+def test_a_checkpoint_gives_the_release_back(tmp_path):
+    one = classifier(checkpoint=str(tmp_path / "run")).fit(TABLE, TABLE["pay"])
+    again = classifier(checkpoint=str(tmp_path / "run")).fit(TABLE, TABLE["pay"])
+    assert torch.equal(parameters(one), parameters(again))
+    other = classifier(checkpoint=str(tmp_path / "run"), bins=3).fit(TABLE, TABLE["pay"])
+    assert other.module_.wide.in_features == 5 + 3  # another fit: not the release of the first
+
+
+@pytest.mark.parametrize(("bins", "indicators"), itertools.product([None, 3, "auto"], [True, False]))
+def test_every_encoding_trains(bins, indicators):
+    one = classifier(bins=bins, indicators=indicators).fit(TABLE, TABLE["pay"])
+    assert one.score(TABLE, TABLE["pay"]) > 0.5

@@ -1,0 +1,185 @@
+"""Records that stay in a file: the training is the same, bit for bit, and no row but those that train is looked at."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from sklearn_dpsearch._lazy_rows import ChosenRows
+from sklearn_dpsearch.nets import (
+    DPLinearRegression,
+    DPLogisticRegression,
+    DPMLPClassifier,
+    DPNeuralNetClassifier,
+    DPNeuralNetRegressor,
+    memory_mapped,
+)
+from sklearn_dpsearch.nets.stack import Stack
+from sklearn_dpsearch.privacy import PrivacyError
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(-2, 2, (3000, 5))
+CHOSEN = np.sort(RNG.permutation(3000)[:2500]).astype(np.int32)
+CLASSES, NUMBERS = (X[:, 0] > 0).astype(int), np.clip(X[:, 1], -1, 1)
+SOME = {"noise_multiplier": 1.0, "sample_rate": 0.02, "max_steps": 15, "noise_seed": 3, "random_state": 1}
+MODULE = {"module__in_features": 5, "lr": 0.1}
+NETS = {
+    "logistic": (DPLogisticRegression(classes=[0, 1], bounds_X=(-1, 1), **SOME), CLASSES),
+    "each feature": (DPLogisticRegression(classes=[0, 1], bounds_X=([-1] * 5, [1, 2, 1, 2, 1]), **SOME), CLASSES),
+    "no bounds": (DPLogisticRegression(classes=[0, 1], **SOME), CLASSES),
+    "hidden": (DPMLPClassifier(classes=[0, 1], bounds_X=(-1, 1), hidden_layer_sizes=(8,), **SOME), CLASSES),
+    "linear": (DPLinearRegression(bounds_X=(-1, 1), bounds_y=(-1, 1), **SOME), NUMBERS),
+    "skorch": (
+        DPNeuralNetClassifier(torch.nn.Linear, module__out_features=2, classes=[0, 1], **MODULE, **SOME),
+        CLASSES,
+    ),
+    "skorch numbers": (DPNeuralNetRegressor(torch.nn.Linear, module__out_features=1, **MODULE, **SOME), NUMBERS),
+}
+KINDS = pytest.mark.parametrize("name", NETS)
+TWO = pytest.mark.parametrize("name", ["logistic", "skorch"])
+
+
+@pytest.fixture
+def in_file(tmp_path, monkeypatch):
+    """An array, in a file, and every such array large enough to stay there."""
+    monkeypatch.setitem(memory_mapped.LARGE, "cpu", 0)
+
+    def written(values):
+        np.save(tmp_path / "x.npy", values)
+        return np.load(tmp_path / "x.npy", mmap_mode="r")
+
+    return written
+
+
+def fresh(name):
+    net, y = NETS[name]
+    return type(net)(**net.get_params()), y
+
+
+def parameters(net):
+    return [value.numpy().copy() for value in net.module_.state_dict().values()]
+
+
+def same(one, other):
+    return all(np.array_equal(mine, theirs) for mine, theirs in zip(parameters(one), parameters(other), strict=True))
+
+
+def trained(name, X, y):
+    return fresh(name)[0].fit(X, y)
+
+
+@KINDS
+def test_the_training_is_that_of_a_copy_bit_for_bit(name, in_file):
+    _, y = fresh(name)
+    expected, stays = trained(name, X[CHOSEN], y[CHOSEN]), in_file(X)
+    assert same(trained(name, ChosenRows(X, CHOSEN), ChosenRows(y, CHOSEN)), expected)
+    assert same(trained(name, ChosenRows(stays, CHOSEN), y[CHOSEN]), expected)
+    assert same(trained(name, stays, y), trained(name, X, y))
+
+
+@TWO
+def test_nets_that_are_trained_together_are_too(name, in_file):
+    net, y = fresh(name)
+    stays = in_file(X)
+
+    def together(records):
+        nets = [type(net)(**{**net.get_params(), "noise_seed": seed}) for seed in range(5)]
+        return type(net).fit_together(nets, records, y[CHOSEN])
+
+    for records in (ChosenRows(X, CHOSEN), ChosenRows(stays, CHOSEN)):
+        assert all(map(same, together(records), together(X[CHOSEN])))
+
+
+def test_of_a_large_file_no_copy_is_made(in_file, monkeypatch):
+    stays, read = in_file(X.astype(np.float32)), []
+    taken = ChosenRows.__getitem__
+    monkeypatch.setattr(ChosenRows, "__getitem__", lambda rows, places: read.append(rows) or taken(rows, places))
+    trained("logistic", stays, CLASSES)
+    assert read
+    assert not any(rows.converted for rows in read)
+
+
+def test_a_small_file_is_read_once(tmp_path):
+    np.save(tmp_path / "x.npy", X)
+    assert not memory_mapped.stays_in_file(np.load(tmp_path / "x.npy", mmap_mode="r"), "cpu")
+
+
+def test_other_devices_hold_what_they_can(in_file):
+    assert memory_mapped.stays_in_file(in_file(X), "cpu")
+    assert not memory_mapped.stays_in_file(in_file(X), "cuda:1")
+    assert not memory_mapped.stays_in_file(X, "cpu")
+
+
+@TWO
+@pytest.mark.parametrize("kind", ["memory", "file"])
+def test_rows_that_do_not_train_are_not_looked_at(name, kind, in_file):
+    """A record with a gap that validates must not stop the training of others: it would be used twice."""
+    _, y = fresh(name)
+    spoilt, others = X.copy(), np.setdiff1d(np.arange(len(X)), CHOSEN)
+    spoilt[others] = np.nan
+    data = in_file(spoilt) if kind == "file" else spoilt
+    assert same(trained(name, ChosenRows(data, CHOSEN), y[CHOSEN]), trained(name, X[CHOSEN], y[CHOSEN]))
+    with pytest.raises(ValueError, match="NaN"):
+        trained(name, ChosenRows(data, np.append(CHOSEN, others[0])), np.append(y[CHOSEN], y[0]))
+
+
+@TWO
+def test_lengths_that_differ_are_refused(name, in_file):
+    _, y = fresh(name)
+    with pytest.raises(ValueError, match=r"inconsistent numbers of samples: \[3000, 2999\]"):
+        trained(name, in_file(X), y[:-1])
+
+
+def test_a_checkpoint_knows_records_in_a_file_again(in_file, tmp_path, monkeypatch):
+    def stopped(*given):
+        raise KeyboardInterrupt
+
+    net, y = fresh("logistic")
+    net.set_params(checkpoint=tmp_path / "checkpoint")
+    with monkeypatch.context() as patch:
+        patch.setattr("sklearn_dpsearch.nets.stack.Stack._step", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            net.fit(in_file(X), y)
+    moved = X.copy()
+    moved[7] *= -0.5
+    with pytest.raises(PrivacyError, match="other records"):
+        net.fit(in_file(moved), y)
+    net.fit(in_file(X), y)
+    assert same(net, trained("logistic", X, y))
+
+
+@pytest.mark.parametrize("when", [0, 7])
+def test_with_a_checkpoint_a_file_that_changes_meanwhile_releases_nothing(when, in_file, tmp_path, monkeypatch):
+    """Also before a batch is read: the digest is that of the beginning."""
+    net, y = fresh("logistic")
+    net.set_params(checkpoint=tmp_path / "checkpoint")
+    stays, step, steps = in_file(X), Stack._step, []
+
+    def changed(stack, *given):
+        if len(steps) == when:
+            np.load(tmp_path / "x.npy", mmap_mode="r+")[7] *= -0.5
+        steps.append(1)
+        step(stack, *given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Stack, "_step", changed)
+        with pytest.raises(PrivacyError, match=r"(?s)has changed since.*Put the file back"):
+            net.fit(stays, y)
+    assert not hasattr(net, "module_")
+    net.fit(in_file(X), y)  # put back
+
+
+def test_a_record_that_changes_in_its_file_meanwhile_is_clipped_as_it_is_read(in_file, tmp_path, monkeypatch):
+    stays, step, sums = in_file(np.full((500, 5), 1e-3, np.float32)), Stack._step, []
+
+    def changed(stack, parts, t):
+        if sums:  # others have been read before
+            np.load(tmp_path / "x.npy", mmap_mode="r+")[0] = 1e6
+        step(stack, parts, t)
+        sums.append(float(stack.sums.abs().max()))
+
+    monkeypatch.setattr(Stack, "_step", changed)
+    few = {**SOME, "noise_multiplier": 1e-6, "sample_rate": 1.0, "max_steps": 2, "max_grad_norm": 1.0}
+    DPLogisticRegression(classes=[0, 1], **few).fit(stays, np.arange(500) % 2)
+    assert 0.3 < sums[1] < 500  # records of length 1 at most

@@ -1,0 +1,86 @@
+"""Settings of the process: as training needs them while it lasts, as the user wants them afterwards."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+pytest.importorskip("torch")
+import torch
+
+from sklearn_dpsearch.nets import torch_settings
+
+from .toys import CPU
+
+
+def test_pytorchs_newer_switches_are_put_back_too():
+    product = getattr(torch.backends.mkldnn, "matmul", None)
+    if not hasattr(product, "fp32_precision"):
+        pytest.skip("PyTorch before 2.9")
+    product.fp32_precision = "bf16"
+    try:
+        with torch_settings.exactly(CPU):
+            assert product.fp32_precision == "ieee"
+        assert product.fp32_precision == "bf16"
+    finally:
+        torch.set_float32_matmul_precision("highest")
+
+
+def in_turns(change):
+    """Two threads: the second enters before the first leaves, and leaves after it."""
+    inside, entered, left, found = threading.Event(), threading.Event(), threading.Event(), []
+
+    def first():
+        with change():
+            inside.set()
+            entered.wait(10)
+        left.set()
+
+    def second():
+        inside.wait(10)
+        with change():
+            entered.set()
+            left.wait(10)
+            found.append(torch.get_float32_matmul_precision())
+
+    threads = [threading.Thread(target=one) for one in (first, second)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join(20)
+    return found
+
+
+def test_the_last_thread_to_leave_puts_the_precision_back():
+    torch.set_float32_matmul_precision("medium")
+    try:
+        assert in_turns(torch_settings.full_precision) == ["highest"]
+        assert torch.get_float32_matmul_precision() == "medium"
+    finally:
+        torch.set_float32_matmul_precision("highest")
+
+
+def test_the_last_thread_to_leave_puts_the_number_of_threads_back():
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        in_turns(torch_settings.one_thread)
+        assert torch.get_num_threads() == 2
+        found = []
+        other = threading.Thread(target=lambda: found.append(torch.get_num_threads()))
+        other.start()
+        other.join()
+        assert found == [2]
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_a_training_that_fails_puts_everything_back():
+    torch.set_num_threads(2)
+    try:
+        with pytest.raises(RuntimeError, match="no"), torch_settings.one_thread(), torch_settings.full_precision():
+            raise RuntimeError("no")
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(1)

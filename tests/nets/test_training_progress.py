@@ -1,0 +1,154 @@
+"""What ``verbose=1`` shows: the steps done, of a public number, and the time left. Nothing of the records."""
+
+from __future__ import annotations
+
+import io
+import sys
+import time
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("skorch")
+import torch
+
+from sklearn_dpsearch.nets import DPLogisticRegression, DPMLPClassifier, DPNeuralNetClassifier, training_progress
+from sklearn_dpsearch.nets.stack import Stack
+from sklearn_dpsearch.nets.training_progress import clock
+
+from .toys import flat, table
+
+X, y = (one.numpy() for one in table(80, classes=2))
+
+
+def net(**changed):
+    given = {"noise_multiplier": 1.0, "sample_rate": 0.2, "max_steps": 40, "verbose": 1, "classes": [0, 1]}
+    return DPLogisticRegression(**{**given, **changed})
+
+
+def skorch_net(**changed):
+    given = {"noise_multiplier": 1.0, "sample_rate": 0.2, "max_steps": 40, "verbose": 1, "classes": [0, 1], **changed}
+    return DPNeuralNetClassifier(torch.nn.Linear, module__in_features=5, module__out_features=2, **given)
+
+
+@pytest.fixture
+def steady(monkeypatch):
+    """A clock by which every step takes a quarter of a second, whatever its batch."""
+    now, step = [0.0], Stack._step
+
+    def quarter(self, *args):
+        now[0] += 0.25
+        return step(self, *args)
+
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(Stack, "_step", quarter)
+
+
+@pytest.mark.parametrize("make", [net, skorch_net])
+def test_the_steps_done_and_the_time_left_are_shown_on_standard_error(make, steady, capsys):
+    make().fit(X, y)
+    told = capsys.readouterr()
+    lines = told.err.strip("\r\n").split("\r")
+    name = type(make()).__name__
+    assert told.out == ""
+    assert lines[0].rstrip() == f"{name}: 0 of 40 steps"
+    assert lines[1].rstrip() == f"{name}: 1 of 40 steps, 0:10 left"
+    assert lines[-1].rstrip() == f"{name}: 40 of 40 steps, 0:00 left"
+    assert told.err.endswith("\n")
+
+
+@pytest.mark.parametrize("make", [net, skorch_net])
+def test_what_is_shown_does_not_depend_on_the_records(make, steady, capsys):
+    """Also not on their number, where it is private; real times would differ, and are not covered."""
+    shown = []
+    for n, seed in ((80, 0), (80, 1), (60, 2), (1, 3)):
+        inputs, labels = (one.numpy() for one in table(n, classes=2, seed=seed))
+        make(public_n=80).fit(1e3 * inputs, labels)
+        shown.append(capsys.readouterr())
+    assert len(set(shown)) == 1
+
+
+def test_nothing_is_shown_by_default(capfd):
+    net(verbose=0).fit(X, y)
+    DPLogisticRegression(noise_multiplier=1.0, max_steps=3).fit(X, y)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_second_fit_with_skorch_says_nothing_else(capfd):
+    """Its own ``verbose`` would say that the module is made anew."""
+    one = skorch_net().fit(X, y)
+    capfd.readouterr()
+    told = one.set_params(module__bias=False).fit(X, y) and capfd.readouterr()
+    assert "steps" in told.err
+    assert "module" not in told.err
+    assert one.verbose == 1
+
+
+def test_showing_progress_changes_nothing():
+    found = [flat(net(verbose=verbose, noise_seed=0).fit(X, y).module_) for verbose in (0, 1, True)]
+    assert torch.equal(found[0], found[1])
+    assert torch.equal(found[0], found[2])
+
+
+class Broken(io.StringIO):
+    def write(self, text):
+        raise BrokenPipeError
+
+
+@pytest.mark.parametrize("stream", [None, Broken()])
+def test_a_line_that_cannot_be_written_ends_no_training(stream, monkeypatch):
+    monkeypatch.setattr(sys, "stderr", stream)
+    assert net().fit(X, y).n_steps_ == 40
+
+
+def test_an_error_begins_on_a_line_of_its_own(monkeypatch, capsys):
+    def failing(self, *args):
+        raise RuntimeError("no more")
+
+    monkeypatch.setattr(Stack, "_step", failing)
+    with pytest.raises(RuntimeError, match="no more"):
+        net().fit(X, y)
+    assert capsys.readouterr().err.endswith("\n")
+
+
+def test_nets_that_train_together_show_nothing(capfd):
+    assert all(DPMLPClassifier.fit_together([net(), net(sample_rate=0.1), net(solver="adam")], X, y))
+    assert capfd.readouterr() == ("", "")
+
+
+def test_long_trainings_are_looked_at_twice_a_second(monkeypatch):
+    """So that neither the line nor a checkpoint has to wait for a whole block of batches drawn ahead."""
+    now, looks = [0.0], []
+    training = type("Training", (), {"done": 0, "tasks": [None]})()
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    one = training_progress.TrainingProgress("Net", 10_000)
+    monkeypatch.setattr(one, "look", lambda _: looks.append(now[0]))
+    everybody = training_progress.Watchers([one])
+    everybody.begin(training)
+    while training.done < 10_000:
+        training.done += everybody.patience
+        now[0] += 0.01 * everybody.patience
+        everybody.look(training)
+    gaps = np.diff(looks)
+    assert gaps.max() <= 0.51
+    assert np.median(gaps) > 0.4
+
+
+def test_a_step_that_takes_minutes_is_followed_by_a_look():
+    everybody = training_progress.Watchers([training_progress.TrainingProgress("Net", 3)])
+    assert everybody.patience == 1
+    assert training_progress.NO_WATCHERS.patience == float("inf")
+
+
+@pytest.mark.parametrize("verbose", [2, -1, "yes", None, 0.5])
+def test_verbose_is_0_or_1(verbose):
+    for make in (net, skorch_net):
+        with pytest.raises(ValueError, match="verbose"):
+            make(verbose=verbose).fit(X, y)
+
+
+def test_times_are_shown_as_clocks_show_them():
+    assert [clock(s) for s in (0, 0.6, 59, 60, 3599.6, 3661, 360_000)] == [
+        *("0:00", "0:01", "0:59", "1:00", "1:00:00", "1:01:01", "100:00:00")
+    ]

@@ -1,0 +1,76 @@
+"""Every page of the built site fits a telephone and a screen: nothing but boxes scrolls sideways.
+
+Build the site first (docs/CONTRIBUTING.md). Without a site, Chromium or its driver the tests are skipped.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from .browser import CHROMIUM, DRIVER, Browser
+
+SITE = Path(os.environ.get("SKLEARN_DPSEARCH_SITE", Path(__file__).parents[2] / "docs" / "_build"))
+PAGES = sorted(page for page in SITE.rglob("*.html") if "_static" not in page.parts)
+
+pytestmark = [
+    pytest.mark.skipif(not PAGES, reason=f"no site in {SITE}: run sphinx-build first"),
+    pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="no chromium with chromedriver"),
+]
+
+#: Faults of a page, each in words. Boxes that scroll by themselves are fine.
+LOOK = """
+const width = document.documentElement.clientWidth, faults = [];
+const scrolls = e => ['auto', 'scroll', 'hidden'].includes(getComputedStyle(e).overflowX);
+const boxed = e => { for (let p = e.parentElement; p; p = p.parentElement) if (p !== document.body
+    && p !== document.documentElement && scrolls(p)) return p; return null; };
+const whole = document.scrollingElement.scrollWidth;
+if (whole > window.screen.width + 1) faults.push(`page is ${whole} wide`);
+for (const e of document.querySelectorAll('article h1, article table, article pre, article img')) {
+    const box = e.getBoundingClientRect(), name = e.tagName.toLowerCase();
+    if (!box.width) continue;
+    if (box.right > window.screen.width + 1 && !boxed(e) && !scrolls(e))
+        faults.push(`${name} ends at ${Math.round(box.right)}: ${e.textContent.trim().slice(0, 40)}`);
+    if (name === 'h1' && e.scrollWidth > e.clientWidth + 1) faults.push(`title is cut: ${e.textContent.slice(0, 60)}`);
+    const box_of = boxed(e);
+    const cells = name === 'table' && e.rows.length ? e.rows[0].cells : [];
+    const first = cells.length > 1 && !e.matches('.indextable') ? cells[0].getBoundingClientRect().width : 0;
+    if (first > 0.7 * window.screen.width)
+        faults.push(`only names are seen of the table ${e.textContent.trim().slice(0, 40)}`);
+    if (name === 'table' && box_of && box_of.clientWidth < 0.6 * Math.min(width, 720))
+        faults.push(`table in a box of ${box_of.clientWidth}`);
+}
+return faults;
+"""
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_no_page_scrolls_sideways_and_tables_code_and_titles_fit(width):
+    faults = {}
+    with Browser(width) as browser:
+        for page in PAGES:
+            browser.open(page)
+            if found := browser.ask(LOOK):
+                faults[str(page.relative_to(SITE))] = found
+    assert faults == {}
+
+
+def test_a_page_that_is_too_wide_is_noticed(tmp_path):
+    page = tmp_path / "wide.html"
+    page.write_text("<!doctype html><meta name=viewport content='width=device-width'><article><h1>One</h1>"
+                    "<pre style='width:800px'>code</pre></article>")  # fmt: skip
+    with Browser(390) as browser:
+        browser.open(page)
+        found = browser.ask(LOOK)
+    assert len(found) == 2
+    assert "page is" in found[0]
+    assert "pre ends at" in found[1]
+
+
+def test_every_figure_of_the_gallery_is_a_picture_that_was_drawn():
+    index = (SITE / "gallery" / "index.html").read_text(encoding="utf-8")
+    shown = [part.split('"')[0] for part in index.split('src="')[1:] if "_images/sphx_glr" in part]
+    assert shown
+    assert [one for one in shown if not (SITE / "gallery" / one).resolve().is_file()] == []
