@@ -9,6 +9,7 @@ from typing import Any
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 
+from .._documented import Documented
 from ..privacy import PrivacyError
 
 #: Ways to state the privacy of one fit.
@@ -17,7 +18,7 @@ TARGETS = ("target_epsilon", "target_delta", "target_mu")
 STATED_DELTA = 1e-5
 
 
-class CalibratedModel(BaseEstimator):
+class CalibratedModel(Documented, BaseEstimator):
     """Estimator with a Gaussian target: ``target_mu``, or ``target_epsilon`` with ``target_delta``."""
 
     #: Without a seed, the noise comes from the operating system, in each fit.

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 BLOCK = 2**14
 
 
-class TableEncoder(TransformerMixin, BaseEstimator):
+class TableEncoder(TransformerMixin, Documented, BaseEstimator):
     """Encode a table as numbers of unit scale, by a public schema.
 
     Nothing is learned from the records, so encoding is free under every neighbouring relation. A range becomes [-1, 1]:

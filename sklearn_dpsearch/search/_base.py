@@ -17,6 +17,7 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metadata_routing import process_routing
 
+from .._documented import Documented
 from ..adapters.declared import Declared
 from ..adapters.refusals import together
 from ..ledger import PrivacyLedger
@@ -78,7 +79,7 @@ class Prepared:
     ledger: PrivacyLedger | None
 
 
-class BasePrivateSearch(ShownInNotebooks, ReleasedModel, MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
+class BasePrivateSearch(ShownInNotebooks, ReleasedModel, Documented, MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
     """A search that is private as a whole: a final class has the parameters, and says which strategy goes by them.
 
     ``fit`` reads as plan (``_prepared``: checks, ``_plan``), run (``_found``: the strategy's part) and release

@@ -37,7 +37,7 @@ from .settings import NOISE, RATES, SettingArguments, Settings, expecting, setti
 from .training_records import Given, device_of, held, number_of, records_of
 
 
-class DPSGDEstimator(ParameterCost, SettingArguments, BaseEstimator):
+class DPSGDEstimator(ParameterCost, SettingArguments, Documented, BaseEstimator):
     """Estimator that trains a torch module with DP-SGD."""
 
     #: Without a seed, batches and noise come from the operating system, in each fit.

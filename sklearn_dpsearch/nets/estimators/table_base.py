@@ -246,7 +246,3 @@ class TableNet(DPSGDEstimator):
     def _activation(self) -> nn.Module:
         """Activation of the hidden layers."""
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.non_deterministic = True
-        return tags
