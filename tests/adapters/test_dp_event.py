@@ -9,7 +9,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.adapters import adapter_for
-from sklearn_dpsearch.nets import DPLogisticRegression
 from sklearn_dpsearch.privacy import DPSGD, GaussianDP, PureDP, UnknownGuaranteeError
 
 from .toys import promise, refused
@@ -80,6 +79,9 @@ def test_a_guarantee_of_its_own_comes_first():
 
 
 def test_an_event_on_a_subclass_of_ours_counts_only_if_it_is_its_own():
+    pytest.importorskip("torch")
+    from sklearn_dpsearch.nets import DPLogisticRegression
+
     class Changed(DPLogisticRegression):
         dp_event, neighboring_relation = dp.GaussianDpEvent(10.0), ZERO_OUT
 
