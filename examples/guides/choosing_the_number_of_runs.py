@@ -18,6 +18,7 @@ from sklearn_dpsearch.privacy import (
     Poisson,
     best_of,
 )
+from sklearn_dpsearch.report import CountDistributionDisplay
 
 DELTA = 1e-6
 BASE = GaussianDP(mu=0.2**0.5)
@@ -59,3 +60,7 @@ for budget in BUDGETS:
         mean = largest_mean(distribution, budget)
         row.append(f"{distribution(mean).expected_quantile():.3f} ({mean:.0f})".ljust(18))
     print(f"{budget:<10}" + "".join(row))
+
+# %%
+# The same mean, other distributions: how many candidates may run.
+CountDistributionDisplay.from_distribution([distribution(10) for distribution in DISTRIBUTIONS.values()]).plot()

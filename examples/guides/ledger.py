@@ -21,6 +21,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn_dpsearch import BudgetExceededError, DPRandomSearchCV, NoModelError, PrivacyLedger
 from sklearn_dpsearch.nets import DPLogisticRegression
 from sklearn_dpsearch.privacy import PureDP
+from sklearn_dpsearch.report import LedgerDisplay
 
 EPSILON, DELTA = 5.0, 1e-5
 #: Public: the largest value that each of the ten worst measurements can have.
@@ -66,6 +67,7 @@ except BudgetExceededError as error:
     print(error)
 
 # %%
-# All of it, as a table.
+# All of it, as a table, and what each entry added.
 print(ledger)
+LedgerDisplay.from_history(ledger.history(), budget=ledger.epsilon).plot()
 folder.cleanup()

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 
-from sklearn_dpsearch import PrivacyLedger
+from sklearn_dpsearch import PrivacyLedger, plan
+from sklearn_dpsearch.boosting import DPGradientBoostingClassifier
 from sklearn_dpsearch.privacy import DPSGD, Geometric, Logarithmic, Poisson, best_of, followed_by
 from sklearn_dpsearch.privacy.spent import Component, PrivacySpent
 from sklearn_dpsearch.report import (
@@ -119,3 +120,11 @@ with tempfile.TemporaryDirectory() as folder:
         ledger.spend(search, label=name)
     LedgerDisplay.from_history(ledger.history(), budget=ledger.epsilon).plot()
 save("ledger")
+
+# %%
+# Searches compared
+# -----------------
+# What a plan knows before any data: how good the winner is to be expected, against the work.
+schema = {"age": (17, 90), "job": ["clerk", "nurse"], "income": ["low", "high"]}
+plan(DPGradientBoostingClassifier(schema, target="income"), 20_000, epsilon=1.0, delta=DELTA).plot()
+save("plan")

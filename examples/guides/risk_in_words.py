@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 
 from sklearn_dpsearch.privacy import ApproxDP, GaussianDP, Guarantee, best_of, calibrate, for_group
+from sklearn_dpsearch.report import TradeOffDisplay
 
 EPSILON, DELTA, RUNS = 3.0, 1e-5, 20
 
@@ -47,3 +48,7 @@ print("\nrecords of one person, ε at the same δ, advantage")
 for records in (1, 2, 5):
     person = for_group(total, records)
     print(f"{records:7d}{up(person.epsilon_at(DELTA), 2):>17}{up(person.advantage()):>15}")
+
+# %%
+# The same for every attack: what it finds at most, against its false alarms.
+TradeOffDisplay.from_guarantee(total).plot(name="this search")

@@ -18,6 +18,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.nets import DPLogisticRegression
 from sklearn_dpsearch.privacy import from_dict
+from sklearn_dpsearch.report import TradeOffDisplay
 
 FOLDER = Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp())
 FOLDER.mkdir(parents=True, exist_ok=True)
@@ -59,3 +60,7 @@ print("the same before and after:", str(search.privacy_spent_.report("json", dat
 told = json.loads((FOLDER / "statement.json").read_text(encoding="utf-8"))
 guarantee = from_dict(told["statement"]["guarantee"])
 print(f"ε = {guarantee.epsilon_at(1e-5):.3f} at δ = 1e-5, {guarantee.epsilon_at(1e-7):.3f} at δ = 1e-7")
+
+# %%
+# The curve of the statement: what attacks find at most, against their false alarms.
+TradeOffDisplay.from_guarantee(guarantee).plot(name="this release")
