@@ -127,8 +127,8 @@ def test_a_process_that_dies_while_it_writes_leaves_a_checkpoint_to_go_on_from(c
 SCRIPT = """
 import sys, numpy as np, torch
 from torch import nn
-from sklearn_dpsearch.nets import DPNeuralNetClassifier, resuming, watchers
-resuming.EVERY = watchers.LOOK = 0.0
+from sklearn_dpsearch.nets import DPNeuralNetClassifier, resuming, training_progress
+resuming.EVERY = training_progress.LOOK = 0.0
 
 class Net(nn.Module):
     names = {"first", "second", "third"}
