@@ -70,7 +70,7 @@ def noise_of(scorer: PrivateScorer, model: Any, X: Any, y: Any, n_validating: fl
     """Standard deviation of one private score of a subset search on ``n_validating`` records."""
     one_run = GaussianDP(mu=calibrate(lambda mu: GaussianDP(mu=mu), epsilon, DELTA), neighboring="zero_out")
     sensitivity = scorer.sensitivity("zero_out")
-    std = noise_beside_training(one_run, sensitivity, amplified=True).std * len(y) / n_validating
+    std = noise_beside_training(one_run, sensitivity, at_no_cost=False).std * len(y) / n_validating
     exact, rng = scorer.statistic(model, X, y, "zero_out"), np.random.default_rng(0)
     noisy = [
         scorer.score([value + round(std * rng.standard_normal()) for value in exact], len(y), "zero_out")
