@@ -11,7 +11,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from sklearn_dpsearch import DPRandomSearchCV
-from sklearn_dpsearch.nets import DPLogisticRegression
 from sklearn_dpsearch.privacy._types import NEIGHBORING
 from sklearn_dpsearch.scoring import private_scorer
 from sklearn_dpsearch.scoring.ranking import average_precision, roc_auc
@@ -101,6 +100,9 @@ def test_a_number_of_bins_that_makes_no_sense_is_refused(bins):
 
 def test_a_search_ranks_by_roc_auc_of_text_labels_by_name(classified):
     X, y, X_test, y_test = classified
+    pytest.importorskip("torch")
+    from sklearn_dpsearch.nets import DPLogisticRegression
+
     net = DPLogisticRegression(classes=["no", "yes"], max_epochs=5, sample_rate=0.1)
     search = DPRandomSearchCV(
         net,
