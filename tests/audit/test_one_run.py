@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import binom
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from sklearn_dpsearch import DPRandomSearchCV, PrivacyError
+from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV, PrivacyError
 from sklearn_dpsearch.audit import audit_one_run, epsilon_of_guesses
 from sklearn_dpsearch.privacy import DPSGD, GaussianDP, PureDP, calibrate
 
@@ -119,6 +119,30 @@ def test_a_search_over_nets_is_audited_by_one_fit():
     assert found.consistent
     assert found.epsilon_lower > 0.5
     assert found.stated_epsilon <= 60.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("train_on", "proved"), [("rest", 1.2), ("all", 1.4)])
+def test_a_subset_search_over_nets_is_audited_in_seconds(train_on, proved):
+    """Canaries show in the final training: of all records, or of nine tenths of them."""
+    pytest.importorskip("torch")
+    from sklearn_dpsearch.nets import DPLogisticRegression
+
+    m = 2000
+    canaries = np.hstack([np.zeros((m, 2)), 10 * np.eye(m)]).astype(np.float32)
+    X = np.hstack([np.random.default_rng(0).normal(size=(500, 2)), np.zeros((500, m))]).astype(np.float32)
+    net = DPLogisticRegression(classes=[0, 1], sample_rate=1.0, max_epochs=1, max_grad_norm=0.1)
+    search = DPSubsetSearchCV(
+        net, {"learning_rate_factor": [0.5, 1.0]}, n_iter=3, subset_fraction=0.1, train_on=train_on, epsilon=4.0,
+        delta=1e-5,
+    )  # fmt: skip
+    found = audit_one_run(
+        search, X, (X[:, 0] > 0).astype(int), canaries, np.ones(m, int), absent=True, n_fits=10, random_state=0,
+        score=lambda model, *_: model.best_estimator_.coef_[0, 2:],
+    )  # fmt: skip
+    assert found.consistent
+    assert 3.9 < found.stated_epsilon <= 4.0
+    assert found.epsilon_lower > proved
 
 
 # --- broken builds, as projects have shipped them ---------------------------------------------------------------------
