@@ -18,6 +18,7 @@ from sklearn_dpsearch import boosting, nets
 from sklearn_dpsearch.adapters.adapter import Adapter
 
 pytest.importorskip("torch")
+pytest.importorskip("diffprivlib")
 pytest.importorskip("skorch")
 
 #: Classes of this package above a class, one above the other.
