@@ -384,6 +384,22 @@ MUTANTS = [
         seen="torch.random.fork_rng in forward",
     ),
     Mutant(
+        name="draws that are never checked",
+        mistake="An operation that draws random numbers counts as one that draws none.",
+        file="nets/engines/draws.py",
+        old='        if self._now() != before or func.namespace != "aten":',
+        new="        if False:",
+        tests=("nets/engines/test_draws.py",),
+    ),
+    Mutant(
+        name="draws that an operation hides",
+        mistake="An operation of a library draws, and sets PyTorch's generator back itself: it counts as one without.",
+        file="nets/engines/draws.py",
+        old='        if self._now() != before or func.namespace != "aten":',
+        new="        if self._now() != before:",
+        tests=("nets/engines/test_draws.py",),
+    ),
+    Mutant(
         name="generators of a module's own",
         mistake="Numbers are drawn from a generator that starts anew in each call.",
         file="nets/engines/draws.py",

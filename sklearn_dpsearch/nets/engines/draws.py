@@ -56,8 +56,8 @@ class Draws(TorchDispatchMode):
         self._check_generator((*args, *kwargs.values()))
         before = self._now()
         result = func(*args, **kwargs)
-        if self._now() != before:  # attention without dropout could draw, and does not
-            self._check_draw(*before)
+        if self._now() != before or func.namespace != "aten":  # attention without dropout could draw, and does not
+            self._check_draw(*before)  # operations of others could set the generator back themselves
         return result
 
     def _check_generator(self, arguments: tuple[object, ...]) -> None:
