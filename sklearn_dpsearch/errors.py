@@ -1,7 +1,7 @@
 """Errors of the library: each message says what was found, what is needed and the remedy."""
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 
@@ -57,3 +57,17 @@ def did_you_mean(found: object, known: Iterable[str]) -> str:
     """A suggestion to end an error message with, or nothing."""
     close = difflib.get_close_matches(str(found), list(known), 1, 0.5)
     return f" Did you mean {close[0]!r}?" if close else ""
+
+
+def not_once(columns: Sequence[str], wanted: Iterable[str]) -> str:
+    """Message that lists all wanted columns that a table lacks, or has twice; empty if it has each of them once."""
+    wrong = [name for name in wanted if columns.count(name) != 1]
+    missing = [name for name in wrong if name not in columns]
+    twice = [name for name in wrong if name in columns]
+    told = [
+        f"column{'s' * (len(found) > 1)} {', '.join(map(repr, found))} of the schema {there} the table"
+        for found, there in ((missing, "missing from"), (twice, "twice in"))
+        if found
+    ]
+    near = "".join(dict.fromkeys(did_you_mean(name, columns) for name in missing))
+    return f"Found {' and '.join(told)}, whose columns are {list(columns)}.{near}" if told else ""

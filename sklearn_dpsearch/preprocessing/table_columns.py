@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from ..errors import did_you_mean
+from ..errors import not_once
 
 
 class Given(NamedTuple):
@@ -39,13 +39,8 @@ def columns_of(X: Any, wanted: Sequence[str]) -> Mapping[str, Given]:
     names = names_of(X)
     if names is None:
         return {name: Given(values, _kind(values)) for name, values in zip(wanted, _of_array(X, wanted).T)}
-    for name in wanted:
-        if names.count(name) != 1:
-            there = "twice in" if name in names else "missing from"
-            raise ValueError(
-                f"Found column {name!r} of the schema {there} the table, whose columns are {names}."
-                f"{did_you_mean(name, names) if name not in names else ''}"
-            )
+    if told := not_once(names, wanted):
+        raise ValueError(told)
     return {name: Given(np.asarray(X[name].to_numpy()), _kind(X[name])) for name in wanted}
 
 

@@ -108,3 +108,14 @@ def test_nothing_of_a_subset_search_counts_records():
     model = classifier(neighboring="add_remove")
     search = DPSubsetSearchCV(model, SPACE, n_iter=3, epsilon=8.0, delta=1e-4, random_state=0)
     assert search.fit(TABLE, TABLE["pay"]).score(TABLE, TABLE["pay"]) > 0.7
+
+
+def test_columns_and_labels_that_do_not_fit_the_schema_are_one_error_before_planning():
+    table = pd.DataFrame({"age": [20, 30] * 50, "trade": ["clerk", "nurse"] * 50, "late": [0, 1] * 50})
+    schema = {"Age": (17, 90), "job": ["clerk", "nurse"], "late": ["no", "yes"]}
+    search = DPSubsetSearchCV(DPGradientBoostingClassifier(schema, target="late"), "auto", epsilon=1.0, delta=1e-6)
+    told = r"1\. Found columns 'Age', 'job' of the schema missing .*'age'\?\n2\. Found classes=\['no', 'yes'\]"
+    with pytest.raises(ValueError, match=told):
+        search.fit(table, table["late"])
+    right = {"age": (17, 90), "trade": ["clerk", "nurse"], "late": [0, 1]}
+    search.set_params(estimator__schema=right).fit(table, table["late"])

@@ -5,8 +5,9 @@ Public are shapes, kinds of numbers and labels, declared classes and bounds, nam
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from inspect import signature
 from typing import Any
 
@@ -16,7 +17,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags, indexable
 from sklearn.utils.validation import check_consistent_length
 
-from ...errors import did_you_mean
+from ...errors import did_you_mean, not_once
 from ...privacy import LeakingEstimatorError, PrivacyError
 from ...scoring import PrivateScorer
 from .._records import n_records
@@ -62,12 +63,37 @@ def first_look(
     facts, labels = facts_of(X), None if y is None else _facts_of_targets(y)
     _check_records(search.estimator, name, facts, tags)
     for model in (search.estimator, *models):
-        check_declared(model, facts.width, labels)
+        _in_one(partial(_check_schema, model, facts), partial(check_declared, model, facts.width, labels))
     X, y = indexable(X, y)
     check_fit_params(search.estimator, params, facts.n)
     for model in models:
         check_scorer(scorer, model, labels)
     return FitData(X, y, facts, labels)
+
+
+def _in_one(*checks: Callable[[], None]) -> None:
+    """Call all checks; raise one error that says all that they say."""
+    found = []
+    for check in checks:
+        try:
+            check()
+        except ValueError as error:
+            found.append(error)
+    if len(found) > 1:
+        raise ValueError("\n".join(f"{number}. {error}" for number, error in enumerate(found, 1))) from found[0]
+    if found:
+        raise found[0]
+
+
+def _check_schema(estimator: Any, facts: ContainerFacts) -> None:
+    """Raise if a data frame lacks columns of the schema by which the first step makes records up."""
+    step = steps_of(estimator)[0]
+    columns, schema = getattr(facts.empty, "columns", None), parameter(step, "schema")
+    if columns is None or not isinstance(schema, Mapping) or not hasattr(step, "made_up"):
+        return
+    target = parameter(step, "target")
+    if told := not_once([str(name) for name in columns], [name for name in schema if name != target]):
+        raise ValueError(told)
 
 
 def _check_records(estimator: Any, name: str, facts: ContainerFacts, tags: Any) -> None:
@@ -151,8 +177,8 @@ def _check_labels(classes: list[Any], y: ContainerFacts) -> None:
         words = {True: "text", False: "numbers"}
         raise ValueError(
             f"Found classes={classes!r} ({words[declared in TEXT]}) for labels in y that are "
-            f"{words[labels in TEXT]}: none of them is declared. Give classes of the same kind as y."
-            + _within_an_ensemble(labels, f"declare classes=range({len(classes)})")
+            f"{words[labels in TEXT]}: none of them is declared. Give classes of the same kind as y, here or in the "
+            "schema." + _within_an_ensemble(labels, f"declare classes=range({len(classes)})")
         )
     if declared in tuple("biu") and labels == "f":
         raise ValueError(
