@@ -170,8 +170,13 @@ def test_python_code_of_a_page_can_be_compiled(page):
             ast.parse(textwrap.dedent(code))
 
 
-def readme_code() -> str:
-    return next(code for language, code in FENCED.findall((ROOT / "README.md").read_text()) if language == "python")
+def first_code_of(page: Path) -> str:
+    return next(code for language, code in FENCED.findall(page.read_text()) if language == "python")
+
+
+def test_the_code_of_the_home_page_runs(capsys):
+    exec(first_code_of(ROOT / "docs" / "index.md"), {})
+    assert "epsilon = 1.000 at delta = 1e-06" in capsys.readouterr().out
 
 
 def like_adult(number: int) -> pd.DataFrame:
@@ -193,7 +198,9 @@ def test_the_code_of_the_readme_can_be_pasted_and_runs(tmp_path):
         "sklearn.datasets.fetch_openml = lambda *_, **__: types.SimpleNamespace(frame=pandas.read_csv('adult.csv'))"
     )
     run = [sys.executable, "-i", "-q", "-c", without_network]
-    done = subprocess.run(run, input=readme_code(), capture_output=True, text=True, check=True, cwd=tmp_path)
+    done = subprocess.run(
+        run, input=first_code_of(ROOT / "README.md"), capture_output=True, text=True, check=True, cwd=tmp_path
+    )
     assert "Error" not in done.stderr
     assert 0.0 <= float(re.findall(r"accuracy on other records: ([\d.]+)", done.stdout)[0]) <= 1.0
     assert "epsilon = 1.000 at delta = 1e-06 (zero_out neighbours; unit: record; Theorem 4)" in done.stdout

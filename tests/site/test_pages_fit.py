@@ -41,6 +41,9 @@ for (const e of document.querySelectorAll('article h1, article table, article pr
         faults.push(`only names are seen of the table ${e.textContent.trim().slice(0, 40)}`);
     if (name === 'table' && box_of && box_of.clientWidth < 0.6 * Math.min(width, 720))
         faults.push(`table in a box of ${box_of.clientWidth}`);
+    if (name === 'table' && width > 1000 && box_of && box.width > box_of.clientWidth + 1
+        && !location.pathname.includes('benchmarks') && !e.matches('.indextable'))
+        faults.push(`columns are out of sight in the table ${e.textContent.trim().slice(0, 40)}`);
 }
 return faults;
 """
@@ -67,6 +70,15 @@ def test_a_page_that_is_too_wide_is_noticed(tmp_path):
     assert len(found) == 2
     assert "page is" in found[0]
     assert "pre ends at" in found[1]
+
+
+def test_a_table_with_columns_out_of_sight_is_noticed_on_a_screen(tmp_path):
+    page = tmp_path / "table.html"
+    page.write_text("<!doctype html><article><div style='overflow-x: auto; width: 800px'><table><tr><td>name</td>"
+                    "<td style='min-width: 900px'>text</td></tr></table></div></article>")  # fmt: skip
+    with Browser(1280) as browser:
+        browser.open(page)
+        assert browser.ask(LOOK) == ["columns are out of sight in the table nametext"]
 
 
 def test_every_figure_of_the_gallery_is_a_picture_that_was_drawn():
