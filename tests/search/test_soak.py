@@ -105,14 +105,16 @@ def resident():
 
 
 def in_a_row(folder, ledger):
-    """Fit until the time is over; how many, and by how much Python's objects and the process have grown."""
-    number, end = WARM_UP, time.monotonic() + SECONDS
-    process, start = resident(), tracemalloc.get_traced_memory()[0]
-    while number < SEARCHES or time.monotonic() < end:
+    """Fit until the time is over; how many, by how much Python's objects have grown, and the process at each tenth."""
+    number, begin = WARM_UP, time.monotonic()
+    process, start, tenths = resident(), tracemalloc.get_traced_memory()[0], []
+    while number < SEARCHES or time.monotonic() < begin + SECONDS:
         one_of_each(number, folder, ledger)
         number += 1
+        if time.monotonic() > begin + SECONDS * (len(tenths) + 1) / 10:
+            tenths.append(resident() - process)
     gc.collect()
-    return number - WARM_UP, tracemalloc.get_traced_memory()[0] - start, resident() - process
+    return number - WARM_UP, tracemalloc.get_traced_memory()[0] - start, [*tenths, resident() - process]
 
 
 @pytest.fixture(autouse=True)
@@ -137,10 +139,11 @@ def test_searches_in_a_row_leave_nothing_behind(tmp_path, monkeypatch):
         number, objects, process = in_a_row(tmp_path, ledger)
     finally:
         tracemalloc.stop()
-    print(f"{number} searches: objects grew by {objects:,} bytes, the process by {process:,}; it holds {taken()}")
+    grown = ", ".join(f"{tenth / 2**20:.0f}" for tenth in process)
+    print(f"{number} searches: objects grew by {objects:,} bytes, the process by {grown} MiB; it holds {taken()}")
     assert not left(before)
     assert objects < CACHES + SPARE * number
-    assert process < PROCESS
+    assert process[-1] < PROCESS
     kept = set(tmp_path.glob("checkpoint-*"))
     assert all(map(holds_a_release_alone, kept))
     assert {path.name for path in set(tmp_path.iterdir()) - kept} == {"own", "data.ledger", "data.ledger.lock"}
