@@ -9,8 +9,9 @@ from .auditing import audit
 from .bounds import largest_provable_epsilon, runs_needed
 from .events import Event
 from .neighbours import Neighbours, worst_case
-from .one_run import OneRunResult, audit_one_run, epsilon_of_guesses
+from .one_run import OneRunResult, audit_one_run
 from .result import AuditResult, lower_bound
+from .right_guesses import epsilon_of_guesses
 
 __all__ = [
     "AuditResult",

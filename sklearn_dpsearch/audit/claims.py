@@ -12,6 +12,10 @@ from ..adapters import training_run
 from ..privacy import DPSGD, ZCDP, GaussianDP, Guarantee, MissingDeltaError, PureDP, UnknownGuaranteeError
 from ..privacy.guarantees.base import as_guarantee
 from ..privacy.spent import PrivacySpent
+from .right_guesses import ClaimedCurve
+
+#: Points of a statement's curve whose pairs make its curve for two steps.
+POINTS = 100
 
 
 @dataclass(frozen=True)
@@ -75,11 +79,25 @@ def _own_delta(guarantee: Guarantee | None) -> float:
 
 def smallest(planned: Claim, spent: list[PrivacySpent], steps: int) -> float | None:
     """The smallest ε of the plan and of all fitted models' statements, as each claim has to be true."""
+    values = [epsilon for claim in _all(planned, spent) if (epsilon := claim.epsilon(steps)) is not None]
+    return min(values) if values else None
+
+
+def stated_curve(planned: Claim, spent: list[PrivacySpent], steps: int) -> ClaimedCurve | None:
+    """Pairs (ε, δ) of the plan and of all fitted models' statements; None if nothing is stated."""
+    claims = [claim for claim in _all(planned, spent) if claim.guarantee is not None]
+    if not claims:
+        return None
+    own = np.array([claim.epsilon(steps) for claim in claims])
+    curves = [_curve(guarantee, steps) for guarantee in dict.fromkeys(claim.guarantee for claim in claims)]
+    curves.append(ClaimedCurve(own, np.full(len(own), planned.delta)))
+    return ClaimedCurve(np.concatenate([c.epsilons for c in curves]), np.concatenate([c.deltas for c in curves]))
+
+
+def _all(planned: Claim, spent: list[PrivacySpent]) -> list[Claim]:
     relation = None if planned.guarantee is None else planned.guarantee.neighboring
     stated = [one.guarantee for one in spent if relation in (None, one.neighboring)]
-    claims = [planned, *(Claim(guarantee, planned.delta) for guarantee in stated)]
-    values = [epsilon for claim in claims if (epsilon := claim.epsilon(steps)) is not None]
-    return min(values) if values else None
+    return [planned, *(Claim(guarantee, planned.delta) for guarantee in stated)]
 
 
 #: Kind of guarantee ↦ implied guarantee for data sets two steps apart.
@@ -101,3 +119,16 @@ def two_steps(guarantee: Guarantee, delta: float) -> float:
     firsts = guarantee.epsilon_at(delta * shares)
     seconds = guarantee.epsilon_at(delta * (1.0 - shares) * np.exp(-firsts))
     return float(np.min(firsts + seconds))
+
+
+def _curve(guarantee: Any, steps: int) -> ClaimedCurve:
+    """Pairs (ε, δ) for data sets ``steps`` apart; two pairs for one step make one for two steps."""
+    if steps == 2 and type(guarantee) in TWICE:
+        return _curve(TWICE[type(guarantee)](guarantee), 1)
+    points = guarantee._trade_off
+    if steps == 1:
+        return ClaimedCurve(points.epsilons, points.deltas)
+    some = np.unique(np.linspace(0, len(points.epsilons) - 1, POINTS).astype(int))
+    epsilons, deltas = points.epsilons[some], points.deltas[some]
+    both = epsilons[:, None] + epsilons, deltas[:, None] + np.exp(epsilons)[:, None] * deltas
+    return ClaimedCurve(both[0][both[1] < 1.0], both[1][both[1] < 1.0])

@@ -1,18 +1,16 @@
 """Audit of a single fit by many canaries: each joins the records by a coin, and the attack guesses the coins.
 
-If the fit is (ε, δ)-DP for one coin, the number of right guesses is hardly larger than a binomial number with chance
-e^ε/(1 + e^ε) (Steinke, Nasr & Jagielski 2023, Theorem 5.2). So one fit bounds ε from below.
+If the fit is ε-DP for one coin, the number of right guesses is hardly larger than a binomial number with chance
+e^ε/(1 + e^ε) (Steinke, Nasr & Jagielski 2023). So one fit bounds ε from below; ``right_guesses`` has the bound.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import binom
 from sklearn.base import is_classifier
 from sklearn.utils.validation import _num_samples
 
@@ -22,17 +20,16 @@ from ..privacy import Guarantee, PrivacyError
 from ..privacy._checks import check_neighboring, require
 from ..privacy._types import Array, Neighboring
 from ..privacy.spent import PrivacySpent
-from .claims import claim_about, smallest
+from .claims import claim_about, smallest, stated_curve
 from .repeated_fits import fresh, without_seeds
 from .result import check_levels
+from .right_guesses import Guesses
 
 #: Fitted model, canaries, their targets ↦ one number for each canary; the larger, the likelier it was a record.
 CanaryScore = Callable[[Any, Array, Array | None], Any]
 #: Shares of the canaries that are guessed. Each is a test of its own, and all of them hold together.
 SHARES = (1.0, 0.5, 0.2, 0.08, 0.03, 0.01)
 FEWEST_CANARIES = 20
-#: Relative error of a bound, which is rounded down.
-EXACTLY = 1e-4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +46,10 @@ class OneRunResult:
         Canaries of all fits, guesses about them, and right guesses, of the test that proves most.
     stated_epsilon : float or None
         ε that the estimator states at ``delta`` for one canary; None if nothing is stated.
+    ratio_lower : float or None
+        With probability ``confidence`` the true ε is at least this multiple of the stated ε, at some δ; 1 or more
+        refutes the statement. All pairs (ε, δ) of the statement are tested together, which proves more than the one at
+        ``delta``. None if nothing is stated.
     neighboring : str
         Neighbouring relation of the statement.
     steps : int
@@ -64,23 +65,25 @@ class OneRunResult:
     n_guesses: int
     n_right: int
     stated_epsilon: float | None
+    ratio_lower: float | None
     neighboring: Neighboring
     steps: int
     notes: tuple[str, ...] = ()
 
     @property
     def consistent(self) -> bool | None:
-        """True if the stated ε is at least the lower bound; None if no ε is stated."""
-        return None if self.stated_epsilon is None else self.stated_epsilon >= self.epsilon_lower
+        """False if the guesses refute the statement, or one of its ε; None if nothing is stated."""
+        return None if self.ratio_lower is None else self.ratio_lower < 1.0
 
     def __str__(self) -> str:
         verdict = {None: "nothing is stated", True: "consistent", False: "REFUTED: the statement is false"}
         stated = "" if self.stated_epsilon is None else f"; stated epsilon = {self.stated_epsilon:.4g}"
+        ratio = "" if self.ratio_lower is None else f"  true / stated epsilon >= {self.ratio_lower:.3g} at some delta\n"
         two = "" if self.steps == 1 else f" ({self.steps} steps of {self.neighboring})"
         notes = "".join(f"\n  note: {note}" for note in self.notes)
         return (
             f"epsilon >= {self.epsilon_lower:.4g} at delta = {self.delta:g} with {self.confidence:.4g} confidence"
-            f"{stated}{two}: {verdict[self.consistent]}\n"
+            f"{stated}{two}: {verdict[self.consistent]}\n{ratio}"
             f"  {self.n_right} of {self.n_guesses} guesses about {self.n_canaries} canaries were right{notes}"
         )
 
@@ -149,7 +152,7 @@ def audit_one_run(
     Returns
     -------
     OneRunResult
-        With ``epsilon_lower``, ``stated_epsilon`` and ``consistent``.
+        With ``epsilon_lower``, ``stated_epsilon``, ``ratio_lower`` and ``consistent``.
 
     Raises
     ------
@@ -160,8 +163,8 @@ def audit_one_run(
 
     Notes
     -----
-    Steinke, Nasr & Jagielski 2023, Theorem 5.2. The share of canaries that are guessed is chosen among
-    six, each at a sixth of the error probability.
+    Steinke, Nasr & Jagielski 2023; the bound is that of Mahloujifar, Melis & Chaudhuri 2024. The share of
+    canaries that are guessed is chosen among six, each at a sixth of the error probability.
 
     Examples
     --------
@@ -213,81 +216,35 @@ def audit_one_run(
         scores.append(_scores(model, canaries, targets, score))
         spent += [model.privacy_spent_] if isinstance(getattr(model, "privacy_spent_", None), PrivacySpent) else []
     steps = 2 if relation == "zero_out" and not absent else 1
-    bound, guesses, right = _best_test(np.array(coins), np.array(scores), claim.delta, confidence)
+    tests, level = _guesses(np.array(coins), np.array(scores)), (1.0 - confidence) / len(SHARES)
+    epsilons = [guesses.epsilon(claim.delta, level) for guesses in tests]
+    curve = stated_curve(claim, spent, steps)
+    ratios = None if curve is None else [guesses.ratio(curve, level) for guesses in tests]
+    best = tests[int(np.argmax(epsilons if ratios is None else ratios))]
     return OneRunResult(
-        epsilon_lower=bound,
+        epsilon_lower=max(epsilons),
         delta=claim.delta,
         confidence=float(confidence),
-        n_canaries=len(canaries) * n_fits,
-        n_guesses=guesses,
-        n_right=right,
+        n_canaries=best.n_canaries,
+        n_guesses=best.n_guesses,
+        n_right=best.n_right,
         stated_epsilon=smallest(claim, spent, steps),
+        ratio_lower=None if ratios is None else max(ratios),
         neighboring=relation,
         steps=steps,
         notes=notes,
     )
 
 
-def epsilon_of_guesses(
-    n_canaries: int, n_guesses: int, n_right: int, delta: float = 0.0, confidence: float = 0.95
-) -> float:
-    """ε that right guesses about fair coins prove (Steinke, Nasr & Jagielski 2023, Theorem 5.2).
-
-    Parameters
-    ----------
-    n_canaries, n_guesses, n_right : int
-        Coins, guesses about them (the others are left out), and right guesses.
-    delta : float, default=0.0
-        δ at which ε is bounded.
-    confidence : float, default=0.95
-        Probability with which the bound holds, for a number of guesses that does not depend on the coins.
-
-    Returns
-    -------
-    float
-        The lower bound, rounded down.
-
-    Examples
-    --------
-    >>> [round(epsilon_of_guesses(1000, 100, right), 2) for right in (50, 90, 100)]
-    [0.0, 1.63, 3.49]
-    """
-    require(0 <= n_right <= n_guesses <= n_canaries, "n_right <= n_guesses <= n_canaries", n_guesses=n_guesses)
-    check_levels(delta, confidence)
-    low, high = 0.0, 40.0
-    if _chance(n_canaries, n_guesses, n_right, low, delta) > 1.0 - confidence:
-        return 0.0
-    while high - low > EXACTLY * max(low, EXACTLY):
-        middle = (low + high) / 2
-        if _chance(n_canaries, n_guesses, n_right, middle, delta) > 1.0 - confidence:
-            high = middle
-        else:
-            low = middle
-    return low
-
-
-def _chance(n_canaries: int, n_guesses: int, n_right: int, epsilon: float, delta: float) -> float:
-    """Bound on the chance of at least this number of right guesses under (ε, δ)-DP."""
-    one = 1.0 / (1.0 + math.exp(-epsilon))
-    chance = float(binom.sf(n_right - 1, n_guesses, one))
-    if delta == 0.0 or n_right == 0:
-        return chance
-    below = np.cumsum(binom.pmf(np.arange(n_right - 1, -1, -1), n_guesses, one))  # chances of v − i, …, v − 1
-    return chance + 2.0 * n_canaries * delta * float(np.max(below / np.arange(1, n_right + 1)))
-
-
-def _best_test(coins: Array, scores: Array, delta: float, confidence: float) -> tuple[float, int, int]:
-    """Largest bound over all shares of guesses, with its guesses and right guesses; the tests share the error."""
-    each = 1.0 - (1.0 - confidence) / len(SHARES)
+def _guesses(coins: Array, scores: Array) -> list[Guesses]:
+    """Guesses about each share of the canaries: those with the largest scores joined, those with the smallest not."""
     fits, m = coins.shape
-    found = []
+    order, found = np.argsort(scores, axis=1, kind="stable"), []
     for share in SHARES:
         half = max(1, int(share * m / 2))
-        order = np.argsort(scores, axis=1, kind="stable")
         right = sum(int(c[o[m - half :]].sum()) + int((~c[o[:half]]).sum()) for c, o in zip(coins, order))
-        guesses = 2 * half * fits
-        found.append((epsilon_of_guesses(m * fits, guesses, right, delta, each), guesses, right))
-    return max(found)
+        found.append(Guesses(m * fits, 2 * half * fits, right))
+    return found
 
 
 def _with_canaries(

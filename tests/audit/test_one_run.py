@@ -25,7 +25,7 @@ def test_a_bound_on_randomised_response_exceeds_the_truth_in_five_of_a_hundred_r
     assert binom.pmf(right, r, 1 / (1 + math.exp(-epsilon)))[above].sum() <= 0.05
 
 
-@pytest.mark.parametrize("delta", [1e-4, 0.01])
+@pytest.mark.parametrize("delta", [1e-4, 0.01, 0.06])
 @pytest.mark.parametrize("m", [20, 100])
 def test_a_bound_at_a_delta_holds_for_the_worst_mechanisms(delta, m):
     """One tells each coin with probability δ, the other all coins at once with probability δ; else both keep ε."""
@@ -79,7 +79,7 @@ NONE = np.zeros((5, 2000))
 
 
 @pytest.mark.parametrize(("relation", "absent"), [("add_remove", False), ("zero_out", True), ("zero_out", False)])
-def test_a_gaussian_histogram_is_bounded_within_a_factor_of_about_two(relation, absent):
+def test_a_gaussian_histogram_is_bounded_within_a_factor_of_two(relation, absent):
     mu = calibrate(lambda mu: GaussianDP(mu=mu), 4.0, 1e-5)
     found = audit_one_run(
         Histogram(mu, neighboring=relation), NONE, None, np.eye(2000), score=sums, delta=1e-5, absent=absent, n_fits=10,
@@ -87,6 +87,7 @@ def test_a_gaussian_histogram_is_bounded_within_a_factor_of_about_two(relation, 
     )  # fmt: skip
     assert 1.6 < found.epsilon_lower < 4.0
     assert found.consistent
+    assert 0.5 < found.ratio_lower * found.stated_epsilon / 4.0 < 1.0
     assert found.steps == (1 if absent or relation == "add_remove" else 2)
     assert found.stated_epsilon == pytest.approx(4.0, rel=1e-3) if found.steps == 1 else found.stated_epsilon > 8.0
     assert "consistent" in str(found)
@@ -122,7 +123,7 @@ def test_a_search_over_nets_is_audited_by_one_fit():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("train_on", "proved"), [("rest", 1.2), ("all", 1.4)])
+@pytest.mark.parametrize(("train_on", "proved"), [("rest", 0.35), ("all", 0.45)])
 def test_a_subset_search_over_nets_is_audited_in_seconds(train_on, proved):
     """Canaries show in the final training: of all records, or of nine tenths of them."""
     pytest.importorskip("torch")
@@ -142,7 +143,7 @@ def test_a_subset_search_over_nets_is_audited_in_seconds(train_on, proved):
     )  # fmt: skip
     assert found.consistent
     assert 3.9 < found.stated_epsilon <= 4.0
-    assert found.epsilon_lower > proved
+    assert proved < found.ratio_lower < 1.0
 
 
 # --- broken builds, as projects have shipped them ---------------------------------------------------------------------
@@ -205,6 +206,7 @@ def test_a_broken_build_of_dp_sgd_is_exposed_end_to_end_in_seconds(flaw):
     found = audited(flaw)
     assert not found.consistent
     assert found.epsilon_lower > found.stated_epsilon
+    assert found.ratio_lower > 1.5
     assert "REFUTED" in str(found)
 
 

@@ -1,0 +1,135 @@
+r"""Number of right guesses about coins that a claimed curve ε(δ) allows.
+
+Theorem (Mahloujifar, Melis & Chaudhuri 2024, here with guesses left out; proof on the theory page "Right
+guesses"). m fair coins decide which canaries are records; from the release an attack guesses r of them, and W guesses
+are right. If P ≤ f̄(Q) for the chances P, Q of any event with and without one canary, then for every j
+
+    E[W·1{W ≥ j}]/m ≤ f̄( E[(r − W)·1{W ≥ j − 1}]/m ).
+
+A claim (ε, δ) gives two lines of f̄, and a curve gives many.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..privacy._checks import require
+from ..privacy._types import Array
+from ..privacy.numerics.inversion import Turn, bracket, geometric, narrowed, within
+from .result import check_levels
+
+#: Relative error of a bound, which is rounded down.
+EXACTLY = 1e-4
+#: Claims of a larger ε are left out: its exponential is no number, and no count of guesses speaks about it.
+LARGEST = 500.0
+#: Sum of chances from which on a claim is refuted; the excess over 1 covers the rounding of a sum.
+CERTAIN = 1.0 + 1e-9
+
+
+@dataclass(frozen=True)
+class ClaimedCurve:
+    """Pairs (ε, δ) that are claimed together for data sets that differ in one canary.
+
+    Parameters
+    ----------
+    epsilons, deltas : ndarray of shape (k,)
+        The pairs, in any order.
+    """
+
+    epsilons: Array
+    deltas: Array
+
+    def times(self, ratio: float) -> ClaimedCurve:
+        """The curve with each ε multiplied."""
+        return ClaimedCurve(self.epsilons * ratio, self.deltas)
+
+    def lines(self) -> tuple[Array, Array]:
+        """Slopes and offsets of Q ≥ slope·P + offset, that the claims imply for each event and its complement."""
+        known = self.epsilons <= LARGEST
+        epsilons, deltas = self.epsilons[known], self.deltas[known]
+        smaller, larger = np.exp(-epsilons), np.exp(epsilons)
+        slopes = np.concatenate([[0.0], smaller, larger])
+        return slopes, np.concatenate([[0.0], -deltas * smaller, 1.0 - deltas - larger])
+
+
+@dataclass(frozen=True)
+class Guesses:
+    """Result of guessing some of many fair coins.
+
+    Parameters
+    ----------
+    n_canaries, n_guesses, n_right : int
+        Coins, guesses about them (the others are left out), and right guesses.
+    """
+
+    n_canaries: int
+    n_guesses: int
+    n_right: int
+
+    def refute(self, curve: ClaimedCurve, level: float) -> bool:
+        """Predicate: under the claims, as many right guesses or more have a chance below ``level``.
+
+        The chances of j = n_right − 1, n_right − 2, … right guesses are at least those that the theorem asks for if
+        ``level`` is the chance of n_right; the claims are refuted if the chances sum up to more than 1.
+        """
+        slopes, offsets = curve.lines()
+        m, r = self.n_canaries, self.n_guesses
+        right, wrong, total = level * self.n_right / m, level * (r - self.n_right) / m, level
+        for j in range(self.n_right - 1, -1, -1):
+            missing = (float(np.max(slopes * right + offsets)) - wrong) * m / (r - j)
+            if missing <= 0.0 or total > CERTAIN:
+                break
+            right, wrong, total = right + missing * j / m, wrong + missing * (r - j) / m, total + missing
+        return total > CERTAIN
+
+    def epsilon(self, delta: float, level: float) -> float:
+        """The largest refuted ε at ``delta``, rounded down."""
+
+        def holds(epsilon: float) -> bool:
+            return not self.refute(ClaimedCurve(np.array([epsilon]), np.array([delta])), level)
+
+        return 0.0 if holds(0.0) else _refuted(narrowed(holds, Turn(0.0, LARGEST), within(EXACTLY, EXACTLY**2)))
+
+    def ratio(self, curve: ClaimedCurve, level: float) -> float:
+        """The largest factor for which ``curve`` times the factor is refuted, rounded down; 1 or more refutes it."""
+
+        def holds(ratio: float) -> bool:
+            return not self.refute(curve.times(ratio), level)
+
+        turn = bracket(holds, 1.0, geometric(1.0, 0.5, 1e-3), geometric(1.0, 2.0, 2.0**20))
+        return _refuted(narrowed(holds, turn, within(EXACTLY)))
+
+
+def _refuted(turn: Turn) -> float:
+    return turn.fails or 0.0
+
+
+def epsilon_of_guesses(
+    n_canaries: int, n_guesses: int, n_right: int, delta: float = 0.0, confidence: float = 0.95
+) -> float:
+    """ε that right guesses about fair coins prove (Mahloujifar, Melis & Chaudhuri 2024).
+
+    Parameters
+    ----------
+    n_canaries, n_guesses, n_right : int
+        Coins, guesses about them (the others are left out), and right guesses.
+    delta : float, default=0.0
+        δ at which ε is bounded.
+    confidence : float, default=0.95
+        Probability with which the bound holds, for a number of guesses that does not depend on the coins.
+
+    Returns
+    -------
+    float
+        The lower bound, rounded down.
+
+    Examples
+    --------
+    >>> [round(epsilon_of_guesses(1000, 100, right), 2) for right in (50, 90, 100)]
+    [0.0, 1.61, 3.49]
+    """
+    require(0 <= n_right <= n_guesses <= n_canaries, "n_right <= n_guesses <= n_canaries", n_guesses=n_guesses)
+    check_levels(delta, confidence)
+    return Guesses(n_canaries, n_guesses, n_right).epsilon(delta, 1.0 - confidence)
