@@ -20,7 +20,7 @@ ALLOWED = {
     "adapters": {"_process", "privacy"},
     "scoring": {"_process", "privacy"},
     "preprocessing": {"_process", "privacy"},
-    "boosting": {"_process", "privacy", "preprocessing"},
+    "boosting": {"_lazy_rows", "_process", "privacy", "preprocessing"},
     "nets": {"_lazy_rows", "_process", "_disk", "privacy", "preprocessing", "boosting"},
     "ledger": {"_process", "_disk", "privacy"},
     "search": {"_lazy_rows", "_process", "_disk", "privacy", "adapters", "scoring", "ledger"},

@@ -1,10 +1,14 @@
 """Time and memory of searches over an array in a file, as records and candidates grow, beside RandomizedSearchCV.
 
-    python examples/benchmarks/large_data.py            # 100,000 records, a random search: half a minute
+    python examples/benchmarks/large_data.py            # 100,000 records, a random search: a minute
+    python examples/benchmarks/large_data.py --of-one-fit   # 1,000,000 × 20 and 10,000,000 × 10: searches ÷ one fit
     python examples/benchmarks/large_data.py --full     # up to 10,000,000 records (2 GB) and 1,000 candidates: an hour
     python examples/benchmarks/large_data.py --speed    # what it costs to read batches from the file, too
 
 Records are 50 features in single precision in a ``numpy.memmap``; the model is ``DPLogisticRegression``, one epoch.
+Searches ÷ one fit are measured over ``DPGradientBoostingClassifier`` too. A search without any work of its own would
+take one fit for each training on all records, and a share of one for a training on a share: "÷ fits" divides by the
+number of trainings, "÷ records" by the number of records in all of them.
 Each number is of a process of its own on one thread, in which code, libraries and the plan are there already. Memory is
 what the process itself holds at most ("RssAnon"), over what it held before; pages of the file, which the system takes
 away again where memory is short, do not count (Linux only). K is the mean of the number of runs, which is random, so
@@ -24,7 +28,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -32,10 +36,16 @@ from sklearn.base import clone
 from sklearn.model_selection import RandomizedSearchCV, ShuffleSplit
 
 from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV
+from sklearn_dpsearch.boosting import DPGradientBoostingClassifier
+from sklearn_dpsearch.boosting.base import GradientBoosting
 from sklearn_dpsearch.nets import DPLogisticRegression, DPMLPClassifier, memory_mapped
 from sklearn_dpsearch.nets.estimators.base import DPSGDEstimator
 
 FEATURES, BUDGET = 50, {"epsilon": 1.0, "delta": 1e-8}
+#: Records and columns of searches ÷ one fit.
+SMALL, LARGE = ((20_000, 20),), ((1_000_000, 20), (10_000_000, 10))
+#: A rehearsal has at most as many made-up records.
+REHEARSED = 500
 #: So that rows are alike from run to run; a seed voids the guarantee.
 SEED = 0
 SPACE = {"learning_rate_factor": [0.3, 0.5, 0.8, 1.2, 2.0]}
@@ -43,7 +53,8 @@ NET = DPLogisticRegression(classes=[0, 1], bounds_X=(-1, 1), max_epochs=1, sampl
 ONE = DPLogisticRegression(
     classes=[0, 1], bounds_X=(-1, 1), max_epochs=1, sample_rate=0.01, target_epsilon=1.0, target_delta=1e-8
 )
-#: What is measured, given K.
+FACTORS = {"prior_factor": [0.9, 1.25, 1.7]}
+#: What is measured, given K; of boosting also given the number of columns.
 WAYS: dict[str, Callable[[int], Any]] = {
     "one training": lambda k: ONE,
     "random": lambda k: DPRandomSearchCV(NET, SPACE, n_iter=k, **BUDGET, random_state=SEED),
@@ -55,21 +66,43 @@ WAYS: dict[str, Callable[[int], Any]] = {
     ),
 }  # fmt: skip
 
+
+def boosting(columns: int, **given: float) -> DPGradientBoostingClassifier:
+    """Boosting over columns that are ranges."""
+    return DPGradientBoostingClassifier({f"x{place}": (-1.0, 1.0) for place in range(columns)}, classes=[0, 1], **given)
+
+
+OF_BOOSTING: dict[str, Callable[[int, int], Any]] = {
+    "boosting, one training": lambda k, columns: boosting(columns, target_epsilon=1.0, target_delta=1e-8),
+    "boosting, random": lambda k, columns: DPRandomSearchCV(
+        boosting(columns), FACTORS, n_iter=k, **BUDGET, random_state=SEED
+    ),
+    "boosting, subset": lambda k, columns: DPSubsetSearchCV(
+        boosting(columns), FACTORS, n_iter=k, **BUDGET, random_state=SEED
+    ),
+}
+#: Searches that are compared with one fit: the model, its one training, and its searches.
+MODELS = {
+    "linear net": ("one training", ("random", "subset")),
+    "boosting": ("boosting, one training", ("boosting, random", "boosting, subset")),
+}
+
 FEW = ["one training", "random", "RandomizedSearchCV"]
 
 
-def write(folder: Path, number: int) -> None:
+def write(folder: Path, number: int, columns: int) -> None:
     """Records in a file, a block at a time."""
     rng = np.random.default_rng(0)
-    X = np.lib.format.open_memmap(folder / f"{number}.npy", "w+", np.float32, (number, FEATURES))
+    X = np.lib.format.open_memmap(folder / f"{number}x{columns}.npy", "w+", np.float32, (number, columns))
     for start in range(0, number, 100_000):
-        X[start : start + 100_000] = rng.uniform(-1, 1, (min(100_000, number - start), FEATURES))
-    np.save(folder / f"{number}.y.npy", (X[:, 0] + X[:, 1] > 0).astype(np.int8))
+        X[start : start + 100_000] = rng.uniform(-1, 1, (min(100_000, number - start), columns))
+    np.save(folder / f"{number}x{columns}.y.npy", (X[:, 0] + X[:, 1] > 0).astype(np.int8))
 
 
-def records(folder: Path, number: int) -> tuple[np.ndarray, np.ndarray]:
+def records(folder: Path, number: int, columns: int) -> tuple[np.ndarray, np.ndarray]:
     """Features in their file, and labels in memory."""
-    return np.load(folder / f"{number}.npy", mmap_mode="r"), np.load(folder / f"{number}.y.npy").astype(np.int64)
+    path = folder / f"{number}x{columns}.npy"
+    return np.load(path, mmap_mode="r"), np.load(path.with_suffix(".y.npy")).astype(np.int64)
 
 
 class Peak(threading.Thread):
@@ -94,40 +127,61 @@ class Peak(threading.Thread):
 
 
 def counted() -> list[int]:
-    """From now on, how many trainings were begun."""
-    begun, task = [0], DPSGDEstimator._task
+    """From now on, the number of records of each training that was begun; but for rehearsals on a few made-up ones."""
+    begun, task, train = list[int](), DPSGDEstimator._task, GradientBoosting._train
 
-    def counting(net: DPSGDEstimator, *given: Any) -> Any:
-        begun[0] += 1
-        return task(net, *given)
+    def count(number: int) -> None:
+        if number > REHEARSED:
+            begun.append(number)
 
-    DPSGDEstimator._task = counting  # type: ignore[method-assign]
+    def of_net(net: DPSGDEstimator, settings: Any, number: int) -> Any:
+        count(number)
+        return task(net, settings, number)
+
+    def of_boosting(model: GradientBoosting, codes: np.ndarray, *given: Any) -> None:
+        count(codes.shape[1])
+        train(model, codes, *given)
+
+    DPSGDEstimator._task, GradientBoosting._train = of_net, of_boosting  # type: ignore[method-assign]
     return begun
 
 
-def measure(folder: Path, way: str, number: int, k: int) -> None:
-    """Trainings, seconds and MB of one fit, in this process alone, as JSON."""
+class Fit(NamedTuple):
+    """Outcome of a measurement: trainings, the records in all of them, seconds, and MB."""
+
+    trainings: int
+    trained: int
+    seconds: float
+    mb: float
+
+
+def measure(folder: Path, way: str, number: int, columns: int, k: int) -> None:
+    """Measure one fit in this process alone, and print it as JSON."""
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    WAYS[way](5).fit(*records(folder, 1000))
-    search = WAYS[way](k)
+
+    def made(k: int) -> Any:
+        return OF_BOOSTING[way](k, columns) if way in OF_BOOSTING else WAYS[way](k)
+
+    made(5).fit(*records(folder, 1000, columns))
+    search = made(k)
     if hasattr(search, "privacy_cost"):
         search.privacy_cost(number)
-    X, y = records(folder, number)
-    trainings, peak, begin = counted(), Peak(), time.perf_counter()
+    X, y = records(folder, number, columns)
+    begun, peak, begin = counted(), Peak(), time.perf_counter()
     peak.start()
     search.fit(X, y)
-    print(json.dumps([trainings[0], time.perf_counter() - begin, peak.end()]))
+    seconds = time.perf_counter() - begin
+    print(json.dumps([len(begun), sum(begun), seconds, peak.end()]))
 
 
-def measured(folder: Path, way: str, number: int, k: int) -> tuple[int, float, float]:
-    """The same from another process."""
-    command = [sys.executable, __file__, "--measure", str(folder), way, str(number), str(k)]
+def measured(folder: Path, way: str, number: int, columns: int, k: int) -> Fit:
+    """Measure one fit in a process of its own."""
+    command = [sys.executable, __file__, "--measure", str(folder), way, str(number), str(columns), str(k)]
     run = subprocess.run(command, capture_output=True, text=True)
     if run.returncode:
         raise RuntimeError(run.stderr)
-    trainings, seconds, mb = json.loads(run.stdout.splitlines()[-1])
-    return trainings, seconds, mb
+    return Fit(*json.loads(run.stdout.splitlines()[-1]))
 
 
 def table(folder: Path, ways: Sequence[str], sizes: Sequence[tuple[int, int]]) -> None:
@@ -135,14 +189,32 @@ def table(folder: Path, ways: Sequence[str], sizes: Sequence[tuple[int, int]]) -
     print("| records | K | " + " | ".join(f"{way}: s × trainings | MB" for way in ways) + " |")
     print("|---" * (2 + 2 * len(ways)) + "|")
     for number, k in sizes:
-        found = [measured(folder, way, number, k) for way in ways]
-        cells = " | ".join(f"{seconds / n:.3f} × {n} | {mb:.0f}" for n, seconds, mb in found)
+        found = [measured(folder, way, number, FEATURES, k) for way in ways]
+        cells = " | ".join(f"{fit.seconds / fit.trainings:.3f} × {fit.trainings} | {fit.mb:.0f}" for fit in found)
         print(f"| {number:,} | {k} | {cells} |", flush=True)
+
+
+def of_one_fit(folder: Path, shapes: Sequence[tuple[int, int]], k: int = 5) -> None:
+    """A row for each search: its time and memory, and those of one fit of its model on all records."""
+    print("| records | model | search | trainings | s | one fit | ÷ fits | ÷ records | MB | one fit | ÷ |")
+    print("|---" * 11 + "|")
+    for number, columns in shapes:
+        for model, (alone, searches) in MODELS.items():
+            one = measured(folder, alone, number, columns, k)
+            for way in searches:
+                fit = measured(folder, way, number, columns, k)
+                ratio, share = fit.seconds / one.seconds, fit.trained / number
+                cells = (
+                    f"{number:,} × {columns}", model, way.removeprefix("boosting, "), fit.trainings,
+                    f"{fit.seconds:.1f}", f"{one.seconds:.1f}", f"{ratio / fit.trainings:.2f}", f"{ratio / share:.2f}",
+                    f"{fit.mb:.0f}", f"{one.mb:.0f}", f"{fit.mb / one.mb:.2f}",
+                )  # fmt: skip
+                print("| " + " | ".join(map(str, cells)) + " |", flush=True)
 
 
 def speed(folder: Path, number: int) -> None:
     """Processor time of a training whose records stay in their file, in that of one that reads them once."""
-    X, y = records(folder, number)
+    X, y = records(folder, number, FEATURES)
     wide = DPMLPClassifier(hidden_layer_sizes=(64,), classes=[0, 1], bounds_X=(-1, 1), max_epochs=1, sample_rate=0.002)
     thin = DPLogisticRegression(classes=[0, 1], bounds_X=(-1, 1), max_epochs=3, sample_rate=0.002)
     torch.set_num_threads(1)
@@ -159,25 +231,33 @@ def speed(folder: Path, number: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--full", action="store_true")
+    parser.add_argument("--of-one-fit", action="store_true", help="searches ÷ one fit, at full size, and no more")
     parser.add_argument("--speed", action="store_true")
-    parser.add_argument("--measure", nargs=4, metavar=("FOLDER", "WAY", "RECORDS", "K"), help="one number")
+    parser.add_argument("--measure", nargs=5, metavar=("FOLDER", "WAY", "RECORDS", "COLUMNS", "K"), help="one number")
     given = parser.parse_args()
     if given.measure:
-        folder, way, number, k = given.measure
-        return measure(Path(folder), way, int(number), int(k))
+        folder, way, *numbers = given.measure
+        return measure(Path(folder), way, *map(int, numbers))
     if not Path("/proc/self/status").exists():
         return print("Memory is read from /proc/self/status, which this system does not have.")
     sizes = (10_000, 100_000, 1_000_000, 10_000_000) if given.full else (100_000,)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        shapes = LARGE if given.of_one_fit else SMALL
+        for number, columns in {(1000, columns) for _, columns in shapes} | set(shapes):
+            write(folder, number, columns)
+        if given.of_one_fit:
+            return of_one_fit(folder, shapes)
         for number in (1000, *sizes):
-            write(folder, number)
+            write(folder, number, FEATURES)
         if given.speed:
             return speed(folder, sizes[-1])
         table(folder, list(WAYS) if given.full else FEW, [(number, 5) for number in sizes])
         if given.full:
             print()
             table(folder, ["random", "subset", "RandomizedSearchCV"], [(10_000, k) for k in (10, 100, 1000)])
+        print()
+        of_one_fit(folder, shapes)
     return None
 
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from .._lazy_rows import ChosenRows
 from ..preprocessing import Schema
 from ..preprocessing.columns import Array, Choice, Column, Detail, Hashed, objects
 from ..preprocessing.ranges import AUTO, ENCODER, LOG, NumberRange, Range
@@ -74,16 +75,19 @@ class CodedColumns:
         )
 
     def codes(self, X: Any) -> Codes:
-        """Codes of a table, shape (n_features, n_samples)."""
-        given = columns_of(X, list(self._schema))
+        """Codes of a table, or of chosen rows of an array, shape (n_features, n_samples)."""
+        chosen = X if isinstance(X, ChosenRows) else None
+        given = columns_of(X if chosen is None else chosen.data, list(self._schema))
         for name, column in self._schema.columns.items():
             column.refuse(name, given[name].kind)
         values = [given[name].values for name in self._schema]
+        number = len(values[0]) if chosen is None else len(chosen)
         most = max(feature.size for feature in self.features)
-        codes = np.empty((len(self.features), len(values[0])), np.uint8 if most <= 256 else np.uint16)
-        for start in range(0, codes.shape[1], BLOCK):
+        codes = np.empty((len(self.features), number), np.uint8 if most <= 256 else np.uint16)
+        for start in range(0, number, BLOCK):
             rows = slice(start, start + BLOCK)
-            for place, found in enumerate(self._coded([each[rows] for each in values])):
+            block = [each[rows] for each in values] if chosen is None else list(chosen[rows].T)
+            for place, found in enumerate(self._coded(block)):
                 codes[place, rows] = found
         return codes
 

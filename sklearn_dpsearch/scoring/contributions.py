@@ -19,6 +19,8 @@ Places = npt.NDArray[np.int64]
 
 #: Number of records in every call of a model: a multiple of the block size of linear algebra.
 BLOCK = 256
+#: Number of records in a call of a method that answers each record alone, bit for bit, as its class states.
+LARGE_BLOCK = 2**14
 #: Noise is cut off here, which is as good as infinite, so that every quotient of integers is finite.
 LARGEST = 10**30
 #: From here on one double stands for several integers: 2⁵³ + 1 becomes 2⁵³.
@@ -38,14 +40,29 @@ def response_function(estimator: object, methods: str | Sequence[str]) -> Callab
     )
 
 
-def contributions(evaluate: Callable[[Any, Any], Any], X: Any, y: Any, worst: Sequence[float]) -> Array:
+def records_per_call(method: object) -> int:
+    """Number of records in each call of an estimator's method.
+
+    It is large where the class of the estimator is of this library and names the method in ``answers_alone``: the
+    answer about a record is then the same in every call. A subclass from elsewhere may have changed that.
+    """
+    kind = type(getattr(method, "__self__", None))
+    ours = kind.__module__.partition(".")[0] == __name__.partition(".")[0]
+    alone = ours and getattr(method, "__name__", None) in getattr(kind, "answers_alone", ())
+    return LARGE_BLOCK if alone else BLOCK
+
+
+def contributions(
+    evaluate: Callable[[Any, Any], Any], X: Any, y: Any, worst: Sequence[float], size: int = BLOCK
+) -> Array:
     """``evaluate(X, y)`` of shape (n, d), in blocks of always the same number of records.
 
     The last digit of a model's answer may depend on the number of records in the call, because linear algebra takes
     other routes for other sizes. One more record could then break ties differently for *all* records. So every call has
     BLOCK records; a partial block is filled up with its own records. A record on which ``evaluate`` fails, or returns
     numbers that are not finite, contributes ``worst``: if a block fails, each of its records is evaluated in a separate
-    block that repeats it BLOCK times.
+    block that repeats it BLOCK times. Methods that answer each record alone may get more records at once; if such a
+    large block fails, blocks of BLOCK take its place.
 
     Parameters
     ----------
@@ -55,6 +72,8 @@ def contributions(evaluate: Callable[[Any, Any], Any], X: Any, y: Any, worst: Se
         n = 0 is fine: nothing is evaluated then.
     worst : sequence of d floats
         Contribution of a record without finite numbers.
+    size : int, default=BLOCK
+        ``records_per_call`` of the estimator's method.
 
     Returns
     -------
@@ -66,12 +85,22 @@ def contributions(evaluate: Callable[[Any, Any], Any], X: Any, y: Any, worst: Se
     n, default = _num_samples(X), np.asarray(worst, dtype=float)
     rows = np.empty((n, default.size))
     with np.errstate(all="ignore"):
-        for start in range(0, n, BLOCK):
-            places = np.arange(start, min(start + BLOCK, n))
-            found = _block(evaluate, X, y, places, default.size)
-            rows[places] = [_alone(evaluate, X, y, i, default) for i in places] if found is None else found
+        for start in range(0, n, size):
+            places = np.arange(start, min(start + size, n))
+            rows[places] = _rows(evaluate, X, y, places, default)
     usable: Array = np.where(np.isfinite(rows).all(axis=1, keepdims=True), rows, default)
     return usable
+
+
+def _rows(evaluate: Callable[[Any, Any], Any], X: Any, y: Any, places: Places, default: Array) -> Array:
+    """Contributions of a block; after a failure those of smaller blocks, and at last those of single records."""
+    found = _block(evaluate, X, y, places, default.size)
+    if found is not None:
+        return found
+    if len(places) <= BLOCK:
+        return np.array([_alone(evaluate, X, y, place, default) for place in places])
+    parts = np.split(places, np.arange(BLOCK, len(places), BLOCK))
+    return np.concatenate([_rows(evaluate, X, y, part, default) for part in parts])
 
 
 def _alone(evaluate: Callable[[Any, Any], Any], X: Any, y: Any, place: int, default: Array) -> Array:
@@ -81,11 +110,11 @@ def _alone(evaluate: Callable[[Any, Any], Any], X: Any, y: Any, place: int, defa
 
 
 def _block(evaluate: Callable[[Any, Any], Any], X: Any, y: Any, places: Places, width: int) -> Array | None:
-    """The contributions of at most BLOCK records, or None if ``evaluate`` fails."""
-    full = np.resize(places, BLOCK)
+    """The contributions of a block, filled up to a multiple of BLOCK records, or None if ``evaluate`` fails."""
+    full = np.resize(places, -(-len(places) // BLOCK) * BLOCK)
     try:
         found = np.asarray(evaluate(_safe_indexing(X, full), _safe_indexing(y, full)), dtype=float)
-        return found.reshape(BLOCK, width)[: len(places)]
+        return found.reshape(len(full), width)[: len(places)]
     except NotFittedError:
         raise
     except Exception:

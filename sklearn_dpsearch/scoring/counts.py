@@ -13,7 +13,18 @@ import numpy.typing as npt
 from ..privacy._checks import check_neighboring, require
 from ..privacy._types import Neighboring
 from .base import PrivateScorer
-from .contributions import Flags, Places, as_array, contributions, equal, finite, positions, response_function
+from .contributions import (
+    BLOCK,
+    Flags,
+    Places,
+    as_array,
+    contributions,
+    equal,
+    finite,
+    positions,
+    records_per_call,
+    response_function,
+)
 from .noise import Sensitivity
 
 
@@ -33,6 +44,10 @@ class HistogramScorer(PrivateScorer):
     def placing(self, estimator: object) -> Callable[[Any, Any], npt.NDArray[Any]]:
         """Return (X, labels) ↦ the cell of each record, shape (n,), from that record alone; −1: none, nan: failure."""
 
+    def records_per_call(self, estimator: object) -> int:
+        """Number of records in each call of the estimator."""
+        return BLOCK
+
     @abstractmethod
     def cell_of_failure(self, y: Any) -> Places:
         """The cell of records that the model cannot answer, from their labels."""
@@ -44,7 +59,8 @@ class HistogramScorer(PrivateScorer):
     def statistic(self, estimator: object, X: Any, y: Any, neighboring: Neighboring) -> list[int]:
         check_neighboring(neighboring)
         placed = self.placing(estimator)
-        cells = contributions(lambda X, y: placed(X, as_array(y)), X, y, [np.nan])[:, 0]
+        size = self.records_per_call(estimator)
+        cells = contributions(lambda X, y: placed(X, as_array(y)), X, y, [np.nan], size)[:, 0]
         if np.isnan(cells).any():
             worst = contributions(lambda X, y: self.cell_of_failure(as_array(y)), X, y, [-1.0])[:, 0]
             cells = np.where(np.isnan(cells), worst, cells)
@@ -90,6 +106,9 @@ class CountScorer(HistogramScorer):
     def placing(self, estimator: object) -> Callable[[Any, Any], npt.NDArray[Any]]:
         predict = response_function(estimator, "predict")
         return lambda X, y: self.cells(y, predict(X))
+
+    def records_per_call(self, estimator: object) -> int:
+        return records_per_call(response_function(estimator, "predict"))
 
     def of_counts(self, counts: npt.NDArray[np.float64]) -> float:
         return self.value(np.maximum(counts, 0.0).tolist())

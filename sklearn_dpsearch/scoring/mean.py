@@ -13,7 +13,7 @@ import numpy as np
 from ..privacy._checks import check_neighboring, require
 from ..privacy._types import Neighboring
 from .base import PrivateScorer, check_resolution, known_size
-from .contributions import as_array, contributions, finite, quantised, response_function
+from .contributions import as_array, contributions, finite, quantised, records_per_call, response_function
 from .noise import Sensitivity
 from .record_values import Match, OfPredictions, RecordValues
 
@@ -85,7 +85,8 @@ class MeanScorer(PrivateScorer):
 
     def statistic(self, estimator: object, X: Any, y: Any, neighboring: Neighboring) -> list[int]:
         check_neighboring(neighboring)
-        values = contributions(self._evaluate(estimator), X, y, [self.worst])[:, 0]
+        size = records_per_call(response_function(estimator, self.response_method))
+        values = contributions(self._evaluate(estimator), X, y, [self.worst], size)[:, 0]
         levels = quantised(values, self.lower, self.upper, self.resolution)
         up, whole = int(levels.sum()), self.resolution * len(levels)
         if neighboring == "replace_one":

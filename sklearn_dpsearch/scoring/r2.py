@@ -13,7 +13,7 @@ from sklearn.metrics import r2_score
 from ..privacy._checks import as_numbers, check_neighboring, plain_number, require
 from ..privacy._types import Array, Neighboring
 from .base import PrivateScorer, check_resolution, known_size
-from .contributions import as_array, contributions, finite, quantised, response_function
+from .contributions import as_array, contributions, finite, quantised, records_per_call, response_function
 from .noise import Sensitivity
 
 
@@ -80,7 +80,8 @@ class R2Scorer(PrivateScorer):
     def statistic(self, estimator: object, X: Any, y: Any, neighboring: Neighboring) -> list[int]:
         check_neighboring(neighboring)
         predict = response_function(estimator, "predict")
-        rows = contributions(lambda X, y: self._rows(as_array(y), predict(X)), X, y, [1.0, 0.0])
+        size = records_per_call(predict)
+        rows = contributions(lambda X, y: self._rows(as_array(y), predict(X)), X, y, [1.0, 0.0], size)
         error = quantised(rows[:, 0], 0.0, 1.0, self.resolution)
         target = quantised(rows[:, 1], -1.0, 1.0, 2 * self.resolution) - self.resolution
         square = (2 * target**2 + self.resolution) // (2 * self.resolution)

@@ -12,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import cross_val_score
 
 from sklearn_dpsearch import PrivacyError
+from sklearn_dpsearch._lazy_rows import ChosenRows
 from sklearn_dpsearch.boosting import DPGradientBoostingClassifier, DPGradientBoostingRegressor, base
 from sklearn_dpsearch.boosting.noise import noise_scale
 from sklearn_dpsearch.privacy import GaussianDP
@@ -70,6 +71,33 @@ def test_the_last_stage_is_the_prediction(kind):
         *_, last = model.staged_predict_proba(TABLE)
         np.testing.assert_array_equal(last, model.predict_proba(TABLE))
         assert np.mean(stages[-1] == truth) > np.mean(stages[0] == truth)
+
+
+def test_the_answer_about_a_record_is_the_same_bits_in_every_call(kind):
+    model = FITTED[kind]
+    methods = [name for name in model.answers_alone if hasattr(model, name)]
+    assert "predict" in methods
+    for name in methods:
+        answer = getattr(model, name)
+        whole = answer(TABLE)
+        assert np.array_equal(answer(TABLE[::-1])[::-1], whole)
+        for size in (1, 7, 256):
+            parts = [answer(TABLE[start : start + size]) for start in range(0, len(TABLE), size)]
+            assert np.array_equal(np.concatenate(parts), whole)
+
+
+def test_chosen_rows_train_like_a_copy_of_them():
+    X = np.random.default_rng(0).uniform(0, 1, (400, 2))
+    y, chosen = (X[:, 0] > 0.5).astype(int), np.arange(399, 0, -2)
+
+    def weights(X, y):
+        model = DPGradientBoostingClassifier(
+            {"a": (0.0, 1.0), "b": (0.0, 1.0)}, classes=[0, 1], target_mu=1.0, max_iter=20, random_state=0, noise_seed=0
+        )
+        return model.fit(X, y).weights_
+
+    for one, other in zip(weights(ChosenRows(X, chosen), ChosenRows(y, chosen)), weights(X[chosen], y[chosen])):
+        assert np.array_equal(one, other)
 
 
 def test_numbers_stay_inside_of_the_bounds():

@@ -7,6 +7,7 @@ from datetime import date
 import numpy as np
 import pytest
 
+from sklearn_dpsearch._lazy_rows import ChosenRows
 from sklearn_dpsearch.boosting.features import CodedColumns
 from sklearn_dpsearch.preprocessing import Schema
 
@@ -79,3 +80,20 @@ def test_blocks_of_records_are_coded_like_all_at_once(monkeypatch):
     whole = CodedColumns(Schema({"a": (0.0, 8.0)}), 4).codes(frame)
     monkeypatch.setattr("sklearn_dpsearch.boosting.features.BLOCK", 7)
     np.testing.assert_array_equal(CodedColumns(Schema({"a": (0.0, 8.0)}), 4).codes(frame), whole)
+
+
+def test_chosen_rows_are_coded_like_a_copy_of_them_and_read_block_by_block(monkeypatch):
+    X, chosen = np.random.default_rng(0).uniform(-1, 9, (50, 2)), np.arange(49, 0, -3)
+    columns = CodedColumns(Schema({"a": (0.0, 8.0), "b": (0, 8)}), 4)
+    copied = columns.codes(X[chosen])
+    read, taken = [], ChosenRows.__getitem__
+
+    def counting(rows, places):
+        found = taken(rows, places)
+        read.append(len(found))
+        return found
+
+    monkeypatch.setattr(ChosenRows, "__getitem__", counting)
+    monkeypatch.setattr("sklearn_dpsearch.boosting.features.BLOCK", 7)
+    np.testing.assert_array_equal(columns.codes(ChosenRows(X, chosen)), copied)
+    assert read == [7, 7, 3]

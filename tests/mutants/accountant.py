@@ -23,8 +23,8 @@ MUTANTS = [
         name="all records scored at once",
         mistake="A model is asked for as many records as there are: one more changes the last digit of all answers.",
         file="scoring/contributions.py",
-        old="full = np.resize(places, BLOCK)",
-        new="full = places; BLOCK = len(places)",
+        old="full = np.resize(places, -(-len(places) // BLOCK) * BLOCK)",
+        new="full = places",
         tests=("scoring/test_scorers.py::test_one_more_record_changes_the_count_of_no_other",),
     ),
     Mutant(
@@ -610,9 +610,9 @@ MUTANTS = [
     Mutant(
         name="delta left out of a one-run audit",
         mistake="The bound on right guesses is that of pure privacy at any δ.",
-        file="audit/one_run.py",
-        old="    if delta == 0.0 or n_right == 0:\n",
-        new="    if delta < 1.0 or n_right == 0:\n",
+        file="audit/right_guesses.py",
+        old="-deltas * smaller, 1.0 - deltas - larger",
+        new="0.0 * smaller, 1.0 - larger",
         tests=("audit/test_one_run.py::test_a_bound_at_a_delta_holds_for_the_worst_mechanisms",),
     ),
     Mutant(

@@ -25,9 +25,10 @@ from sklearn.metrics import (
 )
 from sklearn.model_selection import cross_val_score
 
+from sklearn_dpsearch.boosting import DPGradientBoostingClassifier, DPGradientBoostingRegressor
 from sklearn_dpsearch.privacy._types import NEIGHBORING
 from sklearn_dpsearch.scoring import PrivateScorer, Sensitivity, make_private_scorer, private_scorer
-from sklearn_dpsearch.scoring.contributions import BLOCK, contributions
+from sklearn_dpsearch.scoring.contributions import BLOCK, LARGE_BLOCK, contributions, records_per_call
 from sklearn_dpsearch.scoring.counts import RETRIEVAL, BalancedAccuracyScorer
 from sklearn_dpsearch.scoring.r2 import R2Scorer
 
@@ -612,3 +613,70 @@ def test_a_record_that_fails_changes_the_way_of_no_other(place: int) -> None:
     assert set(sizes) == {BLOCK}
     assert found[place] == -1.0
     assert np.array_equal(np.delete(found, place), contributions(evaluate, X, np.zeros(600), [-1.0])[:, 0])
+
+
+def test_only_methods_of_this_library_that_answer_each_record_alone_get_many_at_once() -> None:
+    class Changed(DPGradientBoostingClassifier):
+        """Takes the mean over its batch, perhaps."""
+
+    class Claiming:
+        answers_alone = ("predict",)
+
+        def predict(self, X):
+            return X
+
+    model = DPGradientBoostingClassifier({"a": (0, 1)})
+    assert records_per_call(model.predict) == records_per_call(model.decision_function) == LARGE_BLOCK
+    regressor = DPGradientBoostingRegressor({"a": (0, 1)})
+    assert records_per_call(regressor.predict) == LARGE_BLOCK
+    others = [model.predict_proba, Changed({"a": (0, 1)}).predict, Claiming().predict, LogisticRegression().predict]
+    assert [records_per_call(method) for method in [*others, lambda X: X]] == [BLOCK] * 5
+
+
+@pytest.mark.parametrize("n", [0, 1, 255, 256, 257, 1000, 1025])
+def test_large_calls_find_what_small_ones_find_and_fall_back_on_them(n: int) -> None:
+    failing, sizes = {3, 700, 1024}, []
+
+    def evaluate(X, y):
+        sizes.append(len(X))
+        if failing & set(X[:, 0].astype(int)):
+            raise ValueError("a gap")
+        return X[:, 0]
+
+    X = np.arange(float(n))[:, None]
+    small = contributions(evaluate, X, np.zeros(n), [-1.0])[:, 0]
+    assert set(sizes) <= {BLOCK}
+    sizes.clear()
+    assert np.array_equal(contributions(evaluate, X, np.zeros(n), [-1.0], 4 * BLOCK)[:, 0], small)
+    assert np.flatnonzero(small < 0).tolist() == sorted(place for place in failing if place < n)
+    assert all(size % BLOCK == 0 for size in sizes)
+    assert max(sizes, default=0) == min(-(-n // BLOCK), 4) * BLOCK
+
+
+@pytest.mark.parametrize("name", ["accuracy", "balanced_accuracy", "f1", "r2"])
+def test_scorers_call_boosting_with_many_records_and_count_the_same(name: str, monkeypatch) -> None:
+    X = np.random.default_rng(0).uniform(0, 1, (1500, 2))
+    y = (X[:, 0] > 0.5).astype(int)
+    scorers = {
+        "accuracy": private_scorer("accuracy"),
+        "balanced_accuracy": private_scorer("balanced_accuracy", classes=[0, 1]),
+        "f1": private_scorer("f1", pos_label=1),
+        "r2": R2Scorer(y_range=(0, 1)),
+    }
+    schema, given = {"a": (0.0, 1.0), "b": (0.0, 1.0)}, {"target_mu": 1.0, "max_iter": 20}
+    kind, more = (DPGradientBoostingRegressor, {"bounds_y": (0, 1)}) if name == "r2" else (
+        DPGradientBoostingClassifier, {"classes": [0, 1]}
+    )  # fmt: skip
+    model, sizes, predict = kind(schema, **given, **more).fit(X, y), [], kind.predict
+
+    def counting(model, X):
+        sizes.append(len(X))
+        return predict(model, X)
+
+    counting.__name__ = "predict"
+    monkeypatch.setattr(kind, "predict", counting)
+    many = scorers[name].statistic(model, X, y, "add_remove")
+    assert sizes == [1536]
+    monkeypatch.setattr(kind, "answers_alone", ())
+    assert scorers[name].statistic(model, X, y, "add_remove") == many
+    assert sizes[1:] == [BLOCK] * 6

@@ -10,11 +10,13 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("skorch")
 import torch
+from sklearn.base import clone
 from skorch.helper import SliceDataset
 from torch.utils.data import Dataset
 
 from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV
 from sklearn_dpsearch._lazy_rows import ChosenRows
+from sklearn_dpsearch.boosting import DPGradientBoostingClassifier
 from sklearn_dpsearch.nets import DPLogisticRegression, DPNeuralNetClassifier, memory_mapped
 from sklearn_dpsearch.privacy import ZCDP
 from sklearn_dpsearch.scoring import private_scorer
@@ -77,7 +79,7 @@ def test_a_search_over_a_file_is_the_search_over_the_array(name, tmp_path, monke
     assert released(SEARCHES[name]().fit(np.load(tmp_path / "x.npy", mmap_mode="r"), y)) == expected
 
 
-def test_nets_of_this_library_get_rows_and_others_get_arrays(monkeypatch):
+def test_models_of_this_library_get_rows_and_others_get_arrays(monkeypatch):
     class Own(DPLogisticRegression):
         def fit(self, X, y):
             assert isinstance(X, np.ndarray)
@@ -85,6 +87,7 @@ def test_nets_of_this_library_get_rows_and_others_get_arrays(monkeypatch):
 
     adapter = SEARCHES["random"]()._strategy().adapter
     assert adapter.takes_chosen_rows(net())
+    assert adapter.takes_chosen_rows(DPGradientBoostingClassifier({"a": (0, 1)}))
     assert not adapter.takes_chosen_rows(Own())
     assert not adapter.takes_chosen_rows(NoisyCentroids())
 
@@ -143,6 +146,21 @@ def test_scores_of_blocks_are_those_of_all_records(scorer, monkeypatch):
     assert runs._statistic(scorer, "add_remove", model, records, X, y) == whole
     nobody = runs._statistic(scorer, "add_remove", model, records[:0], X, y)
     assert nobody == scorer.statistic(model, X[:0], y[:0], "add_remove")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [DPRandomSearchCV, DPSubsetSearchCV])
+def test_a_search_over_boosting_copies_no_rows_of_a_file(kind, tmp_path):
+    X, y = table(200_000, 40)  # 32 MB
+    np.save(tmp_path / "x.npy", X)
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    schema = {f"x{place}": (-1.0, 1.0) for place in range(40)}
+    model = DPGradientBoostingClassifier(schema, classes=[0, 1], target_mu=1.0, max_iter=2)
+    search = kind(model, {"prior_factor": [1.0, 1.5]}, n_iter=3, random_state=1, **BUDGET)
+    search.privacy_cost(len(X))
+    alone = peak_of(lambda: clone(model).fit(mapped, y))
+    found = peak_of(lambda: search.fit(mapped, y))
+    assert found < alone + 0.5 * X.nbytes
 
 
 def test_what_is_not_known_to_be_a_sum_is_scored_as_a_whole(monkeypatch):
