@@ -112,6 +112,7 @@ def in_a_row(folder, ledger):
         one_of_each(number, folder, ledger)
         number += 1
         if time.monotonic() > begin + SECONDS * (len(tenths) + 1) / 10:
+            gc.collect()  # Python seldom looks for cycles where many modules are loaded
             tenths.append(resident() - process)
     gc.collect()
     return number - WARM_UP, tracemalloc.get_traced_memory()[0] - start, [*tenths, resident() - process]

@@ -37,6 +37,8 @@ NEAR = 0.02
 SMALLEST = 1e-300
 #: Number of even points at which a costly profile is evaluated first.
 EVEN = 65
+#: Compositions of more parts are long: the ε of a few of them is kept.
+MANY = 64
 
 #: ε ↦ δ, on arrays.
 Profile: TypeAlias = Callable[[Array], Array]
@@ -276,11 +278,18 @@ def _epsilon_of(guarantee: Guarantee, delta: float) -> float:
         hash(guarantee)
     except TypeError:  # a user's own guarantee with a list in it
         return guarantee._epsilon(delta)
-    return _known_epsilon(guarantee, delta)
+    known = _known_epsilon if len(getattr(guarantee, "parts", ())) <= MANY else _known_epsilon_of_many
+    return known(guarantee, delta)
 
 
 @lru_cache(maxsize=128)
 def _known_epsilon(guarantee: Guarantee, delta: float) -> float:
+    return guarantee._epsilon(delta)
+
+
+@lru_cache(maxsize=4)
+def _known_epsilon_of_many(guarantee: Guarantee, delta: float) -> float:
+    """ε of a long composition. A ledger asks for a longer one at each entry, and each would keep all its parts."""
     return guarantee._epsilon(delta)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from fractions import Fraction
 from itertools import combinations
 
@@ -266,3 +268,14 @@ def test_average_of_failures_is_rounded_up() -> None:
 
 def test_one_of_several_pure_mechanisms_is_as_bad_as_the_worst_where_nothing_may_fail() -> None:
     assert mixture([PureDP(epsilon=0.5), PureDP(epsilon=2.0)], [0.9, 0.1]).epsilon_at(0.0) == 2.0
+
+
+def test_long_compositions_are_not_kept_for_ever() -> None:
+    """A ledger of many entries asks for the ε of another one at each entry."""
+    parts = [PureDP(epsilon=0.01), ZCDP(rho=0.01)] + [ApproxDP(epsilon=0.01 * i, delta=1e-9) for i in range(1, 120)]
+    totals = [compose(*parts[: 80 + i]) for i in range(20)]
+    assert all(total.epsilon_at(1e-5) == total.epsilon_at(1e-5) for total in totals)
+    alive = [weakref.ref(total) for total in totals]
+    del totals
+    gc.collect()
+    assert sum(total() is not None for total in alive) <= 4
