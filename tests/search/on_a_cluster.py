@@ -12,16 +12,11 @@ import numpy as np
 from distributed import Client, LocalCluster
 from joblib import parallel_config
 
-from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV
+from sklearn_dpsearch import Doubling, DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV
 
 from .toys import NoisyCentroids, two_blobs
 
 SPACE = {"shrink": [0.0, 0.2, 0.4]}
-SEARCHES = {
-    "random": DPRandomSearchCV(NoisyCentroids(), SPACE, n_iter=12, random_state=3),
-    "subset": DPSubsetSearchCV(NoisyCentroids(), SPACE, n_iter=12, random_state=3),
-    "grid": DPGridSearchCV(NoisyCentroids(), SPACE, n_parts=8, selection_epsilon=1.0, random_state=3),
-}
 
 
 class Slow(NoisyCentroids):
@@ -30,6 +25,19 @@ class Slow(NoisyCentroids):
     def fit(self, X, y):
         time.sleep(0.3)
         return super().fit(X, y)
+
+
+def searches(model, **more):
+    """One search of each kind; that for a threshold needs ten runs to reach it."""
+    return {
+        "random": DPRandomSearchCV(model, SPACE, n_iter=12, random_state=3, **more),
+        "subset": DPSubsetSearchCV(model, SPACE, n_iter=12, random_state=3, **more),
+        "grid": DPGridSearchCV(model, SPACE, n_parts=8, selection_epsilon=1.0, random_state=3, **more),
+        "threshold": DPThresholdSearchCV(model, SPACE, threshold=1.03, n_iter=12, random_state=3, **more),
+        "doubling": DPThresholdSearchCV(
+            model, SPACE, threshold=Doubling(round_epsilon=1.0, n_parts=6), random_state=3, **more
+        ),
+    }
 
 
 def released(search):
@@ -63,9 +71,8 @@ def main():
     X, y = two_blobs(400)
     rng = np.random.default_rng(0)
     wide = rng.uniform(-1, 1, (50_000, 40))
-    alone = {name: released(search.fit(X, y)) for name, search in SEARCHES.items()}
-    slow = DPRandomSearchCV(Slow(), SPACE, n_iter=12, random_state=3)
-    expected = released(DPRandomSearchCV(NoisyCentroids(), SPACE, n_iter=12, random_state=3).fit(X, y))
+    alone = {name: released(search.fit(X, y)) for name, search in searches(NoisyCentroids()).items()}
+    on_workers = searches(NoisyCentroids(), n_jobs=-1)
     told = {}
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -73,17 +80,19 @@ def main():
         Client(cluster) as client,
         parallel_config("dask"),
     ):
-        told["same"] = {
-            name: released(search.set_params(n_jobs=-1).fit(X, y)) == alone[name] for name, search in SEARCHES.items()
-        }
-        mapped = SEARCHES["random"].fit(in_a_file(folder, X), y)
+        told["same"] = {name: released(search.fit(X, y)) == alone[name] for name, search in on_workers.items()}
+        mapped = on_workers["random"].fit(in_a_file(folder, X), y)
         told["same from a file"] = released(mapped) == alone["random"]
         told["sent from a file"] = bytes_sent(in_a_file(folder, wide), (wide[:, 0] > 0).astype(int)) / wide.nbytes
         told["sent"] = bytes_sent(wide, (wide[:, 0] > 0).astype(int)) / wide.nbytes
         told["logs"] = str(client.get_worker_logs()) + str(client.get_scheduler_logs())
-        pids = list(client.run(os.getpid).values())
-        client.loop.call_later(1.0, os.kill, pids[0], signal.SIGKILL)
-        told["after a loss"] = released(slow.set_params(n_jobs=-1).fit(X, y)) == expected
+        told["after a loss"] = {}
+        for name in ("random", "grid"):  # all their tasks are handed out before the loss
+            search = searches(Slow(), n_jobs=-1)[name]
+            client.wait_for_workers(2)
+            pids = list(client.run(os.getpid).values())
+            client.loop.call_later(1.0, os.kill, pids[0], signal.SIGKILL)
+            told["after a loss"][name] = released(search.fit(X, y)) == alone[name]
         deadline = time.monotonic() + 60
         while any(client.has_what().values()) and time.monotonic() < deadline:
             time.sleep(0.2)
