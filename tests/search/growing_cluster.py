@@ -15,7 +15,7 @@ from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.nets import DPLogisticRegression
 from sklearn_dpsearch.search import _base
 
-from .on_a_cluster import SPACE, Slow, released
+from .on_a_cluster import Slow, released, searches
 from .toys import NoisyCentroids, two_blobs
 
 NET = DPLogisticRegression(classes=[0, 1], bounds_X=(-1, 1), noise_multiplier=2.0, max_epochs=2)
@@ -27,10 +27,6 @@ class Slower(NoisyCentroids):
     def fit(self, X, y):
         time.sleep(1.0)
         return super().fit(X, y)
-
-
-def slow(n_jobs, kind=Slow):
-    return DPRandomSearchCV(kind(), SPACE, n_iter=12, random_state=3, n_jobs=n_jobs)
 
 
 def nets(n_jobs):
@@ -60,7 +56,7 @@ def plans():
 
 def refused_without_workers(X, y):
     """Whether a search is refused, and nothing spent, where there is no worker."""
-    search = slow(-1)
+    search = searches(Slow(), n_jobs=-1)["random"]
     with parallel_config("dask", wait_for_workers_timeout=0.2), contextlib.suppress(TimeoutError):
         search.fit(X, y)
     return not hasattr(search, "privacy_spent_")
@@ -70,13 +66,23 @@ def while_it_grows(X, y, client, expected):
     """Whether searches release what they should, until there are two workers or two minutes are over; and how many."""
     deadline, same = time.monotonic() + 120, True
     while len(client.ncores()) < 2 and time.monotonic() < deadline:
-        same = same and released(slow(2, Slower).fit(X, y)) == expected
+        same = same and released(searches(Slower(), n_jobs=2)["random"].fit(X, y)) == expected["random"]
     return same, len(client.ncores())
+
+
+def after_the_loss_of_all(X, y, client, expected):
+    """Whether each kind of search releases what it should, although all workers are lost in the middle."""
+    same = {}
+    for name, search in searches(Slow(), n_jobs=2).items():
+        for pid in client.run(os.getpid).values():
+            client.loop.call_later(0.5, os.kill, pid, signal.SIGKILL)
+        same[name] = released(search.fit(X, y)) == expected[name]
+    return same
 
 
 def main():
     X, y = two_blobs(400)
-    expected = released(DPRandomSearchCV(NoisyCentroids(), SPACE, n_iter=12, random_state=3).fit(X, y))
+    expected = {name: released(search.fit(X, y)) for name, search in searches(NoisyCentroids()).items()}
     alone = answers(nets(None).fit(X, y), X)
     told = {}
     with (
@@ -91,9 +97,7 @@ def main():
         client.run(count_plans)
         told["nets"] = answers(nets(2).fit(X, y), X) == alone
         told["plans"] = [plans(), sum(client.run(plans).values())]
-        for pid in client.run(os.getpid).values():
-            client.loop.call_later(0.5, os.kill, pid, signal.SIGKILL)
-        told["after the loss of all"] = released(slow(2).fit(X, y)) == expected
+        told["after the loss of all"] = after_the_loss_of_all(X, y, client, expected)
     print(json.dumps(told))
 
 

@@ -10,9 +10,10 @@ import time
 
 import numpy as np
 from distributed import Client, LocalCluster
-from joblib import parallel_config
+from joblib import delayed, parallel_config
 
 from sklearn_dpsearch import Doubling, DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV
+from sklearn_dpsearch.search.execution.tasks import in_parallel
 
 from .toys import NoisyCentroids, two_blobs
 
@@ -67,6 +68,41 @@ def in_a_file(folder, X):
     return np.load(f"{folder}/X.npy", mmap_mode="r")
 
 
+def sent_again(client, search, X, y):
+    """What a search releases if its records are lost once, on the way to a worker."""
+    sends, times = client.scatter, []
+
+    async def lost():
+        raise OSError
+
+    def once_lost(*given, **named):
+        times.append(1)
+        return lost() if len(times) == 1 else sends(*given, **named)
+
+    client.scatter = once_lost
+    try:
+        found = released(search.fit(X, y))
+        return found if len(times) > 1 else None
+    finally:
+        client.scatter = sends
+
+
+def ends_its_worker(number):
+    if number == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number
+
+
+def given_up(client):
+    """Error if a task ends its worker, whatever worker it is sent to."""
+    client.run_on_scheduler(lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", 0))
+    workers = {"n_jobs": -1, "pre_dispatch": "2*n_jobs"}
+    try:
+        return in_parallel("NoisyCentroids", [delayed(ends_its_worker)(number) for number in range(4)], workers)
+    except RuntimeError as error:
+        return str(error)
+
+
 def main():
     X, y = two_blobs(400)
     rng = np.random.default_rng(0)
@@ -87,16 +123,17 @@ def main():
         told["sent"] = bytes_sent(wide, (wide[:, 0] > 0).astype(int)) / wide.nbytes
         told["logs"] = str(client.get_worker_logs()) + str(client.get_scheduler_logs())
         told["after a loss"] = {}
-        for name in ("random", "grid"):  # all their tasks are handed out before the loss
-            search = searches(Slow(), n_jobs=-1)[name]
+        for name, search in searches(Slow(), n_jobs=-1).items():
             client.wait_for_workers(2)
             pids = list(client.run(os.getpid).values())
             client.loop.call_later(1.0, os.kill, pids[0], signal.SIGKILL)
             told["after a loss"][name] = released(search.fit(X, y)) == alone[name]
+        told["sent again"] = sent_again(client, on_workers["random"], X, y) == alone["random"]
         deadline = time.monotonic() + 60
         while any(client.has_what().values()) and time.monotonic() < deadline:
             time.sleep(0.2)
         told["left"] = sum(map(len, client.has_what().values()))
+        told["given up"] = given_up(client)
     print(json.dumps(told))
 
 

@@ -6,7 +6,9 @@ import json
 import pickle
 import subprocess
 import sys
+from concurrent.futures import Future
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -23,6 +25,7 @@ from sklearn_dpsearch.search.execution.clusters import (
     complete,
     in_spite_of_losses,
     number_of_workers,
+    raise_if_lost,
 )
 from sklearn_dpsearch.search.execution.failures import FailedThere, NotReadable, NotWritable
 from sklearn_dpsearch.search.execution.tasks import configured
@@ -145,6 +148,26 @@ def test_lost_records_are_sent_again_but_not_for_ever():
         in_spite_of_losses(lambda: 1 / 0)
 
 
+def test_errors_for_which_joblib_would_wait_are_raised():
+    done, failed, at_work, cancelled = (Future() for _ in range(4))
+    done.set_result(1)
+    failed.set_exception(ZeroDivisionError())
+    cancelled.cancel()
+    raise_if_lost(with_futures([done, at_work, cancelled, None], [done, at_work, cancelled]))
+    with pytest.raises(ZeroDivisionError):
+        raise_if_lost(with_futures([at_work, failed], []))
+    with pytest.raises(ResultsLost):
+        raise_if_lost(with_futures([at_work], [done, failed]))
+    raise_if_lost(SimpleNamespace(_jobs=[], _backend=object()))
+
+
+def with_futures(of_tasks, of_arguments):
+    """Parallel call on joblib's backend for Dask, as far as it is looked at."""
+    sent = SimpleNamespace(_data={number: ("reference", future) for number, future in enumerate(of_arguments)})
+    tasks = [SimpleNamespace(job=future) for future in of_tasks]
+    return SimpleNamespace(_jobs=tasks, _backend=SimpleNamespace(call_data_futures=sent))
+
+
 def test_results_that_are_missing_are_not_mistaken_for_all():
     assert complete([1, 2], 2) == [1, 2]
     with pytest.raises(ResultsLost):
@@ -201,8 +224,10 @@ def told_by(script):
 @pytest.mark.skipif(sys.platform != "linux", reason="counts bytes as Linux does")
 def test_a_search_on_two_worker_processes_is_the_same_search_and_sends_records_once():
     told, _ = told_by("on_a_cluster")
-    assert told["same"] == dict.fromkeys(("random", "subset", "grid", "threshold", "doubling"), True)
-    assert told["after a loss"] == {"random": True, "grid": True}
+    all_are_the_same = dict.fromkeys(("random", "subset", "grid", "threshold", "doubling"), True)
+    assert told["same"] == told["after a loss"] == all_are_the_same
+    assert told["sent again"]  # by joblib alone such a search waits for ever, as the next task does
+    assert "ended before their tasks did" in told["given up"]
     assert told["sent"] < 5  # times the records: to two workers, and what else goes over the line; 16 tasks and more
     assert told["same from a file"]
     assert told["sent from a file"] < 0.5  # labels and splits
@@ -219,7 +244,7 @@ def test_a_search_on_a_cluster_that_grows_and_loses_all_its_workers_is_the_same_
     assert told["grown to"] == 2
     assert told["nets"]
     assert told["plans"] == [1, 0]  # here, and on the workers
-    assert told["after the loss of all"]
+    assert all(told["after the loss of all"].values())
 
 
 @pytest.mark.slow

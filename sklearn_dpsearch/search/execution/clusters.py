@@ -81,6 +81,29 @@ def complete(results: list[Found], number: int) -> list[Found]:
     return results
 
 
+def raise_if_lost(parallel: Parallel) -> None:
+    """Raise the error of a task for which joblib's backend for Dask would wait for ever (joblib 1.6).
+
+    The backend tells ``Parallel`` of results only. It never tells of a task that the cluster gave up, nor of one that
+    was not sent, because its arguments could not be.
+    """
+    for task in list(parallel._jobs):
+        error = _error_of(task.job)
+        if error is not None:
+            raise error
+    arguments = getattr(getattr(parallel._backend, "call_data_futures", None), "_data", {})
+    if any(_error_of(sending) for _, sending in list(arguments.values())):
+        raise ResultsLost
+
+
+def _error_of(future: Any) -> BaseException | None:
+    """Error of a future that is done, or None."""
+    if future is None or not future.done() or future.cancelled():
+        return None
+    found: BaseException | None = future.exception()
+    return found
+
+
 @contextlib.contextmanager
 def called_off(parallel: Parallel) -> Iterator[None]:
     """Remove results from a cluster after an error or an interrupt: joblib's backend for Dask would keep some."""

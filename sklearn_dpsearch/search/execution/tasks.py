@@ -28,6 +28,7 @@ from .clusters import (
     is_far,
     number_of_workers,
     on_a_cluster,
+    raise_if_lost,
 )
 from .failures import LeakDetected, why
 
@@ -145,6 +146,13 @@ class Counted(Parallel):
         """Count workers, at least 2 on a cluster: with 1 joblib works here, and an adaptive cluster never grows."""
         found = int(super()._initialize_backend())
         return max(2, found) if is_far(self._backend) else found
+
+    def _wait_retrieval(self) -> bool:
+        """Return whether tasks are at work: joblib asks every 10 ms."""
+        waits = bool(super()._wait_retrieval())
+        if waits and is_far(self._backend):
+            raise_if_lost(self)
+        return waits
 
     def print_progress(self) -> None:
         """Count a finished task: joblib calls this method after every task."""
