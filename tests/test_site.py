@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 import tomllib
-from importlib import import_module
 from pathlib import Path
 
 import pytest
-from sklearn.base import BaseEstimator
-from sklearn.linear_model import LogisticRegression
 
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch._site import SITE
 from sklearn_dpsearch.boosting import DPGradientBoostingClassifier
 from sklearn_dpsearch.preprocessing import TableEncoder
 
+from .public_estimators import SCHEMA, kinds, made
+
 ROOT = Path(__file__).parent.parent
-SCHEMA = {"age": (0, 100), "pay": ["low", "high"], "rent": (0.0, 9.0)}
 ROOMS = ["sklearn_dpsearch", "sklearn_dpsearch.boosting", "sklearn_dpsearch.nets", "sklearn_dpsearch.preprocessing"]
 
 
@@ -27,24 +24,6 @@ def pages() -> set[str]:
     blocks = re.split(r"\.\. currentmodule:: (\S+)", (ROOT / "docs" / "reference" / "api.rst").read_text())[1:]
     named = zip(blocks[::2], blocks[1::2])
     return {f"{room}.{name}" for room, text in named for name in re.findall(r"^   (\w+)$", text, re.M)}
-
-
-def kinds(room: str) -> list[type]:
-    if room == "sklearn_dpsearch.nets":
-        pytest.importorskip("skorch")
-    module = import_module(room)
-    named = (getattr(module, name) for name in module.__all__)
-    return [one for one in named if inspect.isclass(one) and issubclass(one, BaseEstimator)]
-
-
-def made(kind: type) -> BaseEstimator:
-    """An estimator by its required parameters alone, of whatever kind they are."""
-    required = [
-        name
-        for name, one in inspect.signature(kind.__init__).parameters.items()
-        if one.default is one.empty and name != "self" and one.kind is not one.VAR_KEYWORD
-    ]
-    return kind(**{name: SCHEMA if name == "schema" else LogisticRegression() for name in required})
 
 
 @pytest.mark.parametrize("room", ROOMS)
