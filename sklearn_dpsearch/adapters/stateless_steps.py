@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+import numbers
 from collections.abc import Callable, Container
 from typing import Any
 
 from ..privacy import LeakingEstimatorError
+
+#: Largest whole number up to which double precision has all.
+EXACT = 2**53
 
 
 def is_skipped(part: object) -> bool:
@@ -20,7 +25,13 @@ def _always(part: Any) -> bool:
 def _given_categories(part: Any) -> bool:
     """Categories as a list, and no merging of rare ones."""
     rare = getattr(part, "min_frequency", None), getattr(part, "max_categories", None)
-    return not isinstance(part.categories, str) and rare == (None, None)
+    return not isinstance(part.categories, str) and rare == (None, None) and _stay_in_doubles(part.categories)
+
+
+def _stay_in_doubles(categories: Any) -> bool:
+    """Return whether whole numbers stay what they are where one missing value makes doubles of a column."""
+    values = itertools.chain.from_iterable(categories)
+    return all(abs(int(value)) <= EXACT for value in values if isinstance(value, numbers.Integral))
 
 
 def _constant(part: Any) -> bool:
@@ -43,7 +54,7 @@ LEARN_NOTHING: dict[str, Callable[[Any], bool]] = {
     "SimpleImputer": _constant,
 }
 
-_CATEGORIES = "public categories=[[...], ...], and neither min_frequency nor max_categories"
+_CATEGORIES = "public categories=[[...], ...], numbers only up to 2**53, and neither min_frequency nor max_categories"
 #: Settings with which transformers that may learn from the data learn nothing.
 HOW_NOTHING_IS_LEARNED: dict[str, str] = {
     "OneHotEncoder": _CATEGORIES,

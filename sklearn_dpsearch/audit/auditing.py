@@ -8,11 +8,11 @@ from typing import Any
 
 from sklearn.utils.validation import _num_samples
 
-from ..privacy import Guarantee, PrivacyError
+from ..privacy import Guarantee
 from ..privacy._types import Neighboring
 from ..privacy.spent import PrivacySpent
 from .attacks import Everything, Statistic
-from .claims import Claim, claim_about, smallest
+from .claims import claim_about, smallest
 from .neighbours import Neighbours, worst_case
 from .outcomes import has_failed
 from .repeated_fits import Samples, fit_many, without_seeds
@@ -111,8 +111,14 @@ def audit(
     check_levels(0.0 if delta is None else delta, confidence)
     estimator, notes = without_seeds(estimator)
     params = dict(fit_params or {})
-    claim = claim_about(estimator, _num_samples(X), params.get("X_public") is not None, stated, delta)
-    pair = _pair(X, y, other, neighboring, claim, absent)
+    public = params.get("X_public") is not None
+    claim = claim_about(estimator, _num_samples(X), public, stated, delta, neighboring)
+    relation = claim.neighboring
+    pair = (
+        worst_case(X, y, neighboring=relation, absent=absent)
+        if other is None
+        else Neighbours.of((X, y), other, relation, absent)
+    )
     samples = fit_many(estimator, pair, n_runs, statistic or Everything(pair.canary), params, n_jobs, random_state)
     _check_some_fitted(samples, estimator)
     found = lower_bound(samples.first, samples.second, delta=claim.delta, confidence=confidence)
@@ -123,25 +129,6 @@ def audit(
         steps=pair.steps,
         notes=notes,
     )
-
-
-def _pair(
-    X: Any, y: Any, other: tuple[Any, Any] | None, neighboring: Neighboring | None, claim: Claim, absent: bool
-) -> Neighbours:
-    relation = neighboring or (None if claim.guarantee is None else claim.guarantee.neighboring)
-    if relation is None:
-        raise PrivacyError(
-            "Found neither a stated guarantee nor neighboring=: which data sets are neighbours? Give "
-            "neighboring='add_remove', 'zero_out' or 'replace_one', or stated=, e.g. PureDP(epsilon=1.0)."
-        )
-    if claim.guarantee is not None and relation != claim.guarantee.neighboring:
-        raise PrivacyError(
-            f"Found neighboring={relation!r}, but the guarantee is stated for {claim.guarantee.neighboring!r}: it says "
-            "nothing about other pairs. Leave neighboring out, or give stated= for this relation."
-        )
-    if other is None:
-        return worst_case(X, y, neighboring=relation, absent=absent)
-    return Neighbours.of((X, y), other, relation, absent)
 
 
 def _check_some_fitted(samples: Samples, estimator: Any) -> None:

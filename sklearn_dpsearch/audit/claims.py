@@ -9,7 +9,18 @@ from typing import Any, Protocol, TypeGuard
 import numpy as np
 
 from ..adapters import training_run
-from ..privacy import DPSGD, ZCDP, GaussianDP, Guarantee, MissingDeltaError, PureDP, UnknownGuaranteeError
+from ..privacy import (
+    DPSGD,
+    ZCDP,
+    GaussianDP,
+    Guarantee,
+    MissingDeltaError,
+    PrivacyError,
+    PureDP,
+    UnknownGuaranteeError,
+)
+from ..privacy._checks import check_neighboring
+from ..privacy._types import Neighboring
 from ..privacy.guarantees.base import as_guarantee
 from ..privacy.spent import PrivacySpent
 from .right_guesses import ClaimedCurve
@@ -20,10 +31,11 @@ POINTS = 100
 
 @dataclass(frozen=True)
 class Claim:
-    """A claimed guarantee, and the δ at which it is audited."""
+    """A claimed guarantee, and the δ and the neighbouring relation at which it is audited."""
 
     guarantee: Guarantee | None
     delta: float
+    neighboring: Neighboring
 
     def epsilon(self, steps: int) -> float | None:
         """ε at ``delta`` for data sets ``steps`` apart."""
@@ -38,19 +50,47 @@ class Search(Protocol):
     def privacy_cost(self, n_samples: int | None, delta: float | None, *, public: bool) -> PrivacySpent: ...
 
 
-def claim_about(estimator: Any, n_samples: int, public: bool, stated: object, delta: float | None) -> Claim:
-    """Claim by the caller, by a search's plan or by an adapter, with its δ.
+def claim_about(
+    estimator: Any,
+    n_samples: int,
+    public: bool,
+    stated: object,
+    delta: float | None,
+    neighboring: Neighboring | None,
+) -> Claim:
+    """Claim by the caller, by a search's plan or by an adapter, with its δ and its relation.
 
     Raises
     ------
     MissingDeltaError
         If the guarantee is not pure and no δ is known.
+    PrivacyError
+        If no relation is stated or given, or two different ones are.
     """
     found = _planned(estimator, n_samples, public, delta) if stated is None else stated
     guarantee = None if found is None else as_guarantee(found, "stated")
     if delta is None:
         delta = found.delta if isinstance(found, PrivacySpent) else _own_delta(guarantee)
-    return Claim(guarantee, float(delta))
+    return Claim(guarantee, float(delta), _relation(guarantee, neighboring))
+
+
+def _relation(guarantee: Guarantee | None, given: Neighboring | None) -> Neighboring:
+    if given is None and guarantee is None:
+        raise PrivacyError(
+            "Found neither a stated guarantee nor neighboring=: which data sets are neighbours? Give "
+            "neighboring='add_remove', 'zero_out' or 'replace_one', or stated=, e.g. PureDP(epsilon=1.0)."
+        )
+    if given is not None:
+        check_neighboring(given)
+    if guarantee is None:
+        assert given is not None
+        return given
+    if given not in (None, guarantee.neighboring):
+        raise PrivacyError(
+            f"Found neighboring={given!r}, but the guarantee is stated for {guarantee.neighboring!r}: it says "
+            "nothing about other pairs. Leave neighboring out, or give stated= for this relation."
+        )
+    return guarantee.neighboring
 
 
 def _planned(estimator: Any, n_samples: int, public: bool, delta: float | None) -> PrivacySpent | Guarantee | None:
@@ -95,9 +135,8 @@ def stated_curve(planned: Claim, spent: list[PrivacySpent], steps: int) -> Claim
 
 
 def _all(planned: Claim, spent: list[PrivacySpent]) -> list[Claim]:
-    relation = None if planned.guarantee is None else planned.guarantee.neighboring
-    stated = [one.guarantee for one in spent if relation in (None, one.neighboring)]
-    return [planned, *(Claim(guarantee, planned.delta) for guarantee in stated)]
+    stated = [one.guarantee for one in spent if one.neighboring == planned.neighboring]
+    return [planned, *(replace(planned, guarantee=guarantee) for guarantee in stated)]
 
 
 #: Kind of guarantee ↦ implied guarantee for data sets two steps apart.

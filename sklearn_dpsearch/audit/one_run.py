@@ -16,8 +16,8 @@ from sklearn.utils.validation import _num_samples
 
 from .._process import GENERATORS, reseed, without_warnings
 from ..ledger.ledger_context import counted
-from ..privacy import Guarantee, PrivacyError
-from ..privacy._checks import check_neighboring, require
+from ..privacy import Guarantee
+from ..privacy._checks import require
 from ..privacy._types import Array, Neighboring
 from ..privacy.spent import PrivacySpent
 from .claims import claim_about, smallest, stated_curve
@@ -157,7 +157,7 @@ def audit_one_run(
     Raises
     ------
     PrivacyError
-        If no relation is stated or given.
+        If no relation is stated or given, or ``neighboring`` is not the stated one.
     ValueError
         With too few canaries, or scores of another shape.
 
@@ -194,14 +194,8 @@ def audit_one_run(
     estimator, notes = without_seeds(estimator)
     params = dict(fit_params or {})
     n = _num_samples(X) + len(canaries)
-    claim = claim_about(estimator, n, params.get("X_public") is not None, stated, delta)
-    relation = neighboring or (None if claim.guarantee is None else claim.guarantee.neighboring)
-    if relation is None:
-        raise PrivacyError(
-            "Found neither a stated guarantee nor neighboring=. Give neighboring='add_remove', 'zero_out' or "
-            "'replace_one', or stated=, e.g. PureDP(epsilon=1.0)."
-        )
-    check_neighboring(relation)
+    claim = claim_about(estimator, n, params.get("X_public") is not None, stated, delta, neighboring)
+    relation = claim.neighboring
     if other_targets is not None and (relation != "replace_one" or targets is None):
         raise ValueError(
             f"Found other_targets with neighboring={relation!r}; they change a record, so 'replace_one' and targets "

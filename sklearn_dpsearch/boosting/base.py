@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import loguniform
+from sklearn.base import RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
-from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from .._process import steps_now
 from ..preprocessing import ColumnShape, Schema, TableEncoder
@@ -31,6 +32,7 @@ from .losses import Array, Loss
 from .noise import UNIT, NoisySums, noise_scale
 from .noise_calibration import STATED_DELTA, TARGETS, CalibratedModel
 from .rounds import boost, outputs_after
+from .targets import targets_in
 
 if TYPE_CHECKING:
     from typing import Self  # since Python 3.11
@@ -60,8 +62,8 @@ class GradientBoosting(CalibratedModel):
         "target": [None, str],
         "neighboring": [StrOptions(set(NEIGHBORING))],
         "max_iter": [Interval(numbers.Integral, 1, None, closed="left")],
-        "learning_rate": [Interval(numbers.Real, 0, None, closed="neither")],
-        "prior_factor": [Interval(numbers.Real, 0, None, closed="neither")],
+        "learning_rate": [Interval(numbers.Real, 0, 1e6, closed="right")],
+        "prior_factor": [Interval(numbers.Real, 1e-6, 1e6, closed="both")],
         "max_bins": [Interval(numbers.Integral, 2, None, closed="left")],
         "max_features_per_cell": [Interval(numbers.Integral, 1, None, closed="left")],
     }
@@ -104,8 +106,8 @@ class GradientBoosting(CalibratedModel):
         )
 
     def expecting(self, n: float) -> dict[str, Any]:
-        """Parameters with which ``fit`` counts no records: all, because it never counts them."""
-        return {}
+        """Parameters with which ``fit`` counts no records: the same guarantee without a δ to compare with 1/n."""
+        return {} if self.target_delta is None else self.scaled_privacy(1.0)
 
     def under(self, neighboring: Neighboring) -> dict[str, Any]:
         """Parameters for a guarantee, and for targets, under these neighbours."""
@@ -196,7 +198,7 @@ class GradientBoosting(CalibratedModel):
         self._unfit()
         if y is None:
             raise ValueError(f"{type(self).__name__} needs y, the target of each record, and got None.")
-        y = column_or_1d(check_array(y, ensure_2d=False, dtype=None, input_name="y"), warn=True)
+        y = targets_in(y, numeric=isinstance(self, RegressorMixin))
         check_consistent_length(X, y)
         if self.target_delta is not None and self.neighboring != "add_remove":  # else the number of records is private
             check_size_of_delta("target_delta", float(self.target_delta), len(y))

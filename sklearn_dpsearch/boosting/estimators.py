@@ -293,6 +293,11 @@ class DPGradientBoostingRegressor(RegressorMixin, GradientBoosting):
     def _check_arguments(self) -> None:
         super()._check_arguments()
         bounds_of(self._declared("bounds_y"))
+        if not self._scale()[1] > 0:
+            raise ValueError(
+                f"Found bounds_y={self._declared('bounds_y')!r} and max_residual={self.max_residual!r}, for which "
+                "residuals are clipped at 0 in double precision. Give wider bounds, in another unit."
+            )
 
     @staticmethod
     def _facts_of(schema: Schema, target: str) -> dict[str, Any]:
@@ -301,7 +306,7 @@ class DPGradientBoostingRegressor(RegressorMixin, GradientBoosting):
     def _loss_and_targets(self, y: NDArray[Any]) -> tuple[Loss, NDArray[Any]]:
         lower, upper = bounds_of(self._declared("bounds_y"))
         middle, unit = self._scale()
-        return SquaredLoss(), (np.clip(y.astype(np.float64), lower, upper) - middle) / unit
+        return SquaredLoss(), (np.clip(y, lower, upper) - middle) / unit
 
     def _contrasts(self) -> Array:
         return np.full((1, 1), self._scale()[1])

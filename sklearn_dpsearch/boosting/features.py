@@ -77,13 +77,13 @@ class CodedColumns:
     def codes(self, X: Any) -> Codes:
         """Codes of a table, or of chosen rows of an array, shape (n_features, n_samples)."""
         chosen = X if isinstance(X, ChosenRows) else None
-        given = columns_of(X if chosen is None else chosen.data, list(self._schema))
+        given = columns_of(X if chosen is None else chosen.data, list(self._schema), self._schema.listed)
         for name, column in self._schema.columns.items():
             column.refuse(name, given[name].kind)
         values = [given[name].values for name in self._schema]
         number = len(values[0]) if chosen is None else len(chosen)
         most = max(feature.size for feature in self.features)
-        codes = np.empty((len(self.features), number), np.uint8 if most <= 256 else np.uint16)
+        codes = np.empty((len(self.features), number), np.min_scalar_type(most - 1))
         for start in range(0, number, BLOCK):
             rows = slice(start, start + BLOCK)
             block = [each[rows] for each in values] if chosen is None else list(chosen[rows].T)

@@ -26,6 +26,8 @@ UNIT = 2**20
 HESSIAN_NOISE = 4
 #: Square of the norm of what one record adds, in units of the largest score.
 SQUARED_SENSITIVITY = 1 + Fraction(1, HESSIAN_NOISE**2)
+#: The largest square of the norm of what one record adds, in whole numbers.
+LARGEST_SQUARE = int(SQUARED_SENSITIVITY * UNIT**2)
 #: Largest distance of the sums of neighbours ÷ the largest norm of a record.
 DISTANCE = {"add_remove": 1, "zero_out": 1, "replace_one": 2}
 
@@ -63,12 +65,17 @@ def noise_scale(mu: float, releases: int, neighboring: Neighboring) -> int:
 def whole(derivatives: Derivatives, loss: Loss) -> Array:
     """Derivatives as whole numbers, rounded towards zero: shape (2 · n_outputs, n_samples).
 
-    They are scaled to just below the unit, so that rounding in double precision leads to no longer vector.
+    They are scaled to just below the unit, so that rounding in double precision leads to no longer vector. A record
+    whose vector is longer all the same, or has no length, adds zeros: the guarantee does not depend on the loss.
     """
     found = np.concatenate(derivatives)
     found[: loss.n_outputs] *= UNIT - 1
     found[loss.n_outputs :] *= (UNIT - 1) / (HESSIAN_NOISE * loss.largest_hessian)
-    return np.trunc(found, out=found)
+    np.trunc(found, out=found)
+    fits = np.einsum("ij,ij->j", found, found) <= LARGEST_SQUARE  # exact: squares and sums of whole numbers below 2⁵³
+    if not fits.all():
+        found[:, ~fits] = 0.0
+    return found
 
 
 class NoisySums:

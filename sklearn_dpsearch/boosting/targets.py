@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_array, column_or_1d
 
 from ..privacy import PrivacyError
 from .features import BLOCK
@@ -31,11 +32,41 @@ def positions(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.integer]:
         blocks = (y[start : start + BLOCK].tolist() for start in range(0, len(y), BLOCK))
         labels = itertools.chain.from_iterable(blocks)
         return np.fromiter((places[label] for label in labels), np.min_scalar_type(len(places)), len(y))
-    except (KeyError, TypeError):  # not chained: the error would quote a record
-        raise ValueError(
-            f"Found labels in y that are not among the declared classes={classes.tolist()}. Declare every label that a "
-            "record could have."
-        ) from None
+    except (KeyError, TypeError):
+        pass
+    # outside of the handler: a chained error would quote a record
+    raise ValueError(
+        f"Found labels in y that are not among the declared classes={classes.tolist()}. Declare every label that a "
+        "record could have."
+    )
+
+
+def targets_in(y: Any, numeric: bool) -> NDArray[Any]:
+    """Targets without missing ones, shape (n_samples,): in double precision if they have to be numbers.
+
+    Raises
+    ------
+    ValueError
+        For others. No text quotes a number that is none.
+    """
+    if numeric:
+        y = _doubles(np.asarray(y))
+    found: NDArray[Any] = column_or_1d(check_array(y, ensure_2d=False, dtype=None, input_name="y"), warn=True)
+    return found
+
+
+def _doubles(y: NDArray[Any]) -> NDArray[Any]:
+    if y.dtype.kind == "c":
+        return y  # for scikit-learn's own error
+    if y.dtype.kind not in "biufOUT":
+        raise ValueError(f"Found y of type {y.dtype}; numbers are needed.")
+    try:
+        with np.errstate(over="ignore"):  # a warning would tell of a long double beyond all doubles
+            return y.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    # outside of the handler: a chained error would quote a record
+    raise ValueError("Found a target in y that is no number; numbers are needed.")
 
 
 def log_weights(given: ClassWeights, classes: NDArray[Any]) -> Array:

@@ -177,7 +177,7 @@ class Choice(Column):
 
 @dataclass(frozen=True)
 class Hashed(Column):
-    """Any values, put into buckets by a public hash. Equal values share a bucket, different values may.
+    """Any values, put into buckets by a public hash. Equal numbers share a bucket, and different values may.
 
     Parameters
     ----------
@@ -195,8 +195,8 @@ class Hashed(Column):
         return self.buckets + 1
 
     def places(self, values: NDArray[Any]) -> NDArray[np.intp]:
-        """Bucket of each value, shape (n,)."""
-        known: dict[Any, int] = {}
+        """Bucket of each value, shape (n,): a function of the value alone, whatever others are there."""
+        known: dict[bytes, int] = {}
         return np.fromiter((self._bucket(value, known) for value in values.tolist()), np.intp, len(values))
 
     def outputs(self, name: str, detail: Detail) -> Iterator[Unit]:
@@ -227,21 +227,27 @@ class Hashed(Column):
     def lowest(self) -> float:
         return 0.0
 
-    def _bucket(self, value: Any, known: dict[Any, int]) -> int:
+    def _bucket(self, value: Any, known: dict[bytes, int]) -> int:
+        """Bucket of a value; ``known`` spares hashing a text twice. Equal values may have different texts."""
         try:
-            if value not in known:
-                known[value] = self._hashed(value)
-            return known[value]
-        except Exception:  # neither hashable nor comparable: counts as missing
+            if value is None or value != value:
+                return self.buckets
+            text = str.encode(value if isinstance(value, str) else _text_of(value))
+            if text not in known:
+                known[text] = self._hashed(text.decode())
+            return known[text]
+        except Exception:  # pandas' missing value, or no text at all
             return self.buckets
 
-    def _hashed(self, value: Any) -> int:
-        """The bucket of a value, equal for a number and its text, because one entry of text makes text of a column."""
-        if value is None or value != value:
-            return self.buckets
-        number = number_of(value)
-        text = str(value) if math.isnan(number) else repr(number)
-        return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big") % self.buckets
+    def _hashed(self, text: str) -> int:
+        """The bucket of a text; numbers have one text, because one entry of text makes text of a column."""
+        return int.from_bytes(hashlib.blake2b(_text_of(text).encode(), digest_size=8).digest(), "big") % self.buckets
+
+
+def _text_of(value: Any) -> str:
+    """Text of a value, which is the same for equal numbers, and for a number in text."""
+    number = number_of(value)
+    return str(value) if math.isnan(number) else repr(number + 0.0)  # -0.0 becomes 0.0
 
 
 def _is_missing(value: Any) -> bool:

@@ -233,7 +233,8 @@ class NumberRange(Range):
 
     def numbers(self, values: Any) -> Array:
         if values.dtype.kind in "biuf":
-            found: Array = values.astype(np.float64)
+            with np.errstate(over="ignore"):  # a warning would tell of a long double beyond all doubles
+                found: Array = values.astype(np.float64)
             return found
         return np.fromiter((number_of(value) for value in values), np.float64, len(values))
 

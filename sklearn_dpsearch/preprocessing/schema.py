@@ -83,6 +83,11 @@ class Schema(Mapping[str, Any]):
         """Schema of some columns, in the order given."""
         return type(self)({name: self._of(name) for name in names})
 
+    @property
+    def listed(self) -> list[str]:
+        """Names of the columns whose values are listed."""
+        return [name for name, column in self.columns.items() if isinstance(column, Choice)]
+
     def classes(self, name: str) -> list[Any]:
         """All values of a column, for ``classes=`` of a classifier."""
         column = self._of(name)

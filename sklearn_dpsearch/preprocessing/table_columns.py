@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from ..errors import not_once
+from .columns import objects
 
 
 class Given(NamedTuple):
@@ -24,8 +25,15 @@ def names_of(X: Any) -> list[str] | None:
     return None if isinstance(X, np.ndarray) or not hasattr(X, "columns") else [str(name) for name in X.columns]
 
 
-def columns_of(X: Any, wanted: Sequence[str]) -> Mapping[str, Given]:
+def columns_of(X: Any, wanted: Sequence[str], exact: Collection[str] = ()) -> Mapping[str, Given]:
     """The wanted columns.
+
+    Parameters
+    ----------
+    X : DataFrame of pandas or polars, or array-like of shape (n_samples, n_columns)
+    wanted : sequence of str
+    exact : collection of str
+        Columns whose numbers must not be rounded, as those above 2⁵³ are in double precision.
 
     Raises
     ------
@@ -41,7 +49,23 @@ def columns_of(X: Any, wanted: Sequence[str]) -> Mapping[str, Given]:
         return {name: Given(values, _kind(values)) for name, values in zip(wanted, _of_array(X, wanted).T)}
     if told := not_once(names, wanted):
         raise ValueError(told)
-    return {name: Given(np.asarray(X[name].to_numpy()), _kind(X[name])) for name in wanted}
+    kinds = {name: _kind(X[name]) for name in wanted}
+    return {name: Given(_values(X[name], kinds[name], name in exact), kinds[name]) for name in wanted}
+
+
+def _values(column: Any, kind: str, exact: bool) -> NDArray[Any]:
+    """Values of a column in a form that follows from its declared type.
+
+    pandas and polars choose the form of their own types by the values: one missing value makes doubles of all whole
+    numbers, so that a single record would change how others are read.
+    """
+    if isinstance(column.dtype, np.dtype) or kind not in "biuf":
+        return np.asarray(column.to_numpy())
+    of_polars = hasattr(column, "cast")
+    if exact and kind != "f":
+        return objects(column.to_list() if of_polars else column.astype(object).tolist())
+    doubles = column.cast(float).to_numpy() if of_polars else column.to_numpy(np.float64, na_value=np.nan)
+    return np.asarray(doubles)
 
 
 def _kind(column: Any) -> str:

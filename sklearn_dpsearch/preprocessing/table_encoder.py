@@ -287,7 +287,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     @staticmethod
     def _read(X: Any, schema: Schema) -> Iterator[tuple[str, Given]]:
         """Read the columns, and check that their types fit the schema."""
-        found = columns_of(X, list(schema))
+        found = columns_of(X, list(schema), schema.listed)
         for name, given in found.items():
             schema.columns[name].refuse(name, given.kind)
         return iter(found.items())

@@ -121,7 +121,7 @@ def schema_report(
     require(0 <= delta < 1, "0 <= delta < 1", delta=delta)
     check_neighboring(neighboring)
     known = schema if isinstance(schema, Schema) else Schema(schema)
-    found = columns_of(X, list(known))
+    found = columns_of(X, list(known), known.listed)
     for name, column in known.columns.items():
         column.refuse(name, found[name].kind)
     if neighboring != "add_remove":

@@ -35,6 +35,10 @@ ADVANCES = (
     "it advances from call to call, and the number of calls depends on how many records there are. Compute constants "
     "in __init__, and keep them as buffers"
 )
+UNWRITTEN = (
+    "memory that nothing was written to may hold other records. Use torch.zeros, torch.tensor, and torch.is_tensor(x) "
+    "for isinstance(x, torch.Tensor)"
+)
 UNREAD = "what it does cannot be read beforehand. Write it as plain code"
 
 _DRAWING = """
@@ -47,8 +51,16 @@ __torch_function__ _current_frames _getframe _python_dispatch _remove_batch_dim 
 currentframe debug_unwrap f_back f_locals get_unwrapped gi_frame memory_allocated memory_reserved memory_stats tb_frame
 unwrap_dead_wrappers unwrap_if_dead
 """
+_NOT_WRITING = """
+BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor ShortTensor
+Tensor empty empty_like empty_permuted empty_strided new new_empty new_empty_strided resize_ resize_as_
+"""
 #: Attributes, imports and functions that are refused from every source ↦ reason.
-NAMES: dict[str, str] = {**dict.fromkeys(_DRAWING.split(), RANDOM), **dict.fromkeys(_SEEING.split(), SEES)}
+NAMES: dict[str, str] = {
+    **dict.fromkeys(_DRAWING.split(), RANDOM),
+    **dict.fromkeys(_SEEING.split(), SEES),
+    **dict.fromkeys(_NOT_WRITING.split(), UNWRITTEN),
+}
 #: Names refused as text (``getattr(torch, "Generator")``): from NAMES, and others too common as attributes.
 TEXT = {**NAMES, "Generator": RANDOM, "_C": SEES, "_functorch": SEES}
 _OF_RANDOM = "numpy.random torch.cuda.random torch.mps torch.random torch.xpu.random"

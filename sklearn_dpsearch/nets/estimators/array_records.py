@@ -11,16 +11,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import (
-    check_array,
-    check_consistent_length,
-    check_is_fitted,
-    column_or_1d,
-    validate_data,
-)
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 from torch import nn
 
 from ..._lazy_rows import ChosenRows
+from ...boosting.targets import targets_in
 from ..memory_mapped import CHECKED, MappedRecords, stays_in_file
 from . import hidden_layers, layers, scaling, step_size
 from .scaling import Array, Bounds
@@ -53,14 +48,14 @@ class ArrayRecords:
         if stays_in_file(X, self.device) and not isinstance(X, ChosenRows):
             X = ChosenRows(X)
         numeric = isinstance(self, RegressorMixin)
+        y = targets_in(y, numeric) if numeric and y is not None else y  # scikit-learn's error would quote a record
         if not isinstance(X, ChosenRows) or X.ndim != 2 or X.dtype.kind not in "fiub" or not len(X):
             checked: tuple[Any, NDArray[Any]] = validate_data(
                 self, X, y, reset=fresh, dtype="numeric", y_numeric=numeric, multi_output=False
             )
             return checked
         validate_data(self, X.data, reset=fresh, skip_check_array=True)
-        y = check_array(y, ensure_2d=False, dtype="numeric" if numeric else None, input_name="y")
-        y = column_or_1d(y, warn=True)
+        y = targets_in(y, numeric)
         check_consistent_length(X, y)
         scaling.check_finite(X)
         return X, y

@@ -14,12 +14,13 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from ...boosting import DPGradientBoostingClassifier, DPGradientBoostingRegressor
 from ...boosting.noise_calibration import STATED_DELTA, TARGETS, CalibratedModel
 from ...preprocessing import Schema
 from ...privacy import Guarantee, calibrate, compose
+from ...privacy._checks import check_size_of_delta
 from ...privacy._types import NEIGHBORING, Neighboring
 from ...privacy.spent import Component, PrivacySpent
 from ..randomness import Seed
@@ -201,6 +202,9 @@ class TabularEnsemble(CalibratedModel):
         for name in FITTED:
             self.__dict__.pop(name, None)
         net, boosting = self._models(self._mu() * SHARE)
+        public_n = self.public_n if guarantee.neighboring == "add_remove" else self.public_n or _num_samples(X)
+        if self.target_delta is not None and public_n is not None:
+            check_size_of_delta("target_delta", float(self.target_delta), public_n)
         boosting.fit(X, y)  # the faster one finds what is wrong with a table
         net.fit(X, y)
         parts = (("training of the net", net), ("boosting", boosting))

@@ -10,10 +10,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin, is_classifier
-from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from torch import nn
 
 from ..._lazy_rows import ChosenRows
+from ...boosting.targets import targets_in
 from ...preprocessing import ColumnShape, Schema, TableEncoder
 from ..task import with_room
 from . import hidden_layers, layers, scaling, step_size
@@ -133,10 +134,7 @@ class FrameRecords:
             raise ValueError(f"{type(self).__name__} needs y, the target of each record, and got None.")
         X = np.asarray(X) if isinstance(X, ChosenRows) else X
         encoder = self._encoder().fit(X)
-        y = check_array(
-            y, ensure_2d=False, dtype="numeric" if isinstance(self, RegressorMixin) else None, input_name="y"
-        )
-        y = column_or_1d(y, warn=True)
+        y = targets_in(y, numeric=isinstance(self, RegressorMixin))
         check_consistent_length(X, y)
         if fresh:
             self.n_features_in_ = len(encoder.schema)

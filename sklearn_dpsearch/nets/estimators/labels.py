@@ -9,12 +9,11 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 
+from ...boosting.targets import positions
 from ...privacy import PrivacyError
 
 #: Public constants: label ↦ weight of the loss of its records; labels that are left out have weight 1.
 ClassWeight: TypeAlias = Mapping[Any, float] | None
-#: Labels looked up at once.
-BLOCK = 2**14
 
 
 def encode(y: Any, classes: np.ndarray) -> torch.Tensor:
@@ -28,19 +27,7 @@ def encode(y: Any, classes: np.ndarray) -> torch.Tensor:
     labels = np.asarray(y)
     if labels.ndim != 1:
         raise ValueError(f"Expected y with one label per record, shape (n_samples,), got shape {labels.shape}.")
-    places = {label: i for i, label in enumerate(classes.tolist())}
-    found = torch.empty(len(labels), dtype=torch.long)
-    try:
-        for start in range(0, len(labels), BLOCK):  # Python's own objects take ten times the memory of labels
-            found[start : start + BLOCK] = torch.tensor(
-                [places[label] for label in labels[start : start + BLOCK].tolist()], dtype=torch.long
-            )
-        return found
-    except (KeyError, TypeError):  # not chained: the error would quote a record
-        raise ValueError(
-            f"Found labels in y that are not among the declared classes={classes.tolist()}. Declare every label that a "
-            "record could have."
-        ) from None
+    return torch.from_numpy(positions(labels, classes).astype(np.int64))
 
 
 def indicators(y: Any) -> torch.Tensor:
