@@ -65,17 +65,26 @@ def noise_scale(mu: float, releases: int, neighboring: Neighboring) -> int:
 def whole(derivatives: Derivatives, loss: Loss) -> Array:
     """Derivatives as whole numbers, rounded towards zero: shape (2 · n_outputs, n_samples).
 
-    They are scaled to just below the unit, so that rounding in double precision leads to no longer vector. A record
-    whose vector is longer all the same, or has no length, adds zeros: the guarantee does not depend on the loss.
+    They are scaled to just below the unit, so that rounding in double precision leads to no longer vector.
     """
     found = np.concatenate(derivatives)
     found[: loss.n_outputs] *= UNIT - 1
     found[loss.n_outputs :] *= (UNIT - 1) / (HESSIAN_NOISE * loss.largest_hessian)
-    np.trunc(found, out=found)
-    fits = np.einsum("ij,ij->j", found, found) <= LARGEST_SQUARE  # exact: squares and sums of whole numbers below 2⁵³
+    return np.trunc(found, out=found)
+
+
+def bounded(values: Array) -> Array:
+    """Set records to 0 that would add more than is paid for, or no number: the guarantee does not rest on the loss.
+
+    Parameters
+    ----------
+    values : ndarray of shape (2 · n_outputs, n_samples)
+        Whole numbers, changed in place.
+    """
+    fits = np.einsum("ij,ij->j", values, values) <= LARGEST_SQUARE  # exact, as whole numbers below 2⁵³ are
     if not fits.all():
-        found[:, ~fits] = 0.0
-    return found
+        values[:, ~fits] = 0.0
+    return values
 
 
 class NoisySums:

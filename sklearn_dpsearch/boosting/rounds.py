@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from .cells import CellNumbers, Partition
 from .features import Codes
 from .losses import Array, Loss
-from .noise import HESSIAN_NOISE, whole
+from .noise import HESSIAN_NOISE, bounded, whole
 
 #: Records in the processor's cache at once.
 BLOCK = 2**14
@@ -111,7 +111,8 @@ def boost(
             rows = slice(start, start + BLOCK)
             outputs[:, rows] += step[:, cells[rows]]
             cells[rows] = partition.cells(codes[:, rows])
-            sums += sums_of(whole(loss.derivatives(outputs[:, rows], targets[rows]), loss), cells[rows], sums.shape[1])
+            values = bounded(whole(loss.derivatives(outputs[:, rows], targets[rows]), loss))
+            sums += sums_of(values, cells[rows], sums.shape[1])
         scores, hessians = release(sums.astype(np.int64))
         if not boosted.weights:
             step, gain = loss.start(scores * _shrunk_inverse(hessians, noise)), 0.0

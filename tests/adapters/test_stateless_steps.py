@@ -36,6 +36,7 @@ LEARNING = [
     OneHotEncoder(),
     OneHotEncoder(categories=[["a", "b"]], min_frequency=5),
     OrdinalEncoder(),
+    OrdinalEncoder(categories=[[1, 2**53 + 1]], handle_unknown="use_encoded_value", unknown_value=-1),
     SimpleImputer(),
     SimpleImputer(strategy="constant", fill_value=0.0),
 ]

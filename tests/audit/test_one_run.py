@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV, PrivacyError
 from sklearn_dpsearch.audit import audit_one_run, epsilon_of_guesses
 from sklearn_dpsearch.privacy import DPSGD, GaussianDP, PureDP, calibrate
+from sklearn_dpsearch.privacy.spent import PrivacySpent
 
 # --- the bound --------------------------------------------------------------------------------------------------------
 
@@ -225,8 +226,33 @@ def test_what_is_missing_is_named():
         audit_one_run(one, NONE, np.zeros(5), np.eye(2000)[:30], score=sums, delta=1e-5)
     with pytest.raises(ValueError, match="other_targets with neighboring='add_remove'"):
         audit_one_run(one, NONE, np.zeros(5), np.eye(2000)[:30], np.ones(30), other_targets=np.zeros(30), delta=1e-5)
+    with pytest.raises(PrivacyError, match="Found neighboring='replace_one', but the guarantee is stated for"):
+        audit_one_run(one, NONE, None, np.eye(2000)[:30], score=sums, delta=1e-5, neighboring="replace_one")
     with pytest.raises(PrivacyError, match="neither a stated guarantee nor neighboring"):
         audit_one_run(BaseEstimator(), NONE, None, np.eye(2000)[:30], score=sums, delta=0.0)
+
+
+def test_what_a_fitted_model_states_counts_under_its_own_relation_alone():
+    """Without a claim before the fit, the statements of fitted models are audited, but not under another relation."""
+
+    class States(BaseEstimator):
+        def __init__(self, neighboring):
+            self.neighboring = neighboring
+
+        def fit(self, X, y=None):
+            self.sums_ = np.sum(X, axis=0) + np.random.default_rng(0).normal(size=X.shape[1])
+            stated = GaussianDP(mu=1.0, neighboring=self.neighboring)
+            self.privacy_spent_ = PrivacySpent(guarantee=stated, delta=1e-5, components=(), assumptions=())
+            return self
+
+    given = {"score": sums, "delta": 1e-5, "neighboring": "add_remove"}
+    own, other = (
+        audit_one_run(States(relation), NONE, None, np.eye(2000), **given)
+        for relation in ("add_remove", "replace_one")
+    )
+    assert own.stated_epsilon == pytest.approx(GaussianDP(mu=1.0).epsilon_at(1e-5))
+    assert other.stated_epsilon is None
+    assert other.ratio_lower is None
 
 
 def test_under_replace_one_the_same_record_with_another_target_is_a_stronger_attack():

@@ -303,7 +303,9 @@ def test_a_failed_fit_leaves_no_model(kind):
         ({"max_iter": 0}, "max_iter"),
         ({"max_bins": 1}, "max_bins"),
         ({"learning_rate": 0.0}, "learning_rate"),
+        ({"learning_rate": 1e300}, "learning_rate"),
         ({"prior_factor": -1.0}, "prior_factor"),
+        ({"prior_factor": 1e170}, "prior_factor"),
         ({"max_features_per_cell": 0}, "max_features_per_cell"),
         ({"target_mu": 0.0}, "target_mu"),
         ({"target_mu": 1e-9}, "larger target"),
@@ -332,6 +334,7 @@ def test_wrong_arguments_are_errors_before_any_record_is_read(kind, changed, mes
         ("numbers", {"target": None, "bounds_y": (1.0, 0.0)}, "lower < upper"),
         ("numbers", {"target": None, "bounds_y": (0.0, np.inf)}, "finite"),
         ("numbers", {"max_residual": 0.0}, "max_residual"),
+        ("numbers", {"target": None, "bounds_y": (0.0, 5e-324)}, "wider bounds"),
     ],
 )
 def test_wrong_targets_are_errors_before_any_record_is_read(name, changed, message):
@@ -352,6 +355,39 @@ def test_targets_that_do_not_fit_are_refused():
         one.fit(TABLE, np.zeros(600))
     with pytest.raises(ValueError, match="NaN"):
         MODELS["numbers"]().fit(TABLE, TABLE["price"].where(TABLE["price"] > 50))
+
+
+WRONG = [None, "nan", "a name", np.nan, np.inf, 1j, 10**400, [1]]
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=[f"{i}" for i in range(len(WRONG))])
+def test_a_target_that_is_no_number_is_an_error_that_does_not_quote_it(wrong):
+    targets = TABLE["price"].to_numpy(dtype=object)
+    targets[0] = wrong
+    with pytest.raises(ValueError, match=r"contains (NaN|infinity)|numbers are needed") as caught:
+        MODELS["numbers"]().fit(TABLE, targets)
+    assert "a name" not in repr((caught.value, caught.value.__context__, caught.value.__cause__))
+
+
+@pytest.mark.parametrize("kind", ["datetime64[D]", "timedelta64[D]", "S3"])
+def test_targets_of_other_types_are_refused(kind):
+    with pytest.raises(ValueError, match=r"Found y of type .*numbers are needed"):
+        MODELS["numbers"]().fit(TABLE, np.zeros(600, "i8").astype(kind))
+
+
+def test_numbers_may_come_as_text_or_with_more_digits():
+    model = MODELS["numbers"](noise_seed=0, random_state=0)
+    price = TABLE["price"].to_numpy()
+    first, *others = [model.fit(TABLE, price.astype(kind)).weights_ for kind in (float, str, object, np.longdouble)]
+    assert all(np.array_equal(a, b) for found in others for a, b in zip(first, found, strict=True))
+
+
+def test_an_undeclared_label_is_quoted_nowhere():
+    labels = TABLE["pay"].to_numpy(dtype=object)
+    labels[0] = "a name"
+    with pytest.raises(ValueError, match="not among the declared classes") as caught:
+        MODELS["two classes"]().fit(TABLE, labels)
+    assert "a name" not in repr((caught.value, caught.value.__context__))
 
 
 def test_labels_of_y_are_taken_where_none_are_declared():

@@ -70,7 +70,8 @@ def test_a_date_has_its_range_and_its_parts():
     assert [feature.column for feature in features] == [0, 0, 0]
 
 
-def test_many_values_take_two_bytes_and_few_take_one():
+def test_codes_take_as_many_bytes_as_the_values_need():
+    assert CodedColumns(Schema({"a": {"buckets": 70_000}}), 4).codes(pd.DataFrame({"a": ["x"]})).dtype == np.uint32
     assert CodedColumns(Schema({"a": {"buckets": 300}}), 4).codes(pd.DataFrame({"a": ["x"]})).dtype == np.uint16
     assert CodedColumns(Schema({"a": {"buckets": 255}}), 4).codes(pd.DataFrame({"a": ["x"]})).dtype == np.uint8
 

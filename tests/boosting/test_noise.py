@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from sklearn_dpsearch.boosting.losses import BinaryLoss, SoftmaxLoss, SquaredLoss
-from sklearn_dpsearch.boosting.noise import SQUARED_SENSITIVITY, UNIT, NoisySums, noise_scale, whole
+from sklearn_dpsearch.boosting.noise import SQUARED_SENSITIVITY, UNIT, NoisySums, bounded, noise_scale, whole
 from sklearn_dpsearch.errors import BudgetUnreachableError
 
 from .test_losses import LOGITS, predictions, rng
@@ -45,6 +45,14 @@ def test_no_record_of_several_classes_adds_more_than_the_sensitivity(n_classes):
 def test_no_number_adds_more_than_the_sensitivity():
     targets = np.concatenate([np.linspace(-3, 3, 10_001), [-1e300, 1e300]])
     assert squares(SquaredLoss(), np.zeros((1, len(targets))), targets).max() <= LARGEST
+
+
+def test_what_a_record_may_not_add_counts_as_nothing():
+    """Whatever a loss does wrong: vectors that are too long, or no numbers."""
+    most = int(LARGEST**0.5)
+    values = np.array([[most, most, -2.0 * most, np.nan, 0.0, np.inf, 1e300], [0.0, most, 0.0, 0.0, -most, 0.0, 0.0]])
+    found = bounded(values)
+    assert found.tolist() == [[most, 0, 0, 0, 0, 0, 0], [0, 0, 0, 0, -most, 0, 0]]
 
 
 @pytest.mark.parametrize("releases", [1, 3, 801])

@@ -4,6 +4,14 @@ from .mutant import Mutant
 
 MUTANTS = [
     Mutant(
+        name="statements of another relation",
+        mistake="An audit under one neighbouring relation refutes what a fitted model states under another one.",
+        file="audit/claims.py",
+        old="stated = [one.guarantee for one in spent if one.neighboring == planned.neighboring]",
+        new="stated = [one.guarantee for one in spent]",
+        tests=("audit/test_one_run.py::test_what_a_fitted_model_states_counts_under_its_own_relation_alone",),
+    ),
+    Mutant(
         name="risk from one point of the profile",
         mistake="The risk in print is that of the stated (ε, δ): another number in every place, by the δ of the place.",
         file="privacy/statement/sections.py",

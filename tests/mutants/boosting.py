@@ -4,6 +4,15 @@ from .mutant import Mutant
 
 MUTANTS = [
     Mutant(
+        name="a record of any length",
+        mistake="What a record adds is not looked at: a target that is no number becomes the largest whole one.",
+        file="boosting/noise.py",
+        old="if not fits.all():",
+        new="if False:",
+        tests=("boosting/test_noise.py::test_what_a_record_may_not_add_counts_as_nothing",),
+        seen="clipping before a scale is applied, and none after it",
+    ),
+    Mutant(
         name="Hessians for free",
         mistake="Sums of Hessians are released beside those of scores, and only the scores are paid for.",
         file="boosting/noise.py",

@@ -11,6 +11,24 @@ RANDOM, GRID, SUBSET, THRESHOLD = (
 LEAKS, BAD = "search/test_nothing_leaks.py", "search/test_bad_input.py"
 
 MUTANTS = [
+    Mutant(
+        name="buckets of equal values",
+        mistake="A bucket is looked up by the value: 0.0 takes that of a -0.0 before it, whose text is another one.",
+        file="preprocessing/columns.py",
+        old="text = str.encode(value if isinstance(value, str) else _text_of(value))",
+        new="text = known.setdefault(value, str.encode(value if isinstance(value, str) else _text_of(value)))",
+        tests=("preprocessing/test_table_columns.py::test_no_value_changes_how_another_is_read",),
+        seen="a cache whose key is coarser than what it keeps",
+    ),
+    Mutant(
+        name="types by the values",
+        mistake="pandas chooses the type of a column: one missing value makes doubles of all whole numbers.",
+        file="preprocessing/table_columns.py",
+        old='if exact and kind != "f":',
+        new="if False:",
+        tests=("preprocessing/test_table_columns.py::test_listed_whole_numbers_are_not_rounded",),
+        seen="DataFrame.to_numpy before encoding",
+    ),
     # --- how many runs, and which ---------------------------------------------------------------------------------
     Mutant(
         name="K capped by the search",

@@ -110,6 +110,19 @@ def test_nothing_of_a_subset_search_counts_records():
     assert search.fit(TABLE, TABLE["pay"]).score(TABLE, TABLE["pay"]) > 0.7
 
 
+def test_a_delta_is_compared_with_no_number_that_a_subset_search_draws():
+    """The rest of the subset has about 1,000 records, and may have more: a candidate that failed then would show it."""
+    X = np.random.default_rng(0).uniform(-1, 1, (1111, 1))
+    model = DPGradientBoostingClassifier(
+        {"a": (-1.0, 1.0)}, classes=[0, 1], target_epsilon=1.0, target_delta=1e-3, max_iter=5
+    )
+    space = {"prior_factor": [1.0, 1.25]}
+    search = DPSubsetSearchCV(model, space, n_iter=2, delta=1e-4, subset_fraction=0.1, scoring="accuracy")
+    for seed in range(12):
+        found = search.set_params(random_state=seed).fit(X, (X[:, 0] > 0).astype(int)).best_estimator_
+        assert found.privacy_guarantee() == model.privacy_guarantee()
+
+
 def test_columns_and_labels_that_do_not_fit_the_schema_are_one_error_before_planning():
     table = pd.DataFrame({"age": [20, 30] * 50, "trade": ["clerk", "nurse"] * 50, "late": [0, 1] * 50})
     schema = {"Age": (17, 90), "job": ["clerk", "nurse"], "late": ["no", "yes"]}

@@ -283,6 +283,33 @@ def test_what_sees_other_records_is_refused(kind):
         largest_change(seeded(kind), SUM, *table(40), *table(2, seed=1))
 
 
+class AddsUnwritten(Net):
+    def forward(self, inputs):
+        return self.head(inputs + torch.empty(5))
+
+
+class MakesTensors(Net):
+    def forward(self, inputs):
+        return self.head(inputs + torch.Tensor(5))
+
+
+class GrowsTensors(Net):
+    def forward(self, inputs):
+        return self.head(inputs + torch.zeros(1).resize_(5))
+
+
+class ChecksTensors(Net):
+    def forward(self, inputs):
+        return self.head(inputs if torch.is_tensor(inputs) else torch.zeros_like(inputs))
+
+
+@pytest.mark.parametrize("kind", [AddsUnwritten, MakesTensors, GrowsTensors])
+def test_memory_that_nothing_was_written_to_is_refused(kind):
+    with pytest.raises(LeakingEstimatorError, match="may hold other records.*Use torch.zeros"):
+        refuse_code(seeded(kind), SUM)
+    refuse_code(seeded(ChecksTensors), SUM)
+
+
 def test_a_mode_that_no_reading_finds_is_seen_where_it_is_open():
     net = seeded(DispatchesByAnotherName)
     __import__("torch.utils.flop_counter")

@@ -84,6 +84,12 @@ def test_a_private_number_of_records_needs_a_public_one():
     assert model.fit(TABLE, TABLE["pay"]).privacy_spent_.neighboring == "add_remove"
 
 
+def test_a_meaningless_delta_is_refused_where_a_number_of_records_is_public():
+    for given in ({}, {"neighboring": "add_remove", "public_n": 1500}):
+        with pytest.raises(PrivacyError, match="promises nothing"):
+            classifier(target_delta=0.5, **given).fit(TABLE, TABLE["pay"])
+
+
 @pytest.mark.parametrize(
     ("given", "match"),
     [
