@@ -158,7 +158,7 @@ def test_errors_for_which_joblib_would_wait_are_raised():
         raise_if_lost(with_futures([at_work, failed], []))
     with pytest.raises(ResultsLost):
         raise_if_lost(with_futures([at_work], [done, failed]))
-    raise_if_lost(SimpleNamespace(_jobs=[], _backend=object()))
+    raise_if_lost(SimpleNamespace(_jobs=[SimpleNamespace(job=object())], _backend=object()))
 
 
 def with_futures(of_tasks, of_arguments):

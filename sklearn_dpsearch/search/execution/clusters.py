@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from joblib import Parallel, effective_n_jobs
@@ -97,8 +99,8 @@ def raise_if_lost(parallel: Parallel) -> None:
 
 
 def _error_of(future: Any) -> BaseException | None:
-    """Error of a future that is done, or None."""
-    if future is None or not future.done() or future.cancelled():
+    """Error of a future that is done, or None, as for other objects by which a backend may know a task."""
+    if not isinstance(future, (Future, asyncio.Future)) or not future.done() or future.cancelled():
         return None
     found: BaseException | None = future.exception()
     return found
