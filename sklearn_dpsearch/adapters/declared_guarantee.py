@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from ..privacy import Guarantee, PrivacyError, UnknownGuaranteeError
+from ..privacy import Guarantee, LeakingEstimatorError, PrivacyError, UnknownGuaranteeError
 from .adapter import Adapter, Estimator, TrainingRun
 from .composites import EstimatorPart, PartsAdapter, joined_dense, under, under_names
 from .fitted_parts import fitted_parts
@@ -38,6 +38,7 @@ class DeclaredAdapter(PartsAdapter):
     def training_run(self, estimator: Estimator, n_samples: int | None) -> TrainingRun:
         for part in (estimator, *estimator.get_params(deep=True).values()):
             refuse_cache(part)
+        self._refuse_short_seeds(estimator)
         found = self.declared if isinstance(self.declared, Guarantee) else self.declared(estimator, n_samples)
         if not isinstance(found, Guarantee):
             raise UnknownGuaranteeError(
@@ -48,6 +49,17 @@ class DeclaredAdapter(PartsAdapter):
             f"The caller declared that one fit of {type(estimator).__name__} promises {found!r}; this was not checked."
         )
         return TrainingRun(guarantee=found, assumptions=(word,))
+
+    def _refuse_short_seeds(self, estimator: Estimator) -> None:
+        """Raise for ensembles that seed private models with 31 bits, all of which can be tried out."""
+        for name, part, adapter in self._outermost(estimator):
+            given = getattr(part, "estimator", None)
+            if adapter is None and hasattr(part, "_make_estimator") and self._adapter(given) is not None:
+                kind, inner = type(part).__name__, type(given).__name__
+                raise LeakingEstimatorError(
+                    f"{kind}{f' ({name})' if name else ''} seeds each {inner} with a whole number below 2**31: whoever "
+                    f"has the model can try all of them, and take the noise away. Search over {inner} itself."
+                )
 
     def scaled_privacy(
         self, estimator: Estimator, factor: float, varying: frozenset[str] = frozenset()

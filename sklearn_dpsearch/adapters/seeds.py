@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import random
+import sys
+from collections.abc import Mapping
+
+import numpy as np
+
 from .adapter import Estimator
 from .fitted_parts import fitted_parts
 
 #: The state of a generator tells its earlier draws, and with a seed anyone can repeat the draws.
 SEEDS = ("random_state", "noise_seed")
+#: Attributes of fitted ensembles with the seeds of their parts.
+OF_PARTS = ("_seeds",)
+#: Kinds of generators, and of seeds.
+GENERATORS = (np.random.RandomState, np.random.Generator, np.random.BitGenerator, np.random.SeedSequence, random.Random)
 
 
 def seed_names(estimator: Estimator) -> list[str]:
@@ -26,7 +36,7 @@ def seed_names(estimator: Estimator) -> list[str]:
 
 
 def forget_seeds(model: object) -> None:
-    """Set the seeds and generators of a fitted model and its parts to None.
+    """Set the seeds and generators of a fitted model and its parts to None, whatever attributes hold them.
 
     Parameters
     ----------
@@ -34,6 +44,16 @@ def forget_seeds(model: object) -> None:
         Changed in place.
     """
     for part in fitted_parts(model):
-        for name in SEEDS:
-            if vars(part).get(name) is not None:
+        for name, value in list(vars(part).items()):
+            if value is not None and (name in (*SEEDS, *OF_PARTS) or _holds_generator(value)):
                 setattr(part, name, None)
+
+
+def _holds_generator(value: object) -> bool:
+    """Return whether a value is a generator, or has one inside, at any depth of lists and dictionaries."""
+    if isinstance(value, Mapping):
+        return any(map(_holds_generator, value.values()))
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return any(map(_holds_generator, value))
+    of_torch = getattr(sys.modules.get("torch"), "Generator", None)
+    return isinstance(value, GENERATORS) or (of_torch is not None and isinstance(value, of_torch))

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import pickle
 
+import numpy as np
+import pytest
 from sklearn.compose import ColumnTransformer
-from sklearn.pipeline import make_pipeline
+from sklearn.ensemble import AdaBoostClassifier, BaggingClassifier
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.utils import check_random_state
 
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.adapters.fitted_parts import fitted_parts
 from sklearn_dpsearch.adapters.seeds import seed_names
+from sklearn_dpsearch.privacy import LeakingEstimatorError, PureDP
 
 from ..search.toys import NoisyCentroids, two_blobs
 from .toys import NoisyShift
@@ -25,6 +30,40 @@ def test_fitted_copies_inside_a_model_keep_no_generator():
     assert copies
     assert all(part.random_state is None for part in copies)
     assert b"MT19937" not in pickle.dumps(found)
+
+
+class KeepsItsGenerator(NoisyCentroids):
+    """As scikit-learn's own models do: ``self._random_state = check_random_state(self.random_state)``."""
+
+    def fit(self, X, y):
+        super().fit(X, y)
+        self._random_state = check_random_state(self.random_state)
+        self._drawn_by = {"centroids": [self._random_state, np.random.default_rng(0)]}
+        self._spawned, self._seeds = (np.random.SeedSequence(1),), [1, 2]
+        return self
+
+
+def test_attributes_of_a_fitted_model_keep_no_generator():
+    found = DPRandomSearchCV(KeepsItsGenerator(), {}, n_iter=2).fit(X, y).best_estimator_
+    assert found._random_state is found._drawn_by is found._spawned is found._seeds is None
+    assert found.centroids_ is not None
+    written = pickle.dumps(found)
+    assert not [kind for kind in (b"MT19937", b"PCG64", b"SeedSequence") if kind in written]
+
+
+@pytest.mark.parametrize("kind", [BaggingClassifier, AdaBoostClassifier])
+def test_ensembles_that_seed_private_models_with_few_bits_are_refused(kind):
+    pytest.importorskip("diffprivlib")
+    from diffprivlib.models import DecisionTreeClassifier
+
+    tree = DecisionTreeClassifier(bounds=(0, 1), classes=[0, 1], epsilon=0.2)
+    declared = PureDP(epsilon=2.0, neighboring="replace_one")
+    search = DPRandomSearchCV(kind(tree), {"n_estimators": [2]}, n_iter=2, guarantee=declared)
+    with pytest.raises(LeakingEstimatorError, match=r"seeds each DecisionTreeClassifier .* below 2\*\*31"):
+        search.fit(X, y)
+    with pytest.raises(LeakingEstimatorError, match=r"Classifier \(bag\) seeds each"):
+        search.set_params(estimator=Pipeline([("bag", kind(tree))]), param_distributions={}).fit(X, y)
+    assert not hasattr(search, "privacy_spent_")
 
 
 def test_seeds_are_found_at_any_depth():

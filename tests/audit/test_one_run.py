@@ -247,8 +247,7 @@ def test_what_a_fitted_model_states_counts_under_its_own_relation_alone():
 
     given = {"score": sums, "delta": 1e-5, "neighboring": "add_remove"}
     own, other = (
-        audit_one_run(States(relation), NONE, None, np.eye(2000), **given)
-        for relation in ("add_remove", "replace_one")
+        audit_one_run(States(relation), NONE, None, np.eye(2000), **given) for relation in ("add_remove", "replace_one")
     )
     assert own.stated_epsilon == pytest.approx(GaussianDP(mu=1.0).epsilon_at(1e-5))
     assert other.stated_epsilon is None

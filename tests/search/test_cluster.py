@@ -17,6 +17,7 @@ from joblib._parallel_backends import LokyBackend
 
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.privacy import PrivacyError
+from sklearn_dpsearch.search.execution import clusters
 from sklearn_dpsearch.search.execution.cluster_payloads import Sealed, in_a_file, in_seals, sealed, unsealed
 from sklearn_dpsearch.search.execution.clusters import (
     LOST,
@@ -128,7 +129,9 @@ def test_the_size_of_a_result_and_of_candidates_is_not_told_and_that_of_shared_t
     assert sys.getsizeof(Sealed(np.zeros(100_000), shared=True)) > 800_000
 
 
-def test_lost_records_are_sent_again_but_not_for_ever():
+def test_lost_records_are_sent_again_but_not_for_ever(monkeypatch):
+    monkeypatch.setattr(clusters, "PAUSES", (0.0, 0.0))
+
     class FutureCancelledError(Exception):
         pass
 

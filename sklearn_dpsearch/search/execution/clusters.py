@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from typing import Any, TypeVar
@@ -20,9 +21,10 @@ Found = TypeVar("Found")
 NEAR = "joblib._parallel_backends"
 #: Packages of backends with which searches are not tested: their logs and stores may keep records.
 UNTESTED = frozenset({"ray", "joblibspark"})
-#: Errors of Dask if all workers that held data of the records are lost; and how often everything is then sent again.
+#: Errors of Dask if all workers that held data of the records are lost.
 LOST = frozenset({"FutureCancelledError", "FuturesCancelledError", "ResultsLost"})
-TRIES = 3
+#: Seconds before everything is sent again: the scheduler notices a moment later which workers are gone.
+PAUSES = (1.0, 5.0)
 #: joblib's default, which keeps tasks back until earlier ones are done.
 JOBLIBS_OWN = "2*n_jobs"
 
@@ -63,12 +65,13 @@ def at_once(workers: Workers) -> Workers:
 
 def in_spite_of_losses(work: Callable[[], Found]) -> Found:
     """Run tasks, and run them again if all workers with the records were lost: the tasks keep their seeds."""
-    for _ in range(TRIES - 1):
+    for pause in PAUSES:
         try:
             return work()
         except Exception as error:
             if type(error).__name__ not in LOST:
                 raise
+        time.sleep(pause)
     return work()
 
 
