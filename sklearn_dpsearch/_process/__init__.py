@@ -9,12 +9,13 @@ from __future__ import annotations
 from .descriptors import DESCRIPTORS
 from .interrupts import INTERRUPTS, contained
 from .progress import Stage, speaking
-from .random_generators import GENERATORS, reseed
+from .random_generators import ALL_SEEDED_OR_NONE, GENERATORS, reseed
 from .reference_counting import WhileAnyone
 from .shortened_training import rehearsing, steps_now
 from .silence import born_silent, discard, muted, muted_for_good, without_warnings
 
 __all__ = [
+    "ALL_SEEDED_OR_NONE",
     "DESCRIPTORS",
     "GENERATORS",
     "INTERRUPTS",

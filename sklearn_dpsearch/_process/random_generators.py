@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
+from ..errors import PrivacyError
 from .reference_counting import Undo, WhileAnyone
 
 
@@ -64,6 +67,47 @@ def _keep_torch() -> Undo:
     return undo
 
 
+class AllSeededOrNone:
+    """Searches that overlap in this process: all of them have a seed, or none has.
+
+    They share the global generators. A search with a known seed would give known noise to one without.
+    """
+
+    def __init__(self) -> None:
+        self._process, self._users = os.getpid(), {True: 0, False: 0}
+
+    @contextlib.contextmanager
+    def __call__(self, seeded: bool) -> Iterator[None]:
+        """Count a search while it runs; one inside of another's candidate counts with that.
+
+        Raises
+        ------
+        PrivacyError
+            While a search of the other kind runs.
+        """
+        if GENERATORS.here:
+            yield
+            return
+        with GENERATORS.lock:
+            if self._process != os.getpid():
+                self.__init__()  # type: ignore[misc]  # searches of the parent's threads do not go on in a child
+            if self._users[not seeded]:
+                raise PrivacyError(
+                    f"Found a search with random_state={'...' if seeded else None}, and in another thread one "
+                    f"{'without' if seeded else 'with'} a seed: they share the generators of the process, so that the "
+                    "known seed would give known noise to both. Fit one after the other, or in processes of their own."
+                )
+            self._users[seeded] += 1
+            process = self._process
+        try:
+            yield
+        finally:
+            with GENERATORS.lock:
+                if self._process == process:
+                    self._users[seeded] -= 1
+
+
 #: While any thread is inside, candidates draw from the global generators. The last thread to leave restores the state
 #: that the first found. (Restored earlier, a state that the user seeded would give the noise of a running candidate.)
 GENERATORS = WhileAnyone(_keep)
+ALL_SEEDED_OR_NONE = AllSeededOrNone()

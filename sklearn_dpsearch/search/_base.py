@@ -17,6 +17,7 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metadata_routing import process_routing
 
+from .._process import ALL_SEEDED_OR_NONE
 from .._site import linked
 from ..adapters.declared_guarantee import Declared
 from ..adapters.refusals import together
@@ -342,6 +343,7 @@ class BasePrivateSearch(
         """
         prepared = self._prepared(X, y, X_public, y_public, params)
         with (
+            ALL_SEEDED_OR_NONE(self.random_state is not None),
             starting(self.checkpoint, self.random_state) as start,
             running(type(self).__name__, self._progress_shown()) as prepared.strategy.progress,
         ):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
-from sklearn.ensemble import BaggingClassifier
+from sklearn.ensemble import VotingClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
@@ -45,7 +45,7 @@ MODELS = {
     "alone": lambda: logistic(),
     "in a pipeline": lambda: make_pipeline(FunctionTransformer(), logistic()),
     "in a nested pipeline": lambda: Pipeline([("outer", make_pipeline(logistic()))]),
-    "in an ensemble that no adapter knows": lambda: BaggingClassifier(logistic(), n_estimators=3),
+    "in an ensemble that no adapter knows": lambda: VotingClassifier([(name, logistic()) for name in "abc"]),
 }
 
 

@@ -16,7 +16,7 @@ from joblib import parallel_config
 from sklearn.model_selection import cross_val_score
 
 from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, NoModelError
-from sklearn_dpsearch.privacy import Fixed
+from sklearn_dpsearch.privacy import Fixed, PrivacyError
 
 from .._process.toys import hearing, state
 from .toys import NoisyCentroids, two_blobs
@@ -96,3 +96,36 @@ def test_warnings_that_the_user_made_errors_do_not_make_candidates_fail(make):
     with warnings.catch_warnings(), np.errstate(all="raise"):
         warnings.simplefilter("error")
         assert make(WarnsOfRecords(), {"shrink": [0.0, 0.1]}, **more).fit(X, y).predict(X).shape == (120,)
+
+
+class Waits(NoisyCentroids):
+    """Fits once an event is set, and says that it has begun."""
+
+    def fit(self, X, y):
+        BEGUN.set()
+        GO_ON.wait(60)
+        return super().fit(X, y)
+
+
+BEGUN, GO_ON = threading.Event(), threading.Event()
+
+
+@pytest.mark.parametrize(("running", "later"), [(None, 0), (0, None)])
+def test_searches_with_and_without_a_seed_do_not_overlap(running, later):
+    """They share the global generators: noise from a known seed would reach the search without one."""
+    BEGUN.clear()
+    GO_ON.clear()
+    search = DPRandomSearchCV(NoisyCentroids(), {"shrink": [0.0]}, n_iter=Fixed(2))
+    slow = DPRandomSearchCV(Waits(), {}, n_iter=Fixed(1), random_state=running, rehearse=False)
+    thread = threading.Thread(target=slow.fit, args=(X, y))
+    thread.start()
+    try:
+        assert BEGUN.wait(60)
+        with pytest.raises(PrivacyError, match="share the generators of the process"):
+            search.set_params(random_state=later).fit(X, y)
+        assert not hasattr(search, "privacy_spent_")
+        search.set_params(random_state=running).fit(X, y)
+    finally:
+        GO_ON.set()
+        thread.join()
+    search.set_params(random_state=later).fit(X, y)
