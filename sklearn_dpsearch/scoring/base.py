@@ -8,6 +8,7 @@ from typing import Any
 
 from ..privacy._checks import plain_number, require
 from ..privacy._types import Neighboring
+from .contributions import BLOCK
 from .noise import Sensitivity
 
 
@@ -26,6 +27,10 @@ class PrivateScorer(ABC):
     def several_targets(self) -> bool:
         """True if records may have several targets, or labels."""
         return False
+
+    def records_per_call(self, estimator: object) -> int:
+        """Number of records in each call of the estimator: large where an answer has the same bits in every call."""
+        return BLOCK
 
     @abstractmethod
     def statistic(self, estimator: object, X: Any, y: Any, neighboring: Neighboring) -> list[int]:

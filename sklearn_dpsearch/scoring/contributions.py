@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.exceptions import NotFittedError
+from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import _num_samples, check_consistent_length
+from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted
 
+from .._process import contained
 from ..privacy._types import Array
 
 Labels = npt.NDArray[Any]
 Flags = npt.NDArray[np.bool_]
 Places = npt.NDArray[np.int64]
+Respond = Callable[[Any], Labels]
+Evaluate = Callable[[Labels, Labels], Any]
 
 #: Number of records in every call of a model: a multiple of the block size of linear algebra.
 BLOCK = 256
@@ -23,29 +27,52 @@ BLOCK = 256
 LARGE_BLOCK = 2**14
 #: Noise is cut off here, which is as good as infinite, so that every quotient of integers is finite.
 LARGEST = 10**30
-#: From here on one double stands for several integers: 2⁵³ + 1 becomes 2⁵³.
-AMBIGUOUS = 2.0**53
+#: Types of values that are labels as they are.
+PLAIN = {bool, int, float, str, type(None)}
 
 
-def response_function(estimator: object, methods: str | Sequence[str]) -> Callable[[Any], Any]:
-    """The first of the methods that the estimator has."""
-    names = [methods] if isinstance(methods, str) else list(methods)
-    for name in names:
-        if hasattr(estimator, name):
-            found: Callable[[Any], Any] = getattr(estimator, name)
-            return found
-    raise AttributeError(
-        f"{type(estimator).__name__} has none of {names}, one of which the scorer needs. Use an estimator that has "
-        "one, or a scorer that asks for predict."
-    )
+def response_function(estimator: Any, methods: str | Sequence[str]) -> Respond:
+    """The first of the methods that a fitted estimator has, as X ↦ an array with one row for each record.
+
+    Whether the estimator is fitted follows from its attributes: an exception on a record says nothing about that.
+    """
+    method = _method(estimator, methods)
+    if method is None:
+        raise AttributeError(
+            f"{type(estimator).__name__} has none of {_names(methods)}, one of which the scorer needs. Use an "
+            "estimator that has one, or a scorer that asks for predict."
+        )
+    if isinstance(estimator, BaseEstimator) and vars(estimator).keys() <= estimator.get_params(deep=False).keys():
+        check_is_fitted(estimator)
+    return partial(_answers, method)
 
 
-def records_per_call(method: object) -> int:
-    """Number of records in each call of an estimator's method.
+def _answers(method: Callable[[Any], Any], X: Any) -> Labels:
+    """One row for each record: any other number would be broadcast, and mix records."""
+    answers = method(X)
+    if (found := _num_samples(answers)) != (needed := _num_samples(X)):
+        raise ValueError(
+            f"Found {found} answers of the estimator to {needed} records; one for each is needed. Return an array of "
+            "shape (n_samples,) or (n_samples, n_outputs)."
+        )
+    return as_array(answers)
+
+
+def _method(estimator: object, methods: str | Sequence[str]) -> Callable[[Any], Any] | None:
+    return next((getattr(estimator, name) for name in _names(methods) if hasattr(estimator, name)), None)
+
+
+def _names(methods: str | Sequence[str]) -> list[str]:
+    return [methods] if isinstance(methods, str) else list(methods)
+
+
+def records_per_call(estimator: object, methods: str | Sequence[str]) -> int:
+    """Number of records in each call of the first of the methods that an estimator has.
 
     It is large where the class of the estimator is of this library and names the method in ``answers_alone``: the
     answer about a record is then the same in every call. A subclass from elsewhere may have changed that.
     """
+    method = _method(estimator, methods)
     kind = type(getattr(method, "__self__", None))
     ours = kind.__module__.partition(".")[0] == __name__.partition(".")[0]
     alone = ours and getattr(method, "__name__", None) in getattr(kind, "answers_alone", ())
@@ -53,21 +80,28 @@ def records_per_call(method: object) -> int:
 
 
 def contributions(
-    evaluate: Callable[[Any, Any], Any], X: Any, y: Any, worst: Sequence[float], size: int = BLOCK
+    respond: Respond,
+    evaluate: Evaluate,
+    X: Any,
+    y: Any,
+    worst: Sequence[float],
+    size: int = BLOCK,
 ) -> Array:
-    """``evaluate(X, y)`` of shape (n, d), in blocks of always the same number of records.
+    """``evaluate(y, respond(X))`` of shape (n, d), in calls of always the same number of records.
 
     The last digit of a model's answer may depend on the number of records in the call, because linear algebra takes
-    other routes for other sizes. One more record could then break ties differently for *all* records. So every call has
-    BLOCK records; a partial block is filled up with its own records. A record on which ``evaluate`` fails, or returns
-    numbers that are not finite, contributes ``worst``: if a block fails, each of its records is evaluated in a separate
-    block that repeats it BLOCK times. Methods that answer each record alone may get more records at once; if such a
-    large block fails, blocks of BLOCK take its place.
+    other routes for other sizes. One more record could then break ties differently for *all* records. So every call of
+    the model has BLOCK records; a partial block is filled up with its own records. A record on which a function fails,
+    or that gets numbers that are not finite, contributes ``worst``: if a block fails, each of its records is evaluated
+    alone, in a call of the model that repeats it BLOCK times. Methods that answer each record alone may get more
+    records at once; if such a large block fails, blocks of BLOCK take its place.
 
     Parameters
     ----------
+    respond : callable
+        ``response_function`` of the model.
     evaluate : callable
-        (X, y) ↦ array-like of shape (n,) or (n, d).
+        (labels, responses) ↦ array-like of shape (n,) or (n, d).
     X, y : array-like with n rows
         n = 0 is fine: nothing is evaluated then.
     worst : sequence of d floats
@@ -82,43 +116,35 @@ def contributions(
     if y is None:
         raise ValueError("A private score needs y. Pass fit(X, y).")
     check_consistent_length(X, y)
-    n, default = _num_samples(X), np.asarray(worst, dtype=float)
+    n, labels, default = _num_samples(X), as_array(y), np.asarray(worst, dtype=float)
     rows = np.empty((n, default.size))
     with np.errstate(all="ignore"):
         for start in range(0, n, size):
             places = np.arange(start, min(start + size, n))
-            rows[places] = _rows(evaluate, X, y, places, default)
+            rows[places] = _rows(respond, evaluate, X, labels, places, default)
     usable: Array = np.where(np.isfinite(rows).all(axis=1, keepdims=True), rows, default)
     return usable
 
 
-def _rows(evaluate: Callable[[Any, Any], Any], X: Any, y: Any, places: Places, default: Array) -> Array:
+def _rows(respond: Respond, evaluate: Evaluate, X: Any, y: Labels, places: Places, default: Array) -> Array:
     """Contributions of a block; after a failure those of smaller blocks, and at last those of single records."""
-    found = _block(evaluate, X, y, places, default.size)
+    found = _block(respond, evaluate, X, y, places, default.size)
     if found is not None:
         return found
-    if len(places) <= BLOCK:
-        return np.array([_alone(evaluate, X, y, place, default) for place in places])
-    parts = np.split(places, np.arange(BLOCK, len(places), BLOCK))
-    return np.concatenate([_rows(evaluate, X, y, part, default) for part in parts])
+    if len(places) == 1:
+        return default[None]
+    size = BLOCK if len(places) > BLOCK else 1
+    parts = np.split(places, np.arange(size, len(places), size))
+    return np.concatenate([_rows(respond, evaluate, X, y, part, default) for part in parts])
 
 
-def _alone(evaluate: Callable[[Any, Any], Any], X: Any, y: Any, place: int, default: Array) -> Array:
-    """Contribution of one record, or the default if ``evaluate`` fails on it."""
-    found = _block(evaluate, X, y, np.array([place]), default.size)
-    return default if found is None else found[0]
-
-
-def _block(evaluate: Callable[[Any, Any], Any], X: Any, y: Any, places: Places, width: int) -> Array | None:
-    """The contributions of a block, filled up to a multiple of BLOCK records, or None if ``evaluate`` fails."""
+def _block(respond: Respond, evaluate: Evaluate, X: Any, y: Labels, places: Places, width: int) -> Array | None:
+    """The contributions of a block, or None after any failure: a record may raise what is no ``Exception``."""
     full = np.resize(places, -(-len(places) // BLOCK) * BLOCK)
-    try:
-        found = np.asarray(evaluate(_safe_indexing(X, full), _safe_indexing(y, full)), dtype=float)
-        return found.reshape(len(full), width)[: len(places)]
-    except NotFittedError:
-        raise
-    except Exception:
-        return None
+    with contained():
+        response = respond(_safe_indexing(X, full))[: len(places)]
+        return np.asarray(evaluate(y[places], response), dtype=float).reshape(len(places), width)
+    return None
 
 
 def quantised(values: Array, lower: float, upper: float, resolution: int) -> Places:
@@ -133,25 +159,56 @@ def finite(noisy: Sequence[int]) -> list[int]:
 
 
 def as_array(y: Any) -> Labels:
-    """``y`` as an array that keeps the type of each label.
+    """``y`` as an array whose form follows from its declared type.
 
-    NumPy makes strings of [1, "a"], and doubles of [2**60, 0.5], which do not hold all integers.
+    NumPy, pandas and polars choose the form of a list, or of a column with a type of their own, by its values: one
+    missing value makes doubles of all whole numbers. Such values become objects, each read on its own.
     """
-    array = np.asarray(y)
-    if hasattr(y, "dtype"):
-        return array
-    kind = array.dtype.kind
-    changed = kind in "USO" or (kind in "fc" and bool(np.any(np.abs(array) >= AMBIGUOUS)))
-    return np.array(y, dtype=object) if changed else array
+    if isinstance(getattr(y, "dtype", None), np.dtype):
+        return np.asarray(y)
+    if hasattr(y, "columns"):
+        columns = [as_array(_safe_indexing(y, place, axis=1)) for place in range(len(y.columns))]
+        alike = len({one.dtype for one in columns}) == 1
+        return np.column_stack(columns if alike else [one.astype(object) for one in columns])
+    if hasattr(y, "isna"):  # of pandas
+        found = np.array(y.astype(object), dtype=object)
+        found[np.asarray(y.isna())] = np.nan
+        return found
+    listed = next((getattr(y, name) for name in ("to_list", "to_pylist") if hasattr(y, name)), None)
+    if listed is None and hasattr(y, "__array__"):  # a tensor
+        return np.asarray(y)
+    return _objects([one if type(one) in PLAIN else _label(one) for one in (y if listed is None else listed())])
+
+
+def _label(value: Any) -> Any:
+    """A value of a list, of Python's types; several labels are a tuple, and one of them is that label."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        value = value.tolist()
+    if not isinstance(value, (list, tuple)):
+        return value
+    labels = tuple(map(_label, value))
+    return labels[0] if len(labels) == 1 else labels
+
+
+def _objects(values: Sequence[Any]) -> Labels:
+    return np.fromiter(values, dtype=object, count=len(values))
 
 
 def equal(first: Any, second: Any) -> Flags:
-    """Record-wise equality of labels of any kind; rows of several labels must agree in all."""
+    """Record-wise equality of labels of any kind; rows of several labels must agree in all, and in their number."""
     first, second = column(as_array(first)), column(as_array(second))
+    if first.shape[1:] != second.shape[1:]:
+        first, second = (_objects([*map(_label, labels.tolist())]) for labels in (first, second))
     if first.dtype.kind != second.dtype.kind and not {first.dtype.kind, second.dtype.kind} <= set("biuf"):
         first, second = first.astype(object), second.astype(object)
     same = np.asarray(first == second, dtype=bool)
     return same if same.ndim == 1 else np.asarray(same.all(axis=tuple(range(1, same.ndim))))
+
+
+def numbers(values: Any) -> Array:
+    """A number for each record, shape (n,); nan for records that have several."""
+    found = column(as_array(values))
+    return found.astype(float) if found.ndim == 1 else np.full(len(found), np.nan)
 
 
 def column(values: Labels) -> Labels:

@@ -9,14 +9,15 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.utils.validation import _num_samples
 
 from ..privacy._checks import check_neighboring, require
 from ..privacy._types import Neighboring
 from .base import PrivateScorer
 from .contributions import (
-    BLOCK,
     Flags,
     Places,
+    Respond,
     as_array,
     contributions,
     equal,
@@ -26,6 +27,11 @@ from .contributions import (
     response_function,
 )
 from .noise import Sensitivity
+
+
+def _unasked(X: Any) -> npt.NDArray[Any]:
+    """No answers, one for each record."""
+    return np.zeros(_num_samples(X))
 
 
 class HistogramScorer(PrivateScorer):
@@ -41,12 +47,12 @@ class HistogramScorer(PrivateScorer):
         """Number of counts."""
 
     @abstractmethod
-    def placing(self, estimator: object) -> Callable[[Any, Any], npt.NDArray[Any]]:
-        """Return (X, labels) ↦ the cell of each record, shape (n,), from that record alone; −1: none, nan: failure."""
+    def responding(self, estimator: object) -> Respond:
+        """Return X ↦ what the cells are of, one row for each record."""
 
-    def records_per_call(self, estimator: object) -> int:
-        """Number of records in each call of the estimator."""
-        return BLOCK
+    @abstractmethod
+    def cells(self, y: Any, response: Any) -> npt.NDArray[Any]:
+        """The cell of each record, shape (n,), from that record alone; −1: none, nan: failure."""
 
     @abstractmethod
     def cell_of_failure(self, y: Any) -> Places:
@@ -58,11 +64,10 @@ class HistogramScorer(PrivateScorer):
 
     def statistic(self, estimator: object, X: Any, y: Any, neighboring: Neighboring) -> list[int]:
         check_neighboring(neighboring)
-        placed = self.placing(estimator)
-        size = self.records_per_call(estimator)
-        cells = contributions(lambda X, y: placed(X, as_array(y)), X, y, [np.nan], size)[:, 0]
+        respond, size = self.responding(estimator), self.records_per_call(estimator)
+        cells = contributions(respond, self.cells, X, y, [np.nan], size)[:, 0]
         if np.isnan(cells).any():
-            worst = contributions(lambda X, y: self.cell_of_failure(as_array(y)), X, y, [-1.0])[:, 0]
+            worst = contributions(_unasked, lambda y, _: self.cell_of_failure(y), X, y, [-1.0])[:, 0]
             cells = np.where(np.isnan(cells), worst, cells)
         return self._histogram(cells)
 
@@ -87,7 +92,7 @@ class HistogramScorer(PrivateScorer):
     def _of_records(self, estimator: object, X: Any, y: Any, sample_weight: Any) -> float:
         """The metric of exact counts, or of sums of weights."""
         labels = as_array(y)
-        cells = self.placing(estimator)(X, labels)
+        cells = self.cells(labels, self.responding(estimator)(X))
         cells = np.where(np.isnan(cells), self.cell_of_failure(labels), cells).astype(np.int64)
         return self.of_counts(np.bincount(1 + cells, sample_weight, 1 + self.n_cells)[1:].astype(np.float64))
 
@@ -96,19 +101,14 @@ class CountScorer(HistogramScorer):
     """A function of counts by label and predicted label."""
 
     @abstractmethod
-    def cells(self, y: Any, prediction: Any) -> Places:
-        """The cell of each record, shape (n,); −1 for none."""
-
-    @abstractmethod
     def value(self, counts: Sequence[float]) -> float:
         """The metric, from counts ≥ 0."""
 
-    def placing(self, estimator: object) -> Callable[[Any, Any], npt.NDArray[Any]]:
-        predict = response_function(estimator, "predict")
-        return lambda X, y: self.cells(y, predict(X))
+    def responding(self, estimator: object) -> Respond:
+        return response_function(estimator, "predict")
 
     def records_per_call(self, estimator: object) -> int:
-        return records_per_call(response_function(estimator, "predict"))
+        return records_per_call(estimator, "predict")
 
     def of_counts(self, counts: npt.NDArray[np.float64]) -> float:
         return self.value(np.maximum(counts, 0.0).tolist())
@@ -138,8 +138,8 @@ class BalancedAccuracyScorer(CountScorer):
     def n_cells(self) -> int:
         return 2 * len(self.classes)
 
-    def cells(self, y: Any, prediction: Any) -> Places:
-        return self._cells(y, ~equal(y, prediction))
+    def cells(self, y: Any, response: Any) -> Places:
+        return self._cells(y, ~equal(y, response))
 
     def cell_of_failure(self, y: Any) -> Places:
         return self._cells(y, np.ones(len(y), dtype=bool))
@@ -183,8 +183,8 @@ class RetrievalScorer(CountScorer):
     def n_cells(self) -> int:
         return 3
 
-    def cells(self, y: Any, prediction: Any) -> Places:
-        return self._cells(self._positive(y), self._positive(prediction))
+    def cells(self, y: Any, response: Any) -> Places:
+        return self._cells(self._positive(y), self._positive(response))
 
     def cell_of_failure(self, y: Any) -> Places:
         positive = self._positive(y)

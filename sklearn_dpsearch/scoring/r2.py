@@ -13,7 +13,7 @@ from sklearn.metrics import r2_score
 from ..privacy._checks import as_numbers, check_neighboring, plain_number, require
 from ..privacy._types import Array, Neighboring
 from .base import PrivateScorer, check_resolution, known_size
-from .contributions import as_array, contributions, finite, quantised, records_per_call, response_function
+from .contributions import contributions, finite, numbers, quantised, records_per_call, response_function
 from .noise import Sensitivity
 
 
@@ -73,15 +73,16 @@ class R2Scorer(PrivateScorer):
 
     def _rows(self, y: Any, prediction: Any) -> Array:
         """(e, t) of each record, not yet clipped to [0, 1] and [−1, 1]."""
-        y, prediction = (np.asarray(values, dtype=float).reshape(len(values), -1)[:, 0] for values in (y, prediction))
-        middle = self.y_range[0] + self.half
-        return np.column_stack([((y - prediction) / self.largest_error) ** 2, (y - middle) / self.half])
+        y, middle = numbers(y), self.y_range[0] + self.half
+        return np.column_stack([((y - numbers(prediction)) / self.largest_error) ** 2, (y - middle) / self.half])
+
+    def records_per_call(self, estimator: object) -> int:
+        return records_per_call(estimator, "predict")
 
     def statistic(self, estimator: object, X: Any, y: Any, neighboring: Neighboring) -> list[int]:
         check_neighboring(neighboring)
-        predict = response_function(estimator, "predict")
-        size = records_per_call(predict)
-        rows = contributions(lambda X, y: self._rows(as_array(y), predict(X)), X, y, [1.0, 0.0], size)
+        respond, size = response_function(estimator, "predict"), self.records_per_call(estimator)
+        rows = contributions(respond, self._rows, X, y, [1.0, 0.0], size)
         error = quantised(rows[:, 0], 0.0, 1.0, self.resolution)
         target = quantised(rows[:, 1], -1.0, 1.0, 2 * self.resolution) - self.resolution
         square = (2 * target**2 + self.resolution) // (2 * self.resolution)
@@ -120,7 +121,7 @@ class R2Scorer(PrivateScorer):
         return float(min(max(1.0 - share, low), high))
 
     def __call__(self, estimator: object, X: Any, y: Any) -> float:
-        rows = self._rows(as_array(y), response_function(estimator, "predict")(X))
+        rows = self._rows(y, response_function(estimator, "predict")(X))
         rows = np.where(np.isfinite(rows).all(axis=1, keepdims=True), rows, [1.0, 0.0])
         error, target = np.minimum(rows[:, 0], 1.0), np.clip(rows[:, 1], -1.0, 1.0)
         scale = self.resolution

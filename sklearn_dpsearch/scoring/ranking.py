@@ -17,7 +17,7 @@ from sklearn.utils.validation import _num_samples
 
 from ..privacy._checks import require
 from ..privacy._types import Array
-from .contributions import Places, as_array, positions, response_function
+from .contributions import Places, Respond, as_array, positions, response_function
 from .counts import HistogramScorer
 
 #: Bins end at minus and plus this many nats of log-odds: probabilities of 1/56 and 55/56.
@@ -78,14 +78,13 @@ class RankingScorer(HistogramScorer):
     def n_cells(self) -> int:
         return 2 * self.n_bins
 
-    def placing(self, estimator: object) -> Callable[[Any, Any], Places]:
-        log_odds = _log_odds(estimator, self.pos_label)
-        return lambda X, y: self._cells(log_odds(X), y)
+    def responding(self, estimator: object) -> Respond:
+        return _log_odds(estimator, self.pos_label)
 
-    def _cells(self, scores: Array, y: Any) -> Any:
-        bins = np.searchsorted(np.linspace(-REACH, REACH, self.n_bins - 1), scores, side="right")
+    def cells(self, y: Any, response: Any) -> Any:
+        bins = np.searchsorted(np.linspace(-REACH, REACH, self.n_bins - 1), response, side="right")
         cells = np.where(positions(y, [self.pos_label]) < 0, self.n_bins + bins, bins)
-        return np.where(np.isnan(scores), np.nan, cells)  # infinite scores have a bin
+        return np.where(np.isnan(response), np.nan, cells)  # infinite scores have a bin
 
     def cell_of_failure(self, y: Any) -> Places:
         """The lowest bin for a positive record, the highest bin for a negative record."""
@@ -105,7 +104,8 @@ def _log_odds(estimator: Any, pos_label: Any) -> Callable[[Any], Array]:
     if place < 0:  # a model that does not know the class
         return lambda X: np.full(_num_samples(X), np.nan)
     if hasattr(estimator, "predict_proba"):
-        return lambda X: _logit(np.asarray(estimator.predict_proba(X), dtype=float)[:, place])
+        shares = response_function(estimator, "predict_proba")
+        return lambda X: _logit(np.asarray(shares(X), dtype=float)[:, place])
     decide = response_function(estimator, "decision_function")
     return lambda X: _of_class(np.asarray(decide(X), dtype=float), place)
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..privacy._types import Array
-from .contributions import Flags, column, equal, positions
+from .contributions import Flags, Labels, as_array, equal, numbers, positions
 
 
 class RecordValues(Protocol):
@@ -66,18 +66,32 @@ class ErrorPower:
     power: int
 
     def __call__(self, y: Any, response: Any, classes: Any) -> Array:
-        difference = column(np.asarray(y, dtype=float)) - column(np.asarray(response, dtype=float))
-        return np.asarray(np.abs(difference) ** self.power, dtype=float)
+        return np.asarray(np.abs(numbers(y) - numbers(response)) ** self.power, dtype=float)
 
 
 @dataclass(frozen=True)
 class OfPredictions:
-    """A caller's own ``score_func(y_true, y_pred)``."""
+    """A caller's own ``score_func(y_true, y_pred)``, called with one record at a time, so that it sees no other."""
 
     score_func: Callable[[Any, Any], Any]
 
-    def __call__(self, y: Any, response: Any, classes: Any) -> Any:
-        return self.score_func(y, response)
+    def __call__(self, y: Any, response: Any, classes: Any) -> Array:
+        y, response = as_array(y), as_array(response)
+        return np.array([self._of_one(y[i : i + 1], response[i : i + 1]) for i in range(len(y))], dtype=float)
+
+    def _of_one(self, y: Labels, response: Labels) -> float:
+        found = np.asarray(self.score_func(_plain(y), _plain(response)), dtype=float)
+        if found.size != 1:
+            raise ValueError(
+                f"Found {found.size} values of score_func for one record; one is needed. It is called with arrays of "
+                "one row: return an array of shape (1,), or a number."
+            )
+        return float(found.item())
 
     def __repr__(self) -> str:
         return f"OfPredictions({getattr(self.score_func, '__qualname__', repr(self.score_func))})"
+
+
+def _plain(one: Labels) -> Labels:
+    """Objects of a single record as an array of its own type, which no other record decides."""
+    return np.array(one.tolist()) if one.dtype == object else one

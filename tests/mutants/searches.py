@@ -472,8 +472,8 @@ MUTANTS = [
         name="infinite scores are failures",
         mistake="A record of which the model is certain is counted where its worst score would be.",
         file="scoring/ranking.py",
-        old="np.where(np.isnan(scores), np.nan, cells)",
-        new="np.where(np.isfinite(scores), cells, np.nan)",
+        old="np.where(np.isnan(response), np.nan, cells)",
+        new="np.where(np.isfinite(response), cells, np.nan)",
         tests=("scoring/test_ranking.py::test_certain_probabilities_have_the_last_bins",),
     ),
     Mutant(
