@@ -38,7 +38,7 @@ DEFAULTS = {
     # what most searches do
     "Strategy": {"dry", "matched", "scorer", "split", "work"},
     # what most scorers and columns do
-    "PrivateScorer": {"plain", "records_per_call"},
+    "PrivateScorer": {"plain"},
     "HistogramScorer": {"plain"},
     "Range": {"said", "stated"},
     "Records": {"opened"},

@@ -80,12 +80,7 @@ def records_per_call(estimator: object, methods: str | Sequence[str]) -> int:
 
 
 def contributions(
-    respond: Respond,
-    evaluate: Evaluate,
-    X: Any,
-    y: Any,
-    worst: Sequence[float],
-    size: int = BLOCK,
+    respond: Respond, evaluate: Evaluate, X: Any, y: Any, worst: Sequence[float], size: int = BLOCK
 ) -> Array:
     """``evaluate(y, respond(X))`` of shape (n, d), in calls of always the same number of records.
 
@@ -186,7 +181,7 @@ def _label(value: Any) -> Any:
         value = value.tolist()
     if not isinstance(value, (list, tuple)):
         return value
-    labels = tuple(map(_label, value))
+    labels = tuple(one.tolist() if isinstance(one, np.generic) else one for one in value)
     return labels[0] if len(labels) == 1 else labels
 
 

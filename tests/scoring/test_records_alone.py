@@ -124,6 +124,12 @@ def test_sets_of_labels_of_another_number_are_wrong():
     assert ACCURACY.statistic(Two(0), X, np.ones((3, 3)), "replace_one") == [0]
 
 
+def test_a_label_that_holds_itself_is_one_wrong_label():
+    endless = []
+    endless.append(endless)
+    assert ACCURACY.statistic(Says(1), np.zeros((3, 1)), [1, endless, 1], "replace_one") == [2]
+
+
 # --- a caller's own metric ------------------------------------------------------------------------------------
 
 
