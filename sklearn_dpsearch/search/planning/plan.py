@@ -26,6 +26,7 @@ from ...privacy._types import Neighboring
 from ...privacy.spent import Component, PrivacySpent
 from ...privacy.statement.release import Release
 from ...scoring import Noise, PrivateScorer, Sensitivity
+from ...scoring.contributions import BLOCK
 from ...scoring.noise_matching import noise_for
 from ...scoring.validation import IndexFolds, Validation, is_taken_on_trust
 from .._records import with_parameters
@@ -50,9 +51,11 @@ VALID_RECORDS = (
 )
 
 ROWS_ALONE = (
-    "Predictions for a record depend on no other record of the same table (docs/theory/scoring.md): private scores "
+    "Predictions for a record depend on no other record of the same table{} (docs/theory/scoring.md): private scores "
     "count records one by one."
 )
+#: Under add/remove neighbours one record more moves all later ones by a place.
+AT_ANY_PLACE = ", nor, to their last bit, on the place of the record in it"
 
 CARRIED_OVER = (
     "Candidates hold under different neighbouring relations ({}). All are stated under {}, so the number of records is "
@@ -178,7 +181,7 @@ def make_plan(request: Request) -> Plan:
             *costs.promises.assumptions,
             *_carried_over(request.families),
             *request.notes,
-            *((ROWS_ALONE,) if costs.noise is not None else ()),
+            *_rows_alone(request, costs),
             *_size_of_delta(delta, costs.total.neighboring, request),
         ),
         release=request.release,
@@ -205,6 +208,13 @@ def make_plan(request: Request) -> Plan:
         spent=spent,
         factor=factor,
     )
+
+
+def _rows_alone(request: Request, costs: Costs) -> tuple[str, ...]:
+    if costs.noise is None or not isinstance(request.scorer, PrivateScorer):
+        return ()
+    moved = costs.total.neighboring == "add_remove" and request.scorer.records_per_call(request.estimator) == BLOCK
+    return (ROWS_ALONE.format(AT_ANY_PLACE if moved else ""),)
 
 
 def notes_of(public: bool, random_state: int | np.random.RandomState | None, cv: object = None) -> tuple[str, ...]:
