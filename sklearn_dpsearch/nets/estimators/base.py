@@ -34,7 +34,7 @@ from ..training_progress import TrainingProgress, Watchers
 from . import step_size
 from .cost import ParameterCost
 from .joint_training import KEEPER, refuse_checkpoints, shared_records
-from .settings import NOISE, RATES, SettingArguments, Settings, expecting, settings_of
+from .settings import NOISE, RATES, SettingArguments, Settings, expecting, relation_of, settings_of
 from .training_records import Given, device_of, held, number_of, records_of
 
 
@@ -99,10 +99,12 @@ class DPSGDEstimator(ParameterCost, SettingArguments, BaseEstimator):
         seeded = self.noise_seed is not None
         source = "noise_seed" if seeded else "the operating system"
         known = f"{name}: noise_seed was given; the guarantee is void for those who know it."
+        moved = f"{name}: to its last bits, what a record adds does not depend on its place in a batch."
         return (
             f"{name}: {size}; batches and noise come from statistical generators seeded by {source}, "
             "noise in double precision.",
             *([known] if seeded else []),
+            *([moved] if relation_of(self) == "add_remove" else []),
             *([f"{name}: the checkpoint was not read or changed by others."] if self.checkpoint is not None else []),
             *self._further_assumptions(),
         )

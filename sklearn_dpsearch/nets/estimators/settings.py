@@ -171,14 +171,14 @@ def settings_of(net: SettingArguments) -> Settings:
         steps=steps,
         max_grad_norm=_clipping_norm(net.max_grad_norm),
         automatic=net.max_grad_norm == "auto",
-        neighboring=_neighboring(net),
+        neighboring=relation_of(net),
         **_noise(net),
     )
 
 
 def expecting(net: SettingArguments, n: float) -> dict[str, Any]:
     """Arguments for ``n`` expected records, with equal rate, steps, noise and relation."""
-    told = {"public_n": max(1, round(n)), "neighboring": _neighboring(net)}
+    told = {"public_n": max(1, round(n)), "neighboring": relation_of(net)}
     return told if net.batch_size is None else {**told, "sample_rate": _rate(net), "batch_size": None}
 
 
@@ -215,8 +215,8 @@ def _rate(net: SettingArguments) -> float:
     return float(net.batch_size) / float(net.public_n)
 
 
-def _neighboring(net: SettingArguments) -> Neighboring:
-    """Default relation: add/remove if the number of records is stated, zero-out if it is taken from the data."""
+def relation_of(net: SettingArguments) -> Neighboring:
+    """Neighbouring relation: by default add/remove if the number of records is stated, else zero-out."""
     given = net.neighboring
     if given == "add_remove" and net.public_n is None:
         raise PrivacyError(
