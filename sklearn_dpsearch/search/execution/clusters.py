@@ -64,7 +64,7 @@ def at_once(workers: Workers) -> Workers:
 
 
 def in_spite_of_losses(work: Callable[[], Found]) -> Found:
-    """Run tasks, and run them again if all workers with the records were lost: the tasks keep their seeds."""
+    """Run tasks, and run them again if all workers with the records were lost; tasks that have seeds keep them."""
     for pause in PAUSES:
         try:
             return work()
