@@ -20,15 +20,15 @@ ALLOWED = {
     "adapters": {"_process", "privacy"},
     "scoring": {"_process", "privacy"},
     "preprocessing": {"_process", "privacy"},
-    "boosting": {"_lazy_rows", "_process", "privacy", "preprocessing"},
-    "nets": {"_lazy_rows", "_process", "_disk", "privacy", "preprocessing", "boosting"},
+    "boosting": {"_lazy_rows", "_lists", "_process", "privacy", "preprocessing"},
+    "nets": {"_lazy_rows", "_lists", "_process", "_disk", "privacy", "preprocessing", "boosting"},
     "ledger": {"_process", "_disk", "privacy"},
-    "search": {"_lazy_rows", "_process", "_disk", "privacy", "adapters", "scoring", "ledger"},
+    "search": {"_lazy_rows", "_lists", "_process", "_disk", "privacy", "adapters", "scoring", "ledger"},
     "report": {"_process", "privacy", "adapters", "preprocessing", "scoring", "ledger", "search"},
     "audit": {"_process", "privacy", "adapters", "scoring", "nets", "ledger", "search"},
 }
 #: Files at the bottom of the house, which import nothing of it.
-BELOW_ALL = {"errors", "_site", "_version"}
+BELOW_ALL = {"errors", "_lists", "_site", "_version"}
 OUTSIDE_OF_PRIVACY = {"sklearn", "joblib", "torch", "diffprivlib", "matplotlib", "skorch", "opacus"}
 
 

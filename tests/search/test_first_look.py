@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.base import is_classifier
+from sklearn.compose import ColumnTransformer
+from sklearn.feature_extraction import FeatureHasher
+from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import f1_score, make_scorer
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import Normalizer
+from sklearn.preprocessing import Normalizer, OneHotEncoder
 from sklearn.svm import SVC
 
 from sklearn_dpsearch import DPRandomSearchCV
+from sklearn_dpsearch.preprocessing import TableEncoder
 from sklearn_dpsearch.privacy import LeakingEstimatorError, PrivacyError, PureDP
 from sklearn_dpsearch.scoring import private_scorer
+from sklearn_dpsearch.scoring.r2 import R2Scorer
+from sklearn_dpsearch.search.planning.first_look import first_look
 
 from .toys import Bounded, NoisyCentroids, search_of, two_blobs
 
@@ -169,3 +176,48 @@ def test_a_failure_never_wins_whatever_its_score():
 @pytest.mark.parametrize("given", [{"X": np.array(5.0)}, {"y": np.array(1)}])
 def test_a_single_value_is_no_container_of_records(make, given):
     refused(make(NoisyCentroids(), {}), "with a single value; an array", TypeError, **given)
+
+
+# --- lists ------------------------------------------------------------------------------------------------------------
+
+
+def seen_of(estimator, X, y):
+    search = DPRandomSearchCV(estimator, {}, guarantee=DECLARED)
+    scorer = private_scorer("accuracy") if is_classifier(estimator) else R2Scorer(y_range=(0.0, 1.0))
+    return first_look(search, [estimator], scorer, X, y, {})
+
+
+@pytest.mark.parametrize("last", [3, 3.5, True, None, "secret"])
+def test_no_record_of_a_list_decides_how_others_are_read(last):
+    seen = seen_of(LogisticRegression(), [[2**53 + 1, 1], [last, 2]], [0, 1])
+    assert seen.X.dtype == seen.facts_of_X.dtype == np.float64
+    assert seen.X[0].tolist() == [2.0**53, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("step", "X"),
+    [
+        (HashingVectorizer(), ["some words", "others"]),
+        (FeatureHasher(), [{"a": 1}, {"b": 2.5}]),
+        (OneHotEncoder(categories=[["a", "b"]], handle_unknown="ignore"), [["a"], ["b"]]),
+        (TableEncoder({"a": ["x", "y"]}), [["x"], ["y"]]),
+        (ColumnTransformer([("kept", "passthrough", [0])]), [["x"], [1]]),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_a_list_for_a_step_that_reads_text_or_tables_keeps_its_entries(step, X):
+    seen = seen_of(make_pipeline(step, LogisticRegression()), X, [0, 1])
+    assert seen.X.dtype == object
+    assert seen.X.tolist() == X
+
+
+@pytest.mark.parametrize("last", [1, 1.0, True, 7, "secret", None])
+def test_no_label_of_a_list_decides_whether_a_fit_begins(last):
+    seen = seen_of(Bounded(classes=[0, 1]), [[0.0, 0.0]] * 3, [0, 1, last])
+    assert seen.facts_of_y.dtype == np.int64
+    assert seen.y[:2].tolist() == [0, 1]
+
+
+def test_a_list_of_targets_of_a_regressor_is_read_number_by_number():
+    for last in (1, 0.5, "secret"):
+        assert seen_of(Ridge(), [[0.0]] * 2, [2**53 + 1, last]).y[0] == 2.0**53

@@ -13,10 +13,12 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, is_classifier, is_regressor
+from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags, indexable
 from sklearn.utils.validation import check_consistent_length
 
+from ..._lists import is_list, labels_in, numbers_in, objects_in
 from ...errors import did_you_mean, not_once
 from ...privacy import LeakingEstimatorError, PrivacyError
 from ...scoring import PrivateScorer
@@ -60,6 +62,7 @@ def first_look(
     if y is None and tags.target_tags.required:
         wrapped = "" if hasattr(X, "shape") else how_to_wrap(type(X))
         raise ValueError(f"This {name} estimator requires y to be passed, but the target y is None.{wrapped}")
+    X, y = _records_in(X, (search.estimator, *models)), _targets_in(y, (search.estimator, *models))
     facts, labels = facts_of(X), None if y is None else _facts_of_targets(y)
     _check_records(search.estimator, name, facts, tags)
     for model in (search.estimator, *models):
@@ -69,6 +72,36 @@ def first_look(
     for model in models:
         check_scorer(scorer, model, labels)
     return FitData(X, y, facts, labels)
+
+
+def _records_in(X: Any, models: Sequence[Any]) -> Any:
+    """Array of a list of records, of objects where a first step reads text or tables, else of numbers."""
+    if not is_list(X):
+        return X
+    return (objects_in if any(_reads_objects(steps_of(model)[0]) for model in models) else numbers_in)(X, "X")
+
+
+def _reads_objects(step: Any) -> bool:
+    """Return whether a step takes other entries than numbers, and reads each of them by itself."""
+    tags = get_tags(step).input_tags
+    return (
+        type(step) is ColumnTransformer
+        or parameter(step, "schema") is not None
+        or tags.categorical
+        or tags.string
+        or tags.dict
+    )
+
+
+def _targets_in(y: Any, models: Sequence[Any]) -> Any:
+    """Array of a list of targets: of labels for a classifier, else of numbers."""
+    if not is_list(y):
+        return y
+    if not is_classifier(models[0]):
+        return numbers_in(y, "y")
+    declared = [parameter(steps_of(model)[-1], "classes") for model in models]
+    known = [label for classes in declared if len(np.shape(classes)) == 1 for label in classes]
+    return labels_in(y, list(dict.fromkeys(known)) or None)
 
 
 def _in_one(*checks: Callable[[], None]) -> None:
@@ -117,12 +150,7 @@ def _check_records(estimator: Any, name: str, facts: ContainerFacts, tags: Any) 
 
 def _facts_of_targets(y: Any) -> ContainerFacts:
     """Facts of targets; raise for others than one or several plain values for each record."""
-    try:
-        facts = facts_of(np.asarray(y) if isinstance(y, (list, tuple)) else y, "y")
-    except ValueError:
-        raise ValueError(
-            "Found y whose entries differ in length; one label or number for each record is needed."
-        ) from None
+    facts = facts_of(y, "y")
     if facts.kind == "c":
         raise ValueError("Complex data not supported: y has a complex dtype. Give real numbers, or labels.")
     if facts.kind == "V":

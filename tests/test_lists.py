@@ -1,0 +1,63 @@
+"""A list has no declared type: each entry is read by itself, and none decides how others are read."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sklearn_dpsearch._lists import labels_in, numbers_in, objects_in
+
+BIG = 2**53
+
+
+@pytest.mark.parametrize("last", [1, 1.5, True, "1", "secret", None, 1j, 10**400, BIG + 1, np.complex128(1)])
+@pytest.mark.filterwarnings("error")
+def test_no_entry_changes_others(last):
+    assert numbers_in([[7, BIG], [1, last]], "X")[0].tolist() == [7.0, BIG]
+    assert objects_in([[BIG + 1], [last]], "X")[0].tolist() == [BIG + 1]
+    read = labels_in([BIG, BIG + 1, last], [BIG, BIG + 1])
+    assert read.dtype == np.int64
+    assert read[:2].tolist() == [BIG, BIG + 1]
+
+
+def test_what_is_no_number_is_missing():
+    found = numbers_in(["a", None, 1j, {}, "2", True, 0.5], "X")
+    assert np.isnan(found[:4]).all()
+    assert found[4:].tolist() == [2.0, 1.0, 0.5]
+
+
+def test_rows_of_different_lengths_are_refused_without_a_word_about_them():
+    for rows in ([[1], [2, 3]], [[1], [[2]]], [np.zeros((2, 2)), np.zeros((2, 3))]):
+        with pytest.raises(ValueError, match="X whose entries differ in length") as found:
+            numbers_in(rows, "X")
+        assert found.value.__context__ is None
+
+
+@pytest.mark.parametrize(
+    ("classes", "given", "read"),
+    [
+        ([0, 1], [1.0, True, np.int8(0), np.array(1)], [1, 1, 0, 1]),
+        ([0.5, 1.0], [1, 0.5], [1.0, 0.5]),
+        (np.array(["a", "b"]), ["b", np.str_("a")], ["b", "a"]),
+        (["a", 1], ["a", 1], ["a", "1"]),
+        ([False, True], [True, 0], [1, 0]),
+    ],
+)
+def test_labels_have_the_type_of_the_classes(classes, given, read):
+    assert labels_in(given, classes).tolist() == read
+
+
+@pytest.mark.parametrize("classes", [[0, 1], [0.0, 1.0], ["a", "no class 0"], [False, True]])
+def test_whatever_is_no_class_is_one_label_outside_of_the_classes(classes):
+    (found,) = set(labels_in(["other", 0.3, None, 7, {}], classes).tolist())
+    assert found not in classes
+
+
+def test_without_classes_equal_labels_are_one():
+    assert labels_in([0, 1.0, True], None).dtype == labels_in([0, 1, 1], None).dtype == np.int64
+    assert labels_in(["a", "b"], None).tolist() == ["a", "b"]
+
+
+def test_several_labels_of_a_record_are_no_list():
+    with pytest.raises(ValueError, match="y as a list of lists"):
+        labels_in([[0, 1], [1, 0]], [0, 1])
