@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_array, column_or_1d
 
+from .._lists import is_list, numbers_in, objects_in
 from ..privacy import PrivacyError
 from .features import BLOCK
 from .losses import Array
@@ -44,20 +45,25 @@ def positions(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.integer]:
 def targets_in(y: Any, numeric: bool) -> NDArray[Any]:
     """Targets without missing ones, shape (n_samples,): in double precision if they have to be numbers.
 
+    Labels in a list become objects, which are looked up one by one.
+
     Raises
     ------
     ValueError
         For others. No text quotes a number that is none.
     """
+    if is_list(y):
+        y = numbers_in(y, "y") if numeric else objects_in(y, "y")
+    found = np.asarray(y)
+    if found.dtype.kind == "c":
+        raise ValueError("Complex data not supported: y has a complex dtype. Give real numbers, or labels.")
     if numeric:
-        y = _doubles(np.asarray(y))
-    found: NDArray[Any] = column_or_1d(check_array(y, ensure_2d=False, dtype=None, input_name="y"), warn=True)
-    return found
+        y = _doubles(found)
+    targets: NDArray[Any] = column_or_1d(check_array(y, ensure_2d=False, dtype=None, input_name="y"), warn=True)
+    return targets
 
 
 def _doubles(y: NDArray[Any]) -> NDArray[Any]:
-    if y.dtype.kind == "c":
-        return y  # for scikit-learn's own error
     if y.dtype.kind not in "biufOUT":
         raise ValueError(f"Found y of type {y.dtype}; numbers are needed.")
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Sized
+from collections.abc import Callable, Mapping, Sized
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from skorch.helper import SliceDataset
 from torch.utils.data import IterableDataset, Subset, TensorDataset
 
 from ..._lazy_rows import ChosenRows
+from ..._lists import is_list, numbers_in
 from ..datasets import ReadRecords
 from ..memory_mapped import CHECKED, MappedRecords
 from ..named_tensors import Inputs, NamedTensors, each
@@ -178,7 +179,7 @@ def source_of(X: Any, y: Any) -> Source:
         raise ValueError(f"Found input variables with inconsistent numbers of samples: {[len(X), len(y)]}.")
     if len(X) == 0:
         raise ValueError(f"Found {type(X).__name__} with 0 records; the first one says what shape they have.")
-    return Source(X, y if y is None or isinstance(y, SliceDataset) else np.asarray(y))
+    return Source(X, y if y is None or isinstance(y, SliceDataset) or is_list(y) else np.asarray(y))
 
 
 def as_arrays(X: Any, y: Any) -> tuple[Any, Any]:
@@ -240,7 +241,7 @@ def tensors(item: Any) -> Inputs:
 def _tensor(item: Any) -> torch.Tensor:
     if isinstance(item, torch.Tensor):
         return single(item.detach())
-    values = np.asarray(item)
+    values = numbers_in(item, "an input") if is_list(item) else np.asarray(item)
     if values.dtype.kind not in "fiub":
         raise ValueError(f"Expected the inputs of a record as numbers, got dtype {values.dtype}.")
     return single(torch.tensor(values))
@@ -269,8 +270,3 @@ class ForPrediction(torch.utils.data.Dataset):
         alone = isinstance(self.source, SliceDataset) or not isinstance(found, (tuple, list)) or len(found) != 2
         inputs = tensors(found if alone else found[0])
         return inputs.tensors if isinstance(inputs, NamedTensors) else inputs, 0
-
-
-def stacked(targets: Sequence[Any]) -> np.ndarray[Any, Any]:
-    """Targets of several records as one array."""
-    return np.stack([np.asarray(target) for target in targets])

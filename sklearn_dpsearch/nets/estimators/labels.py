@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 
+from ..._lists import is_list, labels_in
 from ...boosting.targets import positions
 from ...privacy import PrivacyError
 
@@ -24,7 +25,7 @@ def encode(y: Any, classes: np.ndarray) -> torch.Tensor:
     ValueError
         For a label that was not declared.
     """
-    labels = np.asarray(y)
+    labels = labels_in(y, classes) if is_list(y) else np.asarray(y)
     if labels.ndim != 1:
         raise ValueError(f"Expected y with one label per record, shape (n_samples,), got shape {labels.shape}.")
     return torch.from_numpy(positions(labels, classes).astype(np.int64))

@@ -37,7 +37,6 @@ from .input_records import (
     mapped,
     reading,
     source_of,
-    stacked,
 )
 from .settings import Settings
 from .step_size import StepSize
@@ -349,7 +348,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
             self.initialize()
         X, y = as_arrays(X, y)
         if is_source(X):
-            read = reading(source_of(X, y), self._as_taken, lambda targets: self._targets(stacked(targets)))
+            read = reading(source_of(X, y), self._as_taken, self._targets)
             self._check_outputs(outputs_of(self.module_, read.inputs), read.targets)
             return read
         if stays_in_file(X, self.device):

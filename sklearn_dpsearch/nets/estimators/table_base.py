@@ -17,6 +17,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
+from ..._lists import is_list
 from ..optimizers import Table, UpdateRule
 from ..task import TrainingTask
 from . import layers, search_spaces, step_size
@@ -144,7 +145,7 @@ class TableNet(DPSGDEstimator):
         return step_size.scheduled(self.learning_rate_init_, decay)
 
     def _prepare(self, X: Any, y: Any, fresh: bool) -> Given:
-        X, y = self._checked(X, y, fresh)
+        X, y = self._checked(X, self._listed(y, fresh) if is_list(y) else y, fresh)
         targets = self._targets(y, fresh)
         if fresh:
             self.weight_noise_ = 0.0
@@ -226,6 +227,10 @@ class TableNet(DPSGDEstimator):
     @abstractmethod
     def _contrasts(self) -> Array:
         """Combinations of outputs that mean something alone: shape (n_curves, n_outputs)."""
+
+    @abstractmethod
+    def _listed(self, y: Sequence[Any], fresh: bool) -> NDArray[Any]:
+        """Array of a list of targets."""
 
     @abstractmethod
     def _targets(self, y: NDArray[Any], fresh: bool) -> torch.Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_array
 from torch import nn
 
+from ..._lists import labels_in, numbers_in
 from . import scaling
 from .labels import ClassWeight, check_class_weight, encode, weights_of
 from .scaling import Array, Bounds
@@ -84,6 +85,10 @@ class TableClassifier(ClassifierMixin):
 
     def _training_criterion(self) -> nn.Module:
         return nn.CrossEntropyLoss(reduction="sum", weight=weights_of(self.class_weight, self.classes_))
+
+    def _listed(self, y: Sequence[Any], fresh: bool) -> NDArray[Any]:
+        given = getattr(self, "_given_classes", False) or not fresh
+        return labels_in(y, self.classes_ if given else self._declared("classes"))
 
     def _targets(self, y: NDArray[Any], fresh: bool) -> torch.Tensor:
         check_classification_targets(y)
@@ -177,6 +182,9 @@ class TableRegressor(RegressorMixin):
 
     def _training_criterion(self) -> nn.Module:
         return nn.MSELoss(reduction="sum")
+
+    def _listed(self, y: Sequence[Any], fresh: bool) -> NDArray[Any]:
+        return numbers_in(y, "y")
 
     def _targets(self, y: NDArray[Any], fresh: bool) -> torch.Tensor:
         values = check_array(y, ensure_2d=False, dtype=np.float64)
