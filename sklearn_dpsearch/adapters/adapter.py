@@ -126,6 +126,10 @@ class Adapter(ABC):
         """
         return None
 
+    def prepare(self, model: Estimator) -> None:
+        """Make an unfitted model read numbers as its guarantee needs. Called before each ``fit``."""
+        return None
+
     def finish(self, model: Estimator) -> None:
         """Keep a fitted model's predictions within bounds from public constants.
 

@@ -50,6 +50,10 @@ class PartsAdapter(Adapter):
         combined = [dict(itertools.chain(*(one.items() for one in several))) for several in itertools.product(*known)]
         return combined if known else None
 
+    def prepare(self, model: Estimator) -> None:
+        for _, part, adapter in self.known_parts(model):
+            adapter.prepare(part)
+
     def finish(self, model: Estimator) -> None:
         for part, adapter in self.known_fitted_parts(model):
             adapter.finish(part)

@@ -16,8 +16,8 @@ from ..privacy._types import Neighboring
 from .adapter import Adapter, Estimator, ExtrapolationRule, TrainingRun
 from .diffprivlib_models import MODELS, SPACES
 
-#: The module of the models whose predictions are clipped.
-CLIPPED = f"{__package__}.diffprivlib_clipped"
+#: The module of the models that are trained in double precision, and of those whose predictions are clipped.
+VARIANTS = f"{__package__}.diffprivlib_variants"
 
 #: Release of diffprivlib whose sources were read.
 EXAMINED = "0.6.6"
@@ -53,7 +53,7 @@ class DiffprivlibAdapter(Adapter):
 
     def recognises(self, estimator: object) -> bool:
         kind = type(estimator)
-        theirs = kind.__module__.startswith("diffprivlib.models.") or kind.__module__ == CLIPPED
+        theirs = kind.__module__.startswith("diffprivlib.models.") or kind.__module__ == VARIANTS
         return theirs and _name(estimator) in MODELS
 
     def training_run(self, estimator: Estimator, n_samples: int | None) -> TrainingRun:
@@ -94,12 +94,17 @@ class DiffprivlibAdapter(Adapter):
         around = SPACES.get(_name(estimator), {})
         return [{name: values(getattr(estimator, name), grid) for name, values in around.items()}]
 
+    def prepare(self, model: Estimator) -> None:
+        """Make the model train in double precision: bounds are truncated to the type of X, where that is not."""
+        from .diffprivlib_variants import IN_DOUBLES
+
+        model.__class__ = IN_DOUBLES.get(_name(model), type(model))
+
     def finish(self, model: Estimator) -> None:
         """Keep the predictions of a linear regression within ``bounds_y``: on few records the noise is that large."""
-        if type(model).__name__ == "LinearRegression":
-            from .diffprivlib_clipped import ClippedLinearRegression
+        from .diffprivlib_variants import RELEASED
 
-            model.__class__ = ClippedLinearRegression
+        model.__class__ = RELEASED.get(_name(model), type(model))
 
     def scrub(self, model: Estimator) -> None:
         for name in MODELS[_name(model)].exact:
@@ -108,7 +113,7 @@ class DiffprivlibAdapter(Adapter):
 
 def _name(model: object) -> str:
     """Name of this model in diffprivlib."""
-    return type(model).__name__.removeprefix("Clipped")
+    return type(model).__name__.removeprefix("Clipped").removesuffix("InDoubles")
 
 
 def _examined(name: str) -> None:

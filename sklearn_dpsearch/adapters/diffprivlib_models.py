@@ -34,7 +34,6 @@ PUBLIC_CLASSES = (
     "The class labels are public: every part of the records that trains holds each of them, whichever one record is "
     "changed."
 )
-DOUBLES = "X and y are arrays of float64 (others are clipped and summed with errors that the noise does not cover)."
 
 #: Below this ε rounding errors spoil the scale of bounded Laplace noise for a single feature.
 SMALLEST_EPSILON = 1e-3
@@ -205,7 +204,7 @@ def _intervals(model: GaussianNB | LinearRegression | StandardScaler, name: str)
 #: Every model of diffprivlib 0.6.6 that trains.
 MODELS: dict[str, KnownModel] = {
     "DecisionTreeClassifier": KnownModel(_tree, ("bounds", "classes")),
-    "GaussianNB": KnownModel(_naive_bayes, ("bounds",), (PUBLIC_SIZE, PUBLIC_CLASSES, DOUBLES)),
+    "GaussianNB": KnownModel(_naive_bayes, ("bounds",), (PUBLIC_SIZE, PUBLIC_CLASSES)),
     "KMeans": KnownModel(_k_means, exact=("labels_", "inertia_", "n_iter_")),
     "LinearRegression": KnownModel(
         _linear_regression,
@@ -213,7 +212,6 @@ MODELS: dict[str, KnownModel] = {
         (
             "All records lie within bounds_X and bounds_y: LinearRegression does not clip without an intercept.",
             "y has one column.",
-            DOUBLES,
         ),
         also=("fit_intercept",),
     ),

@@ -1,4 +1,4 @@
-"""Models of diffprivlib whose predictions stay within the public bounds of the target: free post-processing.
+"""Models of diffprivlib that train in double precision, or whose predictions stay within public bounds.
 
 Imported only together with a model of diffprivlib.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from diffprivlib.models import LinearRegression
+from diffprivlib.models import DecisionTreeClassifier, GaussianNB, LinearRegression
 
 
 class ClippedLinearRegression(LinearRegression):
@@ -18,3 +18,38 @@ class ClippedLinearRegression(LinearRegression):
         """Predictions, clipped to ``bounds_y``."""
         lower, upper = self.bounds_y
         return np.clip(super().predict(X), lower, upper)
+
+
+class _InDoubles:
+    """Mixin that converts features to double precision: of integers diffprivlib truncates the bounds to integers."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Train as the model does."""
+        X = X.astype(np.float64) if hasattr(X, "astype") else np.asarray(X, dtype=np.float64)
+        return super().fit(X, y, sample_weight=sample_weight)  # type: ignore[misc]
+
+
+class DecisionTreeClassifierInDoubles(_InDoubles, DecisionTreeClassifier):
+    """diffprivlib's ``DecisionTreeClassifier``, trained in double precision."""
+
+
+class GaussianNBInDoubles(_InDoubles, GaussianNB):
+    """diffprivlib's ``GaussianNB``, trained in double precision."""
+
+
+class LinearRegressionInDoubles(_InDoubles, LinearRegression):
+    """diffprivlib's ``LinearRegression``, trained in double precision, to which its targets are converted too."""
+
+
+#: Name in diffprivlib ↦ the type that trains.
+IN_DOUBLES: dict[str, type] = {
+    "DecisionTreeClassifier": DecisionTreeClassifierInDoubles,
+    "GaussianNB": GaussianNBInDoubles,
+    "LinearRegression": LinearRegressionInDoubles,
+}
+#: Name in diffprivlib ↦ the type that is released.
+RELEASED: dict[str, type] = {
+    "DecisionTreeClassifier": DecisionTreeClassifier,
+    "GaussianNB": GaussianNB,
+    "LinearRegression": ClippedLinearRegression,
+}

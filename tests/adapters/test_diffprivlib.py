@@ -324,3 +324,42 @@ def test_plain_scikit_learn_steps_are_refused_by_name():
 def test_a_leaking_step_is_refused_by_name():
     chain = make_pipeline(scaler(), PCA(2, data_norm=1, centered=True), logistic())
     refused(LeakingEstimatorError, chain, "In step 'pca'", "sampler")
+
+
+@pytest.mark.parametrize(
+    ("estimator", "released"),
+    [
+        (GaussianNB(bounds=([0.9, 0.0], [1.1, 1.0])), GaussianNB),
+        (DecisionTreeClassifier(bounds=([0.9, 0.0], [1.1, 1.0]), classes=[0, 1]), DecisionTreeClassifier),
+        (models.LinearRegression(bounds_X=(-1, 1), bounds_y=(0, 1), fit_intercept=False), models.LinearRegression),
+    ],
+)
+@pytest.mark.parametrize("piped", [False, True])
+@pytest.mark.parametrize("kind", [np.int64, np.int8, np.uint16, np.float32, bool, object, "table"])
+def test_candidates_train_in_double_precision_whatever_the_type_of_the_records(
+    estimator, released, piped, kind, monkeypatch
+):
+    """Of integers diffprivlib truncates the bounds, or the clipped values, to integers."""
+    seen = []
+    monkeypatch.setattr(released, "fit", lambda self, X, y, sample_weight=None: seen.append(X) or self)
+    X, y = np.array([[0, 1], [1, 0], [2, 1], [1, 1]]), np.array([0, 1, 0, 1])
+    given = pytest.importorskip("pandas").DataFrame(X) if isinstance(kind, str) else X.astype(kind)
+    model = make_pipeline(FunctionTransformer(), estimator) if piped else estimator
+    adapter = adapter_for(model)
+    adapter.prepare(model)
+    assert adapter_for(model).training_run(model, 4).guarantee == training_run(estimator, 4).guarantee
+    model.fit(given, y)
+    adapter.finish(model)
+    assert np.asarray(seen[0]).dtype == np.float64
+    assert isinstance(estimator, released)
+    assert not type(estimator).__name__.endswith("InDoubles")
+
+
+def test_a_search_on_integers_clips_to_the_bounds_and_not_to_whole_numbers():
+    X, y = np.ones((400, 2), dtype=int), np.repeat([0, 1], 200)
+    X[:200, 0] = 0
+    model = GaussianNB(bounds=([0.9, 0.0], [1.1, 1.0]), epsilon=1e6)
+    found = DPRandomSearchCV(model, {}, n_iter=1, cv=0.2, random_state=0).fit(X, y)
+    assert type(found.best_estimator_) is GaussianNB
+    assert found.best_estimator_.theta_[0, 0] == pytest.approx(0.9, abs=0.01)  # whole numbers: 0
+    assert not any("float64" in assumed for assumed in found.privacy_spent_.assumptions)

@@ -42,6 +42,7 @@ def ready(job: Job, model: Any, seed: Seed) -> Any:
         secure |= job.recipe.adapter.integer_seeds(model)
     with_parameters(model, secure)
     job.recipe.adapter.keep_training(model, job.finished.keeper(seed))
+    job.recipe.adapter.prepare(model)
     return model
 
 
