@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import numbers
+import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -292,11 +293,19 @@ class DateRange(Range):
 def _instant(value: Any) -> np.datetime64:
     """A date in NumPy's type; "not a time" for any other value."""
     try:
+        if isinstance(value, (str, bytes)):
+            value = _read(value.decode() if isinstance(value, bytes) else value)
         if isinstance(value, datetime) and value.tzinfo is not None:
             value = value.astimezone(UTC).replace(tzinfo=None)
         return np.datetime64(value, "us")
     except Exception:  # as with numbers
         return np.datetime64("NaT", "us")
+
+
+def _read(text: str) -> datetime | str:
+    """Read a time with an offset, of which NumPy would warn; leave other text to NumPy."""
+    time = re.split("[T ]", text.strip(), maxsplit=1)[1:]
+    return datetime.fromisoformat(text.strip().upper()) if time and re.search("[zZ+-]", time[0]) else text
 
 
 def _days(values: Any) -> Array:

@@ -18,7 +18,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 
-from sklearn_dpsearch.preprocessing import Schema, TableEncoder
+from sklearn_dpsearch.preprocessing import Schema, TableEncoder, columns, ranges
 
 pd = pytest.importorskip("pandas")
 SCHEMA = {"age": (20, 80), "job": ["clerk", "nurse"], "since": (date(2020, 1, 1), date(2020, 1, 11))}
@@ -244,3 +244,28 @@ def test_made_up_records_fit_the_schema_and_have_nothing_else():
     names = list(encoder.get_feature_names_out())
     unused = [place for place, name in enumerate(names) if name.endswith(("_missing", "_unknown"))]
     assert not encoder.transform(table)[:, unused].any()
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("2024-05-31T10:00Z", "2024-05-31T10:00"),
+        ("2024-05-31T10:00z", "2024-05-31T10:00"),
+        ("2024-05-31 10:00:00+02:00", "2024-05-31T08:00"),
+        (b"2024-05-31T10:00-01:30", "2024-05-31T11:30"),
+        (" 2024-05-31", "2024-05-31"),
+        ("2024-05-31T10:00", "2024-05-31T10:00"),
+        ("2024-05", "2024-05-01"),
+        ("10000-01-01T00:00Z", "NaT"),
+        ("2024-05-31T10:00+99", "NaT"),
+        ("no date - at all", "NaT"),
+    ],
+)
+def test_dates_in_text_are_read_in_utc_and_warn_of_nothing(text, read):
+    assert str(ranges._instant(text)) == str(np.datetime64(read, "us"))
+
+
+@pytest.mark.filterwarnings("error")
+def test_complex_entries_are_no_numbers_and_warn_of_nothing():
+    assert all(np.isnan(columns.number_of(value)) for value in (1j, 1 + 0j, np.complex128(1), np.complex64(1)))

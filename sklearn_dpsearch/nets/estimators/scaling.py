@@ -122,7 +122,8 @@ def single_block(block: NDArray[Any], bounds: Bounds | None) -> torch.Tensor:
     half, shift = (torch.from_numpy(np.asarray(part)) for part in (bounds.half, -bounds.zero / bounds.half))
     least, most = bounds.limits
     # Double precision for a cache-sized block; for all records it would take three times their memory.
-    scaled = torch.from_numpy(np.array(block, dtype=np.float64))
+    with np.errstate(over="ignore"):  # a warning would tell of a long double beyond all doubles
+        scaled = torch.from_numpy(np.array(block, dtype=np.float64))
     return scaled.div_(half).add_(shift).clamp_(least, most).float()
 
 
