@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
 from torch import nn
 
 from ..._lazy_rows import ChosenRows
+from ..._lists import is_list, numbers_in
 from ...boosting.targets import targets_in
 from ..memory_mapped import CHECKED, MappedRecords, stays_in_file
 from . import hidden_layers, layers, scaling, step_size
@@ -47,18 +49,16 @@ class ArrayRecords:
         """Records and targets checked by scikit-learn: an array, or chosen rows without a look at others."""
         if stays_in_file(X, self.device) and not isinstance(X, ChosenRows):
             X = ChosenRows(X)
-        numeric = isinstance(self, RegressorMixin)
-        y = targets_in(y, numeric) if numeric and y is not None else y  # scikit-learn's error would quote a record
-        if not isinstance(X, ChosenRows) or X.ndim != 2 or X.dtype.kind not in "fiub" or not len(X):
-            checked: tuple[Any, NDArray[Any]] = validate_data(
-                self, X, y, reset=fresh, dtype="numeric", y_numeric=numeric, multi_output=False
-            )
-            return checked
-        validate_data(self, X.data, reset=fresh, skip_check_array=True)
-        y = targets_in(y, numeric)
-        check_consistent_length(X, y)
-        scaling.check_finite(X)
-        return X, y
+        chosen = isinstance(X, ChosenRows) and X.ndim == 2 and X.dtype.kind in "fiub" and len(X) > 0
+        found = X if chosen else _table(X)
+        validate_data(self, X.data if chosen else _named(X, found), y, reset=fresh, skip_check_array=True)
+        y = targets_in(y, isinstance(self, RegressorMixin))
+        if chosen:
+            scaling.check_finite(found)
+        else:
+            found = check_array(found, input_name="X", estimator=self)
+        check_consistent_length(found, y)
+        return found, y
 
     def _inputs(self, X: Any, targets: torch.Tensor) -> Given:
         bounds = self._bounds_of(X)
@@ -73,7 +73,9 @@ class ArrayRecords:
         )
 
     def _blocks(self, X: Any) -> Iterator[torch.Tensor]:
-        X = validate_data(self, X, reset=False, dtype="numeric")
+        found = _table(X)
+        validate_data(self, _named(X, found), reset=False, skip_check_array=True)
+        X = check_array(found, input_name="X", estimator=self)
         bounds = self._bounds_of(X)
         for _, block in ChosenRows(X).blocks(CHECKED):
             yield scaling.single_block(block, bounds)
@@ -124,3 +126,43 @@ class ArrayRecords:
             weights = weights / bounds.half
             constants = constants - (weights * bounds.zero).sum(axis=1)
         return weights, constants
+
+
+def _named(X: Any, found: Any) -> Any:
+    """What has the names of the columns, if they have any, and their number."""
+    return X if hasattr(X, "columns") else found
+
+
+def _table(X: Any) -> Any:
+    """Array of numbers, or of a kind that scikit-learn refuses without a word about the entries.
+
+    Raises
+    ------
+    ValueError, TypeError
+        scikit-learn's errors, which would quote records, without them.
+    """
+    if is_list(X):
+        X = numbers_in(X, "X")
+    if issparse(X):
+        return X
+    found = np.asarray(X)
+    if found.dtype.kind == "c":
+        raise ValueError("Complex data not supported: X has a complex dtype. Give real features.")
+    if found.ndim < 2:
+        raise ValueError(
+            f"Expected 2D array, got {('scalar', '1D')[found.ndim]} array instead: X has shape {found.shape}. Reshape "
+            "your data: X.reshape(-1, 1) if it is one feature of many records, X.reshape(1, -1) if it is one record."
+        )
+    return _doubles_of(found) if found.dtype.kind == "O" else found
+
+
+def _doubles_of(objects: NDArray[Any]) -> NDArray[np.float64]:
+    try:
+        with np.errstate(over="ignore"):  # a warning would tell of a long double beyond all doubles
+            return objects.astype(np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+    # outside of the handler: a chained error would quote a record
+    raise kind(
+        "Found an entry of X that is no number; an argument must be a real number, or a string that says a number."
+    )

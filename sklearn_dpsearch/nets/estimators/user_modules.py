@@ -14,8 +14,12 @@ from numpy.typing import NDArray
 from skorch.utils import to_numpy
 from torch import nn
 
+from ..._lists import is_list, numbers_in
 from ..engines.probe import made_up
 from ..named_tensors import Inputs, taking
+
+#: Kinds of arrays that hold no numbers: the whole type would tell the longest text of all records.
+KINDS = {"U": "text", "S": "bytes", "O": "objects", "c": "complex numbers", "M": "dates", "m": "durations"}
 
 
 def outputs_of(module: nn.Module, inputs: Inputs) -> torch.Tensor | None:
@@ -138,13 +142,15 @@ def check_keywords(prefix: str, owner: nn.Module | Callable[..., nn.Module], key
 
 
 def array(name: str, data: Any) -> NDArray[Any]:
-    """Records as a numeric array without NaN or infinity.
+    """Records as a numeric array without NaN or infinity; a list becomes one of floating-point numbers.
 
     Raises
     ------
     ValueError
         The message quotes no record.
     """
+    if is_list(data):
+        data = numbers_in(data, name)
     found: NDArray[Any] = (
         data.to_numpy() if hasattr(data, "to_numpy") else to_numpy(data) if torch.is_tensor(data) else np.array(data)
     )
@@ -152,7 +158,7 @@ def array(name: str, data: Any) -> NDArray[Any]:
         with contextlib.suppress(TypeError, ValueError):  # which would quote a record
             found = found.astype(np.float64)
     if found.dtype.kind not in "fiub":
-        raise ValueError(f"Expected {name} as numbers, got an array of dtype {found.dtype}.")
+        raise ValueError(f"Expected {name} as numbers, got an array of {KINDS.get(found.dtype.kind, 'others')}.")
     if found.dtype.kind == "f" and not np.isfinite(found).all():
         raise ValueError(f"{name} contains NaN or infinity. Remove or replace such records by a rule fixed in advance.")
     return np.require(found, requirements=["C", "W"])

@@ -19,6 +19,7 @@ pytest.importorskip("torch")
 import torch
 
 from sklearn_dpsearch.nets import DPLinearRegression, DPLogisticRegression, DPMLPClassifier, DPMLPRegressor, stack
+from sklearn_dpsearch.nets.estimators import scaling
 from sklearn_dpsearch.privacy import DPSGD, BudgetUnreachableError, GaussianDP, PrivacyError, compose
 
 from ..toys import flat
@@ -483,3 +484,62 @@ def test_a_plain_rate_is_carried_over_in_proportion_up_to_a_long_step():
     rule = DPLogisticRegression(noise_multiplier=1.0, max_grad_norm=0.5).extrapolation()["learning_rate_init"]
     assert [rule(rate, 100, 900) for rate in (0.1, 5.0, 30.0)] == pytest.approx([0.9, 20.0, 30.0])
     assert DPLinearRegression(noise_multiplier=1.0, solver="adam").extrapolation() == {}
+
+
+# --- lists, and errors that say nothing about a record ----------------------------------------------------------------
+
+BIG = 2**53
+
+
+def trained(kind=DPLogisticRegression, **given):
+    return kind(noise_multiplier=1.0, max_steps=2, noise_seed=0, random_state=0, **given)
+
+
+@pytest.mark.parametrize("last", [float(BIG), np.float64(BIG)])
+def test_no_label_of_a_list_changes_another(last):
+    labels = [BIG + 1, BIG] * 75
+    nets = [trained(classes=[BIG, BIG + 1]).fit(X, one) for one in (labels, [*labels[:-1], last])]
+    assert torch.equal(*(flat(net.module_) for net in nets))
+
+
+@pytest.mark.parametrize("kind", REGRESSORS)
+def test_no_record_of_a_list_changes_another(kind):
+    rows, targets = X.tolist(), y.tolist()
+    nets = [trained(kind).fit(rows, targets), trained(kind).fit([[str(v) for v in rows[0]], *rows[1:]], targets)]
+    assert torch.equal(*(flat(net.module_) for net in nets))
+    assert nets[0].predict(rows).tolist() == nets[0].predict(X).tolist()
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "match"),
+    [
+        ([["SECRET", 1.0]] * 4, ValueError, "NaN"),
+        (np.array([["SECRET", 1.0]] * 4, dtype=object), ValueError, "entry of X that is no number"),
+        (np.array([[{"SECRET": 1}, 1.0]] * 4, dtype=object), TypeError, "entry of X that is no number"),
+        (np.array([["SECRET", "1.0"]] * 4), ValueError, "not compatible with arrays of bytes/strings"),
+        (np.full((4, 2), 1234.5 + 1j), ValueError, "Complex data not supported"),
+        (np.full(4, 1234.5), ValueError, r"1D array instead: X has shape \(4,\). Reshape your data"),
+        (np.array(1234.5), ValueError, "scalar array instead"),
+    ],
+    ids=["list", "objects", "no text", "text", "complex", "one dimension", "none"],
+)
+def test_errors_say_nothing_about_a_record(given, kind, match):
+    net = trained(classes=[0, 1]).fit(np.zeros((4, 2)), [0, 1, 0, 1])
+    for act in (lambda: trained(classes=[0, 1]).fit(given, [0, 1, 0, 1]), lambda: net.predict(given)):
+        with pytest.raises(kind, match=match) as found:
+            act()
+        assert not any(secret in str(found.value) for secret in ("SECRET", "1234"))
+        assert found.value.__context__ is None
+
+
+def test_complex_targets_are_not_quoted():
+    for kind in ESTIMATORS:
+        with pytest.raises(ValueError, match="Complex data not supported: y") as found:
+            trained(kind).fit(X, y + 1234j)
+        assert "1234" not in str(found.value)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_long_double_beyond_all_doubles_gives_no_warning():
+    beyond = np.full((4, 2), np.longdouble("1e400") if np.finfo(np.longdouble).max > 1e308 else np.inf)
+    assert scaling.single_block(beyond, scaling.Bounds.of("bounds_X", (-1, 1))).tolist() == [[1.0, 1.0]] * 4

@@ -496,3 +496,20 @@ def test_private_data_that_are_a_dataset_are_no_public_ones():
     search = DPRandomSearchCV(one, SPACE, n_iter=3, epsilon=8.0, delta=1e-5)
     with pytest.raises(PrivacyError, match="shares its memory"):
         search.fit(data, y, X_public=data, y_public=y)
+
+
+@pytest.mark.parametrize("last", [float(2**53), np.float64(2**53), torch.tensor(float(2**53), dtype=torch.float64)])
+def test_no_label_of_a_batch_changes_another(last):
+    labels = [2**53 + 1, 2**53] * 60
+    nets = [
+        seeded(classes=[2**53, 2**53 + 1], sample_rate=1.0).fit(Rows(targets=one), None)
+        for one in (labels, [*labels[:-1], last])
+    ]
+    assert torch.equal(parameters(nets[0]), parameters(nets[1]))
+
+
+def test_no_record_of_a_list_makes_integers_or_fractions_of_others():
+    rows = np.round(10 * X).tolist()
+    nets = [seeded().fit(one, y) for one in (rows, [[int(v) for v in rows[0]], *rows[1:]])]
+    assert torch.equal(parameters(nets[0]), parameters(nets[1]))
+    assert not nets[1].takes_integers_

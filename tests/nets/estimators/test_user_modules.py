@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import pickle
 
@@ -16,6 +17,7 @@ from torch import nn
 
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.nets import DPNeuralNetClassifier, DPNeuralNetRegressor
+from sklearn_dpsearch.nets.estimators.user_modules import array
 from sklearn_dpsearch.privacy import LeakingEstimatorError
 
 from ..toys import flat
@@ -206,3 +208,11 @@ class LazyNorm(nn.Sequential):
 def test_lazy_batch_norm_is_refused_as_batch_norm_is(module, match):
     with pytest.raises((ValueError, LeakingEstimatorError), match=match):
         net(module).fit(X, y)
+
+
+def test_a_list_is_read_number_by_number_and_no_type_tells_the_longest_text():
+    for last in (1, 1.5, "2", None):
+        with contextlib.suppress(ValueError):
+            assert array("X", [[2**53 + 1], [last]]).dtype == np.float64
+    with pytest.raises(ValueError, match="got an array of text.$"):
+        array("X", np.array([["a"], ["the longest text"]]))
