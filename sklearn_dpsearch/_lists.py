@@ -34,11 +34,16 @@ def objects_in(values: Sequence[Any], name: str) -> NDArray[np.object_]:
             return found
     except ValueError:
         pass
-    raise ValueError(f"Found {name} whose entries differ in length; rows of one length are needed.")
+    raise _unlike(name)
 
 
 def numbers_in(values: Sequence[Any], name: str) -> NDArray[np.float64]:
     """Array in double precision; entries that are no numbers become nan."""
+    if values and all(isinstance(row, np.ndarray) and row.dtype.kind in "biuf" for row in values):
+        if len({row.shape for row in values}) > 1:
+            raise _unlike(name)
+        with np.errstate(over="ignore"):  # a warning would tell of a long double beyond all doubles
+            return np.stack([row.astype(np.float64) for row in values])  # what entry by entry gives, but fast
     found = objects_in(values, name)
     return np.fromiter(map(_number, found.flat), np.float64, found.size).reshape(found.shape)
 
@@ -67,6 +72,10 @@ def labels_in(values: Sequence[Any], classes: Collection[Any] | None, name: str 
     known = list(classes)
     places, kinds = {label: place for place, label in enumerate(known)}, np.asarray([*known, _outside(known)])
     return kinds[np.fromiter((_place(label, places) for label in labels), np.intp, len(labels))]
+
+
+def _unlike(name: str) -> ValueError:
+    return ValueError(f"Found {name} whose entries differ in length; rows of one length are needed.")
 
 
 def _number(value: Any) -> float:

@@ -33,6 +33,14 @@ def test_rows_of_different_lengths_are_refused_without_a_word_about_them():
         assert found.value.__context__ is None
 
 
+def test_rows_that_are_arrays_are_read_each_in_its_own_type():
+    rows = [np.array([BIG + 1, 1]), np.array([0.5, 2.0]), np.array([True, False]), np.array([7, 8], np.uint8)]
+    assert numbers_in(rows, "X").tolist() == [[BIG, 1], [0.5, 2], [1, 0], [7, 8]]
+    assert numbers_in([*rows, ["2", None]], "X")[0].tolist() == [BIG, 1]
+    with pytest.raises(ValueError, match="differ in length"):
+        numbers_in([*rows, np.zeros(3)], "X")
+
+
 @pytest.mark.parametrize(
     ("classes", "given", "read"),
     [

@@ -129,7 +129,7 @@ class ArrayRecords:
 
 
 def _named(X: Any, found: Any) -> Any:
-    """What has the names of the columns, if they have any, and their number."""
+    """Container of the names of the columns, if there are any, and of their number."""
     return X if hasattr(X, "columns") else found
 
 

@@ -13,7 +13,7 @@ from skorch.helper import SliceDataset
 from torch.utils.data import IterableDataset, Subset, TensorDataset
 
 from ..._lazy_rows import ChosenRows
-from ..._lists import is_list, numbers_in
+from ..._lists import is_list
 from ..datasets import ReadRecords
 from ..memory_mapped import CHECKED, MappedRecords
 from ..named_tensors import Inputs, NamedTensors, each
@@ -241,7 +241,7 @@ def tensors(item: Any) -> Inputs:
 def _tensor(item: Any) -> torch.Tensor:
     if isinstance(item, torch.Tensor):
         return single(item.detach())
-    values = numbers_in(item, "an input") if is_list(item) else np.asarray(item)
+    values = np.asarray(item)
     if values.dtype.kind not in "fiub":
         raise ValueError(f"Expected the inputs of a record as numbers, got dtype {values.dtype}.")
     return single(torch.tensor(values))

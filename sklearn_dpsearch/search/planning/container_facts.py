@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse, sparray, spmatrix
 
+from ..._lists import is_list
+
 #: Kinds of NumPy types that labels may have.
 TEXT, NUMBERS = tuple("US"), tuple("biufc")
 
@@ -30,7 +32,7 @@ class ContainerFacts:
     kind : str
         NumPy's letter for this type; empty where the type is unknown.
     dimensions : int
-        1 for a sequence of plain values; 0 where the dimensions are unknown before the records are read.
+        0 where they are unknown before the records are read.
     empty : object
         The container without its records, which keeps columns and types; None for other containers than arrays and
         data frames.
@@ -68,25 +70,20 @@ def facts_of(values: Any, name: str = "X") -> ContainerFacts:
     TypeError
         For other objects than arrays, data frames and lists.
     """
-    if not hasattr(values, "shape") and not hasattr(values, "__len__") and hasattr(values, "__array__"):
+    if not hasattr(values, "shape") and hasattr(values, "__array__"):
         values = np.asarray(values)
     shape, dtype = tuple(getattr(values, "shape", ())), getattr(values, "dtype", None)
     has_shape = hasattr(values, "shape")
-    if not shape and (has_shape or not (isinstance(values, (list, tuple)) or hasattr(values, "__array__"))):
+    if not shape and (has_shape or not is_list(values)):
         found = f"{type(values).__name__}{' with a single value' if has_shape else ''}"
         raise TypeError(
             f"Found {name} of type {found}; an array, a data frame or a list of records is needed."
             + how_to_wrap(type(values))
         )
     n = shape[0] if issparse(values) else len(values)  # the shape of a lazy collection may be unknown
-    dimensions = len(shape)
-    if not has_shape and n:
-        plain = not hasattr(values[0], "__len__")
-        dimensions = 1 if plain else 2
-        dtype = np.asarray(values).dtype if plain or isinstance(values[0], str) else None
     sliced = isinstance(values, np.ndarray) or hasattr(values, "columns")
     empty = values.iloc[:0] if hasattr(values, "iloc") else values[:0] if sliced else None
-    return ContainerFacts(type(values), int(n), shape, dtype, kind_of(dtype), dimensions, empty)
+    return ContainerFacts(type(values), int(n), shape, dtype, kind_of(dtype), len(shape), empty)
 
 
 def kind_of(dtype: Any) -> str:

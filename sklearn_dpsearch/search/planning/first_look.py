@@ -74,10 +74,15 @@ def first_look(
     return FitData(X, y, facts, labels)
 
 
+def _of_declared_type(values: Any) -> Any:
+    """Array of a container that makes one only when it is asked; others as they are."""
+    return np.asarray(values) if hasattr(values, "__array__") and not hasattr(values, "shape") else values
+
+
 def _records_in(X: Any, models: Sequence[Any]) -> Any:
     """Array of a list of records, of objects where a first step reads text or tables, else of numbers."""
     if not is_list(X):
-        return X
+        return _of_declared_type(X)
     return (objects_in if any(_reads_objects(steps_of(model)[0]) for model in models) else numbers_in)(X, "X")
 
 
@@ -96,7 +101,7 @@ def _reads_objects(step: Any) -> bool:
 def _targets_in(y: Any, models: Sequence[Any]) -> Any:
     """Array of a list of targets: of labels for a classifier, else of numbers."""
     if not is_list(y):
-        return y
+        return _of_declared_type(y)
     if not is_classifier(models[0]):
         return numbers_in(y, "y")
     declared = [parameter(steps_of(model)[-1], "classes") for model in models]
