@@ -276,7 +276,7 @@ def said_of(kind: str) -> str:
 
 def number_of(value: Any) -> float:
     try:
-        if isinstance(value, (complex, np.complexfloating)):  # a warning would tell of the entry
+        if isinstance(value, (complex, np.complexfloating, np.ndarray)):  # a warning would tell of the entry
             return math.nan
         return float(_read(value) if isinstance(value, str) else value)
     except Exception:  # any failure means no number: an error would reveal the entry

@@ -267,5 +267,5 @@ def test_dates_in_text_are_read_in_utc_and_warn_of_nothing(text, read):
 
 
 @pytest.mark.filterwarnings("error")
-def test_complex_entries_are_no_numbers_and_warn_of_nothing():
-    assert all(np.isnan(columns.number_of(value)) for value in (1j, 1 + 0j, np.complex128(1), np.complex64(1)))
+def test_complex_entries_and_arrays_are_no_numbers_and_warn_of_nothing():
+    assert all(np.isnan(columns.number_of(value)) for value in (1j, 1 + 0j, np.complex128(1), np.ones(1)))

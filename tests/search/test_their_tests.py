@@ -24,6 +24,7 @@ DRAWN = "candidates are drawn, so that the best point of a small grid may be mis
 SILENT = "fits that fail, warn or print say nothing: they would tell about records, or the number of candidates"
 RELATED = "rows that hold distances to other records (a precomputed kernel) have no guarantee for one record"
 SHAPED = "records are rows of numbers or of a data frame, with a target; others are refused before anything is spent"
+LISTED = "a list becomes an array, entry by entry: its type would follow from all records"
 WORDED = "refused too, in other words that say what to write instead"
 MONITORED = "a callback that sees records or scores is refused"
 
@@ -88,7 +89,8 @@ REFUSED = {
     **dict.fromkeys(
         ("test_grid_search_precomputed_kernel", "test_search_cv_pairwise_property_equivalence_of_precomputed"), RELATED
     ),
-    **dict.fromkeys(("test_grid_search_no_score", "test_gridsearch_nd", "test_y_as_list"), SHAPED),
+    **dict.fromkeys(("test_grid_search_no_score", "test_gridsearch_nd"), SHAPED),
+    **dict.fromkeys(("test_X_as_list", "test_y_as_list"), LISTED),
     **dict.fromkeys(
         (
             "test_grid_search_groups",

@@ -91,9 +91,10 @@ class TableClassifier(ClassifierMixin):
         return labels_in(y, self.classes_ if given else self._declared("classes"))
 
     def _targets(self, y: NDArray[Any], fresh: bool) -> torch.Tensor:
-        check_classification_targets(y)
+        declared = self._declared("classes")
+        if declared is None:  # else labels are looked up, and a warning of rare labels would tell of records
+            check_classification_targets(y)
         if fresh and not getattr(self, "_given_classes", False):
-            declared = self._declared("classes")
             self.classes_ = np.unique(y) if declared is None else unique_labels(declared)
         if len(self.classes_) < 2:
             raise ValueError(

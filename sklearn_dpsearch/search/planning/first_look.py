@@ -102,7 +102,7 @@ def _targets_in(y: Any, models: Sequence[Any]) -> Any:
     """Array of a list of targets: of labels for a classifier, else of numbers."""
     if not is_list(y):
         return _of_declared_type(y)
-    if not is_classifier(models[0]):
+    if not any(map(is_classifier, models)):
         return numbers_in(y, "y")
     declared = [parameter(steps_of(model)[-1], "classes") for model in models]
     known = [label for classes in declared if len(np.shape(classes)) == 1 for label in classes]
