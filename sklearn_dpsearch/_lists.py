@@ -29,7 +29,7 @@ def objects_in(values: Sequence[Any], name: str) -> NDArray[np.object_]:
         For rows of different lengths.
     """
     try:
-        found = np.asarray(values, dtype=object)
+        found = np.asarray([_alone(value) for value in values], dtype=object)
         if not any(isinstance(entry, (list, tuple, np.ndarray)) for entry in found.flat):
             return found
     except ValueError:
@@ -59,9 +59,7 @@ def labels_in(values: Sequence[Any], classes: Collection[Any] | None, name: str 
     ValueError
         For several labels of a record.
     """
-    labels = [
-        label.item() if isinstance(label, (np.generic, np.ndarray)) and not label.ndim else label for label in values
-    ]
+    labels = [_alone(value) for value in values]
     if any(isinstance(label, (list, tuple, np.ndarray)) for label in labels):
         raise ValueError(
             f"Found {name} as a list of lists, which may differ in length; one label for each record, or an array of "
@@ -69,9 +67,14 @@ def labels_in(values: Sequence[Any], classes: Collection[Any] | None, name: str 
         )
     if classes is None:
         return np.asarray([_plain(label) for label in labels])
-    known = list(classes)
+    known = [_alone(label) for label in classes]
     places, kinds = {label: place for place, label in enumerate(known)}, np.asarray([*known, _outside(known)])
     return kinds[np.fromiter((_place(label, places) for label in labels), np.intp, len(labels))]
+
+
+def _alone(value: Any) -> Any:
+    """Python's own form of a single value of NumPy or PyTorch; others as they are."""
+    return value.item() if hasattr(value, "item") and getattr(value, "ndim", None) == 0 else value
 
 
 def _unlike(name: str) -> ValueError:

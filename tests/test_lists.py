@@ -23,6 +23,7 @@ def test_no_entry_changes_others(last):
 def test_what_is_no_number_is_missing():
     found = numbers_in(["a", None, 1j, {}, "2", True, 0.5], "X")
     assert np.isnan(found[:4]).all()
+    assert numbers_in([np.array(1), 2.5, np.float32(3)], "y").tolist() == [1.0, 2.5, 3.0]
     assert found[4:].tolist() == [2.0, 1.0, 0.5]
 
 
