@@ -8,10 +8,11 @@ from sklearn.base import is_classifier
 from sklearn.compose import ColumnTransformer
 from sklearn.feature_extraction import FeatureHasher
 from sklearn.feature_extraction.text import HashingVectorizer
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import f1_score, make_scorer
 from sklearn.neighbors import KNeighborsClassifier
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import Normalizer, OneHotEncoder
 from sklearn.svm import SVC
 
@@ -199,6 +200,14 @@ def test_no_record_of_a_list_decides_how_others_are_read(last):
     [
         (HashingVectorizer(), ["some words", "others"]),
         (FeatureHasher(), [{"a": 1}, {"b": 2.5}]),
+        (FeatureUnion([("words", HashingVectorizer())]), ["some words", "others"]),
+        (
+            make_pipeline(
+                SimpleImputer(strategy="constant", fill_value="b", keep_empty_features=True),
+                OneHotEncoder(categories=[["a", "b"]], handle_unknown="ignore"),
+            ),
+            [["a"], ["b"]],
+        ),
         (OneHotEncoder(categories=[["a", "b"]], handle_unknown="ignore"), [["a"], ["b"]]),
         (TableEncoder({"a": ["x", "y"]}), [["x"], ["y"]]),
         (ColumnTransformer([("kept", "passthrough", [0])]), [["x"], [1]]),

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, is_classifier, is_regressor
 from sklearn.compose import ColumnTransformer
-from sklearn.pipeline import Pipeline
+from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import get_tags, indexable
 from sklearn.utils.validation import check_consistent_length
 
@@ -80,22 +80,23 @@ def _of_declared_type(values: Any) -> Any:
 
 
 def _records_in(X: Any, models: Sequence[Any]) -> Any:
-    """Array of a list of records, of objects where a first step reads text or tables, else of numbers."""
+    """Array of a list of records, of objects where a step reads text or tables, else of numbers."""
     if not is_list(X):
         return _of_declared_type(X)
-    return (objects_in if any(_reads_objects(steps_of(model)[0]) for model in models) else numbers_in)(X, "X")
+    return (objects_in if any(map(_reads_objects, models)) else numbers_in)(X, "X")
 
 
-def _reads_objects(step: Any) -> bool:
-    """Return whether a step takes other entries than numbers, and reads each of them by itself."""
-    tags = get_tags(step).input_tags
-    return (
-        type(step) is ColumnTransformer
-        or parameter(step, "schema") is not None
-        or tags.categorical
-        or tags.string
-        or tags.dict
-    )
+def _reads_objects(estimator: Any) -> bool:
+    """Return whether a step, or a part of one, takes other entries than numbers: it reads each of them by itself."""
+    for step in steps_of(estimator):
+        tags, parts = get_tags(step).input_tags, step.transformer_list if type(step) is FeatureUnion else ()
+        if type(step) is ColumnTransformer or tags.categorical or tags.string or tags.dict:
+            return True
+        if parameter(step, "schema") is not None or any(
+            _reads_objects(part) for _, part in parts if hasattr(part, "fit")
+        ):
+            return True
+    return False
 
 
 def _targets_in(y: Any, models: Sequence[Any]) -> Any:
