@@ -13,6 +13,7 @@ from .random_generators import ALL_SEEDED_OR_NONE, GENERATORS, reseed
 from .reference_counting import WhileAnyone
 from .shortened_training import rehearsing, steps_now
 from .silence import born_silent, discard, muted, muted_for_good, without_warnings
+from .this_process import this_process
 
 __all__ = [
     "ALL_SEEDED_OR_NONE",
@@ -30,5 +31,6 @@ __all__ = [
     "reseed",
     "speaking",
     "steps_now",
+    "this_process",
     "without_warnings",
 ]

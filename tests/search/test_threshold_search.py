@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import multiprocessing
 import os
 import pickle
 import random
+import threading
 from collections import Counter
 from dataclasses import fields
 from fractions import Fraction
@@ -18,7 +20,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
-from sklearn_dpsearch import Doubling, DPRandomSearchCV, DPThresholdSearchCV, NoModelError
+from sklearn_dpsearch import Doubling, DPRandomSearchCV, DPThresholdSearchCV, NoModelError, PrivacyLedger
 from sklearn_dpsearch.audit import audit
 from sklearn_dpsearch.privacy import (
     GaussianDP,
@@ -38,7 +40,7 @@ from sklearn_dpsearch.search.execution.job import Job
 from sklearn_dpsearch.search.strategies import sample_and_aggregate as _aggregated
 from sklearn_dpsearch.search.threshold_search import doubling as _doubling
 from sklearn_dpsearch.search.threshold_search import search as _threshold
-from sklearn_dpsearch.search.threshold_search.rounds import Rounds
+from sklearn_dpsearch.search.threshold_search.rounds import Rounds, StepByStep
 from tests.audit.toys import LOUD as LOUD_8
 from tests.audit.toys import PUBLIC, answer_low
 from tests.audit.toys import QUIET as QUIET_8
@@ -499,6 +501,63 @@ def test_between_rounds_nothing_shows_a_utility_a_part_or_a_record():
         assert not isinstance(value, (Rounds, np.ndarray, Fraction, Job))
     with pytest.raises(TypeError, match="cannot be copied or pickled"):
         pickle.dumps(steps)
+
+
+@pytest.mark.parametrize("ask", [next, StepByStep.close])
+def test_steps_that_overlap_are_refused_and_cost_nothing(ask, tmp_path):
+    """Each would have got a round of its own, and a model, at the price of one walk."""
+    ledger = PrivacyLedger(tmp_path / "ledger", epsilon=100.0, delta=0.0)
+    proposing, go_on = threading.Event(), threading.Event()
+
+    def batches():
+        proposing.set()
+        go_on.wait(60)
+        yield [{"shrink": 0.0}]
+
+    one = walk(NoisyCentroids(), max_rounds=1, round_epsilon=10.0).set_params(ledger=ledger)
+    steps, found = one.rounds(X, y, batches()), []
+    other = threading.Thread(target=lambda: found.extend(steps))
+    other.start()
+    proposing.wait(60)
+    with pytest.raises(PrivacyError, match="another of its steps is under way; one at a time.*Wait"):
+        ask(steps)
+    go_on.set()
+    other.join()
+    assert len(found) == len(ledger.entries()) == 1
+
+
+def test_batches_that_fail_end_the_walk_without_a_model():
+    def batches():
+        yield [{"shrink": 0.0}]
+        raise RuntimeError("no more ideas")
+
+    one = walk(NoisyCentroids(), round_epsilon=1e4)
+    steps = one.rounds(X, y, batches())
+    next(steps)
+    with pytest.raises(RuntimeError, match="no more ideas"):
+        next(steps)
+    assert list(steps) == []
+    assert not hasattr(one, "found_")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="POSIX")
+def test_a_forked_copy_of_a_walk_gets_no_rounds():
+    one = walk(NoisyCentroids(), max_rounds=3, round_epsilon=1e4)
+    steps = one.rounds(X, y, iter([[{"shrink": 0.0}]] * 9))
+    next(steps)
+    child = multiprocessing.get_context("fork").Process(target=_go_on, args=(steps,))
+    child.start()
+    child.join()
+    assert child.exitcode == 7
+    list(steps)
+    assert one.best_estimator_
+
+
+def _go_on(steps):
+    for ask in (next, StepByStep.close):
+        with pytest.raises(PrivacyError, match="forked copy of its process; one process is needed"):
+            ask(steps)
+    os._exit(7)
 
 
 def test_an_error_in_a_round_shows_no_variables_of_the_walk(monkeypatch):

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from ...errors import PrivacyError
 from .._checks import require
 from ..numerics.exact_numbers import Number, fraction
 from .above_threshold import AboveThreshold
@@ -120,7 +121,18 @@ class DoublingRounds:
         return self._at(self.steps.level)
 
     def ask(self, utilities: Sequence[Number]) -> int | None:
-        """One round: index of the first candidate found above the next threshold, or None."""
+        """One round: index of the first candidate found above the next threshold, or None.
+
+        Raises
+        ------
+        PrivacyError
+            If the walk has ended.
+        """
+        if self.over:
+            raise PrivacyError(
+                f"Found a round asked of a walk that ended after {self.steps.rounds} of them; more are not paid for. "
+                "Begin another walk, which costs as much again."
+            )
         found = self._question.first_above(utilities, self._at(self.steps.asked), self._bits, self._noise)
         self.steps = self.steps.after(found is not None)
         return found

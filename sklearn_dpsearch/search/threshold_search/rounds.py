@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -9,6 +11,8 @@ from typing import Any, TypeAlias
 
 from sklearn.base import clone
 
+from ..._process import this_process
+from ...privacy import PrivacyError
 from ...privacy.mechanisms.doubling_walk import DoublingRounds
 from .._types import Candidate
 from ..execution.job import Job
@@ -131,23 +135,44 @@ class StepByStep(Iterator[RoundRelease]):
         self._ask, self._train = ask, train
         self._batches, self._plan, self._conclude = iter(batches), plan, conclude
         self._over = self._ended = False
+        self._running, self._process = threading.Lock(), this_process()
 
     def __next__(self) -> RoundRelease:
-        if self._ended:
-            raise StopIteration
-        batch: Any = _END if self._over else next(self._batches, _END)
-        self._ended = True  # also if an error is raised below
-        if batch is _END:
-            self._conclude(self._plan, self._train)
-            raise StopIteration
-        candidates = checked(batch, self._plan)
-        kept, self._over = guarded(lambda: self._ask(candidates))
-        self._ended = False
-        return kept
+        with self._alone():
+            if self._ended:
+                raise StopIteration
+            self._ended = True  # also if an error is raised below
+            batch: Any = _END if self._over else next(self._batches, _END)
+            if batch is _END:
+                self._conclude(self._plan, self._train)
+                raise StopIteration
+            candidates = checked(batch, self._plan)
+            kept, self._over = guarded(lambda: self._ask(candidates))
+            self._ended = False
+            return kept
 
     def close(self) -> None:
         """End the walk without a model; what was spent is spent."""
-        self._ended = True
+        with self._alone():
+            self._ended = True
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Do one step at a time, in the process that asked for the rounds: each round is paid for once."""
+        if self._process != this_process():
+            raise PrivacyError(
+                "Found a walk in a forked copy of its process; one process is needed, because each round is paid for "
+                "once. Go on in the process that asked for the rounds, or ask for others here, which are paid for."
+            )
+        if not self._running.acquire(blocking=False):
+            raise PrivacyError(
+                "Found a step of a walk while another of its steps is under way; one at a time is needed, because each "
+                "round is paid for once. Wait for the other one."
+            )
+        try:
+            yield
+        finally:
+            self._running.release()
 
     def __reduce__(self) -> Any:
         raise TypeError("A walk in progress cannot be copied or pickled: it holds private records and secret noise.")

@@ -13,7 +13,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from sklearn_dpsearch.privacy import PureDP, compose
+from sklearn_dpsearch.privacy import PrivacyError, PureDP, compose
 from sklearn_dpsearch.privacy.mechanisms.above_threshold import AboveThreshold
 from sklearn_dpsearch.privacy.mechanisms.doubling_walk import DoublingRounds, DoublingSteps
 from sklearn_dpsearch.privacy.selection import doubling
@@ -396,6 +396,16 @@ def test_the_threshold_that_is_released_is_the_one_passed_last() -> None:
         assert (found is None) == (released[-1] == released[-2])
     assert released[0] == Fraction(1, 10)
     assert released[-1] == Fraction(1, 10) + 5 * Fraction(9, 100) <= Fraction(5, 8)
+
+
+def test_a_walk_that_has_ended_answers_nothing_more() -> None:
+    question = AboveThreshold(round_epsilon=Fraction(10**6), sensitivity=Fraction(1, 50))
+    rounds = DoublingRounds(question, started(10, 1), granularity=Fraction(1, 10))
+    rounds.ask([Fraction(1)])
+    steps = rounds.steps
+    with pytest.raises(PrivacyError, match="ended after 1 of them; more are not paid for. Begin another"):
+        rounds.ask([Fraction(1)])
+    assert rounds.steps == steps
 
 
 def test_a_threshold_noise_that_is_neither_is_refused() -> None:
