@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from joblib import parallel_config
@@ -29,14 +31,30 @@ class Recording(NoisyCentroids):
 
 
 class Numbered:
-    """A distribution that gives 0, 1, 2, … and has no largest value."""
+    """A distribution that gives 0, 1, 2, … and has no largest value: all copies count together."""
+
+    given = itertools.count()
+
+    def rvs(self, random_state=None):
+        return float(next(self.given))
+
+
+class Remembering:
+    """A distribution with a state: it gives 1, 2, 3, … itself, and a copy goes on from there."""
 
     def __init__(self):
         self.given = 0
 
     def rvs(self, random_state=None):
         self.given += 1
-        return float(self.given - 1)
+        return float(self.given)
+
+
+class Locked(Remembering):
+    """Cannot be copied."""
+
+    def __deepcopy__(self, memo):
+        raise TypeError("cannot pickle a lock")
 
 
 def equal_scores(estimator, X, y):
@@ -78,8 +96,25 @@ def test_every_score_has_noise_and_none_is_drawn_twice(monkeypatch):
     assert one.best_score_ > 8 * 10**6 / 1000 / len(X)  # the last one's, in units of 1/1000 of a record
 
 
+def test_a_distribution_with_a_state_does_not_tell_how_many_candidates_there_were(monkeypatch):
+    """Each candidate comes from an untouched copy, and so independently of the others."""
+    monkeypatch.setattr(Geometric, "sample", lambda self, rng=None: 9)
+    space = {"shrink": Remembering()}
+    one = DPRandomSearchCV(NoisyCentroids(), space, n_iter=5).fit(X, y)
+    assert space["shrink"].given == 0
+    assert one.best_params_ == {"shrink": 1.0}
+
+
+def test_a_distribution_that_cannot_be_copied_is_refused_before_a_record_is_used():
+    one = DPRandomSearchCV(NoisyCentroids(), {"shrink": Locked()})
+    with pytest.raises(TypeError, match="Locked for 'shrink' in param_distributions that cannot be copied.*random_st"):
+        one.fit(X, y)
+    assert not hasattr(one, "privacy_spent_")
+
+
 @pytest.mark.parametrize("n_jobs", [None, 2])
-def test_of_equal_scores_the_first_drawn_wins(n_jobs):
+def test_of_equal_scores_the_first_drawn_wins(n_jobs, monkeypatch):
+    monkeypatch.setattr(Numbered, "given", itertools.count())
     one = DPRandomSearchCV(
         NoisyCentroids(), {"shrink": Numbered()}, n_iter=Fixed(30), scoring=equal_scores, n_jobs=n_jobs
     )

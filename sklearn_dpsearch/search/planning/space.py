@@ -6,6 +6,7 @@ import itertools
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +27,8 @@ MOST_FAMILIES = 1000
 class Space:
     """A list of dictionaries: name ↦ list of values, or distribution with a method ``rvs``.
 
-    Candidates are independent and drawn with replacement: first a dictionary, then each of its parameters.
+    Candidates are independent and drawn with replacement: first a dictionary, then each of its parameters. Each is
+    drawn from a copy of the distribution of its own, so that a distribution's own state never tells how many there are.
 
     Parameters
     ----------
@@ -184,6 +186,7 @@ def _check_values(name: Any, values: Any, parameter: str) -> None:
             "parameter of the estimator. Write e.g. {'C': [0.1, 1.0]}."
         )
     if hasattr(values, "rvs"):
+        _untouched(values, name, parameter)
         return
     wrong = isinstance(values, (str, Iterator, Mapping)) or not isinstance(values, (Iterable, np.ndarray))
     if wrong or getattr(values, "ndim", 1) > 1:
@@ -204,7 +207,23 @@ def _listed(values: Any) -> Any:
 
 
 def _draw(values: Any, rng: np.random.RandomState) -> Any:
-    return values.rvs(random_state=rng) if hasattr(values, "rvs") else values[rng.randint(len(values))]
+    return _untouched(values).rvs(random_state=rng) if hasattr(values, "rvs") else values[rng.randint(len(values))]
+
+
+def _untouched(distribution: Any, name: str = "", parameter: str = "") -> Any:
+    """Copy a distribution; scipy's own draw from ``random_state`` alone, and copying takes longer than drawing."""
+    parts = distribution, getattr(distribution, "dist", None)
+    if all(type(part).__module__.startswith("scipy.") for part in parts):
+        return distribution
+    try:
+        return deepcopy(distribution)
+    except Exception:
+        problem = TypeError(
+            f"Found a distribution of type {type(distribution).__name__} for {name!r} in {parameter} that cannot be "
+            "copied; a copy for each candidate is needed, because its own state could tell how many were drawn. Let it "
+            "draw from random_state alone, or give a list of values."
+        )
+    raise problem
 
 
 def _cloned(value: Any) -> Any:

@@ -64,7 +64,8 @@ class DPSubsetSearchCV(BasePrivateSearch):
     param_distributions : dict, list of dicts or "auto"
         Parameter name to a list of values (drawn uniformly) or a distribution with a method ``rvs``. From a list of
         dicts, one dict is drawn uniformly first. Values may be estimators for a step of a pipeline: families compete.
-        "auto": the estimator's own space, around its current parameters (``search_space``).
+        "auto": the estimator's own space, around its current parameters (``search_space``). Each candidate is drawn
+        from a copy of the distribution: one with a state of its own draws the same value each time.
     n_iter : "auto", "each", float or CountDistribution, default="auto"
         Distribution of the number of candidates K, conditional on K >= 1, or its mean: a number stands for
         ``Geometric(mean)``. "each": each candidate of a finite space runs once. "auto": "each" for a short list, where
