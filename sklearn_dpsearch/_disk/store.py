@@ -91,20 +91,41 @@ class Store:
                     told = told if said else f"other {name} than those with which {began}"
                     raise PrivacyError(f"Found {told}: {REASONS.get(kind, SAME)} {ANEW}")
 
-    def begin(self, own: bytes) -> None:
-        """Write down the work and its secrets, or raise a NotWrittenError; earlier work that has ended is forgotten."""
-        self._write({"marks": self._marks}, own)
-        if self.keeps:
-            self._forget()
+    def begin(self, own: bytes, pay: Callable[[], None] = lambda: None) -> None:
+        """Write down the work and its secrets, or raise a NotWrittenError; then pay, and forget an earlier release.
+
+        If paying fails, the earlier release stays. Unfinished work only pays.
+        """
+        before = self._header.get("before", {}) if self.begun else self._header
+        if not self.begun:
+            self._write({"marks": self._marks, "before": before}, own)
+            self._forget(but=RELEASE)
+        earlier = KeyedFile(self.path / RELEASE, bytes.fromhex(before.get("key", "")), self.lock)
+        stays = bool(before) and (not self.begun or earlier.read() is not None)
+        try:
+            pay()
+        except Exception:
+            if stays:
+                self._write(before, b"")
+                self.keeps, self.begun = True, False
+            raise
+        if stays:
+            earlier.path.unlink(missing_ok=True)
         self.secrets, self.keeps = own, False
 
     def keep(self, release: Callable[[], bytes]) -> None:
-        """Keep the release, and no secret. After an error nothing is kept: the caller has the release."""
-        with contextlib.suppress(Exception):
+        """Keep the release, and no secret. After an error nothing is kept: the caller has the release.
+
+        The secrets are gone when this returns, and not before may anyone see the release.
+        """
+        try:
             self.file().write(release())
             self._write({"marks": _digests(self.key, self._lasting), "ended": True}, b"")
             self._forget(but=RELEASE)
             self.keeps = True
+        except Exception:
+            self._forget()
+            (self.path / self.work.state).unlink(missing_ok=True)
 
     def _read(self) -> tuple[dict[str, Any], bytes]:
         try:

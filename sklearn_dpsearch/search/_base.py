@@ -88,7 +88,7 @@ class BasePrivateSearch(
     """A search that is private as a whole: a final class has the parameters, and says which strategy goes by them.
 
     ``fit`` reads as plan (``_prepared``: checks, ``_plan``), run (``_found``: the strategy's part) and release
-    (``_release``, the only door through which anything derived from the data leaves).
+    (``released``, the only door through which anything derived from the data leaves).
     """
 
     estimator: Any
@@ -349,8 +349,7 @@ class BasePrivateSearch(
         ):
             kept = None if self.checkpoint is None else guarded(lambda: start.released(prepared))
             if kept is None:
-                self._conclude(prepared.plan, lambda: self._found(prepared, start))
-                start.keep({name: value for name, value in vars(self).items() if name in (*RELEASED, "privacy_spent_")})
+                self._conclude(prepared.plan, lambda: self._found(prepared, start), start.keep)
             else:
                 self._give_back(prepared, start, kept)
         return self
@@ -405,18 +404,23 @@ class BasePrivateSearch(
         with counted():  # nothing is spent, nor by a search inside of this one
             return dry_run(strategy, plan, job, seen.X, seen.y)
 
-    def _conclude(self, plan: Plan, work: Callable[[], tuple[int, Outcome]]) -> None:
-        """Do what reads private records to the end, and release what came out."""
-        self._release(plan, *guarded(work))
+    def _conclude(
+        self,
+        plan: Plan,
+        work: Callable[[], tuple[int, Outcome]],
+        keep: Callable[[Mapping[str, Any]], None] = lambda release: None,
+    ) -> None:
+        """Do what reads private records to the end, and release what came out when it is kept: the secrets are gone."""
+        release = released(plan, *guarded(work))
+        keep({**release, "privacy_spent_": self.privacy_spent_})
+        self.__dict__.update(release)
 
     def _found(self, prepared: Prepared, start: Start) -> tuple[int, Outcome]:
         """Number of folds, and what came out. Everything else that was drawn or run is gone when this returns."""
         strategy, plan, source = prepared.strategy, prepared.plan, start.source
         candidates = strategy.candidates(plan, source)
         job = replace(self._job_of(prepared, candidates, source), finished=start.finished)
-        start.bind(candidates)
-        self._spend(prepared, start.entry)
-        start.has_spent = True
+        start.begin(candidates, lambda: self._spend(prepared, start.entry))
         outcome = strategy.run(job, candidates, source, prepared.X, prepared.y)
         return len(job.split.folds), outcome if outcome.found else replace(outcome, rows=[], attributes={})
 
@@ -453,22 +457,26 @@ class BasePrivateSearch(
         for name in RELEASED:
             self.__dict__.pop(name, None)
 
-    # --- release --------------------------------------------------------------------------------------------------
 
-    def _release(self, plan: Plan, n_splits: int, outcome: Outcome) -> None:
-        """The only door through which anything derived from the data leaves."""
-        if not outcome.found and not outcome.may_stop:
-            raise NoModelError(NOTHING_FOUND)
-        self.scorer_ = plan.recipe.scorer
-        self.n_splits_ = n_splits
-        if outcome.may_stop:
-            self.found_ = outcome.found
-        if not outcome.found:
-            return
-        scores = np.array([score for _, score in outcome.rows])
-        self.best_index_ = outcome.best
-        self.best_params_ = dict(outcome.rows[outcome.best][0])
-        self.best_score_ = float(scores[outcome.best])
-        self.cv_results_ = results_of([dict(candidate) for candidate, _ in outcome.rows], scores)
-        self.__dict__.update(outcome.attributes)
-        charge(outcome.attributes.get("best_estimator_"), plan.spent)
+# --- release ----------------------------------------------------------------------------------------------------------
+
+
+def released(plan: Plan, n_splits: int, outcome: Outcome) -> dict[str, Any]:
+    """Attributes of a fitted search: the only door through which anything derived from the data leaves."""
+    if not outcome.found and not outcome.may_stop:
+        raise NoModelError(NOTHING_FOUND)
+    found = {"scorer_": plan.recipe.scorer, "n_splits_": n_splits}
+    if outcome.may_stop:
+        found["found_"] = outcome.found
+    if not outcome.found:
+        return found
+    scores = np.array([score for _, score in outcome.rows])
+    charge(outcome.attributes.get("best_estimator_"), plan.spent)
+    return {
+        **found,
+        "best_index_": outcome.best,
+        "best_params_": dict(outcome.rows[outcome.best][0]),
+        "best_score_": float(scores[outcome.best]),
+        "cv_results_": results_of([dict(candidate) for candidate, _ in outcome.rows], scores),
+        **outcome.attributes,
+    }

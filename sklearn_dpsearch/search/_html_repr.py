@@ -24,7 +24,7 @@ NOT_FOUND = "The search ended without a candidate, which is a result like any ot
 class ShownInNotebooks:
     """Box and diagram. The diagram has the released model where there is one, as on scikit-learn's searches.
 
-    Only parameters of the search and attributes set by ``_release`` are shown.
+    Only parameters of the search and attributes of ``released`` are shown.
     """
 
     estimator: Any

@@ -6,8 +6,9 @@ import contextlib
 import json
 import os
 import pickle
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -92,12 +93,24 @@ class Start:
         found = self.store.released(self._marks)
         return None if found is None else pickle.loads(found)
 
-    def bind(self, candidates: Sequence[Candidate]) -> None:
-        """Refuse a search other than the unfinished one, or write down a new one, before any other use of records."""
-        if self.store is not None:
-            self.store.bind(self._marks, marks_of_candidates(candidates))
-            if not self.store.begun:
-                self.store.begin(self._secret)
+    def begin(self, candidates: Sequence[Candidate], pay: Callable[[], None]) -> None:
+        """Refuse a search other than the unfinished one, or write down a new one; pay before any other use of records.
+
+        An earlier release in the folder stays until the new search is paid for.
+        """
+        if self.store is None:
+            pay()
+            return
+        self.store.bind(self._marks, marks_of_candidates(candidates))
+        self.store.begin(self._secret, partial(self._pay, pay))
+
+    def _pay(self, pay: Callable[[], None]) -> None:
+        self.has_spent = True  # an interrupt may come when the ledger has entered it
+        try:
+            pay()
+        except Exception:
+            self.has_spent = False
+            raise
 
     def keep(self, release: Mapping[str, Any]) -> None:
         """Keep the release of the search, which has ended."""

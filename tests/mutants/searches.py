@@ -852,13 +852,12 @@ MUTANTS = [
         mistake="After a crash nothing says that the budget was spent, nor has a ledger an entry.",
         file="search/_base.py",
         old=(
-            "        self._spend(prepared, start.entry)\n"
-            "        start.has_spent = True\n"
+            "        start.begin(candidates, lambda: self._spend(prepared, start.entry))\n"
             "        outcome = strategy.run(job, candidates, source, prepared.X, prepared.y)\n"
         ),
         new=(
             "        outcome = strategy.run(job, candidates, source, prepared.X, prepared.y)\n"
-            "        self._spend(prepared, start.entry)\n"
+            "        start.begin(candidates, lambda: self._spend(prepared, start.entry))\n"
         ),
         tests=(
             "search/test_nothing_leaks.py::test_an_interrupt_of_the_caller_passes_without_a_word_and_leaves_what_was_spent",

@@ -32,11 +32,13 @@ from sklearn_dpsearch import (
 from sklearn_dpsearch._disk import durable, store
 from sklearn_dpsearch._disk.durable import write_whole
 from sklearn_dpsearch._disk.secret_folder import DONE, LOCK, README, RELEASE
-from sklearn_dpsearch._disk.store import DIGEST, Store, place
+from sklearn_dpsearch._disk.store import DIGEST, KeyedFile, Store, place
 from sklearn_dpsearch.privacy import BudgetExceededError, Geometric, PrivacyError, PureDP
 from sklearn_dpsearch.search import _fingerprint, _resuming
+from sklearn_dpsearch.search._base import RELEASED
 from sklearn_dpsearch.search.execution import candidate_utilities, runs
 from sklearn_dpsearch.search.execution.finished_runs import Finished
+from sklearn_dpsearch.search.strategies.best_of import BestOfStrategy
 
 from .toys import NoisyCentroids, holds_a_release_alone, two_blobs
 
@@ -429,6 +431,91 @@ def test_what_is_refused_leaves_the_release_there(folder, tmp_path):
     assert released(SEARCHES["random"](checkpoint=folder).fit(X, y)) == released(first)
 
 
+@pytest.mark.parametrize("dies", [False, True])
+def test_what_a_ledger_refuses_leaves_an_earlier_release_there(dies, folder, tmp_path, monkeypatch):
+    """Also if the process dies when the new search is written down and the ledger has not answered."""
+    first = SEARCHES["random"](checkpoint=folder).fit(X, y)
+    ledger = PrivacyLedger(tmp_path / "data.ledger", epsilon=0.1, delta=0.0)
+    other = SEARCHES["all"](checkpoint=folder, ledger=ledger)
+    if dies:
+        with monkeypatch.context() as patched:
+            patched.setattr(PrivacyLedger, "_spend_fit", power_cut)
+            with pytest.raises(RuntimeError):
+                other.fit(X, y)
+        with pytest.raises(PrivacyError, match="began"):  # the ledger may have entered the other search
+            SEARCHES["random"](checkpoint=folder).fit(X, y)
+    with pytest.raises(BudgetExceededError):
+        other.fit(X, y)
+    assert holds_a_release_alone(folder)
+    assert released(SEARCHES["random"](checkpoint=folder).fit(X, y)) == released(first)
+
+
+def power_cut(*given, **named):
+    raise PowerCut
+
+
+def test_a_search_that_is_paid_for_after_a_power_cut_takes_the_place_of_a_release(folder, tmp_path, monkeypatch):
+    SEARCHES["random"](checkpoint=folder).fit(X, y)
+    ledger = PrivacyLedger(tmp_path / "data.ledger", epsilon=100.0, delta=0.0)
+    other, seen, run = SEARCHES["all"](checkpoint=folder, ledger=ledger), [], BestOfStrategy.run
+    with monkeypatch.context() as patched:
+        patched.setattr(PrivacyLedger, "_spend_fit", power_cut)
+        with pytest.raises(RuntimeError):
+            other.fit(X, y)
+    monkeypatch.setattr(
+        BestOfStrategy, "run", lambda *given: (seen.append((folder / RELEASE).exists()), run(*given))[1]
+    )
+    other.fit(X, y)
+    assert seen == [False]
+    assert len(ledger.entries()) == 1
+    assert holds_a_release_alone(folder)
+
+
+@EVERY_SEARCH
+@pytest.mark.parametrize("number", range(3))
+def test_an_interrupt_while_the_release_is_saved_shows_nothing_of_it(make, number, folder, monkeypatch):
+    """Else the same noise could meet other work, and two results would tell what it hid."""
+    search, keep, calls = make(checkpoint=folder), Store.keep, []
+
+    def interrupted(write):
+        def called(*given):
+            calls.append(given)
+            if len(calls) == number + 1:
+                raise KeyboardInterrupt
+            return write(*given)
+
+        return called
+
+    def kept(one, release):
+        with monkeypatch.context() as patched:
+            for owner, name in ((KeyedFile, "write"), (Store, "_write"), (Store, "_forget")):
+                patched.setattr(owner, name, interrupted(getattr(owner, name)))
+            keep(one, release)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Store, "keep", kept)
+        with pytest.raises(KeyboardInterrupt):
+            search.fit(X, y)
+    assert not [name for name in RELEASED if hasattr(search, name)]
+    assert search.privacy_spent_
+    again = make(checkpoint=folder).fit(X, y)
+    assert holds_a_release_alone(folder)
+    assert again.scorer_ is not None
+
+
+def test_a_release_that_cannot_be_saved_is_shown_when_its_secrets_are_gone(folder, monkeypatch):
+    keep, left = Store.keep, []
+
+    def kept(one, release):
+        keep(one, lambda: pickle.dumps(lambda: None))
+        left.extend(set(os.listdir(folder)) - {README, LOCK})
+
+    monkeypatch.setattr(Store, "keep", kept)
+    assert SEARCHES["random"](checkpoint=folder).fit(X, y).best_estimator_
+    assert not left
+    assert not folder.exists()
+
+
 @pytest.mark.parametrize("damage", [None, b"damaged"])
 def test_a_release_that_is_damaged_is_not_spent_again_in_silence(damage, folder):
     SEARCHES["random"](checkpoint=folder).fit(X, y)
@@ -657,7 +744,9 @@ def test_the_statement_says_what_the_noise_rests_on(folder):
 
 def test_nothing_of_the_secret_stays_on_the_fitted_search(folder, monkeypatch):
     written, begin = [], Store.begin
-    monkeypatch.setattr(Store, "begin", lambda one, own: (written.append((one.key, one.name, own)), begin(one, own)))
+    monkeypatch.setattr(
+        Store, "begin", lambda one, own, pay: (written.append((one.key, one.name, own)), begin(one, own, pay))
+    )
     search = SEARCHES["random"](checkpoint=folder).fit(X, y)
     (key, name, own), pickled = written[0], pickle.dumps(search)
     assert not [one for one in (key, key.hex().encode(), name.encode()) if one in pickled]
