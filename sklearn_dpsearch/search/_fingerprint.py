@@ -14,6 +14,7 @@ from .._disk import store
 from .._disk.store import PLAIN, Marks, shown
 from ..adapters.seeds import forget_seeds, seed_names
 from ..privacy import PrivacyError
+from ._code import codes_of
 from ._records import with_parameters
 from ._types import Candidate
 from .execution.randomness import Randomness
@@ -34,25 +35,28 @@ def marks(prepared: Any) -> Marks:
     if isinstance(arguments.get("random_state"), np.random.RandomState):
         arguments["random_state"] = "RandomState"  # it changes with use; the entropy drawn from it is kept
     settings = plan.recipe.settings, plan.final_recipe.settings
-    told = (repr(plan.spent.guarantee), *settings, _without_seeds(search.estimator))
+    told = [_probed(plan.space), repr(plan.spent.guarantee), *settings, _without_seeds(search.estimator)]
     X_public, y_public = prepared.public or (None, None)
     records = {"X": prepared.X, "y": prepared.y, "X_public": X_public, "y_public": y_public}
     return {
         "place": {name: (found, repr(found)) for name, found in store.place(LIBRARIES).items()},
-        "argument": {name: (_digest(name, value), shown(value)) for name, value in arguments.items()},
+        "argument": {name: (_with_code(name, value), shown(value)) for name, value in arguments.items()},
         "candidates": {
-            "candidates, estimator or numbers of records": (_digest("the estimator", [_probed(plan.space), *told]), "")
+            "candidates, estimator or numbers of records": (
+                _with_code("the estimator", [_probed(plan.space), *told]),
+                "",
+            )
         },
         "records": {
             **{name: (_digest(name, _plain(name, value)), "") for name, value in records.items()},
-            "parameters of fit": (_digest("parameters of fit", dict(prepared.fit_params)), ""),
+            "parameters of fit": (_with_code("parameters of fit", dict(prepared.fit_params)), ""),
         },
     }
 
 
 def marks_of_candidates(candidates: Sequence[Candidate]) -> Marks:
     """Digest of the candidates that were drawn, which count until the search ends."""
-    return {"drawn": {"candidates": (_digest("the space of candidates", list(candidates)), "")}}
+    return {"drawn": {"candidates": (_with_code("the space of candidates", list(candidates)), "")}}
 
 
 def _probed(space: Any) -> list[Any]:
@@ -70,6 +74,11 @@ def _without_seeds(estimator: Any) -> Any:
     plain = clone(estimator)
     forget_seeds(plain)
     return with_parameters(plain, dict.fromkeys(seed_names(plain)))
+
+
+def _with_code(name: str, value: Any) -> str:
+    """Digest of a value, and of the code of functions and classes, which a pickle only names."""
+    return f"{_digest(name, value)} {_digest(name, codes_of(value))}"
 
 
 def _digest(name: str, value: Any) -> str:

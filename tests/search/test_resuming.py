@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import multiprocessing
 import os
@@ -11,7 +12,9 @@ import random
 import shutil
 import signal
 import stat
+import sys
 import time
+import types
 from pathlib import Path
 
 import numpy as np
@@ -34,8 +37,10 @@ from sklearn_dpsearch._disk.durable import write_whole
 from sklearn_dpsearch._disk.secret_folder import DONE, LOCK, README, RELEASE
 from sklearn_dpsearch._disk.store import DIGEST, KeyedFile, Store, place
 from sklearn_dpsearch.privacy import BudgetExceededError, Geometric, PrivacyError, PureDP
-from sklearn_dpsearch.search import _fingerprint, _resuming
+from sklearn_dpsearch.scoring import make_private_scorer
+from sklearn_dpsearch.search import _code, _fingerprint, _resuming
 from sklearn_dpsearch.search._base import RELEASED
+from sklearn_dpsearch.search._code import codes_of
 from sklearn_dpsearch.search.execution import candidate_utilities, runs
 from sklearn_dpsearch.search.execution.finished_runs import Finished
 from sklearn_dpsearch.search.strategies.best_of import BestOfStrategy
@@ -111,6 +116,12 @@ def folder(tmp_path):
     return tmp_path / "checkpoint"
 
 
+@pytest.fixture
+def unread(monkeypatch):
+    """The code of estimators does not count: a method is replaced."""
+    monkeypatch.setattr(_fingerprint, "codes_of", lambda value: [])
+
+
 class Plain:
     """No silence around tasks: a power cut is none of the things that a candidate may do."""
 
@@ -156,6 +167,7 @@ def test_two_searches_without_a_seed_differ(tmp_path):
     assert one.best_estimator_.centroids_.tolist() != other.best_estimator_.centroids_.tolist()
 
 
+@pytest.mark.usefixtures("unread")
 def test_finished_runs_are_not_run_again(folder, monkeypatch):
     make = lambda **more: SEARCHES["all"](random_state=1, **more)  # noqa: E731
     cut_off(make, folder, monkeypatch, after=2)
@@ -172,7 +184,7 @@ def test_workers_keep_what_they_finish(folder, monkeypatch):
     assert released(make(checkpoint=folder, n_jobs=2).fit(X, y)) == released(make().fit(X, y))
 
 
-@pytest.mark.usefixtures("interruptible")
+@pytest.mark.usefixtures("interruptible", "unread")
 def test_it_goes_on_after_an_interrupt_from_the_keyboard(folder, monkeypatch):
     make = lambda **more: SEARCHES["random"](random_state=5, **more)  # noqa: E731
     main, fit = os.getpid(), NoisyCentroids.fit
@@ -384,6 +396,7 @@ def runs_of(monkeypatch):
 
 
 @EVERY_SEARCH
+@pytest.mark.usefixtures("unread")
 def test_the_same_fit_once_more_gets_its_release_back_and_spends_nothing(make, folder, monkeypatch):
     """A process may die before its user has saved the model, and its script is started again."""
     first = make(checkpoint=folder).fit(X, y)
@@ -514,6 +527,73 @@ def test_a_release_that_cannot_be_saved_is_shown_when_its_secrets_are_gone(folde
     assert SEARCHES["random"](checkpoint=folder).fit(X, y).best_estimator_
     assert not left
     assert not folder.exists()
+
+
+EDITED = """
+import functools
+LEVEL = {level}
+def inner(value):
+    return value + {added}
+def around(function):
+    @functools.wraps(function)
+    def wrapped(*given):
+        return function(*given) * {factor}
+    return wrapped
+@around
+def scored(y_true, y_pred, weight={weight}):
+    return inner(y_true == y_pred) * weight + LEVEL
+class Splitter:
+    share = {share}
+    @property
+    def half(self):
+        return {half}
+    def split(self, X, y=None):
+        yield [0], [1]
+"""
+EDITS = {"level": 0, "added": 0, "factor": 1, "weight": 1, "share": 1, "half": 1}
+
+
+@pytest.fixture
+def module_of(tmp_path, monkeypatch):
+    """A module of the user's, with an edit."""
+
+    def made(**edits):
+        path = tmp_path / "edited_by_its_user.py"
+        path.write_text(edits.pop("before", "") + EDITED.format(**{**EDITS, **edits}))
+        module = types.ModuleType(path.stem)
+        module.__file__ = str(path)
+        monkeypatch.setitem(sys.modules, path.stem, module)
+        exec(compile(path.read_text(), str(path), "exec"), vars(module))
+        return module
+
+    return made
+
+
+@pytest.mark.parametrize("edit", list(EDITS))
+def test_code_that_was_edited_is_noticed(edit, module_of):
+    def seen(module):
+        return codes_of({"scoring": functools.partial(module.scored, 1), "cv": module.Splitter()})
+
+    first = seen(module_of())
+    assert seen(module_of(before="# a comment moves all lines\n")) == first
+    assert seen(module_of(**{edit: 7})) != first
+
+
+def test_a_score_that_was_edited_does_not_meet_the_noise_of_the_first(folder, module_of, monkeypatch):
+    def make(module):
+        return SEARCHES["all"](checkpoint=folder, cv=0.5, scoring=make_private_scorer(module.scored, lower=0, upper=1))
+
+    cut_off(lambda **more: make(module_of()), folder, monkeypatch)
+    with pytest.raises(PrivacyError, match="'scoring'|scoring=|functions with the same code"):
+        make(module_of(weight=0)).fit(X, y)
+    assert make(module_of()).fit(X, y).best_estimator_
+
+
+def test_code_that_cannot_be_read_is_refused(folder, monkeypatch):
+    """Of a library that lies beside the user's own files, say."""
+    monkeypatch.setattr(_code, "_is_installed", lambda module: False)
+    with pytest.raises(PrivacyError, match="whose code cannot be read.*written in Python, or leave checkpoint=None"):
+        codes_of(len)
 
 
 @pytest.mark.parametrize("damage", [None, b"damaged"])
