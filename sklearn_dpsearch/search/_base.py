@@ -22,7 +22,7 @@ from .._site import linked
 from ..adapters.declared_guarantee import Declared
 from ..adapters.refusals import together
 from ..ledger import PrivacyLedger
-from ..ledger.ledger_context import counted, is_counted
+from ..ledger.ledger_context import MARK, counted, is_counted, marked
 from ..privacy import Guarantee, MissingDeltaError, PrivacyError
 from ..privacy.spent import PrivacySpent
 from ..scoring import PrivateScorer
@@ -128,6 +128,13 @@ class BasePrivateSearch(
         """An object, unless it is given keywords that this search has not."""
         check_keywords(cls, positional, named)
         made: Search = super().__new__(cls)
+        made.__dict__.update(marked({}))
+        return made
+
+    def __sklearn_clone__(self: Search) -> Search:
+        """Make an unfitted copy, for the same work as this search."""
+        made: Search = super().__sklearn_clone__()
+        made.__dict__.update(marked({MARK: vars(self).get(MARK)}))
         return made
 
     def set_params(self: Search, **params: Any) -> Search:

@@ -38,8 +38,7 @@ def codes_of(value: Any) -> list[str]:
             if id(thing) not in seen and not _is_installed(thing.__module__):
                 seen[id(thing)] = thing
                 inside = list(_inside(thing))
-                name = f"{thing.__module__}.{thing.__qualname__}"
-                found.append(repr([name, *(part for part in inside if isinstance(part, PLAIN))]))
+                found.append(repr([_name(thing), *(part for part in inside if isinstance(part, PLAIN))]))
                 waiting.extend(part for part in inside if not isinstance(part, PLAIN))
     return sorted(found)
 
@@ -65,6 +64,10 @@ def _met(value: Any) -> list[Any]:
     return reader.met
 
 
+def _name(thing: Any) -> str:
+    return f"{thing.__module__}.{thing.__qualname__}"
+
+
 def _inside(thing: Any) -> Iterator[Any]:
     """Plain values that make up a function or class, and other objects that it rests on."""
     file = getattr(sys.modules.get(thing.__module__), "__file__", None) or ""
@@ -81,9 +84,9 @@ def _inside(thing: Any) -> Iterator[Any]:
                 yield from (key, *_opened(part)) if isinstance(part, (*CODE, *PLAIN)) else (part,)
     else:
         raise PrivacyError(
-            f"Found {thing.__module__}.{thing.__qualname__} ({type(thing).__name__}), whose code cannot be read, so that "
-            "a search with a checkpoint cannot tell whether it is the same when it goes on. Give a function that is "
-            "written in Python, or leave checkpoint=None."
+            f"Found {_name(thing)} ({type(thing).__name__}), whose code cannot be read, so that a search with a "
+            "checkpoint cannot tell whether it is the same when it goes on. Give a function that is written in Python, "
+            "or leave checkpoint=None."
         )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from .._process import born_silent
 from ..ledger import PrivacyLedger
-from ..ledger.ledger_context import is_counted, ledger_here, own_block
+from ..ledger.ledger_context import MARK, counts_elsewhere, is_counted, ledger_here, marked, own_block
 from ..privacy import PrivacyError
 from ..privacy.spent import PrivacySpent
 from .planning.arguments import nested, values_of
@@ -33,9 +33,9 @@ def ledger_of(search: Any) -> PrivacyLedger | None:
     PrivacyError
         If both ledgers are given and differ, or a search inside this one has another ledger.
     """
-    if is_counted():
-        return None
     given: PrivacyLedger | None = search.ledger
+    if is_counted() or counts_elsewhere(search) or (given is not None and counts_elsewhere(given)):
+        return None
     around = ledger_here() if given is None else own_block()
     if given is not None and around is not None and given != around:
         raise PrivacyError(
@@ -88,8 +88,10 @@ def with_those_before(search: Any, spent: PrivacySpent, ledger: PrivacyLedger | 
 def taken_along(state: dict[str, Any]) -> dict[str, Any]:
     """State of a search for pickles. Inside a ledger's block the ledger becomes the search's parameter.
 
-    Worker processes do not see the block.
+    Worker processes do not see the block. A search that is made for a candidate takes a mark along instead, also where
+    joblib pickles it in a thread of its own, and enters nothing.
     """
-    if state.get("ledger") is None and (ledger := ledger_here()) is not None:
+    state = marked(state)
+    if MARK not in state and state.get("ledger") is None and (ledger := ledger_here()) is not None:
         return {**state, "ledger": ledger}
     return state

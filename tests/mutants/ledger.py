@@ -73,7 +73,7 @@ MUTANTS = [
         name="blocks end at the process",
         mistake="What worker processes fit inside of a ledger's block is not entered.",
         file="search/_ledgers.py",
-        old='    if state.get("ledger") is None and (ledger := ledger_here()) is not None:\n',
+        old='    if MARK not in state and state.get("ledger") is None and (ledger := ledger_here()) is not None:\n',
         new='    if state.get("ledger") is not None and (ledger := ledger_here()) is not None:\n',
         tests=(SEARCHES,),
     ),

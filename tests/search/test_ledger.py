@@ -8,11 +8,12 @@ import math
 import pickle
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
 from pathlib import Path
 
 import numpy as np
 import pytest
-from joblib import parallel_config
+from joblib import Parallel, delayed, parallel_config
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
@@ -21,6 +22,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from sklearn_dpsearch import BudgetExceededError, DPRandomSearchCV, NoModelError, PrivacyError, PrivacyLedger
 from sklearn_dpsearch.audit import audit
+from sklearn_dpsearch.ledger.ledger_context import MARK, counted
 from sklearn_dpsearch.privacy import Fixed, PureDP, compose
 
 from ..ledger.dying import DEATHS, POSIX, died, use, uses
@@ -248,6 +250,53 @@ def test_threads_of_candidates_enter_nothing_either(ledger):
     with ledger:
         InAThread(random_search()).fit(X, y)
     assert len(ledger.entries()) == 2
+
+
+class InAWorker(NoisyCentroids):
+    """Fits a search in a process that it starts."""
+
+    def __init__(self, search=None, ledger=None, shrink=0.0):
+        super().__init__(shrink=shrink)
+        self.search, self.ledger = search, ledger
+
+    def fit(self, X, y):
+        fits = [delayed(_fit_a_copy)(self.search, self.ledger, X, y) for _ in range(2)]
+        self.inner_ = Parallel(n_jobs=2, backend="loky")(fits)
+        return super().fit(X, y)
+
+
+def _fit_a_copy(search, ledger, X, y):
+    return random_search(ledger=ledger).fit(X, y) if search is None else clone(search).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "way", ["parameter", pytest.param("block", marks=pytest.mark.slow), pytest.param("handed", marks=pytest.mark.slow)]
+)
+def test_processes_of_candidates_enter_nothing_either(way, ledger):
+    """Nor do the ones that joblib hands their work in a thread of its own; a released model enters what it fits."""
+    inner = {
+        "parameter": lambda: InAWorker(random_search(ledger=ledger)),
+        "block": lambda: InAWorker(random_search()),
+        "handed": lambda: InAWorker(ledger=ledger),
+    }[way]()
+    Parallel(n_jobs=2, backend="loky")([delayed(abs)(-1)] * 2)  # its threads are there before the search
+    one = DPRandomSearchCV(inner, {"shrink": [0.0]}, n_iter=Fixed(2), ledger=ledger)
+    with ledger if way == "block" else contextlib.nullcontext():
+        one.fit(X, y)
+        assert [entry.guarantee for entry in ledger.entries()] == [one.privacy_spent_.guarantee]
+        for model in (one.best_estimator_, pickle.loads(pickle.dumps(one.best_estimator_))):
+            before = len(ledger.entries())
+            model.fit(X, y)
+            assert len(ledger.entries()) == before + 2
+
+
+def test_what_is_made_for_a_candidate_keeps_a_mark_only_while_the_candidate_is_at_work(ledger):
+    with counted():
+        made = [clone(random_search(ledger=ledger)), deepcopy(ledger), random_search()]
+        taken = [pickle.dumps(one) for one in made]
+    assert [MARK in vars(pickle.loads(one)) for one in taken] == [True] * 3
+    assert [MARK in vars(pickle.loads(pickle.dumps(one))) for one in made] == [False] * 3
+    assert MARK not in vars(clone(made[0]))
 
 
 def test_a_ledger_inside_of_a_search_must_be_its_own(begin):
