@@ -7,9 +7,9 @@ import gc
 import sys
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from types import FrameType
+from types import FrameType, ModuleType
 from typing import Any
 
 from .reference_counting import Undo, WhileAnyone
@@ -58,6 +58,37 @@ GARBAGE = Garbage()
 # --- warnings ---------------------------------------------------------------------------------------------------------
 
 
+#: Where a module remembers warnings, and the entry with the version of the filters.
+REGISTRY, VERSION = "__warningregistry__", "version"
+_NAMESPACE: Any = vars(ModuleType)["__dict__"].__get__
+
+
+def remembered() -> Undo:
+    """Note which warnings every module remembers; the undo leaves these, and those of other threads since.
+
+    Even an empty registry would tell that some code warned, and so would one that was emptied.
+    """
+    before = {id(place): dict(place[REGISTRY]) for place in _places()}
+
+    def undo() -> None:
+        for place in _places():
+            found, old = dict(place[REGISTRY]), before.get(id(place))
+            new = found.keys() - (old or {}).keys() - {VERSION}  # what silent code was warned of is forgotten
+            if not new and old is None:
+                del place[REGISTRY]
+            elif old is not None and found != old and (not new or found.get(VERSION) == old.get(VERSION)):
+                place[REGISTRY] = {**found, **old} if new else old
+
+    return undo
+
+
+def _places() -> Iterator[dict[str, Any]]:
+    """Namespaces of all modules that remember warnings; lazy modules are not loaded."""
+    for module in list(sys.modules.values()):
+        if isinstance(module, ModuleType) and isinstance((place := _NAMESPACE(module)).get(REGISTRY), dict):
+            yield place
+
+
 def forget(warning: warnings.WarningMessage) -> None:
     """Delete Python's record of a warning, text included, from the module that caused it."""
     text, line = str(warning.message), warning.lineno
@@ -67,8 +98,8 @@ def forget(warning: warnings.WarningMessage) -> None:
     while frame is not None:
         places.append(frame.f_globals)
         frame = frame.f_back
-    remembered = [getattr(warnings, "onceregistry", {}), *(place.get("__warningregistry__") for place in places)]
-    for registry in remembered:
+    registries = [getattr(warnings, "onceregistry", {}), *(place.get(REGISTRY) for place in places)]
+    for registry in registries:
         if isinstance(registry, dict):
             for key in keys:
                 registry.pop(key, None)

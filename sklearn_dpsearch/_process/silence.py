@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO, TextIO
 
 from .descriptors import DESCRIPTORS
-from .late_output import GARBAGE, Quiet, forget
+from .late_output import GARBAGE, Quiet, forget, remembered
 from .reference_counting import Undo, WhileAnyone
 
 #: Function of an original that makes its replacement.
@@ -348,7 +348,7 @@ _LATER = _Later()
 
 
 def _install() -> Undo:
-    done = [_replace(*attribute) for attribute in _ATTRIBUTES]
+    done = [remembered(), *(_replace(*attribute) for attribute in _ATTRIBUTES)]
 
     def undo() -> None:
         _LATER.undo()

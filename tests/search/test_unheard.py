@@ -315,6 +315,19 @@ def test_python_remembers_no_text_of_a_private_warning(action):
         assert "secret" not in repr(remembered) + repr(warnings.onceregistry)
 
 
+@pytest.mark.parametrize("before", [None, {}, {"version": 0, ("public", UserWarning, 1): True}])
+def test_what_modules_remember_does_not_tell_whether_a_candidate_was_warned(before, monkeypatch):
+    """Python makes a registry where there is none, and empties one from before."""
+    here = sys.modules[__name__]
+    monkeypatch.setattr(here, "__warningregistry__", {}, raising=False)
+    if before is None:
+        monkeypatch.delattr(here, "__warningregistry__")
+    else:
+        here.__warningregistry__.update(before)
+    DPRandomSearchCV(Warns(), {"shrink": [0.0]}, n_iter=Fixed(2)).fit(X, y)
+    assert vars(here).get("__warningregistry__") == before
+
+
 @pytest.mark.parametrize("action", ["default", "module", "once"])
 def test_what_other_threads_are_warned_of_meanwhile_is_remembered(action):
     def candidate():
