@@ -202,7 +202,7 @@ class DPThresholdSearchCV(BasePrivateSearch):
         -----
         ``privacy_spent_`` is set before the first round, and equals that of ``fit``. When the batches or the walk end,
         one private training follows, and the search is fitted; a search left earlier has no model. An error ends the
-        walk.
+        walk. Steps are taken one at a time, in the process that asked for the rounds: others are a ``PrivacyError``.
 
         Examples
         --------
