@@ -85,7 +85,8 @@ def remembered() -> Undo:
 def _places() -> Iterator[dict[str, Any]]:
     """Namespaces of all modules that remember warnings; lazy modules are not loaded."""
     for module in list(sys.modules.values()):
-        if isinstance(module, ModuleType) and isinstance((place := _NAMESPACE(module)).get(REGISTRY), dict):
+        genuine = issubclass(type(module), ModuleType)  # others, as cffi's, only say that they are modules
+        if genuine and isinstance((place := _NAMESPACE(module)).get(REGISTRY), dict):
             yield place
 
 

@@ -315,10 +315,17 @@ def test_python_remembers_no_text_of_a_private_warning(action):
         assert "secret" not in repr(remembered) + repr(warnings.onceregistry)
 
 
+class Pretending:
+    """Among the modules, as cffi's libraries are."""
+
+    __class__ = type(sys)
+
+
 @pytest.mark.parametrize("before", [None, {}, {"version": 0, ("public", UserWarning, 1): True}])
 def test_what_modules_remember_does_not_tell_whether_a_candidate_was_warned(before, monkeypatch):
     """Python makes a registry where there is none, and empties one from before."""
     here = sys.modules[__name__]
+    monkeypatch.setitem(sys.modules, "only_says_that_it_is_a_module", Pretending())
     monkeypatch.setattr(here, "__warningregistry__", {}, raising=False)
     if before is None:
         monkeypatch.delattr(here, "__warningregistry__")
