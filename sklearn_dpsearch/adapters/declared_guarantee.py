@@ -57,8 +57,8 @@ class DeclaredAdapter(PartsAdapter):
             if adapter is None and hasattr(part, "_make_estimator") and self._adapter(given) is not None:
                 kind, inner = type(part).__name__, type(given).__name__
                 raise LeakingEstimatorError(
-                    f"{kind}{f' ({name})' if name else ''} seeds each {inner} with a whole number below 2**31: whoever "
-                    f"has the model can try all of them, and take the noise away. Search over {inner} itself."
+                    f"{kind}{f' ({name})' if name else ''} seeds each {inner} with a whole number below 2**31. All of "
+                    f"these can be tried out on the released model, and the noise be taken away. Search over {inner}."
                 )
 
     def scaled_privacy(
