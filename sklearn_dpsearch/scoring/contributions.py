@@ -50,7 +50,8 @@ def response_function(estimator: Any, methods: str | Sequence[str]) -> Respond:
 def _answers(method: Callable[[Any], Any], X: Any) -> Labels:
     """One row for each record: any other number would be broadcast, and mix records."""
     answers = method(X)
-    if (found := _num_samples(answers)) != (needed := _num_samples(X)):
+    are_several = hasattr(answers, "__len__") and getattr(answers, "ndim", 1) > 0
+    if (found := _num_samples(answers) if are_several else 1) != (needed := _num_samples(X)):
         raise ValueError(
             f"Found {found} answers of the estimator to {needed} records; one for each is needed. Return an array of "
             "shape (n_samples,) or (n_samples, n_outputs)."
