@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
-import polars as pl
 import pytest
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
@@ -17,6 +15,7 @@ from sklearn_dpsearch.scoring.contributions import BLOCK, as_array
 from sklearn_dpsearch.scoring.counts import BalancedAccuracyScorer
 from sklearn_dpsearch.scoring.r2 import R2Scorer
 
+pd = pytest.importorskip("pandas")
 BIG = 2**53
 ERROR = make_private_scorer(lambda t, p: np.abs(t - p), lower=0, upper=255, greater_is_better=False)
 ACCURACY = private_scorer("accuracy")
@@ -175,20 +174,25 @@ def categories(values, of):
     return pd.Series(pd.Categorical(values, categories=of))
 
 
+def of_polars(values, kind):
+    pl = pytest.importorskip("polars")
+    return pl.Series("y", values, dtype=getattr(pl, kind))
+
+
 SMALL = np.array([3, 5], np.uint8)
 DAY, NEXT = np.datetime64("2020-01-01"), np.datetime64("2020-01-02")
 DATES = private_scorer("balanced_accuracy", classes=[DAY, NEXT])
 ODD = {
     "own metric, pandas": (ERROR, Says(np.uint8(5)), lambda y: pd.Series(y, dtype="UInt8"), 3, None),
-    "own metric, polars": (ERROR, Says(np.uint8(5)), lambda y: pl.Series(y, dtype=pl.UInt8), 3, None),
+    "own metric, polars": (ERROR, Says(np.uint8(5)), lambda y: of_polars(y, "UInt8"), 3, None),
     "own metric, category": (ERROR, Says(np.uint8(5)), lambda y: categories(y, SMALL), 3, None),
     "own metric, list": (ERROR, Says(np.uint8(5)), list, np.uint8(3), 3.0),
     "own metric, list of flags": (ERROR, Says(np.False_), list, True, 2),
     "accuracy, pandas": (ACCURACY, Says(BIG), lambda y: pd.Series(y, dtype="Int64"), BIG + 1, None),
-    "accuracy, polars": (ACCURACY, Says(BIG), lambda y: pl.Series(y, dtype=pl.Int64), BIG + 1, None),
+    "accuracy, polars": (ACCURACY, Says(BIG), lambda y: of_polars(y, "Int64"), BIG + 1, None),
     "accuracy, category": (ACCURACY, Says(BIG), lambda y: categories(y, [BIG, BIG + 1]), BIG + 1, None),
     "accuracy, frame": (ACCURACY, Says(BIG), lambda y: pd.DataFrame({"y": pd.array(y, "Int64")}), BIG + 1, None),
-    "accuracy, frame of polars": (ACCURACY, Says(BIG), lambda y: pl.DataFrame({"y": y}), BIG + 1, None),
+    "accuracy, frame of polars": (ACCURACY, Says(BIG), lambda y: of_polars(y, "Int64").to_frame(), BIG + 1, None),
     "accuracy, list": (ACCURACY, Says(float(BIG)), list, BIG + 1, None),
     "accuracy, list of single precision": (ACCURACY, Says(0.1), list, np.float32(0.1), None),
     "balanced accuracy, dates": (DATES, Says(DAY), list, DAY, np.datetime64("2020-01-01", "ns")),
@@ -207,12 +211,12 @@ def test_no_record_decides_the_type_of_other_labels(name, place):
 
 @pytest.mark.parametrize("values", [[True, False, None], [1, BIG + 1, None], ["a", "b", None], [0.5, 1.5, None]])
 def test_labels_of_own_types_are_read_alike_with_and_without_a_missing_one(values):
-    of_polars = {bool: pl.Boolean, int: pl.Int64, str: pl.String, float: pl.Float64}[type(values[0])]
+    kind_of_polars = {bool: "Boolean", int: "Int64", str: "String", float: "Float64"}[type(values[0])]
     of_pandas = {bool: "boolean", int: "Int64", str: "string", float: "Float64"}[type(values[0])]
     for container in (
         list,
         tuple,
-        lambda y: pl.Series(y, dtype=of_polars),
+        lambda y: of_polars(y, kind_of_polars),
         lambda y: pd.Series(y, dtype=of_pandas),
         lambda y: categories(y, values[:2]),
         lambda y: pd.array(y, dtype=of_pandas),
