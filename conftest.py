@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent
 #: Place ↦ library that the modules there import.
 OPTIONAL = {
     "docs/conf.py": "sphinx",
-    "sklearn_dpsearch/adapters/diffprivlib_clipped.py": "diffprivlib",
+    "sklearn_dpsearch/adapters/diffprivlib_variants.py": "diffprivlib",
     "sklearn_dpsearch/nets": "torch",
 }
 
