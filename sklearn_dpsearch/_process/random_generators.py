@@ -6,6 +6,7 @@ import contextlib
 import os
 import random
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 
 from ..errors import PrivacyError
 from .reference_counting import Undo, WhileAnyone
+from .this_process import this_process
 
 
 def reseed(seed: np.random.SeedSequence | None = None) -> None:
@@ -74,7 +76,7 @@ class AllSeededOrNone:
     """
 
     def __init__(self) -> None:
-        self._process, self._users = os.getpid(), {True: 0, False: 0}
+        self._users = Counter[tuple[str, bool]]()  # by process: searches of the parent's threads stay there
 
     @contextlib.contextmanager
     def __call__(self, seeded: bool) -> Iterator[None]:
@@ -88,23 +90,20 @@ class AllSeededOrNone:
         if GENERATORS.here:
             yield
             return
+        own, other = (this_process(), seeded), (this_process(), not seeded)
         with GENERATORS.lock:
-            if self._process != os.getpid():
-                self.__init__()  # type: ignore[misc]  # searches of the parent's threads do not go on in a child
-            if self._users[not seeded]:
+            if self._users[other]:
                 raise PrivacyError(
-                    f"Found a search with random_state={'...' if seeded else None}, and in another thread one "
-                    f"{'without' if seeded else 'with'} a seed: they share the generators of the process, so that the "
+                    f"Found a search {'with' if seeded else 'without'} random_state, and in another thread one "
+                    f"{'without' if seeded else 'with'}: they share the generators of the process, so that the "
                     "known seed would give known noise to both. Fit one after the other, or in processes of their own."
                 )
-            self._users[seeded] += 1
-            process = self._process
+            self._users[own] += 1
         try:
             yield
         finally:
             with GENERATORS.lock:
-                if self._process == process:
-                    self._users[seeded] -= 1
+                self._users[own] -= 1
 
 
 #: While any thread is inside, candidates draw from the global generators. The last thread to leave restores the state
