@@ -43,7 +43,7 @@ def marks(prepared: Any) -> Marks:
         "argument": {name: (_with_code(name, value), shown(value)) for name, value in arguments.items()},
         "candidates": {
             "candidates, estimator or numbers of records": (
-                _with_code("the estimator", [_probed(plan.space), *told]),
+                _with_code("the estimator", told),
                 "",
             )
         },

@@ -15,7 +15,7 @@ import pytest
 from joblib import parallel_config
 from sklearn.model_selection import cross_val_score
 
-from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, NoModelError
+from sklearn_dpsearch import Doubling, DPGridSearchCV, DPRandomSearchCV, DPThresholdSearchCV, NoModelError
 from sklearn_dpsearch.privacy import Fixed, PrivacyError
 
 from .._process.toys import hearing, state
@@ -129,3 +129,22 @@ def test_searches_with_and_without_a_seed_do_not_overlap(running, later):
         GO_ON.set()
         thread.join()
     search.set_params(random_state=later).fit(X, y)
+
+
+def test_a_step_of_a_seeded_walk_does_not_overlap_with_a_search_without_a_seed():
+    BEGUN.clear()
+    GO_ON.clear()
+    slow = DPRandomSearchCV(Waits(), {}, n_iter=Fixed(1), rehearse=False)
+    doubling = Doubling(round_epsilon=1.0, n_parts=4, max_rounds=2)
+    walking = DPThresholdSearchCV(NoisyCentroids(), {}, threshold=doubling, random_state=0, rehearse=False)
+    thread = threading.Thread(target=slow.fit, args=(X, y))
+    thread.start()
+    try:
+        assert BEGUN.wait(60)
+        with pytest.raises(PrivacyError, match="share the generators of the process"):
+            next(walking.rounds(X, y, [[{"shrink": 0.0}]]))
+        assert not hasattr(walking, "privacy_spent_")
+    finally:
+        GO_ON.set()
+        thread.join()
+    assert len(list(walking.rounds(X, y, [[{"shrink": 0.0}]]))) <= 2

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from sklearn.base import clone
 
-from ..._process import this_process
+from ..._process import ALL_SEEDED_OR_NONE, this_process
 from ...privacy import PrivacyError
 from ...privacy.mechanisms.doubling_walk import DoublingRounds
 from .._types import Candidate
@@ -111,6 +111,8 @@ class StepByStep(Iterator[RoundRelease]):
     plan : Plan
     conclude : callable
         The search's own method: does the final training, given as a callable, and releases its outcome.
+    seeded : bool
+        Whether the search has a seed: it does not overlap with searches of the other kind.
     """
 
     def __init__(
@@ -119,6 +121,8 @@ class StepByStep(Iterator[RoundRelease]):
         batches: Iterable[Batch],
         plan: Plan,
         conclude: Callable[[Plan, Callable[[], tuple[int, Outcome]]], None],
+        *,
+        seeded: bool,
     ) -> None:
         begun: list[Rounds] = []  # in a closure: attributes of the object would be visible between rounds
 
@@ -134,7 +138,7 @@ class StepByStep(Iterator[RoundRelease]):
 
         self._ask, self._train = ask, train
         self._batches, self._plan, self._conclude = iter(batches), plan, conclude
-        self._over = self._ended = False
+        self._over, self._ended, self._seeded = False, False, seeded
         self._running, self._process = threading.Lock(), this_process()
 
     def __next__(self) -> RoundRelease:
@@ -143,11 +147,12 @@ class StepByStep(Iterator[RoundRelease]):
                 raise StopIteration
             self._ended = True  # also if an error is raised below
             batch: Any = _END if self._over else next(self._batches, _END)
-            if batch is _END:
-                self._conclude(self._plan, self._train)
-                raise StopIteration
-            candidates = checked(batch, self._plan)
-            kept, self._over = guarded(lambda: self._ask(candidates))
+            with ALL_SEEDED_OR_NONE(self._seeded):
+                if batch is _END:
+                    self._conclude(self._plan, self._train)
+                    raise StopIteration
+                candidates = checked(batch, self._plan)
+                kept, self._over = guarded(lambda: self._ask(candidates))
             self._ended = False
             return kept
 

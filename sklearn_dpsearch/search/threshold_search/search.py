@@ -243,7 +243,7 @@ class DPThresholdSearchCV(BasePrivateSearch):
             self._spend(prepared)
             return strategy.rounds(job, source, prepared.X, prepared.y)
 
-        return StepByStep(start, batches, prepared.plan, self._conclude)
+        return StepByStep(start, batches, prepared.plan, self._conclude, seeded=self.random_state is not None)
 
     def _strategy(self) -> ThresholdStrategy | DoublingStrategy:
         if isinstance(self.threshold, Doubling):
