@@ -1,4 +1,4 @@
-"""Progress of long work, written from a thread apart: the thread that does the work may be silent.
+"""Progress of long work, written from a thread apart, whose clock goes on while the work does.
 
 A terminal or a notebook gets tqdm's bar, which is erased at the end. Elsewhere, and without tqdm, each new text is a
 lasting line without times: times in a file would tell for good how long private work took.
@@ -17,9 +17,6 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from .descriptors import DESCRIPTORS
-from .silence import Routed, silent_here
-
 #: Seconds between two updates of a bar's clock, independent of the work.
 TICK = 1.0
 #: tqdm's bar behind its text, by whether there is a count.
@@ -35,24 +32,23 @@ class Stage(NamedTuple):
 
 
 class Stderr(io.TextIOBase):
-    """Current standard error at each write, also while its descriptor is muted."""
+    """Current standard error at each write."""
 
     def write(self, text: str, /) -> int:
-        with DESCRIPTORS.muted.lock:  # no fork in the middle of a line: the child would inherit its lock
-            Routed(sys.stderr or io.StringIO()).write(text)
-            Routed(sys.stderr or io.StringIO()).flush()
+        stream = sys.stderr or io.StringIO()
+        stream.write(text)
+        stream.flush()
         return len(text)
 
     def isatty(self) -> bool:
         """Return whether text can be erased again: on a terminal or in a notebook."""
-        with DESCRIPTORS.around(sys.stderr or io.StringIO()) as way:
-            return "ipykernel.zmqshell" in sys.modules or way.isatty()
+        return "ipykernel.zmqshell" in sys.modules or (sys.stderr or io.StringIO()).isatty()
 
 
 @contextlib.contextmanager
 def speaking(work: str, wanted: bool) -> Iterator[Callable[[Stage], None]]:
-    """Show the stages of long work while the block lasts; nothing if unwanted, or if this thread must be silent."""
-    if not wanted or silent_here():
+    """Show the stages of long work while the block lasts, if wanted."""
+    if not wanted:
         yield lambda stage: None
         return
     stages: queue.SimpleQueue[Stage | None] = queue.SimpleQueue()

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils.validation import _num_samples
 
-from .._process import GENERATORS, reseed, without_warnings
-from ..ledger.ledger_context import counted
+from .._process import reseed
 from ..privacy import Guarantee
 from ..privacy._checks import require
 from ..privacy._types import Array, Neighboring
 from ..privacy.spent import PrivacySpent
+from ..search._public_work import in_the_open
 from .claims import claim_about, smallest, stated_curve
 from .repeated_fits import fresh, without_seeds
 from .result import check_levels
@@ -205,7 +206,8 @@ def audit_one_run(
     for seed in np.random.SeedSequence(random_state).spawn(n_fits):
         joins = np.random.default_rng(seed.spawn(1)[0]).random(len(canaries)) < 0.5
         data = _with_canaries(X, y, canaries, targets, other_targets, joins, left_out=relation == "add_remove")
-        model = _fitted(estimator, *data, params, None if random_state is None else seed)
+        work = partial(_fitted, estimator, *data, params, None if random_state is None else seed)
+        model = in_the_open(work, [one for one in data if one is not None])
         coins.append(joins)
         scores.append(_scores(model, canaries, targets, score))
         spent += [model.privacy_spent_] if isinstance(getattr(model, "privacy_spent_", None), PrivacySpent) else []
@@ -258,10 +260,9 @@ def _with_canaries(
 
 
 def _fitted(estimator: Any, X: Array, y: Array | None, params: Mapping[str, Any], seed: Any) -> Any:
-    with without_warnings(), GENERATORS(), counted():  # an audit's records are public or made up
-        model = fresh(estimator, seed)
-        reseed(seed)
-        return model.fit(X, *([] if y is None else [y]), **params)
+    model = fresh(estimator, seed)
+    reseed(seed)
+    return model.fit(X, *([] if y is None else [y]), **params)
 
 
 def _scores(model: Any, canaries: Array, targets: Array | None, score: CanaryScore | None) -> Array:

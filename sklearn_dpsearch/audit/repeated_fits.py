@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.base import clone
 
-from .._process import GENERATORS, reseed, without_warnings
+from .._process import reseed
 from ..adapters.adapter import Estimator
 from ..adapters.seeds import seed_names
-from ..ledger.ledger_context import counted
 from ..privacy import PrivacyError
 from ..privacy.spent import PrivacySpent
 from ..search import NoModelError
+from ..search._public_work import in_the_open
+from ..search.execution.clusters import Workplace, workplace
+from ..search.private_process import in_own_process
 from .attacks import Statistic
 from .neighbours import Neighbours
 from .outcomes import FAILED
@@ -61,13 +64,23 @@ def fit_many(
     seeds = [_seeds(random_state, side, n_runs) for side in (0, 1)]
     batch = max(1, min(BATCH, -(-n_runs // effective_n_jobs(n_jobs))))
     tasks = [(side, seeds[side][i : i + batch]) for side in (0, 1) for i in range(0, n_runs, batch)]
-    with without_warnings(), GENERATORS():
-        done = Parallel(n_jobs=n_jobs)(delayed(fit_some)(fits, *data[side], some) for side, some in tasks)
+    done = in_the_open(partial(_all, fits, data, tasks, workplace(n_jobs)), [*data[0], *data[1]])
     outcomes: tuple[list[Any], list[Any]] = [], []
     for (side, _), (found, _, _) in zip(tasks, done):
         outcomes[side].extend(found)
     spent = [statement for _, stated, _ in done for statement in stated]
     return Samples(*outcomes, spent, next((error for *_, error in done if error), None))
+
+
+def _all(
+    fits: Fits, data: Any, tasks: Sequence[tuple[int, Sequence[Seed | None]]], there: Workplace
+) -> list[tuple[list[Any], list[PrivacySpent], str | None]]:
+    """Outcomes of all tasks, each in a process of its own; all fits of one that ends early have failed."""
+    with there.entered():
+        works = [partial(fit_some, fits, *data[side], some) for side, some in tasks]
+        found = Parallel(n_jobs=None)(delayed(in_own_process)(work) for work in works)
+    ended = "the process ended, for want of memory or by a crash of compiled code"
+    return [done or ([FAILED] * len(some), [], ended) for done, (_, some) in zip(found, tasks)]
 
 
 def fit_some(
@@ -77,21 +90,20 @@ def fit_some(
     outcomes: list[Any] = []
     spent: list[PrivacySpent] = []
     error: str | None = None
-    with without_warnings(), GENERATORS(), counted():  # an audit's records are public or made up
-        for seed in seeds:
-            model = fresh(fits.estimator, seed)
-            reseed(seed)
-            try:
-                model.fit(X, *([] if y is None else [y]), **fits.fit_params)
-            except Exception as failure:  # a failure reveals something about the data
-                if isinstance(failure, PrivacyError) and not isinstance(failure, NoModelError):
-                    raise  # refused because of the caller's parameters, not of the data
-                outcomes.append(FAILED)
-                error = error or f"{type(failure).__name__}: {failure}"
-            else:
-                outcomes.append(fits.statistic(model))
-            if not spent and isinstance(getattr(model, "privacy_spent_", None), PrivacySpent):
-                spent.append(model.privacy_spent_)
+    for seed in seeds:
+        model = fresh(fits.estimator, seed)
+        reseed(seed)
+        try:
+            model.fit(X, *([] if y is None else [y]), **fits.fit_params)
+        except Exception as failure:  # a failure reveals something about the data
+            if isinstance(failure, PrivacyError) and not isinstance(failure, NoModelError):
+                raise  # refused because of the caller's parameters, not of the data
+            outcomes.append(FAILED)
+            error = error or f"{type(failure).__name__}: {failure}"
+        else:
+            outcomes.append(fits.statistic(model))
+        if not spent and isinstance(getattr(model, "privacy_spent_", None), PrivacySpent):
+            spent.append(model.privacy_spent_)
     return outcomes, spent, error
 
 

@@ -3,20 +3,16 @@
 A block belongs to the thread that is in it (a context variable). Threads that a library starts inside of a block, as
 joblib does, do not see the variable. So a thread without a block of its own takes part in the one block that is open in
 the process: at worst an unrelated fit is entered. Several open blocks are ambiguous, which is an error.
-
-Other processes do not see the variables. So what is made while work is part of another entry has a mark of that work,
-which copies and pickles keep as long as the work goes on: in other processes it enters nothing, either.
 """
 
 from __future__ import annotations
 
 import contextlib
-import uuid
 from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import Any, TypeAlias
 
-from .._process import this_process
+from .._process import is_private
 from ..privacy import PrivacyError
 
 #: A ``PrivacyLedger``, whose file imports this one.
@@ -24,13 +20,8 @@ Ledger: TypeAlias = Any
 
 #: The blocks that this thread, or this task, is in: the innermost is last.
 _MINE: ContextVar[tuple[Ledger, ...]] = ContextVar("ledgers", default=())
-#: Work that is part of another entry already, or uses no private records: its process, and its name.
-Mark: TypeAlias = tuple[str, str]
-#: Mark of the work done here, and the marks of all such work that is going on in this process.
-_COUNTED: ContextVar[Mark | None] = ContextVar("counted", default=None)
-_GOING_ON: set[Mark] = set()
-#: Attribute that holds the mark.
-MARK = "_counted_by"
+#: Whether the work done here uses no private records.
+_COUNTED: ContextVar[bool] = ContextVar("counted", default=False)
 #: The blocks that are open anywhere in this process. It has no lock, which a forked child could find held.
 _OPEN: list[Ledger] = []
 
@@ -88,34 +79,14 @@ def ledger_here() -> Ledger | None:
 
 @contextlib.contextmanager
 def counted() -> Iterator[None]:
-    """Enter nothing for the work inside: the surrounding search's entry covers it, or the records are public."""
-    if is_counted():  # by the work around it
-        yield
-        return
-    mark = this_process(), uuid.uuid4().hex
-    _GOING_ON.add(mark)
-    before = _COUNTED.set(mark)
+    """Enter nothing for the work inside, whose records are public or made up."""
+    before = _COUNTED.set(True)
     try:
         yield
     finally:
         _COUNTED.reset(before)
-        _GOING_ON.discard(mark)
 
 
 def is_counted() -> bool:
-    """Return whether this work is part of another entry already, or uses no private records."""
-    return _COUNTED.get() is not None
-
-
-def marked(state: dict[str, Any]) -> dict[str, Any]:
-    """State of a copy or pickle, with the mark of the work that it is for, as long as that goes on."""
-    mark = _COUNTED.get() or state.get(MARK)
-    rest = {name: value for name, value in state.items() if name != MARK}
-    lasts = mark is not None and (mark in _GOING_ON or mark[0] != this_process())
-    return {**rest, MARK: mark} if lasts else rest
-
-
-def counts_elsewhere(thing: Any) -> bool:
-    """Return whether a search or ledger came here from another process, for work that is part of an entry there."""
-    mark: Mark | None = vars(thing).get(MARK)
-    return mark is not None and mark[0] != this_process()
+    """Return whether this work uses no private records, or is part of a search, whose entry covers it."""
+    return _COUNTED.get() or is_private()

@@ -17,7 +17,7 @@ from ..privacy.spent import Component, PrivacySpent
 from . import ledger_file, table
 from .budget import Forecast, check, epsilon_of, forecast, left, relation_of, total_of
 from .entry import BY_HAND, Entry, for_records, read_entry, stated_under, today
-from .ledger_context import enter_block, leave_block, marked
+from .ledger_context import enter_block, leave_block
 
 #: Assumption of a ledger's total, beside those of its entries.
 COMPLETE = "Everything that was released from these records, or decided by looking at them, has an entry."
@@ -354,9 +354,6 @@ class PrivacyLedger:
         made = object.__new__(PrivacyLedger)
         made.__dict__.update(self.__dict__, _label=_text(text))
         return made
-
-    def __getstate__(self) -> dict[str, Any]:
-        return marked(vars(self))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, PrivacyLedger) and self.path == other.path

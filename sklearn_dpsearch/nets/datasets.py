@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from .._process import GENERATORS
+from .._process import generators_kept
 from ..privacy import LeakingEstimatorError
 from .named_tensors import Inputs, NamedTensors, each, joined, tensors_of
 from .randomness import Seed, reading_coins
@@ -64,7 +64,7 @@ class ReadRecords(Records):
     def opened(self, seed: Seed) -> Iterator[ReadRecords]:
         """Open for one training; raise at its end if reading has changed an owner."""
         before = self.state()
-        with GENERATORS():
+        with generators_kept():
             yield replace(self, coins=reading_coins(seed))
         if self.state() != before:
             raise self.changed()

@@ -3,12 +3,39 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 
-from .._process import WhileAnyone
+
+class WhileAnyone:
+    """A change of a setting of the process: the first thread inside makes it, the last one undoes it.
+
+    Parameters
+    ----------
+    change : callable
+        Makes the change, and returns what undoes it.
+    """
+
+    def __init__(self, change: Callable[[], Callable[[], None]]) -> None:
+        self._change, self._undo = change, lambda: None
+        self._lock, self._inside = threading.Lock(), 0
+
+    @contextlib.contextmanager
+    def __call__(self) -> Iterator[None]:
+        with self._lock:
+            if self._inside == 0:
+                self._undo = self._change()
+            self._inside += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._inside -= 1
+                if self._inside == 0:
+                    self._undo()
 
 
 def _to_same_threads() -> Callable[[], None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 import os
 from abc import ABCMeta, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,29 +17,27 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metadata_routing import process_routing
 
-from .._process import ALL_SEEDED_OR_NONE
 from .._site import linked
 from ..adapters.declared_guarantee import Declared
 from ..adapters.refusals import together
 from ..ledger import PrivacyLedger
-from ..ledger.ledger_context import MARK, counted, is_counted, marked
+from ..ledger.ledger_context import counted, is_counted
 from ..privacy import Guarantee, MissingDeltaError, PrivacyError
 from ..privacy.spent import PrivacySpent
 from ..scoring import PrivateScorer
+from . import private_process
 from ._callbacks import PhaseCallbacks
 from ._delegation import ReleasedModel
-from ._dry_run import DryRun, dry_run, everything, examples
+from ._dry_run import DryRun, dry_run, examples, job_in_the_open
 from ._html_repr import ShownInNotebooks
 from ._ledgers import ledger_of, taken_along, with_those_before
+from ._private_fit import PrivateFit
 from ._rehearsal import rehearse
 from ._resuming import STATEMENT, Checkpoint, Start, starting
-from ._types import Candidate, PublicData, Scorer
-from .execution.clusters import number_of_workers
-from .execution.job import Job, Split
-from .execution.outcome import NOTHING_FOUND, NoModelError, Outcome, charge, results_of
+from ._types import PublicData, Scorer
+from .execution.clusters import Workplace, workplace
+from .execution.outcome import charge
 from .execution.progress import planning, running
-from .execution.randomness import Randomness
-from .execution.tasks import guarded
 from .planning.arguments import check_arguments
 from .planning.container_facts import ContainerFacts
 from .planning.first_look import check_public, first_look, refuse_traces
@@ -50,7 +48,7 @@ from .strategies.base import Strategy
 
 Search = TypeVar("Search", bound="BasePrivateSearch")
 
-#: What a fit may leave on a search beside what it spent; a later one takes all of it away before it uses a record.
+#: Fields that a fit may leave beside what it spent; a later one takes all of them away before it uses a record.
 RELEASED = (
     "scorer_",
     "n_splits_",
@@ -79,6 +77,22 @@ class Prepared:
     public: PublicData | None
     fit_params: Mapping[str, Any]
     ledger: PrivacyLedger | None
+    workplace: Workplace
+
+    def work(self, **given: Any) -> PrivateFit:
+        """Work on the private records."""
+        return PrivateFit(
+            strategy=self.strategy,
+            plan=self.plan,
+            n_samples=self.n_samples,
+            X=self.X,
+            y=self.y,
+            public=self.public,
+            fit_params=self.fit_params,
+            workplace=self.workplace,
+            moments=self.search.verbose > 1,
+            **given,
+        )
 
 
 @linked
@@ -87,8 +101,8 @@ class BasePrivateSearch(
 ):
     """A search that is private as a whole: a final class has the parameters, and says which strategy goes by them.
 
-    ``fit`` reads as plan (``_prepared``: checks, ``_plan``), run (``_found``: the strategy's part) and release
-    (``released``, the only door through which anything derived from the data leaves).
+    ``fit`` reads as plan (``_prepared``: checks, ``_plan``), run (``PrivateFit``, in a process of its own) and release
+    (``_release``, the only door through which anything derived from the data leaves).
     """
 
     estimator: Any
@@ -128,13 +142,6 @@ class BasePrivateSearch(
         """An object, unless it is given keywords that this search has not."""
         check_keywords(cls, positional, named)
         made: Search = super().__new__(cls)
-        made.__dict__.update(marked({}))
-        return made
-
-    def __sklearn_clone__(self: Search) -> Search:
-        """Make an unfitted copy, for the same work as this search."""
-        made: Search = super().__sklearn_clone__()
-        made.__dict__.update(marked({MARK: vars(self).get(MARK)}))
         return made
 
     def set_params(self: Search, **params: Any) -> Search:
@@ -261,6 +268,7 @@ class BasePrivateSearch(
     def _prepared(self, X: Any, y: Any, X_public: Any, y_public: Any, params: Mapping[str, Any]) -> Prepared:
         """Check and plan. The search that runs is a copy: parameters set meanwhile do not change the plan."""
         self._validate_params()
+        private_process.prepare()
         ledger = ledger_of(self)
         search = copy(self)
         search.estimator = clone(self.estimator)
@@ -275,9 +283,12 @@ class BasePrivateSearch(
         if self.verbose:  # all that it ever prints is known without the data
             work = strategy.work(plan, seen.facts_of_X.n)
             print(f"[{type(self).__name__}] {work}the whole fit costs {plan.spent!r}")
-        number_of_workers(self.n_jobs)  # a cluster without any is refused, not paid for
+        there = workplace(self.n_jobs)
+        search.ledger = search.checkpoint = None  # the user's process keeps both
         public = None if X_public is None else (X_public, y_public)
-        prepared = Prepared(search, strategy, plan, seen.facts_of_X.n, seen.X, seen.y, public, fit_params, ledger)
+        prepared = Prepared(
+            search, strategy, plan, seen.facts_of_X.n, seen.X, seen.y, public, fit_params, ledger, there
+        )
         self._rehearse(prepared, seen.facts_of_X, seen.facts_of_y)
         return prepared
 
@@ -285,9 +296,7 @@ class BasePrivateSearch(
         """Find on made-up records what would fail on private ones, unless a search around this one has done so."""
         if not self.rehearse or is_counted():
             return
-        why_not = rehearse(
-            prepared.strategy, prepared.plan, prepared.search._job, X, y, prepared.fit_params, prepared.public
-        )
+        why_not = rehearse(prepared.strategy, prepared.plan, X, y, prepared.fit_params, prepared.public)
         if why_not is not None and self.verbose:
             print(f"[{type(self).__name__}] not rehearsed on made-up records: {why_not}")
 
@@ -342,23 +351,24 @@ class BasePrivateSearch(
         Notes
         -----
         From the first use of a private record on, ``privacy_spent_`` is set and earlier results are gone, also if an
-        error follows. While candidates run in this process (``n_jobs=None`` or the threading backend), the threads in
-        which they run write, warn and log nothing; other threads are heard as ever. Descriptors 1 and 2 belong to the
-        process: what compiled code, child processes and streams kept from before write to them in *other* threads
-        meanwhile is lost. The global generators of NumPy, Python and PyTorch are reseeded and put back at the end.
-        Worker processes (``n_jobs=2``) leave this process as it is (docs/reference/errors.md).
+        error follows. Private work is done in a process of its own (docs/learn/process.md): candidates neither write,
+        warn nor log here, and leave the state of this process as it is. Ctrl-C ends that process.
         """
         prepared = self._prepared(X, y, X_public, y_public, params)
         with (
-            ALL_SEEDED_OR_NONE(self.random_state is not None),
             starting(self.checkpoint, self.random_state) as start,
-            running(type(self).__name__, self._progress_shown()) as prepared.strategy.progress,
+            running(type(self).__name__, self._progress_shown()) as tell,
         ):
-            kept = None if self.checkpoint is None else guarded(lambda: start.released(prepared))
-            if kept is None:
-                self._conclude(prepared.plan, lambda: self._found(prepared, start), start.keep)
-            else:
+            kept = start.released(prepared)
+            if kept is not None:
                 self._give_back(prepared, start, kept)
+                return self
+            work = prepared.work(entropy=start.entropy, finished=start.finished)
+            with private_process.PrivateProcess(work, work.shared) as process:
+                start.begin(lambda: self._spend(prepared, start.entry))
+                release = process(tell=tell)
+            start.keep({**release, "privacy_spent_": self.privacy_spent_})
+            self._release(prepared.plan, release)
         return self
 
     def dry_run(self, X_example: Any = None, y_example: Any = None, *, public: bool = False) -> DryRun:
@@ -407,38 +417,9 @@ class BasePrivateSearch(
             plan = search._plan(strategy, None, public, search.delta)
         except (ValueError, TypeError):
             plan = search._plan(strategy, n, public, search.delta)
-        job = search._job(plan, everything(plan, n), {}, (seen.X, seen.y) if public else None)
+        job = job_in_the_open(plan, n, {}, (seen.X, seen.y) if public else None)
         with counted():  # nothing is spent, nor by a search inside of this one
             return dry_run(strategy, plan, job, seen.X, seen.y)
-
-    def _conclude(
-        self,
-        plan: Plan,
-        work: Callable[[], tuple[int, Outcome]],
-        keep: Callable[[Mapping[str, Any]], None] = lambda release: None,
-    ) -> None:
-        """Do what reads private records to the end, and release what came out when it is kept: the secrets are gone."""
-        release = released(plan, *guarded(work))
-        keep({**release, "privacy_spent_": self.privacy_spent_})
-        self.__dict__.update(release)
-
-    def _found(self, prepared: Prepared, start: Start) -> tuple[int, Outcome]:
-        """Number of folds, and what came out. Everything else that was drawn or run is gone when this returns."""
-        strategy, plan, source = prepared.strategy, prepared.plan, start.source
-        candidates = strategy.candidates(plan, source)
-        job = replace(self._job_of(prepared, candidates, source), finished=start.finished)
-        start.begin(candidates, lambda: self._spend(prepared, start.entry))
-        outcome = strategy.run(job, candidates, source, prepared.X, prepared.y)
-        return len(job.split.folds), outcome if outcome.found else replace(outcome, rows=[], attributes={})
-
-    def _job_of(self, prepared: Prepared, candidates: Sequence[Candidate], source: Randomness) -> Job:
-        """Draw who does what: the last step before private records are used."""
-        strategy, plan = prepared.strategy, prepared.plan
-        split = strategy.split(plan, candidates, prepared.n_samples, source)
-        return prepared.search._job(plan, split, prepared.fit_params, prepared.public)
-
-    def _job(self, plan: Plan, split: Split, fit_params: Mapping[str, Any], public: PublicData | None) -> Job:
-        return Job(recipe=plan.recipe, split=split, fit_params=fit_params, public=public)
 
     def _spend(self, prepared: Prepared, entry: str | None = None) -> None:
         """Spend the budget and remove earlier results, before the first private record is used; errors undo nothing.
@@ -451,12 +432,13 @@ class BasePrivateSearch(
         self._forget_release()
         self.privacy_spent_ = with_those_before(self, spent, ledger)
 
-    def _give_back(self, prepared: Prepared, start: Start, kept: Mapping[str, Any]) -> None:
+    def _give_back(self, prepared: Prepared, start: Start, kept: dict[str, Any]) -> None:
         """Restore an earlier release of the same fit, at the price paid then; a ledger has an entry for it."""
         if prepared.ledger is not None:
             prepared.ledger._spend_fit(type(self).__name__, prepared.plan.spent, start.entry)
         self._forget_release()
-        self.__dict__.update(kept)
+        self.privacy_spent_ = kept.pop("privacy_spent_")
+        self._release(prepared.plan, kept)
         if self.verbose:
             print(f"[{type(self).__name__}] this fit has ended before: its release is given back, and nothing is spent")
 
@@ -464,26 +446,13 @@ class BasePrivateSearch(
         for name in RELEASED:
             self.__dict__.pop(name, None)
 
+    # --- release --------------------------------------------------------------------------------------------------
 
-# --- release ----------------------------------------------------------------------------------------------------------
+    def _release(self, plan: Plan, fields: Mapping[str, Any]) -> None:
+        """Set what a private process has released: the only door through which anything derived from the data leaves.
 
-
-def released(plan: Plan, n_splits: int, outcome: Outcome) -> dict[str, Any]:
-    """Attributes of a fitted search: the only door through which anything derived from the data leaves."""
-    if not outcome.found and not outcome.may_stop:
-        raise NoModelError(NOTHING_FOUND)
-    found = {"scorer_": plan.recipe.scorer, "n_splits_": n_splits}
-    if outcome.may_stop:
-        found["found_"] = outcome.found
-    if not outcome.found:
-        return found
-    scores = np.array([score for _, score in outcome.rows])
-    charge(outcome.attributes.get("best_estimator_"), plan.spent)
-    return {
-        **found,
-        "best_index_": outcome.best,
-        "best_params_": dict(outcome.rows[outcome.best][0]),
-        "best_score_": float(scores[outcome.best]),
-        "cv_results_": results_of([dict(candidate) for candidate, _ in outcome.rows], scores),
-        **outcome.attributes,
-    }
+        The released model reports the cost of the whole search.
+        """
+        charge(fields.get("best_estimator_"), plan.spent)
+        found = {name: fields[name] for name in RELEASED if name in fields}
+        self.__dict__.update({"scorer_": plan.recipe.scorer, **found})

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ._synthetic_records import made_up_records
-from ._types import Candidate
+from ._types import Candidate, PublicData
 from .execution.job import Job, Split
 from .execution.randomness import Randomness
 from .planning.plan import Plan
@@ -41,14 +42,15 @@ def examples(strategy: Strategy, X: Any, y: Any, public: bool) -> tuple[Any, Any
     return made_up_records(strategy.search.estimator, strategy.scorer(public))
 
 
-def everything(plan: Plan, n: int) -> Split:
-    """Split in which all records train and all records are scored."""
+def job_in_the_open(plan: Plan, n: int, fit_params: Mapping[str, Any], public: PublicData | None) -> Job:
+    """Job in which all records train and all records are scored."""
     records = np.arange(n)
-    return Split(folds=[(records, records)], n_scored=[None if plan.spent.neighboring == "add_remove" else n])
+    split = Split(folds=[(records, records)], n_scored=[None if plan.spent.neighboring == "add_remove" else n])
+    return Job(recipe=plan.recipe, split=split, fit_params=fit_params, public=public)
 
 
 def dry_run(strategy: Strategy, plan: Plan, job: Job, X: Any, y: Any) -> DryRun:
-    """Train, score and prepare for release one candidate, as ``fit`` would, without silence."""
+    """Train, score and prepare for release one candidate, as ``fit`` would."""
     (candidate,) = drawn_candidates(plan, 1, Randomness())
     score = strategy.dry(plan, job, candidate, X, y)
     if not math.isfinite(score):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import joblib
@@ -16,7 +15,6 @@ from ..adapters.seeds import forget_seeds, seed_names
 from ..privacy import PrivacyError
 from ._code import codes_of
 from ._records import with_parameters
-from ._types import Candidate
 from .execution.randomness import Randomness
 
 #: Number of candidates drawn to recognise a space, and the seed for that, independent of the search's candidates.
@@ -52,11 +50,6 @@ def marks(prepared: Any) -> Marks:
             "parameters of fit": (_with_code("parameters of fit", dict(prepared.fit_params)), ""),
         },
     }
-
-
-def marks_of_candidates(candidates: Sequence[Candidate]) -> Marks:
-    """Digest of the candidates that were drawn, which count until the search ends."""
-    return {"drawn": {"candidates": (_with_code("the space of candidates", list(candidates)), "")}}
 
 
 def _probed(space: Any) -> list[Any]:

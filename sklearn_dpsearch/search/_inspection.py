@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from ..scoring.validation import Fold
 from ._base import BasePrivateSearch
+from ._public_work import in_the_open
 from ._records import n_records
-from ._types import Candidate
+from ._types import Candidate, Workers
 from .execution.candidate_utilities import utilities_of
-from .execution.job import Split
+from .execution.job import Job, Split
 from .strategies.sample_and_aggregate import SampleAndAggregate
 
 
@@ -58,5 +60,8 @@ def utilities_in_the_open(
             "DPGridSearchCV, or a DPThresholdSearchCV with threshold=Doubling(...)."
         )
     plan = search._plan(strategy, n_records(X), False, search.delta)
-    job = search._job(plan, Split(folds=folds, n_scored=[None] * len(folds)), {}, None)
-    return utilities_of(job, candidates, "same", [None] * len(folds), X, y, {"n_jobs": None, "pre_dispatch": "all"})
+    split = Split(folds=folds, n_scored=[None] * len(folds))
+    job = Job(recipe=plan.recipe, split=split, fit_params={}, public=None)
+    workers: Workers = {"n_jobs": None, "pre_dispatch": "all"}
+    work = partial(utilities_of, job, candidates, "same", [None] * len(folds), X, y, workers)
+    return in_the_open(work, [X, y])

@@ -6,9 +6,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from .._process import born_silent
 from ..ledger import PrivacyLedger
-from ..ledger.ledger_context import MARK, counts_elsewhere, is_counted, ledger_here, marked, own_block
+from ..ledger.ledger_context import is_counted, ledger_here, own_block
 from ..privacy import PrivacyError
 from ..privacy.spent import PrivacySpent
 from .planning.arguments import nested, values_of
@@ -34,7 +33,7 @@ def ledger_of(search: Any) -> PrivacyLedger | None:
         If both ledgers are given and differ, or a search inside this one has another ledger.
     """
     given: PrivacyLedger | None = search.ledger
-    if is_counted() or counts_elsewhere(search) or (given is not None and counts_elsewhere(given)):
+    if is_counted():
         return None
     around = ledger_here() if given is None else own_block()
     if given is not None and around is not None and given != around:
@@ -44,11 +43,6 @@ def ledger_of(search: Any) -> PrivacyLedger | None:
         )
     found = around if given is None else given
     _check_inside(search, found)
-    if found is not None and born_silent():
-        raise PrivacyError(
-            "Found a fit in a thread that a search's candidate may have started: its entry would tell how many "
-            "candidates there are. Fit the inner search in the thread in which the candidate itself is fitted."
-        )
     return found
 
 
@@ -88,10 +82,8 @@ def with_those_before(search: Any, spent: PrivacySpent, ledger: PrivacyLedger | 
 def taken_along(state: dict[str, Any]) -> dict[str, Any]:
     """State of a search for pickles. Inside a ledger's block the ledger becomes the search's parameter.
 
-    Worker processes do not see the block. A search that is made for a candidate takes a mark along instead, also where
-    joblib pickles it in a thread of its own, and enters nothing.
+    Worker processes do not see the block.
     """
-    state = marked(state)
-    if MARK not in state and state.get("ledger") is None and (ledger := ledger_here()) is not None:
+    if state.get("ledger") is None and (ledger := ledger_here()) is not None:
         return {**state, "ledger": ledger}
     return state

@@ -1,18 +1,23 @@
-"""Rehearsal before a fit spends: candidates are trained and scored on records made up from public facts."""
+"""Rehearsal before a fit spends: candidates are trained and scored on records made up from public facts.
+
+It takes the whole way, through a process of its own. Errors are shown in full: no private record is near.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from .._process import rehearsing
-from ._dry_run import everything
+from ._dry_run import job_in_the_open
+from ._public_work import in_the_open
 from ._records import n_records
 from ._synthetic_records import NothingKnownError, made_up_like
 from ._types import Candidate, PublicData
-from .execution.job import Job, Split
+from .execution.job import Job
 from .execution.tasks import in_task, is_leak, would_leak
 from .planning.container_facts import ContainerFacts
 from .planning.keywords import is_per_record
@@ -29,13 +34,10 @@ NOTE = (
     "used and nothing was spent. Mend it, or write rehearse=False if made-up records cannot suit this estimator."
 )
 
-MakeJob = Callable[[Plan, Split, Mapping[str, Any], PublicData | None], Job]
-
 
 def rehearse(
     strategy: Strategy,
     plan: Plan,
-    make_job: MakeJob,
     X: ContainerFacts,
     y: ContainerFacts | None,
     fit_params: Mapping[str, Any],
@@ -60,10 +62,19 @@ def rehearse(
     n, params = n_records(made_X), {}
     for name, value in fit_params.items():
         params[name] = np.ones(n) if is_per_record(name, value) else value
-    job = make_job(plan, everything(plan, n), params, public)
-    for candidate in _candidates(plan):
-        _attempt(strategy, plan, job, candidate, made_X, made_y)
+    job = job_in_the_open(plan, n, params, public)
+    try:
+        in_the_open(partial(_rehearse_all, strategy, plan, job, made_X, made_y), [made_X, made_y])
+    except Exception as error:
+        error.add_note(NOTE)
+        raise
     return None
+
+
+def _rehearse_all(strategy: Strategy, plan: Plan, job: Job, X: Any, y: Any) -> None:
+    with rehearsing(), in_task():
+        for candidate in _candidates(plan):
+            _attempt(strategy, plan, job, candidate, X, y)
 
 
 def _candidates(plan: Plan) -> Iterator[Candidate]:
@@ -77,13 +88,10 @@ def _attempt(strategy: Strategy, plan: Plan, job: Job, candidate: Candidate, X: 
     """Run one candidate; raise its error if every attempt fails."""
     for _ in range(ATTEMPTS):
         try:
-            with rehearsing(), in_task():
-                strategy.dry(plan, job, candidate, X, y)
+            strategy.dry(plan, job, candidate, X, y)
             return
         except Exception as error:
             problem = error
         if is_leak(problem):
             raise would_leak(type(job.recipe.estimator).__name__)
-    if hasattr(problem, "add_note"):  # since Python 3.11
-        problem.add_note(NOTE)
     raise problem

@@ -5,8 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import pickle
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -16,11 +15,11 @@ import numpy as np
 from .._disk import store
 from .._disk.secret_folder import Work
 from .._disk.store import Store
-from ._fingerprint import marks, marks_of_candidates
-from ._types import Candidate
+from ._fingerprint import marks
 from .execution.finished_runs import NOTHING, Finished
 from .execution.outcome import NoModelError
-from .execution.randomness import Randomness, entropy_of
+from .execution.randomness import entropy_of
+from .packed import pickled, unpickled
 
 SEARCH = Work("search", "the secret from which candidates, their number, splits and noise follow, and finished runs")
 STATEMENT = (
@@ -70,14 +69,19 @@ class Start:
         Of the search.
     kept : Store or None
         The store of a search with a checkpoint, in which a secret is kept that all randomness follows from.
+
+    Attributes
+    ----------
+    entropy : int, list of int or None
+        None for a search that draws on the operating system.
     """
 
     def __init__(self, random_state: int | np.random.RandomState | None, kept: Store | None = None) -> None:
         self.store, self.has_spent = kept, False
-        entropy = json.loads(kept.secrets)["entropy"] if kept is not None and kept.begun else entropy_of(random_state)
-        self._secret = json.dumps({"entropy": entropy}).encode()
-        seeded = kept is not None or random_state is not None
-        self.source = Randomness.following(entropy) if seeded else Randomness()
+        if kept is not None and kept.begun:
+            self.entropy = json.loads(kept.secrets)["entropy"]
+        else:
+            self.entropy = None if kept is None and random_state is None else entropy_of(random_state)
         self.finished = NOTHING if kept is None else Finished(kept.file())
 
     @property
@@ -91,9 +95,9 @@ class Start:
             return None
         self._marks = marks(prepared)
         found = self.store.released(self._marks)
-        return None if found is None else pickle.loads(found)
+        return None if found is None else unpickled(found)
 
-    def begin(self, candidates: Sequence[Candidate], pay: Callable[[], None]) -> None:
+    def begin(self, pay: Callable[[], None]) -> None:
         """Refuse a search other than the unfinished one, or write down a new one; pay before any other use of records.
 
         An earlier release in the folder stays until the new search is paid for.
@@ -101,8 +105,8 @@ class Start:
         if self.store is None:
             pay()
             return
-        self.store.bind(self._marks, marks_of_candidates(candidates))
-        self.store.begin(self._secret, partial(self._pay, pay))
+        self.store.bind(self._marks)
+        self.store.begin(json.dumps({"entropy": self.entropy}).encode(), partial(self._pay, pay))
 
     def _pay(self, pay: Callable[[], None]) -> None:
         self.has_spent = True  # an interrupt may come when the ledger has entered it
@@ -115,7 +119,7 @@ class Start:
     def keep(self, release: Mapping[str, Any]) -> None:
         """Keep the release of the search, which has ended."""
         if self.store is not None:
-            self.store.keep(lambda: pickle.dumps(dict(release)))
+            self.store.keep(lambda: pickled(dict(release)))
 
 
 @contextlib.contextmanager

@@ -85,12 +85,14 @@ class InFull:
 
     Parameters
     ----------
-    parts : mapping
-        Name and identity of an estimator that a candidate puts in ↦ its copy for the final training. Valid in this
-        process alone.
+    parts : sequence of (name, estimator, copy)
+        Estimators that candidates put in, each with its copy for the final training.
     """
 
-    parts: Mapping[tuple[str, int], Any]
+    parts: Sequence[tuple[str, Any, Any]]
 
     def __call__(self, candidate: Candidate) -> dict[str, Any]:
-        return {name: self.parts.get((name, id(value)), value) for name, value in candidate.items()}
+        return {name: self._in_full(name, value) for name, value in candidate.items()}
+
+    def _in_full(self, name: str, value: Any) -> Any:
+        return next((copy for part, one, copy in self.parts if part == name and one is value), value)

@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from ..._process import reseed
 from ...privacy import Guarantee, PrivacyError
 from ...privacy.mechanisms.bernoulli import RandomBytes, uniform_integers
 from ...scoring.validation import Fold, kind_of_numbers
+from .. import private_process
 from .._records import take, with_parameters
 from .._types import Candidate, Seed, Workers
 from .job import Job
@@ -94,7 +96,8 @@ def part_scores(job: Job, part: int, candidates: Sequence[Candidate], seed: Seed
     """Scores of all candidates on one part, in multiples of 1/RESOLUTION; a checkpoint's finished scores are reused."""
     scores: list[int] | None = job.finished.get(seed)
     if scores is None:
-        scores = _part_scores(job, part, candidates, seed, X, y)
+        work = partial(_part_scores, job, part, candidates, seed, X, y)
+        scores = private_process.in_own_process(work, job.threads) or [_score(job, None, X, y)] * len(candidates)
         job.finished.put(seed, scores)
     return scores
 

@@ -1,4 +1,4 @@
-"""Tasks on a cluster: number of workers, lost results, and what must not stay there."""
+"""Workers of the user: their number, or a cluster, with lost results and what must not stay there."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from joblib import Parallel, effective_n_jobs
+from joblib import Parallel, effective_n_jobs, parallel_config
 from joblib.parallel import get_active_backend
 
 from ...privacy import PrivacyError
@@ -19,14 +20,68 @@ Found = TypeVar("Found")
 
 #: Joblib's own backends raise errors, and log nothing.
 NEAR = "joblib._parallel_backends"
-#: Packages of backends with which searches are not tested: their logs and stores may keep records.
-UNTESTED = frozenset({"ray", "joblibspark"})
 #: Errors of Dask if all workers that held data of the records are lost.
 LOST = frozenset({"FutureCancelledError", "FuturesCancelledError", "ResultsLost"})
 #: Seconds before everything is sent again: the scheduler notices a moment later which workers are gone.
 PAUSES = (1.0, 5.0)
 #: joblib's default, which keeps tasks back until earlier ones are done.
 JOBLIBS_OWN = "2*n_jobs"
+
+
+@dataclass(frozen=True)
+class Workplace:
+    """Place where candidates run: threads of the private process, each of which waits for a process, or a cluster.
+
+    Parameters
+    ----------
+    number : int
+        Number of workers, where there is no cluster.
+    cluster : dict or None
+        Parameters of a client of Dask.
+    settings : dict
+        Parameters of joblib's backend for it.
+    """
+
+    number: int
+    cluster: dict[str, Any] | None = None
+    settings: dict[str, Any] | None = None
+
+    @contextlib.contextmanager
+    def entered(self) -> Iterator[None]:
+        """Let joblib use these workers."""
+        if self.cluster is None:
+            with parallel_config(backend="threading", n_jobs=self.number):
+                yield
+            return
+        from distributed import Client
+
+        with (
+            Client(**self.cluster, set_as_default=False) as client,
+            parallel_config(backend="dask", client=client, **(self.settings or {})),
+        ):
+            yield
+
+
+def workplace(n_jobs: int | None) -> Workplace:
+    """Place that the user has chosen by ``n_jobs`` and joblib's configuration.
+
+    Raises
+    ------
+    PrivacyError
+        For a cluster with which searches are not tested, or that other processes cannot reach.
+    """
+    if not on_a_cluster():
+        return Workplace(number_of_workers(n_jobs))
+    number_of_workers(n_jobs)  # a cluster without any is refused, not paid for
+    backend = get_active_backend()[0]
+    address = backend.client.scheduler.address
+    if address.startswith("inproc:"):
+        raise PrivacyError(
+            f"Found a Dask cluster inside of this process ({address.partition('/')[0]}): private work is done in a "
+            "process of its own, which cannot reach it. Use LocalCluster(processes=True), or n_jobs without Dask."
+        )
+    settings = {"wait_for_workers_timeout": backend.wait_for_workers_timeout, **backend.submit_kwargs}
+    return Workplace(0, {"address": address, "security": backend.client.security}, settings)
 
 
 def on_a_cluster() -> bool:
@@ -38,12 +93,14 @@ def on_a_cluster() -> bool:
         For backends with which searches are not tested.
     """
     backend = get_active_backend()[0]
-    if type(backend).__module__.partition(".")[0] in UNTESTED:
+    if not is_far(backend):
+        return False
+    if type(backend).__name__ != "DaskDistributedBackend":
         raise PrivacyError(
             f"Found joblib's backend {type(backend).__name__}, with which searches are not tested: its logs and stores "
-            'may keep records. Use Dask (parallel_config("dask")), or joblib\'s own processes (n_jobs=2).'
+            'may keep records. Use Dask (parallel_config("dask")), or joblib\'s own workers (n_jobs=2).'
         )
-    return is_far(backend)
+    return True
 
 
 def is_far(backend: Any) -> bool:

@@ -48,7 +48,7 @@ class Split:
     expected : float or None
         Public number of records that models are told to expect; None: they may count them.
     final : FinalTraining, optional
-        Stays in this process: workers do not need it.
+        Workers do not need it.
     """
 
     folds: Sequence[Fold]
@@ -72,6 +72,8 @@ class Job:
         Public validation data.
     finished : Finished
         Runs that are done already, and where others are kept.
+    threads : int or None
+        Number of threads of linear algebra in one run.
     """
 
     recipe: Recipe
@@ -79,15 +81,7 @@ class Job:
     fit_params: Mapping[str, Any]
     public: PublicData | None
     finished: Finished = NOTHING
-
-    def __sizeof__(self) -> int:
-        """Size including the arrays: clusters send large objects only once."""
-        arrays = (
-            *(part for fold in self.split.folds for part in fold),
-            *self.fit_params.values(),
-            *(self.public or ()),
-        )
-        return object.__sizeof__(self) + sum(int(getattr(part, "nbytes", 0)) for part in arrays)
+    threads: int | None = None
 
     @property
     def trains_together(self) -> bool:

@@ -11,6 +11,7 @@ from sklearn.base import clone
 
 from ..._process import reseed
 from ...adapters.seeds import forget_seeds, seed_names
+from .. import private_process
 from .._records import rows_of, take, take_param, with_parameters
 from .._types import Candidate, Seed
 from .failures import LeakDetected
@@ -87,16 +88,16 @@ def _finished(job: Job, model: Any) -> Any:
 
 def train_last(job: Job, make: Callable[[], Any], records: np.ndarray, seed: Seed, X: Any, y: Any) -> Any:
     """Train the model of ``make`` on some records, after the runs; None if the training fails."""
-
-    def trained() -> Any:
-        with in_task():
-            reseed(seed)
-            return attempt(lambda: releasable(job, fitted(job, make(), records, X, y)))
-
     try:
-        return trained()
+        return private_process.in_own_process(partial(_trained_last, job, make, records, seed, X, y))
     except LeakDetected:  # the runs passed, so an error only here depends on the records
         return None
+
+
+def _trained_last(job: Job, make: Callable[[], Any], records: np.ndarray, seed: Seed, X: Any, y: Any) -> Any:
+    with in_task():
+        reseed(seed)
+        return attempt(lambda: releasable(job, fitted(job, make(), records, X, y)))
 
 
 # --- before release ---------------------------------------------------------------------------------------------------

@@ -46,11 +46,9 @@ class Progress:
 SILENT = Progress()
 
 
-@contextlib.contextmanager
-def running(name: str, verbose: int) -> Iterator[Progress]:
+def running(name: str, verbose: int) -> contextlib.AbstractContextManager[Callable[[Stage], None]]:
     """Show the progress of a search of the given name."""
-    with speaking(name, verbose > 0) as say:
-        yield Progress(say, verbose > 1)
+    return speaking(name, verbose > 0)
 
 
 @contextlib.contextmanager

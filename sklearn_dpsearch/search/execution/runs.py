@@ -1,4 +1,4 @@
-"""Running candidates. No output, warning, exception text or ledger of a candidate leaves this module."""
+"""Running candidates: each run, or each stack of nets that are trained together, in a process of its own."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from ...privacy._types import Neighboring
 from ...scoring import PrivateScorer
 from ...scoring.base import is_additive
 from ...scoring.standard_error import standard_error
+from .. import private_process
 from .._records import take
 from .._types import Candidate, Seed, Workers
 from .job import Job
@@ -170,9 +171,15 @@ def run_several(job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed]
 
 
 def _run_batch(job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed], X: Any, y: Any) -> list[Run]:
-    """Train and score candidates. Any failure is the worst score."""
+    """Train and score candidates. Any failure is the worst score, also the end of their process."""
+    work = partial(_runs, job, candidates, seeds, X, y)
+    return private_process.in_own_process(work, job.threads) or [_failed(job)] * len(candidates)
+
+
+def _runs(job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed], X: Any, y: Any) -> list[Run]:
+    """Train and score candidates in this process."""
     with in_task():
-        reseed(seeds[0])  # forked workers would repeat each other's global generators
+        reseed(seeds[0])
         streams = [_streams(job, seed) for seed in seeds]
         models = [
             all_fitted(job, candidates, [trainings[fold] for trainings, _ in streams], train, X, y)

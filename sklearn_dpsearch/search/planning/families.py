@@ -205,9 +205,9 @@ def families_of(estimator: Any, adapter: Adapter, space: Space, n_samples: int |
 def in_full(tuned: Space, final: Space) -> InFull:
     """Map candidates of one space to candidates of another space with the same families."""
     if tuned is final:
-        return InFull({})
+        return InFull(())
     pairs = zip(tuned.dictionaries, final.dictionaries)
-    return InFull({(name, id(one[name][0])): other[name][0] for one, other in pairs for name, _ in _parts(one)})
+    return InFull([(name, one[name][0], other[name][0]) for one, other in pairs for name, _ in _parts(one)])
 
 
 def first_of(dictionary: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,14 +12,14 @@ from typing import Any, TypeAlias
 
 from sklearn.base import clone
 
-from ..._process import ALL_SEEDED_OR_NONE, this_process
 from ...privacy import PrivacyError
 from ...privacy.mechanisms.doubling_walk import DoublingRounds
+from .. import private_process
+from .._private_fit import PrivateFit, release_of
 from .._types import Candidate
 from ..execution.job import Job
 from ..execution.outcome import Outcome
 from ..execution.randomness import Randomness
-from ..execution.tasks import guarded
 from ..planning.plan import Plan
 from ..strategies.sample_and_aggregate import SampleAndAggregate, train_winner
 
@@ -98,48 +99,59 @@ class Rounds:
         return float(min(self._walk.threshold, Fraction(1)))
 
 
-class StepByStep(Iterator[RoundRelease]):
-    """Iterator over the rounds, for the caller of ``rounds``.
-
-    Unlike a generator, no waiting frame holds the walk's secrets in its variables, and each step is guarded.
+@dataclass
+class PrivateWalk:
+    """Rounds in a process of their own: a call with a batch is a round, a call without one ends the walk.
 
     Parameters
     ----------
-    start : callable
-        Spends the budget and returns the walk's rounds.
+    fit : PrivateFit
+        Planned and paid for.
+    """
+
+    fit: PrivateFit
+    _rounds: Rounds | None = None
+
+    def __call__(self, batch: Batch | None) -> Any:
+        """Return a round's release and whether the walk is over; at the end, the fields of the release."""
+        with self.fit.workplace.entered():
+            if self._rounds is None:
+                self._rounds = self._begin()
+            rounds = self._rounds
+            if batch is None:
+                return release_of(len(rounds.job.split.folds), rounds.train())
+            return rounds.ask(batch, rounds.utilities(batch)), rounds.over
+
+    def _begin(self) -> Rounds:
+        fit, strategy = self.fit, self.fit.strategy
+        source = fit.source()
+        return strategy.rounds(fit.job((), source), source, fit.X, fit.y)  # type: ignore[attr-defined]
+
+
+class StepByStep(Iterator[RoundRelease]):
+    """Iterator over the rounds, for the caller of ``rounds``.
+
+    Parameters
+    ----------
+    fit : PrivateFit
+    spend : callable
+        Spends the budget; called before the first round.
     batches : iterable of lists of dicts
-    plan : Plan
-    conclude : callable
-        The search's own method: does the final training, given as a callable, and releases its outcome.
-    seeded : bool
-        Whether the search has a seed: it does not overlap with searches of the other kind.
+    release : callable
+        Sets the fields of the release on the search.
     """
 
     def __init__(
         self,
-        start: Callable[[], Rounds],
+        fit: PrivateFit,
+        spend: Callable[[], None],
         batches: Iterable[Batch],
-        plan: Plan,
-        conclude: Callable[[Plan, Callable[[], tuple[int, Outcome]]], None],
-        *,
-        seeded: bool,
+        release: Callable[[Plan, dict[str, Any]], None],
     ) -> None:
-        begun: list[Rounds] = []  # in a closure: attributes of the object would be visible between rounds
-
-        def ask(batch: Batch) -> tuple[RoundRelease, bool]:
-            if not begun:
-                begun.append(start())
-            rounds = begun[0]
-            return rounds.ask(batch, rounds.utilities(batch)), rounds.over
-
-        def train() -> tuple[int, Outcome]:
-            last = begun.pop() if begun else start()
-            return len(last.job.split.folds), last.train()
-
-        self._ask, self._train = ask, train
-        self._batches, self._plan, self._conclude = iter(batches), plan, conclude
-        self._over, self._ended, self._seeded = False, False, seeded
-        self._running, self._process = threading.Lock(), this_process()
+        self._process, self._spend = private_process.PrivateProcess(PrivateWalk(fit), fit.shared), spend
+        self._batches, self._plan, self._release = iter(batches), fit.plan, release
+        self._begun, self._over, self._ended = False, False, False
+        self._running, self._of = threading.Lock(), os.getpid()
 
     def __next__(self) -> RoundRelease:
         with self._alone():
@@ -147,12 +159,17 @@ class StepByStep(Iterator[RoundRelease]):
                 raise StopIteration
             self._ended = True  # also if an error is raised below
             batch: Any = _END if self._over else next(self._batches, _END)
-            with ALL_SEEDED_OR_NONE(self._seeded):
-                if batch is _END:
-                    self._conclude(self._plan, self._train)
-                    raise StopIteration
-                candidates = checked(batch, self._plan)
-                kept, self._over = guarded(lambda: self._ask(candidates))
+            candidates = None if batch is _END else checked(batch, self._plan)
+            if not self._begun:
+                self._begun = True
+                self._spend()
+            found = self._process(candidates)
+            if candidates is None:
+                self._process.close()
+                self._release(self._plan, found)
+                raise StopIteration
+            kept: RoundRelease
+            kept, self._over = found
             self._ended = False
             return kept
 
@@ -160,11 +177,12 @@ class StepByStep(Iterator[RoundRelease]):
         """End the walk without a model; what was spent is spent."""
         with self._alone():
             self._ended = True
+            self._process.close()
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
-        """Do one step at a time, in the process that asked for the rounds: each round is paid for once."""
-        if self._process != this_process():
+        """Do one step at a time, in the process that asked for the rounds."""
+        if self._of != os.getpid():
             raise PrivacyError(
                 "Found a walk in a forked copy of its process; one process is needed, because each round is paid for "
                 "once. Go on in the process that asked for the rounds, or ask for others here, which are paid for."

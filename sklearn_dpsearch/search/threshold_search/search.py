@@ -26,13 +26,13 @@ from .._types import Candidate, Distributions, Scorer, Seed
 from ..execution.job import Job
 from ..execution.models import fresh, train_last
 from ..execution.outcome import Outcome
-from ..execution.randomness import Randomness
+from ..execution.randomness import Randomness, entropy_of
 from ..execution.runs import Run, run_until
 from ..planning.plan import CostModel, Plan
 from ..strategies.base import Strategy, drawn_candidates
 from ..strategies.best_of import CostOfRuns, shown_of
 from .doubling import Doubling, DoublingStrategy
-from .rounds import Batch, RoundRelease, Rounds, StepByStep
+from .rounds import Batch, RoundRelease, StepByStep
 
 
 class DPThresholdSearchCV(BasePrivateSearch):
@@ -234,16 +234,9 @@ class DPThresholdSearchCV(BasePrivateSearch):
                 "which cannot be checked. Set checkpoint=None, or use fit."
             )
         prepared = self._prepared(X, y, X_public, y_public, {})
-        strategy = prepared.strategy
-        assert isinstance(strategy, DoublingStrategy)
-
-        def start() -> Rounds:
-            source = Randomness(prepared.search.random_state)
-            job = self._job_of(prepared, (), source)
-            self._spend(prepared)
-            return strategy.rounds(job, source, prepared.X, prepared.y)
-
-        return StepByStep(start, batches, prepared.plan, self._conclude, seeded=self.random_state is not None)
+        seed = self.random_state
+        fit = prepared.work(entropy=None if seed is None else entropy_of(seed))
+        return StepByStep(fit, lambda: self._spend(prepared), batches, self._release)
 
     def _strategy(self) -> ThresholdStrategy | DoublingStrategy:
         if isinstance(self.threshold, Doubling):

@@ -1,0 +1,114 @@
+"""Work of a fit on private records, done in a process of its own: draw, run, and build the release."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from . import private_process
+from ._types import PublicData
+from .execution.clusters import Workplace
+from .execution.finished_runs import NOTHING, Finished
+from .execution.job import Job
+from .execution.outcome import NOTHING_FOUND, NoModelError, Outcome, results_of
+from .execution.progress import Progress
+from .execution.randomness import Randomness
+from .execution.tasks import threads_of_one_run
+from .planning.plan import Plan
+from .strategies.base import Strategy
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivateFit:
+    """A fit that is planned and paid for.
+
+    Parameters
+    ----------
+    strategy, plan
+        Of the search.
+    n_samples : int
+    X, y
+        Private records.
+    public : (X, y) or None
+    fit_params : mapping
+    workplace : Workplace
+        Where candidates run.
+    moments : bool
+        Whether ends of runs may be seen.
+    entropy : int, list of int or None
+        Secret from which everything random follows; None for the operating system's entropy.
+    finished : Finished
+        Runs of an attempt before a crash.
+    """
+
+    strategy: Strategy
+    plan: Plan
+    n_samples: int
+    X: Any
+    y: Any
+    public: PublicData | None
+    fit_params: Mapping[str, Any]
+    workplace: Workplace
+    moments: bool
+    entropy: int | list[int] | None = None
+    finished: Finished = NOTHING
+
+    @property
+    def shared(self) -> list[Any]:
+        """Large objects, of which there is one copy for all processes."""
+        found = (self.X, self.y, *(self.public or ()), *self.fit_params.values())
+        return [one for one in found if hasattr(one, "__len__") and not isinstance(one, str)]
+
+    def __call__(self) -> dict[str, Any]:
+        """Draw candidates and splits, run, and return the fields of the release. All else ends with this process."""
+        source = self.source()
+        with self.workplace.entered():
+            candidates = self.strategy.candidates(self.plan, source)
+            job = self.job(candidates, source)
+            outcome = self.strategy.run(job, candidates, source, self.X, self.y)
+            return release_of(len(job.split.folds), outcome)
+
+    def source(self) -> Randomness:
+        """Begin: the source of all random choices."""
+        self.strategy.progress = Progress(private_process.tell, self.moments)
+        return Randomness() if self.entropy is None else Randomness.following(self.entropy)
+
+    def job(self, candidates: Any, source: Randomness) -> Job:
+        """Draw who does what: the last step before private records are used."""
+        return Job(
+            recipe=self.plan.recipe,
+            split=self.strategy.split(self.plan, candidates, self.n_samples, source),
+            fit_params=self.fit_params,
+            public=self.public,
+            finished=self.finished,
+            threads=threads_of_one_run(self.strategy.workers),
+        )
+
+
+def release_of(n_splits: int, outcome: Outcome) -> dict[str, Any]:
+    """Fields of a release: all that leaves the private process.
+
+    Raises
+    ------
+    NoModelError
+        If no candidate could be trained and scored.
+    """
+    if not outcome.found and not outcome.may_stop:
+        raise NoModelError(NOTHING_FOUND)
+    found: dict[str, Any] = {"n_splits_": n_splits}
+    if outcome.may_stop:
+        found["found_"] = outcome.found
+    if not outcome.found:
+        return found
+    scores = np.array([score for _, score in outcome.rows])
+    return {
+        **found,
+        "best_index_": outcome.best,
+        "best_params_": dict(outcome.rows[outcome.best][0]),
+        "best_score_": float(scores[outcome.best]),
+        "cv_results_": results_of([dict(candidate) for candidate, _ in outcome.rows], scores),
+        **outcome.attributes,
+    }

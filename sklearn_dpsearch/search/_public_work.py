@@ -1,0 +1,45 @@
+"""Work on public or made-up records, in a process of its own like private work: its errors are shown in full."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+from .packed import pickled, unpickled
+from .private_process import privately
+
+Found = TypeVar("Found")
+
+
+def in_the_open(work: Callable[[], Found], shared: Sequence[Any] = ()) -> Found:
+    """Do work on public or made-up records in a process of its own, and return its value.
+
+    Raises
+    ------
+    Exception
+        The error of the work, with its traceback as a note.
+    """
+    found, problem = privately(partial(_ended, work), shared)
+    if problem is not None:
+        raise problem
+    return found
+
+
+def _ended(work: Callable[[], Found]) -> tuple[Found | None, Exception | None]:
+    try:
+        return work(), None
+    except Exception as error:
+        return None, _for_travelling(error)
+
+
+def _for_travelling(problem: Exception) -> Exception:
+    """Error with its traceback as a note; an error that cannot be pickled becomes one with the same words."""
+    trace = "".join(traceback.format_exception(problem))
+    try:
+        travelling: Exception = unpickled(pickled(problem))
+    except Exception:
+        travelling = RuntimeError(f"{type(problem).__name__}: {problem}")
+    travelling.add_note(trace)
+    return travelling

@@ -1,0 +1,633 @@
+"""Private work in a process of its own: data and work go in, one value comes out.
+
+The only file that knows processes. On Linux a server imports the libraries, and does nothing else. For each fit a
+holder of the records is forked from it, and from the holder the work (which draws, runs and releases) and each run:
+
+    user's process --asks--> server --forks--> holder --forks--> work --asks--> holder --forks--> run
+
+So all runs start from one and the same state, of a process that has only imported: names, counters and caches tell
+nothing, and no fork follows the use of OpenMP, which would hang. Elsewhere each process is started anew.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import ctypes
+import importlib
+import os
+import pickle
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing.connection import Connection
+from typing import Any, NoReturn, Self, TypeVar
+
+import numpy as np
+from sklearn import get_config, set_config
+from threadpoolctl import threadpool_limits
+
+from .._process import Stage, become_private, is_private, reseed
+from ..privacy import PrivacyError
+from .packed import Packed, pickled, unpickled
+
+if sys.platform != "win32":
+    import fcntl
+
+Found = TypeVar("Found")
+#: Receiver of public progress.
+Tell = Callable[[Stage], None]
+
+#: Libraries that the server imports if the user's process has: importing them starts no threads.
+LIBRARIES = ("pandas", "torch", "skorch", "diffprivlib.models", "sklearn.pipeline", "sklearn.compose", "scipy.stats")
+#: Kinds of frames.
+VALUE, ERROR, STAGE = b"v", b"e", b"s"
+#: Kinds of requests: fork a holder of records and the work on them, fork a run from a holder, only import.
+HOLD, RUN, IMPORT = b"h", b"r", b"i"
+#: Seconds after which a server that has been told to end is ended.
+PATIENCE = 5.0
+
+ENDED = (
+    "The private process of the search ended before its work did: usually the system ended it for want of memory, or "
+    "compiled code crashed. The cost in privacy_spent_ is spent. Use fewer workers (n_jobs), and try the candidates on "
+    "public or made-up records: dry_run()."
+)
+STOPPED = (
+    "The search was stopped by an error whose source and text could depend on the records and are not shown. The cost "
+    "in privacy_spent_ is spent. Try search.dry_run() on public or made-up records."
+)
+NOT_READ = (
+    "A private process could not read what it was sent. It needs this library and the modules of estimators and "
+    "scorers, in the same versions; the file of a numpy.memmap must be there, unchanged and under the same path."
+)
+NO_MODEL_TRAVELS = (
+    "A result cannot leave its private process, because it cannot be pickled. Define classes and functions at the top "
+    "of a module or script, and keep open files, locks and connections out of models. search.dry_run() shows a model."
+)
+
+
+class PrivateProcessError(RuntimeError):
+    """Error for private work that ended without a result."""
+
+
+class EndedError(PrivateProcessError):
+    """Error for a private process that ended before its work did."""
+
+
+def _ignore(stage: Stage) -> None:
+    """Tell nobody."""
+
+
+# --- the door ---------------------------------------------------------------------------------------------------------
+
+
+def privately(work: Callable[[], Found], shared: Sequence[Any] = (), tell: Tell = _ignore) -> Found:
+    """Do work in a process of its own, and return its value.
+
+    Parameters
+    ----------
+    work : callable
+    shared : sequence of object
+        Records and other large objects in ``work``: one copy serves all processes.
+    tell : callable, optional
+        Told the stages of the work, which are public.
+
+    Raises
+    ------
+    PrivacyError
+        If something cannot be pickled; before any work.
+    PrivateProcessError
+        If the work ends without a value: in fixed words, but for the library's own errors.
+    """
+    with PrivateProcess(work, shared) as process:
+        found: Found = process(tell=tell)
+        return found
+
+
+class PrivateProcess:
+    """A process for private work: it is called as the work would be, until it is closed.
+
+    Parameters
+    ----------
+    work : callable
+        Its state stays there from call to call.
+    shared : sequence of object
+    """
+
+    def __init__(self, work: Callable[..., Any], shared: Sequence[Any] = ()) -> None:
+        self._shared = shared
+        self._prepare(pickled(work, shared), partial(Packed.of, shared))
+
+    def _prepare(self, work: bytes, pack: Callable[[str | None], Packed]) -> None:
+        self._work, self._child = work, None
+        self._folder = None if _HERE.forks and not _uses_cuda() else tempfile.mkdtemp(prefix="private-")
+        try:
+            self._packed = pack(self._folder)
+        except BaseException:
+            self._remove()
+            raise
+
+    _child: _Child | None
+
+    def __call__(self, *given: Any, tell: Tell = _ignore, read: Callable[[Any], Any] = unpickled) -> Any:
+        """Call the work there."""
+        if self._child is None:
+            self._child = _Child.holding(self._packed)
+            self._child.send(pickled(_Surroundings.here()))
+            self._child.send(self._work)
+        return self._child.result(pickled(given, self._shared), tell, read)
+
+    def close(self) -> None:
+        """End the process and all that it started."""
+        if self._child is not None:
+            self._child.close()
+        self._packed.close()
+        self._remove()
+
+    def _remove(self) -> None:
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+def content_for_workers() -> np.ndarray:
+    """The objects shared with this process, packed for workers on other machines."""
+    assert _HERE.packed is not None
+    return _HERE.packed.content
+
+
+def for_workers(work: Callable[[], Any]) -> bytes:
+    """Pickle work on the objects that are shared with this process."""
+    return pickled(work, _HERE.shared)
+
+
+def on_a_worker(work: bytes, content: np.ndarray) -> bytes:
+    """Do work in a process of its own on a worker of a cluster, and return its pickled value."""
+    process = object.__new__(PrivateProcess)
+    process._shared = ()
+    process._prepare(work, partial(Packed.copy_of, content))
+    with process:
+        found: bytes = process(read=bytes)
+        return found
+
+
+def in_own_process(work: Callable[[], Found], threads: int | None = None) -> Found | None:
+    """Do one run of private work in a process that only this run uses; None if it ends without a value.
+
+    Parameters
+    ----------
+    work : callable
+    threads : int, optional
+        Number of threads of linear algebra; by default the libraries' own.
+    """
+    child = _Child.of_this_holder()
+    try:
+        if not _HERE.forks:
+            child.send(pickled(_Surroundings.here()))
+        child.send(pickled(partial(_with_threads, work, threads), _HERE.shared))
+        found: Found = child.result(pickled(()), _ignore)
+        return found
+    except EndedError:
+        return None
+    finally:
+        child.close()
+
+
+def tell(stage: Stage) -> None:
+    """Report public progress from private work."""
+    _HERE.tell(stage)
+
+
+# --- a child and its frames -------------------------------------------------------------------------------------------
+
+
+class _Child:
+    """Connection to a process, which ends with all that it has started when the connection is closed.
+
+    Parameters
+    ----------
+    connection : Connection
+        Frames, both ways.
+    life : Connection or ExitStack
+        Closing it ends the process, whatever that is doing.
+    """
+
+    def __init__(self, connection: Connection, life: Any) -> None:
+        self._connection, self._life = connection, life
+
+    @classmethod
+    def holding(cls, packed: Packed) -> _Child:
+        """Start a process for work on packed objects."""
+        if packed.folder is not None:
+            return cls._started(packed.folder, packed.folder)
+        return cls._forked(_SERVER.asks() if _HERE.asks is None else _HERE.asks, HOLD, packed.file)
+
+    @classmethod
+    def of_this_holder(cls) -> _Child:
+        """Start a process for a run, on the objects that are shared with this process."""
+        if _HERE.folder is not None:
+            return cls._started(_HERE.folder, tempfile.mkdtemp())
+        assert _HERE.asks is not None
+        return cls._forked(_HERE.asks, RUN)
+
+    @classmethod
+    def _forked(cls, asks: socket.socket, kind: bytes, *files: int) -> _Child:
+        (ours, theirs), (life, alive) = socket.socketpair(), os.pipe()
+        with theirs, contextlib.closing(Connection(life, writable=False)):
+            child = cls(Connection(ours.detach()), Connection(alive, readable=False))
+            socket.send_fds(asks, [kind + _imported()], [theirs.fileno(), life, *files])
+        return child
+
+    @classmethod
+    def _started(cls, folder: str, own: str) -> _Child:
+        ours, theirs = socket.socketpair()
+        life = contextlib.ExitStack()
+        with theirs:
+            life.enter_context(_python("work_alone", theirs, [folder, own], stdin=subprocess.PIPE))
+        return cls(Connection(ours.detach()), life)
+
+    def send(self, frame: bytes) -> None:
+        """Send a frame."""
+        with contextlib.suppress(OSError):  # the process has ended, as ``result`` tells
+            self._connection.send_bytes(frame)
+
+    def result(self, call: bytes, tell: Tell, read: Callable[[Any], Any] = unpickled) -> Any:
+        """Return the value of a call, or raise its error."""
+        self.send(call)
+        while True:
+            try:
+                frame = self._connection.recv_bytes()
+            except (OSError, EOFError):
+                frame = b""
+            kind, content = frame[:1], memoryview(frame)[1:]
+            if kind == STAGE:
+                tell(Stage(*pickle.loads(content)))
+            elif kind == VALUE:
+                return read(content)
+            else:  # outside of the handler: a chained exception would show frames
+                error, text = pickle.loads(content) if kind == ERROR else (EndedError, ENDED)
+                raise error(text)
+
+    def close(self) -> None:
+        """End the process."""
+        self._connection.close()
+        self._life.close()
+
+
+def _imported() -> bytes:
+    """Names of modules that this process has imported, and that a server may import."""
+    ours = f"{__name__.partition('.')[0]}."
+    return " ".join(name for name in list(sys.modules) if name in LIBRARIES or name.startswith(ours)).encode()
+
+
+def _python(entry: str, theirs: socket.socket, given: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
+    """Start Python at a function of this file, with one end of a pair of sockets."""
+    arguments = ", ".join([str(theirs.fileno()), *map(repr, given)])
+    code = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import {entry}; {entry}({arguments})"
+    flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]  # as multiprocessing does
+    theirs.set_inheritable(True)
+    inherited: dict[str, Any] = {"close_fds": False} if os.name == "nt" else {"pass_fds": [theirs.fileno()]}
+    null = subprocess.DEVNULL
+    return subprocess.Popen(
+        [sys.executable, *flags, "-c", code],
+        start_new_session=True,  # Ctrl-C is for the user's process
+        **inherited,
+        **{"stdin": null, "stdout": null, "stderr": null, **options},
+    )
+
+
+# --- this process -----------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Here:
+    """Role of this process: the user's process, until it becomes a private one."""
+
+    #: Whether processes are forked from a server; elsewhere each is started anew.
+    forks: bool = sys.platform == "linux"
+    #: Objects that are shared with this process.
+    shared: Sequence[Any] = ()
+    #: Socket to the holder that forks processes for this one.
+    asks: socket.socket | None = None
+    #: Folder of the packed objects, where nothing is forked.
+    folder: str | None = None
+    #: The packed objects, and whether each process has to unpickle them by itself.
+    packed: Packed | None = None
+    reads: bool = False
+    #: Connection to the process that asked for this one.
+    connection: Connection | None = None
+    lock: Any = None
+
+    def tell(self, stage: Stage) -> None:
+        """Report progress to the process that asked; threads may report at once."""
+        if self.connection is not None:
+            with self.lock:
+                self.connection.send_bytes(STAGE + pickle.dumps(tuple(stage)))
+
+
+_HERE = _Here()
+
+
+@dataclass(frozen=True)
+class _Surroundings:
+    """Surroundings of the user's process, which private work sees too."""
+
+    environment: dict[str, str]
+    folder: str
+    path: list[str]
+    config: dict[str, Any]
+    forks: bool
+
+    @classmethod
+    def here(cls) -> _Surroundings:
+        return cls(dict(os.environ), os.getcwd(), list(sys.path), get_config(), _HERE.forks)
+
+    def enter(self) -> None:
+        _HERE.forks = self.forks
+        os.environ.clear()
+        os.environ.update(self.environment)
+        with contextlib.suppress(OSError):
+            os.chdir(self.folder)
+        sys.path[:] = self.path
+        set_config(**self.config)
+
+
+def _uses_cuda() -> bool:
+    """Return whether this process uses a GPU: a copy of such a process, or of its tensors, cannot."""
+    torch = sys.modules.get("torch")
+    return torch is not None and torch.cuda.is_initialized()
+
+
+def _settle(folder: str) -> None:
+    """Make this a private process, with a temporary folder and generators of its own, and without warnings."""
+    become_private()
+    _HERE.lock = threading.Lock()
+    if _HERE.reads and _HERE.packed is not None:
+        _HERE.shared = _HERE.packed.read()
+    os.environ["TMPDIR"] = tempfile.tempdir = folder
+    reseed()
+    warnings.simplefilter("ignore")
+    np.seterr(all="ignore")
+    if (diffprivlib := sys.modules.get("diffprivlib.utils")) is not None:
+        diffprivlib.PrivacyLeakWarning.__init__ = _raise  # no filter of warnings can hide it
+
+
+def _raise(leak: Warning, *args: object) -> NoReturn:
+    raise leak
+
+
+def _work(connection: Connection) -> None:
+    """Do the work that the first frame brings, for each frame that follows."""
+    _HERE.connection = connection
+    with contextlib.suppress(EOFError, OSError):
+        work = unpickled(connection.recv_bytes(), _HERE.shared)
+        while True:
+            answer = _answer(work, connection.recv_bytes())
+            with _HERE.lock:
+                connection.send_bytes(answer)
+
+
+def _answer(work: Callable[..., Any], call: bytes) -> bytes:
+    """Call the work. Texts of errors that are not the library's own could depend on records, and stay here."""
+    try:
+        value = work(*unpickled(call, _HERE.shared))
+    except BaseException as error:
+        ours = type(error).__module__.startswith(f"{__name__.partition('.')[0]}.")
+        return ERROR + pickle.dumps((type(error), str(error)) if ours else (PrivateProcessError, STOPPED))
+    try:
+        return VALUE + pickled(value)
+    except PrivacyError:
+        return ERROR + pickle.dumps((PrivateProcessError, NO_MODEL_TRAVELS))
+
+
+def _with_threads(work: Callable[[], Found], threads: int | None) -> Found:
+    """Do work with a number of threads of linear algebra."""
+    if threads is None:
+        return work()
+    if (torch := sys.modules.get("torch")) is not None:
+        torch.set_num_threads(threads)
+    with threadpool_limits(threads):
+        return work()
+
+
+# --- forks ------------------------------------------------------------------------------------------------------------
+
+
+class _Server:
+    """The user's process's server, which is started at the first use."""
+
+    def __init__(self) -> None:
+        self._asks: socket.socket | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._of = 0
+
+    def asks(self) -> socket.socket:
+        """Socket to the server."""
+        running = self._process is not None and self._process.poll() is None and self._of == os.getpid()
+        if self._asks is None or not running:
+            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            with theirs:
+                self._process = _python("serve", theirs, [])
+            self._asks, self._of = ours, os.getpid()
+        return self._asks
+
+    def close(self) -> None:
+        """End the server, at the end of the process."""
+        if self._asks is not None and self._process is not None and self._of == os.getpid():
+            self._asks.close()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(PATIENCE)
+
+
+_SERVER = _Server()
+atexit.register(_SERVER.close)
+
+
+def prepare() -> None:
+    """Start the server in the background: it imports while the user's process plans."""
+    if _HERE.forks and not is_private():
+        _SERVER.asks().send(IMPORT + _imported())
+
+
+def serve(file: int) -> None:
+    """Serve a user's process until that ends."""
+    folder = tempfile.mkdtemp(prefix="private-")
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        _Forking(socket.socket(fileno=file), folder).run()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+class _Forking:
+    """A process that only imports, holds records and forks: all that it forks starts from this state.
+
+    Parameters
+    ----------
+    asked : socket
+        Brings requests.
+    folder : str
+        For the temporary folders of children.
+    """
+
+    def __init__(self, asked: socket.socket, folder: str) -> None:
+        self._asked, self._folder, self._children = asked, folder, set[int]()
+        self._wakes, self._woken = socket.socketpair()
+        self._woken.setblocking(False)
+        self._wakes.setblocking(False)
+        signal.signal(signal.SIGCHLD, lambda number, frame: None)
+        signal.set_wakeup_fd(self._wakes.fileno(), warn_on_full_buffer=False)
+
+    def run(self, until: int | None = None) -> None:
+        """Fork for each request, until the asking process or the given child ends."""
+        try:
+            while until not in self._ended() and self._request():
+                pass
+        finally:
+            for child in self._children:
+                os.kill(child, signal.SIGKILL)
+                os.waitpid(child, 0)
+
+    def fork(self, become: Callable[[str], None]) -> int:
+        """Fork a child, which gets a temporary folder."""
+        child = os.fork()
+        if child == 0:
+            try:
+                signal.set_wakeup_fd(-1)
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                for one in (self._asked, self._wakes, self._woken):
+                    one.close()
+                _end_with_parent()
+                os.mkdir(folder := os.path.join(self._folder, str(os.getpid())), 0o700)
+                become(folder)
+            finally:
+                os._exit(0)
+        self._children.add(child)
+        return child
+
+    def _ended(self) -> set[int]:
+        """Wait for a request or the end of children; remove the folders of those."""
+        select.select([self._asked, self._woken], [], [])
+        with contextlib.suppress(BlockingIOError):
+            self._woken.recv(4096)
+        ended = set[int]()
+        for child in list(self._children):
+            if os.waitpid(child, os.WNOHANG)[0]:
+                ended.add(child)
+                shutil.rmtree(os.path.join(self._folder, str(child)), ignore_errors=True)
+        self._children -= ended
+        return ended
+
+    def _request(self) -> bool:
+        """Serve a request, if there is one; False when nobody can ask any more."""
+        if not select.select([self._asked], [], [], 0)[0]:
+            return True
+        message, files, _, _ = socket.recv_fds(self._asked, 2**16, 3)
+        if not message:
+            return False
+        for name in message[1:].decode().split():
+            with contextlib.suppress(ImportError):
+                importlib.import_module(name)
+        if message[:1] != IMPORT:
+            self.fork(partial(_become_holder if message[:1] == HOLD else _become_run, *files))
+        for file in files:
+            os.close(file)
+        return True
+
+
+def _become_holder(file: int, life: int, shared: int, folder: str) -> None:
+    """Unpickle the shared objects, and fork the work on them and its runs."""
+    _end_with(life)
+    connection = Connection(file)
+    if not _hold(connection, Packed(shared)):
+        return
+    asked, _HERE.asks = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    forking = _Forking(asked, folder)
+    work = forking.fork(partial(_become_work, file))
+    connection.close()
+    forking.run(until=work)
+
+
+def _hold(connection: Connection, packed: Packed) -> bool:
+    """Enter the surroundings of the work, and unpickle the shared objects; return whether both succeeded."""
+    try:
+        _HERE.packed = packed
+        unpickled(connection.recv_bytes()).enter()
+        _HERE.reads = packed.starts_threads and _HERE.forks
+        if not _HERE.reads:
+            with _one_thread():
+                _HERE.shared = packed.read()
+        return True
+    except Exception:
+        connection.send_bytes(ERROR + pickle.dumps((PrivateProcessError, NOT_READ)))
+        return False
+
+
+def _become_run(connection: int, life: int, folder: str) -> None:
+    _end_with(life)
+    _become_work(connection, folder)
+
+
+def _become_work(connection: int, folder: str) -> None:
+    _settle(folder)
+    _work(Connection(connection))
+
+
+@contextlib.contextmanager
+def _one_thread() -> Iterator[None]:
+    """Unpickle tensors without OpenMP: a fork of a process that has used it would hang."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        yield
+        return
+    number = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(number)
+
+
+def _end_with_parent() -> None:
+    """Let the system end this process when its parent ends."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
+def _end_with(life: int) -> None:
+    """Let the system end this process when the other end of a pipe is closed, whatever the process is doing."""
+    fcntl.fcntl(life, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(life, fcntl.F_SETFL, fcntl.fcntl(life, fcntl.F_GETFL) | os.O_ASYNC)  # SIGIO ends a process
+    if select.select([life], [], [], 0)[0]:
+        os._exit(0)
+
+
+# --- where nothing is forked ------------------------------------------------------------------------------------------
+
+
+def work_alone(file: int, folder: str, own: str) -> None:
+    """Work in a new process, on the packed objects of a folder; its own folder goes with the asking process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_wait_for_the_end, args=(own,), daemon=True).start()
+    _HERE.folder, connection = folder, Connection(file)
+    if _hold(connection, Packed.found(folder)):
+        _settle(tempfile.mkdtemp(dir=own))
+        _work(connection)
+
+
+def _wait_for_the_end(folder: str) -> None:
+    """End this process, and remove its folder, when standard input ends."""
+    sys.stdin.buffer.read()
+    shutil.rmtree(folder, ignore_errors=True)
+    os._exit(0)
