@@ -5,8 +5,6 @@ from __future__ import annotations
 import gc
 import os
 import signal
-import sys
-import time
 
 import pytest
 from hypothesis import settings
@@ -28,21 +26,8 @@ def pytest_sessionstart():
 
 
 def pytest_collection_finish():
-    """Collect garbage again. Nothing is frozen: each fit sets aside what was there before it."""
+    """Collect garbage again."""
     gc.enable()
-
-
-@pytest.fixture(autouse=True)
-def silent_threads_end():
-    """Fail a test that leaves a candidate's thread behind: replaced functions would stay in place for later tests."""
-    yield
-    silence = sys.modules.get("sklearn_dpsearch._process.silence")
-    if silence is None or not silence._ROUTES.anyone:
-        return
-    end = time.monotonic() + 30
-    while silence._ROUTES.anyone and time.monotonic() < end:
-        time.sleep(0.01)
-    assert not silence._ROUTES.anyone, [thread for thread in silence._SILENT_FOR_GOOD if thread.is_alive()]
 
 
 @pytest.fixture

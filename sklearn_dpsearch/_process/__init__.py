@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from .containment import become_private, contained, is_private, without_warnings
 from .progress import Stage, speaking
-from .random_generators import generators_kept, reseed
+from .random_generators import all_generators, generators_kept, reduction, refresh, reseed
 from .shortened_training import rehearsing, steps_now
 
 __all__ = [
     "Stage",
+    "all_generators",
     "become_private",
     "contained",
     "generators_kept",
     "is_private",
+    "reduction",
+    "refresh",
     "rehearsing",
     "reseed",
     "speaking",

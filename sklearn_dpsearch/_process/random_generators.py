@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import random
 import sys
@@ -52,3 +53,65 @@ def _torch() -> Any:
     """PyTorch, if fully imported."""
     torch = sys.modules.get("torch")
     return torch if hasattr(torch, "default_generator") else None
+
+
+# --- generators that objects and modules hold: copies of them in other processes would draw the same ------------------
+
+#: Kinds of generators that can be found among the objects of a process; NumPy's ``Generator`` has one of them inside.
+KINDS = (np.random.BitGenerator, np.random.RandomState, random.Random)
+
+
+def all_generators() -> list[Any]:
+    """All generators of this process."""
+    objects = gc.get_objects()
+    kinds = {kind: issubclass(kind, KINDS) for kind in {type(one) for one in objects}}
+    found = [one for one in objects if kinds[type(one)]]
+    torch = _torch()
+    if torch is None:
+        return found
+    held = (value for module in list(sys.modules.values()) for value in list(vars(module).values()))
+    return found + [value for value in held if type(value) is torch.Generator]
+
+
+def refresh(generator: Any) -> None:
+    """Give a generator a state from the operating system."""
+    if isinstance(generator, np.random.BitGenerator):
+        generator.state = type(generator)().state
+    elif isinstance(generator, np.random.RandomState):  # it also keeps a normal number for the next draw
+        generator.__setstate__(_fresh(type(generator), type(generator._bit_generator)).__getstate__())
+    else:
+        generator.seed()
+
+
+def reduction(thing: Any) -> tuple[Any, ...] | None:
+    """Reduction of a generator for pickles that go to other processes: there it has a fresh state. None for others."""
+    torch = _torch()
+    if thing is np.random.mtrand._rand or thing is getattr(random, "_inst", None):
+        return _of_the_process, ("numpy" if thing is np.random.mtrand._rand else "python",)
+    if isinstance(thing, (np.random.BitGenerator, random.Random)):
+        return type(thing), ()
+    if isinstance(thing, (np.random.RandomState, np.random.Generator)):
+        bits = thing._bit_generator if isinstance(thing, np.random.RandomState) else thing.bit_generator
+        return _fresh, (type(thing), type(bits))
+    if torch is None or type(thing) is not torch.Generator:
+        return None
+    return (_of_the_process, ("torch",)) if thing is torch.default_generator else (_of_torch, (str(thing.device),))
+
+
+def _fresh(kind: Any, bits: Any) -> Any:
+    return kind(bits())
+
+
+def _of_the_process(library: str) -> Any:
+    """Global generator of a library."""
+    if library == "torch":
+        return sys.modules["torch"].default_generator  # type: ignore[attr-defined]
+    return np.random.mtrand._rand if library == "numpy" else random._inst  # type: ignore[attr-defined]
+
+
+def _of_torch(device: str) -> Any:
+    import torch
+
+    made = torch.Generator(device)
+    made.seed()
+    return made

@@ -229,6 +229,7 @@ class BasePrivateSearch(
                 adapter=strategy.adapter,
                 families=families,
                 distribution=strategy.distribution,
+                each=strategy.each,
                 validation=validation,
                 scorer=scorer,
                 score_noise=strategy.score_noise,
@@ -268,7 +269,7 @@ class BasePrivateSearch(
     def _prepared(self, X: Any, y: Any, X_public: Any, y_public: Any, params: Mapping[str, Any]) -> Prepared:
         """Check and plan. The search that runs is a copy: parameters set meanwhile do not change the plan."""
         self._validate_params()
-        private_process.prepare()
+        private_process.prepare(private_process.imported())
         ledger = ledger_of(self)
         search = copy(self)
         search.estimator = clone(self.estimator)

@@ -68,7 +68,7 @@ class PrivateFit:
         with self.workplace.entered():
             candidates = self.strategy.candidates(self.plan, source)
             job = self.job(candidates, source)
-            outcome = self.strategy.run(job, candidates, source, self.X, self.y)
+            outcome = self.strategy.run(self.plan, job, candidates, source, self.X, self.y)
             return release_of(len(job.split.folds), outcome)
 
     def source(self) -> Randomness:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from .packed import pickled, unpickled
-from .private_process import privately
+from .private_process import imported, prepare, privately
 
 Found = TypeVar("Found")
 
@@ -21,17 +21,19 @@ def in_the_open(work: Callable[[], Found], shared: Sequence[Any] = ()) -> Found:
     Exception
         The error of the work, with its traceback as a note.
     """
-    found, problem = privately(partial(_ended, work), shared)
+    found, problem, modules = privately(partial(_ended, work), shared)
+    prepare(modules)  # private work that follows need not import again what this work needed
     if problem is not None:
         raise problem
     return found
 
 
-def _ended(work: Callable[[], Found]) -> tuple[Found | None, Exception | None]:
+def _ended(work: Callable[[], Found]) -> tuple[Found | None, Exception | None, list[str]]:
+    """Value or error of the work, and the modules that it needed."""
     try:
-        return work(), None
+        return work(), None, imported()
     except Exception as error:
-        return None, _for_travelling(error)
+        return None, _for_travelling(error), imported()
 
 
 def _for_travelling(problem: Exception) -> Exception:

@@ -18,6 +18,7 @@ try:
 except ImportError:
     import cloudpickle
 
+from .._process import reduction
 from ..privacy import PrivacyError
 
 #: Libraries whose objects start threads when they are unpickled: no process may be forked after that.
@@ -31,7 +32,10 @@ WHAT_TRAVELS = (
 
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
-    """Pickler of classes of scripts and notebooks too. Some objects are named by numbers, arrays in files by places."""
+    """Pickler of classes of scripts and notebooks too. Some objects are named by numbers, arrays in files by places.
+
+    Generators have fresh states when they arrive.
+    """
 
     def __init__(self, file: Any, named: Sequence[Any], buffers: list[pickle.PickleBuffer] | None = None) -> None:
         super().__init__(file, protocol=5, buffer_callback=None if buffers is None else buffers.append)
@@ -45,6 +49,8 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         self.threaded |= type(obj).__module__.partition(".")[0] in THREADED
         if type(obj) is np.memmap and (place := place_of(obj)) is not None:
             return MappedArray.open, (place,)
+        if (generator := reduction(obj)) is not None:
+            return generator
         return super().reducer_override(obj)
 
 

@@ -26,7 +26,7 @@ import sys
 import tempfile
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection
@@ -36,7 +36,7 @@ import numpy as np
 from sklearn import get_config, set_config
 from threadpoolctl import threadpool_limits
 
-from .._process import Stage, become_private, is_private, reseed
+from .._process import Stage, all_generators, become_private, is_private, refresh, reseed
 from ..privacy import PrivacyError
 from .packed import Packed, pickled, unpickled
 
@@ -47,14 +47,17 @@ Found = TypeVar("Found")
 #: Receiver of public progress.
 Tell = Callable[[Stage], None]
 
-#: Libraries that the server imports if the user's process has: importing them starts no threads.
-LIBRARIES = ("pandas", "torch", "skorch", "diffprivlib.models", "sklearn.pipeline", "sklearn.compose", "scipy.stats")
+#: Packages whose modules the server imports if the user's process has, or a rehearsal: that starts no threads.
+PACKAGES = (
+    *("numpy", "scipy", "sklearn", "pandas", "torch", "sympy", "mpmath", "networkx", "skorch", "opacus"),
+    *("diffprivlib", "dp_accounting", "interpret", __name__.partition(".")[0]),
+)
 #: Kinds of frames.
 VALUE, ERROR, STAGE = b"v", b"e", b"s"
 #: Kinds of requests: fork a holder of records and the work on them, fork a run from a holder, only import.
 HOLD, RUN, IMPORT = b"h", b"r", b"i"
-#: Seconds after which a server that has been told to end is ended.
-PATIENCE = 5.0
+#: Most modules in a request.
+MODULES = 500
 
 ENDED = (
     "The private process of the search ended before its work did: usually the system ended it for want of memory, or "
@@ -138,13 +141,17 @@ class PrivateProcess:
 
     _child: _Child | None
 
-    def __call__(self, *given: Any, tell: Tell = _ignore, read: Callable[[Any], Any] = unpickled) -> Any:
+    def __call__(self, *given: Any, tell: Tell = _ignore) -> Any:
         """Call the work there."""
+        return value_of(self.answer(*given, tell=tell))
+
+    def answer(self, *given: Any, tell: Tell = _ignore) -> bytes:
+        """Answer to a call, still pickled."""
         if self._child is None:
             self._child = _Child.holding(self._packed)
             self._child.send(pickled(_Surroundings.here()))
             self._child.send(self._work)
-        return self._child.result(pickled(given, self._shared), tell, read)
+        return self._child.answer(pickled(given, self._shared), tell)
 
     def close(self) -> None:
         """End the process and all that it started."""
@@ -176,13 +183,18 @@ def for_workers(work: Callable[[], Any]) -> bytes:
 
 
 def on_a_worker(work: bytes, content: np.ndarray) -> bytes:
-    """Do work in a process of its own on a worker of a cluster, and return its pickled value."""
+    """Do work in a process of its own on a worker of a cluster; its answer is ``value_of`` what this returns.
+
+    It never raises an error: clusters log the arguments of tasks that do.
+    """
     process = object.__new__(PrivateProcess)
     process._shared = ()
-    process._prepare(work, partial(Packed.copy_of, content))
-    with process:
-        found: bytes = process(read=bytes)
-        return found
+    try:
+        process._prepare(work, partial(Packed.copy_of, content))
+        with process:
+            return process.answer()
+    except Exception:
+        return ERROR + pickle.dumps((PrivateProcessError, NOT_READ))
 
 
 def in_own_process(work: Callable[[], Found], threads: int | None = None) -> Found | None:
@@ -199,7 +211,7 @@ def in_own_process(work: Callable[[], Found], threads: int | None = None) -> Fou
         if not _HERE.forks:
             child.send(pickled(_Surroundings.here()))
         child.send(pickled(partial(_with_threads, work, threads), _HERE.shared))
-        found: Found = child.result(pickled(()), _ignore)
+        found: Found = value_of(child.answer(pickled(()), _ignore))
         return found
     except EndedError:
         return None
@@ -249,7 +261,7 @@ class _Child:
         (ours, theirs), (life, alive) = socket.socketpair(), os.pipe()
         with theirs, contextlib.closing(Connection(life, writable=False)):
             child = cls(Connection(ours.detach()), Connection(alive, readable=False))
-            socket.send_fds(asks, [kind + _imported()], [theirs.fileno(), life, *files])
+            socket.send_fds(asks, [kind], [theirs.fileno(), life, *files])
         return child
 
     @classmethod
@@ -265,22 +277,15 @@ class _Child:
         with contextlib.suppress(OSError):  # the process has ended, as ``result`` tells
             self._connection.send_bytes(frame)
 
-    def result(self, call: bytes, tell: Tell, read: Callable[[Any], Any] = unpickled) -> Any:
-        """Return the value of a call, or raise its error."""
+    def answer(self, call: bytes, tell: Tell) -> bytes:
+        """Answer to a call: a frame with a value or an error."""
         self.send(call)
-        while True:
-            try:
-                frame = self._connection.recv_bytes()
-            except (OSError, EOFError):
-                frame = b""
-            kind, content = frame[:1], memoryview(frame)[1:]
-            if kind == STAGE:
-                tell(Stage(*pickle.loads(content)))
-            elif kind == VALUE:
-                return read(content)
-            else:  # outside of the handler: a chained exception would show frames
-                error, text = pickle.loads(content) if kind == ERROR else (EndedError, ENDED)
-                raise error(text)
+        try:
+            while (frame := self._connection.recv_bytes())[:1] == STAGE:
+                tell(Stage(*pickle.loads(frame[1:])))
+            return frame
+        except (OSError, EOFError):
+            return ERROR + pickle.dumps((EndedError, ENDED))
 
     def close(self) -> None:
         """End the process."""
@@ -288,10 +293,18 @@ class _Child:
         self._life.close()
 
 
-def _imported() -> bytes:
+def imported() -> list[str]:
     """Names of modules that this process has imported, and that a server may import."""
-    ours = f"{__name__.partition('.')[0]}."
-    return " ".join(name for name in list(sys.modules) if name in LIBRARIES or name.startswith(ours)).encode()
+    return [name for name in list(sys.modules) if name.partition(".")[0] in PACKAGES]
+
+
+def value_of(answer: bytes) -> Any:
+    """Value of an answer; its error is raised."""
+    content = memoryview(answer)[1:]
+    if answer[:1] == VALUE:
+        return unpickled(content)
+    error, text = pickle.loads(content)
+    raise error(text)
 
 
 def _python(entry: str, theirs: socket.socket, given: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
@@ -328,6 +341,10 @@ class _Here:
     #: The packed objects, and whether each process has to unpickle them by itself.
     packed: Packed | None = None
     reads: bool = False
+    #: The work of a child to come, perhaps still pickled.
+    work: Any = None
+    #: Generators that forks would have in common.
+    generators: Sequence[Any] = ()
     #: Connection to the process that asked for this one.
     connection: Connection | None = None
     lock: Any = None
@@ -379,6 +396,8 @@ def _settle(folder: str) -> None:
     if _HERE.reads and _HERE.packed is not None:
         _HERE.shared = _HERE.packed.read()
     os.environ["TMPDIR"] = tempfile.tempdir = folder
+    for generator in _HERE.generators:
+        refresh(generator)
     reseed()
     warnings.simplefilter("ignore")
     np.seterr(all="ignore")
@@ -391,10 +410,10 @@ def _raise(leak: Warning, *args: object) -> NoReturn:
 
 
 def _work(connection: Connection) -> None:
-    """Do the work that the first frame brings, for each frame that follows."""
+    """Do the work that was unpickled before, or that the first frame brings, for each frame that follows."""
     _HERE.connection = connection
     with contextlib.suppress(EOFError, OSError):
-        work = unpickled(connection.recv_bytes(), _HERE.shared)
+        work = _HERE.work if callable(_HERE.work) else unpickled(_HERE.work or connection.recv_bytes(), _HERE.shared)
         while True:
             answer = _answer(work, connection.recv_bytes())
             with _HERE.lock:
@@ -428,39 +447,45 @@ def _with_threads(work: Callable[[], Found], threads: int | None) -> Found:
 
 
 class _Server:
-    """The user's process's server, which is started at the first use."""
+    """The user's process's server, which is started at the first use; forked copies of that process share it."""
 
     def __init__(self) -> None:
         self._asks: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
-        self._of = 0
+        self._of, self._imported = 0, set[str]()
 
     def asks(self) -> socket.socket:
         """Socket to the server."""
-        running = self._process is not None and self._process.poll() is None and self._of == os.getpid()
-        if self._asks is None or not running:
+        if self._asks is None or (self._of == os.getpid() and self._process and self._process.poll() is not None):
             ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             with theirs:
                 self._process = _python("serve", theirs, [])
-            self._asks, self._of = ours, os.getpid()
+            self._asks, self._of, self._imported = ours, os.getpid(), set()
         return self._asks
 
+    def imports(self, modules: Iterable[str]) -> None:
+        """Let the server import modules that it has not imported before."""
+        asks, new = self.asks(), [name for name in modules if name not in self._imported]
+        self._imported.update(new)
+        for part in range(0, len(new), MODULES):
+            asks.send(IMPORT + " ".join(new[part : part + MODULES]).encode())
+
     def close(self) -> None:
-        """End the server, at the end of the process."""
-        if self._asks is not None and self._process is not None and self._of == os.getpid():
+        """Let the server end, at the end of this process."""
+        if self._asks is not None:
             self._asks.close()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(PATIENCE)
+        if self._process is not None:
+            self._process.returncode = 0  # nobody waits for it: it ends when nobody can ask any more
 
 
 _SERVER = _Server()
 atexit.register(_SERVER.close)
 
 
-def prepare() -> None:
-    """Start the server in the background: it imports while the user's process plans."""
+def prepare(modules: Iterable[str]) -> None:
+    """Start the server in the background, and let it import: runs find there what the user's process has."""
     if _HERE.forks and not is_private():
-        _SERVER.asks().send(IMPORT + _imported())
+        _SERVER.imports(modules)
 
 
 def serve(file: int) -> None:
@@ -539,14 +564,21 @@ class _Forking:
         message, files, _, _ = socket.recv_fds(self._asked, 2**16, 3)
         if not message:
             return False
-        for name in message[1:].decode().split():
-            with contextlib.suppress(ImportError):
-                importlib.import_module(name)
-        if message[:1] != IMPORT:
+        if message[:1] == IMPORT:
+            _import(message[1:].decode().split())
+        else:
             self.fork(partial(_become_holder if message[:1] == HOLD else _become_run, *files))
         for file in files:
             os.close(file)
         return True
+
+
+def _import(modules: Sequence[str]) -> None:
+    """Import what can be imported: what fails here is imported where it is needed, or fails there."""
+    for name in modules:
+        with warnings.catch_warnings(), contextlib.suppress(Exception):
+            warnings.simplefilter("ignore")
+            importlib.import_module(name)
 
 
 def _become_holder(file: int, life: int, shared: int, folder: str) -> None:
@@ -558,19 +590,26 @@ def _become_holder(file: int, life: int, shared: int, folder: str) -> None:
     asked, _HERE.asks = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     forking = _Forking(asked, folder)
     work = forking.fork(partial(_become_work, file))
+    _HERE.work = None  # runs bring theirs
     connection.close()
     forking.run(until=work)
 
 
 def _hold(connection: Connection, packed: Packed) -> bool:
-    """Enter the surroundings of the work, and unpickle the shared objects; return whether both succeeded."""
+    """Enter the surroundings of the work, and unpickle what is shared, and the work; return whether all succeeded.
+
+    The work is unpickled here too, so that no child has to import its modules.
+    """
     try:
         _HERE.packed = packed
         unpickled(connection.recv_bytes()).enter()
+        _HERE.work = connection.recv_bytes()
         _HERE.reads = packed.starts_threads and _HERE.forks
         if not _HERE.reads:
             with _one_thread():
                 _HERE.shared = packed.read()
+                _HERE.work = unpickled(_HERE.work, _HERE.shared)
+        _HERE.generators = all_generators()
         return True
     except Exception:
         connection.send_bytes(ERROR + pickle.dumps((PrivateProcessError, NOT_READ)))

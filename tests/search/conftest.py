@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from sklearn_dpsearch.search import _base
+from sklearn_dpsearch.search import _base, private_process
 
 from .toys import SEARCHES, search_of
 
@@ -21,3 +21,28 @@ def make(request):
 def unrehearsed(monkeypatch):
     """Fits start without a rehearsal: for tests that count trainings, or that need candidates to fail in ``fit``."""
     monkeypatch.setattr(_base, "rehearse", lambda *given: None)
+
+
+@pytest.fixture
+def in_place(monkeypatch):
+    """Private work is done in this process: for tests that count or replace what candidates call."""
+
+    class InPlace:
+        def __init__(self, work, shared=()):
+            self.work = work
+
+        def __call__(self, *given, tell=lambda stage: None):
+            monkeypatch.setattr(private_process, "tell", tell)
+            return self.work(*given)
+
+        def close(self):
+            pass
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *error):
+            pass
+
+    monkeypatch.setattr(private_process, "PrivateProcess", InPlace)
+    monkeypatch.setattr(private_process, "in_own_process", lambda work, threads=None: work())

@@ -5,51 +5,41 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import traceback
 from pathlib import Path
 
 import numpy as np
 import pytest
-from joblib import parallel_backend, register_parallel_backend
-from joblib._parallel_backends import SequentialBackend, ThreadingBackend
 
 from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV
 from sklearn_dpsearch.privacy import Geometric
-from sklearn_dpsearch.search.execution.tasks import block_sizes, dealt, guarded, number_of_tasks
+from sklearn_dpsearch.search.execution import tasks as _tasks
+from sklearn_dpsearch.search.execution.tasks import block_sizes, dealt, number_of_tasks
 from sklearn_dpsearch.search.threshold_search import search as _threshold
 
 from .toys import NoisyCentroids, two_blobs
 
 X, y = two_blobs(400)
-SEEN: list[int] = []
 
 
-class Watched(ThreadingBackend):
-    """Counts the tasks that it is given, as the scheduler of a cluster does."""
+@pytest.fixture
+def tasks_of(monkeypatch, in_place):
+    """Search and number of runs to the number of tasks, as the scheduler of a cluster counts them."""
+    seen = []
 
-    def effective_n_jobs(self, n_jobs):
-        return 3
+    def run(tasks, workers, counter):
+        seen[-1] += len(tasks)
+        return [work(*given, **named) for work, given, named in tasks]
 
-    def submit(self, func, callback=None):
-        SEEN[-1] += 1
-        return super().submit(func, callback)
-
-    def apply_async(self, func, callback=None):
-        SEEN[-1] += 1
-        return super().apply_async(func, callback)
-
-
-register_parallel_backend("watched", Watched)
-
-
-def tasks_of(search, monkeypatch, number):
-    monkeypatch.setattr(Geometric, "sample", lambda self, rng=None: number)
-    coins = iter([False] * number + [True])
-    monkeypatch.setattr(_threshold, "bernoulli", lambda probability, rng: next(coins))
-    SEEN.append(0)
-    with parallel_backend("watched"):
+    def number_of_tasks_of(search, number):
+        monkeypatch.setattr(Geometric, "sample", lambda self, rng=None: number)
+        coins = iter([False] * number + [True])
+        monkeypatch.setattr(_threshold, "bernoulli", lambda probability, rng: next(coins))
+        seen.append(0)
         search.fit(X, y)
-    return SEEN[-1]
+        return seen[-1]
+
+    monkeypatch.setattr(_tasks, "_run", run)
+    return number_of_tasks_of
 
 
 @pytest.mark.parametrize(
@@ -62,19 +52,15 @@ def tasks_of(search, monkeypatch, number):
         DPThresholdSearchCV(NoisyCentroids(), {"shrink": [0.0]}, threshold=1e9, n_iter=10, n_jobs=3),
     ],
 )
-def test_the_number_of_tasks_does_not_depend_on_the_number_of_runs(search, monkeypatch):
-    counts = {tasks_of(search, monkeypatch, number) for number in (1, 2, 7, 40, 90)}
+def test_the_number_of_tasks_does_not_depend_on_the_number_of_runs(search, tasks_of):
+    counts = {tasks_of(search, number) for number in (1, 2, 7, 40, 90)}
     assert len(counts) == 1
     assert counts.pop() > 1
 
 
-def test_a_threshold_that_is_reached_or_not_makes_as_many_tasks(monkeypatch):
+def test_a_threshold_that_is_reached_or_not_makes_as_many_tasks(tasks_of):
     counts = {
-        tasks_of(
-            DPThresholdSearchCV(NoisyCentroids(), {"shrink": [0.0]}, threshold=threshold, n_iter=10, n_jobs=3),
-            monkeypatch,
-            20,
-        )
+        tasks_of(DPThresholdSearchCV(NoisyCentroids(), {"shrink": [0.0]}, threshold=threshold, n_iter=10, n_jobs=3), 20)
         for threshold in (-1e9, 1e9)
     }
     assert len(counts) == 1
@@ -107,34 +93,6 @@ def test_no_worker_is_without_a_task_and_none_has_too_many():
     assert number_of_tasks(1000, 1, together=True) == 1
     assert sum(block_sizes(10, 1)) >= 30
     assert len(block_sizes(1000, 1)) < 20
-    assert SequentialBackend().effective_n_jobs(4) == 1
-
-
-class Panic(BaseException):
-    pass
-
-
-def test_an_exception_that_is_no_interrupt_is_replaced_by_fixed_words():
-    def work():
-        raise Panic("the first record")
-
-    with pytest.raises(RuntimeError, match="no interrupt.*not shown") as caught:
-        guarded(work)
-    assert caught.value.__context__ is None
-    assert "first record" not in str(caught.value)
-
-
-def test_an_exception_comes_without_the_frames_and_causes_underneath():
-    def work():
-        try:
-            raise KeyError("the first record")
-        except KeyError as error:
-            raise ValueError("fixed words") from error
-
-    with pytest.raises(ValueError, match="fixed words") as caught:
-        guarded(work)
-    assert caught.value.__cause__ is caught.value.__context__ is None
-    assert [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)][-1] == "guarded"
 
 
 @pytest.mark.parametrize("backend", ["loky", "multiprocessing", "threading"])

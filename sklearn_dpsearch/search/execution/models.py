@@ -14,6 +14,7 @@ from ...adapters.seeds import forget_seeds, seed_names
 from .. import private_process
 from .._records import rows_of, take, take_param, with_parameters
 from .._types import Candidate, Seed
+from ..packed import pickled
 from .failures import LeakDetected
 from .job import Job
 from .randomness import random_state
@@ -109,3 +110,10 @@ def releasable(job: Job, model: Any) -> Any:
     job.recipe.adapter.keep_training(model, None)
     forget_seeds(model)
     return with_parameters(model, dict.fromkeys(seed_names(model)))
+
+
+def released_in_the_open(job: Job, model: Any) -> Any:
+    """Make a model of public records ready for release, and check that it could leave a private process."""
+    model = releasable(job, model)
+    pickled(model)
+    return model

@@ -20,7 +20,7 @@ from .. import private_process
 from .._records import take
 from .._types import Candidate, Seed, Workers
 from .job import Job
-from .models import all_fitted, fitted, fresh, releasable, spawned
+from .models import all_fitted, fitted, fresh, releasable, released_in_the_open, spawned
 from .progress import Progress
 from .randomness import random_bits
 from .tasks import attempt, block_sizes, dealt, in_parallel, in_task, number_of_tasks
@@ -251,4 +251,4 @@ def in_the_open(job: Job, candidate: Candidate, X: Any, y: Any) -> tuple[Any, fl
     model = fitted(job, fresh(job, candidate, None), everything, X, y)
     job.recipe.scorer(model, X, y)  # shows errors: a private score silently counts records with errors as failures
     score = score_of(job, model, everything, X, y, job.split.n_scored[0], None).value
-    return releasable(job, model), score
+    return released_in_the_open(job, model), score

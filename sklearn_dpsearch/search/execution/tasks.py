@@ -14,7 +14,6 @@ from joblib import Parallel, cpu_count, delayed, parallel_config
 from ...privacy import LeakingEstimatorError
 from .. import private_process
 from .._types import Workers
-from ..packed import unpickled
 from .clusters import (
     at_once,
     called_off,
@@ -142,7 +141,7 @@ def _run(tasks: Sequence[Any], workers: Workers, counter: Counter) -> list[Any]:
     sent = [private_process.for_workers(partial(work, *given, **named)) for work, given, named in tasks]
     with called_off(parallel):
         done = parallel(delayed(private_process.on_a_worker)(one, content) for one in sent)
-        return [unpickled(one) for one in complete(done, len(tasks))]
+        return [private_process.value_of(one) for one in complete(done, len(tasks))]
 
 
 def dealt(number: int, hands: int) -> list[range]:

@@ -25,7 +25,7 @@ from ..execution.job import Job
 from ..execution.outcome import Outcome
 from ..execution.randomness import Randomness
 from ..planning.grid import number_of_points
-from ..planning.plan import CostModel
+from ..planning.plan import CostModel, Plan
 from ..strategies.sample_and_aggregate import SampleAndAggregate, train_winner
 from .choice import LARGEST_OF, NOISES, CostOfChoice
 
@@ -214,7 +214,7 @@ class GridStrategy(SampleAndAggregate):
         number = number_of_points(self.space)
         return CostOfChoice(n_candidates=number, noise=self.chooser(Fraction(1), number), name=self.search.noise)
 
-    def run(self, job: Job, candidates: Sequence[Candidate], source: Randomness, X: Any, y: Any) -> Outcome:
+    def run(self, plan: Plan, job: Job, candidates: Sequence[Candidate], source: Randomness, X: Any, y: Any) -> Outcome:
         k = len(job.split.folds)
         *seeds, last = source.run_seeds(k + 1)
         if len(candidates) == 1:  # without a choice, at no cost

@@ -124,6 +124,7 @@ class Request:
     adapter: Adapter
     families: Families
     distribution: CountDistribution | None
+    each: bool
     validation: Validation
     scorer: Scorer
     score_noise: Guarantee | str

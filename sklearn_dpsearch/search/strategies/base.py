@@ -49,6 +49,8 @@ class Strategy(ABC):
     n_samples: int | None = None
     #: Distribution of the number of runs, where the number is random and secret.
     distribution: CountDistribution | None = None
+    #: Whether each point of a finite space runs once, so that nothing is drawn.
+    each: bool = False
     #: Whether every point of the space is tried.
     whole_grid = False
     #: Names of released attributes beyond those of every search.
@@ -156,7 +158,7 @@ class Strategy(ABC):
         return drawn_split(plan, n_samples, source)
 
     @abstractmethod
-    def run(self, job: Job, candidates: Sequence[Candidate], source: Randomness, X: Any, y: Any) -> Outcome:
+    def run(self, plan: Plan, job: Job, candidates: Sequence[Candidate], source: Randomness, X: Any, y: Any) -> Outcome:
         """Run the candidates and build the outcome."""
 
     def dry(self, plan: Plan, job: Job, candidate: Candidate, X: Any, y: Any) -> float:

@@ -78,18 +78,17 @@ class BestOfStrategy(Strategy):
     """Draw K, draw K candidates, run them all, and return the best."""
 
     distribution: CountDistribution
-    #: Whether each point of a finite space runs once, so that nothing is drawn.
-    each: bool = False
     #: Whether every run is released, so that their number is public.
     releases_all = False
     shows: tuple[str, ...] = ("best_score_std_",)
 
     def candidates(self, plan: Plan, source: Randomness) -> list[Candidate]:
-        if self.each:
+        assert plan.request.distribution is not None
+        if plan.request.each:
             return checked_candidates(plan, points_of(plan.space))
-        return drawn_candidates(plan, self.distribution.sample(source.bits), source)
+        return drawn_candidates(plan, plan.request.distribution.sample(source.bits), source)
 
-    def run(self, job: Job, candidates: Sequence[Candidate], source: Randomness, X: Any, y: Any) -> Outcome:
+    def run(self, plan: Plan, job: Job, candidates: Sequence[Candidate], source: Randomness, X: Any, y: Any) -> Outcome:
         *seeds, last = source.run_seeds(len(candidates) + 1)  # ``last`` is for the training after the runs
         if self.releases_all:
             # every row and their number are public: tasks and progress may depend on them
@@ -98,9 +97,8 @@ class BestOfStrategy(Strategy):
             best = max(runs, key=lambda i: (*runs[i].order, -i))
         else:
             self.progress.secret_runs()
-            expected = float(
-                self.distribution.mean
-            )  # tasks may depend on the expected number, never on the number drawn
+            assert plan.request.distribution is not None
+            expected = float(plan.request.distribution.mean)  # tasks may depend on it, never on the number drawn
             best, run = run_best(job, candidates, seeds, X, y, self.workers, expected=expected)
             runs = {best: run}
         return self.outcome(job, candidates, runs, best, last, X, y)

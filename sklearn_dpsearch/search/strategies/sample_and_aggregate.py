@@ -16,7 +16,7 @@ from .._records import n_records
 from .._types import Candidate, Distributions, Parameters, Scorer, Seed
 from ..execution.candidate_utilities import check_parts, less_noisy, on_parts, random_parts, utilities_of
 from ..execution.job import Job, Split
-from ..execution.models import fitted, fresh, releasable, train_last
+from ..execution.models import fitted, fresh, released_in_the_open, train_last
 from ..execution.outcome import Outcome
 from ..execution.randomness import Randomness
 from ..planning.grid import number_of_points, points_of
@@ -208,7 +208,7 @@ class SampleAndAggregate(Strategy):
         tried = less_noisy(several, [candidate])[0] if self.part_noise == "scaled" else candidate
         model = fitted(job, fresh(on_parts(several), tried, None), everything, X, y)
         score = float(job.recipe.scorer(model, X, y))
-        releasable(job, fitted(job, fresh(job, candidate, None), everything, X, y))
+        released_in_the_open(job, fitted(job, fresh(job, candidate, None), everything, X, y))
         return score
 
 

@@ -27,7 +27,7 @@ from .._records import with_parameters
 from .._resuming import Checkpoint
 from .._types import Candidate, Distributions, Extrapolate, Scorer, Seed
 from ..execution.job import FinalTraining, Job, Split
-from ..execution.models import fitted, fresh, ready, releasable, train_last
+from ..execution.models import fitted, fresh, ready, released_in_the_open, train_last
 from ..execution.outcome import Outcome
 from ..execution.randomness import Randomness
 from ..execution.runs import Run, in_the_open
@@ -368,7 +368,7 @@ class SubsetStrategy(BestOfStrategy):
         return (PARTS_CAN_TRAIN, COUNTS.format(type(self.search.estimator).__name__))
 
     def work(self, plan: Plan, n_samples: int) -> str:
-        if not self.each:
+        if not plan.request.each:
             return super().work(plan, n_samples)
         return f"each of {number_of_points(plan.space)} candidates once; "
 
@@ -440,7 +440,7 @@ class SubsetStrategy(BestOfStrategy):
         tuned, score = in_the_open(job, candidate, X, y)
         after = replace(job, recipe=plan.final_recipe)
         model = self._last_model(after, tuned, candidate, final, None)
-        releasable(after, fitted(after, model, job.split.folds[0][0], X, y))
+        released_in_the_open(after, fitted(after, model, job.split.folds[0][0], X, y))
         return score
 
     def _last_model(self, job: Job, tuned: Any, candidate: Candidate, parameters: Candidate, seed: Seed) -> Any:

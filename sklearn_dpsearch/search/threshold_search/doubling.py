@@ -27,7 +27,7 @@ from ..execution.job import Job
 from ..execution.outcome import Outcome
 from ..execution.randomness import Randomness
 from ..planning.arguments import check_values
-from ..planning.plan import CostModel
+from ..planning.plan import CostModel, Plan
 from ..planning.space_guarantee import SpaceGuarantee
 from ..strategies.sample_and_aggregate import SampleAndAggregate
 from .rounds import Rounds
@@ -229,7 +229,7 @@ class DoublingStrategy(SampleAndAggregate):
     def cost(self, validation: Validation) -> CostModel:
         return CostOfWalk(doubling=self.doubling, round_epsilon=self.round_epsilon)
 
-    def run(self, job: Job, candidates: Sequence[Candidate], source: Randomness, X: Any, y: Any) -> Outcome:
+    def run(self, plan: Plan, job: Job, candidates: Sequence[Candidate], source: Randomness, X: Any, y: Any) -> Outcome:
         rounds = self.rounds(job, source, X, y)
         self.count_trainings(job, candidates)
         utilities = rounds.utilities(candidates)

@@ -334,7 +334,7 @@ class ThresholdStrategy(Strategy):
             number += 1
         return drawn_candidates(plan, number, source)
 
-    def run(self, job: Job, candidates: Sequence[Candidate], source: Randomness, X: Any, y: Any) -> Outcome:
+    def run(self, plan: Plan, job: Job, candidates: Sequence[Candidate], source: Randomness, X: Any, y: Any) -> Outcome:
         """Find the first success in the order of drawing, if any."""
         *seeds, last = source.run_seeds(len(candidates) + 1)
         expected = float(self.search.n_iter)

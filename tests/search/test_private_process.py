@@ -1,0 +1,393 @@
+"""Private work in a process of its own: nothing of it is seen outside, and it ends with whoever asked for it."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, NoModelError
+from sklearn_dpsearch._process import Stage, is_private
+from sklearn_dpsearch.privacy import Fixed, PrivacyError
+from sklearn_dpsearch.search import private_process
+from sklearn_dpsearch.search.packed import Packed, pickled, unpickled
+from sklearn_dpsearch.search.private_process import (
+    EndedError,
+    PrivateProcess,
+    PrivateProcessError,
+    in_own_process,
+    privately,
+)
+
+from .toys import NoisyCentroids, two_blobs
+
+ROOT = Path(__file__).parents[2]
+X, y = two_blobs(60)
+SPACE = {"shrink": [0.0, 0.1]}
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
+
+
+@pytest.fixture(params=["fork", "spawn"])
+def start(request, monkeypatch):
+    """Both ways of starting processes."""
+    if request.param == "fork" and sys.platform != "linux":
+        pytest.skip("forks, on Linux")
+    monkeypatch.setattr(private_process._HERE, "forks", request.param == "fork")
+
+
+# --- nothing is seen outside ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_nothing_that_a_process_can_see_tells_how_many_runs_there_were(tmp_path):
+    code = "from tests.search.seen_from_outside import main; main()"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path]), "TMPDIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, cwd=ROOT, capture_output=True, check=True)
+    assert b"secret" not in done.stdout + done.stderr
+    for two, nine in json.loads(done.stdout):
+        assert two == nine
+        assert two["runs"] == two["records of a patched fit"] == []
+        assert two["model"][:2] == ["model_1", 1]
+
+
+def counts(state=[0]):  # noqa: B006  # state of the module, on purpose
+    state[0] += 1
+    return state[0]
+
+
+def test_each_run_starts_from_the_same_state(start):
+    def runs():
+        return [in_own_process(counts) for _ in range(3)] + [counts()]
+
+    assert privately(runs) == [1, 1, 1, 1]
+    assert counts.__defaults__ == ([0],)
+
+
+GENERATOR, OLD, PYTHON = np.random.default_rng(), np.random.RandomState(3), random.Random(3)
+
+
+def of_this_module():
+    return GENERATOR.normal(), OLD.normal(), PYTHON.random()
+
+
+def test_each_process_draws_noise_of_its_own():
+    """Also from generators of modules, of scripts' functions and of objects, and from methods of the global ones."""
+    own, normal, gauss = np.random.default_rng(5), np.random.normal, random.gauss
+    old = np.random.RandomState(5)
+    old.normal()  # keeps another number for the next draw
+
+    def draw():
+        drawn = [own.random(), old.normal(), normal(), gauss(0, 1), np.random.random(), random.random()]
+        return [*drawn, *of_this_module()]
+
+    def draws():
+        return [in_own_process(draw) for _ in range(3)] + [draw()]
+
+    for numbers in zip(*privately(draws), *privately(draws), draw()):
+        assert len({*numbers}) == 9
+
+
+def test_generators_of_torch_draw_noise_of_their_own():
+    torch = pytest.importorskip("torch")
+    own = torch.Generator().manual_seed(3)
+
+    def draw():
+        return (
+            float(torch.rand(1, generator=own)),
+            float(torch.rand(1)),
+            float(torch.rand(1, generator=torch.default_generator)),
+        )
+
+    def draws():
+        return [in_own_process(draw) for _ in range(3)]
+
+    for numbers in zip(*privately(draws), *privately(draws)):
+        assert len({*numbers}) == 6
+
+
+def test_temporary_files_are_private_and_gone(start):
+    def write():
+        with open(tempfile.mkstemp()[1], "w") as file:
+            file.write("secret")
+        return tempfile.gettempdir(), len(os.listdir(tempfile.gettempdir()))
+
+    def runs():
+        return [write(), in_own_process(write), in_own_process(write)]
+
+    found = privately(runs)
+    assert [number for _, number in found[1:]] == [1, 1]
+    assert len({folder for folder, _ in found}) == 3
+    assert _soon(lambda: not any(os.path.exists(folder) for folder, _ in found))
+
+
+# --- errors -----------------------------------------------------------------------------------------------------------
+
+
+def fails(error):
+    raise error
+
+
+@pytest.mark.parametrize("error", [ValueError("secret"), KeyboardInterrupt("secret"), SystemExit("secret")])
+def test_errors_come_in_fixed_words(start, error):
+    with pytest.raises(PrivateProcessError, match="could depend on the records") as told:
+        privately(partial(fails, error))
+    assert "secret" not in repr(told.value)
+    assert told.value.__cause__ is told.value.__context__ is None
+
+
+def test_the_librarys_own_errors_come_as_they_are(start):
+    with pytest.raises(NoModelError, match="no candidate"):
+        privately(partial(fails, NoModelError("no candidate")))
+
+
+def killed():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_process_that_ends_early_says_what_usually_ends_it(start):
+    with pytest.raises(EndedError, match="for want of memory"):
+        privately(killed)
+    assert privately(partial(in_own_process, killed)) is None
+
+
+class Crashing(NoisyCentroids):
+    """Ends its process where a parameter says so."""
+
+    def fit(self, X, y):
+        if self.shrink:
+            killed()
+        return super().fit(X, y)
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_a_run_that_crashes_is_a_failing_candidate(n_jobs, unrehearsed):
+    search = DPRandomSearchCV(Crashing(), SPACE, n_iter=Fixed(12), n_jobs=n_jobs).fit(X, y)
+    assert search.best_params_ == {"shrink": 0.0}
+    grid = DPGridSearchCV(Crashing(), {"shrink": [0.1]}, n_parts=2, selection_epsilon=1.0, n_jobs=n_jobs)
+    with pytest.raises(NoModelError):
+        grid.fit(X, y)
+
+
+def test_what_cannot_be_pickled_costs_nothing():
+    model = NoisyCentroids()
+    model.random_state = np.random.RandomState(0)
+    search = DPRandomSearchCV(Locked(), SPACE, rehearse=False)
+    with pytest.raises(PrivacyError, match="cannot be pickled: cannot pickle '_thread.lock'"):
+        search.fit(X, y)
+    assert not hasattr(search, "privacy_spent_")
+
+
+class Locked(NoisyCentroids):
+    """Holds a lock, as connections do."""
+
+    def __init__(self, epsilon=1.0, shrink=0.0, random_state=None):
+        super().__init__(epsilon, shrink, random_state)
+        self.lock = __import__("threading").Lock()
+
+
+class Secret:
+    """Quotes itself when it is pickled."""
+
+    def __reduce__(self):
+        raise TypeError("secret")
+
+
+def test_records_that_cannot_be_pickled_are_not_quoted():
+    with pytest.raises(PrivacyError, match="records or public data") as told:
+        privately(is_private, [np.array([Secret()], object)])
+    assert "secret" not in repr(told.value)
+    assert told.value.__context__ is None
+
+
+# --- what travels -----------------------------------------------------------------------------------------------------
+
+
+def test_arrays_are_shared_and_writing_changes_nobodys(start):
+    shared = [np.arange(10.0), np.zeros((3, 4), order="F"), np.array(["a", None], object)]
+
+    def changes():
+        def change():
+            shared[0][:] = -1
+            return float(shared[0].sum())
+
+        return in_own_process(change), float(shared[0].sum()), shared[1].flags.f_contiguous, shared[2].tolist()
+
+    assert privately(changes, shared) == (-10.0, 45.0, True, ["a", None])
+    assert shared[0].sum() == 45.0
+
+
+def test_an_array_in_a_file_travels_as_its_place(tmp_path):
+    array = np.memmap(tmp_path / "array", float, "w+", shape=(1000, 100))
+    array[:] = 2.0
+    packed = Packed.of([array])
+    assert packed.content.nbytes < 10_000
+    assert float(packed.read()[0].sum()) == 200_000.0
+    packed.close()
+    part = Packed.of([array[:10]])
+    assert part.content.nbytes > 8000
+    part.close()
+    packed = Packed.of([array])
+    array.flush()
+    os.truncate(tmp_path / "array", 100)
+    with pytest.raises(PrivateProcessError, match=r"memmap must be there, unchanged"):
+        _with_packed(packed)
+
+
+def _with_packed(packed):
+    process = PrivateProcess(is_private)
+    process._packed.close()
+    process._packed = packed
+    with process:
+        return process()
+
+
+def test_shared_objects_are_named_and_not_sent_again():
+    big = np.zeros(10**6)
+    assert len(pickled(partial(float, big), [big])) < 1000
+    work = unpickled(pickled(partial(np.sum, big), [big]), [big])
+    assert work.args[0] is big
+
+
+def test_polars_frames_start_their_threads_in_each_process():
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame({"a": np.arange(1000.0)})
+
+    def total():
+        return frame.select(polars.col("a").sum()).item()
+
+    def runs():
+        return total(), in_own_process(total)
+
+    assert privately(runs, [frame]) == (499_500.0, 499_500.0)
+
+
+def test_progress_comes_while_the_work_goes_on(start):
+    def speaks():
+        private_process.tell(Stage("one"))
+        private_process.tell(Stage("two", 1, 3))
+        return is_private()
+
+    told = []
+    assert privately(speaks, tell=told.append)
+    assert told == [Stage("one"), Stage("two", 1, 3)]
+    assert not is_private()
+
+
+def test_a_process_is_called_until_it_is_closed(start):
+    with PrivateProcess(counts) as process:
+        assert [process() for _ in range(3)] == [1, 2, 3]
+
+
+# --- the end ----------------------------------------------------------------------------------------------------------
+
+
+def _soon(reached, seconds=20):
+    end = time.monotonic() + seconds
+    while not reached() and time.monotonic() < end:
+        time.sleep(0.02)
+    return reached()
+
+
+def _alive(pid):
+    """Whether a process is there; one that nobody waits for has ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+ENDLESS = """
+import os, sys, time
+from sklearn_dpsearch.search import private_process
+
+private_process._HERE.forks = sys.argv[1] == "fork"
+
+def endless():
+    with open(sys.argv[2] if len(sys.argv) > 2 else os.environ["PIDS"], "a") as file:
+        print(os.getpid(), file=file)
+    if not os.environ.pop("LAST", ""):
+        os.environ["LAST"] = "yes"
+        private_process.in_own_process(endless)
+    while True:
+        time.sleep(60)
+
+private_process.privately(endless)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+@pytest.mark.parametrize("way", ["fork", "spawn"])
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL])
+def test_private_processes_end_with_the_users_and_leave_nothing(way, end, tmp_path):
+    pids, folder = tmp_path / "pids", tmp_path / "temporary"
+    folder.mkdir()
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TMPDIR": str(folder), "PIDS": str(pids)}
+    before = set(os.listdir("/dev/shm"))
+    user = subprocess.Popen([sys.executable, "-c", ENDLESS, way], env=environment, stderr=subprocess.DEVNULL)
+    try:
+        assert _soon(lambda: pids.exists() and len(pids.read_text().split()) == 2, 120)
+        private = [int(pid) for pid in pids.read_text().split()]
+        since = time.monotonic()
+        user.send_signal(end)
+        user.wait(30)
+        assert _soon(lambda: not any(map(_alive, private)))
+        assert time.monotonic() - since < 20
+    finally:
+        user.kill()
+        user.wait()
+    assert _soon(lambda: not list(folder.iterdir())), list(folder.rglob("*"))
+    assert set(os.listdir("/dev/shm")) <= before
+
+
+def test_an_interrupt_ends_the_process_and_is_raised(interruptible):
+    def waits():
+        os.kill(os.getppid(), 0)
+        time.sleep(60)
+
+    with PrivateProcess(waits) as process:
+        signal.signal(signal.SIGALRM, lambda *given: signal.raise_signal(signal.SIGINT))
+        signal.setitimer(signal.ITIMER_REAL, 0.5)
+        since = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            process()
+    assert time.monotonic() - since < 30
+
+
+# --- where searches run -----------------------------------------------------------------------------------------------
+
+
+def fitted(n_jobs=None):
+    return DPRandomSearchCV(NoisyCentroids(), SPACE, n_iter=3, n_jobs=n_jobs, random_state=0).fit(X, y).best_score_
+
+
+def test_a_search_is_the_same_where_nothing_is_forked(monkeypatch):
+    forked = fitted()
+    monkeypatch.setattr(private_process._HERE, "forks", False)
+    assert fitted() == forked
+
+
+def test_a_search_runs_inside_of_daemonic_workers():
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        assert pool.apply(fitted) == fitted()
+
+
+def test_a_search_runs_after_the_process_used_openmp_and_pools():
+    torch = pytest.importorskip("torch")
+    torch.set_num_threads(2)
+    try:
+        (torch.ones(600, 600) @ torch.ones(600, 600)).sum()
+        assert fitted(n_jobs=2) == fitted()
+    finally:
+        torch.set_num_threads(1)
