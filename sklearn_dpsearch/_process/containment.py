@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import warnings
 from collections.abc import Iterator
 
-_PRIVATE: list[bool] = []
+#: Variable of the environment, which processes that a candidate starts have too.
+PRIVATE = "SKLEARN_DPSEARCH_PRIVATE_PROCESS"
 
 
 def become_private() -> None:
-    """Mark this process as one that does private work, for good."""
-    _PRIVATE.append(True)
+    """Mark this process, and all that it starts, as one that does private work."""
+    os.environ[PRIVATE] = "1"
 
 
 def is_private() -> bool:
     """Return whether this process does private work."""
-    return bool(_PRIVATE)
+    return PRIVATE in os.environ
 
 
 @contextlib.contextmanager

@@ -105,8 +105,8 @@ def _fresh(kind: Any, bits: Any) -> Any:
 def _of_the_process(library: str) -> Any:
     """Global generator of a library."""
     if library == "torch":
-        return sys.modules["torch"].default_generator  # type: ignore[attr-defined]
-    return np.random.mtrand._rand if library == "numpy" else random._inst  # type: ignore[attr-defined]
+        return sys.modules["torch"].default_generator
+    return np.random.mtrand._rand if library == "numpy" else random._inst
 
 
 def _of_torch(device: str) -> Any:

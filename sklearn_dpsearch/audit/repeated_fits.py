@@ -77,7 +77,7 @@ def _all(
 ) -> list[tuple[list[Any], list[PrivacySpent], str | None]]:
     """Outcomes of all tasks, each in a process of its own; all fits of one that ends early have failed."""
     with there.entered():
-        works = [partial(fit_some, fits, *data[side], some) for side, some in tasks]
+        works = [partial(fit_some, fits, X, y, some) for (X, y), some in ((data[side], some) for side, some in tasks)]
         found = Parallel(n_jobs=None)(delayed(in_own_process)(work) for work in works)
     ended = "the process ended, for want of memory or by a crash of compiled code"
     return [done or ([FAILED] * len(some), [], ended) for done, (_, some) in zip(found, tasks)]

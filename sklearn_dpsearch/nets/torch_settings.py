@@ -20,7 +20,8 @@ class WhileAnyone:
     """
 
     def __init__(self, change: Callable[[], Callable[[], None]]) -> None:
-        self._change, self._undo = change, lambda: None
+        self._change = change
+        self._undo: Callable[[], None]
         self._lock, self._inside = threading.Lock(), 0
 
     @contextlib.contextmanager

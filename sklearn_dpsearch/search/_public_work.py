@@ -21,11 +21,13 @@ def in_the_open(work: Callable[[], Found], shared: Sequence[Any] = ()) -> Found:
     Exception
         The error of the work, with its traceback as a note.
     """
+    found: Any
     found, problem, modules = privately(partial(_ended, work), shared)
     prepare(modules)  # private work that follows need not import again what this work needed
     if problem is not None:
         raise problem
-    return found
+    value: Found = found
+    return value
 
 
 def _ended(work: Callable[[], Found]) -> tuple[Found | None, Exception | None, list[str]]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import mmap
 import os
 import pickle
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -31,7 +31,7 @@ WHAT_TRAVELS = (
 )
 
 
-class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
+class _Pickler(cloudpickle.Pickler):
     """Pickler of classes of scripts and notebooks too. Some objects are named by numbers, arrays in files by places.
 
     Generators have fresh states when they arrive.
@@ -49,8 +49,8 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         self.threaded |= type(obj).__module__.partition(".")[0] in THREADED
         if type(obj) is np.memmap and (place := place_of(obj)) is not None:
             return MappedArray.open, (place,)
-        if (generator := reduction(obj)) is not None:
-            return generator
+        if (special := reduction(obj) or _of_skorch(obj)) is not None:
+            return special
         return super().reducer_override(obj)
 
 
@@ -82,17 +82,18 @@ def pickled(thing: Any, named: Sequence[Any] = ()) -> bytes:
 
 def unpickled(content: Any, named: Sequence[Any] = ()) -> Any:
     """Unpickle an object. Classes of a script come back as the same classes."""
-    thing = _Unpickler(io.BytesIO(content), named).load()
-    _know_classes_of_scripts()
-    return thing
+    return _Unpickler(io.BytesIO(content), named).load()
 
 
-def _know_classes_of_scripts() -> None:
-    """Put classes of the user's script into ``__main__``: libraries that pickle by themselves look for them there."""
-    main = sys.modules["__main__"]
-    for made in list(getattr(cloudpickle.cloudpickle, "_DYNAMIC_CLASS_TRACKER_BY_ID", {}).values()):
-        if made.__module__ == "__main__" and not hasattr(main, made.__name__):
-            setattr(main, made.__name__, made)
+def _of_skorch(thing: Any) -> tuple[Any, ...] | None:
+    """Reduction of a net of skorch, which would pickle by itself, and not find classes of scripts; None for others."""
+    if not any(kind.__module__ == "skorch.net" for kind in type(thing).__mro__):
+        return None
+    return object.__new__, (type(thing),), vars(thing), None, None, _set_attributes
+
+
+def _set_attributes(thing: Any, attributes: dict[str, Any]) -> None:
+    vars(thing).update(attributes)
 
 
 # --- shared objects ---------------------------------------------------------------------------------------------------
@@ -124,11 +125,11 @@ class Packed:
         buffers: list[pickle.PickleBuffer] = []
         head = io.BytesIO()
         pickler = _Pickler(head, (), buffers)
-        try:
+        done = False
+        with contextlib.suppress(Exception):
             pickler.dump(list(shared))
-        except Exception:
-            head = None
-        if head is None:  # outside of the handler: a chained exception could quote a record
+            done = True
+        if not done:  # outside of the handler: a chained exception could quote a record
             raise PrivacyError(f"Found records or public data that cannot be pickled. {WHAT_TRAVELS}")
         parts = [head.getbuffer(), *(buffer.raw() for buffer in buffers)]
         facts = pickle.dumps((pickler.threaded, [part.nbytes for part in parts]))
@@ -161,7 +162,7 @@ class Packed:
     @property
     def starts_threads(self) -> bool:
         """Return whether unpickling starts threads, so that each process has to do it by itself."""
-        return bool(pickle.loads(self.content[8:])[0])
+        return bool(pickle.loads(self.content.data[8:])[0])
 
     def read(self) -> list[Any]:
         """Unpickle the objects. Processes share the memory of arrays until they change them."""
@@ -173,7 +174,6 @@ class Packed:
             end = start + size
             parts.append(mapped[start:end])
         found: list[Any] = pickle.loads(parts[0], buffers=parts[1:])
-        _know_classes_of_scripts()
         return found
 
     def close(self) -> None:

@@ -567,7 +567,8 @@ class _Forking:
         if message[:1] == IMPORT:
             _import(message[1:].decode().split())
         else:
-            self.fork(partial(_become_holder if message[:1] == HOLD else _become_run, *files))
+            become: Callable[..., None] = _become_holder if message[:1] == HOLD else _become_run
+            self.fork(partial(become, *files))
         for file in files:
             os.close(file)
         return True

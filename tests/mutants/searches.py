@@ -10,6 +10,9 @@ RANDOM, GRID, SUBSET, THRESHOLD = (
 )
 LEAKS, BAD = "search/test_nothing_leaks.py", "search/test_bad_input.py"
 
+#: Tests of private processes.
+PROCESS = "search/test_private_process.py"
+
 MUTANTS = [
     Mutant(
         name="buckets of equal values",
@@ -34,8 +37,8 @@ MUTANTS = [
         name="K capped by the search",
         mistake="A search runs no more than 20 candidates whatever it drew.",
         file="search/strategies/best_of.py",
-        old="drawn_candidates(plan, self.distribution.sample(source.bits), source)",
-        new="drawn_candidates(plan, min(20, self.distribution.sample(source.bits)), source)",
+        old="drawn_candidates(plan, plan.request.distribution.sample(source.bits), source)",
+        new="drawn_candidates(plan, min(20, plan.request.distribution.sample(source.bits)), source)",
         tests=("search/test_runs.py::test_as_many_candidates_run_as_the_distribution_drew",),
         seen="searches with a time limit",
     ),
@@ -43,8 +46,8 @@ MUTANTS = [
         name="one run more",
         mistake="1 + K runs, accounted as K.",
         file="search/strategies/best_of.py",
-        old="drawn_candidates(plan, self.distribution.sample(source.bits), source)",
-        new="drawn_candidates(plan, 1 + self.distribution.sample(source.bits), source)",
+        old="drawn_candidates(plan, plan.request.distribution.sample(source.bits), source)",
+        new="drawn_candidates(plan, 1 + plan.request.distribution.sample(source.bits), source)",
         tests=("search/test_runs.py::test_as_many_candidates_run_as_the_distribution_drew",),
         seen="a Rust crate: 3ε claimed for K = 1 + Poisson",
     ),
@@ -108,15 +111,65 @@ MUTANTS = [
         new="return max(finalists, key=lambda finalist: (*finalist[1].order, finalist[0]))",
         tests=("search/test_runs.py::test_of_equal_scores_the_first_drawn_wins",),
     ),
+    # --- a process of its own -------------------------------------------------------------------------------------
     Mutant(
-        name="hooks replaced meanwhile",
-        mistake="Exception hooks that are replaced while a candidate's thread lives on hear the next losers.",
-        file="_process/silence.py",
-        old='            if not hasattr(getattr(owner, name), "routed"):',
-        new="            if False:",
-        tests=(
-            "search/test_unheard.py::test_hooks_that_are_replaced_while_a_candidates_thread_lives_on_hear_no_loser",
-        ),
+        name="runs share a process",
+        mistake="All runs are done in the process that waits for them: names and counters tell how many came before.",
+        file="search/execution/runs.py",
+        old="    return private_process.in_own_process(work, job.threads) or [_failed(job)] * len(candidates)\n",
+        new="    return work()\n",
+        tests=(f"{PROCESS}::test_nothing_that_a_process_can_see_tells_how_many_runs_there_were",),
+        seen="Keras names layers by a counter of the process",
+    ),
+    Mutant(
+        name="what candidates write",
+        mistake="Private processes write where the user's process writes.",
+        file="search/private_process.py",
+        old="    null = subprocess.DEVNULL\n",
+        new="    null = None\n",
+        tests=(f"{PROCESS}::test_nothing_that_a_process_can_see_tells_how_many_runs_there_were",),
+    ),
+    Mutant(
+        name="forks draw the same",
+        mistake="Generators that modules and objects hold have the same state in each run.",
+        file="search/private_process.py",
+        old="        refresh(generator)\n",
+        new="        pass\n",
+        tests=(f"{PROCESS}::test_each_process_draws_noise_of_its_own",),
+        seen="joblib's multiprocessing backend",
+    ),
+    Mutant(
+        name="generators that travel",
+        mistake="Generators in functions of scripts come to each run with the state that they have outside.",
+        file="search/packed.py",
+        old="(special := reduction(obj) or _of_skorch(obj))",
+        new="(special := _of_skorch(obj))",
+        tests=(f"{PROCESS}::test_each_process_draws_noise_of_its_own",),
+        seen="cloudpickle of a function that uses numpy.random.normal by name",
+    ),
+    Mutant(
+        name="errors quoted",
+        mistake="The text of any error leaves the private process.",
+        file="search/private_process.py",
+        old="(type(error), str(error)) if ours else (PrivateProcessError, STOPPED)",
+        new="(PrivateProcessError, str(error))",
+        tests=(f"{PROCESS}::test_errors_come_in_fixed_words",),
+    ),
+    Mutant(
+        name="a crash stops the search",
+        mistake="A run whose process is killed stops the search, so that a record which kills it is told of.",
+        file="search/private_process.py",
+        old="    except EndedError:\n        return None\n",
+        new="    except EndedError:\n        raise\n",
+        tests=(f"{PROCESS}::test_a_run_that_crashes_is_a_failing_candidate",),
+    ),
+    Mutant(
+        name="private work that lives on",
+        mistake="Private processes go on when the user's process has ended or Ctrl-C was pressed.",
+        file="search/private_process.py",
+        old="    fcntl.fcntl(life, fcntl.F_SETOWN, os.getpid())\n",
+        new="    return\n",
+        tests=(f"{PROCESS}::test_private_processes_end_with_the_users_and_leave_nothing",),
     ),
     # --- before anything is spent ---------------------------------------------------------------------------------
     Mutant(
@@ -170,15 +223,6 @@ MUTANTS = [
         new="        return 67280421310721\n",
         tests=("search/test_runs.py::test_without_a_seed_candidates_are_drawn_anew_each_time",),
         seen="torch.Generator() without a seed",
-    ),
-    Mutant(
-        name="forked workers repeat each other",
-        mistake="Global generators are not seeded afresh in each run.",
-        file="search/execution/runs.py",
-        old="        reseed(seeds[0])  # forked workers would repeat each other's global generators\n",
-        new="",
-        tests=("search/test_runs.py::test_forked_workers_do_not_repeat_the_global_generator",),
-        seen="joblib's multiprocessing backend with torch",
     ),
     Mutant(
         name="generator left on the model",
@@ -463,9 +507,9 @@ MUTANTS = [
     Mutant(
         name="candidates with the final noise",
         mistake="Candidates are charged for a share of the final training's loss, and trained with its noise.",
-        file="search/_base.py",
-        old="return Job(recipe=plan.recipe, split",
-        new="return Job(recipe=plan.final_recipe, split",
+        file="search/_private_fit.py",
+        old="recipe=self.plan.recipe",
+        new="recipe=self.plan.final_recipe",
         tests=("search/test_subset_validated.py::test_candidates_are_trained_with_a_share_of_the_final_loss",),
     ),
     Mutant(
@@ -698,86 +742,6 @@ MUTANTS = [
         tests=("search/test_bad_input.py::test_raising_on_the_first_error_is_refused",),
     ),
     Mutant(
-        name="frames left on a traceback",
-        mistake="The traceback of an error keeps the frames that hold candidates and scores.",
-        file="search/execution/tasks.py",
-        old="    return None, problem.with_traceback(None)\n",
-        new="    return None, problem\n",
-        tests=("search/test_tasks.py::test_an_exception_comes_without_the_frames_and_causes_underneath",),
-    ),
-    Mutant(
-        name="log not silenced",
-        mistake="Candidates' log records come out, one for each run.",
-        file="_process/silence.py",
-        old=(
-            '    (logging.Logger, "handle", _route_log_records),\n'
-            '    (logging.Handler, "handle", _route_handled_records),\n'
-        ),
-        new="",
-        tests=("search/test_nothing_leaks.py::test_no_candidate_speaks_to_the_outside",),
-    ),
-    Mutant(
-        name="descriptors not silenced",
-        mistake="What compiled code prints comes out.",
-        file="search/execution/tasks.py",
-        old="        DESCRIPTORS.muted(),\n",
-        new="",
-        tests=("search/test_nothing_leaks.py::test_nothing_is_written_past_python",),
-    ),
-    Mutant(
-        name="losers freed aloud",
-        mistake="Results of tasks are freed when the silence is over: finalizers of losers speak, once for each.",
-        file="search/execution/tasks.py",
-        old="                kept.append([*found])\n",
-        new="                pass\n",
-        tests=("search/test_unheard.py::test_losers_are_freed_unheard_in_workers_too",),
-        seen="this library: unclosed progress bars of losers, one line for each",
-    ),
-    Mutant(
-        name="garbage collected later",
-        mistake="Losers in cycles are freed whenever Python gets to them, after the silence.",
-        file="_process/silence.py",
-        old="        gc.collect()\n",
-        new="        pass\n",
-        tests=("search/test_unheard.py::test_losers_are_freed_unheard",),
-    ),
-    Mutant(
-        name="garbage collected aloud",
-        mistake="What another thread happens to collect is freed aloud.",
-        file="_process/late_output.py",
-        old='mark if phase == "start" else None',
-        new="None",
-        tests=("search/test_unheard.py::test_garbage_that_another_thread_happens_to_collect_is_freed_unheard",),
-    ),
-    Mutant(
-        name="hooks hear losers",
-        mistake="Hooks for exceptions that nothing caught are given those of candidates.",
-        file="_process/silence.py",
-        old="""    (threading, "excepthook", _route_hook),
-    (sys, "unraisablehook", _route_hook),
-""",
-        new="",
-        tests=("search/test_unheard.py",),
-    ),
-    Mutant(
-        name="threads speak after the end",
-        mistake="A thread that a candidate leaves running speaks when the search is over.",
-        file="_process/silence.py",
-        old="        _RouteKeeper(thread).begin()\n",
-        new="        pass\n",
-        tests=(
-            "search/test_unheard.py::test_threads_that_a_candidate_leaves_running_stay_silent_for_as_long_as_they_live",
-        ),
-    ),
-    Mutant(
-        name="warnings remembered",
-        mistake="Python remembers the text of warnings that must stay secret.",
-        file="_process/silence.py",
-        old="            forget(msg)\n",
-        new="            pass\n",
-        tests=("search/test_unheard.py::test_python_remembers_no_text_of_a_private_warning",),
-    ),
-    Mutant(
         name="an earlier release stays",
         mistake="After a fit that finds nothing, the model of the fit before is still there.",
         file="search/_base.py",
@@ -793,23 +757,6 @@ MUTANTS = [
         new="        pass\n",
         tests=("search/test_nets.py::test_the_released_net_states_what_the_search_cost_not_its_own_training",),
         seen="Opacus's get_epsilon after a search",
-    ),
-    Mutant(
-        name="state put back too early",
-        mistake="Of several threads that silenced the process, the first to leave puts it back for all.",
-        file="_process/reference_counting.py",
-        old="_count(-1)\n                    if self._users == 0:\n                        self._undo()",
-        new="_count(-1)\n                    self._undo()",
-        tests=("_process/test_silence.py::test_two_threads_in_every_order_leave_everything_as_it_was",),
-    ),
-    Mutant(
-        name="forks take the locks at once",
-        mistake="Two threads that fork at the same time mix up the locks that they hold: one is never given back.",
-        file="_process/reference_counting.py",
-        old="_FORKING = threading.RLock()\n#: Locks held",
-        new="_FORKING = threading.Semaphore(99)\n#: Locks held",
-        tests=("_process/test_forking.py::test_eight_threads_that_fork_at_once_come_to_their_end",),
-        seen="this library: two fits that overlap, whose candidates fork, hung in two of three tries",
     ),
     Mutant(
         name="one task for each run",
@@ -830,15 +777,6 @@ MUTANTS = [
         seen="a cluster after a worker was lost",
     ),
     Mutant(
-        name="a cluster that quotes",
-        mistake="What cannot be pickled is quoted, with its error, in the logs of a cluster.",
-        file="search/execution/cluster_payloads.py",
-        old="            self._text, self._arrays = None, []\n",
-        new="            raise\n",
-        tests=("search/test_cluster.py::test_what_cannot_be_sent_is_found_when_it_is_opened_and_says_nothing",),
-        seen="every search on Dask, which then waited for ever",
-    ),
-    Mutant(
         name="an exit of a candidate",
         mistake="What a candidate raises leaves the search if it is no Exception, with its text.",
         file="search/execution/tasks.py",
@@ -852,16 +790,14 @@ MUTANTS = [
         mistake="After a crash nothing says that the budget was spent, nor has a ledger an entry.",
         file="search/_base.py",
         old=(
-            "        start.begin(candidates, lambda: self._spend(prepared, start.entry))\n"
-            "        outcome = strategy.run(job, candidates, source, prepared.X, prepared.y)\n"
+            "                start.begin(lambda: self._spend(prepared, start.entry))\n"
+            "                release = process(tell=tell)\n"
         ),
         new=(
-            "        outcome = strategy.run(job, candidates, source, prepared.X, prepared.y)\n"
-            "        start.begin(candidates, lambda: self._spend(prepared, start.entry))\n"
+            "                release = process(tell=tell)\n"
+            "                start.begin(lambda: self._spend(prepared, start.entry))\n"
         ),
-        tests=(
-            "search/test_nothing_leaks.py::test_an_interrupt_of_the_caller_passes_without_a_word_and_leaves_what_was_spent",
-        ),
+        tests=("search/test_nothing_leaks.py::test_an_interrupt_of_the_caller_passes_and_leaves_what_was_spent",),
     ),
     Mutant(
         name="changed after it was planned",
@@ -913,9 +849,9 @@ MUTANTS = [
     Mutant(
         name="bounds from the data",
         mistake="diffprivlib's PrivacyLeakWarning is ignored during a search.",
-        file="_process/silence.py",
-        old="            self._done.append(_route_diffprivlib())\n",
-        new="",
+        file="search/private_process.py",
+        old="        diffprivlib.PrivacyLeakWarning.__init__ = _raise",
+        new="        pass",
         tests=("adapters/test_diffprivlib.py::test_what_a_declared_estimator_reads_from_the_data_stops_the_search",),
         seen="scripts that silence warnings",
     ),
@@ -1081,8 +1017,8 @@ MUTANTS = [
         name="a second draw after a crash",
         mistake="A search that goes on draws anew: killing it until it draws well is a choice.",
         file="search/_resuming.py",
-        old='json.loads(kept.secrets)["entropy"] if kept is not None and kept.begun else entropy_of(random_state)',
-        new="entropy_of(random_state)",
+        old='            self.entropy = json.loads(kept.secrets)["entropy"]\n',
+        new="            self.entropy = entropy_of(random_state)\n",
         tests=("search/test_resuming.py::test_without_a_seed_it_is_the_same_as_well",),
         seen="most resumable tuners",
     ),

@@ -7,13 +7,16 @@ import os
 import signal
 import tempfile
 import time
+from functools import partial
 
 import numpy as np
 from distributed import Client, LocalCluster
 from joblib import delayed, parallel_config
 
 from sklearn_dpsearch import Doubling, DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV
+from sklearn_dpsearch.search.execution.clusters import workplace
 from sklearn_dpsearch.search.execution.tasks import in_parallel
+from sklearn_dpsearch.search.private_process import privately
 
 from .toys import NoisyCentroids, two_blobs
 
@@ -68,9 +71,18 @@ def in_a_file(folder, X):
     return np.load(f"{folder}/X.npy", mmap_mode="r")
 
 
-def sent_again(client, search, X, y):
-    """What a search releases if its records are lost once, on the way to a worker."""
-    sends, times = client.scatter, []
+WORKERS = {"n_jobs": -1, "pre_dispatch": "2*n_jobs"}
+
+
+def tasks_on(there, work):
+    """Results of four tasks."""
+    with there.entered():
+        return in_parallel("NoisyCentroids", [delayed(work)(number) for number in range(4)], WORKERS)
+
+
+def sent_again(there):
+    """Results if the records are lost once, on the way to a worker, and how often they were sent."""
+    sends, times = Client.scatter, []
 
     async def lost():
         raise OSError
@@ -79,26 +91,31 @@ def sent_again(client, search, X, y):
         times.append(1)
         return lost() if len(times) == 1 else sends(*given, **named)
 
-    client.scatter = once_lost
-    try:
-        found = released(search.fit(X, y))
-        return found if len(times) > 1 else None
-    finally:
-        client.scatter = sends
+    Client.scatter = once_lost
+    return tasks_on(there, str), len(times)
+
+
+def above(pid, steps):
+    """Ancestor of a process."""
+    for _ in range(steps):
+        with open(f"/proc/{pid}/stat") as file:
+            pid = int(file.read().rpartition(")")[2].split()[1])
+    return pid
 
 
 def ends_its_worker(number):
+    """End the worker whose server's holder's child this is."""
     if number == 1:
-        os.kill(os.getpid(), signal.SIGKILL)
+        os.kill(above(os.getpid(), 3), signal.SIGKILL)
+        time.sleep(60)
     return number
 
 
-def given_up(client):
+def given_up(client, records):
     """Error if a task ends its worker, whatever worker it is sent to."""
     client.run_on_scheduler(lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", 0))
-    workers = {"n_jobs": -1, "pre_dispatch": "2*n_jobs"}
     try:
-        return in_parallel("NoisyCentroids", [delayed(ends_its_worker)(number) for number in range(4)], workers)
+        return privately(partial(tasks_on, workplace(-1), ends_its_worker), [records])
     except RuntimeError as error:
         return str(error)
 
@@ -128,12 +145,13 @@ def main():
             pids = list(client.run(os.getpid).values())
             client.loop.call_later(1.0, os.kill, pids[0], signal.SIGKILL)
             told["after a loss"][name] = released(search.fit(X, y)) == alone[name]
-        told["sent again"] = sent_again(client, on_workers["random"], X, y) == alone["random"]
+        found, times = privately(partial(sent_again, workplace(-1)), [wide])
+        told["sent again"] = found == ["0", "1", "2", "3"] and times > 1
         deadline = time.monotonic() + 60
         while any(client.has_what().values()) and time.monotonic() < deadline:
             time.sleep(0.2)
         told["left"] = sum(map(len, client.has_what().values()))
-        told["given up"] = given_up(client)
+        told["given up"] = given_up(client, wide)
     print(json.dumps(told))
 
 

@@ -87,6 +87,7 @@ class Growing(LokyBackend):
         return 2
 
 
+Growing.__name__ = "DaskDistributedBackend"  # by which it is known
 register_parallel_backend("growing", Growing)
 
 

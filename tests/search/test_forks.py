@@ -12,6 +12,7 @@ import pytest
 from . import forked
 
 pytestmark = [
+    pytest.mark.processes,
     pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning"),
     pytest.mark.skipif(not hasattr(os, "fork") or not Path("/proc/self/fd").exists(), reason="forks, on Linux"),
 ]

@@ -30,6 +30,8 @@ from sklearn_dpsearch.search.execution import models, runs
 
 from .toys import NoisyCentroids
 
+pytestmark = pytest.mark.processes
+
 RNG = np.random.default_rng(0)
 BUDGET = {"delta": 1e-6, "score_noise": ZCDP(rho=0.1, neighboring="zero_out")}
 SPACE = {"learning_rate_factor": [0.5, 1.0, 2.0]}

@@ -8,7 +8,6 @@ import math
 import pickle
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from copy import deepcopy
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +21,6 @@ from sklearn.preprocessing import FunctionTransformer
 
 from sklearn_dpsearch import BudgetExceededError, DPRandomSearchCV, NoModelError, PrivacyError, PrivacyLedger
 from sklearn_dpsearch.audit import audit
-from sklearn_dpsearch.ledger.ledger_context import MARK, counted
 from sklearn_dpsearch.privacy import Fixed, PureDP, compose
 
 from ..ledger.dying import DEATHS, POSIX, died, use, uses
@@ -208,6 +206,7 @@ def test_meta_estimators_inside_of_worker_processes_lose_no_entry(ledger):
     assert len(ledger.entries()) == 6
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     ("kind", "backend"),
     [
@@ -243,6 +242,7 @@ class InAThread(NoisyCentroids):
         return super().fit(X, y)
 
 
+@pytest.mark.processes
 def test_threads_of_candidates_enter_nothing_either(ledger):
     with ledger:
         one = DPRandomSearchCV(InAThread(random_search()), {"shrink": [0.0]}, n_iter=Fixed(4)).fit(X, y)
@@ -269,6 +269,7 @@ def _fit_a_copy(search, ledger, X, y):
     return random_search(ledger=ledger).fit(X, y) if search is None else clone(search).fit(X, y)
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     "way", ["parameter", pytest.param("block", marks=pytest.mark.slow), pytest.param("handed", marks=pytest.mark.slow)]
 )
@@ -288,15 +289,6 @@ def test_processes_of_candidates_enter_nothing_either(way, ledger):
             before = len(ledger.entries())
             model.fit(X, y)
             assert len(ledger.entries()) == before + 2
-
-
-def test_what_is_made_for_a_candidate_keeps_a_mark_only_while_the_candidate_is_at_work(ledger):
-    with counted():
-        made = [clone(random_search(ledger=ledger)), deepcopy(ledger), random_search()]
-        taken = [pickle.dumps(one) for one in made]
-    assert [MARK in vars(pickle.loads(one)) for one in taken] == [True] * 3
-    assert [MARK in vars(pickle.loads(pickle.dumps(one))) for one in made] == [False] * 3
-    assert MARK not in vars(clone(made[0]))
 
 
 def test_a_ledger_inside_of_a_search_must_be_its_own(begin):

@@ -36,7 +36,7 @@ ROOT = Path(__file__).parents[2]
 X, y = two_blobs(60)
 SPACE = {"shrink": [0.0, 0.1]}
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
+pytestmark = [pytest.mark.processes, pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")]
 
 
 @pytest.fixture(params=["fork", "spawn"])
@@ -391,3 +391,14 @@ def test_a_search_runs_after_the_process_used_openmp_and_pools():
         assert fitted(n_jobs=2) == fitted()
     finally:
         torch.set_num_threads(1)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_module_of_a_script_is_trained_and_comes_back_as_the_same_class(n_jobs):
+    pytest.importorskip("skorch")
+    script = Path(__file__).with_name("net_of_a_script.py")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, str(script), str(n_jobs)], capture_output=True, text=True, timeout=300, env=environment
+    )
+    assert (done.stdout, done.returncode) == ("True (500,)\n", 0), done.stderr

@@ -184,6 +184,7 @@ def test_a_search_inside_a_search_is_not_rehearsed_again():
     assert all(np.isin(records, X).all() for records in own)  # a rehearsal of the inner fit would have trained in full
 
 
+@pytest.mark.processes
 def test_nothing_is_said_but_why_nothing_was_rehearsed(capsys):
     class Chatty(NoisyCentroids):
         def fit(self, X, y):

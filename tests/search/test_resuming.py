@@ -41,7 +41,6 @@ from sklearn_dpsearch.scoring import make_private_scorer
 from sklearn_dpsearch.search import _code, _fingerprint, _resuming
 from sklearn_dpsearch.search._base import RELEASED
 from sklearn_dpsearch.search._code import codes_of
-from sklearn_dpsearch.search.execution import candidate_utilities, runs
 from sklearn_dpsearch.search.execution.finished_runs import Finished
 from sklearn_dpsearch.search.strategies.best_of import BestOfStrategy
 
@@ -104,8 +103,6 @@ def cut_off(make, folder, monkeypatch, after=0, data=(X, y)):
     """Begin a fit, and let the lights go out; what a process that died then leaves on the disk."""
     with monkeypatch.context() as patched:
         Lights(patched, after)
-        patched.setattr(runs, "in_task", Plain)
-        patched.setattr(candidate_utilities, "in_task", Plain)
         with contextlib.suppress(BaseException):  # what becomes of it on its way is not looked at
             make(checkpoint=folder).fit(*data)
     assert folder.exists()
@@ -120,16 +117,6 @@ def folder(tmp_path):
 def unread(monkeypatch):
     """The code of estimators does not count: a method is replaced."""
     monkeypatch.setattr(_fingerprint, "codes_of", lambda value: [])
-
-
-class Plain:
-    """No silence around tasks: a power cut is none of the things that a candidate may do."""
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *raised):
-        return False
 
 
 # --- the same release -------------------------------------------------------------------------------------------------
@@ -184,17 +171,24 @@ def test_workers_keep_what_they_finish(folder, monkeypatch):
     assert released(make(checkpoint=folder, n_jobs=2).fit(X, y)) == released(make().fit(X, y))
 
 
-@pytest.mark.usefixtures("interruptible", "unread")
-def test_it_goes_on_after_an_interrupt_from_the_keyboard(folder, monkeypatch):
-    make = lambda **more: SEARCHES["random"](random_state=5, **more)  # noqa: E731
-    main, fit = os.getpid(), NoisyCentroids.fit
+class Interrupting(NoisyCentroids):
+    """Presses Ctrl-C in a process that the environment names."""
 
-    def interrupted(*given):
-        os.kill(main, signal.SIGINT)
-        return fit(*given)
+    def fit(self, X, y):
+        if "INTERRUPTED" in os.environ:
+            os.kill(int(os.environ["INTERRUPTED"]), signal.SIGINT)
+            time.sleep(60)
+        return super().fit(X, y)
+
+
+@pytest.mark.processes
+@pytest.mark.usefixtures("interruptible")
+def test_it_goes_on_after_an_interrupt_from_the_keyboard(folder, monkeypatch):
+    def make(**more):
+        return DPRandomSearchCV(Interrupting(), SPACE, n_iter=8, random_state=5, rehearse=False, **more)
 
     with monkeypatch.context() as patched:
-        patched.setattr(NoisyCentroids, "fit", interrupted)
+        patched.setenv("INTERRUPTED", str(os.getpid()))
         with pytest.raises(KeyboardInterrupt):
             make(checkpoint=folder).fit(X, y)
     assert released(make(checkpoint=folder).fit(X, y)) == released(make().fit(X, y))
@@ -453,7 +447,7 @@ def test_what_a_ledger_refuses_leaves_an_earlier_release_there(dies, folder, tmp
     if dies:
         with monkeypatch.context() as patched:
             patched.setattr(PrivacyLedger, "_spend_fit", power_cut)
-            with pytest.raises(RuntimeError):
+            with pytest.raises(PowerCut):
                 other.fit(X, y)
         with pytest.raises(PrivacyError, match="began"):  # the ledger may have entered the other search
             SEARCHES["random"](checkpoint=folder).fit(X, y)
@@ -473,7 +467,7 @@ def test_a_search_that_is_paid_for_after_a_power_cut_takes_the_place_of_a_releas
     other, seen, run = SEARCHES["all"](checkpoint=folder, ledger=ledger), [], BestOfStrategy.run
     with monkeypatch.context() as patched:
         patched.setattr(PrivacyLedger, "_spend_fit", power_cut)
-        with pytest.raises(RuntimeError):
+        with pytest.raises(PowerCut):
             other.fit(X, y)
     monkeypatch.setattr(
         BestOfStrategy, "run", lambda *given: (seen.append((folder / RELEASE).exists()), run(*given))[1]

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-import numpy as np
 import pytest
-from joblib import parallel_config
 from scipy.stats import uniform
 
 from sklearn_dpsearch import DPRandomSearchCV
@@ -16,7 +14,7 @@ from sklearn_dpsearch.scoring import DiscreteLaplaceNoise
 from .toys import NoisyCentroids, RandomizedResponse, two_blobs
 
 #: Trainings are counted here, and candidates fail on purpose.
-pytestmark = pytest.mark.usefixtures("unrehearsed")
+pytestmark = pytest.mark.usefixtures("unrehearsed", "in_place")
 
 X, y = two_blobs()
 DRAWN: list[float] = []
@@ -140,22 +138,3 @@ def test_all_runs_released_cost_their_composition():
     one_run = GaussianDP(mu=0.3, neighboring="replace_one")
     one = DPRandomSearchCV(NoisyCentroids(), {"shrink": [0.0]}, n_iter=4, release="all", guarantee=one_run, delta=1e-6)
     assert one.privacy_cost(8, public=True).guarantee == GaussianDP(mu=0.6, neighboring="replace_one")
-
-
-class Global(NoisyCentroids):
-    """Draws on the global generator."""
-
-    def fit(self, X, y):
-        self.drawn_ = np.random.uniform()
-        return super().fit(X, y)
-
-
-def drawn(estimator, X, y):
-    return estimator.drawn_
-
-
-def test_forked_workers_do_not_repeat_the_global_generator():
-    one = DPRandomSearchCV(Global(), {"shrink": [0.0]}, n_iter=12, release="all", refit=False, scoring=drawn)
-    with parallel_config(backend="multiprocessing", n_jobs=2):
-        one.fit(X, y, X_public=X.copy(), y_public=y.copy())
-    assert len(set(one.cv_results_["mean_test_score"])) == 12

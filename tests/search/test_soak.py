@@ -23,6 +23,8 @@ from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV,
 
 from .toys import NoisyCentroids, holds_a_release_alone, two_blobs
 
+pytestmark = pytest.mark.processes
+
 FULL = os.environ.get("SKLEARN_DPSEARCH_FULL") == "1"
 #: How many searches at least, and for how many seconds.
 SEARCHES = 1000 if FULL else 120

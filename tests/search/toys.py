@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import secrets
 import sys
 import warnings
 from dataclasses import fields
@@ -104,8 +105,7 @@ def search_of(kind, estimator, space, **given):
     return make(estimator, space, **{**needed, **given})
 
 
-#: What the candidates of a search have said, and all that a fit may leave on it.
-TOKENS: list[str] = []
+#: All that a fit may leave on a search.
 ALLOWED = {
     "best_params_",
     "best_score_",
@@ -123,8 +123,7 @@ class Talkative(NoisyCentroids):
     """Leaves a token of its own on itself and everywhere it can."""
 
     def fit(self, X, y):
-        token = f"token-{len(TOKENS)}-of-candidate"
-        TOKENS.append(token)
+        token = f"token-{secrets.token_hex(8)}"
         print(token)
         print(token, file=sys.stderr)
         warnings.warn(token, stacklevel=2)

@@ -125,7 +125,8 @@ class PrivateWalk:
     def _begin(self) -> Rounds:
         fit, strategy = self.fit, self.fit.strategy
         source = fit.source()
-        return strategy.rounds(fit.job((), source), source, fit.X, fit.y)  # type: ignore[attr-defined]
+        rounds: Rounds = strategy.rounds(fit.job((), source), source, fit.X, fit.y)  # type: ignore[attr-defined]
+        return rounds
 
 
 class StepByStep(Iterator[RoundRelease]):
