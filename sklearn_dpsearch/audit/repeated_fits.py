@@ -16,10 +16,9 @@ from ..adapters.adapter import Estimator
 from ..adapters.seeds import seed_names
 from ..privacy import PrivacyError
 from ..privacy.spent import PrivacySpent
-from ..search import NoModelError
+from ..search import NoModelError, private_process
 from ..search._public_work import in_the_open
 from ..search.execution.clusters import Workplace, workplace
-from ..search.private_process import in_own_process
 from .attacks import Statistic
 from .neighbours import Neighbours
 from .outcomes import FAILED
@@ -78,7 +77,7 @@ def _all(
     """Outcomes of all tasks, each in a process of its own; all fits of one that ends early have failed."""
     with there.entered():
         works = [partial(fit_some, fits, X, y, some) for (X, y), some in ((data[side], some) for side, some in tasks)]
-        found = Parallel(n_jobs=None)(delayed(in_own_process)(work) for work in works)
+        found = Parallel(n_jobs=None)(delayed(private_process.in_own_process)(work) for work in works)
     ended = "the process ended, for want of memory or by a crash of compiled code"
     return [done or ([FAILED] * len(some), [], ended) for done, (_, some) in zip(found, tasks)]
 

@@ -365,6 +365,7 @@ class BasePrivateSearch(
                 self._give_back(prepared, start, kept)
                 return self
             work = prepared.work(entropy=start.entropy, finished=start.finished)
+            work.try_to_draw()
             with private_process.PrivateProcess(work, work.shared) as process:
                 start.begin(lambda: self._spend(prepared, start.entry))
                 release = process(tell=tell)

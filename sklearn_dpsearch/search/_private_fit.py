@@ -71,6 +71,12 @@ class PrivateFit:
             outcome = self.strategy.run(self.plan, job, candidates, source, self.X, self.y)
             return release_of(len(job.split.folds), outcome)
 
+    def try_to_draw(self) -> None:
+        """Raise what drawing candidates and a split would raise; always for the same draw, which tells nothing."""
+        source = Randomness(0)
+        candidates = self.strategy.candidates(self.plan, source)
+        self.strategy.split(self.plan, candidates, self.n_samples, source)
+
     def source(self) -> Randomness:
         """Begin: the source of all random choices."""
         self.strategy.progress = Progress(private_process.tell, self.moments)

@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
+from . import private_process
 from .packed import pickled, unpickled
-from .private_process import imported, prepare, privately
+from .private_process import imported, privately
 
 Found = TypeVar("Found")
 
@@ -23,7 +24,7 @@ def in_the_open(work: Callable[[], Found], shared: Sequence[Any] = ()) -> Found:
     """
     found: Any
     found, problem, modules = privately(partial(_ended, work), shared)
-    prepare(modules)  # private work that follows need not import again what this work needed
+    private_process.prepare(modules)  # private work that follows need not import again what this work needed
     if problem is not None:
         raise problem
     value: Found = found

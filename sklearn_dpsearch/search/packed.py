@@ -76,7 +76,8 @@ def pickled(thing: Any, named: Sequence[Any] = ()) -> bytes:
         _Pickler(file, named).dump(thing)
         return file.getvalue()
     except Exception as error:
-        why = str(error)
+        told = isinstance(error, (TypeError, AttributeError, pickle.PicklingError))
+        why = str(error) if told else type(error).__name__
     raise PrivacyError(f"Found an estimator, a scorer or a parameter that cannot be pickled: {why}. {WHAT_TRAVELS}")
 
 

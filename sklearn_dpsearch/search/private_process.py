@@ -261,7 +261,8 @@ class _Child:
         (ours, theirs), (life, alive) = socket.socketpair(), os.pipe()
         with theirs, contextlib.closing(Connection(life, writable=False)):
             child = cls(Connection(ours.detach()), Connection(alive, readable=False))
-            socket.send_fds(asks, [kind], [theirs.fileno(), life, *files])
+            with contextlib.suppress(OSError):  # the server has ended, as ``answer`` tells
+                socket.send_fds(asks, [kind], [theirs.fileno(), life, *files])
         return child
 
     @classmethod
@@ -457,6 +458,7 @@ class _Server:
     def asks(self) -> socket.socket:
         """Socket to the server."""
         if self._asks is None or (self._of == os.getpid() and self._process and self._process.poll() is not None):
+            self.close()
             ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             with theirs:
                 self._process = _python("serve", theirs, [])
@@ -471,7 +473,7 @@ class _Server:
             asks.send(IMPORT + " ".join(new[part : part + MODULES]).encode())
 
     def close(self) -> None:
-        """Let the server end, at the end of this process."""
+        """Let the server end."""
         if self._asks is not None:
             self._asks.close()
         if self._process is not None:

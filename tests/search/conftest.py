@@ -58,5 +58,6 @@ def in_place(monkeypatch):
         with without_warnings():
             return work()
 
+    monkeypatch.setattr(private_process, "prepare", lambda modules: None)
     monkeypatch.setattr(private_process, "PrivateProcess", InPlace)
     monkeypatch.setattr(private_process, "in_own_process", in_own_process)

@@ -34,6 +34,7 @@ from sklearn_dpsearch.privacy import (
 from sklearn_dpsearch.scoring import make_private_scorer, private_scorer
 from sklearn_dpsearch.search._inspection import utilities_in_the_open
 from sklearn_dpsearch.search.execution import candidate_utilities as _utilities
+from sklearn_dpsearch.search.execution.job import Job
 from sklearn_dpsearch.search.execution.randomness import Randomness
 from sklearn_dpsearch.search.strategies import sample_and_aggregate as _aggregated
 
@@ -366,12 +367,13 @@ def test_utilities_leave_no_trace(monkeypatch):
     assert trace([1.0, 0.0]) == trace([0.7, 0.1])
 
 
-def test_errors_of_joblib_quote_nothing():
+@pytest.mark.processes
+def test_what_cannot_be_pickled_is_not_quoted():
     class Unpicklable(NoisyCentroids):
         def __getstate__(self):
             raise RuntimeError(f"secret: {X[0]}")
 
-    with pytest.raises(RuntimeError, match="could not be run by joblib") as caught:
+    with pytest.raises(PrivacyError, match="cannot be pickled: RuntimeError") as caught:
         search(Unpicklable(), n_jobs=2).fit(X, y)
     assert "secret" not in str(caught.value)
     assert caught.value.__context__ is None
@@ -553,7 +555,8 @@ def test_a_net_that_was_told_the_number_of_records_is_told_a_parts_on_parts():
     one = DPGridSearchCV(net, {"learning_rate_init": [0.1, 0.2]}, delta=1e-5, selection_epsilon=1.0, n_parts=4)
     strategy = one._strategy()
     plan = one._plan(strategy, 400, False, 1e-5)
-    job = one._job(plan, strategy.split(plan, (), 400, Randomness(0)), {}, None)
+    split = strategy.split(plan, (), 400, Randomness(0))
+    job = Job(recipe=plan.recipe, split=split, fit_params={}, public=None)
     assert _utilities.on_parts(job).split.expected == 75
     candidate = _utilities.less_noisy(job, [{"learning_rate_init": 0.1}])[0]
     assert candidate["noise_multiplier"] == 0.5

@@ -38,7 +38,6 @@ from sklearn_dpsearch.privacy.selection.doubling import default_max_rounds
 from sklearn_dpsearch.search._inspection import utilities_in_the_open
 from sklearn_dpsearch.search.execution import runs as _runs
 from sklearn_dpsearch.search.execution.job import Job
-from sklearn_dpsearch.search.strategies import sample_and_aggregate as _aggregated
 from sklearn_dpsearch.search.threshold_search import doubling as _doubling
 from sklearn_dpsearch.search.threshold_search import search as _threshold
 from sklearn_dpsearch.search.threshold_search.rounds import Rounds, StepByStep
@@ -566,26 +565,6 @@ def _go_on(steps):
         with pytest.raises(PrivacyError, match="forked copy of its process; one process is needed"):
             ask(steps)
     os._exit(7)
-
-
-def test_an_error_in_a_round_shows_no_variables_of_the_walk(monkeypatch):
-    def broken(*args, **kwargs):
-        utilities = [Fraction(1, 3)]
-        raise RuntimeError(f"no{utilities[:0]}")
-
-    one = walk(NoisyCentroids(), round_epsilon=1000.0)  # the first round accepts, so that there is a second
-    steps = one.rounds(X, y, iter([[{"shrink": 0.0}]] * 3))
-    next(steps)
-    monkeypatch.setattr(_aggregated, "utilities_of", broken)
-    with pytest.raises(RuntimeError) as caught:
-        next(steps)
-    trace, names = caught.value.__traceback__, []
-    while trace is not None:
-        names.append(trace.tb_frame.f_code.co_name)
-        trace = trace.tb_next
-    assert names[-2:] == ["__next__", "guarded"]
-    assert list(steps) == []
-    assert one.privacy_spent_.epsilon > 0
 
 
 def test_rounds_check_everything_before_the_first_step():

@@ -234,8 +234,10 @@ class DPThresholdSearchCV(BasePrivateSearch):
                 "which cannot be checked. Set checkpoint=None, or use fit."
             )
         prepared = self._prepared(X, y, X_public, y_public, {})
+        strategy = prepared.strategy
         seed = self.random_state
         fit = prepared.work(entropy=None if seed is None else entropy_of(seed))
+        strategy.split(prepared.plan, (), prepared.n_samples, Randomness(0))  # raises what the draw would raise
         return StepByStep(fit, lambda: self._spend(prepared), batches, self._release)
 
     def _strategy(self) -> ThresholdStrategy | DoublingStrategy:
