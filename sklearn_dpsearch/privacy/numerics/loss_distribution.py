@@ -228,13 +228,23 @@ def mix(parts: Sequence[LossDistribution], weights: Sequence[float]) -> LossDist
 def on_grid(pld: LossDistribution, interval: float) -> tuple[int, Array]:
     """First grid index and masses of ``one`` spread onto multiples of ``interval``."""
     below = np.floor(pld.losses / interval).astype(np.int64)
-    share = (
-        np.expm1(pld.losses - below * interval)
-        / np.expm1(interval)
-        * np.exp(interval - (pld.losses - below * interval))
-    )
-    share = np.clip(share, 0.0, 1.0)
+    share = _upper_share(pld.losses - below * interval, interval)
     first = int(below[0])
     masses = np.bincount(below - first, pld.masses * (1.0 - share), int(below[-1]) - first + 2)
     masses += np.bincount(below - first + 1, pld.masses * share, masses.size)
     return first, np.asarray(masses, dtype=float)
+
+
+def on_points(pld: LossDistribution, points: Array) -> Array:
+    """Masses of a distribution spread onto rising points, the first at most its lowest loss and the last above all."""
+    below = np.searchsorted(points, pld.losses, side="right") - 1
+    share = _upper_share(pld.losses - points[below], np.diff(points)[below])
+    masses = np.bincount(below, pld.masses * (1.0 - share), points.size)
+    masses += np.bincount(below + 1, pld.masses * share, points.size)
+    return np.asarray(masses, dtype=float)
+
+
+def _upper_share(above: Array, gap: Array | float) -> Array:
+    """Share of an atom that goes to the upper end of its gap, so that its P- and its Q-mass stay."""
+    share = np.expm1(above) / np.expm1(gap) * np.exp(gap - above)
+    return np.asarray(np.clip(share, 0.0, 1.0))
