@@ -13,11 +13,13 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from .._types import Array
-from .grid_sums import EPS, TAIL_MASS, GridPart, bulk_of, masses_by, tilts, window
+from .grid_sums import EPS, GridPart, bulk_of, masses_by, tilts, window
 from .logspace import LARGEST_EXPONENT, safe_exp
 from .loss_distribution import LossDistribution, mix, on_grid, on_points
 from .rare_losses import cut_off, sums_with_jumps
 
+#: Mass that a composition may move from a far tail to infinity.
+TAIL_MASS = 1e-24
 #: Most grid points of a composed loss distribution. Every grid gives a bound; a larger one is tighter.
 MOST_POINTS = 2**21
 #: Grid points of the bulk, where rare losses are added apart.
@@ -32,7 +34,9 @@ TINY = 1e-300
 OPEN = LossDistribution(np.array([0.0]), np.array([0.0]), 1.0)
 
 
-def convolve(parts: Sequence[LossDistribution], counts: Sequence[int]) -> LossDistribution:
+def convolve(
+    parts: Sequence[LossDistribution], counts: Sequence[int], tail_mass: float | None = None
+) -> LossDistribution:
     """Loss distribution of the composition of ``counts[i]`` runs of ``parts[i]``, rounded up.
 
     Atoms are split between neighbouring grid points so that both their P- and their Q-mass stay (a mean-preserving
@@ -43,39 +47,47 @@ def convolve(parts: Sequence[LossDistribution], counts: Sequence[int]) -> LossDi
     ----------
     parts : sequence of LossDistribution
     counts : sequence of int
+    tail_mass : float, optional
+        Mass that may be moved from a far tail to infinity; ``TAIL_MASS`` by default.
     """
+    tail_mass = TAIL_MASS if tail_mass is None else tail_mass
     if any(pld.infinity >= 1 for pld in parts):
         return OPEN
     if list(counts) == [1]:
         return parts[0]
-    runs = list(_in_groups(parts, counts))
+    runs = list(_in_groups(parts, counts, tail_mass))
     parts, counts = [pld for pld, _ in runs], [count for _, count in runs]
-    return _on_one_grid(parts, counts) if _of_one_scale(parts, counts) else _on_several_grids(parts, counts)
+    composed = _on_one_grid if _of_one_scale(parts, counts, tail_mass) else _on_several_grids
+    return composed(parts, counts, tail_mass)
 
 
-def _in_groups(parts: Sequence[LossDistribution], counts: Sequence[int]) -> Iterator[tuple[LossDistribution, int]]:
+def _in_groups(
+    parts: Sequence[LossDistribution], counts: Sequence[int], tail_mass: float
+) -> Iterator[tuple[LossDistribution, int]]:
     """Runs of which none is long: T steps are √T compositions of √T steps, and the rest."""
     for pld, count in zip(parts, counts):
         size = math.isqrt(count) if count > LONG else 1
-        yield convolve([pld], [size]), count // size
+        groups = -(-count // size)
+        yield convolve([pld], [size], tail_mass / groups), count // size
         if count % size:
-            yield convolve([pld], [count % size]), 1
+            yield convolve([pld], [count % size], tail_mass / groups), 1
 
 
 # --- losses of one scale -----------------------------------------------------------------------------------------
 
 
-def _on_one_grid(parts: Sequence[LossDistribution], counts: Sequence[int]) -> LossDistribution:
-    interval = _interval(deviation_of(parts, counts), counts)
+def _on_one_grid(parts: Sequence[LossDistribution], counts: Sequence[int], tail_mass: float) -> LossDistribution:
+    widest = max(float(np.ptp(pld.losses)) for pld in parts)
+    interval = max(_interval(deviation_of(parts, counts), counts), widest / (MOST_POINTS / 8))
     while True:
         steps = [GridPart(*on_grid(pld, interval), count) for pld, count in zip(parts, counts)]
-        low, high = window(steps)
+        low, high = window(steps, tail_mass)
         if high - low <= MOST_POINTS:
             break
-        interval *= 2.0 ** np.ceil(np.log2((high - low) / MOST_POINTS))
+        interval *= 1.01 * (high - low) / MOST_POINTS
     if high < low:  # both tails have all that is finite
         return OPEN
-    infinity = min(1.0, _infinity(parts, counts) + 2 * TAIL_MASS)
+    infinity = min(1.0, _infinity(parts, counts) + 2 * tail_mass)
     total = LossDistribution(np.arange(low, high + 1) * interval, _sums(steps, low, high), infinity)
     return _coarser(total, interval, max(1, int(bulk_of(steps, 0.0)[1] / OF_RESULT)))
 
@@ -108,12 +120,12 @@ def _interval(total: float, counts: Sequence[int]) -> float:
     return max(min(total / np.sqrt(sum(counts)) / OF_ONE, total / OF_SUM), 1e-14)
 
 
-def _of_one_scale(parts: Sequence[LossDistribution], counts: Sequence[int]) -> bool:
+def _of_one_scale(parts: Sequence[LossDistribution], counts: Sequence[int], tail_mass: float) -> bool:
     """True if one grid of ``BULK_POINTS`` points has all losses."""
     interval = _interval(deviation_of(parts, counts), counts)
     if max(float(np.ptp(pld.losses)) for pld in parts) > BULK_POINTS * interval:
         return False
-    low, high = window([GridPart(*on_grid(pld, interval), count) for pld, count in zip(parts, counts)])
+    low, high = window([GridPart(*on_grid(pld, interval), count) for pld, count in zip(parts, counts)], tail_mass)
     return high - low <= BULK_POINTS
 
 
@@ -129,15 +141,15 @@ def _coarser(pld: LossDistribution, interval: float, factor: int) -> LossDistrib
 # --- rare large losses -------------------------------------------------------------------------------------------
 
 
-def _on_several_grids(parts: Sequence[LossDistribution], counts: Sequence[int]) -> LossDistribution:
+def _on_several_grids(parts: Sequence[LossDistribution], counts: Sequence[int], tail_mass: float) -> LossDistribution:
     """The bulk on its own grid, and the sums with rare large losses on coarser ones."""
     cut = cut_off(parts, counts)
-    bulk = _on_one_grid(cut.bulk, counts)
+    bulk = _on_one_grid(cut.bulk, counts, tail_mass)
     total = LossDistribution(bulk.losses, bulk.masses)
     for level in cut.levels:
-        total = mix([total, sums_with_jumps(total, level)], [1.0, 1.0])
+        total = mix([total, sums_with_jumps(total, level, tail_mass)], [1.0, 1.0])
     mean = bulk.moments()[0]
-    infinity = min(1.0, _infinity(parts, counts) + 2 * TAIL_MASS * (1 + len(cut.levels)))
+    infinity = min(1.0, _infinity(parts, counts) + 2 * tail_mass * (1 + len(cut.levels)))
     return _thinned(LossDistribution(total.losses, total.masses, infinity), mean, cut.deviation)
 
 

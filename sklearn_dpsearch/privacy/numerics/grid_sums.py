@@ -17,8 +17,6 @@ from .._cached_property import cached_property
 from .._types import Array
 from .logspace import LARGEST_EXPONENT, safe_exp
 
-#: Mass that a composition may move from a far tail to infinity.
-TAIL_MASS = 1e-24
 #: Tilts move the bulk by STRIDE standard deviations, at most TILTS times in either direction.
 STRIDE, TILTS = 5.0, 6
 #: Orders of Chernoff's bound, in standard deviations of the sum: rare large losses need small ones.
@@ -152,13 +150,13 @@ def bulk_of(steps: Sequence[GridPart], tilt: float) -> tuple[float, float]:
 # --- the window ---------------------------------------------------------------------------------------------------------
 
 
-def window(steps: Sequence[GridPart]) -> tuple[int, int]:
-    """Grid indices between which all but ``TAIL_MASS`` of each tail of the sum lies (Chernoff's bound)."""
+def window(steps: Sequence[GridPart], tail_mass: float) -> tuple[int, int]:
+    """Grid indices between which all but ``tail_mass`` of each tail of the sum lies (Chernoff's bound)."""
     low = sum(step.first * step.count for step in steps)
     high = sum((step.first + step.masses.size - 1) * step.count for step in steps)
     for order in ORDERS / max(bulk_of(steps, 0.0)[1], 1.0):
         for sign in (1, -1):
             log_moment = sum(step.count * step.log_moment(sign * order) for step in steps)
-            reach = int(np.ceil((log_moment - np.log(TAIL_MASS)) / order)) + 1
+            reach = int(np.ceil((log_moment - np.log(tail_mass)) / order)) + 1
             low, high = (low, min(high, reach)) if sign > 0 else (max(low, -reach), high)
     return low, high

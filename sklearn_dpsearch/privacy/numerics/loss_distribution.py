@@ -34,7 +34,7 @@ class LossDistribution:
     Parameters
     ----------
     losses : ndarray of shape (n,)
-        Finite support, strictly increasing.
+        Finite support, strictly increasing. Where every loss is infinite, one loss of mass 0 stands for it.
     masses : ndarray of shape (n,)
         Probability under P of each loss, ≥ 0. The total with ``infinity`` may exceed 1 by rounding upwards.
     infinity : float
@@ -47,6 +47,11 @@ class LossDistribution:
     masses: Array
     infinity: float = 0.0
     minus_infinity: float | None = None
+
+    def __post_init__(self) -> None:
+        if np.size(self.losses) == np.size(self.masses) == 0:
+            object.__setattr__(self, "losses", np.zeros(1))
+            object.__setattr__(self, "masses", np.zeros(1))
 
     @cached_property
     def from_above(self) -> tuple[Array, Array]:

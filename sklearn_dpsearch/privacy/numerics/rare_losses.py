@@ -15,7 +15,7 @@ import numpy as np
 from scipy import fft, special
 
 from .._types import Array
-from .grid_sums import EPS, TAIL_MASS, GridPart
+from .grid_sums import EPS, GridPart
 from .logspace import LARGEST_EXPONENT, log_expm1, safe_exp
 from .loss_distribution import LossDistribution, on_grid
 
@@ -27,8 +27,6 @@ RATIO = 32.0
 SMALLEST = 1e-8
 #: Orders of Chernoff's bound, to a grid point.
 ORDERS = np.geomspace(1e-4, 0.25, 32)
-#: Tail masses whose tilts are used.
-TAILS = (1e-12, TAIL_MASS)
 #: Relative rounding of sums of masses.
 SLACK = 1e-13
 
@@ -92,11 +90,11 @@ def _jumps(pld: LossDistribution, distance: Array, end: float, farther: float) -
 # --- one level ---------------------------------------------------------------------------------------------------
 
 
-def sums_with_jumps(total: LossDistribution, level: Level) -> LossDistribution:
+def sums_with_jumps(total: LossDistribution, level: Level, tail_mass: float) -> LossDistribution:
     """Sums of a total of smaller losses and at least one of the level's rare losses, rounded up."""
     start = GridPart(*on_grid(total, level.interval), 1)
     jumps = [GridPart(*on_grid(pld, level.interval), count) for pld, count in level.jumps]
-    low, high, tilts = _window(start, jumps)
+    low, high, tilts = _window(start, jumps, tail_mass)
     masses = np.full(high - low + 1, np.inf)
     for tilt in tilts:
         masses = np.minimum(masses, _masses_by(tilt, start, jumps, low, high))
@@ -109,14 +107,14 @@ def _log_rate(jumps: Sequence[GridPart], tilt: float) -> float:
     return float(sum(jump.count * np.logaddexp(0.0, jump.log_moment(tilt)) for jump in jumps))
 
 
-def _window(start: GridPart, jumps: Sequence[GridPart]) -> tuple[int, int, list[float]]:
-    """Indices between which all but ``TAIL_MASS`` of each tail lies (Chernoff's bound), and tilts for both tails."""
+def _window(start: GridPart, jumps: Sequence[GridPart], tail_mass: float) -> tuple[int, int, list[float]]:
+    """Indices between which all but ``tail_mass`` of each tail lies (Chernoff's bound), and tilts for both tails."""
     ends, tilts = [], [0.0]
     for sign in (-1.0, 1.0):
         log_moments = np.array(
             [start.log_moment(tilt) + log_expm1(_log_rate(jumps, tilt)) for tilt in sign * ORDERS], dtype=float
         )
-        for tail in TAILS:
+        for tail in (tail_mass**0.5, tail_mass):
             reach = (log_moments - np.log(tail)) / ORDERS
             best = int(np.argmin(reach))
             tilts.append(float(sign * ORDERS[best]))
@@ -153,7 +151,8 @@ def _around_circle(tilt: float, start: GridPart, jumps: Sequence[GridPart], size
         log_modulus += jump.count * np.log(above)
         wrong += jump.count * 2.0 * rounding * weight / above
     ratio = special.expm1(exponent) * np.exp(-rate) if rate < 1 else np.exp(exponent - rate) - np.exp(-rate)
-    error = np.exp(log_modulus) * (wrong + 16.0 * EPS * np.abs(exponent)) + 16.0 * EPS * np.abs(ratio)
+    roundings = EPS * (16.0 + len(jumps))
+    error = np.exp(log_modulus) * (wrong + roundings * np.abs(exponent)) + roundings * np.abs(ratio)
     bulk = fft.rfft(start.around(tilt, size), size)
     product = bulk * ratio
     total = (np.abs(bulk) + rounding) * error + 2.0 * rounding * np.abs(ratio)
