@@ -75,7 +75,10 @@ def _deviation(
     parts: Sequence[LossDistribution], counts: Sequence[int], distances: Sequence[Array], end: float
 ) -> float:
     """Root of the sum of the squared distances up to ``end``."""
-    squares = [count * float(pld.masses @ np.where(near <= end, near, 0.0) ** 2) for pld, near, count in zip(parts, distances, counts)]
+    squares = [
+        count * float(pld.masses @ np.where(near <= end, near, 0.0) ** 2)
+        for pld, near, count in zip(parts, distances, counts)
+    ]
     return float(np.sqrt(sum(squares)))
 
 
@@ -95,6 +98,8 @@ def sums_with_jumps(total: LossDistribution, level: Level, tail_mass: float) -> 
     start = GridPart(*on_grid(total, level.interval), 1)
     jumps = [GridPart(*on_grid(pld, level.interval), count) for pld, count in level.jumps]
     low, high, tilts = _window(start, jumps, tail_mass)
+    if high < low:  # both tails have all of it
+        return LossDistribution(np.array([]), np.array([]))
     masses = np.full(high - low + 1, np.inf)
     for tilt in tilts:
         masses = np.minimum(masses, _masses_by(tilt, start, jumps, low, high))
@@ -119,8 +124,7 @@ def _window(start: GridPart, jumps: Sequence[GridPart], tail_mass: float) -> tup
             best = int(np.argmin(reach))
             tilts.append(float(sign * ORDERS[best]))
         ends.append(int(np.ceil(reach[best])) + 1)
-    low, high = -ends[0], ends[1]
-    return low, max(low, high), tilts
+    return -ends[0], ends[1], tilts
 
 
 def _masses_by(tilt: float, start: GridPart, jumps: Sequence[GridPart], low: int, high: int) -> Array:

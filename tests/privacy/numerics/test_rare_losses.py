@@ -92,6 +92,18 @@ def test_what_the_transforms_get_wrong_is_below_the_allowance() -> None:
         assert np.all(bounds <= exact * (1 + 1e-9) + 1e-13 * untilt)
 
 
+def test_losses_rarer_than_the_tails_are_infinite() -> None:
+    """Where both tails have all sums with a rare loss, none of them is put anywhere else."""
+    step = LossDistribution(np.array([-3.0, -1e-4, 1e-4]), np.array([1e-27, 0.5, 0.5]))
+    composed = convolve([step], [500])
+    assert np.ptp(composed.losses) < 1.0
+    assert np.isfinite(composed.delta_at(0.01))
+    for sigma, rate, steps in ((0.6, 1e-6, 10**5), (0.4, 1e-7, 10)):
+        for pld in basic_mechanisms.dpsgd_pair(sigma, rate, steps, False).directions:
+            assert np.all(np.isfinite(pld.masses))
+            assert np.max(np.abs(pld.losses)) < 100
+
+
 def test_points_keep_both_masses() -> None:
     rng = np.random.default_rng(0)
     one = LossDistribution(np.sort(rng.normal(size=50)), rng.dirichlet(np.ones(50)))
