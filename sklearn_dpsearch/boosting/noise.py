@@ -109,7 +109,8 @@ def bounded(values: Array, loss: Loss) -> Array:
 
 
 def _squares(values: Array) -> Array:
-    return np.einsum("ij,ij->j", values, values)
+    found: Array = np.einsum("ij,ij->j", values, values)
+    return found
 
 
 class NoisySums:

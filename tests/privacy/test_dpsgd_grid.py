@@ -88,7 +88,7 @@ def test_rare_large_losses_do_not_count_for_all(sigma, rate, steps, delta, state
 
 
 def test_many_steps_at_a_tiny_rate_show_at_least_what_one_step_alone_does() -> None:
-    """T independent chances to see the loss of one step: δ_T(ε) is above that of any one of them, and near their sum."""
+    """T independent chances to see the loss of one step: δ_T(ε) is near the sum of all."""
     run, one = sgd(0.4, 1e-7, 10**5), sgd(0.4, 1e-7, 1)
     at = np.array([0.95, 1.5, 3.0])
     assert np.all(run.delta_at(at) >= 10**5 * one.delta_at(at) * (1 - 1e-3))

@@ -88,7 +88,8 @@ def _on_one_grid(parts: Sequence[LossDistribution], counts: Sequence[int], tail_
     if high < low:  # both tails have all that is finite
         return OPEN
     infinity = min(1.0, _infinity(parts, counts) + 2 * tail_mass)
-    total = LossDistribution(np.arange(low, high + 1) * interval, _sums(steps, low, high), infinity)
+    losses = np.asarray(np.arange(low, high + 1) * interval, dtype=float)
+    total = LossDistribution(losses, _sums(steps, low, high), infinity)
     return _coarser(total, interval, max(1, int(bulk_of(steps, 0.0)[1] / OF_RESULT)))
 
 
@@ -117,7 +118,7 @@ def deviation_of(parts: Sequence[LossDistribution], counts: Sequence[int]) -> fl
 
 def _interval(total: float, counts: Sequence[int]) -> float:
     """Grid on which rounding adds about 1e-4 of the variance of the total loss, given its standard deviation."""
-    return max(min(total / np.sqrt(sum(counts)) / OF_ONE, total / OF_SUM), 1e-14)
+    return max(min(total / math.sqrt(sum(counts)) / OF_ONE, total / OF_SUM), 1e-14)
 
 
 def _of_one_scale(parts: Sequence[LossDistribution], counts: Sequence[int], tail_mass: float) -> bool:
@@ -155,6 +156,7 @@ def _on_several_grids(parts: Sequence[LossDistribution], counts: Sequence[int], 
 
 def _thinned(pld: LossDistribution, mean: float, deviation: float) -> LossDistribution:
     """Spread of a pair on points whose gaps grow in proportion to the distance from the bulk."""
+    deviation = max(deviation, TINY)
     ends = np.arcsinh((pld.losses[[0, -1]] - mean) / deviation) * OF_RESULT
     points = mean + deviation * np.sinh(np.arange(np.floor(ends[0]) - 1, np.ceil(ends[1]) + 2) / OF_RESULT)
     return LossDistribution(points, np.maximum(on_points(pld, points), TINY), pld.infinity)

@@ -147,7 +147,7 @@ def bulk_of(steps: Sequence[GridPart], tilt: float) -> tuple[float, float]:
     return float(mean), float(np.sqrt(variance))
 
 
-# --- the window ---------------------------------------------------------------------------------------------------------
+# --- the window --------------------------------------------------------------------------------------------------
 
 
 def window(steps: Sequence[GridPart], tail_mass: float) -> tuple[int, int]:

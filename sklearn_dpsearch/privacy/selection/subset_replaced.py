@@ -45,7 +45,7 @@ class ReplacedInSubset(SmallestOf):
 
     def _bounds(self) -> dict[str, Guarantee]:
         parts = {name: _replaced(getattr(self.presence, name)) for name in PARTS if hasattr(self.presence, name)}
-        known = replace(self.presence, **parts, neighboring="replace_one")  # type: ignore[arg-type]
+        known = replace(self.presence, **parts, neighboring="replace_one")
         return {"chain": ChangedRecord(presence=self.presence), "known membership": known}
 
     def _pair(self) -> DominatingPair:

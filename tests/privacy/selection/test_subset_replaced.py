@@ -1,4 +1,4 @@
-"""Subset searches for a replaced record: never below the exact loss, and the smaller of a chain and known membership."""
+"""Subset searches for a replaced record: above the exact loss, the smaller of a chain and of known membership."""
 
 from __future__ import annotations
 
