@@ -22,11 +22,11 @@ from .loss_distribution import LossDistribution, on_grid
 #: Losses farther from the mean than CUT standard deviations of the sum of all nearer ones are rare.
 CUT = 2.0
 #: Losses of a level are up to RATIO times as large as those of the last one. Its grid has RATIO points to the smallest.
-RATIO = 32.0
+RATIO = 64.0
 #: Smallest loss that is cut off.
 SMALLEST = 1e-12
-#: Orders of Chernoff's bound, to a grid point.
-ORDERS = np.geomspace(1e-4, 0.25, 32)
+#: Orders of Chernoff's bound, to a grid point. The largest loss of a level, RATIO² points, stays in the range of exp.
+ORDERS = np.geomspace(1e-5, 500.0 / RATIO**2, 40)
 #: Relative rounding of sums of masses.
 SLACK = 1e-13
 
