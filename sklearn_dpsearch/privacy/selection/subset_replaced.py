@@ -1,8 +1,8 @@
 r"""Tuning on a random subset under ``replace_one``: the smaller of a chain of two steps and of known membership.
 
-To replace a record is to remove one and to add another. Where nobody learns who is in the subset, each of these steps
-has the guarantee of Theorem 2 or 4, amplification included. The other bound fixes the coin of the replaced record, and
-is the average over it (docs/theory/subset.md, "Which neighbours").
+To replace a record is to remove one and to add another. Where membership in the subset is secret, each of these
+steps has the guarantee of Theorem 2 or 4, amplification included. The other bound fixes the coin of the replaced
+record, and is the average over it (docs/theory/subset_replaced.md).
 """
 
 from __future__ import annotations
