@@ -30,7 +30,7 @@ from sklearn.metrics import log_loss, r2_score, roc_auc_score
 from sklearn_dpsearch.boosting import DPGradientBoostingClassifier, DPGradientBoostingRegressor
 from sklearn_dpsearch.boosting.cells import GROUPS, Partition, _groups, drawn
 from sklearn_dpsearch.boosting.features import Feature
-from sklearn_dpsearch.boosting.noise import HESSIAN_NOISE, SQUARED_SENSITIVITY
+from sklearn_dpsearch.boosting.noise import HESSIAN_NOISE, squared_distance
 from sklearn_dpsearch.boosting.rounds import FIRST_SCALE, PriorScale, sums_of
 
 DELTA = 1e-5
@@ -162,8 +162,8 @@ def trained(
     model, loss = problem.model, problem.loss
     cells_of, noise_of = (np.random.default_rng([seed, purpose]) for purpose in range(2))
     rounds, most = model.max_iter, model.max_features_per_cell
-    scale = math.sqrt((rounds + 1) * SQUARED_SENSITIVITY / share) / model._mu()
-    noise, hessian_noise = Noise(variant, scale, noise_of), HESSIAN_NOISE * loss.largest_hessian * scale
+    scale = math.sqrt((rounds + 1) * squared_distance(loss, model.neighboring) / share) / model._mu()
+    noise, hessian_noise = Noise(variant, scale, noise_of), HESSIAN_NOISE * loss.hessian_unit * scale
     sizes = Sizes(variant, scale, model.prior_factor, len(problem.features))
     distinct = rounds // variant.repeated
     first, *partitions = drawn(problem.features, distinct, most, cells_of)

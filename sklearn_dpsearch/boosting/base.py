@@ -28,7 +28,7 @@ from ..privacy.spent import Component, PrivacySpent
 from .cells import Partition, drawn
 from .effect_curves import Round, curve
 from .features import BLOCK, CodedColumns, Codes, Feature
-from .losses import Array, Loss
+from .losses import Array, Loss, SoftmaxLoss
 from .noise import UNIT, NoisySums, noise_scale
 from .noise_calibration import STATED_DELTA, TARGETS, CalibratedModel
 from .rounds import boost, outputs_after
@@ -153,15 +153,15 @@ class GradientBoosting(CalibratedModel):
     def _calibrated_mu(self, epsilon: float, delta: float) -> float:
         return calibrated_mu(epsilon, delta)
 
-    def _noise_scale(self) -> int:
+    def _noise_scale(self, loss: Loss) -> int:
         """Standard deviation of the noise of all rounds and the start, in whole numbers."""
-        return noise_scale(self._mu(), 1 + int(self.max_iter), self.neighboring)
+        return noise_scale(self._mu(), 1 + int(self.max_iter), self.neighboring, loss)
 
     def _check_arguments(self) -> None:
         """Raise for arguments that are wrong for all data."""
         validate_parameter_constraints(self._parameter_constraints, self.get_params(deep=False), type(self).__name__)
         self._features()
-        self._noise_scale()
+        self._noise_scale(SoftmaxLoss(2))  # no loss needs more
         for name, stated in self.public_facts.items():
             if getattr(self, name) is not None:
                 raise ValueError(
@@ -212,7 +212,7 @@ class GradientBoosting(CalibratedModel):
     def _train(self, codes: Codes, features: Sequence[Feature], targets: NDArray[Any], loss: Loss) -> None:
         public, rounds = _generator_of(self.random_state), steps_now(int(self.max_iter))
         partitions = drawn(features, rounds, int(self.max_features_per_cell), public)
-        scale = self._noise_scale()
+        scale = self._noise_scale(loss)
         noisy = NoisySums(loss, scale, [one.n_cells for one in partitions], _bytes_of(self.noise_seed))
         boosted = boost(
             codes, targets, loss, partitions, noisy.release,

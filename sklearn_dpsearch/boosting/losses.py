@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 from abc import ABC, abstractmethod
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,8 +53,12 @@ class Derivatives(NamedTuple):
 class Loss(ABC):
     """Loss of records by their outputs, an array of shape (n_outputs, n_samples)."""
 
-    #: Bound on the norm of a record's Hessians.
-    largest_hessian: float
+    #: Unit of Hessians: their noise is that of scores times ``noise.HESSIAN_NOISE`` and this.
+    hessian_unit: float
+    #: Bound on the square of the norm of a record's Hessians, none of which is negative.
+    squared_hessians: Fraction
+    #: Whether all records have the same Hessians at all outputs.
+    constant_hessians: bool = False
 
     @property
     @abstractmethod
@@ -86,7 +91,8 @@ class BinaryLoss(Loss):
     min(p, 1 − p) ≤ 1/2.
     """
 
-    largest_hessian = 0.5
+    hessian_unit = 0.5
+    squared_hessians = Fraction(1, 4)
 
     @property
     def n_outputs(self) -> int:
@@ -108,14 +114,17 @@ class SoftmaxLoss(Loss):
 
     Notes
     -----
-    The score is (e_y − p)/c with c² = max_y ‖e_y − p‖² = 1 − 2·min p + ‖p‖². The Hessians p·(1 − p)/c have the norm
-    at most 1/2: p·(1 − p) ≤ 1/4 bounds the square by (1 − ‖p‖²)/(4·c²), and ‖p‖² ≥ min p.
+    The score is (e_y − p)/c with c² = max_y ‖e_y − p‖² = 1 − 2·min p + ‖p‖². The square of the norm of the Hessians
+    p·(1 − p)/c is at most (k − 1)/k² with k = min(n_classes, 4), reached by even probabilities of up to four classes
+    (docs/theory/boosting.md).
     """
 
-    largest_hessian = 0.5
+    hessian_unit = 0.5
 
     def __init__(self, n_classes: int) -> None:
         self._n_classes = n_classes
+        k = min(n_classes, 4)
+        self.squared_hessians = Fraction(k - 1, k**2)
 
     @property
     def n_outputs(self) -> int:
@@ -138,7 +147,9 @@ class SoftmaxLoss(Loss):
 class SquaredLoss(Loss):
     """Numbers: half of the squared residual, and linear where it is longer than 1 (Huber's loss)."""
 
-    largest_hessian = 1.0
+    hessian_unit = 1.0
+    squared_hessians = Fraction(1)
+    constant_hessians = True
 
     @property
     def n_outputs(self) -> int:

@@ -1,9 +1,9 @@
 r"""Sums with Gaussian noise, exact: whole numbers of a small unit, and rounded normals.
 
-One record is in one cell of a round. There it adds (g, h / (4·h_max)) to the sums, where ‖g‖ ≤ 1 and ‖h‖ ≤ h_max: a
-vector of norm at most √(1 + 1/16), in units that are rounded towards zero. All rounds and the start, R together, are
-adaptive Gaussian mechanisms with noise of scale s, and compose to μ-GDP with μ² = R·(17/16)/s² (Dong, Roth & Su 2022,
-Corollary 3.3).
+One record is in one cell of a round. There it adds (g, h / (4·unit)) to the sums, where ‖g‖ ≤ 1, h ≥ 0 and ‖h‖² is at
+most the loss's bound, in units that are rounded towards zero. With d the largest distance of the sums of neighbours,
+all rounds and the start, R together, are adaptive Gaussian mechanisms with noise of scale s, and compose to μ-GDP with
+μ² = R·d²/s² (Dong, Roth & Su 2022, Corollary 3.3).
 """
 
 from __future__ import annotations
@@ -22,17 +22,31 @@ from .losses import Array, Derivatives, Loss
 
 #: Whole numbers that stand for 1. Sums of 2³³ records stay below 2⁵³, and so exact in double precision.
 UNIT = 2**20
-#: Times that the largest Hessian counts less than the largest score: their noise has this many times the scale.
+#: Times that the unit of Hessians counts less than the largest score: their noise has this many times the scale.
 HESSIAN_NOISE = 4
-#: Square of the norm of what one record adds, in units of the largest score.
-SQUARED_SENSITIVITY = 1 + Fraction(1, HESSIAN_NOISE**2)
-#: The largest square of the norm of what one record adds, in whole numbers.
-LARGEST_SQUARE = int(SQUARED_SENSITIVITY * UNIT**2)
-#: Largest distance of the sums of neighbours ÷ the largest norm of a record.
-DISTANCE = {"add_remove": 1, "zero_out": 1, "replace_one": 2}
+#: Whole number that a Hessian of one unit becomes.
+CONSTANT = (UNIT - 1) // HESSIAN_NOISE
 
 
-def noise_scale(mu: float, releases: int, neighboring: Neighboring) -> int:
+def squared_hessians(loss: Loss) -> Fraction:
+    """Bound on the square of the norm of what a record's Hessians add, in units of the largest score."""
+    return loss.squared_hessians / (HESSIAN_NOISE * Fraction(loss.hessian_unit)) ** 2
+
+
+def squared_distance(loss: Loss, neighboring: Neighboring) -> Fraction:
+    """Bound on the squared distance of the sums of neighbours, in units of the largest score.
+
+    Two records of one cell have scores at most 2 apart. Hessians are not negative, so two numbers are at most the
+    larger one apart, and two vectors at most √2 times the longest. Records of two cells add vectors at right angles.
+    """
+    hessians = squared_hessians(loss)
+    if neighboring != "replace_one":
+        return 1 + hessians
+    apart = Fraction(0) if loss.constant_hessians else hessians * min(loss.n_outputs, 2)
+    return max(4 + apart, 2 * (1 + hessians))
+
+
+def noise_scale(mu: float, releases: int, neighboring: Neighboring, loss: Loss) -> int:
     """Standard deviation, in whole numbers, of the noise with which all releases together are μ-GDP.
 
     Parameters
@@ -41,6 +55,7 @@ def noise_scale(mu: float, releases: int, neighboring: Neighboring) -> int:
     releases : int
         Number of rounds, with the start.
     neighboring : {"add_remove", "zero_out", "replace_one"}
+    loss : Loss
 
     Returns
     -------
@@ -52,7 +67,7 @@ def noise_scale(mu: float, releases: int, neighboring: Neighboring) -> int:
     BudgetUnreachableError
         If the noise would have to be larger than it can be drawn.
     """
-    square = releases * SQUARED_SENSITIVITY * (DISTANCE[neighboring] * UNIT / Fraction(mu)) ** 2
+    square = releases * squared_distance(loss, neighboring) * (UNIT / Fraction(mu)) ** 2
     scale = math.isqrt(math.ceil(square) - 1) + 1
     if scale > LARGEST_SCALE:
         raise BudgetUnreachableError(
@@ -69,22 +84,33 @@ def whole(derivatives: Derivatives, loss: Loss) -> Array:
     """
     found = np.concatenate(derivatives)
     found[: loss.n_outputs] *= UNIT - 1
-    found[loss.n_outputs :] *= (UNIT - 1) / (HESSIAN_NOISE * loss.largest_hessian)
+    found[loss.n_outputs :] *= (UNIT - 1) / (HESSIAN_NOISE * loss.hessian_unit)
     return np.trunc(found, out=found)
 
 
-def bounded(values: Array) -> Array:
+def bounded(values: Array, loss: Loss) -> Array:
     """Set records to 0 that would add more than is paid for, or no number: the guarantee does not rest on the loss.
+
+    Scores and Hessians are bounded apart. All sums of squares are exact, as whole numbers below 2⁵³ are.
 
     Parameters
     ----------
     values : ndarray of shape (2 · n_outputs, n_samples)
         Whole numbers, changed in place.
+    loss : Loss
     """
-    fits = np.einsum("ij,ij->j", values, values) <= LARGEST_SQUARE  # exact, as whole numbers below 2⁵³ are
+    scores, hessians = np.split(values, 2)
+    fits = _squares(scores) <= UNIT**2
+    fits &= _squares(hessians) <= int(squared_hessians(loss) * UNIT**2)
+    fits &= (hessians == CONSTANT if loss.constant_hessians else hessians >= 0.0).all(axis=0)
     if not fits.all():
         values[:, ~fits] = 0.0
     return values
+
+
+def _squares(values: Array) -> Array:
+    found: Array = np.einsum("ij,ij->j", values, values)
+    return found
 
 
 class NoisySums:
@@ -118,4 +144,4 @@ class NoisySums:
         """
         noisy = (sums + next(self._noise)) / UNIT
         scores, hessians = np.split(noisy, 2)
-        return scores, hessians * (HESSIAN_NOISE * self._loss.largest_hessian)
+        return scores, hessians * (HESSIAN_NOISE * self._loss.hessian_unit)

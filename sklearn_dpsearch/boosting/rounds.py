@@ -111,7 +111,7 @@ def boost(
             rows = slice(start, start + BLOCK)
             outputs[:, rows] += step[:, cells[rows]]
             cells[rows] = partition.cells(codes[:, rows])
-            values = bounded(whole(loss.derivatives(outputs[:, rows], targets[rows]), loss))
+            values = bounded(whole(loss.derivatives(outputs[:, rows], targets[rows]), loss), loss)
             sums += sums_of(values, cells[rows], sums.shape[1])
         scores, hessians = release(sums.astype(np.int64))
         if not boosted.weights:
@@ -121,7 +121,7 @@ def boost(
             multiple = learning_rate * _shrunk_inverse(hessians, floor)
             prior.see(scores, hessians)
             step, gain = scores * multiple, _gain(scores, hessians, multiple, noise)
-            by_hessians = learning_rate * scores * _slope(hessians, floor) * HESSIAN_NOISE * loss.largest_hessian
+            by_hessians = learning_rate * scores * _slope(hessians, floor) * HESSIAN_NOISE * loss.hessian_unit
             boosted.noise.append(noise * np.hypot(multiple, by_hessians))
         boosted.weights.append(step)
         boosted.gains.append(gain)

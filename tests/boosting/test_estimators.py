@@ -156,12 +156,13 @@ def test_missing_and_unknown_values_are_predicted(kind):
 def test_the_guarantee_is_the_target_and_the_noise_reaches_it(kind, neighboring, monkeypatch):
     scales = []
     true = base.NoisySums
-    monkeypatch.setattr(base, "NoisySums", lambda *given: scales.append(given[1]) or true(*given))
+    monkeypatch.setattr(base, "NoisySums", lambda *given: scales.append(given[:2]) or true(*given))
     model = MODELS[kind](neighboring=neighboring, target_mu=0.7)
     assert model.privacy_guarantee() == GaussianDP(mu=0.7, neighboring=neighboring)
     model.fit(TABLE, TABLE[model.target])
     assert model.privacy_spent_.guarantee == model.privacy_guarantee(123)
-    assert scales == [noise_scale(0.7, model.max_iter + 1, neighboring)]
+    ((loss, scale),) = scales
+    assert scale == noise_scale(0.7, model.max_iter + 1, neighboring, loss)
 
 
 def test_epsilon_and_delta_are_met(kind):

@@ -9,7 +9,7 @@ from sklearn_dpsearch.boosting import rounds
 from sklearn_dpsearch.boosting.cells import drawn
 from sklearn_dpsearch.boosting.features import CodedColumns
 from sklearn_dpsearch.boosting.losses import BinaryLoss, SoftmaxLoss, SquaredLoss
-from sklearn_dpsearch.boosting.noise import DISTANCE, SQUARED_SENSITIVITY, UNIT, NoisySums
+from sklearn_dpsearch.boosting.noise import UNIT, NoisySums, squared_distance
 from sklearn_dpsearch.boosting.rounds import FIRST_SCALE, LEAST_SCALE, MEASURED, PriorScale, boost, outputs_after
 
 from .tables import SCHEMA, table
@@ -57,7 +57,7 @@ def test_a_record_moves_no_released_sum_by_more_than_is_paid_for(name, relation)
     """Every output is frozen, so that only the record itself makes the difference, as in adaptive composition."""
     loss, targets = LOSSES[name]
     sums, released, boosted = recorded(loss, CODES, targets[:120])
-    most, bound = 0, DISTANCE[relation] ** 2 * SQUARED_SENSITIVITY * UNIT**2
+    most, bound = 0, squared_distance(loss, relation) * UNIT**2
     for place in range(0, 120, 7):
         others, labels = np.delete(CODES, place, axis=1), np.delete(targets[:120], place)
         if relation == "replace_one":
@@ -71,7 +71,7 @@ def test_a_record_moves_no_released_sum_by_more_than_is_paid_for(name, relation)
         moved = [int(np.square(one - other).sum()) for one, other in zip(sums, found)]
         assert min(moved) > 0 or relation == "replace_one"
         most = max(most, *moved)
-    assert 0.5 * SQUARED_SENSITIVITY * UNIT**2 < most <= bound
+    assert 0.5 * squared_distance(loss, "zero_out") * UNIT**2 < most <= bound
 
 
 @pytest.mark.parametrize("name", LOSSES)

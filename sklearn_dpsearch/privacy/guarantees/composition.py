@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from ...errors import MixedNeighborsError, PrivacyError
+from ...errors import MixedNeighborsError
 from .._cached_property import cached_property
 from .._checks import as_numbers, check_kind, require
 from .._types import Array, ArrayLike
@@ -335,8 +335,6 @@ def _largest(plds: Sequence[LossDistribution], reverses: Sequence[LossDistributi
     Of very many losses a part is enough, because chords of a convex curve lie above it.
     """
     occurring = np.concatenate([np.abs(pld.losses) for pld in (*plds, *reverses)])
-    if occurring.size == 0:
-        raise PrivacyError("A mechanism whose loss is always infinite has no envelope with others.")
     grid = np.unique(np.append(0.0, np.minimum(occurring, LARGEST_LOSS)))
     if grid.size > MOST_LOSSES:
         grid = grid[np.unique(np.linspace(0, grid.size - 1, MOST_LOSSES).astype(np.intp))]

@@ -48,7 +48,8 @@ def for_group(guarantee: Guarantee | Statement, records: int) -> Guarantee:
     Returns
     -------
     Guarantee
-        Under the same relation for persons: up to ``records`` records more or less, replaced by nothing, or changed.
+        Under the same relation for persons: up to ``records`` records, all of which leave or all of which join
+        (``add_remove``), are replaced by nothing or come in place of nothing (``zero_out``), or are changed.
         Pure, bounded-range, Laplace and Gaussian guarantees are multiplied by ``records``, zero-concentrated ones by
         its square. All others are carried over by their profile.
 

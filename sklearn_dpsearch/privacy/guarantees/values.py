@@ -22,8 +22,6 @@ from .serialization import written
 ORDERS: Array = np.unique(np.concatenate([1 + np.geomspace(0.05, 8, 60), np.arange(2, 65), np.geomspace(65, 4096, 40)]))
 #: Most steps of DP-SGD: beyond, the transforms have no digits left.
 MOST_STEPS = 10**9
-#: δ below which a pair of DP-SGD may have fewer digits than its Rényi curve.
-FAR = 1e-17
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -256,15 +254,14 @@ class DPSGD(Guarantee):
         )
 
     def _profile(self, epsilon: Array) -> Array:
-        """The profile of the pair, or of the Rényi curve where the pair has no digits left."""
+        """The smaller of the profiles of the pair and of the Rényi curve."""
         values = super()._profile(epsilon)
-        far = values < FAR
-        if np.any(far) and self.has_renyi and self.steps > 0:
-            values[far] = np.minimum(values[far], self._far.delta_at(np.asarray(epsilon)[far]))
-        return values
+        if not self.has_renyi or self.steps == 0:
+            return values
+        return np.minimum(values, self._renyi_route.delta_at(epsilon))
 
     @cached_property
-    def _far(self) -> RenyiDP:
+    def _renyi_route(self) -> RenyiDP:
         return RenyiDP(orders=ORDERS, epsilons=self.renyi(ORDERS), neighboring=self.neighboring)
 
     def _pair(self) -> DominatingPair:

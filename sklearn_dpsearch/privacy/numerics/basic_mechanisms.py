@@ -10,7 +10,7 @@ import numpy as np
 from scipy import special
 
 from .._types import Array
-from .convolution import OF_SUM, convolve
+from .convolution import convolve
 from .logspace import log_expm1, log_mills_ratio, safe_exp
 from .loss_distribution import ROUNDING, DominatingPair, LossDistribution, connect_the_dots, symmetric
 
@@ -153,15 +153,12 @@ def dpsgd_pair(noise_multiplier: float, sample_rate: float, steps: int, replace_
         return symmetric(randomized_response(0.0, 0.0))
     if replace_one:
         return symmetric(convolve([_replaced_step(noise_multiplier, sample_rate)], [steps]))
-    removed, added = _subsampled_step(noise_multiplier, sample_rate, steps)
-    _, gap = _reach_and_gap(noise_multiplier, sample_rate, steps)
-    return DominatingPair(convolve([removed], [steps], gap), convolve([added], [steps], gap))
+    removed, added = _subsampled_step(noise_multiplier, sample_rate)
+    return DominatingPair(convolve([removed], [steps]), convolve([added], [steps]))
 
 
-def _subsampled_step(
-    noise_multiplier: float, sample_rate: float, steps: int
-) -> tuple[LossDistribution, LossDistribution]:
-    """One step in both directions, on a grid fine enough for ``steps`` of them."""
+def _subsampled_step(noise_multiplier: float, sample_rate: float) -> tuple[LossDistribution, LossDistribution]:
+    """One step in both directions."""
     mu = 1.0 / noise_multiplier
 
     def removed(epsilon: Array) -> Array:
@@ -182,18 +179,17 @@ def _subsampled_step(
         value = np.exp(epsilon) * sample_rate * np.exp(negative) * delta_of_gaussian(mu, -negative)
         return np.where(inside, value, 0.0)
 
-    reach, gap = _reach_and_gap(noise_multiplier, sample_rate, steps)
-    grid: Array = gap * np.arange(int(np.ceil(reach / gap)) + 2, dtype=float)
+    grid = _losses_of_a_step(noise_multiplier, sample_rate)
     up, down = removed(grid), added(grid)
     return connect_the_dots(grid, up, down), connect_the_dots(grid, down, up)
 
 
-def _reach_and_gap(noise_multiplier: float, sample_rate: float, steps: int) -> tuple[float, float]:
-    """Largest finite loss of one step's grid, and the gap between its points."""
+def _losses_of_a_step(noise_multiplier: float, sample_rate: float) -> Array:
+    """0 and the losses log(1 − q + q·e^Y) at even Y ≥ 0: small and large losses are equally close for their size."""
     mu = 1.0 / noise_multiplier
-    reach = float(np.log1p(sample_rate * np.expm1(min(0.5 * mu**2 + 10.0 * mu, 600.0))))
-    deviation = min(sample_rate * np.sqrt(np.expm1(min(mu**2, 50.0))), 1.0)
-    return reach, float(max(deviation * min(1 / 40, np.sqrt(steps) / OF_SUM), reach / 2**18))
+    gap = float(np.clip(0.0025, 0.000125 * mu, 0.00125 * mu))
+    exponents = gap * np.arange(int(np.ceil(min(0.5 * mu**2 + 10.0 * mu, LARGEST_LOSS) / gap)) + 1)
+    return np.asarray(np.log1p(sample_rate * np.expm1(exponents)))
 
 
 def _replaced_step(noise_multiplier: float, sample_rate: float) -> LossDistribution:

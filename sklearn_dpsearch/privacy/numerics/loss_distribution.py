@@ -34,7 +34,7 @@ class LossDistribution:
     Parameters
     ----------
     losses : ndarray of shape (n,)
-        Finite support, strictly increasing.
+        Finite support, strictly increasing. Where every loss is infinite, one loss of mass 0 stands for it.
     masses : ndarray of shape (n,)
         Probability under P of each loss, ≥ 0. The total with ``infinity`` may exceed 1 by rounding upwards.
     infinity : float
@@ -47,6 +47,11 @@ class LossDistribution:
     masses: Array
     infinity: float = 0.0
     minus_infinity: float | None = None
+
+    def __post_init__(self) -> None:
+        if np.size(self.losses) == np.size(self.masses) == 0:
+            object.__setattr__(self, "losses", np.zeros(1))
+            object.__setattr__(self, "masses", np.zeros(1))
 
     @cached_property
     def from_above(self) -> tuple[Array, Array]:
@@ -228,13 +233,22 @@ def mix(parts: Sequence[LossDistribution], weights: Sequence[float]) -> LossDist
 def on_grid(pld: LossDistribution, interval: float) -> tuple[int, Array]:
     """First grid index and masses of ``one`` spread onto multiples of ``interval``."""
     below = np.floor(pld.losses / interval).astype(np.int64)
-    share = (
-        np.expm1(pld.losses - below * interval)
-        / np.expm1(interval)
-        * np.exp(interval - (pld.losses - below * interval))
-    )
-    share = np.clip(share, 0.0, 1.0)
+    share = _upper_share(pld.losses - below * interval, interval)
     first = int(below[0])
     masses = np.bincount(below - first, pld.masses * (1.0 - share), int(below[-1]) - first + 2)
     masses += np.bincount(below - first + 1, pld.masses * share, masses.size)
     return first, np.asarray(masses, dtype=float)
+
+
+def on_points(pld: LossDistribution, points: Array) -> Array:
+    """Masses of a distribution spread onto rising points, the first at most its lowest loss and the last above all."""
+    below = np.searchsorted(points, pld.losses, side="right") - 1
+    share = _upper_share(pld.losses - points[below], np.diff(points)[below])
+    masses = np.bincount(below, pld.masses * (1.0 - share), points.size)
+    masses += np.bincount(below + 1, pld.masses * share, points.size)
+    return np.asarray(masses, dtype=float)
+
+
+def _upper_share(above: Array, gap: Array | float) -> Array:
+    """Share of an atom that goes to the upper end of its gap, so that its P- and its Q-mass stay."""
+    return np.asarray(np.clip(np.expm1(-above) / np.expm1(-gap), 0.0, 1.0))

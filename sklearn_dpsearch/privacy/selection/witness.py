@@ -25,11 +25,14 @@ from ..count_distributions.base import CountDistribution
 from ..count_distributions.distributions import as_count_distribution
 from ..guarantees.base import LARGEST_EPSILON, Guarantee, Statement, as_guarantee
 from ..guarantees.pure import BoundedRangeDP, LaplaceDP, PureDP
-from ..guarantees.values import FAR, ZCDP, ApproxDP, GaussianDP, NonPrivate, RenyiDP
+from ..guarantees.values import ZCDP, ApproxDP, GaussianDP, NonPrivate, RenyiDP
 from ..numerics.inversion import bracket, geometric, narrowed, within
 from ..numerics.logspace import safe_exp
 from ..numerics.loss_distribution import LossDistribution
 from .score_orders import ManyGroups, Outcomes, rise
+
+#: δ below which a numerical pair may have fewer digits than a Rényi curve.
+FAR = 1e-17
 
 
 class Tails(NamedTuple):

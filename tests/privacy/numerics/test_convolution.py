@@ -8,9 +8,10 @@ from dp_accounting.pld import privacy_loss_distribution
 from scipy import fft, stats
 
 from sklearn_dpsearch.privacy import GaussianDP
-from sklearn_dpsearch.privacy.numerics import basic_mechanisms, convolution
+from sklearn_dpsearch.privacy.numerics import basic_mechanisms, convolution, grid_sums
 from sklearn_dpsearch.privacy.numerics.basic_mechanisms import delta_of_gaussian, randomized_response
-from sklearn_dpsearch.privacy.numerics.convolution import GridPart, convolve
+from sklearn_dpsearch.privacy.numerics.convolution import TAIL_MASS, convolve
+from sklearn_dpsearch.privacy.numerics.grid_sums import GridPart
 from sklearn_dpsearch.privacy.numerics.loss_distribution import LossDistribution, on_grid
 from tests.privacy.brute_force import hockey_stick, loss_distribution, random_mechanism
 
@@ -79,6 +80,13 @@ def test_composed_gaussians_keep_their_digits_far_out(mu: float, number: int) ->
     assert np.all(ours.delta_at(at) <= 1.01 * exact)
 
 
+def sampled(sigma: float, rate: float, steps: int) -> GridPart:
+    """Steps of DP-SGD on the grid of their composition."""
+    one, _ = basic_mechanisms._subsampled_step(sigma, rate)
+    interval = convolution._interval(convolution.deviation_of([one], [steps]), [steps])
+    return GridPart(*on_grid(one, interval), steps)
+
+
 # --- every mass is an upper bound ---------------------------------------------------------------------------------
 
 
@@ -94,7 +102,7 @@ def lattice(epsilon: float, number: int) -> tuple[GridPart, np.ndarray]:
 @pytest.mark.parametrize(("low", "high"), [(-400, 400), (-40, 40), (100, 180)])
 def test_every_tilt_bounds_every_mass_whatever_goes_around_the_circle(tilt: float, low: int, high: int) -> None:
     step, exact = lattice(0.05, 400)
-    bounds = convolution._masses_by(tilt, [step], low, high)
+    bounds = grid_sums.masses_by(tilt, [step], low, high)
     assert np.all(bounds >= exact[low + 400 : high + 401] * (1 - 1e-10))
 
 
@@ -104,7 +112,7 @@ def test_what_lies_outside_of_the_circle_goes_around_it() -> None:
     low, high = 0, 60
     exact = step.masses[low - step.first : high - step.first + 1]
     for tilt in (-0.01, 0.0, 0.01):
-        assert np.all(convolution._masses_by(tilt, [step], low, high) >= exact * (1 - 1e-12))
+        assert np.all(grid_sums.masses_by(tilt, [step], low, high) >= exact * (1 - 1e-12))
 
 
 def test_what_lies_beyond_the_window_goes_to_infinity(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,11 +131,10 @@ def test_what_the_transform_gets_wrong_is_far_below_the_allowance(
     sigma: float, rate: float, steps: int, tilt: float
 ) -> None:
     """Against the same transform with 64-bit mantissas, at every point."""
-    one, _ = basic_mechanisms._subsampled_step(sigma, rate, steps)
-    step = GridPart(*on_grid(one, basic_mechanisms._reach_and_gap(sigma, rate, steps)[1]), steps)
-    low, high = convolution._window([step])
+    step = sampled(sigma, rate, steps)
+    low, high = grid_sums.window([step], TAIL_MASS)
     size = fft.next_fast_len(high - low + 1, real=True)
-    short, allowed = convolution._power([step], tilt, size)
+    short, allowed = grid_sums.power([step], tilt, size)
     square = fft.rfft(step.around(tilt, size).astype(np.longdouble), size)
     power, left = np.ones_like(square), steps
     while left:
@@ -140,11 +147,10 @@ def test_what_the_transform_gets_wrong_is_far_below_the_allowance(
 def test_tilts_reach_both_ends_of_the_window() -> None:
     """Of a distribution with a heavy tail too: the last bulk is near the end, and neighbours' bulks meet."""
     for sigma, rate, steps in ((1.0, 1e-4, 10_000), (2.0, 0.01, 1000)):
-        one, _ = basic_mechanisms._subsampled_step(sigma, rate, steps)
-        step = GridPart(*on_grid(one, basic_mechanisms._reach_and_gap(sigma, rate, steps)[1]), steps)
-        low, high = convolution._window([step])
-        tilts = sorted(convolution._tilts([step], low, high))
-        means, widths = zip(*(convolution._bulk([step], tilt) for tilt in tilts))
+        step = sampled(sigma, rate, steps)
+        low, high = grid_sums.window([step], TAIL_MASS)
+        tilts = sorted(grid_sums.tilts([step], low, high))
+        means, widths = zip(*(grid_sums.bulk_of([step], tilt) for tilt in tilts))
         assert means[0] - 5 * widths[0] <= low
         assert means[-1] + 5 * widths[-1] >= high
         for i in range(len(tilts) - 1):

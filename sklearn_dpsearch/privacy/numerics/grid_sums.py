@@ -1,0 +1,176 @@
+r"""Sums of losses on one grid: tilted fast Fourier transforms that bound every mass from above.
+
+The fast Fourier transform errs by a share of the *largest* mass. So the masses are tilted first: p·e^{θL}/E e^{θL} has
+its bulk where p has a tail, and undoing the tilt scales the error down with the tail. Every tilt gives an upper bound
+on every mass, and the smallest over θ counts (docs/theory/composition_far_out.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import fft
+
+from .._cached_property import cached_property
+from .._types import Array
+from .logspace import LARGEST_EXPONENT, safe_exp
+
+#: Tilts move the bulk by STRIDE standard deviations, at most TILTS times in either direction.
+STRIDE, TILTS = 5.0, 6
+#: Orders of Chernoff's bound, in standard deviations of the sum: rare large losses need small ones.
+ORDERS = np.geomspace(0.01, 60.0, 36)
+#: Logarithm of a mass that is negligible for means. It affects the choice of tilts and so digits, never bounds.
+NEGLIGIBLE = -60.0
+#: Logarithm of a power of a transform that is left out.
+LEFT_OUT = -90.0
+EPS = float(np.finfo(float).eps)
+
+
+@dataclass(frozen=True, eq=False)
+class GridPart:
+    """One part on the grid, from its ``first`` index on, and how often it runs."""
+
+    first: int
+    masses: Array
+    count: int
+
+    @cached_property
+    def atoms(self) -> tuple[Array, Array]:
+        """Indices with a mass, and the logarithms of the masses."""
+        there = np.flatnonzero(self.masses)
+        return np.asarray(self.first + there, dtype=float), np.log(self.masses[there])
+
+    def log_moment(self, tilt: float) -> float:
+        """log Σ p·e^{θ·index}."""
+        index, log_masses = self.atoms
+        exponents = tilt * index + log_masses
+        largest = float(exponents.max())
+        return largest + float(np.log(np.exp(exponents - largest).sum()))
+
+    def tilted(self, tilt: float) -> Array:
+        """p·e^{θ·index}/E e^{θ·index} of the atoms."""
+        index, log_masses = self.atoms
+        return np.exp(tilt * index + log_masses - self.log_moment(tilt))
+
+    def moments(self, tilt: float) -> tuple[float, float]:
+        """Mean and variance of the tilted distribution, without masses that are negligible in both."""
+        index, log_masses = self.atoms
+        exponents = tilt * index + log_masses
+        exponents -= exponents.max()
+        there = exponents > NEGLIGIBLE
+        index, weights = index[there], np.exp(exponents[there])
+        weights /= weights.sum()
+        mean = float(weights @ index)
+        return mean, float(weights @ (index - mean) ** 2)
+
+    def around(self, tilt: float, size: int) -> Array:
+        """The tilted distribution on a circle of ``size`` points, index 0 at 0."""
+        places = self.atoms[0].astype(np.int64) % size
+        return np.asarray(np.bincount(places, self.tilted(tilt), size), dtype=float)
+
+    def wrong_by(self, tilt: float) -> float:
+        """Bound on the relative error of a tilted mass, times the number of runs: exponents are rounded."""
+        index, log_masses = self.atoms
+        largest = float(np.max(np.abs(tilt * index)) + np.max(np.abs(log_masses))) + abs(self.log_moment(tilt))
+        return EPS * self.count * (16.0 + 4.0 * largest)
+
+
+# --- one tilt ----------------------------------------------------------------------------------------------------
+
+
+def masses_by(tilt: float, steps: Sequence[GridPart], low: int, high: int) -> Array:
+    """Upper bounds on the masses of the sum at the indices from ``low`` to ``high``.
+
+    The wrap around the circle only adds: every index also gets the masses of indices a multiple of the size away.
+    """
+    size = fft.next_fast_len(high - low + 1, real=True)
+    around, error = power(steps, tilt, size)
+    index = np.arange(low, high + 1)
+    back = sum(step.count * step.log_moment(tilt) for step in steps) - tilt * index
+    slack = sum(step.wrong_by(tilt) for step in steps) + EPS * 8.0 * (np.abs(back) + np.abs(tilt * index))
+    bounds = (np.maximum(around[index % size], 0.0) + error) * safe_exp(back) * (1.0 + slack)
+    return np.where(back < LARGEST_EXPONENT, bounds, 1.0)
+
+
+def power(steps: Sequence[GridPart], tilt: float, size: int) -> tuple[Array, float]:
+    """The tilted sum around the circle, and a bound on the error of the transforms at each point.
+
+    A value of the transform is a sum with log₂(size) roundings of numbers that are at most 1 together. Its n-th power
+    is off by n times that, times the (n−1)-th power of the modulus; and a point of the inverse transform by the mean of
+    these over the circle, and by its own roundings. Where the power of the modulus is next to nothing it counts as an
+    error, and the power itself is left out.
+    """
+    rounding = EPS * (6.0 * np.log2(size) + 20.0)
+    transforms = [fft.rfft(step.around(tilt, size), size) for step in steps]
+    log_modulus, wrong = np.zeros(size // 2 + 1), np.ones(size // 2 + 1)
+    for step, transform in zip(steps, transforms):
+        above = np.abs(transform) + rounding
+        log_modulus += step.count * np.log(above)
+        wrong += step.count / above
+    counts, modulus = log_modulus > LEFT_OUT, np.exp(log_modulus)
+    product = np.zeros(size // 2 + 1, dtype=complex)
+    product[counts] = np.prod([transform[counts] ** step.count for step, transform in zip(steps, transforms)], axis=0)
+    error = rounding * float(2.0 * (modulus @ wrong)) + 2.0 * float(modulus[~counts].sum())
+    return fft.irfft(product, size), error / size
+
+
+# --- tilts -------------------------------------------------------------------------------------------------------
+
+
+def tilts(steps: Sequence[GridPart], low: int, high: int) -> Iterator[float]:
+    """0, and tilts that move the bulk of the sum to either end of the window."""
+    yield 0.0
+    bulk = bulk_of(steps, 0.0)
+    for sign, end in ((1.0, high), (-1.0, low)):
+        tilt, (mean, deviation) = 0.0, bulk
+        for _ in range(TILTS):
+            if sign * (end - mean) <= STRIDE * deviation or deviation < 1.0:
+                break
+            tilt, (mean, deviation) = _next_tilt(steps, tilt, sign, mean, deviation)
+            yield tilt
+
+
+def tilts_of_tails(steps: Sequence[GridPart], tail_mass: float) -> Iterator[float]:
+    """The orders that Chernoff's bound takes for a few tail masses: of two bulks far apart the mean is in neither."""
+    orders = ORDERS / max(bulk_of(steps, 0.0)[1], 1.0)
+    log_moments = np.array([sum(step.count * step.log_moment(order) for step in steps) for order in orders])
+    for share in (0.25, 0.5, 0.75):
+        yield float(orders[np.argmin((log_moments - share * np.log(tail_mass)) / orders)])
+
+
+def _next_tilt(
+    steps: Sequence[GridPart], tilt: float, sign: float, mean: float, deviation: float
+) -> tuple[float, tuple[float, float]]:
+    """The next tilt and its bulk, which meets the last tilt's bulk without a gap; heavy tails need small tilts."""
+    stride = sign * STRIDE / deviation
+    for _ in range(10):
+        further = tilt + stride
+        bulk = bulk_of(steps, further)
+        if sign * (bulk[0] - mean) <= 0.75 * STRIDE * (deviation + bulk[1]):
+            break
+        stride *= 0.5
+    return further, bulk
+
+
+def bulk_of(steps: Sequence[GridPart], tilt: float) -> tuple[float, float]:
+    """Mean and standard deviation of the tilted sum."""
+    moments = [(step.count, *step.moments(tilt)) for step in steps]
+    mean, variance = (sum(count * each[k] for count, *each in moments) for k in range(2))
+    return float(mean), float(np.sqrt(variance))
+
+
+# --- the window --------------------------------------------------------------------------------------------------
+
+
+def window(steps: Sequence[GridPart], tail_mass: float) -> tuple[int, int]:
+    """Grid indices between which all but ``tail_mass`` of each tail of the sum lies (Chernoff's bound)."""
+    low = sum(step.first * step.count for step in steps)
+    high = sum((step.first + step.masses.size - 1) * step.count for step in steps)
+    for order in ORDERS / max(bulk_of(steps, 0.0)[1], 1.0):
+        for sign in (1, -1):
+            log_moment = sum(step.count * step.log_moment(sign * order) for step in steps)
+            reach = int(np.ceil((log_moment - np.log(tail_mass)) / order)) + 1
+            low, high = (low, min(high, reach)) if sign > 0 else (max(low, -reach), high)
+    return low, high
