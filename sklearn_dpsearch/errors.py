@@ -34,7 +34,7 @@ class UnknownSensitivityError(PrivacyError):
 
 
 class BudgetUnreachableError(PrivacyError):
-    """No base parameter in reach meets the target."""
+    """No base parameter in reach meets the target, or no finite ε is reached."""
 
 
 class BudgetExceededError(PrivacyError):

@@ -42,6 +42,7 @@ from .execution.randomness import Randomness
 from .execution.tasks import guarded
 from .planning.arguments import check_arguments
 from .planning.container_facts import ContainerFacts
+from .planning.finite_epsilon import check_finite
 from .planning.first_look import check_public, first_look, refuse_traces
 from .planning.keywords import check_keywords, check_names, is_per_record, known_to_fit
 from .planning.plan import Plan, Request, make_plan, notes_of
@@ -186,16 +187,33 @@ class BasePrivateSearch(
         Returns
         -------
         PrivacySpent
+
+        Raises
+        ------
+        PrivacyError
+            If the guarantee cannot be stated, or its ε is infinite.
         """
         self._validate_params()
         strategy = self._strategy()
         try:
-            planned = self._plan(strategy, n_samples, public, self.delta).spent
+            plan = self._plan(strategy, n_samples, public, self.delta)
         except MissingDeltaError:
             if delta is None or self.delta is not None:
                 raise
-            planned = self._plan(strategy, n_samples, public, delta).spent
-        return planned if delta is None else replace(planned, delta=float(delta))
+            plan = self._plan(strategy, n_samples, public, delta)
+        spent = plan.spent if delta is None else replace(plan.spent, delta=float(delta))
+        self._check_finite(plan, spent, n_samples, public)
+        return spent
+
+    def _check_finite(self, plan: Plan, spent: PrivacySpent, n_samples: int | None, public: bool) -> None:
+        """Raise for an infinite ε, with the number of runs and the δ that would give a finite one."""
+
+        def with_n_iter(mean: Any) -> Guarantee:
+            other: Any = copy(self)
+            other.n_iter = mean
+            return other._plan(other._strategy(), n_samples, public, spent.delta).spent.guarantee  # type: ignore[no-any-return]
+
+        check_finite(plan, spent, n_samples, with_n_iter if hasattr(self, "n_iter") else None)
 
     def privacy_guarantee(self, n_samples: int | None = None) -> Guarantee:
         """The guarantee of one ``fit``: a private search is a private estimator, and can be nested in another."""
@@ -272,6 +290,7 @@ class BasePrivateSearch(
         seen = first_look(search, strategy.kinds, scorer, X, y, fit_params)
         with planning(type(self).__name__, self._progress_shown()):
             plan = search._plan(strategy, seen.facts_of_X.n, X_public is not None, self.delta)
+            search._check_finite(plan, plan.spent, seen.facts_of_X.n, X_public is not None)
         if self.verbose:  # all that it ever prints is known without the data
             work = strategy.work(plan, seen.facts_of_X.n)
             print(f"[{type(self).__name__}] {work}the whole fit costs {plan.spent!r}")
