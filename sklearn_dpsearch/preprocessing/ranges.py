@@ -240,11 +240,11 @@ class NumberRange(Range):
         return np.fromiter((number_of(value) for value in values), np.float64, len(values))
 
     def refuse(self, name: str, kind: str) -> None:
-        # one entry of text makes text of a column: the numbers are read, the entry counts as missing
-        if kind not in "biufOT":
+        if kind not in "biufO":  # entries of a column of objects are read one by one
             raise TypeError(
                 f"Found {said_of(kind)} in column {name!r}, and ({self.lower}, {self.upper}) in the schema: "
-                "numbers are needed. List its values in the schema, or convert the column."
+                "numbers are needed. List its values in the schema, or convert the column: "
+                "pandas.to_numeric(column, errors='coerce') reads each entry on its own."
             )
 
     def made_up(self, rng: np.random.Generator, n: int) -> NDArray[Any]:

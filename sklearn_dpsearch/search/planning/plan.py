@@ -226,8 +226,8 @@ def notes_of(public: bool, random_state: int | np.random.RandomState | None, cv:
         notes.append("Which records train and which validate (cv) was fixed without a look at the records.")
     if random_state is not None:
         notes.append(
-            f"A known seed (random_state={random_state!r}) voids the guarantee towards everyone who knows it: it is "
-            "for tests only."
+            f"A seed (random_state={random_state!r}) voids the guarantee for everybody: two fits with one seed share "
+            "their noise. It is for tests only."
         )
     return tuple(notes)
 
