@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -179,6 +179,19 @@ class Range(Column):
     def _with_options(self, options: dict[str, Any]) -> Any:
         return {"lower": self.lower, "upper": self.upper, **options} if options else (self.lower, self.upper)
 
+    #: Kind of the values, in a word.
+    noun: ClassVar[str]
+
+    def described(self, bins: int = 0, most: int | None = None) -> str:
+        options = [*self._options(), *([f"{bins} bins"] if bins else [])]
+        return ", ".join([f"{self.noun} from {self.lower} to {self.upper}", *options])
+
+    def _options(self) -> list[str]:
+        """What the schema says of the range besides its ends, in words."""
+        if isinstance(self.bins, tuple):
+            return [f"cut at {', '.join(map(str, self.bins))}"]
+        return ["without bins"] if self.bins is None else []
+
     @property
     def mean_square(self) -> float:
         return 1.0 / 3.0
@@ -206,6 +219,10 @@ class NumberRange(Range):
     """
 
     scale: str = "linear"
+    noun = "number"
+
+    def _options(self) -> list[str]:
+        return [*(["on a logarithmic scale"] if self.scale == LOG else []), *super()._options()]
 
     def warped(self, numbers: Array) -> Array:
         return np.sign(numbers) * np.log1p(np.abs(numbers)) if self.scale == LOG else numbers
@@ -255,6 +272,8 @@ class NumberRange(Range):
 @dataclass(frozen=True)
 class DateRange(Range):
     """Dates, with or without a time of day; those with a time zone are taken in UTC."""
+
+    noun = "date"
 
     def numbers(self, values: Any) -> Array:
         if values.dtype.kind == "M":

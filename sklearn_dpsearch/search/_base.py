@@ -25,6 +25,7 @@ from ..ledger import PrivacyLedger
 from ..ledger.ledger_context import MARK, counted, is_counted, marked
 from ..privacy import Guarantee, MissingDeltaError, PrivacyError
 from ..privacy.spent import PrivacySpent
+from ..privacy.statement.numbers import short_up, up
 from ..scoring import PrivateScorer
 from ._callbacks import PhaseCallbacks
 from ._delegation import ReleasedModel
@@ -41,6 +42,7 @@ from .execution.progress import planning, running
 from .execution.randomness import Randomness
 from .execution.tasks import guarded
 from .planning.arguments import check_arguments
+from .planning.columns_read import columns_read
 from .planning.container_facts import ContainerFacts
 from .planning.finite_epsilon import check_finite
 from .planning.first_look import check_public, first_look, refuse_traces
@@ -293,7 +295,9 @@ class BasePrivateSearch(
             search._check_finite(plan, plan.spent, seen.facts_of_X.n, X_public is not None)
         if self.verbose:  # all that it ever prints is known without the data
             work = strategy.work(plan, seen.facts_of_X.n)
-            print(f"[{type(self).__name__}] {work}the whole fit costs {plan.spent!r}")
+            cost = f"epsilon = {up(plan.spent.epsilon)} at delta = {short_up(plan.spent.delta)} for any one record"
+            told = f"[{type(self).__name__}] {work}the whole fit costs {cost}"
+            print("\n  ".join([told, *columns_read(search.estimator)]))
         number_of_workers(self.n_jobs)  # a cluster without any is refused, not paid for
         public = None if X_public is None else (X_public, y_public)
         prepared = Prepared(search, strategy, plan, seen.facts_of_X.n, seen.X, seen.y, public, fit_params, ledger)

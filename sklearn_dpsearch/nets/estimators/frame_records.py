@@ -16,6 +16,7 @@ from torch import nn
 from ..._lazy_rows import ChosenRows
 from ...boosting.targets import targets_in
 from ...preprocessing import ColumnShape, Schema, TableEncoder
+from ...preprocessing.schema import MOST_SHOWN
 from ..task import with_room
 from . import hidden_layers, layers, scaling, step_size
 from .scaling import Array
@@ -60,6 +61,11 @@ class FrameRecords:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
         tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
         return tags
+
+    def columns_read(self) -> list[str]:
+        """One line for each column, as the schema is understood: ``age: number from 18 to 90, 17 bins``."""
+        target = [] if self.target is None else Schema(self.schema).only(self.target).described({}, MOST_SHOWN)
+        return [*self._encoder().columns_read(), *(f"{line} (the target)" for line in target)]
 
     def made_up(self, n_samples: int = 200, random_state: int = 0) -> Any:
         """Make up records that fit the schema, for a dry run; they hold nothing about real records.
