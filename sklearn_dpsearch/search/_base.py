@@ -258,8 +258,10 @@ class BasePrivateSearch(
                 ),
                 release=release_of(
                     type(self).__name__,
+                    self.estimator,
                     families.kinds,
                     strategy.released,
+                    n_samples=None if relation == "add_remove" else n_samples,
                     seeded=self.random_state is not None,
                     kept=self.checkpoint is not None,
                 ),

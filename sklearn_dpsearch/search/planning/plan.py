@@ -51,8 +51,7 @@ VALID_RECORDS = (
 )
 
 ROWS_ALONE = (
-    "Predictions for a record depend on no other record of the same table{} (docs/theory/scoring.md): private scores "
-    "count records one by one."
+    "Predictions for a record depend on no other record of the same table{}: private scores count records one by one."
 )
 #: Under add/remove neighbours one record more moves all later ones by a place.
 AT_ANY_PLACE = ", nor, to their last bit, on the place of the record in it"
