@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from .._process import steps_now
 from ..preprocessing import ColumnShape, Schema, TableEncoder
-from ..preprocessing.schema import MOST_SHOWN
+from ..preprocessing.schema import EXAMPLE_OF_TARGET, MOST_SHOWN
 from ..preprocessing.table_columns import names_of
 from ..privacy import GaussianDP, Guarantee, calibrate
 from ..privacy._checks import check_size_of_delta
@@ -136,7 +136,10 @@ class GradientBoosting(CalibratedModel):
     @property
     def public_facts(self) -> dict[str, Any]:
         """Facts about the target that the schema states, by the names of parameters: ``classes`` or ``bounds_y``."""
-        return {} if self.target is None else self._facts_of(Schema(self.schema), self.target)
+        if self.target is None:
+            return {}
+        Schema(self.schema).check_target(self.target, EXAMPLE_OF_TARGET[isinstance(self, RegressorMixin)])
+        return self._facts_of(Schema(self.schema), self.target)
 
     def made_up(self, n_samples: int = 200, random_state: int = 0) -> Any:
         """Make up records that fit the schema, for a dry run; they hold nothing about real records.
@@ -180,7 +183,10 @@ class GradientBoosting(CalibratedModel):
 
     def _features(self) -> Schema:
         schema = Schema(self.schema)
-        return schema if self.target is None else schema.without(self.target)
+        if self.target is None:
+            return schema
+        schema.check_target(self.target, EXAMPLE_OF_TARGET[isinstance(self, RegressorMixin)])
+        return schema.without(self.target)
 
     def _columns(self) -> CodedColumns:
         return CodedColumns(self._features(), int(self.max_bins))

@@ -21,6 +21,8 @@ from .ranges import AUTO, ENCODER, LINEAR, LOG, DateRange, NumberRange, Range
 if TYPE_CHECKING:
     from typing import Self  # since Python 3.11
 
+#: Entry of a target: the classes of a classifier, and the bounds of a regressor (True).
+EXAMPLE_OF_TARGET = {False: "[0, 1]", True: "(0, 100)"}
 #: Most listed values of a column that are shown where a model says how it reads a table.
 MOST_SHOWN = 6
 
@@ -148,6 +150,14 @@ class Schema(Mapping[str, Any]):
         text = source if isinstance(source, str) and "{" in source else Path(source).read_text(encoding="utf-8")
         found = json.loads(text)
         return cls({name: _with_dates(entry) for name, entry in found.items()} if isinstance(found, dict) else found)
+
+    def check_target(self, name: str, example: str) -> None:
+        """Raise for a target that the schema lacks; ``example`` is an entry for one."""
+        if name not in self.columns:
+            raise KeyError(
+                f"Found target={name!r}, and no column {name!r} in the schema of {list(self)}. Add {name!r}: {example} "
+                "to it, with what is publicly known of the target."
+            )
 
     def _of(self, name: str) -> Column:
         if name not in self.columns:

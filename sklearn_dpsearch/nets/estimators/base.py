@@ -9,7 +9,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from sklearn.base import BaseEstimator, RegressorMixin
@@ -19,6 +19,7 @@ from torch import nn
 from ..._disk.store import KeyedFile
 from ..._process import steps_now, without_warnings
 from ..._site import linked
+from ...errors import check_arguments_of
 from ...privacy import Guarantee
 from ...privacy._checks import check_size_of_delta
 from ...privacy._types import Neighboring
@@ -39,6 +40,9 @@ from .seeded_noise import words_of
 from .settings import LEAST_NORM, NOISE, RATES, SettingArguments, Settings, expecting, relation_of, settings_of
 from .training_records import Given, device_of, held, number_of, records_of
 
+if TYPE_CHECKING:
+    from typing import Self  # since Python 3.11
+
 
 @linked
 class DPSGDEstimator(ParameterCost, SettingArguments, BaseEstimator):
@@ -56,6 +60,12 @@ class DPSGDEstimator(ParameterCost, SettingArguments, BaseEstimator):
         "checkpoint": [str, os.PathLike, None],
         "verbose": ["boolean", Interval(numbers.Integral, 0, 1, closed="both")],
     }
+
+    def __new__(cls, *positional: Any, **named: Any) -> Self:
+        """A net, unless it is given arguments that it does not have."""
+        check_arguments_of(cls, named)
+        made: Self = super().__new__(cls)
+        return made
 
     # Constructor arguments, besides those of the settings.
     average: float

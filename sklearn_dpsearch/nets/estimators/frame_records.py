@@ -16,7 +16,7 @@ from torch import nn
 from ..._lazy_rows import ChosenRows
 from ...boosting.targets import targets_in
 from ...preprocessing import ColumnShape, Schema, TableEncoder
-from ...preprocessing.schema import MOST_SHOWN
+from ...preprocessing.schema import EXAMPLE_OF_TARGET, MOST_SHOWN
 from ..task import with_room
 from . import hidden_layers, layers, scaling, step_size
 from .scaling import Array
@@ -53,6 +53,7 @@ class FrameRecords:
         if self.target is None:
             return {}
         schema = Schema(self.schema)
+        schema.check_target(self.target, EXAMPLE_OF_TARGET[isinstance(self, RegressorMixin)])
         if isinstance(self, RegressorMixin):
             return {"bounds_y": schema.bounds(self.target)}
         return {"classes": schema.classes(self.target)}
@@ -126,8 +127,10 @@ class FrameRecords:
 
     def _encoder(self) -> TableEncoder:
         schema = Schema(self.schema)
-        features = schema if self.target is None else schema.without(self.target)
-        return TableEncoder(features, bins=self.bins, indicators=self.indicators)
+        if self.target is not None:
+            schema.check_target(self.target, EXAMPLE_OF_TARGET[isinstance(self, RegressorMixin)])
+            schema = schema.without(self.target)
+        return TableEncoder(schema, bins=self.bins, indicators=self.indicators)
 
     def _order(self) -> NDArray[np.intp]:
         """Places of the encoder's outputs as inputs of the module: bins come last."""
