@@ -56,6 +56,8 @@ class Stated(Protocol):
     @property
     def release(self) -> Release | None: ...
     @property
+    def budget(self) -> float | None: ...
+    @property
     def _trade_off(self) -> TradeOff: ...
     def to_dict(self) -> dict[str, Any]: ...
 
@@ -78,12 +80,20 @@ def _summary(spent: Stated) -> Section:
         sentences = [words.NOTHING_PROMISED]
     if spent.release is not None and spent.release.seeded:
         sentences = [*words.FROM_A_SEED, *sentences]
-    sentences.append(risk_in_words(spent))
+    sentences += [*budget_in_words(spent), risk_in_words(spent)]
     if spent.release is not None and spent.release.columns:
         sentences.append(words.DID_IT_FIT)
     if spent.assumptions:
         sentences.append(words.RESTS_ON)
     return Section(key="summary", title="In short", sentences=tuple(sentences))
+
+
+def budget_in_words(spent: Stated) -> tuple[str, ...]:
+    """The budget of a ledger and what is left of it; nothing for other statements."""
+    if spent.budget is None:
+        return ()
+    rest = max(spent.budget - spent.epsilon, 0.0)
+    return (words.BUDGET.format(up(spent.budget), short_up(spent.delta), up(spent.epsilon), _down(rest)),)
 
 
 def risk_in_words(spent: Stated) -> str:
