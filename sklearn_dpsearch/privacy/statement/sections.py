@@ -170,7 +170,7 @@ def _parameters(spent: Stated) -> Section:
 
 def _down(value: float) -> str:
     """A number with three digits, rounded down."""
-    return f"{Context(prec=3, rounding=ROUND_FLOOR).plus(Decimal(repr(value))):g}"
+    return f"{float(Context(prec=3, rounding=ROUND_FLOOR).plus(Decimal(repr(value)))):g}"
 
 
 def _at(spent: Stated, delta: float) -> tuple[Cell, ...]:

@@ -106,13 +106,13 @@ ROUNDING = (
     "Every ε, δ and risk is an upper bound: the accounting overstates the loss, and printed numbers are rounded up."
 )
 BUDGET = (
-    "The budget for these records is ε = {} at δ = {}. All entries so far take ε = {}. A further release with ε = {} and "
-    "δ = 0 certainly fits; how much more another mechanism may have, ledger.remaining() tells."
+    "The budget for these records is ε = {} at δ = {}. All entries so far take ε = {}. A further release with ε = {} "
+    "and δ = 0 certainly fits; how much more another mechanism may have, ledger.remaining() tells."
 )
 DID_IT_FIT = (
     "Values that did not fit the schema (another spelling, outside of a range) counted as unknown, missing or clipped, "
-    "and nothing here tells how many. The curator can find out by a small release of its own: schema_report(table, "
-    "schema, epsilon=0.1)."
+    "and nothing here tells how many. The curator can find out by a small release of its own: "
+    "schema_report(table, schema, epsilon=0.1)."
 )
 NOTHING_PROMISED = "Nothing is promised: ε is infinite. The release may reveal single records in full."
 RESTS_ON = "All of this holds only under what is listed below “What the statement rests on”."
