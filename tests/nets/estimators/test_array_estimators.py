@@ -227,7 +227,7 @@ def test_partial_fit_wants_the_classes_first_and_no_others_later(kind):
 # --- bounds -----------------------------------------------------------------------------------------------------
 
 
-def test_public_bounds_clip_and_scale_the_features():
+def test_public_bounds_clip_and_scale_the_features(one_noise):
     given = {"noise_seed": 0, "random_state": 0}
     scaled = model(bounds_X=(-2.0, 2.0), **given).fit(X, y)
     by_hand = model(**given).fit(np.clip(X, -2, 2) / 2, y)
