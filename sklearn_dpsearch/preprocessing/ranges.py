@@ -187,10 +187,11 @@ class Range(Column):
         return ", ".join([f"{self.noun} from {self.lower} to {self.upper}", *options])
 
     def _options(self) -> list[str]:
-        """What the schema says of the range besides its ends, in words."""
+        """Scale and bins that the schema states, in words."""
+        scale = ["on a logarithmic scale"] if getattr(self, "scale", LINEAR) == LOG else []
         if isinstance(self.bins, tuple):
-            return [f"cut at {', '.join(map(str, self.bins))}"]
-        return ["without bins"] if self.bins is None else []
+            return [*scale, f"cut at {', '.join(map(str, self.bins))}"]
+        return [*scale, "without bins"] if self.bins is None else scale
 
     @property
     def mean_square(self) -> float:
@@ -220,9 +221,6 @@ class NumberRange(Range):
 
     scale: str = "linear"
     noun = "number"
-
-    def _options(self) -> list[str]:
-        return [*(["on a logarithmic scale"] if self.scale == LOG else []), *super()._options()]
 
     def warped(self, numbers: Array) -> Array:
         return np.sign(numbers) * np.log1p(np.abs(numbers)) if self.scale == LOG else numbers
