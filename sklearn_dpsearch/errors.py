@@ -2,6 +2,7 @@
 
 import difflib
 from collections.abc import Iterable, Sequence
+from inspect import signature
 from typing import Any
 
 
@@ -34,7 +35,7 @@ class UnknownSensitivityError(PrivacyError):
 
 
 class BudgetUnreachableError(PrivacyError):
-    """No base parameter in reach meets the target."""
+    """No base parameter in reach meets the target, or no finite ε is reached."""
 
 
 class BudgetExceededError(PrivacyError):
@@ -51,6 +52,36 @@ class BudgetExceededError(PrivacyError):
 
 class MissingDeltaError(PrivacyError):
     """A δ is needed, because the guarantee is not pure."""
+
+
+#: Arguments of other libraries ↦ arguments of ours.
+MEANT = {
+    "epsilon": "target_epsilon", "delta": "target_delta", "mu": "target_mu", "epochs": "max_epochs",
+    "n_epochs": "max_epochs", "num_epochs": "max_epochs", "max_norm": "max_grad_norm", "l2_norm_clip": "max_grad_norm",
+    "clipping_norm": "max_grad_norm", "sigma": "noise_multiplier", "n_estimators": "max_iter", "n_rounds": "max_iter",
+    "learning_rate_init": "learning_rate", "categories": "schema", "columns": "schema", "bounds": "bounds_X",
+}  # fmt: skip
+
+
+def check_arguments_of(kind: type, named: Iterable[str]) -> None:
+    """Raise for arguments that no constructor of a class takes, with the ones that are meant.
+
+    A class with open arguments checks names of parts, which have two underscores, by itself.
+    """
+    constructors = [vars(one)["__init__"] for one in kind.__mro__ if "__init__" in vars(one) and one is not object]
+    parameters = [one for made in constructors for one in signature(made).parameters.values()]
+    known = {one.name for one in parameters}
+    is_open = any(one.kind is one.VAR_KEYWORD for one in signature(constructors[0]).parameters.values())
+    strange = [name for name in named if name not in known and not (is_open and ("__" in name or name[0] == "_"))]
+    if strange:
+        told = " ".join(f"Unknown: {name}{_meant(name, known)}." for name in strange)
+        raise TypeError(f"Found arguments that {kind.__name__} does not have. {told}")
+
+
+def _meant(name: str, known: set[str]) -> str:
+    near = difflib.get_close_matches(name, sorted(known), 1, 0.5)
+    meant = MEANT[name] if MEANT.get(name, "") in known else next(iter(near), None)
+    return "" if meant is None else f"; {meant} is meant"
 
 
 def did_you_mean(found: object, known: Iterable[str]) -> str:

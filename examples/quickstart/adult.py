@@ -23,6 +23,7 @@ from sklearn.datasets import fetch_openml
 from sklearn_dpsearch import DPSubsetSearchCV
 from sklearn_dpsearch.nets import DPTabularClassifier
 from sklearn_dpsearch.preprocessing import Schema
+from sklearn_dpsearch.report import schema_report
 
 COLUMNS = [
     "age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation", "relationship", "race",
@@ -48,6 +49,8 @@ def main(folder: Path | None) -> None:
     search.fit(train, train["income"])
     print(f"accuracy on other records: {search.score(test, test['income']):.3f}")
     print(search.privacy_spent_)
+    # Nothing has told what did not fit the schema ("admin" in the data, "admin." in the code book): ask for it.
+    print(schema_report(train, schema, epsilon=0.1))
 
 
 if __name__ == "__main__":

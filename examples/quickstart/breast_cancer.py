@@ -23,6 +23,7 @@ from sklearn.model_selection import train_test_split
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.boosting import DPGradientBoostingClassifier
 from sklearn_dpsearch.privacy import Geometric, compose
+from sklearn_dpsearch.report import schema_report
 
 EPSILON, DELTA = 3.0, 1e-5
 MEAN_RUNS = 20
@@ -68,6 +69,7 @@ def main(repeat: int) -> None:
     print(f"what most people report     epsilon = {one_training.epsilon_at(DELTA):.3f}  (one training: false)")
     for text in spent.assumptions:
         print(f"assumes: {text}")
+    print(schema_report(X_train, SCHEMA, epsilon=1.0))  # what did not fit the schema, at a price of its own
     if repeat > 1:  # a simulation: on real data every fit would spend the budget again
         scores = [private_search().fit(X_train, y_train).score(X_test, y_test) for _ in range(repeat)]
         print(

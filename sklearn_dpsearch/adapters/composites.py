@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 from sklearn.compose import ColumnTransformer
 
 from .adapter import Adapter, Estimator
+from .steps_by_parameters import fit_by_parameters, release_steps
 
 T = TypeVar("T")
 
@@ -51,6 +52,7 @@ class PartsAdapter(Adapter):
         return combined if known else None
 
     def prepare(self, model: Estimator) -> None:
+        fit_by_parameters(model)
         for _, part, adapter in self.known_parts(model):
             adapter.prepare(part)
 
@@ -59,6 +61,7 @@ class PartsAdapter(Adapter):
             adapter.finish(part)
 
     def scrub(self, model: Estimator) -> None:
+        release_steps(model)
         for part, adapter in self.known_fitted_parts(model):
             adapter.scrub(part)
 

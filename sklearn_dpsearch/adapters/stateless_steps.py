@@ -35,8 +35,9 @@ def _stay_in_doubles(categories: Any) -> bool:
 
 
 def _constant(part: Any) -> bool:
-    """A constant for missing values, and empty columns are kept."""
-    return bool(part.strategy == "constant" and part.keep_empty_features and not part.add_indicator)
+    """A constant for missing values, which decides their type too, and empty columns are kept."""
+    given = part.strategy == "constant" and part.fill_value is not None
+    return bool(given and part.keep_empty_features and not part.add_indicator)
 
 
 #: Transformers of scikit-learn that treat each record alone and keep no data ↦ condition.
@@ -64,7 +65,10 @@ HOW_NOTHING_IS_LEARNED: dict[str, str] = {
 
 
 #: Steps of this library that learn nothing, by exact type: a subclass may learn.
-OWN_THAT_LEARN_NOTHING = {("sklearn_dpsearch.preprocessing.table_encoder", "TableEncoder")}
+OWN_THAT_LEARN_NOTHING = {
+    ("sklearn_dpsearch.preprocessing.table_encoder", "TableEncoder"),
+    ("sklearn_dpsearch.adapters.steps_by_parameters", "FittedByParameters"),
+}
 
 #: Assumptions that cannot be checked on a step.
 ASSUMED = {

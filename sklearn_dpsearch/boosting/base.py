@@ -9,6 +9,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import joblib
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import loguniform
@@ -19,6 +20,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from .._process import steps_now
 from ..preprocessing import ColumnShape, Schema, TableEncoder
+from ..preprocessing.schema import EXAMPLE_OF_TARGET, MOST_SHOWN
 from ..preprocessing.table_columns import names_of
 from ..privacy import GaussianDP, Guarantee, calibrate
 from ..privacy._checks import check_size_of_delta
@@ -39,6 +41,8 @@ if TYPE_CHECKING:
 
 #: Accepted seeds; None: the operating system.
 Seed: TypeAlias = int | np.random.RandomState | None
+#: Arguments without effect on the noisy sums, or that show in the cells.
+NOT_IN_SUMS = ("random_state", "noise_seed", "class_weight")
 #: Factors on ``prior_factor`` that a search tries, drawn log-uniformly between the ends or all in a grid.
 FACTORS = (0.7, 1.0, 1.4)
 #: Attributes of a model after a successful fit.
@@ -98,7 +102,7 @@ class GradientBoosting(CalibratedModel):
     def privacy_assumptions(self) -> tuple[str, ...]:
         """Assumptions of the guarantee, as plain sentences."""
         name = type(self).__name__
-        seeded = (f"{name}: noise_seed was given; the guarantee is void for those who know it.",)
+        seeded = (f"{name}: noise_seed was given, which voids the guarantee for everybody: it is for tests.",)
         return (
             f"{name}: the schema was not taken from the records, and the types of its columns are public.",
             f"{name}: SciPy's quantiles of the normal distribution have an error below 2^-46.",
@@ -132,7 +136,10 @@ class GradientBoosting(CalibratedModel):
     @property
     def public_facts(self) -> dict[str, Any]:
         """Facts about the target that the schema states, by the names of parameters: ``classes`` or ``bounds_y``."""
-        return {} if self.target is None else self._facts_of(Schema(self.schema), self.target)
+        if self.target is None:
+            return {}
+        Schema(self.schema).check_target(self.target, EXAMPLE_OF_TARGET[isinstance(self, RegressorMixin)])
+        return self._facts_of(Schema(self.schema), self.target)
 
     def made_up(self, n_samples: int = 200, random_state: int = 0) -> Any:
         """Make up records that fit the schema, for a dry run; they hold nothing about real records.
@@ -149,6 +156,11 @@ class GradientBoosting(CalibratedModel):
             Of pandas; without it an array of objects.
         """
         return TableEncoder(self._features()).made_up(n_samples, random_state)
+
+    def columns_read(self) -> list[str]:
+        """One line for each column, as the schema is understood: ``age: number from 18 to 90, 17 bins``."""
+        target = [] if self.target is None else Schema(self.schema).only(self.target).described({}, MOST_SHOWN)
+        return [*self._columns().described(MOST_SHOWN), *(f"{line} (the target)" for line in target)]
 
     def _calibrated_mu(self, epsilon: float, delta: float) -> float:
         return calibrated_mu(epsilon, delta)
@@ -171,7 +183,10 @@ class GradientBoosting(CalibratedModel):
 
     def _features(self) -> Schema:
         schema = Schema(self.schema)
-        return schema if self.target is None else schema.without(self.target)
+        if self.target is None:
+            return schema
+        schema.check_target(self.target, EXAMPLE_OF_TARGET[isinstance(self, RegressorMixin)])
+        return schema.without(self.target)
 
     def _columns(self) -> CodedColumns:
         return CodedColumns(self._features(), int(self.max_bins))
@@ -213,7 +228,8 @@ class GradientBoosting(CalibratedModel):
         public, rounds = _generator_of(self.random_state), steps_now(int(self.max_iter))
         partitions = drawn(features, rounds, int(self.max_features_per_cell), public)
         scale = self._noise_scale(loss)
-        noisy = NoisySums(loss, scale, [one.n_cells for one in partitions], _bytes_of(self.noise_seed))
+        secret = self._noise_source(codes, targets, partitions)
+        noisy = NoisySums(loss, scale, [one.n_cells for one in partitions], secret)
         boosted = boost(
             codes, targets, loss, partitions, noisy.release,
             learning_rate=float(self.learning_rate), noise=scale / UNIT, prior_factor=float(self.prior_factor),
@@ -229,6 +245,20 @@ class GradientBoosting(CalibratedModel):
         )
         self.partitions_: list[Any] = [tuple(one) for one in partitions]
         self.weights_, self.weight_noise_ = boosted.weights, boosted.noise
+
+    def _noise_source(self, *records_and_cells: Any) -> ByteSource:
+        """Random bytes of the operating system, or, for tests, of a seed and all that the fit depends on.
+
+        Fits that differ in anything have independent noise: with one noise for both, their difference would be exact.
+        """
+        if (seed := self.noise_seed) is None:
+            return secrets.token_bytes
+        arguments = {name: value for name, value in self.get_params().items() if name not in NOT_IN_SUMS}
+        of_fit = joblib.hash((type(self).__name__, arguments, *records_and_cells))
+        words = check_random_state(seed).randint(2**32, size=8, dtype=np.uint64).tolist()
+        words += np.frombuffer(bytes.fromhex(of_fit), np.uint32).tolist()
+        source: ByteSource = np.random.RandomState(words).bytes
+        return source
 
     def _name_features(self, X: Any) -> None:
         schema = self._features()
@@ -334,11 +364,3 @@ def _generator_of(seed: Seed) -> np.random.Generator:
     if isinstance(seed, np.random.RandomState):
         return np.random.default_rng(seed.randint(2**32, size=4, dtype=np.uint64))
     return np.random.default_rng(seed)
-
-
-def _bytes_of(seed: Seed) -> ByteSource:
-    """Random bytes of the operating system, or of a seed, for tests."""
-    if seed is None:
-        return secrets.token_bytes
-    source: ByteSource = check_random_state(seed).bytes
-    return source

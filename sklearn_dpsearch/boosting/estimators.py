@@ -50,7 +50,8 @@ _BOOSTING = """
     random_state : None, int or RandomState
         Seeds the cells, which are public. Never the noise.
     noise_seed : None, int or RandomState
-        For tests only: seeds the noise. The seed is enough to undo the noise."""
+        For tests only: it voids the guarantee. The noise follows from the seed, the records, the cells and all
+        arguments: fits that differ share no noise."""
 _ATTRIBUTES = """
     weight_noise_ : list of ndarray of shape (n_outputs, n_cells)
         Standard deviation of the noise in the weights of each round, to first order, from the noisy sums: free.

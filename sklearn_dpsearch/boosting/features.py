@@ -74,6 +74,13 @@ class CodedColumns:
             for feature in _features(place, column, edges)
         )
 
+    def described(self, most: int) -> list[str]:
+        """One line for each column of the schema; ``most`` is the largest number of listed values that are shown."""
+        of_ranges = [edges for edges in self._edges if edges is not None]
+        names = [name for name, column in self._schema.columns.items() if isinstance(column, Range)]
+        bins = {name: len(np.unique(np.concatenate(edges))) + 1 for name, edges in zip(names, of_ranges)}
+        return self._schema.described(bins, most)
+
     def codes(self, X: Any) -> Codes:
         """Codes of a table, or of chosen rows of an array, shape (n_features, n_samples)."""
         chosen = X if isinstance(X, ChosenRows) else None

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import numbers
 from abc import abstractmethod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 
 from .._site import linked
+from ..errors import check_arguments_of
 from ..privacy import PrivacyError
+
+if TYPE_CHECKING:
+    from typing import Self  # since Python 3.11
 
 #: Ways to state the privacy of one fit.
 TARGETS = ("target_epsilon", "target_delta", "target_mu")
@@ -32,6 +36,13 @@ class CalibratedModel(BaseEstimator):
         "random_state": ["random_state"],
         "noise_seed": ["random_state"],
     }
+
+    def __new__(cls, *positional: Any, **named: Any) -> Self:
+        """An object, unless it is given arguments that it does not have."""
+        check_arguments_of(cls, named)
+        made: Self = super().__new__(cls)
+        return made
+
     target_epsilon: float | None
     target_delta: float | None
     target_mu: float | None

@@ -211,7 +211,7 @@ class PrivacyLedger:
         Returns
         -------
         PrivacySpent
-            At the ledger's δ; its components are the entries.
+            At the ledger's δ; its components are the entries. Its statement has the budget and what is left.
         """
         entries = self.entries()
         relation = relation_of(entries, self.neighboring)
@@ -223,6 +223,7 @@ class PrivacyLedger:
                 Component(name=entry.title, guarantee=stated_under(entry.guarantee, relation)) for entry in entries
             ),
             assumptions=(*rests_on, COMPLETE, PARTS, SETTLED, *_carried_over(entries, relation)),
+            budget=self.epsilon if math.isfinite(self.epsilon) else None,
         )
 
     def would_exceed(self, search: Any, n_samples: int | None = None) -> Forecast:

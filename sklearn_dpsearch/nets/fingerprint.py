@@ -35,7 +35,7 @@ def marks(task: TrainingTask, arguments: Mapping[str, Any], records: Sequence[to
     own = {entry.name: getattr(task, entry.name) for entry in fields(task) if entry.name not in DERIVED}
     own["choice of parameters"] = [name for name, _ in named_trained(task.module)]
     own["module"] = _blank(task.module)
-    given = {name: _argument(value) for name, value in arguments.items() if name not in FREE}
+    given = {name: argument(value) for name, value in arguments.items() if name not in FREE}
     device = torch.device(arguments.get("device", "cpu"))
     if device.type not in DEVICES:
         raise PrivacyError(
@@ -64,7 +64,7 @@ def place_of(device: torch.device) -> dict[str, str]:
     }
 
 
-def _argument(value: Any) -> Any:
+def argument(value: Any) -> Any:
     """Relevant part of an argument: of modules all but the parameters, of generators nothing, as use changes them."""
     if isinstance(value, nn.Module):
         return _blank(value)

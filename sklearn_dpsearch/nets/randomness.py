@@ -106,6 +106,12 @@ def sequence(seed: Seed = None) -> np.random.SeedSequence:
     return np.random.SeedSequence(secrets.randbits(256) if seed is None else seed, pool_size=8)
 
 
+def mixed(seed: Seed, words: Sequence[int]) -> np.random.SeedSequence:
+    """Seed sequence of a seed and of words that tell one training from others."""
+    own = sequence(seed).generate_state(8)
+    return np.random.SeedSequence([*map(int, own), *words], pool_size=8)
+
+
 def _stream(source: np.random.SeedSequence, name: str) -> np.random.SeedSequence:
     """Stream of a training, equal at each call: a restarted training gets its secrets again."""
     key = (*source.spawn_key, STREAMS.index(name))

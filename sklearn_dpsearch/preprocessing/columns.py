@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import math
+import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -110,6 +112,10 @@ class Column(ABC):
     def stated(self) -> Any:
         """Entry as the user wrote it."""
 
+    @abstractmethod
+    def described(self, bins: int = 0, most: int | None = None) -> str:
+        """The column in words; with a number of bins, and with at most this many listed values."""
+
     @property
     def mean_square(self) -> float:
         """Mean of the sum of squares of the outputs without bins, if all values are equally likely."""
@@ -168,7 +174,12 @@ class Choice(Column):
         yield _listed(name, [*self.values, *([UNKNOWN] if detail.indicators else [])], len(self.values))
 
     def stated(self) -> Any:
-        return list(self.values)
+        return {"values": list(self.values)} if looks_like_ends(self.values) else list(self.values)
+
+    def described(self, bins: int = 0, most: int | None = None) -> str:
+        shown = ", ".join(map(repr, self.values[:most]))
+        more = "" if most is None or len(self.values) <= most else f" and {len(self.values) - most} more"
+        return f"one of {len(self.values)} values: {shown}{more}"
 
     @property
     def lowest(self) -> float:
@@ -223,6 +234,9 @@ class Hashed(Column):
     def stated(self) -> Any:
         return {"buckets": self.buckets}
 
+    def described(self, bins: int = 0, most: int | None = None) -> str:
+        return f"any value, in {self.buckets} buckets"
+
     @property
     def lowest(self) -> float:
         return 0.0
@@ -248,6 +262,19 @@ def _text_of(value: Any) -> str:
     """Text of a value, which is the same for equal numbers, and for a number in text."""
     number = number_of(value)
     return str(value) if math.isnan(number) else repr(number + 0.0)  # -0.0 becomes 0.0
+
+
+def looks_like_ends(values: Sequence[Any]) -> bool:
+    """Return whether two listed values look like the ends of a range: dates, or numbers that are no neighbours."""
+    if len(values) != 2:
+        return False
+    if all(isinstance(value, (date, np.datetime64)) for value in values):
+        return True
+    if not all(isinstance(value, numbers.Real) and not isinstance(value, bool) for value in values):
+        return False
+    first, second = values
+    whole = isinstance(first, numbers.Integral) or float(first).is_integer()
+    return not (whole and abs(first - second) == 1)
 
 
 def _is_missing(value: Any) -> bool:

@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -179,6 +179,20 @@ class Range(Column):
     def _with_options(self, options: dict[str, Any]) -> Any:
         return {"lower": self.lower, "upper": self.upper, **options} if options else (self.lower, self.upper)
 
+    #: Kind of the values, in a word.
+    noun: ClassVar[str]
+
+    def described(self, bins: int = 0, most: int | None = None) -> str:
+        options = [*self._options(), *([f"{bins} bins"] if bins else [])]
+        return ", ".join([f"{self.noun} from {self.lower} to {self.upper}", *options])
+
+    def _options(self) -> list[str]:
+        """Scale and bins that the schema states, in words."""
+        scale = ["on a logarithmic scale"] if getattr(self, "scale", LINEAR) == LOG else []
+        if isinstance(self.bins, tuple):
+            return [*scale, f"cut at {', '.join(map(str, self.bins))}"]
+        return [*scale, "without bins"] if self.bins is None else scale
+
     @property
     def mean_square(self) -> float:
         return 1.0 / 3.0
@@ -206,6 +220,7 @@ class NumberRange(Range):
     """
 
     scale: str = "linear"
+    noun = "number"
 
     def warped(self, numbers: Array) -> Array:
         return np.sign(numbers) * np.log1p(np.abs(numbers)) if self.scale == LOG else numbers
@@ -240,11 +255,11 @@ class NumberRange(Range):
         return np.fromiter((number_of(value) for value in values), np.float64, len(values))
 
     def refuse(self, name: str, kind: str) -> None:
-        # one entry of text makes text of a column: the numbers are read, the entry counts as missing
-        if kind not in "biufOT":
+        if kind not in "biufO":  # entries of a column of objects are read one by one
             raise TypeError(
                 f"Found {said_of(kind)} in column {name!r}, and ({self.lower}, {self.upper}) in the schema: "
-                "numbers are needed. List its values in the schema, or convert the column."
+                "numbers are needed. List its values in the schema, or convert the column: "
+                "pandas.to_numeric(column, errors='coerce') reads each entry on its own."
             )
 
     def made_up(self, rng: np.random.Generator, n: int) -> NDArray[Any]:
@@ -255,6 +270,8 @@ class NumberRange(Range):
 @dataclass(frozen=True)
 class DateRange(Range):
     """Dates, with or without a time of day; those with a time zone are taken in UTC."""
+
+    noun = "date"
 
     def numbers(self, values: Any) -> Array:
         if values.dtype.kind == "M":

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import math
 import numbers
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import replace
-from datetime import date
+from datetime import date, datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -14,11 +15,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import did_you_mean
-from .columns import Choice, Column, Detail, Hashed
-from .ranges import AUTO, LINEAR, LOG, DateRange, NumberRange, Range
+from .columns import Choice, Column, Detail, Hashed, looks_like_ends
+from .ranges import AUTO, ENCODER, LINEAR, LOG, DateRange, NumberRange, Range
 
 if TYPE_CHECKING:
     from typing import Self  # since Python 3.11
+
+#: Entry of a target: the classes of a classifier, and the bounds of a regressor (True).
+EXAMPLE_OF_TARGET = {False: "[0, 1]", True: "(0, 100)"}
+#: Most listed values of a column that are shown where a model says how it reads a table.
+MOST_SHOWN = 6
 
 
 class Schema(Mapping[str, Any]):
@@ -29,13 +35,15 @@ class Schema(Mapping[str, Any]):
     columns : mapping of str to (lower, upper), list or dict
         ``{"age": (17, 90), "job": ["clerk", "nurse"], "since": (date(2000, 1, 1), date(2030, 1, 1))}``. A dictionary
         says more: ``{"lower": 17, "upper": 90, "bins": [25, 35, 50]}`` (inner edges, a number, "auto" or None),
-        ``{"lower": -500, "upper": 10_000, "scale": "log"}`` (equally spaced by sign(x)·log(1 + abs(x))), and
-        ``{"buckets": 64}`` for a column of very many values, each hashed into a bucket.
+        ``{"lower": -500, "upper": 10_000, "scale": "log"}`` (equally spaced by sign(x)·log(1 + abs(x))),
+        ``{"buckets": 64}`` for a column of very many values, each hashed into a bucket, and ``{"values": [0, 5]}`` for
+        two values that look like the ends of a range: as a list alone they are refused.
 
     Raises
     ------
     ValueError
-        For an entry that is neither two ends in order nor a list of different values.
+        For an entry that is neither two ends in order nor a list of different values, and for a list of two dates or
+        of two numbers that are no neighbouring whole numbers: files of JSON and YAML have no tuples.
 
     Examples
     --------
@@ -68,7 +76,23 @@ class Schema(Mapping[str, Any]):
         return len(self.columns)
 
     def __repr__(self) -> str:
-        return f"Schema({dict(self)!r})"
+        return "\n  ".join([f"Schema of {len(self)} column{'s' * (len(self) > 1)}", *self.described()])
+
+    def described(self, bins: Mapping[str, int] | None = None, most: int | None = None) -> list[str]:
+        """One line for each column, as it was understood.
+
+        Parameters
+        ----------
+        bins : mapping of str to int, optional
+            Numbers of bins of ranges, as a model uses them; by default those that the schema states.
+        most : int, optional
+            Most listed values that are shown.
+        """
+        stated = {name: len(edges) + 1 for name, column in self.columns.items() if (edges := stated_edges(column))}
+        numbers_of_bins = stated if bins is None else bins
+        return [
+            f"{name}: {column.described(numbers_of_bins.get(name, 0), most)}" for name, column in self.columns.items()
+        ]
 
     def __reduce__(self) -> Any:
         return Schema, (dict(self),)
@@ -115,7 +139,25 @@ class Schema(Mapping[str, Any]):
         """A schema from a file of ``to_yaml``, or from its text if that has more than one line. Needs PyYAML."""
         text = source if isinstance(source, str) and "\n" in source else Path(source).read_text(encoding="utf-8")
         found = _yaml().safe_load(text)
-        return cls({name: _stated(entry) for name, entry in found.items()} if isinstance(found, dict) else found)
+        return cls(found)
+
+    @classmethod
+    def from_json(cls, source: str | Path) -> Self:
+        """A schema from a file of JSON, or from its text: ``{"age": {"lower": 18, "upper": 90}, "job": ["clerk"]}``.
+
+        Ends that are text, such as "2024-05-31", are dates.
+        """
+        text = source if isinstance(source, str) and "{" in source else Path(source).read_text(encoding="utf-8")
+        found = json.loads(text)
+        return cls({name: _with_dates(entry) for name, entry in found.items()} if isinstance(found, dict) else found)
+
+    def check_target(self, name: str, example: str) -> None:
+        """Raise for a target that the schema lacks; ``example`` is an entry for one."""
+        if name not in self.columns:
+            raise KeyError(
+                f"Found target={name!r}, and no column {name!r} in the schema of {list(self)}. Add {name!r}: {example} "
+                "to it, with what is publicly known of the target."
+            )
 
     def _of(self, name: str) -> Column:
         if name not in self.columns:
@@ -129,22 +171,33 @@ def _plain(column: Column) -> Any:
         stated = column.stated()
         options = stated if isinstance(stated, dict) else {"lower": column.lower, "upper": column.upper}
         return {name: _of_python(value) for name, value in options.items()}
-    stated = column.stated()
-    return stated if isinstance(stated, dict) else _of_python(stated)
+    return _of_python(column.stated())
 
 
 def _of_python(value: Any) -> Any:
     if isinstance(value, list):
         return [_of_python(one) for one in value]
+    if isinstance(value, dict):
+        return {name: _of_python(one) for name, one in value.items()}
     if isinstance(value, np.datetime64):
         return value.astype("datetime64[us]").item()
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _stated(entry: Any) -> Any:
-    if isinstance(entry, dict) and set(entry) == {"lower", "upper"}:
-        return entry["lower"], entry["upper"]
-    return entry
+def _with_dates(entry: Any) -> Any:
+    """An entry of JSON, which has no dates: ends that are text are read as such."""
+    if not isinstance(entry, dict):
+        return entry
+    ends = {name: _date_of(entry[name]) for name in ("lower", "upper") if isinstance(entry.get(name), str)}
+    return {**entry, **ends}
+
+
+def _date_of(text: str) -> Any:
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return text
+    return found.date() if len(text) <= len("2024-05-31") else found
 
 
 def _yaml() -> Any:
@@ -172,6 +225,8 @@ def column_of(name: str, stated: Any) -> Column:
         stated = {"lower": stated[0], "upper": stated[1]}
     if isinstance(stated, Mapping) and set(stated) == {"buckets"}:
         return _hashed(name, stated["buckets"])
+    if isinstance(stated, Mapping) and set(stated) == {"values"} and isinstance(stated["values"], list):
+        return _all_different(name, stated["values"])
     if isinstance(stated, Mapping) and {"lower", "upper"} <= set(stated) <= {"lower", "upper", "bins", "scale"}:
         options = dict(stated)
         ends = options.pop("lower"), options.pop("upper")
@@ -179,13 +234,31 @@ def column_of(name: str, stated: Any) -> Column:
             if all(are(end) for end in ends):
                 return _with_bins(name, _in_order(name, _range(name, kind, ends, options)), options)
         stated = ends
+    if isinstance(stated, list) and looks_like_ends(stated):
+        raise ValueError(_two_readings(name, *stated))
     if isinstance(stated, list) and stated:
         return _all_different(name, stated)
     raise ValueError(
         f"Found {stated!r} for column {name!r} of the schema. A tuple of two numbers or two dates (the smallest and "
         "the largest), a list of all values, or a dictionary is needed: {'lower': 0, 'upper': 9, 'bins': [2, 5], "
-        "'scale': 'log'} or {'buckets': 64}."
+        "'scale': 'log'}, {'values': [0, 5]} or {'buckets': 64}."
     )
+
+
+def _two_readings(name: str, first: Any, second: Any) -> str:
+    lower, upper = sorted([first, second], key=str if _is_date(first) else float)
+    return (
+        f"Found the list [{first}, {second}] for column {name!r} of the schema, which says that {first} and {second} "
+        f"are the only values. For all values from {lower} to {upper} write ({lower}, {upper}) or "
+        f"{{lower: {lower}, upper: {upper}}}; for these two values alone write {{values: [{first}, {second}]}}."
+    )
+
+
+def stated_edges(column: Column) -> list[float]:
+    """Inner edges of the bins that a schema states for a column."""
+    if not isinstance(column, Range) or column.bins in (ENCODER, None):
+        return []
+    return [float(edge) for edge in column.edges(Detail())]
 
 
 def _range(name: str, kind: type[Range], ends: tuple[Any, Any], options: Mapping[str, Any]) -> Range:

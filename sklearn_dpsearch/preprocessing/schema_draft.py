@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .columns import looks_like_ends
 from .ranges import DateRange, NumberRange
 from .schema import Schema
 from .table_columns import columns_of, names_of
 
-#: A column with at most this many different numbers is a list of values.
+#: A column with at most this many different numbers, neighbours if two, is a list of values.
 FEW_NUMBERS = 2
 
 
@@ -62,8 +63,9 @@ def _drafted(name: str, values: NDArray[Any], max_values: int) -> Any:
 def _number_range(name: str, values: NDArray[Any]) -> Any:
     found = _finite(name, NumberRange(0, 1).numbers(values))
     different = np.unique(found)
-    if len(different) <= FEW_NUMBERS:
-        return [int(value) if float(value).is_integer() else float(value) for value in different]
+    few = [int(value) if float(value).is_integer() else float(value) for value in different[: FEW_NUMBERS + 1]]
+    if len(few) <= FEW_NUMBERS and not looks_like_ends(few):
+        return few
     step = 10.0 ** math.floor(math.log10(found.max() - found.min())) / 2
     ends = math.floor(found.min() / step) * step, math.ceil(found.max() / step) * step
     return tuple(int(end) if float(end).is_integer() else float(f"{end:.12g}") for end in ends)

@@ -16,8 +16,8 @@ from sklearn.utils._param_validation import Interval, StrOptions, validate_param
 from .._site import linked
 from .columns import Array, Column, Detail, Unit
 from .effect_curves import ColumnShape, shape_of
-from .ranges import AUTO
-from .schema import Schema
+from .ranges import AUTO, Range
+from .schema import MOST_SHOWN, Schema
 from .table_columns import Given, columns_of, names_of
 
 if TYPE_CHECKING:
@@ -166,6 +166,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         except ImportError:
             return np.column_stack([values.astype(object) for values in columns.values()])
         return pd.DataFrame(columns)
+
+    def columns_read(self) -> list[str]:
+        """One line for each column, as the schema is understood: ``age: number from 18 to 90, 17 bins``."""
+        schema, detail = self._schema(), self._detail
+        ranges = {name: column for name, column in schema.columns.items() if isinstance(column, Range)}
+        edges = {name: column.edges(detail) for name, column in ranges.items()}
+        return schema.described({name: len(found) + 1 for name, found in edges.items() if len(found)}, MOST_SHOWN)
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[np.object_]:
         """Names of the outputs, shape (n_outputs,): ``age``, ``age_missing``, ``job_clerk``, ``job_unknown`` …

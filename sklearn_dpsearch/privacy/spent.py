@@ -18,7 +18,7 @@ from .numerics.trade_off import TradeOff
 from .statement.numbers import plain, short_up, up
 from .statement.release import Release
 from .statement.report import Report
-from .statement.sections import content_of, risk_in_words
+from .statement.sections import budget_in_words, content_of, risk_in_words
 from .statement.theorems import COMPOSITION, searches
 
 
@@ -56,6 +56,8 @@ class PrivacySpent(Statement, Risk):
         Unit of privacy: a record, or a number of records of one person.
     release : Release, optional
         Public facts of the release, if a fit made the statement.
+    budget : float, optional
+        ε that may be spent at ``delta``, if a ledger made the statement.
 
     Examples
     --------
@@ -72,6 +74,7 @@ class PrivacySpent(Statement, Risk):
     assumptions: tuple[str, ...] = ()
     unit: str = "record"
     release: Release | None = None
+    budget: float | None = None
 
     @property
     def epsilon(self) -> float:
@@ -160,6 +163,7 @@ class PrivacySpent(Statement, Risk):
             ],
             "assumptions": list(self.assumptions),
             "release": None if self.release is None else self.release.to_dict(),
+            "budget": self.budget,
             "guarantee": self._written_total(),
         }
 
@@ -217,7 +221,7 @@ class PrivacySpent(Statement, Risk):
         basis = f"({self.neighboring} neighbours; unit: {self.unit}; {self.bound})"
         lines = [f"epsilon = {up(self.epsilon)} at delta = {short_up(self.delta)} {basis}"]
         lines += [f"  {component.name}: alone epsilon = {up(self._alone(component))}" for component in self.components]
-        lines += [f"  {risk_in_words(self)}"]
+        lines += [f"  {text}" for text in (*budget_in_words(self), risk_in_words(self))]
         lines += [f"  assumes: {text}" for text in self.assumptions]
         return "\n".join(lines)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from .displays import PlanDisplay
@@ -83,6 +83,8 @@ class Comparison:
         The rule behind the recommendation (docs/learn/which_search.md).
     left_out : dict
         Search ↦ reason why planning failed.
+    columns : list of str
+        One line for each column, as the schema of the estimator is understood; empty without a schema.
     """
 
     n_samples: int
@@ -92,13 +94,15 @@ class Comparison:
     recommended: Row
     why: str
     left_out: dict[str, str]
+    columns: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
         table = [list(COLUMNS), *([show(row) for show in COLUMNS.values()] for row in self.rows)]
         widths = [max(len(line[place]) for line in table) for place in range(len(COLUMNS))]
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in table]
         lines += [f"left out: {name}: {reason}" for name, reason in self.left_out.items()]
-        return "\n".join([self._title, *lines, f"recommended: {self._recommended}", self.why])
+        columns = ["columns as they are read:", *(f"  {line}" for line in self.columns)] if self.columns else []
+        return "\n".join([self._title, *lines, f"recommended: {self._recommended}", self.why, *columns])
 
     @property
     def _recommended(self) -> str:
@@ -118,7 +122,8 @@ class Comparison:
         )
         missing = "".join(f"<li>{html.escape(f'{name}: {text}')}</li>" for name, text in self.left_out.items())
         code = f"<p><b>recommended</b> <code>{html.escape(self._recommended)}</code></p>"
-        told = f"{code}<p>{html.escape(self.why)}</p><ul>{missing}</ul>"
+        columns = "<br>".join(map(html.escape, self.columns))
+        told = f"{code}<p>{html.escape(self.why)}</p><ul>{missing}</ul><p>{columns}</p>"
         return f"<div><p>{html.escape(self._title)}</p><table><tr>{head}</tr>{body}</table>{told}</div>"
 
     def to_frame(self) -> Any:

@@ -13,6 +13,7 @@ from .._process import Stage, speaking
 from ..privacy import CountDistribution, PrivacyError
 from ..search import BasePrivateSearch, DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV
 from ..search._preview import Planned, planned, seconds_of_training
+from ..search.planning.columns_read import columns_read
 from ..search.subset_search.cost import USUAL
 from .comparison import Comparison, Row
 
@@ -156,6 +157,7 @@ def plan(
         recommended=next(rows[name] for name, (asked, _) in plans.items() if asked.kind == kind),
         why=f"{why} {FIRST}",
         left_out=left_out,
+        columns=columns_read(estimator),
     )
 
 

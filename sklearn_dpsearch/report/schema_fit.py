@@ -18,6 +18,7 @@ from ..privacy import GaussianDP, Guarantee, PureDP, calibrate
 from ..privacy._checks import check_kind, check_neighboring, check_size_of_delta, plain_number, require
 from ..privacy._types import Neighboring
 from ..privacy.spent import Component, PrivacySpent
+from ..privacy.statement.numbers import short_up, up
 from ..scoring import Noise, Sensitivity
 from ..scoring.noise_matching import matched_noise
 
@@ -54,7 +55,9 @@ class SchemaReport:
         return pd.DataFrame.from_dict(dict(self.shares), orient="index")
 
     def __str__(self) -> str:
-        lines = [f"shares of the records, ± {self.std:.2g}; {self.privacy_spent_!r}"]
+        spent = self.privacy_spent_
+        cost = f"epsilon = {up(spent.epsilon)} at delta = {short_up(spent.delta)}"
+        lines = [f"shares of the records, ± {self.std:.2g}; the report costs {cost}"]
         for name, kinds in self.shares.items():
             lines.append(f"{name}: " + ", ".join(f"{kind} {share:.3f}" for kind, share in kinds.items()))
         return "\n".join(lines)

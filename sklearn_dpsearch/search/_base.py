@@ -24,6 +24,7 @@ from ..ledger import PrivacyLedger
 from ..ledger.ledger_context import counted, is_counted
 from ..privacy import Guarantee, MissingDeltaError, PrivacyError
 from ..privacy.spent import PrivacySpent
+from ..privacy.statement.numbers import short_up, up
 from ..scoring import PrivateScorer
 from . import private_process
 from ._callbacks import PhaseCallbacks
@@ -39,7 +40,9 @@ from .execution.clusters import Workplace, workplace
 from .execution.outcome import charge
 from .execution.progress import planning, running
 from .planning.arguments import check_arguments
+from .planning.columns_read import columns_read
 from .planning.container_facts import ContainerFacts
+from .planning.finite_epsilon import check_finite
 from .planning.first_look import check_public, first_look, refuse_traces
 from .planning.keywords import check_keywords, check_names, is_per_record, known_to_fit
 from .planning.plan import Plan, Request, make_plan, notes_of
@@ -193,16 +196,33 @@ class BasePrivateSearch(
         Returns
         -------
         PrivacySpent
+
+        Raises
+        ------
+        PrivacyError
+            If the guarantee cannot be stated, or its ε is infinite.
         """
         self._validate_params()
         strategy = self._strategy()
         try:
-            planned = self._plan(strategy, n_samples, public, self.delta).spent
+            plan = self._plan(strategy, n_samples, public, self.delta)
         except MissingDeltaError:
             if delta is None or self.delta is not None:
                 raise
-            planned = self._plan(strategy, n_samples, public, delta).spent
-        return planned if delta is None else replace(planned, delta=float(delta))
+            plan = self._plan(strategy, n_samples, public, delta)
+        spent = plan.spent if delta is None else replace(plan.spent, delta=float(delta))
+        self._check_finite(plan, spent, n_samples, public)
+        return spent
+
+    def _check_finite(self, plan: Plan, spent: PrivacySpent, n_samples: int | None, public: bool) -> None:
+        """Raise for an infinite ε, with the number of runs and the δ that would give a finite one."""
+
+        def with_n_iter(mean: Any) -> Guarantee:
+            other: Any = copy(self)
+            other.n_iter = mean
+            return other._plan(other._strategy(), n_samples, public, spent.delta).spent.guarantee  # type: ignore[no-any-return]
+
+        check_finite(plan, spent, n_samples, with_n_iter if hasattr(self, "n_iter") else None)
 
     def privacy_guarantee(self, n_samples: int | None = None) -> Guarantee:
         """The guarantee of one ``fit``: a private search is a private estimator, and can be nested in another."""
@@ -246,8 +266,10 @@ class BasePrivateSearch(
                 ),
                 release=release_of(
                     type(self).__name__,
+                    self.estimator,
                     families.kinds,
                     strategy.released,
+                    n_samples=None if relation == "add_remove" else n_samples,
                     seeded=self.random_state is not None,
                     kept=self.checkpoint is not None,
                 ),
@@ -281,9 +303,12 @@ class BasePrivateSearch(
         seen = first_look(search, strategy.kinds, scorer, X, y, fit_params)
         with planning(type(self).__name__, self._progress_shown()):
             plan = search._plan(strategy, seen.facts_of_X.n, X_public is not None, self.delta)
+            search._check_finite(plan, plan.spent, seen.facts_of_X.n, X_public is not None)
         if self.verbose:  # all that it ever prints is known without the data
             work = strategy.work(plan, seen.facts_of_X.n)
-            print(f"[{type(self).__name__}] {work}the whole fit costs {plan.spent!r}")
+            cost = f"epsilon = {up(plan.spent.epsilon)} at delta = {short_up(plan.spent.delta)} for any one record"
+            told = f"[{type(self).__name__}] {work}the whole fit costs {cost}"
+            print("\n  ".join([told, *columns_read(search.estimator)]))
         there = workplace(self.n_jobs)
         search.ledger = search.checkpoint = None  # the user's process keeps both
         public = None if X_public is None else (X_public, y_public)

@@ -13,6 +13,7 @@ from ._synthetic_records import made_up_records
 from ._types import Candidate, PublicData
 from .execution.job import Job, Split
 from .execution.randomness import Randomness
+from .planning.columns_read import columns_read
 from .planning.plan import Plan
 from .strategies.base import Strategy, drawn_candidates
 
@@ -27,10 +28,16 @@ class DryRun:
         The candidate.
     score : float
         Its score on the records that it was trained on, with as much noise as in ``fit``.
+    columns : tuple of str
+        One line for each column, as the schema is understood; empty without a schema.
     """
 
     params: Candidate
     score: float
+    columns: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return "\n  ".join([f"DryRun(params={dict(self.params)!r}, score={self.score!r})", *self.columns])
 
 
 def examples(strategy: Strategy, X: Any, y: Any, public: bool) -> tuple[Any, Any]:
@@ -58,4 +65,4 @@ def dry_run(strategy: Strategy, plan: Plan, job: Job, X: Any, y: Any) -> DryRun:
             f"The score of {candidate!r} is {score}, which counts as a failure. Give other parameters, or a scorer "
             "whose values are finite."
         )
-    return DryRun(candidate, score)
+    return DryRun(candidate, score, tuple(columns_read(strategy.search.estimator)))

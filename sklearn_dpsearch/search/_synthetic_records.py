@@ -172,10 +172,20 @@ def _records_like(X: ContainerFacts, steps: Sequence[Any], rng: np.random.Genera
     width = math.prod(X.shape[1:])
     declared = list(_declared_columns(steps, width).values())  # a schema's columns stand in its order
     made = np.empty((n, width), X.dtype)
+    if X.dtype.kind in "iu" and (tokens := _tokens(steps[-1])) is not None:
+        return rng.integers(0, tokens, (n, *X.shape[1:])).astype(X.dtype)
     for place in range(width):
         values = (declared[place] if place < len(declared) else _uniform(-1.0, 1.0))(rng, n)
         made[:, place] = _of_type(values, X.dtype, _uniform(-1.0, 1.0)(rng, n))
     return made.reshape(n, *X.shape[1:])
+
+
+def _tokens(net: Any) -> int | None:
+    """Number of tokens that all embeddings of a net know; None without embeddings, or if the net cannot be made."""
+    try:
+        return net.n_tokens() if hasattr(net, "n_tokens") else None
+    except Exception:  # the rehearsal itself shows it
+        return None
 
 
 def _table_like(X: Any, declared: Mapping[Any, Draw], rng: np.random.Generator, n: int) -> Any:

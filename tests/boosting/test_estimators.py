@@ -235,6 +235,23 @@ def test_noise_differs_from_fit_to_fit_and_is_not_seeded_by_random_state(kind):
     assert all(np.any(mine != theirs) for mine, theirs in zip(one[1:], other[1:]))
 
 
+@pytest.mark.parametrize("seed", [0, np.random.RandomState(0)], ids=["number", "generator"])
+@pytest.mark.parametrize("change", ["a record", "an argument"])
+def test_fits_that_differ_share_no_noise_with_one_seed(seed, change):
+    """With one noise for both, their difference would be exact, for those without the seed too."""
+    one = MODELS["numbers"](target_mu=1e-3, max_iter=20, random_state=0, noise_seed=seed)
+    other, y = clone(one), TABLE["price"].to_numpy(copy=True)
+    if change == "a record":
+        y[0] = 0.0
+    else:
+        other.set_params(learning_rate=0.41)
+    weights = [
+        np.concatenate([np.ravel(one) for one in model.weights_])
+        for model in (one.fit(TABLE, TABLE["price"]), other.fit(TABLE, y))
+    ]
+    assert abs(np.corrcoef(*weights)[0, 1]) < 0.3
+
+
 def test_the_noise_seed_is_not_kept(kind):
     model = MODELS[kind](noise_seed=3).fit(TABLE, TABLE[MODELS[kind]().target])
     assert any("noise_seed was given" in text for text in model.privacy_spent_.assumptions)

@@ -374,3 +374,22 @@ def test_a_number_in_the_table_is_never_below_the_one_it_stands_for(tmp_path):
     ledger.spend(PureDP(epsilon=above))
     shown = [float(word) for word in str(ledger).splitlines()[-1].split()[-2:]]
     assert min(shown) >= above
+
+
+def test_the_statement_of_a_ledger_has_its_budget_and_what_is_left(begin):
+    ledger = begin(epsilon=3.0)
+    ledger.spend(GaussianDP(mu=0.25))
+    spent = ledger.spent()
+    taken = f"All entries so far take ε = {as_shown(spent.epsilon)}."
+    told = f"The budget for these records is ε = 3.000 at δ = 1e-05. {taken}"
+    assert told in str(spent)
+    assert told in str(spent.report("markdown", date="2026-01-31")).replace("\\", "")
+    assert spent.to_dict()["budget"] == 3.0
+    left = float(str(spent).split("A further release with ε = ")[1].split()[0])
+    assert spent.epsilon + left <= 3.0 < spent.epsilon + left + 0.01
+    ledger.spend(PureDP(epsilon=left))  # certainly fits
+    assert "The budget for" not in str(begin("y").spent())
+
+
+def as_shown(epsilon):
+    return f"{math.ceil(epsilon * 1000) / 1000:.3f}"

@@ -191,6 +191,15 @@ MUTANTS = [
         seen="save_params, load_params and a new PrivacyEngine",
     ),
     Mutant(
+        name="one noise for two trainings",
+        mistake="Trainings on two data sets with one seed have the same batches and noise.",
+        file="nets/estimators/base.py",
+        old="mixed(self.noise_seed, words)",
+        new="sequence(self.noise_seed)",
+        tests=("nets/estimators/test_seeded_noise.py",),
+        seen="a fixed seed for reproducible experiments",
+    ),
+    Mutant(
         name="seed of the noise in the release",
         mistake="A pickled net tells the seed of its noise.",
         file="nets/estimators/cost.py",

@@ -521,6 +521,14 @@ MUTANTS = [
         tests=("scoring/test_ranking.py::test_certain_probabilities_have_the_last_bins",),
     ),
     Mutant(
+        name="steps fitted on private records",
+        mistake="An encoder with given categories keeps the type of a private column, which one missing value changes.",
+        file="adapters/composites.py",
+        old="        fit_by_parameters(model)\n",
+        new="",
+        tests=("adapters/test_steps_by_parameters.py",),
+    ),
+    Mutant(
         name="a table encoder that learns",
         mistake="A subclass of the table encoder, which may learn its ranges, counts as one that learns nothing.",
         file="adapters/stateless_steps.py",

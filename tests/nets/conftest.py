@@ -22,3 +22,9 @@ def at_every_step(monkeypatch):
 
     monkeypatch.setattr(resuming, "EVERY", 0.0)
     monkeypatch.setattr(training_progress, "LOOK", 0.0)
+
+
+@pytest.fixture
+def one_noise(monkeypatch):
+    """The same batches and noise in all trainings with one seed, to compare what else differs."""
+    monkeypatch.setattr("sklearn_dpsearch.nets.estimators.base.words_of", lambda *given: [])

@@ -378,7 +378,10 @@ def test_the_seed_of_the_noise_stays_behind(make):
     for released in (pickle.loads(pickle.dumps(one)), copy.deepcopy(one)):
         assert released.get_params()["noise_seed"] is None
         np.testing.assert_array_equal(released.predict(X), one.predict(X))
-    assert any("the guarantee is void for those who know it" in text for text in one.privacy_spent_.assumptions)
+    assert any(
+        "noise_seed was given, which voids the guarantee for everybody" in text
+        for text in one.privacy_spent_.assumptions
+    )
     assert "void" in str(one.privacy_spent_)
     assert "void" in one.privacy_spent_._repr_html_()
 

@@ -173,7 +173,7 @@ def test_12_rate_steps_and_batch_size_are_arithmetic_on_arguments():
 
 
 def _task(one, settings, n):
-    return copy.deepcopy(one).initialize()._task(settings, n)
+    return copy.deepcopy(one).initialize()._task(settings, range(n), ())
 
 
 def test_13_nothing_tells_the_number_of_records_if_it_is_stated_as_private():

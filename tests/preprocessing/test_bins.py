@@ -130,7 +130,6 @@ def test_a_schema_with_options_is_what_was_stated(tmp_path):
     schema = Schema(SCHEMA)
     assert dict(schema) == {**SCHEMA, "plain": (0, 1)}
     assert Schema.from_yaml(schema.to_yaml(tmp_path / "schema.yaml")) == schema == Schema(schema)
-    assert eval(repr(schema), {"Schema": Schema, "datetime": __import__("datetime")}) == schema
     assert schema.bounds("balance") == (-100.0, 1000.0)
     made = TableEncoder(SCHEMA, bins="auto").made_up(50)
     assert TableEncoder(SCHEMA, bins="auto").fit_transform(made).shape[0] == 50

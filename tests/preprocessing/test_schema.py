@@ -26,7 +26,6 @@ def test_a_schema_is_what_was_stated():
     schema = Schema(STATED)
     assert dict(schema) == STATED == dict(Schema(schema))
     assert schema == STATED
-    assert eval(repr(schema), {"Schema": Schema, "datetime": __import__("datetime")}) == schema
     assert pickle.loads(pickle.dumps(schema)) == schema
 
 
@@ -39,6 +38,75 @@ def test_a_schema_survives_yaml(tmp_path):
         {"a": (np.float64(0), np.int64(3)), "b": (np.datetime64("2020-01-01"), np.datetime64("2021-01-01"))}
     )
     assert Schema.from_yaml(of_numpy.to_yaml()) == {"a": (0.0, 3), "b": (datetime(2020, 1, 1), datetime(2021, 1, 1))}
+
+
+def test_a_schema_says_how_it_is_understood():
+    schema = Schema(
+        {
+            "age": (18, 90),
+            "seen": {"lower": date(2020, 1, 1), "upper": date(2021, 1, 1), "bins": 4},
+            "paid": {"lower": 0, "upper": 1000, "scale": "log"},
+            "cut": {"lower": 0, "upper": 9, "bins": [2, 5]},
+            "job": ["clerk", "nurse"],
+            "code": {"values": [0, 5]},
+            "town": {"buckets": 32},
+        }
+    )
+    assert repr(schema).splitlines() == [
+        "Schema of 7 columns",
+        "  age: number from 18 to 90",
+        "  seen: date from 2020-01-01 to 2021-01-01, 4 bins",
+        "  paid: number from 0 to 1000, on a logarithmic scale",
+        "  cut: number from 0 to 9, cut at 2, 5, 3 bins",
+        "  job: one of 2 values: 'clerk', 'nurse'",
+        "  code: one of 2 values: 0, 5",
+        "  town: any value, in 32 buckets",
+    ]
+    assert schema == Schema(dict(schema)) == Schema.from_yaml(schema.to_yaml())
+
+
+PAIRS = [[18, 90], [90, 18], [0.5, 1.5], [0.0, 0.25], [0, 2], [date(2020, 1, 1), date(2020, 1, 2)]]
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=repr)
+def test_a_list_that_looks_like_the_ends_of_a_range_is_an_error_with_both_spellings(pair):
+    """Files have lists alone: read as two categories, a range costs much of the score, and nothing tells."""
+    first, second = pair
+    low, high = sorted(pair)
+    with pytest.raises(ValueError, match="column 'x'") as caught:
+        Schema({"x": pair})
+    for spelling in (f"({low}, {high})", f"{{lower: {low}, upper: {high}}}", f"{{values: [{first}, {second}]}}"):
+        assert spelling in str(caught.value)
+    assert Schema({"x": {"values": pair}}).classes("x") == pair
+    assert Schema({"x": {"lower": low, "upper": high}}) == Schema({"x": (low, high)})
+
+
+@pytest.mark.parametrize(
+    "pair", [[0, 1], [1, 2], [2, 1], [0.0, 1.0], [-1, 0], [False, True], ["18", "90"], [0, 1, 9], [7]]
+)
+def test_other_lists_are_values(pair):
+    assert Schema({"x": pair})["x"] == pair
+
+
+def test_a_code_book_in_json_is_read(tmp_path):
+    text = """{"age": {"lower": 18, "upper": 90}, "job": ["clerk", "nurse"], "code": {"values": [0, 5]},
+               "seen": {"lower": "2020-01-01", "upper": "2021-01-01"},
+               "paid": {"lower": 0, "upper": 9, "scale": "log"}}"""
+    stated = {
+        "age": (18, 90),
+        "job": ["clerk", "nurse"],
+        "code": {"values": [0, 5]},
+        "seen": (date(2020, 1, 1), date(2021, 1, 1)),
+        "paid": {"lower": 0, "upper": 9, "scale": "log"},
+    }
+    (tmp_path / "code_book.json").write_text(text)
+    assert Schema.from_json(text) == Schema(stated) == Schema.from_json(tmp_path / "code_book.json")
+    with pytest.raises(ValueError, match=r"\(18, 90\)"):
+        Schema.from_json('{"age": [18, 90]}')
+    with pytest.raises(ValueError, match=r"\(18, 90\)"):
+        Schema.from_yaml("age: [18, 90]\njob: [clerk]\n")
+    with pytest.raises(ValueError, match="dictionary from names"):
+        Schema.from_json("[{}]")
 
 
 def test_parts_of_a_schema_serve_the_target():
@@ -87,6 +155,7 @@ def test_a_draft_covers_the_public_sample():
     draft = schema_of(sample)
     assert draft["job"] == ["clerk", "nurse"]
     assert (draft["flag"], draft["coded"]) == ([False, True], [0, 1])
+    assert schema_of(pd.DataFrame({"coded": [9, 2, 9]}))["coded"] == (2, 9)
     assert draft["since"] == (date(2019, 1, 2), date(2021, 5, 7))
     for name in ("age", "rate"):
         lower, upper = draft[name]

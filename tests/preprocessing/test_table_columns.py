@@ -88,7 +88,7 @@ def test_a_missing_value_changes_how_no_other_is_read(kind, entry):
 @pytest.mark.parametrize("kind", ["Int64", "category", "polars Int64"])
 def test_listed_whole_numbers_are_not_rounded(kind):
     table, values = TABLES[kind]
-    found = TableEncoder({"a": [LARGE + 1, LARGE + 3]}).transform(table(values))
+    found = TableEncoder({"a": {"values": [LARGE + 1, LARGE + 3]}}).transform(table(values))
     assert found.tolist() == [[0, 0, 1], [1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 1]]
 
 

@@ -18,6 +18,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 
+from sklearn_dpsearch.boosting import DPGradientBoostingRegressor
 from sklearn_dpsearch.preprocessing import Schema, TableEncoder, columns, ranges
 
 pd = pytest.importorskip("pandas")
@@ -68,10 +69,29 @@ def test_pandas_out_keeps_the_index_and_has_names():
 
 
 def test_one_entry_of_text_makes_no_other_entry_missing():
-    """Readers of CSV files make text of a column with a single entry of text: that may not show."""
-    table = pd.DataFrame({"age": ["50", "95", "?"], "code": ["1", "2", "?"]})
+    """Readers of CSV files make objects of a column with a single entry of text: that may not show."""
+    table = pd.DataFrame({"age": ["50", "95", "?"], "code": ["1", "2", "?"]}, dtype=object)
     encoded = TableEncoder({"age": (20, 80), "code": [1, 2]}).fit_transform(table)
     assert encoded.tolist() == [[0, 0, 1, 0, 0], [1, 0, 0, 1, 0], [0, 1, 0, 0, 1]]
+
+
+@pytest.mark.parametrize("text", ["str", "string", "polars", "array"])
+def test_a_range_for_a_column_of_words_is_an_error_before_anything_is_spent(text):
+    """All of its entries would be missing, and the whole budget be spent on nothing."""
+    words = ["clerk", "nurse"] * 50
+    table = {
+        "str": lambda: pd.DataFrame({"job": pd.Series(words, dtype="str")}),
+        "string": lambda: pd.DataFrame({"job": pd.Series(words, dtype="string")}),
+        "polars": lambda: pytest.importorskip("polars").DataFrame({"job": words}),
+        "array": lambda: np.array(words)[:, np.newaxis],
+    }[text]()
+    for model in (
+        TableEncoder({"job": (0, 9)}),
+        DPGradientBoostingRegressor({"job": (0, 9)}, bounds_y=(0, 1), target_mu=1),
+    ):
+        with pytest.raises(TypeError, match=r"Found text in column 'job', and \(0, 9\) in the schema.*to_numeric"):
+            model.fit(table, np.zeros(100))
+        assert not hasattr(model, "privacy_spent_")
 
 
 @pytest.mark.parametrize("flags", [("True", "False"), ("TRUE", "FALSE"), ("true", "false")])
@@ -79,7 +99,7 @@ def test_one_entry_of_text_makes_no_other_entry_missing():
 def test_one_entry_of_text_leaves_the_flags_beside_it_what_they_were(stated, flags):
     encoder, (yes, no) = TableEncoder({"flag": stated}), flags
     files = (f"flag\n{yes}\n{no}\n{last}\n" for last in (no, "?"))
-    clean, spoilt = (encoder.fit_transform(pd.read_csv(io.StringIO(file))) for file in files)
+    clean, spoilt = (encoder.fit_transform(pd.read_csv(io.StringIO(file)).astype(object)) for file in files)
     assert (clean[:2] == spoilt[:2]).all()
     assert not (clean[2] == spoilt[2]).all()
 

@@ -67,8 +67,8 @@ def test_the_space_around_boosting_needs_no_words():
     assert search_space(classifier(prior_factor=1.0), grid=True) == [{"prior_factor": [0.7, 1.0, 1.4]}]
 
 
-PLACE = "depend on no other record of the same table, nor, to their last bit, on the place of the record in it (docs"
-NO_PLACE = "depend on no other record of the same table (docs"
+PLACE = "depend on no other record of the same table, nor, to their last bit, on the place of the record in it: private"
+NO_PLACE = "depend on no other record of the same table: private"
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from .graph import Traced, trace
 from .layered import LayeredEngine
 from .linear import PlainEngine, TracedEngine
 from .refusals import in_training, refuse
-from .rules import NotPerRecord
+from .rules import NO_TOKENS, NotPerRecord
 from .user_code import refuse_code
 from .vmap import VmapEngine
 
@@ -255,6 +255,11 @@ MEANINGS = {
 def _refused(way: Way, module: nn.Module, criterion: nn.Module, error: Exception) -> PrivacyError:
     if isinstance(error, LeakingEstimatorError):
         return error
+    if NO_TOKENS in str(way.reason):
+        return PrivacyError(
+            f"Found numbers that are not whole for an embedding of {name_of(module)}; embeddings need whole numbers, "
+            "from 0 to num_embeddings - 1. Give tokens of a whole type: X.astype('int64')."
+        )
     names = f"{name_of(module)} with {type(criterion).__name__}"
     said = str(error).strip().splitlines()[0][:200].rstrip(".") if str(error).strip() else type(error).__name__
     if any("one_hot" in (frame.line or "") for frame in traceback.extract_tb(error.__traceback__)):

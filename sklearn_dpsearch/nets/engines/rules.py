@@ -17,6 +17,9 @@ from torch import nn
 
 from .refusals import has_frozen_statistics
 
+#: Reason why an embedding refuses its inputs.
+NO_TOKENS = "an embedding of something else than integers"
+
 
 class NotPerRecord(Exception):
     """Reason why an operation may mix records."""
@@ -433,7 +436,7 @@ def with_frozen_statistics(least: int, most: int) -> OperationRule:
 
 def embedding(layer: nn.Embedding, value: object) -> None:
     """Rows of a table, by integers."""
-    needs(rows(value).whole, "an embedding of something else than integers")
+    needs(rows(value).whole, NO_TOKENS)
     needs(layer.max_norm is None, "Embedding(max_norm=...), which changes parameters")
     needs(not layer.scale_grad_by_freq, "Embedding(scale_grad_by_freq=True), which counts over the batch")
     needs(not layer.sparse, "Embedding(sparse=True)")

@@ -9,7 +9,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from sklearn.base import BaseEstimator, RegressorMixin
@@ -19,13 +19,15 @@ from torch import nn
 from ..._disk.store import KeyedFile
 from ..._process import steps_now, without_warnings
 from ..._site import linked
+from ...errors import check_arguments_of
 from ...privacy import Guarantee
 from ...privacy._checks import check_size_of_delta
 from ...privacy._types import Neighboring
+from ...privacy.spent import PrivacySpent
 from ..datasets import ReadRecords
 from ..memory_mapped import MappedRecords
 from ..optimizers import Memory, Table, UpdateRule, on_cpu
-from ..randomness import Seed, sequence
+from ..randomness import Seed, mixed, sequence
 from ..resuming import TrainingCheckpoint, checkpoint_in, kept
 from ..state import contents
 from ..task import TrainingTask
@@ -34,8 +36,12 @@ from ..training_progress import TrainingProgress, Watchers
 from . import step_size
 from .cost import ParameterCost
 from .joint_training import KEEPER, refuse_checkpoints, shared_records
-from .settings import NOISE, RATES, SettingArguments, Settings, expecting, relation_of, settings_of
+from .seeded_noise import words_of
+from .settings import LEAST_NORM, NOISE, RATES, SettingArguments, Settings, expecting, relation_of, settings_of
 from .training_records import Given, device_of, held, number_of, records_of
+
+if TYPE_CHECKING:
+    from typing import Self  # since Python 3.11
 
 
 @linked
@@ -54,6 +60,12 @@ class DPSGDEstimator(ParameterCost, SettingArguments, BaseEstimator):
         "checkpoint": [str, os.PathLike, None],
         "verbose": ["boolean", Interval(numbers.Integral, 0, 1, closed="both")],
     }
+
+    def __new__(cls, *positional: Any, **named: Any) -> Self:
+        """A net, unless it is given arguments that it does not have."""
+        check_arguments_of(cls, named)
+        made: Self = super().__new__(cls)
+        return made
 
     # Constructor arguments, besides those of the settings.
     average: float
@@ -98,7 +110,7 @@ class DPSGDEstimator(ParameterCost, SettingArguments, BaseEstimator):
         size = "the number of records is public" if public else f"public_n={n} was not taken from the data"
         seeded = self.noise_seed is not None
         source = "noise_seed" if seeded else "the operating system"
-        known = f"{name}: noise_seed was given; the guarantee is void for those who know it."
+        known = f"{name}: noise_seed was given, which voids the guarantee for everybody: it is for tests."
         moved = f"{name}: to its last bits, what a record adds does not depend on its place in a batch."
         return (
             f"{name}: {size}; batches and noise come from statistical generators seeded by {source}, "
@@ -229,10 +241,11 @@ class DPSGDEstimator(ParameterCost, SettingArguments, BaseEstimator):
 
     # --- training -------------------------------------------------------------------------------------------------
 
-    def _task(self, settings: Settings, n: int) -> TrainingTask:
-        """Training of ``n`` records that the arguments describe."""
+    def _task(self, settings: Settings, given: Given, costs: Sequence[PrivacySpent]) -> TrainingTask:
+        """Training of the records that the arguments describe, after trainings with these costs."""
+        n = number_of(given)
         expected = settings.sample_rate * (n if self.public_n is None else self.public_n)
-        norm = settings.max_grad_norm if settings.max_grad_norm is not None else self._norm_by_rule(settings, expected)
+        norm = settings.max_grad_norm or max(self._norm_by_rule(settings, expected), LEAST_NORM)
         settings = replace(settings, max_grad_norm=norm)
         self.max_grad_norm_ = norm
         self.learning_rate_init_ = self._step_size(settings, expected)
@@ -248,8 +261,12 @@ class DPSGDEstimator(ParameterCost, SettingArguments, BaseEstimator):
             expected_batch_size=expected,
             schedule=self._schedule(settings),
             average=float(self.average),
-            seed=sequence(self.noise_seed),
+            seed=sequence(),
         )
+        if self.noise_seed is not None:
+            arguments = {"class": type(self), **self.get_params(deep=False)}
+            words = words_of(task.module, arguments, given, sum(len(spent.components) for spent in costs))
+            task = replace(task, seed=mixed(self.noise_seed, words))
         self._before_training(settings, task)
         return task
 
@@ -278,7 +295,7 @@ class DPSGDEstimator(ParameterCost, SettingArguments, BaseEstimator):
                     check_size_of_delta("target_delta", float(self.target_delta), n)
                 costs, foreign = self._costs_before(fresh), () if fresh else self._foreign_parameters()
                 self._total(settings, costs)  # relations that cannot be composed fail here, before any spending
-                task = self._task(settings, number_of(given))
+                task = self._task(settings, given, costs)
                 if not fresh and not foreign:
                     task.memory.update(vars(self).get("optimizer_memory_", {}))
                 if checkpoint is not None:

@@ -48,7 +48,8 @@ SEEDS = """
     random_state : None, int or RandomState
         Seeds the initial parameters, which are public. Never the batches or the noise.
     noise_seed : None, int or RandomState
-        For tests only: seeds batches and noise. The seed is enough to undo the noise."""
+        For tests only: it voids the guarantee. Batches and noise follow from the seed, the records, the initial
+        parameters, all arguments and the number of earlier trainings: trainings that differ share no noise."""
 
 LONG = """
     checkpoint : str or Path, optional

@@ -150,6 +150,11 @@ class TabularEnsemble(CalibratedModel):
         found: dict[str, Any] = self._models(1.0)[1].public_facts
         return found
 
+    def columns_read(self) -> list[str]:
+        """One line for each column, as boosting reads it: ``age: number from 18 to 90, 72 bins``."""
+        lines: list[str] = self._models(1.0)[1].columns_read()
+        return lines
+
     def made_up(self, n_samples: int = 200, random_state: int = 0) -> Any:
         """Make up records that fit the schema, for a dry run; they hold nothing about real records.
 

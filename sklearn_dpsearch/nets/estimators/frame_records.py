@@ -16,6 +16,7 @@ from torch import nn
 from ..._lazy_rows import ChosenRows
 from ...boosting.targets import targets_in
 from ...preprocessing import ColumnShape, Schema, TableEncoder
+from ...preprocessing.schema import EXAMPLE_OF_TARGET, MOST_SHOWN
 from ..task import with_room
 from . import hidden_layers, layers, scaling, step_size
 from .scaling import Array
@@ -52,6 +53,7 @@ class FrameRecords:
         if self.target is None:
             return {}
         schema = Schema(self.schema)
+        schema.check_target(self.target, EXAMPLE_OF_TARGET[isinstance(self, RegressorMixin)])
         if isinstance(self, RegressorMixin):
             return {"bounds_y": schema.bounds(self.target)}
         return {"classes": schema.classes(self.target)}
@@ -60,6 +62,11 @@ class FrameRecords:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
         tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
         return tags
+
+    def columns_read(self) -> list[str]:
+        """One line for each column, as the schema is understood: ``age: number from 18 to 90, 17 bins``."""
+        target = [] if self.target is None else Schema(self.schema).only(self.target).described({}, MOST_SHOWN)
+        return [*self._encoder().columns_read(), *(f"{line} (the target)" for line in target)]
 
     def made_up(self, n_samples: int = 200, random_state: int = 0) -> Any:
         """Make up records that fit the schema, for a dry run; they hold nothing about real records.
@@ -120,8 +127,10 @@ class FrameRecords:
 
     def _encoder(self) -> TableEncoder:
         schema = Schema(self.schema)
-        features = schema if self.target is None else schema.without(self.target)
-        return TableEncoder(features, bins=self.bins, indicators=self.indicators)
+        if self.target is not None:
+            schema.check_target(self.target, EXAMPLE_OF_TARGET[isinstance(self, RegressorMixin)])
+            schema = schema.without(self.target)
+        return TableEncoder(schema, bins=self.bins, indicators=self.indicators)
 
     def _order(self) -> NDArray[np.intp]:
         """Places of the encoder's outputs as inputs of the module: bins come last."""

@@ -10,7 +10,7 @@ import numpy as np
 import skorch
 import torch
 from skorch.helper import SliceDataset
-from torch.utils.data import IterableDataset, Subset, TensorDataset
+from torch.utils.data import DataLoader, IterableDataset, Subset, TensorDataset
 
 from ..._lazy_rows import ChosenRows
 from ..._lists import is_list
@@ -184,6 +184,11 @@ def source_of(X: Any, y: Any) -> Source:
 
 def as_arrays(X: Any, y: Any) -> tuple[Any, Any]:
     """Replace datasets of arrays by their arrays; leave all other inputs unchanged."""
+    if isinstance(X, DataLoader):
+        raise TypeError(
+            "Found a DataLoader; a private training draws its batches itself, as its guarantee depends on them. Give "
+            "loader.dataset: fit(loader.dataset, None), with the rate or size of batches as sample_rate or batch_size."
+        )
     if isinstance(X, SliceDataset):
         held, answers = _held(X), _held(y) if isinstance(y, SliceDataset) else [y]
         return (held[0], answers[0]) if held and answers else (X, y)

@@ -21,7 +21,7 @@ from ..optimizers import on_cpu
 from ..task import HeldRecords, Records, TrainingTask
 from ..training import train_together
 from .settings import Settings, settings_of
-from .training_records import Given, device_of, number_of, records_of
+from .training_records import Given, device_of, records_of
 
 #: A ``DPSGDEstimator``, whose file uses this one.
 Net: TypeAlias = Any
@@ -97,7 +97,7 @@ def shared_records(nets: Sequence[Net], X: Any, y: Any) -> list[SharedRecords]:
             costs = net._costs_before(fresh=True)
             net._total(settings, costs)
             keeper = None if isinstance(given, ReadRecords) else keeper
-            member = JointMember(place, net, net._task(settings, number_of(given)), settings, costs, keeper)
+            member = JointMember(place, net, net._task(settings, given, costs), settings, costs, keeper)
             group = next((other for other in groups if other.holds(given, device)), None)
             if group is None:
                 group = SharedRecords(records_of(given, device))

@@ -138,6 +138,9 @@ class _WholeNumber(_Number):
 
 _POSITIVE = _Number(numbers.Real, 0, None, closed="neither")
 _AT_LEAST_ONE = _Number(numbers.Real, 1, None, closed="left")
+#: Least clipping norm. Norms of gradients above 2e19 count as infinite, so that factors stay above 5e-32: below 1e-38
+#: single precision has few digits, and a clipped gradient could be five times longer than its norm.
+LEAST_NORM = 1e-12
 #: scikit-learn's constraints on the arguments that decide about privacy.
 CONSTRAINTS: dict[str, list[Any]] = {
     "noise_multiplier": [_POSITIVE, None],
@@ -185,6 +188,11 @@ def expecting(net: SettingArguments, n: float) -> dict[str, Any]:
 def _clipping_norm(given: MaxGradNorm) -> float | None:
     if isinstance(given, str):
         return 1.0 if given == "auto" else None
+    if given < LEAST_NORM:
+        raise PrivacyError(
+            f"Found max_grad_norm={given!r}; at least {LEAST_NORM:g} is needed. Single precision has few digits for "
+            "smaller norms, and would let more than this norm through. Give a larger one, or rescale the loss."
+        )
     return float(given)
 
 

@@ -312,7 +312,16 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
     # --- fitting ----------------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, **fit_params: Any) -> Self:
+    def n_tokens(self) -> int | None:
+        """Number of tokens, from 0, for which every embedding of the module has a row; None without embeddings."""
+        module = self.module
+        if isinstance(module, type):
+            with global_torch_seed(0):
+                module = self.initialized_instance(module, self.get_params_for("module"))
+        layers = [one for one in module.modules() if isinstance(one, (torch.nn.Embedding, torch.nn.EmbeddingBag))]
+        return min((layer.num_embeddings for layer in layers), default=None)
+
+    def fit(self, X: Any, y: Any = None, **fit_params: Any) -> Self:
         """Train. With ``warm_start`` the parameters are kept, and the cost is added to ``privacy_spent_``.
 
         Parameters
@@ -355,6 +364,8 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
             found = mapped(X, y, self._as_taken, self._targets)
             self._check_outputs(outputs_of(self.module_, found.inputs), found.targets)
             return found
+        if y is None:
+            raise ValueError(f"{type(self).__name__} needs y, the target of each record, and got None.")
         inputs = self._as_taken(inputs_of(X))
         targets = self._targets(y)
         check_lengths(inputs, targets)

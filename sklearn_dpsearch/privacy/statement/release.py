@@ -50,6 +50,12 @@ class Release:
         Whether all that is drawn follows from a secret that is kept until the release, so that a fit may go on.
     versions : tuple of (str, str)
         Libraries that made the release.
+    n_samples : int or None
+        Number of records, where it counts as public.
+    columns : tuple of str
+        Names of the schema's columns that are read; empty without a schema.
+    target : str or None
+        Name of the schema's column that is predicted.
     """
 
     made_by: str
@@ -59,13 +65,17 @@ class Release:
     seeded: bool
     kept: bool = False
     versions: tuple[tuple[str, str], ...] = field(default_factory=versions)
+    n_samples: int | None = None
+    columns: tuple[str, ...] = ()
+    target: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values, ready for JSON."""
-        return {**asdict(self), "attributes": list(self.attributes), "versions": dict(self.versions)}
+        lists = {"attributes": list(self.attributes), "columns": list(self.columns)}
+        return {**asdict(self), **lists, "versions": dict(self.versions)}
 
     @classmethod
     def from_dict(cls, found: Mapping[str, Any]) -> Release:
         """The release of which ``to_dict`` made this dictionary."""
-        plain = {**found, "attributes": tuple(found["attributes"]), "versions": tuple(found["versions"].items())}
-        return cls(**plain)
+        lists = {name: tuple(found.get(name, ())) for name in ("attributes", "columns")}
+        return cls(**{**found, **lists, "versions": tuple(found["versions"].items())})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date as Date
+from decimal import ROUND_FLOOR, Context, Decimal
 from typing import Any, Protocol
 
 from ...errors import did_you_mean
@@ -13,6 +14,7 @@ from ..guarantees.base import Guarantee
 from ..numerics.trade_off import TradeOff
 from . import words
 from .content import FACTS, Cell, Content, Curve, Section, clean, said
+from .mechanisms import in_words
 from .numbers import hundredths_up, percent_up, plain, short_up, up
 from .release import Release, versions
 from .theorems import COMPOSITION, source, theorem
@@ -21,8 +23,6 @@ from .theorems import COMPOSITION, source, theorem
 DELTAS = (1e-4, 1e-5, 1e-6, 1e-8, 1e-10)
 #: False positive rates of attacks, and probabilities of the best guess before the release.
 RATES, PRIORS = (0.001, 0.01, 0.1), (0.1, 0.5)
-#: Longer descriptions of a mechanism are cut: the dictionary has all of it.
-LONGEST = 300
 
 
 class SpentComponent(Protocol):
@@ -56,6 +56,8 @@ class Stated(Protocol):
     @property
     def release(self) -> Release | None: ...
     @property
+    def budget(self) -> float | None: ...
+    @property
     def _trade_off(self) -> TradeOff: ...
     def to_dict(self) -> dict[str, Any]: ...
 
@@ -78,10 +80,20 @@ def _summary(spent: Stated) -> Section:
         sentences = [words.NOTHING_PROMISED]
     if spent.release is not None and spent.release.seeded:
         sentences = [*words.FROM_A_SEED, *sentences]
-    sentences.append(risk_in_words(spent))
+    sentences += [*budget_in_words(spent), risk_in_words(spent)]
+    if spent.release is not None and spent.release.columns:
+        sentences.append(words.DID_IT_FIT)
     if spent.assumptions:
         sentences.append(words.RESTS_ON)
     return Section(key="summary", title="In short", sentences=tuple(sentences))
+
+
+def budget_in_words(spent: Stated) -> tuple[str, ...]:
+    """The budget of a ledger and what is left of it; nothing for other statements."""
+    if spent.budget is None:
+        return ()
+    rest = max(spent.budget - spent.epsilon, 0.0)
+    return (words.BUDGET.format(up(spent.budget), short_up(spent.delta), up(spent.epsilon), _down(rest)),)
 
 
 def risk_in_words(spent: Stated) -> str:
@@ -98,13 +110,15 @@ def _question(spent: Stated) -> str:
 
 
 def _release(spent: Stated) -> Section:
-    rows = [(said(f"SpentComponent {number}"), said(one.name)) for number, one in enumerate(spent.components, 1)]
+    rows = [(said(f"Part {number}"), said(one.name)) for number, one in enumerate(spent.components, 1)]
     if spent.release is not None:
         told = spent.release
         rows = [
             (said("Made by"), said(told.made_by)),
             (said("Model"), said(told.model)),
             (said("What is released, at most"), _names(told.attributes)),
+            *([(said("Columns read"), _names(told.columns))] if told.columns else []),
+            *([(said("Target"), said(told.target))] if told.target is not None else []),
             *rows,
         ]
     return Section(key="release", title="What was released", columns=FACTS, rows=tuple(rows))
@@ -117,23 +131,32 @@ def _names(attributes: Sequence[str]) -> Cell:
 
 def _unit(spent: Stated) -> Section:
     phrase, number = words.NEIGHBOURS[spent.neighboring]
+    n = _number(spent)
     one = "one record" if spent.unit == "record" else f"up to {spent.unit}"
     rows = (
         (said("Unit of privacy"), said(spent.unit)),
-        (said("Neighbouring relation"), said(spent.neighboring)),
+        (said("Neighbouring relation"), Cell(words.RELATIONS[spent.neighboring], spent.neighboring)),
         (said("In words"), said(phrase.format(one=one))),
-        (said("Number of records"), said(number)),
+        (said("Number of records"), said(number if n is None else f"{number}: {n:,}")),
     )
     return Section(key="unit", title="Whose privacy", columns=FACTS, rows=rows)
 
 
+def _number(spent: Stated) -> int | None:
+    """Number of records, where it is public and known."""
+    public = words.NEIGHBOURS[spent.neighboring][1] == "public"
+    return spent.release.n_samples if public and spent.release is not None else None
+
+
 def _parameters(spent: Stated) -> Section:
     pure = (0.0,) if spent.guarantee.pure_epsilon is not None else ()
-    deltas = sorted({*DELTAS, *pure, spent.delta}, reverse=True)
+    deltas, n = sorted({*DELTAS, *pure, spent.delta}, reverse=True), _number(spent)
+    beside = "" if n is None else f": here {_down(1 / n)}, as they are {n:,}"
     rows = tuple(_at(spent, delta) for delta in deltas)
     sentences = (
         f"Stated: ε = {up(spent.epsilon)} at δ = {short_up(spent.delta)}. The whole profile is known: the same release "
-        "at other δ has the ε below. A δ says little unless it is well below 1 divided by the number of records.",
+        "at other δ has the ε below. A δ says little unless it is well below 1 divided by the number of records"
+        f"{beside}.",
         words.ROUNDING,
     )
     return Section(
@@ -143,6 +166,11 @@ def _parameters(spent: Stated) -> Section:
         columns=("δ", "ε at most", "note"),
         rows=rows,
     )
+
+
+def _down(value: float) -> str:
+    """A number with three digits, rounded down."""
+    return f"{float(Context(prec=3, rounding=ROUND_FLOOR).plus(Decimal(repr(value)))):g}"
 
 
 def _at(spent: Stated, delta: float) -> tuple[Cell, ...]:
@@ -199,8 +227,7 @@ def _composition(spent: Stated) -> Section:
 
 
 def _mechanism(guarantee: Guarantee) -> Cell:
-    text = clean(repr(guarantee))
-    return Cell(text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…", text)
+    return Cell(clean(in_words(guarantee)), clean(repr(guarantee)))
 
 
 def _accounting(spent: Stated) -> Section:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from ..._site import SITE
 from ..guarantees.base import Guarantee
 from ..guarantees.group import OfGroup
 from ..guarantees.tightest import SmallestOf
 
 COMPOSITION = "composition"
+#: Pages with proofs.
+THEORY = f"{SITE}/theory"
 #: Beginning of a bound's name ↦ where it is stated and proved.
 SOURCES = {
-    "Theorem": "sklearn_dpsearch, docs/theory (statement, proof and tests)",
+    "Theorem": f"sklearn_dpsearch, {THEORY}/index.html (statement, proof and tests)",
     "PS22": "Papernot & Steinke, Hyperparameter Tuning with Rényi Differential Privacy, ICLR 2022",
     "KRW24": "Koskela, Redberg & Wang, Privacy Profiles for Private Selection, ICML 2024",
     "KK23": "Koskela & Kulkarni, Practical Differentially Private Hyperparameter Tuning with Subsampling, NeurIPS 2023",
-    COMPOSITION: "sklearn_dpsearch, docs/theory/composition.md (privacy loss distributions)",
+    COMPOSITION: f"sklearn_dpsearch, {THEORY}/composition.html (privacy loss distributions)",
 }
-OTHERWISE = "sklearn_dpsearch, docs/theory"
+OTHERWISE = f"sklearn_dpsearch, {THEORY}/index.html"
 
 
 def searches(guarantee: Guarantee) -> list[SmallestOf]:

@@ -19,6 +19,12 @@ NEIGHBOURS: dict[Neighboring, tuple[str, str]] = {
         "public",
     ),
 }
+#: Relation ↦ its name in words, with its name in the code.
+RELATIONS: dict[Neighboring, str] = {
+    "add_remove": "add or remove one (add_remove)",
+    "zero_out": "blank one, in its place (zero_out)",
+    "replace_one": "replace one (replace_one)",
+}
 #: Relation ↦ question of an attack.
 QUESTION: dict[Neighboring, str] = {
     "add_remove": "whether the record of one person was in the data",
@@ -92,9 +98,21 @@ NEVER_PROTECTED = (
     "The records themselves, checkpoints of a training, and all else that stays with the curator.",
 )
 PUBLIC_NUMBER = "The number of records: neighbours have the same one."
-SEVERAL_RECORDS = "A person with several records: the statement is about one. For m of them: for_group(m)."
+SEVERAL_RECORDS = (
+    "A person with several records: the statement is about one of them. The curator can restate it for all records of "
+    "a person, if their largest number is known (in Python: privacy_spent_.for_group(largest_number))."
+)
 ROUNDING = (
     "Every ε, δ and risk is an upper bound: the accounting overstates the loss, and printed numbers are rounded up."
+)
+BUDGET = (
+    "The budget for these records is ε = {} at δ = {}. All entries so far take ε = {}. A further release with ε = {} "
+    "and δ = 0 certainly fits; how much more another mechanism may have, ledger.remaining() tells."
+)
+DID_IT_FIT = (
+    "Values that did not fit the schema (another spelling, outside of a range) counted as unknown, missing or clipped, "
+    "and nothing here tells how many. The curator can find out by a small release of its own: "
+    "schema_report(table, schema, epsilon=0.1)."
 )
 NOTHING_PROMISED = "Nothing is promised: ε is infinite. The release may reveal single records in full."
 RESTS_ON = "All of this holds only under what is listed below “What the statement rests on”."

@@ -100,6 +100,8 @@ def how_to_wrap(found: type) -> str:
         return ""
     if issubclass(found, Mapping):
         return " Of a dict of arrays give skorch.helper.SliceDict(**X)."
+    if found.__name__ == "DataLoader":
+        return " Of a DataLoader give its data set: skorch.helper.SliceDataset(loader.dataset), and y."
     return (
         " Of a torch Dataset give skorch.helper.SliceDataset(dataset), and y." if hasattr(found, "__getitem__") else ""
     )

@@ -51,8 +51,7 @@ VALID_RECORDS = (
 )
 
 ROWS_ALONE = (
-    "Predictions for a record depend on no other record of the same table{} (docs/theory/scoring.md): private scores "
-    "count records one by one."
+    "Predictions for a record depend on no other record of the same table{}: private scores count records one by one."
 )
 #: Under add/remove neighbours one record more moves all later ones by a place.
 AT_ANY_PLACE = ", nor, to their last bit, on the place of the record in it"
@@ -227,8 +226,8 @@ def notes_of(public: bool, random_state: int | np.random.RandomState | None, cv:
         notes.append("Which records train and which validate (cv) was fixed without a look at the records.")
     if random_state is not None:
         notes.append(
-            f"A known seed (random_state={random_state!r}) voids the guarantee towards everyone who knows it: it is "
-            "for tests only."
+            f"A seed (random_state={random_state!r}) voids the guarantee for everybody: two fits with one seed share "
+            "their noise. It is for tests only."
         )
     return tuple(notes)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...privacy.statement.release import Release
@@ -11,26 +11,58 @@ from ...privacy.statement.release import Release
 ALWAYS = ("best_params_", "best_index_", "best_score_", "cv_results_", "scorer_", "n_splits_")
 
 
-def release_of(made_by: str, models: Sequence[Any], attributes: Sequence[str], *, seeded: bool, kept: bool) -> Release:
+def release_of(
+    made_by: str,
+    estimator: Any,
+    models: Sequence[Any],
+    attributes: Sequence[str],
+    *,
+    n_samples: int | None,
+    seeded: bool,
+    kept: bool,
+) -> Release:
     """Describe the release of a search.
 
     Parameters
     ----------
     made_by : str
         The search's class.
+    estimator : estimator
+        As given to the search.
     models : sequence of estimators
         One for each kind of candidate.
     attributes : sequence of str
         What is released at most.
+    n_samples : int or None
+        Number of records, where it counts as public.
     seeded : bool
         Whether a seed was given.
     kept : bool
         Whether a fit may go on after a crash, from a secret in its folder.
     """
     kinds = dict.fromkeys(class_of(model) for model in models)
+    columns, target = _table_of(estimator)
     return Release(
-        made_by=made_by, model=" or ".join(kinds), attributes=tuple(attributes), tuned=True, seeded=seeded, kept=kept
+        made_by=made_by,
+        model=" or ".join(kinds),
+        attributes=tuple(attributes),
+        tuned=True,
+        seeded=seeded,
+        kept=kept,
+        n_samples=n_samples,
+        columns=columns,
+        target=target,
     )
+
+
+def _table_of(estimator: Any) -> tuple[tuple[str, ...], str | None]:
+    """Columns that are read, and the target, of the first part of an estimator with a schema."""
+    for part in (estimator, *estimator.get_params(deep=True).values()):
+        given = getattr(part, "schema", None)
+        if hasattr(part, "columns_read") and isinstance(given, Mapping):
+            target = getattr(part, "target", None)
+            return tuple(name for name in given if name != target), target
+    return (), None
 
 
 def class_of(model: Any) -> str:

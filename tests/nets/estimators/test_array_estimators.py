@@ -102,6 +102,13 @@ def test_a_gaussian_target_is_kept_whatever_the_rate_and_the_steps(rate, steps):
     assert one.privacy_spent_.epsilon == pytest.approx(float(target.epsilon_at(1e-5)), rel=1e-3)
 
 
+@pytest.mark.parametrize("norm", [1e-13, 1e-40, 1e-300])
+def test_a_norm_so_small_that_factors_lose_their_digits_is_refused(norm):
+    with pytest.raises(PrivacyError, match=r"max_grad_norm=.*at least 1e-12 is needed"):
+        DPLogisticRegression(noise_multiplier=1.0, max_grad_norm=norm).privacy_guarantee()
+    DPLogisticRegression(noise_multiplier=1.0, max_grad_norm=1e-12).privacy_guarantee()
+
+
 def test_a_stated_number_of_records_is_for_records_added_or_removed():
     one = model(sample_rate=None, batch_size=10.5, public_n=150).fit(X, y)
     assert one.privacy_spent_.neighboring == "add_remove"
@@ -220,7 +227,7 @@ def test_partial_fit_wants_the_classes_first_and_no_others_later(kind):
 # --- bounds -----------------------------------------------------------------------------------------------------
 
 
-def test_public_bounds_clip_and_scale_the_features():
+def test_public_bounds_clip_and_scale_the_features(one_noise):
     given = {"noise_seed": 0, "random_state": 0}
     scaled = model(bounds_X=(-2.0, 2.0), **given).fit(X, y)
     by_hand = model(**given).fit(np.clip(X, -2, 2) / 2, y)

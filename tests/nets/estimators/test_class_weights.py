@@ -65,7 +65,7 @@ def test_nets_of_different_weights_are_not_trained_as_one():
         torch.testing.assert_close(flat(one.module_), flat(single.fit(X, y).module_), rtol=1e-5, atol=1e-6)
 
 
-def test_weights_of_one_for_each_class_change_nothing():
+def test_weights_of_one_for_each_class_change_nothing(one_noise):
     found = [model(class_weight=weight, noise_seed=0).fit(X, y) for weight in (None, {}, {0: 1.0, 1: 1})]
     for one in found[1:]:
         torch.testing.assert_close(flat(one.module_), flat(found[0].module_))

@@ -154,7 +154,7 @@ def test_labels_that_the_schema_lacks_are_refused():
 # --- targets ----------------------------------------------------------------------------------------------------
 
 
-def test_classes_and_bounds_may_be_given_as_for_the_other_nets():
+def test_classes_and_bounds_may_be_given_as_for_the_other_nets(one_noise):
     features = SCHEMA.without("pay", "price")
     one = DPTabularClassifier(features, classes=["low", "high"], **SHORT, noise_seed=0, random_state=0)
     other = classifier(noise_seed=0, random_state=0)

@@ -110,7 +110,7 @@ def test_a_regression_reads_its_targets_from_the_dataset_too():
 LOG: list[int] = []
 
 
-def test_records_are_read_one_by_one_and_only_those_of_a_batch(monkeypatch):
+def test_records_are_read_one_by_one_and_only_those_of_a_batch(one_noise, monkeypatch):
     read = []
     honest = input_records.Source.read
     monkeypatch.setattr(
@@ -416,7 +416,7 @@ def test_searches_say_how_to_wrap_what_they_cannot_split(data, helper):
 # --- inputs by name -------------------------------------------------------------------------------------------------
 
 
-def test_inputs_by_name_train_as_one_table_of_all_does():
+def test_inputs_by_name_train_as_one_table_of_all_does(one_noise):
     class Split(nn.Module):
         def __init__(self):
             super().__init__()

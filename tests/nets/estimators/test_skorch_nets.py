@@ -117,8 +117,8 @@ def test_parameters_of_module_optimizer_and_criterion_arrive():
 def test_misspelt_parameters_are_errors_at_once():
     with pytest.raises(ValueError, match="Invalid parameter 'epsilonn'"):
         net().set_params(epsilonn=1.0)
-    with pytest.raises(ValueError, match="noise_mult"):
-        net(noise_mult=1.0).fit(Untouchable(), Untouchable())
+    with pytest.raises(TypeError, match="Unknown: noise_mult; noise_multiplier is meant"):
+        net(noise_mult=1.0)
     with pytest.raises(ValueError, match="(?s)module__widht.*does not take.*module__width"):
         net(module__widht=3).fit(Untouchable(), Untouchable())
 
@@ -164,7 +164,7 @@ def test_numbers_of_every_kind_are_taken(convert):
     assert next(one.module_.parameters()).dtype is torch.float32
 
 
-def test_integers_train_and_predict_as_the_same_numbers_in_floating_point():
+def test_integers_train_and_predict_as_the_same_numbers_in_floating_point(one_noise):
     whole = np.round(X * 5).astype(int)
     found = [net(noise_seed=1, random_state=1).fit(given, y) for given in (whole, whole.astype(float))]
     assert torch.equal(*[parameters(one) for one in found])
@@ -297,7 +297,7 @@ def test_nllloss_of_anything_but_probabilities_is_refused(module):
         net(module, criterion=nn.NLLLoss).fit(X, y)
 
 
-def test_a_logarithm_of_softmax_under_cross_entropy_changes_nothing():
+def test_a_logarithm_of_softmax_under_cross_entropy_changes_nothing(one_noise):
     found = [net(kind, random_state=0, noise_seed=0).fit(X, y) for kind in (Small, LogProbable)]
     torch.testing.assert_close(*map(parameters, found), rtol=1e-4, atol=1e-5)
 
@@ -422,7 +422,7 @@ def test_schedules_change_the_rate_as_pytorch_does(policy, arguments, every):
     one = net(callbacks=[callback], optimizer__momentum=0.9, max_steps=20).initialize()
     from sklearn_dpsearch.nets.estimators.settings import settings_of
 
-    task = one._task(settings_of(one), len(X))
+    task = one._task(settings_of(one), (torch.as_tensor(X), torch.as_tensor(y)), ())
     table = task.schedule(task.optimizer(one.module_))
     expected, optimizer = [], torch.optim.SGD(one.module_.parameters(), lr=0.5, momentum=0.9)
     scheduler = policy(optimizer, **arguments)
@@ -435,7 +435,7 @@ def test_schedules_change_the_rate_as_pytorch_does(policy, arguments, every):
     assert net(callbacks=[callback], optimizer__momentum=0.9, max_steps=20).fit(X, y).score(X, y) >= 0
 
 
-def test_a_rate_scheduled_to_zero_stops_the_training():
+def test_a_rate_scheduled_to_zero_stops_the_training(one_noise):
     stop = LRScheduler(StepLR, step_every="batch", step_size=1, gamma=0.0)
     found = [
         parameters(net(callbacks=[("rate", stop)], max_steps=steps, noise_seed=0, random_state=0).fit(X, y))
@@ -821,7 +821,7 @@ class MeanLoss(nn.Module):
         return nn.functional.cross_entropy(outputs, targets)
 
 
-def test_a_plain_mean_of_losses_is_trained_as_their_sum():
+def test_a_plain_mean_of_losses_is_trained_as_their_sum(one_noise):
     """Divided by the expected batch size it is the mean."""
     found = [net(criterion=one, noise_seed=0, random_state=0).fit(X, y) for one in (MeanLoss, nn.CrossEntropyLoss)]
     torch.testing.assert_close(*map(parameters, found), rtol=1e-5, atol=1e-6)

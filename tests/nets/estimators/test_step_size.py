@@ -101,7 +101,7 @@ def test_falling_step_sizes_are_those_of_a_line_to_zero():
     assert step_size.scheduled(2.0, [1.0, 1.0])(None) == {}
 
 
-def test_average_is_that_of_the_last_parameters():
+def test_average_is_that_of_the_last_parameters(one_noise):
     last = flat(model(noise_seed=1).fit(X, y).module_)
     averaged = flat(model(noise_seed=1, average=0.5).fit(X, y).module_)
     assert averaged.norm() < last.norm()  # noise of several steps
@@ -149,7 +149,7 @@ def test_no_step_size_is_derived_for_an_optimizer_that_is_not_known():
     assert net(optimizer=torch.optim.RMSprop, lr=0.01).fit(X.astype(np.float32), y).learning_rate_init_ == 0.01
 
 
-def test_a_schedule_of_the_user_takes_the_place_of_the_fall():
+def test_a_schedule_of_the_user_takes_the_place_of_the_fall(one_noise):
     from skorch.callbacks import LRScheduler
 
     data = X.astype(np.float32), y

@@ -14,18 +14,34 @@ import numpy as np
 import pytest
 
 from sklearn_dpsearch.privacy import (
+    DPSGD,
+    ZCDP,
     ApproxDP,
+    BoundedRangeDP,
     GaussianDP,
     Geometric,
+    GumbelNoise,
+    LaplaceDP,
     NonPrivate,
     ProfileDP,
     PureDP,
+    RenyiDP,
+    as_replace_one,
     best_of,
+    compose,
+    doubling_search,
+    envelope,
     followed_by,
+    for_group,
     from_dict,
+    mixture,
+    noisy_max,
+    subset_then_train,
+    until_above,
 )
 from sklearn_dpsearch.privacy.spent import Component, PrivacySpent
 from sklearn_dpsearch.privacy.statement import words
+from sklearn_dpsearch.privacy.statement.mechanisms import in_words
 from sklearn_dpsearch.privacy.statement.numbers import hundredths_up
 from sklearn_dpsearch.privacy.statement.release import Release, versions
 
@@ -354,3 +370,69 @@ def test_one_fit_has_one_risk_wherever_it_is_printed(delta: float) -> None:
         assert " ".join(printed.split()).count(said) == 1
         assert "whether the record of one person was in the data" in printed
     assert spent.advantage() == GaussianDP(mu=0.3).advantage() < 0.12
+
+
+# --- words instead of code ------------------------------------------------------------------------------------------
+
+
+def all_guarantees():
+    """One guarantee of each kind that a release may have."""
+    run, sgd = (
+        GaussianDP(mu=0.3, neighboring="zero_out"),
+        DPSGD(noise_multiplier=1.3, sample_rate=0.01, steps=100, neighboring="zero_out"),
+    )
+    return [
+        run, sgd, PureDP(epsilon=1.0), ApproxDP(epsilon=1.0, delta=1e-6), ZCDP(rho=0.1), LaplaceDP(epsilon=0.5),
+        BoundedRangeDP(epsilon=0.5), NonPrivate(neighboring="zero_out"), compose(run, run, sgd),
+        mixture([run, sgd], [0.5, 0.5]),
+        envelope([run, sgd]), best_of(sgd, Geometric(4)), followed_by(best_of(run, Geometric(4)), sgd),
+        subset_then_train(best_of(run, Geometric(4)), sgd, 0.1), until_above(run, 0.1), as_replace_one(run),
+        for_group(run, 3), doubling_search(1.0, 3, 3), noisy_max(4, 1, GumbelNoise(scale=10)),
+        RenyiDP(orders=np.array([2.0, 4.0]), epsilons=np.array([0.1, 0.2]), neighboring="zero_out"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("guarantee", all_guarantees(), ids=lambda one: type(one).__name__)
+def test_mechanisms_are_told_in_words_and_never_cut_off(guarantee):
+    told = in_words(guarantee)
+    assert "=" not in re.sub(r"[εδρμ] = ", "", re.sub(r"drawn from \w+\([^)]*\)|\(\w+Noise\([^)]*\)\)", "", told))
+    assert "neighboring" not in told
+    assert "…" not in told
+    assert "guarantee" not in told or isinstance(guarantee, NonPrivate)
+
+
+def test_numbers_in_words_never_understate_a_loss():
+    assert in_words(PureDP(epsilon=1.00000001)) == "any mechanism with ε = 1.00001 at δ = 0"
+    assert "noise of 1.29999 clipping norms" in in_words(DPSGD(noise_multiplier=1.2999999, sample_rate=0.01, steps=10))
+
+
+FACTS = replace(TOLD, n_samples=32_561, columns=("age", "job"), target="income")
+
+
+def test_public_facts_of_the_table_are_stated():
+    spent = replace(SPENT, release=FACTS)
+    for text in texts_of(spent).values():
+        assert "age, job" in text
+        assert "income" in text
+        assert "public: 32,561" in text
+        assert "well below 1 divided by the number of records: here 3.07e-05, as they are 32,561" in text
+        assert "schema_report(table, schema, epsilon=0.1)" in text
+        assert "Part 1" in text
+        assert "SpentComponent" not in text
+    assert Release.from_dict(json.loads(json.dumps(FACTS.to_dict()))) == FACTS
+    old = {name: value for name, value in TOLD.to_dict().items() if name not in ("n_samples", "columns", "target")}
+    assert Release.from_dict(old) == TOLD
+
+
+def test_a_private_number_of_records_is_not_stated():
+    guarantee = GaussianDP(mu=0.4, neighboring="add_remove")
+    spent = PrivacySpent(guarantee=guarantee, delta=1e-6, release=FACTS)
+    assert not any("32,561" in text for form, text in texts_of(spent).items() if form != "json")
+
+
+def test_no_path_of_a_file_and_no_bare_name_of_a_relation_is_left():
+    for form, text in texts_of(replace(SPENT, release=FACTS)).items():
+        assert "docs/" not in text
+        assert ".md" not in text
+        if form != "json":
+            assert "replace one (replace_one)" in text

@@ -1,0 +1,178 @@
+"""Steps that learn nothing are fitted on a made-up record: private ones decide neither their types nor their names."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.feature_extraction import FeatureHasher
+from sklearn.feature_extraction.text import HashingVectorizer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline, make_union
+from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder, OrdinalEncoder, PolynomialFeatures
+
+from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV
+from sklearn_dpsearch.adapters import training_run
+from sklearn_dpsearch.adapters.steps_by_parameters import FittedByParameters
+from sklearn_dpsearch.privacy import PureDP, UnknownGuaranteeError
+
+from ..search.toys import NoisyCentroids
+
+N = 200
+RNG = np.random.default_rng(0)
+WHOLE = RNG.integers(0, 3, N)
+LABELS = RNG.integers(0, 2, N)
+
+
+def one_hot(*values):
+    return OneHotEncoder(categories=[list(values)], handle_unknown="ignore", sparse_output=False)
+
+
+def ordinal(*values):
+    return OrdinalEncoder(categories=[list(values)], handle_unknown="use_encoded_value", unknown_value=-1)
+
+
+def constant(fill):
+    return SimpleImputer(strategy="constant", fill_value=fill, keep_empty_features=True)
+
+
+def of_polars(values, dtype):
+    polars = pytest.importorskip("polars")
+    return polars.DataFrame({"a": polars.Series(values, dtype=getattr(polars, dtype))})
+
+
+def whole_of_polars(missing):
+    return of_polars([None, *WHOLE[1:].tolist()] if missing else WHOLE.tolist(), "Int64")
+
+
+def truth_of_polars(missing):
+    truth = (WHOLE > 0).tolist()
+    return of_polars([None, *truth[1:]] if missing else truth, "Boolean")
+
+
+def whole_of_pandas(missing):
+    return pd.DataFrame({"a": pd.Series([None, *WHOLE[1:]] if missing else WHOLE, dtype="Int64")})
+
+
+def truth_of_pandas(missing):
+    truth = (WHOLE > 0).tolist()
+    return pd.DataFrame({"a": pd.Series([None, *truth[1:]] if missing else truth, dtype="boolean")})
+
+
+def categorical(missing):
+    values = pd.Series([None, *WHOLE[1:]] if missing else WHOLE, dtype="Int64")
+    return pd.DataFrame({"a": pd.Categorical(values.to_numpy(object), categories=[0, 1, 2])})
+
+
+def categorical_of_its_values(missing):
+    return pd.DataFrame({"a": pd.Series([None, *WHOLE[1:]] if missing else WHOLE).astype("category")})
+
+
+TABLES = [
+    whole_of_polars,
+    truth_of_polars,
+    whole_of_pandas,
+    truth_of_pandas,
+    categorical,
+    categorical_of_its_values,
+]
+STEPS = [
+    one_hot(0, 1, 2),
+    one_hot(0.5, 1.5, 2.5),
+    one_hot(0.0, 1.0),
+    ordinal(0, 1, 2),
+    ordinal(0.5, 1.5, 2.5),
+    constant(0),
+    constant(0.0),
+    make_pipeline(constant(7), one_hot(0, 1, 2, 7)),
+    ColumnTransformer([("one", one_hot(0, 1, 2), [0]), ("two", ordinal(0, 1), [0])]),
+    make_union(one_hot(0, 1), constant(1)),
+]
+
+
+def state(part):
+    """All that a fitted part keeps, with types."""
+    if isinstance(part, np.ndarray):
+        return part.dtype.str, [state(value) for value in part.ravel().tolist()]
+    if isinstance(part, (list, tuple)):
+        return [state(value) for value in part]
+    if isinstance(part, dict):
+        return {key: state(value) for key, value in part.items()}
+    kept = vars(part) if hasattr(part, "get_params") and not isinstance(part, (type, NoisyCentroids)) else None
+    return (type(part).__name__, repr(part) if kept is None else state(kept))
+
+
+def releases(step, table, kind=DPRandomSearchCV, **more):
+    model = make_pipeline(clone(step), NoisyCentroids(epsilon=50.0, random_state=0))
+    for missing in (False, True):
+        search = kind(model, {"noisycentroids__shrink": [0.0]}, random_state=0, delta=1e-5, **more)
+        yield search.fit(table(missing), LABELS).best_estimator_[:-1]
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.__name__)
+@pytest.mark.parametrize("step", STEPS, ids=lambda step: repr(step)[:40].replace("\n", ""))
+def test_one_missing_value_changes_nothing_of_the_released_steps(step, table):
+    whole, missing = releases(step, table, n_iter=2)
+    assert state(whole) == state(missing)
+    assert list(whole.get_feature_names_out()) == list(missing.get_feature_names_out())
+
+
+@pytest.mark.parametrize("table", TABLES[:2], ids=lambda table: table.__name__)
+def test_the_final_model_of_a_subset_search_has_steps_by_parameters_too(table):
+    whole, missing = releases(one_hot(0, 1, 2), table, DPSubsetSearchCV, subset_fraction=0.5)
+    assert state(whole) == state(missing)
+    assert list(whole.get_feature_names_out()) == ["x0_0", "x0_1", "x0_2"]
+
+
+def test_scores_are_those_of_records_read_alone():
+    """Of records without a missing value the imputer would refuse the type, and all of them would count as failures."""
+    model = make_pipeline(constant(0.5), NoisyCentroids(epsilon=1e6, random_state=0))
+    scores = [
+        DPRandomSearchCV(model, {}, n_iter=2, random_state=0, delta=1e-5, score_noise=PureDP(epsilon=1e6))
+        .fit(whole_of_polars(missing), (WHOLE > 0).astype(int))
+        .best_score_
+        for missing in (False, True)
+    ]
+    assert scores == pytest.approx([1.0, 1.0], abs=0.06)
+
+
+@pytest.mark.parametrize("declared", [False, True])
+def test_released_pipelines_are_scikit_learns_own_and_read_new_records(declared):
+    model = make_pipeline(
+        ColumnTransformer([("kinds", one_hot(0, 1, 2), ["a"]), ("rest", constant(0.0), ["c"])]), NoisyCentroids()
+    )
+    table = pd.DataFrame({"a": WHOLE, "c": RNG.normal(size=N)})
+    guarantee = PureDP(epsilon=1.0) if declared else None
+    found = DPRandomSearchCV(model, {}, n_iter=2, guarantee=guarantee).fit(table, LABELS).best_estimator_
+    assert [type(step) for _, step in found.steps] == [ColumnTransformer, NoisyCentroids]
+    assert {type(step) for _, step, _ in (*found[0].transformers, *found[0].transformers_)} == {
+        OneHotEncoder,
+        SimpleImputer,
+    }
+    assert list(found[0].get_feature_names_out()) == ["kinds__a_0", "kinds__a_1", "kinds__a_2", "rest__c"]
+    assert found.predict(table[:3]).shape == (3,)
+    assert clone(found).get_params()["columntransformer__kinds__categories"] == [[0, 1, 2]]
+
+
+def test_a_constant_must_be_given():
+    """Without one, the type of the records decides between 0 and a word."""
+    with pytest.raises(UnknownGuaranteeError, match="a public fill_value"):
+        training_run(make_pipeline(constant(None), NoisyCentroids()))
+
+
+@pytest.mark.parametrize(
+    ("step", "record"),
+    [
+        (Normalizer(), np.ones((1, 3))),
+        (PolynomialFeatures(2), np.ones((1, 3))),
+        (FunctionTransformer(np.abs), np.ones((1, 2, 2))),
+        (HashingVectorizer(), [""]),
+        (FeatureHasher(), [{"a": 1}]),
+    ],
+    ids=repr,
+)
+def test_other_steps_are_fitted_with_columns_alone(step, record):
+    typed = FittedByParameters(step)
+    assert typed.fit_transform(record).shape == clone(step).fit_transform(record).shape

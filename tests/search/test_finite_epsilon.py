@@ -1,0 +1,81 @@
+"""A search whose ε is infinite is refused before anything is read, with numbers that would give a finite one."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from sklearn_dpsearch import DPRandomSearchCV
+from sklearn_dpsearch.privacy import DPSGD, ApproxDP, BudgetUnreachableError, NonPrivate, Poisson
+
+from .toys import SEARCHES, search_of
+
+DECLARED = ApproxDP(epsilon=2.0, delta=1e-5)
+
+
+def made(kind="random", **given):
+    return search_of(kind, LogisticRegression(), {"C": [1.0, 2.0]}, **{"guarantee": DECLARED, "delta": 1e-7, **given})
+
+
+class Unread:
+    """Records that must not be read."""
+
+    shape, dtype = (1000, 2), np.dtype(float)
+
+    def __len__(self):
+        return 1000
+
+    def __getitem__(self, item):
+        raise AssertionError("read")
+
+    def __array__(self, *args, **kwargs):
+        raise AssertionError("read")
+
+
+@pytest.mark.parametrize("kind", [kind for kind in SEARCHES if kind != "doubling"])
+def test_an_infinite_epsilon_is_an_error_of_every_search_before_anything_is_read(kind):
+    search = made(kind)
+    with pytest.raises(BudgetUnreachableError, match="epsilon=infinity at delta=1e-07"):
+        search.privacy_cost(1000)
+    with pytest.raises(BudgetUnreachableError, match=r"declare the curve, DPSGD\(noise_multiplier"):
+        search.fit(Unread(), np.arange(1000) % 2)
+    assert not hasattr(search, "privacy_spent_")
+
+
+@pytest.mark.parametrize("n_iter", [20, Poisson(20)])
+def test_the_suggested_numbers_are_the_last_and_the_first_that_do(n_iter):
+    search = made(n_iter=n_iter, delta=1e-4)
+    with pytest.raises(BudgetUnreachableError) as caught:
+        search.privacy_cost(1000)
+    mean, delta = re.search(r"is n_iter=(\d+)\..*is about delta=(\S+)\. An", str(caught.value)).groups()
+    assert math.isfinite(made(n_iter=int(mean), delta=1e-4).privacy_cost(1000).epsilon)
+    assert math.isfinite(search.privacy_cost(1000, delta=float(delta)).epsilon)
+    for more in ({"n_iter": int(mean) + 1, "delta": 1e-4}, {"n_iter": n_iter, "delta": 0.9 * float(delta)}):
+        with pytest.raises(BudgetUnreachableError):
+            made(**more).privacy_cost(1000)
+
+
+def test_no_delta_of_one_in_n_is_suggested():
+    with pytest.raises(BudgetUnreachableError) as caught:
+        made(n_iter=20, delta=1e-4, guarantee=ApproxDP(epsilon=2.0, delta=1e-5, neighboring="zero_out")).privacy_cost(
+            9000
+        )
+    assert "n_iter=" in str(caught.value)
+    assert "The smallest delta" not in str(caught.value)
+
+
+def test_nothing_promised_is_said():
+    with pytest.raises(BudgetUnreachableError, match="Give an estimator with a guarantee"):
+        made(guarantee=NonPrivate(neighboring="zero_out"), score_noise=DECLARED).privacy_cost(1000)
+
+
+def test_the_curve_of_the_same_training_gives_what_the_message_says():
+    """The training is (2, 1e-5)-private, and twenty runs of it have the stated ε."""
+    curve = DPSGD(noise_multiplier=1.38, sample_rate=1 / 16, steps=48)
+    assert curve.epsilon_at(1e-5) <= 2.0
+    found = DPRandomSearchCV(LogisticRegression(), {"C": [1.0]}, n_iter=20, delta=1e-4, guarantee=curve)
+    assert 2.30 < found.privacy_cost(1000).epsilon <= 2.35
