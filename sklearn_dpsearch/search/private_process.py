@@ -200,6 +200,8 @@ def on_a_worker(work: bytes, content: np.ndarray) -> bytes:
 def in_own_process(work: Callable[[], Found], threads: int | None = None) -> Found | None:
     """Do one run of private work in a process that only this run uses; None if it ends without a value.
 
+    Whatever the reason: an error would tell of the record that caused it.
+
     Parameters
     ----------
     work : callable
@@ -213,7 +215,7 @@ def in_own_process(work: Callable[[], Found], threads: int | None = None) -> Fou
         child.send(pickled(partial(_with_threads, work, threads), _HERE.shared))
         found: Found = value_of(child.answer(pickled(()), _ignore))
         return found
-    except EndedError:
+    except PrivateProcessError:
         return None
     finally:
         child.close()

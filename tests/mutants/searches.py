@@ -159,8 +159,8 @@ MUTANTS = [
         name="a crash stops the search",
         mistake="A run whose process is killed stops the search, so that a record which kills it is told of.",
         file="search/private_process.py",
-        old="    except EndedError:\n        return None\n",
-        new="    except EndedError:\n        raise\n",
+        old="    except PrivateProcessError:\n        return None\n",
+        new="    except PrivateProcessError:\n        raise\n",
         tests=(f"{PROCESS}::test_a_run_that_crashes_is_a_failing_candidate",),
     ),
     Mutant(

@@ -16,8 +16,9 @@ NOTHING_FOUND = (
     "the same. Which data made the candidates fail is not told, because that would reveal it. Usual reasons: a "
     "parameter value that the estimator does not accept; NaN or infinite values in X or y; labels in y or categories "
     "in X that were not declared; bounds for another number of features; y with one class, in all records or among "
-    "those that train; too few records (one sample); a score that is not a finite number. search.dry_run(X_example, "
-    "y_example) tries a candidate on public or made-up records and shows the error; it spends nothing."
+    "those that train; too few records (one sample); a score that is not a finite number; a process that was ended for "
+    "want of memory; a model that cannot be pickled. search.dry_run(X_example, y_example) tries a candidate on public "
+    "or made-up records and shows the error; it spends nothing."
 )
 
 
