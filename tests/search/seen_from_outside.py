@@ -92,7 +92,7 @@ def state():
         "threads": threading.active_count(),
         "descriptors": len(os.listdir("/proc/self/fd")),
         "temporary files": sorted(os.listdir(tempfile.gettempdir())),
-        "memory files": sorted(os.listdir("/dev/shm")),
+        "memory files": sorted(name for name in os.listdir("/dev/shm") if str(os.getpid()) in name),
         "modules": len(sys.modules),
         "patterns": len(re._cache) if hasattr(re, "_cache") else 0,
     }
