@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .features import Codes, Feature
 
-#: Number of features of a cell ↦ groups that each of them is cut into: about as many cells whichever is drawn.
-GROUPS = {1: 16, 2: 5, 4: 2}
-#: One byte is enough for the cells of GROUPS.
-CellNumbers: TypeAlias = NDArray[np.uint8]
+#: One byte each, or two where a round has many cells.
+CellNumbers: TypeAlias = NDArray[np.unsignedinteger[Any]]
 
 
 class Partition(NamedTuple):
@@ -25,7 +23,7 @@ class Partition(NamedTuple):
     """
 
     features: tuple[int, ...]
-    lookups: tuple[NDArray[np.uint8], ...]
+    lookups: tuple[CellNumbers, ...]
     n_cells: int
 
     def cells(self, codes: Codes) -> CellNumbers:
@@ -34,35 +32,38 @@ class Partition(NamedTuple):
         return functools.reduce(np.add, groups, np.zeros(codes.shape[1], np.uint8))
 
 
+#: One cell, for the start.
+WHOLE = Partition((), (), 1)
+
+
 def drawn(
-    features: Sequence[Feature], rounds: int, max_features: int, random_state: np.random.Generator
+    features: Sequence[Feature], rounds: int, groups: Mapping[int, int], random_state: np.random.Generator
 ) -> list[Partition]:
-    """Draw the partitions of all rounds; the first has one cell, for the start.
+    """Draw the partitions of all rounds.
 
     Parameters
     ----------
     features : sequence of Feature
     rounds : int
-        Rounds after the start.
-    max_features : int
-        The most features of a cell.
+    groups : mapping of int to int
+        Number of features of a cell, all of which are drawn as often ↦ groups that each of them is cut into.
     random_state : Generator
         Of a public seed.
     """
-    shapes = [shape for shape in GROUPS if shape <= max_features]
-    start = Partition((), (), 1)
-    return [start, *(_one(features, int(random_state.choice(shapes)), random_state) for _ in range(rounds))]
+    widths = random_state.choice(list(groups), rounds).tolist()
+    return [_one(features, width, groups[width], random_state) for width in widths]
 
 
-def _one(features: Sequence[Feature], wanted: int, random_state: np.random.Generator) -> Partition:
+def _one(features: Sequence[Feature], wanted: int, most: int, random_state: np.random.Generator) -> Partition:
     width = min(wanted, len(features))
     chosen = random_state.choice(len(features), width, replace=False)
     lookups, n_cells = [], 1
     for place in chosen.tolist():
-        groups = _groups(features[place], GROUPS[wanted], width == 1, random_state)
-        lookups.append((groups * n_cells).astype(np.uint8))
+        groups = _groups(features[place], most, width == 1, random_state)
+        lookups.append(groups * n_cells)
         n_cells *= int(groups.max()) + 1
-    return Partition(tuple(chosen.tolist()), tuple(lookups), n_cells)
+    small = np.min_scalar_type(n_cells - 1)
+    return Partition(tuple(chosen.tolist()), tuple(lookup.astype(small) for lookup in lookups), n_cells)
 
 
 def _groups(feature: Feature, most: int, apart: bool, random_state: np.random.Generator) -> NDArray[np.intp]:

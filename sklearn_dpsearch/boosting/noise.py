@@ -2,14 +2,13 @@ r"""Sums with Gaussian noise, exact: whole numbers of a small unit, and rounded 
 
 One record is in one cell of a round. There it adds (g, h / (4·unit)) to the sums, where ‖g‖ ≤ 1, h ≥ 0 and ‖h‖² is at
 most the loss's bound, in units that are rounded towards zero. With d the largest distance of the sums of neighbours,
-all rounds and the start, R together, are adaptive Gaussian mechanisms with noise of scale s, and compose to μ-GDP with
-μ² = R·d²/s² (Dong, Roth & Su 2022, Corollary 3.3).
+all rounds and the start are adaptive Gaussian mechanisms with noise of scale s, and compose to μ-GDP with μ² = Σ d²/s²
+(Dong, Roth & Su 2022, Corollary 3.3).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -46,14 +45,14 @@ def squared_distance(loss: Loss, neighboring: Neighboring) -> Fraction:
     return max(4 + apart, 2 * (1 + hessians))
 
 
-def noise_scale(mu: float, releases: int, neighboring: Neighboring, loss: Loss) -> int:
+def noise_scale(mu: float, releases: int | Fraction, neighboring: Neighboring, loss: Loss) -> int:
     """Standard deviation, in whole numbers, of the noise with which all releases together are μ-GDP.
 
     Parameters
     ----------
     mu : float
-    releases : int
-        Number of rounds, with the start.
+    releases : int or Fraction
+        Number of equal releases; one with the share q of μ² is one of 1/q.
     neighboring : {"add_remove", "zero_out", "replace_one"}
     loss : Loss
 
@@ -71,8 +70,8 @@ def noise_scale(mu: float, releases: int, neighboring: Neighboring, loss: Loss) 
     scale = math.isqrt(math.ceil(square) - 1) + 1
     if scale > LARGEST_SCALE:
         raise BudgetUnreachableError(
-            f"Found mu={mu:g} for {releases - 1} rounds: the noise would drown every sum. Give a larger target, or a "
-            "smaller max_iter."
+            f"Found mu={mu:g} for {float(releases):.0f} releases: the noise would drown every sum. Give a larger "
+            "target, or a smaller max_iter."
         )
     return scale
 
@@ -120,18 +119,12 @@ class NoisySums:
     loss : Loss
     scale : int
         Standard deviation of the noise, as ``noise_scale`` has it.
-    sizes : sequence of int
-        Number of cells of each release, all of which are drawn at once.
     random_bytes : callable
         Source of the noise.
     """
 
-    def __init__(self, loss: Loss, scale: int, sizes: Sequence[int], random_bytes: ByteSource) -> None:
-        rows = 2 * loss.n_outputs
-        drawn = rounded_normals(scale, rows * sum(sizes), random_bytes)
-        ends = np.cumsum([rows * size for size in sizes])[:-1]
-        self._noise = iter([part.reshape(rows, -1) for part in np.split(drawn, ends)])
-        self._loss = loss
+    def __init__(self, loss: Loss, scale: int, random_bytes: ByteSource) -> None:
+        self._loss, self._scale, self._random_bytes = loss, scale, random_bytes
 
     def release(self, sums: NDArray[np.int64]) -> tuple[Array, Array]:
         """Noisy sums of scores and of Hessians, each of shape (n_outputs, n_cells).
@@ -141,6 +134,6 @@ class NoisySums:
         sums : ndarray of shape (2 · n_outputs, n_cells)
             Of the whole numbers.
         """
-        noisy = (sums + next(self._noise)) / UNIT
-        scores, hessians = np.split(noisy, 2)
+        noise = rounded_normals(self._scale, sums.size, self._random_bytes).reshape(sums.shape)
+        scores, hessians = np.split((sums + noise) / UNIT, 2)
         return scores, hessians * (HESSIAN_NOISE * self._loss.hessian_unit)
