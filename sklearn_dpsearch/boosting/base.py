@@ -27,7 +27,7 @@ from ..privacy._types import NEIGHBORING, Neighboring
 from ..privacy.mechanisms.rounded_normal import ByteSource
 from ..privacy.spent import Component, PrivacySpent
 from . import capacity
-from .cells import WHOLE, Partition, drawn
+from .cells import WHOLE, Partition, PartitionDraws
 from .effect_curves import Round, curve
 from .features import BLOCK, CodedColumns, Codes, Feature
 from .losses import Array, Loss, SoftmaxLoss
@@ -51,7 +51,7 @@ FITTED = ("partitions_", "weights_", "weight_noise_", "feature_importances_", "p
 
 
 class GradientBoosting(CalibratedModel):
-    """Gradient boosting on cells that are drawn from a schema and a public seed."""
+    """Gradient boosting on cells that are drawn from a schema, a public seed and what was released."""
 
     #: Constructor arguments on which the guarantee depends.
     privacy_parameters = (*TARGETS, "neighboring")
@@ -224,13 +224,13 @@ class GradientBoosting(CalibratedModel):
         start = started(records, NoisySums(loss, scale, random_bytes).release, scale / UNIT)
         information, size = self._mu() * float(start.total.mean()), self._mu() * start.n_records  # both are released
         rounds = self._rounds(information, size)
-        partitions = drawn(features, rounds, self._groups(information, len(features)), public)
+        draws = PartitionDraws(features, rounds, self._groups(information, len(features)), public)
         scale = self._noise_scale(loss, _releases(rounds))
         boosted = boost(
-            records, start, partitions, NoisySums(loss, scale, random_bytes).release,
+            records, start, draws, NoisySums(loss, scale, random_bytes).release,
             learning_rate=self._step(rounds), noise=scale / UNIT, prior_factor=float(self.prior_factor),
         )  # fmt: skip
-        partitions = [WHOLE, *partitions]
+        partitions = [WHOLE, *draws.drawn]
         self.feature_importances_ = _importances(partitions, boosted.gains, features)
         self.n_iter_ = rounds
         guarantee = self.privacy_guarantee()

@@ -36,7 +36,8 @@ _PRIVACY = """
         of records is never used."""
 _BOOSTING = """
     max_iter : int or "rule", default="rule"
-        Rounds of boosting. The noise of a round grows with the root of their number. "rule": {rounds}.
+        Rounds of boosting. The noise of a round grows with the root of their number. "rule": {rounds}, n·μ
+        ÷ {each} where that is more, at most {most}; I, but at least {fewest}, where that is less (see ``parts``).
     learning_rate : float or "rule", default="rule"
         Share of each round's step that is taken. "rule": {path} ÷ rounds, at most 0.4.
     prior_factor : float, default=1.25
@@ -47,9 +48,9 @@ _BOOSTING = """
         numbers, from 1000 on, has as many on a logarithmic scale too.
     parts : int or "rule", default="rule"
         Parts that a range or a list is cut into in rounds of one feature. In rounds of two, three and four features
-        each has 1 + parts ÷ 4, ÷ 10 and ÷ 16, rounded down; there are none with one part alone. "rule": 0.45·√I, from 8
-        to 128, where I is μ times the noisy sum of the Hessians at the start: about μ times the number of records of
-        the rarer of two classes, or of all for numbers.
+        each has 1 + parts ÷ 4, ÷ 10 and ÷ 16, rounded down; there are none with one part alone. "rule": 1.2·√(I ÷
+        number of features), from 8 to 128. I is μ times the noisy sum of the Hessians at the start: about μ times the
+        number of records of the rarer of two classes, or of all for numbers.
     max_features_per_cell : int, default=4
         The most features of a cell.
     random_state : None, int or RandomState
@@ -87,7 +88,7 @@ class DPGradientBoostingClassifier(ClassifierMixin, GradientBoosting):
     class_weight : dict, optional
         Label ↦ weight of its records, a constant known without the data; other labels have weight 1. Weights are free,
         and move the logits by their logarithms. "balanced" would count the labels, and is refused.{_PRIVACY}{
-        _BOOSTING.format(rounds="I ÷ 5, from 400 to 1600, or I where it is smaller, but at least 200", path=120)
+        _BOOSTING.format(rounds=400, each=25, most=1200, fewest=200, path=120)
     }
 
     Attributes
@@ -237,7 +238,7 @@ class DPGradientBoostingRegressor(RegressorMixin, GradientBoosting):
         Public bounds of y, to which targets and predictions are clipped. Needed without ``target``.
     max_residual : float, default=0.2
         Share of half the distance of the bounds at which residuals are clipped (Huber's loss). The noise grows with
-        it.{_PRIVACY}{_BOOSTING.format(rounds="I ÷ 16, from 800 to 1600, or I where it is smaller, but at least 400", path=240)}
+        it.{_PRIVACY}{_BOOSTING.format(rounds=800, each="12.5", most=1600, fewest=400, path=240)}
 
     Attributes
     ----------{_ATTRIBUTES}{_NOTES}

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from .cells import WHOLE, CellNumbers, Partition
+from .cells import WHOLE, CellNumbers, Partition, PartitionDraws
 from .features import Codes
 from .losses import Array, Loss
 from .noise import HESSIAN_NOISE, bounded, whole
@@ -197,7 +197,7 @@ def started(records: TrainingRecords, release: SumRelease, noise: float) -> Star
 def boost(
     records: TrainingRecords,
     start: Start,
-    partitions: Sequence[Partition],
+    draws: PartitionDraws,
     release: SumRelease,
     *,
     learning_rate: float,
@@ -210,7 +210,7 @@ def boost(
     ----------
     records : TrainingRecords
     start : Start
-    partitions : sequence of Partition
+    draws : PartitionDraws
         Of the rounds.
     release : callable
     learning_rate : float
@@ -222,7 +222,7 @@ def boost(
     step, noise_of_hessians = start.outputs, noise * HESSIAN_NOISE * records.loss.hessian_unit
     boosted, prior = Boosted([start.outputs], [0.0], []), PriorScale(noise, prior_factor)
     known = KnownHessians(start.total, start.variance, noise_of_hessians)
-    for partition in partitions:
+    for partition in draws:
         scores, hessians = release(records.sums(step, partition))
         hessians, believed = known.see(hessians)
         floor = noise / prior.value
@@ -233,6 +233,7 @@ def boost(
         boosted.noise.append(noise * np.hypot(multiple, by_hessians / noise))
         boosted.weights.append(step)
         boosted.gains.append(_gain(scores, hessians, multiple, noise))
+        draws.see(boosted.gains[-1])
     return boosted
 
 

@@ -8,12 +8,19 @@ import numpy as np
 import pytest
 
 from sklearn_dpsearch.boosting.capacity import MOST_CELLS, groups_of
-from sklearn_dpsearch.boosting.cells import WHOLE, drawn
+from sklearn_dpsearch.boosting.cells import BY_GAINS, EXPLORING, WHOLE, PartitionDraws
 from sklearn_dpsearch.boosting.features import CodedColumns
 
 from .tables import SCHEMA, table
 
 COLUMNS = CodedColumns(SCHEMA.without("pay", "grade", "price"), 16)
+
+
+def drawn(*given):
+    """Partitions of rounds that gain nothing."""
+    return list(PartitionDraws(*given))
+
+
 GROUPS = groups_of(16, 4)
 PARTITIONS = drawn(COLUMNS.features, 300, GROUPS, np.random.default_rng(0))
 
@@ -81,3 +88,16 @@ def test_a_seed_repeats_the_cells(seed):
         assert mine.features == theirs.features
         for lookup, same in zip(mine.lookups, theirs.lookups):
             np.testing.assert_array_equal(lookup, same)
+
+
+def test_later_rounds_take_features_that_gained_more_often():
+    draws = PartitionDraws(COLUMNS.features, 2000, {1: 8}, np.random.default_rng(0))
+    first = int(EXPLORING * 2000)
+    for partition in draws:
+        draws.see({0: 4.0, 1: 1.0, 2: -50.0}.get(partition.features[0], 0.0))
+    counts = np.bincount([one.features[0] for one in draws.drawn[first:]], minlength=len(COLUMNS.features)) / 1600
+    equal = (1 - BY_GAINS) / len(COLUMNS.features)
+    expected = [equal + BY_GAINS * 2 / 3, equal + BY_GAINS / 3, *[equal] * (len(COLUMNS.features) - 2)]
+    np.testing.assert_allclose(counts, expected, atol=0.05)
+    early = np.bincount([one.features[0] for one in draws.drawn[:first]], minlength=len(COLUMNS.features)) / first
+    np.testing.assert_allclose(early, 1 / len(COLUMNS.features), atol=0.06)

@@ -15,6 +15,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn_dpsearch import PrivacyError
 from sklearn_dpsearch._lazy_rows import ChosenRows
 from sklearn_dpsearch.boosting import DPGradientBoostingClassifier, DPGradientBoostingRegressor, base
+from sklearn_dpsearch.boosting.cells import EXPLORING
 from sklearn_dpsearch.boosting.noise import squared_distance
 from sklearn_dpsearch.privacy import GaussianDP
 
@@ -232,7 +233,8 @@ def test_a_meaningless_delta_is_refused_where_the_number_of_records_is_public(ki
 def test_cells_do_not_depend_on_the_records(kind):
     model = MODELS[kind](random_state=0, parts=16).fit(TABLE, TABLE[FITTED[kind].target])
     other = clone(model).set_params(random_state=0).fit(table(90, seed=5), table(90, seed=5)[model.target])
-    for mine, theirs in zip(model.partitions_, other.partitions_):
+    same = 1 + int(EXPLORING * model.n_iter_)  # later ones follow what is released
+    for mine, theirs in zip(model.partitions_[:same], other.partitions_[:same]):
         assert mine[0] == theirs[0]
         assert all(np.array_equal(lookup, same) for lookup, same in zip(mine[1], theirs[1]))
 
@@ -241,7 +243,8 @@ def test_noise_differs_from_fit_to_fit_and_is_not_seeded_by_random_state(kind):
     model = MODELS[kind](random_state=0, parts=16)
     one = model.fit(TABLE, TABLE[model.target]).weights_
     other = model.fit(TABLE, TABLE[model.target]).weights_
-    assert all(np.any(mine != theirs) for mine, theirs in zip(one[1:], other[1:]))
+    same = 1 + int(EXPLORING * model.n_iter_)  # later cells differ too
+    assert all(np.any(mine != theirs) for mine, theirs in zip(one[1:same], other[1:same]))
 
 
 def test_the_noise_seed_is_not_kept(kind):

@@ -9,7 +9,6 @@ from sklearn.pipeline import Pipeline
 
 from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV, search_space
 from sklearn_dpsearch.boosting import DPGradientBoostingClassifier, DPGradientBoostingRegressor
-from sklearn_dpsearch.boosting.losses import BinaryLoss
 from sklearn_dpsearch.preprocessing import Schema
 from sklearn_dpsearch.privacy import GaussianDP, PureDP
 from sklearn_dpsearch.scoring.public_facts import stated_facts

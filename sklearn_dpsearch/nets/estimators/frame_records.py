@@ -19,6 +19,7 @@ from ...preprocessing import ColumnShape, Schema, TableEncoder
 from ..task import with_room
 from . import hidden_layers, layers, scaling, step_size
 from .scaling import Array
+from .settings import settings_of
 from .training_records import Given
 
 
@@ -169,7 +170,9 @@ class FrameRecords:
         return int(np.count_nonzero(~self._encoder().are_bins))
 
     def _hidden_by_rule(self, n: float) -> tuple[int, ...]:
-        return hidden_layers.beside_bins(n, of_classes=is_classifier(self))
+        settings = settings_of(self)
+        mu = settings.sample_rate * math.sqrt(settings.steps) / settings.noise  # that of Gaussian noise, to first order
+        return hidden_layers.beside_bins(n, n * mu, of_classes=is_classifier(self))
 
     def _gradient_of_residual(self) -> float:
         encoder = self._encoder()
