@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV
 from sklearn_dpsearch.adapters import adapter_for
 from sklearn_dpsearch.nets import DPTabularEnsembleClassifier, DPTabularEnsembleRegressor
+from sklearn_dpsearch.nets.estimators.ensembles import net_weight
 from sklearn_dpsearch.privacy import GaussianDP, PrivacyError, compose
 
 rng = np.random.default_rng(0)
@@ -75,6 +76,21 @@ def test_predicted_numbers_are_averaged_inside_of_the_bounds():
     np.testing.assert_allclose(model.predict(TABLE), np.mean(both, axis=0))
     assert model.predict(TABLE).min() >= 0
     assert model.score(TABLE, TABLE["price"]) > 0.5
+
+
+@pytest.mark.parametrize(("signal", "weight"), [(10.0, 0.5), (1e4, 0.5), (4e4, 0.25), (1e9, 0.1)])
+def test_boosting_has_more_weight_the_more_can_be_learned(signal, weight):
+    assert net_weight(signal) == pytest.approx(weight)
+
+
+def test_logits_are_weighted_by_the_public_number_of_records_and_the_budget():
+    model = classifier(public_n=5e4, neighboring="zero_out").fit(TABLE, TABLE["pay"])
+    assert model.net_weight_ == net_weight(5e4 * model._mu()) < 0.5
+    net, boosting = (one.decision_function(TABLE) for one in (model.net_, model.boosting_))
+    mixed = model.net_weight_ * net + (1 - model.net_weight_) * boosting
+    np.testing.assert_allclose(model.decision_function(TABLE), mixed)
+    del model.net_weight_  # as in models of before
+    np.testing.assert_allclose(model.decision_function(TABLE), (net + boosting) / 2)
 
 
 def test_a_private_number_of_records_needs_a_public_one():
