@@ -40,6 +40,23 @@ MUTANTS = [
         seen="splits at quantiles of the records",
     ),
     Mutant(
+        name="rounds by the number of records",
+        mistake="The number of rounds and the cells follow from the number of records, which may be private.",
+        file="boosting/base.py",
+        old="information, size = self._mu() * float(start.total.mean()), self._mu() * start.n_records",
+        new="information, size = self._mu() * codes.shape[1] / 2, self._mu() * codes.shape[1]",
+        tests=("boosting/test_capacity.py::test_what_can_be_learned_is_counted_by_the_rarer_class",),
+        seen="depth and number of trees by a table's shape",
+    ),
+    Mutant(
+        name="a round more than is paid for",
+        mistake="The rounds are drawn once more than the noise was calibrated for.",
+        file="boosting/base.py",
+        old="draws = PartitionDraws(features, rounds,",
+        new="draws = PartitionDraws(features, rounds + 1,",
+        tests=("boosting/test_estimators.py::test_the_guarantee_is_the_target_and_the_noise_reaches_it",),
+    ),
+    Mutant(
         name="a record in two cells",
         mistake="Each record is also counted in the first cell of a round.",
         file="boosting/rounds.py",

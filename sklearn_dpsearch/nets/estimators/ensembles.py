@@ -34,17 +34,19 @@ if TYPE_CHECKING:
 
 #: Share of μ that each of the two models gets: their μ² add up. Rounded down.
 SHARE = math.nextafter(math.sqrt(0.5), 0.0)
-#: Weight of the net in the mean up to n·μ = EVEN, and the smallest; between them it falls with the root of n·μ.
-WEIGHT, EVEN, LEAST_WEIGHT = 0.5, 10_000.0, 0.1
+#: Weight of the net in the mean where n·μ is between FEW and MANY. Beyond them it falls with the root of the ratio.
+WEIGHT, FEW, MANY = 0.5, 4_000.0, 10_000.0
+#: Smallest weight of the net.
+LEAST_WEIGHT = 0.1
 #: Attributes of a model after a successful fit.
 FITTED = ("net_", "boosting_", "net_weight_", "privacy_spent_", "classes_", "n_features_in_", "feature_names_in_")
 
 _DOC = """{kind} of data frames: the mean of a net and of boosting, each with half of the privacy.
 
     {mean} The two make different errors, so that the mean is about as good as the better one, varies less from fit to
-    fit, and needs no choice between them. With many records or much privacy to spend, boosting has more weight: the net
-    has 1/2 up to n·μ = 10,000, then 1/2·√(10,000 ÷ n·μ), at least 1/10. n is the public number of records, and weights
-    are free.
+    fit, and needs no choice between them. The net has the weight 1/2 where n·μ is between 4,000 and 10,000. Above, it
+    has 1/2·√(10,000 ÷ n·μ), because boosting learns more; below, 1/2·√(n·μ ÷ 4,000), because its probabilities suffer
+    less from noise; but at least 1/10. n is the public number of records. Weights are free.
 
     Parameters
     ----------
@@ -359,4 +361,4 @@ class DPTabularEnsembleRegressor(RegressorMixin, TabularEnsemble):
 
 def net_weight(signal: float) -> float:
     """Weight of the net in the mean, by n·μ, a public number."""
-    return max(WEIGHT * min(1.0, math.sqrt(EVEN / signal)), LEAST_WEIGHT)
+    return max(WEIGHT * math.sqrt(min(1.0, signal / FEW, MANY / signal)), LEAST_WEIGHT)
