@@ -180,7 +180,7 @@ def test_classes_and_bounds_may_be_given_as_for_the_other_nets():
         (regressor, 10_000, 1.0, (128, 64, 32)),
     ],
 )
-def test_hidden_layers_follow_the_public_number_of_records_and_the_noise(make, n, noise, widths):
+def test_hidden_layers_follow_the_public_number_of_records(make, n, noise, widths):
     one = make(public_n=n, max_steps=1, sample_rate=0.5, noise_multiplier=noise)
     assert one.fit(TABLE, TABLE[one.target]).hidden_layer_sizes_ == widths
 
