@@ -27,8 +27,10 @@ from .right_guesses import Guesses
 
 #: Fitted model, canaries, their targets ↦ one number for each canary; the larger, the likelier it was a record.
 CanaryScore = Callable[[Any, Array, Array | None], Any]
-#: Shares of the canaries that are guessed. Each is a test of its own, and all of them hold together.
-SHARES = (1.0, 0.5, 0.2, 0.08, 0.03, 0.01)
+#: Shares of the canaries that are guessed. Each is a test of its own, and all of them hold together: a share more costs
+#: all others. So the first ``ALWAYS`` are used, and a smaller one where it still has ``FEWEST_GUESSES``.
+SHARES = (0.5, 0.2, 0.08, 0.03, 0.01)
+ALWAYS, FEWEST_GUESSES = 2, 100
 FEWEST_CANARIES = 20
 
 
@@ -164,7 +166,8 @@ def audit_one_run(
     Notes
     -----
     Steinke, Nasr & Jagielski 2023; the bound is that of Mahloujifar, Melis & Chaudhuri 2024. The share of
-    canaries that are guessed is chosen among six, each at a sixth of the error probability.
+    canaries that are guessed is chosen among two to five, from one half to a hundredth, with equal parts of the error
+    probability: the smaller ones where they still have 100 guesses.
 
     Examples
     --------
@@ -210,7 +213,8 @@ def audit_one_run(
         scores.append(_scores(model, canaries, targets, score))
         spent += [model.privacy_spent_] if isinstance(getattr(model, "privacy_spent_", None), PrivacySpent) else []
     steps = 2 if relation == "zero_out" and not absent else 1
-    tests, level = _guesses(np.array(coins), np.array(scores)), (1.0 - confidence) / len(SHARES)
+    tests = _guesses(np.array(coins), np.array(scores))
+    level = (1.0 - confidence) / len(tests)
     epsilons = [guesses.epsilon(claim.delta, level) for guesses in tests]
     curve = stated_curve(claim, spent, steps)
     ratios = None if curve is None else [guesses.ratio(curve, level) for guesses in tests]
@@ -234,7 +238,9 @@ def _guesses(coins: Array, scores: Array) -> list[Guesses]:
     """Guesses about each share of the canaries: those with the largest scores joined, those with the smallest not."""
     fits, m = coins.shape
     order, found = np.argsort(scores, axis=1, kind="stable"), []
-    for share in SHARES:
+    for place, share in enumerate(SHARES):
+        if place >= ALWAYS and share * m * fits < FEWEST_GUESSES:
+            break
         half = max(1, int(share * m / 2))
         right = sum(int(c[o[m - half :]].sum()) + int((~c[o[:half]]).sum()) for c, o in zip(coins, order))
         found.append(Guesses(m * fits, 2 * half * fits, right))

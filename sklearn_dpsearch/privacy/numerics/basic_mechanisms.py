@@ -187,7 +187,7 @@ def _subsampled_step(noise_multiplier: float, sample_rate: float) -> tuple[LossD
 def _losses_of_a_step(noise_multiplier: float, sample_rate: float) -> Array:
     """0 and the losses log(1 − q + q·e^Y) at even Y ≥ 0: small and large losses are equally close for their size."""
     mu = 1.0 / noise_multiplier
-    gap = float(np.clip(0.01, 0.0005 * mu, 0.005 * mu))
+    gap = float(np.clip(0.0025, 0.000125 * mu, 0.00125 * mu))
     exponents = gap * np.arange(int(np.ceil(min(0.5 * mu**2 + 10.0 * mu, LARGEST_LOSS) / gap)) + 1)
     return np.asarray(np.log1p(sample_rate * np.expm1(exponents)))
 

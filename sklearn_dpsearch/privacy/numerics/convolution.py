@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from .._types import Array
-from .grid_sums import EPS, GridPart, bulk_of, masses_by, tilts, window
+from .grid_sums import EPS, GridPart, bulk_of, masses_by, tilts, tilts_of_tails, window
 from .logspace import LARGEST_EXPONENT, safe_exp
 from .loss_distribution import LossDistribution, mix, on_grid, on_points
 from .rare_losses import cut_off, sums_with_jumps
@@ -22,12 +22,12 @@ from .rare_losses import cut_off, sums_with_jumps
 TAIL_MASS = 1e-24
 #: Most grid points of a composed loss distribution. Every grid gives a bound; a larger one is tighter.
 MOST_POINTS = 2**21
-#: Grid points of the bulk, where rare losses are added apart.
-BULK_POINTS = 2**17
+#: Most grid points of a composition whose rare losses are not added apart.
+BULK_POINTS = 2**19
 #: Grid points to a standard deviation: of one step, of the intermediate sum, and of the result.
-OF_ONE, OF_SUM, OF_RESULT = 50, 1000, 400
+OF_ONE, OF_SUM, OF_RESULT = 50, 4000, 400
 #: Steps above which a composition is composed of compositions.
-LONG = 2**14
+LONG = 2**16
 #: Smallest mass, in place of what underflows.
 TINY = 1e-300
 #: The loss is infinite for certain.
@@ -88,14 +88,15 @@ def _on_one_grid(parts: Sequence[LossDistribution], counts: Sequence[int], tail_
     if high < low:  # both tails have all that is finite
         return OPEN
     infinity = min(1.0, _infinity(parts, counts) + 2 * tail_mass)
-    total = LossDistribution(np.arange(low, high + 1) * interval, _sums(steps, low, high), infinity)
+    losses = np.asarray(np.arange(low, high + 1) * interval, dtype=float)
+    total = LossDistribution(losses, _sums(steps, low, high, tail_mass), infinity)
     return _coarser(total, interval, max(1, int(bulk_of(steps, 0.0)[1] / OF_RESULT)))
 
 
-def _sums(steps: Sequence[GridPart], low: int, high: int) -> Array:
+def _sums(steps: Sequence[GridPart], low: int, high: int, tail_mass: float) -> Array:
     """Upper bounds on the masses of the sum: the smallest of all tilts."""
     masses = np.full(high - low + 1, np.inf)
-    for tilt in tilts(steps, low, high):
+    for tilt in (*tilts(steps, low, high), *tilts_of_tails(steps, tail_mass)):
         masses = np.minimum(masses, masses_by(tilt, steps, low, high))
     return np.asarray(np.maximum(masses, TINY))
 
@@ -117,7 +118,7 @@ def deviation_of(parts: Sequence[LossDistribution], counts: Sequence[int]) -> fl
 
 def _interval(total: float, counts: Sequence[int]) -> float:
     """Grid on which rounding adds about 1e-4 of the variance of the total loss, given its standard deviation."""
-    return max(min(total / np.sqrt(sum(counts)) / OF_ONE, total / OF_SUM), 1e-14)
+    return max(min(total / math.sqrt(sum(counts)) / OF_ONE, total / OF_SUM), 1e-14)
 
 
 def _of_one_scale(parts: Sequence[LossDistribution], counts: Sequence[int], tail_mass: float) -> bool:
@@ -155,6 +156,7 @@ def _on_several_grids(parts: Sequence[LossDistribution], counts: Sequence[int], 
 
 def _thinned(pld: LossDistribution, mean: float, deviation: float) -> LossDistribution:
     """Spread of a pair on points whose gaps grow in proportion to the distance from the bulk."""
+    deviation = max(deviation, TINY)
     ends = np.arcsinh((pld.losses[[0, -1]] - mean) / deviation) * OF_RESULT
     points = mean + deviation * np.sinh(np.arange(np.floor(ends[0]) - 1, np.ceil(ends[1]) + 2) / OF_RESULT)
     return LossDistribution(points, np.maximum(on_points(pld, points), TINY), pld.infinity)

@@ -23,6 +23,8 @@ STRIDE, TILTS = 5.0, 6
 ORDERS = np.geomspace(0.01, 60.0, 36)
 #: Logarithm of a mass that is negligible for means. It affects the choice of tilts and so digits, never bounds.
 NEGLIGIBLE = -60.0
+#: Logarithm of a power of a transform that is left out.
+LEFT_OUT = -90.0
 EPS = float(np.finfo(float).eps)
 
 
@@ -97,17 +99,21 @@ def power(steps: Sequence[GridPart], tilt: float, size: int) -> tuple[Array, flo
 
     A value of the transform is a sum with log₂(size) roundings of numbers that are at most 1 together. Its n-th power
     is off by n times that, times the (n−1)-th power of the modulus; and a point of the inverse transform by the mean of
-    these over the circle, and by its own roundings.
+    these over the circle, and by its own roundings. Where the power of the modulus is next to nothing it counts as an
+    error, and the power itself is left out.
     """
     rounding = EPS * (6.0 * np.log2(size) + 20.0)
-    product, modulus, wrong = np.ones(size // 2 + 1, dtype=complex), np.ones(size // 2 + 1), np.ones(size // 2 + 1)
-    for step in steps:
-        transform = fft.rfft(step.around(tilt, size), size)
-        product *= transform**step.count
+    transforms = [fft.rfft(step.around(tilt, size), size) for step in steps]
+    log_modulus, wrong = np.zeros(size // 2 + 1), np.ones(size // 2 + 1)
+    for step, transform in zip(steps, transforms):
         above = np.abs(transform) + rounding
-        modulus *= above**step.count
+        log_modulus += step.count * np.log(above)
         wrong += step.count / above
-    return fft.irfft(product, size), rounding * float(2.0 * (modulus @ wrong) / size)
+    counts, modulus = log_modulus > LEFT_OUT, np.exp(log_modulus)
+    product = np.zeros(size // 2 + 1, dtype=complex)
+    product[counts] = np.prod([transform[counts] ** step.count for step, transform in zip(steps, transforms)], axis=0)
+    error = rounding * float(2.0 * (modulus @ wrong)) + 2.0 * float(modulus[~counts].sum())
+    return fft.irfft(product, size), error / size
 
 
 # --- tilts -------------------------------------------------------------------------------------------------------
@@ -124,6 +130,14 @@ def tilts(steps: Sequence[GridPart], low: int, high: int) -> Iterator[float]:
                 break
             tilt, (mean, deviation) = _next_tilt(steps, tilt, sign, mean, deviation)
             yield tilt
+
+
+def tilts_of_tails(steps: Sequence[GridPart], tail_mass: float) -> Iterator[float]:
+    """The orders that Chernoff's bound takes for a few tail masses: of two bulks far apart the mean is in neither."""
+    orders = ORDERS / max(bulk_of(steps, 0.0)[1], 1.0)
+    log_moments = np.array([sum(step.count * step.log_moment(order) for step in steps) for order in orders])
+    for share in (0.25, 0.5, 0.75):
+        yield float(orders[np.argmin((log_moments - share * np.log(tail_mass)) / orders)])
 
 
 def _next_tilt(
@@ -147,7 +161,7 @@ def bulk_of(steps: Sequence[GridPart], tilt: float) -> tuple[float, float]:
     return float(mean), float(np.sqrt(variance))
 
 
-# --- the window ---------------------------------------------------------------------------------------------------------
+# --- the window --------------------------------------------------------------------------------------------------
 
 
 def window(steps: Sequence[GridPart], tail_mass: float) -> tuple[int, int]:

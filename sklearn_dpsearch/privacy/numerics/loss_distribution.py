@@ -251,5 +251,4 @@ def on_points(pld: LossDistribution, points: Array) -> Array:
 
 def _upper_share(above: Array, gap: Array | float) -> Array:
     """Share of an atom that goes to the upper end of its gap, so that its P- and its Q-mass stay."""
-    share = np.expm1(above) / np.expm1(gap) * np.exp(gap - above)
-    return np.asarray(np.clip(share, 0.0, 1.0))
+    return np.asarray(np.clip(np.expm1(-above) / np.expm1(-gap), 0.0, 1.0))

@@ -21,12 +21,12 @@ from .loss_distribution import LossDistribution, on_grid
 
 #: Losses farther from the mean than CUT standard deviations of the sum of all nearer ones are rare.
 CUT = 2.0
-#: The losses of a level are up to RATIO times as large as those of the one before; its grid has as many points to the smallest.
-RATIO = 32.0
+#: Losses of a level are up to RATIO times as large as those of the last one. Its grid has RATIO points to the smallest.
+RATIO = 64.0
 #: Smallest loss that is cut off.
-SMALLEST = 1e-8
-#: Orders of Chernoff's bound, to a grid point.
-ORDERS = np.geomspace(1e-4, 0.25, 32)
+SMALLEST = 1e-12
+#: Orders of Chernoff's bound, to a grid point. The largest loss of a level, RATIO² points, stays in the range of exp.
+ORDERS = np.geomspace(1e-5, 500.0 / RATIO**2, 40)
 #: Relative rounding of sums of masses.
 SLACK = 1e-13
 
@@ -64,7 +64,7 @@ def cut_off(parts: Sequence[LossDistribution], counts: Sequence[int]) -> Cut:
         jumps = [
             (_jumps(pld, near, end, RATIO * end), count)
             for pld, near, count in zip(parts, distances, counts)
-            if np.any((near > end) & (near <= RATIO * end))
+            if np.any((near > end) & (near <= RATIO * end) & (pld.masses > 0))
         ]
         levels += [Level(end / RATIO, tuple(jumps))] if jumps else []
         end *= RATIO
@@ -75,12 +75,18 @@ def _deviation(
     parts: Sequence[LossDistribution], counts: Sequence[int], distances: Sequence[Array], end: float
 ) -> float:
     """Root of the sum of the squared distances up to ``end``."""
-    squares = [count * float(pld.masses @ np.where(near <= end, near, 0.0) ** 2) for pld, near, count in zip(parts, distances, counts)]
+    squares = [
+        count * float(pld.masses @ np.where(near <= end, near, 0.0) ** 2)
+        for pld, near, count in zip(parts, distances, counts)
+    ]
     return float(np.sqrt(sum(squares)))
 
 
 def _jumps(pld: LossDistribution, distance: Array, end: float, farther: float) -> LossDistribution:
-    """Losses between two distances, relative to a step whose loss is nearer: with masses p/P(near), and log Q(near)/P(near) added."""
+    """Rare losses between two distances, relative to a common step.
+
+    With P and Q the masses of what is nearer, p/P is their mass and log(Q/P) is added to them (Lemma D).
+    """
     near, here = distance <= end, (distance > end) & (distance <= farther)
     p = float(pld.masses[near].sum()) * (1.0 - SLACK)
     q = float(pld.masses[near] @ safe_exp(-pld.losses[near])) * (1.0 + SLACK)
@@ -95,11 +101,14 @@ def sums_with_jumps(total: LossDistribution, level: Level, tail_mass: float) -> 
     start = GridPart(*on_grid(total, level.interval), 1)
     jumps = [GridPart(*on_grid(pld, level.interval), count) for pld, count in level.jumps]
     low, high, tilts = _window(start, jumps, tail_mass)
+    if high < low:  # both tails have all of it
+        return LossDistribution(np.array([]), np.array([]))
     masses = np.full(high - low + 1, np.inf)
     for tilt in tilts:
         masses = np.minimum(masses, _masses_by(tilt, start, jumps, low, high))
     kept = masses > 0
-    return LossDistribution(np.arange(low, high + 1)[kept] * level.interval, masses[kept])
+    losses = np.asarray(np.arange(low, high + 1)[kept] * level.interval, dtype=float)
+    return LossDistribution(losses, masses[kept])
 
 
 def _log_rate(jumps: Sequence[GridPart], tilt: float) -> float:
@@ -119,8 +128,7 @@ def _window(start: GridPart, jumps: Sequence[GridPart], tail_mass: float) -> tup
             best = int(np.argmin(reach))
             tilts.append(float(sign * ORDERS[best]))
         ends.append(int(np.ceil(reach[best])) + 1)
-    low, high = -ends[0], ends[1]
-    return low, max(low, high), tilts
+    return -ends[0], ends[1], tilts
 
 
 def _masses_by(tilt: float, start: GridPart, jumps: Sequence[GridPart], low: int, high: int) -> Array:
@@ -137,7 +145,7 @@ def _masses_by(tilt: float, start: GridPart, jumps: Sequence[GridPart], low: int
 def _around_circle(tilt: float, start: GridPart, jumps: Sequence[GridPart], size: int) -> tuple[Array, float]:
     """The tilted sums around the circle, and a bound on the error of the transforms at each point.
 
-    (1 + l)^n − 1 over (1 + |l|)^n is computed without cancellation; its error is that of l, n times, and a few roundings.
+    (1 + l)^n − 1 over (1 + |l|)^n is computed without cancellation. Its error is that of l, n times, and roundings.
     """
     rounding = EPS * (6.0 * np.log2(size) + 20.0)
     rate = _log_rate(jumps, tilt)

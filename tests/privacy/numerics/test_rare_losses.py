@@ -39,12 +39,12 @@ def several_grids(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def check_bound(parts, counts, p: np.ndarray, q: np.ndarray) -> None:
-    """Above the exact curve, and below the curve of larger losses."""
+    """Above the exact curve, and below that of larger losses: with few runs the common part of each run weighs much."""
     ours = convolve([loss_distribution(*one) for one in parts], counts).delta_at(ALL_EPSILONS)
     exact = np.array([hockey_stick(p, q, epsilon) for epsilon in ALL_EPSILONS])
     before = np.array([hockey_stick(p, q, epsilon - 0.1 * abs(epsilon) - 0.02) for epsilon in ALL_EPSILONS])
     assert np.all(ours >= exact - 1e-15)
-    assert np.all(ours <= before * 1.05 + 1e-9)
+    assert np.all(ours <= before * 1.05 + 1e-8)
 
 
 @pytest.mark.usefixtures("several_grids")
@@ -90,6 +90,18 @@ def test_what_the_transforms_get_wrong_is_below_the_allowance() -> None:
         untilt = np.exp(start.log_moment(tilt) + rare_losses._log_rate([jump], tilt) - tilt * np.arange(200))
         assert np.all(bounds >= exact * (1 - 1e-12))
         assert np.all(bounds <= exact * (1 + 1e-9) + 1e-13 * untilt)
+
+
+def test_losses_rarer_than_the_tails_are_infinite() -> None:
+    """Where both tails have all sums with a rare loss, none of them is put anywhere else."""
+    step = LossDistribution(np.array([-3.0, -1e-4, 1e-4]), np.array([1e-27, 0.5, 0.5]))
+    composed = convolve([step], [500])
+    assert np.ptp(composed.losses) < 1.0
+    assert np.isfinite(composed.delta_at(0.01))
+    for sigma, rate, steps in ((0.6, 1e-6, 10**5), (0.4, 1e-7, 10)):
+        for pld in basic_mechanisms.dpsgd_pair(sigma, rate, steps, False).directions:
+            assert np.all(np.isfinite(pld.masses))
+            assert np.max(np.abs(pld.losses)) < 100
 
 
 def test_points_keep_both_masses() -> None:

@@ -1,0 +1,95 @@
+"""DP-SGD from a rate of 1e-7 to 1 and from one step to ten millions: close to dp_accounting, monotone, and fast."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+
+import numpy as np
+import pytest
+from dp_accounting.pld import privacy_loss_distribution
+
+from sklearn_dpsearch.privacy import DPSGD, RenyiDP, best_of, compose
+from sklearn_dpsearch.privacy.guarantees.values import ORDERS
+
+RATES = (1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0)
+STEPS = (1, 10, 1000, 10**5, 10**7)
+SIGMAS = (0.4, 0.6, 1.0, 3.0, 10.0)
+DELTAS = np.array([1e-10, 1e-7, 1e-4])
+#: Far out, in the middle, and where one step or every record counts.
+FEW = [(0.4, 1e-7, 10**7), (0.6, 1e-6, 10**5), (0.6, 1e-5, 10), (1.0, 1e-3, 1000), (10.0, 1e-2, 10**5), (3.0, 1.0, 10)]
+GRID = [
+    pytest.param(*one, marks=() if one in FEW else pytest.mark.slow) for one in itertools.product(SIGMAS, RATES, STEPS)
+]
+
+
+def sgd(sigma: float, rate: float, steps: int) -> DPSGD:
+    return DPSGD(noise_multiplier=sigma, sample_rate=rate, steps=steps)
+
+
+def of_dp_accounting(sigma: float, rate: float, steps: int) -> np.ndarray | None:
+    """ε by a pessimistic loss distribution on a grid of 1e-4; None where it would take minutes or all memory."""
+    spread = rate * math.sqrt(steps * math.expm1(min(sigma**-2, 50.0)))
+    if spread > 3.0 or steps * rate > 1e4:
+        return None
+    one = privacy_loss_distribution.from_gaussian_mechanism(
+        sigma, sampling_prob=rate, value_discretization_interval=1e-4, pessimistic_estimate=True
+    )
+    composed = one.self_compose(steps) if steps > 1 else one
+    return np.array([composed.get_epsilon_for_delta(delta) for delta in DELTAS])
+
+
+@pytest.mark.parametrize(("sigma", "rate", "steps"), GRID)
+def test_epsilon_is_close_consistent_and_quick(sigma: float, rate: float, steps: int) -> None:
+    run = sgd(sigma, rate, steps)
+    begin = time.process_time()
+    epsilon = run.epsilon_at(DELTAS)
+    seconds = time.process_time() - begin
+    assert seconds <= 2.0
+    assert np.all(np.diff(epsilon[np.isfinite(epsilon)]) <= 0)
+    curve = RenyiDP(orders=ORDERS, epsilons=run.renyi(ORDERS))
+    assert np.all(epsilon <= curve.epsilon_at(DELTAS))
+    longer = compose(run, sgd(sigma, rate, 1))
+    assert np.all(longer.epsilon_at(DELTAS) >= epsilon * (1 - 1e-8))
+    if epsilon[0] < 50:
+        assert np.all(best_of(run, 10).epsilon_at(DELTAS) >= epsilon * (1 - 1e-8))
+    theirs = of_dp_accounting(sigma, rate, steps)
+    if theirs is not None:
+        finite = np.isfinite(theirs)
+        assert np.all(epsilon[finite] <= 1.05 * theirs[finite] + 1e-12)
+        print(f"ratio {np.max(epsilon[finite] / np.maximum(theirs[finite], 1e-12), initial=0.0):.4f}", end=", ")
+    print(f"{seconds:.2f} s: {epsilon}")
+
+
+@pytest.mark.slow
+def test_epsilon_falls_with_the_noise_and_rises_with_the_rate_and_the_steps() -> None:
+    found = np.array(
+        [[[sgd(*one).epsilon_at(DELTAS) for one in itertools.product([s], [q], STEPS)] for q in RATES] for s in SIGMAS]
+    )
+    with np.errstate(invalid="ignore"):
+        for axis, sign in ((0, -1), (1, 1), (2, 1), (3, -1)):
+            steps = sign * np.diff(found, axis=axis)
+            assert np.all((steps >= 0) | np.isnan(steps))  # both infinite: not a number
+
+
+@pytest.mark.parametrize(
+    ("sigma", "rate", "steps", "delta", "stated"),
+    [
+        (0.6, 2.56e-5, 390_625, 1e-5, 0.235),
+        (0.5, 1e-5, 10**6, 1e-5, 0.498),
+        (0.7, 1e-5, 10**5, 1e-5, 0.024),
+        (0.5, 1e-6, 10**4, 1e-10, 0.297),
+    ],
+)
+def test_rare_large_losses_do_not_count_for_all(sigma, rate, steps, delta, stated) -> None:
+    """A bulk of tiny losses, and rare large ones: .541, 17.6, 2.24 and 157 if one grid had to hold both."""
+    assert 0.9 * stated < sgd(sigma, rate, steps).epsilon_at(delta) < stated
+
+
+def test_many_steps_at_a_tiny_rate_show_at_least_what_one_step_alone_does() -> None:
+    """T independent chances to see the loss of one step: δ_T(ε) is near the sum of all."""
+    run, one = sgd(0.4, 1e-7, 10**5), sgd(0.4, 1e-7, 1)
+    at = np.array([0.95, 1.5, 3.0])
+    assert np.all(run.delta_at(at) >= 10**5 * one.delta_at(at) * (1 - 1e-3))
+    assert np.all(run.delta_at(at) <= 10**5 * one.delta_at(at) * 1.05)
