@@ -70,7 +70,8 @@ class PartitionDraws:
     def __iter__(self) -> Iterator[Partition]:
         for wanted in self._widths:
             width = min(wanted, len(self._features))
-            chosen = self._random_state.choice(len(self._features), width, replace=False, p=self._odds())
+            turns = self._random_state.exponential(size=len(self._features)) / self._odds()  # the first ones are drawn
+            chosen = np.argsort(turns)[:width]
             self.drawn.append(_cut(self._features, chosen.tolist(), self._groups[wanted], self._random_state))
             yield self.drawn[-1]
 
@@ -81,10 +82,13 @@ class PartitionDraws:
         self._counts[chosen] += 1
 
     def _odds(self) -> NDArray[np.float64]:
+        """Odds of the features, up to a constant."""
+        equal = np.ones(len(self._gains))
+        if len(self.drawn) < EXPLORING * len(self._widths):
+            return equal
         roots = np.sqrt(np.maximum(self._gains / np.maximum(self._counts, 1), 0.0))
-        share = BY_GAINS if len(self.drawn) >= EXPLORING * len(self._widths) and roots.sum() > 0 else 0.0
-        odds: NDArray[np.float64] = (1.0 - share) / len(roots) + share * roots / (roots.sum() or 1.0)
-        return odds / odds.sum()
+        mean = float(roots.mean())
+        return equal if mean == 0.0 else (1.0 - BY_GAINS) + BY_GAINS / mean * roots
 
 
 def _cut(features: Sequence[Feature], chosen: Sequence[int], most: int, random_state: np.random.Generator) -> Partition:

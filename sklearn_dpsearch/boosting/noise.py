@@ -8,6 +8,7 @@ all rounds and the start are adaptive Gaussian mechanisms with noise of scale s,
 
 from __future__ import annotations
 
+import functools
 import math
 from fractions import Fraction
 
@@ -23,6 +24,8 @@ from .losses import Array, Derivatives, Loss
 UNIT = 2**20
 #: Times that the unit of Hessians counts less than the largest score: their noise has this many times the scale.
 HESSIAN_NOISE = 4
+#: Numbers of noise that are drawn at once.
+DRAWN = 2**12
 #: Whole number that a Hessian of one unit becomes.
 CONSTANT = (UNIT - 1) // HESSIAN_NOISE
 
@@ -113,12 +116,16 @@ def _all_fit(scores: Array, hessians: Array, loss: Loss) -> bool:
     """Whether all records of one output are seen to fit by the smallest and the largest of them, which is faster."""
     if len(scores) != 1 or not scores.size:
         return False
-    least, most = (
-        (CONSTANT, CONSTANT) if loss.constant_hessians else (0, math.isqrt(int(squared_hessians(loss) * UNIT**2)))
-    )
+    least, most = (CONSTANT, CONSTANT) if loss.constant_hessians else (0, _largest_hessian(loss))
     return bool(
         scores.min() >= -UNIT and scores.max() <= UNIT and hessians.min() >= least and hessians.max() <= most
     )  # no comparison with NaN is true
+
+
+@functools.lru_cache(maxsize=64)  # asked for every block of records
+def _largest_hessian(loss: Loss) -> int:
+    """Largest whole number that the Hessian of one output may be."""
+    return math.isqrt(int(squared_hessians(loss) * UNIT**2))
 
 
 def _squares(values: Array) -> Array:
@@ -140,6 +147,7 @@ class NoisySums:
 
     def __init__(self, loss: Loss, scale: int, random_bytes: ByteSource) -> None:
         self._loss, self._scale, self._random_bytes = loss, scale, random_bytes
+        self._ahead = np.empty(0, np.int64)  # noise that no release had yet
 
     def release(self, sums: NDArray[np.int64]) -> tuple[Array, Array]:
         """Noisy sums of scores and of Hessians, each of shape (n_outputs, n_cells).
@@ -149,6 +157,13 @@ class NoisySums:
         sums : ndarray of shape (2 · n_outputs, n_cells)
             Of the whole numbers.
         """
-        noise = rounded_normals(self._scale, sums.size, self._random_bytes).reshape(sums.shape)
+        noise = self._fresh(sums.size).reshape(sums.shape)
         scores, hessians = np.split((sums + noise) / UNIT, 2)
         return scores, hessians * (HESSIAN_NOISE * self._loss.hessian_unit)
+
+    def _fresh(self, size: int) -> NDArray[np.int64]:
+        """Noise that was never used, and never will be again; much of it is drawn at once, which is faster."""
+        if len(self._ahead) < size:
+            self._ahead = rounded_normals(self._scale, max(size, DRAWN), self._random_bytes)
+        found, self._ahead = self._ahead[:size], self._ahead[size:]
+        return found

@@ -57,6 +57,15 @@ MUTANTS = [
         tests=("boosting/test_estimators.py::test_the_guarantee_is_the_target_and_the_noise_reaches_it",),
     ),
     Mutant(
+        name="noise of boosting used twice",
+        mistake="Noise that is drawn ahead is not taken away from what is left.",
+        file="boosting/noise.py",
+        old="found, self._ahead = self._ahead[:size], self._ahead[size:]",
+        new="found, self._ahead = self._ahead[:size], self._ahead",
+        tests=("boosting/test_noise.py::test_released_sums_have_the_stated_noise_and_their_own_units",),
+        seen="a seed that is set again before each draw",
+    ),
+    Mutant(
         name="a record in two cells",
         mistake="Each record is also counted in the first cell of a round.",
         file="boosting/rounds.py",

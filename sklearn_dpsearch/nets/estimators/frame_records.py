@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -19,7 +19,7 @@ from ...preprocessing import ColumnShape, Schema, TableEncoder
 from ..task import with_room
 from . import hidden_layers, layers, scaling, step_size
 from .scaling import Array
-from .settings import settings_of
+from .settings import SettingArguments, settings_of
 from .training_records import Given
 
 
@@ -170,7 +170,7 @@ class FrameRecords:
         return int(np.count_nonzero(~self._encoder().are_bins))
 
     def _hidden_by_rule(self, n: float) -> tuple[int, ...]:
-        settings = settings_of(self)
+        settings = settings_of(cast(SettingArguments, self))
         mu = settings.sample_rate * math.sqrt(settings.steps) / settings.noise  # that of Gaussian noise, to first order
         return hidden_layers.beside_bins(n, n * mu, of_classes=is_classifier(self))
 
