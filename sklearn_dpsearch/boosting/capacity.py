@@ -15,6 +15,8 @@ from typing import NamedTuple
 START = 64
 #: Parts of a feature that is alone in a cell, ÷ √(I ÷ number of features), and the fewest and the most.
 PARTS, FEWEST_PARTS, MOST_PARTS = 1.2, 8, 128
+#: Most parts of all features together: with many features each of them has few rounds.
+ALL_PARTS = 640
 #: Number of features of a cell ↦ parts of one that is alone, ÷ further parts of each of them.
 SHARED = {2: 4, 3: 10, 4: 16}
 #: Cells are numbered in two bytes.
@@ -68,7 +70,7 @@ def step_by_rule(rounds: int, pace: Pace) -> float:
 def parts_by_rule(information: float, n_features: int) -> int:
     """Parts of a feature that is alone in a cell."""
     found = PARTS * math.sqrt(max(information, 0.0) / n_features)
-    return int(min(max(found, FEWEST_PARTS), MOST_PARTS))
+    return int(max(min(found, MOST_PARTS, ALL_PARTS / n_features), FEWEST_PARTS))
 
 
 def groups_of(parts: int, max_features: int) -> Mapping[int, int]:

@@ -49,8 +49,8 @@ _BOOSTING = """
     parts : int or "rule", default="rule"
         Parts that a range or a list is cut into in rounds of one feature. In rounds of two, three and four features
         each has 1 + parts ÷ 4, ÷ 10 and ÷ 16, rounded down; there are none with one part alone. "rule": 1.2·√(I ÷
-        number of features), from 8 to 128. I is μ times the noisy sum of the Hessians at the start: about μ times the
-        number of records of the rarer of two classes, or of all for numbers.
+        number of features), from 8 to 128, and at most 640 ÷ number of features. I is μ times the noisy sum of the
+        Hessians at the start: about μ times the number of records of the rarer of two classes, or of all for numbers.
     max_features_per_cell : int, default=4
         The most features of a cell.
     random_state : None, int or RandomState

@@ -163,7 +163,7 @@ class TrainingRecords:
         return sums.astype(np.int64)
 
 
-class Start(NamedTuple):
+class BoostingStart(NamedTuple):
     """Constant outputs, the sum of the Hessians there with the square of its error, and the number of records.
 
     ``outputs``, ``total`` and ``variance`` have the shape (n_outputs, 1). The number of records is a noisy one.
@@ -175,7 +175,7 @@ class Start(NamedTuple):
     n_records: float
 
 
-def started(records: TrainingRecords, release: SumRelease, noise: float) -> Start:
+def started(records: TrainingRecords, release: SumRelease, noise: float) -> BoostingStart:
     """Release the start.
 
     Parameters
@@ -191,12 +191,12 @@ def started(records: TrainingRecords, release: SumRelease, noise: float) -> Star
     there, before = (loss.derivatives(at, np.zeros(1)).hessians for at in (outputs, nothing))
     error = noise * HESSIAN_NOISE * loss.hessian_unit
     least = np.maximum(hessians, error) / before
-    return Start(outputs, least * there, np.square(error * there / before), float(least.mean()))
+    return BoostingStart(outputs, least * there, np.square(error * there / before), float(least.mean()))
 
 
 def boost(
     records: TrainingRecords,
-    start: Start,
+    start: BoostingStart,
     draws: PartitionDraws,
     release: SumRelease,
     *,
@@ -209,7 +209,7 @@ def boost(
     Parameters
     ----------
     records : TrainingRecords
-    start : Start
+    start : BoostingStart
     draws : PartitionDraws
         Of the rounds.
     release : callable

@@ -43,11 +43,12 @@ def test_rounds_grow_with_what_can_be_learned_and_their_steps_shrink(pace):
 
 
 def test_cells_are_finer_the_more_information_there_is_for_each_feature():
-    found = [parts_by_rule(information, 10) for information in np.geomspace(0.1, 1e8, 60)]
+    found = [parts_by_rule(information, 5) for information in np.geomspace(0.1, 1e8, 60)]
     assert found == sorted(found)
     assert (found[0], found[-1]) == (8, 128)
     assert parts_by_rule(-5.0, 10) == 8  # noise may be larger than what it hides
-    assert parts_by_rule(4e4, 40) == parts_by_rule(1e4, 10) == int(1.2 * math.sqrt(1000))
+    assert parts_by_rule(1e4, 10) == parts_by_rule(5e3, 5) == int(1.2 * math.sqrt(1000))
+    assert (parts_by_rule(1e8, 20), parts_by_rule(1e8, 500)) == (32, 8)  # each of many features has few rounds
 
 
 def test_rounds_of_several_features_begin_where_each_of_them_has_two_parts():
