@@ -7,7 +7,8 @@ import numbers
 import secrets
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import joblib
 import numpy as np
@@ -27,13 +28,14 @@ from ..privacy._checks import check_size_of_delta
 from ..privacy._types import NEIGHBORING, Neighboring
 from ..privacy.mechanisms.rounded_normal import ByteSource
 from ..privacy.spent import Component, PrivacySpent
-from .cells import Partition, drawn
+from . import capacity
+from .cells import WHOLE, Partition, PartitionDraws
 from .effect_curves import Round, curve
 from .features import BLOCK, CodedColumns, Codes, Feature
 from .losses import Array, Loss, SoftmaxLoss
 from .noise import UNIT, NoisySums, noise_scale
 from .noise_calibration import STATED_DELTA, TARGETS, CalibratedModel
-from .rounds import boost, outputs_after
+from .rounds import TrainingRecords, boost, outputs_after, started
 from .targets import targets_in
 
 if TYPE_CHECKING:
@@ -41,8 +43,11 @@ if TYPE_CHECKING:
 
 #: Accepted seeds; None: the operating system.
 Seed: TypeAlias = int | np.random.RandomState | None
-#: Arguments without effect on the noisy sums, or that show in the cells.
+#: Arguments without effect on the noisy sums, or that the public generator shows.
 NOT_IN_SUMS = ("random_state", "noise_seed", "class_weight")
+#: Capacity that follows from the start, or a number.
+ByRule: TypeAlias = Literal["rule"]
+RULE = "rule"
 #: Factors on ``prior_factor`` that a search tries, drawn log-uniformly between the ends or all in a grid.
 FACTORS = (0.7, 1.0, 1.4)
 #: Attributes of a model after a successful fit.
@@ -50,7 +55,7 @@ FITTED = ("partitions_", "weights_", "weight_noise_", "feature_importances_", "p
 
 
 class GradientBoosting(CalibratedModel):
-    """Gradient boosting on cells that are drawn from a schema and a public seed."""
+    """Gradient boosting on cells that are drawn from a schema, a public seed and what was released."""
 
     #: Constructor arguments on which the guarantee depends.
     privacy_parameters = (*TARGETS, "neighboring")
@@ -65,19 +70,21 @@ class GradientBoosting(CalibratedModel):
         "schema": [Mapping],
         "target": [None, str],
         "neighboring": [StrOptions(set(NEIGHBORING))],
-        "max_iter": [Interval(numbers.Integral, 1, None, closed="left")],
-        "learning_rate": [Interval(numbers.Real, 0, 1e6, closed="right")],
+        "max_iter": [Interval(numbers.Integral, 1, None, closed="left"), StrOptions({RULE})],
+        "learning_rate": [Interval(numbers.Real, 0, 1e6, closed="right"), StrOptions({RULE})],
         "prior_factor": [Interval(numbers.Real, 1e-6, 1e6, closed="both")],
         "max_bins": [Interval(numbers.Integral, 2, None, closed="left")],
+        "parts": [Interval(numbers.Integral, 2, None, closed="left"), StrOptions({RULE})],
         "max_features_per_cell": [Interval(numbers.Integral, 1, None, closed="left")],
     }
     schema: Schema | Mapping[str, Any]
     target: str | None
     neighboring: Neighboring
-    max_iter: int
-    learning_rate: float
+    max_iter: int | ByRule
+    learning_rate: float | ByRule
     prior_factor: float
     max_bins: int
+    parts: int | ByRule
     max_features_per_cell: int
     random_state: Seed
     noise_seed: Seed
@@ -165,15 +172,16 @@ class GradientBoosting(CalibratedModel):
     def _calibrated_mu(self, epsilon: float, delta: float) -> float:
         return calibrated_mu(epsilon, delta)
 
-    def _noise_scale(self, loss: Loss) -> int:
-        """Standard deviation of the noise of all rounds and the start, in whole numbers."""
-        return noise_scale(self._mu(), 1 + int(self.max_iter), self.neighboring, loss)
+    def _noise_scale(self, loss: Loss, releases: int | Fraction) -> int:
+        """Standard deviation of the noise of one of so many equal releases, in whole numbers."""
+        return noise_scale(self._mu(), releases, self.neighboring, loss)
 
     def _check_arguments(self) -> None:
         """Raise for arguments that are wrong for all data."""
         validate_parameter_constraints(self._parameter_constraints, self.get_params(deep=False), type(self).__name__)
         self._features()
-        self._noise_scale(SoftmaxLoss(2))  # no loss needs more
+        rounds = self._pace.most if self.max_iter == RULE else int(self.max_iter)
+        self._noise_scale(SoftmaxLoss(2), _releases(rounds))  # no loss needs more
         for name, stated in self.public_facts.items():
             if getattr(self, name) is not None:
                 raise ValueError(
@@ -225,15 +233,20 @@ class GradientBoosting(CalibratedModel):
         return self
 
     def _train(self, codes: Codes, features: Sequence[Feature], targets: NDArray[Any], loss: Loss) -> None:
-        public, rounds = _generator_of(self.random_state), steps_now(int(self.max_iter))
-        partitions = drawn(features, rounds, int(self.max_features_per_cell), public)
-        scale = self._noise_scale(loss)
-        secret = self._noise_source(codes, targets, partitions)
-        noisy = NoisySums(loss, scale, [one.n_cells for one in partitions], secret)
+        public = _generator_of(self.random_state)
+        random_bytes = self._noise_source(codes, targets, repr(public.bit_generator.state))
+        records = TrainingRecords(codes, targets, loss)
+        scale = self._noise_scale(loss, capacity.START)
+        start = started(records, NoisySums(loss, scale, random_bytes).release, scale / UNIT)
+        information, size = self._mu() * float(start.total.mean()), self._mu() * start.n_records  # both are released
+        rounds = self._rounds(information, size)
+        draws = PartitionDraws(features, rounds, self._groups(information, len(features)), public)
+        scale = self._noise_scale(loss, _releases(rounds))
         boosted = boost(
-            codes, targets, loss, partitions, noisy.release,
-            learning_rate=float(self.learning_rate), noise=scale / UNIT, prior_factor=float(self.prior_factor),
+            records, start, draws, NoisySums(loss, scale, random_bytes).release,
+            learning_rate=self._step(rounds), noise=scale / UNIT, prior_factor=float(self.prior_factor),
         )  # fmt: skip
+        partitions = [WHOLE, *draws.drawn]
         self.feature_importances_ = _importances(partitions, boosted.gains, features)
         self.n_iter_ = rounds
         guarantee = self.privacy_guarantee()
@@ -246,7 +259,7 @@ class GradientBoosting(CalibratedModel):
         self.partitions_: list[Any] = [tuple(one) for one in partitions]
         self.weights_, self.weight_noise_ = boosted.weights, boosted.noise
 
-    def _noise_source(self, *records_and_cells: Any) -> ByteSource:
+    def _noise_source(self, *records_and_generator: Any) -> ByteSource:
         """Random bytes of the operating system, or, for tests, of a seed and all that the fit depends on.
 
         Fits that differ in anything have independent noise: with one noise for both, their difference would be exact.
@@ -254,11 +267,23 @@ class GradientBoosting(CalibratedModel):
         if (seed := self.noise_seed) is None:
             return secrets.token_bytes
         arguments = {name: value for name, value in self.get_params().items() if name not in NOT_IN_SUMS}
-        of_fit = joblib.hash((type(self).__name__, arguments, *records_and_cells))
+        of_fit = joblib.hash((type(self).__name__, arguments, *records_and_generator))
         words = check_random_state(seed).randint(2**32, size=8, dtype=np.uint64).tolist()
         words += np.frombuffer(bytes.fromhex(of_fit), np.uint32).tolist()
         source: ByteSource = np.random.RandomState(words).bytes
         return source
+
+    def _rounds(self, information: float, size: float) -> int:
+        by_rule = self.max_iter == RULE
+        return steps_now(capacity.rounds_by_rule(information, size, self._pace) if by_rule else int(self.max_iter))
+
+    def _step(self, rounds: int) -> float:
+        by_rule = self.learning_rate == RULE
+        return capacity.step_by_rule(rounds, self._pace) if by_rule else float(self.learning_rate)
+
+    def _groups(self, information: float, n_features: int) -> Mapping[int, int]:
+        parts = capacity.parts_by_rule(information, n_features) if self.parts == RULE else int(self.parts)
+        return capacity.groups_of(parts, int(self.max_features_per_cell))
 
     def _name_features(self, X: Any) -> None:
         schema = self._features()
@@ -328,7 +353,14 @@ class GradientBoosting(CalibratedModel):
             if feature.column == list(schema).index(name)
         }
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take the state of a pickle, also of one from before cells followed a rule."""
+        super().__setstate__({"parts": RULE, **state})
+
     # --- hooks for classes and numbers --------------------------------------------------------------------------------
+
+    #: Pace of the rounds by rule.
+    _pace: capacity.Pace
 
     @staticmethod
     @abstractmethod
@@ -348,6 +380,11 @@ class GradientBoosting(CalibratedModel):
 def calibrated_mu(epsilon: float, delta: float) -> float:
     """The largest μ found with which μ-GDP is (ε, δ)-private."""
     return calibrate(lambda mu: GaussianDP(mu=mu), epsilon, delta)
+
+
+def _releases(rounds: int) -> Fraction:
+    """Number of equal releases of which a round is one, beside a start with a share of 1/START of μ²."""
+    return Fraction(rounds * capacity.START, capacity.START - 1)
 
 
 def _importances(partitions: Sequence[Partition], gains: Sequence[float], features: Sequence[Feature]) -> Array:

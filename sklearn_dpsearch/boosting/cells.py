@@ -1,20 +1,18 @@
-"""Cells of the rounds: coarse partitions of a few features, drawn from public facts and a public seed alone."""
+"""Cells of the rounds: partitions of a few features, drawn from public facts, a public seed and what was released."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .features import Codes, Feature
 
-#: Number of features of a cell ↦ groups that each of them is cut into: about as many cells whichever is drawn.
-GROUPS = {1: 16, 2: 5, 4: 2}
-#: One byte is enough for the cells of GROUPS.
-CellNumbers: TypeAlias = NDArray[np.uint8]
+#: One byte each, or two where a round has many cells.
+CellNumbers: TypeAlias = NDArray[np.unsignedinteger[Any]]
 
 
 class Partition(NamedTuple):
@@ -25,7 +23,7 @@ class Partition(NamedTuple):
     """
 
     features: tuple[int, ...]
-    lookups: tuple[NDArray[np.uint8], ...]
+    lookups: tuple[CellNumbers, ...]
     n_cells: int
 
     def cells(self, codes: Codes) -> CellNumbers:
@@ -34,35 +32,73 @@ class Partition(NamedTuple):
         return functools.reduce(np.add, groups, np.zeros(codes.shape[1], np.uint8))
 
 
-def drawn(
-    features: Sequence[Feature], rounds: int, max_features: int, random_state: np.random.Generator
-) -> list[Partition]:
-    """Draw the partitions of all rounds; the first has one cell, for the start.
+#: Share of the rounds in which all features are drawn as often, and of later draws that follow the gains.
+EXPLORING, BY_GAINS = 0.2, 0.6
+#: One cell, for the start.
+WHOLE = Partition((), (), 1)
+
+
+class PartitionDraws:
+    """Partitions of rounds, one after the other: from the schema, a public seed, and the gains of the rounds before.
+
+    The gains of a round follow from its noisy sums, so nothing else of the records is used. In the first rounds all
+    features are drawn as often; later a share of the draws is in proportion to the root of the mean gain of the rounds
+    with a feature.
 
     Parameters
     ----------
     features : sequence of Feature
     rounds : int
-        Rounds after the start.
-    max_features : int
-        The most features of a cell.
+    groups : mapping of int to int
+        Number of features of a cell, all of which are drawn as often ↦ groups that each of them is cut into.
     random_state : Generator
         Of a public seed.
+
+    Attributes
+    ----------
+    drawn : list of Partition
     """
-    shapes = [shape for shape in GROUPS if shape <= max_features]
-    start = Partition((), (), 1)
-    return [start, *(_one(features, int(random_state.choice(shapes)), random_state) for _ in range(rounds))]
+
+    def __init__(
+        self, features: Sequence[Feature], rounds: int, groups: Mapping[int, int], random_state: np.random.Generator
+    ) -> None:
+        self._features, self._groups, self._random_state = features, groups, random_state
+        self._widths: list[int] = random_state.choice(list(groups), rounds).tolist()
+        self._gains, self._counts = np.zeros((2, len(features)))
+        self.drawn: list[Partition] = []
+
+    def __iter__(self) -> Iterator[Partition]:
+        for wanted in self._widths:
+            width = min(wanted, len(self._features))
+            turns = self._random_state.exponential(size=len(self._features)) / self._odds()  # the first ones are drawn
+            chosen = np.argsort(turns)[:width]
+            self.drawn.append(_cut(self._features, chosen.tolist(), self._groups[wanted], self._random_state))
+            yield self.drawn[-1]
+
+    def see(self, gain: float) -> None:
+        """Take in the gain of the round that was drawn last."""
+        chosen = list(self.drawn[-1].features)
+        self._gains[chosen] += gain
+        self._counts[chosen] += 1
+
+    def _odds(self) -> NDArray[np.float64]:
+        """Odds of the features, up to a constant."""
+        equal = np.ones(len(self._gains))
+        if len(self.drawn) < EXPLORING * len(self._widths):
+            return equal
+        roots = np.sqrt(np.maximum(self._gains / np.maximum(self._counts, 1), 0.0))
+        mean = float(roots.mean())
+        return equal if mean == 0.0 else (1.0 - BY_GAINS) + BY_GAINS / mean * roots
 
 
-def _one(features: Sequence[Feature], wanted: int, random_state: np.random.Generator) -> Partition:
-    width = min(wanted, len(features))
-    chosen = random_state.choice(len(features), width, replace=False)
+def _cut(features: Sequence[Feature], chosen: Sequence[int], most: int, random_state: np.random.Generator) -> Partition:
     lookups, n_cells = [], 1
-    for place in chosen.tolist():
-        groups = _groups(features[place], GROUPS[wanted], width == 1, random_state)
-        lookups.append((groups * n_cells).astype(np.uint8))
+    for place in chosen:
+        groups = _groups(features[place], most, len(chosen) == 1, random_state)
+        lookups.append(groups * n_cells)
         n_cells *= int(groups.max()) + 1
-    return Partition(tuple(chosen.tolist()), tuple(lookups), n_cells)
+    small = np.min_scalar_type(n_cells - 1)
+    return Partition(tuple(chosen), tuple(lookup.astype(small) for lookup in lookups), n_cells)
 
 
 def _groups(feature: Feature, most: int, apart: bool, random_state: np.random.Generator) -> NDArray[np.intp]:

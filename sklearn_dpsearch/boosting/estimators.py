@@ -15,7 +15,8 @@ from sklearn.utils.multiclass import check_classification_targets, unique_labels
 
 from ..preprocessing import Schema
 from ..privacy._types import Neighboring
-from .base import GradientBoosting, Seed
+from .base import ByRule, GradientBoosting, Seed
+from .capacity import OF_CLASSES, OF_NUMBERS
 from .losses import Array, BinaryLoss, Loss, SoftmaxLoss, SquaredLoss
 from .targets import ClassWeights, bounds_of, log_weights, positions
 
@@ -34,19 +35,24 @@ _PRIVACY = """
         Neighbouring relation. The first two cost the same; under "replace_one" the noise is twice as large. The number
         of records is never used."""
 _BOOSTING = """
-    max_iter : int, default={rounds}
-        Rounds of boosting. The noise of a round grows with the root of their number.
-    learning_rate : float, default={rate}
-        Share of each round's step that is taken.
+    max_iter : int or "rule", default="rule"
+        Rounds of boosting. The noise of a round grows with the root of their number. "rule": {rounds}, n·μ
+        ÷ {each} where that is more, at most {most}; I, but at least {fewest}, where that is less (see ``parts``).
+    learning_rate : float or "rule", default="rule"
+        Share of each round's step that is taken. "rule": {path} ÷ rounds, at most 0.4.
     prior_factor : float, default=1.25
         Expected size of the steps ÷ their size in the first 30 rounds, as their noisy sums show it. Noisy steps are
         shrunk towards zero in proportion: the more, the smaller the factor.
-    max_bins : int, default=64
+    max_bins : int, default=128
         Bins of each range without bins in the schema, from which the cuts of each round are drawn. A long range of
         numbers, from 1000 on, has as many on a logarithmic scale too.
+    parts : int or "rule", default="rule"
+        Parts that a range or a list is cut into in rounds of one feature. In rounds of two, three and four features
+        each has 1 + parts ÷ 4, ÷ 10 and ÷ 16, rounded down; there are none with one part alone. "rule": 1.2·√(I ÷
+        number of features), from 8 to 128, and at most 640 ÷ number of features. I is μ times the noisy sum of the
+        Hessians at the start: about μ times the number of records of the rarer of two classes, or of all for numbers.
     max_features_per_cell : int, default=4
-        The most features of a cell: rounds have one (in 16 parts), two (in 5 each) or four (in 2 each), in turns that
-        are drawn.
+        The most features of a cell.
     random_state : None, int or RandomState
         Seeds the cells, which are public. Never the noise.
     noise_seed : None, int or RandomState
@@ -59,7 +65,7 @@ _ATTRIBUTES = """
         Share of each column in the decrease of the loss by rounds with one feature, from the noisy sums: free.
     privacy_spent_ : PrivacySpent
     n_iter_ : int
-        Rounds of the last fit.
+        Rounds of the last fit; by rule they follow from its noisy start.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         The schema's columns without the target; only after ``fit`` on a data frame."""
@@ -83,7 +89,7 @@ class DPGradientBoostingClassifier(ClassifierMixin, GradientBoosting):
     class_weight : dict, optional
         Label ↦ weight of its records, a constant known without the data; other labels have weight 1. Weights are free,
         and move the logits by their logarithms. "balanced" would count the labels, and is refused.{_PRIVACY}{
-        _BOOSTING.format(rounds=400, rate=0.3)
+        _BOOSTING.format(rounds=400, each=25, most=1200, fewest=200, path=120)
     }
 
     Attributes
@@ -106,13 +112,15 @@ class DPGradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         "classes": ["array-like", None],
     }
     classes_: NDArray[Any]
+    _pace = OF_CLASSES
 
     def __init__(
         self, schema: Schema | Mapping[str, Any], *, target: str | None = None, classes: ArrayLike | None = None,
         class_weight: ClassWeights = None, target_epsilon: float | None = None, target_delta: float | None = None,
-        target_mu: float | None = None, neighboring: Neighboring = "zero_out", max_iter: int = 400,
-        learning_rate: float = 0.3, prior_factor: float = 1.25, max_bins: int = 64, max_features_per_cell: int = 4,
-        random_state: Seed = None, noise_seed: Seed = None,
+        target_mu: float | None = None, neighboring: Neighboring = "zero_out", max_iter: int | ByRule = "rule",
+        learning_rate: float | ByRule = "rule", prior_factor: float = 1.25, max_bins: int = 128,
+        parts: int | ByRule = "rule", max_features_per_cell: int = 4, random_state: Seed = None,
+        noise_seed: Seed = None,
     ) -> None:  # fmt: skip
         self.schema = schema
         self.target = target
@@ -126,6 +134,7 @@ class DPGradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         self.learning_rate = learning_rate
         self.prior_factor = prior_factor
         self.max_bins = max_bins
+        self.parts = parts
         self.max_features_per_cell = max_features_per_cell
         self.random_state = random_state
         self.noise_seed = noise_seed
@@ -230,7 +239,7 @@ class DPGradientBoostingRegressor(RegressorMixin, GradientBoosting):
         Public bounds of y, to which targets and predictions are clipped. Needed without ``target``.
     max_residual : float, default=0.2
         Share of half the distance of the bounds at which residuals are clipped (Huber's loss). The noise grows with
-        it.{_PRIVACY}{_BOOSTING.format(rounds=800, rate=0.4)}
+        it.{_PRIVACY}{_BOOSTING.format(rounds=800, each="12.5", most=1600, fewest=400, path=240)}
 
     Attributes
     ----------{_ATTRIBUTES}{_NOTES}
@@ -253,13 +262,15 @@ class DPGradientBoostingRegressor(RegressorMixin, GradientBoosting):
         "bounds_y": [None, tuple, list],
         "max_residual": [Interval(numbers.Real, 0, 2, closed="right")],
     }
+    _pace = OF_NUMBERS
 
     def __init__(
         self, schema: Schema | Mapping[str, Any], *, target: str | None = None,
         bounds_y: tuple[float, float] | None = None, max_residual: float = 0.2, target_epsilon: float | None = None,
         target_delta: float | None = None, target_mu: float | None = None, neighboring: Neighboring = "zero_out",
-        max_iter: int = 800, learning_rate: float = 0.4, prior_factor: float = 1.25, max_bins: int = 64,
-        max_features_per_cell: int = 4, random_state: Seed = None, noise_seed: Seed = None,
+        max_iter: int | ByRule = "rule", learning_rate: float | ByRule = "rule", prior_factor: float = 1.25,
+        max_bins: int = 128, parts: int | ByRule = "rule", max_features_per_cell: int = 4, random_state: Seed = None,
+        noise_seed: Seed = None,
     ) -> None:  # fmt: skip
         self.schema = schema
         self.target = target
@@ -273,6 +284,7 @@ class DPGradientBoostingRegressor(RegressorMixin, GradientBoosting):
         self.learning_rate = learning_rate
         self.prior_factor = prior_factor
         self.max_bins = max_bins
+        self.parts = parts
         self.max_features_per_cell = max_features_per_cell
         self.random_state = random_state
         self.noise_seed = noise_seed

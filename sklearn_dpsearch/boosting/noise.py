@@ -2,14 +2,14 @@ r"""Sums with Gaussian noise, exact: whole numbers of a small unit, and rounded 
 
 One record is in one cell of a round. There it adds (g, h / (4·unit)) to the sums, where ‖g‖ ≤ 1, h ≥ 0 and ‖h‖² is at
 most the loss's bound, in units that are rounded towards zero. With d the largest distance of the sums of neighbours,
-all rounds and the start, R together, are adaptive Gaussian mechanisms with noise of scale s, and compose to μ-GDP with
-μ² = R·d²/s² (Dong, Roth & Su 2022, Corollary 3.3).
+all rounds and the start are adaptive Gaussian mechanisms with noise of scale s, and compose to μ-GDP with μ² = Σ d²/s²
+(Dong, Roth & Su 2022, Corollary 3.3).
 """
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -24,6 +24,8 @@ from .losses import Array, Derivatives, Loss
 UNIT = 2**20
 #: Times that the unit of Hessians counts less than the largest score: their noise has this many times the scale.
 HESSIAN_NOISE = 4
+#: Numbers of noise that are drawn at once.
+DRAWN = 2**12
 #: Whole number that a Hessian of one unit becomes.
 CONSTANT = (UNIT - 1) // HESSIAN_NOISE
 
@@ -46,14 +48,14 @@ def squared_distance(loss: Loss, neighboring: Neighboring) -> Fraction:
     return max(4 + apart, 2 * (1 + hessians))
 
 
-def noise_scale(mu: float, releases: int, neighboring: Neighboring, loss: Loss) -> int:
+def noise_scale(mu: float, releases: int | Fraction, neighboring: Neighboring, loss: Loss) -> int:
     """Standard deviation, in whole numbers, of the noise with which all releases together are μ-GDP.
 
     Parameters
     ----------
     mu : float
-    releases : int
-        Number of rounds, with the start.
+    releases : int or Fraction
+        Number of equal releases; one with the share q of μ² is one of 1/q.
     neighboring : {"add_remove", "zero_out", "replace_one"}
     loss : Loss
 
@@ -71,8 +73,8 @@ def noise_scale(mu: float, releases: int, neighboring: Neighboring, loss: Loss) 
     scale = math.isqrt(math.ceil(square) - 1) + 1
     if scale > LARGEST_SCALE:
         raise BudgetUnreachableError(
-            f"Found mu={mu:g} for {releases - 1} rounds: the noise would drown every sum. Give a larger target, or a "
-            "smaller max_iter."
+            f"Found mu={mu:g} for {float(releases):.0f} releases: the noise would drown every sum. Give a larger "
+            "target, or a smaller max_iter."
         )
     return scale
 
@@ -100,12 +102,30 @@ def bounded(values: Array, loss: Loss) -> Array:
     loss : Loss
     """
     scores, hessians = np.split(values, 2)
+    if _all_fit(scores, hessians, loss):
+        return values
     fits = _squares(scores) <= UNIT**2
     fits &= _squares(hessians) <= int(squared_hessians(loss) * UNIT**2)
     fits &= (hessians == CONSTANT if loss.constant_hessians else hessians >= 0.0).all(axis=0)
     if not fits.all():
         values[:, ~fits] = 0.0
     return values
+
+
+def _all_fit(scores: Array, hessians: Array, loss: Loss) -> bool:
+    """Whether all records of one output are seen to fit by the smallest and the largest of them, which is faster."""
+    if len(scores) != 1 or not scores.size:
+        return False
+    least, most = (CONSTANT, CONSTANT) if loss.constant_hessians else (0, _largest_hessian(loss))
+    return bool(
+        scores.min() >= -UNIT and scores.max() <= UNIT and hessians.min() >= least and hessians.max() <= most
+    )  # no comparison with NaN is true
+
+
+@functools.lru_cache(maxsize=64)  # asked for every block of records
+def _largest_hessian(loss: Loss) -> int:
+    """Largest whole number that the Hessian of one output may be."""
+    return math.isqrt(int(squared_hessians(loss) * UNIT**2))
 
 
 def _squares(values: Array) -> Array:
@@ -121,18 +141,13 @@ class NoisySums:
     loss : Loss
     scale : int
         Standard deviation of the noise, as ``noise_scale`` has it.
-    sizes : sequence of int
-        Number of cells of each release, all of which are drawn at once.
     random_bytes : callable
         Source of the noise.
     """
 
-    def __init__(self, loss: Loss, scale: int, sizes: Sequence[int], random_bytes: ByteSource) -> None:
-        rows = 2 * loss.n_outputs
-        drawn = rounded_normals(scale, rows * sum(sizes), random_bytes)
-        ends = np.cumsum([rows * size for size in sizes])[:-1]
-        self._noise = iter([part.reshape(rows, -1) for part in np.split(drawn, ends)])
-        self._loss = loss
+    def __init__(self, loss: Loss, scale: int, random_bytes: ByteSource) -> None:
+        self._loss, self._scale, self._random_bytes = loss, scale, random_bytes
+        self._ahead = np.empty(0, np.int64)  # noise that no release had yet
 
     def release(self, sums: NDArray[np.int64]) -> tuple[Array, Array]:
         """Noisy sums of scores and of Hessians, each of shape (n_outputs, n_cells).
@@ -142,6 +157,13 @@ class NoisySums:
         sums : ndarray of shape (2 · n_outputs, n_cells)
             Of the whole numbers.
         """
-        noisy = (sums + next(self._noise)) / UNIT
-        scores, hessians = np.split(noisy, 2)
+        noise = self._fresh(sums.size).reshape(sums.shape)
+        scores, hessians = np.split((sums + noise) / UNIT, 2)
         return scores, hessians * (HESSIAN_NOISE * self._loss.hessian_unit)
+
+    def _fresh(self, size: int) -> NDArray[np.int64]:
+        """Noise that was never used, and never will be again; much of it is drawn at once, which is faster."""
+        if len(self._ahead) < size:
+            self._ahead = rounded_normals(self._scale, max(size, DRAWN), self._random_bytes)
+        found, self._ahead = self._ahead[:size], self._ahead[size:]
+        return found

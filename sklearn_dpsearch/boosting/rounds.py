@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from .cells import CellNumbers, Partition
+from .cells import WHOLE, CellNumbers, Partition, PartitionDraws
 from .features import Codes
 from .losses import Array, Loss
 from .noise import HESSIAN_NOISE, bounded, whole
@@ -19,6 +19,8 @@ from .noise import HESSIAN_NOISE, bounded, whole
 BLOCK = 2**14
 #: Rounds in which the size of the weights is measured, the size that is expected until then, and its bounds.
 MEASURED, FIRST_SCALE, LEAST_SCALE, MOST_SCALE = 30, 0.25, 0.1, 0.6
+#: Change of the sum of all Hessians from round to round that is expected, and the smallest share that is left of it.
+DRIFT, LEAST_TOTAL = 0.02, 1e-3
 
 
 class SumRelease(Protocol):
@@ -33,7 +35,8 @@ class PriorScale:
     """Standard deviation of the weights that is expected: that of the first rounds, less the noise.
 
     Scores of a cell are S ~ N(H·w, noise²) for Hessians H, so that the sum of S² − noise² divided by that of H²
-    estimates the mean square of w (empirical Bayes). It needs noisy sums alone.
+    estimates the mean square of w (empirical Bayes). It is weighted with what was expected before, by their variances:
+    where little is to be seen, the estimate is mostly noise. It needs noisy sums alone.
 
     Parameters
     ----------
@@ -46,6 +49,7 @@ class PriorScale:
     noise: float
     factor: float
     rounds: int = 0
+    cells: int = 0
     signal: float = 0.0
     weight: float = 0.0
     value: float = field(init=False)
@@ -54,13 +58,58 @@ class PriorScale:
         self.value = FIRST_SCALE * self.factor
 
     def see(self, scores: Array, hessians: Array) -> None:
-        """Take in the noisy sums of a round."""
+        """Take in the sums of a round: noisy ones of scores, and what is known of those of Hessians."""
         self.rounds += 1
+        self.cells += scores.size
         self.signal += float(np.sum(np.square(scores) - self.noise**2))
         self.weight += float(np.sum(np.square(np.maximum(hessians, 0.0))))
-        if self.rounds == MEASURED and self.weight > 0:
-            measured = math.sqrt(max(self.signal / self.weight, 0.0))
-            self.value = self.factor * min(max(measured, LEAST_SCALE), MOST_SCALE)
+        if self.rounds == MEASURED:
+            self.value = self.factor * min(max(math.sqrt(max(self._square(), 0.0)), LEAST_SCALE), MOST_SCALE)
+
+    def _square(self) -> float:
+        """Mean square of the weights; before, it is expected to be FIRST_SCALE², give or take as much."""
+        before, certainty = FIRST_SCALE**-4, 1.0 / (2.0 * self.cells * self.noise**4)
+        return (certainty * self.weight * self.signal + before * FIRST_SCALE**2) / (certainty * self.weight**2 + before)
+
+
+@dataclass
+class KnownHessians:
+    """Sums of Hessians of all records, and of cells, as far as noisy sums tell.
+
+    All cells of a round sum to the same, which changes slowly: each round makes the total more certain. Within a round
+    they are spread around the mean cell. By how much more than the noise spreads them, so far noisy sums are believed
+    (empirical Bayes).
+
+    Parameters
+    ----------
+    total, variance : ndarray of shape (n_outputs, 1)
+        Sum of the Hessians of all records, and the square of its error.
+    noise : float
+        Standard deviation of the noise of a sum of Hessians.
+    """
+
+    total: Array
+    variance: Array
+    noise: float
+
+    def see(self, hessians: Array) -> tuple[Array, Array]:
+        """Take in the noisy sums of a round.
+
+        Returns
+        -------
+        ndarray of shape (n_outputs, n_cells)
+            Expected sums.
+        ndarray of shape (n_outputs, 1)
+            How much of the difference to the mean cell is believed.
+        """
+        n_cells, variance = hessians.shape[1], self.variance + np.square(DRIFT * self.total)
+        gain = variance / (variance + n_cells * self.noise**2)
+        seen = self.total + gain * (hessians.sum(axis=1, keepdims=True) - self.total)
+        self.total, self.variance = np.maximum(seen, LEAST_TOTAL * self.total), (1.0 - gain) * variance
+        mean = self.total / n_cells
+        spread = np.maximum(np.square(hessians - mean).mean(axis=1, keepdims=True) - self.noise**2, 0.0)
+        believed = spread / (spread + self.noise**2)
+        return mean + believed * (hessians - mean), believed
 
 
 class Boosted(NamedTuple):
@@ -75,26 +124,94 @@ class Boosted(NamedTuple):
     noise: list[Array]
 
 
-def boost(
-    codes: Codes,
-    targets: NDArray[Any],
-    loss: Loss,
-    partitions: Sequence[Partition],
-    release: SumRelease,
-    *,
-    learning_rate: float,
-    noise: float,
-    prior_factor: float,
-) -> Boosted:
-    """Train on the records; only ``release`` tells of them.
+class TrainingRecords:
+    """Records in training; only sums over cells are asked of them.
 
     Parameters
     ----------
     codes : ndarray of shape (n_features, n_samples)
     targets : ndarray of shape (n_samples,)
     loss : Loss
-    partitions : sequence of Partition
-        The first one is of the start.
+    """
+
+    def __init__(self, codes: Codes, targets: NDArray[Any], loss: Loss) -> None:
+        self.loss, self._codes, self._targets = loss, codes, targets
+        self._outputs = np.zeros((loss.n_outputs, codes.shape[1]))
+        self._cells = np.zeros(codes.shape[1], np.uint16)
+
+    def sums(self, step: Array, partition: Partition) -> NDArray[np.int64]:
+        """Add a step to the outputs, by the cells of the round before, and sum derivatives over those of a partition.
+
+        Parameters
+        ----------
+        step : ndarray of shape (n_outputs, n_cells)
+        partition : Partition
+
+        Returns
+        -------
+        ndarray of shape (2 · n_outputs, n_cells)
+            Sums of whole numbers.
+        """
+        sums = np.zeros((2 * self.loss.n_outputs, partition.n_cells))
+        for start in range(0, self._codes.shape[1], BLOCK):
+            rows = slice(start, start + BLOCK)
+            self._outputs[:, rows] += step[:, self._cells[rows]]
+            cells = partition.cells(self._codes[:, rows])
+            derivatives = self.loss.derivatives(self._outputs[:, rows], self._targets[rows])
+            sums += sums_of(bounded(whole(derivatives, self.loss), self.loss), cells, partition.n_cells)
+            self._cells[rows] = cells
+        return sums.astype(np.int64)
+
+
+class BoostingStart(NamedTuple):
+    """Constant outputs, the sum of the Hessians there with the square of its error, and the number of records.
+
+    ``outputs``, ``total`` and ``variance`` have the shape (n_outputs, 1). The number of records is a noisy one.
+    """
+
+    outputs: Array
+    total: Array
+    variance: Array
+    n_records: float
+
+
+def started(records: TrainingRecords, release: SumRelease, noise: float) -> BoostingStart:
+    """Release the start.
+
+    Parameters
+    ----------
+    records : TrainingRecords
+    release : callable
+    noise : float
+        Standard deviation of the noise of a sum of scores.
+    """
+    loss, nothing = records.loss, np.zeros((records.loss.n_outputs, 1))
+    scores, hessians = release(records.sums(nothing, WHOLE))
+    outputs = loss.start(scores * _shrunk_inverse(hessians, noise))
+    there, before = (loss.derivatives(at, np.zeros(1)).hessians for at in (outputs, nothing))
+    error = noise * HESSIAN_NOISE * loss.hessian_unit
+    least = np.maximum(hessians, error) / before
+    return BoostingStart(outputs, least * there, np.square(error * there / before), float(least.mean()))
+
+
+def boost(
+    records: TrainingRecords,
+    start: BoostingStart,
+    draws: PartitionDraws,
+    release: SumRelease,
+    *,
+    learning_rate: float,
+    noise: float,
+    prior_factor: float,
+) -> Boosted:
+    """Train on the records after the start; only ``release`` tells of them.
+
+    Parameters
+    ----------
+    records : TrainingRecords
+    start : BoostingStart
+    draws : PartitionDraws
+        Of the rounds.
     release : callable
     learning_rate : float
     noise : float
@@ -102,29 +219,21 @@ def boost(
     prior_factor : float
         Multiple of the measured size of weights that is expected.
     """
-    outputs = np.zeros((loss.n_outputs, codes.shape[1]))
-    step, cells = np.zeros((loss.n_outputs, 1)), np.zeros(codes.shape[1], np.uint8)
-    boosted, prior = Boosted([], [], []), PriorScale(noise, prior_factor)
-    for partition in partitions:
-        sums = np.zeros((2 * loss.n_outputs, partition.n_cells))
-        for start in range(0, codes.shape[1], BLOCK):
-            rows = slice(start, start + BLOCK)
-            outputs[:, rows] += step[:, cells[rows]]
-            cells[rows] = partition.cells(codes[:, rows])
-            values = bounded(whole(loss.derivatives(outputs[:, rows], targets[rows]), loss), loss)
-            sums += sums_of(values, cells[rows], sums.shape[1])
-        scores, hessians = release(sums.astype(np.int64))
-        if not boosted.weights:
-            step, gain = loss.start(scores * _shrunk_inverse(hessians, noise)), 0.0
-        else:
-            floor = noise / prior.value
-            multiple = learning_rate * _shrunk_inverse(hessians, floor)
-            prior.see(scores, hessians)
-            step, gain = scores * multiple, _gain(scores, hessians, multiple, noise)
-            by_hessians = learning_rate * scores * _slope(hessians, floor) * HESSIAN_NOISE * loss.hessian_unit
-            boosted.noise.append(noise * np.hypot(multiple, by_hessians))
+    step, noise_of_hessians = start.outputs, noise * HESSIAN_NOISE * records.loss.hessian_unit
+    boosted, prior = Boosted([start.outputs], [0.0], []), PriorScale(noise, prior_factor)
+    known = KnownHessians(start.total, start.variance, noise_of_hessians)
+    for partition in draws:
+        scores, hessians = release(records.sums(step, partition))
+        hessians, believed = known.see(hessians)
+        floor = noise / prior.value
+        multiple = learning_rate * _shrunk_inverse(hessians, floor)
+        prior.see(scores, hessians)
+        step = scores * multiple
+        by_hessians = learning_rate * scores * _slope(hessians, floor) * believed * noise_of_hessians
+        boosted.noise.append(noise * np.hypot(multiple, by_hessians / noise))
         boosted.weights.append(step)
-        boosted.gains.append(gain)
+        boosted.gains.append(_gain(scores, hessians, multiple, noise))
+        draws.see(boosted.gains[-1])
     return boosted
 
 

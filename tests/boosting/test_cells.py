@@ -7,13 +7,22 @@ import itertools
 import numpy as np
 import pytest
 
-from sklearn_dpsearch.boosting.cells import GROUPS, drawn
+from sklearn_dpsearch.boosting.capacity import MOST_CELLS, groups_of
+from sklearn_dpsearch.boosting.cells import BY_GAINS, EXPLORING, WHOLE, PartitionDraws
 from sklearn_dpsearch.boosting.features import CodedColumns
 
 from .tables import SCHEMA, table
 
 COLUMNS = CodedColumns(SCHEMA.without("pay", "grade", "price"), 16)
-PARTITIONS = drawn(COLUMNS.features, 300, 4, np.random.default_rng(0))
+
+
+def drawn(*given):
+    """Partitions of rounds that gain nothing."""
+    return list(PartitionDraws(*given))
+
+
+GROUPS = groups_of(16, 4)
+PARTITIONS = drawn(COLUMNS.features, 300, GROUPS, np.random.default_rng(0))
 
 
 def test_every_combination_of_codes_has_one_cell_and_every_cell_a_combination():
@@ -35,12 +44,12 @@ def test_cells_of_records_are_sums_over_their_own_features():
         assert partition.cells(codes).tolist() == expected
 
 
-def test_the_start_has_one_cell_and_rounds_have_one_two_or_four_features():
-    assert PARTITIONS[0].n_cells == 1
-    assert set(PARTITIONS[0].cells(COLUMNS.codes(table(5)))) == {0}
-    assert {len(partition.features) for partition in PARTITIONS[1:]} == set(GROUPS)
-    only = drawn(COLUMNS.features, 20, 1, np.random.default_rng(0))
-    assert {len(partition.features) for partition in only[1:]} == {1}
+def test_the_start_has_one_cell_and_rounds_have_one_to_four_features():
+    assert WHOLE.n_cells == 1
+    assert set(WHOLE.cells(COLUMNS.codes(table(5)))) == {0}
+    assert {len(partition.features) for partition in PARTITIONS} == set(GROUPS) == {1, 2, 3, 4}
+    only = drawn(COLUMNS.features, 20, groups_of(16, 1), np.random.default_rng(0))
+    assert {len(partition.features) for partition in only} == {1}
 
 
 def test_a_round_names_a_feature_once():
@@ -56,20 +65,39 @@ def test_values_in_order_are_cut_and_missing_ones_are_apart_in_rounds_of_one_fea
                     assert lookup[-1] == partition.n_cells - 1 > lookup[-2]
 
 
-def test_cells_fit_into_one_byte():
-    assert max(partition.n_cells for partition in PARTITIONS) <= 256
-    assert max(groups**width for width, groups in GROUPS.items()) < 256
+@pytest.mark.parametrize("parts", [2, 8, 64, 128, 300, 10**6])
+def test_cells_are_numbered_in_as_few_bytes_as_hold_them(parts):
+    fine = CodedColumns(SCHEMA.without("pay", "grade", "price"), 300)
+    groups = groups_of(parts, 4)
+    assert max(count**width for width, count in groups.items()) < MOST_CELLS
+    for partition in drawn(fine.features, 40, groups, np.random.default_rng(0)):
+        found = partition.cells(fine.codes(table(50)))
+        assert found.dtype == (np.uint8 if partition.n_cells <= 256 else np.uint16)
+        assert all(lookup.dtype == found.dtype for lookup in partition.lookups)
 
 
 def test_fewer_features_than_a_cell_could_have_are_enough():
     alone = CodedColumns(SCHEMA.without("pay", "grade", "price", "since", "shop", "wealth", "job"), 16)
-    assert {partition.features for partition in drawn(alone.features, 20, 4, np.random.default_rng(0))[1:]} == {(0,)}
+    assert {partition.features for partition in drawn(alone.features, 20, GROUPS, np.random.default_rng(0))} == {(0,)}
 
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_a_seed_repeats_the_cells(seed):
-    one, other = (drawn(COLUMNS.features, 9, 4, np.random.default_rng(seed)) for _ in range(2))
+    one, other = (drawn(COLUMNS.features, 9, GROUPS, np.random.default_rng(seed)) for _ in range(2))
     for mine, theirs in zip(one, other):
         assert mine.features == theirs.features
         for lookup, same in zip(mine.lookups, theirs.lookups):
             np.testing.assert_array_equal(lookup, same)
+
+
+def test_later_rounds_take_features_that_gained_more_often():
+    draws = PartitionDraws(COLUMNS.features, 2000, {1: 8}, np.random.default_rng(0))
+    first = int(EXPLORING * 2000)
+    for partition in draws:
+        draws.see({0: 4.0, 1: 1.0, 2: -50.0}.get(partition.features[0], 0.0))
+    counts = np.bincount([one.features[0] for one in draws.drawn[first:]], minlength=len(COLUMNS.features)) / 1600
+    equal = (1 - BY_GAINS) / len(COLUMNS.features)
+    expected = [equal + BY_GAINS * 2 / 3, equal + BY_GAINS / 3, *[equal] * (len(COLUMNS.features) - 2)]
+    np.testing.assert_allclose(counts, expected, atol=0.05)
+    early = np.bincount([one.features[0] for one in draws.drawn[:first]], minlength=len(COLUMNS.features)) / first
+    np.testing.assert_allclose(early, 1 / len(COLUMNS.features), atol=0.06)

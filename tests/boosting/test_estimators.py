@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import pickle
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -14,7 +15,8 @@ from sklearn.model_selection import cross_val_score
 from sklearn_dpsearch import PrivacyError
 from sklearn_dpsearch._lazy_rows import ChosenRows
 from sklearn_dpsearch.boosting import DPGradientBoostingClassifier, DPGradientBoostingRegressor, base
-from sklearn_dpsearch.boosting.noise import noise_scale
+from sklearn_dpsearch.boosting.cells import EXPLORING
+from sklearn_dpsearch.boosting.noise import squared_distance
 from sklearn_dpsearch.privacy import GaussianDP
 
 from .tables import SCHEMA, table
@@ -118,7 +120,9 @@ def test_class_weights_move_the_logits_and_nothing_else():
 
 
 def test_importances_are_shares_and_name_what_matters():
-    for model in FITTED.values():
+    for make in MODELS.values():
+        model = make(parts=8, random_state=0, noise_seed=0)
+        model.fit(TABLE, TABLE[model.target])
         found = dict(zip(model.feature_names_in_, model.feature_importances_))
         assert sum(found.values()) == pytest.approx(1.0)
         assert min(found.values()) >= 0
@@ -161,8 +165,12 @@ def test_the_guarantee_is_the_target_and_the_noise_reaches_it(kind, neighboring,
     assert model.privacy_guarantee() == GaussianDP(mu=0.7, neighboring=neighboring)
     model.fit(TABLE, TABLE[model.target])
     assert model.privacy_spent_.guarantee == model.privacy_guarantee(123)
-    ((loss, scale),) = scales
-    assert scale == noise_scale(0.7, model.max_iter + 1, neighboring, loss)
+    (loss, start), (_, each) = scales
+    spent = (
+        squared_distance(loss, neighboring) * base.UNIT**2 * (Fraction(1, start**2) + Fraction(model.n_iter_, each**2))
+    )
+    assert 0.9999 * 0.7**2 < spent <= Fraction(0.7) ** 2
+    assert len(model.weights_) == len(model.partitions_) == 1 + model.n_iter_  # nothing else was released
 
 
 def test_epsilon_and_delta_are_met(kind):
@@ -177,7 +185,9 @@ def test_epsilon_and_delta_are_met(kind):
         {"max_iter": 7},
         {"learning_rate": 2.0},
         {"prior_factor": 3.0},
+        {"max_iter": "rule"},
         {"max_bins": 5},
+        {"parts": 40},
         {"max_features_per_cell": 1},
         {"random_state": 3},
     ],
@@ -221,18 +231,20 @@ def test_a_meaningless_delta_is_refused_where_the_number_of_records_is_public(ki
 
 
 def test_cells_do_not_depend_on_the_records(kind):
-    model = FITTED[kind]
+    model = MODELS[kind](random_state=0, parts=16).fit(TABLE, TABLE[FITTED[kind].target])
     other = clone(model).set_params(random_state=0).fit(table(90, seed=5), table(90, seed=5)[model.target])
-    for mine, theirs in zip(model.partitions_, other.partitions_):
+    same = 1 + int(EXPLORING * model.n_iter_)  # later ones follow what is released
+    for mine, theirs in zip(model.partitions_[:same], other.partitions_[:same]):
         assert mine[0] == theirs[0]
         assert all(np.array_equal(lookup, same) for lookup, same in zip(mine[1], theirs[1]))
 
 
 def test_noise_differs_from_fit_to_fit_and_is_not_seeded_by_random_state(kind):
-    model = MODELS[kind](random_state=0)
+    model = MODELS[kind](random_state=0, parts=16)
     one = model.fit(TABLE, TABLE[model.target]).weights_
     other = model.fit(TABLE, TABLE[model.target]).weights_
-    assert all(np.any(mine != theirs) for mine, theirs in zip(one[1:], other[1:]))
+    same = 1 + int(EXPLORING * model.n_iter_)  # later cells differ too
+    assert all(np.any(mine != theirs) for mine, theirs in zip(one[1:same], other[1:same]))
 
 
 @pytest.mark.parametrize("seed", [0, np.random.RandomState(0)], ids=["number", "generator"])
@@ -319,7 +331,9 @@ def test_a_failed_fit_leaves_no_model(kind):
         ({"target": "salary"}, "no column 'salary'"),
         ({"schema": 3}, "schema"),
         ({"max_iter": 0}, "max_iter"),
+        ({"max_iter": "auto"}, "max_iter"),
         ({"max_bins": 1}, "max_bins"),
+        ({"parts": 1}, "parts"),
         ({"learning_rate": 0.0}, "learning_rate"),
         ({"learning_rate": 1e300}, "learning_rate"),
         ({"prior_factor": -1.0}, "prior_factor"),

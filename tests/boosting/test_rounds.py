@@ -6,17 +6,27 @@ import numpy as np
 import pytest
 
 from sklearn_dpsearch.boosting import rounds
-from sklearn_dpsearch.boosting.cells import drawn
+from sklearn_dpsearch.boosting.capacity import groups_of
+from sklearn_dpsearch.boosting.cells import WHOLE, PartitionDraws
 from sklearn_dpsearch.boosting.features import CodedColumns
 from sklearn_dpsearch.boosting.losses import BinaryLoss, SoftmaxLoss, SquaredLoss
 from sklearn_dpsearch.boosting.noise import UNIT, NoisySums, squared_distance
-from sklearn_dpsearch.boosting.rounds import FIRST_SCALE, LEAST_SCALE, MEASURED, PriorScale, boost, outputs_after
+from sklearn_dpsearch.boosting.rounds import (
+    FIRST_SCALE,
+    LEAST_SCALE,
+    MEASURED,
+    KnownHessians,
+    PriorScale,
+    TrainingRecords,
+    boost,
+    outputs_after,
+    started,
+)
 
 from .tables import SCHEMA, table
 
 COLUMNS = CodedColumns(SCHEMA.without("pay", "grade", "price"), 16)
 CODES = COLUMNS.codes(table(120))
-PARTITIONS = drawn(COLUMNS.features, 60, 4, np.random.default_rng(0))
 SETTINGS = {"learning_rate": 1.0, "noise": 3.0, "prior_factor": 0.8}
 rng = np.random.default_rng(1)
 LOSSES = {
@@ -27,8 +37,16 @@ LOSSES = {
 
 
 def noise(loss, seed=0):
-    sizes = [partition.n_cells for partition in PARTITIONS]
-    return NoisySums(loss, 3 * UNIT, sizes, np.random.RandomState(seed).bytes)
+    return NoisySums(loss, 3 * UNIT, np.random.RandomState(seed).bytes)
+
+
+def trained(loss, codes, targets, release, **changed):
+    """Boosting from the start, with one release for all."""
+    records = TrainingRecords(codes, targets, loss)
+    start = started(records, release, SETTINGS["noise"])
+    draws = PartitionDraws(COLUMNS.features, 60, groups_of(16, 4), np.random.default_rng(0))
+    boosted = boost(records, start, draws, release, **{**SETTINGS, **changed})
+    return boosted, [WHOLE, *draws.drawn]
 
 
 def recorded(loss, codes, targets):
@@ -40,15 +58,14 @@ def recorded(loss, codes, targets):
         released.append(noisy.release(found))
         return released[-1]
 
-    boosted = boost(codes, targets, loss, PARTITIONS, release, **SETTINGS)
-    return sums, released, boosted
+    boosted, partitions = trained(loss, codes, targets, release)
+    return sums, released, boosted, partitions
 
 
 def replayed(loss, codes, targets, released):
     """Sums of other records, in a training that is shown what was released before."""
     sums, answers = [], iter(released)
-    boosted = boost(codes, targets, loss, PARTITIONS, lambda found: sums.append(found) or next(answers), **SETTINGS)
-    return sums, boosted
+    return sums, *trained(loss, codes, targets, lambda found: sums.append(found) or next(answers))
 
 
 @pytest.mark.parametrize("name", LOSSES)
@@ -56,14 +73,17 @@ def replayed(loss, codes, targets, released):
 def test_a_record_moves_no_released_sum_by_more_than_is_paid_for(name, relation):
     """Every output is frozen, so that only the record itself makes the difference, as in adaptive composition."""
     loss, targets = LOSSES[name]
-    sums, released, boosted = recorded(loss, CODES, targets[:120])
+    sums, released, boosted, partitions = recorded(loss, CODES, targets[:120])
     most, bound = 0, squared_distance(loss, relation) * UNIT**2
     for place in range(0, 120, 7):
         others, labels = np.delete(CODES, place, axis=1), np.delete(targets[:120], place)
         if relation == "replace_one":
             others = np.column_stack([others, CODES[:, (place + 3) % 120]])
             labels = np.append(labels, -targets[place] if name != "three classes" else (targets[place] + 1) % 3)
-        found, same = replayed(loss, others, labels, released)
+        found, same, again = replayed(loss, others, labels, released)
+        assert [one.features for one in again] == [one.features for one in partitions]
+        for one, other in zip(again, partitions):
+            assert all(np.array_equal(*both) for both in zip(one.lookups, other.lookups))
         for one, other in zip(same.weights, boosted.weights):
             np.testing.assert_array_equal(one, other)
         if relation == "add_remove":  # the record is in one cell, and others add what they did
@@ -78,8 +98,8 @@ def test_a_record_moves_no_released_sum_by_more_than_is_paid_for(name, relation)
 def test_each_record_is_in_one_cell_of_every_release(name):
     """At outputs of 0 all records of numbers far away add the same: they are counted once in each round."""
     loss, targets = LOSSES[name]
-    sums, _, _ = recorded(loss, CODES, targets[:120])
-    assert [len(one.T) for one in sums] == [partition.n_cells for partition in PARTITIONS]
+    sums, _, _, partitions = recorded(loss, CODES, targets[:120])
+    assert [len(one.T) for one in sums] == [partition.n_cells for partition in partitions]
     if name == "numbers":
         unit = (UNIT - 1) // 4
         assert {int(one[1].sum()) for one in sums} == {120 * unit}
@@ -93,39 +113,60 @@ def test_the_weights_add_up_to_the_outputs_of_training(name, monkeypatch):
     monkeypatch.setattr(
         type(loss), "derivatives", lambda self, outputs, y: seen.append(outputs.copy()) or derivatives(self, outputs, y)
     )
-    _, _, boosted = recorded(loss, CODES, targets[:120])
-    staged = [one.copy() for one in outputs_after(CODES, PARTITIONS, boosted.weights, loss.n_outputs)]
+    _, _, boosted, partitions = recorded(loss, CODES, targets[:120])
+    staged = [one.copy() for one in outputs_after(CODES, partitions, boosted.weights, loss.n_outputs)]
+    seen = [one for one in seen if one.shape[1] == 120]  # without those of one record, at the start alone
     np.testing.assert_allclose(seen[1:], staged[:-1], atol=1e-12)
 
 
 def test_blocks_of_records_change_nothing(monkeypatch):
     for loss, targets in LOSSES.values():
-        whole, _, _ = recorded(loss, CODES, targets[:120])
+        whole, *_ = recorded(loss, CODES, targets[:120])
         with monkeypatch.context() as patch:
             patch.setattr(rounds, "BLOCK", 17)
-            parts, _, _ = recorded(loss, CODES, targets[:120])
+            parts, *_ = recorded(loss, CODES, targets[:120])
         for one, other in zip(whole, parts):
             np.testing.assert_array_equal(one, other)
 
 
-def test_weights_are_newton_steps_shrunk_by_what_is_known():
+def test_weights_are_newton_steps_shrunk_by_what_is_known(monkeypatch):
     loss, targets = LOSSES["two classes"]
-    _, released, boosted = recorded(loss, CODES, targets[:120])
-    (scores, hessians), found = released[5], boosted.weights[5]
-    known = np.maximum(hessians, 0)
-    assert found == pytest.approx(scores * known / (known**2 + (3.0 / (0.8 * FIRST_SCALE)) ** 2))
-    assert np.all(found[hessians <= 0] == 0)
-    assert np.all(np.abs(found[known > 0]) < np.abs(scores / np.where(known > 0, known, 1))[known > 0])
+    known, see = [], KnownHessians.see
+    monkeypatch.setattr(KnownHessians, "see", lambda self, given: known.append(see(self, given)) or known[-1])
+    _, released, boosted, _ = recorded(loss, CODES, targets[:120])
+    (scores, _), found = released[5], boosted.weights[5]
+    hessians = np.maximum(known[4][0], 0)
+    assert found == pytest.approx(scores * hessians / (hessians**2 + (3.0 / (0.8 * FIRST_SCALE)) ** 2))
+    assert np.all(np.abs(found[hessians > 0]) < np.abs(scores / np.where(hessians > 0, hessians, 1))[hessians > 0])
+
+
+def test_sums_of_hessians_are_better_known_than_one_noisy_round_tells():
+    """Cells of few records, whose noise is larger than they are: rounds together tell the total, and so the mean."""
+    true, noise, draws = np.full((1, 10), 40.0), 100.0, np.random.default_rng(0)
+    known = KnownHessians(np.array([[900.0]]), np.array([[300.0**2]]), noise)
+    noisy = [true + draws.normal(0, noise, (1, 10)) for _ in range(60)]
+    found = [known.see(one)[0] for one in noisy]
+    assert known.total[0, 0] == pytest.approx(400.0, abs=80.0)
+    assert np.std(found[30:] - true) < 0.5 * np.std(np.array(noisy) - true)
+
+
+def test_sums_of_hessians_far_above_the_noise_are_believed():
+    true, draws = np.array([[4000.0, 100.0, 900.0, 2500.0]]), np.random.default_rng(0)
+    known = KnownHessians(np.array([[7000.0]]), np.array([[1000.0**2]]), 10.0)
+    for _ in range(20):
+        noisy = true + draws.normal(0, 10.0, (1, 4))
+        found, believed = known.see(noisy)
+        assert believed[0, 0] > 0.99
+        np.testing.assert_allclose(found, noisy, atol=1.0)
 
 
 def test_gains_of_all_rounds_are_the_decrease_of_the_loss():
     """Of squared residuals, whose second order is exact, in the mean of many trainings, and up to noise of Hessians."""
     loss, targets = SquaredLoss(), np.where(CODES[0, :120] > 8, 0.4, -0.4)
-    few = {**SETTINGS, "learning_rate": 0.2}
     found, true = [], []
     for seed in range(60):
-        boosted = boost(CODES, targets, loss, PARTITIONS, noise(loss, seed).release, **few)
-        staged = [one.copy() for one in outputs_after(CODES, PARTITIONS, boosted.weights, 1)]
+        boosted, partitions = trained(loss, CODES, targets, noise(loss, seed).release, learning_rate=0.2)
+        staged = [one.copy() for one in outputs_after(CODES, partitions, boosted.weights, 1)]
         lost = [float(np.square(targets - one[0]).sum() / 2) for one in (staged[0], staged[-1])]
         found.append(sum(boosted.gains))
         true.append(lost[0] - lost[1])
@@ -146,9 +187,16 @@ def test_the_size_of_weights_is_measured_in_the_first_rounds():
     assert prior.value == settled
 
 
-def test_noise_alone_counts_as_small_weights():
-    for hessian in (50.0, -1.0):
+def test_where_little_is_seen_the_size_of_weights_stays_as_expected():
+    for hessian in (1.0, -1.0):
         prior, draws = PriorScale(20.0, factor=1.0), np.random.default_rng(0)
         for _ in range(MEASURED):
-            prior.see(draws.normal(0, 19.0, (1, 50)), np.full((1, 50), hessian))
-        assert prior.value == (LEAST_SCALE if hessian > 0 else FIRST_SCALE)
+            prior.see(draws.normal(0, 20.0, (1, 50)), np.full((1, 50), hessian))
+        assert prior.value == pytest.approx(FIRST_SCALE, rel=0.01)
+
+
+def test_noise_alone_counts_as_small_weights_where_cells_are_large():
+    prior, draws = PriorScale(20.0, factor=1.0), np.random.default_rng(0)
+    for _ in range(MEASURED):
+        prior.see(draws.normal(0, 19.0, (1, 50)), np.full((1, 50), 5000.0))
+    assert prior.value == LEAST_SCALE

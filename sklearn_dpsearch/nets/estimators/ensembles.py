@@ -34,13 +34,19 @@ if TYPE_CHECKING:
 
 #: Share of μ that each of the two models gets: their μ² add up. Rounded down.
 SHARE = math.nextafter(math.sqrt(0.5), 0.0)
+#: Weight of the net in the mean where n·μ is between FEW and MANY. Beyond them it falls with the root of the ratio.
+WEIGHT, FEW, MANY = 0.5, 4_000.0, 10_000.0
+#: Smallest weight of the net.
+LEAST_WEIGHT = 0.1
 #: Attributes of a model after a successful fit.
-FITTED = ("net_", "boosting_", "privacy_spent_", "classes_", "n_features_in_", "feature_names_in_")
+FITTED = ("net_", "boosting_", "net_weight_", "privacy_spent_", "classes_", "n_features_in_", "feature_names_in_")
 
 _DOC = """{kind} of data frames: the mean of a net and of boosting, each with half of the privacy.
 
     {mean} The two make different errors, so that the mean is about as good as the better one, varies less from fit to
-    fit, and needs no choice between them.
+    fit, and needs no choice between them. The net has the weight 1/2 where n·μ is between 4,000 and 10,000. Above, it
+    has 1/2·√(10,000 ÷ n·μ), because boosting learns more; below, 1/2·√(n·μ ÷ 4,000), because its probabilities suffer
+    less from noise; but at least 1/10. n is the public number of records. Weights are free.
 
     Parameters
     ----------
@@ -65,6 +71,8 @@ _DOC = """{kind} of data frames: the mean of a net and of boosting, each with ha
     ----------
     net_ : DPTabular{kind}
     boosting_ : DPGradientBoosting{kind}
+    net_weight_ : float
+        Weight of the net in the mean.
     privacy_spent_ : PrivacySpent
     n_features_in_ : int
     feature_names_in_ : ndarray of str
@@ -188,6 +196,11 @@ class TabularEnsemble(CalibratedModel):
         """The net's relation: both models have one and the same."""
         return {"neighboring": net.privacy_guarantee().neighboring}
 
+    def _mean(self, of_net: Array, of_boosting: Array) -> Array:
+        weight = getattr(self, "net_weight_", WEIGHT)  # models that were saved before there were other weights
+        found: Array = weight * np.asarray(of_net, np.float64) + (1.0 - weight) * of_boosting
+        return found
+
     # --- fit ----------------------------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any) -> Self:
@@ -208,13 +221,15 @@ class TabularEnsemble(CalibratedModel):
             self.__dict__.pop(name, None)
         net, boosting = self._models(self._mu() * SHARE)
         public_n = self.public_n if guarantee.neighboring == "add_remove" else self.public_n or _num_samples(X)
-        if self.target_delta is not None and public_n is not None:
+        assert public_n is not None  # the net needs one under add/remove
+        if self.target_delta is not None:
             check_size_of_delta("target_delta", float(self.target_delta), public_n)
         boosting.fit(X, y)  # the faster one finds what is wrong with a table
         net.fit(X, y)
         parts = (("training of the net", net), ("boosting", boosting))
         components = tuple(Component(name=name, guarantee=one.privacy_spent_.guarantee) for name, one in parts)
         self.net_, self.boosting_ = (one.set_params(random_state=None, noise_seed=None) for one in (net, boosting))
+        self.net_weight_ = net_weight(float(public_n) * self._mu())
         self.privacy_spent_ = PrivacySpent(
             guarantee=guarantee,
             delta=STATED_DELTA if self.target_delta is None else float(self.target_delta),
@@ -275,7 +290,7 @@ class DPTabularEnsembleClassifier(ClassifierMixin, TabularEnsemble):
     def decision_function(self, X: Any) -> Array:
         """Logits, shape (n_samples, n_classes); with two classes their difference, shape (n_samples,)."""
         check_is_fitted(self, "net_")
-        return _mean(self.net_.decision_function(X), self.boosting_.decision_function(X))
+        return self._mean(self.net_.decision_function(X), self.boosting_.decision_function(X))
 
     def predict_log_proba(self, X: Any) -> Array:
         """Logarithm of the class probabilities, shape (n_samples, n_classes)."""
@@ -341,7 +356,7 @@ class DPTabularEnsembleRegressor(RegressorMixin, TabularEnsemble):
     def predict(self, X: Any) -> Array:
         """Predicted values, shape (n_samples,), inside ``bounds_y``."""
         check_is_fitted(self, "net_")
-        return _mean(self.net_.predict(X), self.boosting_.predict(X))
+        return self._mean(self.net_.predict(X), self.boosting_.predict(X))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -349,6 +364,6 @@ class DPTabularEnsembleRegressor(RegressorMixin, TabularEnsemble):
         return tags
 
 
-def _mean(one: Array, other: Array) -> Array:
-    found: Array = (np.asarray(one, np.float64) + other) / 2
-    return found
+def net_weight(signal: float) -> float:
+    """Weight of the net in the mean, by n·μ, a public number."""
+    return max(WEIGHT * math.sqrt(min(1.0, signal / FEW, MANY / signal)), LEAST_WEIGHT)

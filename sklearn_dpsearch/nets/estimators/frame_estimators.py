@@ -27,8 +27,9 @@ _SCHEMA = """
     target : str, optional
         Column of the schema that is predicted, and no feature. The schema then states {stated}.
     hidden_layer_sizes : tuple of int or "auto", default="auto"
-        Outputs of each hidden layer on the columns without their bins. "auto": (32,), and (128, 64, 32) for
-        numbers from a public number of 10,000 records on. ``()``: no hidden layer, an additive model.
+        Outputs of each hidden layer on the columns without their bins. ``()``: none, an additive model. "auto":
+        (32,) for classes from n·μ = 10,000 on, and (32,), or (128, 64, 32) from 10,000 records on, for numbers from n·μ
+        = 1,000 on; else none. n is the public number of records, and μ = sample_rate·√steps ÷ noise multiplier.
     activation : {{"relu", "tanh", "logistic", "identity"}}, default="relu"
         Activation of the hidden layers, by scikit-learn's names.
     bins : int, "auto" or None, default="auto"

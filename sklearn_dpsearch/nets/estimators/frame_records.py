@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -20,6 +20,7 @@ from ...preprocessing.schema import EXAMPLE_OF_TARGET, MOST_SHOWN
 from ..task import with_room
 from . import hidden_layers, layers, scaling, step_size
 from .scaling import Array
+from .settings import SettingArguments, settings_of
 from .training_records import Given
 
 
@@ -178,7 +179,9 @@ class FrameRecords:
         return int(np.count_nonzero(~self._encoder().are_bins))
 
     def _hidden_by_rule(self, n: float) -> tuple[int, ...]:
-        return hidden_layers.beside_bins(n, of_classes=is_classifier(self))
+        settings = settings_of(cast(SettingArguments, self))
+        mu = settings.sample_rate * math.sqrt(settings.steps) / settings.noise  # that of Gaussian noise, to first order
+        return hidden_layers.beside_bins(n, n * mu, of_classes=is_classifier(self))
 
     def _gradient_of_residual(self) -> float:
         encoder = self._encoder()

@@ -1,7 +1,9 @@
-"""Hidden layers: widths as given, or chosen from the public number of records.
+"""Hidden layers: widths as given, or chosen from the public number of records and the noise.
 
 A second layer gains with many records and loses with few (docs/learn/net_defaults.md). A search on a part of the
-records cannot find this, because the layer does not gain on the part. So a rule decides, at no cost in privacy.
+records cannot find this, because the layer does not gain on the part. So a rule decides, at no cost in privacy. Beside
+a linear part with bins a layer gains or loses with n·μ, the number of records × the signal of a training beside its
+noise (docs/learn/boosting.md).
 """
 
 from __future__ import annotations
@@ -29,6 +31,8 @@ FROM = 25_000
 #: The same for nets for data frames, beside a linear part that has the bins: for classes, and for numbers.
 BESIDE_BINS, BESIDE_BINS_FOR_NUMBERS = (32,), (128, 64, 32)
 FROM_FOR_NUMBERS = 10_000
+#: n·μ from which there are hidden layers beside a linear part: for classes, and for numbers.
+SUPPORTED, SUPPORTED_FOR_NUMBERS = 10_000, 1_000
 
 
 def checked(given: Any) -> tuple[int, ...] | None:
@@ -52,8 +56,19 @@ def by_rule(n: float) -> tuple[int, ...]:
     return MANY if n >= FROM else FEW
 
 
-def beside_bins(n: float, *, of_classes: bool) -> tuple[int, ...]:
-    """Widths of the hidden layers beside a linear part with bins, for ``n`` records, a public number."""
+def beside_bins(n: float, signal: float, *, of_classes: bool) -> tuple[int, ...]:
+    """Widths of the hidden layers beside a linear part with bins.
+
+    Parameters
+    ----------
+    n : float
+        Public number of records.
+    signal : float
+        n·μ.
+    of_classes : bool
+    """
+    if signal < (SUPPORTED if of_classes else SUPPORTED_FOR_NUMBERS):
+        return ()
     return BESIDE_BINS if of_classes or n < FROM_FOR_NUMBERS else BESIDE_BINS_FOR_NUMBERS
 
 

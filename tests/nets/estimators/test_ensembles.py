@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV
 from sklearn_dpsearch.adapters import adapter_for
 from sklearn_dpsearch.nets import DPTabularEnsembleClassifier, DPTabularEnsembleRegressor
+from sklearn_dpsearch.nets.estimators.ensembles import net_weight
 from sklearn_dpsearch.privacy import GaussianDP, PrivacyError, compose
 
 rng = np.random.default_rng(0)
@@ -61,8 +62,9 @@ def test_mu_is_that_of_both_together(mu):
 @pytest.mark.parametrize("target", ["pay", "kind"])
 def test_logits_are_averaged(target):
     model = classifier(target).fit(TABLE, TABLE[target])
-    logits = [one.decision_function(TABLE) for one in (model.net_, model.boosting_)]
-    np.testing.assert_allclose(model.decision_function(TABLE), np.mean(logits, axis=0))
+    net, boosting = (one.decision_function(TABLE) for one in (model.net_, model.boosting_))
+    mixed = model.net_weight_ * net + (1 - model.net_weight_) * boosting
+    np.testing.assert_allclose(model.decision_function(TABLE), mixed)
     chances = model.predict_proba(TABLE)
     assert chances.sum(axis=1) == pytest.approx(1.0)
     assert list(model.predict(TABLE)) == list(model.classes_[chances.argmax(axis=1)])
@@ -71,10 +73,27 @@ def test_logits_are_averaged(target):
 
 def test_predicted_numbers_are_averaged_inside_of_the_bounds():
     model = regressor().fit(TABLE, TABLE["price"])
-    both = [one.predict(TABLE) for one in (model.net_, model.boosting_)]
-    np.testing.assert_allclose(model.predict(TABLE), np.mean(both, axis=0))
+    net, boosting = (one.predict(TABLE) for one in (model.net_, model.boosting_))
+    np.testing.assert_allclose(model.predict(TABLE), model.net_weight_ * net + (1 - model.net_weight_) * boosting)
     assert model.predict(TABLE).min() >= 0
     assert model.score(TABLE, TABLE["price"]) > 0.5
+
+
+@pytest.mark.parametrize(
+    ("signal", "weight"), [(1.0, 0.1), (1e3, 0.25), (4e3, 0.5), (1e4, 0.5), (4e4, 0.25), (1e9, 0.1)]
+)
+def test_boosting_has_more_weight_where_much_or_little_can_be_learned(signal, weight):
+    assert net_weight(signal) == pytest.approx(weight)
+
+
+def test_logits_are_weighted_by_the_public_number_of_records_and_the_budget():
+    model = classifier(public_n=5e4, neighboring="zero_out").fit(TABLE, TABLE["pay"])
+    assert model.net_weight_ == net_weight(5e4 * model._mu()) < 0.5
+    net, boosting = (one.decision_function(TABLE) for one in (model.net_, model.boosting_))
+    mixed = model.net_weight_ * net + (1 - model.net_weight_) * boosting
+    np.testing.assert_allclose(model.decision_function(TABLE), mixed)
+    del model.net_weight_  # as in models of before
+    np.testing.assert_allclose(model.decision_function(TABLE), (net + boosting) / 2)
 
 
 def test_a_private_number_of_records_needs_a_public_one():

@@ -170,16 +170,18 @@ def test_classes_and_bounds_may_be_given_as_for_the_other_nets(one_noise):
 
 
 @pytest.mark.parametrize(
-    ("make", "n", "widths"),
+    ("make", "n", "noise", "widths"),
     [
-        (classifier, 400, (32,)),
-        (classifier, 50_000, (32,)),
-        (regressor, 400, (32,)),
-        (regressor, 10_000, (128, 64, 32)),
+        (classifier, 4000, 1.0, ()),
+        (classifier, 4000, 0.1, (32,)),
+        (classifier, 50_000, 1.0, (32,)),
+        (regressor, 400, 1.0, ()),
+        (regressor, 4000, 1.0, (32,)),
+        (regressor, 10_000, 1.0, (128, 64, 32)),
     ],
 )
-def test_hidden_layers_follow_the_public_number_of_records(make, n, widths):
-    one = make(public_n=n, max_steps=1)
+def test_hidden_layers_follow_the_public_number_of_records(make, n, noise, widths):
+    one = make(public_n=n, max_steps=1, sample_rate=0.5, noise_multiplier=noise)
     assert one.fit(TABLE, TABLE[one.target]).hidden_layer_sizes_ == widths
 
 
