@@ -739,7 +739,7 @@ MUTANTS = [
         file="search/execution/tasks.py",
         old="        problem = why(error)\n",
         new='        problem = RuntimeError(f"The candidates could not be run by joblib: {error} {error.__cause__}")\n',
-        tests=("search/test_grid_search.py::test_errors_of_joblib_quote_nothing",),
+        tests=("search/test_failures.py::test_every_search_says_so",),
     ),
     Mutant(
         name="error raised by one candidate",
