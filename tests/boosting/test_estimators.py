@@ -121,7 +121,7 @@ def test_class_weights_move_the_logits_and_nothing_else():
 
 def test_importances_are_shares_and_name_what_matters():
     for make in MODELS.values():
-        model = make(parts=8, random_state=0, noise_seed=0)
+        model = make(parts=8, target_mu=20.0, random_state=0, noise_seed=0)
         model.fit(TABLE, TABLE[model.target])
         found = dict(zip(model.feature_names_in_, model.feature_importances_))
         assert sum(found.values()) == pytest.approx(1.0)
@@ -261,7 +261,8 @@ def test_fits_that_differ_share_no_noise_with_one_seed(seed, change):
         np.concatenate([np.ravel(one) for one in model.weights_])
         for model in (one.fit(TABLE, TABLE["price"]), other.fit(TABLE, y))
     ]
-    assert abs(np.corrcoef(*weights)[0, 1]) < 0.3
+    shared = min(map(len, weights))  # later cells follow what is released
+    assert abs(np.corrcoef([one[:shared] for one in weights])[0, 1]) < 0.3
 
 
 def test_the_noise_seed_is_not_kept(kind):
