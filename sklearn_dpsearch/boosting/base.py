@@ -173,7 +173,7 @@ class GradientBoosting(CalibratedModel):
         return calibrated_mu(epsilon, delta)
 
     def _noise_scale(self, loss: Loss, releases: int | Fraction) -> int:
-        """Standard deviation of the noise of one of so many equal releases, in whole numbers."""
+        """Standard deviation of the noise of one of some equal releases, in whole numbers."""
         return noise_scale(self._mu(), releases, self.neighboring, loss)
 
     def _check_arguments(self) -> None:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
-#: The start has the noise of one of so many equal releases: its share of μ² is one in START.
+#: The start has the noise of one of START equal releases, and so this part of μ².
 START = 64
 #: Parts of a feature that is alone in a cell, ÷ √(I ÷ number of features), and the fewest and the most.
 PARTS, FEWEST_PARTS, MOST_PARTS = 1.2, 8, 128

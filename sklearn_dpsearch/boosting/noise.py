@@ -113,7 +113,7 @@ def bounded(values: Array, loss: Loss) -> Array:
 
 
 def _all_fit(scores: Array, hessians: Array, loss: Loss) -> bool:
-    """Whether all records of one output are seen to fit by the smallest and the largest of them, which is faster."""
+    """Return whether all records of one output fit, by the smallest and the largest of them alone, which is faster."""
     if len(scores) != 1 or not scores.size:
         return False
     least, most = (CONSTANT, CONSTANT) if loss.constant_hessians else (0, _largest_hessian(loss))
