@@ -36,3 +36,40 @@ def interruptible():
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture(autouse=True)
+def place(request):
+    """Private work is done in this process, which is faster, unless a test is marked with ``processes``."""
+    if "processes" not in request.keywords:
+        request.getfixturevalue("in_place")
+
+
+@pytest.fixture
+def in_place(monkeypatch):
+    """Private work is done in this process: tests count and replace what candidates call."""
+    from sklearn_dpsearch._process import generators_kept, without_warnings
+    from sklearn_dpsearch.ledger.ledger_context import counted
+    from sklearn_dpsearch.search import private_process
+
+    class InPlace:
+        def __init__(self, work, shared=()):
+            self.work = work
+
+        def __call__(self, *given, tell=lambda stage: None):
+            monkeypatch.setattr(private_process, "tell", tell)
+            with counted(), generators_kept(), without_warnings():
+                return self.work(*given)
+
+        def close(self):
+            pass
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *error):
+            pass
+
+    monkeypatch.setattr(private_process, "prepare", lambda modules: None)
+    monkeypatch.setattr(private_process, "PrivateProcess", InPlace)
+    monkeypatch.setattr(private_process, "in_own_process", lambda work, threads=None: work())
