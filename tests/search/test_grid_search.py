@@ -302,7 +302,7 @@ def test_the_choice_follows_the_exponential_mechanism():
 @pytest.mark.parametrize("noise", NOISES)
 def test_with_a_large_budget_every_noise_takes_the_best(noise):
     one = search(
-        RandomizedResponse(), {"label": [0, 1, 2]}, scoring=by_label, noise=noise, selection_epsilon=2000.0, delta=1e-6
+        RandomizedResponse(), {"label": [0, 1, 2]}, scoring=by_label, noise=noise, selection_epsilon=200.0, delta=1e-6
     )
     assert one.fit(X, y).best_params_ == {"label": 2}
 

@@ -336,6 +336,7 @@ def first_column(frame):
     return frame[["normalizer__x0"]] if "normalizer__x0" in frame else frame[["x0"]]
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("backend", ["threading", pytest.param("loky", marks=pytest.mark.slow)])
 def test_workers_run_under_the_callers_configuration(backend):
     """Pipelines that hand on data frames worked in this thread, and lost the whole budget in others."""

@@ -16,8 +16,6 @@ from sklearn_dpsearch.scoring.r2 import R2Scorer
 
 from .toys import NoisyCentroids, doubling
 
-pytestmark = pytest.mark.processes
-
 WEAK = PureDP(epsilon=50.0, neighboring="replace_one")  # checks want accurate models, not private ones
 UNSIZED = PureDP(epsilon=50.0)  # and some of them give fewer records than a subset search over a public number takes
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
@@ -32,7 +33,7 @@ def tasks_of(monkeypatch, in_place):
 
     def number_of_tasks_of(search, number):
         monkeypatch.setattr(Geometric, "sample", lambda self, rng=None: number)
-        coins = iter([False] * number + [True])
+        coins = itertools.cycle([False] * number + [True])  # all is drawn once before it is drawn
         monkeypatch.setattr(_threshold, "bernoulli", lambda probability, rng: next(coins))
         seen.append(0)
         search.fit(X, y)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import multiprocessing
 import os
 import pickle
@@ -262,7 +263,7 @@ def test_stopping_without_success_is_the_same_whatever_else_happened(monkeypatch
     """No run, nine runs, nine runs that fail, another data set: one and the same object."""
 
     def trace(number, estimator=None, target=y):
-        coins = iter([False] * number + [True])
+        coins = itertools.cycle([False] * number + [True])  # all is drawn once before it is drawn
         monkeypatch.setattr(_threshold, "bernoulli", lambda p, bits: next(coins))
         one = until(estimator, threshold=1e9).fit(X, target)
         one.estimator = None

@@ -89,8 +89,10 @@ def _jumps(pld: LossDistribution, distance: Array, end: float, farther: float) -
     """
     near, here = distance <= end, (distance > end) & (distance <= farther)
     p = float(pld.masses[near].sum()) * (1.0 - SLACK)
-    q = float(pld.masses[near] @ safe_exp(-pld.losses[near])) * (1.0 + SLACK)
-    return LossDistribution(pld.losses[here] + np.log(q / p), pld.masses[here] / p)
+    common = near & (pld.masses > 0)
+    least = float(pld.losses[common].min())  # Q may be less than the smallest float
+    log_q = np.log(float(pld.masses[common] @ np.exp(least - pld.losses[common])) * (1.0 + SLACK)) - least
+    return LossDistribution(pld.losses[here] + (log_q - np.log(p)) + 4.0 * EPS * abs(least), pld.masses[here] / p)
 
 
 # --- one level ---------------------------------------------------------------------------------------------------
