@@ -87,7 +87,7 @@ class EndedError(PrivateProcessError):
 
 
 def _ignore(stage: Stage) -> None:
-    """Tell nobody."""
+    """Drop the stage."""
 
 
 # --- the door ---------------------------------------------------------------------------------------------------------
@@ -479,7 +479,7 @@ class _Server:
         if self._asks is not None:
             self._asks.close()
         if self._process is not None:
-            self._process.returncode = 0  # nobody waits for it: it ends when nobody can ask any more
+            self._process.returncode = 0  # it ends by itself when no process can ask any more
 
 
 _SERVER = _Server()
@@ -562,7 +562,7 @@ class _Forking:
         return ended
 
     def _request(self) -> bool:
-        """Serve a request, if there is one; False when nobody can ask any more."""
+        """Serve a request, if there is one; False when no process can ask any more."""
         if not select.select([self._asked], [], [], 0)[0]:
             return True
         message, files, _, _ = socket.recv_fds(self._asked, 2**16, 3)

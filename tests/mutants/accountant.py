@@ -150,8 +150,8 @@ MUTANTS = [
         name="rare losses without their announcement",
         mistake="Rare losses are added to the common part of all steps as they are, not relative to a common step.",
         file="privacy/numerics/rare_losses.py",
-        old="pld.losses[here] + np.log(q / p), pld.masses[here] / p)",
-        new="pld.losses[here] + np.log(q / p), pld.masses[here])",
+        old="+ 4.0 * EPS * abs(least), pld.masses[here] / p)",
+        new="+ 4.0 * EPS * abs(least), pld.masses[here])",
         tests=("privacy/numerics/test_rare_losses.py::test_bound_is_above_the_exact_composition_and_close",),
     ),
     Mutant(

@@ -159,4 +159,6 @@ def _thinned(pld: LossDistribution, mean: float, deviation: float) -> LossDistri
     deviation = max(deviation, TINY)
     ends = np.arcsinh((pld.losses[[0, -1]] - mean) / deviation) * OF_RESULT
     points = mean + deviation * np.sinh(np.arange(np.floor(ends[0]) - 1, np.ceil(ends[1]) + 2) / OF_RESULT)
+    around = np.nextafter(pld.losses[[0, -1]], [-np.inf, np.inf])  # losses that rounding cannot tell apart
+    points = np.unique(np.concatenate([around, points]))
     return LossDistribution(points, np.maximum(on_points(pld, points), TINY), pld.infinity)
