@@ -377,8 +377,8 @@ class BasePrivateSearch(
         Notes
         -----
         From the first use of a private record on, ``privacy_spent_`` is set and earlier results are gone, also if an
-        error follows. Private work is done in a process of its own (docs/reference/process.md): candidates neither write,
-        warn nor log here, and leave the state of this process as it is. Ctrl-C ends that process.
+        error follows. Private work is done in a process of its own (docs/reference/process.md): candidates neither
+        write, warn nor log here, and leave the state of this process as it is. Ctrl-C ends that process.
         """
         prepared = self._prepared(X, y, X_public, y_public, params)
         with (
