@@ -66,7 +66,7 @@ def net(module=Small, **changed):
         ("freeze", Freezer(lambda name: name.startswith("first"))),
     ],
 )
-def test_frozen_parameters_stay_and_the_others_train_as_without_them(given):
+def test_frozen_parameters_stay_and_the_others_train_as_without_them(given, one_noise):
     one = net(callbacks=[given], random_state=0, noise_seed=0).fit(X, y)
     start = net(random_state=0).initialize().module_
     assert torch.equal(one.module_.first.weight, start.first.weight)
@@ -246,6 +246,7 @@ def test_a_subclass_of_the_progress_bar_is_refused():
         net(callbacks=[Mine()]).fit(Untouchable(), Untouchable())
 
 
+@pytest.mark.processes
 def test_candidates_of_a_search_show_no_progress(capsys):
     one = net(callbacks=[ProgressBar()], noise_multiplier=None)
     DPRandomSearchCV(one, {"lr": [0.1, 0.5]}, n_iter=3, epsilon=5.0, delta=1e-5, random_state=0).fit(X, y)
