@@ -61,7 +61,7 @@ LONG = {"noise_multiplier": 0.5, "sample_rate": 0.3, "max_steps": 150, "noise_se
 
 
 @pytest.mark.parametrize("kind", [torch.float64, torch.float16, torch.bfloat16])
-def test_modules_of_every_precision_are_trained_and_kept_in_single(kind):
+def test_modules_of_every_precision_are_trained_and_kept_in_single(kind, one_noise):
     given = stated().to(kind)
     before = copy.deepcopy(given)
     one = net(given, noise_seed=1).fit(X, y)
