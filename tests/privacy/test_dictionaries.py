@@ -93,6 +93,7 @@ GUARANTEES: list[Guarantee] = [
     for_group(ApproxDP(epsilon=0.5, delta=1e-6), 3),
     until_above(GaussianDP(mu=0.4), 0.1),
     subset_then_train(PURE, PureDP(epsilon=0.2), 0.1),
+    as_replace_one(subset_then_train(PURE, PureDP(epsilon=0.2), 0.1)),
     subset_then_train(PURE, PureDP(epsilon=0.2), 0.1, validate=PureDP(epsilon=0.05)),
     noisy_max(20, Fraction(1, 49), GumbelNoise(scale=Fraction(1, 7))),
     noisy_max(20, Fraction(1, 50), GaussianNoise(scale=Fraction(1, 5), grid=Fraction(1, 400))),

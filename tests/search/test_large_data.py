@@ -181,6 +181,7 @@ def test_what_is_not_known_to_be_a_sum_is_scored_as_a_whole(monkeypatch):
     assert seen == [300]
 
 
+@pytest.mark.usefixtures("in_place")
 def test_nets_that_train_together_convert_records_once(monkeypatch):
     made = []
     monkeypatch.setattr(models, "rows_of", lambda data, records: made.append(ChosenRows(data, records)) or made[-1])
@@ -228,7 +229,7 @@ class Rows(Dataset):
 def test_a_dataset_is_read_record_by_record(name, tmp_path):
     X, y = table(600)
     np.save(tmp_path / "x.npy", X)
-    records = SliceDataset(Rows(tmp_path / "x.npy", y))
+    records = SliceDataset(Rows(str(tmp_path / "x.npy"), y))
     skorch_net = DPNeuralNetClassifier(
         torch.nn.Linear,
         module__in_features=5,
