@@ -244,7 +244,7 @@ class BasePrivateSearch(
         scorer, validation = strategy.scorer(public), strategy.validation(relation, n_samples, public)
         return make_plan(
             Request(
-                estimator=self.estimator,
+                estimator=strategy.search.estimator,
                 error_score=float(self.error_score),
                 adapter=strategy.adapter,
                 families=families,

@@ -22,6 +22,7 @@ from sklearn_dpsearch.privacy import (
     GaussianDP,
     Geometric,
     PureDP,
+    as_replace_one,
     best_of,
     mixture,
     subset_then_train,
@@ -52,6 +53,44 @@ def test_the_total_is_that_of_tuning_on_a_subset_and_training_once(train_on):
     expected = subset_then_train(best_of(base, Geometric(5)), base, 0.3, train_on)
     assert one.privacy_cost(400).epsilon == expected.epsilon_at(0.0)
     assert one.privacy_cost(400).bound == "Theorem 2"
+
+
+class Replaced(Told):
+    """Under replace-one unless it is put under another relation; its noise may be set."""
+
+    def __init__(self, rate=1.0, public_n=None, neighboring="replace_one", epsilon=1.0):
+        super().__init__(rate, public_n=public_n, neighboring=neighboring, epsilon=epsilon)
+
+    def scaled_privacy(self, factor, varying):
+        return {"epsilon": factor * self.epsilon}
+
+    def under(self, neighboring):
+        return {"neighboring": neighboring}
+
+
+@pytest.mark.parametrize("train_on", ["rest", "all"])
+def test_a_replaced_record_is_amplified_in_two_steps(train_on):
+    one = watched(Replaced(), epsilon=1.0, delta=0.0, train_on=train_on)[0]
+    spent = one.privacy_spent_
+    assert spent.neighboring == "replace_one"
+    assert 0.98 < spent.epsilon <= 1.0
+    assert any("two such steps" in assumption for assumption in spent.assumptions)
+    assert {run["neighboring"] for run in SEEN} == {"zero_out"}
+    assert {run["public_n"] for run in SEEN} == {120, 280 if train_on == "rest" else 400}  # none counts its records
+    run = PureDP(epsilon=SEEN[-1]["epsilon"], neighboring="zero_out")
+    total = as_replace_one(subset_then_train(best_of(run, Geometric(5)), run, 0.3, train_on))
+    assert spent.epsilon == total.epsilon_at(0.0)
+    changed = as_replace_one(run)
+    known = subset_then_train(best_of(changed, Geometric(5)), changed, 0.3, train_on)
+    assert spent.epsilon < 0.9 * known.epsilon_at(0.0)
+
+
+@pytest.mark.parametrize("told", [{"epsilon": None}, {"score_noise": PureDP(epsilon=0.1, neighboring="replace_one")}])
+def test_noise_of_the_users_stays_under_his_relation(told):
+    one = search(Replaced(), {"rate": [1.0]}, **{"epsilon": 1.0, "delta": 0.0, "scoring": "accuracy", **told})
+    one.fit(IDS, y)
+    assert {run["neighboring"] for run in SEEN} == {"replace_one"}
+    assert one.privacy_spent_.neighboring == "replace_one"
 
 
 def test_the_cost_before_fit_is_the_cost_after_it_and_needs_no_data():

@@ -140,8 +140,8 @@ class DPSGDEstimator(ParameterCost, SettingArguments, BaseEstimator):
         return expecting(self, n)
 
     def under(self, neighboring: Neighboring) -> dict[str, Any] | None:
-        """Parameters for a guarantee, and for targets, under replace-one neighbours; None for other relations."""
-        return {"neighboring": neighboring} if neighboring == "replace_one" else None
+        """Parameters for a guarantee, and for targets, where the number of records is public; None for add/remove."""
+        return None if neighboring == "add_remove" else {"neighboring": neighboring}
 
     def extrapolation(self) -> Mapping[str, str | Callable[..., float]]:
         """Rules by which the best parameters grow with the number of records, at equal rate, noise and number of steps.

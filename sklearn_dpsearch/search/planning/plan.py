@@ -192,7 +192,7 @@ def make_plan(request: Request) -> Plan:
         settings=tuned.settings,
         scorer=request.scorer,
         noise=costs.noise,
-        neighboring=costs.total.neighboring,
+        neighboring=request.families.relation,
         error_score=request.error_score,
         trains_together=request.families.train_together,
         public_size=request.families.public_size,

@@ -13,6 +13,7 @@ from ...privacy import (
     Geometric,
     Guarantee,
     PureDP,
+    as_replace_one,
     best_of,
     calibrate,
     compose,
@@ -52,6 +53,8 @@ class CostOfSubset:
         Whether each candidate of a list runs once, so that the runs compose.
     told_its_size : bool
         Whether the estimator can be told how many records to expect, so that it does not count them.
+    replaced : bool
+        Whether the guarantee, which is for the presence of a record, is stated for a replaced record.
     """
 
     distribution: CountDistribution
@@ -59,6 +62,7 @@ class CostOfSubset:
     members: InSubset | OnTheRest
     train_on: Literal["rest", "all"]
     told_its_size: bool
+    replaced: bool
 
     def components(
         self, promises: SpaceGuarantee, scoring: Guarantee | None, final: SpaceGuarantee
@@ -80,7 +84,8 @@ class CostOfSubset:
 
     def _total(self, train: Guarantee, tune: Guarantee, **scored: Any) -> Guarantee:
         secret = secret_membership(self.told_its_size, train.neighboring)
-        return subset_then_train(tune, train, self.members.fraction, self.train_on, secret_membership=secret, **scored)
+        total = subset_then_train(tune, train, self.members.fraction, self.train_on, secret_membership=secret, **scored)
+        return as_replace_one(total) if self.replaced else total
 
     @property
     def _name(self) -> str:

@@ -6,10 +6,12 @@ import math
 import numbers
 import os
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ...adapters.declared_guarantee import Declared
@@ -238,6 +240,10 @@ COUNTS = (
     "{} may use the number of its records, which tells who is in the subset: the subset counts as known, without "
     "amplification."
 )
+REPLACED = (
+    "Runs and scores hold for a record that is replaced by nothing in its place (zero_out). To replace it by another one "
+    "is two such steps, so the total is stated under replace_one."
+)
 
 
 class SubsetStrategy(BestOfStrategy):
@@ -258,6 +264,25 @@ class SubsetStrategy(BestOfStrategy):
                 "Found n_iter='each' and a parameter that is drawn from a distribution; lists of values are needed, so "
                 "that each candidate can run once. Give lists, or draw candidates at random, e.g. n_iter=10."
             )
+        #: Whether the runs are those of a zero-out search, whose total is carried over to a replaced record.
+        self.replaced = False
+        if (for_presence := self._under_zero_out()) is not None:
+            self.search, self.replaced = copy(search), True
+            self.search.estimator = for_presence
+
+    def _under_zero_out(self) -> Any:
+        """Estimator under zero-out neighbours, for a total under replace-one that the subset amplifies; else None.
+
+        Only where the search sets the noise, so that no noise of the user's is for another relation.
+        """
+        search, families = self.search, self.families(None)
+        if families.relation != "replace_one" or len(families.models) > 1 or not search.epsilon:
+            return None
+        settings = self.adapter.under(search.estimator, "zero_out")
+        if settings is None or not isinstance(search.score_noise, str):
+            return None
+        found = with_parameters(clone(search.estimator), settings)
+        return None if self.adapter.expecting(found, 1.0) is None else found
 
     @property
     def fraction(self) -> float:
@@ -360,11 +385,12 @@ class SubsetStrategy(BestOfStrategy):
             members=validation,
             train_on=self.search.train_on,
             told_its_size=self.told_its_size,
+            replaced=self.replaced,
         )
 
     def notes(self, relation: Neighboring) -> tuple[str, ...]:
         if secret_membership(self.told_its_size, relation):
-            return (PARTS_CAN_TRAIN,)
+            return (PARTS_CAN_TRAIN, REPLACED) if self.replaced else (PARTS_CAN_TRAIN,)
         return (PARTS_CAN_TRAIN, COUNTS.format(type(self.search.estimator).__name__))
 
     def work(self, plan: Plan, n_samples: int) -> str:
@@ -375,7 +401,7 @@ class SubsetStrategy(BestOfStrategy):
     # --- run ------------------------------------------------------------------------------------------------------
 
     def split(self, plan: Plan, candidates: Sequence[Candidate], n_samples: int, source: Randomness) -> Split:
-        relation, subset = plan.spent.neighboring, plan.request.validation
+        relation, subset = plan.recipe.neighboring, plan.request.validation
         sizes = self.sizes(relation, n_samples)
         tells = relation != "replace_one" and sizes.known and self.told_its_size
         in_full = [plan.in_full(candidate) for candidate in candidates]
@@ -435,7 +461,7 @@ class SubsetStrategy(BestOfStrategy):
         )
 
     def dry(self, plan: Plan, job: Job, candidate: Candidate, X: Any, y: Any) -> float:
-        final = self._carried_over(plan, plan.in_full(candidate), self.sizes(plan.spent.neighboring, None))
+        final = self._carried_over(plan, plan.in_full(candidate), self.sizes(plan.recipe.neighboring, None))
         check_kept(plan, plan.final, plan.in_full(candidate), final, None)
         tuned, score = in_the_open(job, candidate, X, y)
         after = replace(job, recipe=plan.final_recipe)
