@@ -73,6 +73,29 @@ def test_compositions_of_compositions_are_above_the_exact_one(seed: int, monkeyp
     check_bound([one], [count], *composed(one, count))
 
 
+@pytest.mark.usefixtures("several_grids")
+def test_common_losses_may_be_so_large_that_their_other_mass_is_below_all_floats() -> None:
+    """e^{-800} is 0 for a processor, and the rare loss is relative to its logarithm."""
+    losses, masses = 800.0 + np.array([-1e-3, 1e-3, 4.0]), np.array([0.5, 0.5 - 1e-4, 1e-4])
+    sums, exact = np.zeros(1), np.ones(1)
+    for _ in range(3):
+        sums, exact = np.add.outer(sums, losses).ravel(), np.outer(exact, masses).ravel()
+    epsilons = 2400.0 + np.linspace(-1, 12.5, 136)
+    at = [exact @ np.maximum(0.0, -np.expm1(epsilon - sums)) for epsilon in epsilons]
+    ours = convolve([LossDistribution(losses, masses)], [3]).delta_at(epsilons)
+    assert np.all(ours >= np.array(at) * (1 - 1e-12))
+    assert ours[-1] < 1e-9
+
+
+def test_points_are_around_losses_that_rounding_cannot_tell_apart() -> None:
+    one = LossDistribution(np.array([1000.0, np.nextafter(1000.0, 2000.0)]), np.array([0.5, 0.5]))
+    thinned = convolution._thinned(one, 1000.0, 0.0)
+    assert np.all(np.diff(thinned.losses) > 0)
+    assert np.all(np.abs(thinned.losses - 1000.0) < 1e-9)
+    epsilons = 1000.0 + np.array([-700.0, -1.0, -1e-6])
+    assert np.all(thinned.delta_at(epsilons) >= one.delta_at(epsilons) * (1 - 1e-12))
+
+
 # --- one level ----------------------------------------------------------------------------------------------------
 
 
