@@ -53,7 +53,7 @@ def in_place(monkeypatch):
     from sklearn_dpsearch.search import private_process
 
     class InPlace:
-        def __init__(self, work, shared=()):
+        def __init__(self, work, shared=(), writes=()):
             self.work = work
 
         def __call__(self, *given, tell=lambda stage: None):

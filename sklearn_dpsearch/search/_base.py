@@ -391,7 +391,7 @@ class BasePrivateSearch(
                 return self
             work = prepared.work(entropy=start.entropy, finished=start.finished)
             work.try_to_draw()
-            with private_process.PrivateProcess(work, work.shared) as process:
+            with private_process.PrivateProcess(work, work.shared, work.writes) as process:
                 start.begin(lambda: self._spend(prepared, start.entry))
                 release = process(tell=tell)
             start.keep({**release, "privacy_spent_": self.privacy_spent_})

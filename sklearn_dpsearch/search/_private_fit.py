@@ -62,6 +62,13 @@ class PrivateFit:
         found = (self.X, self.y, *(self.public or ()), *self.fit_params.values())
         return [one for one in found if hasattr(one, "__len__") and not isinstance(one, str)]
 
+    @property
+    def writes(self) -> list[str] | None:
+        """Folders in which runs may write: that of a checkpoint. None on a cluster, which is reached by the network."""
+        if self.workplace.cluster is not None:
+            return None
+        return [] if self.finished.beside is None else [str(self.finished.beside.path.parent)]
+
     def __call__(self) -> dict[str, Any]:
         """Draw candidates and splits, run, and return the fields of the release. All else ends with this process."""
         source = self.source()

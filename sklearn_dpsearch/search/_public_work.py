@@ -14,8 +14,13 @@ from .private_process import imported, privately
 Found = TypeVar("Found")
 
 
-def in_the_open(work: Callable[[], Found], shared: Sequence[Any] = ()) -> Found:
+def in_the_open(work: Callable[[], Found], shared: Sequence[Any] = (), writes: Sequence[str] | None = None) -> Found:
     """Do work on public or made-up records in a process of its own, and return its value.
+
+    Parameters
+    ----------
+    work, shared, writes
+        As for ``privately``.
 
     Raises
     ------
@@ -23,7 +28,7 @@ def in_the_open(work: Callable[[], Found], shared: Sequence[Any] = ()) -> Found:
         The error of the work, with its traceback as a note.
     """
     found: Any
-    found, problem, modules = privately(partial(_ended, work), shared)
+    found, problem, modules = privately(partial(_ended, work), shared, writes)
     private_process.prepare(modules)  # private work that follows need not import again what this work needed
     if problem is not None:
         raise problem

@@ -33,6 +33,7 @@ NOTE = (
     "This error came up in the rehearsal, on records made up from columns, types, classes and bounds: no record was "
     "used and nothing was spent. Mend it, or write rehearse=False if made-up records cannot suit this estimator."
 )
+CONFINED = "Candidates may write to temporary files alone (tempfile), and have no network."
 
 
 def rehearse(
@@ -64,8 +65,10 @@ def rehearse(
         params[name] = np.ones(n) if is_per_record(name, value) else value
     job = job_in_the_open(plan, n, params, public)
     try:
-        in_the_open(partial(_rehearse_all, strategy, plan, job, made_X, made_y), [made_X, made_y])
+        in_the_open(partial(_rehearse_all, strategy, plan, job, made_X, made_y), [made_X, made_y], writes=())
     except Exception as error:
+        if isinstance(error, OSError):
+            error.add_note(CONFINED)
         error.add_note(NOTE)
         raise
     return None

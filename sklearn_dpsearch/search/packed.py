@@ -153,7 +153,7 @@ class Packed:
     @classmethod
     def found(cls, folder: str) -> Packed:
         """Open the file of a folder."""
-        return cls(_open(folder), folder)
+        return cls(_open(folder, os.O_RDONLY), folder)
 
     @property
     def content(self) -> np.ndarray:
@@ -182,8 +182,8 @@ class Packed:
         os.close(self.file)
 
 
-def _open(folder: str) -> int:
-    return os.open(os.path.join(folder, "shared"), os.O_RDWR | os.O_CREAT, 0o600)
+def _open(folder: str, flags: int = os.O_RDWR | os.O_CREAT) -> int:
+    return os.open(os.path.join(folder, "shared"), flags | getattr(os, "O_BINARY", 0), 0o600)
 
 
 # --- arrays in files --------------------------------------------------------------------------------------------------

@@ -39,6 +39,7 @@ from threadpoolctl import threadpool_limits
 from .._process import Stage, all_generators, become_private, is_private, refresh, reseed
 from ..privacy import PrivacyError
 from .packed import Packed, pickled, unpickled
+from .sandbox import confine
 
 if sys.platform != "win32":
     import fcntl
@@ -93,7 +94,9 @@ def _ignore(stage: Stage) -> None:
 # --- the door ---------------------------------------------------------------------------------------------------------
 
 
-def privately(work: Callable[[], Found], shared: Sequence[Any] = (), tell: Tell = _ignore) -> Found:
+def privately(
+    work: Callable[[], Found], shared: Sequence[Any] = (), writes: Sequence[str] | None = (), tell: Tell = _ignore
+) -> Found:
     """Do work in a process of its own, and return its value.
 
     Parameters
@@ -101,6 +104,8 @@ def privately(work: Callable[[], Found], shared: Sequence[Any] = (), tell: Tell 
     work : callable
     shared : sequence of object
         Records and other large objects in ``work``: one copy serves all processes.
+    writes : sequence of str or None
+        Folders in which the work may write, beside its temporary one. None: anywhere, and it has the network.
     tell : callable, optional
         Told the stages of the work, which are public.
 
@@ -111,7 +116,7 @@ def privately(work: Callable[[], Found], shared: Sequence[Any] = (), tell: Tell 
     PrivateProcessError
         If the work ends without a value: in fixed words, but for the library's own errors.
     """
-    with PrivateProcess(work, shared) as process:
+    with PrivateProcess(work, shared, writes) as process:
         found: Found = process(tell=tell)
         return found
 
@@ -124,10 +129,11 @@ class PrivateProcess:
     work : callable
         Its state stays there from call to call.
     shared : sequence of object
+    writes : sequence of str or None
     """
 
-    def __init__(self, work: Callable[..., Any], shared: Sequence[Any] = ()) -> None:
-        self._shared = shared
+    def __init__(self, work: Callable[..., Any], shared: Sequence[Any] = (), writes: Sequence[str] | None = ()) -> None:
+        self._shared, self._writes = shared, writes
         self._prepare(pickled(work, shared), partial(Packed.of, shared))
 
     def _prepare(self, work: bytes, pack: Callable[[str | None], Packed]) -> None:
@@ -149,7 +155,7 @@ class PrivateProcess:
         """Answer to a call, still pickled."""
         if self._child is None:
             self._child = _Child.holding(self._packed)
-            self._child.send(pickled(_Surroundings.here()))
+            self._child.send(pickled(_Surroundings.here(self._writes)))
             self._child.send(self._work)
         return self._child.answer(pickled(given, self._shared), tell)
 
@@ -188,7 +194,7 @@ def on_a_worker(work: bytes, content: np.ndarray) -> bytes:
     It never raises an error: clusters log the arguments of tasks that do.
     """
     process = object.__new__(PrivateProcess)
-    process._shared = ()
+    process._shared, process._writes = (), None
     try:
         process._prepare(work, partial(Packed.copy_of, content))
         with process:
@@ -211,7 +217,7 @@ def in_own_process(work: Callable[[], Found], threads: int | None = None) -> Fou
     child = _Child.of_this_holder()
     try:
         if not _HERE.forks:
-            child.send(pickled(_Surroundings.here()))
+            child.send(pickled(_Surroundings.here(_HERE.writes)))
         child.send(pickled(partial(_with_threads, work, threads), _HERE.shared))
         found: Found = value_of(child.answer(pickled(()), _ignore))
         return found
@@ -341,6 +347,8 @@ class _Here:
     asks: socket.socket | None = None
     #: Folder of the packed objects, where nothing is forked.
     folder: str | None = None
+    #: Folders in which this process may write; None: anywhere.
+    writes: Sequence[str] | None = None
     #: The packed objects, and whether each process has to unpickle them by itself.
     packed: Packed | None = None
     reads: bool = False
@@ -371,13 +379,17 @@ class _Surroundings:
     path: list[str]
     config: dict[str, Any]
     forks: bool
+    writes: Sequence[str] | None
 
     @classmethod
-    def here(cls) -> _Surroundings:
-        return cls(dict(os.environ), os.getcwd(), list(sys.path), get_config(), _HERE.forks)
+    def here(cls, writes: Sequence[str] | None) -> _Surroundings:
+        return cls(dict(os.environ), os.getcwd(), list(sys.path), get_config(), _HERE.forks, writes)
 
-    def enter(self) -> None:
-        _HERE.forks = self.forks
+    def enter(self, own: str) -> None:
+        """Enter the surroundings, with a folder of one's own."""
+        _HERE.forks, _HERE.writes = self.forks, self.writes
+        if self.writes is not None and sys.platform == "linux":
+            confine([own, *self.writes])
         os.environ.clear()
         os.environ.update(self.environment)
         with contextlib.suppress(OSError):
@@ -590,7 +602,7 @@ def _become_holder(file: int, life: int, shared: int, folder: str) -> None:
     """Unpickle the shared objects, and fork the work on them and its runs."""
     _end_with(life)
     connection = Connection(file)
-    if not _hold(connection, Packed(shared)):
+    if not _hold(connection, Packed(shared), folder):
         return
     asked, _HERE.asks = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     forking = _Forking(asked, folder)
@@ -600,14 +612,14 @@ def _become_holder(file: int, life: int, shared: int, folder: str) -> None:
     forking.run(until=work)
 
 
-def _hold(connection: Connection, packed: Packed) -> bool:
+def _hold(connection: Connection, packed: Packed, own: str) -> bool:
     """Enter the surroundings of the work, and unpickle what is shared, and the work; return whether all succeeded.
 
     The work is unpickled here too, so that no child has to import its modules.
     """
     try:
         _HERE.packed = packed
-        unpickled(connection.recv_bytes()).enter()
+        unpickled(connection.recv_bytes()).enter(own)
         _HERE.work = connection.recv_bytes()
         _HERE.reads = packed.starts_threads and _HERE.forks
         if not _HERE.reads:
@@ -665,7 +677,7 @@ def work_alone(file: int, folder: str, own: str) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_wait_for_the_end, args=(own,), daemon=True).start()
     _HERE.folder, connection = folder, Connection(file)
-    if _hold(connection, Packed.found(folder)):
+    if _hold(connection, Packed.found(folder), own):
         _settle(tempfile.mkdtemp(dir=own))
         _work(connection)
 

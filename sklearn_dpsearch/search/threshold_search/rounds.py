@@ -149,7 +149,8 @@ class StepByStep(Iterator[RoundRelease]):
         batches: Iterable[Batch],
         release: Callable[[Plan, dict[str, Any]], None],
     ) -> None:
-        self._process, self._spend = private_process.PrivateProcess(PrivateWalk(fit), fit.shared), spend
+        self._process = private_process.PrivateProcess(PrivateWalk(fit), fit.shared, fit.writes)
+        self._spend = spend
         self._batches, self._plan, self._release = iter(batches), fit.plan, release
         self._begun, self._over, self._ended = False, False, False
         self._running, self._of = threading.Lock(), os.getpid()
