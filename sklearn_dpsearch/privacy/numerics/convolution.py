@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -57,8 +58,11 @@ def convolve(
         return parts[0]
     runs = list(_in_groups(parts, counts, tail_mass))
     parts, counts = [pld for pld, _ in runs], [count for _, count in runs]
-    composed = _on_one_grid if _of_one_scale(parts, counts, tail_mass) else _on_several_grids
-    return composed(parts, counts, tail_mass)
+    if max(float(np.ptp(pld.losses)) for pld in parts) <= BULK_POINTS * _interval(deviation_of(parts, counts), counts):
+        grid = _Grid.of(parts, counts, tail_mass)
+        if grid.high - grid.low <= BULK_POINTS:
+            return grid.total(parts, tail_mass)
+    return _on_several_grids(parts, counts, tail_mass)
 
 
 def _in_groups(
@@ -76,21 +80,36 @@ def _in_groups(
 # --- losses of one scale -----------------------------------------------------------------------------------------
 
 
-def _on_one_grid(parts: Sequence[LossDistribution], counts: Sequence[int], tail_mass: float) -> LossDistribution:
-    widest = max(float(np.ptp(pld.losses)) for pld in parts)
-    interval = max(_interval(deviation_of(parts, counts), counts), widest / (MOST_POINTS / 8))
-    while True:
-        steps = [GridPart(*on_grid(pld, interval), count) for pld, count in zip(parts, counts)]
-        low, high = window(steps, tail_mass)
-        if high - low <= MOST_POINTS:
-            break
-        interval *= 1.01 * (high - low) / MOST_POINTS
-    if high < low:  # both tails have all that is finite
-        return OPEN
-    infinity = min(1.0, _infinity(parts, counts) + 2 * tail_mass)
-    losses = np.asarray(np.arange(low, high + 1) * interval, dtype=float)
-    total = LossDistribution(losses, _sums(steps, low, high, tail_mass), infinity)
-    return _coarser(total, interval, max(1, int(bulk_of(steps, 0.0)[1] / OF_RESULT)))
+@dataclass(frozen=True)
+class _Grid:
+    """A grid, the parts on it, and the indices between which the sum lies."""
+
+    interval: float
+    steps: Sequence[GridPart]
+    low: int
+    high: int
+
+    @classmethod
+    def of(cls, parts: Sequence[LossDistribution], counts: Sequence[int], tail_mass: float) -> _Grid:
+        """The finest grid that is worth its points, of which there are at most ``MOST_POINTS``."""
+        widest = max(float(np.ptp(pld.losses)) for pld in parts)
+        interval = max(_interval(deviation_of(parts, counts), counts), widest / (MOST_POINTS / 8))
+        while True:
+            steps = [GridPart(*on_grid(pld, interval), count) for pld, count in zip(parts, counts)]
+            low, high = window(steps, tail_mass)
+            if high - low <= MOST_POINTS:
+                return cls(interval, steps, low, high)
+            interval *= 1.01 * (high - low) / MOST_POINTS
+
+    def total(self, parts: Sequence[LossDistribution], tail_mass: float) -> LossDistribution:
+        """The sum on this grid."""
+        if self.high < self.low:  # both tails have all that is finite
+            return OPEN
+        infinity = min(1.0, _infinity(parts, [step.count for step in self.steps]) + 2 * tail_mass)
+        losses = np.asarray(np.arange(self.low, self.high + 1) * self.interval, dtype=float)
+        masses = _sums(self.steps, self.low, self.high, tail_mass)
+        factor = max(1, int(bulk_of(self.steps, 0.0)[1] / OF_RESULT))
+        return _coarser(LossDistribution(losses, masses, infinity), self.interval, factor)
 
 
 def _sums(steps: Sequence[GridPart], low: int, high: int, tail_mass: float) -> Array:
@@ -121,15 +140,6 @@ def _interval(total: float, counts: Sequence[int]) -> float:
     return max(min(total / math.sqrt(sum(counts)) / OF_ONE, total / OF_SUM), 1e-14)
 
 
-def _of_one_scale(parts: Sequence[LossDistribution], counts: Sequence[int], tail_mass: float) -> bool:
-    """True if one grid of ``BULK_POINTS`` points has all losses."""
-    interval = _interval(deviation_of(parts, counts), counts)
-    if max(float(np.ptp(pld.losses)) for pld in parts) > BULK_POINTS * interval:
-        return False
-    low, high = window([GridPart(*on_grid(pld, interval), count) for pld, count in zip(parts, counts)], tail_mass)
-    return high - low <= BULK_POINTS
-
-
 def _coarser(pld: LossDistribution, interval: float, factor: int) -> LossDistribution:
     """Spread of a pair on a grid that is ``factor`` times as coarse."""
     if factor == 1:
@@ -145,7 +155,7 @@ def _coarser(pld: LossDistribution, interval: float, factor: int) -> LossDistrib
 def _on_several_grids(parts: Sequence[LossDistribution], counts: Sequence[int], tail_mass: float) -> LossDistribution:
     """The bulk on its own grid, and the sums with rare large losses on coarser ones."""
     cut = cut_off(parts, counts)
-    bulk = _on_one_grid(cut.bulk, counts, tail_mass)
+    bulk = _Grid.of(cut.bulk, counts, tail_mass).total(cut.bulk, tail_mass)
     total = LossDistribution(bulk.losses, bulk.masses)
     for level in cut.levels:
         total = mix([total, sums_with_jumps(total, level, tail_mass)], [1.0, 1.0])
