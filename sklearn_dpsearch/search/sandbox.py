@@ -17,8 +17,8 @@ SET_NO_NEW_PRIVS, NEW_USERS, NEW_NETWORK = 38, 0x10000000, 0x40000000
 WRITE, CHANGE_FOLDERS, MOVE, TRUNCATE = 1 << 1, 0b1111111110000, 1 << 13, 1 << 14
 #: Rights to TCP, bind and connect (version 4); abstract sockets of other processes (version 6).
 TCP, ABSTRACT_SOCKETS = 0b11, 1
-#: Devices, which hold nothing; no file can be made beside them.
-DEVICES = "/dev"
+#: Devices, which hold nothing; and what processes of one computer share: semaphores need files there.
+DEVICES, SHARED_MEMORY = "/dev", "/dev/shm"
 
 
 def confine(folders: Sequence[str]) -> bool:
@@ -39,7 +39,8 @@ def confine(folders: Sequence[str]) -> bool:
     known = 3 if version >= 6 else 2 if version >= 4 else 1
     ruleset = struct.pack("=3Q", to_folders, TCP, ABSTRACT_SOCKETS)[: 8 * known]
     rules = int(libc.syscall(CREATE_RULESET, ruleset, ctypes.c_size_t(len(ruleset)), 0))
-    for folder, rights in [(DEVICES, to_files), *((folder, to_folders) for folder in folders)]:
+    for folder in filter(os.path.isdir, (DEVICES, SHARED_MEMORY, *folders)):
+        rights = to_files if folder == DEVICES else to_folders
         beneath = os.open(folder, os.O_PATH | os.O_CLOEXEC)
         libc.syscall(ADD_RULE, rules, 1, struct.pack("=Qi", rights, beneath), 0)
         os.close(beneath)

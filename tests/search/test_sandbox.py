@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import multiprocessing
 import os
 import socket
 import subprocess
@@ -32,6 +33,7 @@ def tried(path, port):
     attempts = {
         "its folder": lambda: open(os.path.join(tempfile.mkdtemp(), "new"), "w").close(),
         "move there": lambda: os.rename(tempfile.mkdtemp(), os.path.join(tempfile.mkdtemp(), "moved")),
+        "semaphore": multiprocessing.Lock,
         "null device": lambda: open(os.devnull, "w").close(),
         "read": lambda: open(os.path.join(path, "old")).close(),
         "write": lambda: open(os.path.join(path, "old"), "r+").close(),
@@ -39,7 +41,7 @@ def tried(path, port):
         "make": lambda: open(os.path.join(path, "new"), "w").close(),
         "remove": lambda: os.unlink(os.path.join(path, "old")),
         "folder": lambda: os.mkdir(os.path.join(path, "folder")),
-        "shared memory": lambda: open(f"/dev/shm/{os.getpid()}", "w").close(),
+        "device": lambda: open(f"/dev/{os.getpid()}", "w").close(),
         "child": lambda: subprocess.run(["touch", os.path.join(path, "new")], stderr=subprocess.DEVNULL, check=True),
         "connect": lambda: socket.create_connection(("127.0.0.1", port), 5),
     }
@@ -52,7 +54,7 @@ def tried(path, port):
     return failed
 
 
-REFUSED = {"write", "empty", "make", "remove", "folder", "shared memory", "child", "connect"}
+REFUSED = {"write", "empty", "make", "remove", "folder", "device", "child", "connect"}
 
 
 @pytest.fixture
