@@ -241,8 +241,8 @@ COUNTS = (
     "amplification."
 )
 REPLACED = (
-    "Runs and scores hold for a record that is replaced by nothing in its place (zero_out). To replace it by another one "
-    "is two such steps, so the total is stated under replace_one."
+    "Runs and scores hold for a record that is replaced by nothing in its place (zero_out). To replace it by another "
+    "one is two such steps, so the total is stated under replace_one."
 )
 
 
