@@ -27,7 +27,7 @@ import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any, NoReturn, Self, TypeVar
@@ -254,7 +254,7 @@ class _Child:
         """Start a process for work on packed objects."""
         if packed.folder is not None:
             return cls._started(packed.folder, packed.folder)
-        return cls._forked(_SERVER.asks() if _HERE.asks is None else _HERE.asks, HOLD, packed.file)
+        return cls._forked(_HERE.server.asks() if _HERE.asks is None else _HERE.asks, HOLD, packed.file)
 
     @classmethod
     def of_this_holder(cls) -> _Child:
@@ -335,12 +335,46 @@ def _python(entry: str, theirs: socket.socket, given: Sequence[str], **options: 
 # --- this process -----------------------------------------------------------------------------------------------------
 
 
+class _Server:
+    """The user's process's server, which is started at the first use; forked copies of that process share it."""
+
+    def __init__(self) -> None:
+        self._asks: socket.socket | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._of, self._imported = 0, set[str]()
+
+    def asks(self) -> socket.socket:
+        """Socket to the server."""
+        if self._asks is None or (self._of == os.getpid() and self._process and self._process.poll() is not None):
+            self.close()
+            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            with theirs:
+                self._process = _python("serve", theirs, [])
+            self._asks, self._of, self._imported = ours, os.getpid(), set()
+        return self._asks
+
+    def imports(self, modules: Iterable[str]) -> None:
+        """Let the server import modules that it has not imported before."""
+        asks, new = self.asks(), [name for name in modules if name not in self._imported]
+        self._imported.update(new)
+        for part in range(0, len(new), MODULES):
+            asks.send(IMPORT + " ".join(new[part : part + MODULES]).encode())
+
+    def close(self) -> None:
+        """Let the server end."""
+        if self._asks is not None:
+            self._asks.close()
+        if self._process is not None:
+            self._process.returncode = 0  # it ends by itself when no process can ask any more
+
+
 @dataclass
 class _Here:
     """Role of this process: the user's process, until it becomes a private one."""
 
     #: Whether processes are forked from a server; elsewhere each is started anew.
     forks: bool = sys.platform == "linux"
+    server: _Server = field(default_factory=_Server)
     #: Objects that are shared with this process.
     shared: Sequence[Any] = ()
     #: Socket to the holder that forks processes for this one.
@@ -368,6 +402,7 @@ class _Here:
 
 
 _HERE = _Here()
+atexit.register(_HERE.server.close)
 
 
 @dataclass(frozen=True)
@@ -461,47 +496,10 @@ def _with_threads(work: Callable[[], Found], threads: int | None) -> Found:
 # --- forks ------------------------------------------------------------------------------------------------------------
 
 
-class _Server:
-    """The user's process's server, which is started at the first use; forked copies of that process share it."""
-
-    def __init__(self) -> None:
-        self._asks: socket.socket | None = None
-        self._process: subprocess.Popen[bytes] | None = None
-        self._of, self._imported = 0, set[str]()
-
-    def asks(self) -> socket.socket:
-        """Socket to the server."""
-        if self._asks is None or (self._of == os.getpid() and self._process and self._process.poll() is not None):
-            self.close()
-            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-            with theirs:
-                self._process = _python("serve", theirs, [])
-            self._asks, self._of, self._imported = ours, os.getpid(), set()
-        return self._asks
-
-    def imports(self, modules: Iterable[str]) -> None:
-        """Let the server import modules that it has not imported before."""
-        asks, new = self.asks(), [name for name in modules if name not in self._imported]
-        self._imported.update(new)
-        for part in range(0, len(new), MODULES):
-            asks.send(IMPORT + " ".join(new[part : part + MODULES]).encode())
-
-    def close(self) -> None:
-        """Let the server end."""
-        if self._asks is not None:
-            self._asks.close()
-        if self._process is not None:
-            self._process.returncode = 0  # it ends by itself when no process can ask any more
-
-
-_SERVER = _Server()
-atexit.register(_SERVER.close)
-
-
 def prepare(modules: Iterable[str]) -> None:
     """Start the server in the background, and let it import: runs find there what the user's process has."""
     if _HERE.forks and not is_private():
-        _SERVER.imports(modules)
+        _HERE.server.imports(modules)
 
 
 def serve(file: int) -> None:
