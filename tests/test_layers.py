@@ -16,19 +16,20 @@ PACKAGE = Path(__file__).parent.parent / "sklearn_dpsearch"
 ALLOWED = {
     "_process": set(),
     "privacy": set(),
+    "data": set(),
     "_disk": set(),
-    "adapters": {"_process", "privacy"},
-    "scoring": {"_process", "privacy"},
-    "preprocessing": {"_process", "privacy"},
-    "boosting": {"_lazy_rows", "_lists", "_process", "privacy", "preprocessing"},
-    "nets": {"_lazy_rows", "_lists", "_process", "_disk", "privacy", "preprocessing", "boosting"},
+    "adapters": {"_process", "data", "privacy"},
+    "scoring": {"_process", "data", "privacy"},
+    "preprocessing": {"_process", "data", "privacy"},
+    "boosting": {"_process", "data", "privacy", "preprocessing"},
+    "nets": {"_process", "_disk", "data", "privacy", "preprocessing", "boosting"},
     "ledger": {"_process", "_disk", "privacy"},
-    "search": {"_lazy_rows", "_lists", "_process", "_disk", "privacy", "adapters", "scoring", "ledger"},
-    "report": {"_process", "privacy", "adapters", "preprocessing", "scoring", "ledger", "search"},
+    "search": {"_process", "_disk", "data", "privacy", "adapters", "scoring", "ledger"},
+    "report": {"_process", "data", "privacy", "adapters", "preprocessing", "scoring", "ledger", "search"},
     "audit": {"_process", "privacy", "adapters", "scoring", "nets", "ledger", "search"},
 }
 #: Files at the bottom of the house, which import nothing of it.
-BELOW_ALL = {"errors", "_lists", "_site", "_version"}
+BELOW_ALL = {"errors", "_site", "_version"}
 OUTSIDE_OF_PRIVACY = {"sklearn", "joblib", "torch", "diffprivlib", "matplotlib", "skorch", "opacus"}
 
 

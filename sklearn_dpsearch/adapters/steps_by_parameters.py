@@ -18,6 +18,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from ..data.columns import NUMBERS, is_frame, typed
 from .fitted_parts import fitted_parts
 from .stateless_steps import learns_nothing
 
@@ -29,8 +30,6 @@ STEPS_OF: dict[type, tuple[str, ...]] = {
 }
 #: Steps whose records are texts or dictionaries; they keep nothing.
 WITHOUT_COLUMNS = ("FeatureHasher", "HashingVectorizer")
-#: NumPy's letters for types of numbers that columns may have.
-NUMBERS = tuple("biuf")
 
 
 class FittedByParameters(BaseEstimator):
@@ -53,7 +52,7 @@ class FittedByParameters(BaseEstimator):
         return self.fit(X).transform(X)
 
     def transform(self, X: Any) -> Any:
-        return self.step.transform(in_fixed_types(X))
+        return self.step.transform(typed(X))
 
     def __getattr__(self, name: str) -> Any:
         if name == "step" or name.startswith("__"):  # a copy asks before it has a step
@@ -125,41 +124,12 @@ def _types(step: Any, width: int) -> Sequence[np.dtype[Any]]:
 
 def _table(X: Any, values: list[Any]) -> Any:
     """A table of one record, of the kind of X."""
-    if hasattr(X, "iloc"):
+    if is_frame(X):
         import pandas as pd
 
-        made_up = pd.DataFrame({place: pd.Series([value]) for place, value in enumerate(values)})
-        made_up.columns = X.columns
+        kinds = [object if isinstance(value, str) else None for value in values]
+        made_up = pd.concat([pd.Series([value], dtype=kind) for value, kind in zip(values, kinds)], axis=1)
+        made_up.columns = typed(X[:0]).columns
         return made_up
-    if hasattr(X, "columns") and hasattr(X, "cast"):  # of polars
-        return type(X)({name: [value] for name, value in zip(X.columns, values)})
     texts = any(isinstance(value, str) for value in values)
     return np.array([values], dtype=object if texts else None)
-
-
-# --- the records ------------------------------------------------------------------------------------------------------
-
-
-def in_fixed_types(X: Any) -> Any:
-    """A data frame whose columns reach NumPy in a type that no value decides.
-
-    Whole numbers and truth values that may be missing become doubles, and categories objects, as one missing value
-    would make them.
-    """
-    if hasattr(X, "columns") and hasattr(X, "cast"):  # of polars
-        nullable = [name for name, dtype in X.schema.items() if dtype.is_integer() or str(dtype) == "Boolean"]
-        return X.cast(dict.fromkeys(nullable, float)) if nullable else X
-    if not hasattr(X, "iloc") or not hasattr(X, "dtypes") or X.ndim != 2:
-        return X
-    open_types = [place for place, dtype in enumerate(X.dtypes) if not isinstance(dtype, np.dtype)]
-    fixed = X.copy(deep=False) if open_types else X
-    for place in open_types:
-        fixed.isetitem(place, _fixed(X.iloc[:, place]))
-    return fixed
-
-
-def _fixed(column: Any) -> Any:
-    """A column of one of pandas' own types as doubles or objects."""
-    if column.dtype.kind in NUMBERS:
-        return column.astype(np.float64)
-    return column if column.dtype.kind in "mM" else column.astype(object).where(column.notna(), np.nan)

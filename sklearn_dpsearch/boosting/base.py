@@ -20,9 +20,10 @@ from sklearn.utils._param_validation import Interval, StrOptions, validate_param
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from .._process import steps_now
+from ..data.columns import names_of
+from ..data.labels import targets_in
 from ..preprocessing import ColumnShape, Schema, TableEncoder
 from ..preprocessing.schema import EXAMPLE_OF_TARGET, MOST_SHOWN
-from ..preprocessing.table_columns import names_of
 from ..privacy import GaussianDP, Guarantee, calibrate
 from ..privacy._checks import check_size_of_delta
 from ..privacy._types import NEIGHBORING, Neighboring
@@ -36,7 +37,6 @@ from .losses import Array, Loss, SoftmaxLoss
 from .noise import UNIT, NoisySums, noise_scale
 from .noise_calibration import STATED_DELTA, TARGETS, CalibratedModel
 from .rounds import TrainingRecords, boost, outputs_after, started
-from .targets import targets_in
 
 if TYPE_CHECKING:
     from typing import Self  # since Python 3.11

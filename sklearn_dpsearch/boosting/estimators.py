@@ -13,12 +13,13 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 
+from ..data.labels import declared_positions
 from ..preprocessing import Schema
 from ..privacy._types import Neighboring
 from .base import ByRule, GradientBoosting, Seed
 from .capacity import OF_CLASSES, OF_NUMBERS
 from .losses import Array, BinaryLoss, Loss, SoftmaxLoss, SquaredLoss
-from .targets import ClassWeights, bounds_of, log_weights, positions
+from .targets import ClassWeights, bounds_of, log_weights
 
 _SCHEMA = """
     schema : Schema or dict
@@ -206,7 +207,7 @@ class DPGradientBoostingClassifier(ClassifierMixin, GradientBoosting):
                 f"Found {len(self.classes_)} class: classification needs at least 2 classes. Declare them with "
                 "classes=[...], also those that y lacks."
             )
-        found = positions(y, self.classes_)
+        found = declared_positions(y, self.classes_)
         if len(self.classes_) == 2:
             return BinaryLoss(), np.where(found == 1, np.int8(1), np.int8(-1))
         return SoftmaxLoss(len(self.classes_)), found

@@ -9,11 +9,12 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from .._lazy_rows import ChosenRows
+from ..data.columns import columns_of
+from ..data.lists import objects
+from ..data.rows import ChosenRows
 from ..preprocessing import Schema
-from ..preprocessing.columns import Array, Choice, Column, Detail, Hashed, objects
+from ..preprocessing.columns import Array, Choice, Column, Detail, Hashed
 from ..preprocessing.ranges import AUTO, ENCODER, LOG, NumberRange, Range
-from ..preprocessing.table_columns import columns_of
 
 #: Codes of a table, shape (n_features, n_samples); one byte each, unless a column has more than 256 values.
 Codes: TypeAlias = NDArray[np.unsignedinteger[Any]]

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from .._lazy_rows import ChosenRows
+from ..data.rows import ChosenRows
 from .task import Records, rows_at, with_empty_row
 
 #: Least bytes of an array in a file whose rows stay there. A smaller array is read once, which makes training faster:

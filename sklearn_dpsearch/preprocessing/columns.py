@@ -18,6 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..data.lists import number_of, objects, read_text
+
 Array = NDArray[np.float64]
 
 MISSING, UNKNOWN = "missing", "unknown"
@@ -28,7 +30,6 @@ KINDS = {
     "b": "flags", "i": "integers", "u": "integers", "f": "numbers", "c": "complex numbers", "M": "dates",
     "m": "durations", "T": "text",
 }  # fmt: skip
-FLAGS = {"true": True, "false": False}
 
 
 class CurvePoints(NamedTuple):
@@ -285,13 +286,6 @@ def _is_missing(value: Any) -> bool:
         return True
 
 
-def objects(values: Sequence[Any]) -> NDArray[np.object_]:
-    """An array of the values as they are."""
-    array = np.empty(len(values), dtype=object)
-    array[:] = values
-    return array
-
-
 def _listed(name: str, labels: Sequence[Any], known: int) -> CurvePoints:
     """One value for each output; only the first ``known`` count in the mean."""
     return CurvePoints(name, objects(labels), np.eye(len(labels)), (np.arange(len(labels)) < known).astype(float))
@@ -301,24 +295,9 @@ def said_of(kind: str) -> str:
     return KINDS.get(kind, "something else")
 
 
-def number_of(value: Any) -> float:
-    try:
-        if isinstance(value, (complex, np.complexfloating, np.ndarray)):  # a warning would tell of the entry
-            return math.nan
-        return float(_read(value) if isinstance(value, str) else value)
-    except Exception:  # any failure means no number: an error would reveal the entry
-        return math.nan
-
-
-def _read(text: str) -> Any:
-    """Read a flag or a number from text, which CSV readers return if another entry of the column is text."""
-    flag = FLAGS.get(text.strip().lower())
-    return float(text) if flag is None else flag
-
-
 def _place(value: Any, places: dict[Hashable, int], unknown: int) -> int:
     try:
         found = places.get(value, unknown)
-        return places.get(_read(value), unknown) if found == unknown and isinstance(value, str) else found
+        return places.get(read_text(value), unknown) if found == unknown and isinstance(value, str) else found
     except Exception:  # neither hashable nor comparable, and no number
         return unknown

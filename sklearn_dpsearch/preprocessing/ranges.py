@@ -15,7 +15,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .columns import ABOVE, BELOW, MISSING, Array, Column, CurvePoints, Detail, Unit, number_of, objects, said_of
+from ..data.lists import number_of, objects
+from .columns import ABOVE, BELOW, MISSING, Array, Column, CurvePoints, Detail, Unit, said_of
 
 #: Scales of numbers; bins as the encoder says, or by the rule; bins of the rule.
 LINEAR, LOG, ENCODER, AUTO, AUTO_BINS = "linear", "log", "encoder", "auto", 16

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..data.columns import columns_of, names_of
 from .columns import looks_like_ends
 from .ranges import DateRange, NumberRange
 from .schema import Schema
-from .table_columns import columns_of, names_of
 
 #: A column with at most this many different numbers, neighbours if two, is a list of values.
 FEW_NUMBERS = 2

@@ -14,11 +14,11 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 
 from .._site import linked
+from ..data.columns import Given, columns_of, names_of
 from .columns import Array, Column, Detail, Unit
 from .effect_curves import ColumnShape, shape_of
 from .ranges import AUTO, Range
 from .schema import MOST_SHOWN, Schema
-from .table_columns import Given, columns_of, names_of
 
 if TYPE_CHECKING:
     from typing import Self  # since Python 3.11

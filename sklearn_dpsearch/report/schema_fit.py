@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from ..data.columns import columns_of
 from ..ledger import PrivacyLedger
 from ..ledger.ledger_context import ledger_here
 from ..preprocessing import Schema
 from ..preprocessing.columns import FITS
-from ..preprocessing.table_columns import columns_of
 from ..privacy import GaussianDP, Guarantee, PureDP, calibrate
 from ..privacy._checks import check_kind, check_neighboring, check_size_of_delta, plain_number, require
 from ..privacy._types import Neighboring

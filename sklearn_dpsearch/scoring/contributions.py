@@ -13,6 +13,8 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted
 
 from .._process import contained
+from ..data.labels import as_array, column_of, label_of
+from ..data.lists import objects
 from ..privacy._types import Array
 
 Labels = npt.NDArray[Any]
@@ -27,8 +29,6 @@ BLOCK = 256
 LARGE_BLOCK = 2**14
 #: Noise is cut off here, which is as good as infinite, so that every quotient of integers is finite.
 LARGEST = 10**30
-#: Types of values that are labels as they are.
-PLAIN = {bool, int, float, str, type(None)}
 
 
 def response_function(estimator: Any, methods: str | Sequence[str]) -> Respond:
@@ -154,47 +154,11 @@ def finite(noisy: Sequence[int]) -> list[int]:
     return [max(-LARGEST, min(LARGEST, int(value))) for value in noisy]
 
 
-def as_array(y: Any) -> Labels:
-    """``y`` as an array whose form follows from its declared type.
-
-    NumPy, pandas and polars choose the form of a list, or of a column with a type of their own, by its values: one
-    missing value makes doubles of all whole numbers. Such values become objects, each read on its own.
-    """
-    if isinstance(getattr(y, "dtype", None), np.dtype):
-        return np.asarray(y)
-    if hasattr(y, "columns"):
-        columns = [as_array(_safe_indexing(y, place, axis=1)) for place in range(len(y.columns))]
-        alike = len({one.dtype for one in columns}) == 1
-        return np.column_stack(columns if alike else [one.astype(object) for one in columns])
-    if hasattr(y, "isna"):  # of pandas
-        found = np.array(y.astype(object), dtype=object)
-        found[np.asarray(y.isna())] = np.nan
-        return found
-    listed = next((getattr(y, name) for name in ("to_list", "to_pylist") if hasattr(y, name)), None)
-    if listed is None and hasattr(y, "__array__"):  # a tensor
-        return np.asarray(y)
-    return _objects([one if type(one) in PLAIN else _label(one) for one in (y if listed is None else listed())])
-
-
-def _label(value: Any) -> Any:
-    """A value of a list, of Python's types; several labels are a tuple, and one of them is that label."""
-    if isinstance(value, (np.ndarray, np.generic)):
-        value = value.tolist()
-    if not isinstance(value, (list, tuple)):
-        return value
-    labels = tuple(one.tolist() if isinstance(one, np.generic) else one for one in value)
-    return labels[0] if len(labels) == 1 else labels
-
-
-def _objects(values: Sequence[Any]) -> Labels:
-    return np.fromiter(values, dtype=object, count=len(values))
-
-
 def equal(first: Any, second: Any) -> Flags:
     """Record-wise equality of labels of any kind; rows of several labels must agree in all, and in their number."""
-    first, second = column(as_array(first)), column(as_array(second))
+    first, second = column_of(as_array(first)), column_of(as_array(second))
     if first.shape[1:] != second.shape[1:]:
-        first, second = (_objects([*map(_label, labels.tolist())]) for labels in (first, second))
+        first, second = (objects([*map(label_of, labels.tolist())]) for labels in (first, second))
     if first.dtype.kind != second.dtype.kind and not {first.dtype.kind, second.dtype.kind} <= set("biuf"):
         first, second = first.astype(object), second.astype(object)
     same = np.asarray(first == second, dtype=bool)
@@ -203,16 +167,5 @@ def equal(first: Any, second: Any) -> Flags:
 
 def numbers(values: Any) -> Array:
     """A number for each record, shape (n,); nan for records that have several."""
-    found = column(as_array(values))
+    found = column_of(as_array(values))
     return found.astype(float) if found.ndim == 1 else np.full(len(found), np.nan)
-
-
-def column(values: Labels) -> Labels:
-    """A table of one column as that column."""
-    return values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
-
-
-def positions(y: Any, labels: Sequence[Any]) -> Places:
-    """The place of each label in ``labels``, −1 for others."""
-    place = {label: i for i, label in enumerate(as_array(labels).tolist())}
-    return np.array([place.get(label, -1) for label in column(as_array(y)).tolist()], dtype=np.int64)

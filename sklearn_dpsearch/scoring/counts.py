@@ -11,21 +11,11 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import _num_samples
 
+from ..data.labels import as_array, positions
 from ..privacy._checks import check_neighboring, require
 from ..privacy._types import Neighboring
 from .base import PrivateScorer
-from .contributions import (
-    Flags,
-    Places,
-    Respond,
-    as_array,
-    contributions,
-    equal,
-    finite,
-    positions,
-    records_per_call,
-    response_function,
-)
+from .contributions import Flags, Places, Respond, contributions, equal, finite, records_per_call, response_function
 from .noise import Sensitivity
 
 

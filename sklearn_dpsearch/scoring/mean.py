@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from ..data.labels import as_array
 from ..privacy._checks import check_neighboring, require
 from ..privacy._types import Array, Neighboring
 from .base import PrivateScorer, check_resolution, known_size
-from .contributions import Evaluate, as_array, contributions, finite, quantised, records_per_call, response_function
+from .contributions import Evaluate, contributions, finite, quantised, records_per_call, response_function
 from .noise import Sensitivity
 from .record_values import Match, OfPredictions, RecordValues
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from sklearn.pipeline import Pipeline
 
-from .contributions import as_array
+from ..data.labels import as_array
 
 
 def stated_facts(estimator: Any) -> Mapping[str, Any]:

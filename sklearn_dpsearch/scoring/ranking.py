@@ -15,9 +15,10 @@ import numpy as np
 from sklearn.metrics import average_precision_score, roc_auc_score
 from sklearn.utils.validation import _num_samples
 
+from ..data.labels import as_array, positions
 from ..privacy._checks import require
 from ..privacy._types import Array
-from .contributions import Places, Respond, as_array, positions, response_function
+from .contributions import Places, Respond, response_function
 from .counts import HistogramScorer
 
 #: Bins end at minus and plus this many nats of log-odds: probabilities of 1/56 and 55/56.

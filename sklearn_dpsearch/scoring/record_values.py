@@ -8,8 +8,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ..data.labels import as_array, positions
 from ..privacy._types import Array
-from .contributions import Flags, Labels, as_array, equal, numbers, positions
+from .contributions import Flags, Labels, equal, numbers
 
 
 class RecordValues(Protocol):

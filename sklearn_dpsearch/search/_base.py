@@ -43,7 +43,7 @@ from .planning.arguments import check_arguments
 from .planning.columns_read import columns_read
 from .planning.container_facts import ContainerFacts
 from .planning.finite_epsilon import check_finite
-from .planning.first_look import check_public, first_look, refuse_traces
+from .planning.first_look import check_public, first_look, records_for, refuse_traces, targets_for
 from .planning.keywords import check_keywords, check_names, is_per_record, known_to_fit
 from .planning.plan import Plan, Request, make_plan, notes_of
 from .planning.release_facts import release_of
@@ -311,7 +311,9 @@ class BasePrivateSearch(
             print("\n  ".join([told, *columns_read(search.estimator)]))
         there = workplace(self.n_jobs)
         search.ledger = search.checkpoint = None  # the user's process keeps both
-        public = None if X_public is None else (X_public, y_public)
+        public = None
+        if X_public is not None:
+            public = records_for(X_public, strategy.kinds), targets_for(y_public, strategy.kinds)
         prepared = Prepared(
             search, strategy, plan, seen.facts_of_X.n, seen.X, seen.y, public, fit_params, ledger, there
         )

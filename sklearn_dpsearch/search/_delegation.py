@@ -11,6 +11,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from ..data.columns import typed
 from ..scoring import PrivateScorer
 
 
@@ -71,43 +72,42 @@ class ReleasedModel:
         self._check_refitted("score")
         metric = self.scorer_.plain if isinstance(self.scorer_, PrivateScorer) else self.scorer_
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
-        return float(metric(self.best_estimator_, X, y, **weights))
+        return float(metric(self.best_estimator_, typed(X), y, **weights))
+
+    def _answers(self, method: str, X: Any) -> Any:
+        """Answers of the released model, to records in the form in which it was trained."""
+        self._check_refitted(method)
+        return getattr(self.best_estimator_, method)(typed(X))
 
     @available_if(_delegates("predict"))
     def predict(self, X: Any) -> Any:
         """Predictions of the released model, ``best_estimator_.predict(X)``."""
-        self._check_refitted("predict")
-        return self.best_estimator_.predict(X)
+        return self._answers("predict", X)
 
     @available_if(_delegates("predict_proba"))
     def predict_proba(self, X: Any) -> Any:
         """Class probabilities of the released model."""
-        self._check_refitted("predict_proba")
-        return self.best_estimator_.predict_proba(X)
+        return self._answers("predict_proba", X)
 
     @available_if(_delegates("predict_log_proba"))
     def predict_log_proba(self, X: Any) -> Any:
         """Logarithms of the class probabilities of the released model."""
-        self._check_refitted("predict_log_proba")
-        return self.best_estimator_.predict_log_proba(X)
+        return self._answers("predict_log_proba", X)
 
     @available_if(_delegates("decision_function"))
     def decision_function(self, X: Any) -> Any:
         """Decision function of the released model."""
-        self._check_refitted("decision_function")
-        return self.best_estimator_.decision_function(X)
+        return self._answers("decision_function", X)
 
     @available_if(_delegates("score_samples"))
     def score_samples(self, X: Any) -> Any:
         """Scores of records by the released model, one each."""
-        self._check_refitted("score_samples")
-        return self.best_estimator_.score_samples(X)
+        return self._answers("score_samples", X)
 
     @available_if(_delegates("transform"))
     def transform(self, X: Any) -> Any:
         """Records transformed by the released model."""
-        self._check_refitted("transform")
-        return self.best_estimator_.transform(X)
+        return self._answers("transform", X)
 
     @available_if(_delegates("transform"))
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
@@ -172,8 +172,7 @@ class ReleasedModel:
     @available_if(_delegates("inverse_transform"))
     def inverse_transform(self, X: Any) -> Any:
         """Inverse transformation of the released model."""
-        self._check_refitted("inverse_transform")
-        return self.best_estimator_.inverse_transform(X)
+        return self._answers("inverse_transform", X)
 
     @property
     def classes_(self) -> Any:

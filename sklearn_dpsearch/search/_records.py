@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import _safe_indexing
 
-from .._lazy_rows import ChosenRows
+from ..data.rows import ChosenRows
 
 
 def with_parameters(estimator: Any, parameters: Mapping[str, Any]) -> Any:

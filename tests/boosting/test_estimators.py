@@ -13,10 +13,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import cross_val_score
 
 from sklearn_dpsearch import PrivacyError
-from sklearn_dpsearch._lazy_rows import ChosenRows
 from sklearn_dpsearch.boosting import DPGradientBoostingClassifier, DPGradientBoostingRegressor, base
 from sklearn_dpsearch.boosting.cells import EXPLORING
 from sklearn_dpsearch.boosting.noise import squared_distance
+from sklearn_dpsearch.data.rows import ChosenRows
 from sklearn_dpsearch.privacy import GaussianDP
 
 from .tables import SCHEMA, table

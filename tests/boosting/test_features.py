@@ -7,8 +7,8 @@ from datetime import date
 import numpy as np
 import pytest
 
-from sklearn_dpsearch._lazy_rows import ChosenRows
 from sklearn_dpsearch.boosting.features import CodedColumns
+from sklearn_dpsearch.data.rows import ChosenRows
 from sklearn_dpsearch.preprocessing import Schema
 
 pd = pytest.importorskip("pandas")

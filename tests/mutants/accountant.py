@@ -114,8 +114,8 @@ MUTANTS = [
         name="tails cut off",
         mistake="What a convolution cuts off in its tails is not counted.",
         file="privacy/numerics/convolution.py",
-        old="_infinity(parts, counts) + 2 * tail_mass)",
-        new="_infinity(parts, counts))",
+        old="_infinity(parts, [step.count for step in self.steps]) + 2 * tail_mass)",
+        new="_infinity(parts, [step.count for step in self.steps]))",
         tests=("privacy/numerics/test_convolution.py::test_what_lies_beyond_the_window_goes_to_infinity",),
     ),
     Mutant(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from sklearn_dpsearch._lazy_rows import ChosenRows
+from sklearn_dpsearch.data.rows import ChosenRows
 from sklearn_dpsearch.nets import (
     DPLinearRegression,
     DPLogisticRegression,

@@ -15,8 +15,8 @@ from skorch.helper import SliceDataset
 from torch.utils.data import Dataset
 
 from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV
-from sklearn_dpsearch._lazy_rows import ChosenRows
 from sklearn_dpsearch.boosting import DPGradientBoostingClassifier
+from sklearn_dpsearch.data.rows import ChosenRows
 from sklearn_dpsearch.nets import DPLogisticRegression, DPNeuralNetClassifier, memory_mapped
 from sklearn_dpsearch.privacy import ZCDP
 from sklearn_dpsearch.scoring import private_scorer

@@ -15,9 +15,9 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
 from torch import nn
 
-from ..._lazy_rows import ChosenRows
-from ..._lists import is_list, numbers_in
-from ...boosting.targets import targets_in
+from ...data.columns import array_of, is_frame
+from ...data.labels import targets_in
+from ...data.rows import ChosenRows
 from ..memory_mapped import CHECKED, MappedRecords, stays_in_file
 from . import hidden_layers, layers, scaling, step_size
 from .scaling import Array, Bounds
@@ -130,7 +130,7 @@ class ArrayRecords:
 
 def _named(X: Any, found: Any) -> Any:
     """Container of the names of the columns, if there are any, and of their number."""
-    return X if hasattr(X, "columns") else found
+    return X if is_frame(X) else found
 
 
 def _table(X: Any) -> Any:
@@ -141,11 +141,9 @@ def _table(X: Any) -> Any:
     ValueError, TypeError
         scikit-learn's errors, which would quote records, without them.
     """
-    if is_list(X):
-        X = numbers_in(X, "X")
     if issparse(X):
         return X
-    found = np.asarray(X)
+    found = array_of(X)
     if found.dtype.kind == "c":
         raise ValueError("Complex data not supported: X has a complex dtype. Give real features.")
     if found.ndim < 2:
@@ -153,16 +151,4 @@ def _table(X: Any) -> Any:
             f"Expected 2D array, got {('scalar', '1D')[found.ndim]} array instead: X has shape {found.shape}. Reshape "
             "your data: X.reshape(-1, 1) if it is one feature of many records, X.reshape(1, -1) if it is one record."
         )
-    return _doubles_of(found) if found.dtype.kind == "O" else found
-
-
-def _doubles_of(objects: NDArray[Any]) -> NDArray[np.float64]:
-    try:
-        with np.errstate(over="ignore"):  # a warning would tell of a long double beyond all doubles
-            return objects.astype(np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
-        kind = TypeError if isinstance(error, TypeError) else ValueError
-    # outside of the handler: a chained error would quote a record
-    raise kind(
-        "Found an entry of X that is no number; an argument must be a real number, or a string that says a number."
-    )
+    return found

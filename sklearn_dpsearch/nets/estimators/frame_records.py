@@ -13,8 +13,8 @@ from sklearn.base import RegressorMixin, is_classifier
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from torch import nn
 
-from ..._lazy_rows import ChosenRows
-from ...boosting.targets import targets_in
+from ...data.labels import targets_in
+from ...data.rows import ChosenRows
 from ...preprocessing import ColumnShape, Schema, TableEncoder
 from ...preprocessing.schema import EXAMPLE_OF_TARGET, MOST_SHOWN
 from ..task import with_room

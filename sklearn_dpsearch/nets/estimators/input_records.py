@@ -12,8 +12,8 @@ import torch
 from skorch.helper import SliceDataset
 from torch.utils.data import DataLoader, IterableDataset, Subset, TensorDataset
 
-from ..._lazy_rows import ChosenRows
-from ..._lists import is_list
+from ...data.lists import is_list
+from ...data.rows import ChosenRows
 from ..datasets import ReadRecords
 from ..memory_mapped import CHECKED, MappedRecords
 from ..named_tensors import Inputs, NamedTensors, each

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 
 from ..._disk.store import KeyedFile
-from ..._lazy_rows import ChosenRows
 from ..._process import contained, without_warnings
+from ...data.rows import ChosenRows
 from ...privacy import PrivacyError
 from ...privacy.spent import PrivacySpent
 from ..datasets import ReadRecords

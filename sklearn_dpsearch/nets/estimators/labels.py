@@ -9,8 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 
-from ..._lists import is_list, labels_in
-from ...boosting.targets import positions
+from ...data.labels import as_array, declared_positions
 from ...privacy import PrivacyError
 
 #: Public constants: label ↦ weight of the loss of its records; labels that are left out have weight 1.
@@ -25,10 +24,10 @@ def encode(y: Any, classes: np.ndarray) -> torch.Tensor:
     ValueError
         For a label that was not declared.
     """
-    labels = labels_in(y, classes) if is_list(y) else np.asarray(y)
+    labels = as_array(y)
     if labels.ndim != 1:
         raise ValueError(f"Expected y with one label per record, shape (n_samples,), got shape {labels.shape}.")
-    return torch.from_numpy(positions(labels, classes).astype(np.int64))
+    return torch.from_numpy(declared_positions(labels, classes).astype(np.int64))
 
 
 def indicators(y: Any) -> torch.Tensor:
@@ -39,7 +38,7 @@ def indicators(y: Any) -> torch.Tensor:
     ValueError
         For values other than 0 and 1, or y without columns.
     """
-    found = np.asarray(y)
+    found = as_array(y)
     if found.ndim != 2:
         raise ValueError(f"Expected y with a column for each label, shape (n_samples, n_labels), got {found.shape}.")
     if found.dtype.kind not in "biuf" or not np.isin(found, (0, 1)).all():

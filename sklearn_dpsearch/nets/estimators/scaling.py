@@ -10,7 +10,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import assert_all_finite
 
-from ..._lazy_rows import ChosenRows
+from ...data.rows import ChosenRows
 from ..memory_mapped import CHECKED
 from ..task import with_room
 

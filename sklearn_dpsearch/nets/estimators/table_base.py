@@ -17,7 +17,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from ..._lists import is_list
+from ...data.lists import is_list
 from ..optimizers import Table, UpdateRule
 from ..task import TrainingTask
 from . import layers, search_spaces, step_size

@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_array
 from torch import nn
 
-from ..._lists import labels_in, numbers_in
+from ...data.lists import labels_in, numbers_in
 from . import scaling
 from .labels import ClassWeight, check_class_weight, encode, weights_of
 from .scaling import Array, Bounds

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from skorch.utils import to_numpy
 from torch import nn
 
-from ..._lists import is_list, numbers_in
+from ...data.lists import is_list, numbers_in
 from ..engines.probe import made_up
 from ..named_tensors import Inputs, taking
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse, sparray, spmatrix
 
-from ..._lists import is_list
+from ...data.lists import is_list
 
 #: Kinds of NumPy types that labels may have.
 TEXT, NUMBERS = tuple("US"), tuple("biufc")
@@ -70,8 +70,6 @@ def facts_of(values: Any, name: str = "X") -> ContainerFacts:
     TypeError
         For other objects than arrays, data frames and lists.
     """
-    if not hasattr(values, "shape") and hasattr(values, "__array__"):
-        values = np.asarray(values)
     shape, dtype = tuple(getattr(values, "shape", ())), getattr(values, "dtype", None)
     has_shape = hasattr(values, "shape")
     if not shape and (has_shape or not is_list(values)):

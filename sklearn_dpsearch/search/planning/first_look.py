@@ -12,13 +12,16 @@ from inspect import signature
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin, is_classifier, is_regressor
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import get_tags, indexable
 from sklearn.utils.validation import check_consistent_length
 
-from ..._lists import is_list, labels_in, numbers_in, objects_in
+from ...data.columns import frame_of, is_data_set, is_frame, library_of, read_column, refused
+from ...data.labels import targets_like
+from ...data.lists import numbers_in, objects_in
 from ...errors import did_you_mean, not_once
 from ...privacy import LeakingEstimatorError, PrivacyError
 from ...scoring import PrivateScorer
@@ -62,7 +65,7 @@ def first_look(
     if y is None and tags.target_tags.required:
         wrapped = "" if hasattr(X, "shape") else how_to_wrap(type(X))
         raise ValueError(f"This {name} estimator requires y to be passed, but the target y is None.{wrapped}")
-    X, y = _records_in(X, (search.estimator, *models)), _targets_in(y, (search.estimator, *models))
+    X, y = records_for(X, (search.estimator, *models)), targets_for(y, (search.estimator, *models))
     facts, labels = facts_of(X), None if y is None else _facts_of_targets(y)
     _check_records(search.estimator, name, facts, tags)
     for model in (search.estimator, *models):
@@ -74,16 +77,32 @@ def first_look(
     return FitData(X, y, facts, labels)
 
 
-def _of_declared_type(values: Any) -> Any:
-    """Array of a container that makes one only when it is asked; others as they are."""
-    return np.asarray(values) if hasattr(values, "__array__") and not hasattr(values, "shape") else values
+def records_for(X: Any, models: Sequence[Any]) -> Any:
+    """Records in a container for estimators of others: an array, or a data frame of pandas with NumPy's types.
+
+    A list becomes an array of objects where a step reads text or tables, else of numbers.
+
+    Raises
+    ------
+    TypeError
+        For a container that is not known.
+    """
+    library = library_of(X)
+    if is_frame(X):
+        return frame_of(X, [name for model in models for name in _listed(model)])
+    if library == "builtins":
+        return (objects_in if any(map(_reads_objects, models)) else numbers_in)(X, "X")
+    if library in ("pandas", "polars", "pyarrow"):
+        return read_column(X).values
+    if library is None and not (issparse(X) or is_data_set(X)):
+        raise TypeError(f"{refused(X)}{how_to_wrap(type(X))}")
+    return X
 
 
-def _records_in(X: Any, models: Sequence[Any]) -> Any:
-    """Array of a list of records, of objects where a step reads text or tables, else of numbers."""
-    if not is_list(X):
-        return _of_declared_type(X)
-    return (objects_in if any(map(_reads_objects, models)) else numbers_in)(X, "X")
+def _listed(model: Any) -> list[str]:
+    """Columns whose numbers must not be rounded, by the schemas of the steps."""
+    schemas = [parameter(step, "schema") for step in steps_of(model)]
+    return [name for schema in schemas if isinstance(schema, Mapping) for name in schema]
 
 
 def _reads_objects(estimator: Any) -> bool:
@@ -99,15 +118,13 @@ def _reads_objects(estimator: Any) -> bool:
     return False
 
 
-def _targets_in(y: Any, models: Sequence[Any]) -> Any:
-    """Array of a list of targets: of labels for a classifier, else of numbers."""
-    if not is_list(y):
-        return _of_declared_type(y)
-    if not any(map(is_classifier, models)):
-        return numbers_in(y, "y")
+def targets_for(y: Any, models: Sequence[Any]) -> Any:
+    """Targets in an array: labels for a classifier, else numbers."""
+    if y is None or is_data_set(y):
+        return y
     declared = [parameter(steps_of(model)[-1], "classes") for model in models]
     known = [label for classes in declared if len(np.shape(classes)) == 1 for label in classes]
-    return labels_in(y, list(dict.fromkeys(known)) or None)
+    return targets_like(y, list(dict.fromkeys(known)) or None, not any(map(is_classifier, models)))
 
 
 def _in_one(*checks: Callable[[], None]) -> None:

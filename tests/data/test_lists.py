@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sklearn_dpsearch._lists import labels_in, numbers_in, objects_in
+from sklearn_dpsearch.data.lists import labels_in, numbers_in, objects_in
 
 BIG = 2**53
 

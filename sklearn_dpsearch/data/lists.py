@@ -14,10 +14,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+FLAGS = {"true": True, "false": False}
+#: Depth from which lists in lists are missing values: one may hold itself.
+DEEPEST = 5
+
 
 def is_list(values: Any) -> bool:
     """Return whether values come in a list, or a tuple."""
     return isinstance(values, (list, tuple))
+
+
+def objects(values: Sequence[Any]) -> NDArray[np.object_]:
+    """An array of the values as they are."""
+    return np.fromiter(values, dtype=object, count=len(values))  # which asks no value for its length
 
 
 def objects_in(values: Sequence[Any], name: str) -> NDArray[np.object_]:
@@ -28,13 +37,13 @@ def objects_in(values: Sequence[Any], name: str) -> NDArray[np.object_]:
     ValueError
         For rows of different lengths.
     """
-    try:
-        found = np.asarray([_alone(value) for value in values], dtype=object)
-        if not any(isinstance(entry, (list, tuple, np.ndarray)) for entry in found.flat):
-            return found
-    except ValueError:
-        pass
-    raise _unlike(name)
+    nested = [_nested(value) for value in values]
+    shape = _shape(nested)
+    if shape is None:
+        raise _unlike(name)
+    for _ in shape[1:]:
+        nested = list(itertools.chain.from_iterable(nested))
+    return objects(nested).reshape(shape)
 
 
 def numbers_in(values: Sequence[Any], name: str) -> NDArray[np.float64]:
@@ -45,7 +54,7 @@ def numbers_in(values: Sequence[Any], name: str) -> NDArray[np.float64]:
         with np.errstate(over="ignore"):  # a warning would tell of a long double beyond all doubles
             return np.stack([row.astype(np.float64) for row in values])  # what entry by entry gives, but fast
     found = objects_in(values, name)
-    return np.fromiter(map(_number, found.flat), np.float64, found.size).reshape(found.shape)
+    return np.fromiter(map(number_of, found.flat), np.float64, found.size).reshape(found.shape)
 
 
 def labels_in(values: Sequence[Any], classes: Collection[Any] | None, name: str = "y") -> NDArray[Any]:
@@ -74,18 +83,47 @@ def labels_in(values: Sequence[Any], classes: Collection[Any] | None, name: str 
 
 def _alone(value: Any) -> Any:
     """Python's own form of a single value of NumPy or PyTorch; others as they are."""
-    return value.item() if hasattr(value, "item") and getattr(value, "ndim", None) == 0 else value
+    try:
+        if type(value).__module__ == "torch":
+            return value.detach().tolist()
+        return value.item() if isinstance(value, (np.generic, np.ndarray)) and value.ndim == 0 else value
+    except Exception:  # an error would tell of the entry
+        return None
+
+
+def _nested(value: Any, depth: int = 0) -> Any:
+    """A row as a list, and the rows in it; a single value in Python's own form."""
+    value = value.tolist() if isinstance(value, np.ndarray) else _alone(value)
+    if not isinstance(value, (list, tuple)):
+        return value
+    return [_nested(one, depth + 1) for one in value] if depth < DEEPEST else None
+
+
+def _shape(nested: list[Any]) -> tuple[int, ...] | None:
+    """Shape of nested lists; None if they differ in length."""
+    inner = {_shape(one) if isinstance(one, list) else () for one in nested} or {()}
+    shape = inner.pop()
+    return None if inner or shape is None else (len(nested), *shape)
 
 
 def _unlike(name: str) -> ValueError:
     return ValueError(f"Found {name} whose entries differ in length; rows of one length are needed.")
 
 
-def _number(value: Any) -> float:
+def number_of(value: Any) -> float:
+    """A number, also of text; nan for all else."""
     try:
-        return math.nan if isinstance(value, (complex, np.complexfloating)) else float(value)
-    except Exception:  # any failure means no number: an error would tell of the entry
+        if isinstance(value, (complex, np.complexfloating, np.ndarray)):  # a warning would tell of the entry
+            return math.nan
+        return float(read_text(value) if isinstance(value, str) else _alone(value))
+    except Exception:  # any failure means no number: an error would reveal the entry
         return math.nan
+
+
+def read_text(text: str) -> Any:
+    """Read a flag or a number from text, which CSV readers return if another entry of the column is text."""
+    flag = FLAGS.get(text.strip().lower())
+    return float(text) if flag is None else flag
 
 
 def _plain(label: Any) -> Any:

@@ -1,0 +1,285 @@
+"""Columns of a table, each in a form that follows from its declared type: no value decides how others are read.
+
+pandas, polars and PyArrow choose the form of their own types by the values: one missing value makes doubles of all
+whole numbers. Here numbers that may be missing are doubles, instants are NumPy's, in UTC, and all else is Python's.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Collection, Mapping, Sequence
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import not_once
+from .lists import numbers_in, objects, objects_in
+
+#: Containers by library, by exact type.
+CONTAINERS = {
+    "builtins": ("list", "tuple"),
+    "numpy": ("ndarray", "memmap"),
+    "pandas": ("DataFrame", "Series"),
+    "polars": ("DataFrame", "Series"),
+    "pyarrow": ("Table", "RecordBatch", "ChunkedArray"),
+    "torch": ("Tensor",),
+}
+NEEDED = "an array of NumPy, a data frame of pandas or polars, a table of PyArrow, or a list of records is needed"
+NUMBERS = "biuf"
+
+
+class NoNumberError(ValueError, TypeError):
+    """Error for an entry that is no number: float() raises either kind."""
+
+
+class Given(NamedTuple):
+    """A column: values of shape (n_samples,), and the letter by which NumPy calls their kind; "T" is text."""
+
+    values: NDArray[Any]
+    kind: str
+
+
+def library_of(values: Any) -> str | None:
+    """Name of the library that a container is of; None for others, and for subclasses, which may do anything."""
+    kind = type(values)
+    name = kind.__module__.partition(".")[0]
+    library = sys.modules.get(name)
+    arrays = {"pyarrow": "lib.Array", "pandas": "api.extensions.ExtensionArray"}.get(name)
+    if arrays is not None and isinstance(values, attrgetter(arrays)(library)):
+        return name
+    return name if kind.__name__ in CONTAINERS.get(name, ()) and getattr(library, kind.__name__) is kind else None
+
+
+def is_frame(values: Any) -> bool:
+    """Return whether a container has named columns."""
+    return library_of(values) is not None and type(values).__name__ in ("DataFrame", "Table", "RecordBatch")
+
+
+def is_data_set(values: Any) -> bool:
+    """Return whether records are read one by one, or come as arrays by name: PyTorch's and skorch's data sets."""
+    torch, skorch = sys.modules.get("torch"), sys.modules.get("skorch")
+    kinds = [] if torch is None else [torch.utils.data.Dataset]
+    kinds += [] if skorch is None else [skorch.helper.SliceDataset, skorch.helper.SliceDict]
+    return isinstance(values, tuple(kinds))
+
+
+def names_of(X: Any) -> list[str] | None:
+    """Names of the columns of a table; None for a container without names."""
+    if not is_frame(X):
+        return None
+    return [str(name) for name in (X.column_names if library_of(X) == "pyarrow" else X.columns)]
+
+
+def columns_of(X: Any, wanted: Sequence[str], exact: Collection[str] = ()) -> Mapping[str, Given]:
+    """The wanted columns.
+
+    Parameters
+    ----------
+    X : table, or array or list of shape (n_samples, n_columns)
+    wanted : sequence of str
+    exact : collection of str
+        Columns whose numbers must not be rounded, as those above 2⁵³ are in double precision.
+
+    Raises
+    ------
+    ValueError
+        If a column is missing or occurs twice, or an array has another number of columns.
+    TypeError
+        For other containers.
+    """
+    names = names_of(X)
+    if names is None:
+        return dict(zip(wanted, map(_of_numpy, _of_array(X, wanted).T)))
+    if told := not_once(names, wanted):
+        raise ValueError(told)
+    return {name: read_column(_column(X, names.index(name)), name in exact) for name in wanted}
+
+
+def read_column(column: Any, exact: bool = False) -> Given:
+    """A column, or a series, in its form.
+
+    Raises
+    ------
+    TypeError
+        For other containers than NumPy's, pandas', polars' and PyArrow's.
+    """
+    read = READERS.get(library_of(column) or "")
+    if read is None:
+        raise refused(column)
+    return read(column, exact)
+
+
+def frame_of(X: Any, exact: Collection[str] = ()) -> Any:
+    """A table as a data frame of pandas, with NumPy's types alone; one that has them already is not copied.
+
+    Raises
+    ------
+    ImportError
+        For a table of another library, without pandas.
+    """
+    import pandas as pd
+
+    if type(X) is pd.DataFrame and all(isinstance(dtype, np.dtype) for dtype in X.dtypes):
+        return X
+    labels = X.columns if type(X) is pd.DataFrame else names_of(X)
+    values = [read_column(_column(X, place), str(name) in exact).values for place, name in enumerate(labels)]
+    index = X.index if type(X) is pd.DataFrame else None
+    columns = {place: pd.Series(one, index, one.dtype, copy=False) for place, one in enumerate(values)}
+    found = pd.DataFrame(columns, index, copy=False)
+    found.columns = labels
+    return found
+
+
+def frame_columns(X: Any) -> list[Any]:
+    """All columns of a table."""
+    return [_column(X, place) for place in range(len(names_of(X) or ()))]
+
+
+def array_of(X: Any, name: str = "X") -> NDArray[Any]:
+    """Numbers of a table, of an array, or of a list; entries of lists that are none are missing.
+
+    Raises
+    ------
+    ValueError
+        For an entry of a table, or of an array of objects, that is no number: without a word about it.
+    """
+    library = library_of(X)
+    if library == "builtins":
+        return numbers_in(X, name)
+    if library == "torch":
+        return np.asarray(X.detach().cpu().numpy())
+    if is_frame(X):
+        columns = [read_column(column).values for column in frame_columns(X)]
+        if len({column.dtype for column in columns}) != 1 or columns[0].dtype.kind not in NUMBERS:
+            columns = [doubles(column, name) for column in columns]
+        return np.column_stack(columns) if columns else np.empty((len(X), 0))
+    if library is None and not hasattr(X, "__array__"):
+        raise refused(X, name)
+    found = np.asarray(X) if library in (None, "numpy") else read_column(X).values
+    return doubles(found, name) if found.dtype.kind == "O" else found
+
+
+def doubles(values: NDArray[Any], name: str) -> NDArray[np.float64]:
+    """Numbers in double precision.
+
+    Raises
+    ------
+    ValueError
+        For others, without a word about them.
+    """
+    if values.dtype.kind not in "biufOUT":
+        raise ValueError(f"Found {name} of type {values.dtype}; numbers are needed.")
+    try:
+        with np.errstate(over="ignore"):  # a warning would tell of a long double beyond all doubles
+            return values.astype(np.float64)
+    except Exception:
+        pass
+    # outside of the handler: a chained error would quote a record
+    raise NoNumberError(
+        f"Found an entry of {name} that is no number; numbers are needed. An argument must be a real number, or a "
+        "string that says a number."
+    )
+
+
+def typed(X: Any) -> Any:
+    """A table of any library as a data frame of pandas with NumPy's types; other containers as they are."""
+    return frame_of(X) if is_frame(X) else X
+
+
+def refused(values: Any, name: str = "X") -> TypeError:
+    """Error for a container that is not known."""
+    return TypeError(f"Found {name} of type {type(values).__name__}; {NEEDED}.")
+
+
+def _column(X: Any, place: int) -> Any:
+    library = library_of(X)
+    return X.iloc[:, place] if library == "pandas" else X.column(place) if library == "pyarrow" else X[:, place]
+
+
+def _of_array(X: Any, wanted: Sequence[str]) -> NDArray[Any]:
+    if library_of(X) not in ("numpy", "builtins"):
+        raise refused(X)
+    found = X if isinstance(X, np.ndarray) else objects_in(X, "X")
+    if found.ndim != 2 or found.shape[1] != len(wanted):
+        raise ValueError(
+            f"Found an array of shape {found.shape} without names; the schema has {len(wanted)} columns: shape "
+            f"(n_samples, {len(wanted)}) in its order is needed, or a data frame."
+        )
+    return found
+
+
+# --- one column -------------------------------------------------------------------------------------------------------
+
+
+def _of_numpy(column: Any, exact: bool = False) -> Given:
+    kind = column.dtype.kind
+    return Given(column, "T" if kind in "UT" else kind)
+
+
+def _of_pandas(column: Any, exact: bool) -> Given:
+    dtype = column.dtype
+    if type(column).__name__ != "Series":
+        column = sys.modules["pandas"].Series(column)
+    if isinstance(dtype, np.dtype):
+        return _of_numpy(column.to_numpy())
+    if type(dtype).__name__ == "ArrowDtype":
+        return _of_pyarrow(column.array.__arrow_array__(), exact)
+    kind = getattr(getattr(dtype, "categories", dtype), "dtype", dtype).kind
+    if kind in NUMBERS and not (exact and kind != "f"):
+        return Given(np.asarray(column.to_numpy(np.float64, na_value=np.nan)), kind)
+    if kind == "M" and hasattr(dtype, "tz"):
+        return Given(np.asarray(column.dt.tz_convert(None).to_numpy()), kind)
+    values = np.array(column.astype(object), dtype=object)
+    values[column.isna().to_numpy(bool)] = np.nan
+    return Given(values, "T" if str(dtype).lower().startswith("str") else kind)
+
+
+def _of_polars(column: Any, exact: bool) -> Given:
+    dtype, name = column.dtype, str(column.dtype).partition("(")[0]
+    whole = "i" if dtype.is_integer() else "b" if name == "Boolean" else ""
+    if whole and exact:
+        return Given(objects(column.to_list()), whole)
+    if whole or dtype.is_numeric():
+        return Given(np.asarray(column.cast(float, strict=False).to_numpy()), whole or "f")
+    if name == "Datetime" and dtype.time_zone is not None:
+        column = column.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
+    if name in ("Date", "Datetime", "Duration"):
+        found = np.asarray(column.to_numpy())
+        return Given(found, "m") if name == "Duration" else Given(found.astype("datetime64[us]"), "M")
+    return Given(objects(column.to_list()), "T" if name in ("String", "Categorical", "Enum") else "O")
+
+
+def _of_pyarrow(column: Any, exact: bool) -> Given:
+    arrow, dtype = sys.modules["pyarrow"], column.type
+    kinds = arrow.types
+    inner = dtype.value_type if kinds.is_dictionary(dtype) else dtype
+    whole = "i" if kinds.is_integer(inner) else "b" if kinds.is_boolean(inner) else ""
+    if inner is not dtype:
+        column = column.cast(inner)
+    if whole and exact:
+        return Given(objects(column.to_pylist()), whole)
+    if whole or kinds.is_floating(inner) or kinds.is_decimal(inner):
+        column = column.cast("uint8") if whole == "b" else column
+        return Given(_to_numpy(column.cast("float64", safe=False)), whole or "f")
+    if kinds.is_timestamp(inner) or kinds.is_date(inner):
+        unit = inner.unit if kinds.is_timestamp(inner) else "s" if kinds.is_date32(inner) else "ms"
+        return Given(_to_numpy(column.cast(arrow.timestamp(unit))), "M")
+    text = kinds.is_string(inner) or kinds.is_large_string(inner) or kinds.is_string_view(inner)
+    return Given(objects(column.to_pylist()), "T" if text else "O")
+
+
+def _to_numpy(column: Any) -> NDArray[Any]:
+    """NumPy's array of an array, or of several that are one."""
+    chunks = column.chunks if hasattr(column, "chunks") else [column]
+    found = [chunk.to_numpy(zero_copy_only=False) for chunk in chunks]
+    return np.concatenate(found) if found else np.asarray(column.to_numpy())
+
+
+READERS: Mapping[str, Callable[[Any, bool], Given]] = {
+    "numpy": _of_numpy,
+    "pandas": _of_pandas,
+    "polars": _of_polars,
+    "pyarrow": _of_pyarrow,
+}

@@ -1,0 +1,152 @@
+"""Labels and numbers to be predicted: places among declared classes, and doubles."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_array, column_or_1d
+
+from .columns import frame_columns, is_frame, library_of, read_column, refused
+from .lists import labels_in, number_of, numbers_in, objects
+
+#: Labels looked up at once.
+BLOCK = 2**14
+#: Types of values that are labels as they are.
+PLAIN = {bool, int, float, str, type(None)}
+
+
+def positions(y: Any, classes: Sequence[Any] | NDArray[Any]) -> NDArray[np.int64]:
+    """Place of each label among the classes, −1 for others, shape (n,)."""
+    places = {label: place for place, label in enumerate(as_array(classes).tolist())}
+    labels = column_of(as_array(y))
+    blocks = (labels[start : start + BLOCK].tolist() for start in range(0, len(labels), BLOCK))
+    return np.fromiter(
+        (_place(label, places) for label in itertools.chain.from_iterable(blocks)), np.int64, len(labels)
+    )
+
+
+def _place(label: Any, places: dict[Any, int]) -> int:
+    try:
+        return places.get(label, -1)
+    except Exception:  # not hashable, or not comparable
+        return -1
+
+
+def declared_positions(y: Any, classes: NDArray[Any]) -> NDArray[np.integer]:
+    """Place of each label among the declared ones, as small integers: there is one for each record.
+
+    Raises
+    ------
+    ValueError
+        For a label that was not declared.
+    """
+    found = positions(y, classes)
+    if np.any(found < 0):
+        raise ValueError(
+            f"Found labels in y that are not among the declared classes={classes.tolist()}. Declare every label that a "
+            "record could have."
+        )
+    return found.astype(np.min_scalar_type(len(classes)))
+
+
+def targets_in(y: Any, numeric: bool) -> NDArray[Any]:
+    """Targets without missing ones, shape (n_samples,): in double precision if they have to be numbers.
+
+    Raises
+    ------
+    ValueError
+        For others. No text quotes a number that is none.
+    """
+    found = as_array(y)
+    if found.dtype.kind == "c":
+        raise ValueError("Complex data not supported: y has a complex dtype. Give real numbers, or labels.")
+    found = numbers_of(found) if numeric else found
+    targets: NDArray[Any] = column_or_1d(check_array(found, ensure_2d=False, dtype=None, input_name="y"), warn=True)
+    return targets
+
+
+def numbers_of(y: NDArray[Any]) -> NDArray[np.float64]:
+    """Numbers in double precision; objects and texts are read one by one, and what is no number is missing.
+
+    Raises
+    ------
+    ValueError
+        For types that hold no numbers.
+    """
+    if y.dtype.kind in "OUS":
+        return np.fromiter(map(number_of, y.flat), np.float64, y.size).reshape(y.shape)
+    if y.dtype.kind not in "biuf":
+        raise ValueError(f"Found y of type {y.dtype}; numbers are needed.")
+    with np.errstate(over="ignore"):  # a warning would tell of a long double beyond all doubles
+        return y.astype(np.float64)
+
+
+def targets_like(y: Any, classes: Sequence[Any] | None, numeric: bool) -> Any:
+    """Targets for estimators of others, whose type follows from the container's, or from the classes.
+
+    Parameters
+    ----------
+    y : array, series, frame or list
+    classes : sequence or None
+        Declared labels.
+    numeric : bool
+        Whether all have to be numbers.
+    """
+    library = library_of(y)
+    if library == "builtins":
+        return numbers_in(y, "y") if numeric else labels_in(y, classes)
+    if library in ("numpy", "torch") or is_frame(y):
+        found = as_array(y)
+        return numbers_of(found) if numeric and found.dtype.kind in "OUS" else found
+    if classes is not None and not numeric and not isinstance(y.dtype, np.dtype):
+        return labels_in(as_array(y).tolist(), classes)
+    found = read_column(y).values
+    return numbers_of(found) if numeric and found.dtype.kind == "O" else found
+
+
+def as_array(y: Any) -> NDArray[Any]:
+    """``y`` as an array whose form follows from its declared type; entries of lists are read one by one.
+
+    Raises
+    ------
+    TypeError
+        For other containers.
+    """
+    library = library_of(y)
+    if library == "numpy":
+        return np.asarray(y)
+    if library == "builtins":
+        return objects([one if type(one) in PLAIN else label_of(one) for one in y])
+    if library == "torch":
+        return np.asarray(y.detach().cpu().numpy())
+    if library is None:
+        if hasattr(y, "__array__"):
+            return np.asarray(y)
+        raise refused(y, "y")
+    if not is_frame(y):
+        return read_column(y, exact=True).values
+    columns = [read_column(column, exact=True).values for column in frame_columns(y)]
+    alike = len({one.dtype for one in columns}) == 1
+    return np.column_stack(columns if alike else [one.astype(object) for one in columns])
+
+
+def label_of(value: Any) -> Any:
+    """A value of a list, of Python's types; several labels are a tuple, and one of them is that label."""
+    try:
+        if isinstance(value, (np.ndarray, np.generic)) or type(value).__module__ == "torch":
+            value = value.tolist()
+    except Exception:  # an error would tell of the label
+        return None
+    if not isinstance(value, (list, tuple)):
+        return value
+    labels = tuple(one.tolist() if isinstance(one, np.generic) else one for one in value)
+    return labels[0] if len(labels) == 1 else labels
+
+
+def column_of(values: NDArray[Any]) -> NDArray[Any]:
+    """A table of one column as that column."""
+    return values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
