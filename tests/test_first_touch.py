@@ -90,6 +90,7 @@ def test_tokens_that_are_not_whole_are_told_so():
         tokens_net().fit(X, Y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.int64, np.int32, np.uint8])
 def test_a_search_over_an_embedding_is_rehearsed_with_tokens_that_it_knows(dtype):
     """Made-up tokens of -1, 0 and 1 were refused before the first record."""

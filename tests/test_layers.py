@@ -161,6 +161,7 @@ def test_the_bottom_of_the_house_imports_nothing_of_it(name):
     assert not [one for one in imports(PACKAGE / f"{name}.py") if one.startswith("sklearn_dpsearch")]
 
 
+@pytest.mark.slow
 def test_every_class_has_a_name_of_its_own():
     """A name with two meanings is read wrongly once."""
     trees = {path: ast.parse(path.read_text()) for path in PACKAGE.rglob("*.py")}
@@ -174,6 +175,7 @@ def test_every_class_has_a_name_of_its_own():
     assert [(name, path) for name, path in places if names[name] > 1] == []
 
 
+@pytest.mark.slow
 def test_no_file_imports_itself_by_a_detour():
     """A circle of imports works only in one order, and says that two files are one."""
     names = {".".join(["sklearn_dpsearch", *path.relative_to(PACKAGE).with_suffix("").parts]): path for path in FILES}
@@ -215,6 +217,7 @@ def loaded(code: str) -> list[str]:
     return subprocess.run(run, capture_output=True, text=True, check=True, cwd=PACKAGE.parent).stdout.split()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["sklearn_dpsearch", "sklearn_dpsearch.nets"])
 def test_importing_the_package_imports_no_optional_library(name):
     assert loaded(f"import {name}") == []
@@ -227,6 +230,7 @@ def test_nets_for_tables_need_torch_alone():
     assert loaded(f"{make}.fit([[0.0], [1.0]] * 9, [0, 1] * 9)") == ["torch"]
 
 
+@pytest.mark.slow
 def test_a_missing_library_is_named_with_how_to_install_it():
     code = """
 import sys

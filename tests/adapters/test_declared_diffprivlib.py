@@ -106,6 +106,7 @@ def test_trees_of_a_declared_forest_keep_no_seed():
     assert all(getattr(part, "random_state", None) is None for part in fitted_parts(model))
 
 
+@pytest.mark.slow
 @pytest.mark.processes
 def test_leaks_that_are_noticed_while_fitting_are_errors_all_the_same():
     with pytest.raises(LeakingEstimatorError, match="read something from the data without noise"):

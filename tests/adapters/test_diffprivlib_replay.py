@@ -92,6 +92,7 @@ def neighbours(X, y, values, labels):
                 yield changed, labelled
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
     ("model", "bounds", "numbers", "reached"),

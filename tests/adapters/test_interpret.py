@@ -263,6 +263,7 @@ def search():
     return made.fit(X, y), X, y
 
 
+@pytest.mark.slow
 def test_a_search_costs_its_epsilon_and_finds_a_model(search):
     fitted, X, y = search
     assert fitted.privacy_spent_.neighboring == "zero_out"

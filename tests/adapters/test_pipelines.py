@@ -130,6 +130,7 @@ def test_all_that_stands_in_the_way_is_said_at_once_with_the_private_model_that_
     assert found.value.listed[3].startswith("Step 'model' (LogisticRegression)")
 
 
+@pytest.mark.slow
 def test_keywords_of_scikit_learn_are_refused_in_the_same_error_and_the_script_in_it_replaces_all():
     steps = usual().estimator
     with pytest.raises(TypeError, match="^7 things stand in the way") as found:

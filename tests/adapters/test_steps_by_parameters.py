@@ -123,7 +123,7 @@ def test_one_missing_value_changes_nothing_of_the_released_steps(step, table):
 def test_the_final_model_of_a_subset_search_has_steps_by_parameters_too(table):
     whole, missing = releases(one_hot(0, 1, 2), table, DPSubsetSearchCV, subset_fraction=0.5)
     assert state(whole) == state(missing)
-    assert list(whole.get_feature_names_out()) == ["x0_0", "x0_1", "x0_2"]
+    assert list(whole.get_feature_names_out()) == ["a_0", "a_1", "a_2"]
 
 
 def test_scores_are_those_of_records_read_alone():

@@ -69,6 +69,7 @@ def test_the_statement_of_the_caller_is_what_is_compared() -> None:
     assert found.stated_epsilon == 3.0
 
 
+@pytest.mark.slow
 def test_a_search_is_audited_with_its_validation_data_and_its_own_statement() -> None:
     found = audit(search(), **PAIR, n_runs=60, fit_params=PUBLIC, random_state=0)
     assert found.stated_epsilon == search().privacy_cost(8, public=True).epsilon

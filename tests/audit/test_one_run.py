@@ -103,6 +103,7 @@ def test_the_same_seed_gives_the_same_result_and_a_fixed_seed_inside_is_taken_aw
     assert "random_state=3 was set to None" in first.notes[0]
 
 
+@pytest.mark.slow
 def test_a_search_over_nets_is_audited_by_one_fit():
     pytest.importorskip("torch")
     from sklearn_dpsearch.nets import DPLogisticRegression

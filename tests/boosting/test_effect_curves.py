@@ -94,6 +94,7 @@ def test_a_curve_is_the_mean_over_all_values_of_the_other_columns():
         np.testing.assert_allclose(found, means - means.mean(), atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most", [1, 4])
 def test_the_band_is_the_spread_of_fits_whose_only_difference_is_the_noise(most):
     """In one round, after which no other pulls the noise back."""

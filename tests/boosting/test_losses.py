@@ -55,6 +55,7 @@ def test_exponentials_are_looked_up_within_half_a_step_of_the_table():
     assert len(np.unique(exp_of_minus(values))) <= LONGEST * GRID + 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_classes", [2, 3, 4, 7, 30])
 def test_scores_of_several_classes_are_unbiased_and_one_of_them_is_the_largest(n_classes):
     outputs = predictions(n_classes)

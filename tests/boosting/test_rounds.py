@@ -160,6 +160,7 @@ def test_sums_of_hessians_far_above_the_noise_are_believed():
         np.testing.assert_allclose(found, noisy, atol=1.0)
 
 
+@pytest.mark.slow
 def test_gains_of_all_rounds_are_the_decrease_of_the_loss():
     """Of squared residuals, whose second order is exact, in the mean of many trainings, and up to noise of Hessians."""
     loss, targets = SquaredLoss(), np.where(CODES[0, :120] > 8, 0.4, -0.4)

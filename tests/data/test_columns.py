@@ -73,6 +73,7 @@ def check_each_alone(schema, values, table):
         assert together.tolist() == backwards.tolist() == alone
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("entry", ENTRIES)
 def test_no_value_changes_how_another_is_read(entry):
     check_each_alone({"a": ENTRIES[entry]}, ANYTHING, objects)

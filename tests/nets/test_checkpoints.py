@@ -260,6 +260,7 @@ def statement(guarantee):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("guarantee", GUARANTEES, ids=lambda one: type(one).__name__)
 def test_notes_are_text_and_lose_nothing(guarantee):
     module, spent = Small(), statement(guarantee)
@@ -318,6 +319,7 @@ def test_notes_hold_no_module_of_the_library():
     assert not any("values." in note or "sklearn_dpsearch" in note for note in vars(module)[checkpoints.NOTE])
 
 
+@pytest.mark.slow
 def test_the_net_that_a_search_released_is_saved_with_the_cost_of_the_search(tmp_path):
     search = DPRandomSearchCV(net(), {"lr": [0.1]}, n_iter=2, epsilon=3.0, delta=1e-5)
     released = search.fit(X.astype(np.float32), y).best_estimator_

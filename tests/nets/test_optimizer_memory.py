@@ -181,6 +181,7 @@ def test_nothing_is_kept_but_functions_of_noisy_gradients():
         assert len(held) < 4 * 2 * 4 * flat(one.module_).numel() + 4000
 
 
+@pytest.mark.slow
 def test_the_winner_of_a_search_goes_on_and_nothing_of_the_others_is_kept():
     one = net(noise_multiplier=None, random_state=None, sample_rate=0.2)
     search = DPRandomSearchCV(one, {"lr": [0.05, 0.1]}, n_iter=4, epsilon=5.0, delta=1e-5, random_state=0).fit(X, y)

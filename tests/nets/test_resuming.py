@@ -48,6 +48,7 @@ from .crashes import (
 from .toys import Residual, flat, mlp, records, training
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", NETS)
 def test_a_resumed_training_releases_bit_for_bit_what_an_uninterrupted_one_does(kind, tmp_path, at_every_step):
     make = lambda **more: NETS[kind](**SEEDED, **more)  # noqa: E731

@@ -69,6 +69,7 @@ def test_nets_of_a_stack_have_noise_independent_of_each_other(make, engine):
     assert np.abs(correlations).max() < 5.5 / np.sqrt(noise.shape[1])
 
 
+@pytest.mark.slow
 def test_noise_is_independent_from_step_to_step_and_from_parameter_to_parameter():
     tasks = [training(mlp(), seed=seed, steps=2, sample_rate=1e-12, noise_multiplier=1.0) for seed in range(RUNS // 3)]
     stack = Stack(tasks, PlainEngine(mlp(), tasks[0].criterion, CPU), records(5), 10**6)

@@ -75,6 +75,7 @@ def test_grouping_and_order_change_nothing():
     same(together(halves[::2]) + together(halves[1::2]), expected[::2] + expected[1::2])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most", [1, 7, 40])
 def test_memory_for_few_records_changes_nothing(most):
     expected = alone(mixed())

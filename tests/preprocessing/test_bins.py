@@ -106,6 +106,7 @@ ODD = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(*[ODD] * len(SCHEMA)), min_size=1, max_size=5))
 def test_no_value_is_an_error_and_no_row_is_longer_than_stated(rows):
     table = pd.DataFrame(rows, columns=list(SCHEMA), dtype=object)

@@ -37,6 +37,7 @@ FAMILIES = {
 FINAL = (lambda x: compose(best_of(GaussianDP(mu=x), 5), GaussianDP(mu=x)), (1e-2, 5.0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("target", [0.5, 3.0])
 def test_result_meets_the_target_and_is_within_the_tolerance(family: str, target: float) -> None:
@@ -173,6 +174,7 @@ RUN = DPSGD(noise_multiplier=1.0, sample_rate=0.05, steps=20)
 LIGHT = best_of(GaussianDP(mu=0.3), Poisson(40))
 
 
+@pytest.mark.slow
 def test_bounds_that_take_long_are_asked_in_the_last_steps_alone() -> None:
     """Theorem 1 leads to the neighbourhood of the target; whose prices were worked out is seen on the guarantee."""
     asked = []

@@ -117,6 +117,7 @@ def through_json(guarantee: Guarantee) -> Guarantee:
     return from_dict(json.loads(json.dumps(guarantee.to_dict(), allow_nan=False)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("one", GUARANTEES, ids=lambda one: type(one).__name__)
 def test_every_number_is_the_same_to_the_last_bit(one: Guarantee) -> None:
     back = through_json(one)
@@ -301,6 +302,7 @@ def believed(told: Any) -> np.ndarray | str:
         return str(error)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("one", GUARANTEES, ids=lambda one: type(one).__name__)
 def test_an_edited_dictionary_is_refused_or_a_guarantee(one: Guarantee) -> None:
     told = json.loads(json.dumps(one.to_dict()))

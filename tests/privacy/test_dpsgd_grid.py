@@ -40,6 +40,7 @@ def of_dp_accounting(sigma: float, rate: float, steps: int) -> np.ndarray | None
     return np.array([composed.get_epsilon_for_delta(delta) for delta in DELTAS])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sigma", "rate", "steps"), GRID)
 def test_epsilon_is_close_consistent_and_quick(sigma: float, rate: float, steps: int) -> None:
     run = sgd(sigma, rate, steps)

@@ -347,6 +347,7 @@ def test_a_pipeline_of_an_encoder_and_a_linear_model_has_shapes(private, ax):
         display.plot(ax)
 
 
+@pytest.mark.slow
 def test_a_search_shows_the_model_that_it_released():
     search = DPRandomSearchCV(
         tabular(hidden_layer_sizes=(), target_mu=0.5, noise_multiplier=None),

@@ -87,6 +87,7 @@ def test_the_quantile_and_the_chance_of_one_alone_are_those_of_the_distribution(
     assert rows["one fit"].alone == 1.0
 
 
+@pytest.mark.slow
 def test_a_short_list_is_planned_as_the_search_would_run_it():
     rows = compared(n_iter="each").rows
     assert [row.search.partition(",")[0] for row in rows] == ["one fit", "subset", "grid"]
@@ -102,6 +103,7 @@ def test_a_short_list_is_planned_as_the_search_would_run_it():
     assert (usual.alone, usual.work) == (0.0, pytest.approx(1.2))
 
 
+@pytest.mark.slow
 def test_work_is_the_number_of_records_that_searches_go_through(monkeypatch):
     """The mean over real fits, in units of all records."""
     rng, n = np.random.default_rng(0), 300

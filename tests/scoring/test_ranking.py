@@ -98,6 +98,7 @@ def test_a_number_of_bins_that_makes_no_sense_is_refused(bins):
         private_scorer("roc_auc", pos_label=1, n_bins=bins)
 
 
+@pytest.mark.slow
 def test_a_search_ranks_by_roc_auc_of_text_labels_by_name(classified):
     X, y, X_test, y_test = classified
     pytest.importorskip("torch")

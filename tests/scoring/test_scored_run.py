@@ -32,6 +32,7 @@ def test_public_scores_leave_the_training_alone():
     assert run_guarantee(TRAIN, None, PublicValidation().exposures()) == TRAIN
 
 
+@pytest.mark.slow
 def test_averaging_over_the_coin_is_never_more_than_the_worse_use():
     train, score = GaussianDP(mu=0.5), GaussianDP(mu=0.8)
     averaged = search_guarantee(train, score, HoldOut(0.2).exposures(), partial(best_of, count=DISTRIBUTION))

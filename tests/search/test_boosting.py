@@ -41,6 +41,7 @@ SEARCHES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SEARCHES)
 def test_every_search_goes_from_a_table_to_labels(name):
     search = SEARCHES[name](classifier()).fit(TABLE, TABLE["pay"])
@@ -50,6 +51,7 @@ def test_every_search_goes_from_a_table_to_labels(name):
     assert any("schema was not taken from the records" in text for text in search.privacy_spent_.assumptions)
 
 
+@pytest.mark.slow
 def test_a_regressor_is_searched_too():
     search = DPRandomSearchCV(regressor(), SPACE, n_iter=2, epsilon=20.0, delta=1e-4, random_state=0).fit(
         TABLE, TABLE["price"]
@@ -89,6 +91,7 @@ def test_places_of_records_are_assumed_not_to_matter_where_they_move_and_could(r
         assert sum(sentence in text for text in found) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", [classifier(), regressor()])
 def test_a_dry_run_needs_no_records(model):
     assert np.isfinite(DPRandomSearchCV(model, SPACE, epsilon=8.0, delta=1e-4, random_state=0).dry_run().score)
@@ -99,6 +102,7 @@ def test_scorers_take_labels_and_bounds_from_the_schema():
     assert stated_facts(regressor()) == {"y_range": (0.0, 100.0)}
 
 
+@pytest.mark.slow
 def test_the_search_sets_the_noise_of_candidates_under_every_relation():
     """Candidates may differ in the number of rounds: each is calibrated to the one target."""
     space = {"max_iter": [10, 40]}
@@ -113,6 +117,7 @@ def test_the_search_sets_the_noise_of_candidates_under_every_relation():
         assert model.n_iter_ == model.max_iter
 
 
+@pytest.mark.slow
 def test_boosting_competes_with_other_families():
     pytest.importorskip("torch")
     from sklearn_dpsearch.nets import DPTabularClassifier
@@ -127,6 +132,7 @@ def test_boosting_competes_with_other_families():
     assert search.score(TABLE, TABLE["pay"]) > 0.6
 
 
+@pytest.mark.slow
 def test_nothing_of_a_subset_search_counts_records():
     """Under add/remove the models of a subset use no number of records, and so need none to be stated."""
     model = classifier(neighboring="add_remove")
@@ -134,6 +140,7 @@ def test_nothing_of_a_subset_search_counts_records():
     assert search.fit(TABLE, TABLE["pay"]).score(TABLE, TABLE["pay"]) > 0.7
 
 
+@pytest.mark.slow
 def test_a_delta_is_compared_with_no_number_that_a_subset_search_draws():
     """The rest of the subset has about 1,000 records, and may have more: a candidate that failed then would show it."""
     X = np.random.default_rng(0).uniform(-1, 1, (1111, 1))
@@ -147,6 +154,7 @@ def test_a_delta_is_compared_with_no_number_that_a_subset_search_draws():
         assert found.privacy_guarantee() == model.privacy_guarantee()
 
 
+@pytest.mark.slow
 def test_columns_and_labels_that_do_not_fit_the_schema_are_one_error_before_planning():
     table = pd.DataFrame({"age": [20, 30] * 50, "trade": ["clerk", "nurse"] * 50, "late": [0, 1] * 50})
     schema = {"Age": (17, 90), "job": ["clerk", "nurse"], "late": ["no", "yes"]}

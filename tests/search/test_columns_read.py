@@ -53,6 +53,7 @@ def test_output_has_a_line_for_each_column_and_the_cost_in_words(capsys):
     assert [line.strip() for line in lines[:3]] == boosting().columns_read()
 
 
+@pytest.mark.slow
 def test_plans_and_dry_runs_have_them_too():
     found = plan(boosting(), 2000, epsilon=1.0, delta=1e-5, n_iter=3)
     assert all(f"  {line}" in str(found).splitlines() for line in boosting().columns_read())

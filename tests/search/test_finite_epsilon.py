@@ -46,6 +46,7 @@ def test_an_infinite_epsilon_is_an_error_of_every_search_before_anything_is_read
     assert not hasattr(search, "privacy_spent_")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_iter", [20, Poisson(20)])
 def test_the_suggested_numbers_are_the_last_and_the_first_that_do(n_iter):
     search = made(n_iter=n_iter, delta=1e-4)

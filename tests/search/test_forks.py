@@ -37,6 +37,7 @@ def in_children(method, names):
     return told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", forked.SEARCHES)
 def test_forked_children_of_a_process_that_has_fitted_one_draw_noise_of_their_own(name):
     own = forked.numbers(name)

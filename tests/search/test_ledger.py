@@ -242,6 +242,7 @@ class InAThread(NoisyCentroids):
         return super().fit(X, y)
 
 
+@pytest.mark.slow
 @pytest.mark.processes
 def test_threads_of_candidates_enter_nothing_either(ledger):
     with ledger:

@@ -77,6 +77,7 @@ def parameters(model):
 # --- the total --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", SPACES)
 def test_a_total_is_met_from_below_and_nearly_reached(kind):
     one = search(kind, **TOTAL).fit(X, y)
@@ -142,6 +143,7 @@ def test_a_refit_is_composed_and_trained_on_everything():
 # --- the same results, however they are computed ------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", SPACES)
 @pytest.mark.parametrize(
     "backend",
@@ -161,6 +163,7 @@ def test_a_seed_gives_the_same_result_for_any_number_of_jobs(kind, backend):
     np.testing.assert_array_equal(*[one.predict(X) for one in found])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", SPACES)
 @pytest.mark.parametrize("cv", [None, 2])
 def test_training_together_gives_what_training_one_by_one_gives(kind, cv, monkeypatch):
@@ -212,6 +215,7 @@ def diverging(module_width=3):
     raise RuntimeError("never built")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "bad", "good"),
     [
@@ -244,6 +248,7 @@ def test_candidates_that_no_data_could_train_are_errors_before_any_is_read(kind,
 # --- nothing but the release ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", SPACES)
 def test_neither_records_nor_losers_are_in_the_pickle(kind):
     planted = X.copy()
@@ -270,6 +275,7 @@ def test_a_seeded_search_keeps_no_generator_either():
 # --- other surroundings -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", SPACES)
 def test_a_pipeline_of_fixed_steps_and_a_net_is_searched(kind):
     make, space = SPACES[kind]
@@ -282,11 +288,13 @@ def test_a_pipeline_of_fixed_steps_and_a_net_is_searched(kind):
     assert one.predict(X).shape == y.shape
 
 
+@pytest.mark.slow
 def test_scores_on_public_data_are_free():
     one = search(**TOTAL).fit(X, y, X_public=X[:50].copy(), y_public=y[:50].copy())
     assert 3.95 < one.privacy_spent_.epsilon <= 4.0
 
 
+@pytest.mark.slow
 def test_regressions_and_logistic_regressions_are_searched():
     values = np.clip(X[:, 0], -1, 1)
     regression = DPMLPRegressor(noise_multiplier=2.0, bounds_y=(-1, 1), sample_rate=0.1, max_steps=30)
@@ -306,6 +314,7 @@ def test_labels_may_be_text_and_tables_pandas():
         assert set(one.fit(frame, labels).predict(frame)) <= {"no", "yes"}
 
 
+@pytest.mark.slow
 def test_the_released_net_states_what_the_search_cost_not_its_own_training():
     base = DPMLPClassifier((4,), max_steps=5, sample_rate=0.2)
     one = DPRandomSearchCV(base, {"learning_rate_init": [0.1]}, epsilon=3.0, delta=1e-5)
@@ -344,6 +353,7 @@ def test_a_subclass_of_a_net_does_not_inherit_the_promise():
     assert not hasattr(search, "privacy_spent_")
 
 
+@pytest.mark.slow
 def test_a_subclass_with_a_promise_of_its_own_is_trained_by_its_own_fit():
     net = Stated(classes=[0, 1], noise_multiplier=1.0, max_steps=5)
     search = DPRandomSearchCV(net, {"learning_rate_init": [0.1, 0.2]}, n_iter=Fixed(3), delta=1e-5).fit(X, y)

@@ -68,6 +68,7 @@ def test_a_net_alone_shows_its_steps(make, capfd):
     assert "12 of 12 steps" in capfd.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.processes
 @pytest.mark.parametrize("kind", SEARCHES)
 @pytest.mark.parametrize("make", NETS)
@@ -90,6 +91,7 @@ def test_no_step_of_a_candidate_is_shown_by_worker_processes(make, backend, capf
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.slow
 @pytest.mark.processes
 def test_candidates_trained_one_by_one_are_silent_too(monkeypatch, capfd):
     monkeypatch.setattr(ProtocolAdapter, "trains_together", lambda self, estimator: False)

@@ -104,6 +104,7 @@ class PastPython(NoisyCentroids):
         return super().fit(X, y)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="calls C's printf")
 @pytest.mark.parametrize("backend", ["sequential", "threading", "multiprocessing"])
 def test_nothing_is_written_past_python(backend, capfd):
@@ -415,6 +416,7 @@ def test_a_failed_fit_takes_the_earlier_release_away():
         one.predict(X)
 
 
+@pytest.mark.slow
 def test_a_failure_is_the_worst_run_whatever_score_it_is_given():
     class Failing(NoisyCentroids):
         def fit(self, X, y):

@@ -40,7 +40,7 @@ SPACE = {"shrink": [0.0, 0.1]}
 pytestmark = [pytest.mark.processes, pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")]
 
 
-@pytest.fixture(params=["fork", "spawn"])
+@pytest.fixture(params=["fork", pytest.param("spawn", marks=pytest.mark.slow)])
 def start(request, monkeypatch):
     """Both ways of starting processes."""
     if request.param == "fork" and sys.platform != "linux":
@@ -324,12 +324,12 @@ def endless():
     while True:
         time.sleep(60)
 
-private_process.privately(endless)
+private_process.privately(endless, writes=[os.path.dirname(os.environ["PIDS"])])
 """
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
-@pytest.mark.parametrize("way", ["fork", "spawn"])
+@pytest.mark.parametrize("way", ["fork", pytest.param("spawn", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL])
 def test_private_processes_end_with_the_users_and_leave_nothing(way, end, tmp_path):
     pids, folder = tmp_path / "pids", tmp_path / "temporary"
@@ -372,6 +372,7 @@ def fitted(n_jobs=None):
     return DPRandomSearchCV(NoisyCentroids(), SPACE, n_iter=3, n_jobs=n_jobs, random_state=0).fit(X, y).best_score_
 
 
+@pytest.mark.slow
 def test_a_search_is_the_same_where_nothing_is_forked(monkeypatch):
     forked = fitted()
     monkeypatch.setattr(private_process._HERE, "forks", False)
@@ -393,6 +394,7 @@ def test_a_search_runs_after_the_process_used_openmp_and_pools():
         torch.set_num_threads(1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_a_module_of_a_script_is_trained_and_comes_back_as_the_same_class(n_jobs):
     pytest.importorskip("skorch")

@@ -85,6 +85,7 @@ def drawing(monkeypatch, number, distribution=Geometric):
     monkeypatch.setattr(distribution, "sample", lambda self, rng=None: number)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verbose", [1, 2])
 @pytest.mark.parametrize("kind", ["random", "refit", "subset"])
 def test_what_is_shown_is_the_same_for_one_run_and_for_forty(kind, verbose, place, monkeypatch):
@@ -100,6 +101,7 @@ def test_what_is_shown_is_the_same_for_one_run_and_for_forty(kind, verbose, plac
     assert any("training the final model" in line for line in one) == (verbose == 2 and kind != "random")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verbose", [1, 2])
 @pytest.mark.parametrize("kind", SEARCHES)
 def test_what_is_shown_is_the_same_for_candidates_that_win_and_that_fail(kind, verbose, place):
@@ -171,11 +173,13 @@ def test_no_time_lasts_where_private_work_took_it(place):
         assert written.rstrip("\r").rpartition("\r")[2].strip() == ""
 
 
+@pytest.mark.slow
 def test_the_line_of_a_nested_search_is_as_silent_as_any_candidate():
     inner = DPRandomSearchCV(NoisyCentroids(), SPACE, n_iter=2, verbose=2)
     assert shown(DPRandomSearchCV(inner, {"n_iter": [2.0, 3.0]}, n_iter=2, guarantee=inner.privacy_guarantee())) == [""]
 
 
+@pytest.mark.slow
 def test_a_search_in_a_pipeline_and_in_eight_threads_is_heard(place):
     """Also while others mute the descriptors of the process; and each is heard to its end."""
 
@@ -227,6 +231,7 @@ def test_a_stream_that_cannot_be_written_to_ends_no_search():
     assert search.predict(X).shape == np.shape(y)
 
 
+@pytest.mark.slow
 def test_a_threshold_that_nobody_reaches_shows_what_one_that_is_reached_shows(place):
     def of(threshold, seed):
         search = DPThresholdSearchCV(

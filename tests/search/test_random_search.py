@@ -190,6 +190,7 @@ def test_a_target_with_refit_covers_the_refit_too():
     assert 1.99 < spent.epsilon <= 2.0
 
 
+@pytest.mark.slow
 def test_noise_multipliers_are_calibrated_as_well():
     class Net(RandomizedResponse):
         def __init__(self, noise_multiplier=1.0, label=0):
@@ -232,6 +233,7 @@ def test_replaced_steps_run_with_the_noise_that_was_accounted():
     assert fitted.privacy_spent_.epsilon == pytest.approx(best_of(one, 3).epsilon_at(0.0), abs=1e-9)
 
 
+@pytest.mark.slow
 def test_a_large_finite_space_is_fine_where_the_guarantee_does_not_vary():
     space = {"shrink": np.linspace(0, 0.9, 500), "random_state": list(range(500))}
     assert hasattr(DPRandomSearchCV(NoisyCentroids(), space, n_iter=2).fit(X, y), "best_estimator_")
@@ -245,6 +247,7 @@ def test_a_drawn_candidate_outside_the_plan_is_an_error_before_data_is_read():
         declared.fit(X, y)
 
 
+@pytest.mark.slow
 def test_lists_of_dicts_and_distributions_are_drawn_from():
     space = [{"shrink": [0.1]}, {"shrink": loguniform(1e-3, 1e-2)}]
     seen = {

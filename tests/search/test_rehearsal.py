@@ -184,6 +184,7 @@ def test_a_search_inside_a_search_is_not_rehearsed_again():
     assert all(np.isin(records, X).all() for records in own)  # a rehearsal of the inner fit would have trained in full
 
 
+@pytest.mark.slow
 @pytest.mark.processes
 def test_nothing_is_said_but_why_nothing_was_rehearsed(capsys):
     class Chatty(NoisyCentroids):
@@ -309,6 +310,7 @@ def test_a_module_that_does_not_fit_the_records_costs_nothing(name, match, tmp_p
     refused(search, X.astype(np.float32), y, (ValueError, RuntimeError), match, tmp_path)
 
 
+@pytest.mark.slow
 def test_a_device_that_is_not_there_costs_nothing(tmp_path):
     torch = pytest.importorskip("torch")
     if torch.cuda.is_available():

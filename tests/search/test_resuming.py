@@ -181,6 +181,7 @@ class Interrupting(NoisyCentroids):
         return super().fit(X, y)
 
 
+@pytest.mark.slow
 @pytest.mark.processes
 @pytest.mark.usefixtures("interruptible")
 def test_it_goes_on_after_an_interrupt_from_the_keyboard(folder, monkeypatch):

@@ -23,7 +23,7 @@ from sklearn_dpsearch.search.private_process import in_own_process, privately
 pytestmark = [pytest.mark.processes, pytest.mark.skipif(sys.platform != "linux", reason="of Linux alone")]
 
 
-@pytest.fixture(params=["fork", "spawn"], autouse=True)
+@pytest.fixture(params=["fork", pytest.param("spawn", marks=pytest.mark.slow)], autouse=True)
 def way(request, monkeypatch):
     monkeypatch.setattr(private_process._HERE, "forks", request.param == "fork")
 

@@ -170,6 +170,7 @@ def test_the_final_model_sees_all_records_if_it_is_to():
     assert 60 < len(tuning[0]["records"]) < 180
 
 
+@pytest.mark.slow
 def test_every_record_joins_by_a_coin_of_its_own():
     joined = np.zeros(400)
     sizes = []
@@ -518,6 +519,7 @@ def test_a_warm_net_goes_on_and_repeats_with_a_seed(nets):
     assert weights() == weights()
 
 
+@pytest.mark.slow
 def test_a_warm_net_starts_where_the_winner_ended(nets):
     """The final training does not move: the cold one stays at zero, the warm one where it started."""
     digits, labels = load_digits(return_X_y=True)

@@ -267,6 +267,7 @@ def test_a_candidate_that_promises_something_else_in_the_final_training_is_refus
 # --- the released score -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", ["zero_out", "add_remove", "replace_one"])
 def test_a_released_score_is_off_by_as_much_as_it_says(relation):
     """Seven of ten predictions are right: what is left is noise, and who is in the part that was scored."""

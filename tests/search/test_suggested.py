@@ -190,6 +190,7 @@ def test_the_chance_of_one_candidate_is_part_of_the_plan_and_of_what_verbose_pri
     assert "one candidate alone: 10 %" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("drawn_as", ["auto", (64, 64)])
 def test_layers_that_follow_the_number_of_records_are_decided_anew_after_the_subset(drawn_as, monkeypatch):
     """On a tenth of 100,000 records "auto" is one layer, on the rest two."""

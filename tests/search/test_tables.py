@@ -68,6 +68,7 @@ def test_a_step_that_may_learn_is_refused_and_pointed_to_the_schema(step):
         DPRandomSearchCV(model(step), {"dplogisticregression__alpha": [0.0]}, delta=1e-5).privacy_cost()
 
 
+@pytest.mark.slow
 def test_a_dry_run_needs_no_records_where_there_is_a_schema():
     space = {"dplogisticregression__alpha": [0.0]}
     assert DPRandomSearchCV(model(), space, epsilon=8.0, delta=1e-4).dry_run().score >= 0

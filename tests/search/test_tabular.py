@@ -37,6 +37,7 @@ SEARCHES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SEARCHES)
 def test_every_search_goes_from_a_table_to_labels(name):
     search = SEARCHES[name](classifier()).set_params(random_state=0).fit(TABLE, TABLE["pay"])  # K may be 0
@@ -46,6 +47,7 @@ def test_every_search_goes_from_a_table_to_labels(name):
     assert any("schema was not taken from the records" in text for text in search.privacy_spent_.assumptions)
 
 
+@pytest.mark.slow
 def test_a_regressor_is_searched_too():
     search = DPRandomSearchCV(regressor(), SPACE, n_iter=2, epsilon=20.0, delta=1e-4).fit(TABLE, TABLE["price"])
     assert np.all((search.predict(TABLE) >= 0) & (search.predict(TABLE) <= 100))
@@ -57,6 +59,7 @@ def test_the_space_around_a_net_needs_no_words():
     assert set(search.best_params_) == {"learning_rate_factor", "hidden_layer_sizes"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", [classifier(), regressor()])
 def test_a_dry_run_needs_no_records(model):
     assert np.isfinite(DPRandomSearchCV(model, SPACE, epsilon=8.0, delta=1e-4).dry_run().score)

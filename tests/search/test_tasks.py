@@ -96,6 +96,7 @@ def test_no_worker_is_without_a_task_and_none_has_too_many():
     assert len(block_sizes(1000, 1)) < 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["loky", "multiprocessing", "threading"])
 def test_estimators_of_a_script_run_in_workers(backend):
     script = Path(__file__).with_name("of_a_script.py")

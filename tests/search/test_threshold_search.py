@@ -182,6 +182,7 @@ def test_a_refit_is_composed():
     assert until(refit=True).privacy_cost(200).epsilon == pytest.approx(1.0 + until().privacy_cost(200).epsilon)
 
 
+@pytest.mark.slow
 def test_it_is_itself_a_private_estimator_and_takes_one():
     for inner in (until(n_iter=1000), walk(round_epsilon=10.0)):
         promised = inner.privacy_guarantee(200).epsilon_at(0.0)
@@ -197,6 +198,7 @@ def test_it_is_itself_a_private_estimator_and_takes_one():
 # --- a number: what it does ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["threading", "loky"] if FULL else ["threading"])
 def test_running_ahead_changes_nothing_but_time(backend):
     """The first success in the order of drawing is released, however many workers found one."""
@@ -223,6 +225,7 @@ class Counting(NoisyCentroids):
         return super().fit(X, y)
 
 
+@pytest.mark.slow
 def test_nothing_runs_after_the_first_success():
     Counting.fits = 0
     one = until(Counting(), threshold=-1e9, n_iter=1e3, random_state=0).fit(X, y)
@@ -231,6 +234,7 @@ def test_nothing_runs_after_the_first_success():
     assert one.best_score_ >= -1e9
 
 
+@pytest.mark.slow
 def test_the_chance_of_nothing_is_that_of_the_coin():
     """Half of the runs reach the threshold, and the coin comes first: p/(p + (1 − p)/2)."""
     runs = 4000 if FULL else 120
@@ -272,6 +276,7 @@ def test_stopping_without_success_is_the_same_whatever_else_happened(monkeypatch
     assert len({trace(0), trace(9), trace(9, target=np.zeros_like(y)), trace(3, target=1 - y)}) == 1
 
 
+@pytest.mark.slow
 def test_a_search_that_found_something_before_forgets_it():
     one = until(threshold=-1e9, n_iter=1e3, random_state=0).fit(X, y)
     assert one.found_
@@ -375,6 +380,7 @@ def test_a_walk_that_finds_nothing_says_so():
         one.predict(X)
 
 
+@pytest.mark.slow
 def test_the_release_is_the_winner_the_decisions_and_nothing_else():
     one = walk(Talkative(), round_epsilon=50.0).fit(X, y)
     assert set(vars(one)) - set(one.get_params(deep=False)) == ALLOWED - {"best_score_std_"} | {"found_", "n_rounds_"}
@@ -783,6 +789,7 @@ def test_what_stopping_cannot_use_is_named_with_the_remedy(given, error, match):
 # --- models -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threshold", [0.5, Doubling(n_parts=4)])
 def test_models_of_diffprivlib_are_searched(threshold):
     models = pytest.importorskip("diffprivlib.models")

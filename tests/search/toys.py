@@ -13,8 +13,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+import tests
 from sklearn_dpsearch import Doubling, DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, DPThresholdSearchCV
 from sklearn_dpsearch._disk.secret_folder import LOCK, README, RELEASE
+from sklearn_dpsearch.data import columns
 from sklearn_dpsearch.privacy import PureDP
 from sklearn_dpsearch.search._resuming import SEARCH
 
@@ -145,6 +147,10 @@ class Untouchable:
         raise AssertionError("data were read")
 
     __array__ = __getitem__
+
+
+tests.Untouchable = Untouchable
+columns.CONTAINERS["tests"] = ("Untouchable",)
 
 
 class Bounded(NoisyCentroids):

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 
+from ...data.columns import array_of
 from ...data.labels import as_array, declared_positions
 from ...privacy import PrivacyError
 
@@ -38,7 +39,7 @@ def indicators(y: Any) -> torch.Tensor:
     ValueError
         For values other than 0 and 1, or y without columns.
     """
-    found = as_array(y)
+    found = array_of(y, "y")
     if found.ndim != 2:
         raise ValueError(f"Expected y with a column for each label, shape (n_samples, n_labels), got {found.shape}.")
     if found.dtype.kind not in "biuf" or not np.isin(found, (0, 1)).all():

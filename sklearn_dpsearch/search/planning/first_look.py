@@ -6,7 +6,7 @@ Public are shapes, kinds of numbers and labels, declared classes and bounds, nam
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from inspect import signature
 from typing import Any
@@ -65,8 +65,9 @@ def first_look(
     if y is None and tags.target_tags.required:
         wrapped = "" if hasattr(X, "shape") else how_to_wrap(type(X))
         raise ValueError(f"This {name} estimator requires y to be passed, but the target y is None.{wrapped}")
+    declared = kind_of(getattr(y, "dtype", None))
     X, y = records_for(X, (search.estimator, *models)), targets_for(y, (search.estimator, *models))
-    facts, labels = facts_of(X), None if y is None else _facts_of_targets(y)
+    facts, labels = facts_of(X), None if y is None else _facts_of_targets(y, declared)
     _check_records(search.estimator, name, facts, tags)
     for model in (search.estimator, *models):
         _in_one(partial(_check_schema, model, facts), partial(check_declared, model, facts.width, labels))
@@ -171,9 +172,10 @@ def _check_records(estimator: Any, name: str, facts: ContainerFacts, tags: Any) 
         )
 
 
-def _facts_of_targets(y: Any) -> ContainerFacts:
-    """Facts of targets; raise for others than one or several plain values for each record."""
+def _facts_of_targets(y: Any, declared: str) -> ContainerFacts:
+    """Facts of targets of a declared kind; raise for others than one or several plain values for each record."""
     facts = facts_of(y, "y")
+    facts = replace(facts, kind=declared or facts.kind)
     if facts.kind == "c":
         raise ValueError("Complex data not supported: y has a complex dtype. Give real numbers, or labels.")
     if facts.kind == "V":

@@ -354,6 +354,7 @@ ZOO = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("make", "kind", "data"), ZOO.values(), ids=ZOO)
 def test_no_record_changes_the_sum_of_an_accepted_net_by_more_than_the_norm(make, kind, data):
     net, ((inputs, targets), extra) = seeded(make), data
@@ -560,6 +561,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning", "ignore::FutureWarning")
 @pytest.mark.parametrize(("make", "remedy"), REFUSED.values(), ids=REFUSED)
 def test_kinds_of_modules_that_cannot_be_private_are_refused_with_a_remedy(make, remedy):
@@ -731,6 +733,7 @@ class AlongTheSecond(Net):
         return self.last(torch.softmax(self.first(inputs), dim=1).flatten(1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [MixedInStacks, AlongTheSecond])
 def test_nets_trained_together_do_not_mix(make):
     nets = [[seeded(lambda: make(5), seed) for seed in range(3)] for _ in range(2)]

@@ -97,6 +97,7 @@ def test_records_chosen_for_it_move_a_sum_by_no_more_than_the_noise_covers(make,
     assert moved(engine, n, 0) <= 1 + rounding.OWN
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", ENGINES)
 @pytest.mark.parametrize("n", [1000, 5000])
 def test_records_chosen_for_labels_that_are_known_move_a_large_batch_no_further(make, n):

@@ -180,6 +180,7 @@ class Draws(Net):
         return self.last(F.dropout(torch.relu(self.first(inputs + torch.zeros(5))), 0.5, self.training))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", [0, 20, 40])
 def test_one_more_record_moves_secret_masks_and_nothing_else(place):
     """Over many seeds the other records contribute what they contribute without it: masks are exchangeable."""
@@ -545,6 +546,7 @@ ADVANCING = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ADVANCING.values(), ids=ADVANCING)
 def test_states_that_advance_with_each_call_are_refused_by_reading(kind):
     with pytest.raises(LeakingEstimatorError, match="(?s)Found .*: .*(advances|random numbers|cannot be read)"):

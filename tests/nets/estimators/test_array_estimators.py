@@ -83,6 +83,7 @@ def test_the_guarantee_follows_from_the_arguments_alone(kind):
     assert (one.n_steps_, one.noise_multiplier_) == (15, 1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ESTIMATORS)
 @pytest.mark.parametrize("epsilon", [0.5, 3.0])
 def test_a_target_is_met_from_below_and_nearly_reached(kind, epsilon):
@@ -91,6 +92,7 @@ def test_a_target_is_met_from_below_and_nearly_reached(kind, epsilon):
     assert one.privacy_spent_.delta == 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rate", "steps"), [(0.05, 60), (0.3, 10), (1.0, 1)])
 def test_a_gaussian_target_is_kept_whatever_the_rate_and_the_steps(rate, steps):
     one = model(noise_multiplier=None, target_mu=0.7, sample_rate=rate, max_steps=steps).fit(X, y)
@@ -207,6 +209,7 @@ def test_coefficients_of_a_linear_regression_reproduce_its_predictions(bounds_X,
     np.testing.assert_allclose(one.predict(inside), wanted, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_linear_regression_finds_the_line():
     found = DPLinearRegression(target_epsilon=20.0, target_delta=1e-5, bounds_y=(-40, 60), random_state=0, noise_seed=0)
     values = 10 + 8 * X[:, 0] - 4 * X[:, 2]
@@ -325,6 +328,7 @@ def test_bad_layers_are_refused_before_any_data_is_read():
         model(DPMLPClassifier, activation="step").fit(Untouchable(), Untouchable())
 
 
+@pytest.mark.slow
 def test_an_unreachable_target_says_what_can_be_reached():
     one = model(noise_multiplier=None, target_epsilon=1e-9, target_delta=1e-12, sample_rate=1.0)
     with pytest.raises(BudgetUnreachableError, match="smallest epsilon possible"):

@@ -246,6 +246,7 @@ def test_a_subclass_of_the_progress_bar_is_refused():
         net(callbacks=[Mine()]).fit(Untouchable(), Untouchable())
 
 
+@pytest.mark.slow
 @pytest.mark.processes
 def test_candidates_of_a_search_show_no_progress(capsys):
     one = net(callbacks=[ProgressBar()], noise_multiplier=None)

@@ -71,6 +71,7 @@ def test_weights_of_one_for_each_class_change_nothing(one_noise):
         torch.testing.assert_close(flat(one.module_), flat(found[0].module_))
 
 
+@pytest.mark.slow
 def test_weights_are_those_of_scikit_learn():
     """Without noise and clipping, trained to the end."""
     weights = {0: 0.2, 1: 1.0}
@@ -114,6 +115,7 @@ def test_weights_are_said_to_be_constants():
     assert not any("class_weight" in text for text in model().privacy_assumptions())
 
 
+@pytest.mark.slow
 def test_weights_can_be_searched():
     one = model(noise_multiplier=None, classes=[0, 1])
     space = {"class_weight": [None, {0: 0.2}, {0: 0.5}]}

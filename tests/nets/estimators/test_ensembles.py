@@ -39,6 +39,7 @@ def regressor(**given):
     return DPTabularEnsembleRegressor({**FEATURES, "price": (0.0, 100.0)}, target="price", **{**BUDGET, **given})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", [classifier(), regressor(), classifier(neighboring="replace_one")])
 def test_both_models_are_paid_for_and_the_target_is_met(model):
     fitted = clone(model).fit(TABLE, TABLE[model.target])
@@ -71,6 +72,7 @@ def test_logits_are_averaged(target):
     assert model.score(TABLE, TABLE[target]) > 0.75
 
 
+@pytest.mark.slow
 def test_predicted_numbers_are_averaged_inside_of_the_bounds():
     model = regressor().fit(TABLE, TABLE["price"])
     net, boosting = (one.predict(TABLE) for one in (model.net_, model.boosting_))
@@ -86,6 +88,7 @@ def test_boosting_has_more_weight_where_much_or_little_can_be_learned(signal, we
     assert net_weight(signal) == pytest.approx(weight)
 
 
+@pytest.mark.slow
 def test_logits_are_weighted_by_the_public_number_of_records_and_the_budget():
     model = classifier(public_n=5e4, neighboring="zero_out").fit(TABLE, TABLE["pay"])
     assert model.net_weight_ == net_weight(5e4 * model._mu()) < 0.5
@@ -96,6 +99,7 @@ def test_logits_are_weighted_by_the_public_number_of_records_and_the_budget():
     np.testing.assert_allclose(model.decision_function(TABLE), (net + boosting) / 2)
 
 
+@pytest.mark.slow
 def test_a_private_number_of_records_needs_a_public_one():
     with pytest.raises(PrivacyError, match="public_n"):
         classifier(neighboring="add_remove").privacy_guarantee()
@@ -103,6 +107,7 @@ def test_a_private_number_of_records_needs_a_public_one():
     assert model.fit(TABLE, TABLE["pay"]).privacy_spent_.neighboring == "add_remove"
 
 
+@pytest.mark.slow
 def test_a_meaningless_delta_is_refused_where_a_number_of_records_is_public():
     for given in ({}, {"neighboring": "add_remove", "public_n": 1500}):
         with pytest.raises(PrivacyError, match="promises nothing"):
@@ -126,6 +131,7 @@ def test_wrong_arguments_train_nothing(given, match):
     assert not hasattr(model, "privacy_spent_")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "make",
     [
@@ -151,6 +157,7 @@ def test_a_factor_multiplies_the_privacy_loss():
     assert model.privacy_guarantee().epsilon_at(1e-5) == pytest.approx(GaussianDP(mu=mu).epsilon_at(1e-5), rel=1e-3)
 
 
+@pytest.mark.slow
 def test_no_seed_of_the_noise_is_left():
     model = classifier(noise_seed=7, random_state=7).fit(TABLE, TABLE["pay"])
     again = classifier(noise_seed=7, random_state=7).fit(TABLE, TABLE["pay"])

@@ -737,6 +737,7 @@ def test_bad_arguments_are_refused_before_any_data_is_read(changed, error, match
             getattr(net(**changed), method)(Untouchable(), Untouchable())
 
 
+@pytest.mark.slow
 def test_an_unreachable_target_says_what_can_be_reached():
     unreachable = {"noise_multiplier": None, "target_epsilon": 1e-9, "target_delta": 1e-12, "sample_rate": 1.0}
     with pytest.raises(BudgetUnreachableError, match="(?s)out of reach.*smallest epsilon possible"):
@@ -867,6 +868,7 @@ def test_weights_of_records_and_other_arguments_of_fit_are_refused():
 # --- many at once -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_nets_fitted_together_are_the_nets_fitted_alone():
     def nets():
         return [

@@ -190,6 +190,7 @@ def test_the_rule_follows_from_public_facts_alone():
     assert numbers.max_grad_norm_ == pytest.approx(0.5 * np.hypot(50**0.25, 1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("from_linear", [True, False])
 @pytest.mark.parametrize("deep", [[1, 32, 2], [40, 64, 32, 16, 1]])
 def test_the_gradient_of_hidden_layers_at_the_start_is_as_long_as_expected(deep, from_linear):

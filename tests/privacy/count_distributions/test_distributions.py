@@ -453,6 +453,7 @@ def test_integers_of_numpy_do_not_wrap_around() -> None:
     assert Geometric(np.float32(7.3)).gamma == Geometric(float(np.float32(7.3))).gamma
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("distribution", [Poisson(3e7), Binomial(10**9, 1e-3), NegativeBinomial(1e6, 10), Poisson(1e6)])
 def test_sums_in_double_precision_decide_no_more_than_they_know(distribution: CountDistribution) -> None:
     steps = steps_of(distribution)

@@ -36,6 +36,7 @@ SGD = DPSGD(noise_multiplier=1.5, sample_rate=0.02, steps=300)
 # --- composition --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_composition_is_above_the_exact_product_of_discrete_mechanisms() -> None:
     rng = np.random.default_rng(0)
     for _ in range(40):
@@ -270,6 +271,7 @@ def test_one_of_several_pure_mechanisms_is_as_bad_as_the_worst_where_nothing_may
     assert mixture([PureDP(epsilon=0.5), PureDP(epsilon=2.0)], [0.9, 0.1]).epsilon_at(0.0) == 2.0
 
 
+@pytest.mark.slow
 def test_long_compositions_are_not_kept_for_ever() -> None:
     """A ledger of many entries asks for the ε of another one at each entry."""
     parts = [PureDP(epsilon=0.01), ZCDP(rho=0.01)] + [ApproxDP(epsilon=0.01 * i, delta=1e-9) for i in range(1, 100)]

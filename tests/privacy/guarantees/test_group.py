@@ -64,6 +64,7 @@ def check_chains(rng: np.random.Generator, number: int, longest: int) -> None:
             assert np.all(shown <= stated.delta_at(epsilons) + 1e-13)
 
 
+@pytest.mark.slow
 def test_a_person_never_loses_more_than_is_stated() -> None:
     check_chains(np.random.default_rng(3), 3, longest=3)
 

@@ -18,6 +18,7 @@ SETTINGS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("mu", "rate", "steps"), SETTINGS)
 def test_the_profile_stays_under_the_target_at_every_epsilon(mu, rate, steps):
     noise = noise_multiplier_under(mu, rate, steps)
@@ -33,10 +34,12 @@ def test_a_little_less_noise_would_not_be_enough(mu, rate, steps):
     assert not covers(GaussianDP(mu=mu), less, slack=1e-9)
 
 
+@pytest.mark.slow
 def test_full_batches_need_the_noise_of_the_gaussian_mechanism():
     assert noise_multiplier_under(0.5, 1.0, 4) == pytest.approx(2 / 0.5, rel=5e-3)
 
 
+@pytest.mark.slow
 def test_a_search_costs_no_less_with_any_candidate_than_with_the_target():
     total = best_of(gaussian_target(0.5), Geometric(10)).epsilon_at(1e-5)
     for rate, steps in ((0.05, 400), (0.2, 100)):

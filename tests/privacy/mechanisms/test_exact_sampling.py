@@ -95,6 +95,7 @@ def test_bernoulli_has_exactly_the_stated_probability(p):
     assert found[True] == p
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gamma", [0, Fraction(1, 1000), Fraction(1, 2), 1, Fraction(7, 3), 5])
 def test_bernoulli_exp_succeeds_with_probability_exp_minus_gamma(coins, gamma):
     found, pruned = distribution(lambda rng: bernoulli_exp(gamma, rng))

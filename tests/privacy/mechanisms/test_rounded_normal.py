@@ -46,6 +46,7 @@ def test_a_large_scale_loses_no_digits():
     assert len(np.unique(drawn % 1024)) == 1024
 
 
+@pytest.mark.slow
 def test_quantiles_of_scipy_are_far_more_accurate_than_is_assumed():
     rng = np.random.default_rng(0)
     tails = np.concatenate(

@@ -61,6 +61,7 @@ def stated(one, distribution: CountDistribution, after) -> Guarantee:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_bound_is_never_below_the_exact_loss_of_search_and_what_follows(seed: int) -> None:
     rng = np.random.default_rng(100 + seed)

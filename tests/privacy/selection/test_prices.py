@@ -236,6 +236,7 @@ def test_whole_profile_is_above_the_exact_one(cases: int) -> None:
         )
 
 
+@pytest.mark.slow
 def test_profile_never_rises_and_agrees_with_epsilon() -> None:
     search = best_of(GaussianDP(mu=0.4), Poisson(60))
     grid = np.linspace(6.0, 7.5, 40)

@@ -95,6 +95,7 @@ def test_pair_is_above_the_release_at_every_real_epsilon(train_on: str) -> None:
             assert np.all(stated.delta_at(grid) >= exact - 1e-12)
 
 
+@pytest.mark.slow
 def test_bound_holds_for_parts_known_only_by_their_largest_loss_and_is_reached() -> None:
     rng = np.random.default_rng(23)
     for _ in range(12):
@@ -111,6 +112,7 @@ def test_bound_holds_for_parts_known_only_by_their_largest_loss_and_is_reached()
             assert bound.delta_at(bound.epsilon_at(0.0)) == 0.0
 
 
+@pytest.mark.slow
 def test_bound_holds_for_parts_known_only_by_one_epsilon_and_delta() -> None:
     rng = np.random.default_rng(24)
     for _ in range(60):
@@ -153,6 +155,7 @@ def test_gaussian_parts_agree_with_a_quadrature(train_on: str) -> None:
             assert value * (1 - 1e-6) - 1e-15 <= stated <= value * (1 + 1e-3) + 1e-15
 
 
+@pytest.mark.slow
 def test_a_changed_record_costs_the_average_over_its_coin() -> None:
     """Replace-one neighbours: exact distributions with the record's old and new value."""
     rng = np.random.default_rng(25)
@@ -196,6 +199,7 @@ def test_publishing_who_was_in_the_subset_is_caught(train_on: str) -> None:
         check_with_coins_known()
 
 
+@pytest.mark.slow
 def test_publishing_who_was_in_the_subset_costs_at_most_the_mixture() -> None:
     rng = np.random.default_rng(3)
     for _ in range(50):

@@ -63,6 +63,7 @@ def release(search: Counting, fraction: float, train_on: str) -> tuple[np.ndarra
     return distributions[0], distributions[1]
 
 
+@pytest.mark.slow
 def test_the_average_over_a_known_coin_is_never_below_the_exact_loss() -> None:
     rng = np.random.default_rng(41)
     tightest = 0.0

@@ -47,6 +47,7 @@ def release(tune: np.ndarray, train: np.ndarray, record: int, fraction: float, t
     return (fraction * inside + (1 - fraction) * outside).ravel()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("train_on", VARIANTS)
 def test_bound_is_never_below_the_exact_loss(train_on: str) -> None:
     rng = np.random.default_rng(3)

@@ -150,6 +150,7 @@ def test_bound_holds_for_parts_known_only_by_their_largest_loss_and_is_reached()
 # --- coins that are known, and records that change ----------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
 def test_the_average_over_known_membership_is_never_below_the_exact_loss(relation: str) -> None:
     """Parts that may use who does what in any way: other distributions for each use of each of two slots."""

@@ -173,6 +173,7 @@ def test_an_open_failure_is_refuted_at_every_epsilon() -> None:
     assert verify(NonPrivate(), 3, 50.0, 0.5) == "false"
 
 
+@pytest.mark.slow
 def test_without_a_known_mechanism_nothing_is_refuted() -> None:
     curve = RenyiDP(orders=[2.0, 8.0], epsilons=[0.1, 0.5])
     assert verify(curve, 10, 0.1, 1e-9) == "undecided"

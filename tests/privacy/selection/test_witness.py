@@ -111,6 +111,7 @@ def check_that_no_certificate_exceeds_a_bound(base, distribution, rng: np.random
     assert witness_epsilon(base, distribution, delta) <= total.epsilon_at(delta)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "distribution", [*DISTRIBUTIONS, Logarithmic(10), NegativeBinomial(-0.5, 10), NegativeBinomial(2, 15)], ids=repr
 )
@@ -129,6 +130,7 @@ def test_no_certificate_exceeds_a_proved_bound_in_many_random_cases(seed: int) -
         check_that_no_certificate_exceeds_a_bound(random_base(rng), random_distribution(rng), rng)
 
 
+@pytest.mark.slow
 def test_a_mass_above_one_certifies_no_more_than_is_reported() -> None:
     for distribution, close in ((Logarithmic(10), 1.001), (NegativeBinomial(-0.5, 10), 1.002)):
         certain, reported = (
@@ -178,6 +180,7 @@ def test_witness_of_a_gaussian_base_is_below_the_same_cut_of_a_fine_discrete_gau
     assert witness(GaussianDP(mu=mu), distribution, epsilon) >= best - 1e-9
 
 
+@pytest.mark.slow
 def test_witness_falls_with_epsilon_and_its_epsilon_meets_it() -> None:
     base, distribution = GaussianDP(mu=0.4), Geometric(10)
     values = [witness(base, distribution, epsilon) for epsilon in np.linspace(0, 5, 9)]
@@ -208,6 +211,7 @@ def test_large_losses_are_not_taken_for_infinite_ones(base) -> None:
     assert verify(base, Fixed(2), 0.999 * reported, 0.3) == "undecided"
 
 
+@pytest.mark.slow
 def test_witness_uses_the_worse_direction() -> None:
     base = DPSGD(noise_multiplier=1.0, sample_rate=0.02, steps=50)
     assert witness_epsilon(base, 10, 1e-6) == pytest.approx(best_of(base, 10).epsilon_at(1e-6), rel=0.03)
