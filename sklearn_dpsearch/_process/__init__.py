@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .containment import become_private, contained, is_private, without_warnings
+from .containment import become_private, contained, in_fixed_words, is_private, public_records, without_warnings
 from .progress import Stage, speaking
 from .random_generators import all_generators, generators_kept, reduction, refresh, reseed
 from .shortened_training import rehearsing, steps_now
@@ -13,7 +13,9 @@ __all__ = [
     "become_private",
     "contained",
     "generators_kept",
+    "in_fixed_words",
     "is_private",
+    "public_records",
     "reduction",
     "refresh",
     "rehearsing",

@@ -5,7 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from typing import TypeVar
+
+Found = TypeVar("Found")
 
 #: Variable of the environment, which processes that a candidate starts have too.
 PRIVATE = "SKLEARN_DPSEARCH_PRIVATE_PROCESS"
@@ -39,3 +43,46 @@ def without_warnings() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
+
+
+#: Whether the records at hand are public.
+_PUBLIC: ContextVar[bool] = ContextVar("public", default=False)
+
+
+class TrainingStoppedError(RuntimeError):
+    """Error for a training that other code has stopped."""
+
+
+STOPPED = (
+    "The training of {} was stopped by an error of other code, whose text could quote a record and is not shown. "
+    "DPRandomSearchCV(model, {{}}).dry_run(X_example, y_example) shows it on public or made-up records."
+)
+
+
+def in_fixed_words(name: str, work: Callable[[], Found]) -> Found:
+    """Work on private records in the user's process: errors of other code have a fixed text, and warnings are dropped.
+
+    Raises
+    ------
+    TrainingStoppedError
+        Outside of the handler: a chained error would be shown.
+    """
+    if _PUBLIC.get():
+        return work()
+    with without_warnings():
+        try:
+            return work()
+        except Exception as error:
+            if type(error).__module__.partition(".")[0] == __name__.partition(".")[0]:
+                raise
+    raise TrainingStoppedError(STOPPED.format(name))
+
+
+@contextlib.contextmanager
+def public_records() -> Iterator[None]:
+    """Work on public or made-up records: errors of other code are shown as they are."""
+    before = _PUBLIC.set(True)
+    try:
+        yield
+    finally:
+        _PUBLIC.reset(before)

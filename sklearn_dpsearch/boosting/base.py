@@ -8,6 +8,7 @@ import secrets
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import joblib
@@ -19,7 +20,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from .._process import steps_now
+from .._process import in_fixed_words, steps_now
 from ..data.columns import names_of
 from ..data.labels import targets_in
 from ..preprocessing import ColumnShape, Schema, TableEncoder
@@ -229,7 +230,7 @@ class GradientBoosting(CalibratedModel):
         columns = self._columns()
         codes = columns.codes(X)
         self._name_features(X)
-        self._train(codes, columns.features, targets, loss)
+        in_fixed_words(type(self).__name__, partial(self._train, codes, columns.features, targets, loss))
         return self
 
     def _train(self, codes: Codes, features: Sequence[Feature], targets: NDArray[Any], loss: Loss) -> None:

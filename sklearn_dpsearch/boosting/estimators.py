@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.multiclass import check_classification_targets, unique_labels
+from sklearn.utils.multiclass import unique_labels
 
-from ..data.labels import declared_positions
+from ..data.labels import classes_in, declared_positions
 from ..preprocessing import Schema
 from ..privacy._types import Neighboring
 from .base import ByRule, GradientBoosting, Seed
@@ -198,15 +198,8 @@ class DPGradientBoostingClassifier(ClassifierMixin, GradientBoosting):
         return {"classes": schema.classes(target)}
 
     def _loss_and_targets(self, y: NDArray[Any]) -> tuple[Loss, NDArray[Any]]:
-        check_classification_targets(y)
-        declared = self._declared("classes")
-        self.classes_ = np.unique(y) if declared is None else unique_labels(declared)
+        self.classes_ = classes_in(y, self._declared("classes"))
         log_weights(self.class_weight, self.classes_)
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"Found {len(self.classes_)} class: classification needs at least 2 classes. Declare them with "
-                "classes=[...], also those that y lacks."
-            )
         found = declared_positions(y, self.classes_)
         if len(self.classes_) == 2:
             return BinaryLoss(), np.where(found == 1, np.int8(1), np.int8(-1))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_array, column_or_1d
 
 from .columns import frame_columns, is_frame, library_of, read_column, refused
@@ -51,6 +53,28 @@ def declared_positions(y: Any, classes: NDArray[Any]) -> NDArray[np.integer]:
             "record could have."
         )
     return found.astype(np.min_scalar_type(len(classes)))
+
+
+def classes_in(y: NDArray[Any], declared: Any) -> NDArray[Any]:
+    """Sorted classes: those that are declared, else those that occur, which are public then.
+
+    Raises
+    ------
+    ValueError
+        For targets that are no labels, and for fewer than two classes.
+    """
+    if declared is None:
+        labels = labels_in(y.tolist(), None) if y.dtype.kind == "O" else y
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a warning of many classes would depend on single labels
+            check_classification_targets(labels)
+    classes: NDArray[Any] = np.unique(labels) if declared is None else unique_labels(declared)
+    if len(classes) < 2:
+        raise ValueError(
+            f"Found {len(classes)} class: classification needs at least 2 classes. Declare them with classes=[...], "
+            "also those that y lacks."
+        )
+    return classes
 
 
 def targets_in(y: Any, numeric: bool) -> NDArray[Any]:

@@ -17,6 +17,7 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metadata_routing import process_routing
 
+from .._process import public_records
 from .._site import linked
 from ..adapters.declared_guarantee import Declared
 from ..adapters.refusals import together
@@ -447,7 +448,7 @@ class BasePrivateSearch(
         except (ValueError, TypeError):
             plan = search._plan(strategy, n, public, search.delta)
         job = job_in_the_open(plan, n, {}, (seen.X, seen.y) if public else None)
-        with counted():  # nothing is spent, nor by a search inside of this one
+        with counted(), public_records():  # nothing is spent, nor by a search inside of this one
             return dry_run(strategy, plan, job, seen.X, seen.y)
 
     def _spend(self, prepared: Prepared, entry: str | None = None) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
+from .._process import public_records
 from . import private_process
 from .packed import pickled, unpickled
 from .private_process import imported, privately
@@ -39,7 +40,8 @@ def in_the_open(work: Callable[[], Found], shared: Sequence[Any] = (), writes: S
 def _ended(work: Callable[[], Found]) -> tuple[Found | None, Exception | None, list[str]]:
     """Value or error of the work, and the modules that it needed."""
     try:
-        return work(), None, imported()
+        with public_records():
+            return work(), None, imported()
     except Exception as error:
         return None, _for_travelling(error), imported()
 

@@ -17,7 +17,7 @@ from sklearn.utils._param_validation import Interval, validate_parameter_constra
 from torch import nn
 
 from ..._disk.store import KeyedFile
-from ..._process import steps_now, without_warnings
+from ..._process import in_fixed_words, steps_now
 from ..._site import linked
 from ...errors import check_arguments_of
 from ...privacy import Guarantee
@@ -307,13 +307,9 @@ class DPSGDEstimator(ParameterCost, SettingArguments, BaseEstimator):
                 if checkpoint is not None and checkpoint.released is not None:
                     checkpoint.give_back(task)
                 else:
-                    with without_warnings():  # of the libraries underneath, which could speak of batches
-                        train(
-                            task,
-                            records_of(given, device),
-                            max_physical_batch=self.max_physical_batch,
-                            watchers=watchers,
-                        )
+                    most, records = self.max_physical_batch, records_of(given, device)
+                    work = partial(train, task, records, max_physical_batch=most, watchers=watchers)
+                    in_fixed_words(type(self).__name__, work)
                     if checkpoint is not None and isinstance(given, MappedRecords):
                         checkpoint.confirm(held(given))
                 self._add_training(settings, costs, (*foreign, *task.notes))

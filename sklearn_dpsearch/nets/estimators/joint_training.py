@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 import torch
 
 from ..._disk.store import KeyedFile
-from ..._process import contained, without_warnings
+from ..._process import contained, in_fixed_words
 from ...data.rows import ChosenRows
 from ...privacy import PrivacyError
 from ...privacy.spent import PrivacySpent
@@ -62,13 +63,9 @@ class SharedRecords:
     def train(self) -> list[int]:
         """Train the members; return the places of those that succeeded."""
         most = min(member.net.max_physical_batch for member in self.members)
-        with without_warnings():  # of the libraries underneath, which could speak of batches
-            done = train_together(
-                [member.task for member in self.members],
-                self.records,
-                max_physical_batch=most,
-                keepers=[member.keeper for member in self.members],
-            )
+        tasks, keepers = zip(*((member.task, member.keeper) for member in self.members))
+        work = partial(train_together, tasks, self.records, max_physical_batch=most, keepers=keepers)
+        done = in_fixed_words(type(self.members[0].net).__name__, work)
         trained = [member for member, well in zip(self.members, done) if well]
         for member in trained:
             member.net._add_training(member.settings, member.costs, member.task.notes)

@@ -17,7 +17,6 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from ...data.lists import is_list
 from ..optimizers import Table, UpdateRule
 from ..task import TrainingTask
 from . import layers, search_spaces, step_size
@@ -145,7 +144,7 @@ class TableNet(DPSGDEstimator):
         return step_size.scheduled(self.learning_rate_init_, decay)
 
     def _prepare(self, X: Any, y: Any, fresh: bool) -> Given:
-        X, y = self._checked(X, self._listed(y, fresh) if is_list(y) else y, fresh)
+        X, y = self._checked(X, y, fresh)
         targets = self._targets(y, fresh)
         if fresh:
             self.weight_noise_ = 0.0

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.utils.multiclass import check_classification_targets, unique_labels
+from sklearn.utils.multiclass import unique_labels
 from sklearn.utils.validation import check_array
 from torch import nn
 
-from ...data.lists import labels_in, numbers_in
+from ...data.labels import classes_in
 from . import scaling
 from .labels import ClassWeight, check_class_weight, encode, weights_of
 from .scaling import Array, Bounds
@@ -86,21 +86,9 @@ class TableClassifier(ClassifierMixin):
     def _training_criterion(self) -> nn.Module:
         return nn.CrossEntropyLoss(reduction="sum", weight=weights_of(self.class_weight, self.classes_))
 
-    def _listed(self, y: Sequence[Any], fresh: bool) -> NDArray[Any]:
-        given = getattr(self, "_given_classes", False) or not fresh
-        return labels_in(y, self.classes_ if given else self._declared("classes"))
-
     def _targets(self, y: NDArray[Any], fresh: bool) -> torch.Tensor:
-        declared = self._declared("classes")
-        if declared is None:  # else labels are looked up, and a warning of rare labels would tell of records
-            check_classification_targets(y)
         if fresh and not getattr(self, "_given_classes", False):
-            self.classes_ = np.unique(y) if declared is None else unique_labels(declared)
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"Found {len(self.classes_)} class: classification needs at least 2 classes. Declare them with "
-                "classes=[...], also those that y lacks."
-            )
+            self.classes_ = classes_in(y, self._declared("classes"))
         return encode(y, self.classes_)
 
     def decision_function(self, X: Any) -> Array:
@@ -183,9 +171,6 @@ class TableRegressor(RegressorMixin):
 
     def _training_criterion(self) -> nn.Module:
         return nn.MSELoss(reduction="sum")
-
-    def _listed(self, y: Sequence[Any], fresh: bool) -> NDArray[Any]:
-        return numbers_in(y, "y")
 
     def _targets(self, y: NDArray[Any], fresh: bool) -> torch.Tensor:
         values = check_array(y, ensure_2d=False, dtype=np.float64)
