@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -13,7 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_array, column_or_1d
 
 from .columns import frame_columns, is_frame, library_of, read_column, refused
-from .lists import labels_in, number_of, numbers_in, objects
+from .lists import labels_in, number_of, numbers_in, objects, places_of
 
 #: Labels looked up at once.
 BLOCK = 2**14
@@ -25,17 +24,8 @@ def positions(y: Any, classes: Sequence[Any] | NDArray[Any]) -> NDArray[np.int64
     """Place of each label among the classes, −1 for others, shape (n,)."""
     places = {label: place for place, label in enumerate(as_array(classes).tolist())}
     labels = column_of(as_array(y))
-    blocks = (labels[start : start + BLOCK].tolist() for start in range(0, len(labels), BLOCK))
-    return np.fromiter(
-        (_place(label, places) for label in itertools.chain.from_iterable(blocks)), np.int64, len(labels)
-    )
-
-
-def _place(label: Any, places: dict[Any, int]) -> int:
-    try:
-        return places.get(label, -1)
-    except Exception:  # not hashable, or not comparable
-        return -1
+    found = [places_of(labels[start : start + BLOCK].tolist(), places, -1) for start in range(0, len(labels), BLOCK)]
+    return np.concatenate([np.empty(0, np.int64), *found])
 
 
 def declared_positions(y: Any, classes: NDArray[Any]) -> NDArray[np.integer]:

@@ -78,7 +78,7 @@ def labels_in(values: Sequence[Any], classes: Collection[Any] | None, name: str 
         return np.asarray([_plain(label) for label in labels])
     known = [_alone(label) for label in classes]
     places, kinds = {label: place for place, label in enumerate(known)}, np.asarray([*known, _outside(known)])
-    return kinds[np.fromiter((_place(label, places) for label in labels), np.intp, len(labels))]
+    return kinds[places_of(labels, places, -1)]
 
 
 def _alone(value: Any) -> Any:
@@ -110,6 +110,21 @@ def _unlike(name: str) -> ValueError:
     return ValueError(f"Found {name} whose entries differ in length; rows of one length are needed.")
 
 
+def places_of(values: Sequence[Any], places: dict[Any, int], unknown: int) -> NDArray[np.intp]:
+    """Place of each value; ``unknown`` for values that have none, and for those that cannot be looked up."""
+    try:
+        return np.fromiter(map(places.get, values, itertools.repeat(unknown)), np.intp, len(values))
+    except Exception:  # not hashable, or not comparable
+        return np.fromiter((_place(value, places, unknown) for value in values), np.intp, len(values))
+
+
+def _place(value: Any, places: dict[Any, int], unknown: int) -> int:
+    try:
+        return places.get(value, unknown)
+    except Exception:
+        return unknown
+
+
 def number_of(value: Any) -> float:
     """A number, also of text; nan for all else."""
     try:
@@ -129,13 +144,6 @@ def read_text(text: str) -> Any:
 def _plain(label: Any) -> Any:
     whole = isinstance(label, bool) or (isinstance(label, float) and label.is_integer())
     return int(label) if whole else label
-
-
-def _place(label: Any, places: dict[Any, int]) -> int:
-    try:
-        return places.get(label, -1)
-    except Exception:  # not hashable, or not comparable
-        return -1
 
 
 def _outside(known: list[Any]) -> Any:
