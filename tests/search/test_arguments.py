@@ -18,7 +18,7 @@ from sklearn_dpsearch import DPRandomSearchCV, DPThresholdSearchCV
 from sklearn_dpsearch.privacy import Fixed, GaussianDP, Geometric, Poisson, PureDP
 from sklearn_dpsearch.search.execution.candidate_utilities import random_parts
 
-from .toys import IN_DOUBLING, SEARCHES, NoisyCentroids, Untouchable, search_of, two_blobs
+from .toys import IN_DOUBLING, SEARCHES, NoisyCentroids, Untouchable, search_of, some_labels, two_blobs
 
 X, y = two_blobs(300)
 SPACE = {"shrink": [0.0, 0.5]}
@@ -118,7 +118,7 @@ REFUSED = every_search(
 @pytest.mark.parametrize(("kind", "parameters", "error", "message"), REFUSED)
 def test_it_is_refused_before_any_record_is_read(kind, parameters, error, message):
     with pytest.raises(error, match=f"(?s){message}"):
-        made(kind, **parameters).fit(Untouchable(300), Untouchable(300))
+        made(kind, **parameters).fit(Untouchable(300), some_labels(300))
     with pytest.raises(error, match=f"(?s){message}"):
         made(kind, **parameters).privacy_cost(300)
 
@@ -144,7 +144,7 @@ BY_INDEX = [
 @pytest.mark.parametrize(("cv", "error", "message"), BY_INDEX)
 def test_folds_that_are_none_are_refused_before_any_record_is_read(kind, cv, error, message):
     with pytest.raises(error, match=message):
-        made(kind, cv=cv).fit(Untouchable(300), Untouchable(300))
+        made(kind, cv=cv).fit(Untouchable(300), some_labels(300))
 
 
 @pytest.mark.parametrize("kind", SEARCHES)
@@ -161,7 +161,7 @@ def test_rounds_and_nested_searches_check_the_same(kind):
         wrong.privacy_guarantee(300)
     if kind == "doubling":
         with pytest.raises(ValueError, match="error_score=inf"):
-            wrong.rounds(Untouchable(300), Untouchable(300), [])
+            wrong.rounds(Untouchable(300), some_labels(300), [])
 
 
 def test_the_grid_search_speaks_of_its_own_parameter():
@@ -176,7 +176,7 @@ def test_the_grid_search_speaks_of_its_own_parameter():
 def test_a_grid_that_nobody_could_run_is_refused(kind):
     axis = list(range(2000))
     with pytest.raises(ValueError, match="grid of 4000000 candidates.*at most 1000000.*DPRandomSearchCV"):
-        made(kind, space={"shrink": axis, "random_state": axis}, **DECLARED).fit(Untouchable(300), Untouchable(300))
+        made(kind, space={"shrink": axis, "random_state": axis}, **DECLARED).fit(Untouchable(300), some_labels(300))
 
 
 @pytest.mark.parametrize("kind", SEARCHES)

@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 
 from sklearn_dpsearch import DPRandomSearchCV, PrivacyError
 
-from .toys import SEARCHES, NoisyCentroids, Untouchable, search_of, two_blobs
+from .toys import SEARCHES, NoisyCentroids, Untouchable, search_of, some_labels, two_blobs
 
 callback = pytest.importorskip("sklearn.callback")
 
@@ -59,7 +59,7 @@ def test_a_callback_that_could_see_scores_is_refused(kind, make):
 def test_a_callback_on_the_estimator_is_refused_before_a_record_is_used(bar):
     model = type("Open", (callback.CallbackSupportMixin, NoisyCentroids), {})().set_callbacks(bar)
     with pytest.raises(PrivacyError, match="Found callbacks on the estimator"):
-        DPRandomSearchCV(model, SPACE).fit(Untouchable(120), Untouchable(120))
+        DPRandomSearchCV(model, SPACE).fit(Untouchable(120), some_labels(120))
 
 
 def test_a_progress_bar_shows_the_public_phases_of_a_verbose_search(bar):

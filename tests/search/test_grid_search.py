@@ -38,7 +38,7 @@ from sklearn_dpsearch.search.execution.job import Job
 from sklearn_dpsearch.search.execution.randomness import Randomness
 from sklearn_dpsearch.search.strategies import sample_and_aggregate as _aggregated
 
-from .toys import ALLOWED, NoisyCentroids, RandomizedResponse, Talkative, Untouchable, two_blobs
+from .toys import ALLOWED, NoisyCentroids, RandomizedResponse, Talkative, Untouchable, some_labels, two_blobs
 from .utilities_toys import (
     LABELS,
     LOUD,
@@ -190,7 +190,7 @@ def test_the_noise_costs_less_than_the_plan_says_and_not_much_less(noise, distri
 def test_a_private_number_of_records_chooses_nothing():
     one = search(Adversary(neighboring="add_remove"), {"label": [0, 1]}, n_parts=None)
     with pytest.raises(PrivacyError, match="n_parts=None.*number of records is private.*Give n_parts"):
-        one.fit(Untouchable(), y)
+        one.fit(Untouchable(), some_labels())
 
 
 def test_every_record_draws_its_part_and_its_use_by_itself():
@@ -462,7 +462,7 @@ def test_utilities_of_models_that_train_on_all_records_are_exposed(monkeypatch):
 def refused(error, match, estimator=None, space=None, **kwargs):
     one = search(estimator, space, **kwargs)
     with pytest.raises(error, match=match):
-        one.fit(Untouchable(), y)
+        one.fit(Untouchable(), some_labels())
     assert set(vars(one)) == set(one.get_params(deep=False))
 
 

@@ -34,7 +34,7 @@ from sklearn_dpsearch.scoring import private_scorer
 from sklearn_dpsearch.scoring.validation import BLIND, LOOKS_AT
 from sklearn_dpsearch.search.planning.keywords import NOT_FITTED, NOT_TAKEN
 
-from .toys import SEARCHES, NoisyCentroids, Untouchable, search_of, two_blobs
+from .toys import SEARCHES, NoisyCentroids, Untouchable, search_of, some_labels, two_blobs
 
 X, y = two_blobs(300)
 NAMES = np.where(y == 1, "yes", "no")
@@ -120,7 +120,7 @@ SEVERAL = [["accuracy", "f1"], ("accuracy", "f1"), {"a": "accuracy", "b": make_s
 @pytest.mark.parametrize("scoring", SEVERAL)
 def test_several_metrics_are_refused_before_any_record_is_read(kind, scoring):
     with pytest.raises(ValueError, match="several metrics.*one is needed.*Write scoring='accuracy'"):
-        search_of(kind, NoisyCentroids(), SPACE, scoring=scoring).fit(Untouchable(300), Untouchable(300))
+        search_of(kind, NoisyCentroids(), SPACE, scoring=scoring).fit(Untouchable(300), some_labels(300))
 
 
 @pytest.mark.parametrize("kind", ["random", "threshold", "doubling"])
@@ -133,7 +133,7 @@ def test_several_metrics_are_refused_before_any_record_is_read(kind, scoring):
 )
 def test_other_ways_to_choose_are_refused_before_any_record_is_read(kind, refit, message):
     with pytest.raises(ValueError, match=message):
-        search_of(kind, NoisyCentroids(), SPACE, refit=refit).fit(Untouchable(300), Untouchable(300))
+        search_of(kind, NoisyCentroids(), SPACE, refit=refit).fit(Untouchable(300), some_labels(300))
 
 
 def splitters():
@@ -158,7 +158,7 @@ def test_splitters_that_look_at_labels_or_groups_are_refused_whatever_the_relati
         declared = PureDP(epsilon=1.0, neighboring=relation)
         search = search_of(kind, LogisticRegression(), {"C": [1.0]}, cv=splitter(**given), guarantee=declared)
         with pytest.raises(PrivacyError, match=r"(?s)looks at.*depend on the data.*cv=5") as caught:
-            search.fit(Untouchable(300), Untouchable(300))
+            search.fit(Untouchable(300), some_labels(300))
         assert ("KFold, ShuffleSplit" in str(caught.value)) == (relation != "add_remove")
 
 
@@ -180,7 +180,7 @@ class LooksAtY(KFold):
 def test_a_splitter_of_ones_own_never_sees_a_label():
     for cv in (LooksAtY(3), Sorted(3)):
         with pytest.raises(PrivacyError, match="looks at the labels.*KFold"):
-            DPRandomSearchCV(NoisyCentroids(), SPACE, cv=cv).fit(Untouchable(300), Untouchable(300))
+            DPRandomSearchCV(NoisyCentroids(), SPACE, cv=cv).fit(Untouchable(300), some_labels(300))
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_a_generator_of_folds_that_is_used_up_is_said_to_be():
     search = DPRandomSearchCV(NoisyCentroids(), SPACE, cv=KFold(3).split(X))
     search.privacy_cost(300)
     with pytest.raises(ValueError, match=r"read only once.*cv=list\(\.\.\.\)"):
-        search.fit(Untouchable(300), Untouchable(300))
+        search.fit(Untouchable(300), some_labels(300))
 
 
 # --- keywords of fit --------------------------------------------------------------------------------------------------
@@ -220,7 +220,7 @@ def test_fit_of_scikit_learns_searches_takes_nothing_new():
 def test_groups_are_refused_before_any_record_is_read(kind, declared):
     search = search_of(kind, NoisyCentroids(), SPACE, guarantee=declared)
     with pytest.raises(PrivacyError, match=r"Found groups in fit.*single records.*GroupKFold.*Nothing was spent"):
-        search.fit(Untouchable(300), Untouchable(300), groups=np.arange(300) % 5)
+        search.fit(Untouchable(300), some_labels(300), groups=np.arange(300) % 5)
     assert not hasattr(search, "privacy_spent_")
     assert set(NOT_FITTED) == {"groups"}
 
@@ -241,10 +241,10 @@ class Weighed(NoisyCentroids):
 )
 def test_weights_of_whatever_kind_need_a_declared_guarantee(weights):
     with pytest.raises(PrivacyError, match="sample_weight.*declare guarantee.*class_weight"):
-        DPRandomSearchCV(Weighed(), SPACE, n_iter=2).fit(Untouchable(300), Untouchable(300), sample_weight=weights)
+        DPRandomSearchCV(Weighed(), SPACE, n_iter=2).fit(Untouchable(300), some_labels(300), sample_weight=weights)
     with pytest.raises(PrivacyError, match="weighed__sample_weight.*declare guarantee"):
         DPRandomSearchCV(make_pipeline(Weighed()), {}).fit(
-            Untouchable(300), Untouchable(300), weighed__sample_weight=weights
+            Untouchable(300), some_labels(300), weighed__sample_weight=weights
         )
 
 
@@ -262,7 +262,7 @@ def test_weights_that_count_the_labels_are_refused_before_any_record_is_read(kin
     given, space = ({}, {"class_weight": ["balanced"]}) if searched else ({"class_weight": "balanced"}, {})
     search = search_of(kind, DPLogisticRegression(classes=[0, 1], noise_multiplier=1.0, **given), space, delta=1e-6)
     with pytest.raises(PrivacyError, match="class_weight='balanced', which counts the labels"):
-        search.fit(Untouchable(300), Untouchable(300))
+        search.fit(Untouchable(300), some_labels(300))
 
 
 # --- what scikit-learn's transformers have ----------------------------------------------------------------------------
@@ -320,7 +320,7 @@ def test_a_pipeline_tells_a_search_in_it_what_to_return():
 def test_fit_transform_without_a_model_is_refused_before_any_record_is_read():
     search = transformer("random", refit=False)
     with pytest.raises(ValueError, match="refit=False in fit_transform.*refit='winner'.*Nothing was spent"):
-        search.fit_transform(Untouchable(300), Untouchable(300), **PUBLIC)
+        search.fit_transform(Untouchable(300), some_labels(300), **PUBLIC)
     assert not hasattr(search, "privacy_spent_")
 
 

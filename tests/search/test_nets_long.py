@@ -118,7 +118,7 @@ def test_candidates_with_a_checkpoint_are_refused_before_any_data_is_read(kind, 
         make_pipeline(FunctionTransformer(), NETS[make](checkpoint=str(folder))),
     ):
         one = SEARCHES[kind](net, {})
-        for attempt in (lambda one=one: one.fit(Untouchable(), Untouchable()), one.privacy_cost):
+        for attempt in (lambda one=one: one.fit(Untouchable(), y), one.privacy_cost):
             with pytest.raises(PrivacyError, match="(?s)checkpoint=.*one training of one net.*checkpoint=None"):
                 attempt()
     assert not folder.exists()
@@ -128,10 +128,10 @@ def test_candidates_with_a_checkpoint_are_refused_before_any_data_is_read(kind, 
 def test_checkpoints_among_the_candidates_are_refused_too(given, tmp_path):
     space = {"checkpoint": [None, given(tmp_path / "c")]}
     with pytest.raises(PrivacyError, match="checkpoint=None"):
-        SEARCHES["random"](mlp(), space).fit(Untouchable(), Untouchable())
+        SEARCHES["random"](mlp(), space).fit(Untouchable(), y)
     with pytest.raises(PrivacyError, match="checkpoint=None"):
         SEARCHES["random"](make_pipeline(mlp()), {"dpmlpclassifier": [mlp(checkpoint=tmp_path / "c"), mlp()]}).fit(
-            Untouchable(), Untouchable()
+            Untouchable(), y
         )
     assert not (tmp_path / "c").exists()
 

@@ -13,7 +13,7 @@ from sklearn_dpsearch import DPSubsetSearchCV
 from sklearn_dpsearch.privacy import GaussianDP, MissingDeltaError, PrivacyError, PureDP
 
 from .subset_toys import Told, Watching
-from .toys import NoisyCentroids, Untouchable
+from .toys import NoisyCentroids, Untouchable, some_labels
 
 SPACE = {"shrink": [0.1, 0.5], "epsilon": [1.0]}
 
@@ -23,7 +23,7 @@ def refused(error, match, estimator=None, space=None, **kwargs):
     estimator = NoisyCentroids() if estimator is None else estimator
     one = DPSubsetSearchCV(estimator, SPACE if space is None else space, **{"subset_fraction": 0.5, **kwargs})
     with pytest.raises(error, match=match):
-        one.fit(Untouchable(), Untouchable())
+        one.fit(Untouchable(), some_labels())
     assert set(vars(one)) == set(one.get_params(deep=False))
 
 

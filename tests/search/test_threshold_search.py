@@ -47,7 +47,7 @@ from tests.audit.toys import PUBLIC, answer_low
 from tests.audit.toys import QUIET as QUIET_8
 from tests.privacy.threshold_rounds import STEPS, one_round
 
-from .toys import ALLOWED, NoisyCentroids, RandomizedResponse, Talkative, Untouchable, doubling, two_blobs
+from .toys import ALLOWED, NoisyCentroids, RandomizedResponse, Talkative, Untouchable, doubling, some_labels, two_blobs
 from .utilities_toys import (
     LABELS,
     LOUD,
@@ -582,7 +582,7 @@ def test_rounds_check_everything_before_the_first_step():
     with pytest.raises(TypeError, match="needs dense data"):
         walk().rounds(csr_array(X), y, [])
     with pytest.raises(PrivacyError, match="n_parts of at most 6"):
-        walk(n_parts=7).rounds(Untouchable(), Untouchable(), [])
+        walk(n_parts=7).rounds(Untouchable(), some_labels(), [])
     assert list(walk().rounds(X, y, [])) == []
 
 
@@ -724,7 +724,7 @@ def test_an_account_that_forgets_the_threshold_noise_is_caught(monkeypatch):
 def refused(make, error, match):
     """When the value of the threshold is built, or before the data are read."""
     with pytest.raises(error, match=match):
-        make().fit(Untouchable(), Untouchable())
+        make().fit(Untouchable(), some_labels())
 
 
 def untouched(one, error, match):

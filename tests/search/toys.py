@@ -149,6 +149,11 @@ class Untouchable:
     __array__ = __getitem__
 
 
+def some_labels(n=60):
+    """Labels for data that must not be read."""
+    return np.arange(n) % 2
+
+
 tests.Untouchable = Untouchable
 columns.CONTAINERS["tests"] = ("Untouchable",)
 
