@@ -137,6 +137,7 @@ def test_a_row_imports_only_rows_below_it(path):
     assert ours - {part} <= ALLOWED[part] | BELOW_ALL
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", sorted((PACKAGE / "privacy").rglob("*.py")), ids=relative)
 def test_the_accountant_knows_nothing_of_learning(path):
     assert not {name.split(".")[0] for name in imports(path)} & OUTSIDE_OF_PRIVACY

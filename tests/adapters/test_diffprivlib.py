@@ -164,6 +164,7 @@ def test_a_candidate_outside_the_guarantee_is_found_before_the_data():
         search.privacy_cost(100)
 
 
+@pytest.mark.slow
 @pytest.mark.processes
 def test_what_a_declared_estimator_reads_from_the_data_stops_the_search(cancer):
     search = DPRandomSearchCV(GaussianNB(), {"var_smoothing": [1e-9]}, n_iter=2, guarantee=PureDP(epsilon=1.0))

@@ -201,6 +201,7 @@ def test_the_two_branches_of_the_proof_hold_up_to_norm_two(epsilon, C):
         assert noise + math.log(1 + norm**2 / 4 / penalty) <= epsilon * (1 + 1e-12)
 
 
+@pytest.mark.slow
 def test_the_mechanism_of_logistic_regression_is_the_one_in_the_proof():
     mechanism = Vector(epsilon=1.0, dimension=2, alpha=2.0, function_sensitivity=0.25, data_sensitivity=1.0, n=10)
     noisy = [mechanism.randomise(lambda w: (0.0, np.zeros(2)))(np.zeros(2))[1] * 10 for _ in range(3000)]

@@ -272,6 +272,7 @@ def test_a_search_costs_its_epsilon_and_finds_a_model(search):
     assert any("double precision" in one for one in fitted.privacy_spent_.assumptions)
 
 
+@pytest.mark.slow
 def test_candidates_are_seeded_by_the_operating_system(search):
     fitted, _, _ = search
     assert fitted.best_estimator_.random_state is None
@@ -301,6 +302,7 @@ def test_it_is_a_step_of_a_pipeline_and_a_model_among_others():
     }
 
 
+@pytest.mark.slow
 def test_a_search_with_a_seed_repeats_itself(search):
     fitted, X, y = search
     again = clone(fitted).fit(X, y)

@@ -374,6 +374,7 @@ def test_a_step_that_learns_and_a_model_of_its_own_are_not_trained_together():
     assert not PipelineAdapter(adapter_for).trains_together(make_pipeline(Normalizer(), NoisyCentroids()))
 
 
+@pytest.mark.slow
 def test_a_search_over_a_pipeline_of_nets_gives_what_one_by_one_gives(monkeypatch):
     (model,) = nets_below(FunctionTransformer(np.tanh))[:1]
     space = {"dpmlpclassifier__learning_rate_init": [0.1, 0.3], "dpmlpclassifier__hidden_layer_sizes": [(3,), (4,)]}

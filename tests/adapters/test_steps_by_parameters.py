@@ -111,6 +111,7 @@ def releases(step, table, kind=DPRandomSearchCV, **more):
         yield search.fit(table(missing), LABELS).best_estimator_[:-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.__name__)
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: repr(step)[:40].replace("\n", ""))
 def test_one_missing_value_changes_nothing_of_the_released_steps(step, table):
@@ -119,6 +120,7 @@ def test_one_missing_value_changes_nothing_of_the_released_steps(step, table):
     assert list(whole.get_feature_names_out()) == list(missing.get_feature_names_out())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", TABLES[:2], ids=lambda table: table.__name__)
 def test_the_final_model_of_a_subset_search_has_steps_by_parameters_too(table):
     whole, missing = releases(one_hot(0, 1, 2), table, DPSubsetSearchCV, subset_fraction=0.5)

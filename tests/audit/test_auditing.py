@@ -49,6 +49,7 @@ def search(**kwargs):
     return DPRandomSearchCV(RandomizedResponse(1.0), {"label": [0, 1]}, n_iter=3, scoring=answer_low, **kwargs)
 
 
+@pytest.mark.slow
 def test_a_true_statement_stands_and_most_of_it_is_found() -> None:
     found = audit(RandomizedResponse(2.0), **PAIR, n_runs=800, random_state=0)
     assert found.consistent

@@ -18,6 +18,7 @@ def response(epsilon, n, rng):
     return rng.uniform(size=n) < truth, rng.uniform(size=n) < 1 - truth
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "form", [bool, int, str, lambda one: ("answer", bool(one)), lambda one: {"a": int(one), "b": 3}]
 )
@@ -54,6 +55,7 @@ def test_a_shifted_gaussian_is_found_on_either_side(turn) -> None:
     assert found.delta == 1e-5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [8, 300])
 def test_a_shift_that_is_spread_over_many_numbers_is_found_along_their_sum(size) -> None:
     rng = np.random.default_rng(4)

@@ -202,6 +202,7 @@ def audited(flaw, score=None):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flaw", ["clips each coordinate", "clips nothing", "noise for a mean"])
 def test_a_broken_build_of_dp_sgd_is_exposed_end_to_end_in_seconds(flaw):
     assert audited(None).consistent

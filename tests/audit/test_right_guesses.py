@@ -47,6 +47,7 @@ def tails(chances, m, r):
     return np.cumsum(found[::-1])[::-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("m", [1, 2, 3, 5])
 def test_no_random_mechanism_has_more_right_guesses_than_its_own_curve_allows(m):
     rng = np.random.default_rng(m)

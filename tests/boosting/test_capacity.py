@@ -59,6 +59,7 @@ def test_rounds_of_several_features_begin_where_each_of_them_has_two_parts():
     assert groups_of(2, 4) == {1: 2}
 
 
+@pytest.mark.slow
 def test_a_fit_follows_the_rule_and_arguments_override_it():
     few, many = fitted(300, 0.1), fitted(4000, 20.0)
     assert (few.n_iter_, many.n_iter_) == (OF_CLASSES.fewest, OF_CLASSES.most)
@@ -75,6 +76,7 @@ def test_what_can_be_learned_is_counted_by_the_rarer_class():
     assert fitted(4000, 0.15, share=0.05).n_iter_ < fitted(4000, 0.15).n_iter_
 
 
+@pytest.mark.slow
 def test_the_number_of_rounds_is_a_function_of_the_noisy_start_alone(monkeypatch):
     """With one noise, neighbours have starts that differ by one record, and rounds that hardly do."""
     X = rng.uniform(size=(1000, 2))

@@ -410,6 +410,7 @@ def test_targets_of_other_types_are_refused(kind):
         MODELS["numbers"]().fit(TABLE, np.zeros(600, "i8").astype(kind))
 
 
+@pytest.mark.slow
 def test_numbers_may_come_as_text_or_with_more_digits():
     model = MODELS["numbers"](noise_seed=0, random_state=0)
     price = TABLE["price"].to_numpy()

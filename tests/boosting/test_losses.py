@@ -23,6 +23,7 @@ def predictions(n_classes: int, n: int = 20_000) -> np.ndarray:
     return np.rint(found * GRID) / GRID
 
 
+@pytest.mark.slow
 def test_scores_of_two_classes_are_unbiased_and_one_of_them_is_the_largest():
     ups, downs = (BinaryLoss().derivatives(LOGITS[np.newaxis], np.full(len(LOGITS), one)) for one in (1.0, -1.0))
     chances = 1 / (1 + np.exp(-np.clip(LOGITS, -700, 700)))

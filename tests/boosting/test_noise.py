@@ -46,6 +46,7 @@ def test_no_record_of_two_classes_adds_more_than_the_sensitivity(label):
     assert set(squares(BinaryLoss(), between[np.newaxis], np.full(100_000, label))) <= set(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_classes", [3, 4, 7, 30])
 def test_no_record_of_several_classes_adds_more_than_the_sensitivity(n_classes):
     outputs = predictions(n_classes)

@@ -68,6 +68,7 @@ def replayed(loss, codes, targets, released):
     return sums, *trained(loss, codes, targets, lambda found: sums.append(found) or next(answers))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LOSSES)
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 def test_a_record_moves_no_released_sum_by_more_than_is_paid_for(name, relation):
@@ -119,6 +120,7 @@ def test_the_weights_add_up_to_the_outputs_of_training(name, monkeypatch):
     np.testing.assert_allclose(seen[1:], staged[:-1], atol=1e-12)
 
 
+@pytest.mark.slow
 def test_blocks_of_records_change_nothing(monkeypatch):
     for loss, targets in LOSSES.values():
         whole, *_ = recorded(loss, CODES, targets[:120])

@@ -79,6 +79,7 @@ def test_no_value_changes_how_another_is_read(entry):
     check_each_alone({"a": ENTRIES[entry]}, ANYTHING, objects)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("entry", ["numbers", "whole numbers", "list", "buckets"])
 @pytest.mark.parametrize("kind", TABLES)
 def test_a_missing_value_changes_how_no_other_is_read(kind, entry):

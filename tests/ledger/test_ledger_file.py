@@ -39,6 +39,7 @@ def labels(path):
 # --- dying ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @POSIX
 @pytest.mark.parametrize(("death", "calls"), [("before a call", 15), ("while it writes", 3)])
 def test_a_process_that_dies_at_any_call_has_entered_all_that_it_used(death, calls, tmp_path):

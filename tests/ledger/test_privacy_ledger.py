@@ -57,6 +57,7 @@ def sgd(noise, steps=1000):
 # --- totals -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_three_fits_cost_what_one_of_thrice_the_steps_does(begin):
     """DP-SGD composes step by step, so there is an independent number; three times ε = 2 are far from 6."""
     ledger = begin(epsilon=4.0)
@@ -121,6 +122,7 @@ def test_the_statement_has_the_entries_and_what_they_rest_on_once(begin):
     assert ledger.entries()[0].delta == 0.0
 
 
+@pytest.mark.slow
 def test_a_new_ledger_has_spent_nothing(begin):
     ledger = begin(epsilon=2.0)
     assert tuple(ledger.spent()) == (0.0, 1e-5)
@@ -178,6 +180,7 @@ def test_a_budget_can_be_spent_to_the_last_bit(begin):
         ledger.spend(PureDP(epsilon=1e-9))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("epsilon", "number", "budget"), [(0.1, 10, 1.0), (0.1, 3, 0.3), (1e-2, 70, 0.7), (0.7, 3, 2.1)]
 )

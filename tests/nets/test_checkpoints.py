@@ -95,6 +95,7 @@ def through_a_file(module):
     return torch.load(file, weights_only=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 def test_a_net_that_starts_from_trained_parameters_adds_to_what_they_cost(way):
     first = net().fit(X, y)
@@ -221,6 +222,7 @@ def search(module=Small):
     )
 
 
+@pytest.mark.slow
 def test_the_winner_of_a_search_carries_the_cost_of_the_whole_search():
     done = search().fit(X, y)
     released = done.best_estimator_
@@ -230,6 +232,7 @@ def test_the_winner_of_a_search_carries_the_cost_of_the_whole_search():
     assert after.epsilon == pytest.approx(float(expected), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_a_search_that_starts_from_trained_parameters_says_what_it_leaves_out_and_its_winner_does_not():
     first = net().fit(X, y)
     done = search(first.module_).fit(X, y)
@@ -304,6 +307,7 @@ def test_a_note_makes_nothing_but_statements(spent):
         checkpoints.costs(module)
 
 
+@pytest.mark.slow
 def test_notes_of_version_0_1_0_are_read():
     for row in json.loads((Path(__file__).parent / "notes_of_0_1_0.json").read_text()):
         module = Small()

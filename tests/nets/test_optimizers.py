@@ -196,6 +196,7 @@ def test_an_optimizer_that_needs_a_closure_is_refused_with_what_to_use_instead()
         check_works_on_gradients(kind)
 
 
+@pytest.mark.slow
 def test_the_module_itself_is_never_handed_to_an_optimizer():
     module = mlp()
     built = BuiltOptimizer(module, over(torch.optim.SGD, {"lr": 0.1}), CPU)

@@ -87,6 +87,7 @@ def test_whether_and_how_often_checkpoints_are_written_changes_nothing(kind, tmp
         assert torch.equal(parameters(found), expected)
 
 
+@pytest.mark.slow
 def test_unseeded_attempts_from_one_checkpoint_release_the_same_and_new_trainings_do_not(tmp_path, at_every_step):
     """Initial parameters, batches and noise come from the operating system once, and then from the folder."""
     found = []
@@ -277,6 +278,7 @@ def test_training_on_goes_on_from_the_same_net_alone(tmp_path, at_every_step):
     assert len(again.privacy_spent_.components) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["momentum", "adam", "rmsprop"])
 def test_training_on_goes_on_with_what_the_optimizer_had_kept_before(kind, tmp_path, at_every_step):
     stored = pickle.dumps(NETS[kind](random_state=1).fit(X, y))

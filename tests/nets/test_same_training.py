@@ -195,6 +195,7 @@ def test_other_parameters_that_are_not_trained_are_refused(tmp_path, at_every_st
         skorch_net(WithDropout(frozen=False), checkpoint=tmp_path / "c").fit(X, y)
 
 
+@pytest.mark.slow
 def test_a_module_given_as_an_instance_may_start_from_other_random_numbers(tmp_path, at_every_step):
     """A script that runs again makes another instance: its parameters come from the checkpoint."""
     kept = WithDropout()
@@ -204,6 +205,7 @@ def test_a_module_given_as_an_instance_may_start_from_other_random_numbers(tmp_p
     assert torch.equal(parameters(found), expected)
 
 
+@pytest.mark.slow
 def test_what_the_initial_parameters_cost_cannot_be_left_behind(tmp_path, at_every_step):
     trained = skorch_net().fit(X, y).module_
     cut_off(lambda **more: skorch_net(trained, **more), tmp_path / "c")

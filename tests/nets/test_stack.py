@@ -47,6 +47,7 @@ def updates(noise_multiplier, norm, expected, seeds, make=mlp, engine=PlainEngin
     return np.stack([(flat(one.module) - flat(start)).numpy() for one in tasks])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("noise_multiplier", "norm", "expected"), [(1.0, 1.0, 12.0), (3.0, 0.5, 7.3), (0.2, 40.0, 0.6)]
 )

@@ -266,6 +266,7 @@ class OfTheClassLater(Net):
         return self.head(inputs + torch.zeros(5))
 
 
+@pytest.mark.slow
 def test_what_was_kept_only_in_training_is_found_after_it():
     hidden.calls.clear()
     net = DPNeuralNetClassifier(OfTheClassLater, classes=[0, 1, 2], noise_multiplier=1.0, sample_rate=0.5, max_steps=80)

@@ -65,6 +65,7 @@ def test_trained_together_is_trained_alone():
     assert all(float((a - b).abs().max()) > 1e-3 for a, b in zip(before, expected))
 
 
+@pytest.mark.slow
 def test_grouping_and_order_change_nothing():
     expected = alone(mixed())
     places = [8, 3, 0, 7, 6, 1, 5, 2, 4]

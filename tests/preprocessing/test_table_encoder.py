@@ -144,6 +144,7 @@ def test_no_value_of_a_record_is_an_error_or_leaves_the_unit_range(name, value):
     assert np.linalg.norm(encoded) <= encoder.max_norm
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(
     values=st.lists(st.one_of(st.floats(), st.integers(), st.text(max_size=3), st.none(), st.booleans()), min_size=1),

@@ -189,6 +189,7 @@ def test_bounds_that_take_long_are_asked_in_the_last_steps_alone() -> None:
     assert 0.9995 <= search(found).epsilon_at(1e-6) <= 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "one",
     [

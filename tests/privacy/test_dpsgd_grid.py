@@ -74,6 +74,7 @@ def test_epsilon_falls_with_the_noise_and_rises_with_the_rate_and_the_steps() ->
             assert np.all((steps >= 0) | np.isnan(steps))  # both infinite: not a number
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sigma", "rate", "steps", "delta", "stated"),
     [
@@ -88,6 +89,7 @@ def test_rare_large_losses_do_not_count_for_all(sigma, rate, steps, delta, state
     assert 0.9 * stated < sgd(sigma, rate, steps).epsilon_at(delta) < stated
 
 
+@pytest.mark.slow
 def test_many_steps_at_a_tiny_rate_show_at_least_what_one_step_alone_does() -> None:
     """T independent chances to see the loss of one step: δ_T(ε) is near the sum of all."""
     run, one = sgd(0.4, 1e-7, 10**5), sgd(0.4, 1e-7, 1)

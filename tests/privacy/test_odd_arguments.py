@@ -129,6 +129,7 @@ CALLS: dict[str, Callable[[np.random.Generator], Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CALLS)
 def test_an_odd_call_is_refused_in_words_or_answered(name: str) -> None:
     rng = np.random.default_rng(sum(map(ord, name)))

@@ -84,6 +84,7 @@ def test_a_certificate_lies_below_the_total_and_not_far():
     assert np.all(losses > 0)
 
 
+@pytest.mark.slow
 def test_no_certificate_is_drawn_where_no_worst_mechanism_is_known():
     one = best_of(RenyiDP(orders=[2, 8, 32], epsilons=[0.1, 0.4, 1.6]), 5)
     places, losses = PrivacyProfileDisplay.from_guarantee(one, published=False, n_points=5).certificate
@@ -156,6 +157,7 @@ def test_rows_of_a_ledger_may_be_tuples_named_tuples_or_mappings():
         assert [tuple(one) for one in found.entries] == HISTORY
 
 
+@pytest.mark.slow
 def test_a_real_ledger_is_drawn_as_it_tells(ax, tmp_path):
     ledger = PrivacyLedger(tmp_path / "one.ledger", epsilon=float("inf"), delta=1e-6)
     for _ in range(2):

@@ -56,11 +56,13 @@ def search_of(row):
     return eval(row.call, {**NAMES, "estimator": Calibrated(), "space": SPACE})
 
 
+@pytest.mark.slow
 def test_the_call_of_every_row_is_a_search_that_meets_the_total():
     for row in compared(n_iter=Logarithmic(mean=4.0), subset_fraction=[0.1, 0.3], tuning_share=[None, 0.5]).rows:
         assert search_of(row).privacy_cost(40_000).epsilon <= 1.0
 
 
+@pytest.mark.slow
 def test_a_row_says_what_the_search_itself_says_and_never_more_epsilon():
     for row in compared(n_iter=[5, 20]).rows:
         exact = planned(search_of(row), 40_000)

@@ -65,6 +65,7 @@ def test_one_record_moves_no_more_than_the_sensitivity_says():
             assert max((move**2).sum() for move in moved) <= 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("neighboring", "moves"), [("zero_out", 1), ("add_remove", 1), ("replace_one", 2)])
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_the_noise_keeps_the_price_for_all_columns_together(neighboring, moves, delta):

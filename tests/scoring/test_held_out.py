@@ -36,6 +36,7 @@ def test_the_number_of_records_counts_only_where_it_is_public():
         assert isinstance(default_hold_out(relation, None, None, 1.0), UnknownShare)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scoring", [GaussianDP(mu=0.2), GaussianDP(mu=0.8)])
 def test_what_is_stated_without_a_number_of_records_covers_every_share(scoring):
     training, search = DPSGD(noise_multiplier=2.0, sample_rate=0.05, steps=100), partial(best_of, count=Geometric(5))

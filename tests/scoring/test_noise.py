@@ -94,6 +94,7 @@ def test_noise_and_guarantees_are_values():
         assert guarantee.neighboring == "zero_out"
 
 
+@pytest.mark.slow
 def test_noise_is_drawn_exactly_from_the_given_source():
     for noise in (DiscreteLaplaceNoise(Fraction(50)), DiscreteGaussianNoise(Fraction(2500))):
         assert noise.sample(random.Random(0)) == noise.sample(random.Random(0))

@@ -43,6 +43,7 @@ TRAININGS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("training", TRAININGS, ids=lambda one: type(one).__name__)
 @pytest.mark.parametrize("sensitivity", [ONE, Sensitivity(2, 2, (1, 1)), Sensitivity(1000, 10**6)], ids=str)
 def test_matched_noise_is_nowhere_less_private_than_the_training(training, sensitivity):

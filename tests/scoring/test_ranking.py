@@ -20,6 +20,7 @@ FROM_COUNTS = {"roc_auc": roc_auc, "average_precision": average_precision}
 counts = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", EXACT)
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(counts=counts)

@@ -115,6 +115,7 @@ def assert_within(change, sensitivity):
 # --- sensitivity --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SCORERS)
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(rows=st.lists(records, max_size=6), one=records, other=records)

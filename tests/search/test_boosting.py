@@ -59,6 +59,7 @@ def test_a_regressor_is_searched_too():
     assert np.all((search.predict(TABLE) >= 0) & (search.predict(TABLE) <= 100))
 
 
+@pytest.mark.slow
 def test_the_space_around_boosting_needs_no_words():
     search = DPRandomSearchCV(classifier(), "auto", n_iter=3, epsilon=8.0, delta=1e-4, random_state=0).fit(
         TABLE, TABLE["pay"]
@@ -71,6 +72,7 @@ PLACE = "depend on no other record of the same table, nor, to their last bit, on
 NO_PLACE = "depend on no other record of the same table: private"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("relation", "scoring", "said", "of_others"),
     [

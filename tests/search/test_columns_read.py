@@ -43,6 +43,7 @@ def test_nets_and_ensembles_say_it_too():
         assert (job, paid) == (JOBS, "paid: one of 2 values: 'no', 'yes' (the target)")
 
 
+@pytest.mark.slow
 def test_output_has_a_line_for_each_column_and_the_cost_in_words(capsys):
     search = DPRandomSearchCV(boosting(), {}, n_iter=2, epsilon=1.0, delta=1e-5, verbose=1)
     search.fit(TABLE, TABLE["paid"])

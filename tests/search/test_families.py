@@ -150,6 +150,7 @@ def test_records_with_a_secret_number_and_a_public_one_meet_under_changed_record
     assert DPRandomSearchCV(estimator, space, n_iter=5, delta=1e-5).privacy_cost(400).neighboring == "replace_one"
 
 
+@pytest.mark.slow
 def test_a_target_of_a_net_is_carried_over_as_a_whole():
     estimator, space = of_families(logistic(target_mu=0.5), NoisyCentroids(epsilon=0.5))
     search = DPThresholdSearchCV(estimator, space, threshold=0.9, delta=1e-4, n_iter=5)
@@ -171,6 +172,7 @@ CALIBRATED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", CALIBRATED)
 def test_every_search_is_calibrated_over_families_and_fits(kind):
     estimator, space = of_families(RandomizedResponse(neighboring="zero_out"), NoisyCentroids(epsilon=7.0))
@@ -196,6 +198,7 @@ def test_nets_and_others_are_calibrated_to_one_total(kind):
     assert one.privacy_spent_.neighboring == promise_of(one.best_params_["model"]).neighboring == "replace_one"
 
 
+@pytest.mark.slow
 def test_what_a_family_was_configured_with_does_not_matter():
     estimator, space = of_families(
         RandomizedResponse(epsilon=20.0, neighboring="zero_out"), NoisyCentroids(epsilon=1e-4)
@@ -266,6 +269,7 @@ class Scaling(NoisyCentroids):
         return X
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("calibrated", [True, False])
 def test_candidates_are_noisier_than_the_training_of_the_winner_where_that_is_asked_for(calibrated):
     estimator, space = of_families(RandomizedResponse(neighboring="zero_out"), NoisyCentroids(epsilon=0.6))
@@ -284,6 +288,7 @@ def test_candidates_are_noisier_than_the_training_of_the_winner_where_that_is_as
         assert as_replace_one(promise_of(final)).epsilon <= plan.final.worst.pure_epsilon
 
 
+@pytest.mark.slow
 def test_a_winner_that_goes_on_training_gets_the_noise_of_the_last_training_and_keeps_its_parameters():
     estimator, space = of_families(logistic(noise_multiplier=2.0), mlp(noise_multiplier=2.0))
     one = DPSubsetSearchCV(
@@ -337,6 +342,7 @@ def test_a_plain_model_in_the_space_is_named():
 # --- with data ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_candidates_of_different_kinds_give_the_same_alone_and_together():
     """Nets train together, others one by one: results do not depend on who else was drawn."""
     estimator, space = of_families(logistic(**CHANGED), mlp(**CHANGED), NoisyCentroids())
@@ -347,6 +353,7 @@ def test_candidates_of_different_kinds_give_the_same_alone_and_together():
     assert repr(together.best_params_) == repr(apart.best_params_)
 
 
+@pytest.mark.slow
 def test_the_released_model_is_that_of_a_family_and_is_charged_for_the_whole_search():
     estimator, space = of_families(logistic(noise_multiplier=2.0), mlp(noise_multiplier=2.0))
     one = DPSubsetSearchCV(estimator, space, n_iter=5, delta=1e-4, subset_fraction=0.4).fit(X, y)
@@ -354,6 +361,7 @@ def test_the_released_model_is_that_of_a_family_and_is_charged_for_the_whole_sea
     assert type(one.best_estimator_["model"]) is type(one.final_params_["model"])
 
 
+@pytest.mark.slow
 def test_a_dry_run_takes_a_candidate_of_some_family_the_whole_way():
     estimator, space = of_families(NoisyCentroids(), RandomizedResponse(neighboring="add_remove"))
     search = DPRandomSearchCV(estimator, space, n_iter=5, epsilon=4.0)

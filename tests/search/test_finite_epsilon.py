@@ -36,6 +36,7 @@ class Unread:
         raise AssertionError("read")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [kind for kind in SEARCHES if kind != "doubling"])
 def test_an_infinite_epsilon_is_an_error_of_every_search_before_anything_is_read(kind):
     search = made(kind)

@@ -157,6 +157,7 @@ def test_bounds_for_another_number_of_features(make, estimator):
     refused(make(estimator, {}), r"bounds of Bounded for \d features, but X has 2")
 
 
+@pytest.mark.slow
 def test_a_failure_never_wins_whatever_its_score():
     """Losses are negative: with error_score=0 every failure was better than every model."""
 

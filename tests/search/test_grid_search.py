@@ -303,6 +303,7 @@ def test_the_choice_follows_the_exponential_mechanism():
         assert abs(counts[label] / runs - chance) < 4.5 * np.sqrt(chance * (1 - chance) / runs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", NOISES)
 def test_with_a_large_budget_every_noise_takes_the_best(noise):
     one = search(
@@ -311,6 +312,7 @@ def test_with_a_large_budget_every_noise_takes_the_best(noise):
     assert one.fit(X, y).best_params_ == {"label": 2}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", NOISES)
 def test_the_noise_is_that_of_the_mechanism_for_the_sensitivity_of_the_parts(noise):
     one = search(noise=noise, delta=1e-6)
@@ -349,6 +351,7 @@ def test_the_release_is_the_winner_and_nothing_else():
     assert X[0].tobytes() not in pickle.dumps(one)
 
 
+@pytest.mark.slow
 @pytest.mark.processes
 @pytest.mark.parametrize("backend", ["multiprocessing", "loky"] if FULL else ["multiprocessing"])
 def test_workers_are_silent(backend, capfd):

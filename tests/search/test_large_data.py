@@ -182,6 +182,7 @@ def test_what_is_not_known_to_be_a_sum_is_scored_as_a_whole(monkeypatch):
     assert seen == [300]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("in_place")
 def test_nets_that_train_together_convert_records_once(monkeypatch):
     made = []

@@ -307,6 +307,7 @@ def test_a_ledger_inside_of_a_search_must_be_its_own(begin):
     assert mine.entries() == other.entries() == ()
 
 
+@pytest.mark.slow
 def test_an_audit_of_made_up_records_enters_nothing(ledger):
     with ledger:
         audit(random_search(ledger=ledger), X[:20], y[:20], n_runs=10, random_state=0)

@@ -123,6 +123,7 @@ def test_a_gaussian_target_of_the_users_own_is_accounted_as_one_run():
     assert one.privacy_cost(public=True).epsilon == pytest.approx(float(expected), rel=1e-6)
 
 
+@pytest.mark.slow
 def test_listed_rates_at_a_fixed_noise_cost_the_average_profile():
     one = DPRandomSearchCV(mlp(noise_multiplier=2.0), {"sample_rate": [0.05, 0.2]}, n_iter=2, delta=1e-5)
     worst = DPRandomSearchCV(mlp(noise_multiplier=2.0, sample_rate=0.2), {"alpha": [0.0]}, n_iter=2, delta=1e-5)
@@ -134,6 +135,7 @@ def test_the_noise_cannot_be_searched_while_it_is_calibrated():
         DPRandomSearchCV(mlp(), {"noise_multiplier": [1.0, 2.0]}, n_iter=2, **TOTAL).fit(X, y)
 
 
+@pytest.mark.slow
 def test_a_refit_is_composed_and_trained_on_everything():
     one = DPRandomSearchCV(mlp(noise_multiplier=2.0), {"alpha": [0.0, 0.1]}, n_iter=2, delta=1e-5, refit=True).fit(X, y)
     assert [part.name for part in one.privacy_spent_.components][1].startswith("refit")
@@ -180,6 +182,7 @@ def test_training_together_gives_what_training_one_by_one_gives(kind, cv, monkey
     )
 
 
+@pytest.mark.slow
 def test_candidates_really_are_trained_together(monkeypatch):
     sizes = []
     honest = DPMLPClassifier.fit_together
@@ -192,6 +195,7 @@ def test_candidates_really_are_trained_together(monkeypatch):
     assert sizes == [7]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", SPACES)
 def test_unseeded_searches_never_repeat_whatever_the_user_seeds(kind):
     found = set()

@@ -99,6 +99,7 @@ def test_candidates_trained_one_by_one_are_silent_too(monkeypatch, capfd):
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.slow
 def test_whether_steps_are_shown_may_be_searched_and_is_not_seen(capfd):
     SEARCHES["random"](mlp(), {"verbose": [0, 1]}).fit(X, y)
     assert capfd.readouterr() == ("", "")
@@ -136,6 +137,7 @@ def test_checkpoints_among_the_candidates_are_refused_too(given, tmp_path):
     assert not (tmp_path / "c").exists()
 
 
+@pytest.mark.slow
 def test_a_search_of_nets_without_a_checkpoint_is_left_alone(tmp_path):
     one = SEARCHES["random"](mlp(), {"checkpoint": [None]}).fit(X, y)
     assert one.best_params_ == {"checkpoint": None}

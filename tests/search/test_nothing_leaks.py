@@ -53,6 +53,7 @@ def spoken(caplog):
     return one, out.getvalue() + err.getvalue() + "".join(str(w.message) for w in told) + caplog.text
 
 
+@pytest.mark.slow
 def test_attributes_are_the_release_and_nothing_else(spoken):
     one, _ = spoken
     assert set(vars(one)) - set(one.get_params(deep=False)) == ALLOWED
@@ -60,6 +61,7 @@ def test_attributes_are_the_release_and_nothing_else(spoken):
     assert set(one.cv_results_) == {"param_shrink", "params", "mean_test_score", "rank_test_score"}
 
 
+@pytest.mark.slow
 def test_no_loser_is_in_the_pickle_repr_or_html(spoken):
     one, _ = spoken
     shown = (
@@ -68,6 +70,7 @@ def test_no_loser_is_in_the_pickle_repr_or_html(spoken):
     assert set(re.findall(r"token-\w+", shown)) == {one.best_estimator_.token_}
 
 
+@pytest.mark.slow
 def test_no_candidate_speaks_to_the_outside(spoken):
     _, said = spoken
     assert "token" not in said
@@ -136,6 +139,7 @@ def test_log_records_above_every_level_are_silent(caplog):
     assert not caplog.text
 
 
+@pytest.mark.slow
 def test_whether_columns_are_joined_as_sparse_ones_does_not_tell_how_many_zeros_the_records_hold():
     """scikit-learn decides by their exact number, and keeps the decision: one record could be read from it."""
     columns = ColumnTransformer([("one", OneHotEncoder(categories=[[1.0, 2.0, 3.0]], handle_unknown="ignore"), [0])])
@@ -148,6 +152,7 @@ def test_whether_columns_are_joined_as_sparse_ones_does_not_tell_how_many_zeros_
     assert decided == {False}
 
 
+@pytest.mark.slow
 def test_seeding_the_global_generator_of_torch_does_not_repeat_the_noise():
     torch = pytest.importorskip("torch")
 
@@ -179,6 +184,7 @@ class Writing(NoisyCentroids):
         return super().fit(X, y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "search",
     [
@@ -322,6 +328,7 @@ def searches_of(estimator, **more):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize("which", ["random", "refit", "subset", "grid", "threshold", "doubling"])
@@ -374,6 +381,7 @@ def _interrupt_when_spent(search, earlier=None):
     signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_takes_the_earlier_release_away():
     one = DPRandomSearchCV(NoisyCentroids(), {"shrink": [0.0]}, n_iter=2).fit(X, y)
@@ -407,6 +415,7 @@ def test_estimators_whose_fit_returns_nothing_work(which):
     assert one.predict(X).shape == (120,)
 
 
+@pytest.mark.slow
 def test_a_failed_fit_takes_the_earlier_release_away():
     one = DPRandomSearchCV(NoisyCentroids(), {"shrink": [0.0]}, n_iter=2).fit(X, y)
     with pytest.raises(NoModelError):

@@ -51,6 +51,7 @@ def start(request, monkeypatch):
 # --- nothing is seen outside ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 def test_nothing_that_a_process_can_see_tells_how_many_runs_there_were(tmp_path):
     code = "from tests.search.seen_from_outside import main; main()"
@@ -83,6 +84,7 @@ def of_this_module():
     return GENERATOR.normal(), OLD.normal(), PYTHON.random()
 
 
+@pytest.mark.slow
 def test_each_process_draws_noise_of_its_own():
     """Also from generators of modules, of scripts' functions and of objects, and from methods of the global ones."""
     own, normal, gauss = np.random.default_rng(5), np.random.normal, random.gauss
@@ -100,6 +102,7 @@ def test_each_process_draws_noise_of_its_own():
         assert len({*numbers}) == 9
 
 
+@pytest.mark.slow
 def test_generators_of_torch_draw_noise_of_their_own():
     torch = pytest.importorskip("torch")
     own = torch.Generator().manual_seed(3)
@@ -157,6 +160,7 @@ def killed():
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+@pytest.mark.slow
 def test_a_process_that_ends_early_says_what_usually_ends_it(start):
     with pytest.raises(EndedError, match="for want of memory"):
         privately(killed)
@@ -172,6 +176,7 @@ class Crashing(NoisyCentroids):
         return super().fit(X, y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", [None, 2])
 def test_a_run_that_crashes_is_a_failing_candidate(n_jobs, unrehearsed):
     search = DPRandomSearchCV(Crashing(), SPACE, n_iter=Fixed(12), n_jobs=n_jobs).fit(X, y)
@@ -261,6 +266,7 @@ def test_shared_objects_are_named_and_not_sent_again():
     assert work.args[0] is big
 
 
+@pytest.mark.slow
 def test_polars_frames_start_their_threads_in_each_process():
     polars = pytest.importorskip("polars")
     frame = polars.DataFrame({"a": np.arange(1000.0)})
@@ -379,11 +385,13 @@ def test_a_search_is_the_same_where_nothing_is_forked(monkeypatch):
     assert fitted() == forked
 
 
+@pytest.mark.slow
 def test_a_search_runs_inside_of_daemonic_workers():
     with multiprocessing.get_context("fork").Pool(1) as pool:
         assert pool.apply(fitted) == fitted()
 
 
+@pytest.mark.slow
 def test_a_search_runs_after_the_process_used_openmp_and_pools():
     torch = pytest.importorskip("torch")
     torch.set_num_threads(2)

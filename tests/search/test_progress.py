@@ -114,6 +114,7 @@ def test_what_is_shown_is_the_same_for_candidates_that_win_and_that_fail(kind, v
     assert "secret" not in "".join(good)
 
 
+@pytest.mark.slow
 def test_what_is_shown_does_not_depend_on_which_candidates_were_drawn(place):
     def of(value):
         space = {"shrink": [value]}
@@ -122,6 +123,7 @@ def test_what_is_shown_does_not_depend_on_which_candidates_were_drawn(place):
     assert of(0.0) == of(0.7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fails", [False, True])
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_a_grid_is_counted_to_exactly_its_public_number_of_trainings(backend, fails):
@@ -143,6 +145,7 @@ def test_runs_of_which_all_are_released_are_counted(place):
     assert any("4 of 4" in line for line in lines)
 
 
+@pytest.mark.slow
 def test_a_search_that_is_not_asked_says_nothing(make):
     fails = contextlib.suppress(NoModelError)
     with contextlib.redirect_stderr(Tty()) as err, contextlib.redirect_stdout(Tty()) as out, fails:
@@ -159,6 +162,7 @@ class Slow(NoisyCentroids):
         return super().fit(X, y)
 
 
+@pytest.mark.slow
 def test_no_time_lasts_where_private_work_took_it(place):
     """A file that is kept would tell for good how long the runs took; a terminal's line is taken away."""
     with contextlib.redirect_stderr(place()) as err, contextlib.redirect_stdout(io.StringIO()):

@@ -204,6 +204,7 @@ def test_noise_multipliers_are_calibrated_as_well():
     assert 0.99 < one.privacy_cost(len(X)).epsilon <= 1.0
 
 
+@pytest.mark.slow
 def test_a_grid_over_epsilon_costs_the_average_profile():
     space = {"epsilon": [0.5, 2.0]}
     spent = DPRandomSearchCV(NoisyCentroids(), space, n_iter=5, delta=1e-3).privacy_cost(len(X), delta=0.05)

@@ -132,6 +132,7 @@ def test_a_search_that_was_cut_off_releases_what_it_would_have_released(make, af
     assert holds_a_release_alone(folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted({*SEARCHES} - {"threshold"}))  # which may stop before it begins
 def test_without_a_seed_it_is_the_same_as_well(name, folder, tmp_path, monkeypatch):
     """From a copy made when it was cut off, without any finished run, comes the same release."""
@@ -271,6 +272,7 @@ def test_runs_without_the_secret_from_which_they_came_are_refused(folder, monkey
     assert folder.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("for_good", [True, False])
 def test_a_disk_that_is_full_at_any_write_stops_it_before_it_spends_or_changes_nothing(for_good, tmp_path, monkeypatch):
     make = lambda **more: SEARCHES["all"](random_state=5, **more)  # noqa: E731
@@ -422,6 +424,7 @@ DIFFERENT = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("other", DIFFERENT.values(), ids=list(DIFFERENT))
 def test_another_fit_takes_the_place_of_a_release(other, folder, monkeypatch):
     SEARCHES["random"](checkpoint=folder).fit(X, y)
@@ -850,6 +853,7 @@ def test_a_search_that_a_ledger_refuses_leaves_no_folder(folder, tmp_path):
     assert not folder.exists()
 
 
+@pytest.mark.slow
 def test_a_declared_guarantee_and_a_distribution_of_ones_own_can_go_on(folder, monkeypatch):
     make = lambda **more: DPRandomSearchCV(  # noqa: E731
         NoisyCentroids(), SPACE, n_iter=Geometric(8), guarantee=PureDP(epsilon=1.0), random_state=5, **more

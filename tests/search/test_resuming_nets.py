@@ -167,6 +167,7 @@ def test_killed_after_every_single_step_it_is_the_same(name, tmp_path, monkeypat
     assert holds_a_release_alone(folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", ["cut short", "other bytes", "gone", "another machine"])
 def test_a_state_that_is_of_no_use_costs_time_and_nothing_else(damage, tmp_path, monkeypatch):
     make, folder = (lambda **more: SEARCHES["random"](random_state=5, **more)), tmp_path / "checkpoint"
@@ -185,6 +186,7 @@ def test_a_state_that_is_of_no_use_costs_time_and_nothing_else(damage, tmp_path,
     assert len(steps) == total
 
 
+@pytest.mark.slow
 def test_without_a_seed_two_attempts_from_one_folder_release_the_same(tmp_path):
     make, folder = SEARCHES["random"], tmp_path / "checkpoint"
     killed(make, folder, 5)
@@ -193,6 +195,7 @@ def test_without_a_seed_two_attempts_from_one_folder_release_the_same(tmp_path):
     assert first == again
 
 
+@pytest.mark.slow
 def test_with_a_key_a_training_is_encrypted_too(tmp_path):
     fernet = pytest.importorskip("cryptography.fernet").Fernet
     key, folder = fernet(fernet.generate_key()), tmp_path / "checkpoint"
@@ -207,6 +210,7 @@ def test_with_a_key_a_training_is_encrypted_too(tmp_path):
     assert holds_a_release_alone(folder)
 
 
+@pytest.mark.slow
 def test_nothing_of_what_keeps_a_training_is_released(tmp_path):
     for name in ("random", "pipeline", "refit", "subset", "grid"):
         pickled = pickle.dumps(SEARCHES[name](checkpoint=tmp_path / name).fit(X, y))

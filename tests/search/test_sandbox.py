@@ -108,6 +108,7 @@ class Diary(LogisticRegression):
         return super().fit(X, y)
 
 
+@pytest.mark.slow
 def test_a_rehearsal_shows_what_would_fail_and_why(tmp_path):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(100, 2)), rng.integers(0, 2, 100)

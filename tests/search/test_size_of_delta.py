@@ -31,6 +31,7 @@ def test_a_delta_that_promises_nobody_anything_is_refused(kind, relation, delta)
         made(kind, relation, delta, PureDP).privacy_cost(300)
 
 
+@pytest.mark.slow
 def test_one_in_n_is_refused_for_every_n():
     """In doubles 49 · (1/49) is less than 1, and so is it for thousands of other numbers."""
     assert 1 / 49 * 49 < 1
@@ -47,6 +48,7 @@ def test_a_delta_below_one_in_n_is_fine(kind, relation):
     assert NOT_COMPARED not in " ".join(search.privacy_cost(300).assumptions)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", SEARCHES)
 @pytest.mark.parametrize("delta", [1e-6, 0.5])
 def test_a_private_number_of_records_is_not_compared_with_it_and_that_is_said(kind, delta):

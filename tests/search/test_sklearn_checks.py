@@ -94,6 +94,7 @@ def expected_failures(search):
     return failures
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @parametrize_with_checks(SEARCHES, expected_failed_checks=expected_failures)
 def test_scikit_learns_checks(estimator, check):

@@ -134,6 +134,7 @@ def test_it_is_the_default_for_a_list_that_costs_no_more_than_a_random_number_of
     assert each_is_cheap(2, epsilon, 1e-5, 0.2, train_on, "add_remove", True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("space", "given", "runs_once"),
     [

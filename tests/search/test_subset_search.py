@@ -68,6 +68,7 @@ class Replaced(Told):
         return {"neighboring": neighboring}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("train_on", ["rest", "all"])
 def test_a_replaced_record_is_amplified_in_two_steps(train_on):
     one = watched(Replaced(), epsilon=1.0, delta=0.0, train_on=train_on)[0]
@@ -144,6 +145,7 @@ def test_the_final_model_is_charged_as_the_worst_candidate():
     assert 0.4 < declared.fit(X, y).privacy_spent_.epsilon < 1.5
 
 
+@pytest.mark.slow
 def test_it_is_itself_a_private_estimator_and_takes_one():
     inner = search(n_iter=2)
     outer = DPRandomSearchCV(inner, {"estimator__shrink": [0.0, 0.5]}, n_iter=2)
@@ -231,6 +233,7 @@ def test_a_subset_too_small_to_be_split_is_not_an_error_of_its_own(cv):
 # --- what is carried over -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("train_on", "ratio"), [("rest", 7 / 3), ("all", 10 / 3)])
 def test_auto_knows_what_the_winners_own_solver_needs(train_on, ratio):
     space = {"rate": [0.5, 2.0], "solver": ["sgd", "adam"]}
@@ -399,6 +402,7 @@ def test_attributes_are_the_release_and_nothing_else():
     assert one.best_index_ == 0
 
 
+@pytest.mark.slow
 @pytest.mark.processes
 def test_no_loser_is_in_the_pickle_or_in_any_text(capsys):
     one = search(Talkative(), n_iter=Fixed(6), verbose=2).fit(X, y)
@@ -472,6 +476,7 @@ def net_search(nets, space=None, net=None, **kwargs):
     return search(nets.DPLogisticRegression(**net), space, **{"delta": 1e-5, "n_iter": 3, **kwargs})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("train_on", ["rest", "all"])
 def test_a_net_is_told_its_expected_size_and_keeps_rate_noise_and_steps(nets, train_on):
     one = net_search(nets, net={"noise_multiplier": 2.0}, train_on=train_on).fit(X, y)
@@ -485,6 +490,7 @@ def test_a_net_is_told_its_expected_size_and_keeps_rate_noise_and_steps(nets, tr
     assert any("number of records is public" in text for text in final.privacy_spent_.assumptions)
 
 
+@pytest.mark.slow
 def test_a_net_with_a_stated_size_keeps_its_rate_and_its_relation(nets):
     sized = {"sample_rate": None, "batch_size": 50, "public_n": 500, "noise_multiplier": 2.0}
     one = net_search(nets, net=sized).fit(X, y)
@@ -509,6 +515,7 @@ def test_candidates_that_vary_rate_and_steps_share_one_calibrated_target(nets):
     assert one.best_estimator_.target_mu > 0
 
 
+@pytest.mark.slow
 def test_a_warm_net_goes_on_and_repeats_with_a_seed(nets):
     def weights():
         net = {"noise_multiplier": 2.0}
@@ -534,6 +541,7 @@ def test_a_warm_net_starts_where_the_winner_ended(nets):
     assert largest(True) > 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("optimizer", ["SGD", "Adam"])
 def test_a_module_of_ones_own_is_searched_warm(nets, optimizer):
     pytest.importorskip("skorch")
@@ -553,6 +561,7 @@ def test_a_module_of_ones_own_is_searched_warm(nets, optimizer):
 # --- which share of the records tunes -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n", "epsilon", "expected"),
     [
@@ -570,6 +579,7 @@ def test_the_default_share_is_larger_where_records_and_epsilon_are_few(n, epsilo
     assert f"each record with probability {expected:g})" in part.name
 
 
+@pytest.mark.slow
 def test_the_default_share_is_a_tenth_where_the_subset_counts_as_known():
     one = search(Watching(epsilon=0.1), {}, subset_fraction="auto", epsilon=1.0, delta=1e-6)
     (part,) = one.privacy_cost(400, public=True).components

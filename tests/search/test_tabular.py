@@ -53,6 +53,7 @@ def test_a_regressor_is_searched_too():
     assert np.all((search.predict(TABLE) >= 0) & (search.predict(TABLE) <= 100))
 
 
+@pytest.mark.slow
 def test_the_space_around_a_net_needs_no_words():
     search = DPRandomSearchCV(classifier(), "auto", n_iter=3, epsilon=8.0, delta=1e-4).fit(TABLE, TABLE["pay"])
     assert search.best_params_ is not None

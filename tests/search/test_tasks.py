@@ -43,6 +43,7 @@ def tasks_of(monkeypatch, in_place):
     return number_of_tasks_of
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "search",
     [
@@ -67,6 +68,7 @@ def test_a_threshold_that_is_reached_or_not_makes_as_many_tasks(tasks_of):
     assert len(counts) == 1
 
 
+@pytest.mark.slow
 def test_results_do_not_depend_on_the_number_of_workers():
     def found(n_jobs, make, **more):
         search = make(

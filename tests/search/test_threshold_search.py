@@ -170,6 +170,7 @@ def test_a_secret_coin_of_the_record_averages_both_uses():
     assert found == mixture(both, [0.5, 0.5]).epsilon_at(0.001)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threshold", [0.6, Doubling(), Doubling(n_parts=4, threshold_noise="once")])
 def test_a_target_is_met_and_nearly_reached(threshold):
     one = DPThresholdSearchCV(NoisyCentroids(), SHRINK, threshold=threshold, epsilon=4.0, delta=1e-6)
@@ -342,6 +343,7 @@ def test_without_noise_to_speak_of_the_walk_ends_at_the_best():
     assert 1 < one.n_rounds_ <= default_max_rounds(50)
 
 
+@pytest.mark.slow
 def test_the_threshold_that_is_released_is_never_above_one():
     for noise in ("fresh", "once"):
         one = labelled(scoring=lambda *_: 1.0, round_epsilon=5.0, threshold_noise=noise, granularity=0.09)
@@ -610,12 +612,14 @@ def reported(epsilon=1.0):
     return cost.components[0].guarantee.epsilon_at(0.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("candidates", [1, 4, 12])
 def test_one_round_loses_no_more_than_reported(candidates):
     losses = [exact_loss(candidates, seed=seed) for seed in range(40 if FULL else 12)]
     assert 0.1 < max(losses) <= reported()
 
 
+@pytest.mark.slow
 def test_utilities_without_parts_are_caught():
     def all_records(drawn, present, k):
         return everything_everywhere(len(present), k, False, None)

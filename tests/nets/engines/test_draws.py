@@ -72,6 +72,7 @@ def _seeded():
         yield
 
 
+@pytest.mark.slow
 def test_attention_without_dropout_is_no_draw():
     with Tagged() as tagged:
         attention()

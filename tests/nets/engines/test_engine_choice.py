@@ -596,6 +596,7 @@ class FrozenInside(nn.Module):
 FROZEN = {"affine": frozen, "constant": lambda: frozen(affine=False), "inside": FrozenInside}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", FROZEN.values(), ids=FROZEN)
 def test_batch_normalisation_with_frozen_statistics_acts_on_each_record_alone(make):
     net, (inputs, targets) = seeded(make), table(SIZE)

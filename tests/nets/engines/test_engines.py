@@ -315,6 +315,7 @@ def test_no_record_moves_a_plain_net_by_more_than_the_norm(layer, criterion):
     assert worst(PlainEngine(net, criterion, CPU), net, targets, 0.5, 2) <= 0.5 * (1 + OWN)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [mlp, lambda: mlp(bias=False), Residual], ids=["mlp", "without biases", "residual"])
 @pytest.mark.parametrize("norm", [1e-3, 1.0, 100.0])
 def test_no_record_moves_any_engine_by_more_than_the_norm(make, norm):
@@ -323,6 +324,7 @@ def test_no_record_moves_any_engine_by_more_than_the_norm(make, norm):
         assert worst(engine, net, table(33)[1], norm, stack) <= norm * (1 + OWN)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", PER_SAMPLE.values(), ids=PER_SAMPLE)
 def test_no_record_moves_other_layers_by_more_than_the_norm(make):
     net = seeded(make)

@@ -170,6 +170,7 @@ def test_norms_are_those_of_the_gradients_alone(make, shape):
     torch.testing.assert_close(squares, expected, rtol=0, atol=rounding)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("make", "shape"), [*NETS.values(), *ILL_CONDITIONED.values()], ids=[*NETS, *ILL_CONDITIONED])
 def test_no_record_moves_the_sum_by_more_than_the_norm(make, shape):
     net, (inputs, targets) = seeded(make), data(shape, 33)
@@ -294,6 +295,7 @@ def test_a_training_leaves_the_module_without_gradients_and_the_template_apart()
 # --- memory ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_memory_is_bounded_by_bytes_whatever_the_records():
     for make, shape in NETS.values():
         net, (inputs, targets) = seeded(make), data(shape)

@@ -135,6 +135,7 @@ def test_a_net_states_and_keeps_its_promise_for_changed_records():
     assert told.privacy_guarantee() == plain
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ESTIMATORS)
 def test_partial_fit_and_warm_start_add_to_the_cost(kind):
     one = model(kind)
@@ -438,6 +439,7 @@ def test_a_penalty_and_momentum_reach_the_optimizer():
     assert not torch.equal(*[parameters(model(momentum=m, **given).fit(X, y)) for m in (0.0, 0.9)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", CLASSIFIERS)
 def test_nets_fitted_together_are_the_nets_fitted_alone(kind):
     def nets():

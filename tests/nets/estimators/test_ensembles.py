@@ -60,6 +60,7 @@ def test_mu_is_that_of_both_together(mu):
     assert 0.99 * whole < found.epsilon_at(1e-5 + 2e-9) <= whole
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["pay", "kind"])
 def test_logits_are_averaged(target):
     model = classifier(target).fit(TABLE, TABLE[target])

@@ -54,6 +54,7 @@ def test_a_data_frame_goes_in_and_labels_come_out(hidden):
     assert one.predict_proba(TABLE).sum(axis=1) == pytest.approx(1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hidden", [(), (8,)])
 def test_a_regressor_predicts_inside_the_bounds_of_the_schema(hidden):
     one = regressor(hidden_layer_sizes=hidden, noise_multiplier=0.1, max_epochs=60).fit(TABLE, TABLE["price"])
@@ -154,6 +155,7 @@ def test_labels_that_the_schema_lacks_are_refused():
 # --- targets ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_classes_and_bounds_may_be_given_as_for_the_other_nets(one_noise):
     features = SCHEMA.without("pay", "price")
     one = DPTabularClassifier(features, classes=["low", "high"], **SHORT, noise_seed=0, random_state=0)
@@ -271,6 +273,7 @@ def test_a_fitted_net_keeps_no_record():
 # --- conventions ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_scikit_learn_takes_them_for_what_they_are():
     assert is_classifier(classifier())
     assert is_regressor(regressor())
@@ -287,6 +290,7 @@ def test_a_copy_by_pickle_predicts_the_same():
     assert other.privacy_spent_.epsilon == one.privacy_spent_.epsilon
 
 
+@pytest.mark.slow
 def test_training_goes_on_and_adds_up():
     one = classifier(warm_start=True).fit(TABLE, TABLE["pay"])
     once = one.privacy_spent_.epsilon
@@ -316,6 +320,7 @@ def test_the_net_is_trained_as_a_graph_in_stacks():
     assert way.stacks
 
 
+@pytest.mark.slow
 def test_nets_trained_together_are_those_trained_alone():
     nets = [classifier(noise_seed=i, random_state=i, learning_rate_factor=1.0 + i) for i in range(3)]
     together = DPTabularClassifier.fit_together(
@@ -338,6 +343,7 @@ def test_a_sum_of_both_parts():
         assert torch.allclose(made(rows), expected)
 
 
+@pytest.mark.slow
 def test_a_checkpoint_gives_the_release_back(tmp_path):
     one = classifier(checkpoint=str(tmp_path / "run")).fit(TABLE, TABLE["pay"])
     again = classifier(checkpoint=str(tmp_path / "run")).fit(TABLE, TABLE["pay"])

@@ -85,6 +85,7 @@ def parameters(one):
 # --- datasets ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dataset", [Rows(), TensorDataset(torch.from_numpy(X), torch.from_numpy(y))])
 @pytest.mark.parametrize("memory", [5, 1000])
 def test_a_dataset_trains_and_predicts_as_the_arrays_that_it_holds(dataset, memory):
@@ -249,6 +250,7 @@ def test_generators_that_the_user_seeded_decide_nothing_and_are_put_back():
     assert drawn == again
 
 
+@pytest.mark.slow
 def test_a_dataset_that_seeds_generators_does_not_choose_the_masks_of_dropout(monkeypatch):
     """Masks that anybody knows would be moved from record to record by one record more."""
     states, honest = [], nn.Dropout.forward
@@ -264,6 +266,7 @@ def test_a_dataset_that_seeds_generators_does_not_choose_the_masks_of_dropout(mo
     assert not any(torch.equal(state, torch.get_rng_state()) for state in states)
 
 
+@pytest.mark.slow
 def test_augmented_records_train():
     one = net(noise_multiplier=0.5, sample_rate=0.3, max_steps=150, noise_seed=0, random_state=0).fit(Augmented(), None)
     assert one.score(X, y) > 0.85
@@ -473,6 +476,7 @@ def test_bad_inputs_by_name_are_refused(data, match):
     assert not one.initialized_
 
 
+@pytest.mark.slow
 def test_nets_of_inputs_by_name_are_trained_together_as_alone():
     data = {"values": X, "words": words}
     together = DPNeuralNetClassifier.fit_together([seeded(Both, noise_seed=i) for i in range(3)], data, y)
@@ -498,6 +502,7 @@ def test_private_data_that_are_a_dataset_are_no_public_ones():
         search.fit(data, y, X_public=data, y_public=y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("last", [float(2**53), np.float64(2**53), torch.tensor(float(2**53), dtype=torch.float64)])
 def test_no_label_of_a_batch_changes_another(last):
     labels = [2**53 + 1, 2**53] * 60

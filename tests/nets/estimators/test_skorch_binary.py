@@ -76,6 +76,7 @@ LONG = {"noise_multiplier": 0.5, "sample_rate": 0.3, "max_steps": 200, "noise_se
 # --- two classes ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", [Small, Flat, NoGraph, nn.Linear(4, 1)])
 def test_a_logit_may_be_a_column_or_a_number(module):
     one = binary(module, **LONG).fit(X, y)
@@ -98,6 +99,7 @@ def test_it_trains_what_skorchs_own_net_trains():
     np.testing.assert_allclose(mine.predict_proba(X), theirs.predict_proba(X), rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_labels_are_any_two_and_the_logit_is_that_of_the_second():
     names = np.where(y, "yes", "no")
     one = binary(classes=["no", "yes"], **LONG).fit(X, names)

@@ -212,6 +212,7 @@ def test_labels_are_in_the_declared_order_even_if_some_never_occur():
     assert one.score(X, names) > 0.6
 
 
+@pytest.mark.slow
 def test_it_learns():
     one = net(noise_multiplier=0.5, sample_rate=0.3, max_steps=150, noise_seed=0, random_state=0).fit(X, y)
     assert one.score(X, y) > 0.85
@@ -321,6 +322,7 @@ class NoGraph(Small):
         return super().forward(inputs + torch.zeros(4))
 
 
+@pytest.mark.slow
 def test_trust_is_said_where_there_is_any_and_only_there():
     def trusted(one):
         return [text for text in one.fit(X, y).privacy_spent_.assumptions if "run code of their own" in text]
@@ -359,12 +361,14 @@ def test_epochs_are_steps_at_the_stated_rate_and_batch_sizes_need_a_public_numbe
     assert guarantee.neighboring == "add_remove"
 
 
+@pytest.mark.slow
 def test_a_target_is_met_from_below_and_nearly_reached():
     one = net(noise_multiplier=None, target_epsilon=2.0, target_delta=1e-6).fit(X, y)
     assert 1.99 < one.privacy_spent_.epsilon <= 2.0
     assert one.privacy_spent_.delta == 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("told", [{}, {"public_n": 100}])
 def test_a_target_at_a_delta_that_promises_nobody_anything_is_refused_as_a_search_refuses_it(told):
     one = net(noise_multiplier=None, target_epsilon=2.0, target_delta=1.0 / 100, **told)
@@ -373,6 +377,7 @@ def test_a_target_at_a_delta_that_promises_nobody_anything_is_refused_as_a_searc
     assert not hasattr(one, "privacy_spent_")
 
 
+@pytest.mark.slow
 def test_partial_fit_and_warm_start_add_to_the_cost():
     one = net(random_state=0)
     once = one.privacy_guarantee()
@@ -773,6 +778,7 @@ class Recurrent(nn.Module):
         return self.last(self.memory(self.words(tokens))[0][:, -1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", [nn.Sequential(nn.Embedding(10, 4), nn.Flatten(), nn.Linear(20, 2)), Recurrent])
 @pytest.mark.parametrize("token", [10, 17, -1])
 def test_a_token_beyond_an_embedding_is_refused_with_the_range_that_is_needed(module, token):

@@ -47,6 +47,7 @@ def test_noise_in_each_weight_is_stated_also_of_averages(decay, average):
     assert weights.std() == pytest.approx(one.weight_noise_, rel=5 / np.sqrt(2 * len(weights)) + 0.05)
 
 
+@pytest.mark.slow
 def test_noise_of_several_trainings_adds_up_and_that_of_adam_is_not_known():
     one = model(warm_start=True).fit(X, y)
     once = one.weight_noise_
@@ -57,6 +58,7 @@ def test_noise_of_several_trainings_adds_up_and_that_of_adam_is_not_known():
     assert adam.set_params(solver="sgd").partial_fit(X, y).weight_noise_ is None
 
 
+@pytest.mark.slow
 def test_noise_of_coefficients_has_their_units():
     one = model(bounds_X=(-1, 3)).fit(X, y)
     assert one.coef_noise_ == pytest.approx(np.full((1, 50), one.weight_noise_ * np.sqrt(2) / 2))
@@ -82,6 +84,7 @@ def test_one_step_never_reaches_too_far():
     assert numbers.fit(X[:, :2], X[:, 0]).learning_rate_init_ == step_size.LONGEST_TO_NUMBERS
 
 
+@pytest.mark.slow
 def test_the_step_size_follows_from_what_is_public_alone():
     found = model(public_n=400).fit(X, y).learning_rate_init_
     assert model(public_n=400).fit(X[:150] * 1e-3, 1 - y[:150]).learning_rate_init_ == found  # other records, fewer
@@ -89,6 +92,7 @@ def test_the_step_size_follows_from_what_is_public_alone():
     assert model().fit(X[:200], y[:200]).learning_rate_init_ == pytest.approx(found / 2)
 
 
+@pytest.mark.slow
 def test_factor_multiplies_a_derived_step_size_and_a_given_one():
     for given in ("auto", 0.3):
         first = model(learning_rate_init=given).fit(X, y).learning_rate_init_
@@ -122,6 +126,7 @@ def net(**changed):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("optimizer", [torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW])
 def test_skorch_nets_derive_the_same_step_size(optimizer):
     solver = optimizer.__name__.lower()
@@ -149,6 +154,7 @@ def test_no_step_size_is_derived_for_an_optimizer_that_is_not_known():
     assert net(optimizer=torch.optim.RMSprop, lr=0.01).fit(X.astype(np.float32), y).learning_rate_init_ == 0.01
 
 
+@pytest.mark.slow
 def test_a_schedule_of_the_user_takes_the_place_of_the_fall(one_noise):
     from skorch.callbacks import LRScheduler
 
@@ -178,6 +184,7 @@ def test_by_rule_gradients_are_clipped_where_the_own_class_has_less_than_15_perc
     assert one.max_grad_norm_ == pytest.approx(float(longest), rel=0.01)
 
 
+@pytest.mark.slow
 def test_the_rule_follows_from_public_facts_alone():
     by_rule = {"max_grad_norm": "rule", "noise_multiplier": 0.1}
     found = model(**by_rule).fit(X, y).max_grad_norm_
@@ -207,6 +214,7 @@ def test_the_gradient_of_hidden_layers_at_the_start_is_as_long_as_expected(deep,
     assert np.mean(squares) == pytest.approx(expected, rel=0.1)
 
 
+@pytest.mark.slow
 def test_the_norm_by_rule_is_larger_with_a_hidden_part():
     """By less than a tenth beside a long linear part, by a fifth where one column is all there is."""
     norms = []
@@ -222,6 +230,7 @@ def test_the_norm_by_rule_is_larger_with_a_hidden_part():
     assert norms[2] < norms[3] < 1.1 * norms[2]
 
 
+@pytest.mark.slow
 def test_where_noise_leaves_short_steps_the_norm_by_rule_is_smaller_and_never_below_1():
     norms = [model(max_grad_norm="rule", noise_multiplier=noise).fit(X, y).max_grad_norm_ for noise in (0.1, 3, 100)]
     assert norms[0] > norms[1] > norms[2] == 1.0

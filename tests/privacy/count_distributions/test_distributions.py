@@ -184,6 +184,7 @@ def test_quantile_is_the_smallest_number_that_reaches_the_probability(distributi
         assert found == distribution.lowest or cumulative[found - 1] < p + 1e-12
 
 
+@pytest.mark.slow
 def test_quantile_of_a_heavy_tail_is_found_far_out() -> None:
     distribution = Logarithmic(1e6)
     found = distribution.quantile(1 - 1e-12)
@@ -276,6 +277,7 @@ def exactly(distribution: CountDistribution, bits: int) -> int:
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
 def test_exact_arithmetic_draws_the_same_numbers_as_the_table(distribution: CountDistribution) -> None:
     rng, steps = random.Random(7), steps_of(distribution)

@@ -67,6 +67,7 @@ COMBINED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COMBINED)
 @pytest.mark.parametrize("statement", [SPENT, SPENT.components[0]], ids=["spent", "component"])
 def test_a_statement_counts_as_its_total(name, statement):

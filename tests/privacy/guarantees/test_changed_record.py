@@ -105,10 +105,12 @@ def canonical_chain(presence: Guarantee, cells: int = 600) -> Chain:
 # --- by the profile -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_changing_a_record_never_shows_more_than_two_steps_do() -> None:
     check_random_chains(lambda pair: partial(delta_of_two_steps, pair), size(10_000, 50))
 
 
+@pytest.mark.slow
 def test_changing_a_record_never_shows_more_than_is_stated() -> None:
     rng = np.random.default_rng(2)
     for _ in range(size(300, 5)):
@@ -116,6 +118,7 @@ def test_changing_a_record_never_shows_more_than_is_stated() -> None:
         check_chain(as_replace_one(presence_of(chain)).delta_at, chain)
 
 
+@pytest.mark.slow
 def test_the_statement_is_reached_by_the_worst_chain() -> None:
     for presence in (GaussianDP(mu=0.8), ApproxDP(epsilon=0.7, delta=1e-4), PureDP(epsilon=1.0)):
         first, _, last = canonical_chain(presence)
@@ -145,6 +148,7 @@ def test_a_gaussian_by_its_profile_is_the_gaussian_twice_as_far() -> None:
             assert exact.epsilon_at(delta) * (1 - 1e-9) <= ours.epsilon_at(delta) <= exact.epsilon_at(delta) * 1.0001
 
 
+@pytest.mark.slow
 def test_parts_of_a_bound_are_not_carried_over_one_by_one() -> None:
     """A net that keeps a Gaussian target is no composition of its parts: one by one they would promise too much."""
     target = gaussian_target(1.0, "zero_out", slack=1e-4)
@@ -180,6 +184,7 @@ def test_parameters_of_known_kinds() -> None:
     assert as_replace_one(spent) == PureDP(epsilon=2.0, **changed)
 
 
+@pytest.mark.slow
 def test_no_kind_is_below_a_chain_that_keeps_it() -> None:
     """Pure, bounded-range, concentrated and Rényi guarantees, read from random chains."""
     rng = np.random.default_rng(3)

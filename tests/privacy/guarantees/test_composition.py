@@ -95,6 +95,7 @@ def test_composition_with_no_promise_is_no_promise() -> None:
     assert isinstance(compose(SGD, NonPrivate()), NonPrivate)
 
 
+@pytest.mark.slow
 def test_composition_is_never_above_its_renyi_route() -> None:
     total = compose(SGD, PureDP(epsilon=0.2), ZCDP(rho=0.01))
     route = RenyiDP(orders=np.arange(2, 200), epsilons=total.renyi(np.arange(2, 200)))

@@ -74,6 +74,7 @@ def test_many_persons_with_more_records_never_lose_more_than_is_stated() -> None
     check_chains(np.random.default_rng(4), size(300, 12), longest=6)
 
 
+@pytest.mark.slow
 def test_a_person_with_fewer_records_is_covered() -> None:
     one = ProfileDP.from_pair(DPSGD(noise_multiplier=1.0, sample_rate=0.05, steps=2).pair)
     grid = np.linspace(0.0, 6.0, 25)

@@ -27,6 +27,7 @@ def test_the_profile_stays_under_the_target_at_every_epsilon(mu, rate, steps):
     assert np.all(run.delta_at(epsilons) <= gaussian_target(mu).delta_at(epsilons) * (1 + 1e-9) + 1e-15)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("mu", "rate", "steps"), SETTINGS)
 def test_a_little_less_noise_would_not_be_enough(mu, rate, steps):
     noise = noise_multiplier_under(mu, rate, steps)
@@ -83,5 +84,6 @@ def test_a_target_for_changed_records_is_kept_and_needs_more_noise(mu, rate, ste
     assert not stays_under(noise_multiplier_under(mu, rate, steps))
 
 
+@pytest.mark.slow
 def test_changed_records_need_the_noise_of_twice_the_sensitivity_in_full_batches():
     assert noise_multiplier_under(0.5, 1.0, 4, neighboring="replace_one") == pytest.approx(4 / 0.5, rel=5e-3)

@@ -172,6 +172,7 @@ SEARCHES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("search", SEARCHES.values(), ids=SEARCHES)
 def test_every_stated_epsilon_and_delta_bounds_the_risks_of_a_search(search: Guarantee) -> None:
     """No line that a stated (ε, δ) gives lies above the curve by more than the tolerance."""

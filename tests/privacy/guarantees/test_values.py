@@ -70,6 +70,7 @@ def named(one: Guarantee) -> str:
 # --- consistent with themselves -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("one", [*SIMPLE, *DERIVED], ids=named)
 def test_delta_at_the_stated_epsilon_is_at_most_the_stated_delta(one: Guarantee) -> None:
     for delta in (0.3, 1e-2, 1e-5, 1e-8, 1e-12):
@@ -144,6 +145,7 @@ def test_repr_says_what_it_is(one: Guarantee) -> None:
     assert repr(one).startswith(type(one).__name__ + "(neighboring=")
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(st.floats(1e-4, 8.0), st.floats(1e-12, 0.5))
 def test_gaussian_epsilon_is_within_a_billionth_of_the_exact_one_from_above(mu: float, delta: float) -> None:
@@ -205,6 +207,7 @@ def test_limits_of_parameters_meet() -> None:
     assert np.all(ZCDP(rho=0.32).delta_at(grid) >= GaussianDP(mu=0.8).delta_at(grid))
 
 
+@pytest.mark.slow
 def test_losses_beyond_the_range_of_doubles_are_not_understated() -> None:
     assert PureDP(epsilon=800.0).epsilon_at(1e-5) == 800.0
     assert PureDP(epsilon=800.0).delta_at(750.0) == 1.0
@@ -308,6 +311,7 @@ def test_numbers_of_numpy_do_not_bring_their_precision() -> None:
     assert GaussianDP(mu=number).renyi(2.0) == GaussianDP(mu=same).renyi(2.0)
 
 
+@pytest.mark.slow
 def test_what_was_asked_before_is_not_worked_out_again() -> None:
     """Equal guarantees, not the same object: by their values, as nothing here comes from data."""
 

@@ -20,6 +20,7 @@ def test_tail_used_here_is_the_tail_of_the_distribution() -> None:
         assert laplace_tail(2.5, np.array(first)) == pytest.approx(mass[k >= first].sum(), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_an_accept_costs_epsilon_and_a_reject_half_of_it() -> None:
     rng = np.random.default_rng(0)
     accepts, rejects = 0.0, 0.0
@@ -55,6 +56,7 @@ def test_if_all_utilities_move_alike_an_accept_costs_three_quarters() -> None:
 # --- draws ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_rounds_follow_the_enumerated_distribution() -> None:
     utilities, epsilon = np.array([5, 12, 9]), 1.0
     mechanism = AboveThreshold(round_epsilon=Fraction(1), sensitivity=Fraction(STEPS), grid=Fraction(1))

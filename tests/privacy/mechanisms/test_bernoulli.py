@@ -74,6 +74,7 @@ def exact_probability(probability):
     return total
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("probability", [1e-17, 1e-300, 0.2, 1 / 3, 5e-324])
 def test_the_probability_is_the_float_to_the_last_bit(probability):
     assert exact_probability(probability) == Fraction(probability)

@@ -181,6 +181,7 @@ def goodness_of_fit(draws: list[int], expected: dict[int, float]) -> float:
     ).pvalue
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", NUMBERS)
 @pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(3), Fraction(22, 7)])
 def test_draws_follow_the_discrete_laplace_distribution(scale, number):
@@ -189,6 +190,7 @@ def test_draws_follow_the_discrete_laplace_distribution(scale, number):
     assert goodness_of_fit(draws, masses(lambda k: -np.abs(k) / float(scale), 200)) > 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", NUMBERS)
 @pytest.mark.parametrize("sigma_squared", [Fraction(1, 4), Fraction(2), Fraction(50, 3)])
 def test_draws_follow_the_discrete_gaussian_distribution(sigma_squared, number):
@@ -203,6 +205,7 @@ def test_a_tiny_scale_gives_no_noise():
     assert {discrete_gaussian(Fraction(1, 10**6), rng) for _ in range(200)} == {0}
 
 
+@pytest.mark.slow
 def test_a_huge_scale_is_drawn_as_fast_and_is_the_continuous_distribution():
     rng = random.Random(3)
     laplace = np.array([discrete_laplace(Fraction(10**6), rng) for _ in range(3000)]) / 10**6

@@ -57,6 +57,7 @@ def test_quantiles_of_scipy_are_far_more_accurate_than_is_assumed():
     assert max(errors) < ACCURACY / 25
 
 
+@pytest.mark.slow
 def test_every_draw_lies_where_its_word_says():
     """The whole interval of tails that a word stands for is rounded to the number that is returned."""
     words = np.random.default_rng(1).integers(0, 2**64, 300, dtype=np.uint64)

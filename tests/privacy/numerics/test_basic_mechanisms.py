@@ -149,6 +149,7 @@ def test_renyi_curve_of_dpsgd_agrees_with_dp_accounting_at_integers() -> None:
 # --- DP-SGD -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sigma", "rate", "steps"), [(1.0, 0.01, 100), (2.0, 0.01, 1000), (1.1, 0.05, 20), (1.0, 1.0, 10)]
 )
@@ -216,6 +217,7 @@ def test_gaussian_profile_is_never_below_many_digits_however_large_mu_is(mu: flo
             assert basic_mechanisms.delta_of_gaussian(mu, np.array([epsilon]))[0] >= exact
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("noise", "rate"), [(0.1, 1.0), (0.2, 1.0), (0.1, 1 - 1e-12), (0.2, 0.999999), (0.3, 0.6)])
 def test_both_directions_of_a_step_are_above_many_digits_where_almost_every_record_is_drawn(
     noise: float, rate: float

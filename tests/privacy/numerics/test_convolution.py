@@ -30,6 +30,7 @@ def composed_exactly(parts, counts) -> tuple[np.ndarray, np.ndarray]:
     return p, q
 
 
+@pytest.mark.slow
 def test_convolution_is_above_the_exact_composition_and_close() -> None:
     rng = np.random.default_rng(5)
     for _ in range(60):
@@ -59,6 +60,7 @@ def binomial_curve(epsilon: float, number: int, at: np.ndarray) -> np.ndarray:
     return np.array([np.sum(np.exp(log_p) * -np.expm1(np.minimum(e - losses, 0.0))) for e in at])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "number"), [(0.1, 200), (0.01, 20_000), (1e-3, 10**6)])
 def test_composed_randomised_responses_keep_their_digits_far_out(epsilon: float, number: int) -> None:
     ours = convolve([randomized_response(epsilon, 0.0)], [number])

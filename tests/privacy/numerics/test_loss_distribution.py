@@ -26,6 +26,7 @@ ALL_EPSILONS = np.linspace(-6, 6, 97)
 # --- hockey-stick curves ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_curve_of_a_discrete_pair_is_its_hockey_stick_divergence() -> None:
     rng = np.random.default_rng(0)
     for _ in range(200):

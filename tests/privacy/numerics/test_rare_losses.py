@@ -64,6 +64,7 @@ def test_bound_of_several_parts_is_above_their_exact_composition(seed: int) -> N
     check_bound([one, other], [3, 2], both[0], both[1])
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("several_grids")
 @pytest.mark.parametrize("seed", range(20))
 def test_compositions_of_compositions_are_above_the_exact_one(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,6 +116,7 @@ def test_what_the_transforms_get_wrong_is_below_the_allowance() -> None:
         assert np.all(bounds <= exact * (1 + 1e-9) + 1e-13 * untilt)
 
 
+@pytest.mark.slow
 def test_losses_rarer_than_the_tails_are_infinite() -> None:
     """Where both tails have all sums with a rare loss, none of them is put anywhere else."""
     step = LossDistribution(np.array([-3.0, -1e-4, 1e-4]), np.array([1e-27, 0.5, 0.5]))

@@ -39,6 +39,7 @@ def missed(one: Mechanism) -> np.ndarray:
     return np.minimum(lower_edge(one.reversed, accepted), lower_edge(one, accepted))
 
 
+@pytest.mark.slow
 def test_no_attack_misses_less_than_the_curve_says(curves) -> None:
     for one, curve in curves:
         stated = np.array([curve.false_negative_rate(rate) for rate in RATES])

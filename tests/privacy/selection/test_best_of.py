@@ -217,6 +217,7 @@ def _edge(one):
 ORIGINAL = best_of_file.theorem_1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "broken", [_one_ratio_for_all_outcomes, _slope_at_q_on_both_sides, _upper_edge_for_lower, _half_the_expected_runs]
 )
@@ -341,6 +342,7 @@ def test_dpsgd_base_lies_between_witness_and_published_bounds(
         assert search.tightest(delta) == "Theorem 1"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("distribution", "theorem", "certain"),
     [

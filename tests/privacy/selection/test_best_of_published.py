@@ -104,6 +104,7 @@ def test_points_of_figure_4(distribution: CountDistribution, epsilon: float) -> 
 # --- as printed ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_corollary_4_is_theorem_2_with_its_best_auxiliary_order() -> None:
     fine = 1 + np.geomspace(1e-3, 1e4, 8001)
     for shape, mean in [(0.0, 10), (1.0, 100), (-0.5, 30), (4.0, 10)]:

@@ -96,6 +96,7 @@ SETTINGS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("base", "distribution", "most"),
     SETTINGS,

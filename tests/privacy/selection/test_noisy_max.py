@@ -299,6 +299,7 @@ def test_impossible_numbers_are_refused() -> None:
 # --- draws --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @NAMED
 @pytest.mark.parametrize("utilities", [(3, 0, 7, 6), (5, 5), (0, 1, 2, 3, 4)], ids=str)
 def test_draws_follow_the_exact_distribution(noise: MaxNoise, winner: Callable, utilities: tuple[int, ...]) -> None:

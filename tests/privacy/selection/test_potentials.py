@@ -188,6 +188,7 @@ def test_losses_beyond_the_last_place_where_it_is_worked_out_are_not_understated
     assert search.epsilon_at(0.3) >= 800.0 + np.log(0.7)
 
 
+@pytest.mark.slow
 def test_answers_do_not_depend_on_what_was_asked_before() -> None:
     """And nothing is worked out for those who ask for an ε at a small δ, nor for compositions."""
     base, distribution = GaussianDP(mu=0.31), Poisson(10)

@@ -183,6 +183,7 @@ def test_many_runs_cost_what_can_be_lost(
     assert search.tightest(delta) == "Theorem 6"
 
 
+@pytest.mark.slow
 def test_pure_runs_cost_at_most_a_twentieth_more_than_an_order_loses() -> None:
     epsilon = best_of(PURE, MANY).epsilon_at(1e-6)
     assert worst_order(epsilon / 1.05) > 1e-6
@@ -261,6 +262,7 @@ def test_beyond_the_last_place_the_bound_there_holds() -> None:
     assert 0 < far[-1] <= far[0] < 1e-9
 
 
+@pytest.mark.slow
 def test_answers_do_not_depend_on_what_was_asked_before() -> None:
     first = best_of(PURE, Poisson(70)).bounds["Theorem 1"]
     assert isinstance(first, TheoremOne)
@@ -269,6 +271,7 @@ def test_answers_do_not_depend_on_what_was_asked_before() -> None:
     assert [other._epsilon(1e-6), other.delta_at(17.0), other.delta_at(21.0)] == late[::-1]
 
 
+@pytest.mark.slow
 def test_a_search_composed_with_others_knows_it_too_and_costs_no_less_than_alone() -> None:
     base, distribution = GaussianDP(mu=0.4), Poisson(60)
     search, nothing = best_of(base, distribution), PureDP(epsilon=0.0)

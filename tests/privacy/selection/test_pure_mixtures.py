@@ -122,6 +122,7 @@ def test_no_random_search_over_several_candidates_loses_more(cases: int) -> None
         check(bound, distribution, one)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
 def test_profile_and_epsilon_of_a_search_agree_at_delta_0(distribution: CountDistribution) -> None:
     search = best_of(mixed(GRID, THIRDS), distribution)

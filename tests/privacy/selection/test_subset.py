@@ -69,6 +69,7 @@ def test_bound_holds_for_several_records_and_training_that_depends_on_tuning() -
     assert 0.8 < tightest <= 1.0 + 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("train_on", VARIANTS)
 def test_bound_is_exact_when_every_result_of_tuning_trains_alike(train_on: str) -> None:
     """Then the release itself is the pair that the theorem speaks of, in both directions."""

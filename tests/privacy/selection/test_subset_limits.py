@@ -140,6 +140,7 @@ def test_no_promise_fails_as_often_as_it_sees_the_record(train_on: str) -> None:
     assert subset_then_train(NonPrivate(), NonPrivate(), 0.5, train_on).epsilon_at(0.9) == np.inf
 
 
+@pytest.mark.slow
 def test_average_is_the_same_whichever_part_is_summed() -> None:
     rng = np.random.default_rng(31)
     for _ in range(200):

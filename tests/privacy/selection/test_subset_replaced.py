@@ -65,6 +65,7 @@ def test_bound_is_never_below_the_exact_loss(train_on: str) -> None:
     assert tightest > 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("run", "fraction", "rest", "everything"),
     [
@@ -92,6 +93,7 @@ def test_known_membership_counts_where_it_is_smaller() -> None:
     assert public.epsilon_at(1e-5) <= direct.epsilon_at(1e-5) * (1 + 1e-9)
 
 
+@pytest.mark.slow
 def test_scores_on_the_rest_are_carried_over_too() -> None:
     run = GaussianDP(mu=0.3, neighboring="zero_out")
     search, scores = best_of(run, Geometric(10)), best_of(GaussianDP(mu=0.04, neighboring="zero_out"), Geometric(10))

@@ -111,6 +111,7 @@ def test_pair_is_above_the_release_at_every_real_epsilon(train_on: str) -> None:
             assert np.all(stated.delta_at(grid) >= exact - 1e-12)
 
 
+@pytest.mark.slow
 def test_bound_holds_for_parts_known_only_by_their_largest_loss_and_is_reached() -> None:
     rng = np.random.default_rng(6)
     for _ in range(12):

@@ -95,6 +95,7 @@ def test_bound_is_never_below_the_exact_loss(coarse_cells: None, seed: int) -> N
     assert check_many(brute_force.size(2500, 60), seed) <= 1.0 + 1e-9
 
 
+@pytest.mark.slow
 def test_bound_with_fine_cells_is_never_below_the_exact_loss_and_is_met() -> None:
     assert 0.98 < check_many(brute_force.size(200, 8), seed=5) <= 1.0 + 1e-9
 
@@ -114,6 +115,7 @@ def attained(one: Mechanism, p: float, epsilon: float) -> float:
     return float(np.max(np.where(e + r <= 1.0 + 1e-12, values, 0.0)))
 
 
+@pytest.mark.slow
 def test_bound_is_reached_by_a_score_that_accepts_the_highest_and_the_lowest_ratios() -> None:
     rng = np.random.default_rng(6)
     for _ in range(brute_force.size(60, 4)):
@@ -175,6 +177,7 @@ def test_bound_holds_for_a_pair_whose_masses_exceed_one(loss: float, p: float) -
     assert np.all(until_above(base, p).pair.delta_at(epsilon) >= least * (1 - 1e-3))
 
 
+@pytest.mark.slow
 def test_published_curve_is_above_the_exact_divergence_and_profile(coarse_cells: None) -> None:
     rng = np.random.default_rng(9)
     orders = np.array([1.2, 1.5, 2.0, 3.0, 9.0, 33.0])
@@ -220,6 +223,7 @@ def brute_force_curve(one: Mechanism) -> RenyiDP:
     return RenyiDP(orders=orders, epsilons=np.maximum(worst, 0.0) + 1e-12)
 
 
+@pytest.mark.slow
 def test_pair_of_the_search_is_above_the_release_at_every_real_epsilon(coarse_cells: None) -> None:
     rng = np.random.default_rng(10)
     grid = np.linspace(-5, 5, 41)
@@ -336,6 +340,7 @@ def gaussian_witness(mu: float, p: float, epsilon: float) -> float:
     return float(np.max(np.where(lower <= upper, values, 0.0)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mu", [0.1, 0.2**0.5, 1.0])
 @pytest.mark.parametrize("p", [1e-3, 0.1])
 def test_gaussian_base_lies_between_what_a_score_reaches_and_the_published_bounds(mu: float, p: float) -> None:
@@ -347,6 +352,7 @@ def test_gaussian_base_lies_between_what_a_score_reaches_and_the_published_bound
         assert all(epsilon <= bound.epsilon_at(delta) for bound in search.bounds.values())
 
 
+@pytest.mark.slow
 def test_form_with_one_free_probability_is_above() -> None:
     """sup over t of p·(1/s − e^ε/s')₊ + (1−p)/s·δ_Q(ε + log(s/s')), t' = q_max(t): what follows from Theorem 3."""
     from scipy.special import ndtr, ndtri
@@ -374,6 +380,7 @@ BASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("base", BASES, ids=lambda one: type(one).__name__)
 def test_search_answers_like_any_guarantee(base: Guarantee) -> None:
     search = until_above(base, 0.1)
@@ -388,6 +395,7 @@ def test_search_answers_like_any_guarantee(base: Guarantee) -> None:
     assert np.isinf(search.epsilon_at(0.0)) == (base.pure_epsilon is None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("base", BASES[::3], ids=lambda one: type(one).__name__)
 def test_search_that_hardly_ever_runs_costs_next_to_nothing_and_a_longer_one_costs_more(base: Guarantee) -> None:
     values = [until_above(base, p).delta_at(0.7) for p in (0.999, 0.5, 0.1, 0.01)]
@@ -410,6 +418,7 @@ def test_hopeless_base_gives_a_hopeless_search() -> None:
     assert until_above(ApproxDP(epsilon=700.0, delta=0.0), 0.1).delta_at(1.0) >= 0.9  # all but "none" gives it away
 
 
+@pytest.mark.slow
 def test_direction_that_loses_more_counts() -> None:
     base = DPSGD(noise_multiplier=1.0, sample_rate=0.05, steps=20)
     search = until_above(base, 0.1)

@@ -144,6 +144,7 @@ def delta_of_one_step(noise: float, rate: float, relation: str, epsilon: float) 
     return max(integrate.quad(excess, -12, 12, args=pair, limit=500)[0] for pair in both)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 @pytest.mark.parametrize(("noise", "rate", "steps"), [(2.0, 1.0, 7), (0.8, 1.0, 1), (1.1, 0.1, 1)])
 def test_the_mechanism_that_refutes_dp_sgd_loses_no_more_than_dp_sgd(relation, noise, rate, steps) -> None:
@@ -182,6 +183,7 @@ def test_without_a_known_mechanism_nothing_is_refuted() -> None:
     assert verify(ProfileDP(profile=GAUSSIAN.delta_at), 10, 0.1, 1e-9) == "undecided"
 
 
+@pytest.mark.slow
 def test_a_pair_that_no_mechanism_has_refutes_nothing() -> None:
     """Masses above 1, and an order of the neighbours that the other one forbids."""
     heavy = LossDistribution(np.array([0.0, 1.0]), np.array([0.7, 0.7]))

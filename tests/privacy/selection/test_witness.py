@@ -48,6 +48,7 @@ DISTRIBUTIONS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
 @pytest.mark.parametrize("epsilon", [0.3, 1.0])
 def test_witness_of_a_pure_base_is_a_mechanism_one_can_write_down(distribution, epsilon: float) -> None:
