@@ -63,15 +63,16 @@ class _Unpickler(pickle.Unpickler):
         return self._named[pid]
 
 
-def pickled(thing: Any, named: Sequence[Any] = ()) -> bytes:
-    """Pickle an object, with others in it named by their numbers.
+def pickled(thing: Any, named: Sequence[Any] = (), head: bytes = b"") -> bytes:
+    """Pickle an object after a head, with others in it named by their numbers.
 
     Raises
     ------
     PrivacyError
         If it cannot be pickled.
     """
-    file = io.BytesIO()
+    file = io.BytesIO(head)
+    file.seek(len(head))
     try:
         _Pickler(file, named).dump(thing)
         return file.getvalue()
@@ -83,6 +84,8 @@ def pickled(thing: Any, named: Sequence[Any] = ()) -> bytes:
 
 def unpickled(content: Any, named: Sequence[Any] = ()) -> Any:
     """Unpickle an object. Classes of a script come back as the same classes."""
+    if not named:
+        return pickle.loads(content)  # without another copy
     return _Unpickler(io.BytesIO(content), named).load()
 
 

@@ -478,7 +478,7 @@ def _answer(work: Callable[..., Any], call: bytes) -> bytes:
         ours = type(error).__module__.startswith(f"{__name__.partition('.')[0]}.")
         return ERROR + pickle.dumps((type(error), str(error)) if ours else (PrivateProcessError, STOPPED))
     try:
-        return VALUE + pickled(value)
+        return pickled(value, head=VALUE)
     except PrivacyError:
         return ERROR + pickle.dumps((PrivateProcessError, NO_MODEL_TRAVELS))
 
