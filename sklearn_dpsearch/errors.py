@@ -63,6 +63,10 @@ MEANT = {
 }  # fmt: skip
 
 
+class RecordError(ValueError):
+    """Error for a record that cannot be read, in words that tell nothing of it."""
+
+
 def check_arguments_of(kind: type, named: Iterable[str]) -> None:
     """Raise for arguments that no constructor of a class takes, with the ones that are meant.
 

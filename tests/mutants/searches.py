@@ -32,6 +32,39 @@ MUTANTS = [
         tests=("data/test_columns.py::test_listed_whole_numbers_are_not_rounded",),
         seen="DataFrame.to_numpy before encoding",
     ),
+    Mutant(
+        name="a door for whatever looks like an array",
+        mistake="Any object with __array__ is read as an array: what it gives for one record may depend on others.",
+        file="search/planning/first_look.py",
+        old="    if library is None and not (issparse(X) or is_data_set(X)):\n",
+        new="    if library is None and not hasattr(X, '__array__') and not (issparse(X) or is_data_set(X)):\n",
+        tests=("search/test_large_data.py::test_a_lazy_collection_is_refused_before_anything_is_spent",),
+    ),
+    Mutant(
+        name="one entry asked for its length",
+        mistake="An array of objects is filled by NumPy, which asks each entry for its length and its array.",
+        file="data/lists.py",
+        old="    return np.fromiter(values, dtype=object, count=len(values))  # which asks no value for its length\n",
+        new="    array = np.empty(len(values), dtype=object)\n    array[:] = values\n    return array\n",
+        tests=("data/test_door.py",),
+    ),
+    Mutant(
+        name="errors of other code as they are",
+        mistake="An error of a library in a training is shown, with the record that it quotes.",
+        file="_process/containment.py",
+        old="    if _PUBLIC.get():\n        return work()\n",
+        new="    if True:\n        return work()\n",
+        tests=("data/test_direct_fits.py",),
+    ),
+    Mutant(
+        name="candidates that write",
+        mistake="Private processes are not confined: candidates write files, as many as there are.",
+        file="search/private_process.py",
+        old='        if self.writes is not None and sys.platform == "linux":\n',
+        new="        if False:\n",
+        tests=("search/test_sandbox.py",),
+        seen="files of every trial in tuning libraries",
+    ),
     # --- how many runs, and which ---------------------------------------------------------------------------------
     Mutant(
         name="K capped by the search",
@@ -597,9 +630,9 @@ MUTANTS = [
     Mutant(
         name="classes from the records",
         mistake="Classes are the labels that occur, although the schema states them.",
-        file="nets/estimators/table_targets.py",
-        old="self.classes_ = np.unique(y) if declared is None else unique_labels(declared)",
-        new="self.classes_ = np.unique(y)",
+        file="data/labels.py",
+        old="np.unique(labels) if declared is None else unique_labels(declared)",
+        new="np.unique(y)",
         tests=("nets/estimators/test_frame_estimators.py::test_classes_that_no_record_has_are_those_of_the_schema",),
     ),
     Mutant(
