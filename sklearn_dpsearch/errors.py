@@ -63,8 +63,8 @@ MEANT = {
 }  # fmt: skip
 
 
-class RecordError(ValueError):
-    """Error for a record that cannot be read, in words that tell nothing of it."""
+class TrainingError(ValueError):
+    """Error of a training in words of the library, which tell nothing of a record."""
 
 
 def check_arguments_of(kind: type, named: Iterable[str]) -> None:

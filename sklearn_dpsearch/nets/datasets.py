@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from .._process import generators_kept
-from ..errors import RecordError
+from ..errors import TrainingError
 from ..privacy import LeakingEstimatorError
 from .named_tensors import Inputs, NamedTensors, each, joined, tensors_of
 from .randomness import Seed, reading_coins
@@ -149,7 +149,7 @@ def _like(kind: Inputs, row: Inputs) -> Inputs:
     same = sorted(names) == sorted(row.names if isinstance(row, NamedTensors) else ())
     ordered = NamedTensors({name: row[name] for name in names}) if same and names else row
     if not same or not all(map(_fits, tensors_of(kind), tensors_of(ordered))):
-        raise RecordError(
+        raise TrainingError(
             "Found a record of another shape or kind, or with other inputs, than the first of the Dataset, which has "
             f"{_shown(kind)}. All records need the same: crop, fill up and convert them in __getitem__."
         )

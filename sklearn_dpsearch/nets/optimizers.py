@@ -14,6 +14,7 @@ import torch
 from torch import nn
 from torch.utils._pytree import tree_map
 
+from ..errors import TrainingError
 from .layout import Layout, named_trained
 from .state import contents
 
@@ -312,7 +313,7 @@ class BuiltOptimizer:
         own = {name: value for name, value in vars(self.optimizer).items() if name not in KEPT}
         before, self._elsewhere = self._elsewhere, contents(own)
         if before not in (None, self._elsewhere):
-            raise ValueError(
+            raise TrainingError(
                 f"Found optimizer {type(self.optimizer).__name__}, which keeps something from step to step outside of "
                 "its state and param_groups: a checkpoint could not bring it back. Keep it in state, or leave "
                 "checkpoint=None."
@@ -342,7 +343,7 @@ def check_works_on_gradients(kind: type[torch.optim.Optimizer]) -> None:
     """Raise for an optimizer that evaluates the loss itself."""
     closure = inspect.signature(kind.step).parameters.get("closure")
     if closure is not None and closure.default is inspect.Parameter.empty:
-        raise ValueError(
+        raise TrainingError(
             f"Found optimizer {kind.__name__}, whose step evaluates the loss itself (a closure): each evaluation would "
             "read the records without noise. Use one that works on given gradients, e.g. torch.optim.SGD or "
             "torch.optim.Adam."

@@ -21,6 +21,7 @@ import torch
 from .._disk import store
 from .._disk.secret_folder import GOING, Work
 from .._disk.store import KeyedFile, Store
+from ..errors import TrainingError
 from ..privacy import PrivacyError
 from .fingerprint import marks, marks_of_records, place_of
 from .randomness import sequence
@@ -195,7 +196,7 @@ def _plain(value: Any) -> Any:
         return (list if isinstance(value, list) else tuple)(map(_plain, value))
     if isinstance(value, dict):
         return {_plain(name): _plain(item) for name, item in value.items()}
-    raise ValueError(
+    raise TrainingError(
         f"Found {type(value).__name__} in what is to be written into a checkpoint (an optimizer's state, say); "
         "tensors, numbers, text, lists and dicts are needed. Leave checkpoint=None."
     )

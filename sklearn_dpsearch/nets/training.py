@@ -11,6 +11,7 @@ from torch import nn
 
 from .._disk.store import KeyedFile
 from .._process import contained
+from ..errors import TrainingError
 from .engines import engine_choice, operations, plain, probe, rounding
 from .engines.base import Engine
 from .engines.linear import PlainEngine, TracedEngine
@@ -64,7 +65,7 @@ def _tokens_explained(module: nn.Module) -> Iterator[None]:
         sizes = sorted({layer.num_embeddings for layer in module.modules() if isinstance(layer, nn.Embedding)})
         if not sizes or "index out of range" not in str(error):
             raise
-        raise ValueError(
+        raise TrainingError(
             f"Found tokens in X that an embedding of {name_of(module)} has no row for: num_embeddings is "
             f"{' and '.join(map(str, sizes))}, and tokens from 0 to one less are needed. Map all others to one of them "
             "by a rule fixed in advance, or make the embedding larger."

@@ -150,7 +150,7 @@ def test_folds_that_are_none_are_refused_before_any_record_is_read(kind, cv, err
 @pytest.mark.parametrize("kind", SEARCHES)
 @pytest.mark.parametrize("data", [None, 5, "records", {"a": [1]}, iter([[1.0]])])
 def test_data_without_a_number_of_records_are_refused(kind, data):
-    with pytest.raises(TypeError, match=r"Found X of type \w+; an array, a data frame or a list of records"):
+    with pytest.raises(TypeError, match=r"Found X of type \w+; an array of NumPy, .* or a list of records is"):
         made(kind).fit(data, y)
 
 

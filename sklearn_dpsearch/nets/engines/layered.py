@@ -7,6 +7,7 @@ import functools
 import torch
 from torch import nn
 
+from ...errors import TrainingError
 from .base import Engine, clip_factors, which_finite
 from .graph import Traced
 from .layer_gradients import RULES, Share
@@ -47,7 +48,7 @@ class LayeredEngine(Engine):
 
     def bind(self, trained: torch.Tensor, frozen: torch.Tensor, sums: torch.Tensor) -> None:
         if len(trained) != 1:
-            raise ValueError(f"Expected one net at a time, got {len(trained)}.")
+            raise TrainingError(f"Expected one net at a time, got {len(trained)}.")
         for name, parameter in self.template.named_parameters():
             parameter.data = self.layout.view(name, trained[0], frozen[0])
         moving = self.layout.names(trained=True)

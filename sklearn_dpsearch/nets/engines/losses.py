@@ -7,6 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
+from ...errors import TrainingError
 from .refusals import touched
 
 #: (shape of a record's outputs, shape of its targets) ↦ whether they fit.
@@ -80,7 +81,7 @@ def check_for_numbers(criterion: object) -> None:
     """
     kind = criterion if isinstance(criterion, type) else type(criterion)
     if issubclass(kind, OF_CLASSES):
-        raise ValueError(
+        raise TrainingError(
             f"Found criterion {kind.__name__} in a regressor: its outputs are logits or probabilities of classes, not "
             "predicted numbers. Use a loss for numbers, e.g. torch.nn.MSELoss, or DPNeuralNetClassifier."
         )
@@ -95,7 +96,7 @@ def check_for_logits(criterion: object) -> None:
     """
     kind = criterion if isinstance(criterion, type) else type(criterion)
     if issubclass(kind, (nn.CrossEntropyLoss, nn.NLLLoss, nn.MultiMarginLoss)):
-        raise ValueError(
+        raise TrainingError(
             f"Found criterion {kind.__name__}, which takes one output per class, in a classifier with one logit for "
             "each yes or no. Use torch.nn.BCEWithLogitsLoss, or DPNeuralNetClassifier."
         )
@@ -110,7 +111,7 @@ def check_for_classes(criterion: object) -> None:
     """
     kind = criterion if isinstance(criterion, type) else type(criterion)
     if issubclass(kind, (nn.BCEWithLogitsLoss, nn.BCELoss)):
-        raise ValueError(
+        raise TrainingError(
             f"Found criterion {kind.__name__} in a classifier with one output per class. Use "
             "torch.nn.CrossEntropyLoss; for one logit DPNeuralNetBinaryClassifier; for several labels of a record "
             "DPNeuralNetMultiLabelClassifier."
@@ -130,13 +131,13 @@ def check_outputs(criterion: nn.Module, outputs: torch.Tensor) -> None:
     whole = outputs.double().sum(1)
     probabilities = bool((outputs >= 0).all()) and bool(((whole - 1).abs() < 1e-4).all())
     if isinstance(criterion, nn.CrossEntropyLoss) and probabilities:
-        raise ValueError(
+        raise TrainingError(
             "Found a module that returns probabilities (a softmax at its end) with CrossEntropyLoss, which takes "
             "logits and applies a softmax itself: gradients would be nearly flat. Leave the softmax out of the module, "
             "or give criterion=torch.nn.NLLLoss."
         )
     if isinstance(criterion, (OfProbabilities, nn.NLLLoss)) and not probabilities:
-        raise ValueError(
+        raise TrainingError(
             "Found a module that does not return probabilities with NLLLoss: as in skorch the logarithm is taken "
             "during training, so the module has to end with a softmax (not a log-softmax). Or return logits, and give "
             "criterion=torch.nn.CrossEntropyLoss."

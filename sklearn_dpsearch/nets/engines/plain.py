@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from ...errors import TrainingError
 from .refusals import touched
 
 aten = torch.ops.aten
@@ -94,12 +95,12 @@ def loss_slope(criterion: nn.Module, predicted: torch.Tensor, targets: torch.Ten
     classes = type(criterion) is nn.CrossEntropyLoss
     if classes != (targets.dim() == predicted.dim() - 1) or (not classes and targets.shape != predicted.shape):
         needed = predicted.shape[2:-1] if classes else predicted.shape[2:]  # of a record: batch sizes are secret
-        raise ValueError(
+        raise TrainingError(
             f"Expected targets of shape {tuple(needed)} per record for {type(criterion).__name__}, got "
             f"{tuple(targets.shape[2:])}: give the net as many outputs as y has columns."
         )
     if getattr(criterion, "weight", None) is not None and criterion.weight.shape != predicted.shape[-1:]:
-        raise ValueError(
+        raise TrainingError(
             f"Found {len(criterion.weight)} weights of classes and {predicted.shape[-1]} outputs; one for each is "
             "needed."
         )

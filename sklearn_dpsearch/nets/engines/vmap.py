@@ -18,6 +18,7 @@ from torch._ops import HigherOrderOperator, OpOverload, OpOverloadPacket
 from torch.func import functional_call, grad, vmap
 from torch.overrides import TorchFunctionMode
 
+from ...errors import TrainingError
 from ...privacy import LeakingEstimatorError
 from .base import Engine, clip_factors, which_finite
 from .draws import Draws
@@ -72,7 +73,7 @@ class VmapEngine(Engine):
 
     def bind(self, trained: torch.Tensor, frozen: torch.Tensor, sums: torch.Tensor) -> None:
         if len(trained) != 1:
-            raise ValueError(f"Expected one net at a time, got {len(trained)}.")
+            raise TrainingError(f"Expected one net at a time, got {len(trained)}.")
         there = dict(self.template.named_parameters())
         views = {name: self.layout.view(name, trained[0], frozen[0]) for name in self.layout.entries if name in there}
         moving = [name for name in self.layout.names(trained=True) if name in there]
@@ -155,7 +156,7 @@ class _Watch(TorchFunctionMode):
             if isinstance(func, HigherOrderOperator):
                 args = (_watched(args[0]), *args[1:])
         elif func in TEXT:
-            raise ValueError("a tensor is printed, or turned into text, which would show whole batches")
+            raise TrainingError("a tensor is printed, or turned into text, which would show whole batches")
         if _modes() > self.modes:
             raise LeakingEstimatorError(
                 "Found a mode of PyTorch (TorchDispatchMode, a profiler, a counter) opened in forward or in the "
@@ -191,9 +192,9 @@ def _check_operator(func: object, args: tuple[object, ...]) -> None:
         function = args[0] if args else None
         if not getattr(function, "generate_vmap_rule", False):
             name = getattr(function, "__name__", func)
-            raise ValueError(f"{name} has a rule of its own for vmap, which would see whole batches")
+            raise TrainingError(f"{name} has a rule of its own for vmap, which would see whole batches")
     elif str(func).partition(".")[0].partition("::")[0] not in KNOWN_OPERATORS:
-        raise ValueError(f"the operator {func} is not one of PyTorch's")
+        raise TrainingError(f"the operator {func} is not one of PyTorch's")
 
 
 class _Started:

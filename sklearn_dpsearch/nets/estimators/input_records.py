@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader, IterableDataset, Subset, TensorDataset
 
 from ...data.lists import is_list
 from ...data.rows import ChosenRows
-from ...errors import RecordError
+from ...errors import TrainingError
 from ..datasets import ReadRecords
 from ..memory_mapped import CHECKED, MappedRecords
 from ..named_tensors import Inputs, NamedTensors, each
@@ -144,14 +144,14 @@ class Source:
             found = self.inputs[number]
             target = None if self.targets is None else self.targets[number]
         except Exception as error:
-            raise RecordError(
+            raise TrainingError(
                 f"{type(self.inputs).__name__} fails to read a record ({type(error).__name__}). Read all records once "
                 "before the training, where the whole error can be seen."
             ) from None
         if self.targets is not None:
             return tensors(found), _plain(target)
         if not isinstance(found, (tuple, list)) or len(found) != 2:
-            raise RecordError(
+            raise TrainingError(
                 f"Found a record of {type(self.inputs).__name__} that is no pair; its __getitem__ has to return two "
                 "values, the input (a tensor, or a dict of tensors) and the target, as in skorch."
             )
@@ -238,7 +238,7 @@ def tensors(item: Any) -> Inputs:
     if isinstance(item, Mapping):
         return NamedTensors({str(name): _tensor(part) for name, part in item.items()})
     if isinstance(item, (tuple, list)) and any(getattr(part, "ndim", 0) for part in item):
-        raise RecordError(
+        raise TrainingError(
             "Found several inputs of a record in a tuple or list. Return a dict with the names of forward's arguments."
         )
     return _tensor(item)
@@ -249,7 +249,7 @@ def _tensor(item: Any) -> torch.Tensor:
         return single(item.detach())
     values = np.asarray(item)
     if values.dtype.kind not in "fiub":
-        raise RecordError(f"Expected the inputs of a record as numbers, got dtype {values.dtype}.")
+        raise TrainingError(f"Expected the inputs of a record as numbers, got dtype {values.dtype}.")
     return single(torch.tensor(values))
 
 
