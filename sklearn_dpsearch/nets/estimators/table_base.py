@@ -228,10 +228,6 @@ class TableNet(DPSGDEstimator):
         """Combinations of outputs that mean something alone: shape (n_curves, n_outputs)."""
 
     @abstractmethod
-    def _listed(self, y: Sequence[Any], fresh: bool) -> NDArray[Any]:
-        """Array of a list of targets."""
-
-    @abstractmethod
     def _targets(self, y: NDArray[Any], fresh: bool) -> torch.Tensor:
         """Targets for the loss."""
 
