@@ -59,9 +59,9 @@ def is_frame(values: Any) -> bool:
 
 def is_data_set(values: Any) -> bool:
     """Return whether records are read one by one, or come as arrays by name: PyTorch's and skorch's data sets."""
-    torch, skorch = sys.modules.get("torch"), sys.modules.get("skorch")
-    kinds = [] if torch is None else [torch.utils.data.Dataset]
-    kinds += [] if skorch is None else [skorch.helper.SliceDataset, skorch.helper.SliceDict]
+    torchs, skorchs = sys.modules.get("torch.utils.data"), sys.modules.get("skorch.helper")
+    kinds = [] if torchs is None else [torchs.Dataset]
+    kinds += [] if skorchs is None else [skorchs.SliceDataset, skorchs.SliceDict]
     return isinstance(values, tuple(kinds))
 
 
@@ -119,12 +119,17 @@ def frame_of(X: Any, exact: Collection[str] = ()) -> Any:
     ImportError
         For a table of another library, without pandas.
     """
-    import pandas as pd
-
+    try:
+        import pandas as pd
+    except ImportError:
+        raise ImportError(
+            f"Found X of type {type(X).__name__}; pandas is needed to hand it to estimators. pip install pandas."
+        ) from None
     if type(X) is pd.DataFrame and all(isinstance(dtype, np.dtype) for dtype in X.dtypes):
         return X
-    labels = X.columns if type(X) is pd.DataFrame else names_of(X)
-    values = [read_column(_column(X, place), str(name) in exact).values for place, name in enumerate(labels)]
+    names = names_of(X) or []
+    labels = X.columns if type(X) is pd.DataFrame else names
+    values = [read_column(_column(X, place), name in exact).values for place, name in enumerate(names)]
     index = X.index if type(X) is pd.DataFrame else None
     columns = {place: pd.Series(one, index, one.dtype, copy=False) for place, one in enumerate(values)}
     found = pd.DataFrame(columns, index, copy=False)

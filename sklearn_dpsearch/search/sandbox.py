@@ -45,7 +45,7 @@ def confine(folders: Sequence[str]) -> bool:
         libc.syscall(ADD_RULE, rules, 1, struct.pack("=Qi", rights, beneath), 0)
         os.close(beneath)
     libc.prctl(SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-    confined = libc.syscall(RESTRICT_SELF, rules, 0) == 0
+    confined = bool(libc.syscall(RESTRICT_SELF, rules, 0) == 0)
     os.close(rules)
     return confined
 
