@@ -86,6 +86,8 @@ def test_a_range_for_a_column_of_words_is_an_error_before_anything_is_spent(text
         "polars": lambda: pytest.importorskip("polars").DataFrame({"job": words}),
         "array": lambda: np.array(words)[:, np.newaxis],
     }[text]()
+    if text == "str" and table["job"].dtype == object:
+        pytest.skip("before pandas 3 text is objects")
     for model in (
         TableEncoder({"job": (0, 9)}),
         DPGradientBoostingRegressor({"job": (0, 9)}, bounds_y=(0, 1), target_mu=1),
