@@ -38,7 +38,7 @@ MUTANTS = [
         file="search/planning/first_look.py",
         old="    if library is None and not (issparse(X) or is_data_set(X)):\n",
         new="    if library is None and not hasattr(X, '__array__') and not (issparse(X) or is_data_set(X)):\n",
-        tests=("search/test_large_data.py::test_a_lazy_collection_is_refused_before_anything_is_spent",),
+        tests=("search/test_large_data.py::test_what_only_looks_like_an_array_is_refused_before_anything_is_spent",),
     ),
     Mutant(
         name="one entry asked for its length",
@@ -198,11 +198,11 @@ MUTANTS = [
     ),
     Mutant(
         name="private work that lives on",
-        mistake="Private processes go on when the user's process has ended or Ctrl-C was pressed.",
+        mistake="Private work goes on when Ctrl-C was pressed.",
         file="search/private_process.py",
         old="    fcntl.fcntl(life, fcntl.F_SETOWN, os.getpid())\n",
         new="    return\n",
-        tests=(f"{PROCESS}::test_private_processes_end_with_the_users_and_leave_nothing",),
+        tests=(f"{PROCESS}::test_an_interrupt_ends_the_process_and_is_raised",),
     ),
     # --- before anything is spent ---------------------------------------------------------------------------------
     Mutant(

@@ -248,10 +248,25 @@ def test_a_dataset_is_read_record_by_record(name, tmp_path):
     assert search.score(X, y) > 0.6
 
 
-def test_a_lazy_collection_is_refused_before_anything_is_spent():
-    da = pytest.importorskip("dask.array")
-    X, y = (da.from_array(values, chunks=50) for values in (np.zeros((300, 5)), np.zeros(300)))
+class LikeAnArray:
+    """As collections of Dask are, and arrays of xarray."""
+
+    def __init__(self, values):
+        self.values, self.shape, self.dtype = values, values.shape, values.dtype
+
+    def __len__(self):
+        return len(self.values)
+
+    def __getitem__(self, key):
+        return self.values[key]
+
+    def __array__(self, dtype=None, copy=None):
+        return self.values
+
+
+def test_what_only_looks_like_an_array_is_refused_before_anything_is_spent():
+    X, y = table(300)
     search = DPRandomSearchCV(NoisyCentroids(), {"shrink": [0.0, 0.2]}, n_iter=3)
-    with pytest.raises(TypeError, match="Found X of type Array; an array of NumPy"):
-        search.fit(X, y)
+    with pytest.raises(TypeError, match="Found X of type LikeAnArray; an array of NumPy"):
+        search.fit(LikeAnArray(X), y)
     assert not hasattr(search, "privacy_spent_")

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from functools import partial
 from pathlib import Path
@@ -357,18 +358,25 @@ def test_private_processes_end_with_the_users_and_leave_nothing(way, end, tmp_pa
     assert not [name for name in os.listdir("/dev/shm") if str(user.pid) in re.split("[_.-]", name)]
 
 
-def test_an_interrupt_ends_the_process_and_is_raised(interruptible):
-    def waits():
-        os.kill(os.getppid(), 0)
+def waits(path):
+    with open(path, "w") as file:
+        file.write(str(os.getpid()))
+    while True:  # looks at no connection
         time.sleep(60)
 
-    with PrivateProcess(waits) as process:
-        signal.signal(signal.SIGALRM, lambda *given: signal.raise_signal(signal.SIGINT))
-        signal.setitimer(signal.ITIMER_REAL, 0.5)
-        since = time.monotonic()
+
+def test_an_interrupt_ends_the_process_and_is_raised(interruptible, tmp_path):
+    path = tmp_path / "pid"
+
+    def presses():
+        _soon(lambda: path.exists() and path.read_text(), 120)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    with PrivateProcess(partial(waits, str(path)), writes=[str(tmp_path)]) as process:
+        threading.Thread(target=presses).start()
         with pytest.raises(KeyboardInterrupt):
             process()
-    assert time.monotonic() - since < 30
+    assert _soon(lambda: not _alive(int(path.read_text())))
 
 
 # --- where searches run -----------------------------------------------------------------------------------------------

@@ -27,6 +27,8 @@ MOST_POINTS = 2**21
 BULK_POINTS = 2**19
 #: Grid points to a standard deviation: of one step, of the intermediate sum, and of the result.
 OF_ONE, OF_SUM, OF_RESULT = 50, 4000, 400
+#: Smallest interval of a grid, as a share of the largest possible sum.
+FINEST = 2.0**-40
 #: Steps above which a composition is composed of compositions.
 LONG = 2**16
 #: Smallest mass, in place of what underflows.
@@ -58,7 +60,7 @@ def convolve(
         return parts[0]
     runs = list(_in_groups(parts, counts, tail_mass))
     parts, counts = [pld for pld, _ in runs], [count for _, count in runs]
-    if max(float(np.ptp(pld.losses)) for pld in parts) <= BULK_POINTS * _interval(deviation_of(parts, counts), counts):
+    if max(float(np.ptp(pld.losses)) for pld in parts) <= BULK_POINTS * _interval(parts, counts):
         grid = _Grid.of(parts, counts, tail_mass)
         if grid.high - grid.low <= BULK_POINTS:
             return grid.total(parts, tail_mass)
@@ -93,7 +95,7 @@ class _Grid:
     def of(cls, parts: Sequence[LossDistribution], counts: Sequence[int], tail_mass: float) -> _Grid:
         """The finest grid that is worth its points, of which there are at most ``MOST_POINTS``."""
         widest = max(float(np.ptp(pld.losses)) for pld in parts)
-        interval = max(_interval(deviation_of(parts, counts), counts), widest / (MOST_POINTS / 8))
+        interval = max(_interval(parts, counts), widest / (MOST_POINTS / 8))
         while True:
             steps = [GridPart(*on_grid(pld, interval), count) for pld, count in zip(parts, counts)]
             low, high = window(steps, tail_mass)
@@ -135,9 +137,11 @@ def deviation_of(parts: Sequence[LossDistribution], counts: Sequence[int]) -> fl
     return math.sqrt(sum(count * pld.moments()[1] for pld, count in zip(parts, counts)))
 
 
-def _interval(total: float, counts: Sequence[int]) -> float:
-    """Grid on which rounding adds about 1e-4 of the variance of the total loss, given its standard deviation."""
-    return max(min(total / math.sqrt(sum(counts)) / OF_ONE, total / OF_SUM), 1e-14)
+def _interval(parts: Sequence[LossDistribution], counts: Sequence[int]) -> float:
+    """Grid on which rounding adds about 1e-4 of the variance of the total loss, and whose indices are exact floats."""
+    total, number = deviation_of(parts, counts), sum(counts)
+    largest = number * max(float(np.max(np.abs(pld.losses))) for pld in parts)
+    return max(min(total / math.sqrt(number) / OF_ONE, total / OF_SUM), largest * FINEST, 1e-14)
 
 
 def _coarser(pld: LossDistribution, interval: float, factor: int) -> LossDistribution:

@@ -7,7 +7,7 @@ import pytest
 from dp_accounting.pld import privacy_loss_distribution
 from scipy import fft, stats
 
-from sklearn_dpsearch.privacy import GaussianDP
+from sklearn_dpsearch.privacy import GaussianDP, PureDP, compose
 from sklearn_dpsearch.privacy.numerics import basic_mechanisms, convolution, grid_sums
 from sklearn_dpsearch.privacy.numerics.basic_mechanisms import delta_of_gaussian, randomized_response
 from sklearn_dpsearch.privacy.numerics.convolution import TAIL_MASS, convolve
@@ -72,6 +72,15 @@ def test_composed_randomised_responses_keep_their_digits_far_out(epsilon: float,
     assert np.all(found <= 1.01 * exact + 3 * convolution.TAIL_MASS)
 
 
+@pytest.mark.parametrize("number", [2, 11, pytest.param(1000, marks=pytest.mark.slow)])
+def test_composed_randomised_responses_are_above_the_exact_curve_at_any_epsilon(number: int) -> None:
+    """Once a bulk without spread had a grid whose indices no double could tell apart: 1.0 became 4e-5."""
+    for epsilon in (*np.geomspace(1e-3, 20, 12), 8.882):
+        at = number * epsilon * np.array([0.0, 0.25, 0.5, 0.9])
+        found, exact = compose(*[PureDP(epsilon=epsilon)] * number).delta_at(at), binomial_curve(epsilon, number, at)
+        assert np.all(found >= exact * (1 - 1e-9))
+
+
 @pytest.mark.parametrize(("mu", "number"), [(0.1, 100), (0.02, 2500), (1e-3, 10**6)])
 def test_composed_gaussians_keep_their_digits_far_out(mu: float, number: int) -> None:
     ours = convolve([GaussianDP(mu=mu).pair.removed], [number])
@@ -85,7 +94,7 @@ def test_composed_gaussians_keep_their_digits_far_out(mu: float, number: int) ->
 def sampled(sigma: float, rate: float, steps: int) -> GridPart:
     """Steps of DP-SGD on the grid of their composition."""
     one, _ = basic_mechanisms._subsampled_step(sigma, rate)
-    interval = convolution._interval(convolution.deviation_of([one], [steps]), [steps])
+    interval = convolution._interval([one], [steps])
     return GridPart(*on_grid(one, interval), steps)
 
 
