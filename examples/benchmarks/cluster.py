@@ -9,10 +9,10 @@ candidate, on one thread; with ``--wait`` it takes two steps and then sleeps, as
 is fixed at 32, so that all searches do the same. Workers are started, and have run a small search, before the clock
 starts.
 
-"overhead" is the time of ``fit`` less that of the trainings of the busiest process: each training writes down how long
-it took. "busy" is the share of the workers' time that is training. Two workers that are busy all the time are twice as
-fast where each has a processor to itself. "sent" is what went over this machine's own network meanwhile, in
-multiples of the records' size (Linux only).
+"overhead" is the time of ``fit`` less a worker's share of the trainings: each training writes down how long it took, in
+shared memory, where private work may write (Linux only). "busy" is the share of the workers' time that is training. Two
+workers that are busy all the time are twice as fast where each has a processor to itself. "sent" is what went over this
+machine's own network meanwhile, in multiples of the records' size.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def network() -> int:
 
 @dataclass(frozen=True)
 class Fit:
-    """What one fit took: seconds, those beyond the busiest process's trainings, share of training, what was sent."""
+    """What one fit took: seconds, those beyond a worker's share of trainings, share of training, what was sent."""
 
     seconds: float
     overhead: float
@@ -149,7 +149,7 @@ class Fit:
 
 
 def measured(steps: int, wait: float, n_jobs: int, X: np.ndarray, y: np.ndarray) -> Fit:
-    with tempfile.TemporaryDirectory() as log:
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as log:
         begin, sent = time.perf_counter(), network()
         found = search(steps, wait, log, n_jobs).fit(X, y)
         seconds, sent = time.perf_counter() - begin, network() - sent
@@ -158,7 +158,7 @@ def measured(steps: int, wait: float, n_jobs: int, X: np.ndarray, y: np.ndarray)
     trainings = [sum(process) for process in times.values()]
     return Fit(
         seconds=seconds,
-        overhead=seconds - max(trainings),
+        overhead=seconds - sum(trainings) / n_jobs,
         busy=sum(trainings) / (n_jobs * seconds),
         sent=sent / X.nbytes,
         model=found.best_estimator_.coef_.tobytes(),

@@ -9,18 +9,19 @@
 Records are 50 features in single precision in a ``numpy.memmap``; the model is ``DPLogisticRegression``, one epoch.
 Searches ÷ one fit are measured over ``DPGradientBoostingClassifier`` too. A search without any work of its own would
 take one fit for each training on all records, and a share of one for a training on a share: "÷ fits" divides by the
-number of trainings, "÷ records" by the number of records in all of them.
+number of trainings, "÷ records" by what all of them read, in multiples of all records.
 Each number is of a process of its own on one thread, in which code, libraries and the plan are there already. Memory is
-what the process itself holds at most ("RssAnon"), over what it held before; pages of the file, which the system takes
-away again where memory is short, do not count (Linux only). K is the mean of the number of runs, which is random, so
-seconds are for each training that was done; this file counts them, which a search never tells. RandomizedSearchCV has
-one split, and no refit.
+what this process and those that it starts hold at most together ("Pss_Anon"), over what they held before; pages of the
+file, which the system takes away again where memory is short, do not count (Linux only). K is fixed, so that the number
+of trainings is known. RandomizedSearchCV has one split, and no refit.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -38,17 +39,13 @@ from sklearn.model_selection import RandomizedSearchCV, ShuffleSplit
 
 from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV
 from sklearn_dpsearch.boosting import DPGradientBoostingClassifier
-from sklearn_dpsearch.boosting.base import GradientBoosting
 from sklearn_dpsearch.nets import DPLogisticRegression, DPMLPClassifier, memory_mapped
-from sklearn_dpsearch.nets.estimators.base import DPSGDEstimator
-from sklearn_dpsearch.privacy import RenyiDP
+from sklearn_dpsearch.privacy import Fixed, RenyiDP
 from sklearn_dpsearch.privacy.guarantees.values import ORDERS
 
 FEATURES, BUDGET = 50, {"epsilon": 1.0, "delta": 1e-8}
 #: Records and columns of searches ÷ one fit.
 SMALL, LARGE = ((20_000, 20),), ((1_000_000, 20), (10_000_000, 10))
-#: A rehearsal has at most as many made-up records.
-REHEARSED = 500
 #: So that rows are alike from run to run; a seed voids the guarantee.
 SEED = 0
 SPACE = {"learning_rate_factor": [0.3, 0.5, 0.8, 1.2, 2.0]}
@@ -60,8 +57,10 @@ FACTORS = {"prior_factor": [0.9, 1.25, 1.7]}
 #: What is measured, given K; of boosting also given the number of columns.
 WAYS: dict[str, Callable[[int], Any]] = {
     "one training": lambda k: ONE,
-    "random": lambda k: DPRandomSearchCV(NET, SPACE, n_iter=k, **BUDGET, random_state=SEED),
-    "subset": lambda k: DPSubsetSearchCV(NET, SPACE, n_iter=k, **BUDGET, random_state=SEED),
+    "random": lambda k: DPRandomSearchCV(NET, SPACE, n_iter=Fixed(k), cv=0.2, **BUDGET, random_state=SEED),
+    "subset": lambda k: DPSubsetSearchCV(
+        NET, SPACE, n_iter=Fixed(k), subset_fraction=0.1, **BUDGET, random_state=SEED
+    ),
     "grid": lambda k: DPGridSearchCV(NET, SPACE, n_parts=20, **BUDGET, random_state=SEED),
     "RandomizedSearchCV": lambda k: RandomizedSearchCV(
         ONE, {"learning_rate_factor": np.linspace(0.3, 2.0, k)}, n_iter=k, refit=False, error_score="raise",
@@ -78,11 +77,19 @@ def boosting(columns: int, **given: float) -> DPGradientBoostingClassifier:
 OF_BOOSTING: dict[str, Callable[[int, int], Any]] = {
     "boosting, one training": lambda k, columns: boosting(columns, target_epsilon=1.0, target_delta=1e-8),
     "boosting, random": lambda k, columns: DPRandomSearchCV(
-        boosting(columns), FACTORS, n_iter=k, **BUDGET, random_state=SEED
+        boosting(columns), FACTORS, n_iter=Fixed(k), cv=0.2, **BUDGET, random_state=SEED
     ),
     "boosting, subset": lambda k, columns: DPSubsetSearchCV(
-        boosting(columns), FACTORS, n_iter=k, **BUDGET, random_state=SEED
+        boosting(columns), FACTORS, n_iter=Fixed(k), subset_fraction=0.1, **BUDGET, random_state=SEED
     ),
+}
+#: Trainings of K candidates, and what all of them read, in multiples of all records.
+TRAININGS: dict[str, Callable[[int], tuple[float, float]]] = {
+    "one training": lambda k: (1, 1.0),
+    "random": lambda k: (k, 0.8 * k),
+    "subset": lambda k: (k + 1, 0.1 * k + 0.9),
+    "grid": lambda k: (20 * len(SPACE["learning_rate_factor"]) + 1, len(SPACE["learning_rate_factor"]) + 1.0),
+    "RandomizedSearchCV": lambda k: (k, 0.9 * k),
 }
 #: Searches that are compared with one fit: the model, its one training, and its searches.
 MODELS = {
@@ -111,7 +118,7 @@ def records(folder: Path, number: int, columns: int) -> tuple[np.ndarray, np.nda
 
 
 class Peak(threading.Thread):
-    """What this process holds at most, in MB, looked at every few milliseconds."""
+    """What this process and those that it starts hold at most, in MB, looked at every few milliseconds."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
@@ -119,10 +126,19 @@ class Peak(threading.Thread):
 
     @staticmethod
     def now() -> float:
-        return int(Path("/proc/self/status").read_text().split("RssAnon:")[1].split()[0]) / 2**10
+        found = {}
+        for path in Path("/proc").glob("[0-9]*/status"):
+            with contextlib.suppress(OSError, IndexError):  # it has just ended
+                parent = int(path.read_text().split("PPid:")[1].split()[0])
+                held = int(path.with_name("smaps_rollup").read_text().split("Pss_Anon:")[1].split()[0])
+                found[int(path.parent.name)] = (parent, held)
+        family = {os.getpid()}
+        for _ in range(4):  # server, holder, work and runs
+            family |= {process for process, (parent, _) in found.items() if parent in family}
+        return sum(found[process][1] for process in family if process in found) / 2**10
 
     def run(self) -> None:
-        while not self.over.wait(0.005):
+        while not self.over.wait(0.02):
             self.most = max(self.most, self.now())
 
     def end(self) -> float:
@@ -131,31 +147,11 @@ class Peak(threading.Thread):
         return max(self.most, self.now()) - self.first
 
 
-def counted() -> list[int]:
-    """From now on, the number of records of each training that was begun; but for rehearsals on a few made-up ones."""
-    begun, task, train = list[int](), DPSGDEstimator._task, GradientBoosting._train
-
-    def count(number: int) -> None:
-        if number > REHEARSED:
-            begun.append(number)
-
-    def of_net(net: DPSGDEstimator, settings: Any, number: int) -> Any:
-        count(number)
-        return task(net, settings, number)
-
-    def of_boosting(model: GradientBoosting, codes: np.ndarray, *given: Any) -> None:
-        count(codes.shape[1])
-        train(model, codes, *given)
-
-    DPSGDEstimator._task, GradientBoosting._train = of_net, of_boosting  # type: ignore[method-assign]
-    return begun
-
-
 class Fit(NamedTuple):
-    """Outcome of a measurement: trainings, the records in all of them, seconds, and MB."""
+    """Outcome of a measurement: trainings, what they read in multiples of all records, seconds, and MB."""
 
     trainings: int
-    trained: int
+    trained: float
     seconds: float
     mb: float
 
@@ -173,11 +169,11 @@ def measure(folder: Path, way: str, number: int, columns: int, k: int) -> None:
     if hasattr(search, "privacy_cost"):
         search.privacy_cost(number)
     X, y = records(folder, number, columns)
-    begun, peak, begin = counted(), Peak(), time.perf_counter()
+    peak, begin = Peak(), time.perf_counter()
     peak.start()
     search.fit(X, y)
     seconds = time.perf_counter() - begin
-    print(json.dumps([len(begun), sum(begun), seconds, peak.end()]))
+    print(json.dumps([*TRAININGS[way.removeprefix("boosting, ")](k), seconds, peak.end()]))
 
 
 def measured(folder: Path, way: str, number: int, columns: int, k: int) -> Fit:
@@ -208,7 +204,7 @@ def of_one_fit(folder: Path, shapes: Sequence[tuple[int, int]], k: int = 5) -> N
             one = measured(folder, alone, number, columns, k)
             for way in searches:
                 fit = measured(folder, way, number, columns, k)
-                ratio, share = fit.seconds / one.seconds, fit.trained / number
+                ratio, share = fit.seconds / one.seconds, fit.trained
                 cells = (
                     f"{number:,} × {columns}", model, way.removeprefix("boosting, "), fit.trainings,
                     f"{fit.seconds:.1f}", f"{one.seconds:.1f}", f"{ratio / fit.trainings:.2f}", f"{ratio / share:.2f}",
