@@ -50,7 +50,7 @@ def test_epsilon_is_close_and_consistent(sigma: float, rate: float, steps: int) 
     curve = RenyiDP(orders=ORDERS, epsilons=run.renyi(ORDERS))
     assert np.all(epsilon <= curve.epsilon_at(DELTAS))
     longer = compose(run, sgd(sigma, rate, 1))
-    apart = np.where(epsilon > 1000, 1e-4, 1e-8)  # above 1,000, which promises nothing, grids are coarser
+    apart = np.where(epsilon > 100, 1e-3, 1e-8)  # above 100, which promises nothing, grids differ
     assert np.all(longer.epsilon_at(DELTAS) >= epsilon * (1 - apart))
     if epsilon[0] < 50:
         assert np.all(best_of(run, 10).epsilon_at(DELTAS) >= epsilon * (1 - 1e-8))
