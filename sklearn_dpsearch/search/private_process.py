@@ -340,18 +340,20 @@ class _Server:
 
     def __init__(self) -> None:
         self._asks: socket.socket | None = None
+        self.lock = threading.Lock()  # threads may ask first at the same time
         self._process: subprocess.Popen[bytes] | None = None
         self._of, self._imported = 0, set[str]()
 
     def asks(self) -> socket.socket:
         """Socket to the server."""
-        if self._asks is None or (self._of == os.getpid() and self._process and self._process.poll() is not None):
-            self.close()
-            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-            with theirs:
-                self._process = _python("serve", theirs, [])
-            self._asks, self._of, self._imported = ours, os.getpid(), set()
-        return self._asks
+        with self.lock:
+            if self._asks is None or (self._of == os.getpid() and self._process and self._process.poll() is not None):
+                self.close()
+                ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+                with theirs:
+                    self._process = _python("serve", theirs, [])
+                self._asks, self._of, self._imported = ours, os.getpid(), set()
+            return self._asks
 
     def imports(self, modules: Iterable[str]) -> None:
         """Let the server import modules that it has not imported before."""
@@ -401,8 +403,15 @@ class _Here:
                 self.connection.send_bytes(STAGE + pickle.dumps(tuple(stage)))
 
 
+def _forked() -> None:
+    """Let a forked copy of this process have a lock that nobody holds."""
+    _HERE.server.lock = threading.Lock()
+
+
 _HERE = _Here()
 atexit.register(_HERE.server.close)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ import sys
 import tempfile
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -377,6 +378,15 @@ def test_an_interrupt_ends_the_process_and_is_raised(interruptible, tmp_path):
         with pytest.raises(KeyboardInterrupt):
             process()
     assert _soon(lambda: not _alive(int(path.read_text())))
+
+
+def test_threads_that_ask_first_at_the_same_time_share_a_server(monkeypatch):
+    """Two servers were started; one of them ended, and with it the work that it had begun."""
+    monkeypatch.setattr(private_process._HERE, "server", private_process._Server())
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(lambda number: privately(partial(abs, number)), range(-16, 0))) == list(range(16, 0, -1))
+        assert len({id(private_process._HERE.server.asks()) for _ in range(8)}) == 1
+    private_process._HERE.server.close()
 
 
 # --- where searches run -----------------------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ SHAPED = "records are rows of numbers or of a data frame, with a target; others 
 LISTED = "a list becomes an array, entry by entry: its type would follow from all records"
 ONE_ANSWER = "the toy model gives one number for all records: one record would enter the score of others"
 WORDED = "refused too, in other words that say what to write instead"
+EXACT = "containers are known by exact type: a class that only looks like a data frame may do anything"
 MONITORED = "a callback that sees records or scores is refused"
 
 #: Test of scikit-learn ↦ why it cannot pass here.
@@ -77,6 +78,7 @@ REFUSED = {
         ),
         ONE_ROW,
     ),
+    "test_pandas_input": EXACT,
     **dict.fromkeys(("test_grid_search", "test_grid_search_when_param_grid_includes_range"), DRAWN),
     **dict.fromkeys(
         (
