@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from concurrent.futures import Future
@@ -29,6 +30,8 @@ from sklearn_dpsearch.search.execution.clusters import (
 from .toys import NoisyCentroids, two_blobs
 
 ROOT = Path(__file__).parents[2]
+#: Clusters whose workers are lost and come back: many minutes, as each run is a process there too.
+FULL = pytest.mark.skipif(os.environ.get("SKLEARN_DPSEARCH_FULL") != "1", reason="takes long: SKLEARN_DPSEARCH_FULL=1")
 
 
 def test_lost_records_are_sent_again_but_not_for_ever(monkeypatch):
@@ -112,6 +115,7 @@ def told_by(script):
 
 
 @pytest.mark.slow
+@FULL
 @pytest.mark.skipif(sys.platform != "linux", reason="counts bytes as Linux does")
 def test_a_search_on_two_worker_processes_is_the_same_search_and_sends_records_once():
     told, _ = told_by("on_a_cluster")
@@ -127,6 +131,7 @@ def test_a_search_on_two_worker_processes_is_the_same_search_and_sends_records_o
 
 
 @pytest.mark.slow
+@FULL
 def test_a_search_on_a_cluster_that_grows_and_loses_all_its_workers_is_the_same_search():
     pytest.importorskip("torch")
     told, _ = told_by("growing_cluster")
@@ -139,6 +144,7 @@ def test_a_search_on_a_cluster_that_grows_and_loses_all_its_workers_is_the_same_
 
 
 @pytest.mark.slow
+@FULL
 def test_nothing_private_is_left_on_a_cluster_whatever_happens():
     told, written = told_by("left_on_a_cluster")
     assert told["on the disk meanwhile"]
