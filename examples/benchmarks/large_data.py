@@ -126,19 +126,20 @@ class Peak(threading.Thread):
 
     @staticmethod
     def now() -> float:
-        found = {}
+        parents, held = dict[int, int](), 0
         for path in Path("/proc").glob("[0-9]*/status"):
             with contextlib.suppress(OSError, IndexError):  # it has just ended
-                parent = int(path.read_text().split("PPid:")[1].split()[0])
-                held = int(path.with_name("smaps_rollup").read_text().split("Pss_Anon:")[1].split()[0])
-                found[int(path.parent.name)] = (parent, held)
+                parents[int(path.parent.name)] = int(path.read_text().split("PPid:")[1].split()[0])
         family = {os.getpid()}
         for _ in range(4):  # server, holder, work and runs
-            family |= {process for process, (parent, _) in found.items() if parent in family}
-        return sum(found[process][1] for process in family if process in found) / 2**10
+            family |= {process for process, parent in parents.items() if parent in family}
+        for process in family:
+            with contextlib.suppress(OSError, IndexError):
+                held += int(Path(f"/proc/{process}/smaps_rollup").read_text().split("Pss_Anon:")[1].split()[0])
+        return held / 2**10
 
     def run(self) -> None:
-        while not self.over.wait(0.02):
+        while not self.over.wait(0.1):
             self.most = max(self.most, self.now())
 
     def end(self) -> float:

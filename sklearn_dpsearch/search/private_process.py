@@ -404,7 +404,7 @@ class _Here:
 
 
 def _forked() -> None:
-    """Let a forked copy of this process have a lock that nobody holds."""
+    """Give a forked copy of this process a free lock."""
     _HERE.server.lock = threading.Lock()
 
 
