@@ -403,15 +403,15 @@ class _Here:
                 self.connection.send_bytes(STAGE + pickle.dumps(tuple(stage)))
 
 
-def _forked() -> None:
-    """Give a forked copy of this process a free lock."""
+def _free_the_lock() -> None:
+    """Free the lock in a forked copy of this process, where no thread would."""
     _HERE.server.lock = threading.Lock()
 
 
 _HERE = _Here()
 atexit.register(_HERE.server.close)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forked)
+    os.register_at_fork(after_in_child=_free_the_lock)
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ Landlock and a network namespace, on Linux, as far as the kernel has them and al
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import struct
@@ -22,7 +23,7 @@ DEVICES, SHARED_MEMORY = "/dev", "/dev/shm"
 
 
 def confine(folders: Sequence[str]) -> bool:
-    """Confine this thread, and all threads and processes that it starts, for good; return whether files are safe.
+    """Confine this thread, and all threads and processes that it starts, for good; return whether the kernel could.
 
     Parameters
     ----------
@@ -39,6 +40,8 @@ def confine(folders: Sequence[str]) -> bool:
     known = 3 if version >= 6 else 2 if version >= 4 else 1
     ruleset = struct.pack("=3Q", to_folders, TCP, ABSTRACT_SOCKETS)[: 8 * known]
     rules = int(libc.syscall(CREATE_RULESET, ruleset, ctypes.c_size_t(len(ruleset)), 0))
+    if rules < 0:
+        return False
     for folder in filter(os.path.isdir, (DEVICES, SHARED_MEMORY, *folders)):
         rights = to_files if folder == DEVICES else to_folders
         beneath = os.open(folder, os.O_PATH | os.O_CLOEXEC)
@@ -56,6 +59,7 @@ def _leave_network(libc: ctypes.CDLL) -> None:
         return
     users = {"uid_map": os.getuid(), "gid_map": os.getgid()}
     if libc.unshare(NEW_USERS | NEW_NETWORK) == 0:
-        for file, text in [("setgroups", "deny"), *((name, f"{one} {one} 1") for name, one in users.items())]:
-            with open(f"/proc/self/{file}", "w") as stream:
-                stream.write(text)
+        with contextlib.suppress(OSError):  # some systems allow the namespace, and no names in it
+            for file, text in [("setgroups", "deny"), *((name, f"{one} {one} 1") for name, one in users.items())]:
+                with open(f"/proc/self/{file}", "w") as stream:
+                    stream.write(text)

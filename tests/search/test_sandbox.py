@@ -20,6 +20,22 @@ from sklearn_dpsearch.privacy import PureDP
 from sklearn_dpsearch.search import private_process
 from sklearn_dpsearch.search.private_process import in_own_process, privately
 
+CONFINED = """
+import sys, tempfile
+from sklearn_dpsearch.search.sandbox import confine
+
+sys.exit(not confine([tempfile.mkdtemp()]))
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def kernel():
+    if subprocess.run(
+        [sys.executable, "-c", CONFINED], env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    ).returncode:
+        pytest.skip("needs Landlock")
+
+
 pytestmark = [pytest.mark.processes, pytest.mark.skipif(sys.platform != "linux", reason="of Linux alone")]
 
 

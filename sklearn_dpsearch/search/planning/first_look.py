@@ -103,7 +103,10 @@ def records_for(X: Any, models: Sequence[Any]) -> Any:
 def _listed(model: Any) -> list[str]:
     """Columns whose numbers must not be rounded, by the schemas of the steps."""
     schemas = [parameter(step, "schema") for step in steps_of(model)]
-    return [name for schema in schemas if isinstance(schema, Mapping) for name in schema]
+    entries = [entry for schema in schemas if isinstance(schema, Mapping) for entry in schema.items()]
+    return [
+        name for name, entry in entries if isinstance(entry, list) or (isinstance(entry, Mapping) and "values" in entry)
+    ]
 
 
 def _reads_objects(estimator: Any) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -86,6 +88,23 @@ def test_common_losses_may_be_so_large_that_their_other_mass_is_below_all_floats
     ours = convolve([LossDistribution(losses, masses)], [3]).delta_at(epsilons)
     assert np.all(ours >= np.array(at) * (1 - 1e-12))
     assert ours[-1] < 1e-9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mean", [0.0, 10.0, 1e3, 1e5, -10.0, -1e3])
+@pytest.mark.parametrize("small", [1e-1, 1e-4, 1e-7, 1e-10, 1e-12, 0.0])
+def test_two_scales_of_losses_around_any_mean_are_above_the_exact_composition(mean: float, small: float) -> None:
+    """Up to what a double can tell of the sum."""
+    for far, rare in itertools.product((1e-6, 1e-2, 1.0, 50.0, 1e4), (1e-9, 1e-4, 0.05)):
+        losses, places = np.unique([mean - small, mean + small, mean + far, mean - far], return_inverse=True)
+        masses = np.bincount(places, [0.5 - rare, 0.5 - rare, rare, rare])
+        sums, exact = np.zeros(1), np.ones(1)
+        for _ in range(3):
+            sums, exact = np.add.outer(sums, losses).ravel(), np.outer(exact, masses).ravel()
+        epsilons = 3 * mean + np.array([-far, -small, 0.0, small, far / 2, far, 1e-3, -1e-3, -3 * mean])
+        reach = epsilons[:, None] - sums + 1e-11 * max(1.0, abs(3 * mean))
+        ours = convolve([LossDistribution(losses, masses)], [3]).delta_at(epsilons)
+        assert np.all(ours >= -np.expm1(np.minimum(reach, 0.0)) @ exact * (1 - 1e-6) - 1e-20)
 
 
 def test_points_are_around_losses_that_rounding_cannot_tell_apart() -> None:
