@@ -61,6 +61,7 @@ def test_exact_iteration_counts_are_not_released(kind, name):
     assert not any(hasattr(part, "n_iter_") for part in parts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_known_models_get_what_their_guarantee_needs(name):
     for part in logistic_parts(declared(MODELS[name]()).best_estimator_):

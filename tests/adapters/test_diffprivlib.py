@@ -300,6 +300,7 @@ def halve(X):
     return X / np.sqrt(X.shape[1]) / 2
 
 
+@pytest.mark.slow
 def test_a_pipeline_of_private_steps_composes(cancer):
     chain = make_pipeline(scaler(epsilon=0.5), FunctionTransformer(halve), logistic(epsilon=1.0))
     assert promise(chain).pure_epsilon == 1.5

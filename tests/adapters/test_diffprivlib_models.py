@@ -139,6 +139,7 @@ def bayes_class_losses(records, others, epsilon, low, high):
         yield from loss
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bounds", [(0.0, 1.0), (-1.0, 1.0), (2.0, 3.0)])
 def test_a_record_that_changes_its_class_costs_naive_bayes_more_than_its_epsilon(bounds):
     """The class that it leaves and the class that it enters, each at its worst (their other records are arbitrary)."""

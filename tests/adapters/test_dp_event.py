@@ -88,6 +88,7 @@ def test_an_event_on_a_subclass_of_ours_counts_only_if_it_is_its_own():
     assert promise(Changed(classes=[0, 1])) == GaussianDP(mu=0.1, neighboring="zero_out")
 
 
+@pytest.mark.slow
 def test_a_search_calibrates_its_noise():
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 600)

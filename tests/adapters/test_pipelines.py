@@ -260,6 +260,7 @@ def test_a_search_over_steps_prices_the_worst_of_them():
         DPRandomSearchCV(chain(), {"shift": [StandardScaler()]}, n_iter=3).privacy_cost(120)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "estimator",
     [

@@ -128,6 +128,7 @@ def test_the_final_model_of_a_subset_search_has_steps_by_parameters_too(table):
     assert list(whole.get_feature_names_out()) == ["a_0", "a_1", "a_2"]
 
 
+@pytest.mark.slow
 def test_scores_are_those_of_records_read_alone():
     """Of records without a missing value the imputer would refuse the type, and all of them would count as failures."""
     model = make_pipeline(constant(0.5), NoisyCentroids(epsilon=1e6, random_state=0))
@@ -140,6 +141,7 @@ def test_scores_are_those_of_records_read_alone():
     assert scores == pytest.approx([1.0, 1.0], abs=0.06)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("declared", [False, True])
 def test_released_pipelines_are_scikit_learns_own_and_read_new_records(declared):
     model = make_pipeline(

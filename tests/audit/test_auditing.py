@@ -57,6 +57,7 @@ def test_a_true_statement_stands_and_most_of_it_is_found() -> None:
     assert (found.n_runs, found.neighboring, found.delta, found.confidence) == (800, "replace_one", 0.0, 0.95)
 
 
+@pytest.mark.slow
 def test_a_false_statement_falls() -> None:
     found = audit(Counter(states=1.0, noise=6.0), np.ones((5, 1)), n_runs=300, random_state=0)
     assert not found.consistent
@@ -64,6 +65,7 @@ def test_a_false_statement_falls() -> None:
     assert "REFUTED" in str(found)
 
 
+@pytest.mark.slow
 def test_the_statement_of_the_caller_is_what_is_compared() -> None:
     found = audit(Counter(noise=3.0), np.ones((5, 1)), n_runs=300, random_state=0, stated=PureDP(epsilon=3.0))
     assert found.consistent
@@ -126,6 +128,7 @@ def test_a_refusal_is_no_outcome() -> None:
         audit(search(), **PAIR, n_runs=10, fit_params={"X_public": QUIET, "y_public": LABELS.copy()})
 
 
+@pytest.mark.slow
 def test_a_fixed_seed_is_taken_away_and_said() -> None:
     one = make_pipeline(FunctionTransformer(), RandomizedResponse(1.0, random_state=7))
     found = audit(one, **PAIR, n_runs=200, statistic=lambda model: model[-1].answer_)

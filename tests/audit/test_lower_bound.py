@@ -47,6 +47,7 @@ def test_equal_distributions_give_next_to_nothing() -> None:
     assert found.epsilon_lower < 0.2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("turn", [1, -1])
 def test_a_shifted_gaussian_is_found_on_either_side(turn) -> None:
     rng = np.random.default_rng(3)

@@ -79,6 +79,7 @@ def sums(model, canaries, targets):
 NONE = np.zeros((5, 2000))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("relation", "absent"), [("add_remove", False), ("zero_out", True), ("zero_out", False)])
 def test_a_gaussian_histogram_is_bounded_within_a_factor_of_two(relation, absent):
     mu = calibrate(lambda mu: GaussianDP(mu=mu), 4.0, 1e-5)
@@ -256,6 +257,7 @@ def test_what_a_fitted_model_states_counts_under_its_own_relation_alone():
     assert other.ratio_lower is None
 
 
+@pytest.mark.slow
 def test_under_replace_one_the_same_record_with_another_target_is_a_stronger_attack():
     """The sums are weighted by the target, so a record that changes its target moves them twice as far."""
 

@@ -71,6 +71,7 @@ def test_a_fit_follows_the_rule_and_arguments_override_it():
     assert max(one[2] for one in given.partitions_) == 5
 
 
+@pytest.mark.slow
 def test_what_can_be_learned_is_counted_by_the_rarer_class():
     """A table of few positives has fewer rounds than one of as many records that are half of each class."""
     assert fitted(4000, 0.15, share=0.05).n_iter_ < fitted(4000, 0.15).n_iter_

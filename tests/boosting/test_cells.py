@@ -65,6 +65,7 @@ def test_values_in_order_are_cut_and_missing_ones_are_apart_in_rounds_of_one_fea
                     assert lookup[-1] == partition.n_cells - 1 > lookup[-2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parts", [2, 8, 64, 128, 300, 10**6])
 def test_cells_are_numbered_in_as_few_bytes_as_hold_them(parts):
     fine = CodedColumns(SCHEMA.without("pay", "grade", "price"), 300)

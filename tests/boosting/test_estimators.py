@@ -120,6 +120,7 @@ def test_class_weights_move_the_logits_and_nothing_else():
     assert shift == pytest.approx([0.0, np.log(2.0), 0.0])
 
 
+@pytest.mark.slow
 def test_importances_are_shares_and_name_what_matters():
     for name, make in MODELS.items():
         model = make(parts=8, random_state=0, noise_seed=0)
@@ -232,6 +233,7 @@ def test_a_meaningless_delta_is_refused_where_the_number_of_records_is_public(ki
     model.set_params(neighboring="add_remove").fit(TABLE, TABLE[model.target])
 
 
+@pytest.mark.slow
 def test_cells_do_not_depend_on_the_records(kind):
     model = MODELS[kind](random_state=0, parts=16).fit(TABLE, TABLE[FITTED[kind].target])
     other = clone(model).set_params(random_state=0).fit(table(90, seed=5), table(90, seed=5)[model.target])
@@ -241,6 +243,7 @@ def test_cells_do_not_depend_on_the_records(kind):
         assert all(np.array_equal(lookup, same) for lookup, same in zip(mine[1], theirs[1]))
 
 
+@pytest.mark.slow
 def test_noise_differs_from_fit_to_fit_and_is_not_seeded_by_random_state(kind):
     model = MODELS[kind](random_state=0, parts=16)
     one = model.fit(TABLE, TABLE[model.target]).weights_

@@ -62,6 +62,7 @@ def test_no_number_adds_more_than_the_sensitivity():
     assert squares(SquaredLoss(), np.zeros((1, len(targets))), targets).max() <= largest(SquaredLoss())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_classes", [3, 4, 5, 8, 30])
 def test_the_largest_hessians_of_several_classes_are_found_by_no_search(n_classes):
     """From even and uneven probabilities uphill, by many small random steps."""

@@ -296,6 +296,7 @@ def same(first, second):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("name", SERIES)
 def test_one_odd_value_changes_nothing_else(name, reader):

@@ -247,6 +247,7 @@ def test_what_remains_can_be_spent_and_little_more(begin, family):
     assert ledger.would_exceed(made(1.01 * parameter))
 
 
+@pytest.mark.slow
 def test_nothing_remains_where_nothing_is_small_enough(begin):
     ledger = begin(epsilon=1.0, delta=1e-5)
     assert ledger.remaining(lambda size: ApproxDP(epsilon=size, delta=1e-3)) == 0.0

@@ -110,6 +110,7 @@ def test_a_net_that_starts_from_trained_parameters_adds_to_what_they_cost(way):
     assert any("as a private training has left them" in text for text in third.privacy_spent_.assumptions)
 
 
+@pytest.mark.slow
 def test_a_clone_starts_from_the_same_parameters_at_the_same_cost():
     second = net(net().fit(X, y).module_)
     for one in (second, clone(second), clone(second.fit(X, y))):
@@ -370,6 +371,7 @@ def test_ready_made_nets_carry_their_cost_too():
 # --- the seed of the noise ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "make",
     [

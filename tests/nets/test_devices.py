@@ -73,6 +73,7 @@ def alone(module, criterion, device):
     return traced(module, criterion, device)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("optimizer", optimizers(), ids=lambda make: make.__name__)
 @pytest.mark.parametrize(
     ("make", "engine", "number"), [(mlp, PlainEngine, 1), (mlp, PlainEngine, 3), (Residual, alone, 1)]

@@ -127,6 +127,7 @@ def test_a_module_that_couples_records_through_one_of_its_inputs_is_refused(kind
         engine_of(kind)
 
 
+@pytest.mark.slow
 def test_one_record_more_moves_a_sum_by_one_clipping_norm_whatever_its_parts_hold():
     for kind in (Wide, Embedded, Scaled, NoGraph):
         module, engine = engine_of(kind)

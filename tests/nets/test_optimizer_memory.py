@@ -108,6 +108,7 @@ def test_nets_trained_together_keep_what_they_would_alone():
         torch.testing.assert_close(flat(one.module_), flat(whole.module_), rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_new_hyperparameters_are_those_that_are_given_now():
     """The state is kept, the rates are not."""
     for optimizer, options in OPTIMIZERS:
@@ -117,6 +118,7 @@ def test_new_hyperparameters_are_those_that_are_given_now():
         torch.testing.assert_close(flat(one.module_), before, rtol=0, atol=1e-7)
 
 
+@pytest.mark.slow
 def test_what_belongs_to_other_parameters_or_another_optimizer_is_not_used(tmp_path):
     def fresh_start(one):
         other = net(one.optimizer)
@@ -146,6 +148,7 @@ def test_what_belongs_to_other_parameters_or_another_optimizer_is_not_used(tmp_p
     assert bool(flat(frozen.partial_fit(X, y).module_).isfinite().all())
 
 
+@pytest.mark.slow
 def test_an_interrupted_training_leaves_what_was_kept(monkeypatch):
     for optimizer, options in OPTIMIZERS:
         one = net(optimizer, options, max_steps=2).fit(X, y)

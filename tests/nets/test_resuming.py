@@ -160,6 +160,7 @@ NOT_COMPARED = {"engine", "gradients", "sums", "records", "tasks", "stepper", "w
 # --- what it costs, and where it goes ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [table_net, skorch_net])
 def test_a_resumed_training_costs_what_one_training_costs(make, tmp_path, at_every_step):
     cut_off(make, tmp_path / "c")
@@ -187,6 +188,7 @@ def holds_a_release_alone(folder):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["adam", "dropout", "average", "regressor", "rmsprop"])
 def test_the_same_fit_once_more_gets_its_release_back_and_another_one_trains(kind, tmp_path, monkeypatch):
     """A process may die before its user has saved the net, and its script is started again."""
@@ -229,6 +231,7 @@ def test_a_release_that_is_damaged_is_not_spent_again_in_silence(damage, tmp_pat
         table_net(checkpoint=tmp_path / "c").fit(X, y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", ["cut short", "other bytes", "gone", "another machine"])
 def test_a_saved_state_that_is_of_no_use_costs_time_and_nothing_else(damage, tmp_path, monkeypatch, at_every_step):
     """Batches and noise follow from the secrets, which are in another file."""
@@ -249,6 +252,7 @@ def test_a_saved_state_that_is_of_no_use_costs_time_and_nothing_else(damage, tmp
     assert len(steps) == STEPS
 
 
+@pytest.mark.slow
 def test_training_on_goes_on_from_the_same_net_alone(tmp_path, at_every_step):
     def warm():
         return table_net(classes=[0, 1], **SEEDED).fit(X, y)
@@ -296,6 +300,7 @@ def test_training_on_goes_on_with_what_the_optimizer_had_kept_before(kind, tmp_p
     assert torch.equal(parameters(found), parameters(loaded().partial_fit(X, y)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [table_net, skorch_net])
 def test_clones_copies_and_pickles_carry_the_name_of_the_folder_and_nothing_of_it(make, tmp_path, at_every_step):
     one = cut_off(make, tmp_path / "c")
@@ -314,6 +319,7 @@ def test_nets_that_train_together_have_no_checkpoint(tmp_path):
     assert not (tmp_path / "c").exists()
 
 
+@pytest.mark.slow
 def test_folds_one_after_the_other_may_share_a_folder(tmp_path):
     found = cross_validate(table_net(checkpoint=tmp_path / "c"), X, y, cv=3, error_score="raise")
     assert len(found["test_score"]) == 3

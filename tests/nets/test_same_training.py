@@ -44,6 +44,7 @@ OTHERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [table_net, skorch_net])
 @pytest.mark.parametrize("other", OTHERS)
 def test_noise_never_meets_other_records(make, other, tmp_path, at_every_step):
@@ -68,6 +69,7 @@ class Difference(nn.Module):
         return self.layer(first - 2 * second)
 
 
+@pytest.mark.slow
 def test_the_names_of_inputs_count(tmp_path, at_every_step):
     """The same numbers in the same order, under each other's names, are other records."""
     make = lambda **more: skorch_net(Difference, **more)  # noqa: E731
@@ -160,6 +162,7 @@ class Net(nn.Module):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("old", "new"), [("tanh", "relu"), ("2.0", "3.0"), ("power = nn.Linear(5, 2), 1", "power = nn.Linear(5, 2), 2")]
 )

@@ -136,6 +136,7 @@ def test_a_file_that_was_half_written_when_the_power_failed_is_not_read(tmp_path
     assert torch.equal(parameters(found), parameters(make().fit(X, y)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("for_good", [True, False])
 @pytest.mark.parametrize("call", ["fsync", "replace", "open"])
 def test_a_disk_that_fills_up_costs_time_and_nothing_else(call, for_good, tmp_path, at_every_step):

@@ -140,6 +140,7 @@ def test_memory_grows_with_the_stack_by_little_more_than_parameters():
     assert stack.trained.shape == stack.sums.shape == stack.gradients.shape == (4, layout.trained)
 
 
+@pytest.mark.slow
 def test_nets_on_one_array_convert_it_once(monkeypatch):
     converted = []
     block = scaling.single_block

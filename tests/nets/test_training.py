@@ -58,6 +58,7 @@ def together(tasks, most=10_000):
 # --- results do not depend on how ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_trained_together_is_trained_alone():
     before = [flat(one.module) for one in mixed()]
     expected = alone(mixed())
@@ -84,6 +85,7 @@ def test_memory_for_few_records_changes_nothing(most):
     same(together(mixed(), most), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ahead", [1, 50, 2**20])
 def test_how_far_ahead_batches_are_drawn_changes_nothing(ahead, monkeypatch):
     expected = alone(mixed())
@@ -150,6 +152,7 @@ def normed():
     return nn.Sequential(nn.Linear(5, 6), nn.LayerNorm(6), nn.Linear(6, 3))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Full backward hook is firing:UserWarning")
 @pytest.mark.parametrize("make", [mlp, Residual, normed], ids=["plain", "traced", "per sample"])
 def test_what_the_user_has_set_in_pytorch_changes_no_precision(make):

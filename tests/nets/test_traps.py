@@ -176,6 +176,7 @@ def _task(one, settings, n):
     return copy.deepcopy(one).initialize()._task(settings, range(n), ())
 
 
+@pytest.mark.slow
 def test_13_nothing_tells_the_number_of_records_if_it_is_stated_as_private():
     one = net(sample_rate=None, batch_size=16.5, public_n=100, random_state=0).fit(X, y)
     other = net(sample_rate=None, batch_size=16.5, public_n=100, random_state=0).fit(X[:-7], y[:-7])
@@ -193,6 +194,7 @@ def test_13_nothing_tells_the_number_of_records_if_it_is_stated_as_private():
 # --- breakage ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_14_no_optimizer_of_opacus_is_left_to_break_pickling():
     one = net().fit(X, y)
     assert not any(isinstance(value, DPOptimizer) for value in vars(one).values())
@@ -219,6 +221,7 @@ def test_16_predicting_does_not_prevent_the_next_warm_start():
     assert len(with_dropout.fit(X, y).privacy_spent_.components) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", [Normed, nn.Linear(5, 2)])
 def test_17_empty_batches_are_steps_of_noise_and_nothing_is_nan(module):
     one = net(module, sample_rate=0.01, max_steps=60).fit(X, y)

@@ -135,6 +135,7 @@ def test_what_is_made_of_parts_is_made_of_the_same_parts(one: Guarantee) -> None
     assert through_json(one) == one
 
 
+@pytest.mark.slow
 def test_both_directions_of_a_loss_distribution_come_back() -> None:
     back = through_json(ProfileDP.from_pair(RUN.pair))
     for ours, theirs in ((RUN.pair.removed, back.pair.removed), (RUN.pair.added, back.pair.added)):

@@ -65,6 +65,7 @@ def test_an_event_is_read_by_its_structure(event, expected) -> None:
     assert from_event(event) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "event",
     [GAUSSIAN, LAPLACE, dp.SelfComposedDpEvent(STEP, 40), BOTH, dp.PoissonSampledDpEvent(0.1, LAPLACE)],
@@ -76,6 +77,7 @@ def test_epsilon_is_that_of_their_loss_distributions(event) -> None:
         assert from_event(event).epsilon_at(delta) == pytest.approx(theirs.get_epsilon(delta), rel=2e-3, abs=2e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [0.0, 1.0, math.inf])
 def test_the_best_of_several_runs_is_never_above_their_renyi_accounting(shape: float) -> None:
     event = RepeatAndSelectDpEvent(dp.SelfComposedDpEvent(STEP, 40), 10, shape)

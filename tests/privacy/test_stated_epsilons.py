@@ -39,6 +39,7 @@ STATED: dict[str, tuple[Callable[[], Guarantee], float]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STATED)
 def test_no_stated_epsilon_rises(name: str) -> None:
     guarantee, stated = STATED[name]

@@ -75,6 +75,7 @@ def test_a_profile_is_that_of_the_guarantee_its_run_and_its_published_bounds():
         assert np.all(values >= SEARCH.delta_at(at) * (1 - 1e-12))
 
 
+@pytest.mark.slow
 def test_a_certificate_lies_below_the_total_and_not_far():
     found = PrivacyProfileDisplay.from_guarantee(best_of(PureDP(epsilon=0.5), 10), published=False)
     places, losses = found.certificate
@@ -92,6 +93,7 @@ def test_no_certificate_is_drawn_where_no_worst_mechanism_is_known():
     assert PrivacyProfileDisplay.from_guarantee(RUN).certificate is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "total", [followed_by(SEARCH, RUN), subset_then_train(SEARCH, RUN, 0.2), best_of(SEARCH, Geometric(2))]
 )

@@ -86,6 +86,7 @@ def test_noise_matched_to_a_concentrated_training_has_exactly_its_rho(sensitivit
     assert np.all(score.delta_at(EPSILONS) <= training.delta_at(EPSILONS))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "training",
     [

@@ -33,6 +33,7 @@ def test_metrics_of_counts_are_those_of_records_with_one_score_for_each_bin(kind
     assert FROM_COUNTS[kind](positive, negative) == pytest.approx(EXACT[kind](labels, scores))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", EXACT)
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(counts=st.lists(st.tuples(st.integers(-9, 9), st.integers(-9, 9)), min_size=2, max_size=6))

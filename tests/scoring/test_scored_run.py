@@ -50,6 +50,7 @@ def _release(first, second, distribution):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.2, 0.5])
 def test_brute_force_of_a_hold_out_is_never_above_the_stated_profile(share):
     """A record that trains moves the training's bit, one that validates the score's; the winner reveals it."""

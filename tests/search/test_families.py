@@ -113,6 +113,7 @@ def test_a_space_without_estimators_is_drawn_from_as_ever():
 # --- as configured ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_candidates_of_one_relation_stay_in_it():
     estimator, space = of_families(logistic(noise_multiplier=2.0), mlp(noise_multiplier=1.0))
     cost = DPRandomSearchCV(estimator, space, n_iter=5, delta=1e-5).privacy_cost(400)
@@ -242,6 +243,7 @@ def test_nets_of_one_relation_keep_it_and_their_amplification():
     assert cost.epsilon < 0.9 * best_of(promise_of(space["model"][0]), Geometric(15)).epsilon_at(1e-4)
 
 
+@pytest.mark.slow
 def test_a_step_that_is_not_replaced_is_calibrated_with_the_family():
     estimator = Pipeline([("first", Scaling(epsilon=3.0)), ("model", NoisyCentroids())])
     search = DPRandomSearchCV(estimator, {"model": [RandomizedResponse(), NoisyCentroids()]}, n_iter=3, epsilon=2.0)

@@ -73,6 +73,7 @@ def search(estimator=None, space=None, **kwargs):
 # --- what it costs ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [2, 40])
 def test_the_total_is_that_of_a_noisy_maximum_and_one_training(size):
     one = search(LogisticRegression(), {"C": np.linspace(1, 2, size)}, guarantee=GaussianDP(mu=0.4), delta=1e-6)
@@ -222,6 +223,7 @@ def largest_move(relation, score, trials, k=3, broken=False):
     return largest
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("score", [wild, loudest])
 def test_one_record_moves_no_utility_by_more_than_one_part(relation, score):

@@ -43,6 +43,7 @@ def test_the_statement_names_what_is_released_and_nothing_else(name):
     assert (told.made_by, told.model, told.seeded) == (type(search).__name__, "NoisyCentroids", False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SEARCHES)
 def test_a_report_is_the_same_before_the_data_and_after_any_data(name):
     reports = {str(SEARCHES[name]().privacy_cost(len(X)).report("json", date=DAY))}
@@ -51,6 +52,7 @@ def test_a_report_is_the_same_before_the_data_and_after_any_data(name):
     assert len(reports) == 1
 
 
+@pytest.mark.slow
 def test_a_report_and_a_box_do_not_tell_how_many_runs_there_were(monkeypatch):
     told, shown = set(), set()
     for number in (2, 9):

@@ -369,6 +369,7 @@ ENSEMBLES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["random", "subset", "grid"])  # the others may end without a model
 @pytest.mark.parametrize("ensemble", ENSEMBLES)
 def test_ensembles_of_searches_predict_names_of_labels(kind, ensemble):

@@ -79,6 +79,7 @@ def test_no_candidate_speaks_to_the_outside(spoken):
     assert [line.partition(" in ")[0].partition("] ")[2] for line in lines] == ["planning", "planned", "tuning"]
 
 
+@pytest.mark.slow
 def test_the_released_model_keeps_no_generator_and_no_records():
     one = DPRandomSearchCV(NoisyCentroids(random_state=0), {"shrink": [0.0]}, n_iter=3).fit(X, y)
     assert one.best_estimator_.random_state is None
@@ -86,6 +87,7 @@ def test_the_released_model_keeps_no_generator_and_no_records():
     assert row not in pickle.dumps(one)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_workers_are_as_silent_as_the_parent(backend, capfd):
     with parallel_config(backend=backend, n_jobs=2):
@@ -123,12 +125,14 @@ def test_nothing_is_written_past_python(backend, capfd):
     assert capfd.readouterr() == ("before after", "")
 
 
+@pytest.mark.slow
 def test_models_of_sklearn_that_print_from_c_are_silent(capfd):
     DPRandomSearchCV(LinearSVC(verbose=1), {"C": [1.0]}, n_iter=Fixed(3), guarantee=PureDP(epsilon=1.0)).fit(X, y)
     ctypes.CDLL(None).fflush(None)
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.slow
 def test_log_records_above_every_level_are_silent(caplog):
     class Loud(NoisyCentroids):
         def fit(self, X, y):
@@ -202,6 +206,7 @@ def test_values_that_are_searched_are_copied_for_every_candidate(search):
     assert search.best_estimator_.notes == [0]
 
 
+@pytest.mark.slow
 def test_an_exception_text_of_a_candidate_never_leaves():
     class Quoting(NoisyCentroids):
         def fit(self, X, y):
@@ -228,6 +233,7 @@ class Failing(NoisyCentroids):
         raise RuntimeError("no")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [DPRandomSearchCV, DPSubsetSearchCV])
 def test_no_candidate_is_in_the_frames_of_an_error(make):
     space = {"shrink": np.linspace(0.41, 0.42, 1000)}
@@ -241,6 +247,7 @@ def test_no_candidate_is_in_the_frames_of_an_error(make):
     assert "{'shrink': 0.41" not in shown
 
 
+@pytest.mark.slow
 def test_trainings_that_fail_together_are_failing_candidates_too():
     class Together(NoisyCentroids):
         @staticmethod
@@ -273,6 +280,7 @@ def test_what_an_adapter_does_after_training_fails_for_one_candidate_alone(make,
     assert one.best_params_ == {"shrink": 0.0}
 
 
+@pytest.mark.slow
 def test_a_failing_scorer_is_a_failing_candidate():
     def broken(y_true, y_pred):
         raise RuntimeError("the labels are secret")
@@ -388,6 +396,7 @@ def test_an_interrupt_takes_the_earlier_release_away():
     assert one.privacy_spent_ is not earlier
 
 
+@pytest.mark.slow
 def test_what_is_refused_before_a_record_is_used_leaves_the_earlier_release():
     one = DPRandomSearchCV(NoisyCentroids(), {"shrink": [0.0]}, n_iter=2).fit(X, y)
     with pytest.raises(ValueError, match="y to be passed"):
@@ -400,6 +409,7 @@ class FitsWithoutReturning(NoisyCentroids):
         super().fit(X, y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", ["random", "refit", "subset", "grid", "threshold", "doubling"])
 def test_estimators_whose_fit_returns_nothing_work(which):
     one = searches_of(FitsWithoutReturning())[which].fit(X, y)

@@ -71,6 +71,7 @@ def counts(state=[0]):  # noqa: B006  # state of the module, on purpose
     return state[0]
 
 
+@pytest.mark.slow
 def test_each_run_starts_from_the_same_state(start):
     def runs():
         return [in_own_process(counts) for _ in range(3)] + [counts()]
@@ -123,6 +124,7 @@ def test_generators_of_torch_draw_noise_of_their_own():
         assert len({*numbers}) == 6
 
 
+@pytest.mark.slow
 def test_temporary_files_are_private_and_gone(start):
     def write():
         with open(tempfile.mkstemp()[1], "w") as file:
@@ -294,6 +296,7 @@ def test_progress_comes_while_the_work_goes_on(start):
     assert not is_private()
 
 
+@pytest.mark.slow
 def test_a_process_is_called_until_it_is_closed(start):
     with PrivateProcess(counts) as process:
         assert [process() for _ in range(3)] == [1, 2, 3]
@@ -366,6 +369,7 @@ def waits(path):
         time.sleep(60)
 
 
+@pytest.mark.slow
 def test_an_interrupt_ends_the_process_and_is_raised(interruptible, tmp_path):
     path = tmp_path / "pid"
 

@@ -139,6 +139,7 @@ def test_a_grid_is_counted_to_exactly_its_public_number_of_trainings(backend, fa
         assert counts == [0, 3, 6, 9, 12]
 
 
+@pytest.mark.slow
 def test_runs_of_which_all_are_released_are_counted(place):
     lines = shown(DPRandomSearchCV(NoisyCentroids(), SPACE, n_iter=4, release="all", verbose=1), place)
     assert any("0 of 4" in line for line in lines)
@@ -225,6 +226,7 @@ def test_it_is_heard_through_descriptors_that_are_muted_and_no_candidate_is(jobs
     assert "secret" not in run.stderr + run.stdout
 
 
+@pytest.mark.slow
 def test_a_stream_that_cannot_be_written_to_ends_no_search():
     class Broken(io.StringIO):
         def write(self, text):

@@ -82,6 +82,7 @@ def test_folds_pay_for_every_training_and_one_score():
     assert search(cv=5).privacy_cost(len(X)).epsilon == pytest.approx(expected)
 
 
+@pytest.mark.slow
 def test_all_folds_train_the_same_candidate_so_their_trainings_compose_before_candidates_average():
     """An average of two candidates, composed with itself, would draw anew for every fold and state too little."""
     dear, cheap = PureDP(epsilon=1.0, neighboring="replace_one"), PureDP(epsilon=0.01, neighboring="replace_one")
@@ -172,12 +173,14 @@ def test_a_target_is_met_from_below_and_nearly_reached():
     assert fitted.best_estimator_.epsilon == pytest.approx(2.0 / search().privacy_cost(len(X)).epsilon, rel=0.15)
 
 
+@pytest.mark.slow
 def test_the_cost_at_another_delta_is_that_of_the_same_search():
     one = DPRandomSearchCV(NoisyCentroids(), SPACE, epsilon=1.0, delta=1e-6)
     spent = one.privacy_cost(len(X))
     assert one.privacy_cost(len(X), delta=0.01).epsilon == spent.epsilon_at(0.01) < spent.epsilon
 
 
+@pytest.mark.slow
 def test_the_cost_at_a_delta_of_ones_own_is_that_of_the_fit():
     one = search(epsilon=2.0)
     assert one.privacy_cost(len(X), delta=0.05).epsilon == one.fit(X, y).privacy_spent_.epsilon_at(0.05) < 1.95
@@ -364,6 +367,7 @@ def test_each_fit_of_a_cross_validation_reports_its_own_cost():
     assert cross_val_score(search(n_jobs=1), X, y, cv=3).shape == (3,)
 
 
+@pytest.mark.slow
 def test_a_search_is_itself_a_private_estimator():
     outer = DPRandomSearchCV(search(n_iter=2), {"estimator__shrink": [0.0, 0.5]}, n_iter=2)
     inner = search(n_iter=2).privacy_guarantee(len(X))
@@ -405,6 +409,7 @@ def test_a_private_scorer_of_the_users_own_is_used():
     assert hasattr(search(scoring=scorer).fit(X, y), "best_score_")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "guarantee",
     [GaussianDP(mu=0.5), ApproxDP(epsilon=1.0, delta=1e-8), DPSGD(noise_multiplier=2.0, sample_rate=0.1, steps=50)],

@@ -301,6 +301,7 @@ def faulty(name):
     return nn.Sequential(*layers[name])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "match"),
     [("batch norm", "BatchNorm1d"), ("in_features", "Expected size|shape"), ("classes", "class|outputs")],

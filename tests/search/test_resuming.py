@@ -122,6 +122,7 @@ def unread(monkeypatch):
 # --- the same release -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @EVERY_SEARCH
 @pytest.mark.parametrize("after", [0, 2])
 def test_a_search_that_was_cut_off_releases_what_it_would_have_released(make, after, folder, monkeypatch):
@@ -465,6 +466,7 @@ def power_cut(*given, **named):
     raise PowerCut
 
 
+@pytest.mark.slow
 def test_a_search_that_is_paid_for_after_a_power_cut_takes_the_place_of_a_release(folder, tmp_path, monkeypatch):
     SEARCHES["random"](checkpoint=folder).fit(X, y)
     ledger = PrivacyLedger(tmp_path / "data.ledger", epsilon=100.0, delta=0.0)
@@ -482,6 +484,7 @@ def test_a_search_that_is_paid_for_after_a_power_cut_takes_the_place_of_a_releas
     assert holds_a_release_alone(folder)
 
 
+@pytest.mark.slow
 @EVERY_SEARCH
 @pytest.mark.parametrize("number", range(3))
 def test_an_interrupt_while_the_release_is_saved_shows_nothing_of_it(make, number, folder, monkeypatch):
@@ -605,6 +608,7 @@ def test_a_release_that_is_damaged_is_not_spent_again_in_silence(damage, folder)
         SEARCHES["random"](checkpoint=folder).fit(X, y)
 
 
+@pytest.mark.slow
 def test_a_ledger_that_does_not_know_a_release_enters_it(folder, tmp_path):
     SEARCHES["random"](checkpoint=folder).fit(X, y)
     ledger = PrivacyLedger(tmp_path / "data.ledger", epsilon=100.0, delta=0.0)
@@ -613,6 +617,7 @@ def test_a_ledger_that_does_not_know_a_release_enters_it(folder, tmp_path):
         assert len(ledger.entries()) == 1
 
 
+@pytest.mark.slow
 @POSIX
 def test_a_process_that_dies_between_the_release_and_the_end_of_its_script_spends_once(folder, tmp_path):
     ledger = PrivacyLedger(tmp_path / "data.ledger", epsilon=100.0, delta=0.0)
@@ -661,6 +666,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("changed", "data", "message"), REFUSED.values(), ids=list(REFUSED))
 def test_another_search_is_refused_and_the_first_can_still_go_on(changed, data, message, folder, monkeypatch):
     make = lambda **more: SEARCHES["all"](random_state=5, **more)  # noqa: E731
@@ -678,6 +684,7 @@ def test_another_version_is_refused(folder, monkeypatch):
         SEARCHES["random"](checkpoint=folder).fit(X, y)
 
 
+@pytest.mark.slow
 def test_a_data_frame_is_compared_by_its_values(folder, monkeypatch):
     frame, make = pd.DataFrame(X, columns=["a", "b"]), SEARCHES["random"]
     cut_off(make, folder, monkeypatch, data=(frame, y))
@@ -790,6 +797,7 @@ def test_a_search_in_which_all_candidates_fail_has_ended_too(folder):
     assert not folder.exists()
 
 
+@pytest.mark.slow
 def test_with_a_key_nothing_can_be_read_and_the_key_is_needed(folder, monkeypatch):
     fernet = pytest.importorskip("cryptography.fernet").Fernet
     mine, other = fernet(fernet.generate_key()), fernet(fernet.generate_key())
@@ -834,6 +842,7 @@ def test_nothing_of_the_secret_stays_on_the_fitted_search(folder, monkeypatch):
 # --- ledgers ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_search_that_goes_on_is_entered_once(folder, tmp_path, monkeypatch):
     ledger = PrivacyLedger(tmp_path / "data.ledger", epsilon=100.0, delta=0.0)
     make = lambda **more: SEARCHES["all"](ledger=ledger, **more)  # noqa: E731

@@ -64,6 +64,7 @@ def nothing_drawn():
     DRAWN.clear()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [1, 37, 150])
 def test_as_many_candidates_run_as_the_distribution_drew(number, monkeypatch):
     monkeypatch.setattr(Geometric, "sample", lambda self, rng=None: number)

@@ -91,6 +91,7 @@ def test_nothing_is_written_outside_and_nothing_is_reached(function, outside):
     assert set(privately(partial(function, *outside))) == REFUSED
 
 
+@pytest.mark.slow
 def test_given_folders_may_be_written(tmp_path):
     assert privately(partial(_written, str(tmp_path / "kept")), writes=[str(tmp_path)]) == "kept"
     assert (tmp_path / "kept").read_text() == "kept"
@@ -102,6 +103,7 @@ def _written(path):
     return "kept"
 
 
+@pytest.mark.slow
 def test_what_needs_the_network_is_not_confined(outside):
     assert privately(partial(_connected, outside[1]), writes=None)
 

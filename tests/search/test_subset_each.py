@@ -104,6 +104,7 @@ def test_the_scores_of_all_candidates_are_paid_for(validate_on):
         assert stated > subset_then_train(tune, base, 0.3).epsilon_at(0.0) + 1.0
 
 
+@pytest.mark.slow
 def test_a_target_is_met():
     one, tuning, final = watched(Watching(), {"rate": [0.5, 1.0]}, n_iter="each", epsilon=3.0)
     assert 2.99 < one.privacy_spent_.epsilon <= 3.0

@@ -94,6 +94,7 @@ def test_noise_of_the_users_stays_under_his_relation(told):
     assert one.privacy_spent_.neighboring == "replace_one"
 
 
+@pytest.mark.slow
 def test_the_cost_before_fit_is_the_cost_after_it_and_needs_no_data():
     one = search(LogisticRegression(), {"C": [0.1, 1.0]}, guarantee=GaussianDP(mu=0.4), delta=1e-5)
     planned = one.privacy_cost()
@@ -128,6 +129,7 @@ def test_under_zero_out_only_an_estimator_that_can_be_told_its_size_is_amplified
     assert not any("subset counts as known" in text for text in costs[Told].assumptions)
 
 
+@pytest.mark.slow
 def test_a_target_is_met_with_the_same_noise_for_candidates_and_final_model():
     one, tuning, final = watched(epsilon=3.0)
     assert 2.99 < one.privacy_spent_.epsilon <= 3.0
@@ -135,6 +137,7 @@ def test_a_target_is_met_with_the_same_noise_for_candidates_and_final_model():
     assert final["epsilon"] > 1.0
 
 
+@pytest.mark.slow
 def test_the_final_model_is_charged_as_the_worst_candidate():
     one = search(Watching(), {"epsilon": [0.5, 2.0]}, validate_on="subset")
     worst, drawn = PureDP(epsilon=2.0), mixture([PureDP(epsilon=0.5), PureDP(epsilon=2.0)], [0.5, 0.5])
@@ -454,6 +457,7 @@ def test_a_seed_is_recorded_as_voiding_the_guarantee():
 # --- diffprivlib and nets -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_diffprivlib_model_is_searched_with_the_bound_that_holds():
     models = pytest.importorskip("diffprivlib.models")
     model = models.LogisticRegression(data_norm=2**0.5, fit_intercept=False)

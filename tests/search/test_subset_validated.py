@@ -194,6 +194,7 @@ def test_without_a_refit_there_is_no_share_of_tuning(refit):
         DPRandomSearchCV(Watching(), {"rate": [1.0]}, refit=refit, tuning_share=0.5).privacy_cost()
 
 
+@pytest.mark.slow
 def test_a_target_is_met_with_less_for_tuning():
     one = on_the_rest(epsilon=2.0, tuning_share=0.5).fit(IDS, y)
     *tuning, final = SEEN

@@ -125,6 +125,7 @@ def test_models_of_diffprivlib_have_spaces_too():
         search_space(models.GaussianNB())
 
 
+@pytest.mark.slow
 def test_families_with_spaces_of_their_own_are_drawn_equally_often():
     models = pytest.importorskip("diffprivlib.models")
     kinds = DPLogisticRegression(), DPMLPClassifier(), models.GaussianNB()

@@ -47,6 +47,7 @@ def test_a_search_goes_from_a_table_to_labels(kind, frame):
     assert search.best_estimator_[0].get_feature_names_out()[0] == "age"
 
 
+@pytest.mark.slow
 def test_a_schema_costs_nothing():
     alone = DPRandomSearchCV(DPLogisticRegression(noise_multiplier=2.0), {"alpha": [0.0]}, delta=1e-5)
     encoded = make_pipeline(TableEncoder({"a": (0, 1)}), DPLogisticRegression(noise_multiplier=2.0))
@@ -85,6 +86,7 @@ def of_diffprivlib():
     yield plain, models.DecisionTreeClassifier(bounds=plain.bounds, classes=["high", "low"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", range(4))
 def test_models_of_diffprivlib_take_bounds_and_norms_from_the_schema(case):
     encoder, estimator = list(of_diffprivlib())[case]

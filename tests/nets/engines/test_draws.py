@@ -80,6 +80,7 @@ def test_attention_without_dropout_is_no_draw():
     assert not watched(attention, attention, allowed=False)  # the second one from the same state
 
 
+@pytest.mark.slow
 def test_a_transformer_layer_without_dropout_trains():
     class Words(nn.Module):
         def __init__(self):

@@ -210,6 +210,7 @@ def test_a_batch_size_in_arithmetic_is_one_for_a_single_record():
         largest_change(seeded(ByTheirNumber), SUM, *pixels(), *extremes())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [LargeBatchesOnly, OnceItIsLarge])
 def test_coupling_that_no_trial_would_find_cannot_happen(kind):
     """Under vmap a batch is one record: another one is nowhere to be seen."""
@@ -364,6 +365,7 @@ def test_no_record_changes_the_sum_of_an_accepted_net_by_more_than_the_norm(make
         assert largest_change(net, SUM, inputs, targets, *extra, norm=norm) <= 1 + OWN + 1e-5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in ZOO if "dropout" not in name])
 def test_every_way_sums_what_autograd_gives_record_by_record(name):
     make, _, ((inputs, targets), _) = ZOO[name]
@@ -441,6 +443,7 @@ class Sixteen(nn.Module):
         return losses.topk(min(16, len(losses))).values.sum()
 
 
+@pytest.mark.slow
 def test_losses_that_pick_from_the_batch_are_refused_if_batches_are_larger():
     with pytest.raises(LeakingEstimatorError, match="something couples them"):
         largest_change(seeded(Residual), Sixteen(), *table(40), *table(6, seed=1))
@@ -453,6 +456,7 @@ class HardestOnly(nn.Module):
         return losses[losses > losses.mean()].sum()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [mlp, Residual])
 @pytest.mark.parametrize("criterion", [OwnLoss(), MeanLoss(), nn.CrossEntropyLoss()])
 def test_losses_of_ones_own_are_those_of_single_records(make, criterion):
@@ -610,6 +614,7 @@ def test_batch_normalisation_with_frozen_statistics_acts_on_each_record_alone(ma
     assert float((flat(net) - flat(seeded(make))).abs().max()) > 1e-3
 
 
+@pytest.mark.slow
 def test_nets_with_frozen_statistics_are_trained_together_as_alone():
     nets = [[seeded(FROZEN["constant"], seed) for seed in range(5)] for _ in range(2)]
     for i, net in enumerate(nets[0]):
@@ -804,6 +809,7 @@ def test_recording_a_graph_patches_nothing_that_other_threads_use():
     assert all(hidden.seen)
 
 
+@pytest.mark.slow
 def test_nets_fitted_in_threads_are_the_nets_fitted_alone():
     def once(make, seed, found):
         net = make()

@@ -574,6 +574,7 @@ def test_states_of_libraries_that_advance_are_found_by_running_twice(state):
         logger.setLevel(level)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draw", ["random.random", "numpy.random.rand"])
 def test_random_numbers_that_libraries_draw_are_found_every_time(draw):
     space = {"__name__": "sklearn.made_up"}

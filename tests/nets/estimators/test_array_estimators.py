@@ -73,6 +73,7 @@ def test_without_hidden_layers_training_starts_at_zero(one):
 # --- what it costs -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ESTIMATORS)
 def test_the_guarantee_follows_from_the_arguments_alone(kind):
     one = model(kind)

@@ -46,6 +46,7 @@ def parameters(one):
 # --- records ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hidden", [(), (8,), (8, 8), "auto"])
 def test_a_data_frame_goes_in_and_labels_come_out(hidden):
     one = classifier(hidden_layer_sizes=hidden).fit(TABLE, TABLE["pay"])
@@ -63,6 +64,7 @@ def test_a_regressor_predicts_inside_the_bounds_of_the_schema(hidden):
     assert one.predict(TABLE) == pytest.approx(100.0)
 
 
+@pytest.mark.slow
 def test_the_records_are_those_of_the_encoder_with_bins_last():
     one = classifier(hidden_layer_sizes=(32,)).fit(TABLE, TABLE["pay"])
     encoder = TableEncoder(SCHEMA.without("pay", "price"), bins="auto")
@@ -75,6 +77,7 @@ def test_the_records_are_those_of_the_encoder_with_bins_last():
     np.testing.assert_array_equal(found, encoder.fit_transform(TABLE)[:, one._order()].astype(np.float32))
 
 
+@pytest.mark.slow
 def test_other_columns_and_their_order_do_not_matter():
     one = classifier(noise_seed=0, random_state=0).fit(TABLE, TABLE["pay"])
     other = clone(one).set_params(noise_seed=0).fit(TABLE[["job", "age"]], TABLE["pay"])
@@ -84,6 +87,7 @@ def test_other_columns_and_their_order_do_not_matter():
     np.testing.assert_array_equal(one.predict_proba(TABLE), one.predict_proba(TABLE[["job", "age"]]))
 
 
+@pytest.mark.slow
 def test_polars_and_arrays_without_names_give_the_same():
     one = classifier(noise_seed=0, random_state=0).fit(TABLE, TABLE["pay"])
     array = TABLE[["age", "job"]].to_numpy(dtype=object)
@@ -96,6 +100,7 @@ def test_polars_and_arrays_without_names_give_the_same():
     assert torch.equal(parameters(one), parameters(third))
 
 
+@pytest.mark.slow
 def test_more_records_than_a_block_are_encoded_in_blocks(monkeypatch):
     one = classifier(noise_seed=0, random_state=0).fit(TABLE, TABLE["pay"])
     whole = TableEncoder.blocks
@@ -223,6 +228,7 @@ def test_shapes_of_several_classes_are_logs_of_probabilities_less_their_mean():
     np.testing.assert_allclose(shape.effects - shape.effects[:, :1], (found - found[0]).T, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_shapes_of_a_net_with_hidden_layers_are_those_of_its_linear_part():
     one = classifier(hidden_layer_sizes=(8,)).fit(TABLE, TABLE["pay"])
     before = one.shapes()
@@ -249,6 +255,7 @@ def test_classes_that_no_record_has_are_those_of_the_schema():
     assert one.predict_proba(low).shape == (len(low), 2)
 
 
+@pytest.mark.slow
 def test_targets_are_scaled_by_the_schema_and_not_by_the_records():
     one = regressor().fit(TABLE, TABLE["price"])
     assert one._targets(np.array([20.0, 50.0, 80.0]), fresh=False).ravel().tolist() == pytest.approx([-0.6, 0.0, 0.6])
@@ -283,6 +290,7 @@ def test_scikit_learn_takes_them_for_what_they_are():
     assert cross_val_score(one, TABLE, TABLE["pay"], cv=2).min() > 0.5
 
 
+@pytest.mark.slow
 def test_a_copy_by_pickle_predicts_the_same():
     one = classifier().fit(TABLE, TABLE["pay"])
     other = pickle.loads(pickle.dumps(one))

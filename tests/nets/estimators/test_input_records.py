@@ -355,6 +355,7 @@ def test_bad_datasets_are_refused_without_a_word_of_a_record(dataset, targets, m
     assert caught.value.__cause__ is None
 
 
+@pytest.mark.slow
 def test_a_record_that_is_not_finite_contributes_nothing():
     spoiled = X.copy()
     spoiled[3] = np.nan
@@ -435,6 +436,7 @@ def test_inputs_by_name_train_as_one_table_of_all_does(one_noise):
     assert type(other.module_) is Split
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("data", [{"values": X, "words": words}, SliceDict(values=X, words=words)])
 def test_numbers_and_words_go_to_the_arguments_of_their_names(data):
     one = net(Both, noise_multiplier=0.5, sample_rate=0.3, max_steps=150, noise_seed=0, random_state=0).fit(data, y)
@@ -485,6 +487,7 @@ def test_nets_of_inputs_by_name_are_trained_together_as_alone():
         torch.testing.assert_close(parameters(one), parameters(other), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_nets_on_a_dataset_are_each_trained_alone_with_draws_of_their_own():
     first, second = DPNeuralNetClassifier.fit_together(
         [seeded(noise_seed=i, noise_multiplier=1e-9) for i in (0, 0)], Augmented(), None

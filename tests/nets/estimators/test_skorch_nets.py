@@ -145,6 +145,7 @@ def test_weighted_losses_are_summed_so_that_no_record_changes_the_weight_of_anot
     assert one.criterion_.reduction == "sum"
 
 
+@pytest.mark.slow
 def test_a_pipeline_and_a_grid_over_modules_and_optimizers_work():
     pipeline = make_pipeline(FunctionTransformer(np.tanh), net())
     grid = {"dpneuralnetclassifier__module__width": [2, 5], "dpneuralnetclassifier__optimizer__momentum": [0.0, 0.5]}
@@ -227,6 +228,7 @@ def test_a_regressor_predicts_in_the_shape_it_was_given():
     assert regressor().fit(X, X[:, :1]).predict(X).shape == (120, 1)
 
 
+@pytest.mark.slow
 def test_initial_parameters_are_public_and_the_noise_is_not():
     before = parameters(net(random_state=0).initialize())
     assert torch.equal(before, parameters(net(random_state=0).initialize()))
@@ -271,6 +273,7 @@ def test_nllloss_is_trained_as_skorch_trains_it():
     assert one.score(X, y) > 0.6
 
 
+@pytest.mark.slow
 def test_nllloss_takes_the_fast_way_and_is_trained_in_stacks():
     """With weights of the classes too, which are constants."""
     weights = torch.tensor([1.0, 3.0])
@@ -344,6 +347,7 @@ def test_before_a_fit_trust_in_code_of_ones_own_is_said_in_advance():
 # --- what it costs ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_guarantee_follows_from_the_arguments_alone():
     one = net(noise_multiplier=1.3, sample_rate=0.07, max_steps=45)
     expected = DPSGD(noise_multiplier=1.3, sample_rate=0.07, steps=45, neighboring="zero_out")
@@ -513,6 +517,7 @@ def conv(outputs=2):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "module",
     [Small, nn.Sequential(nn.Linear(4, 3), nn.Tanh(), nn.Linear(3, 2)), conv()],
@@ -613,6 +618,7 @@ def test_skorchs_own_loop_is_closed():
         one.fit_loop(X, y)
 
 
+@pytest.mark.slow
 def test_fine_tuning_leaves_frozen_statistics_as_they_are():
     module = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.BatchNorm1d(3), torch.nn.Linear(3, 2))
     module[1].running_mean += 1.0
@@ -828,6 +834,7 @@ class MeanLoss(nn.Module):
         return nn.functional.cross_entropy(outputs, targets)
 
 
+@pytest.mark.slow
 def test_a_plain_mean_of_losses_is_trained_as_their_sum(one_noise):
     """Divided by the expected batch size it is the mean."""
     found = [net(criterion=one, noise_seed=0, random_state=0).fit(X, y) for one in (MeanLoss, nn.CrossEntropyLoss)]
@@ -889,6 +896,7 @@ def test_nets_fitted_together_are_the_nets_fitted_alone():
         assert (one.n_steps_, one.noise_multiplier_) == (other.n_steps_, other.noise_multiplier_)
 
 
+@pytest.mark.slow
 def test_nets_that_fail_together_are_not_fitted_and_leave_the_others():
     nets = [net(), net(lr=-1.0), net(Centred), net(classes=[0]), net(noise_multiplier=None), net(Centred), net()]
     found = DPNeuralNetClassifier.fit_together(nets, X, y)

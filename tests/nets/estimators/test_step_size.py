@@ -28,6 +28,7 @@ def wanted(features=50):
     return step_size.NOISE_FOR_CLASSES / features**0.25
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("decay", ["linear", "constant"])
 @pytest.mark.parametrize("momentum", [0.0, 0.8])
 @pytest.mark.parametrize("norm", [0.1, 1.0, "auto", "rule"])
@@ -105,6 +106,7 @@ def test_falling_step_sizes_are_those_of_a_line_to_zero():
     assert step_size.scheduled(2.0, [1.0, 1.0])(None) == {}
 
 
+@pytest.mark.slow
 def test_average_is_that_of_the_last_parameters(one_noise):
     last = flat(model(noise_seed=1).fit(X, y).module_)
     averaged = flat(model(noise_seed=1, average=0.5).fit(X, y).module_)
@@ -135,6 +137,7 @@ def test_skorch_nets_derive_the_same_step_size(optimizer):
     assert mine.lr == "auto"
 
 
+@pytest.mark.slow
 def test_momentum_shortens_the_derived_step_of_a_skorch_net():
     data = X.astype(np.float32), y
     calm, swift = net().fit(*data), net(optimizer__momentum=0.9).fit(*data)
@@ -142,12 +145,14 @@ def test_momentum_shortens_the_derived_step_of_a_skorch_net():
     assert flat(swift.module_).std() == pytest.approx(float(flat(calm.module_).std()), rel=0.3)
 
 
+@pytest.mark.slow
 def test_input_records_step_sizes_of_skorch_nets_stay_and_are_multiplied():
     data = X.astype(np.float32), y
     assert net(lr=0.3, lr_factor=2.0).fit(*data).learning_rate_init_ == 0.6
     assert net(optimizer__lr=0.2).fit(*data).learning_rate_init_ == 0.2
 
 
+@pytest.mark.slow
 def test_no_step_size_is_derived_for_an_optimizer_that_is_not_known():
     with pytest.raises(ValueError, match=r"lr='auto' with optimizer RMSprop.*Give lr"):
         net(optimizer=torch.optim.RMSprop).fit(X, y)

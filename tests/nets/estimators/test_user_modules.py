@@ -104,6 +104,7 @@ def test_parameters_that_are_no_real_numbers_are_refused():
 # --- lazy modules -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", [Lazy, nn.Sequential(nn.LazyLinear(6), nn.ReLU(), nn.LazyLinear(2))])
 def test_lazy_modules_train_as_others_do(module):
     one = net(module, **LONG).fit(X, y)

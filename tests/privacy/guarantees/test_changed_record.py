@@ -141,6 +141,7 @@ def test_wrong_ways_to_carry_a_guarantee_over_are_noticed(wrong: Callable[..., n
         check_random_chains(lambda pair: partial(wrong, pair), 100)
 
 
+@pytest.mark.slow
 def test_a_gaussian_by_its_profile_is_the_gaussian_twice_as_far() -> None:
     for mu in (0.3, 1.0, 2.0):
         ours, exact = ChangedRecord(presence=GaussianDP(mu=mu)), GaussianDP(mu=2 * mu)

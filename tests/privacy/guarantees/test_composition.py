@@ -73,6 +73,7 @@ def test_composition_of_compositions_is_flat() -> None:
     assert compose(PureDP(epsilon=0.3)) == PureDP(epsilon=0.3)
 
 
+@pytest.mark.slow
 def test_composition_agrees_with_dp_accounting() -> None:
     theirs = (
         privacy_loss_distribution.from_laplace_mechanism(2.0)
@@ -211,6 +212,7 @@ def test_guarantees_under_different_neighbouring_relations_never_combine(combine
             combine(PureDP(epsilon=1.0, neighboring=left), GaussianDP(mu=1.0, neighboring=right))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", ["add_remove", "zero_out", "replace_one"])
 def test_neighbouring_relation_survives_every_combination(relation) -> None:
     one = DPSGD(noise_multiplier=1.5, sample_rate=0.02, steps=30, neighboring=relation)

@@ -82,6 +82,7 @@ def test_a_person_with_fewer_records_is_covered() -> None:
     assert all(np.all(fewer <= more + 1e-15) for fewer, more in pairwise(profiles))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("records", [2, 3, 7])
 def test_the_bound_is_reached_by_a_gaussian_chain(records: int) -> None:
     """Means 0, μ, 2μ, …: the ends differ by records·μ, and the profile of one step says so to six digits."""
@@ -92,6 +93,7 @@ def test_the_bound_is_reached_by_a_gaussian_chain(records: int) -> None:
     assert for_group(GaussianDP(mu=0.4), records).mu == pytest.approx(0.4 * records, rel=1e-15)
 
 
+@pytest.mark.slow
 def test_an_epsilon_and_a_delta_grow_as_published() -> None:
     """mε, with δ·(1 + e^ε + … + e^{(m−1)ε}) (Dwork & Roth 2014, Theorem 2.2, and its refinement)."""
     five = for_group(ApproxDP(epsilon=0.3, delta=1e-6), 5)

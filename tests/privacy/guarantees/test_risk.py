@@ -123,6 +123,7 @@ def ours(sigma: float, rate: float, steps: int) -> DPSGD:
     return DPSGD(noise_multiplier=sigma, sample_rate=rate, steps=steps)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("run", RUNS, ids=str)
 def test_riskcal_reads_the_same_risks(run: tuple[float, float, int]) -> None:
     """Not at smaller rates: for a rate of 1e-5 riskcal finds fewer than by chance (its directions do not match)."""
@@ -146,6 +147,7 @@ def test_gdpnum_finds_the_same_gaussian_where_both_look(run: tuple[float, float,
     assert ours(*run).gaussian_mu(1e-9).mu >= mu * (1 - 1e-3)
 
 
+@pytest.mark.slow
 def test_gdpnum_measures_the_same_regret() -> None:
     regret = pytest.importorskip("gdpnum").get_worst_case_regret
     rates = np.linspace(0.0, 1.0, 4001)

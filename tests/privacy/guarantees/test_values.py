@@ -130,6 +130,7 @@ def test_renyi_curve_grows_with_its_order_and_bounds_the_profile(one: Guarantee)
     assert np.all(route >= one.delta_at(np.linspace(0.2, 4, 20)) * (1 - 5e-3) - 1e-11)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("one", [*SIMPLE[:-1], *DERIVED], ids=named)
 def test_pickle_gives_back_the_same_promise(one: Guarantee) -> None:
     one.delta_at(1.0)

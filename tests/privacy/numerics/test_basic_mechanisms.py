@@ -165,6 +165,7 @@ def test_dpsgd_agrees_with_dp_accounting(sigma: float, rate: float, steps: int, 
         assert base.epsilon_at(delta) == pytest.approx(pld.get_epsilon_for_delta(delta), rel=5e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sigma", "rate"), [(1.0, 0.01), (2.0, 0.2), (0.5, 0.3), (1.0, 1.0), (5.0, 0.001), (1.0, 1e-9)]
 )
@@ -272,6 +273,7 @@ def test_profile_of_a_renyi_bound_is_rounded_up() -> None:
             assert RenyiDP(orders=[order], epsilons=[bound]).delta_at(epsilon) >= exact
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mu", [1e-300, 1e-160, 1e-20, 1e-17, 1e-15, 1e-13, 1e-12, 1e-11])
 def test_gaussian_profile_does_not_vanish_however_small_mu_is(mu: float) -> None:
     for a in (0.0, 1e-3, 0.5, 1.0, 4.0, 20.0, 33.0):

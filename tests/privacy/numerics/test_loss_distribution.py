@@ -97,6 +97,7 @@ def true_curves(mu: float, weight: float):
     return lambda epsilon: weight * delta_of_gaussian(mu, epsilon) + (1 - weight) * response.delta_at(epsilon)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(
     st.floats(0.1, 3.0),

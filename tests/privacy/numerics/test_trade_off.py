@@ -87,6 +87,7 @@ def exact_mu(p: np.ndarray, q: np.ndarray, slack: float) -> float:
     return float(max(np.max(needed, initial=0.0), 0.0))
 
 
+@pytest.mark.slow
 def test_the_gaussian_curve_found_is_the_closest_one_that_covers_both_directions(curves) -> None:
     for one, curve in curves[: size(2000, 30)]:
         exact = max(exact_mu(one.p, one.q, 1e-9), exact_mu(one.q, one.p, 1e-9))

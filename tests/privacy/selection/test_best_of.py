@@ -321,6 +321,7 @@ def test_gaussian_base_lies_between_witness_and_published_bounds(mu: float, shap
             assert reported <= bound.epsilon_at(DELTA), name
 
 
+@pytest.mark.slow
 def test_poisson_search_costs_at_most_the_stated_figure() -> None:
     base, distribution = GaussianDP(mu=0.2**0.5), Poisson(10)
     assert witness_epsilon(base, distribution, DELTA) <= best_of(base, distribution).epsilon_at(DELTA) <= 3.70
@@ -456,6 +457,7 @@ def test_search_of_searches_is_above_the_exact_loss(cases: int) -> None:
         check(total, outer, Mechanism(p / p.sum(), q / q.sum(), one.scores))
 
 
+@pytest.mark.slow
 def test_both_orders_of_the_neighbours_count() -> None:
     """A mechanism that loses much more one way round costs the same whichever way it is given."""
     one = brute_force.exact_pair(Mechanism(np.array([0.98, 0.02]), np.array([0.7, 0.3]), np.array([0, 1])))

@@ -183,6 +183,7 @@ def test_relations_do_not_mix() -> None:
         followed_by(best_of(GaussianDP(mu=0.5), Geometric(5)), PureDP(epsilon=1.0, neighboring="replace_one"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mu", [28.0, 45.0])
 def test_hardly_private_parts_have_numbers_too(mu):
     """Calibrations ask for them; chords between places that are no numbers would be none."""

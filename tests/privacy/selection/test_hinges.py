@@ -8,6 +8,7 @@ import pytest
 from sklearn_dpsearch.privacy.selection.hinges import AffineLines, upper_envelope
 
 
+@pytest.mark.slow
 def test_hinges_are_the_upper_envelope_of_their_lines() -> None:
     rng = np.random.default_rng(5)
     for _ in range(200):

@@ -101,6 +101,7 @@ def neighbours(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     return utilities, utilities + moved
 
 
+@pytest.mark.slow
 @NAMED
 def test_guarantee_is_never_below_the_exact_loss(noise: MaxNoise, winner: Callable) -> None:
     rng = np.random.default_rng(0)

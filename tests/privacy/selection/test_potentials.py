@@ -72,6 +72,7 @@ def test_bound_by_any_potential_is_never_below_the_exact_loss(cases: int) -> Non
     assert 0.75 < check_many(cases, seed=cases) <= 1.0 + 1e-9
 
 
+@pytest.mark.slow
 def test_bound_holds_for_every_order_of_the_outcomes() -> None:
     rng = np.random.default_rng(3)
     for _ in range(6):
@@ -93,6 +94,7 @@ def _free_ends(pld, reverse, count, epsilon, mesh: Mesh, values):
 ORIGINAL = potentials.bound_of
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("broken", [_without_the_reversed_curve, _free_ends])
 def test_a_broken_bound_is_caught(monkeypatch: pytest.MonkeyPatch, broken) -> None:
     monkeypatch.setattr(potentials, "bound_of", broken)
@@ -180,6 +182,7 @@ def test_whole_profile_is_above_the_exact_one(cases: int) -> None:
             )
 
 
+@pytest.mark.slow
 def test_losses_beyond_the_last_place_where_it_is_worked_out_are_not_understated() -> None:
     """Randomised response whose truth scores lowest: both of two runs must tell it, so the loss is that of two."""
     search = best_of(PureDP(epsilon=400.0), Fixed(2))

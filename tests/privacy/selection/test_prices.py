@@ -248,6 +248,7 @@ def test_profile_never_rises_and_agrees_with_epsilon() -> None:
         assert search.delta_at(search.epsilon_at(delta) * (1 - 1e-6)) > delta
 
 
+@pytest.mark.slow
 def test_epsilon_is_found_where_bounds_further_out_are_larger() -> None:
     """Prices vary in quality: near the largest loss of pure runs δ(14.7) is stated above δ(11.5)."""
     search = best_of(PURE, Poisson(30).at_least_one())
@@ -256,6 +257,7 @@ def test_epsilon_is_found_where_bounds_further_out_are_larger() -> None:
     assert search.epsilon_at(1e-3) < 11.5
 
 
+@pytest.mark.slow
 def test_beyond_the_last_place_the_bound_there_holds() -> None:
     search = best_of(SGD, Poisson(30)).bounds["Theorem 6"]
     far = search.delta_at(np.array([8.0, 16.0, 64.0]))

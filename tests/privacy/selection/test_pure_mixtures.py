@@ -86,6 +86,7 @@ def largest_loss_of_all_cuts(
     return max(epsilons) + best
 
 
+@pytest.mark.slow
 def test_a_grid_of_epsilons_costs_what_the_worst_of_all_orders_loses() -> None:
     exact = best_of(mixed(GRID, THIRDS), Geometric(10)).epsilon_at(0.0)
     assert exact == pytest.approx(3.984, abs=5e-4)

@@ -52,6 +52,7 @@ def ratio_to_all_orders(seed: int, cases: int) -> list[float]:
     return ratios
 
 
+@pytest.mark.slow
 def test_best_order_is_never_above_all_orders_and_mostly_the_largest() -> None:
     ratios = ratio_to_all_orders(seed=1, cases=120)
     assert np.mean(np.array(ratios) > 1 - 1e-6) > 0.6

@@ -83,6 +83,7 @@ def test_bound_is_exact_when_every_result_of_tuning_trains_alike(train_on: str) 
             assert bound.in_direction(index, subset_search.EPSILONS) == pytest.approx(exact, rel=1e-9, abs=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("train_on", VARIANTS)
 def test_pair_is_above_the_release_at_every_real_epsilon(train_on: str) -> None:
     """What a later composition or search builds on."""
@@ -296,6 +297,7 @@ def test_total_of_a_search_on_a_tenth_of_the_records(
     assert search.tightest(DELTA) == "Theorem 2"
 
 
+@pytest.mark.slow
 def test_geometric_distribution_keeps_the_total_near_one_run() -> None:
     """Training on the rest costs even less than one run on all records."""
     tune = best_of(SGD, Geometric(15))

@@ -66,6 +66,7 @@ PARTS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parts", PARTS, ids=lambda parts: type(parts[1]).__name__)
 @pytest.mark.parametrize("train_on", VARIANTS)
 def test_total_answers_like_any_guarantee(parts, train_on: str) -> None:
@@ -89,6 +90,7 @@ def test_an_empty_subset_leaves_the_training_alone(parts, train_on: str) -> None
     assert nearly.epsilon_at(DELTA) == pytest.approx(train.epsilon_at(DELTA), rel=2e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parts", PARTS, ids=lambda parts: type(parts[1]).__name__)
 def test_a_subset_of_all_records_is_tuning_alone_or_the_composition(parts) -> None:
     tune, train = parts
@@ -123,6 +125,7 @@ def test_sampling_alone_amplifies_as_known() -> None:
     )
 
 
+@pytest.mark.slow
 def test_both_parts_are_interchangeable_when_the_rest_is_used() -> None:
     one, other = GaussianDP(mu=1.3), DPSGD(noise_multiplier=1.0, sample_rate=0.02, steps=100)
     for epsilon in (0.1, 0.5, 2.0):
@@ -172,6 +175,7 @@ def test_log_ratio_of_a_subset_keeps_its_digits(fraction: float) -> None:
     assert _log_sampled(losses, fraction) == pytest.approx(exact, rel=1e-14)
 
 
+@pytest.mark.slow
 def test_normalizing_keeps_an_exact_pair_and_bounds_the_mass_of_a_loose_one() -> None:
     rng, grid = np.random.default_rng(32), np.linspace(-6, 6, 61)
     for _ in range(100):
@@ -190,6 +194,7 @@ def test_normalizing_keeps_an_exact_pair_and_bounds_the_mass_of_a_loose_one() ->
             assert float(loose.masses.sum()) + loose.infinity == pytest.approx(1.0, abs=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("train_on", VARIANTS)
 def test_total_composes_and_calibrates(train_on: str) -> None:
     def total(epsilon: float) -> Guarantee:
@@ -203,6 +208,7 @@ def test_total_composes_and_calibrates(train_on: str) -> None:
     assert both.epsilon_at(DELTA) < one.epsilon_at(DELTA / 2) + later.epsilon_at(DELTA / 2)
 
 
+@pytest.mark.slow
 def test_composition_of_totals_is_above_the_exact_product() -> None:
     rng = np.random.default_rng(33)
     for train_on in VARIANTS:

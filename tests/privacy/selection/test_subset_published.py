@@ -139,6 +139,7 @@ def _largest_loss(distributions: dict[frozenset[int], np.ndarray], number: int) 
 # --- sandwich -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("tune", "train"),
     [
@@ -158,6 +159,7 @@ def test_theorem_2_is_never_above_a_published_bound(tune: Guarantee, train: Guar
             assert ours <= one.epsilon_at(DELTA) * (1 + 1e-4), name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("tune", "train_on", "fraction", "name"),
     [
@@ -174,6 +176,7 @@ def test_published_bounds_are_the_smallest_for_weak_renyi_curves(tune, train_on,
     assert found.pop(name) * (1 + 1e-3) < min(found.values())
 
 
+@pytest.mark.slow
 def test_a_base_known_only_by_its_renyi_curve_takes_the_smaller_route() -> None:
     base = RenyiDP(orders=INTEGER_ORDERS, epsilons=SGD.renyi(INTEGER_ORDERS))
     tune = best_of_published.renyi_poisson(base, Poisson(15), INTEGER_ORDERS)

@@ -70,6 +70,7 @@ def test_bound_is_never_below_the_exact_loss(seed: int) -> None:
     assert 1.0 - 1e-9 < tightest <= 1.0 + 1e-9
 
 
+@pytest.mark.slow
 def test_bound_holds_for_several_records_and_training_that_depends_on_tuning() -> None:
     tightest = check_many(brute_force.size(1500, 12), 2, validated_search.of_many_records)
     print(f"tightest exact/stated delta: {tightest}")
@@ -84,6 +85,7 @@ def test_bound_holds_for_the_best_of_k_runs() -> None:
     assert 0.8 < tightest <= 1.0 + 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("train_on", VARIANTS)
 def test_bound_is_exact_where_both_ratios_rise_together(train_on: str) -> None:
     """Then the release itself is the pair that the theorem speaks of, in both directions."""
@@ -242,6 +244,7 @@ def test_scores_that_tell_nothing_leave_theorem_two(parts, train_on: str) -> Non
     assert total == subset_then_train(tune, train, 0.1, train_on)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parts", PARTS, ids=lambda parts: type(parts[1]).__name__)
 @pytest.mark.parametrize("train_on", VARIANTS)
 def test_total_rises_with_the_share_and_stays_below_scores_for_everybody(parts, train_on: str) -> None:

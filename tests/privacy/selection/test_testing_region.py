@@ -81,6 +81,7 @@ def test_lower_edge_keeps_its_digits_near_both_ends() -> None:
     assert edge.u == pytest.approx(special.ndtr(special.ndtri(small) + 1), rel=2e-3)
 
 
+@pytest.mark.slow
 def test_slope_of_the_lower_edge_is_a_tangent_to_it() -> None:
     rng = np.random.default_rng(1)
     for _ in range(100):
@@ -107,6 +108,7 @@ def test_lower_edge_of_a_composed_pair_is_safe_where_its_slope_is_enormous(mu: f
 # --- lines --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_lines_are_above_what_they_bound_at_random_points() -> None:
     rng = np.random.default_rng(2)
     for _ in range(60):

@@ -320,6 +320,7 @@ def test_pure_form_grows_to_twice_the_loss_as_the_search_becomes_endless() -> No
 # --- figures ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_gaussian_base_costs_what_the_documentation_says() -> None:
     search = until_above(BASE, 0.1)
     assert isinstance(search, UntilAbove)

@@ -191,11 +191,13 @@ def test_witness_falls_with_epsilon_and_its_epsilon_meets_it() -> None:
     assert witness_epsilon(ZCDP(rho=0.08), distribution, 1e-6) == certain
 
 
+@pytest.mark.slow
 def test_witness_of_one_run_is_the_run_itself() -> None:
     assert witness(GaussianDP(mu=0.7), Fixed(1), 0.5) == pytest.approx(GaussianDP(mu=0.7).delta_at(0.5), rel=1e-3)
     assert witness(PureDP(epsilon=0.7), Fixed(1), 0.5) == pytest.approx(PureDP(epsilon=0.7).delta_at(0.5), rel=1e-3)
 
 
+@pytest.mark.slow
 def test_witness_of_a_base_that_fails_openly_never_vanishes() -> None:
     base = ApproxDP(epsilon=0.5, delta=1e-3)
     assert witness(base, Geometric(5), 20.0) == pytest.approx(5e-3, rel=0.02)
@@ -203,6 +205,7 @@ def test_witness_of_a_base_that_fails_openly_never_vanishes() -> None:
     assert witness_epsilon(NonPrivate(), Geometric(5), 1e-6) == np.inf
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("base", [PureDP(epsilon=700.0), PureDP(epsilon=601.0), GaussianDP(mu=100.0)], ids=repr)
 def test_large_losses_are_not_taken_for_infinite_ones(base) -> None:
     reported = best_of(base, Fixed(2)).epsilon_at(0.3)
