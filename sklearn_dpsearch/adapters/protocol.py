@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeGuard
 
@@ -91,10 +90,6 @@ class ProtocolAdapter(Adapter):
             found: dict[str, Any] | None = estimator.under(neighboring)
             return found
         return {} if self.training_run(estimator, None).guarantee.neighboring == neighboring else None
-
-    def public_size(self, estimator: Estimator) -> float | None:
-        n = estimator.get_params(deep=False).get("public_n")
-        return float(n) if isinstance(n, numbers.Real) else None
 
     def keep_training(self, estimator: Estimator, keeper: Any) -> None:
         if _has(estimator, "keep_training") and _is_ours(type(estimator)):  # a foreign ``fit`` may keep other data

@@ -270,7 +270,7 @@ class BasePrivateSearch(
                     self.estimator,
                     families.kinds,
                     strategy.released,
-                    n_samples=None if relation == "add_remove" else n_samples,
+                    n_samples=n_samples,
                     seeded=self.random_state is not None,
                     kept=self.checkpoint is not None,
                 ),

@@ -64,8 +64,6 @@ class Recipe:
         Noise of a private score.
     trains_together : bool
         Whether candidates can be trained at once.
-    public_size : float or None
-        The number of records that every candidate was told as a public constant.
     """
 
     estimator: Any
@@ -76,7 +74,6 @@ class Recipe:
     neighboring: Neighboring
     error_score: float
     trains_together: bool
-    public_size: float | None
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from ..ledger import PrivacyLedger
 from ..privacy import CountDistribution, Fixed, Guarantee, best_of
 from ..privacy._types import Neighboring
 from ..privacy.count_distributions.distributions import as_count_distribution
+from ..scoring.held_out import default_hold_out
 from ..scoring.validation import Validation, all_numbers, validation_of
 from ._base import BasePrivateSearch
 from ._resuming import Checkpoint
@@ -226,8 +227,8 @@ class RandomStrategy(BestOfStrategy):
 
     def validation(self, relation: Neighboring, n_samples: int | None, public: bool) -> Validation:
         if self.search.cv is None and not public:
-            return self.default_hold_out(relation, n_samples)
-        return validation_of(self.search.cv, relation, n_samples, public)
+            return default_hold_out(n_samples, self.search.epsilon)
+        return validation_of(self.search.cv, n_samples, public)
 
     def cost(self, validation: Validation) -> CostModel:
         number = int(self.distribution.mean)

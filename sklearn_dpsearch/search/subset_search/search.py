@@ -290,8 +290,7 @@ class SubsetStrategy(BestOfStrategy):
         given = self.search.subset_fraction
         if given != "auto":
             return float(given)
-        n = self.public_number(self.candidates_by_family.relation, self.n_samples) if self.amplified else None
-        return default_fraction(n, self.search.epsilon)
+        return default_fraction(self.n_samples if self.amplified else None, self.search.epsilon)
 
     @property
     def each(self) -> bool:  # type: ignore[override]
@@ -349,8 +348,8 @@ class SubsetStrategy(BestOfStrategy):
         if search.warm_start:
             for model in self.candidates_by_family.models:
                 warm_start_name(model)
-        members = members_of(search.validate_on, search.cv, self.fraction, relation, n_samples, public)
-        sizes = self.sizes(relation, n_samples)
+        members = members_of(search.validate_on, search.cv, self.fraction, n_samples, public)
+        sizes = self.sizes(n_samples)
         if sizes.known:
             check_handful(members, search.train_on, sizes.tune / self.fraction)
         return members
@@ -360,17 +359,10 @@ class SubsetStrategy(BestOfStrategy):
             return matched_noise(tuned, sensitivity)
         return noise_beside_training(final, sensitivity, at_no_cost=not self.amplified and self.tuning_share == 1.0)
 
-    def sizes(self, relation: Neighboring, n_samples: int | None) -> Sizes:
-        """Expected sizes from public facts."""
-        n, q = self.public_number(relation, n_samples), self.fraction
-        whole = 1.0 if n is None else n
-        return Sizes(q * whole, (1.0 - q if self.search.train_on == "rest" else 1.0) * whole, n is not None)
-
-    def public_number(self, relation: Neighboring, n_samples: int | None) -> float | None:
-        """Number of records, if it is public: the estimator's own number comes before that of the records."""
-        stated = self.candidates_by_family.public_size
-        n = n_samples if stated is None and relation != "add_remove" else stated
-        return None if n is None else float(n)
+    def sizes(self, n_samples: int | None) -> Sizes:
+        """Expected sizes."""
+        whole, q = 1.0 if n_samples is None else float(n_samples), self.fraction
+        return Sizes(q * whole, (1.0 - q if self.search.train_on == "rest" else 1.0) * whole, n_samples is not None)
 
     @property
     def told_its_size(self) -> bool:
@@ -402,7 +394,7 @@ class SubsetStrategy(BestOfStrategy):
 
     def split(self, plan: Plan, candidates: Sequence[Candidate], n_samples: int, source: Randomness) -> Split:
         relation, subset = plan.recipe.neighboring, plan.request.validation
-        sizes = self.sizes(relation, n_samples)
+        sizes = self.sizes(n_samples)
         tells = relation != "replace_one" and sizes.known and self.told_its_size
         in_full = [plan.in_full(candidate) for candidate in candidates]
         final = [self._carried_over(plan, candidate, sizes) for candidate in in_full]
@@ -424,10 +416,8 @@ class SubsetStrategy(BestOfStrategy):
 
     def _scored(
         self, relation: Neighboring, subset: Validation, n_samples: int, folds: Sequence[Fold]
-    ) -> tuple[list[int | None], float]:
+    ) -> tuple[list[int], float]:
         """Numbers of validation records that scores may use, and the standard deviation of the drawn numbers."""
-        if relation == "add_remove":
-            return [None] * len(folds), 0.0
         if relation == "replace_one":  # the subset counts as known
             return [len(test) for _, test in folds], 0.0
         expected = subset.n_scored(n_samples, len(folds))
@@ -461,7 +451,7 @@ class SubsetStrategy(BestOfStrategy):
         )
 
     def dry(self, plan: Plan, job: Job, candidate: Candidate, X: Any, y: Any) -> float:
-        final = self._carried_over(plan, plan.in_full(candidate), self.sizes(plan.recipe.neighboring, None))
+        final = self._carried_over(plan, plan.in_full(candidate), self.sizes(None))
         check_kept(plan, plan.final, plan.in_full(candidate), final, None)
         tuned, score = in_the_open(job, candidate, X, y)
         after = replace(job, recipe=plan.final_recipe)

@@ -18,6 +18,7 @@ from ...ledger import PrivacyLedger
 from ...privacy import Guarantee, until_above
 from ...privacy._types import Neighboring
 from ...privacy.mechanisms.exact_sampling import bernoulli
+from ...scoring.held_out import default_hold_out
 from ...scoring.validation import Validation, all_numbers, validation_of
 from .._base import BasePrivateSearch
 from .._records import n_records
@@ -312,8 +313,8 @@ class ThresholdStrategy(Strategy):
 
     def validation(self, relation: Neighboring, n_samples: int | None, public: bool) -> Validation:
         if self.search.cv is None and not public:
-            return self.default_hold_out(relation, n_samples)
-        return validation_of(self.search.cv, relation, n_samples, public)
+            return default_hold_out(n_samples, self.search.epsilon)
+        return validation_of(self.search.cv, n_samples, public)
 
     def cost(self, validation: Validation) -> CostModel:
         stop = float(self.stop_probability)
