@@ -64,6 +64,8 @@ class Recipe:
         Noise of a private score.
     trains_together : bool
         Whether candidates can be trained at once.
+    n_samples : int or None
+        Number of all records, for estimators whose noise or rate follows from it.
     public_size : float or None
         The number of records that every candidate was told as a public constant.
     """
@@ -76,6 +78,7 @@ class Recipe:
     neighboring: Neighboring
     error_score: float
     trains_together: bool
+    n_samples: int | None
     public_size: float | None
 
 

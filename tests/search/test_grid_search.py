@@ -548,25 +548,23 @@ def test_nets_are_searched_and_trained_together():
     from sklearn_dpsearch.nets import DPLogisticRegression
 
     space = {"learning_rate_init": [0.01, 0.5], "sample_rate": [0.1, 0.2]}
-    told = DPLogisticRegression(classes=[0, 1], bounds_X=(-1, 1), max_epochs=5, public_n=200)
-    for net, n_parts in ((told, None), (clone(told).set_params(public_n=None), 4)):
+    net = DPLogisticRegression(classes=[0, 1], bounds_X=(-1, 1), max_epochs=5)
+    for n_parts in (None, 4):
         one = DPGridSearchCV(net, space, epsilon=6.0, delta=1e-5, n_parts=n_parts, random_state=0).fit(X, y)
         assert 5.9 < one.privacy_spent_.epsilon <= 6.0
-        assert one.best_estimator_.public_n == net.public_n
         assert one.score(X, y) > 0.6
 
 
-def test_a_net_that_was_told_the_number_of_records_is_told_a_parts_on_parts():
+def test_a_net_on_a_part_has_less_noise():
     pytest.importorskip("torch")
     from sklearn_dpsearch.nets import DPLogisticRegression
 
-    net = DPLogisticRegression(classes=[0, 1], public_n=400, noise_multiplier=2.0)
+    net = DPLogisticRegression(classes=[0, 1], noise_multiplier=2.0)
     one = DPGridSearchCV(net, {"learning_rate_init": [0.1, 0.2]}, delta=1e-5, selection_epsilon=1.0, n_parts=4)
     strategy = one._strategy()
     plan = one._plan(strategy, 400, False, 1e-5)
     split = strategy.split(plan, (), 400, Randomness(0))
     job = Job(recipe=plan.recipe, split=split, fit_params={}, public=None)
-    assert _utilities.on_parts(job).split.expected == 75
     candidate = _utilities.less_noisy(job, [{"learning_rate_init": 0.1}])[0]
     assert candidate["noise_multiplier"] == 0.5
 

@@ -64,15 +64,15 @@ def test_a_pure_total_rests_on_no_delta():
     assert NOT_COMPARED not in " ".join(made("random", "add_remove", None, PureDP).privacy_cost().assumptions)
 
 
-def test_a_public_number_that_the_estimator_was_told_is_compared():
+def test_a_public_number_is_compared():
     pytest.importorskip("torch")
     from sklearn_dpsearch import nets
 
-    net = nets.DPLogisticRegression(classes=[0, 1], public_n=500, noise_multiplier=2.0)
+    net = nets.DPLogisticRegression(classes=[0, 1], noise_multiplier=2.0)
     search = DPRandomSearchCV(net, {"max_epochs": [5]}, n_iter=3, delta=0.01)
     with pytest.raises(PrivacyError, match="delta=0.01 for 500 records"):
-        search.privacy_cost()
-    assert NOT_COMPARED not in " ".join(search.set_params(delta=1e-5).privacy_cost().assumptions)
+        search.privacy_cost(500)
+    assert NOT_COMPARED not in " ".join(search.set_params(delta=1e-5).privacy_cost(500).assumptions)
 
 
 def test_it_is_refused_before_the_noise_is_calibrated(monkeypatch):

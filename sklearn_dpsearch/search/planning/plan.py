@@ -195,6 +195,7 @@ def make_plan(request: Request) -> Plan:
         neighboring=request.families.relation,
         error_score=request.error_score,
         trains_together=request.families.train_together,
+        n_samples=request.n_samples,
         public_size=request.families.public_size,
     )
     return Plan(

@@ -82,7 +82,7 @@ def number_of_parts(
     if given is None and n is None and relation == "add_remove":
         raise PrivacyError(
             "Found n_parts=None while the number of records is private (neighbours: add_remove): the default depends "
-            "on it. Give n_parts, or an estimator with a public_n."
+            "on it. Give n_parts, or an estimator under zero-out neighbours."
         )
     if given is None and n is None:
         return None
