@@ -100,6 +100,10 @@ class Adapter(ABC):
         """
         return None
 
+    def sized(self, estimator: Estimator, n: float) -> dict[str, Any]:
+        """Parameters that fix what follows from the number ``n`` of all records, also for fits on some of them."""
+        return {}
+
     def under(self, estimator: Estimator, neighboring: Neighboring) -> dict[str, Any] | None:
         """Parameters with which guarantee and noise are for the given neighbours; None if this is impossible."""
         return None

@@ -85,6 +85,10 @@ class ProtocolAdapter(Adapter):
     def expecting(self, estimator: Estimator, n: float) -> dict[str, Any] | None:
         return estimator.expecting(n) if _has(estimator, "expecting") else None
 
+    def sized(self, estimator: Estimator, n: float) -> dict[str, Any]:
+        found: dict[str, Any] = estimator.sized(n) if _has(estimator, "sized") else {}
+        return found
+
     def under(self, estimator: Estimator, neighboring: Neighboring) -> dict[str, Any] | None:
         if _has(estimator, "under"):
             found: dict[str, Any] | None = estimator.under(neighboring)

@@ -179,8 +179,9 @@ def private_scorer(name: str, **options: Any) -> PrivateScorer:
     known = inspect.signature(build).parameters
     for option, value in options.items():
         if option not in known:
+            taken = ", ".join(known) or "no options"
             raise TypeError(
-                f"Found {option}={value!r} for the private scorer {name!r}, which takes {', '.join(known) or 'no options'}."
+                f"Found {option}={value!r} for the private scorer {name!r}, which takes {taken}."
                 + did_you_mean(option, known)
             )
     needed = [parameter.name for parameter in known.values() if parameter.default is Parameter.empty]

@@ -64,6 +64,8 @@ class Recipe:
         Noise of a private score.
     trains_together : bool
         Whether candidates can be trained at once.
+    n_samples : int or None
+        Number of all records, for estimators whose noise or rate follows from it.
     """
 
     estimator: Any
@@ -74,6 +76,7 @@ class Recipe:
     neighboring: Neighboring
     error_score: float
     trains_together: bool
+    n_samples: int | None
 
 
 @dataclass(frozen=True)

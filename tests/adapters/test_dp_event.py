@@ -99,4 +99,3 @@ def test_a_search_calibrates_its_noise():
     assert search.best_estimator_.noise_multiplier > 1.0
     assert any("states its own event" in one for one in search.privacy_spent_.assumptions)
     assert search.score(X, y) > 0.7
-    assert adapter_for(NoisyMeans()).public_size(NoisyMeans()) is None

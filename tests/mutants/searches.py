@@ -595,12 +595,12 @@ MUTANTS = [
     ),
     Mutant(
         name="layers by the records there are",
-        mistake="How many hidden layers a net has follows from the private number of records.",
+        mistake="How many hidden layers a net has follows from the secret number of records in a subset.",
         file="nets/estimators/table_base.py",
-        old="len(X) if self.public_n is None else self.public_n)",
-        new="len(X))",
+        old="self.expected_number(len(X))",
+        new="len(X)",
         tests=(
-            "nets/estimators/test_array_estimators.py::test_the_public_number_of_records_decides_on_layers_and_not_the_real_one",
+            "nets/estimators/test_array_estimators.py::test_the_number_of_records_that_is_told_decides_on_layers_and_not_the_real_one",
         ),
     ),
     Mutant(
@@ -613,10 +613,10 @@ MUTANTS = [
     ),
     Mutant(
         name="norm by the records there are",
-        mistake="The clipping norm by rule, and the step size, follow from the private number of records.",
+        mistake="The clipping norm by rule, and the step size, follow from the secret number of records in a subset.",
         file="nets/estimators/base.py",
-        old="expected = settings.sample_rate * (n if self.public_n is None else self.public_n)",
-        new="expected = settings.sample_rate * n",
+        old="expected = settings.expected_batch_size(number_of(given))",
+        new="expected = settings.sample_rate * number_of(given)",
         tests=("nets/estimators/test_step_size.py::test_the_rule_follows_from_public_facts_alone",),
     ),
     Mutant(

@@ -542,8 +542,8 @@ def test_nets_are_searched_and_trained_together():
     from sklearn_dpsearch.nets import DPLogisticRegression
 
     space = {"learning_rate_init": [0.01, 0.5], "sample_rate": [0.1, 0.2]}
-    told = DPLogisticRegression(classes=[0, 1], bounds_X=(-1, 1), max_epochs=5, public_n=200)
-    for net, n_parts in ((told, None), (clone(told).set_params(public_n=None), 4)):
+    net = DPLogisticRegression(classes=[0, 1], bounds_X=(-1, 1), max_epochs=5)
+    for n_parts in (None, 4):
         one = DPGridSearchCV(net, space, epsilon=6.0, delta=1e-5, n_parts=n_parts, random_state=0).fit(X, y)
         assert 5.9 < one.privacy_spent_.epsilon <= 6.0
         assert one.score(X, y) > 0.6

@@ -182,6 +182,7 @@ def make_plan(request: Request) -> Plan:
         neighboring=request.families.relation,
         error_score=request.error_score,
         trains_together=request.families.train_together,
+        n_samples=request.n_samples,
     )
     return Plan(
         request=request,

@@ -101,8 +101,8 @@ class DPSubsetSearchCV(BasePrivateSearch):
         (docs/reference/subset_search.md); parameters without a rule are kept. A dict overrides rules: name of a
         searched parameter to "linear" (in proportion to the number of records), "keep", or a callable (value, n_tune,
         n_final). One callable is used for all parameters that are numbers. Sizes are expected numbers, q·n and (1−q)·n
-        (or n). Where the number of records n is private and the estimator states no ``public_n``, sizes are the shares
-        q and 1−q (or 1).
+        (or n). Where the number of records n is private (add/remove neighbours), sizes are the shares q and 1−q
+        (or 1).
     warm_start : bool, default=False
         Start the final training from the winner's fitted model; the estimator, or the last step of a pipeline, needs a
         parameter ``warm_start``. At no extra cost.
