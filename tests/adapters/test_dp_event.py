@@ -8,7 +8,6 @@ import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from sklearn_dpsearch import DPRandomSearchCV
-from sklearn_dpsearch.adapters import adapter_for
 from sklearn_dpsearch.privacy import DPSGD, GaussianDP, PureDP, UnknownGuaranteeError
 
 from .toys import promise, refused

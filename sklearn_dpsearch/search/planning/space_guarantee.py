@@ -123,6 +123,10 @@ class SpaceGuarantee:
         found, planned = self._run(model).guarantee, self._run(self.configured(candidate)).guarantee
         return found == planned or _covered(found, planned)
 
+    def counts_records(self, model: Any) -> bool:
+        """Return whether training may use the number of its records, blank ones included."""
+        return self.adapter.training_run(model, self.n_samples).guarantee.neighboring != "add_remove"
+
     def _weighted(self) -> dict[Guarantee, float]:
         """Possible guarantees of a candidate, each with its probability."""
         found: dict[Guarantee, float] = {}
