@@ -239,7 +239,7 @@ class BasePrivateSearch(
     def _plan(
         self, strategy: Strategy, n_samples: int | None, public: bool, delta: float | None, *, near: float | None = None
     ) -> Plan:
-        strategy.n_samples = n_samples
+        strategy.plan_for(n_samples)
         families = strategy.families(n_samples)
         relation = families.relation
         scorer, validation = strategy.scorer(public), strategy.validation(relation, n_samples, public)

@@ -72,10 +72,15 @@ class Strategy(ABC):
         """Adapter of the estimator."""
         return adapter_for(self.search.estimator, self.search.guarantee)
 
+    def plan_for(self, n_samples: int | None) -> None:
+        """Set the number of records, from which what is computed later follows."""
+        self.n_samples = n_samples
+        self.__dict__.pop("candidates_by_family", None)
+
     @cached_property
     def candidates_by_family(self) -> Families:
-        """Families of candidates, for any number of records."""
-        return self.families(None)
+        """Families of candidates."""
+        return self.families(self.n_samples)
 
     @property
     def kinds(self) -> Sequence[Any]:

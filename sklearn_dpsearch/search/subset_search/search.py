@@ -266,16 +266,21 @@ class SubsetStrategy(BestOfStrategy):
             )
         #: Whether the runs are those of a zero-out search, whose total is carried over to a replaced record.
         self.replaced = False
-        if (for_presence := self._under_zero_out()) is not None:
-            self.search, self.replaced = copy(search), True
-            self.search.estimator = for_presence
+
+    def plan_for(self, n_samples: int | None) -> None:
+        super().plan_for(n_samples)
+        self.__dict__.pop("amplified", None)
+        if not self.replaced and (for_presence := self._under_zero_out()) is not None:
+            search, self.replaced = copy(self.search), True
+            search.estimator, self.search = for_presence, search
+            super().plan_for(n_samples)
 
     def _under_zero_out(self) -> Any:
         """Estimator under zero-out neighbours, for a total under replace-one that the subset amplifies; else None.
 
         Only where the search sets the noise, so that no noise of the user's is for another relation.
         """
-        search, families = self.search, self.families(None)
+        search, families = self.search, self.candidates_by_family
         if families.relation != "replace_one" or len(families.models) > 1 or not search.epsilon:
             return None
         settings = self.adapter.under(search.estimator, "zero_out")
