@@ -20,7 +20,6 @@ from ..privacy.count_distributions.distributions import as_count_distribution
 from ..scoring.held_out import default_hold_out
 from ..scoring.validation import Validation, all_numbers, validation_of
 from ._base import BasePrivateSearch
-from ._resuming import Checkpoint
 from ._types import Candidate, Distributions, Scorer, Seed
 from .execution.job import FinalTraining, Job, Split
 from .execution.models import fresh, train_last
@@ -85,7 +84,7 @@ class DPRandomSearchCV(BasePrivateSearch):
     ledger : PrivacyLedger or None, default=None
         Ledger in which every fit is entered before it uses a record; a fit beyond the ledger's budget is refused
         (docs/learn/ledger.md). None: the ledger of the block ``with ledger:`` around the fit, if any.
-    checkpoint : str, path, Checkpoint or None, default=None
+    checkpoint : str, path or None, default=None
         A folder from which the same search goes on after a crash, to the same release as without the crash
         (docs/learn/at_scale.md). The folder is as secret as the records. Repeating the same fit restores the release.
     rehearse : bool, default=True
@@ -152,7 +151,7 @@ class DPRandomSearchCV(BasePrivateSearch):
         verbose: int = 0,
         random_state: int | np.random.RandomState | None = None,
         ledger: PrivacyLedger | None = None,
-        checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
         rehearse: bool = True,
     ) -> None:
         self.estimator = estimator

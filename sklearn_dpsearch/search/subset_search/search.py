@@ -26,7 +26,6 @@ from ...scoring.noise_matching import matched_noise
 from ...scoring.validation import Fold, Validation, all_numbers, numbers_where
 from .._base import BasePrivateSearch
 from .._records import with_parameters
-from .._resuming import Checkpoint
 from .._types import Candidate, Distributions, Extrapolate, Scorer, Seed
 from ..execution.job import FinalTraining, Job, Split
 from ..execution.models import fitted, fresh, ready, released_in_the_open, train_last
@@ -121,7 +120,7 @@ class DPSubsetSearchCV(BasePrivateSearch):
     ledger : PrivacyLedger or None, default=None
         Ledger in which every fit is entered before it uses a record; a fit beyond the ledger's budget is refused
         (docs/learn/ledger.md). None: the ledger of the block ``with ledger:`` around the fit, if any.
-    checkpoint : str, path, Checkpoint or None, default=None
+    checkpoint : str, path or None, default=None
         As for ``DPRandomSearchCV``.
     rehearse : bool, default=True
         As for ``DPRandomSearchCV``.
@@ -199,7 +198,7 @@ class DPSubsetSearchCV(BasePrivateSearch):
         verbose: int = 0,
         random_state: int | np.random.RandomState | None = None,
         ledger: PrivacyLedger | None = None,
-        checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
         rehearse: bool = True,
     ) -> None:
         self.estimator = estimator

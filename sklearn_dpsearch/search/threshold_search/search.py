@@ -22,7 +22,6 @@ from ...scoring.held_out import default_hold_out
 from ...scoring.validation import Validation, all_numbers, validation_of
 from .._base import BasePrivateSearch
 from .._records import n_records
-from .._resuming import Checkpoint
 from .._types import Candidate, Distributions, Scorer, Seed
 from ..execution.job import Job
 from ..execution.models import fresh, train_last
@@ -80,7 +79,7 @@ class DPThresholdSearchCV(BasePrivateSearch):
     ledger : PrivacyLedger or None, default=None
         Ledger in which every fit is entered before it uses a record; a fit beyond the ledger's budget is refused
         (docs/learn/ledger.md). None: the ledger of the block ``with ledger:`` around the fit, if any.
-    checkpoint : str, path, Checkpoint or None, default=None
+    checkpoint : str, path or None, default=None
         As for ``DPRandomSearchCV``.
     rehearse : bool, default=True
         As for ``DPRandomSearchCV``.
@@ -149,7 +148,7 @@ class DPThresholdSearchCV(BasePrivateSearch):
         verbose: int = 0,
         random_state: int | np.random.RandomState | None = None,
         ledger: PrivacyLedger | None = None,
-        checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
         rehearse: bool = True,
     ) -> None:
         self.estimator = estimator
