@@ -36,7 +36,7 @@ DEFAULTS = {
     "_TuneThenTrain": {"_check"},
     "_TuneValidateTrain": {"_check"},
     # what most searches do
-    "Strategy": {"dry", "matched", "scorer", "split", "work"},
+    "Strategy": {"dry", "matched", "plan_for", "scorer", "split", "work"},
     # what most scorers and columns do
     "PrivateScorer": {"plain"},
     "HistogramScorer": {"plain"},

@@ -36,7 +36,7 @@ def as_zero_out(guarantee: Guarantee | Statement) -> Guarantee:
 
 
 def _blanked(value: Any) -> Any:
-    """The same value, with the relation replaced in guarantees at any depth."""
+    """Replace the relation in guarantees at any depth of a value."""
     if isinstance(value, tuple) and not hasattr(value, "_fields"):
         return tuple(map(_blanked, value))
     if not isinstance(value, Guarantee) or value.neighboring != "add_remove":

@@ -25,7 +25,7 @@ PUBLIC_SIZE = (
 
 
 def stated(run: TrainingRun) -> TrainingRun:
-    """The same guarantee, under a relation for which the number of records is public."""
+    """State a guarantee under a relation for which the number of records is public."""
     if run.guarantee.neighboring != "add_remove":
         return run
     return TrainingRun(guarantee=as_zero_out(run.guarantee), assumptions=(*run.assumptions, PUBLIC_SIZE))
