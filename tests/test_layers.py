@@ -22,7 +22,7 @@ ALLOWED = {
     "scoring": {"_process", "data", "privacy"},
     "preprocessing": {"_process", "data", "privacy"},
     "boosting": {"_process", "data", "privacy", "preprocessing"},
-    "nets": {"_process", "_disk", "data", "privacy", "preprocessing", "boosting"},
+    "nets": {"_process", "_disk", "data", "privacy", "preprocessing", "boosting", "adapters"},
     "ledger": {"_process", "_disk", "privacy"},
     "search": {"_process", "_disk", "data", "privacy", "adapters", "scoring", "ledger"},
     "report": {"_process", "data", "privacy", "adapters", "preprocessing", "scoring", "ledger", "search"},

@@ -126,6 +126,10 @@ class Adapter(ABC):
         """
         return None
 
+    def for_records(self, estimator: Estimator, n: int) -> None:
+        """Fix rate and steps of an unfitted estimator to those for ``n`` records, for trainings on any number of them."""
+        return None
+
     def prepare(self, model: Estimator) -> None:
         """Make an unfitted model read numbers as its guarantee needs. Called before each ``fit``."""
         return None

@@ -66,6 +66,8 @@ class Recipe:
         Whether candidates can be trained at once.
     public_size : float or None
         The number of records that every candidate was told as a public constant.
+    n_samples : int or None
+        Number of records for which the search is planned, where it is known.
     """
 
     estimator: Any
@@ -77,6 +79,7 @@ class Recipe:
     error_score: float
     trains_together: bool
     public_size: float | None
+    n_samples: int | None = None
 
 
 @dataclass(frozen=True)

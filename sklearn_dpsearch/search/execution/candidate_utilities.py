@@ -122,11 +122,14 @@ def _score(job: Job, model: Any, X: Any, y: Any) -> int:
 
 
 def on_parts(job: Job) -> Job:
-    """Job for models on parts: an estimator with the public number of records gets the number of a part."""
+    """Job for models on parts: estimators with a public number of records get the number of a part."""
+    trains = 1.0 if job.public is not None else 1.0 - 1.0 / HELD_OUT
+    if job.recipe.n_samples is not None:
+        part = max(1, round(job.recipe.n_samples * trains / len(job.split.folds)))
+        job = replace(job, recipe=replace(job.recipe, n_samples=part))
     n = job.recipe.public_size
     if n is None:
         return job
-    trains = 1.0 if job.public is not None else 1.0 - 1.0 / HELD_OUT
     return replace(job, split=replace(job.split, expected=n * trains / len(job.split.folds)))
 
 

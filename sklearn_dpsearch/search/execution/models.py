@@ -44,6 +44,8 @@ def ready(job: Job, model: Any, seed: Seed) -> Any:
         secure |= job.recipe.adapter.integer_seeds(model)
     with_parameters(model, secure)
     job.recipe.adapter.keep_training(model, job.finished.keeper(seed))
+    n = job.recipe.n_samples
+    job.recipe.adapter.for_records(model, len(job.split.folds[0][0]) if n is None else n)
     job.recipe.adapter.prepare(model)
     return model
 

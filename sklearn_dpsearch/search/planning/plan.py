@@ -196,6 +196,7 @@ def make_plan(request: Request) -> Plan:
         error_score=request.error_score,
         trains_together=request.families.train_together,
         public_size=request.families.public_size,
+        n_samples=request.n_samples,
     )
     return Plan(
         request=request,
@@ -273,7 +274,7 @@ def _costs(request: Request, at: Configured, for_tuning: Configured) -> Costs:
 
 def _promises(request: Request, at: Configured, n_samples: int | None) -> SpaceGuarantee:
     estimator = with_parameters(clone(request.estimator), at.settings)
-    return SpaceGuarantee(request.adapter, estimator, at.space, n_samples, request.families.relation)
+    return SpaceGuarantee(request.adapter, estimator, at.space, n_samples, request.families.relation, request.n_samples)
 
 
 def _for_tuning(request: Request, settings: dict[str, Any]) -> dict[str, Any]:
