@@ -127,7 +127,7 @@ class Adapter(ABC):
         return None
 
     def for_records(self, estimator: Estimator, n: int) -> None:
-        """Fix rate and steps of an unfitted estimator to those for ``n`` records, for trainings on any number of them."""
+        """Fix rate and steps of an unfitted estimator to those for ``n`` records, whatever number it will train on."""
         return None
 
     def prepare(self, model: Estimator) -> None:

@@ -320,24 +320,21 @@ def check_history(net: Any) -> None:
     if not kind.__module__.startswith("opacus.") or kind.__name__ not in OPTIMIZERS:
         raise LeakingEstimatorError(
             f"Found {kind.__module__}.{kind.__name__} as optimizer_ of a trained {name}; one of {list(OPTIMIZERS)} of "
-            f"opacus.optimizers is needed. Set module_ and optimizer_ to what PrivacyEngine.make_private returns, {MIXIN}."
+            f"opacus.optimizers is needed. Set module_ and optimizer_ to what make_private returns, {MIXIN}."
         )
-    if optimizer.generator is not None and not optimizer.secure_mode or vars(net).get(SEED) != _seed():
+    generator_given = optimizer.generator is not None and not optimizer.secure_mode
+    if generator_given or vars(net).get(SEED) != _seed():
         raise LeakingEstimatorError(
             f"Found a seed of PyTorch set in the training of {name} (noise_generator, torch.manual_seed): all "
             "candidates would have the same noise, and whoever knows the seed can take it away. Set no seed."
         )
     found = history_of(optimizer)
-    steps, rates, noises = (
-        sum(steps for _, _, steps in found),
-        [rate for _, rate, _ in found],
-        [noise for noise, _, _ in found],
-    )
-    if steps != planned.steps or max(rates) > planned.sample_rate or min(noises) < planned.noise:
+    noises, rates, steps = (list(column) for column in zip(*found))
+    if sum(steps) != planned.steps or max(rates) > planned.sample_rate or min(noises) < planned.noise:
         raise LeakingEstimatorError(
             f"Found a training of {name} with (noise_multiplier, sample_rate, steps) = {found}; planned was "
             f"({planned.noise:g}, {planned.sample_rate:g}, {planned.steps}). Take the noise from the parameter "
-            f"noise_multiplier (or target_epsilon), train max_epochs epochs, and call make_private once in fit, {MIXIN}."
+            f"noise_multiplier (or target_epsilon), train max_epochs epochs, and call make_private once, {MIXIN}."
         )
 
 

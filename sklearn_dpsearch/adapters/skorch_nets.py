@@ -1,4 +1,4 @@
-"""skorch nets of others: what is released is a new net with the trained parameters, and nothing else of the training."""
+"""skorch nets of others: a new net with the trained parameters is released, and nothing else of the training."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def renew(net: Any, *, buffers: bool = True) -> None:
     vars(fresh).update(sizes)  # callbacks may set the number of inputs
     fresh.initialize()
     for name, value in vars(net).items():
-        if name not in vars(fresh) and name not in LEFT_BEHIND and not _is_of_opacus(value) and holds_data(value):
+        if name not in vars(fresh) and name not in LEFT_BEHIND and holds_data(value):
             raise LeakingEstimatorError(
                 f"Found data in the attribute {name!r} of {type(net).__name__} ({type(value).__name__}), which fit has "
                 "set: a released model must not hold records, losses or a loader. Use a local variable, or delete the "
@@ -104,8 +104,8 @@ def _load(name: str, new: Any, trained: Any, *, buffers: bool) -> None:
         changed = [key for key, one in trained.named_buffers() if key in before and not _equal(one, before[key])]
         if changed:
             raise LeakingEstimatorError(
-                f"Found buffers of {name} that are not as a new module has them: {changed}. Noise is added to gradients "
-                "alone, so buffers must not change in training. Use layers without running statistics (GroupNorm), "
+                f"Found buffers of {name} that are not as a new module has them: {changed}. Noise is added to "
+                "gradients alone, so buffers must not change in training. Use layers without running statistics (GroupNorm), "
                 "and parameters with requires_grad=False for numbers that are drawn at random."
             )
     try:

@@ -4,8 +4,8 @@ Ready-made for data frames: ``DPTabularClassifier``, ``DPTabularRegressor``, and
 ``DPTabularEnsembleClassifier``, ``DPTabularEnsembleRegressor``. For arrays: ``DPLogisticRegression``,
 ``DPLinearRegression``, ``DPMLPClassifier``, ``DPMLPRegressor``. With a module of your own: ``DPNeuralNetClassifier``,
 ``DPNeuralNetBinaryClassifier``, ``DPNeuralNetMultiLabelClassifier``, ``DPNeuralNetRegressor`` (skorch). All train with
-DP-SGD, state their guarantee from their arguments alone, and can be searched by every search of this library. ``OpacusNet`` is a mixin for
-skorch nets that train with Opacus.
+DP-SGD, state their guarantee from their arguments alone, and can be searched by every search of this library.
+``OpacusNet`` is a mixin for skorch nets that train with Opacus.
 """
 
 from __future__ import annotations
