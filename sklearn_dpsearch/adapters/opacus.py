@@ -11,7 +11,7 @@ import math
 import numbers
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NoReturn
 
@@ -166,13 +166,14 @@ class OpacusAdapter(SkorchAdapter):
     def for_records(self, estimator: Estimator, n: int) -> None:
         if not isinstance(own := vars(estimator)["iterator_train"], PlannedBatches):
             batches = _number_of_batches(estimator.get_params(deep=False), n)
-            vars(estimator)["iterator_train"] = PlannedBatches(own, steps_now(batches))
+            vars(estimator)["iterator_train"] = PlannedBatches(own, batches)
 
     def prepare(self, model: Estimator) -> None:
+        """Note the net's own loader and the seed of PyTorch; a rehearsal takes few batches."""
         super().prepare(model)
-        unfitted = vars(vars(model)[UNFITTED])
-        if isinstance(planned := unfitted["iterator_train"], PlannedBatches):
-            unfitted["iterator_train"] = planned.iterator
+        if isinstance(planned := vars(model)["iterator_train"], PlannedBatches):
+            vars(vars(model)[UNFITTED])["iterator_train"] = planned.iterator
+            vars(model)["iterator_train"] = replace(planned, batches=steps_now(planned.batches))
         vars(model)[SEED] = _seed()
 
     def finish(self, model: Estimator) -> None:
@@ -261,6 +262,10 @@ def _refuse_looks(net: Any) -> None:
         raise LeakingEstimatorError(
             f"Found classes=None in {name}: skorch takes the labels from y, which tells which ones occur. Give "
             "classes=[...], in the order of the module's outputs."
+        )
+    if vars(net).get("iterator_train__generator") is not None:
+        raise LeakingEstimatorError(
+            f"Found iterator_train__generator in {name}: whoever knows its seed knows the batches. Leave it out."
         )
     for callback in _callbacks(net):
         names = {kind.__name__ for kind in callback.__mro__ if kind.__module__.startswith("skorch.")}

@@ -105,8 +105,8 @@ def _load(name: str, new: Any, trained: Any, *, buffers: bool) -> None:
         if changed:
             raise LeakingEstimatorError(
                 f"Found buffers of {name} that are not as a new module has them: {changed}. Noise is added to "
-                "gradients alone, so buffers must not change in training. Use layers without running statistics (GroupNorm), "
-                "and parameters with requires_grad=False for numbers that are drawn at random."
+                "gradients alone, so buffers must not change in training. Use layers without running statistics "
+                "(GroupNorm), and parameters with requires_grad=False for numbers that are drawn at random."
             )
     try:
         new.load_state_dict(trained.state_dict())

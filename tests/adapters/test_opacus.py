@@ -60,6 +60,7 @@ def test_the_guarantee_is_dp_sgd_with_the_rate_of_opacus(kind, size, n, batches)
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [nets.Mixed, nets.Own])
 def test_the_stated_epsilon_is_that_of_dp_accounting_for_the_history_of_opacus(kind):
     model = trained(net(kind, noise_multiplier=1.5))
@@ -98,6 +99,7 @@ def test_a_record_is_drawn_no_more_often_than_planned():
         assert below / 2**24 <= OpacusPlan(batches=batches, epochs=1, noise_multiplier=1.0).guarantee.sample_rate
 
 
+@pytest.mark.slow
 def test_noise_meets_a_target():
     found = training_run(net(nets.Mixed, target_epsilon=2.0, target_delta=1e-5), 1000).guarantee
     assert 1.99 < found.epsilon_at(1e-5) <= 2.0
@@ -111,9 +113,11 @@ def test_a_plan_is_for_a_number_of_records_whatever_number_is_trained_on():
     assert plan_of(model, None).batches == 10
 
 
-def test_a_rehearsal_takes_few_batches():
+def test_a_rehearsal_takes_few_batches_of_the_plan():
     with rehearsing():
         OPACUS.for_records(model := net(noise_multiplier=1.0), 10**6)
+        assert plan_of(model, None).batches == 10**4
+        OPACUS.prepare(model)
     assert plan_of(model, None).batches == 3
 
 
@@ -170,6 +174,7 @@ def test_a_subclass_of_a_net_of_ours_is_not_taken_for_one_of_opacus():
     [
         ({"train_split": skorch.dataset.ValidSplit(5)}, "train_split=None"),
         ({"classes": None}, r"classes=\[\.\.\.\]"),
+        ({"iterator_train__generator": torch.Generator()}, "knows the batches"),
         ({"callbacks": [EarlyStopping()]}, "EarlyStopping"),
         ({"callbacks": [("best", Checkpoint)]}, "Checkpoint"),
         ({"callbacks": [LRScheduler("ReduceLROnPlateau")]}, "ReduceLROnPlateau"),
@@ -208,18 +213,21 @@ def test_callbacks_that_count_steps_are_allowed():
 # --- the history ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [nets.Mixed, nets.Own])
 def test_a_training_as_planned_passes(kind):
     OPACUS.finish(trained(net(kind, noise_multiplier=1.0)))
     OPACUS.finish(trained(net(kind, noise_multiplier=1.0), n=9300))  # 93 batches, of which Opacus draws 92
 
 
+@pytest.mark.slow
 def test_noise_that_opacus_calibrates_is_at_least_the_planned_noise():
     model = trained(net(nets.ByEpsilon))
     OPACUS.finish(model)
     assert history_of(model.optimizer_)[0][0] > plan_of(model, None).noise
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "text"),
     [
@@ -271,6 +279,7 @@ def parts(thing, seen):
     return seen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [nets.Mixed, nets.Own])
 def test_the_released_net_has_its_parameters_and_nothing_else_of_the_training(kind):
     model = trained(net(kind, noise_multiplier=1.0, optimizer=torch.optim.Adam))
@@ -319,6 +328,7 @@ def test_a_module_given_as_an_instance_is_released_without_what_the_training_lef
     assert not any("hook" in name and value for name, value in vars(model.module_.first).items())
 
 
+@pytest.mark.slow
 def test_a_declared_net_is_stripped_too():
     """Also one that is no net of Opacus's, and whose callbacks tell its module how many inputs there are."""
 
@@ -358,7 +368,7 @@ SPACE = {"lr": [0.1, 0.5]}
 SEARCHES = {
     "random": lambda model, **more: DPRandomSearchCV(model, SPACE, n_iter=2, **more),
     "subset": lambda model, **more: DPSubsetSearchCV(model, SPACE, n_iter=2, subset_fraction=0.4, **more),
-    "threshold": lambda model, **more: DPThresholdSearchCV(model, SPACE, threshold=-5.0, n_iter=2, **more),
+    "threshold": lambda model, **more: DPThresholdSearchCV(model, SPACE, threshold=-5.0, n_iter=1000, **more),
     "grid": lambda model, **more: DPGridSearchCV(model, SPACE, n_parts=4, **more),
 }
 

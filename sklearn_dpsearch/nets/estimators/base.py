@@ -113,6 +113,7 @@ class DPSGDEstimator(ParameterCost, SettingArguments, BaseEstimator):
         known = f"{name}: noise_seed was given, which voids the guarantee for everybody: it is for tests."
         moved = f"{name}: to its last bits, what a record adds does not depend on its place in a batch."
         return (
+            *self._first_assumptions(),
             f"{name}: {size}; batches and noise come from statistical generators seeded by {source}, "
             "noise in double precision.",
             *([known] if seeded else []),
@@ -120,6 +121,10 @@ class DPSGDEstimator(ParameterCost, SettingArguments, BaseEstimator):
             *([f"{name}: the checkpoint was not read or changed by others."] if self.checkpoint is not None else []),
             *self._further_assumptions(),
         )
+
+    def _first_assumptions(self) -> tuple[str, ...]:
+        """Assumptions that the statement prints before all others."""
+        return ()
 
     def scaled_privacy(self, factor: float, varying: frozenset[str] = frozenset()) -> dict[str, float | None]:
         """Parameters that make every fit ``factor`` times less private; 1 stands for the noise as configured.
@@ -260,6 +265,7 @@ class DPSGDEstimator(ParameterCost, SettingArguments, BaseEstimator):
             automatic=settings.automatic,
             expected_batch_size=expected,
             schedule=self._schedule(settings),
+            engine=getattr(self, "engine", "auto"),
             average=float(self.average),
             seed=sequence(),
         )
