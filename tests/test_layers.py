@@ -76,6 +76,7 @@ INSIDE_NETS = {
             "code_references",
             "layout",
             "named_tensors",
+            "opacus_net",
             "randomness",
             "sampling",
             "torch_settings",

@@ -17,8 +17,9 @@ from typing import Any, NoReturn
 
 from .._process import steps_now
 from ..privacy import DPSGD, Guarantee, LeakingEstimatorError, NonPrivate, PrivacyError, calibrate
-from .adapter import Estimator, TrainingRun
-from .skorch_nets import UNFITTED, SkorchAdapter, is_net_of_others, renew
+from ..privacy._types import Neighboring
+from .adapter import Adapter, Estimator, TrainingRun
+from .skorch_nets import SkorchAdapter, is_net_of_others, keep_unfitted, renew
 
 #: Parameters of which a net has one, at least: its noise.
 NOISE = ("noise_multiplier", "target_epsilon")
@@ -133,7 +134,7 @@ def _not_drawn(loader: Any) -> NoReturn:
     )
 
 
-class OpacusAdapter(SkorchAdapter):
+class OpacusAdapter(Adapter):
     """skorch nets of others whose training makes itself private with ``opacus.PrivacyEngine``.
 
     Such a net has the parameter ``noise_multiplier``, or ``target_epsilon`` with ``target_delta``; its ``batch_size``
@@ -163,6 +164,9 @@ class OpacusAdapter(SkorchAdapter):
     def privacy_parameters(self, estimator: Estimator) -> tuple[str, ...]:
         return PARAMETERS
 
+    def under(self, estimator: Estimator, neighboring: Neighboring) -> dict[str, Any] | None:
+        return {} if neighboring == "zero_out" else None
+
     def for_records(self, estimator: Estimator, n: int) -> None:
         if not isinstance(own := vars(estimator)["iterator_train"], PlannedBatches):
             batches = _number_of_batches(estimator.get_params(deep=False), n)
@@ -170,9 +174,9 @@ class OpacusAdapter(SkorchAdapter):
 
     def prepare(self, model: Estimator) -> None:
         """Note the net's own loader and the seed of PyTorch; a rehearsal takes few batches."""
-        super().prepare(model)
+        unfitted = keep_unfitted(model)
         if isinstance(planned := vars(model)["iterator_train"], PlannedBatches):
-            vars(vars(model)[UNFITTED])["iterator_train"] = planned.iterator
+            vars(unfitted)["iterator_train"] = planned.iterator
             vars(model)["iterator_train"] = replace(planned, batches=steps_now(planned.batches))
         vars(model)[SEED] = _seed()
 
@@ -180,8 +184,7 @@ class OpacusAdapter(SkorchAdapter):
         check_history(model)
 
     def scrub(self, model: Estimator) -> None:
-        if UNFITTED in vars(model) and getattr(model, "initialized_", False):
-            renew(model, buffers=False)
+        renew(model, buffers=False)
 
 
 # --- before the training ----------------------------------------------------------------------------------------------
@@ -265,7 +268,7 @@ def _refuse_looks(net: Any) -> None:
         )
     if vars(net).get("iterator_train__generator") is not None:
         raise LeakingEstimatorError(
-            f"Found iterator_train__generator in {name}: whoever knows its seed knows the batches. Leave it out."
+            f"Found iterator_train__generator in {name}: its seed tells which records are in which batch. Leave it out."
         )
     for callback in _callbacks(net):
         names = {kind.__name__ for kind in callback.__mro__ if kind.__module__.startswith("skorch.")}
@@ -331,7 +334,7 @@ def check_history(net: Any) -> None:
     if generator_given or vars(net).get(SEED) != _seed():
         raise LeakingEstimatorError(
             f"Found a seed of PyTorch set in the training of {name} (noise_generator, torch.manual_seed): all "
-            "candidates would have the same noise, and whoever knows the seed can take it away. Set no seed."
+            "candidates would have the same noise, and the seed is enough to take it away. Set no seed."
         )
     found = history_of(optimizer)
     noises, rates, steps = (list(column) for column in zip(*found))

@@ -40,11 +40,10 @@ class SkorchAdapter(ProtocolAdapter):
         return is_net_of_others(estimator) and (self.declared or super().recognises(estimator))
 
     def prepare(self, model: Estimator) -> None:
-        vars(model)[UNFITTED] = clone(model)
+        keep_unfitted(model)
 
     def scrub(self, model: Estimator) -> None:
-        if UNFITTED in vars(model) and getattr(model, "initialized_", False):
-            renew(model)
+        renew(model)
 
 
 def is_net_of_others(estimator: object) -> bool:
@@ -55,13 +54,19 @@ def is_net_of_others(estimator: object) -> bool:
     return not any(is_ours(kind) and issubclass(kind, net) for kind in type(estimator).__mro__)
 
 
+def keep_unfitted(net: Any) -> Any:
+    """Keep an unfitted copy of a net with it, for ``renew``; return the copy."""
+    vars(net)[UNFITTED] = copy = clone(net)
+    return copy
+
+
 def renew(net: Any, *, buffers: bool = True) -> None:
     """Replace a trained net by a new one with its trained parameters: losses, gradients and batches stay behind.
 
     Parameters
     ----------
     net : skorch.NeuralNet
-        Trained. Changed in place.
+        Changed in place. Left alone if it has no unfitted copy, or was not trained.
     buffers : bool, default=True
         Whether buffers may differ from those of a new module.
 
@@ -71,7 +76,9 @@ def renew(net: Any, *, buffers: bool = True) -> None:
         For an attribute of the net that holds records or a loader, for modules that a new net does not have, and for
         changed buffers.
     """
-    fresh = vars(net)[UNFITTED]
+    fresh = vars(net).get(UNFITTED)
+    if fresh is None or not net.initialized_:
+        return
     sizes = {name: value for name, value in vars(net).items() if "__" in name and type(value) in (int, str, bool)}
     vars(fresh).update(sizes)  # callbacks may set the number of inputs
     fresh.initialize()

@@ -19,6 +19,8 @@ class OpacusNet:
     ----------
     module : torch.nn.Module class or instance
         Accepted by Opacus's validator.
+    *args : tuple
+        As in skorch.
     noise_multiplier : float, optional
         Standard deviation of the noise ÷ ``max_grad_norm``.
     target_epsilon, target_delta : float, optional

@@ -174,7 +174,7 @@ def test_a_subclass_of_a_net_of_ours_is_not_taken_for_one_of_opacus():
     [
         ({"train_split": skorch.dataset.ValidSplit(5)}, "train_split=None"),
         ({"classes": None}, r"classes=\[\.\.\.\]"),
-        ({"iterator_train__generator": torch.Generator()}, "knows the batches"),
+        ({"iterator_train__generator": torch.Generator()}, "its seed tells"),
         ({"callbacks": [EarlyStopping()]}, "EarlyStopping"),
         ({"callbacks": [("best", Checkpoint)]}, "Checkpoint"),
         ({"callbacks": [LRScheduler("ReduceLROnPlateau")]}, "ReduceLROnPlateau"),
