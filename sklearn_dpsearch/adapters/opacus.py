@@ -248,7 +248,8 @@ def _number(net: Any, name: str, value: Any) -> float:
 
 
 def _whole(net: Any, name: str, value: Any) -> int:
-    if not isinstance(value, numbers.Real) or isinstance(value, bool) or value < 1 or not float(value).is_integer():
+    good = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not good or float(value) < 1 or not float(value).is_integer():
         raise PrivacyError(f"Found {name}={value!r}; a whole number of at least 1 is needed.")
     return int(value)
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import io
+import os
 import pickle
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -273,8 +278,6 @@ def parts(thing, seen):
             seen.append(obj)
             return super().save(obj, *more, **named)
 
-    import io
-
     Noting(io.BytesIO()).dump(thing)
     return seen
 
@@ -301,6 +304,7 @@ def test_the_released_net_has_its_parameters_and_nothing_else_of_the_training(ki
     shapes = {tuple(parameter.shape) for parameter in model.module_.parameters()}
     assert {tuple(one.shape) for one in held if hasattr(one, "shape")} <= shapes
     assert not any(type(one).__module__.startswith("opacus") for one in parts(model, []))
+    assert not any(isinstance(one, torch.Generator) for one in parts(model, []))
     assert clone(model).get_params().keys() == net(kind, noise_multiplier=1.0).get_params().keys()
 
 
@@ -443,6 +447,16 @@ def test_a_warm_start_trains_the_winner_on_and_costs_both_trainings():
         net(nets.Mixed), SPACE, n_iter=2, epsilon=6.0, delta=1e-4, subset_fraction=0.4, warm_start=True
     ).fit(X, y)
     assert type(search.best_estimator_.module_) is nets.MLP
+
+
+@pytest.mark.slow
+def test_a_net_of_a_script_comes_back_as_the_same_class():
+    script = Path(__file__).with_name("opacus_net_of_a_script.py")
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run(
+        [sys.executable, str(script), "2"], capture_output=True, text=True, timeout=300, env=environment
+    )
+    assert (done.stdout, done.returncode) == ("True True [] (500,)\n", 0), done.stderr
 
 
 @pytest.mark.slow
