@@ -66,7 +66,7 @@ def renew(net: Any, *, buffers: bool = True) -> None:
     Parameters
     ----------
     net : skorch.NeuralNet
-        Changed in place. Left alone if it has no unfitted copy, or was not trained.
+        Changed in place, if it was trained.
     buffers : bool, default=True
         Whether buffers may differ from those of a new module.
 
@@ -76,9 +76,9 @@ def renew(net: Any, *, buffers: bool = True) -> None:
         For an attribute of the net that holds records or a loader, for modules that a new net does not have, and for
         changed buffers.
     """
-    fresh = vars(net).get(UNFITTED)
-    if fresh is None or not net.initialized_:
+    if not net.initialized_:
         return
+    fresh = vars(net)[UNFITTED] if UNFITTED in vars(net) else clone(net)  # an ensemble's copy has no copy of its own
     sizes = {name: value for name, value in vars(net).items() if "__" in name and type(value) in (int, str, bool)}
     vars(fresh).update(sizes)  # callbacks may set the number of inputs
     fresh.initialize()

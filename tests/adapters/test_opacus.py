@@ -21,6 +21,7 @@ import skorch
 import torch
 from opacus import PrivacyEngine
 from sklearn.base import clone
+from sklearn.ensemble import BaggingClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from skorch.callbacks import Checkpoint, EarlyStopping, LRScheduler
@@ -354,6 +355,17 @@ def test_a_declared_net_is_stripped_too():
     assert list(model.classes_) == [0, 1]
     assert not model.optimizer_.state
     assert all(parameter.grad is None for parameter in model.module_.parameters())
+
+
+@pytest.mark.slow
+def test_the_nets_of_a_declared_ensemble_are_stripped_too():
+    options = {"criterion": nn.CrossEntropyLoss, "verbose": 0, "max_epochs": 2, "train_split": None}
+    ensemble = BaggingClassifier(skorch.NeuralNetClassifier(nets.MLP, **options), n_estimators=2)
+    word = DPSGD(noise_multiplier=1.0, sample_rate=0.1, steps=10, neighboring="zero_out")
+    search = DPRandomSearchCV(ensemble, {"estimator__lr": [0.1]}, n_iter=2, delta=1e-5, guarantee=word).fit(X, y)
+    models = search.best_estimator_.estimators_
+    assert [list(model.history_) for model in models] == [[], []]
+    assert not any(parameter.grad is not None for model in models for parameter in model.module_.parameters())
 
 
 def test_planned_batches_keep_the_net_s_own_loader():
