@@ -54,7 +54,7 @@ class DeclaredAdapter(PartsAdapter):
     def _refuse_short_seeds(self, estimator: Estimator) -> None:
         """Raise for ensembles that seed private models with 31 bits, all of which can be tried out."""
         for name, part, adapter in self._outermost(estimator):
-            given = getattr(part, "estimator", None)
+            given: Any = getattr(part, "estimator", None)
             seeds = adapter is None and hasattr(part, "_make_estimator")
             if seeds and self._adapter(given) is not None and seed_names(given):
                 kind, inner = type(part).__name__, type(given).__name__
