@@ -6,7 +6,6 @@ from .ledger import PrivacyLedger
 from .privacy.spent import PrivacySpent
 from .report import plan
 from .search import (
-    Checkpoint,
     Doubling,
     DPGridSearchCV,
     DPRandomSearchCV,
@@ -18,7 +17,6 @@ from .search import (
 
 __all__ = [
     "BudgetExceededError",
-    "Checkpoint",
     "DPGridSearchCV",
     "DPRandomSearchCV",
     "DPSubsetSearchCV",

@@ -104,10 +104,6 @@ class Adapter(ABC):
         """Parameters with which guarantee and noise are for the given neighbours; None if this is impossible."""
         return None
 
-    def public_size(self, estimator: Estimator) -> float | None:
-        """Number of records, if the estimator holds it as a public constant."""
-        return None
-
     def extrapolation(self, estimator: Estimator) -> Mapping[str, ExtrapolationRule]:
         """Parameter ↦ change of its good values with the number of records. Parameters left out are kept."""
         return {}
@@ -127,7 +123,7 @@ class Adapter(ABC):
         return None
 
     def for_records(self, estimator: Estimator, n: int) -> None:
-        """Fix rate and steps of an unfitted estimator to those for ``n`` records, whatever number it will train on."""
+        """Fix what follows from the number ``n`` of all records (rate, steps), also for a fit on some of them."""
         return None
 
     def prepare(self, model: Estimator) -> None:

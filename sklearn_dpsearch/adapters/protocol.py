@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeGuard
 
@@ -86,15 +85,15 @@ class ProtocolAdapter(Adapter):
     def expecting(self, estimator: Estimator, n: float) -> dict[str, Any] | None:
         return estimator.expecting(n) if _has(estimator, "expecting") else None
 
+    def for_records(self, estimator: Estimator, n: int) -> None:
+        if _has(estimator, "sized") and (parameters := estimator.sized(n)):
+            estimator.set_params(**parameters)
+
     def under(self, estimator: Estimator, neighboring: Neighboring) -> dict[str, Any] | None:
         if _has(estimator, "under"):
             found: dict[str, Any] | None = estimator.under(neighboring)
             return found
         return {} if self.training_run(estimator, None).guarantee.neighboring == neighboring else None
-
-    def public_size(self, estimator: Estimator) -> float | None:
-        n = estimator.get_params(deep=False).get("public_n")
-        return float(n) if isinstance(n, numbers.Real) else None
 
     def keep_training(self, estimator: Estimator, keeper: Any) -> None:
         if _has(estimator, "keep_training") and is_ours(type(estimator)):  # a foreign ``fit`` may keep other data

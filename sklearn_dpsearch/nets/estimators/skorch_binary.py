@@ -38,7 +38,7 @@ class LogitPerLabel:
         self, module: Any, *, criterion: Any = torch.nn.BCEWithLogitsLoss, noise_multiplier: float | None = None,
         target_epsilon: float | None = None, target_delta: float | None = None, target_mu: float | None = None,
         max_grad_norm: MaxGradNorm = 1.0, sample_rate: float | None = None, batch_size: float | None = None,
-        public_n: float | None = None, neighboring: Neighboring | None = None, max_epochs: float = 10,
+        neighboring: Neighboring = "zero_out", max_epochs: float = 10,
         max_steps: float | None = None, max_physical_batch: int = 16384, classes: ArrayLike | None = None,
         threshold: float = 0.5, lr: StepSize = "auto", lr_factor: float = 1.0, average: float = 0.0,
         engine: str = "auto", random_state: Seed = None, noise_seed: Seed = None,
@@ -50,7 +50,7 @@ class LogitPerLabel:
         )  # fmt: skip
         self._set(
             noise_multiplier=noise_multiplier, target_epsilon=target_epsilon, target_delta=target_delta,
-            target_mu=target_mu, max_grad_norm=max_grad_norm, sample_rate=sample_rate, public_n=public_n,
+            target_mu=target_mu, max_grad_norm=max_grad_norm, sample_rate=sample_rate,
             neighboring=neighboring, max_steps=max_steps, max_physical_batch=max_physical_batch, classes=classes,
             lr_factor=lr_factor, average=average, engine=engine, random_state=random_state, noise_seed=noise_seed,
             checkpoint=checkpoint,

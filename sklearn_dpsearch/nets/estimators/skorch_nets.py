@@ -28,9 +28,9 @@ MODULE = f"""
         operations, or as code without branches on values, which is run on one record at a time. Batch statistics,
         hooks, and code that keeps something of a forward pass are refused. Parameters are in single precision.
     criterion : torch.nn.Module class or instance
-        As in skorch; its reduction is set to "sum".{
-    docstrings.settings("optional", "Instead", "default=10", docstrings.GIVEN)
-}{docstrings.MEMORY}"""
+        As in skorch; its reduction is set to "sum".{docstrings.settings("optional", "default=10", docstrings.GIVEN)}{
+    docstrings.MEMORY
+}"""
 
 OTHERS = f"""
     lr : float or "auto", default="auto"
@@ -81,7 +81,7 @@ class DPNeuralNetClassifier(SkorchNet, skorch.NeuralNetClassifier):
         self, module: Any, *, criterion: Any = torch.nn.CrossEntropyLoss, noise_multiplier: float | None = None,
         target_epsilon: float | None = None, target_delta: float | None = None, target_mu: float | None = None,
         max_grad_norm: MaxGradNorm = 1.0, sample_rate: float | None = None, batch_size: float | None = None,
-        public_n: float | None = None, neighboring: Neighboring | None = None, max_epochs: float = 10,
+        neighboring: Neighboring = "zero_out", max_epochs: float = 10,
         max_steps: float | None = None, max_physical_batch: int = 16384, classes: ArrayLike | None = None,
         lr: StepSize = "auto", lr_factor: float = 1.0, average: float = 0.0, engine: str = "auto",
         random_state: Seed = None, noise_seed: Seed = None, checkpoint: str | os.PathLike[str] | None = None,
@@ -93,7 +93,7 @@ class DPNeuralNetClassifier(SkorchNet, skorch.NeuralNetClassifier):
         )  # fmt: skip
         self._set(
             noise_multiplier=noise_multiplier, target_epsilon=target_epsilon, target_delta=target_delta,
-            target_mu=target_mu, max_grad_norm=max_grad_norm, sample_rate=sample_rate, public_n=public_n,
+            target_mu=target_mu, max_grad_norm=max_grad_norm, sample_rate=sample_rate,
             neighboring=neighboring, max_steps=max_steps, max_physical_batch=max_physical_batch,
             lr_factor=lr_factor, average=average, engine=engine, random_state=random_state, noise_seed=noise_seed,
             checkpoint=checkpoint,
@@ -144,7 +144,7 @@ class DPNeuralNetRegressor(SkorchNet, skorch.NeuralNetRegressor):
         self, module: Any, *, criterion: Any = torch.nn.MSELoss, noise_multiplier: float | None = None,
         target_epsilon: float | None = None, target_delta: float | None = None, target_mu: float | None = None,
         max_grad_norm: MaxGradNorm = 1.0, sample_rate: float | None = None, batch_size: float | None = None,
-        public_n: float | None = None, neighboring: Neighboring | None = None, max_epochs: float = 10,
+        neighboring: Neighboring = "zero_out", max_epochs: float = 10,
         max_steps: float | None = None, max_physical_batch: int = 16384, lr: StepSize = "auto", lr_factor: float = 1.0,
         average: float = 0.0, engine: str = "auto", random_state: Seed = None, noise_seed: Seed = None,
         checkpoint: str | os.PathLike[str] | None = None, verbose: int = 0, train_split: Any = None, **kwargs: Any,
@@ -155,7 +155,7 @@ class DPNeuralNetRegressor(SkorchNet, skorch.NeuralNetRegressor):
         )  # fmt: skip
         self._set(
             noise_multiplier=noise_multiplier, target_epsilon=target_epsilon, target_delta=target_delta,
-            target_mu=target_mu, max_grad_norm=max_grad_norm, sample_rate=sample_rate, public_n=public_n,
+            target_mu=target_mu, max_grad_norm=max_grad_norm, sample_rate=sample_rate,
             neighboring=neighboring, max_steps=max_steps, max_physical_batch=max_physical_batch,
             lr_factor=lr_factor, average=average, engine=engine, random_state=random_state, noise_seed=noise_seed,
             checkpoint=checkpoint,

@@ -33,6 +33,8 @@ def fresh(job: Job, candidate: Candidate, seed: Seed) -> Any:
 
 def ready(job: Job, model: Any, seed: Seed) -> Any:
     """Set the expected number of records and the model's own randomness."""
+    n = job.recipe.n_samples
+    job.recipe.adapter.for_records(model, len(job.split.folds[0][0]) if n is None else n)
     if job.split.expected is not None:
         with_parameters(model, job.recipe.adapter.expecting(model, job.split.expected) or {})
     names = seed_names(model)
@@ -44,8 +46,6 @@ def ready(job: Job, model: Any, seed: Seed) -> Any:
         secure |= job.recipe.adapter.integer_seeds(model)
     with_parameters(model, secure)
     job.recipe.adapter.keep_training(model, job.finished.keeper(seed))
-    n = job.recipe.n_samples
-    job.recipe.adapter.for_records(model, len(job.split.folds[0][0]) if n is None else n)
     job.recipe.adapter.prepare(model)
     return model
 
