@@ -100,10 +100,6 @@ class Adapter(ABC):
         """
         return None
 
-    def sized(self, estimator: Estimator, n: float) -> dict[str, Any]:
-        """Parameters that fix what follows from the number ``n`` of all records, also for fits on some of them."""
-        return {}
-
     def under(self, estimator: Estimator, neighboring: Neighboring) -> dict[str, Any] | None:
         """Parameters with which guarantee and noise are for the given neighbours; None if this is impossible."""
         return None
@@ -124,6 +120,10 @@ class Adapter(ABC):
 
         The result of the ``fit`` does not depend on the keeper. Estimators without checkpoints ignore it.
         """
+        return None
+
+    def for_records(self, estimator: Estimator, n: int) -> None:
+        """Fix what follows from the number ``n`` of all records (rate, steps), also for a fit on some of them."""
         return None
 
     def prepare(self, model: Estimator) -> None:

@@ -118,9 +118,6 @@ class _CompositeAdapter(PartsAdapter):
         known = [(name, parameters) for name, parameters in told if parameters is not None]
         return under_names(known) if len(known) == len(told) else None
 
-    def sized(self, estimator: Estimator, n: float) -> dict[str, Any]:
-        return under_names((name, adapter.sized(part, n)) for name, part, adapter in self.known_parts(estimator))
-
     def under(self, estimator: Estimator, neighboring: Neighboring) -> dict[str, Any] | None:
         told = [(name, adapter.under(part, neighboring)) for name, part, adapter in self.known_parts(estimator)]
         known = [(name, parameters) for name, parameters in told if parameters is not None]

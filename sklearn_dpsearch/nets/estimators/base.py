@@ -109,12 +109,17 @@ class DPSGDEstimator(ParameterCost, SettingArguments, BaseEstimator):
         source = "noise_seed" if seeded else "the operating system"
         known = f"{name}: noise_seed was given, which voids the guarantee for everybody: it is for tests."
         return (
+            *self._first_assumptions(),
             f"{name}: the number of records is public; batches and noise come from statistical generators seeded by "
             f"{source}, noise in double precision.",
             *([known] if seeded else []),
             *([f"{name}: the checkpoint was not read or changed by others."] if self.checkpoint is not None else []),
             *self._further_assumptions(),
         )
+
+    def _first_assumptions(self) -> tuple[str, ...]:
+        """Assumptions that the statement prints before all others."""
+        return ()
 
     def scaled_privacy(self, factor: float, varying: frozenset[str] = frozenset()) -> dict[str, float | None]:
         """Parameters that make every fit ``factor`` times less private; 1 stands for the noise as configured.
@@ -266,6 +271,7 @@ class DPSGDEstimator(ParameterCost, SettingArguments, BaseEstimator):
             automatic=settings.automatic,
             expected_batch_size=expected,
             schedule=self._schedule(settings),
+            engine=getattr(self, "engine", "auto"),
             average=float(self.average),
             seed=sequence(),
         )

@@ -259,7 +259,7 @@ def _costs(request: Request, at: Configured, for_tuning: Configured) -> Costs:
 
 def _promises(request: Request, at: Configured, n_samples: int | None) -> SpaceGuarantee:
     estimator = with_parameters(clone(request.estimator), at.settings)
-    return SpaceGuarantee(request.adapter, estimator, at.space, n_samples, request.families.relation)
+    return SpaceGuarantee(request.adapter, estimator, at.space, n_samples, request.families.relation, request.n_samples)
 
 
 def _for_tuning(request: Request, settings: dict[str, Any]) -> dict[str, Any]:

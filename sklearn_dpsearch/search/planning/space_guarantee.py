@@ -46,6 +46,8 @@ class SpaceGuarantee:
     n_samples : int or None
     relation : {"zero_out", "replace_one"}, optional
         Under "replace_one" everything is stated under it, even where single candidates promise another relation.
+    planned : int or None
+        Number of records for which rates and numbers of steps are fixed, whatever number a training gets.
     """
 
     def __init__(
@@ -55,8 +57,10 @@ class SpaceGuarantee:
         space: Space,
         n_samples: int | None,
         relation: Neighboring | None = None,
+        planned: int | None = None,
     ) -> None:
         self.adapter, self.estimator, self.n_samples, self.relation = adapter, estimator, n_samples, relation
+        self.planned = planned
         self.probabilities = space.probabilities
         self.dictionaries = space.dictionaries
         self.axes = [self._axes_of(dictionary) for dictionary in space.dictionaries]
@@ -164,6 +168,8 @@ class SpaceGuarantee:
         return configured(self.estimator, parameters)
 
     def _run(self, model: Any) -> TrainingRun:
+        if self.planned not in (None, self.n_samples):
+            self.adapter.for_records(model, self.planned)
         run = stated(self.adapter.training_run(model, self.n_samples))
         return replace(run, guarantee=as_replace_one(run.guarantee)) if self.relation == "replace_one" else run
 
