@@ -20,7 +20,7 @@ _GLOBAL_GENERATOR = threading.Lock()
 CPU_STATE, WORDS = 5056, slice(24, 24 + 8 * 624)
 
 #: Random streams of one training, each from its own child of the seed.
-STREAMS = ("coins", "noise", "device", "labels", "later parameters", "reading")
+STREAMS = ("coins", "noise", "device", "later parameters", "reading")
 
 
 class Secrets:
@@ -41,7 +41,6 @@ class Secrets:
     def __init__(self, seed: Seed = None) -> None:
         source = sequence(seed)
         self.coins = np.random.Generator(np.random.PCG64DXSM(_stream(source, "coins")))
-        self.labels = np.random.Generator(np.random.PCG64DXSM(_stream(source, "labels")))
         self._noise = np.random.Generator(np.random.SFC64(_stream(source, "noise")))
         self._device_seed = int(_stream(source, "device").generate_state(1, np.uint64)[0] >> 1)
         self._device_noise: torch.Generator | None = None
@@ -132,8 +131,8 @@ def later_parameters(seed: Seed) -> np.random.SeedSequence:
 def global_torch_seed(seed: Seed = None) -> Iterator[None]:
     """Seed PyTorch's global generators afresh, and restore them afterwards.
 
-    Only initial weights and dropout masks use them. One more record moves the masks of all later records, so masks are
-    as secret as batches, and 32 bits (all that the CPU's generator takes of a seed) are too few.
+    Only initial weights and dropout masks use them. Masks belong to places in a batch, so they are as secret as
+    batches, and 32 bits (all that the CPU's generator takes of a seed) are too few.
     """
     source = sequence(seed)
     with _GLOBAL_GENERATOR, torch.random.fork_rng(devices=range(torch.cuda.device_count())):

@@ -10,7 +10,7 @@ pytest.importorskip("torch")
 import torch
 from torch import nn
 
-from sklearn_dpsearch.nets.engines import engine_choice, graph, layer_gradients, layered
+from sklearn_dpsearch.nets.engines import graph, layer_gradients, layered
 from sklearn_dpsearch.nets.engines.base import STABILITY
 from sklearn_dpsearch.nets.engines.layered import LayeredEngine
 from sklearn_dpsearch.nets.engines.rounding import OWN
@@ -119,7 +119,7 @@ def data(shape, n=20, seed=0):
 
 
 def engine_for(net, inputs, targets):
-    made = engine_choice.engine_for(net, SUM, inputs[:8], targets[:8], CPU)
+    made = engine_for(net, SUM, inputs[:8], targets[:8])
     assert type(made) is LayeredEngine
     return made
 
@@ -205,7 +205,7 @@ def test_places_that_cancel_leave_a_gradient_that_is_clipped_as_it_was_rounded()
     inputs[..., 2048:] = -inputs[..., :2048].flip(-1)
     targets = torch.ones(1, 1)
     loss = nn.MSELoss(reduction="sum")
-    engine = engine_choice.engine_for(net, loss, inputs.repeat(8, 1, 1), targets.repeat(8, 1), CPU)
+    engine = engine_for(net, loss, inputs.repeat(8, 1, 1), targets.repeat(8, 1))
     assert type(engine) is LayeredEngine
     assert float(clipped_sums(engine, net, inputs, targets, 1e-6).norm()) <= 1e-6 * (1 + OWN)
 

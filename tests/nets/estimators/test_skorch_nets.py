@@ -25,7 +25,7 @@ from torch.optim.lr_scheduler import CosineAnnealingLR, OneCycleLR, ReduceLROnPl
 
 from sklearn_dpsearch.nets import DPNeuralNetClassifier, DPNeuralNetRegressor, stack
 from sklearn_dpsearch.nets.engines import engine_choice, losses
-from sklearn_dpsearch.nets.engines.linear import TracedEngine
+from sklearn_dpsearch.nets.engines.linear import LinearEngine
 from sklearn_dpsearch.privacy import (
     DPSGD,
     BudgetUnreachableError,
@@ -279,8 +279,9 @@ def test_nllloss_takes_the_fast_way_and_is_trained_in_stacks():
     weights = torch.tensor([1.0, 3.0])
     module, criterion = Probable(), losses.OfProbabilities(nn.NLLLoss(reduction="sum", weight=weights))
     rows, labels = torch.randn(8, 4), torch.arange(8) % 2
-    assert type(engine_choice.engine_for(module, criterion, rows, labels, torch.device("cpu"))) is TracedEngine
-    assert engine_choice.way_of(module, criterion, rows, labels).stacks
+    choice = engine_choice.choose(module, criterion, rows, labels)
+    assert type(choice.engine(module, criterion, torch.device("cpu"))) is LinearEngine
+    assert choice.stack_key(criterion) is not None
     nets = [
         net(Probable, criterion=nn.NLLLoss, criterion__weight=weights, noise_seed=i, random_state=i) for i in (0, 1)
     ]
