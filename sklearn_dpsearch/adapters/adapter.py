@@ -101,7 +101,7 @@ class Adapter(ABC):
         return None
 
     def sized(self, estimator: Estimator, n: float) -> dict[str, Any]:
-        """Parameters that fix what follows from the public number ``n`` of all records, also for fits on some of them."""
+        """Parameters that fix what follows from the public number ``n`` of all records, for fits on some of them."""
         return {}
 
     def under(self, estimator: Estimator, neighboring: Neighboring) -> dict[str, Any] | None:

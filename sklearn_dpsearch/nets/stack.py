@@ -113,7 +113,7 @@ class Stack:
             "trained": self.trained,
             "stepper": self.stepper.state(),
             "averages": self.averages.state(),
-            "secrets": [own.state(self.device) for own in self.secrets],
+            "secrets": [own.state() for own in self.secrets],
             "batches": [own.state() for own in self.batches],
             "global": global_state(self.device),
         }
@@ -125,7 +125,7 @@ class Stack:
         self.stepper.restore(state["stepper"])
         self.averages.restore(state["averages"])
         for own, secret in zip(self.secrets, state["secrets"]):
-            own.restore(secret, self.device)
+            own.restore(secret)
         for batches, ahead in zip(self.batches, state["batches"]):
             batches.restore(ahead)
         restore_global(state["global"], self.device)

@@ -11,6 +11,7 @@ from torch.utils._pytree import tree_leaves
 
 from sklearn_dpsearch.nets import randomness
 from sklearn_dpsearch.nets.engines.linear import LinearEngine
+from sklearn_dpsearch.nets.estimators.training_records import device_of
 from sklearn_dpsearch.nets.stack import Stack
 from sklearn_dpsearch.nets.task import Records
 
@@ -90,3 +91,8 @@ def test_a_tensor_left_on_the_cpu_would_be_noticed():
     nets.divisors = torch.ones(2, 1)
     with pytest.raises(AssertionError, match="on devices"):
         nets.run()
+
+
+def test_a_device_without_double_precision_is_refused_with_a_reason():
+    with pytest.raises(ValueError, match="device='mps'.*no double precision.*device='cpu'"):
+        device_of("mps")

@@ -25,8 +25,8 @@ from sklearn_dpsearch.nets.layout import Layout
 from sklearn_dpsearch.nets.randomness import global_torch_seed
 from sklearn_dpsearch.privacy import LeakingEstimatorError
 
-from ..toys import CPU, replaced, seeded
-from .test_engine_choice import FROZEN, ZOO, Net, extremes, pixels, table
+from ..toys import CPU, replaced, seeded, table
+from ..zoo import FROZEN, ZOO, Net, extremes, pixels
 
 # PyTorch warns that an LSTM is computed one record after the other
 pytestmark = pytest.mark.filterwarnings("ignore:There is a performance drop:UserWarning")
