@@ -209,7 +209,7 @@ MUTANTS = [
     ),
     Mutant(
         name="altered layers",
-        mistake="A layer of PyTorch with a method that somebody put into its class is run on whole batches.",
+        mistake="A layer of PyTorch with a method that was put into its class is run on whole batches.",
         file="nets/engines/refusals.py",
         old=" or _is_patched(type(layer))\n",
         new="\n",
