@@ -15,14 +15,13 @@ from .count_distributions.base import CountDistribution
 from .guarantees.base import Guarantee
 from .guarantees.serialization import VERSION
 from .guarantees.values import ProfileDP
-from .mechanisms.report_noisy_max import MaxNoise
 from .numerics.loss_distribution import DominatingPair, LossDistribution
 
 Kind = TypeVar("Kind", bound=type)
 #: Classes by their names.
 Kinds: TypeAlias = dict[str, Any]
 #: Classes of the fields of guarantees: parents of several kinds, and single kinds.
-ROOTS: list[type] = [Guarantee, CountDistribution, MaxNoise, LossDistribution]
+ROOTS: list[type] = [Guarantee, CountDistribution, LossDistribution]
 
 
 def part_of_guarantees(kind: Kind) -> Kind:

@@ -31,7 +31,7 @@ from ..guarantees.values import NonPrivate
 from ..numerics.basic_mechanisms import LARGEST_LOSS, randomized_response
 from ..numerics.loss_distribution import DominatingPair, LossDistribution
 from .best_of_published import published_best_of
-from .hinges import SLACK, AffineLines, Hinges, upper_envelope
+from .hinges import AffineLines, Hinges, upper_envelope
 from .price_chords import EVERYWHERE, PAIR, Anchors, light_tailed
 from .prices import Ground
 from .testing_region import Nodes, cell_lines, lower_edge, nodes, slope_ratio
