@@ -210,7 +210,7 @@ MUTANTS = [
     Mutant(
         name="certificate of two places at once",
         mistake="The best order lets outcomes go back to where fewer of the others score below.",
-        file="privacy/selection/score_orders.py",
+        file="privacy/selection/witness.py",
         old="        best = np.maximum.accumulate((row + best)[::-1])[::-1] - row\n",
         new="        best = np.maximum(best, placed[-1, -1] - row)\n",
         tests=("privacy/selection/test_score_orders.py::test_gain_is_what_an_order_written_out_loses",),
@@ -218,7 +218,7 @@ MUTANTS = [
     Mutant(
         name="certificate without the neighbour",
         mistake="The gain of a group on the neighbouring data set is bounded from below, not from above.",
-        file="privacy/selection/score_orders.py",
+        file="privacy/selection/witness.py",
         old="    _, most = rise(distribution, np.clip(top_q - error, 0.0, 1.0), theirs)\n",
         new="    most, _ = rise(distribution, np.clip(top_q + error, 0.0, 1.0), theirs - 2 * error)\n",
         tests=("privacy/selection/test_score_orders.py::test_an_error_of_the_masses_counts_against_the_order",),

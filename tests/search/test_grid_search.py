@@ -80,7 +80,7 @@ def test_the_total_is_that_of_a_noisy_maximum_and_one_training(size):
     first, second = one.privacy_cost().components
     assert first.guarantee.epsilon_at(0.0) == 0.5
     assert second.guarantee == GaussianDP(mu=0.4)
-    assert one.privacy_cost().bound == "bounded range"
+    assert one.privacy_cost().bound == "composition"
 
 
 def test_a_choice_costs_the_same_for_every_grid_and_number_of_parts():
