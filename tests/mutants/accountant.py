@@ -224,6 +224,22 @@ MUTANTS = [
         tests=("privacy/selection/test_score_orders.py::test_an_error_of_the_masses_counts_against_the_order",),
     ),
     Mutant(
+        name="places for nothing",
+        mistake="A potential is charged for at the outcomes, and what it adds up to along the order is left out.",
+        file="privacy/selection/potentials.py",
+        old="    total = mesh.change(values) + at_one + right + left\n",
+        new="    total = at_one + right + left\n",
+        tests=("privacy/selection/test_potentials.py::test_bound_by_any_potential_is_never_below_the_exact_loss",),
+    ),
+    Mutant(
+        name="mesh inside the region",
+        mistake="The triangles have their corners on the curved edge of the testing region, and leave parts of it out.",
+        file="privacy/selection/potentials.py",
+        old="np.append(above, 0.0)) * (1.0 + SLACK) + MARGIN\n",
+        new="np.append(above, 0.0)) * 0.0\n",
+        tests=("privacy/selection/test_potentials.py::test_mesh_covers_the_testing_region",),
+    ),
+    Mutant(
         name="probability that underflows",
         mistake="Outcomes that are next to impossible on one side are lost, with all their probability on the other.",
         file="privacy/numerics/loss_distribution.py",
@@ -231,6 +247,17 @@ MUTANTS = [
         new="    far = down > np.inf\n",
         tests=(
             "privacy/selection/test_best_of.py::test_bound_holds_where_the_probability_of_the_lowest_ratios_underflows",
+        ),
+    ),
+    Mutant(
+        name="nothing beyond the last place",
+        mistake="At the last ε where potentials are worked out δ counts as small, also where it is not.",
+        file="privacy/selection/best_of.py",
+        old="last = NEAR if end <= LARGEST_LOSS else known[-1]",
+        new="last = NEAR",
+        tests=(
+            "privacy/selection/test_potentials.py::"
+            "test_losses_beyond_the_last_place_where_it_is_worked_out_are_not_understated",
         ),
     ),
     Mutant(

@@ -6,17 +6,17 @@ import pytest
 
 from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV
 from sklearn_dpsearch.privacy.numerics import basic_mechanisms
-from sklearn_dpsearch.privacy.selection import best_of
+from sklearn_dpsearch.privacy.selection import best_of, potentials
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [DPSubsetSearchCV, DPRandomSearchCV, DPGridSearchCV])
-def test_the_same_plan_again_composes_nothing(kind, monkeypatch):
+def test_a_plan_solves_no_linear_programme_and_the_same_plan_again_composes_nothing(kind, monkeypatch):
     pytest.importorskip("torch")
     from sklearn_dpsearch import nets
 
     calls: list[str] = []
-    for module, name in ((basic_mechanisms, "convolve"), (best_of, "theorem_1")):
+    for module, name in ((basic_mechanisms, "convolve"), (best_of, "theorem_1"), (potentials, "potential")):
         real = getattr(module, name)
         monkeypatch.setattr(module, name, lambda *args, real=real, name=name: (calls.append(name), real(*args))[1])
 

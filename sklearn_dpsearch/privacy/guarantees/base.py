@@ -31,6 +31,8 @@ from .serialization import VERSION, written
 LARGEST_EPSILON = basic_mechanisms.LARGEST_LOSS
 #: ε beyond which a guarantee is reported as infinite.
 FURTHEST = 1e5
+#: Some bounds pay only above this δ.
+NEAR = 0.02
 #: Stand-in for a δ of 0 on a logarithmic scale.
 SMALLEST = 1e-300
 #: Number of even points at which a costly profile is evaluated first.
@@ -197,6 +199,10 @@ class Guarantee(Risk):
     def _profile(self, epsilon: Array) -> Array:
         return self._none_beyond(epsilon, self.pair.delta_at(epsilon))
 
+    def _far_profile(self, epsilon: Array) -> Array:
+        """Upper bound of ``_profile`` that skips costly bounds, which only pay where δ is above ``NEAR``."""
+        return self._profile(epsilon)
+
     def _roughly(self) -> Guarantee:
         """A looser guarantee that is faster to compute; this guarantee itself if there is none."""
         found = {field.name: getattr(self, field.name) for field in fields(self) if field.init}
@@ -211,7 +217,8 @@ class Guarantee(Risk):
     def _epsilon(self, delta: float) -> float:
         if delta == 0:
             return np.inf if self.pure_epsilon is None else self.pure_epsilon
-        return smallest_epsilon(self._profile, delta, self.pure_epsilon)
+        profile = self._far_profile if delta < NEAR else self._profile
+        return smallest_epsilon(profile, delta, self.pure_epsilon)
 
     def to_dict(self) -> dict[str, Any]:
         """Parameters of this guarantee as plain values ready for JSON; ``privacy.from_dict`` rebuilds it.

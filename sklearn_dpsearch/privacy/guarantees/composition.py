@@ -262,7 +262,13 @@ class Mixture(_OneOf):
         return np.asarray(logsumexp(moments, axis=0) / (order - 1))
 
     def _profile(self, epsilon: Array) -> Array:
-        total = sum(weight * part._profile(epsilon) for part, weight in zip(self.parts, self.weights))
+        return self._average([part._profile(epsilon) for part in self.parts])
+
+    def _far_profile(self, epsilon: Array) -> Array:
+        return self._average([part._far_profile(epsilon) for part in self.parts])
+
+    def _average(self, profiles: Sequence[Array]) -> Array:
+        total = sum(w * values for values, w in zip(profiles, self.weights))
         return np.minimum(total * (1.0 + ROUNDING), 1.0)
 
     def _pair(self) -> DominatingPair:
@@ -308,6 +314,10 @@ class Envelope(_OneOf):
 
     def _profile(self, epsilon: Array) -> Array:
         largest: Array = np.max([part._profile(epsilon) for part in self.parts], axis=0)
+        return largest
+
+    def _far_profile(self, epsilon: Array) -> Array:
+        largest: Array = np.max([part._far_profile(epsilon) for part in self.parts], axis=0)
         return largest
 
     def _pair(self) -> DominatingPair:

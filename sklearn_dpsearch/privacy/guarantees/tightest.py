@@ -60,7 +60,13 @@ class SmallestOf(Guarantee):
         return smallest
 
     def _profile(self, epsilon: Array) -> Array:
-        values: Array = np.min([bound._profile(epsilon) for bound in self.bounds.values()], axis=0)
+        return self._smallest([bound._profile(epsilon) for bound in self.bounds.values()], epsilon)
+
+    def _far_profile(self, epsilon: Array) -> Array:
+        return self._smallest([bound._far_profile(epsilon) for bound in self.bounds.values()], epsilon)
+
+    def _smallest(self, profiles: list[Array], epsilon: Array) -> Array:
+        values: Array = np.min(profiles, axis=0)
         return np.minimum(values, self.pair.delta_at(epsilon)) if self._cross else values
 
     def _epsilon(self, delta: float) -> float:

@@ -1,4 +1,4 @@
-r"""Best of K runs: Theorem 1, its exact form for pure guarantees, and the smallest of all known bounds.
+r"""Best of K runs: Theorem 1, its exact form for pure guarantees, Theorem 5, and the smallest of all known bounds.
 
 **Theorem 1.** Let K have the generating function f, let Q be one run with a dominating pair (P, P'), loss L, and
 testing region with lower edge q_min. The best of K independent runs of Q satisfies, for every ε ≥ 0,
@@ -23,7 +23,7 @@ from .._checks import check_kind
 from .._types import Array, ArrayLike
 from ..count_distributions.base import CountDistribution
 from ..count_distributions.distributions import Fixed, as_count_distribution
-from ..guarantees.base import Guarantee, Statement, as_guarantee, check_parts, pair_through, smallest_epsilon
+from ..guarantees.base import NEAR, Guarantee, Statement, as_guarantee, check_parts, pair_through, smallest_epsilon
 from ..guarantees.composition import compose
 from ..guarantees.pure import PureDP
 from ..guarantees.tightest import SmallestOf
@@ -31,7 +31,8 @@ from ..guarantees.values import NonPrivate
 from ..numerics.basic_mechanisms import LARGEST_LOSS, randomized_response
 from ..numerics.loss_distribution import DominatingPair, LossDistribution
 from .best_of_published import published_best_of
-from .hinges import AffineLines, Hinges, upper_envelope
+from .hinges import SLACK, AffineLines, Hinges, upper_envelope
+from .potentials import theorem_5
 from .price_chords import EVERYWHERE, PAIR, Anchors, light_tailed
 from .prices import Ground
 from .testing_region import Nodes, cell_lines, lower_edge, nodes, slope_ratio
@@ -42,6 +43,8 @@ POINTS, THINNED = 500, 4
 APART = 4
 #: Prices vary in quality between places. Raised by this factor, chords lie above the places in between.
 RAISED = 1.01
+#: Theorem 5 is used where the δ of Theorem 1 is above NEAR, with bounds at ANCHORS − 1 places.
+ANCHORS = 4
 
 
 def theorem_1(pld: LossDistribution, count: CountDistribution) -> Hinges:
@@ -155,6 +158,48 @@ class TheoremOne(Guarantee):
 
 
 @dataclass(frozen=True, kw_only=True)
+class TheoremFive(Guarantee):
+    """The guarantee of Theorem 5 (potentials) near ε = 0, where Theorem 1 is weak.
+
+    The bound is computed at a few ε, on first use. Profiles are convex in e^ε, so they lie below the chords.
+    """
+
+    first: TheoremOne
+
+    def _check(self) -> None:
+        check_kind("first", self.first, TheoremOne, "a TheoremOne")
+        check_parts(self, first=self.first)
+
+    def _profile(self, epsilon: Array) -> Array:
+        if not np.any(self.first._profile(epsilon) > NEAR):
+            return np.full(np.shape(epsilon), NEAR)
+        at, values = self._anchors
+        chords: Array = np.interp(np.exp(np.minimum(epsilon, at[-1])), np.exp(at), values)
+        return np.minimum(chords * (1.0 + SLACK), 1.0)
+
+    @cached_property
+    def _anchors(self) -> tuple[Array, Array]:
+        """Values of ε up to where Theorem 1 reaches ``NEAR``, and bounds on δ there, which never rise."""
+        end = smallest_epsilon(self.first._profile, NEAR)
+        pair, count = self.first.one_run.pair, self.first.count
+        at = np.linspace(0.0, min(end, LARGEST_LOSS), ANCHORS)
+        sides = range(len(pair.directions))
+        values = [max(theorem_5(pair, side, count, float(epsilon)) for side in sides) for epsilon in at[:-1]]
+        known = np.minimum(values, self.first._profile(at[:-1]))
+        last = NEAR if end <= LARGEST_LOSS else known[-1]  # where Theorem 1 reaches it, which may be beyond
+        return at, np.append(np.maximum(np.minimum.accumulate(known), NEAR), last)
+
+    def _far_profile(self, epsilon: Array) -> Array:
+        return np.ones(np.shape(epsilon))
+
+    def _epsilon(self, delta: float) -> float:
+        return np.inf if delta < NEAR else smallest_epsilon(self._profile, delta)
+
+    def _pair(self) -> DominatingPair:
+        return self.first.pair
+
+
+@dataclass(frozen=True, kw_only=True)
 class TheoremSix(Guarantee):
     """The guarantee of Theorem 6 (prices on places) at a few ε, computed on first use, and of chords between them."""
 
@@ -180,6 +225,9 @@ class TheoremSix(Guarantee):
         values: Array = np.max([one.profile(flat) for one in self.anchors], axis=0)
         return self.first._none_beyond(epsilon, np.reshape(values, np.shape(epsilon)))
 
+    def _far_profile(self, epsilon: Array) -> Array:
+        return self._profile(epsilon) if self.gains(EVERYWHERE) else np.ones(np.shape(epsilon))
+
     def _epsilon(self, delta: float) -> float:
         return np.inf if delta == 0 else smallest_epsilon(self._profile, delta)
 
@@ -195,7 +243,7 @@ def _pair_of(curve: Callable[[int, Array], Array], directions: int) -> Dominatin
 
 @dataclass(frozen=True, kw_only=True)
 class BestOf(SmallestOf):
-    """The best of a random number of runs: at each ε the smallest of Theorems 1 and 6 and the published bounds.
+    """The best of a random number of runs: at each ε the smallest of Theorems 1, 5, 6 and the published bounds.
 
     Parameters
     ----------
@@ -217,7 +265,10 @@ class BestOf(SmallestOf):
         rest = dict(published_best_of(self.one_run, self.count))
         if isinstance(self.count, Fixed):
             rest["composition"] = compose(*[self.one_run] * int(self.count.k))
-        ours: dict[str, Guarantee] = {"Theorem 1": first}
+        ours: dict[str, Guarantee] = {
+            "Theorem 1": first,
+            "Theorem 5": TheoremFive(first=first, neighboring=self.neighboring),
+        }
         if light_tailed(self.count):
             ours["Theorem 6"] = TheoremSix(first=first, neighboring=self.neighboring)
         return {**ours, **rest}
@@ -246,8 +297,8 @@ class BestOf(SmallestOf):
 
     @property
     def _in_pair(self) -> list[Guarantee]:
-        """All bounds but Theorem 6, which is known at few ε; the pair includes it separately."""
-        return [one for one in self.bounds.values() if not isinstance(one, TheoremSix)]
+        """All bounds but Theorems 5 and 6, which are known at few ε; the pair includes Theorem 6 separately."""
+        return [one for one in self.bounds.values() if not isinstance(one, (TheoremFive, TheoremSix))]
 
     def _pair(self) -> DominatingPair:
         first, *rest = self._in_pair

@@ -1,0 +1,261 @@
+r"""Theorem 5: potentials charge each outcome for its rank; Theorem 1 lets all share the costliest rank.
+
+Run through the outcomes by rising score. The point (q, q') of what scores less moves from (0, 0) to (1, 1) through the
+testing region. For any continuous, piecewise linear W on it, c = e^ε and X the likelihood ratio under P',
+
+    δ(ε) ≤ W(1, 1) − W(0, 0) + E h(X),     h(t) = max over (q, q') of ( t·f'(q) − c·f'(q') )₊ − t·W_q − W_q'.
+
+A small linear programme finds a smooth potential. The bound uses its interpolation on a fine mesh of triangles, is
+computed line by line and rounded up: a bad potential costs tightness, never correctness.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import linprog
+
+from .._types import Array
+from ..count_distributions.base import CountDistribution
+from ..numerics.loss_distribution import DominatingPair, LossDistribution
+from .hinges import SLACK
+from .testing_region import Nodes, lower_edge
+
+#: Grid of the linear programme: columns of the region, points in each, and likelihood ratios.
+PLACES, POINTS, RATIOS = 30, 7, 12
+#: The mesh on which the bound is computed.
+COLUMNS, DEPTH = 200, 26
+#: Largest sum of exponents of f(q) and f(q') in a potential, and of q and q' themselves.
+DEGREE, PLAIN_DEGREE = 4, 2
+#: Largest coefficient.
+LARGEST = 50.0
+#: Least margin of the mesh around the region: narrower triangles would have no digits.
+MARGIN = 1e-5
+#: Largest distance of losses; beyond, Theorem 1 is used.
+WIDEST = 200.0
+#: Rounding errors of a gradient are below this share of the terms that it is a sum of.
+ROUNDING = 1e-13
+
+
+# --- the mesh -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Mesh:
+    """Triangles that cover the testing region: u = 1 − q and v = 1 − q' of all corners, and each triangle's corners.
+
+    Each column of corners, from u = 0 to u = 1, has ``depth`` of them with falling v.
+    """
+
+    u: Array
+    v: Array
+    triangles: npt.NDArray[np.intp]
+    depth: int
+
+    def change(self, values: Array) -> float:
+        """W(1, 1) − W(0, 0), the points (0, 0) and (1, 1) of (u, v), from the corners above and below them."""
+        first, last = slice(self.depth), slice(-self.depth, None)
+        end, start = (
+            np.interp(at, self.v[column][::-1], values[column][::-1]) for at, column in ((0.0, first), (1.0, last))
+        )
+        return float(end - start)
+
+    def gradients(self, values: Array) -> tuple[Array, Array]:
+        """W_q and W_q' on each triangle, stacked with bounds on their errors."""
+        x, y, w = self.u[self.triangles], self.v[self.triangles], values[self.triangles]
+        following, last = np.roll(np.arange(3), -1), np.roll(np.arange(3), -2)
+        area = (x[:, 1] - x[:, 0]) * (y[:, 2] - y[:, 0]) - (x[:, 2] - x[:, 0]) * (y[:, 1] - y[:, 0])
+        by_q = -w * (y[:, following] - y[:, last]) / area[:, None]
+        by_other = -w * (x[:, last] - x[:, following]) / area[:, None]
+        return _sum_and_error(by_q), _sum_and_error(by_other)
+
+
+def _sum_and_error(terms: Array) -> Array:
+    both: Array = np.stack([terms.sum(axis=1), ROUNDING * np.abs(terms).sum(axis=1)])
+    return both
+
+
+def mesh_of(pld: LossDistribution, columns: Array, depth: Array) -> Mesh:
+    """A mesh with corners at the given u (0 … 1), and in each column at shares ``depth`` (0 … 1) from its top down.
+
+    v = 1 − q' is at most 1 − q_min(q), a concave curve. Corners there are raised by the most that it lies above its
+    chords, as its tangents tell. The region is symmetric, so its bottom is its top turned around.
+    """
+    top = _raised_top(pld, columns)
+    bottom = 1.0 - _raised_top(pld, 1.0 - columns[::-1])[::-1]
+    v = top[:, None] - (top - bottom)[:, None] * depth
+    number = np.arange(v.size).reshape(v.shape)
+    a, b, c, d = number[:-1, :-1], number[1:, :-1], number[:-1, 1:], number[1:, 1:]
+    corners = np.concatenate([np.stack(part, axis=-1).reshape(-1, 3) for part in ((a, b, d), (a, c, d))])
+    return Mesh(np.repeat(columns, depth.size), v.ravel(), corners, depth.size)
+
+
+def _raised_top(pld: LossDistribution, u: Array) -> Array:
+    """1 − q_min(1 − u) at each column, and as much more as makes the chords between columns cover the curve."""
+    edge, slope = lower_edge(pld, Nodes(1.0 - u, u))
+    width, rise = np.diff(u), np.diff(edge.u)
+    above = np.maximum(np.minimum(slope[:-1] * width - rise, rise - slope[1:] * width), 0.0)
+    raised: Array = edge.u + np.maximum(np.append(0.0, above), np.append(above, 0.0)) * (1.0 + SLACK) + MARGIN
+    return raised
+
+
+def _ends(number: int) -> Array:
+    """Points of [0, 1], denser at its ends."""
+    wave = np.sin(0.5 * np.pi * np.linspace(0.0, 1.0, number)) ** 2
+    points: Array = 0.5 * (wave + wave**1.5)
+    return points
+
+
+def fine_mesh(pld: LossDistribution) -> Mesh:
+    """The mesh on which a bound is computed, with very narrow columns at both ends."""
+    even = _ends(COLUMNS + 1)
+    low, high = np.geomspace(1e-7, even[1], 8)[:-1], np.geomspace(1e-7, 1.0 - even[-2], 8)[:-1]
+    return mesh_of(pld, np.sort(np.concatenate([even, low, 1.0 - high])), np.linspace(0.0, 1.0, DEPTH))
+
+
+# --- potentials ---------------------------------------------------------------------------------------------------
+
+
+def basis(count: CountDistribution, u: Array, v: Array) -> tuple[Array, Array, Array]:
+    """Products of powers of f(q) and f(q'), and of q and q': values, and derivatives by q and by q'."""
+    slopes = np.exp(count.log_slope(1.0 - u, u)), np.exp(count.log_slope(1.0 - v, v))
+    distributions = count.generating(1.0 - u, u), count.generating(1.0 - v, v)
+    parts = [
+        (x**a * y**b, a * x ** max(a - 1, 0) * dx * y**b, b * x**a * y ** max(b - 1, 0) * dy)
+        for (x, y), (dx, dy), degree in (
+            (distributions, slopes, DEGREE),
+            ((1.0 - u, 1.0 - v), (np.ones_like(u), np.ones_like(v)), PLAIN_DEGREE),
+        )
+        for a in range(degree + 1)
+        for b in range(degree + 1 - a)
+        if a + b > 0
+    ]
+    values, by_q, by_other = (np.stack(part, axis=1) for part in zip(*parts))
+    return values, by_q, by_other
+
+
+def potential(pld: LossDistribution, count: CountDistribution, epsilon: float) -> Array:
+    """Coefficients of a good potential: least W(1, 1) − W(0, 0) + Σ P'(X = t)·h(t), with h at single places."""
+    c, (ratios, masses) = np.exp(epsilon), _few_ratios(pld)
+    u, v = _points(pld)
+    _, by_q, by_other = basis(count, u, v)
+    gain = np.exp(count.log_slope(1.0 - u, u)), c * np.exp(count.log_slope(1.0 - v, v))
+    rows, limits = [], []
+    for j, t in enumerate(ratios):
+        unit = np.zeros((u.size, ratios.size))
+        unit[:, j] = -1.0
+        line = min(1.0, t / c) * np.hstack([-by_q - by_other / t, unit])
+        counts = gain[0] > gain[1] / t
+        rows += [line, line[counts]]
+        limits += [np.zeros(u.size), -min(1.0, t / c) * (gain[0] - gain[1] / t)[counts]]
+    ends, _, _ = basis(count, np.array([0.0, 1.0]), np.array([0.0, 1.0]))
+    bounds = [(-LARGEST, LARGEST)] * ends.shape[1] + [(None, None)] * ratios.size
+    cost = np.append(ends[0] - ends[1], masses)
+    found = linprog(cost, A_ub=np.vstack(rows), b_ub=np.concatenate(limits), bounds=bounds, method="highs")
+    return np.zeros(ends.shape[1]) if found.x is None else np.asarray(found.x[: ends.shape[1]], dtype=float)
+
+
+def _few_ratios(pld: LossDistribution) -> tuple[Array, Array]:
+    """Likelihood ratios and P-masses of a pair with few losses, with the means and the ends of the given pair."""
+    losses, masses = pld.losses, pld.masses
+    if losses.size <= RATIOS:
+        return np.exp(losses), masses
+    below, above = np.cumsum(masses), np.cumsum(masses[::-1])
+    likely = losses[np.searchsorted(below, 1e-5)], losses[::-1][np.searchsorted(above, 1e-8)]
+    few = np.unique(np.append(np.linspace(*likely, RATIOS), losses[[0, -1]]))
+    at = np.clip(np.searchsorted(few, losses, side="right") - 1, 0, few.size - 2)
+    share = np.expm1(losses - few[at]) / np.expm1(few[at + 1] - few[at]) * np.exp(few[at + 1] - losses)
+    spread = np.bincount(at, masses * (1.0 - share), few.size) + np.bincount(at + 1, masses * share, few.size)
+    return np.exp(few), np.asarray(spread, dtype=float)
+
+
+def _points(pld: LossDistribution) -> tuple[Array, Array]:
+    """(u, v) of places all over the testing region."""
+    u, depth = _ends(PLACES), 0.5 - 0.5 * np.cos(np.pi * np.linspace(0.0, 1.0, POINTS))
+    top, below = lower_edge(pld, Nodes(1.0 - u, u))[0].u, lower_edge(pld, Nodes(u, 1.0 - u))[0].q
+    v: Array = top[:, None] - (top - below)[:, None] * depth
+    return np.repeat(u, POINTS), v.ravel()
+
+
+# --- the bound ----------------------------------------------------------------------------------------------------
+
+
+def theorem_5(pair: DominatingPair, direction: int, count: CountDistribution, epsilon: float) -> float:
+    """δ(ε) by a potential made for this ε, for a record removed (0) or added (1)."""
+    pld, reverse = pair.directions[direction], pair.directions[-1 - direction]
+    if np.ptp(pld.losses) > WIDEST:  # likelihood ratios without digits
+        return 1.0
+    mesh = fine_mesh(pld)
+    coefficients = potential(pld, count, epsilon)
+    return bound_of(pld, reverse, count, epsilon, mesh, values_at(mesh, count, coefficients))
+
+
+def values_at(mesh: Mesh, count: CountDistribution, coefficients: Array) -> Array:
+    """The potential at all corners; where these lie outside of the square it goes on straight."""
+    inside = np.clip(mesh.v, 0.0, 1.0)
+    values, _, by_other = basis(count, mesh.u, inside)
+    extended: Array = values @ coefficients - (mesh.v - inside) * (by_other @ coefficients)
+    return extended
+
+
+def bound_of(
+    pld: LossDistribution,
+    reverse: LossDistribution,
+    count: CountDistribution,
+    epsilon: float,
+    mesh: Mesh,
+    values: Array,
+) -> float:
+    """W(1, 1) − W(0, 0) + E h(X), for any values of W at the corners, rounded up.
+
+    h is the largest of lines in t. Written around t = 1, where E X = 1, it is h(1) + slope·(t − 1) and hinges to both
+    sides, whose expectations are the curves of the pair and of the reversed pair.
+    """
+    lines = _lines(count, float(np.exp(epsilon)), mesh, values)
+    if not np.all(np.isfinite(lines)):
+        return 1.0
+    slope, height = _largest(*lines)
+    turns, weights = -np.diff(height) / np.diff(slope), np.diff(slope)
+    above, below = turns >= 1.0, (turns > 0.0) & (turns < 1.0)
+    at_one = float(np.max(slope + height))
+    right = float(weights[above] @ pld.delta_at(np.log(turns[above])))
+    left = float((weights * turns)[below] @ reverse.delta_at(-np.log(turns[below])))
+    total = mesh.change(values) + at_one + right + left
+    return min(total + 1e-12 * (1.0 + abs(at_one) + right + left), 1.0)
+
+
+def _lines(count: CountDistribution, c: float, mesh: Mesh, values: Array) -> tuple[Array, Array]:
+    """Slopes and heights at t = 0 of lines that h is below, on each triangle: for outcomes that count, then the others.
+
+    f' is convex: in a triangle f'(q) lies below its chord through the corners, and f'(q') above its tangent in the
+    middle. Both are linear, so the largest value is at a corner.
+    """
+    u, v = mesh.u[mesh.triangles], mesh.v[mesh.triangles]
+    middle = np.clip(v.mean(axis=1), 0.0, 1.0)
+    flat, steep = np.exp(count.log_slope(1.0 - middle, middle)), np.exp(count.log_curvature(1.0 - middle, middle))
+    ours = np.exp(count.log_slope(1.0 - u, u)) * (1.0 + SLACK)
+    theirs = c * np.maximum(flat[:, None] + steep[:, None] * (middle[:, None] - v), 0.0) * (1.0 - SLACK)
+    (by_q, error_q), (by_other, error_other) = mesh.gradients(values)
+    slopes, heights = -by_q + error_q, -by_other + error_other
+    counting = (ours + slopes[:, None]).ravel(), (-theirs + heights[:, None]).ravel()
+    return np.append(counting[0], slopes), np.append(counting[1], heights)
+
+
+def _largest(slopes: Array, heights: Array) -> tuple[Array, Array]:
+    """The lines that are the largest for some t ≥ 0, by rising slope."""
+    order = np.lexsort((-heights, -slopes))
+    slope, height = slopes[order], heights[order]
+    higher = height > np.maximum.accumulate(np.append(-np.inf, height[:-1]))  # one flatter and lower never wins
+    kept: list[tuple[float, float]] = []
+    for b, a in zip(slope[higher][::-1].tolist(), height[higher][::-1].tolist()):
+        while len(kept) >= 2 and _wins_nowhere(kept[-2], kept[-1], (b, a)):
+            kept.pop()
+        kept.append((b, a))
+    return np.array([b for b, _ in kept]), np.array([a for _, a in kept])
+
+
+def _wins_nowhere(first: tuple[float, float], second: tuple[float, float], third: tuple[float, float]) -> bool:
+    """Return whether the second of three lines with rising slopes is nowhere the largest."""
+    return (first[1] - third[1]) * (second[0] - first[0]) <= (first[1] - second[1]) * (third[0] - first[0])
