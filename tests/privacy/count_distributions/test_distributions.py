@@ -457,7 +457,9 @@ def test_integers_of_numpy_do_not_wrap_around() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("distribution", [Poisson(3e7 if FULL else 1e6), Binomial(10**9, 1e-3), NegativeBinomial(1e6, 10), Poisson(1e5)])
+@pytest.mark.parametrize(
+    "distribution", [Poisson(3e7 if FULL else 1e6), Binomial(10**9, 1e-3), NegativeBinomial(1e6, 10), Poisson(1e5)]
+)
 def test_sums_in_double_precision_decide_no_more_than_they_know(distribution: CountDistribution) -> None:
     steps = steps_of(distribution)
     with mpmath.workprec(300):
