@@ -54,7 +54,7 @@ def neighbours(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
 def test_guarantee_is_never_below_the_exact_loss() -> None:
     rng = np.random.default_rng(0)
     tightest = 0.0
-    for _ in range(brute_force.size(2000, 150)):
+    for _ in range(brute_force.size(2000, 60)):
         one, other = neighbours(rng)
         p, q = exponential_mechanism(one, 4.0), exponential_mechanism(other, 4.0)
         choice = noisy_max(one.size, STEPS, NOISE)
@@ -92,7 +92,7 @@ def test_exponential_mechanism_has_bounded_range() -> None:
     rng = np.random.default_rng(2)
     orders = np.array([1.1, 2.0, 5.0, 30.0])
     widest = 0.0
-    for _ in range(brute_force.size(2000, 200)):
+    for _ in range(brute_force.size(2000, 80)):
         one, other = neighbours(rng)
         p, q = exponential_mechanism(one, 4.0), exponential_mechanism(other, 4.0)
         widest = max(widest, float(np.ptp(np.log(p / q))))

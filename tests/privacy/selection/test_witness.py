@@ -126,7 +126,7 @@ def test_no_certificate_exceeds_a_proved_bound(base, distribution) -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_no_certificate_exceeds_a_proved_bound_in_many_random_cases(seed: int) -> None:
     rng = np.random.default_rng(200 + seed)
-    for _ in range(brute_force.size(150, 20)):
+    for _ in range(brute_force.size(150, 8)):
         check_that_no_certificate_exceeds_a_bound(random_base(rng), random_distribution(rng), rng)
 
 
