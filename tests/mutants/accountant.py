@@ -585,7 +585,7 @@ MUTANTS = [
     Mutant(
         name="threshold without noise",
         mistake="The threshold of the sparse vector technique is compared as it is.",
-        file="privacy/mechanisms/above_threshold.py",
+        file="privacy/mechanisms/doubling_walk.py",
         old="reached = ceil(fraction(threshold) / self.grid) + noise\n",
         new="reached = ceil(fraction(threshold) / self.grid)\n",
         tests=("privacy/mechanisms/test_above_threshold.py::test_rounds_follow_the_enumerated_distribution",),
@@ -594,7 +594,7 @@ MUTANTS = [
     Mutant(
         name="half the noise on candidates",
         mistake="Candidates of a sparse-vector round get noise for half their sensitivity.",
-        file="privacy/mechanisms/above_threshold.py",
+        file="privacy/mechanisms/doubling_walk.py",
         old="drawn = discrete_laplace(4 * self.steps / self.round_epsilon, bits)",
         new="drawn = discrete_laplace(2 * self.steps / self.round_epsilon, bits)",
         tests=("privacy/mechanisms/test_above_threshold.py::test_rounds_follow_the_enumerated_distribution",),

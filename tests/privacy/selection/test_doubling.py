@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 
 from sklearn_dpsearch.privacy import PrivacyError, PureDP, compose
-from sklearn_dpsearch.privacy.mechanisms.above_threshold import AboveThreshold
-from sklearn_dpsearch.privacy.mechanisms.doubling_walk import DoublingRounds, DoublingSteps
+from sklearn_dpsearch.privacy.mechanisms.doubling_walk import AboveThreshold, DoublingRounds, DoublingSteps
 from sklearn_dpsearch.privacy.selection import doubling
 from sklearn_dpsearch.privacy.selection.doubling import (
     DoublingWalk,
