@@ -80,7 +80,7 @@ def test_bound_holds_for_every_order_of_the_outcomes() -> None:
 @pytest.mark.slow
 def test_bound_holds_for_a_base_known_only_by_its_largest_loss() -> None:
     rng = np.random.default_rng(12)
-    for _ in range(brute_force.size(1500, 60)):
+    for _ in range(brute_force.size(1500, 30)):
         one, distribution = random_mechanism(rng, finite_loss=True), random_distribution(rng)
         loss = max(brute_force.largest_loss(one.p, one.q), brute_force.largest_loss(one.q, one.p))
         bound = best_of(PureDP(epsilon=loss * (1 + 1e-12)), distribution)
@@ -93,7 +93,7 @@ def test_bound_holds_for_a_base_known_only_by_its_largest_loss() -> None:
 @pytest.mark.slow
 def test_bound_holds_for_a_base_known_only_by_one_epsilon_and_delta() -> None:
     rng = np.random.default_rng(13)
-    for _ in range(brute_force.size(1500, 60)):
+    for _ in range(brute_force.size(1500, 30)):
         one, distribution = random_mechanism(rng), random_distribution(rng)
         epsilon = float(rng.uniform(0, 3))
         delta = max(brute_force.hockey_stick(one.p, one.q, epsilon), brute_force.hockey_stick(one.q, one.p, epsilon))
