@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from .privacy.spent import PrivacySpent
     from .report import plan
     from .search import (
-        Checkpoint,
         Doubling,
         DPGridSearchCV,
         DPRandomSearchCV,
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BudgetExceededError",
-    "Checkpoint",
     "DPGridSearchCV",
     "DPRandomSearchCV",
     "DPSubsetSearchCV",

@@ -36,7 +36,7 @@ DEFAULTS = {
     "_TuneThenTrain": {"_check"},
     "_TuneValidateTrain": {"_check"},
     # what most searches do
-    "Strategy": {"dry", "matched", "scorer", "split", "work"},
+    "Strategy": {"dry", "matched", "plan_for", "scorer", "split", "work"},
     # what most scorers and columns do
     "PrivateScorer": {"plain"},
     "HistogramScorer": {"plain"},
@@ -124,7 +124,7 @@ def _is_abstract(member: object) -> bool:
 
 def estimators() -> list[type]:
     found = [getattr(module, name) for module in (boosting, nets) for name in module.__all__]
-    return [one for one in found if hasattr(one, "privacy_guarantee")]
+    return [one for one in found if hasattr(one, "privacy_guarantee") and hasattr(one, "fit")]
 
 
 def asked(method: Any) -> list[str]:

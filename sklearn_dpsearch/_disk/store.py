@@ -32,7 +32,7 @@ ANEW = (
     "Or delete the folder and start anew. The first attempt is then spent as well: add what it promised to what the "
     "new one costs."
 )
-SAME = "work that goes on must be the same. Give the same arguments, and modules and functions with the same code."
+SAME = "work that goes on must be the same. Give the same arguments."
 #: Kind of marks ↦ why they must be the same, and the remedy.
 REASONS = {
     "place": "elsewhere rounding and noise differ. Go on where it began.",
@@ -43,10 +43,10 @@ REASONS = {
 
 
 class Store:
-    """The checkpoint in an open folder, encrypted with a Fernet if there is one."""
+    """The checkpoint in an open folder."""
 
-    def __init__(self, path: Path, work: Work, lock: Any = None) -> None:
-        self.path, self.work, self.lock = path, work, lock
+    def __init__(self, path: Path, work: Work) -> None:
+        self.path, self.work = path, work
         self._header, self.secrets = self._read()
         #: Whether the folder holds a release, and whether it holds unfinished work.
         self.keeps = bool(self._header.get("ended"))
@@ -62,7 +62,7 @@ class Store:
 
     def file(self, name: str = RELEASE) -> KeyedFile:
         """File under the present key."""
-        return KeyedFile(self.path / name, self.key, self.lock)
+        return KeyedFile(self.path / name, self.key)
 
     def released(self, marks: Marks) -> bytes | None:
         """Release of the same work, if it has ended; a PrivacyError if the release is missing; else None."""
@@ -100,7 +100,7 @@ class Store:
         if not self.begun:
             self._write({"marks": self._marks, "before": before}, own)
             self._forget(but=RELEASE)
-        earlier = KeyedFile(self.path / RELEASE, bytes.fromhex(before.get("key", "")), self.lock)
+        earlier = KeyedFile(self.path / RELEASE, bytes.fromhex(before.get("key", "")))
         stays = bool(before) and (not self.begun or earlier.read() is not None)
         try:
             pay()
@@ -136,21 +136,13 @@ class Store:
             return {}, b""
         if found is None:
             raise self._unusable("that is damaged, cut short or of another version of this library")
-        try:
-            header, _, own = (found if self.lock is None else self.lock.decrypt(found)).partition(b"\n")
-            return json.loads(header), own
-        except Exception:  # the type is cryptography's own, which need not be there
-            pass
-        how = "was encrypted" if self.lock is None else "this key does not open"
-        raise PrivacyError(
-            f"Found a checkpoint in {self.path} that {how}; the key under which it was written is needed: "
-            f"checkpoint=Checkpoint(folder, key=...). {ANEW}"
-        )
+        header, _, own = found.partition(b"\n")
+        return json.loads(header), own
 
     def _write(self, header: dict[str, Any], own: bytes) -> None:
         plain = json.dumps({"key": self.key.hex(), **header}).encode() + b"\n" + own
         with explained(self.path):
-            write_whole(self.path / self.work.state, plain if self.lock is None else self.lock.encrypt(plain))
+            write_whole(self.path / self.work.state, plain)
 
     def _forget(self, but: str = "") -> None:
         for path in pieces(self.path):
@@ -163,7 +155,7 @@ class Store:
 
 
 @contextlib.contextmanager
-def opened(given: str | os.PathLike[str], work: Work, lock: Any = None) -> Iterator[Store]:
+def opened(given: str | os.PathLike[str], work: Work) -> Iterator[Store]:
     """Open the store in a folder for this process alone; delete the folder after work that left no release."""
     with locked(given, work) as path:
         store = None
@@ -171,7 +163,7 @@ def opened(given: str | os.PathLike[str], work: Work, lock: Any = None) -> Itera
             if not (path / work.state).exists():
                 with explained(path):
                     write_through(path / README, ABOUT.format(noun=work.noun, secrets=work.secrets).encode())
-            store = Store(path, work, lock)
+            store = Store(path, work)
             yield store
             store.ended = not store.keeps
         finally:
@@ -185,21 +177,18 @@ class KeyedFile:
 
     path: Path
     key: bytes = field(repr=False)
-    lock: Any = field(default=None, repr=False)
 
     def read(self) -> bytes | None:
         """Read the content; None if it is missing, or not as it was written."""
         with contextlib.suppress(Exception):
             found = read_whole(self.path) or b""
-            plain = found if self.lock is None else self.lock.decrypt(found)
-            digest, payload = plain[:DIGEST], plain[DIGEST:]
+            digest, payload = found[:DIGEST], found[DIGEST:]
             return payload if hmac.compare_digest(digest, self._digest(payload)) else None
         return None
 
     def write(self, payload: bytes) -> None:
         """Replace the content, or raise an OSError."""
-        plain = self._digest(payload) + payload
-        write_whole(self.path, plain if self.lock is None else self.lock.encrypt(plain))
+        write_whole(self.path, self._digest(payload) + payload)
 
     def beside(self, name: str) -> KeyedFile:
         """Another file in the same folder."""

@@ -8,9 +8,11 @@ from .declared_guarantee import Declared, DeclaredAdapter
 from .diffprivlib import DiffprivlibAdapter
 from .dp_event import DpEventAdapter
 from .interpret import InterpretAdapter
+from .opacus import OpacusAdapter
 from .pipelines import PipelineAdapter, UnionAdapter
 from .protocol import PrivateEstimator, ProtocolAdapter
 from .refusals import COUNTERPARTS
+from .skorch_nets import SkorchAdapter
 
 __all__ = [
     "Adapter",
@@ -89,13 +91,15 @@ def training_run(estimator: Estimator, n_samples: int | None = None, declared: D
 
 DIFFPRIVLIB, INTERPRET = DiffprivlibAdapter(), InterpretAdapter()
 PROTOCOL, EVENT = ProtocolAdapter(), DpEventAdapter()
+SKORCH, OPACUS = SkorchAdapter(), OpacusAdapter()
 
-#: Adapters of models without parts.
-OF_MODELS: tuple[Adapter, ...] = (DIFFPRIVLIB, INTERPRET, PROTOCOL, EVENT)
+#: Adapters of models without parts, for a declared guarantee.
+OF_MODELS: tuple[Adapter, ...] = (DIFFPRIVLIB, INTERPRET, SkorchAdapter(declared=True), PROTOCOL, EVENT)
 
 #: Adapters in the order of asking; each recognises exact types only.
 ADAPTERS: tuple[Adapter, ...] = (
     *(DIFFPRIVLIB, INTERPRET),
     *(PipelineAdapter(adapter_for), UnionAdapter(adapter_for)),
+    *(SKORCH, OPACUS),
     *(PROTOCOL, EVENT),
 )

@@ -104,10 +104,6 @@ class Adapter(ABC):
         """Parameters with which guarantee and noise are for the given neighbours; None if this is impossible."""
         return None
 
-    def public_size(self, estimator: Estimator) -> float | None:
-        """Number of records, if the estimator holds it as a public constant."""
-        return None
-
     def extrapolation(self, estimator: Estimator) -> Mapping[str, ExtrapolationRule]:
         """Parameter ↦ change of its good values with the number of records. Parameters left out are kept."""
         return {}
@@ -124,6 +120,10 @@ class Adapter(ABC):
 
         The result of the ``fit`` does not depend on the keeper. Estimators without checkpoints ignore it.
         """
+        return None
+
+    def for_records(self, estimator: Estimator, n: int) -> None:
+        """Fix what follows from the number ``n`` of all records (rate, steps), also for a fit on some of them."""
         return None
 
     def prepare(self, model: Estimator) -> None:

@@ -51,6 +51,10 @@ class PartsAdapter(Adapter):
         combined = [dict(itertools.chain(*(one.items() for one in several))) for several in itertools.product(*known)]
         return combined if known else None
 
+    def for_records(self, estimator: Estimator, n: int) -> None:
+        for _, part, adapter in self.known_parts(estimator):
+            adapter.for_records(part, n)
+
     def prepare(self, model: Estimator) -> None:
         fit_by_parameters(model)
         for _, part, adapter in self.known_parts(model):

@@ -11,6 +11,7 @@ from .composites import EstimatorPart, PartsAdapter, joined_dense, under, under_
 from .fitted_parts import fitted_parts
 from .pipelines import refuse_cache
 from .protocol import scaled_by_name
+from .seeds import seed_names
 
 #: A guarantee, or (estimator, number of records or None) ↦ guarantee.
 Declared = Guarantee | Callable[[Any, int | None], Guarantee]
@@ -53,8 +54,9 @@ class DeclaredAdapter(PartsAdapter):
     def _refuse_short_seeds(self, estimator: Estimator) -> None:
         """Raise for ensembles that seed private models with 31 bits, all of which can be tried out."""
         for name, part, adapter in self._outermost(estimator):
-            given = getattr(part, "estimator", None)
-            if adapter is None and hasattr(part, "_make_estimator") and self._adapter(given) is not None:
+            given: Any = getattr(part, "estimator", None)
+            seeds = adapter is None and hasattr(part, "_make_estimator")
+            if seeds and self._adapter(given) is not None and seed_names(given):
                 kind, inner = type(part).__name__, type(given).__name__
                 raise LeakingEstimatorError(
                     f"{kind}{f' ({name})' if name else ''} seeds each {inner} with a whole number below 2**31. All of "

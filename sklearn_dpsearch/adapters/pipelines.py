@@ -125,10 +125,6 @@ class _CompositeAdapter(PartsAdapter):
             under_names(known) if len(known) == len(told) else None
         )  # parameters of some parts alone would not compose with the other parts
 
-    def public_size(self, estimator: Estimator) -> float | None:
-        sizes = {adapter.public_size(part) for _, part, adapter in self.known_parts(estimator)} - {None}
-        return sizes.pop() if len(sizes) == 1 else None
-
     def extrapolation(self, estimator: Estimator) -> Mapping[str, ExtrapolationRule]:
         return under_names((name, adapter.extrapolation(part)) for name, part, adapter in self.known_parts(estimator))
 

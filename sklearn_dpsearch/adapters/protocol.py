@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeGuard
 
@@ -73,7 +72,7 @@ class ProtocolAdapter(Adapter):
         return dict.fromkeys(sorted(set(SEEDS) & set(estimator.get_params(deep=False)))) if secure else {}
 
     def takes_chosen_rows(self, estimator: Estimator) -> bool:
-        return _is_ours(type(estimator)) and getattr(estimator, "takes_chosen_rows", False) is True
+        return is_ours(type(estimator)) and getattr(estimator, "takes_chosen_rows", False) is True
 
     def trains_together(self, estimator: Estimator) -> bool:
         return _has(estimator, "fit_together") and not only_inherits(estimator, "fit_together")
@@ -86,18 +85,18 @@ class ProtocolAdapter(Adapter):
     def expecting(self, estimator: Estimator, n: float) -> dict[str, Any] | None:
         return estimator.expecting(n) if _has(estimator, "expecting") else None
 
+    def for_records(self, estimator: Estimator, n: int) -> None:
+        if _has(estimator, "sized") and (parameters := estimator.sized(n)):
+            estimator.set_params(**parameters)
+
     def under(self, estimator: Estimator, neighboring: Neighboring) -> dict[str, Any] | None:
         if _has(estimator, "under"):
             found: dict[str, Any] | None = estimator.under(neighboring)
             return found
         return {} if self.training_run(estimator, None).guarantee.neighboring == neighboring else None
 
-    def public_size(self, estimator: Estimator) -> float | None:
-        n = estimator.get_params(deep=False).get("public_n")
-        return float(n) if isinstance(n, numbers.Real) else None
-
     def keep_training(self, estimator: Estimator, keeper: Any) -> None:
-        if _has(estimator, "keep_training") and _is_ours(type(estimator)):  # a foreign ``fit`` may keep other data
+        if _has(estimator, "keep_training") and is_ours(type(estimator)):  # a foreign ``fit`` may keep other data
             estimator.keep_training(keeper)
 
     def extrapolation(self, estimator: Estimator) -> Mapping[str, ExtrapolationRule]:
@@ -116,10 +115,11 @@ def only_inherits(estimator: object, method: str) -> bool:
     """Return whether a class from elsewhere has a method from a class of this library."""
     kind = type(estimator)
     owner = next((parent for parent in kind.__mro__ if method in vars(parent)), kind)
-    return _is_ours(owner) and not _is_ours(kind)
+    return is_ours(owner) and not is_ours(kind)
 
 
-def _is_ours(kind: type) -> bool:
+def is_ours(kind: type) -> bool:
+    """Return whether a class is of this library."""
     return kind.__module__.partition(".")[0] == __name__.partition(".")[0]
 
 

@@ -62,9 +62,6 @@ class GradientBoosting(CalibratedModel):
     privacy_parameters = (*TARGETS, "neighboring")
     #: Records may come as ``ChosenRows``: a search need not copy those that train.
     takes_chosen_rows = True
-    #: Methods whose answer about a record is the same, bit for bit, in every call: they look up and add, without
-    #: linear algebra. Scores may call them with many records.
-    answers_alone = ("predict", "decision_function")
 
     _parameter_constraints: dict[str, Any] = {
         **CalibratedModel._parameter_constraints,

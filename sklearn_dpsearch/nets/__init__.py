@@ -5,6 +5,7 @@ Ready-made for data frames: ``DPTabularClassifier``, ``DPTabularRegressor``, and
 ``DPLinearRegression``, ``DPMLPClassifier``, ``DPMLPRegressor``. With a module of your own: ``DPNeuralNetClassifier``,
 ``DPNeuralNetBinaryClassifier``, ``DPNeuralNetMultiLabelClassifier``, ``DPNeuralNetRegressor`` (skorch). All train with
 DP-SGD, state their guarantee from their arguments alone, and can be searched by every search of this library.
+``OpacusNet`` is a mixin for skorch nets that train with Opacus.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from .estimators.frame_estimators import DPTabularClassifier, DPTabularRegressor
     from .estimators.skorch_binary import DPNeuralNetBinaryClassifier, DPNeuralNetMultiLabelClassifier
     from .estimators.skorch_nets import DPNeuralNetClassifier, DPNeuralNetRegressor
+    from .opacus_net import OpacusNet
 
 __all__ = [
     "DPLinearRegression",
@@ -32,6 +34,7 @@ __all__ = [
     "DPTabularEnsembleClassifier",
     "DPTabularEnsembleRegressor",
     "DPTabularRegressor",
+    "OpacusNet",
 ]
 #: Module of each name, imported on demand: searches and users of diffprivlib need no torch.
 _PLACES = {
@@ -47,6 +50,7 @@ _PLACES = {
     "DPTabularEnsembleClassifier": "estimators.ensembles",
     "DPTabularEnsembleRegressor": "estimators.ensembles",
     "DPTabularRegressor": "estimators.frame_estimators",
+    "OpacusNet": "opacus_net",
 }
 
 
@@ -56,7 +60,7 @@ def __getattr__(name: str) -> Any:
     try:
         return getattr(import_module(f".{_PLACES[name]}", __name__), name)
     except ModuleNotFoundError as error:
-        if error.name in ("torch", "skorch"):
+        if error.name in ("torch", "skorch", "opacus"):
             raise ModuleNotFoundError(
                 f"{name} needs {error.name}, which is not installed: pip install -e '.[nets]' in a clone.",
                 name=error.name,

@@ -47,6 +47,8 @@ class TrainingTask:
     schedule : callable
         Torch optimizer, or None where it is an ``UpdateRule``, ↦ table of the hyperparameters that change from step to
         step, computed without data.
+    engine : {"auto", "opacus"}
+        Source of per-sample gradients.
     average : float
         Share of the steps, the last ones, over which the released parameters are averaged; 0: those of the last step.
     seed : None, int, RandomState or SeedSequence
@@ -67,6 +69,7 @@ class TrainingTask:
     expected_batch_size: float
     automatic: bool = False
     schedule: Callable[[torch.optim.Optimizer | None], Table] = field(default=lambda optimizer: {})
+    engine: str = "auto"
     average: float = 0.0
     seed: Seed = None
     memory: Memory = field(default_factory=dict)

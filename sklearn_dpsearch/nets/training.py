@@ -45,8 +45,7 @@ def train(task: TrainingTask, records: Records, *, max_physical_batch: int, watc
     """
     device = records.inputs.device
     with exactly(device), contextlib.closing(watchers):
-        rows, targets = probe.records_for(task.module, records.inputs, records.targets)
-        engine = engine_choice.engine_for(task.module, task.criterion, rows, targets, device, task.expected_batch_size)
+        engine = _engine(task, records)
         before = engine_choice.digest_of_code(engine)
         # Seeded for dropout.
         with records.opened(task.seed) as opened, global_torch_seed(task.seed), _tokens_explained(task.module):
@@ -54,6 +53,17 @@ def train(task: TrainingTask, records: Records, *, max_physical_batch: int, watc
         if engine_choice.digest_of_code(engine) != before:  # its contents could tell about records
             raise engine_choice.kept_something(task.module)
     task.notes[:] = (*engine_choice.assumptions(engine, task.module, task.criterion), *records.assumptions())
+
+
+def _engine(task: TrainingTask, records: Records) -> Engine:
+    """Engine for one net."""
+    device = records.inputs.device
+    if task.engine == "opacus":
+        from .engines.opacus import OpacusEngine
+
+        return OpacusEngine(task.module, task.criterion, device)
+    rows, targets = probe.records_for(task.module, records.inputs, records.targets)
+    return engine_choice.engine_for(task.module, task.criterion, rows, targets, device, task.expected_batch_size)
 
 
 @contextlib.contextmanager
@@ -153,7 +163,7 @@ def _most_in_cache(task: TrainingTask, size: float, device: torch.device) -> flo
 def _stack_key(task: TrainingTask, records: Records) -> Hashable | None:
     """Key of a stack: equal for nets that can be stepped as one; None for a net that is trained alone."""
     key = None
-    if not records.stacks:
+    if not records.stacks or task.engine != "auto":
         return None
     with contained():  # this net will fail, alone
         structure = _structure(task, records)

@@ -28,6 +28,7 @@ from .count_distributions.distributions import Binomial, Fixed, FromPMF, Poisson
 from .count_distributions.negative_binomial import Geometric, Logarithmic, NegativeBinomial
 from .dictionaries import from_dict
 from .guarantees.base import Guarantee
+from .guarantees.blank_record import as_zero_out
 from .guarantees.changed_record import as_replace_one
 from .guarantees.composition import compose, envelope, mixture
 from .guarantees.group import for_group
@@ -74,6 +75,7 @@ __all__ = [
     "UnknownGuaranteeError",
     "UnknownSensitivityError",
     "as_replace_one",
+    "as_zero_out",
     "best_of",
     "calibrate",
     "compose",

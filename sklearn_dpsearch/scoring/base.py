@@ -8,7 +8,6 @@ from typing import Any
 
 from ..privacy._checks import plain_number, require
 from ..privacy._types import Neighboring
-from .contributions import BLOCK
 from .noise import Sensitivity
 
 
@@ -17,7 +16,7 @@ class PrivateScorer(ABC):
 
     The search computes ``statistic``, adds noise drawn for ``sensitivity`` to each integer, and passes the noisy
     integers to ``score``, which sees nothing else of the data. All three receive the neighbouring relation of the whole
-    search: under ``"add_remove"`` the number of records is private too, so it must come from the noisy integers.
+    search, under which the number of records is public.
 
     A record's contribution must depend on that record and the model alone. Sample weights are not supported:
     they change the sensitivity.
@@ -27,10 +26,6 @@ class PrivateScorer(ABC):
     def several_targets(self) -> bool:
         """True if records may have several targets, or labels."""
         return False
-
-    def records_per_call(self, estimator: object) -> int:
-        """Number of records in each call of the estimator: large where an answer has the same bits in every call."""
-        return BLOCK
 
     @abstractmethod
     def statistic(self, estimator: object, X: Any, y: Any, neighboring: Neighboring) -> list[int]:
@@ -44,17 +39,16 @@ class PrivateScorer(ABC):
         """Sensitivity of the statistics to one record."""
 
     @abstractmethod
-    def score(self, noisy: Sequence[int], n_scored: int | None, neighboring: Neighboring) -> float:
+    def score(self, noisy: Sequence[int], n_scored: int, neighboring: Neighboring) -> float:
         """The score, from noisy integers and public numbers. Greater is better; always finite.
 
         Parameters
         ----------
         noisy : sequence of int
             Statistic plus noise.
-        n_scored : int or None
-            The public number of scored records; not used under ``"add_remove"``, where that number is
-            private.
-        neighboring : {"add_remove", "zero_out", "replace_one"}
+        n_scored : int
+            The public number of scored records.
+        neighboring : {"zero_out", "replace_one"}
             The relation given to ``statistic``.
         """
 
@@ -99,14 +93,13 @@ def is_additive(scorer: PrivateScorer) -> bool:
     return type(scorer).__module__.startswith(f"{__package__}.")
 
 
-def known_size(n_scored: int | None) -> int:
-    """The public number of scored records; an error if it was left out."""
+def check_relation(neighboring: object) -> None:
+    """Raise ``ValueError`` unless the number of records is public under this neighbouring relation."""
     require(
-        n_scored is not None and n_scored >= 0,
-        "the number of scored records, which is public under this relation",
-        n_scored=n_scored,
+        neighboring in ("zero_out", "replace_one"),
+        "neighboring='zero_out' or 'replace_one', under which the number of scored records is public",
+        neighboring=neighboring,
     )
-    return int(n_scored or 0)
 
 
 def check_resolution(resolution: int, least: int = 1) -> int:

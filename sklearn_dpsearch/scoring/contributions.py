@@ -23,10 +23,8 @@ Places = npt.NDArray[np.int64]
 Respond = Callable[[Any], Labels]
 Evaluate = Callable[[Labels, Labels], Any]
 
-#: Number of records in every call of a model: a multiple of the block size of linear algebra.
-BLOCK = 256
-#: Number of records in a call of a method that answers each record alone, bit for bit, as its class states.
-LARGE_BLOCK = 2**14
+#: Number of records in a call of a model.
+BLOCK = 2**12
 #: Noise is cut off here, which is as good as infinite, so that every quotient of integers is finite.
 LARGEST = 10**30
 
@@ -67,30 +65,13 @@ def _names(methods: str | Sequence[str]) -> list[str]:
     return [methods] if isinstance(methods, str) else list(methods)
 
 
-def records_per_call(estimator: object, methods: str | Sequence[str]) -> int:
-    """Number of records in each call of the first of the methods that an estimator has.
+def contributions(respond: Respond, evaluate: Evaluate, X: Any, y: Any, worst: Sequence[float]) -> Array:
+    """``evaluate(y, respond(X))`` of shape (n, d), in blocks of records.
 
-    It is large where the class of the estimator is of this library and names the method in ``answers_alone``: the
-    answer about a record is then the same in every call. A subclass from elsewhere may have changed that.
-    """
-    method = _method(estimator, methods)
-    kind = type(getattr(method, "__self__", None))
-    ours = kind.__module__.partition(".")[0] == __name__.partition(".")[0]
-    alone = ours and getattr(method, "__name__", None) in getattr(kind, "answers_alone", ())
-    return LARGE_BLOCK if alone else BLOCK
-
-
-def contributions(
-    respond: Respond, evaluate: Evaluate, X: Any, y: Any, worst: Sequence[float], size: int = BLOCK
-) -> Array:
-    """``evaluate(y, respond(X))`` of shape (n, d), in calls of always the same number of records.
-
-    The last digit of a model's answer may depend on the number of records in the call, because linear algebra takes
-    other routes for other sizes. One more record could then break ties differently for *all* records. So every call of
-    the model has BLOCK records; a partial block is filled up with its own records. A record on which a function fails,
-    or that gets numbers that are not finite, contributes ``worst``: if a block fails, each of its records is evaluated
-    alone, in a call of the model that repeats it BLOCK times. Methods that answer each record alone may get more
-    records at once; if such a large block fails, blocks of BLOCK take its place.
+    A record on which a function fails, or that gets numbers that are not finite, contributes ``worst``, and costs the
+    others nothing: after a failure the two halves of the block are asked apart. The last digit of a model's answer may
+    depend on the size of a call and on the record's place in it, because linear algebra takes other routes for others.
+    So a half keeps size and places: records of its own stand in for the other half.
 
     Parameters
     ----------
@@ -102,8 +83,6 @@ def contributions(
         n = 0 is fine: nothing is evaluated then.
     worst : sequence of d floats
         Contribution of a record without finite numbers.
-    size : int, default=BLOCK
-        ``records_per_call`` of the estimator's method.
 
     Returns
     -------
@@ -114,33 +93,27 @@ def contributions(
     check_consistent_length(X, y)
     n, labels, default = _num_samples(X), as_array(y), np.asarray(worst, dtype=float)
     rows = np.empty((n, default.size))
+
+    def fill(block: slice, part: slice) -> None:
+        places = np.arange(block.start, block.stop)
+        places[: part.start - block.start] = places[part.stop - block.start :] = part.start
+        inside = slice(part.start - block.start, part.stop - block.start)
+        rows[part] = default
+        with contained():  # a record may raise what is no ``Exception``
+            response = respond(_safe_indexing(X, places))[inside]
+            rows[part] = np.asarray(evaluate(labels[part], response), dtype=float).reshape(-1, default.size)
+            return
+        middle = (part.start + part.stop) // 2
+        if part.start < middle:
+            fill(block, slice(part.start, middle))
+            fill(block, slice(middle, part.stop))
+
     with np.errstate(all="ignore"):
-        for start in range(0, n, size):
-            places = np.arange(start, min(start + size, n))
-            rows[places] = _rows(respond, evaluate, X, labels, places, default)
+        for start in range(0, n, BLOCK):
+            block = slice(start, min(start + BLOCK, n))
+            fill(block, block)
     usable: Array = np.where(np.isfinite(rows).all(axis=1, keepdims=True), rows, default)
     return usable
-
-
-def _rows(respond: Respond, evaluate: Evaluate, X: Any, y: Labels, places: Places, default: Array) -> Array:
-    """Contributions of a block; after a failure those of smaller blocks, and at last those of single records."""
-    found = _block(respond, evaluate, X, y, places, default.size)
-    if found is not None:
-        return found
-    if len(places) == 1:
-        return default[None]
-    size = BLOCK if len(places) > BLOCK else 1
-    parts = np.split(places, np.arange(size, len(places), size))
-    return np.concatenate([_rows(respond, evaluate, X, y, part, default) for part in parts])
-
-
-def _block(respond: Respond, evaluate: Evaluate, X: Any, y: Labels, places: Places, width: int) -> Array | None:
-    """The contributions of a block, or None after any failure: a record may raise what is no ``Exception``."""
-    full = np.resize(places, -(-len(places) // BLOCK) * BLOCK)
-    with contained():
-        response = respond(_safe_indexing(X, full))[: len(places)]
-        return np.asarray(evaluate(y[places], response), dtype=float).reshape(len(places), width)
-    return None
 
 
 def quantised(values: Array, lower: float, upper: float, resolution: int) -> Places:

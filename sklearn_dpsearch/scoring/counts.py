@@ -12,10 +12,10 @@ import numpy.typing as npt
 from sklearn.utils.validation import _num_samples
 
 from ..data.labels import as_array, positions
-from ..privacy._checks import check_neighboring, require
+from ..privacy._checks import require
 from ..privacy._types import Neighboring
-from .base import PrivateScorer
-from .contributions import Flags, Places, Respond, contributions, equal, finite, records_per_call, response_function
+from .base import PrivateScorer, check_relation
+from .contributions import Flags, Places, Respond, contributions, equal, finite, response_function
 from .noise import Sensitivity
 
 
@@ -53,9 +53,8 @@ class HistogramScorer(PrivateScorer):
         """The metric, from noisy counts, some of them negative."""
 
     def statistic(self, estimator: object, X: Any, y: Any, neighboring: Neighboring) -> list[int]:
-        check_neighboring(neighboring)
-        respond, size = self.responding(estimator), self.records_per_call(estimator)
-        cells = contributions(respond, self.cells, X, y, [np.nan], size)[:, 0]
+        check_relation(neighboring)
+        cells = contributions(self.responding(estimator), self.cells, X, y, [np.nan])[:, 0]
         if np.isnan(cells).any():
             worst = contributions(_unasked, lambda y, _: self.cell_of_failure(y), X, y, [-1.0])[:, 0]
             cells = np.where(np.isnan(cells), worst, cells)
@@ -66,11 +65,11 @@ class HistogramScorer(PrivateScorer):
         return [int(count) for count in counted[1:]]
 
     def sensitivity(self, neighboring: Neighboring) -> Sensitivity:
-        check_neighboring(neighboring)
+        check_relation(neighboring)
         return Sensitivity(2, 2, (1, 1)) if neighboring == "replace_one" else Sensitivity(1, 1)
 
-    def score(self, noisy: Sequence[int], n_scored: int | None, neighboring: Neighboring) -> float:
-        check_neighboring(neighboring)
+    def score(self, noisy: Sequence[int], n_scored: int, neighboring: Neighboring) -> float:
+        check_relation(neighboring)
         return self.of_counts(np.array(finite(noisy), dtype=np.float64))
 
     def __call__(self, estimator: object, X: Any, y: Any) -> float:
@@ -96,9 +95,6 @@ class CountScorer(HistogramScorer):
 
     def responding(self, estimator: object) -> Respond:
         return response_function(estimator, "predict")
-
-    def records_per_call(self, estimator: object) -> int:
-        return records_per_call(estimator, "predict")
 
     def of_counts(self, counts: npt.NDArray[np.float64]) -> float:
         return self.value(np.maximum(counts, 0.0).tolist())

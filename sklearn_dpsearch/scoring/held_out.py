@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from ..privacy._types import Neighboring
 from ..privacy.mechanisms.bernoulli import RandomBytes
 from .validation import Exposure, Fold, HoldOut, Validation
 
-#: Share that validates where the number of records is private.
-OF_PRIVATE_SIZE = 0.2
 #: The usual share, and the largest.
 USUAL, LARGEST = 0.1, 0.3
 #: Fewest validation records, and a sufficient number at ε ≥ 1. A smaller ε needs 1/ε times as many.
@@ -46,23 +43,14 @@ class UnknownShare(Validation):
         raise AssertionError("Records are split only after their number was planned for.")
 
 
-def default_hold_out(
-    neighboring: Neighboring, n_samples: int | None, stated: float | None, epsilon: float | None
-) -> Validation:
+def default_hold_out(n_samples: int | None, epsilon: float | None) -> Validation:
     """Validation for ``cv=None``.
 
     Parameters
     ----------
-    neighboring : {"add_remove", "zero_out", "replace_one"}
-        Under add/remove ``n_samples`` is private, and not looked at.
     n_samples : int or None
         Number of records, where known.
-    stated : float or None
-        The number of records that the estimator has as a public constant.
     epsilon : float or None
         Total of the search.
     """
-    n = stated if stated is not None or neighboring == "add_remove" else n_samples
-    if n is not None:
-        return HoldOut(default_share(n, epsilon))
-    return HoldOut(OF_PRIVATE_SIZE) if neighboring == "add_remove" else UnknownShare()
+    return UnknownShare() if n_samples is None else HoldOut(default_share(n_samples, epsilon))

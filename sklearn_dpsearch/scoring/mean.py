@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import inf, isfinite
+from math import isfinite
 from typing import Any
 
 import numpy as np
 
 from ..data.labels import as_array
-from ..privacy._checks import check_neighboring, require
+from ..privacy._checks import require
 from ..privacy._types import Array, Neighboring
-from .base import PrivateScorer, check_resolution, known_size
-from .contributions import Evaluate, contributions, finite, quantised, records_per_call, response_function
+from .base import PrivateScorer, check_relation, check_resolution
+from .contributions import Evaluate, contributions, finite, quantised, response_function
 from .noise import Sensitivity
 from .record_values import Match, OfPredictions, RecordValues
 
@@ -24,17 +24,15 @@ class MeanScorer(PrivateScorer):
 
     ``private_scorer`` and ``make_private_scorer`` build it.
 
-    Values are clipped to [lower, upper] and rounded to x ∈ {0, …, R} (R = ``resolution``). The sums, and their
+    Values are clipped to [lower, upper] and rounded to x ∈ {0, …, R} (R = ``resolution``). The sum, and its
     sensitivity to one record:
 
-    ============================= =============== ==================
-    relation                      integers        sensitivity
-    ============================= =============== ==================
-    replace_one                   Σx              R
-    zero_out                      Σ(2x − R)       R (half the range)
-    add_remove                    Σx, Σ(R − x)    R, in l1 and l2
-    add_remove, ``expected_size`` Σ(2x − R)       R (half the range)
-    ============================= =============== ==================
+    =========== ========= ==================
+    relation    integer   sensitivity
+    =========== ========= ==================
+    replace_one Σx        R
+    zero_out    Σ(2x − R) R (half the range)
+    =========== ========= ==================
 
     Parameters
     ----------
@@ -48,9 +46,6 @@ class MeanScorer(PrivateScorer):
         If False, the score is minus the mean.
     resolution : int
         R.
-    expected_size : float, optional
-        A public guess of the number of scored records, chosen without looking at the data. Used under
-        add_remove only.
     name : str, optional
         For display.
     """
@@ -61,7 +56,6 @@ class MeanScorer(PrivateScorer):
     response_method: str | Sequence[str] = "predict"
     greater_is_better: bool = True
     resolution: int = 1000
-    expected_size: float | None = None
     name: str | None = None
 
     @property
@@ -75,8 +69,6 @@ class MeanScorer(PrivateScorer):
         finite_bounds = isfinite(self.lower) and isfinite(self.upper - self.lower) and self.lower < self.upper
         require(finite_bounds, "finite lower < upper", lower=self.lower, upper=self.upper)
         object.__setattr__(self, "resolution", check_resolution(self.resolution))
-        if self.expected_size is not None:
-            require(0 < self.expected_size < inf, "0 < expected_size < inf", expected_size=self.expected_size)
 
     @property
     def worst(self) -> float:
@@ -84,39 +76,25 @@ class MeanScorer(PrivateScorer):
         return self.lower if self.greater_is_better else self.upper
 
     def statistic(self, estimator: object, X: Any, y: Any, neighboring: Neighboring) -> list[int]:
-        check_neighboring(neighboring)
+        check_relation(neighboring)
         respond, evaluate = response_function(estimator, self.response_method), self._evaluate(estimator)
-        values = contributions(respond, evaluate, X, y, [self.worst], self.records_per_call(estimator))[:, 0]
+        values = contributions(respond, evaluate, X, y, [self.worst])[:, 0]
         levels = quantised(values, self.lower, self.upper, self.resolution)
-        up, whole = int(levels.sum()), self.resolution * len(levels)
-        if neighboring == "replace_one":
-            return [up]
-        if neighboring == "zero_out" or self.expected_size is not None:
-            return [2 * up - whole]
-        return [up, whole - up]
+        total = int(levels.sum())
+        return [total if neighboring == "replace_one" else 2 * total - self.resolution * len(levels)]
 
     def sensitivity(self, neighboring: Neighboring) -> Sensitivity:
-        check_neighboring(neighboring)
+        check_relation(neighboring)
         return Sensitivity(self.resolution, self.resolution**2)
 
-    def score(self, noisy: Sequence[int], n_scored: int | None, neighboring: Neighboring) -> float:
-        check_neighboring(neighboring)
-        mean = self.lower + (self.upper - self.lower) * self._share(finite(noisy), n_scored, neighboring)
+    def score(self, noisy: Sequence[int], n_scored: int, neighboring: Neighboring) -> float:
+        check_relation(neighboring)
+        total, whole = finite(noisy)[0], self.resolution * n_scored
+        share = 0.5  # the middle, if no record was scored
+        if whole:
+            share = total / whole if neighboring == "replace_one" else 0.5 + total / (2 * whole)
+        mean = self.lower + (self.upper - self.lower) * share
         return mean if self.greater_is_better else -mean
-
-    def _share(self, noisy: list[int], n_scored: int | None, neighboring: Neighboring) -> float:
-        """Position of the mean between lower (0) and upper (1); the middle if no record was counted."""
-        if neighboring == "add_remove" and self.expected_size is None:
-            up, down = (max(value, 0) for value in noisy)
-            return up / (up + down) if up + down else 0.5
-        n = self.expected_size if neighboring == "add_remove" else known_size(n_scored)
-        if not n:
-            return 0.5
-        whole = self.resolution * n
-        return noisy[0] / whole if neighboring == "replace_one" else 0.5 + noisy[0] / (2 * whole)
-
-    def records_per_call(self, estimator: object) -> int:
-        return records_per_call(estimator, self.response_method)
 
     def _evaluate(self, estimator: object) -> Evaluate:
         classes = getattr(estimator, "classes_", None)
@@ -146,7 +124,6 @@ def make_private_scorer(
     response_method: str | Sequence[str] = "predict",
     greater_is_better: bool = True,
     resolution: int = 1000,
-    expected_size: float | None = None,
     name: str | None = None,
 ) -> MeanScorer:
     """A private scorer from a function of one record's truth and prediction.
@@ -166,8 +143,6 @@ def make_private_scorer(
         If False, the score is minus the mean.
     resolution : int
         Number of steps from lower to upper to which values are rounded.
-    expected_size : float, optional
-        A public guess of the number of scored records, for the add/remove relation (docs/theory/score_noise.md).
     name : str, optional
         For display.
 
@@ -196,6 +171,5 @@ def make_private_scorer(
         response_method=response_method,
         greater_is_better=greater_is_better,
         resolution=resolution,
-        expected_size=expected_size,
         name=name or getattr(score_func, "__name__", None),
     )

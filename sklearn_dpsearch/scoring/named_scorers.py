@@ -21,12 +21,12 @@ from .ranking import RankingScorer
 from .record_values import ErrorPower, InTopK, LogLoss, Match
 
 
-def accuracy(*, expected_size: float | None = None) -> MeanScorer:
+def accuracy() -> MeanScorer:
     """Share of right predictions."""
-    return MeanScorer(values=Match(), lower=0.0, upper=1.0, resolution=1, expected_size=expected_size, name="accuracy")
+    return MeanScorer(values=Match(), lower=0.0, upper=1.0, resolution=1, name="accuracy")
 
 
-def top_k_accuracy(*, k: int = 2, expected_size: float | None = None) -> MeanScorer:
+def top_k_accuracy(*, k: int = 2) -> MeanScorer:
     """Share of records whose label is among the k classes with the largest scores."""
     require(int(k) == k and k >= 1, "an integer k >= 1", k=k)
     return MeanScorer(
@@ -35,12 +35,11 @@ def top_k_accuracy(*, k: int = 2, expected_size: float | None = None) -> MeanSco
         upper=1.0,
         response_method=("decision_function", "predict_proba"),
         resolution=1,
-        expected_size=expected_size,
         name="top_k_accuracy",
     )
 
 
-def neg_log_loss(*, clip: float = 5.0, resolution: int = 1000, expected_size: float | None = None) -> MeanScorer:
+def neg_log_loss(*, clip: float = 5.0, resolution: int = 1000) -> MeanScorer:
     """Minus the mean of −log p(label), in nats, each at most ``clip``."""
     return MeanScorer(
         values=LogLoss(),
@@ -49,29 +48,27 @@ def neg_log_loss(*, clip: float = 5.0, resolution: int = 1000, expected_size: fl
         response_method="predict_proba",
         greater_is_better=False,
         resolution=resolution,
-        expected_size=expected_size,
         name="neg_log_loss",
     )
 
 
-def neg_mean_absolute_error(*, clip: float, resolution: int = 1000, expected_size: float | None = None) -> MeanScorer:
+def neg_mean_absolute_error(*, clip: float, resolution: int = 1000) -> MeanScorer:
     """Minus the mean absolute error, each error at most ``clip``."""
-    return _error("neg_mean_absolute_error", 1, clip, resolution, expected_size)
+    return _error("neg_mean_absolute_error", 1, clip, resolution)
 
 
-def neg_mean_squared_error(*, clip: float, resolution: int = 1000, expected_size: float | None = None) -> MeanScorer:
+def neg_mean_squared_error(*, clip: float, resolution: int = 1000) -> MeanScorer:
     """Minus the mean squared error, each absolute error at most ``clip``."""
-    return _error("neg_mean_squared_error", 2, clip, resolution, expected_size)
+    return _error("neg_mean_squared_error", 2, clip, resolution)
 
 
-def _error(name: str, power: int, clip: float, resolution: int, expected_size: float | None) -> MeanScorer:
+def _error(name: str, power: int, clip: float, resolution: int) -> MeanScorer:
     return MeanScorer(
         values=ErrorPower(power),
         lower=0.0,
         upper=clip**power,
         greater_is_better=False,
         resolution=resolution,
-        expected_size=expected_size,
         name=name,
     )
 
@@ -159,7 +156,7 @@ def private_scorer(name: str, **options: Any) -> PrivateScorer:
         Public facts that the metric needs: ``classes`` (balanced_accuracy), ``pos_label`` (f1, precision, recall,
         roc_auc, average_precision; of the last two also ``n_bins``, default 16), ``clip`` (absolute and squared error;
         log loss, default 5 nats), ``y_range`` (r2; also ``clip``, ``score_range``), ``k`` (top_k_accuracy, default 2).
-        For means also ``expected_size``, for means of numbers and r2 ``resolution``.
+        For means of numbers and r2 also ``resolution``.
 
     Returns
     -------
@@ -182,8 +179,9 @@ def private_scorer(name: str, **options: Any) -> PrivateScorer:
     known = inspect.signature(build).parameters
     for option, value in options.items():
         if option not in known:
+            taken = ", ".join(known) or "no options"
             raise TypeError(
-                f"Found {option}={value!r} for the private scorer {name!r}, which takes {', '.join(known)}."
+                f"Found {option}={value!r} for the private scorer {name!r}, which takes {taken}."
                 + did_you_mean(option, known)
             )
     needed = [parameter.name for parameter in known.values() if parameter.default is Parameter.empty]
@@ -225,7 +223,7 @@ def get_private_scorer(scoring: object, estimator: object = None) -> PrivateScor
 
     Examples
     --------
-    >>> get_private_scorer("accuracy").sensitivity("add_remove").l1
+    >>> get_private_scorer("accuracy").sensitivity("zero_out").l1
     1
     """
     if isinstance(scoring, PrivateScorer):

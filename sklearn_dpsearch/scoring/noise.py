@@ -138,7 +138,7 @@ class DiscreteGaussianNoise(Noise):
 
     Examples
     --------
-    >>> scoring = DiscreteGaussianNoise(Fraction(4)).guarantee(Sensitivity(1, 1), "add_remove")
+    >>> scoring = DiscreteGaussianNoise(Fraction(4)).guarantee(Sensitivity(1, 1), "zero_out")
     >>> round(scoring.epsilon_at(1e-6), 3), float(scoring.renyi(2.0))
     (2.276, 0.25)
     """
@@ -178,7 +178,7 @@ class DiscreteGaussianDP(Guarantee):
         σ² of the noise on every component.
     sensitivity : Sensitivity
         Sensitivity of the statistic to one record.
-    neighboring : {"add_remove", "zero_out", "replace_one"}
+    neighboring : {"zero_out", "replace_one"}
         Neighbouring relation.
     """
 

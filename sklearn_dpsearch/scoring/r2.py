@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import r2_score
 
-from ..privacy._checks import as_numbers, check_neighboring, plain_number, require
+from ..privacy._checks import as_numbers, plain_number, require
 from ..privacy._types import Array, Neighboring
-from .base import PrivateScorer, check_resolution, known_size
-from .contributions import contributions, finite, numbers, quantised, records_per_call, response_function
+from .base import PrivateScorer, check_relation, check_resolution
+from .contributions import contributions, finite, numbers, quantised, response_function
 from .noise import Sensitivity
 
 
@@ -27,8 +27,7 @@ class R2Scorer(PrivateScorer):
 
         SSE = clip²·Σe,   SST = h²·(Σt² − (Σt)²/n).
 
-    Where the number of records n is public, x_e and x_q are measured from their middle. Under add/remove a fourth sum,
-    of R − x_q, gives n at no cost: it and x_q together move by R.
+    The number of records n is public, and x_e and x_q are measured from their middle.
 
     Parameters
     ----------
@@ -76,40 +75,30 @@ class R2Scorer(PrivateScorer):
         y, middle = numbers(y), self.y_range[0] + self.half
         return np.column_stack([((y - numbers(prediction)) / self.largest_error) ** 2, (y - middle) / self.half])
 
-    def records_per_call(self, estimator: object) -> int:
-        return records_per_call(estimator, "predict")
-
     def statistic(self, estimator: object, X: Any, y: Any, neighboring: Neighboring) -> list[int]:
-        check_neighboring(neighboring)
-        respond, size = response_function(estimator, "predict"), self.records_per_call(estimator)
-        rows = contributions(respond, self._rows, X, y, [1.0, 0.0], size)
+        check_relation(neighboring)
+        rows = contributions(response_function(estimator, "predict"), self._rows, X, y, [1.0, 0.0])
         error = quantised(rows[:, 0], 0.0, 1.0, self.resolution)
         target = quantised(rows[:, 1], -1.0, 1.0, 2 * self.resolution) - self.resolution
         square = (2 * target**2 + self.resolution) // (2 * self.resolution)
         sums, n = [int(levels.sum()) for levels in (error, target, square)], len(rows)
-        if neighboring == "add_remove":
-            return [*sums, self.resolution * n - sums[2]]
         middle = (self.resolution // 2) * n
         return [sums[0] - middle, sums[1], sums[2] - middle]
 
     def sensitivity(self, neighboring: Neighboring) -> Sensitivity:
         """Proofs: docs/theory/score_noise.md, "R²"."""
-        check_neighboring(neighboring)
+        check_relation(neighboring)
         whole = self.resolution
         half = whole - whole // 2
-        if neighboring == "add_remove":
-            return Sensitivity(3 * whole, 3 * whole**2, (whole, whole, whole))
         if neighboring == "zero_out":
             return Sensitivity(2 * half + whole, 2 * half**2 + whole**2, (half, whole, half))
         return Sensitivity(whole + (9 * whole) // 4 + 1, 5 * whole**2, (whole, 2 * whole, whole))
 
-    def score(self, noisy: Sequence[int], n_scored: int | None, neighboring: Neighboring) -> float:
-        check_neighboring(neighboring)
-        error, target, square, *rest = finite(noisy)
-        if neighboring == "add_remove":
-            return self._ratio(error, target, square, (square + rest[0]) / self.resolution)
-        middle = (self.resolution // 2) * known_size(n_scored)
-        return self._ratio(error + middle, target, square + middle, known_size(n_scored))
+    def score(self, noisy: Sequence[int], n_scored: int, neighboring: Neighboring) -> float:
+        check_relation(neighboring)
+        error, target, square = finite(noisy)
+        middle = (self.resolution // 2) * n_scored
+        return self._ratio(error + middle, target, square + middle, n_scored)
 
     def _ratio(self, error: float, target: float, square: float, n: float) -> float:
         """1 − SSE/SST from sums in units of 1/R, clipped."""

@@ -12,7 +12,7 @@ from .base import PrivateScorer
 def standard_error(
     scorer: PrivateScorer,
     noisy: Sequence[int],
-    n_scored: int | None,
+    n_scored: int,
     neighboring: Neighboring,
     *,
     noise_std: float,
@@ -29,9 +29,9 @@ def standard_error(
         Scorer that made the score.
     noisy : sequence of int
         Statistic plus noise.
-    n_scored : int or None
+    n_scored : int
         The public number of scored records, as given to the score.
-    neighboring : {"add_remove", "zero_out", "replace_one"}
+    neighboring : {"zero_out", "replace_one"}
         The relation, as given to the score.
     noise_std : float
         Of the noise on every integer.
@@ -48,11 +48,11 @@ def standard_error(
         return scorer.score([value + by * (i == place) for i, value in enumerate(noisy)], n_scored, neighboring)
 
     def resized(by: int) -> float:
-        return scorer.score(noisy, max((n_scored or 0) + by, 1), neighboring)
+        return scorer.score(noisy, max(n_scored + by, 1), neighboring)
 
     try:
         errors = [_half_of(lambda by, i=i: moved(i, by), noise_std) for i in range(len(noisy))]  # type: ignore[misc]
-        errors += [] if n_scored is None else [_half_of(resized, size_std)]
+        errors.append(_half_of(resized, size_std))
     except Exception:  # a user's scorer may refuse other integers; its score remains valid
         return math.nan
     return math.hypot(*errors)

@@ -1,7 +1,6 @@
 """Splits into training and validation records, and the number of times that one record is used.
 
-A split never depends on the data. Under add/remove neighbours every record draws its part independently: in a split of
-fixed sizes an additional record would change the parts of others.
+A split never depends on the data.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from sklearn import model_selection
 
 from ..privacy import PrivacyError
 from ..privacy._checks import require
-from ..privacy._types import Array, Neighboring
+from ..privacy._types import Array
 from ..privacy.mechanisms.bernoulli import RandomBytes, bernoulli, uniform_integers
 
 Indices = npt.NDArray[np.integer[Any]]
@@ -206,21 +205,18 @@ class Splitter(Protocol):
 LABELS, GROUPS = "the labels (y)", "groups"
 INSTEAD = {
     LABELS: "In random folds of many records the labels have nearly the same shares.",
-    GROUPS: "If the groups are public, give the folds that they make, cv=list(GroupKFold(5).split(X, groups=groups)), "
-    "to an estimator with a replace_one or zero_out guarantee.",
+    GROUPS: "If the groups are public, give the folds that they make, cv=list(GroupKFold(5).split(X, groups=groups)).",
 }
 #: Numbers and iterables that describe no folds.
 NO_SPLIT = (bool, np.bool_, str, bytes, Mapping)
 
 
-def validation_of(cv: object, neighboring: Neighboring, n_samples: int | None, public: bool) -> Validation:
+def validation_of(cv: object, n_samples: int | None, public: bool) -> Validation:
     """Validation for a search's parameter ``cv``.
 
     Parameters
     ----------
     cv : None, float, int, splitter or iterable of (train, test) indices
-    neighboring : {"add_remove", "zero_out", "replace_one"}
-        The estimator's relation. Splits by index need one under which the number of records is public.
     n_samples : int or None
         Needed for splits by index.
     public : bool
@@ -238,7 +234,7 @@ def validation_of(cv: object, neighboring: Neighboring, n_samples: int | None, p
         if isinstance(cv, (float, np.floating)):
             return HoldOut(float(cv))
         if _is_splitter(cv) or isinstance(cv, Iterable):
-            return _by_index(cv, neighboring, n_samples)
+            return _by_index(cv, n_samples)
     raise ValueError(
         f"Found cv={cv!r} ({type(cv).__name__}); None, a float in (0, 1) for one hold-out, an int for a number of "
         "folds, a splitter or a list of (train, test) indices is needed. Write e.g. cv=0.2 or cv=5."
@@ -276,16 +272,9 @@ def _is_splitter(cv: object) -> TypeGuard[Splitter]:
     return callable(getattr(cv, "split", None))
 
 
-def _by_index(cv: Any, neighboring: Neighboring, n_samples: int | None) -> IndexFolds:
+def _by_index(cv: Any, n_samples: int | None) -> IndexFolds:
     if type(cv) in LOOKS_AT:
-        raise _looks(cv, LOOKS_AT[type(cv)], neighboring)
-    if neighboring == "add_remove":
-        raise PrivacyError(
-            f"Found a split of fixed sizes (cv is a {type(cv).__name__}) for an estimator whose guarantee is about "
-            "adding or removing a record: one record more would move others between the parts. Use cv as a fraction "
-            "or a number of folds (each record draws its own part), or an estimator with a replace_one or zero_out "
-            "guarantee."
-        )
+        raise _looks(cv, LOOKS_AT[type(cv)])
     if n_samples is None:
         raise ValueError("A splitter needs the number of records. Give n_samples.")
     # Splitters are told the number of records and see nothing of the data.
@@ -299,12 +288,11 @@ def _by_index(cv: Any, neighboring: Neighboring, n_samples: int | None) -> Index
     return IndexFolds(n_samples, tuple(_as_fold(i, pair, n_samples) for i, pair in enumerate(pairs)))
 
 
-def _looks(cv: object, at: str, neighboring: Neighboring | None = None) -> PrivacyError:
+def _looks(cv: object, at: str) -> PrivacyError:
     """Error for a splitter that looks at the data."""
-    blind = "" if neighboring == "add_remove" else ", or a splitter of record numbers alone: KFold, ShuffleSplit"
     return PrivacyError(
         f"Found cv={cv!r}, which looks at {at}: the split would depend on the data. Use cv as a number of folds "
-        f"(cv=5) or a fraction (cv=0.2){blind}. {INSTEAD[at]}"
+        f"(cv=5) or a fraction (cv=0.2), or a splitter of record numbers alone: KFold, ShuffleSplit. {INSTEAD[at]}"
     )
 
 

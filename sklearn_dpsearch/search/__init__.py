@@ -1,7 +1,6 @@
 """The private searches."""
 
 from ._base import BasePrivateSearch
-from ._resuming import Checkpoint
 from .execution.outcome import NoModelError
 from .grid_search import DPGridSearchCV
 from .planning.default_spaces import search_space
@@ -11,7 +10,6 @@ from .threshold_search import Doubling, DPThresholdSearchCV
 
 __all__ = [
     "BasePrivateSearch",
-    "Checkpoint",
     "DPGridSearchCV",
     "DPRandomSearchCV",
     "DPSubsetSearchCV",

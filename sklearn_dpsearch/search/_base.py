@@ -35,7 +35,7 @@ from ._html_repr import ShownInNotebooks
 from ._ledgers import ledger_of, taken_along, with_those_before
 from ._private_fit import PrivateFit
 from ._rehearsal import rehearse
-from ._resuming import STATEMENT, Checkpoint, Start, starting
+from ._resuming import STATEMENT, Start, starting
 from ._types import PublicData, Scorer
 from .execution.clusters import Workplace, workplace
 from .execution.outcome import charge
@@ -119,7 +119,7 @@ class BasePrivateSearch(
     error_score: float | str
     verbose: int
     random_state: int | np.random.RandomState | None
-    checkpoint: str | os.PathLike[str] | Checkpoint | None
+    checkpoint: str | os.PathLike[str] | None
     ledger: PrivacyLedger | None
     rehearse: bool
 
@@ -137,7 +137,7 @@ class BasePrivateSearch(
         "error_score": [numbers.Real, StrOptions({"raise"})],
         "verbose": ["verbose"],
         "random_state": ["random_state"],
-        "checkpoint": [None, str, os.PathLike, Checkpoint],
+        "checkpoint": [None, str, os.PathLike],
         "ledger": [None, PrivacyLedger],
         "rehearse": ["boolean"],
     }
@@ -239,7 +239,7 @@ class BasePrivateSearch(
     def _plan(
         self, strategy: Strategy, n_samples: int | None, public: bool, delta: float | None, *, near: float | None = None
     ) -> Plan:
-        strategy.n_samples = n_samples
+        strategy.plan_for(n_samples)
         families = strategy.families(n_samples)
         relation = families.relation
         scorer, validation = strategy.scorer(public), strategy.validation(relation, n_samples, public)
@@ -270,7 +270,7 @@ class BasePrivateSearch(
                     self.estimator,
                     families.kinds,
                     strategy.released,
-                    n_samples=None if relation == "add_remove" else n_samples,
+                    n_samples=n_samples,
                     seeded=self.random_state is not None,
                     kept=self.checkpoint is not None,
                 ),

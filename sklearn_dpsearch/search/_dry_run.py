@@ -52,7 +52,7 @@ def examples(strategy: Strategy, X: Any, y: Any, public: bool) -> tuple[Any, Any
 def job_in_the_open(plan: Plan, n: int, fit_params: Mapping[str, Any], public: PublicData | None) -> Job:
     """Job in which all records train and all records are scored."""
     records = np.arange(n)
-    split = Split(folds=[(records, records)], n_scored=[None if plan.spent.neighboring == "add_remove" else n])
+    split = Split(folds=[(records, records)], n_scored=[n])
     return Job(recipe=plan.recipe, split=split, fit_params=fit_params, public=public)
 
 

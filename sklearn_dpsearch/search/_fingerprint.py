@@ -6,14 +6,13 @@ from typing import Any
 
 import joblib
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.base import clone
 
 from .._disk import store
 from .._disk.store import PLAIN, Marks, shown
 from ..adapters.seeds import forget_seeds, seed_names
+from ..data.columns import is_data_set, is_frame
 from ..privacy import PrivacyError
-from ._code import codes_of
 from ._records import with_parameters
 from .execution.randomness import Randomness
 
@@ -38,16 +37,16 @@ def marks(prepared: Any) -> Marks:
     records = {"X": prepared.X, "y": prepared.y, "X_public": X_public, "y_public": y_public}
     return {
         "place": {name: (found, repr(found)) for name, found in store.place(LIBRARIES).items()},
-        "argument": {name: (_with_code(name, value), shown(value)) for name, value in arguments.items()},
+        "argument": {name: (_digest(name, value), shown(value)) for name, value in arguments.items()},
         "candidates": {
             "candidates, estimator or numbers of records": (
-                _with_code("the estimator", told),
+                _digest("the estimator", told),
                 "",
             )
         },
         "records": {
             **{name: (_digest(name, _plain(name, value)), "") for name, value in records.items()},
-            "parameters of fit": (_with_code("parameters of fit", dict(prepared.fit_params)), ""),
+            "parameters of fit": (_digest("parameters of fit", dict(prepared.fit_params)), ""),
         },
     }
 
@@ -69,11 +68,6 @@ def _without_seeds(estimator: Any) -> Any:
     return with_parameters(plain, dict.fromkeys(seed_names(plain)))
 
 
-def _with_code(name: str, value: Any) -> str:
-    """Digest of a value, and of the code of functions and classes, which a pickle only names."""
-    return f"{_digest(name, value)} {_digest(name, codes_of(value))}"
-
-
 def _digest(name: str, value: Any) -> str:
     try:
         return str(joblib.hash(value, hash_name="sha1"))
@@ -87,44 +81,19 @@ def _digest(name: str, value: Any) -> str:
 
 
 def _plain(name: str, value: Any) -> Any:
-    """Records as arrays, so that every value counts in a digest.
+    """Records so that every value counts in a digest, and the layout of a data frame's columns in memory does not.
 
     Raises
     ------
     PrivacyError
-        For other containers, whose digest may not cover every value.
+        For data sets, of which only a description could be compared.
     """
-    if value is None or type(value) in (np.ndarray, np.memmap) or issparse(value):
+    if is_data_set(value):
+        raise PrivacyError(
+            f"Found {name} of type {type(value).__name__} together with checkpoint=; arrays or data frames are needed, "
+            "so that a search that goes on can tell whether its records are the same. Leave checkpoint=None."
+        )
+    if not is_frame(value):
         return value
-    if isinstance(value, np.ndarray):  # a mask or a unit may be beside the numbers
-        return [np.asarray(value), vars(value)] if hasattr(value, "__dict__") else value
-    if hasattr(value, "columns") and hasattr(value, "__getitem__"):
-        columns = value.items() if hasattr(value, "items") else ((name, value[name]) for name in value.columns)
-        return [_names(value), *((str(name), *_column(values)) for name, values in columns)]
-    if isinstance(value, dict):
-        return {str(part): _plain(name, one) for part, one in value.items()}
-    if isinstance(value, (list, tuple)):
-        return value
-    if hasattr(value, "__array__"):
-        return [_names(value), *_column(value)] if hasattr(value, "dtype") else np.asarray(value)
-    raise PrivacyError(
-        f"Found {name} of type {type(value).__name__} together with checkpoint=; arrays, data frames, lists or dicts "
-        "of them are needed, so that a search that goes on can tell whether its records are the same. Leave "
-        "checkpoint=None."
-    )
-
-
-def _names(values: Any) -> str | None:
-    """Names of rows, which pandas keeps beside the values, and which an estimator may look at."""
-    found = getattr(values, "index", None)
-    return None if callable(found) else _values(found)
-
-
-def _column(values: Any) -> tuple[str, str, str]:
-    """A column: its kind, its categories, which are not in the name of the kind, and its values."""
-    return str(values.dtype), _values(getattr(values.dtype, "categories", None)), _values(values)
-
-
-def _values(of: Any) -> str:
-    """Digest of the values without their memory layout, which differs between a pandas frame and its copy."""
-    return _digest("names or values of a data frame", np.ascontiguousarray(of))
+    columns = [(label, column.to_numpy()) for label, column in value.items()]
+    return [np.asarray(value.index), *((label, np.ascontiguousarray(one)) for label, one in columns)]

@@ -60,7 +60,7 @@ def utilities_in_the_open(
             "DPGridSearchCV, or a DPThresholdSearchCV with threshold=Doubling(...)."
         )
     plan = search._plan(strategy, n_records(X), False, search.delta)
-    split = Split(folds=folds, n_scored=[None] * len(folds))
+    split = Split(folds=folds)
     job = Job(recipe=plan.recipe, split=split, fit_params={}, public=None)
     workers: Workers = {"n_jobs": None, "pre_dispatch": "all"}
     work = partial(utilities_of, job, candidates, "same", [None] * len(folds), X, y, workers)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -26,38 +24,6 @@ STATEMENT = (
     "With checkpoint= all random draws follow from a secret of the operating system through statistical generators; "
     "the secret stays in that folder, which is as secret as the records, until the release."
 )
-
-
-@dataclass(frozen=True)
-class Checkpoint:
-    """A folder from which a search goes on after a crash.
-
-    Parameters
-    ----------
-    folder : str or path
-        A separate folder on a disk that all workers see. It is created, and closed to other users. After the release it
-        holds only the release, which the same fit restores and another fit replaces.
-    key : cryptography.fernet.Fernet, optional
-        Encrypts the files. The key is not kept in the folder, and must be given again.
-
-    Examples
-    --------
-    >>> Checkpoint("search.checkpoint")
-    Checkpoint('search.checkpoint')
-    """
-
-    folder: str | os.PathLike[str]
-    key: Any = None
-
-    def __post_init__(self) -> None:
-        if self.key is not None and not (hasattr(self.key, "encrypt") and hasattr(self.key, "decrypt")):
-            raise TypeError(
-                f"Found key of type {type(self.key).__name__}; a Fernet is needed: "
-                "cryptography.fernet.Fernet(Fernet.generate_key())."
-            )
-
-    def __repr__(self) -> str:
-        return f"Checkpoint({str(self.folder)!r}{'' if self.key is None else ', key=...'})"
 
 
 class Start:
@@ -124,12 +90,11 @@ class Start:
 
 @contextlib.contextmanager
 def starting(checkpoint: Any, random_state: int | np.random.RandomState | None) -> Iterator[Start]:
-    """Open the starting point; delete its folder when the search has ended, or if no record was used."""
+    """Open the starting point; its folder is deleted when the search has ended, or if no record was used."""
     if checkpoint is None:
         yield Start(random_state)
         return
-    given = checkpoint if isinstance(checkpoint, Checkpoint) else Checkpoint(checkpoint)
-    with store.opened(given.folder, SEARCH, given.key) as kept:
+    with store.opened(checkpoint, SEARCH) as kept:
         start = Start(random_state, kept)
         try:
             yield start

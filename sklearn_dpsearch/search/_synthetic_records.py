@@ -13,6 +13,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
 
+from ..data.columns import is_frame
 from ..privacy import PrivacyError
 from ._types import Scorer
 from .planning.container_facts import ContainerFacts
@@ -55,7 +56,7 @@ def made_up_like(estimator: Any, scorer: Scorer, X: ContainerFacts, y: Container
     -------
     X : ndarray, sparse array or data frame
         At most ``RECORDS`` records.
-    y : ndarray, series or None
+    y : ndarray or None
 
     Raises
     ------
@@ -159,7 +160,7 @@ def _within_norm(steps: Sequence[Any], X: Any) -> Any:
 
 
 def _records_like(X: ContainerFacts, steps: Sequence[Any], rng: np.random.Generator, n: int) -> Any:
-    if hasattr(X.empty, "columns"):
+    if is_frame(X.empty):
         return _table_like(X.empty, _declared_columns(steps, X.width), rng, n)
     if X.is_sparse:
         dense = rng.uniform(size=(n, X.shape[1])) * (rng.uniform(size=(n, X.shape[1])) < 0.1)
@@ -190,22 +191,18 @@ def _tokens(net: Any) -> int | None:
 
 def _table_like(X: Any, declared: Mapping[Any, Draw], rng: np.random.Generator, n: int) -> Any:
     """Data frame with the same columns and types, filled from declared draws."""
-    draws = {name: declared.get(place, declared.get(name)) for place, name in enumerate(X.columns)}
-    if not hasattr(X, "iloc"):  # of polars
-        values = {name: [None] * n if draw is None else draw(rng, n).tolist() for name, draw in draws.items()}
-        return type(X)(values, schema=X.schema, strict=False)
     import pandas as pd
 
     columns = []
-    for dtype, draw in zip(X.dtypes, draws.values()):
-        plain = pd.Series(_of_kind(dtype, rng, n))
+    for place, (name, dtype) in enumerate(zip(X.columns, X.dtypes)):
+        plain, draw = pd.Series(_of_kind(dtype, rng, n)), declared.get(place, declared.get(name))
         columns.append(_of_type(plain if draw is None else pd.Series(draw(rng, n)), dtype, plain))
     return pd.concat(columns, axis=1, keys=X.columns)
 
 
 def _of_kind(dtype: Any, rng: np.random.Generator, n: int) -> np.ndarray:
     """Values for a column of which only the type is known."""
-    kind = getattr(dtype, "kind", "O")
+    kind = dtype.kind
     if kind in "iub":
         return rng.integers(0, 2, n)
     if kind == "f":
@@ -216,9 +213,7 @@ def _of_kind(dtype: Any, rng: np.random.Generator, n: int) -> np.ndarray:
 
 def _of_type(values: Any, dtype: Any, otherwise: Any) -> Any:
     """Values in a column's type; else ``otherwise`` in this type; else the values as they are."""
-    if hasattr(dtype, "categories"):  # often taken from the records, and then private
-        return values.astype("category")
-    if getattr(dtype, "kind", "") in "iu" and values.dtype.kind == "f":
+    if dtype.kind in "iu" and values.dtype.kind == "f":
         values = values.round()
     for found in (values, otherwise):
         with contextlib.suppress(ValueError, TypeError, OverflowError), np.errstate(invalid="ignore"):
@@ -243,18 +238,13 @@ def _targets(
 
 def _targets_like(y: ContainerFacts, last: Any, scorer: Scorer, rng: np.random.Generator, n: int) -> Any:
     """Targets of the shape and type of given ones."""
-    shape, dtype = y.shape[1:], y.dtype
+    shape, dtype = y.shape[1:], np.dtype(y.dtype or object)
     if any(width > 1 for width in shape):  # several numbers or labels of each record
         values = rng.uniform(-1.0, 1.0, (n, *shape)) if is_regressor(last) else rng.integers(0, 2, (n, *shape))
         return _of_type(values, dtype, values)
     found = _targets(last, scorer, rng, n, y)
     assert found is not None
-    if not hasattr(y.empty, "iloc"):
-        return _of_type(found, dtype, found).reshape(n, *shape)
-    import pandas as pd
-
-    series = pd.Series(found)
-    return pd.DataFrame({y.empty.columns[0]: series}) if shape else _of_type(series, dtype, series)
+    return _of_type(found, dtype, found).reshape(n, *shape)
 
 
 def _labels(last: Any, scorer: Scorer, of: ContainerFacts | None = None) -> Sequence[Any]:

@@ -64,8 +64,8 @@ class Recipe:
         Noise of a private score.
     trains_together : bool
         Whether candidates can be trained at once.
-    public_size : float or None
-        The number of records that every candidate was told as a public constant.
+    n_samples : int or None
+        Number of all records, for estimators whose noise or rate follows from it.
     """
 
     estimator: Any
@@ -76,7 +76,7 @@ class Recipe:
     neighboring: Neighboring
     error_score: float
     trains_together: bool
-    public_size: float | None
+    n_samples: int | None
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,9 @@ from ..ledger import PrivacyLedger
 from ..privacy import CountDistribution, Fixed, Guarantee, best_of
 from ..privacy._types import Neighboring
 from ..privacy.count_distributions.distributions import as_count_distribution
+from ..scoring.held_out import default_hold_out
 from ..scoring.validation import Validation, all_numbers, validation_of
 from ._base import BasePrivateSearch
-from ._resuming import Checkpoint
 from ._types import Candidate, Distributions, Scorer, Seed
 from .execution.job import FinalTraining, Job, Split
 from .execution.models import fresh, train_last
@@ -84,7 +84,7 @@ class DPRandomSearchCV(BasePrivateSearch):
     ledger : PrivacyLedger or None, default=None
         Ledger in which every fit is entered before it uses a record; a fit beyond the ledger's budget is refused
         (docs/learn/ledger.md). None: the ledger of the block ``with ledger:`` around the fit, if any.
-    checkpoint : str, path, Checkpoint or None, default=None
+    checkpoint : str, path or None, default=None
         A folder from which the same search goes on after a crash, to the same release as without the crash
         (docs/learn/at_scale.md). The folder is as secret as the records. Repeating the same fit restores the release.
     rehearse : bool, default=True
@@ -151,7 +151,7 @@ class DPRandomSearchCV(BasePrivateSearch):
         verbose: int = 0,
         random_state: int | np.random.RandomState | None = None,
         ledger: PrivacyLedger | None = None,
-        checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
         rehearse: bool = True,
     ) -> None:
         self.estimator = estimator
@@ -226,8 +226,8 @@ class RandomStrategy(BestOfStrategy):
 
     def validation(self, relation: Neighboring, n_samples: int | None, public: bool) -> Validation:
         if self.search.cv is None and not public:
-            return self.default_hold_out(relation, n_samples)
-        return validation_of(self.search.cv, relation, n_samples, public)
+            return default_hold_out(n_samples, self.search.epsilon)
+        return validation_of(self.search.cv, n_samples, public)
 
     def cost(self, validation: Validation) -> CostModel:
         number = int(self.distribution.mean)

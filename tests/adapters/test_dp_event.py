@@ -8,7 +8,6 @@ import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from sklearn_dpsearch import DPRandomSearchCV
-from sklearn_dpsearch.adapters import adapter_for
 from sklearn_dpsearch.privacy import DPSGD, GaussianDP, PureDP, UnknownGuaranteeError
 
 from .toys import promise, refused
@@ -99,4 +98,3 @@ def test_a_search_calibrates_its_noise():
     assert search.best_estimator_.noise_multiplier > 1.0
     assert any("states its own event" in one for one in search.privacy_spent_.assumptions)
     assert search.score(X, y) > 0.7
-    assert adapter_for(NoisyMeans()).public_size(NoisyMeans()) is None

@@ -304,15 +304,6 @@ MUTANTS = [
         tests=("scoring/test_noise_matching.py::test_noise_matched_to_a_pure_training_has_exactly_its_epsilon",),
     ),
     Mutant(
-        name="mean with a private number of records",
-        mistake="The number of validation records is released beside a mean without noise of its own.",
-        file="scoring/mean.py",
-        old="        return [up, whole - up]\n",
-        new="        return [up, whole]\n",
-        tests=("scoring/test_scorers.py::test_one_record_never_moves_the_integers_further_than_stated",),
-        seen="accuracy / n under add/remove",
-    ),
-    Mutant(
         name="a changed record counted once",
         mistake="A changed record leaves one cell of a histogram and enters another, and is charged for one.",
         file="scoring/counts.py",
@@ -363,15 +354,6 @@ MUTANTS = [
         tests=(
             "scoring/test_validation.py::test_each_record_validates_with_the_stated_probability_and_never_does_both",
         ),
-    ),
-    Mutant(
-        name="split of fixed size under add/remove",
-        mistake="A split by index is accepted where one record more moves others.",
-        file="scoring/validation.py",
-        old='    if neighboring == "add_remove":\n        raise PrivacyError(',
-        new="    if False:\n        raise PrivacyError(",
-        tests=("search/test_bad_input.py::test_splits_of_fixed_sizes_are_refused_under_add_remove",),
-        seen="skorch's and scikit-learn's default splits",
     ),
     Mutant(
         name="stratified split",
@@ -595,12 +577,12 @@ MUTANTS = [
     ),
     Mutant(
         name="layers by the records there are",
-        mistake="How many hidden layers a net has follows from the private number of records.",
+        mistake="How many hidden layers a net has follows from the secret number of records in a subset.",
         file="nets/estimators/table_base.py",
-        old="len(X) if self.public_n is None else self.public_n)",
-        new="len(X))",
+        old="self.expected_number(len(X))",
+        new="len(X)",
         tests=(
-            "nets/estimators/test_array_estimators.py::test_the_public_number_of_records_decides_on_layers_and_not_the_real_one",
+            "nets/estimators/test_array_estimators.py::test_the_number_of_records_that_is_told_decides_on_layers_and_not_the_real_one",
         ),
     ),
     Mutant(
@@ -613,10 +595,10 @@ MUTANTS = [
     ),
     Mutant(
         name="norm by the records there are",
-        mistake="The clipping norm by rule, and the step size, follow from the private number of records.",
+        mistake="The clipping norm by rule, and the step size, follow from the secret number of records in a subset.",
         file="nets/estimators/base.py",
-        old="expected = settings.sample_rate * (n if self.public_n is None else self.public_n)",
-        new="expected = settings.sample_rate * n",
+        old="expected = settings.expected_batch_size(number_of(given))",
+        new="expected = settings.sample_rate * number_of(given)",
         tests=("nets/estimators/test_step_size.py::test_the_rule_follows_from_public_facts_alone",),
     ),
     Mutant(
@@ -695,14 +677,6 @@ MUTANTS = [
         old="        changed |= {name: new for name, new in job.recipe.settings.items() if known.get(name) != new}\n",
         new="",
         tests=("search/test_subset_validated.py::test_a_warm_start_goes_on_with_the_final_noise",),
-    ),
-    Mutant(
-        name="hold-out share from a private number",
-        mistake="Under add/remove neighbours the number of records decides how many of them validate.",
-        file="scoring/held_out.py",
-        old='n = stated if stated is not None or neighboring == "add_remove" else n_samples',
-        new="n = stated if stated is not None else n_samples",
-        tests=("scoring/test_held_out.py::test_the_number_of_records_counts_only_where_it_is_public",),
     ),
     Mutant(
         name="unknown share without its scores",

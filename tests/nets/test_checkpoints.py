@@ -133,7 +133,7 @@ def test_a_new_module_costs_its_own_training_alone():
 
 def test_relations_that_cannot_be_composed_fail_before_training():
     first = net().fit(X, y)  # zero_out
-    second = net(first.module_, sample_rate=None, batch_size=12, public_n=120)  # add_remove
+    second = net(first.module_, neighboring="replace_one")
     with pytest.raises(MixedNeighborsError):
         second.fit(X, y)
     assert not hasattr(second, "privacy_spent_")

@@ -181,3 +181,12 @@ def test_a_training_goes_on_there_with_the_noise_and_the_masks_that_were_left(op
             made(checkpoint=tmp_path / "c").fit(X, y)
     resumed = made(checkpoint=tmp_path / "c").fit(X, y)
     torch.testing.assert_close(flat(resumed.module_), flat(whole.module_), rtol=0, atol=1e-6)
+
+
+def test_gradients_of_opacus_give_the_parameters_of_the_cpu():
+    found = []
+    for device in (torch.device("cpu"), CUDA):
+        module = seeded(mlp).to(device)
+        train(training(module, engine="opacus"), Records.of(*table(), device), max_physical_batch=10_000)
+        found.append(flat(module).cpu())
+    torch.testing.assert_close(*found, rtol=1e-4, atol=1e-5)

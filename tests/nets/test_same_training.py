@@ -107,7 +107,7 @@ CHANGED = [
     ({"hidden_layer_sizes": (8,)}, "hidden_layer_sizes"),
     ({"activation": "tanh"}, "activation='tanh'"),
     ({"alpha": 0.1}, "alpha=0.1"),
-    ({"public_n": 80}, "public_n=80.*public_n=None"),
+    ({"batch_size": 80}, "batch_size=80.*batch_size=None"),
     ({"max_physical_batch": 5}, "max_physical_batch=5"),
     ({"bounds_X": (-1, 1)}, "bounds_X"),
     ({"noise_seed": 4}, "noise_seed=int.*noise_seed=NoneType"),

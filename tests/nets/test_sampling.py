@@ -171,10 +171,10 @@ def test_batches_far_above_the_expected_size_occur_and_are_kept():
 
 def test_rates_that_cannot_be_drawn_exactly_are_refused():
     """NumPy's geometric numbers are wrong by about 2**-53 in every probability, and saturate below 1e-18."""
-    for rate in ({"sample_rate": 1e-10}, {"batch_size": 1, "public_n": 10**10}):
+    for rate, n in (({"sample_rate": 1e-10}, None), ({"batch_size": 1}, 10**10)):
         net = DPNeuralNetClassifier(None, classes=[0, 1], noise_multiplier=1.0, max_steps=1, **rate)
         with pytest.raises(ValueError, match="1e-09"):
-            settings_of(net)
+            settings_of(net, n)
 
 
 class Zeros:

@@ -158,18 +158,23 @@ def test_11_whether_a_label_occurs_is_not_told_by_an_error_in_training():
 # --- accounting -------------------------------------------------------------------------------------------------
 
 
-def test_12_rate_steps_and_batch_size_are_arithmetic_on_arguments():
+def test_12_rate_steps_and_batch_size_are_arithmetic_on_arguments_and_the_number_of_records():
     for n in (93, 99, 105, 147, 1797):
-        one = net(sample_rate=None, batch_size=3, public_n=n, max_steps=None, max_epochs=1)
-        settings = settings_of(one)
-        assert settings.sample_rate == 3 / n
+        one = net(sample_rate=None, batch_size=3, max_steps=None, max_epochs=1)
+        settings = settings_of(one, n)
+        assert settings.sample_rate == one.privacy_guarantee(n).sample_rate == 3 / n
         assert settings.steps == round(n / 3)
-        for records in (0, 80, 10**6):
-            assert one.privacy_guarantee(records).sample_rate == 3 / n
-            task = _task(one, settings, records)
-            assert task.expected_batch_size == pytest.approx(3.0, rel=1e-12)
-            assert isinstance(task.expected_batch_size, float)
-            assert (task.steps, task.sample_rate) == (settings.steps, settings.sample_rate)
+        task = _task(one, settings, n)
+        assert task.expected_batch_size == pytest.approx(3.0, rel=1e-12)
+        assert isinstance(task.expected_batch_size, float)
+        assert (task.steps, task.sample_rate) == (settings.steps, settings.sample_rate)
+
+
+def test_12_a_stated_batch_size_divides_the_sums_whatever_the_number_of_records():
+    one = net(sample_rate=0.1, batch_size=3.5)
+    for n in (0, 80, 10**6):
+        assert one.privacy_guarantee(n).sample_rate == 0.1
+        assert _task(one, settings_of(one, n), n).expected_batch_size == 3.5
 
 
 def _task(one, settings, n):
@@ -177,11 +182,11 @@ def _task(one, settings, n):
 
 
 @pytest.mark.slow
-def test_13_nothing_tells_the_number_of_records_if_it_is_stated_as_private():
-    one = net(sample_rate=None, batch_size=16.5, public_n=100, random_state=0).fit(X, y)
-    other = net(sample_rate=None, batch_size=16.5, public_n=100, random_state=0).fit(X[:-7], y[:-7])
+def test_13_nothing_tells_the_number_of_records_of_a_secret_subset():
+    """As in a subset search, which tells the expected number."""
+    one = net(sample_rate=0.165, batch_size=16.5, random_state=0).fit(X, y)
+    other = net(sample_rate=0.165, batch_size=16.5, random_state=0).fit(X[:-7], y[:-7])
     assert one.privacy_spent_.to_dict() == other.privacy_spent_.to_dict()
-    assert one.privacy_spent_.neighboring == "add_remove"
     mine, theirs = (
         {key: value for key, value in vars(each).items() if isinstance(value, (int, float, str)) and key != DIGEST}
         for each in (one, other)

@@ -27,13 +27,9 @@ def test_large_data_validate_on_three_thousand_records_and_on_more_at_a_small_ep
     assert found == [3000, 3000, 3000, 6000, 30_000]
 
 
-def test_the_number_of_records_counts_only_where_it_is_public():
-    assert {default_hold_out("add_remove", n, None, 1.0) for n in (None, 50, 10**6)} == {HoldOut(0.2)}
-    stated = {default_hold_out("add_remove", n, 60_000.0, 1.0) for n in (None, 50, 10**6)}
-    assert stated == {HoldOut(0.05)}
-    for relation in ("zero_out", "replace_one"):
-        assert default_hold_out(relation, 60_000, None, 1.0) == HoldOut(0.05)
-        assert isinstance(default_hold_out(relation, None, None, 1.0), UnknownShare)
+def test_the_share_follows_from_the_number_of_records():
+    assert default_hold_out(60_000, 1.0) == HoldOut(0.05)
+    assert isinstance(default_hold_out(None, 1.0), UnknownShare)
 
 
 @pytest.mark.slow

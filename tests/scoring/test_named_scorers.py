@@ -93,9 +93,9 @@ def test_the_example_in_the_message_builds_a_scorer(name):
 def test_a_misspelt_name_or_option_is_guessed():
     with pytest.raises(UnknownSensitivityError, match=r"Did you mean 'accuracy'\?$"):
         private_scorer("acuracy")
-    with pytest.raises(TypeError, match=r"Found expected=5 .*expected_size.*Did you mean 'expected_size'\?$"):
-        private_scorer("accuracy", expected=5)
-    with pytest.raises(TypeError, match=r"Found clip=1 .*'accuracy', which takes expected_size\.$"):
+    with pytest.raises(TypeError, match=r"Found clipp=5 .*takes clip, resolution\. Did you mean 'clip'\?$"):
+        private_scorer("neg_log_loss", clipp=5)
+    with pytest.raises(TypeError, match=r"Found clip=1 .*'accuracy', which takes no options\.$"):
         private_scorer("accuracy", clip=1)
 
 

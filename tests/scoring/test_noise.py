@@ -62,7 +62,7 @@ def test_the_bound_for_several_components_is_the_smaller_of_both(sensitivity):
 @pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(3)])
 def test_laplace_noise_has_the_stated_loss_and_reaches_it(change, scale):
     stated = DiscreteLaplaceNoise(scale).guarantee(
-        Sensitivity(sum(map(abs, change)), sum(c * c for c in change)), "add_remove"
+        Sensitivity(sum(map(abs, change)), sum(c * c for c in change)), "zero_out"
     )
     largest = max(
         sum((abs(k - c) - abs(k)) / float(scale) for k, c in zip(point, change, strict=True))
@@ -75,7 +75,7 @@ def test_laplace_noise_has_the_stated_loss_and_reaches_it(change, scale):
 def test_a_guarantee_rounds_up():
     for numerator, denominator in [(1, 3), (2, 3), (10**30 + 1, 10**30), (1, 10), (5, 7)]:
         exact = Fraction(numerator, denominator)
-        stated = DiscreteLaplaceNoise(1 / exact).guarantee(ONE, "add_remove").epsilon
+        stated = DiscreteLaplaceNoise(1 / exact).guarantee(ONE, "zero_out").epsilon
         assert Fraction(stated) >= exact
         assert Fraction(math.nextafter(stated, 0)) < exact
 

@@ -81,7 +81,7 @@ def test_noise_matched_to_a_composition_of_pure_steps_is_pure():
 @pytest.mark.parametrize("sensitivity", [ONE, Sensitivity(4, 6)])
 def test_noise_matched_to_a_concentrated_training_has_exactly_its_rho(sensitivity):
     training = ZCDP(rho=0.3)
-    score = matched_noise(training, sensitivity).guarantee(sensitivity, "add_remove")
+    score = matched_noise(training, sensitivity).guarantee(sensitivity, training.neighboring)
     assert score.concentrated == training
     assert np.all(score.delta_at(EPSILONS) <= training.delta_at(EPSILONS))
 

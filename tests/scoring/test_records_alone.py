@@ -279,7 +279,7 @@ def test_whether_a_model_is_fitted_follows_from_its_state(name, n):
     scorer = private_scorer(name, **options.get(name, {}))
     for model in (LogisticRegression(), Refuses()):
         with pytest.raises(NotFittedError):
-            scorer.statistic(model, np.zeros((n, 2)), np.zeros(n), "add_remove")
+            scorer.statistic(model, np.zeros((n, 2)), np.zeros(n), "zero_out")
 
 
 def test_a_model_whose_attributes_do_not_end_with_an_underscore_is_fitted():

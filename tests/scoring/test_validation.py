@@ -20,7 +20,7 @@ from sklearn_dpsearch.scoring.validation import (
 
 
 def test_the_default_is_a_fifth_of_the_records_by_coins():
-    assert validation_of(None, "add_remove", 100, public=False) == HoldOut(0.2)
+    assert validation_of(None, 100, public=False) == HoldOut(0.2)
 
 
 def test_each_record_validates_with_the_stated_probability_and_never_does_both():
@@ -55,45 +55,45 @@ def test_exposures_of_the_standard_splits():
 
 
 def test_index_folds_keep_the_uses_that_no_other_use_exceeds():
-    folds = validation_of([([0, 1], [2]), ([0, 2], [1, 3]), ([1], [0, 3])], "replace_one", 4, public=False)
+    folds = validation_of([([0, 1], [2]), ([0, 2], [1, 3]), ([1], [0, 3])], 4, public=False)
     # records: 0 and 1 train twice and score once; 2 trains once and scores once; 3 scores twice
     assert folds.exposures() == (Exposure(0, 2), Exposure(2, 1))
-    apart = validation_of([([0], [1])], "zero_out", 2, public=False)
+    apart = validation_of([([0], [1])], 2, public=False)
     assert apart.exposures() == (Exposure(0, 1), Exposure(1, 0))
 
 
 def test_boolean_masks_are_indices():
     mask = np.array([True, False, True])
-    assert validation_of([(mask, ~mask)], "replace_one", 3, public=False) == IndexFolds(3, (((0, 2), (1,)),))
+    assert validation_of([(mask, ~mask)], 3, public=False) == IndexFolds(3, (((0, 2), (1,)),))
 
 
 @pytest.mark.parametrize("splitter", [KFold(3), ShuffleSplit(2, test_size=0.5)])
 def test_splitters_of_record_numbers_are_welcome_where_the_number_is_public(splitter):
-    assert isinstance(validation_of(splitter, "replace_one", 30, public=False), IndexFolds)
+    assert isinstance(validation_of(splitter, 30, public=False), IndexFolds)
 
 
 @pytest.mark.parametrize("splitter", [StratifiedKFold(3), GroupKFold(3)])
 def test_splitters_that_want_labels_or_groups_are_refused(splitter):
     with pytest.raises(PrivacyError, match="depend on the data"):
-        validation_of(splitter, "replace_one", 30, public=False)
+        validation_of(splitter, 30, public=False)
 
 
 def test_more_folds_than_records_is_refused_for_splitters_too():
     with pytest.raises(ValueError, match="cannot split 2 records"):
-        validation_of(KFold(3), "replace_one", 2, public=False)
+        validation_of(KFold(3), 2, public=False)
 
 
 @pytest.mark.parametrize("indices", [[([0], [5])], [([-1], [0])]])
 def test_indices_outside_the_records_are_refused(indices):
     with pytest.raises(ValueError, match="Expected indices in"):
-        validation_of(indices, "replace_one", 3, public=False)
+        validation_of(indices, 3, public=False)
 
 
 def test_no_folds_and_no_size_are_refused():
     with pytest.raises(ValueError, match="at least one"):
-        validation_of([], "replace_one", 3, public=False)
+        validation_of([], 3, public=False)
     with pytest.raises(ValueError, match="Give n_samples"):
-        validation_of(KFold(2), "replace_one", None, public=False)
+        validation_of(KFold(2), None, public=False)
 
 
 def test_a_record_that_is_in_a_fold_twice_would_count_twice():

@@ -16,10 +16,10 @@ SEEN: list[dict] = []
 class Watching(RandomizedResponse):
     """Notes which records each fit was given, and what it was told; promises 1-DP under any relation."""
 
-    def __init__(self, rate=1.0, solver="sgd", public_n=None, neighboring="add_remove", warm_start=False, epsilon=1.0):
+    def __init__(self, rate=1.0, solver="sgd", told_n=None, neighboring="add_remove", warm_start=False, epsilon=1.0):
         self.rate = rate
         self.solver = solver
-        self.public_n = public_n
+        self.told_n = told_n
         self.neighboring = neighboring
         self.warm_start = warm_start
         self.epsilon = epsilon
@@ -38,7 +38,7 @@ class Told(Watching):
     """Can be told how many records to expect."""
 
     def expecting(self, n):
-        return {"public_n": round(n)}
+        return {"told_n": round(n)}
 
 
 def rate(estimator, X, y):

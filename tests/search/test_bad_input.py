@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.model_selection import StratifiedKFold
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -15,7 +15,6 @@ from sklearn.svm import SVC
 
 from sklearn_dpsearch import DPRandomSearchCV, DPSubsetSearchCV, NoModelError
 from sklearn_dpsearch.privacy import (
-    DPSGD,
     BudgetUnreachableError,
     Fixed,
     GaussianDP,
@@ -237,11 +236,6 @@ class Relation(NoisyCentroids):
         return X
 
 
-@pytest.mark.parametrize("cv", [KFold(3), [(np.arange(30), np.arange(30, 60))]])
-def test_splits_of_fixed_sizes_are_refused_under_add_remove(cv):
-    refused(PrivacyError, "fixed sizes.*each record draws its own part", estimator=Relation(), space={}, cv=cv)
-
-
 def test_splitters_that_look_at_the_labels_are_refused():
     refused(PrivacyError, "depend on the data.*KFold", cv=StratifiedKFold(3))
 
@@ -326,20 +320,6 @@ def test_a_guarantee_that_is_none_is_refused():
 
 def test_a_guarantee_that_depends_on_the_number_of_records_needs_one_that_is_fixed():
     refused(PrivacyError, "depends on the number of records", guarantee=lambda e, n: PureDP(epsilon=1.0 + 1 / n))
-
-
-def test_a_total_that_would_tell_a_private_number_of_records_is_refused():
-    def guarantee(estimator, n_samples):
-        return DPSGD(noise_multiplier=2.0, sample_rate=10 / (n_samples or 100), steps=100)
-
-    search = DPRandomSearchCV(NoisyCentroids(), SPACE, n_iter=2, delta=1e-6, guarantee=guarantee)
-    with pytest.raises(PrivacyError, match="depends on the number of records, which is private.*Fix its sampling rate"):
-        search.fit(Untouchable(), y.copy(), X_public=X, y_public=y)
-
-
-def test_too_few_records_for_the_folds_are_no_error_of_their_own_where_their_number_is_private():
-    with pytest.raises(NoModelError):
-        fit(Relation("add_remove"), {}, X[:4], np.zeros(4), cv=5)
 
 
 def test_an_unbounded_distribution_of_the_noise_is_refused():

@@ -146,8 +146,9 @@ def test_the_placeholder_in_the_pipeline_is_no_candidate():
     assert DPRandomSearchCV(estimator, space, n_iter=5, delta=1e-5).privacy_cost(400).neighboring == "zero_out"
 
 
-def test_records_with_a_secret_number_and_a_public_one_meet_under_changed_records():
-    estimator, space = of_families(logistic(noise_multiplier=2.0), logistic(noise_multiplier=2.0, public_n=400))
+def test_blanked_and_changed_records_meet_under_changed_records():
+    changed = logistic(noise_multiplier=2.0, neighboring="replace_one")
+    estimator, space = of_families(logistic(noise_multiplier=2.0), changed)
     assert DPRandomSearchCV(estimator, space, n_iter=5, delta=1e-5).privacy_cost(400).neighboring == "replace_one"
 
 

@@ -135,7 +135,7 @@ def test_it_is_itself_a_private_estimator_and_takes_one():
 def test_the_default_number_of_parts_follows_its_rule():
     def k(n, epsilon=0.5):
         one = search(n_parts=None, selection_epsilon=epsilon)
-        return one._strategy().n_parts("replace_one", n)
+        return one._strategy().n_parts(n)
 
     assert k(10**6) == math.ceil(2 * math.log(3) / (0.05 * 0.5))
     assert k(1000) == 20  # no more than one part for 50 records
@@ -146,7 +146,7 @@ def test_the_default_number_of_parts_follows_its_rule():
 @pytest.mark.parametrize(("size", "parts"), [(12, 33), (40, 10), (300, 2)])
 def test_by_default_all_candidates_train_400_times_on_parts_at_most_and_on_two_parts_at_least(size, parts):
     one = search(space={"shrink": list(np.linspace(0, 1, size))}, n_parts=None, selection_epsilon=0.3)
-    assert one._strategy().n_parts("replace_one", 10**6) == parts
+    assert one._strategy().n_parts(10**6) == parts
 
 
 def test_the_plan_says_the_work_and_what_the_noise_costs(capsys):
@@ -166,12 +166,6 @@ def test_the_noise_costs_less_than_the_plan_says_and_not_much_less():
     gaps = (0.02, 0.1, 0.2, 0.3)  # between one good candidate and all others
     lost = [gap * np.mean(np.argmax(draws + gap * (np.arange(12) == 0), axis=1) != 0) for gap in gaps]
     assert said / 5 < max(lost) < said
-
-
-def test_a_private_number_of_records_chooses_nothing():
-    one = search(Adversary(neighboring="add_remove"), {"label": [0, 1]}, n_parts=None)
-    with pytest.raises(PrivacyError, match="n_parts=None.*number of records is private.*Give n_parts"):
-        one.fit(Untouchable(), some_labels())
 
 
 def test_every_record_draws_its_part_and_its_use_by_itself():
@@ -508,27 +502,23 @@ def test_nets_are_searched_and_trained_together():
     from sklearn_dpsearch.nets import DPLogisticRegression
 
     space = {"learning_rate_init": [0.01, 0.5], "sample_rate": [0.1, 0.2]}
-    told = DPLogisticRegression(classes=[0, 1], bounds_X=(-1, 1), max_epochs=5, public_n=200)
-    for net, n_parts in ((told, None), (clone(told).set_params(public_n=None), 4)):
+    net = DPLogisticRegression(classes=[0, 1], bounds_X=(-1, 1), max_epochs=5)
+    for n_parts in (None, 4):
         one = DPGridSearchCV(net, space, epsilon=6.0, delta=1e-5, n_parts=n_parts, random_state=0).fit(X, y)
         assert 5.9 < one.privacy_spent_.epsilon <= 6.0
-        assert one.best_estimator_.public_n == net.public_n
         assert one.score(X, y) > 0.6
 
 
-def test_a_net_that_was_told_the_number_of_records_is_told_a_parts_on_parts():
+def test_models_on_parts_have_as_many_times_less_noise_as_there_are_parts():
     pytest.importorskip("torch")
     from sklearn_dpsearch.nets import DPLogisticRegression
 
-    net = DPLogisticRegression(classes=[0, 1], public_n=400, noise_multiplier=2.0)
+    net = DPLogisticRegression(classes=[0, 1], noise_multiplier=2.0)
     one = DPGridSearchCV(net, {"learning_rate_init": [0.1, 0.2]}, delta=1e-5, selection_epsilon=1.0, n_parts=4)
     strategy = one._strategy()
     plan = one._plan(strategy, 400, False, 1e-5)
-    split = strategy.split(plan, (), 400, Randomness(0))
-    job = Job(recipe=plan.recipe, split=split, fit_params={}, public=None)
-    assert _utilities.on_parts(job).split.expected == 75
-    candidate = _utilities.less_noisy(job, [{"learning_rate_init": 0.1}])[0]
-    assert candidate["noise_multiplier"] == 0.5
+    job = Job(recipe=plan.recipe, split=strategy.split(plan, (), 400, Randomness(0)), fit_params={}, public=None)
+    assert _utilities.less_noisy(job, [{"learning_rate_init": 0.1}])[0]["noise_multiplier"] == 0.5
 
 
 def test_draws_do_not_use_floats_of_the_utilities():

@@ -35,6 +35,7 @@ from sklearn_dpsearch.privacy import (
     until_above,
 )
 from sklearn_dpsearch.scoring import make_private_scorer
+from sklearn_dpsearch.search.planning.space_guarantee import PUBLIC_SIZE
 
 from .toys import NoisyCentroids, RandomizedResponse, two_blobs
 
@@ -416,15 +417,9 @@ def test_a_private_scorer_of_the_users_own_is_used():
 )
 def test_every_kind_of_guarantee_can_be_searched_under(guarantee):
     one = DPRandomSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, n_iter=3, delta=1e-6, guarantee=guarantee).fit(X, y)
-    assert one.privacy_spent_.neighboring == "add_remove"
+    assert one.privacy_spent_.neighboring == "zero_out"
+    assert PUBLIC_SIZE in one.privacy_spent_.assumptions
     assert guarantee.epsilon_at(1e-6) < one.privacy_spent_.epsilon < 10
-
-
-def test_released_scores_under_add_remove_do_not_publish_the_number_of_records():
-    one = DPRandomSearchCV(LogisticRegression(), {"C": [1.0]}, n_iter=1, delta=1e-6, guarantee=GaussianDP(mu=0.5)).fit(
-        X, y
-    )
-    assert 0 <= one.best_score_ <= 1
 
 
 def test_sample_weights_reach_fit_on_the_callers_word():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import json
 import multiprocessing
 import os
@@ -12,18 +11,14 @@ import random
 import shutil
 import signal
 import stat
-import sys
 import time
-import types
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import clone
 
 from sklearn_dpsearch import (
-    Checkpoint,
     Doubling,
     DPGridSearchCV,
     DPRandomSearchCV,
@@ -37,10 +32,8 @@ from sklearn_dpsearch._disk.durable import write_whole
 from sklearn_dpsearch._disk.secret_folder import DONE, LOCK, README, RELEASE
 from sklearn_dpsearch._disk.store import DIGEST, KeyedFile, Store, place
 from sklearn_dpsearch.privacy import BudgetExceededError, Geometric, PrivacyError, PureDP
-from sklearn_dpsearch.scoring import make_private_scorer
-from sklearn_dpsearch.search import _code, _fingerprint, _resuming
+from sklearn_dpsearch.search import _fingerprint, _resuming
 from sklearn_dpsearch.search._base import RELEASED
-from sklearn_dpsearch.search._code import codes_of
 from sklearn_dpsearch.search.execution.finished_runs import Finished
 from sklearn_dpsearch.search.strategies.best_of import BestOfStrategy
 
@@ -113,12 +106,6 @@ def folder(tmp_path):
     return tmp_path / "checkpoint"
 
 
-@pytest.fixture
-def unread(monkeypatch):
-    """The code of estimators does not count: a method is replaced."""
-    monkeypatch.setattr(_fingerprint, "codes_of", lambda value: [])
-
-
 # --- the same release -------------------------------------------------------------------------------------------------
 
 
@@ -156,7 +143,6 @@ def test_two_searches_without_a_seed_differ(tmp_path):
     assert one.best_estimator_.centroids_.tolist() != other.best_estimator_.centroids_.tolist()
 
 
-@pytest.mark.usefixtures("unread")
 def test_finished_runs_are_not_run_again(folder, monkeypatch):
     make = lambda **more: SEARCHES["all"](random_state=1, **more)  # noqa: E731
     cut_off(make, folder, monkeypatch, after=2)
@@ -394,7 +380,6 @@ def runs_of(monkeypatch):
 
 
 @EVERY_SEARCH
-@pytest.mark.usefixtures("unread")
 def test_the_same_fit_once_more_gets_its_release_back_and_spends_nothing(make, folder, monkeypatch):
     """A process may die before its user has saved the model, and its script is started again."""
     first = make(checkpoint=folder).fit(X, y)
@@ -530,73 +515,6 @@ def test_a_release_that_cannot_be_saved_is_shown_when_its_secrets_are_gone(folde
     assert not folder.exists()
 
 
-EDITED = """
-import functools
-LEVEL = {level}
-def inner(value):
-    return value + {added}
-def around(function):
-    @functools.wraps(function)
-    def wrapped(*given):
-        return function(*given) * {factor}
-    return wrapped
-@around
-def scored(y_true, y_pred, weight={weight}):
-    return inner(y_true == y_pred) * weight + LEVEL
-class Splitter:
-    share = {share}
-    @property
-    def half(self):
-        return {half}
-    def split(self, X, y=None):
-        yield [0], [1]
-"""
-EDITS = {"level": 0, "added": 0, "factor": 1, "weight": 1, "share": 1, "half": 1}
-
-
-@pytest.fixture
-def module_of(tmp_path, monkeypatch):
-    """A module of the user's, with an edit."""
-
-    def made(**edits):
-        path = tmp_path / "edited_by_its_user.py"
-        path.write_text(edits.pop("before", "") + EDITED.format(**{**EDITS, **edits}))
-        module = types.ModuleType(path.stem)
-        module.__file__ = str(path)
-        monkeypatch.setitem(sys.modules, path.stem, module)
-        exec(compile(path.read_text(), str(path), "exec"), vars(module))
-        return module
-
-    return made
-
-
-@pytest.mark.parametrize("edit", list(EDITS))
-def test_code_that_was_edited_is_noticed(edit, module_of):
-    def seen(module):
-        return codes_of({"scoring": functools.partial(module.scored, 1), "cv": module.Splitter()})
-
-    first = seen(module_of())
-    assert seen(module_of(before="# a comment moves all lines\n")) == first
-    assert seen(module_of(**{edit: 7})) != first
-
-
-def test_a_score_that_was_edited_does_not_meet_the_noise_of_the_first(folder, module_of, monkeypatch):
-    def make(module):
-        return SEARCHES["all"](checkpoint=folder, cv=0.5, scoring=make_private_scorer(module.scored, lower=0, upper=1))
-
-    cut_off(lambda **more: make(module_of()), folder, monkeypatch)
-    with pytest.raises(PrivacyError, match="'scoring'|scoring=|functions with the same code"):
-        make(module_of(weight=0)).fit(X, y)
-    assert make(module_of()).fit(X, y).best_estimator_
-
-
-def test_code_that_cannot_be_read_is_refused(folder, monkeypatch):
-    """Of a library that lies beside the user's own files, say."""
-    monkeypatch.setattr(_code, "_is_installed", lambda module: False)
-    with pytest.raises(PrivacyError, match="whose code cannot be read.*written in Python, or leave checkpoint=None"):
-        codes_of(len)
-
-
 @pytest.mark.parametrize("damage", [None, b"damaged"])
 def test_a_release_that_is_damaged_is_not_spent_again_in_silence(damage, folder):
     SEARCHES["random"](checkpoint=folder).fit(X, y)
@@ -697,16 +615,8 @@ def named(first):
     return pd.DataFrame(X, columns=["a", "b"], index=np.arange(len(X)) + first)
 
 
-def of_kinds(*kinds):
-    return pd.DataFrame({"a": pd.Categorical(["x", "y"], categories=kinds)})
-
-
 BESIDE = {
     "names of rows": (named(0), named(1)),
-    "names of targets": (named(0)["a"], named(1)["a"]),
-    "categories": (of_kinds("x", "y"), of_kinds("y", "x")),
-    "categories of targets": (of_kinds("x", "y")["a"], of_kinds("y", "x")["a"]),
-    "masks": (np.ma.masked_array(X, X > 0.5), np.ma.masked_array(X, X > 0)),
     "columns of one name": (named(0).set_axis(["a", "a"], axis=1), named(0)[["b", "a"]].set_axis(["a", "a"], axis=1)),
 }
 
@@ -726,15 +636,11 @@ def test_a_frame_is_the_same_however_its_columns_lie_in_memory():
     assert first == second
 
 
-def test_records_of_which_only_a_description_could_be_compared_are_refused(folder):
-    class Stored:
-        shape = X.shape
+def test_records_of_which_only_a_description_could_be_compared_are_refused():
+    data = pytest.importorskip("torch.utils.data")
 
-        def __len__(self):
-            return len(X)
-
-        def __getitem__(self, rows):
-            return X[rows]
+    class Stored(data.Dataset):
+        """Records that are read one by one."""
 
     with pytest.raises(PrivacyError, match=r"(?s)Stored together with checkpoint=.*checkpoint=None"):
         _fingerprint._plain("X", Stored())
@@ -795,32 +701,6 @@ def test_a_search_in_which_all_candidates_fail_has_ended_too(folder):
     with pytest.raises(NoModelError):
         SEARCHES["random"](checkpoint=folder).fit(X, np.zeros(len(y), dtype=int))
     assert not folder.exists()
-
-
-@pytest.mark.slow
-def test_with_a_key_nothing_can_be_read_and_the_key_is_needed(folder, monkeypatch):
-    fernet = pytest.importorskip("cryptography.fernet").Fernet
-    mine, other = fernet(fernet.generate_key()), fernet(fernet.generate_key())
-    make = lambda **more: SEARCHES["random"](random_state=5, **more)  # noqa: E731
-    cut_off(lambda checkpoint: make(checkpoint=Checkpoint(checkpoint, key=mine)), folder, monkeypatch, after=1)
-    everything = b"".join(path.read_bytes() for path in folder.iterdir())
-    assert b"entropy" not in everything
-    assert b"NoisyCentroids" not in everything
-    for checkpoint, message in ((folder, "was encrypted"), (Checkpoint(folder, key=other), "this key does not open")):
-        with pytest.raises(PrivacyError, match=message):
-            make(checkpoint=checkpoint).fit(X, y)
-    again = make(checkpoint=Checkpoint(folder, key=mine)).fit(X, y)
-    assert released(again) == released(make().fit(X, y))
-    assert repr(again.checkpoint) == f"Checkpoint({str(folder)!r}, key=...)"
-    assert clone(again).checkpoint.key is not None
-
-
-def test_without_a_key_what_is_on_the_disk_could_be_read(folder, monkeypatch):
-    """Or the test above would see nothing anyhow."""
-    cut_off(lambda **more: SEARCHES["random"](random_state=5, **more), folder, monkeypatch, after=1)
-    everything = b"".join(path.read_bytes() for path in folder.iterdir())
-    assert b"entropy" in everything
-    assert b"NoisyCentroids" in everything
 
 
 def test_the_statement_says_what_the_noise_rests_on(folder):

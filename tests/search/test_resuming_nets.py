@@ -17,7 +17,7 @@ from sklearn.preprocessing import FunctionTransformer
 torch = pytest.importorskip("torch")
 pytest.importorskip("skorch")
 
-from sklearn_dpsearch import Checkpoint, DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV
+from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV
 from sklearn_dpsearch._disk.secret_folder import DONE, GOING
 from sklearn_dpsearch.nets import DPMLPClassifier, DPNeuralNetClassifier, resuming, training_progress
 from sklearn_dpsearch.nets import training as together
@@ -193,21 +193,6 @@ def test_without_a_seed_two_attempts_from_one_folder_release_the_same(tmp_path):
     shutil.copytree(folder, tmp_path / "copy", ignore=shutil.ignore_patterns(f"{GOING}*", f"{DONE}*"))
     first, again = (released(make(checkpoint=one).fit(X, y)) for one in (folder, tmp_path / "copy"))
     assert first == again
-
-
-@pytest.mark.slow
-def test_with_a_key_a_training_is_encrypted_too(tmp_path):
-    fernet = pytest.importorskip("cryptography.fernet").Fernet
-    key, folder = fernet(fernet.generate_key()), tmp_path / "checkpoint"
-    plain, locked = tmp_path / "plain", Checkpoint(folder, key=key)
-    for checkpoint in (plain, locked):
-        killed(SEARCHES["random"], checkpoint, 5)
-    for where, readable in ((plain, True), (folder, False)):
-        (state,) = where.glob(f"{GOING}*")
-        assert (b"stepper" in state.read_bytes()) is readable
-        assert state.stat().st_mode & 0o777 == 0o600
-    SEARCHES["random"](checkpoint=locked).fit(X, y)
-    assert holds_a_release_alone(folder)
 
 
 @pytest.mark.slow

@@ -95,14 +95,14 @@ def test_a_rule_may_make_the_final_model_more_private():
             "the subset is expected to hold 0.6",
         ),
         (
-            Watching(public_n=90),
+            Watching(),
             {"space": {}, "subset_fraction": 0.3, "cv": 0.1},
-            "the validating part of the rest is expected to hold 6.3 of them",
+            "the validating part of the rest is expected to hold 4.2 of them",
         ),
-        (Watching(public_n=90), {"space": {}, "subset_fraction": 0.1}, "0.1 of 90 records.*expected to hold 9 of them"),
+        (Watching(), {"space": {}, "subset_fraction": 0.1}, "0.1 of 60 records.*expected to hold 6 of them"),
     ],
 )
-def test_less_than_a_handful_of_records_is_refused_where_their_number_is_public(estimator, kwargs, match):
+def test_less_than_a_handful_of_records_is_refused(estimator, kwargs, match):
     refused(ValueError, match, estimator, **kwargs)
 
 
@@ -159,7 +159,7 @@ class Counting(Told):
     """Pretends to keep its guarantee whatever it is told."""
 
     def privacy_guarantee(self, n_samples=None):
-        return PureDP(epsilon=1.0 if self.public_n is None else 2.0, neighboring="zero_out")
+        return PureDP(epsilon=1.0 if self.told_n is None else 2.0, neighboring="zero_out")
 
 
 def test_what_an_estimator_is_told_may_not_change_its_guarantee():

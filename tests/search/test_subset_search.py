@@ -28,6 +28,7 @@ from sklearn_dpsearch.privacy import (
     subset_then_train,
 )
 from sklearn_dpsearch.scoring import make_private_scorer
+from sklearn_dpsearch.search.subset_search import members
 
 from .subset_toys import IDS, SEEN, Told, Watching, search, watched
 from .toys import ALLOWED, NoisyCentroids, Talkative, two_blobs
@@ -49,7 +50,7 @@ def _forget():
 @pytest.mark.parametrize("train_on", ["rest", "all"])
 def test_the_total_is_that_of_tuning_on_a_subset_and_training_once(train_on):
     one = search(Watching(), {"rate": [1.0]}, train_on=train_on, validate_on="subset")
-    base = PureDP(epsilon=1.0)
+    base = PureDP(epsilon=1.0, neighboring="zero_out")
     expected = subset_then_train(best_of(base, Geometric(5)), base, 0.3, train_on)
     assert one.privacy_cost(400).epsilon == expected.epsilon_at(0.0)
     assert one.privacy_cost(400).bound == "Theorem 2"
@@ -58,8 +59,8 @@ def test_the_total_is_that_of_tuning_on_a_subset_and_training_once(train_on):
 class Replaced(Told):
     """Under replace-one unless it is put under another relation; its noise may be set."""
 
-    def __init__(self, rate=1.0, public_n=None, neighboring="replace_one", epsilon=1.0):
-        super().__init__(rate, public_n=public_n, neighboring=neighboring, epsilon=epsilon)
+    def __init__(self, rate=1.0, told_n=None, neighboring="replace_one", epsilon=1.0):
+        super().__init__(rate, told_n=told_n, neighboring=neighboring, epsilon=epsilon)
 
     def scaled_privacy(self, factor, varying):
         return {"epsilon": factor * self.epsilon}
@@ -77,7 +78,7 @@ def test_a_replaced_record_is_amplified_in_two_steps(train_on):
     assert 0.98 < spent.epsilon <= 1.0
     assert any("two such steps" in assumption for assumption in spent.assumptions)
     assert {run["neighboring"] for run in SEEN} == {"zero_out"}
-    assert {run["public_n"] for run in SEEN} == {120, 280 if train_on == "rest" else 400}  # none counts its records
+    assert {run["told_n"] for run in SEEN} == {120, 280 if train_on == "rest" else 400}  # none counts its records
     run = PureDP(epsilon=SEEN[-1]["epsilon"], neighboring="zero_out")
     total = as_replace_one(subset_then_train(best_of(run, Geometric(5)), run, 0.3, train_on))
     assert spent.epsilon == total.epsilon_at(0.0)
@@ -225,8 +226,9 @@ def test_under_replace_one_a_score_is_divided_by_the_number_of_records_that_it_s
 
 
 @pytest.mark.parametrize("cv", [None, 7])
-def test_a_subset_too_small_to_be_split_is_not_an_error_of_its_own(cv):
-    """Under add/remove neighbours even that would tell how many records it holds."""
+def test_a_subset_too_small_to_be_split_is_not_an_error_of_its_own(cv, monkeypatch):
+    """That would tell how many records it holds."""
+    monkeypatch.setattr(members, "HANDFUL", 0)
     tiny = {"guarantee": PureDP(epsilon=1.0), "subset_fraction": 1e-6, "validate_on": "subset"}
     one = search(LogisticRegression(), {"C": [1.0]}, cv=cv, **tiny)
     with pytest.raises(NoModelError):
@@ -295,26 +297,20 @@ def test_rules_are_given_expected_sizes_never_drawn_ones():
     watched(Watching(neighboring="replace_one"), extrapolate=rule)
     assert set(told) == {(120, 280)}
     told.clear()
-    watched(Watching(), extrapolate=rule)  # the number of records is private
-    assert set(told) == {(0.3, 0.7)}
-    told.clear()
-    watched(Watching(public_n=1000), extrapolate=rule, train_on="all")
-    assert set(told) == {(300, 1000)}
+    watched(Watching(), extrapolate=rule, train_on="all")
+    assert set(told) == {(120, 400)}
 
 
 @pytest.mark.parametrize("neighboring", ["zero_out", "add_remove"])
-def test_models_are_told_the_expected_numbers_where_n_is_public(neighboring):
-    stated = None if neighboring == "zero_out" else 500
-    one, tuning, final = watched(Told(neighboring=neighboring, public_n=stated))
-    n = 400 if stated is None else stated
-    assert {run["public_n"] for run in tuning} == {round(0.3 * n)}
-    assert final["public_n"] == one.best_estimator_.public_n == round(0.7 * n)
+def test_models_are_told_the_expected_numbers(neighboring):
+    one, tuning, final = watched(Told(neighboring=neighboring))
+    assert {run["told_n"] for run in tuning} == {120}
+    assert final["told_n"] == one.best_estimator_.told_n == 280
 
 
-@pytest.mark.parametrize("kind", [Watching, Told])
-def test_models_are_told_nothing_where_n_is_private(kind):
-    _, tuning, final = watched(kind())
-    assert {run["public_n"] for run in [*tuning, final]} == {None}
+def test_models_that_ignore_blank_records_need_not_be_told():
+    _, tuning, final = watched(Watching())
+    assert {run["told_n"] for run in [*tuning, final]} == {None}
 
 
 def test_a_warm_start_goes_on_from_the_winner():
@@ -366,7 +362,8 @@ def outcome_of(estimator, X, y, **kwargs):
     ],
     ids=["empty subset", "one class in the subset", "one class in the rest", "final model fails", "wrong parameter"],
 )
-def test_nothing_found_is_one_outcome_whatever_the_cause(estimator, records, kwargs):
+def test_nothing_found_is_one_outcome_whatever_the_cause(estimator, records, kwargs, monkeypatch):
+    monkeypatch.setattr(members, "HANDFUL", 0)
     one, error = outcome_of(estimator, X[records], y[records], **kwargs)
     assert str(error).startswith("No candidate could be trained and scored, so there is no model; the privacy cost in")
     assert error.__context__ is None
@@ -487,7 +484,8 @@ def test_a_net_is_told_its_expected_size_and_keeps_rate_noise_and_steps(nets, tr
     final = one.best_estimator_
     assert one.privacy_spent_.bound == "Theorem 4"
     assert one.privacy_spent_.neighboring == final.privacy_spent_.neighboring == "zero_out"
-    assert (final.public_n, final.sample_rate, final.n_steps_) == (280 if train_on == "rest" else 400, 0.1, 30)
+    assert (final.batch_size, final.sample_rate) == (pytest.approx(28 if train_on == "rest" else 40), 0.1)
+    assert final.n_steps_ == 30
     assert one.final_params_["learning_rate_init"] == pytest.approx(
         one.best_params_["learning_rate_init"] * (7 / 3 if train_on == "rest" else 10 / 3)
     )
@@ -495,14 +493,11 @@ def test_a_net_is_told_its_expected_size_and_keeps_rate_noise_and_steps(nets, tr
 
 
 @pytest.mark.slow
-def test_a_net_with_a_stated_size_keeps_its_rate_and_its_relation(nets):
-    sized = {"sample_rate": None, "batch_size": 50, "public_n": 500, "noise_multiplier": 2.0}
-    one = net_search(nets, net=sized).fit(X, y)
+def test_a_net_with_a_batch_size_keeps_the_rate_of_all_records_on_parts(nets):
+    one = net_search(nets, net={"sample_rate": None, "batch_size": 40, "noise_multiplier": 2.0}).fit(X, y)
     final = one.best_estimator_
-    assert one.privacy_spent_.neighboring == final.privacy_spent_.neighboring == "add_remove"
-    assert (final.public_n, final.sample_rate, final.batch_size) == (350, 0.1, None)
-    plain = DPSGD(noise_multiplier=2.0, sample_rate=0.1, steps=30)
-    assert final.privacy_guarantee() == plain
+    assert (final.sample_rate, final.batch_size) == (0.1, None)
+    assert final.privacy_guarantee() == DPSGD(noise_multiplier=2.0, sample_rate=0.1, steps=30, neighboring="zero_out")
 
 
 def test_adam_keeps_its_learning_rate(nets):
@@ -585,13 +580,6 @@ def test_the_default_share_is_larger_where_records_and_epsilon_are_few(n, epsilo
 
 @pytest.mark.slow
 def test_the_default_share_is_a_tenth_where_the_subset_counts_as_known():
-    one = search(Watching(epsilon=0.1), {}, subset_fraction="auto", epsilon=1.0, delta=1e-6)
+    one = search(Watching(epsilon=0.1, neighboring="zero_out"), {}, subset_fraction="auto", epsilon=1.0, delta=1e-6)
     (part,) = one.privacy_cost(400, public=True).components
     assert "each record with probability 0.1)" in part.name
-
-
-def test_the_default_share_does_not_tell_a_private_number_of_records():
-    one = search(Told(epsilon=0.1, neighboring="add_remove"), {}, subset_fraction="auto", epsilon=1.0, delta=1e-6)
-    few, many = (one.privacy_cost(n, public=True).components[0].name for n in (400, 100_000))
-    assert few == many
-    assert "each record with probability 0.1)" in few

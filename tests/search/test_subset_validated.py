@@ -115,8 +115,8 @@ def test_where_nothing_is_amplified_the_scores_are_free(relation):
 def test_under_zero_out_an_estimator_that_is_told_its_size_is_amplified():
     one = on_the_rest(Told(neighboring="zero_out")).fit(IDS, y)
     assert one.privacy_spent_.bound == "Theorem 4"
-    assert {run["public_n"] for run in SEEN[:-1]} == {120}
-    assert SEEN[-1]["public_n"] == 280
+    assert {run["told_n"] for run in SEEN[:-1]} == {120}
+    assert SEEN[-1]["told_n"] == 280
 
 
 def test_a_given_noise_is_charged_for_everybody_who_is_scored():

@@ -194,7 +194,8 @@ def test_the_chance_of_one_candidate_is_part_of_the_plan_and_of_what_verbose_pri
 @pytest.mark.slow
 @pytest.mark.parametrize("drawn_as", ["auto", (64, 64)])
 def test_layers_that_follow_the_number_of_records_are_decided_anew_after_the_subset(drawn_as, monkeypatch):
-    """On a tenth of 100,000 records "auto" is one layer, on the rest two."""
+    """On a tenth of the records "auto" is one layer, on the rest two."""
+    monkeypatch.setattr(hidden_layers, "FROM", 100)
     seen, choose = [], hidden_layers.by_rule
 
     def watching(n):
@@ -202,9 +203,9 @@ def test_layers_that_follow_the_number_of_records_are_decided_anew_after_the_sub
         return choose(n)
 
     monkeypatch.setattr(hidden_layers, "by_rule", watching)
-    net = DPMLPClassifier(noise_multiplier=2.0, public_n=100_000, neighboring="zero_out", max_steps=2, classes=[0, 1])
+    net = DPMLPClassifier(noise_multiplier=2.0, max_steps=2, classes=[0, 1])
     space = {"hidden_layer_sizes": [drawn_as]}
     one = DPSubsetSearchCV(net, space, n_iter=Fixed(2), delta=1e-6).fit(X, y)
-    assert set(seen[:-1]) == ({(10_000, (64,))} if drawn_as == "auto" else set())
-    assert seen[-1:] == ([(90_000, (64, 64))] if drawn_as == "auto" else [])
+    assert set(seen[:-1]) == ({(round(0.1 * len(X)), (64,))} if drawn_as == "auto" else set())
+    assert seen[-1:] == ([(round(0.9 * len(X)), (64, 64))] if drawn_as == "auto" else [])
     assert one.best_estimator_.hidden_layer_sizes_ == (64, 64)

@@ -37,7 +37,7 @@ from . import step_size
 from .cost import ParameterCost
 from .joint_training import KEEPER, refuse_checkpoints, shared_records
 from .seeded_noise import words_of
-from .settings import LEAST_NORM, NOISE, RATES, SettingArguments, Settings, expecting, relation_of, settings_of
+from .settings import LEAST_NORM, NOISE, RATES, SettingArguments, Settings, check_settings, follows_number, settings_of
 from .training_records import Given, device_of, held, number_of, records_of
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class DPSGDEstimator(ParameterCost, SettingArguments, BaseEstimator):
     def privacy_parameters(self) -> tuple[str, ...]:
         """Names of the constructor arguments on which the guarantee depends."""
         if self.target_mu is not None:  # the noise is calibrated to it, for every rate and number of steps
-            return (*NOISE, "neighboring", "public_n")
+            return (*NOISE, "neighboring")
         return (*NOISE, "neighboring", *RATES)
 
     def privacy_guarantee(self, n_samples: int | None = None) -> Guarantee:
@@ -94,32 +94,32 @@ class DPSGDEstimator(ParameterCost, SettingArguments, BaseEstimator):
         Parameters
         ----------
         n_samples : int, optional
-            Not used: rate, steps and noise follow from the constructor's arguments.
+            Number of records; needed where ``batch_size`` alone states the rate.
 
         Returns
         -------
         Guarantee
         """
         self._check_arguments()
-        return settings_of(self).guarantee
+        return settings_of(self, n_samples).guarantee
 
     def privacy_assumptions(self) -> tuple[str, ...]:
         """Assumptions of the guarantee, as plain sentences."""
-        name, n = type(self).__name__, self.public_n
-        public = n is None or self.neighboring in ("zero_out", "replace_one")
-        size = "the number of records is public" if public else f"public_n={n} was not taken from the data"
-        seeded = self.noise_seed is not None
+        name, seeded = type(self).__name__, self.noise_seed is not None
         source = "noise_seed" if seeded else "the operating system"
         known = f"{name}: noise_seed was given, which voids the guarantee for everybody: it is for tests."
-        moved = f"{name}: to its last bits, what a record adds does not depend on its place in a batch."
         return (
-            f"{name}: {size}; batches and noise come from statistical generators seeded by {source}, "
-            "noise in double precision.",
+            *self._first_assumptions(),
+            f"{name}: the number of records is public; batches and noise come from statistical generators seeded by "
+            f"{source}, noise in double precision.",
             *([known] if seeded else []),
-            *([moved] if relation_of(self) == "add_remove" else []),
             *([f"{name}: the checkpoint was not read or changed by others."] if self.checkpoint is not None else []),
             *self._further_assumptions(),
         )
+
+    def _first_assumptions(self) -> tuple[str, ...]:
+        """Assumptions that the statement prints before all others."""
+        return ()
 
     def scaled_privacy(self, factor: float, varying: frozenset[str] = frozenset()) -> dict[str, float | None]:
         """Parameters that make every fit ``factor`` times less private; 1 stands for the noise as configured.
@@ -132,15 +132,27 @@ class DPSGDEstimator(ParameterCost, SettingArguments, BaseEstimator):
             return {**none, "target_mu": (self.target_mu or 1.0) * factor}
         return {**none, "noise_multiplier": (self.noise_multiplier or 1.0) / factor}
 
-    def expecting(self, n: float) -> dict[str, Any]:
+    def expecting(self, n: float) -> dict[str, Any] | None:
         """Parameters with which ``fit`` uses the public number ``n`` of records instead of counting them.
 
-        Sampling rate, number of steps and noise stay: the expected batch size follows.
+        Sampling rate, number of steps and noise stay: the expected batch size follows. None where the rate follows
+        from the number of records.
         """
-        return expecting(self, n)
+        if follows_number(self):
+            return None
+        rate = settings_of(self).sample_rate
+        return {"sample_rate": rate, "batch_size": rate * n}
+
+    def sized(self, n: float) -> dict[str, Any]:
+        """Parameters that fix the sampling rate of trainings on ``n`` records, also for parts of them."""
+        return {"sample_rate": settings_of(self, n).sample_rate, "batch_size": None} if follows_number(self) else {}
+
+    def expected_number(self, n: int) -> float:
+        """Number of records that the net expects: ``n``, unless its arguments tell another."""
+        return settings_of(self, n).expected_number(n)
 
     def under(self, neighboring: Neighboring) -> dict[str, Any] | None:
-        """Parameters for a guarantee, and for targets, where the number of records is public; None for add/remove."""
+        """Parameters for a guarantee, and for targets, under these neighbours; None for add/remove."""
         return None if neighboring == "add_remove" else {"neighboring": neighboring}
 
     def extrapolation(self) -> Mapping[str, str | Callable[..., float]]:
@@ -178,7 +190,7 @@ class DPSGDEstimator(ParameterCost, SettingArguments, BaseEstimator):
         """Raise for arguments that are wrong for all data."""
         # Not _validate_params: skorch has a method of this name.
         validate_parameter_constraints(constraints_of(type(self)), self.get_params(deep=False), type(self).__name__)
-        settings_of(self)
+        check_settings(self)
         self._check_net()
 
     # --- hooks for each kind of net -----------------------------------------------------------------------------------
@@ -243,8 +255,7 @@ class DPSGDEstimator(ParameterCost, SettingArguments, BaseEstimator):
 
     def _task(self, settings: Settings, given: Given, costs: Sequence[PrivacySpent]) -> TrainingTask:
         """Training of the records that the arguments describe, after trainings with these costs."""
-        n = number_of(given)
-        expected = settings.sample_rate * (n if self.public_n is None else self.public_n)
+        expected = settings.expected_batch_size(number_of(given))
         norm = settings.max_grad_norm or max(self._norm_by_rule(settings, expected), LEAST_NORM)
         settings = replace(settings, max_grad_norm=norm)
         self.max_grad_norm_ = norm
@@ -260,6 +271,7 @@ class DPSGDEstimator(ParameterCost, SettingArguments, BaseEstimator):
             automatic=settings.automatic,
             expected_batch_size=expected,
             schedule=self._schedule(settings),
+            engine=getattr(self, "engine", "auto"),
             average=float(self.average),
             seed=sequence(),
         )
@@ -282,16 +294,17 @@ class DPSGDEstimator(ParameterCost, SettingArguments, BaseEstimator):
     def _train(self, X: Any, y: Any, fresh: bool) -> None:
         keeper = self.__dict__.pop(KEEPER, None)
         self._check_arguments()
-        settings = settings_of(self)
-        settings.noise  # noqa: B018  an unreachable target fails here, before any data is read
+        if not follows_number(self):
+            settings_of(self).noise  # noqa: B018  an unreachable target fails here, before any data is read
         device = device_of(self.device)
         before = None if fresh else {name: value.clone() for name, value in self.module_.state_dict().items()}
         spent = vars(self).get("privacy_spent_")
         try:
             with checkpoint_in(self.checkpoint) as checkpoint:
                 given = self._prepare(X, y, fresh)
+                settings = settings_of(self, number_of(given))
                 if self.target_delta is not None:
-                    n = number_of(given) if self.public_n is None else self.public_n
+                    n = settings.expected_number(number_of(given))
                     check_size_of_delta("target_delta", float(self.target_delta), n)
                 costs, foreign = self._costs_before(fresh), () if fresh else self._foreign_parameters()
                 self._total(settings, costs)  # relations that cannot be composed fail here, before any spending

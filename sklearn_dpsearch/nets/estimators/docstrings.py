@@ -12,8 +12,8 @@ GIVEN = """float or "auto", default=1.0
         Clipping norm of a record's gradient."""
 
 
-def settings(sample_rate: str, batch_size: str, max_epochs: str, max_grad_norm: str) -> str:
-    """Docstring of the arguments from ``noise_multiplier`` to ``max_steps``, given the texts of four of them."""
+def settings(sample_rate: str, max_epochs: str, max_grad_norm: str) -> str:
+    """Docstring of the arguments from ``noise_multiplier`` to ``max_steps``, given the texts of three of them."""
     return f"""
     noise_multiplier : float, optional
         Standard deviation of the noise ÷ ``max_grad_norm``.
@@ -27,13 +27,11 @@ def settings(sample_rate: str, batch_size: str, max_epochs: str, max_grad_norm: 
     sample_rate : float, {sample_rate}
         Probability of each record to be in each batch (Poisson subsampling).
     batch_size : float, optional
-        {batch_size}: the expected batch size, together with ``public_n``.
-    public_n : int, optional
-        Number of records, known without the data. Without it the number of records counts as public, and the
-        guarantee is for records zeroed out instead of added or removed.
-    neighboring : {{"add_remove", "zero_out", "replace_one"}}, optional
-        Neighbouring relation; the default depends on ``public_n``. DP-SGD costs the same under the first two. Under
-        "replace_one" it costs up to twice as much, and composes with diffprivlib's models.
+        Instead: the expected batch size; the rate is ``batch_size`` ÷ the number of records. Together with
+        ``sample_rate`` it is the constant by which sums are divided, and records are not counted.
+    neighboring : {{"zero_out", "replace_one"}}, default="zero_out"
+        Neighbouring relation: a record is blanked, or replaced by another. The number of records is public. Under
+        "replace_one" DP-SGD costs up to twice as much, and composes with diffprivlib's models.
     max_epochs : float, {max_epochs}
         Passes over the data: ``round(max_epochs / sample_rate)`` steps.
     max_steps : int, optional
@@ -86,7 +84,7 @@ BOUNDS_Y = """
         clipped. Needed for y far outside of [-1, 1], which clipped gradients do not reach."""
 
 #: Arguments of the nets for tables, up to ``average``.
-OPTIMIZATION = f"""{settings("default=0.02", "Instead (with ``sample_rate=None``)", "default=30", BY_RULE)}
+OPTIMIZATION = f"""{settings("default=0.02", "default=30", BY_RULE)}
     solver : {{"sgd", "adam", "adamw"}}, default="sgd"
         Optimizer of the noisy gradients.
     learning_rate : {{"linear", "constant"}}, default="linear"

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
+from sklearn.utils._param_validation import Interval, validate_parameter_constraints
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from ...boosting import DPGradientBoostingClassifier, DPGradientBoostingRegressor
@@ -21,13 +21,14 @@ from ...boosting.noise_calibration import STATED_DELTA, TARGETS, CalibratedModel
 from ...preprocessing import Schema
 from ...privacy import Guarantee, calibrate, compose
 from ...privacy._checks import check_size_of_delta
-from ...privacy._types import NEIGHBORING, Neighboring
+from ...privacy._types import Neighboring
 from ...privacy.spent import Component, PrivacySpent
 from ..randomness import Seed
 from . import scaling
 from .frame_estimators import DPTabularClassifier, DPTabularRegressor
 from .labels import ClassWeight
 from .scaling import Array
+from .table_base import RATE
 
 if TYPE_CHECKING:
     from typing import Self  # since Python 3.11
@@ -46,7 +47,7 @@ _DOC = """{kind} of data frames: the mean of a net and of boosting, each with ha
     {mean} The two make different errors, so that the mean is about as good as the better one, varies less from fit to
     fit, and needs no choice between them. The net has the weight 1/2 where n·μ is between 4,000 and 10,000. Above, it
     has 1/2·√(10,000 ÷ n·μ), because boosting learns more; below, 1/2·√(n·μ ÷ 4,000), because its probabilities suffer
-    less from noise; but at least 1/10. n is the public number of records. Weights are free.
+    less from noise; but at least 1/10. n is the number of records. Weights are free.
 
     Parameters
     ----------
@@ -58,9 +59,9 @@ _DOC = """{kind} of data frames: the mean of a net and of boosting, each with ha
         Guarantee of one fit, to which both models are calibrated.
     target_mu : float, optional
         Instead: μ of the Gaussian guarantee of both together.
-    public_n : float, optional
-        Public number of records, for the net.
-    neighboring : {{"add_remove", "zero_out", "replace_one"}}, optional
+    batch_size : float, optional
+        Expected batch size of the net, as a constant: by default it follows from the number of records.
+    neighboring : {{"zero_out", "replace_one"}}, default="zero_out"
         Neighbouring relation, as for ``DPTabular{kind}``.
     random_state : None, int or RandomState
         Seeds initial weights and cells, which are public. Never the noise.
@@ -84,19 +85,18 @@ class TabularEnsemble(CalibratedModel):
     """Two private models of one table, and the composition of their guarantees."""
 
     #: Constructor arguments on which the guarantee depends.
-    privacy_parameters = (*TARGETS, "neighboring", "public_n")
+    privacy_parameters = (*TARGETS, "neighboring")
 
     _parameter_constraints: dict[str, Any] = {
         **CalibratedModel._parameter_constraints,
         "schema": [Mapping],
         "target": [None, str],
-        "public_n": [None, Interval(numbers.Real, 1, None, closed="left")],
-        "neighboring": [None, StrOptions(set(NEIGHBORING))],
+        "batch_size": [None, Interval(numbers.Real, 0, None, closed="neither")],
     }
     schema: Schema | Mapping[str, Any]
     target: str | None
-    public_n: float | None
-    neighboring: Neighboring | None
+    batch_size: float | None
+    neighboring: Neighboring
     random_state: Seed
     noise_seed: Seed
 
@@ -140,8 +140,7 @@ class TabularEnsemble(CalibratedModel):
 
     def expecting(self, n: float) -> dict[str, Any]:
         """Parameters with which ``fit`` uses the public number ``n`` of records instead of counting them."""
-        found: dict[str, Any] = self._models(1.0)[0].expecting(n)
-        return found
+        return {"batch_size": self._models(1.0)[0].expecting(n)["batch_size"]}
 
     def under(self, neighboring: Neighboring) -> dict[str, Any] | None:
         """Parameters for a guarantee, and for targets, under replace-one neighbours; None for other relations."""
@@ -189,12 +188,8 @@ class TabularEnsemble(CalibratedModel):
         """Net and boosting, unfitted, with a guarantee of ``mu`` each."""
 
     def _shared(self, mu: float) -> dict[str, Any]:
-        names = ("schema", "target", "random_state", "noise_seed")
+        names = ("schema", "target", "neighboring", "random_state", "noise_seed")
         return {"target_mu": mu, **{name: getattr(self, name) for name in names}}
-
-    def _relation(self, net: Any) -> dict[str, Any]:
-        """The net's relation: both models have one and the same."""
-        return {"neighboring": net.privacy_guarantee().neighboring}
 
     def _mean(self, of_net: Array, of_boosting: Array) -> Array:
         weight = getattr(self, "net_weight_", WEIGHT)  # models that were saved before there were other weights
@@ -220,16 +215,15 @@ class TabularEnsemble(CalibratedModel):
         for name in FITTED:
             self.__dict__.pop(name, None)
         net, boosting = self._models(self._mu() * SHARE)
-        public_n = self.public_n if guarantee.neighboring == "add_remove" else self.public_n or _num_samples(X)
-        assert public_n is not None  # the net needs one under add/remove
+        n = net.expected_number(_num_samples(X))
         if self.target_delta is not None:
-            check_size_of_delta("target_delta", float(self.target_delta), public_n)
+            check_size_of_delta("target_delta", float(self.target_delta), n)
         boosting.fit(X, y)  # the faster one finds what is wrong with a table
         net.fit(X, y)
         parts = (("training of the net", net), ("boosting", boosting))
         components = tuple(Component(name=name, guarantee=one.privacy_spent_.guarantee) for name, one in parts)
         self.net_, self.boosting_ = (one.set_params(random_state=None, noise_seed=None) for one in (net, boosting))
-        self.net_weight_ = net_weight(float(public_n) * self._mu())
+        self.net_weight_ = net_weight(n * self._mu())
         self.privacy_spent_ = PrivacySpent(
             guarantee=guarantee,
             delta=STATED_DELTA if self.target_delta is None else float(self.target_delta),
@@ -267,7 +261,7 @@ class DPTabularEnsembleClassifier(ClassifierMixin, TabularEnsemble):
     def __init__(
         self, schema: Schema | Mapping[str, Any], *, target: str | None = None, classes: ArrayLike | None = None,
         class_weight: ClassWeight = None, target_epsilon: float | None = None, target_delta: float | None = None,
-        target_mu: float | None = None, public_n: float | None = None, neighboring: Neighboring | None = None,
+        target_mu: float | None = None, batch_size: float | None = None, neighboring: Neighboring = "zero_out",
         random_state: Seed = None, noise_seed: Seed = None,
     ) -> None:  # fmt: skip
         self.schema = schema
@@ -277,15 +271,15 @@ class DPTabularEnsembleClassifier(ClassifierMixin, TabularEnsemble):
         self.target_epsilon = target_epsilon
         self.target_delta = target_delta
         self.target_mu = target_mu
-        self.public_n = public_n
+        self.batch_size = batch_size
         self.neighboring = neighboring
         self.random_state = random_state
         self.noise_seed = noise_seed
 
     def _models(self, mu: float) -> tuple[Any, Any]:
         shared = {**self._shared(mu), "classes": self.classes, "class_weight": self.class_weight}
-        net = DPTabularClassifier(**shared, public_n=self.public_n, neighboring=self.neighboring, hidden_layer_sizes=())
-        return net, DPGradientBoostingClassifier(**shared, **self._relation(net))
+        net = DPTabularClassifier(**shared, batch_size=self.batch_size, sample_rate=RATE, hidden_layer_sizes=())
+        return net, DPGradientBoostingClassifier(**shared)
 
     def decision_function(self, X: Any) -> Array:
         """Logits, shape (n_samples, n_classes); with two classes their difference, shape (n_samples,)."""
@@ -334,7 +328,7 @@ class DPTabularEnsembleRegressor(RegressorMixin, TabularEnsemble):
     def __init__(
         self, schema: Schema | Mapping[str, Any], *, target: str | None = None,
         bounds_y: scaling.Given | None = None, target_epsilon: float | None = None, target_delta: float | None = None,
-        target_mu: float | None = None, public_n: float | None = None, neighboring: Neighboring | None = None,
+        target_mu: float | None = None, batch_size: float | None = None, neighboring: Neighboring = "zero_out",
         random_state: Seed = None, noise_seed: Seed = None,
     ) -> None:  # fmt: skip
         self.schema = schema
@@ -343,15 +337,15 @@ class DPTabularEnsembleRegressor(RegressorMixin, TabularEnsemble):
         self.target_epsilon = target_epsilon
         self.target_delta = target_delta
         self.target_mu = target_mu
-        self.public_n = public_n
+        self.batch_size = batch_size
         self.neighboring = neighboring
         self.random_state = random_state
         self.noise_seed = noise_seed
 
     def _models(self, mu: float) -> tuple[Any, Any]:
         shared = {**self._shared(mu), "bounds_y": self.bounds_y}
-        net = DPTabularRegressor(**shared, public_n=self.public_n, neighboring=self.neighboring)
-        return net, DPGradientBoostingRegressor(**shared, **self._relation(net))
+        net = DPTabularRegressor(**shared, batch_size=self.batch_size, sample_rate=RATE)
+        return net, DPGradientBoostingRegressor(**shared)
 
     def predict(self, X: Any) -> Array:
         """Predicted values, shape (n_samples,), inside ``bounds_y``."""

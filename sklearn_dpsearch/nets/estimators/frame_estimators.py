@@ -29,7 +29,7 @@ _SCHEMA = """
     hidden_layer_sizes : tuple of int or "auto", default="auto"
         Outputs of each hidden layer on the columns without their bins. ``()``: none, an additive model. "auto":
         (32,) for classes from n·μ = 10,000 on, and (32,), or (128, 64, 32) from 10,000 records on, for numbers from n·μ
-        = 1,000 on; else none. n is the public number of records, and μ = sample_rate·√steps ÷ noise multiplier.
+        = 1,000 on; else none. n is the number of records, and μ = sample_rate·√steps ÷ noise multiplier.
     activation : {{"relu", "tanh", "logistic", "identity"}}, default="relu"
         Activation of the hidden layers, by scikit-learn's names.
     bins : int, "auto" or None, default="auto"
@@ -70,8 +70,8 @@ class DPTabularClassifier(HiddenLayers, FrameRecords, TableClassifier, TableNet)
         indicators: bool = True, classes: ArrayLike | None = None, class_weight: ClassWeight = None,
         noise_multiplier: float | None = None,
         target_epsilon: float | None = None, target_delta: float | None = None, target_mu: float | None = None,
-        max_grad_norm: MaxGradNorm = "rule", sample_rate: float | None = 0.02, batch_size: float | None = None,
-        public_n: float | None = None, neighboring: Neighboring | None = None, max_epochs: float = 30,
+        max_grad_norm: MaxGradNorm = "rule", sample_rate: float | None = None, batch_size: float | None = None,
+        neighboring: Neighboring = "zero_out", max_epochs: float = 30,
         max_steps: float | None = None, solver: Solver = "sgd", learning_rate: Decay = "linear",
         learning_rate_init: StepSize = "auto", learning_rate_factor: float = 1.0, momentum: float = 0.0,
         alpha: float = 0.0, average: float = 0.0, warm_start: bool = False, device: Any = "cpu",
@@ -111,8 +111,8 @@ class DPTabularRegressor(HiddenLayers, FrameRecords, TableRegressor, TableNet):
         indicators: bool = True, bounds_y: scaling.Given | None = None,
         noise_multiplier: float | None = None,
         target_epsilon: float | None = None, target_delta: float | None = None, target_mu: float | None = None,
-        max_grad_norm: MaxGradNorm = "rule", sample_rate: float | None = 0.02, batch_size: float | None = None,
-        public_n: float | None = None, neighboring: Neighboring | None = None, max_epochs: float = 60,
+        max_grad_norm: MaxGradNorm = "rule", sample_rate: float | None = None, batch_size: float | None = None,
+        neighboring: Neighboring = "zero_out", max_epochs: float = 60,
         max_steps: float | None = None, solver: Solver = "sgd", learning_rate: Decay = "linear",
         learning_rate_init: StepSize = "auto", learning_rate_factor: float = 1.0, momentum: float = 0.0,
         alpha: float = 0.0, average: float = 0.0, warm_start: bool = False, device: Any = "cpu",

@@ -179,7 +179,7 @@ class FrameRecords:
         return int(np.count_nonzero(~self._encoder().are_bins))
 
     def _hidden_by_rule(self, n: float) -> tuple[int, ...]:
-        settings = settings_of(cast(SettingArguments, self))
+        settings = settings_of(cast(SettingArguments, self), n)
         mu = settings.sample_rate * math.sqrt(settings.steps) / settings.noise  # that of Gaussian noise, to first order
         return hidden_layers.beside_bins(n, n * mu, of_classes=is_classifier(self))
 

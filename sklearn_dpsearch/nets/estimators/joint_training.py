@@ -22,7 +22,7 @@ from ..optimizers import on_cpu
 from ..task import HeldRecords, Records, TrainingTask
 from ..training import train_together
 from .settings import Settings, settings_of
-from .training_records import Given, device_of, records_of
+from .training_records import Given, device_of, number_of, records_of
 
 #: A ``DPSGDEstimator``, whose file uses this one.
 Net: TypeAlias = Any
@@ -89,8 +89,8 @@ def shared_records(nets: Sequence[Net], X: Any, y: Any) -> list[SharedRecords]:
         with contained():  # this net has failed, the others have not
             keeper = net.__dict__.pop(KEEPER, None)
             net._check_arguments()
-            settings, device = settings_of(net), device_of(net.device)
-            given = net._prepare(X, y, fresh=True)
+            device, given = device_of(net.device), net._prepare(X, y, fresh=True)
+            settings = settings_of(net, number_of(given))
             costs = net._costs_before(fresh=True)
             net._total(settings, costs)
             keeper = None if isinstance(given, ReadRecords) else keeper

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import numbers
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 
@@ -19,7 +19,7 @@ from ..sampling import LEAST_RATE
 MaxGradNorm: TypeAlias = float | Literal["auto", "rule"]
 #: Constructor arguments on which the guarantee depends.
 NOISE = ("noise_multiplier", "target_epsilon", "target_delta", "target_mu")
-RATES = ("sample_rate", "batch_size", "public_n", "max_epochs", "max_steps")
+RATES = ("sample_rate", "batch_size", "max_epochs", "max_steps")
 #: Range of calibrated noise multipliers. Below it, ε is in the hundreds, and takes long to compute.
 LEAST_NOISE, MOST_NOISE = 2.0**-6, 2.0**20
 
@@ -34,10 +34,11 @@ class SettingArguments:
     max_grad_norm: MaxGradNorm
     sample_rate: float | None
     batch_size: float | None
-    public_n: float | None
-    neighboring: Neighboring | None
+    neighboring: Neighboring
     max_epochs: float
     max_steps: float | None
+    #: Sampling rate where neither ``sample_rate`` nor ``batch_size`` is given; None: one of the two is needed.
+    default_rate: ClassVar[float | None] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,9 +53,9 @@ class Settings:
         Largest norm of a record's gradient in the sums; None: by rule, once the number of inputs is known.
     automatic : bool
         Whether every gradient is brought to that norm: automatic clipping, where the norm is 1.
-    neighboring : {"add_remove", "zero_out", "replace_one"}
-        Without a stated ``public_n`` the number of records is used to scale the gradients, and so is public: records
-        are zeroed out, not removed.
+    neighboring : {"zero_out", "replace_one"}
+    batch_size : float or None
+        Expected batch size as a constant; None: it follows from the number of records, which is public.
     noise_multiplier, target_epsilon, target_delta, target_mu : float or None
     """
 
@@ -62,11 +63,20 @@ class Settings:
     steps: int
     max_grad_norm: float | None
     neighboring: Neighboring
+    batch_size: float | None = None
     automatic: bool = False
     noise_multiplier: float | None = None
     target_epsilon: float | None = None
     target_delta: float | None = None
     target_mu: float | None = None
+
+    def expected_batch_size(self, n: int) -> float:
+        """Expected batch size for ``n`` records."""
+        return self.sample_rate * n if self.batch_size is None else self.batch_size
+
+    def expected_number(self, n: int) -> float:
+        """Number of records: ``n``, or the number that the arguments tell."""
+        return n if self.batch_size is None else self.batch_size / self.sample_rate
 
     @property
     def guarantee(self) -> Guarantee:
@@ -95,7 +105,7 @@ class Settings:
 
 @functools.lru_cache(maxsize=1024)  # the guarantee is computed before, in and after each fit
 def noise_multiplier_for(
-    epsilon: float, delta: float, sample_rate: float, steps: int, neighboring: Neighboring = "add_remove"
+    epsilon: float, delta: float, sample_rate: float, steps: int, neighboring: Neighboring = "zero_out"
 ) -> float:
     """Smallest noise multiplier found with which DP-SGD is (ε, δ)-private."""
 
@@ -137,7 +147,6 @@ class _WholeNumber(_Number):
 
 
 _POSITIVE = _Number(numbers.Real, 0, None, closed="neither")
-_AT_LEAST_ONE = _Number(numbers.Real, 1, None, closed="left")
 #: Least clipping norm. Norms of gradients above 2e19 count as infinite, so that factors stay above 5e-32: below 1e-38
 #: single precision has few digits, and a clipped gradient could be five times longer than its norm.
 LEAST_NORM = 1e-12
@@ -149,16 +158,26 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "target_mu": [_POSITIVE, None],
     "max_grad_norm": [_POSITIVE, StrOptions({"auto", "rule"})],
     "sample_rate": [_Number(numbers.Real, LEAST_RATE, 1, closed="both"), None],
-    "batch_size": [_AT_LEAST_ONE, None],
-    "public_n": [_AT_LEAST_ONE, None],
-    "neighboring": [StrOptions(set(NEIGHBORING)), None],
+    "batch_size": [_POSITIVE, None],
+    "neighboring": [StrOptions(set(NEIGHBORING))],
     "max_epochs": [_POSITIVE],
     "max_steps": [_WholeNumber(numbers.Real, 1, None, closed="left"), None],
 }
 
 
-def settings_of(net: SettingArguments) -> Settings:
+def follows_number(net: SettingArguments) -> bool:
+    """Return whether the sampling rate follows from the number of records: ``batch_size`` alone is given."""
+    return net.batch_size is not None and net.sample_rate is None
+
+
+def settings_of(net: SettingArguments, n: float | None = None) -> Settings:
     """Read and check the arguments of a net.
+
+    Parameters
+    ----------
+    net : object
+    n : float, optional
+        Number of records, needed where only ``batch_size`` is given.
 
     Raises
     ------
@@ -167,22 +186,32 @@ def settings_of(net: SettingArguments) -> Settings:
     """
     # Checked here, not only in fit: a guarantee is computed from checked arguments only.
     validate_parameter_constraints(CONSTRAINTS, {name: getattr(net, name) for name in CONSTRAINTS}, type(net).__name__)
-    rate = _rate(net)
+    check_relation(net.neighboring)
+    rate = _rate(net, n)
     steps = int(net.max_steps) if net.max_steps is not None else max(1, round(net.max_epochs / rate))
     return Settings(
         sample_rate=rate,
         steps=steps,
         max_grad_norm=_clipping_norm(net.max_grad_norm),
+        batch_size=None if net.batch_size is None or follows_number(net) else float(net.batch_size),
         automatic=net.max_grad_norm == "auto",
-        neighboring=relation_of(net),
+        neighboring=net.neighboring,
         **_noise(net),
     )
 
 
-def expecting(net: SettingArguments, n: float) -> dict[str, Any]:
-    """Arguments for ``n`` expected records, with equal rate, steps, noise and relation."""
-    told = {"public_n": max(1, round(n)), "neighboring": relation_of(net)}
-    return told if net.batch_size is None else {**told, "sample_rate": _rate(net), "batch_size": None}
+def check_settings(net: SettingArguments) -> Settings:
+    """Check all arguments that can be checked without a number of records."""
+    return settings_of(net, net.batch_size)
+
+
+def check_relation(neighboring: Neighboring) -> None:
+    """Raise a PrivacyError for a relation under which the number of records would be private."""
+    if neighboring == "add_remove":
+        raise PrivacyError(
+            "Found neighboring='add_remove' for a net: the number of records is public, as the sampling rate "
+            "batch_size / n of every training tells it. Give neighboring='zero_out', at the same epsilon."
+        )
 
 
 def _clipping_norm(given: MaxGradNorm) -> float | None:
@@ -196,42 +225,27 @@ def _clipping_norm(given: MaxGradNorm) -> float | None:
     return float(given)
 
 
-def _rate(net: SettingArguments) -> float:
-    if (net.sample_rate is None) == (net.batch_size is None):
-        raise ValueError(
-            f"Found sample_rate={net.sample_rate} and batch_size={net.batch_size}; exactly one is needed. Give "
-            "sample_rate (the probability of each record to be in a batch), or batch_size together with public_n."
-        )
-    if net.sample_rate is not None:
-        return float(net.sample_rate)
+def _rate(net: SettingArguments, n: float | None) -> float:
+    if not follows_number(net):
+        rate = net.default_rate if net.sample_rate is None else net.sample_rate
+        if rate is None:
+            raise ValueError(
+                "Found neither sample_rate nor batch_size. Give batch_size (the expected size of a batch), or "
+                "sample_rate (the probability of each record to be in a batch)."
+            )
+        return float(rate)
     assert net.batch_size is not None
-    if net.public_n is None:
-        raise ValueError(
-            f"Found batch_size={net.batch_size} without public_n: the rate batch_size / n would depend on the data. "
-            "State the public number of records, public_n=..., or give sample_rate."
-        )
-    if net.batch_size > net.public_n:
-        raise ValueError(
-            f"Found batch_size={net.batch_size} above public_n={net.public_n}: the rate would be above 1. Give a "
-            "smaller batch_size."
-        )
-    if net.batch_size < LEAST_RATE * net.public_n:
-        raise ValueError(
-            f"Found batch_size={net.batch_size} of public_n={net.public_n}: a rate below {LEAST_RATE:g} is not drawn "
-            "exactly. Give a larger batch_size."
-        )
-    return float(net.batch_size) / float(net.public_n)
-
-
-def relation_of(net: SettingArguments) -> Neighboring:
-    """Neighbouring relation: by default add/remove if the number of records is stated, else zero-out."""
-    given = net.neighboring
-    if given == "add_remove" and net.public_n is None:
+    if n is None:
         raise PrivacyError(
-            "Found neighboring='add_remove' without public_n: the scale of the gradients would tell how many records "
-            "there are. State a number of records known without the data, public_n=..., or use 'zero_out'."
+            f"Found batch_size={net.batch_size} and no number of records: the sampling rate is batch_size / n. Give "
+            "n_samples, or sample_rate in place of batch_size."
         )
-    return given or ("zero_out" if net.public_n is None else "add_remove")
+    if not LEAST_RATE * n <= net.batch_size <= n:
+        raise ValueError(
+            f"Found batch_size={net.batch_size} for {n:g} records; the rate batch_size / n has to be between "
+            f"{LEAST_RATE:g} and 1."
+        )
+    return float(net.batch_size) / float(n)
 
 
 #: Arguments of each way to state the noise.

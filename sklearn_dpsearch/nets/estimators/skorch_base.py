@@ -66,6 +66,8 @@ WITHOUT_NOISE = (
     "Found a call of {}, which would train without noise, and privacy_spent_ would not say so. Use fit, or partial_fit "
     "to train on; both add noise, and count it."
 )
+#: First assumption of a net with ``engine="opacus"``.
+OPACUS = "{}: per-sample gradients are Opacus's (engine='opacus'); that each is of one record alone was not checked."
 #: Records in a batch of predictions.
 PREDICTED = 1024
 
@@ -78,6 +80,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
     optimizer: Any
     lr: StepSize
     lr_factor: float
+    engine: str
     warm_start: bool
     initialized_: bool
     n_features_in_: int
@@ -86,6 +89,7 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
     _parameter_constraints: dict[str, Any] = {
         "lr": [Interval(numbers.Real, 0, None, closed="neither"), StrOptions({"auto"})],
+        "engine": [StrOptions({"auto", "opacus"})],
         "lr_factor": [Interval(numbers.Real, 0, None, closed="neither")],
     }
 
@@ -283,6 +287,9 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
     # --- assumptions -----------------------------------------------------------------------------------------------
 
+    def _first_assumptions(self) -> tuple[str, ...]:
+        return (OPACUS.format(type(self).__name__),) if self.engine == "opacus" else ()
+
     def _further_assumptions(self) -> tuple[str, ...]:
         return (*self._origin(), *self._code(), *self._data())
 
@@ -298,7 +305,9 @@ class SkorchNet(DPSGDEstimator, skorch.NeuralNet):
 
     def _code(self) -> tuple[str, ...]:
         """Assumptions about the user's own modules and criteria, until a fit has shown whether they are needed."""
-        if "module_" in vars(self) or (is_torchs(self.module) and is_torchs(self.criterion)):
+        if self.engine == "opacus" or "module_" in vars(self):
+            return ()
+        if is_torchs(self.module) and is_torchs(self.criterion):
             return ()
         return (
             f"{type(self).__name__}: where the code of module and criterion is not a graph of known operations, it "

@@ -38,11 +38,11 @@ class LogitPerLabel:
         self, module: Any, *, criterion: Any = torch.nn.BCEWithLogitsLoss, noise_multiplier: float | None = None,
         target_epsilon: float | None = None, target_delta: float | None = None, target_mu: float | None = None,
         max_grad_norm: MaxGradNorm = 1.0, sample_rate: float | None = None, batch_size: float | None = None,
-        public_n: float | None = None, neighboring: Neighboring | None = None, max_epochs: float = 10,
+        neighboring: Neighboring = "zero_out", max_epochs: float = 10,
         max_steps: float | None = None, max_physical_batch: int = 16384, classes: ArrayLike | None = None,
         threshold: float = 0.5, lr: StepSize = "auto", lr_factor: float = 1.0, average: float = 0.0,
-        random_state: Seed = None, noise_seed: Seed = None, checkpoint: str | os.PathLike[str] | None = None,
-        verbose: int = 0, train_split: Any = None, **kwargs: Any,
+        engine: str = "auto", random_state: Seed = None, noise_seed: Seed = None,
+        checkpoint: str | os.PathLike[str] | None = None, verbose: int = 0, train_split: Any = None, **kwargs: Any,
     ) -> None:  # fmt: skip
         super().__init__(  # type: ignore[call-arg]  # of skorch
             module, criterion=criterion, lr=lr, batch_size=batch_size, max_epochs=max_epochs, threshold=threshold,
@@ -50,9 +50,9 @@ class LogitPerLabel:
         )  # fmt: skip
         self._set(
             noise_multiplier=noise_multiplier, target_epsilon=target_epsilon, target_delta=target_delta,
-            target_mu=target_mu, max_grad_norm=max_grad_norm, sample_rate=sample_rate, public_n=public_n,
+            target_mu=target_mu, max_grad_norm=max_grad_norm, sample_rate=sample_rate,
             neighboring=neighboring, max_steps=max_steps, max_physical_batch=max_physical_batch, classes=classes,
-            lr_factor=lr_factor, average=average, random_state=random_state, noise_seed=noise_seed,
+            lr_factor=lr_factor, average=average, engine=engine, random_state=random_state, noise_seed=noise_seed,
             checkpoint=checkpoint,
         )  # fmt: skip
 

@@ -28,9 +28,9 @@ MODULE = f"""
         operations, or as code without branches on values, which is run on one record at a time. Batch statistics,
         hooks, and code that keeps something of a forward pass are refused. Parameters are in single precision.
     criterion : torch.nn.Module class or instance
-        As in skorch; its reduction is set to "sum".{
-    docstrings.settings("optional", "Instead", "default=10", docstrings.GIVEN)
-}{docstrings.MEMORY}"""
+        As in skorch; its reduction is set to "sum".{docstrings.settings("optional", "default=10", docstrings.GIVEN)}{
+    docstrings.MEMORY
+}"""
 
 OTHERS = f"""
     lr : float or "auto", default="auto"
@@ -39,7 +39,10 @@ OTHERS = f"""
     lr_factor : float, default=1.0
         Factor on the step size, to be searched: its best value changes little with ε and the number of records.
     average : float, default=0.0
-        Share of the last steps over which the released parameters are averaged.{docstrings.SEEDS}{docstrings.LONG}
+        Share of the last steps over which the released parameters are averaged.
+    engine : {{"auto", "opacus"}}, default="auto"
+        Source of per-sample gradients. "opacus" takes Opacus's (its validator, its layer rules, its ``DPLSTM``), on
+        Opacus's word; sampling, noise and accounting stay.{docstrings.SEEDS}{docstrings.LONG}
     train_split : None
         Only None is allowed: validation inside of a fit would use records without noise.
     **kwargs : dict
@@ -78,11 +81,11 @@ class DPNeuralNetClassifier(SkorchNet, skorch.NeuralNetClassifier):
         self, module: Any, *, criterion: Any = torch.nn.CrossEntropyLoss, noise_multiplier: float | None = None,
         target_epsilon: float | None = None, target_delta: float | None = None, target_mu: float | None = None,
         max_grad_norm: MaxGradNorm = 1.0, sample_rate: float | None = None, batch_size: float | None = None,
-        public_n: float | None = None, neighboring: Neighboring | None = None, max_epochs: float = 10,
+        neighboring: Neighboring = "zero_out", max_epochs: float = 10,
         max_steps: float | None = None, max_physical_batch: int = 16384, classes: ArrayLike | None = None,
-        lr: StepSize = "auto", lr_factor: float = 1.0, average: float = 0.0, random_state: Seed = None,
-        noise_seed: Seed = None, checkpoint: str | os.PathLike[str] | None = None, verbose: int = 0,
-        train_split: Any = None, **kwargs: Any,
+        lr: StepSize = "auto", lr_factor: float = 1.0, average: float = 0.0, engine: str = "auto",
+        random_state: Seed = None, noise_seed: Seed = None, checkpoint: str | os.PathLike[str] | None = None,
+        verbose: int = 0, train_split: Any = None, **kwargs: Any,
     ) -> None:  # fmt: skip
         super().__init__(
             module, criterion=criterion, lr=lr, batch_size=batch_size, max_epochs=max_epochs, classes=classes,
@@ -90,9 +93,9 @@ class DPNeuralNetClassifier(SkorchNet, skorch.NeuralNetClassifier):
         )  # fmt: skip
         self._set(
             noise_multiplier=noise_multiplier, target_epsilon=target_epsilon, target_delta=target_delta,
-            target_mu=target_mu, max_grad_norm=max_grad_norm, sample_rate=sample_rate, public_n=public_n,
+            target_mu=target_mu, max_grad_norm=max_grad_norm, sample_rate=sample_rate,
             neighboring=neighboring, max_steps=max_steps, max_physical_batch=max_physical_batch,
-            lr_factor=lr_factor, average=average, random_state=random_state, noise_seed=noise_seed,
+            lr_factor=lr_factor, average=average, engine=engine, random_state=random_state, noise_seed=noise_seed,
             checkpoint=checkpoint,
         )  # fmt: skip
 
@@ -141,9 +144,9 @@ class DPNeuralNetRegressor(SkorchNet, skorch.NeuralNetRegressor):
         self, module: Any, *, criterion: Any = torch.nn.MSELoss, noise_multiplier: float | None = None,
         target_epsilon: float | None = None, target_delta: float | None = None, target_mu: float | None = None,
         max_grad_norm: MaxGradNorm = 1.0, sample_rate: float | None = None, batch_size: float | None = None,
-        public_n: float | None = None, neighboring: Neighboring | None = None, max_epochs: float = 10,
+        neighboring: Neighboring = "zero_out", max_epochs: float = 10,
         max_steps: float | None = None, max_physical_batch: int = 16384, lr: StepSize = "auto", lr_factor: float = 1.0,
-        average: float = 0.0, random_state: Seed = None, noise_seed: Seed = None,
+        average: float = 0.0, engine: str = "auto", random_state: Seed = None, noise_seed: Seed = None,
         checkpoint: str | os.PathLike[str] | None = None, verbose: int = 0, train_split: Any = None, **kwargs: Any,
     ) -> None:  # fmt: skip
         super().__init__(
@@ -152,9 +155,9 @@ class DPNeuralNetRegressor(SkorchNet, skorch.NeuralNetRegressor):
         )  # fmt: skip
         self._set(
             noise_multiplier=noise_multiplier, target_epsilon=target_epsilon, target_delta=target_delta,
-            target_mu=target_mu, max_grad_norm=max_grad_norm, sample_rate=sample_rate, public_n=public_n,
+            target_mu=target_mu, max_grad_norm=max_grad_norm, sample_rate=sample_rate,
             neighboring=neighboring, max_steps=max_steps, max_physical_batch=max_physical_batch,
-            lr_factor=lr_factor, average=average, random_state=random_state, noise_seed=noise_seed,
+            lr_factor=lr_factor, average=average, engine=engine, random_state=random_state, noise_seed=noise_seed,
             checkpoint=checkpoint,
         )  # fmt: skip
 

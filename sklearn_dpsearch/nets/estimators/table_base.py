@@ -29,6 +29,8 @@ from .training_records import Given
 if TYPE_CHECKING:
     from typing import Self  # since Python 3.11
 
+#: Sampling rate by default.
+RATE = 0.02
 Solver: TypeAlias = Literal["sgd", "adam", "adamw"]
 
 
@@ -50,6 +52,7 @@ class TableNet(DPSGDEstimator):
         "noise_seed": ["random_state"],
     }
 
+    default_rate = RATE
     solver: Solver
     learning_rate: Decay
     learning_rate_init: StepSize
@@ -148,11 +151,11 @@ class TableNet(DPSGDEstimator):
         targets = self._targets(y, fresh)
         if fresh:
             self.weight_noise_ = 0.0
-            self.module_ = self._module(len(X) if self.public_n is None else self.public_n)
+            self.module_ = self._module(self.expected_number(len(X)))
         return self._inputs(X, targets)
 
     def _module(self, n: float) -> nn.Module:
-        """Module with its initial parameters, for ``n`` records, a public number."""
+        """Module with its initial parameters, for ``n`` records."""
         wide = [self._n_inputs(), self._n_outputs()]
         return self._joined(wide, self._hidden(n), layers.generator_of(self.random_state))
 

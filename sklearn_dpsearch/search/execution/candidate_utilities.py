@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -121,15 +120,6 @@ def _score(job: Job, model: Any, X: Any, y: Any) -> int:
 # --- models on parts --------------------------------------------------------------------------------------------------
 
 
-def on_parts(job: Job) -> Job:
-    """Job for models on parts: an estimator with the public number of records gets the number of a part."""
-    n = job.recipe.public_size
-    if n is None:
-        return job
-    trains = 1.0 if job.public is not None else 1.0 - 1.0 / HELD_OUT
-    return replace(job, split=replace(job.split, expected=n * trains / len(job.split.folds)))
-
-
 def less_noisy(job: Job, candidates: Sequence[Candidate]) -> list[Candidate]:
     """Candidates with k times smaller noise: models on parts are never released and need no protection.
 
@@ -166,4 +156,4 @@ def utilities_of(
 ) -> list[Fraction]:
     """Utility of every candidate."""
     tried = less_noisy(job, candidates) if part_noise == "scaled" else candidates
-    return utilities(on_parts(job), tried, seeds, X, y, workers, progress)
+    return utilities(job, tried, seeds, X, y, workers, progress)

@@ -41,8 +41,8 @@ class Split:
     Parameters
     ----------
     folds : sequence of (training indices, validation indices)
-    n_scored : sequence of int or None
-        Public number of validation records of each fold; None where it is private.
+    n_scored : sequence of int
+        Number of validation records of each fold, as private scores are told.
     size_std : float
         Standard deviation of the drawn numbers of validation records around ``n_scored``, where that is an expectation.
     expected : float or None
@@ -52,7 +52,7 @@ class Split:
     """
 
     folds: Sequence[Fold]
-    n_scored: Sequence[int | None]
+    n_scored: Sequence[int] = ()
     size_std: float = 0.0
     expected: float | None = None
     final: FinalTraining | None = None

@@ -220,7 +220,7 @@ def _streams(job: Job, seed: Seed) -> tuple[list[Seed], list[Seed]]:
     return spawned(training, len(job.split.folds)), spawned(scoring, len(job.split.folds))
 
 
-def score_of(job: Job, model: Any, records: np.ndarray, X: Any, y: Any, n_scored: int | None, seed: Seed) -> Score:
+def score_of(job: Job, model: Any, records: np.ndarray, X: Any, y: Any, n_scored: int, seed: Seed) -> Score:
     """Score a model on public data, or on private records with the planned noise."""
     if job.public is not None:
         return Score(float(job.recipe.scorer(model, *job.public)))

@@ -17,7 +17,6 @@ from ...ledger import PrivacyLedger
 from ...privacy import GumbelNoise, PrivacyError
 from ...scoring.validation import Validation
 from .._base import BasePrivateSearch
-from .._resuming import Checkpoint
 from .._types import Candidate, Distributions, Scorer
 from ..execution.candidate_utilities import sensitivity
 from ..execution.job import Job
@@ -74,7 +73,7 @@ class DPGridSearchCV(BasePrivateSearch):
     ledger : PrivacyLedger or None, default=None
         Ledger in which every fit is entered before it uses a record; a fit beyond the ledger's budget is refused
         (docs/learn/ledger.md). None: the ledger of the block ``with ledger:`` around the fit, if any.
-    checkpoint : str, path, Checkpoint or None, default=None
+    checkpoint : str, path or None, default=None
         As for ``DPRandomSearchCV``.
     rehearse : bool, default=True
         As for ``DPRandomSearchCV``.
@@ -140,7 +139,7 @@ class DPGridSearchCV(BasePrivateSearch):
         verbose: int = 0,
         random_state: int | np.random.RandomState | None = None,
         ledger: PrivacyLedger | None = None,
-        checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
         rehearse: bool = True,
     ) -> None:
         self.estimator = estimator

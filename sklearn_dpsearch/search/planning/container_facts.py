@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse, sparray, spmatrix
 
+from ...data.columns import is_frame
 from ...data.lists import is_list
 
 #: Kinds of NumPy types that labels may have.
@@ -79,8 +80,7 @@ def facts_of(values: Any, name: str = "X") -> ContainerFacts:
             + how_to_wrap(type(values))
         )
     n = shape[0] if issparse(values) else len(values)  # the shape of a lazy collection may be unknown
-    sliced = isinstance(values, np.ndarray) or hasattr(values, "columns")
-    empty = values.iloc[:0] if hasattr(values, "iloc") else values[:0] if sliced else None
+    empty = values[:0] if isinstance(values, np.ndarray) or is_frame(values) else None
     return ContainerFacts(type(values), int(n), shape, dtype, kind_of(dtype), len(shape), empty)
 
 

@@ -13,14 +13,14 @@ from typing import Any
 
 from sklearn.base import clone, is_classifier, is_regressor
 
-from ...adapters import Adapter
+from ...adapters import Adapter, TrainingRun
 from ...privacy import Guarantee, PrivacyError
 from ...privacy._cached_property import cached_property
 from ...privacy._types import Neighboring
 from .._records import with_parameters
 from .._types import InFull
 from .space import Space, accepts, configured, is_part
-from .space_guarantee import SpaceGuarantee
+from .space_guarantee import SpaceGuarantee, stated
 
 #: Relation to which guarantees under any other relation can be converted.
 COMMON: Neighboring = "replace_one"
@@ -63,7 +63,7 @@ class Families:
     @cached_property
     def guarantees(self) -> list[Guarantee]:
         """Guarantee of one candidate of each family; before calibration the noise may be missing."""
-        return [self._guarantee(model) for model in self.models]
+        return [stated(run).guarantee for run in self._runs]
 
     @cached_property
     def relations(self) -> list[Neighboring]:
@@ -77,15 +77,12 @@ class Families:
         return different.pop() if len(different) == 1 else COMMON
 
     @property
-    def public_size(self) -> float | None:
-        """Number of records that all candidates hold as a public constant."""
-        sizes = {self.adapter.public_size(model) for model in self.models}
-        return sizes.pop() if len(sizes) == 1 else None
-
-    @property
     def told_their_size(self) -> bool:
-        """Return whether every candidate can be told its expected number of records, so that none counts records."""
-        return all(self.adapter.expecting(model, 1.0) is not None for model in self.models)
+        """Return whether no candidate counts its records: each can be told a number, or ignores blank records."""
+        return all(
+            run.guarantee.neighboring == "add_remove" or self.adapter.expecting(model, 1.0) is not None
+            for run, model in zip(self._runs, self.models)
+        )
 
     @property
     def train_together(self) -> bool:
@@ -147,10 +144,14 @@ class Families:
         """Parameters searched by any family, so that families of one kind state their noise in the same way."""
         return frozenset(self.space.names)
 
-    def _guarantee(self, model: Any) -> Guarantee:
+    @cached_property
+    def _runs(self) -> list[TrainingRun]:
+        return [self._run(model) for model in self.models]
+
+    def _run(self, model: Any) -> TrainingRun:
         if self.calibrated:
             model = with_parameters(clone(model), self.adapter.scaled_privacy(model, 1.0, self._varying))
-        return self.adapter.training_run(model, self.n_samples).guarantee
+        return self.adapter.training_run(model, self.n_samples)
 
     @cached_property
     def _restated(self) -> list[dict[str, Any]]:

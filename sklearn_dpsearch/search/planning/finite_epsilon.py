@@ -66,7 +66,7 @@ def _fewer_runs(runs: CountDistribution, delta: float, with_n_iter: Callable[[An
 
 def _larger_delta(spent: PrivacySpent, n_samples: int | None) -> str:
     """Suggestion of the smallest δ with a finite ε, if it is below 1/n."""
-    largest = LARGEST if n_samples is None or spent.neighboring == "add_remove" else 1.0 / n_samples
+    largest = LARGEST if n_samples is None else 1.0 / n_samples
     least, most = spent.delta, largest
     if not least < most or not math.isfinite(spent.epsilon_at(most)):
         return ""

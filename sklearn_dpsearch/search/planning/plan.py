@@ -22,11 +22,9 @@ from ...privacy import (
     followed_by,
 )
 from ...privacy._checks import check_size_of_delta
-from ...privacy._types import Neighboring
 from ...privacy.spent import Component, PrivacySpent
 from ...privacy.statement.release import Release
 from ...scoring import Noise, PrivateScorer, Sensitivity
-from ...scoring.contributions import BLOCK
 from ...scoring.noise_matching import noise_for
 from ...scoring.validation import IndexFolds, Validation, is_taken_on_trust
 from .._records import with_parameters
@@ -35,10 +33,6 @@ from .families import Families, in_full
 from .space import Space
 from .space_guarantee import SpaceGuarantee
 
-PRIVATE_SIZE = (
-    "which is private (neighbours: add_remove): the total would tell it. Fix its sampling rate and number of steps, or "
-    "declare guarantee= for any number of records."
-)
 SMALLER_SIZE = (
     "but validation takes part of them away (it differs for {} and {}). Fix its sampling rate and number of steps (of "
     "a search inside this one: cv, e.g. cv=0.2), give X_public and y_public for scoring, or declare guarantee= "
@@ -51,19 +45,12 @@ VALID_RECORDS = (
 )
 
 ROWS_ALONE = (
-    "Predictions for a record depend on no other record of the same table{}: private scores count records one by one."
+    "Predictions for a record depend on no other record of the same table: private scores count records one by one."
 )
-#: Under add/remove neighbours one record more moves all later ones by a place.
-AT_ANY_PLACE = ", nor, to their last bit, on the place of the record in it"
 
 CARRIED_OVER = (
     "Candidates hold under different neighbouring relations ({}). All are stated under {}, so the number of records is "
     "public."
-)
-
-SIZE_OF_DELTA = (
-    "delta={:g} is well below 1 divided by the number of records. That number is private (neighbours: add_remove), so "
-    "the two were not compared."
 )
 
 
@@ -167,12 +154,13 @@ def said_of(distribution: CountDistribution) -> str:
 def make_plan(request: Request) -> Plan:
     """Calibrate to the total, if one is given, and state the cost of the search."""
     if request.delta is not None:  # a calibration takes seconds: first what needs none
-        _size_of_delta(float(request.delta), request.families.relation, request)
+        _size_of_delta(float(request.delta), request)
     request = _balanced(request)
     factor = None if request.epsilon is None else _calibrated(request)
     final, tuned = _noise_at(request, factor)
     costs = _costs(request, final, tuned)
     delta = _delta(request, costs.total)
+    _size_of_delta(delta, request)
     spent = PrivacySpent(
         guarantee=costs.total,
         delta=delta,
@@ -182,7 +170,6 @@ def make_plan(request: Request) -> Plan:
             *_carried_over(request.families),
             *request.notes,
             *_rows_alone(request, costs),
-            *_size_of_delta(delta, costs.total.neighboring, request),
         ),
         release=request.release,
     )
@@ -195,7 +182,7 @@ def make_plan(request: Request) -> Plan:
         neighboring=request.families.relation,
         error_score=request.error_score,
         trains_together=request.families.train_together,
-        public_size=request.families.public_size,
+        n_samples=request.n_samples,
     )
     return Plan(
         request=request,
@@ -213,8 +200,7 @@ def make_plan(request: Request) -> Plan:
 def _rows_alone(request: Request, costs: Costs) -> tuple[str, ...]:
     if costs.noise is None or not isinstance(request.scorer, PrivateScorer):
         return ()
-    moved = costs.total.neighboring == "add_remove" and request.scorer.records_per_call(request.estimator) == BLOCK
-    return (ROWS_ALONE.format(AT_ANY_PLACE if moved else ""),)
+    return (ROWS_ALONE,)
 
 
 def notes_of(public: bool, random_state: int | np.random.RandomState | None, cv: object = None) -> tuple[str, ...]:
@@ -273,7 +259,7 @@ def _costs(request: Request, at: Configured, for_tuning: Configured) -> Costs:
 
 def _promises(request: Request, at: Configured, n_samples: int | None) -> SpaceGuarantee:
     estimator = with_parameters(clone(request.estimator), at.settings)
-    return SpaceGuarantee(request.adapter, estimator, at.space, n_samples, request.families.relation)
+    return SpaceGuarantee(request.adapter, estimator, at.space, n_samples, request.families.relation, request.n_samples)
 
 
 def _for_tuning(request: Request, settings: dict[str, Any]) -> dict[str, Any]:
@@ -296,14 +282,10 @@ def _in_full(request: Request, settings: dict[str, Any], for_tuning: dict[str, A
 
 
 def _check_sizes(request: Request, at: Configured, promises: SpaceGuarantee) -> None:
-    """Raise for a guarantee that depends on the number of records, if parts have random sizes or the number is private.
-
-    A total that depends on a private number of records would reveal the number.
-    """
-    n, private = request.n_samples, promises.one_run.neighboring == "add_remove"
-    if n is None or not (private or request.validation.training_sizes_vary):
+    """Raise for a guarantee that depends on the number of records, if parts have random sizes."""
+    n, validation = request.n_samples, request.validation
+    if n is None or not validation.training_sizes_vary:
         return
-    validation = request.validation
     if isinstance(validation, IndexFolds):
         sizes = sorted({len(train) for train, _ in validation.given})
     else:
@@ -312,7 +294,7 @@ def _check_sizes(request: Request, at: Configured, promises: SpaceGuarantee) -> 
         if _promises(request, at, size).one_run != promises.one_run:
             raise PrivacyError(
                 f"The guarantee of {type(request.estimator).__name__} depends on the number of records, "
-                + (PRIVATE_SIZE if private else SMALLER_SIZE.format(n, size))
+                + SMALLER_SIZE.format(n, size)
             )
 
 
@@ -355,18 +337,10 @@ def _delta(request: Request, total: Guarantee) -> float:
     return 0.0
 
 
-def _size_of_delta(delta: float, relation: Neighboring, request: Request) -> tuple[str, ...]:
-    """Raise for a δ too large for the number of records; return a sentence where that number is private.
-
-    Nothing here may depend on a private number of records: an error would reveal the number.
-    """
-    stated = request.families.public_size
-    n = request.n_samples if stated is None and relation != "add_remove" else stated
-    if n is not None:
-        check_size_of_delta("delta", delta, n)
-    if delta > 0 and n is None and relation == "add_remove":
-        return (SIZE_OF_DELTA.format(delta),)
-    return ()
+def _size_of_delta(delta: float, request: Request) -> None:
+    """Raise for a δ too large for the number of records."""
+    if request.n_samples is not None:
+        check_size_of_delta("delta", delta, request.n_samples)
 
 
 _NEED_DELTA = (

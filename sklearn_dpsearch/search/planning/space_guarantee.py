@@ -9,13 +9,26 @@ from dataclasses import replace
 from typing import Any
 
 from ...adapters import Adapter, TrainingRun
-from ...privacy import Guarantee, PrivacyError, PureDP, as_replace_one, compose, envelope, mixture
+from ...privacy import Guarantee, PrivacyError, PureDP, as_replace_one, as_zero_out, compose, envelope, mixture
 from ...privacy._types import Neighboring
 from .grid import size_of
 from .space import Space, configured, shared
 
 #: Most points of a finite space for which guarantees are looked up one by one.
 MOST_POINTS = 20_000
+
+
+PUBLIC_SIZE = (
+    "A guarantee about adding or removing a record is stated for blanking one in its place (zero_out): the number of "
+    "records is public, and training ignores a blank record as it ignores one that is not there."
+)
+
+
+def stated(run: TrainingRun) -> TrainingRun:
+    """State a guarantee under a relation for which the number of records is public."""
+    if run.guarantee.neighboring != "add_remove":
+        return run
+    return TrainingRun(guarantee=as_zero_out(run.guarantee), assumptions=(*run.assumptions, PUBLIC_SIZE))
 
 
 class SpaceGuarantee:
@@ -31,8 +44,10 @@ class SpaceGuarantee:
     estimator : estimator
     space : Space
     n_samples : int or None
-    relation : {"add_remove", "zero_out", "replace_one"}, optional
+    relation : {"zero_out", "replace_one"}, optional
         Under "replace_one" everything is stated under it, even where single candidates promise another relation.
+    planned : int or None
+        Number of records for which rates and numbers of steps are fixed, whatever number a training gets.
     """
 
     def __init__(
@@ -42,8 +57,10 @@ class SpaceGuarantee:
         space: Space,
         n_samples: int | None,
         relation: Neighboring | None = None,
+        planned: int | None = None,
     ) -> None:
         self.adapter, self.estimator, self.n_samples, self.relation = adapter, estimator, n_samples, relation
+        self.planned = planned
         self.probabilities = space.probabilities
         self.dictionaries = space.dictionaries
         self.axes = [self._axes_of(dictionary) for dictionary in space.dictionaries]
@@ -110,6 +127,10 @@ class SpaceGuarantee:
         found, planned = self._run(model).guarantee, self._run(self.configured(candidate)).guarantee
         return found == planned or _covered(found, planned)
 
+    def counts_records(self, model: Any) -> bool:
+        """Return whether training may use the number of its records, blank ones included."""
+        return self.adapter.training_run(model, self.n_samples).guarantee.neighboring != "add_remove"
+
     def _weighted(self) -> dict[Guarantee, float]:
         """Possible guarantees of a candidate, each with its probability."""
         found: dict[Guarantee, float] = {}
@@ -147,7 +168,9 @@ class SpaceGuarantee:
         return configured(self.estimator, parameters)
 
     def _run(self, model: Any) -> TrainingRun:
-        run = self.adapter.training_run(model, self.n_samples)
+        if self.planned not in (None, self.n_samples):
+            self.adapter.for_records(model, self.planned)
+        run = stated(self.adapter.training_run(model, self.n_samples))
         return replace(run, guarantee=as_replace_one(run.guarantee)) if self.relation == "replace_one" else run
 
 

@@ -14,7 +14,6 @@ from ...privacy import CountDistribution, Guarantee
 from ...privacy._cached_property import cached_property
 from ...privacy._types import Neighboring
 from ...scoring import Noise, PrivateScorer, Sensitivity, get_private_scorer
-from ...scoring.held_out import default_hold_out
 from ...scoring.noise_matching import matched_noise
 from ...scoring.validation import Validation
 from .._types import Candidate, Distributions, Parameters, Scorer, Workers
@@ -73,10 +72,15 @@ class Strategy(ABC):
         """Adapter of the estimator."""
         return adapter_for(self.search.estimator, self.search.guarantee)
 
+    def plan_for(self, n_samples: int | None) -> None:
+        """Set the number of records, from which what is computed later follows."""
+        self.n_samples = n_samples
+        self.__dict__.pop("candidates_by_family", None)
+
     @cached_property
     def candidates_by_family(self) -> Families:
-        """Families of candidates, for any number of records."""
-        return self.families(None)
+        """Families of candidates."""
+        return self.families(self.n_samples)
 
     @property
     def kinds(self) -> Sequence[Any]:
@@ -123,11 +127,6 @@ class Strategy(ABC):
     @abstractmethod
     def validation(self, relation: Neighboring, n_samples: int | None, public: bool) -> Validation:
         """Choose how records train and validate; raise for parameters that make this impossible."""
-
-    def default_hold_out(self, relation: Neighboring, n_samples: int | None) -> Validation:
-        """One hold-out, with a share computed from public numbers."""
-        stated = self.adapter.public_size(self.search.estimator)
-        return default_hold_out(relation, n_samples, stated, self.search.epsilon)
 
     @abstractmethod
     def cost(self, validation: Validation) -> CostModel:
@@ -187,9 +186,7 @@ def checked_candidates(plan: Plan, found: Sequence[tuple[int, Candidate]]) -> li
 
 
 def drawn_split(plan: Plan, n_samples: int, source: Randomness) -> Split:
-    """Draw folds by the plan's validation; numbers of records are passed on only where they are public."""
-    private = plan.spent.neighboring == "add_remove"
-    if not private:
-        plan.request.validation.check(n_samples)
+    """Draw folds by the plan's validation."""
+    plan.request.validation.check(n_samples)
     folds = plan.request.validation.folds(n_samples, source.random_bytes)
-    return Split(folds=folds, n_scored=[None if private else len(test) for _, test in folds])
+    return Split(folds=folds, n_scored=[len(test) for _, test in folds])

@@ -14,7 +14,7 @@ from ...privacy._types import Neighboring
 from ...scoring.validation import PublicValidation, Validation, all_numbers
 from .._records import n_records
 from .._types import Candidate, Distributions, Parameters, Scorer, Seed
-from ..execution.candidate_utilities import check_parts, less_noisy, on_parts, random_parts, utilities_of
+from ..execution.candidate_utilities import check_parts, less_noisy, random_parts, utilities_of
 from ..execution.job import Job, Split
 from ..execution.models import fitted, fresh, released_in_the_open, train_last
 from ..execution.outcome import Outcome
@@ -57,14 +57,7 @@ def utility_scorer(scorer: Scorer) -> Scorer:
     return scorer
 
 
-def number_of_parts(
-    given: int | None,
-    stated: float | None,
-    relation: Neighboring,
-    n_samples: int | None,
-    epsilon: float,
-    space: Space,
-) -> int | None:
+def number_of_parts(given: int | None, n: int | None, epsilon: float, space: Space) -> int | None:
     """Number of parts k: as given, or from the public number of records.
 
     The default is the smallest k with 2·log(candidates)/(k·ε) ≤ 0.05, a bound on the expected loss of utility by the
@@ -76,22 +69,14 @@ def number_of_parts(
     int or None
         None where the number of records is not known yet.
     """
-    n = stated
-    if n is None and relation != "add_remove":
-        n = n_samples
-    if given is None and n is None and relation == "add_remove":
-        raise PrivacyError(
-            "Found n_parts=None while the number of records is private (neighbours: add_remove): the default depends "
-            "on it. Give n_parts, or an estimator with a public_n."
-        )
     if given is None and n is None:
         return None
     if given is not None:
-        check_parts(int(given), None if n is None else int(n))
+        check_parts(int(given), n)
         return int(given)
     candidates = max(number_of_points(space), 2)
     wanted = math.ceil(2 * math.log(candidates) / (LOSS * epsilon))
-    return max(2, min(wanted, int(n or 0) // RECORDS, MOST_TRAININGS // candidates))
+    return max(2, min(wanted, (n or 0) // RECORDS, MOST_TRAININGS // candidates))
 
 
 @dataclass(frozen=True)
@@ -145,26 +130,19 @@ class SampleAndAggregate(Strategy):
     def scorer(self, public: bool) -> Scorer:
         return utility_scorer(self.public_scorer())
 
-    def n_parts(self, relation: Neighboring, n_samples: int | None) -> int | None:
+    def n_parts(self, n_samples: int | None) -> int | None:
         """Number of parts; None where it depends on an unknown number of records."""
-        return number_of_parts(
-            self.given_parts,
-            self.candidates_by_family.public_size,
-            relation,
-            n_samples,
-            self.choice_epsilon,
-            self.space,
-        )
+        return number_of_parts(self.given_parts, n_samples, self.choice_epsilon, self.space)
 
     def validation(self, relation: Neighboring, n_samples: int | None, public: bool) -> Validation:
-        self.n_parts(relation, n_samples)  # raises if the default cannot be chosen
+        self.n_parts(n_samples)  # raises for too many
         return InParts(public)
 
     def notes(self, relation: Neighboring) -> tuple[str, ...]:
         return (ONE_PART,)
 
     def work(self, plan: Plan, n_samples: int) -> str:
-        k, candidates = self.n_parts(plan.spent.neighboring, n_samples), number_of_points(plan.space)
+        k, candidates = self.n_parts(n_samples), number_of_points(plan.space)
         assert k is not None
         if candidates == 1:
             return ""
@@ -184,11 +162,11 @@ class SampleAndAggregate(Strategy):
 
     def split(self, plan: Plan, candidates: Sequence[Candidate], n_samples: int, source: Randomness) -> Split:
         """Draw one part for each record, independently."""
-        k = self.n_parts(plan.spent.neighboring, n_samples)
+        k = self.n_parts(n_samples)
         assert k is not None
         assert isinstance(plan.request.validation, InParts)
         folds = random_parts(n_samples, k, plan.request.validation.public, source.random_bytes)
-        return Split(folds=folds, n_scored=[None] * k)
+        return Split(folds=folds)
 
     def utilities(
         self, job: Job, candidates: Sequence[Candidate], seeds: Sequence[Seed], X: Any, y: Any
@@ -202,11 +180,11 @@ class SampleAndAggregate(Strategy):
 
     def dry(self, plan: Plan, job: Job, candidate: Candidate, X: Any, y: Any) -> float:
         """Train, score and prepare for release one candidate on public records; return its score on a part."""
-        k = self.n_parts(plan.spent.neighboring, n_records(X)) if self.given_parts is None else self.given_parts
+        k = self.n_parts(n_records(X)) if self.given_parts is None else self.given_parts
         everything, k = all_numbers(n_records(X)), k or 2
-        several = replace(job, split=replace(job.split, folds=[(everything, everything)] * k, n_scored=[None] * k))
+        several = replace(job, split=replace(job.split, folds=[(everything, everything)] * k))
         tried = less_noisy(several, [candidate])[0] if self.part_noise == "scaled" else candidate
-        model = fitted(job, fresh(on_parts(several), tried, None), everything, X, y)
+        model = fitted(job, fresh(several, tried, None), everything, X, y)
         score = float(job.recipe.scorer(model, X, y))
         released_in_the_open(job, fitted(job, fresh(job, candidate, None), everything, X, y))
         return score

@@ -55,7 +55,7 @@ def check_kept(
         return
     model = promises.configured(parameters)
     told = {} if expected is None else plan.recipe.adapter.expecting(model, expected)
-    if told is None and plan.recipe.neighboring == "zero_out":
+    if told is None and promises.counts_records(model):
         raise PrivacyError(
             f"A candidate ({dict(candidate)!r}) may use the number of its records, unlike the configured estimator: "
             "the total was computed for a secret subset. Search over steps that can all be told the expected number of "

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from ...errors import did_you_mean
-from ...privacy._types import Neighboring
 from ...privacy.mechanisms.bernoulli import RandomBytes, bernoulli
 from ...scoring.validation import Exposure, Fold, HoldOut, Validation, numbers_where, validation_of
 
@@ -74,9 +73,7 @@ def _who_joins(n_samples: int, fraction: float, random_bytes: RandomBytes) -> np
     return joins
 
 
-def members_of(
-    validate_on: str, cv: Any, fraction: float, relation: Neighboring, n_samples: int | None, public: bool
-) -> InSubset | OnTheRest:
+def members_of(validate_on: str, cv: Any, fraction: float, n_samples: int | None, public: bool) -> InSubset | OnTheRest:
     """Make the validation of a subset search from its parameters; with public data all of the subset trains."""
     if validate_on not in VALIDATES:
         raise ValueError(
@@ -91,7 +88,7 @@ def members_of(
         )
     if validate_on == "rest" and not public and (cv is None or (isinstance(cv, float) and cv == 1.0)):
         return OnTheRest(fraction, 1.0)
-    inside = validation_of(cv, relation, n_samples, public)
+    inside = validation_of(cv, n_samples, public)
     if public or validate_on == "subset":
         return InSubset(inside, fraction)
     if not isinstance(inside, HoldOut):

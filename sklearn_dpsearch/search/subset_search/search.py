@@ -26,7 +26,6 @@ from ...scoring.noise_matching import matched_noise
 from ...scoring.validation import Fold, Validation, all_numbers, numbers_where
 from .._base import BasePrivateSearch
 from .._records import with_parameters
-from .._resuming import Checkpoint
 from .._types import Candidate, Distributions, Extrapolate, Scorer, Seed
 from ..execution.job import FinalTraining, Job, Split
 from ..execution.models import fitted, fresh, ready, released_in_the_open, train_last
@@ -101,8 +100,8 @@ class DPSubsetSearchCV(BasePrivateSearch):
         (docs/reference/subset_search.md); parameters without a rule are kept. A dict overrides rules: name of a
         searched parameter to "linear" (in proportion to the number of records), "keep", or a callable (value, n_tune,
         n_final). One callable is used for all parameters that are numbers. Sizes are expected numbers, q·n and (1−q)·n
-        (or n). Where the number of records n is private and the estimator states no ``public_n``, sizes are the shares
-        q and 1−q (or 1).
+        (or n). Where the number of records n is private (add/remove neighbours), sizes are the shares q and 1−q
+        (or 1).
     warm_start : bool, default=False
         Start the final training from the winner's fitted model; the estimator, or the last step of a pipeline, needs a
         parameter ``warm_start``. At no extra cost.
@@ -121,7 +120,7 @@ class DPSubsetSearchCV(BasePrivateSearch):
     ledger : PrivacyLedger or None, default=None
         Ledger in which every fit is entered before it uses a record; a fit beyond the ledger's budget is refused
         (docs/learn/ledger.md). None: the ledger of the block ``with ledger:`` around the fit, if any.
-    checkpoint : str, path, Checkpoint or None, default=None
+    checkpoint : str, path or None, default=None
         As for ``DPRandomSearchCV``.
     rehearse : bool, default=True
         As for ``DPRandomSearchCV``.
@@ -199,7 +198,7 @@ class DPSubsetSearchCV(BasePrivateSearch):
         verbose: int = 0,
         random_state: int | np.random.RandomState | None = None,
         ledger: PrivacyLedger | None = None,
-        checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
         rehearse: bool = True,
     ) -> None:
         self.estimator = estimator
@@ -266,16 +265,21 @@ class SubsetStrategy(BestOfStrategy):
             )
         #: Whether the runs are those of a zero-out search, whose total is carried over to a replaced record.
         self.replaced = False
-        if (for_presence := self._under_zero_out()) is not None:
-            self.search, self.replaced = copy(search), True
-            self.search.estimator = for_presence
+
+    def plan_for(self, n_samples: int | None) -> None:
+        super().plan_for(n_samples)
+        self.__dict__.pop("amplified", None)
+        if not self.replaced and (for_presence := self._under_zero_out()) is not None:
+            search, self.replaced = copy(self.search), True
+            search.estimator, self.search = for_presence, search
+            super().plan_for(n_samples)
 
     def _under_zero_out(self) -> Any:
         """Estimator under zero-out neighbours, for a total under replace-one that the subset amplifies; else None.
 
         Only where the search sets the noise, so that no noise of the user's is for another relation.
         """
-        search, families = self.search, self.families(None)
+        search, families = self.search, self.candidates_by_family
         if families.relation != "replace_one" or len(families.models) > 1 or not search.epsilon:
             return None
         settings = self.adapter.under(search.estimator, "zero_out")
@@ -290,8 +294,7 @@ class SubsetStrategy(BestOfStrategy):
         given = self.search.subset_fraction
         if given != "auto":
             return float(given)
-        n = self.public_number(self.candidates_by_family.relation, self.n_samples) if self.amplified else None
-        return default_fraction(n, self.search.epsilon)
+        return default_fraction(self.n_samples if self.amplified else None, self.search.epsilon)
 
     @property
     def each(self) -> bool:  # type: ignore[override]
@@ -349,8 +352,8 @@ class SubsetStrategy(BestOfStrategy):
         if search.warm_start:
             for model in self.candidates_by_family.models:
                 warm_start_name(model)
-        members = members_of(search.validate_on, search.cv, self.fraction, relation, n_samples, public)
-        sizes = self.sizes(relation, n_samples)
+        members = members_of(search.validate_on, search.cv, self.fraction, n_samples, public)
+        sizes = self.sizes(n_samples)
         if sizes.known:
             check_handful(members, search.train_on, sizes.tune / self.fraction)
         return members
@@ -360,17 +363,10 @@ class SubsetStrategy(BestOfStrategy):
             return matched_noise(tuned, sensitivity)
         return noise_beside_training(final, sensitivity, at_no_cost=not self.amplified and self.tuning_share == 1.0)
 
-    def sizes(self, relation: Neighboring, n_samples: int | None) -> Sizes:
-        """Expected sizes from public facts."""
-        n, q = self.public_number(relation, n_samples), self.fraction
-        whole = 1.0 if n is None else n
-        return Sizes(q * whole, (1.0 - q if self.search.train_on == "rest" else 1.0) * whole, n is not None)
-
-    def public_number(self, relation: Neighboring, n_samples: int | None) -> float | None:
-        """Number of records, if it is public: the estimator's own number comes before that of the records."""
-        stated = self.candidates_by_family.public_size
-        n = n_samples if stated is None and relation != "add_remove" else stated
-        return None if n is None else float(n)
+    def sizes(self, n_samples: int | None) -> Sizes:
+        """Expected sizes."""
+        whole, q = 1.0 if n_samples is None else float(n_samples), self.fraction
+        return Sizes(q * whole, (1.0 - q if self.search.train_on == "rest" else 1.0) * whole, n_samples is not None)
 
     @property
     def told_its_size(self) -> bool:
@@ -402,7 +398,7 @@ class SubsetStrategy(BestOfStrategy):
 
     def split(self, plan: Plan, candidates: Sequence[Candidate], n_samples: int, source: Randomness) -> Split:
         relation, subset = plan.recipe.neighboring, plan.request.validation
-        sizes = self.sizes(relation, n_samples)
+        sizes = self.sizes(n_samples)
         tells = relation != "replace_one" and sizes.known and self.told_its_size
         in_full = [plan.in_full(candidate) for candidate in candidates]
         final = [self._carried_over(plan, candidate, sizes) for candidate in in_full]
@@ -424,10 +420,8 @@ class SubsetStrategy(BestOfStrategy):
 
     def _scored(
         self, relation: Neighboring, subset: Validation, n_samples: int, folds: Sequence[Fold]
-    ) -> tuple[list[int | None], float]:
+    ) -> tuple[list[int], float]:
         """Numbers of validation records that scores may use, and the standard deviation of the drawn numbers."""
-        if relation == "add_remove":
-            return [None] * len(folds), 0.0
         if relation == "replace_one":  # the subset counts as known
             return [len(test) for _, test in folds], 0.0
         expected = subset.n_scored(n_samples, len(folds))
@@ -461,7 +455,7 @@ class SubsetStrategy(BestOfStrategy):
         )
 
     def dry(self, plan: Plan, job: Job, candidate: Candidate, X: Any, y: Any) -> float:
-        final = self._carried_over(plan, plan.in_full(candidate), self.sizes(plan.recipe.neighboring, None))
+        final = self._carried_over(plan, plan.in_full(candidate), self.sizes(None))
         check_kept(plan, plan.final, plan.in_full(candidate), final, None)
         tuned, score = in_the_open(job, candidate, X, y)
         after = replace(job, recipe=plan.final_recipe)

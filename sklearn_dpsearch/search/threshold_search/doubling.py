@@ -126,7 +126,7 @@ class Doubling:
             return default_max_rounds(self.levels)
         return min(int(self.max_rounds), 2 * self.levels + 1)
 
-    def guarantee(self, round_epsilon: float, neighboring: Neighboring = "add_remove") -> Guarantee:
+    def guarantee(self, round_epsilon: float, neighboring: Neighboring = "zero_out") -> Guarantee:
         """Guarantee of every walk that the rules allow, at this ε of a round: the worst case."""
         return worst_walk(round_epsilon, self.levels, self.most_rounds, self.threshold_noise, neighboring)
 
@@ -171,7 +171,7 @@ class CostOfWalk:
 
 @lru_cache(maxsize=256)
 def worst_walk(
-    round_epsilon: float, levels: int, max_rounds: int, threshold_noise: str, neighboring: Neighboring = "add_remove"
+    round_epsilon: float, levels: int, max_rounds: int, threshold_noise: str, neighboring: Neighboring = "zero_out"
 ) -> Guarantee:
     """Guarantee of every walk that the rules allow: the worst case."""
     return doubling_search(round_epsilon, levels, max_rounds, threshold_noise=threshold_noise, neighboring=neighboring)

@@ -18,10 +18,10 @@ from ...ledger import PrivacyLedger
 from ...privacy import Guarantee, until_above
 from ...privacy._types import Neighboring
 from ...privacy.mechanisms.exact_sampling import bernoulli
+from ...scoring.held_out import default_hold_out
 from ...scoring.validation import Validation, all_numbers, validation_of
 from .._base import BasePrivateSearch
 from .._records import n_records
-from .._resuming import Checkpoint
 from .._types import Candidate, Distributions, Scorer, Seed
 from ..execution.job import Job
 from ..execution.models import fresh, train_last
@@ -79,7 +79,7 @@ class DPThresholdSearchCV(BasePrivateSearch):
     ledger : PrivacyLedger or None, default=None
         Ledger in which every fit is entered before it uses a record; a fit beyond the ledger's budget is refused
         (docs/learn/ledger.md). None: the ledger of the block ``with ledger:`` around the fit, if any.
-    checkpoint : str, path, Checkpoint or None, default=None
+    checkpoint : str, path or None, default=None
         As for ``DPRandomSearchCV``.
     rehearse : bool, default=True
         As for ``DPRandomSearchCV``.
@@ -148,7 +148,7 @@ class DPThresholdSearchCV(BasePrivateSearch):
         verbose: int = 0,
         random_state: int | np.random.RandomState | None = None,
         ledger: PrivacyLedger | None = None,
-        checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
         rehearse: bool = True,
     ) -> None:
         self.estimator = estimator
@@ -312,8 +312,8 @@ class ThresholdStrategy(Strategy):
 
     def validation(self, relation: Neighboring, n_samples: int | None, public: bool) -> Validation:
         if self.search.cv is None and not public:
-            return self.default_hold_out(relation, n_samples)
-        return validation_of(self.search.cv, relation, n_samples, public)
+            return default_hold_out(n_samples, self.search.epsilon)
+        return validation_of(self.search.cv, n_samples, public)
 
     def cost(self, validation: Validation) -> CostModel:
         stop = float(self.stop_probability)

@@ -112,19 +112,21 @@ def test_a_norm_so_small_that_factors_lose_their_digits_is_refused(norm):
     DPLogisticRegression(noise_multiplier=1.0, max_grad_norm=1e-12).privacy_guarantee()
 
 
-def test_a_stated_number_of_records_is_for_records_added_or_removed():
-    one = model(sample_rate=None, batch_size=10.5, public_n=150).fit(X, y)
-    assert one.privacy_spent_.neighboring == "add_remove"
-    assert one.privacy_guarantee().sample_rate == 10.5 / 150
-    assert any("public_n=150" in text for text in one.privacy_spent_.assumptions)
-    assert any("number of records is public" in text for text in model().fit(X, y).privacy_spent_.assumptions)
+def test_a_batch_size_alone_is_divided_by_the_number_of_records():
+    one = model(sample_rate=None, batch_size=10.5).fit(X, y)
+    assert one.privacy_spent_.neighboring == "zero_out"
+    assert one.privacy_spent_.guarantee == one.privacy_guarantee(len(X))
+    assert one.privacy_guarantee(150).sample_rate == 10.5 / 150
+    assert any("number of records is public" in text for text in one.privacy_spent_.assumptions)
+    with pytest.raises(PrivacyError, match="no number of records"):
+        one.privacy_guarantee()
 
 
 @pytest.mark.slow
 def test_a_net_states_and_keeps_its_promise_for_changed_records():
     changed = {"neighboring": "replace_one"}
     plain = DPSGD(noise_multiplier=1.0, sample_rate=0.1, steps=15, **changed)
-    assert model(**changed).privacy_guarantee() == model(public_n=150, **changed).privacy_guarantee() == plain
+    assert model(**changed).privacy_guarantee() == model(batch_size=15.0, **changed).privacy_guarantee() == plain
     for way in ({"target_epsilon": 3.0, "target_delta": 1e-6}, {"target_mu": 1.5}):
         one = model(noise_multiplier=None, **way, **changed).fit(X, y)
         run = DPSGD(noise_multiplier=one.noise_multiplier_, sample_rate=0.1, steps=15, **changed)
@@ -304,8 +306,7 @@ UNREAD = [
     ({"target_epsilon": 1.0, "target_delta": 1e-5}, PrivacyError, "one way to state the noise"),
     ({"sample_rate": 1.5}, ValueError, r"sample_rate.*\[1e-09, 1.0\]"),
     ({"sample_rate": 0}, ValueError, r"sample_rate.*\[1e-09, 1.0\]"),
-    ({"batch_size": 10}, ValueError, "exactly one is needed"),
-    ({"sample_rate": None, "batch_size": 10}, ValueError, "without public_n"),
+    ({"neighboring": "add_remove"}, PrivacyError, "number of records is public"),
     ({"max_steps": 0}, ValueError, "max_steps.*whole number >= 1.*Got 0"),
     ({"device": "cuda:99"}, ValueError, "(?s)cuda:99.*not available"),
     ({"solver": "lbfgs"}, ValueError, "solver"),
@@ -413,9 +414,8 @@ def test_activations_and_layers_are_those_asked_for():
 
 
 @pytest.mark.parametrize(("n", "widths"), [(24_999, (64,)), (25_000, (64, 64))])
-@pytest.mark.parametrize("neighboring", ["zero_out", "add_remove"])
-def test_the_public_number_of_records_decides_on_layers_and_not_the_real_one(neighboring, n, widths):
-    one = DPMLPClassifier(noise_multiplier=2.0, sample_rate=0.1, max_steps=2, public_n=n, neighboring=neighboring)
+def test_the_number_of_records_that_is_told_decides_on_layers_and_not_the_real_one(n, widths):
+    one = DPMLPClassifier(noise_multiplier=2.0, sample_rate=0.1, max_steps=2, batch_size=0.1 * n)
     one.fit(X, y)
     assert one.hidden_layer_sizes == "auto"
     assert one.hidden_layer_sizes_ == tuple(layer.out_features for layer in one.module_[:-1:2]) == widths
@@ -428,7 +428,7 @@ def test_without_a_public_number_the_records_are_counted():
 
 
 def test_layers_that_are_decided_cost_nothing():
-    auto, given = (DPMLPClassifier(h, noise_multiplier=2.0, public_n=10**6) for h in ("auto", (64,)))
+    auto, given = (DPMLPClassifier(h, noise_multiplier=2.0, batch_size=2e4, sample_rate=0.02) for h in ("auto", (64,)))
     assert auto.privacy_guarantee() == given.privacy_guarantee()
     assert "hidden_layer_sizes" not in auto.privacy_parameters
 

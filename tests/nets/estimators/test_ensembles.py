@@ -91,7 +91,7 @@ def test_boosting_has_more_weight_where_much_or_little_can_be_learned(signal, we
 
 @pytest.mark.slow
 def test_logits_are_weighted_by_the_public_number_of_records_and_the_budget():
-    model = classifier(public_n=5e4, neighboring="zero_out").fit(TABLE, TABLE["pay"])
+    model = classifier(batch_size=1000.0).fit(TABLE, TABLE["pay"])
     assert model.net_weight_ == net_weight(5e4 * model._mu()) < 0.5
     net, boosting = (one.decision_function(TABLE) for one in (model.net_, model.boosting_))
     mixed = model.net_weight_ * net + (1 - model.net_weight_) * boosting
@@ -101,18 +101,16 @@ def test_logits_are_weighted_by_the_public_number_of_records_and_the_budget():
 
 
 @pytest.mark.slow
-def test_a_private_number_of_records_needs_a_public_one():
-    with pytest.raises(PrivacyError, match="public_n"):
+def test_both_models_are_stated_under_zero_out():
+    with pytest.raises(PrivacyError, match="number of records is public.*neighboring='zero_out'"):
         classifier(neighboring="add_remove").privacy_guarantee()
-    model = classifier(neighboring="add_remove", public_n=1500)
-    assert model.fit(TABLE, TABLE["pay"]).privacy_spent_.neighboring == "add_remove"
+    assert classifier().privacy_guarantee().neighboring == "zero_out"
 
 
 @pytest.mark.slow
 def test_a_meaningless_delta_is_refused_where_a_number_of_records_is_public():
-    for given in ({}, {"neighboring": "add_remove", "public_n": 1500}):
-        with pytest.raises(PrivacyError, match="promises nothing"):
-            classifier(target_delta=0.5, **given).fit(TABLE, TABLE["pay"])
+    with pytest.raises(PrivacyError, match="promises nothing"):
+        classifier(target_delta=0.5).fit(TABLE, TABLE["pay"])
 
 
 @pytest.mark.parametrize(

@@ -188,7 +188,7 @@ def test_classes_and_bounds_may_be_given_as_for_the_other_nets(one_noise):
     ],
 )
 def test_hidden_layers_follow_the_public_number_of_records(make, n, noise, widths):
-    one = make(public_n=n, max_steps=1, sample_rate=0.5, noise_multiplier=noise)
+    one = make(batch_size=0.5 * n, max_steps=1, sample_rate=0.5, noise_multiplier=noise)
     assert one.fit(TABLE, TABLE[one.target]).hidden_layer_sizes_ == widths
 
 
@@ -272,7 +272,9 @@ def test_a_fitted_net_keeps_no_record():
     """So its shapes, and all that is asked of it later, follow from the schema and the weights."""
     sizes = []
     for n in (40, 400):
-        one = classifier(public_n=400, max_steps=5, noise_multiplier=1.0).fit(TABLE[:n], TABLE["pay"][:n])
+        one = classifier(sample_rate=0.1, batch_size=40.0, max_steps=5, noise_multiplier=1.0).fit(
+            TABLE[:n], TABLE["pay"][:n]
+        )
         sizes.append(len(pickle.dumps(one)))
     assert abs(sizes[0] - sizes[1]) < 500
 

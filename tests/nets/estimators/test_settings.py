@@ -7,10 +7,29 @@ import pytest
 pytest.importorskip("torch")
 
 from sklearn_dpsearch.nets import DPMLPClassifier
+from sklearn_dpsearch.privacy import DPSGD, PrivacyError
 
 
-@pytest.mark.parametrize(("public_n", "relation"), [(None, "zero_out"), (150, "add_remove")])
-def test_the_number_of_records_is_private_only_if_one_was_stated(public_n, relation):
+def test_the_number_of_records_is_public():
     """Gradients are divided by the number of records that is expected: taken from the data, it is told."""
-    one = DPMLPClassifier(noise_multiplier=1.0, sample_rate=0.1, max_steps=3, public_n=public_n)
-    assert one.privacy_guarantee().neighboring == relation
+    one = DPMLPClassifier(noise_multiplier=1.0, sample_rate=0.1, max_steps=3)
+    assert one.privacy_guarantee().neighboring == "zero_out"
+    with pytest.raises(PrivacyError, match="number of records is public"):
+        one.set_params(neighboring="add_remove").privacy_guarantee()
+
+
+def test_records_are_counted_unless_their_expected_number_is_told():
+    """A part of the records, drawn in secret, must train as if its size were the expected one."""
+    one = DPMLPClassifier(noise_multiplier=1.0, max_steps=3)
+    assert one.expected_number(500) == 500
+    assert one.set_params(**one.expecting(400)).expected_number(500) == pytest.approx(400)
+    assert one.privacy_guarantee() == DPSGD(noise_multiplier=1.0, sample_rate=0.02, steps=3, neighboring="zero_out")
+
+
+def test_a_rate_that_follows_the_number_of_records_can_be_fixed():
+    one = DPMLPClassifier(noise_multiplier=1.0, batch_size=50, max_epochs=2)
+    assert one.expecting(100) is None  # on a part of the records another rate would follow
+    whole = one.privacy_guarantee(500)
+    fixed = one.set_params(**one.sized(500))
+    assert fixed.privacy_guarantee() == whole
+    assert fixed.sized(100) == {}

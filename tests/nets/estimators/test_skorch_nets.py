@@ -357,12 +357,12 @@ def test_the_guarantee_follows_from_the_arguments_alone():
     assert (one.n_steps_, one.noise_multiplier_) == (45, 1.3)
 
 
-def test_epochs_are_steps_at_the_stated_rate_and_batch_sizes_need_a_public_number():
+def test_epochs_are_steps_at_the_stated_rate_and_batch_sizes_follow_the_number_of_records():
     assert net(max_steps=None, max_epochs=3, sample_rate=0.07).privacy_guarantee().steps == round(3 / 0.07)
-    one = net(sample_rate=None, batch_size=3, public_n=147, max_steps=None, max_epochs=1)
-    guarantee = one.privacy_guarantee()
+    one = net(sample_rate=None, batch_size=3, max_steps=None, max_epochs=1)
+    guarantee = one.privacy_guarantee(147)
     assert (guarantee.sample_rate, guarantee.steps) == (3 / 147, 49)
-    assert guarantee.neighboring == "add_remove"
+    assert guarantee.neighboring == "zero_out"
 
 
 @pytest.mark.slow
@@ -373,7 +373,7 @@ def test_a_target_is_met_from_below_and_nearly_reached():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("told", [{}, {"public_n": 100}])
+@pytest.mark.parametrize("told", [{}, {"batch_size": 20.0}])
 def test_a_target_at_a_delta_that_promises_nobody_anything_is_refused_as_a_search_refuses_it(told):
     one = net(noise_multiplier=None, target_epsilon=2.0, target_delta=1.0 / 100, **told)
     with pytest.raises(PrivacyError, match=r"Found target_delta=0.01 .* promises nothing"):
@@ -708,10 +708,7 @@ UNREAD = [
     ("a rate above 1", {"sample_rate": 1.5}, ValueError, r"sample_rate.*\[1e-09, 1.0\].*Got 1.5"),
     ("a negative rate", {"sample_rate": -0.1}, ValueError, "sample_rate.*Got -0.1"),
     ("a rate that is no number", {"sample_rate": math.nan}, ValueError, "sample_rate.*Got nan"),
-    ("no rate", {"sample_rate": None}, ValueError, "exactly one is needed"),
-    ("rate and batch size", {"batch_size": 10, "public_n": 100}, ValueError, "exactly one is needed"),
-    ("a private n", {"sample_rate": None, "batch_size": 10}, ValueError, "(?s)without public_n.*depend on the data"),
-    ("large batches", {"sample_rate": None, "batch_size": 200, "public_n": 100}, ValueError, "above public_n=100"),
+    ("no rate", {"sample_rate": None}, ValueError, "neither sample_rate nor batch_size"),
     ("no steps", {"max_steps": 0}, ValueError, "max_steps.*whole number >= 1.*Got 0"),
     ("half a step", {"max_steps": 2.5}, ValueError, "max_steps.*Got 2.5"),
     ("no epochs", {"max_steps": None, "max_epochs": 0}, ValueError, "max_epochs.*Got 0"),
@@ -736,7 +733,7 @@ UNREAD = [
         "only train_split=None",
     ),
     ("print-outs", {"verbose": 2}, ValueError, "verbose.*Got 2"),
-    ("add_remove without n", {"neighboring": "add_remove"}, PrivacyError, "(?s)add_remove.*without public_n"),
+    ("add_remove", {"neighboring": "add_remove"}, PrivacyError, "(?s)add_remove.*number of records is public"),
     ("another relation", {"neighboring": "bounded"}, ValueError, "neighboring.*Got 'bounded'"),
 ]
 

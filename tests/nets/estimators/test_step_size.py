@@ -87,9 +87,9 @@ def test_one_step_never_reaches_too_far():
 
 @pytest.mark.slow
 def test_the_step_size_follows_from_what_is_public_alone():
-    found = model(public_n=400).fit(X, y).learning_rate_init_
-    assert model(public_n=400).fit(X[:150] * 1e-3, 1 - y[:150]).learning_rate_init_ == found  # other records, fewer
-    assert model().fit(X, y).learning_rate_init_ == found  # without public_n their number is public
+    found = model(batch_size=40).fit(X, y).learning_rate_init_
+    assert model(batch_size=40).fit(X[:150] * 1e-3, 1 - y[:150]).learning_rate_init_ == found  # other records, fewer
+    assert model().fit(X, y).learning_rate_init_ == found  # their number is public
     assert model().fit(X[:200], y[:200]).learning_rate_init_ == pytest.approx(found / 2)
 
 
@@ -194,8 +194,8 @@ def test_the_rule_follows_from_public_facts_alone():
     by_rule = {"max_grad_norm": "rule", "noise_multiplier": 0.1}
     found = model(**by_rule).fit(X, y).max_grad_norm_
     assert found == pytest.approx(1.2 * np.hypot(50**0.25, 1))
-    assert model(**by_rule, public_n=400).fit(X[:90] * 1e-3, 1 - y[:90]).max_grad_norm_ == found
-    noisy = {"max_grad_norm": "rule", "noise_multiplier": 3, "public_n": 400}  # the norm also depends on noise
+    assert model(**by_rule, batch_size=40).fit(X[:90] * 1e-3, 1 - y[:90]).max_grad_norm_ == found
+    noisy = {"max_grad_norm": "rule", "noise_multiplier": 3, "batch_size": 40}  # the norm also depends on noise
     many, few = (model(**noisy).fit(X[:n], y[:n]).max_grad_norm_ for n in (400, 90))
     assert 1.0 < many == few < found
     numbers = model(DPLinearRegression, **by_rule).fit(X, y)

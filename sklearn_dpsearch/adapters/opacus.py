@@ -1,0 +1,361 @@
+"""skorch nets that Opacus makes private: planned from their parameters, and compared with Opacus's own history.
+
+The plan comes before any record: noise, number of batches and epochs are parameters of the net. Opacus's loader takes
+its sampling rate from the number of batches of the loader that it is given, so the search hands out loaders with the
+planned number. After each training the history of Opacus's accountant must be exactly the planned one.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, NoReturn
+
+from .._process import steps_now
+from ..privacy import DPSGD, Guarantee, LeakingEstimatorError, NonPrivate, PrivacyError, calibrate
+from ..privacy._types import Neighboring
+from .adapter import Adapter, Estimator, TrainingRun
+from .skorch_nets import SkorchAdapter, is_net_of_others, keep_unfitted, renew
+
+#: Parameters of which a net has one, at least: its noise.
+NOISE = ("noise_multiplier", "target_epsilon")
+#: Parameters on which the guarantee depends.
+PARAMETERS = (*NOISE, "target_delta", "batch_size", "max_epochs", "iterator_train", "iterator_train__batch_size")
+#: Opacus draws a record into a batch where a single-precision number of 24 bits is below the rate.
+ROUNDING = 2.0**-23
+#: Optimizers of Opacus that clip each record's gradient themselves, and note the noise that they add.
+OPTIMIZERS = ("DPOptimizer", "DPPerLayerOptimizer")
+#: skorch's callbacks that choose by exact losses.
+CHOOSING = ("EarlyStopping", "Checkpoint")
+#: Attribute of a net in training with the seed of PyTorch's generator before it.
+SEED = "_seed_of_torch_"
+
+MIXIN = "or derive the net from sklearn_dpsearch.nets.OpacusNet, which does all of this"
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpacusPlan:
+    """Noise, sampling rate and number of steps of one training, from parameters alone.
+
+    Parameters
+    ----------
+    batches : int
+        Number of batches in the loader that Opacus is given.
+    epochs : int
+    noise_multiplier : float or None
+    target_epsilon, target_delta : float or None
+    """
+
+    batches: int
+    epochs: int
+    noise_multiplier: float | None = None
+    target_epsilon: float | None = None
+    target_delta: float | None = None
+
+    @property
+    def batches_drawn(self) -> int:
+        """Number of batches in an epoch: Opacus rounds 1/(1/batches) down, to 92 for 93."""
+        return int(1 / (1 / self.batches))
+
+    @property
+    def sample_rate(self) -> float:
+        """Sampling rate in Opacus's history."""
+        return 1 / self.batches_drawn
+
+    @property
+    def steps(self) -> int:
+        """Number of steps in Opacus's history."""
+        return self.epochs * self.batches_drawn
+
+    @property
+    def noise(self) -> float:
+        """Noise multiplier, as given or as calibrated."""
+        if self.noise_multiplier is not None:
+            return self.noise_multiplier
+        assert self.target_epsilon is not None
+        assert self.target_delta is not None
+        return _noise_for(self.target_epsilon, self.target_delta, _drawn_rate(self.sample_rate), self.steps)
+
+    @property
+    def guarantee(self) -> DPSGD:
+        """Guarantee of one training."""
+        return _of(self.noise, _drawn_rate(self.sample_rate), self.steps)
+
+
+def _drawn_rate(rate: float) -> float:
+    """Largest probability with which a record is drawn."""
+    return min(1.0, rate + ROUNDING)
+
+
+def _of(noise: float, rate: float, steps: int) -> DPSGD:
+    return DPSGD(noise_multiplier=noise, sample_rate=rate, steps=steps, neighboring="zero_out")
+
+
+@lru_cache(maxsize=1024)
+def _noise_for(epsilon: float, delta: float, rate: float, steps: int) -> float:
+    """Smallest noise multiplier found that meets the target. Opacus's own accountants take more."""
+    return calibrate(lambda noise: _of(noise, rate, steps), epsilon, delta)
+
+
+@dataclass(frozen=True)
+class PlannedBatches:
+    """Maker of loaders with a planned number of batches, for any number of records: ``iterator_train`` in a search.
+
+    Opacus reads the number of batches and draws batches of its own. Batches that Opacus did not draw are an error.
+
+    Parameters
+    ----------
+    iterator : callable
+        The net's own ``iterator_train``.
+    batches : int
+    """
+
+    iterator: Any
+    batches: int
+
+    def __call__(self, dataset: Any, **options: Any) -> Any:
+        loader, batches = self.iterator(dataset, **options), self.batches
+
+        def __len__(self: Any) -> int:
+            return batches
+
+        loader.__class__ = type("PlannedLoader", (type(loader),), {"__len__": __len__, "__iter__": _not_drawn})
+        return loader
+
+
+def _not_drawn(loader: Any) -> NoReturn:
+    raise LeakingEstimatorError(
+        "Found training on batches that Opacus did not draw; Poisson sampling is needed. Train on the loader that "
+        f"PrivacyEngine.make_private returns, with poisson_sampling=True, {MIXIN}."
+    )
+
+
+class OpacusAdapter(Adapter):
+    """skorch nets of others whose training makes itself private with ``opacus.PrivacyEngine``.
+
+    Such a net has the parameter ``noise_multiplier``, or ``target_epsilon`` with ``target_delta``; its ``batch_size``
+    and ``max_epochs`` are skorch's. A trained net has Opacus's optimizer.
+    """
+
+    def recognises(self, estimator: object) -> bool:
+        if not is_net_of_others(estimator) or SkorchAdapter().recognises(estimator):
+            return False
+        return any(name in vars(estimator) for name in NOISE)
+
+    def training_run(self, estimator: Estimator, n_samples: int | None) -> TrainingRun:
+        _refuse_looks(estimator)
+        planned = plan_of(estimator, n_samples)
+        found: Guarantee = NonPrivate(neighboring="zero_out") if planned is None else planned.guarantee
+        return TrainingRun(guarantee=found, assumptions=assumptions_of(estimator))
+
+    def scaled_privacy(
+        self, estimator: Estimator, factor: float, varying: frozenset[str] = frozenset()
+    ) -> dict[str, Any]:
+        parameters = estimator.get_params(deep=False)
+        noise, epsilon = (parameters.get(name) for name in NOISE)
+        if noise is None and epsilon is not None:
+            return {"target_epsilon": epsilon * factor}
+        return {"noise_multiplier": (1.0 if noise is None else noise) / factor}
+
+    def privacy_parameters(self, estimator: Estimator) -> tuple[str, ...]:
+        return PARAMETERS
+
+    def under(self, estimator: Estimator, neighboring: Neighboring) -> dict[str, Any] | None:
+        return {} if neighboring == "zero_out" else None
+
+    def for_records(self, estimator: Estimator, n: int) -> None:
+        if not isinstance(own := vars(estimator)["iterator_train"], PlannedBatches):
+            batches = _number_of_batches(estimator.get_params(deep=False), n)
+            vars(estimator)["iterator_train"] = PlannedBatches(own, batches)
+
+    def prepare(self, model: Estimator) -> None:
+        """Note the net's own loader and the seed of PyTorch; a rehearsal takes few batches."""
+        unfitted = keep_unfitted(model)
+        if isinstance(planned := vars(model)["iterator_train"], PlannedBatches):
+            vars(unfitted)["iterator_train"] = planned.iterator
+            vars(model)["iterator_train"] = replace(planned, batches=steps_now(planned.batches))
+        vars(model)[SEED] = _seed()
+
+    def finish(self, model: Estimator) -> None:
+        check_history(model)
+
+    def scrub(self, model: Estimator) -> None:
+        renew(model, buffers=False)
+
+
+# --- before the training ----------------------------------------------------------------------------------------------
+
+
+def plan_of(net: Any, n_samples: int | None) -> OpacusPlan | None:
+    """Plan of one training; None where the number of records is needed and not known.
+
+    Parameters
+    ----------
+    net : skorch.NeuralNet
+        Its parameters are looked at.
+    n_samples : int or None
+        Number of records, which is public.
+
+    Raises
+    ------
+    PrivacyError
+        For missing noise, and for parameters that are no numbers in their range.
+    """
+    parameters = net.get_params(deep=False)
+    noise = {name: parameters.get(name) for name in (*NOISE, "target_delta")}
+    given = {name: _number(net, name, value) for name, value in noise.items() if value is not None}
+    if set(given) not in (
+        {"noise_multiplier"},
+        {"noise_multiplier", "target_delta"},
+        {"target_epsilon", "target_delta"},
+    ):
+        raise PrivacyError(
+            f"Found {given or 'no noise'} in {type(net).__name__}; noise_multiplier=..., or target_epsilon=... with "
+            "target_delta=..., is needed (none of them in a search with epsilon=, which sets noise_multiplier)."
+        )
+    epochs = _whole(net, "max_epochs", parameters["max_epochs"])
+    planned = parameters["iterator_train"]
+    if isinstance(planned, PlannedBatches):
+        return OpacusPlan(batches=planned.batches, epochs=epochs, **given)
+    if planned is not sys.modules["torch"].utils.data.DataLoader:
+        raise PrivacyError(
+            f"Found iterator_train={planned!r} in {type(net).__name__}; skorch's default, torch.utils.data.DataLoader, "
+            "is needed: Opacus takes the sampling rate from its number of batches."
+        )
+    if n_samples is None:
+        return None
+    return OpacusPlan(batches=_number_of_batches(parameters, n_samples), epochs=epochs, **given)
+
+
+def _number_of_batches(parameters: Mapping[str, Any], n: int) -> int:
+    size = parameters.get("iterator_train__batch_size", parameters["batch_size"])
+    if size == -1:  # of skorch, for all records
+        return 1
+    return math.ceil(n / _whole(None, "batch_size", size))
+
+
+def _number(net: Any, name: str, value: Any) -> float:
+    most = 1.0 if name == "target_delta" else math.inf
+    if not isinstance(value, numbers.Real) or isinstance(value, bool) or not 0 < float(value) < most:
+        raise PrivacyError(
+            f"Found {name}={value!r} in {type(net).__name__}; a number between 0 and {most:g} is needed."
+        )
+    return float(value)
+
+
+def _whole(net: Any, name: str, value: Any) -> int:
+    good = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not good or float(value) < 1 or not float(value).is_integer():
+        raise PrivacyError(f"Found {name}={value!r}; a whole number of at least 1 is needed.")
+    return int(value)
+
+
+def _refuse_looks(net: Any) -> None:
+    """Raise for parameters of skorch with which a training looks at records without noise."""
+    name = type(net).__name__
+    if net.train_split is not None:
+        raise LeakingEstimatorError(
+            f"Found train_split={net.train_split!r} in {name}: validation inside of a fit reads records without noise. "
+            "Give train_split=None; the search validates candidates itself."
+        )
+    if getattr(net, "classes", ()) is None:
+        raise LeakingEstimatorError(
+            f"Found classes=None in {name}: skorch takes the labels from y, which tells which ones occur. Give "
+            "classes=[...], in the order of the module's outputs."
+        )
+    if vars(net).get("iterator_train__generator") is not None:
+        raise LeakingEstimatorError(
+            f"Found iterator_train__generator in {name}: its seed tells which records are in which batch. Leave it out."
+        )
+    for callback in _callbacks(net):
+        names = {kind.__name__ for kind in callback.__mro__ if kind.__module__.startswith("skorch.")}
+        if names & set(CHOOSING) and "TrainEndCheckpoint" not in names:
+            raise LeakingEstimatorError(
+                f"Found the callback {callback.__name__} in {name}, which stops or chooses by losses without noise. "
+                "Leave it out, and search over max_epochs."
+            )
+    for callback in net.callbacks or () if net.callbacks != "disable" else ():
+        policy = getattr(callback[1] if isinstance(callback, tuple) else callback, "policy", None)
+        if getattr(policy, "__name__", policy) == "ReduceLROnPlateau":
+            raise LeakingEstimatorError(
+                f"Found ReduceLROnPlateau in {name}, which looks at losses without noise. Give LRScheduler a policy "
+                "that counts steps."
+            )
+
+
+def _callbacks(net: Any) -> Iterator[type]:
+    """Types of the callbacks that the user gave."""
+    for given in net.callbacks or () if net.callbacks != "disable" else ():
+        callback = given[1] if isinstance(given, tuple) else given
+        yield callback if isinstance(callback, type) else type(callback)
+
+
+def assumptions_of(net: Any) -> tuple[str, ...]:
+    """Assumptions of the guarantee, as plain sentences."""
+    name = type(net).__name__
+    return (
+        f"{name}: batches, per-sample gradients, clipping and noise are Opacus's; the history of its accountant was "
+        "compared with the plan after each training.",
+        f"{name}: its code and module learn from records through Opacus's optimizer alone; initial parameters hold "
+        "nothing of the records; every gradient is finite.",
+        f"{name}: batches and noise come from PyTorch's generator, seeded with 64 bits by the operating system; noise "
+        "is in single precision.",
+    )
+
+
+# --- after the training -----------------------------------------------------------------------------------------------
+
+
+def check_history(net: Any) -> None:
+    """Raise unless Opacus's history of a trained net is the planned one.
+
+    Parameters
+    ----------
+    net : skorch.NeuralNet
+        Trained with ``PlannedBatches``.
+
+    Raises
+    ------
+    LeakingEstimatorError
+        For other noise, rates or steps; for an optimizer that is not one of Opacus's; for a known seed.
+    """
+    name, planned, optimizer = type(net).__name__, plan_of(net, None), net.optimizer_
+    assert planned is not None
+    kind = type(optimizer)
+    if not kind.__module__.startswith("opacus.") or kind.__name__ not in OPTIMIZERS:
+        raise LeakingEstimatorError(
+            f"Found {kind.__module__}.{kind.__name__} as optimizer_ of a trained {name}; one of {list(OPTIMIZERS)} of "
+            f"opacus.optimizers is needed. Set module_ and optimizer_ to what make_private returns, {MIXIN}."
+        )
+    generator_given = optimizer.generator is not None and not optimizer.secure_mode
+    if generator_given or vars(net).get(SEED) != _seed():
+        raise LeakingEstimatorError(
+            f"Found a seed of PyTorch set in the training of {name} (noise_generator, torch.manual_seed): all "
+            "candidates would have the same noise, and the seed is enough to take it away. Set no seed."
+        )
+    found = history_of(optimizer)
+    noises, rates, steps = (list(column) for column in zip(*found))
+    if sum(steps) != planned.steps or max(rates) > planned.sample_rate or min(noises) < planned.noise:
+        raise LeakingEstimatorError(
+            f"Found a training of {name} with (noise_multiplier, sample_rate, steps) = {found}; planned was "
+            f"({planned.noise:g}, {planned.sample_rate:g}, {planned.steps}). Take the noise from the parameter "
+            f"noise_multiplier (or target_epsilon), train max_epochs epochs, and call make_private once, {MIXIN}."
+        )
+
+
+def history_of(optimizer: Any) -> list[tuple[float, float, int]]:
+    """History that Opacus's accountant keeps of an optimizer: (noise multiplier, sample rate, steps) of each phase."""
+    cells = getattr(optimizer.step_hook, "__closure__", None) or ()
+    accountants = (one for one in (cell.cell_contents for cell in cells) if hasattr(one, "history"))
+    accountant = next(accountants, None)
+    if accountant is None or not type(accountant).__module__.startswith("opacus.accountants"):
+        return [(0.0, 1.0, 0)]
+    return [(float(noise), float(rate), int(steps)) for noise, rate, steps in accountant.history]
+
+
+def _seed() -> int:
+    return int(sys.modules["torch"].initial_seed())

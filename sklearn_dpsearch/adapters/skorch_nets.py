@@ -1,0 +1,148 @@
+"""skorch nets of others: a new net with the trained parameters is released, and nothing else of the training."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from sklearn.base import clone
+
+from ..privacy import LeakingEstimatorError
+from .adapter import Estimator
+from .protocol import ProtocolAdapter, is_ours
+
+#: Attribute of a net in training with an unfitted copy; skorch takes names without "_" at the end for arguments.
+UNFITTED = "_unfitted_"
+#: Attributes of a trained net that are known to stay behind.
+LEFT_BEHIND = (UNFITTED, "classes_inferred_")
+#: Kinds of objects that hold records, by library and name of the class (None: any class of the library).
+DATA = {
+    "numpy": ("ndarray", "memmap", "MaskedArray"),
+    "torch": ("Tensor", "Parameter", "DataLoader", "Dataset", "Sampler"),
+    **dict.fromkeys(("pandas", "polars", "pyarrow", "scipy")),
+}
+
+
+class SkorchAdapter(ProtocolAdapter):
+    """skorch nets of others that state their own guarantee, or whose guarantee the caller declares.
+
+    Parameters
+    ----------
+    declared : bool
+        Whether the caller declares the guarantee, so that all nets are recognised.
+    """
+
+    def __init__(self, *, declared: bool = False) -> None:
+        self.declared = declared
+
+    def recognises(self, estimator: object) -> bool:
+        return is_net_of_others(estimator) and (self.declared or super().recognises(estimator))
+
+    def prepare(self, model: Estimator) -> None:
+        keep_unfitted(model)
+
+    def scrub(self, model: Estimator) -> None:
+        renew(model)
+
+
+def is_net_of_others(estimator: object) -> bool:
+    """Return whether an estimator is a ``skorch.NeuralNet`` that does not derive from a net of this library."""
+    net = getattr(sys.modules.get("skorch"), "NeuralNet", None)
+    if net is None or not isinstance(estimator, net):
+        return False
+    return not any(is_ours(kind) and issubclass(kind, net) for kind in type(estimator).__mro__)
+
+
+def keep_unfitted(net: Any) -> Any:
+    """Keep an unfitted copy of a net with it, for ``renew``; return the copy."""
+    vars(net)[UNFITTED] = copy = clone(net)
+    return copy
+
+
+def renew(net: Any, *, buffers: bool = True) -> None:
+    """Replace a trained net by a new one with its trained parameters: losses, gradients and batches stay behind.
+
+    Parameters
+    ----------
+    net : skorch.NeuralNet
+        Changed in place, if it was trained.
+    buffers : bool, default=True
+        Whether buffers may differ from those of a new module.
+
+    Raises
+    ------
+    LeakingEstimatorError
+        For an attribute of the net that holds records or a loader, for modules that a new net does not have, and for
+        changed buffers.
+    """
+    if not net.initialized_:
+        return
+    fresh = vars(net)[UNFITTED] if UNFITTED in vars(net) else clone(net)  # an ensemble's copy has no copy of its own
+    sizes = {name: value for name, value in vars(net).items() if "__" in name and type(value) in (int, str, bool)}
+    vars(fresh).update(sizes)  # callbacks may set the number of inputs
+    fresh.initialize()
+    for name, value in vars(net).items():
+        if name not in vars(fresh) and name not in LEFT_BEHIND and holds_data(value):
+            raise LeakingEstimatorError(
+                f"Found data in the attribute {name!r} of {type(net).__name__} ({type(value).__name__}), which fit has "
+                "set: a released model must not hold records, losses or a loader. Use a local variable, or delete the "
+                "attribute at the end of fit."
+            )
+    for part in (*fresh._modules, *fresh._criteria):
+        new, trained = getattr(fresh, f"{part}_"), inner(getattr(net, f"{part}_"))
+        if hasattr(new, "load_state_dict"):
+            _load(f"{part}_", inner(new), trained, buffers=buffers)
+    if getattr(fresh, "classes", None) is None and hasattr(net, "classes_inferred_"):
+        fresh.classes_inferred_ = net.classes_inferred_
+    net.__dict__.clear()
+    net.__dict__.update(vars(fresh))
+
+
+def inner(module: Any) -> Any:
+    """The user's module inside of Opacus's."""
+    return module._module if _is_of_opacus(module) and hasattr(module, "_module") else module
+
+
+def _load(name: str, new: Any, trained: Any, *, buffers: bool) -> None:
+    """Copy the trained numbers into a new module."""
+    if not buffers:
+        before = dict(new.named_buffers())
+        changed = [key for key, one in trained.named_buffers() if key in before and not _equal(one, before[key])]
+        if changed:
+            raise LeakingEstimatorError(
+                f"Found buffers of {name} that are not as a new module has them: {changed}. Noise is added to "
+                "gradients alone, so buffers must not change in training. Use layers without running statistics "
+                "(GroupNorm), and parameters with requires_grad=False for numbers that are drawn at random."
+            )
+    try:
+        new.load_state_dict(trained.state_dict())
+    except (RuntimeError, KeyError) as error:
+        raise LeakingEstimatorError(
+            f"Found other parameters in the trained {name} than in a new one ({type(error).__name__}): the released "
+            "net is made anew from its constructor arguments. Change layers (ModuleValidator.fix) in the module's "
+            "constructor, not in fit."
+        ) from None
+
+
+def _equal(one: Any, other: Any) -> bool:
+    return bool(one.shape == other.shape and (one.to(other.device) == other).all())
+
+
+def holds_data(value: object) -> bool:
+    """Return whether an object is an array, a table, a loader or a data set, or a container with one inside."""
+    if isinstance(value, Mapping):
+        return any(map(holds_data, value.values()))
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return any(map(holds_data, value)) or (len(value) > 1 and all(isinstance(one, float) for one in value))
+    return any(_is_data(kind) for kind in type(value).__mro__)
+
+
+def _is_data(kind: type) -> bool:
+    library = kind.__module__.partition(".")[0]
+    names: Iterable[str] | None = DATA.get(library, ())
+    return names is None or kind.__name__ in names
+
+
+def _is_of_opacus(value: object) -> bool:
+    return type(value).__module__.partition(".")[0] == "opacus"

@@ -1,0 +1,73 @@
+"""The page about Opacus nets: every block of its code runs, and does what the page says."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sklearn_dpsearch.privacy import DPSGD, ApproxDP, Geometric, best_of
+
+pytest.importorskip("torch")
+pytest.importorskip("skorch")
+pytest.importorskip("opacus")
+
+pytestmark = pytest.mark.slow
+
+PAGE = Path(__file__).parents[2] / "docs" / "learn" / "opacus.md"
+BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def done():
+    """What the names of the page stand for in the end."""
+    names = {"__name__": "page"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Opacus's own
+        for number, block in enumerate(BLOCKS):
+            exec(compile(block, f"{PAGE.name}, block {number + 1}", "exec"), names)
+            if number == 2:
+                names["first"] = names["search"]
+    return names
+
+
+def test_the_page_is_all_there():
+    assert len(BLOCKS) == 5
+    assert PAGE.read_text().count("```") == 2 * len(BLOCKS)
+    assert len(PAGE.read_text().split()) <= 900
+
+
+def test_every_search_of_the_page_keeps_its_total(done):
+    for search in (done["first"], *done["searches"]):
+        assert 5.9 < search.privacy_spent_.epsilon <= 6.0
+        assert search.privacy_spent_.neighboring == "zero_out"
+        assert "Opacus" in search.privacy_spent_.assumptions[0]
+
+
+def test_every_net_of_the_page_learns(done):
+    found = [search.score(done["X"], done["y"]) for search in (done["first"], *done["searches"])]
+    assert min(found) > 0.4
+    assert done["private"].score(done["X"], done["y"]) > 0.4
+
+
+def test_the_released_nets_are_those_of_the_page(done):
+    modules = [type(search.best_estimator_.module_) for search in done["searches"]]
+    assert modules == [done["MLP"], done["CNN"], done["LSTM"]]
+    assert type(done["first"].best_estimator_) is done["MyNet"]
+    assert not hasattr(done["first"].best_estimator_, "privacy_engine_")
+
+
+def test_the_statement_says_first_whose_gradients_they_are(done):
+    assert "per-sample gradients are Opacus's" in done["private"].privacy_spent_.assumptions[0]
+
+
+def test_the_price_on_the_page_is_right():
+    run = DPSGD(noise_multiplier=1.38, sample_rate=1 / 16, steps=48, neighboring="zero_out")
+    declared = ApproxDP(epsilon=2.06, delta=1e-6)
+    assert run.delta_at(2.06) <= 1e-6
+    searches = [best_of(one, Geometric(10)) for one in (run, declared)]
+    prices = [float(one.epsilon_at(1e-5)) for one in (run, *searches)]
+    assert np.round(prices, 1).tolist() == [1.7, 2.5, 5.0]
