@@ -112,7 +112,7 @@ def test_bounds_are_above_the_exact_divergence_and_the_exact_loss() -> None:
     rng = np.random.default_rng(41)
     orders = np.array([2.0, 3.0, 4.0, 6.0, 9.0, 17.0])
     seen = 0
-    for _ in range(brute_force.size(1500, 50)):
+    for _ in range(brute_force.size(1500, 150)):
         search, fraction = subset_search.of_many_records(rng), float(rng.uniform(0.02, 0.95))
         parts = [_largest_loss(one, search.number) for one in (search.tune, *search.train)]
         if not np.all(np.isfinite(parts)):
