@@ -1,19 +1,27 @@
-"""Hyperparameter searches for scikit-learn that are differentially private as a whole."""
+"""Hyperparameter searches for scikit-learn that are differentially private as a whole.
+
+Names are loaded when they are first used: ``import sklearn_dpsearch.privacy`` loads the accountant alone.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from ._version import __version__
-from .errors import BudgetExceededError, PrivacyError
-from .ledger import PrivacyLedger
-from .privacy.spent import PrivacySpent
-from .report import plan
-from .search import (
-    Doubling,
-    DPGridSearchCV,
-    DPRandomSearchCV,
-    DPSubsetSearchCV,
-    DPThresholdSearchCV,
-    NoModelError,
-    search_space,
-)
+
+if TYPE_CHECKING:
+    from .errors import BudgetExceededError, PrivacyError
+    from .ledger import PrivacyLedger
+    from .privacy.spent import PrivacySpent
+    from .report import plan
+    from .search import (
+        Doubling,
+        DPGridSearchCV,
+        DPRandomSearchCV,
+        DPSubsetSearchCV,
+        DPThresholdSearchCV,
+        NoModelError,
+        search_space,
+    )
 
 __all__ = [
     "BudgetExceededError",
@@ -30,3 +38,27 @@ __all__ = [
     "plan",
     "search_space",
 ]
+
+#: Name ↦ module that has it; every other public name is a search's.
+_HOMES = {
+    "BudgetExceededError": "errors",
+    "PrivacyError": "errors",
+    "PrivacyLedger": "ledger",
+    "PrivacySpent": "privacy.spent",
+    "plan": "report",
+}
+#: Parts of the package that need nothing beyond scikit-learn.
+_PARTS = ("adapters", "data", "errors", "ledger", "preprocessing", "privacy", "report", "scoring", "search")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PARTS:
+        return import_module(f".{name}", __name__)
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(f".{_HOMES.get(name, 'search')}", __name__), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_PARTS})

@@ -3,7 +3,6 @@
 import difflib
 from collections.abc import Iterable, Sequence
 from inspect import signature
-from typing import Any
 
 
 class PrivacyError(ValueError):
@@ -39,15 +38,7 @@ class BudgetUnreachableError(PrivacyError):
 
 
 class BudgetExceededError(PrivacyError):
-    """The total cost with earlier entries on the same records would exceed the budget of a ledger.
-
-    Attributes
-    ----------
-    forecast : Forecast
-        The numbers: the cost so far, the cost of this fit alone, the total, and the budget.
-    """
-
-    forecast: Any = None
+    """The total cost with earlier entries on the same records would exceed the budget of a ledger."""
 
 
 class MissingDeltaError(PrivacyError):

@@ -21,7 +21,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn_dpsearch import BudgetExceededError, DPRandomSearchCV, NoModelError, PrivacyLedger
 from sklearn_dpsearch.nets import DPLogisticRegression
 from sklearn_dpsearch.privacy import PureDP
-from sklearn_dpsearch.report import LedgerDisplay
+from sklearn_dpsearch.report import CostPartsDisplay
 
 EPSILON, DELTA = 5.0, 1e-5
 #: Public: the largest value that each of the ten worst measurements can have.
@@ -60,14 +60,13 @@ except NoModelError as error:
 # %%
 # What is left, and what is too much.
 print(f"one more Gaussian release may cost {ledger.remaining():.2f}")
-print(ledger.would_exceed(search(), len(X)))
 try:
     search().set_params(ledger=ledger).fit(X, y)
 except BudgetExceededError as error:
     print(error)
 
 # %%
-# All of it, as a table, and what each entry added.
+# All of it, and each entry alone.
 print(ledger)
-LedgerDisplay.from_history(ledger.history(), budget=ledger.epsilon).plot()
+CostPartsDisplay.from_statement(ledger.spent()).plot()
 folder.cleanup()

@@ -14,15 +14,11 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 
-from sklearn_dpsearch import PrivacyLedger, plan
-from sklearn_dpsearch.boosting import DPGradientBoostingClassifier
 from sklearn_dpsearch.privacy import DPSGD, Geometric, Logarithmic, Poisson, best_of, followed_by
 from sklearn_dpsearch.privacy.spent import Component, PrivacySpent
 from sklearn_dpsearch.report import (
-    BudgetDisplay,
     CostPartsDisplay,
     CountDistributionDisplay,
-    LedgerDisplay,
     PrivacyProfileDisplay,
     TradeOffDisplay,
 )
@@ -94,37 +90,3 @@ spent = PrivacySpent(
 )
 CostPartsDisplay.from_statement(spent).plot()
 save("parts")
-
-# %%
-# Accuracy over the total
-# -----------------------
-# Results of one's own: label, total ε, mean and standard error of some repetitions. These are made up.
-results = [
-    ("one fit at the defaults", 0.5, 0.801, 0.004),
-    ("one fit at the defaults", 1.0, 0.824, 0.003),
-    ("one fit at the defaults", 3.0, 0.839, 0.002),
-    ("random search", 0.5, 0.782, 0.008),
-    ("random search", 1.0, 0.826, 0.004),
-    ("random search", 3.0, 0.848, 0.002),
-]
-BudgetDisplay.from_results(results, reference=0.858).plot()
-save("budget")
-
-# %%
-# Several fits
-# ------------
-# What a ledger tells, row by row: when, which fit, its own ε, and ε of all fits up to it.
-with tempfile.TemporaryDirectory() as folder:
-    ledger = PrivacyLedger(f"{folder}/nets.ledger", epsilon=4.5, delta=DELTA)
-    for name in ("first look", "more features", "for the paper"):
-        ledger.spend(search, label=name)
-    LedgerDisplay.from_history(ledger.history(), budget=ledger.epsilon).plot()
-save("ledger")
-
-# %%
-# Searches compared
-# -----------------
-# What a plan knows before any data: how good the winner is to be expected, against the work.
-schema = {"age": (17, 90), "job": ["clerk", "nurse"], "income": ["low", "high"]}
-plan(DPGradientBoostingClassifier(schema, target="income"), 20_000, epsilon=1.0, delta=DELTA).plot()
-save("plan")

@@ -18,8 +18,7 @@ import numpy as np
 from _show import Curves, Figure, show
 
 from sklearn_dpsearch.privacy import GumbelNoise, doubling_search
-from sklearn_dpsearch.privacy.mechanisms.above_threshold import AboveThreshold
-from sklearn_dpsearch.privacy.mechanisms.doubling_walk import DoublingRounds, DoublingSteps
+from sklearn_dpsearch.privacy.mechanisms.doubling_walk import AboveThreshold, DoublingRounds, DoublingSteps
 from sklearn_dpsearch.privacy.selection.doubling import default_max_rounds
 
 CANDIDATES, LEVELS, WALKS = 100, 100, 40

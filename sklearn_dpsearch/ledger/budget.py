@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
 
@@ -39,32 +38,6 @@ class Budget(Protocol):
     def epsilon(self) -> float: ...
     @property
     def delta(self) -> float: ...
-
-
-@dataclass(frozen=True, kw_only=True)
-class Forecast:
-    """Cost of a fit on top of earlier entries. True (``bool``) if the total exceeds the budget.
-
-    Parameters
-    ----------
-    spent : float
-        ε of all entries so far.
-    alone : float
-        ε of the fit alone.
-    total : float
-        ε of both.
-    epsilon, delta : float
-        The budget; all numbers are at its δ.
-    """
-
-    spent: float
-    alone: float
-    total: float
-    epsilon: float
-    delta: float
-
-    def __bool__(self) -> bool:
-        return self.total > self.epsilon
 
 
 def relation_of(entries: Sequence[Entry], fixed: Neighboring | None) -> Neighboring | None:
@@ -108,47 +81,32 @@ def _as_double(exact: Fraction) -> float:
     return nearest if as_written(nearest) >= exact else math.nextafter(nearest, math.inf)
 
 
-def forecast(entries: Sequence[Entry], more: Entry, fixed: Neighboring | None, budget: Budget) -> Forecast:
-    """Cost of one more entry."""
-    both = [*entries, more]
-    relation = relation_of(both, fixed)
-    return Forecast(
-        spent=epsilon_of(entries, relation, budget.delta),
-        alone=epsilon_of([more], relation, budget.delta),
-        total=epsilon_of(both, relation, budget.delta),
-        epsilon=budget.epsilon,
-        delta=budget.delta,
-    )
-
-
 def check(entries: Sequence[Entry], more: Entry, fixed: Neighboring | None, budget: Budget) -> None:
     """Raise if one more entry would exceed the budget, or cannot be stated under the ledger's relation."""
     both = [*entries, more]
     relation = relation_of(both, fixed)
     stated_under(more.guarantee, relation)
-    if math.isinf(budget.epsilon) or epsilon_of(both, relation, budget.delta) <= budget.epsilon:
+    if math.isinf(budget.epsilon):
         return
-    found = forecast(entries, more, fixed, budget)
-    error = BudgetExceededError(
-        f"Found {more.title}, which costs ε = {up(found.alone)} alone and ε = {up(found.total)} together with what was "
-        f"spent before (ε = {up(found.spent)}), all at δ = {budget.delta:g}; at most ε = {budget.epsilon:g} in total "
-        f"is allowed by the ledger {budget.path!r}. Give a smaller epsilon: ledger.remaining() says how much is left. "
+    total = epsilon_of(both, relation, budget.delta)
+    if total <= budget.epsilon:
+        return
+    alone, before = (epsilon_of(part, relation, budget.delta) for part in ([more], entries))
+    raise BudgetExceededError(
+        f"Found {more.title}, which costs ε = {up(alone)} alone and ε = {up(total)} together with what was "
+        f"spent before (ε = {up(before)}), all at δ = {budget.delta:g}; at most ε = {budget.epsilon:g} in total is "
+        f"allowed by the ledger {budget.path!r}. Give a smaller epsilon: ledger.remaining() says how much is left. "
         "No record was used."
     )
-    error.forecast = found
-    raise error
 
 
-def left(
-    spent: Guarantee, epsilon: float, delta: float, guarantee_of: Callable[[float], Guarantee] | None = None
-) -> float:
-    """ε at ``delta`` of the largest mechanism of a family that still fits into the budget."""
+def left(spent: Guarantee, epsilon: float, delta: float) -> float:
+    """ε at ``delta`` of the largest Gaussian mechanism that still fits into the budget; of a pure one if δ is 0."""
     if math.isinf(epsilon):
         return math.inf
-    relation = spent.neighboring
-    family = guarantee_of or _family(delta, relation)
     if spent.epsilon_at(delta) >= epsilon:
         return 0.0
+    family = _family(delta, spent.neighboring)
     found = (_largest(base, spent, epsilon, delta, family) for base in (_as_one(spent), spent))
     return next((size for size in found if size is not None), 0.0)
 

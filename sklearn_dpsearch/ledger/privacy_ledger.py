@@ -6,16 +6,15 @@ import math
 import numbers
 import os
 import uuid
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from .._version import __version__
 from ..privacy import Guarantee, PrivacyError
 from ..privacy._types import NEIGHBORING, Neighboring
 from ..privacy.spent import Component, PrivacySpent
-from . import ledger_file, table
-from .budget import Forecast, check, epsilon_of, forecast, left, relation_of, total_of
+from . import ledger_file
+from .budget import check, left, relation_of, total_of
 from .entry import BY_HAND, Entry, for_records, read_entry, stated_under, today
 from .ledger_context import enter_block, leave_block
 
@@ -29,15 +28,6 @@ SETTLED = (
     "How many entries there are, and what each of them may spend, was settled without a look at what earlier ones "
     "released. Where going on was decided by looking, the budget counts, and not this smaller number."
 )
-
-
-class Step(NamedTuple):
-    """The ledger up to one of its entries."""
-
-    day: str
-    title: str
-    epsilon_alone: float
-    epsilon_total: float
 
 
 class Seen:
@@ -93,8 +83,6 @@ class PrivacyLedger:
     >>> ledger.spend(GaussianDP(mu=0.4), label="model")
     >>> round(ledger.spent().epsilon, 3), round(ledger.remaining(), 3)
     (1.993, 2.068)
-    >>> bool(ledger.would_exceed(GaussianDP(mu=0.6)))
-    True
     >>> folder.cleanup()
     """
 
@@ -226,36 +214,11 @@ class PrivacyLedger:
             budget=self.epsilon if math.isfinite(self.epsilon) else None,
         )
 
-    def would_exceed(self, search: Any, n_samples: int | None = None) -> Forecast:
-        """Forecast whether a fit would exceed the budget, with the numbers. Nothing is entered.
-
-        Parameters
-        ----------
-        search : estimator, PrivacySpent or Guarantee
-            A search, a net, or another object with ``privacy_guarantee(n_samples)``; or its cost, such as
-            ``search.privacy_cost(public=True)``.
-        n_samples : int, optional
-            Number of records, where the cost depends on it.
-
-        Returns
-        -------
-        Forecast
-            True if the total would exceed the budget.
-        """
-        cost = search.privacy_guarantee(n_samples) if hasattr(search, "privacy_guarantee") else search
-        name = BY_HAND if isinstance(search, Guarantee) else ""
-        return forecast(self.entries(), self._entry(name, for_records(cost), None, ()), self.neighboring, self)
-
-    def remaining(self, guarantee_of: Callable[[float], Guarantee] | None = None) -> float:
+    def remaining(self) -> float:
         """Largest ε that one more release alone may cost, at the ledger's δ.
 
-        Composition is not the sum of ε, so the answer depends on the mechanism: by default Gaussian, which is close to
-        private training; with δ = 0 pure. ``would_exceed`` answers for a search.
-
-        Parameters
-        ----------
-        guarantee_of : callable, optional
-            Another family: parameter ↦ guarantee, monotone, under the ledger's relation.
+        Composition is not the sum of ε, so the answer depends on the mechanism: here Gaussian, which is close to
+        private training; with δ = 0 pure.
 
         Returns
         -------
@@ -263,8 +226,7 @@ class PrivacyLedger:
             Slightly rounded down; 0 if the budget is spent, infinite if the budget is infinite.
         """
         entries = self.entries()
-        spent = total_of(entries, relation_of(entries, self.neighboring))
-        return left(spent, self.epsilon, self.delta, guarantee_of)
+        return left(total_of(entries, relation_of(entries, self.neighboring)), self.epsilon, self.delta)
 
     # --- entering -------------------------------------------------------------------------------------------------
 
@@ -364,52 +326,15 @@ class PrivacyLedger:
 
     # --- shown ----------------------------------------------------------------------------------------------------
 
-    def history(self) -> list[Step]:
-        """Steps by which the total grew, for tables and pictures.
-
-        Returns
-        -------
-        list of Step
-            For each entry its ``day``, ``title``, ``epsilon_alone`` and ``epsilon_total``, the ε of all up to it.
-        """
-        entries = self.entries()
-        relation = relation_of(entries, self.neighboring)
-        return [
-            Step(
-                entry.day,
-                entry.title,
-                epsilon_of([entry], relation, self.delta),
-                epsilon_of(entries[:number], relation, self.delta),
-            )
-            for number, entry in enumerate(entries, start=1)
-        ]
-
-    def to_frame(self) -> Any:
-        """The history as a pandas data frame.
-
-        Returns
-        -------
-        pandas.DataFrame
-        """
-        import pandas as pd
-
-        return pd.DataFrame(self.history(), columns=Step._fields)
-
     def __repr__(self) -> str:
         relation = "" if self.neighboring is None else f", neighboring={self.neighboring!r}"
         return f"PrivacyLedger({self.path!r}, epsilon={self.epsilon:g}, delta={self.delta:g}{relation})"
 
     def __str__(self) -> str:
-        return table.as_text(self._title, self.history())
+        return f"{self!r}\n{self.spent()}"
 
     def _repr_html_(self) -> str:
-        return table.as_html(self._title, self.history())
-
-    @property
-    def _title(self) -> str:
-        relation = relation_of(self.entries(), self.neighboring)
-        under = "" if relation is None else f", {relation} neighbours"
-        return f"{self.path}: budget ε = {self.epsilon:g} at δ = {self.delta:g}{under}; unit: record"
+        return self.spent()._repr_html_()
 
 
 def _check(epsilon: float | None, delta: float | None, neighboring: Neighboring | None) -> None:

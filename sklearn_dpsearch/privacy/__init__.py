@@ -34,7 +34,7 @@ from .guarantees.composition import compose, envelope, mixture
 from .guarantees.group import for_group
 from .guarantees.pure import BoundedRangeDP, LaplaceDP, PureDP
 from .guarantees.values import DPSGD, ZCDP, ApproxDP, GaussianDP, NonPrivate, ProfileDP, RenyiDP
-from .mechanisms.report_noisy_max import ExponentialNoise, GaussianNoise, GumbelNoise, LaplaceNoise
+from .mechanisms.report_noisy_max import GumbelNoise
 from .selection import subset_replaced as _subset_replaced  # noqa: F401  # as_replace_one of subset searches
 from .selection.best_of import best_of
 from .selection.best_of_then import followed_by
@@ -54,16 +54,13 @@ __all__ = [
     "BudgetExceededError",
     "BudgetUnreachableError",
     "CountDistribution",
-    "ExponentialNoise",
     "Fixed",
     "FromPMF",
     "GaussianDP",
-    "GaussianNoise",
     "Geometric",
     "Guarantee",
     "GumbelNoise",
     "LaplaceDP",
-    "LaplaceNoise",
     "LeakingEstimatorError",
     "Logarithmic",
     "MissingDeltaError",

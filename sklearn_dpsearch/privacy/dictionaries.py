@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from fractions import Fraction
+from importlib import import_module
 from inspect import isabstract
 from typing import Any, TypeAlias, TypeVar
 
@@ -15,14 +16,16 @@ from .count_distributions.base import CountDistribution
 from .guarantees.base import Guarantee
 from .guarantees.serialization import VERSION
 from .guarantees.values import ProfileDP
-from .mechanisms.report_noisy_max import MaxNoise
 from .numerics.loss_distribution import DominatingPair, LossDistribution
 
 Kind = TypeVar("Kind", bound=type)
 #: Classes by their names.
 Kinds: TypeAlias = dict[str, Any]
 #: Classes of the fields of guarantees: parents of several kinds, and single kinds.
-ROOTS: list[type] = [Guarantee, CountDistribution, MaxNoise, LossDistribution]
+ROOTS: list[type] = [Guarantee, CountDistribution, LossDistribution]
+
+#: Kinds that are defined outside of the accountant ↦ their module, which is loaded where one of them is read.
+ELSEWHERE = dict.fromkeys(("DiscreteGaussianDP", "Sensitivity"), "sklearn_dpsearch.scoring.noise")
 
 
 def part_of_guarantees(kind: Kind) -> Kind:
@@ -103,7 +106,11 @@ PLAIN: dict[str, Callable[[Any], Any]] = {
 
 
 def _built(value: Mapping[str, Any], kinds: Kinds) -> Any:
-    kind = kinds.get(value["kind"]) if isinstance(value["kind"], str) else None
+    name = value["kind"] if isinstance(value["kind"], str) else ""
+    if name in ELSEWHERE and name not in kinds:
+        import_module(ELSEWHERE[name])
+        kinds.update(_kinds())
+    kind = kinds.get(name)
     if kind is None:
         raise PrivacyError(
             f"Found a guarantee of kind {value['kind']!r}, which this version does not know. Read it with the release "

@@ -2,11 +2,8 @@
 
 from .comparison import Comparison
 from .displays import (
-    BudgetDisplay,
     CostPartsDisplay,
     CountDistributionDisplay,
-    LedgerDisplay,
-    PlanDisplay,
     PrivacyProfileDisplay,
     ShapeDisplay,
     TradeOffDisplay,
@@ -15,12 +12,9 @@ from .planning import plan
 from .schema_fit import SchemaReport, schema_report
 
 __all__ = [
-    "BudgetDisplay",
     "Comparison",
     "CostPartsDisplay",
     "CountDistributionDisplay",
-    "LedgerDisplay",
-    "PlanDisplay",
     "PrivacyProfileDisplay",
     "SchemaReport",
     "ShapeDisplay",

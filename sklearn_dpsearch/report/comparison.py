@@ -8,8 +8,6 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from .displays import PlanDisplay
-
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
@@ -136,16 +134,3 @@ class Comparison:
         import pandas as pd
 
         return pd.DataFrame([asdict(row) for row in self.rows])
-
-    def plot(self, ax: Any = None) -> PlanDisplay:
-        """Draw the ε of the released model over the work, a point for each row.
-
-        Parameters
-        ----------
-        ax : matplotlib axes, optional
-
-        Returns
-        -------
-        PlanDisplay
-        """
-        return PlanDisplay.from_rows(self.rows).plot(ax)

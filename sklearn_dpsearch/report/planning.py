@@ -105,7 +105,7 @@ def plan(
     Returns
     -------
     Comparison
-        ``rows``, ``recommended`` and ``why``; a table as text and HTML, ``to_frame()``, ``plot()``.
+        ``rows``, ``recommended`` and ``why``; a table as text and HTML, ``to_frame()``.
 
     Raises
     ------

@@ -7,9 +7,9 @@ outcomes; its score is a vector of integers, and ties between runs are broken at
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import permutations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,14 +26,19 @@ from sklearn_dpsearch.privacy import (
 )
 from sklearn_dpsearch.privacy.numerics.loss_distribution import DominatingPair, LossDistribution
 
-#: Full size where SKLEARN_DPSEARCH_FULL=1, else about a seventh of it.
+#: Full size where SKLEARN_DPSEARCH_FULL=1, else about a twentieth of it.
 FULL = os.environ.get("SKLEARN_DPSEARCH_FULL") == "1"
 EPSILONS = np.array([0.0, 0.03, 0.1, 0.3, 0.6, 1.0, 1.5, 2.2, 3.0, 4.5, 7.0])
 
 
 def size(full: int, reduced: int) -> int:
-    """Number of random cases to try."""
+    """Number of random cases to try: at full size, or in ordinary runs."""
     return full if FULL else reduced
+
+
+def cases(full: Sequence[Any], *reduced: int) -> Sequence[Any]:
+    """Parameters to try: at full size all, in ordinary runs those at the given places."""
+    return full if FULL else [full[place] for place in reduced]
 
 
 class Mechanism(NamedTuple):

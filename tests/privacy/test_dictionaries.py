@@ -22,7 +22,6 @@ from sklearn_dpsearch.privacy import (
     Fixed,
     FromPMF,
     GaussianDP,
-    GaussianNoise,
     Geometric,
     Guarantee,
     GumbelNoise,
@@ -96,7 +95,6 @@ GUARANTEES: list[Guarantee] = [
     as_replace_one(subset_then_train(PURE, PureDP(epsilon=0.2), 0.1)),
     subset_then_train(PURE, PureDP(epsilon=0.2), 0.1, validate=PureDP(epsilon=0.05)),
     noisy_max(20, Fraction(1, 49), GumbelNoise(scale=Fraction(1, 7))),
-    noisy_max(20, Fraction(1, 50), GaussianNoise(scale=Fraction(1, 5), grid=Fraction(1, 400))),
     doubling_search(0.1, levels=10),
     gaussian_target(0.7),
     DiscreteGaussianNoise(Fraction(17, 3)).guarantee(Sensitivity(2, 4), "add_remove"),
@@ -157,7 +155,7 @@ def kinds_in(value: Any) -> Iterator[str]:
 def test_every_kind_of_guarantee_and_distribution_is_tried_above() -> None:
     tried = {kind for one in GUARANTEES for kind in kinds_in(one.to_dict())}
     names = {name for name in _kinds() if not name.startswith("_")}
-    assert names - tried == {"ExponentialNoise", "LaplaceNoise"}  # these have the fields of the two others
+    assert names <= tried
 
 
 def test_equal_guarantees_are_written_alike() -> None:

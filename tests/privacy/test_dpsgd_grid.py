@@ -15,8 +15,8 @@ from sklearn_dpsearch.privacy.guarantees.values import ORDERS
 from tests.privacy.brute_force import FULL
 
 RATES = (1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0) if FULL else (1e-7, 1e-4, 0.1)
-STEPS = (1, 10, 1000, 10**5, 10**7) if FULL else (1, 1000, 10**7)
-SIGMAS = (0.4, 0.6, 1.0, 3.0, 10.0) if FULL else (0.4, 1.0, 10.0)
+STEPS = (1, 10, 1000, 10**5, 10**7) if FULL else (1, 10**7)
+SIGMAS = (0.4, 0.6, 1.0, 3.0, 10.0) if FULL else (0.4, 10.0)
 DELTAS = np.array([1e-10, 1e-7, 1e-4])
 #: Far out, in the middle, and where one step or every record counts.
 FEW = [(0.4, 1e-7, 10**7), (0.6, 1e-6, 10**5), (0.6, 1e-5, 10), (1.0, 1e-3, 1000), (10.0, 1e-2, 10**5), (3.0, 1.0, 10)]

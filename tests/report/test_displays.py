@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections import namedtuple
 from datetime import date
-from itertools import pairwise
 
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-from sklearn_dpsearch import DPRandomSearchCV, PrivacyLedger
+from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.boosting import DPGradientBoostingClassifier
 from sklearn_dpsearch.preprocessing import TableEncoder
 from sklearn_dpsearch.privacy import (
@@ -31,10 +29,8 @@ from sklearn_dpsearch.privacy import (
 )
 from sklearn_dpsearch.privacy.spent import Component, PrivacySpent
 from sklearn_dpsearch.report import (
-    BudgetDisplay,
     CostPartsDisplay,
     CountDistributionDisplay,
-    LedgerDisplay,
     PrivacyProfileDisplay,
     ShapeDisplay,
     TradeOffDisplay,
@@ -49,8 +45,6 @@ SPENT = PrivacySpent(
     delta=1e-5,
     components=(Component(name="search", guarantee=SEARCH), Component(name="refit", guarantee=RUN)),
 )
-HISTORY = [("2026-01-10", "first", 2.0, 2.0), ("2026-01-12", "second", 2.0, 2.87)]
-RESULTS = [("one fit", 0.5, 0.8), ("one fit", 3.0, 0.84, 0.01), ("search", 1.0, 0.82, 0.02)]
 
 
 @pytest.fixture
@@ -151,32 +145,6 @@ def test_two_parts_of_one_name_are_two_bars():
     assert list(CostPartsDisplay.from_statement(spent).parts) == ["training (1)", "training (2)"]
 
 
-def test_rows_of_a_ledger_may_be_tuples_named_tuples_or_mappings():
-    step = namedtuple("Step", ["day", "title", "epsilon_alone", "epsilon_total"])
-    names = ("time", "label", "epsilon_alone", "epsilon_total")
-    for rows in (HISTORY, [step(*row) for row in HISTORY], [dict(zip(names, row)) for row in HISTORY]):
-        found = LedgerDisplay.from_history(rows, budget=3.0)
-        assert [tuple(one) for one in found.entries] == HISTORY
-
-
-@pytest.mark.slow
-def test_a_real_ledger_is_drawn_as_it_tells(ax, tmp_path):
-    ledger = PrivacyLedger(tmp_path / "one.ledger", epsilon=float("inf"), delta=1e-6)
-    for _ in range(2):
-        ledger.spend(PureDP(epsilon=0.5), label="fit")
-    display = LedgerDisplay.from_history(ledger.history(), budget=ledger.epsilon).plot(ax)
-    assert [bar.get_height() for bar in display.bars_] == [one.epsilon_alone for one in ledger.history()]
-    assert display.line_.get_ydata()[-1] == ledger.spent().epsilon
-    told = str(ledger.spent().report("markdown"))
-    assert "ε = 1.000 at δ = 1e-06" in told
-
-
-@pytest.mark.parametrize("row", [("a", 1.0), {"label": "a", "epsilon": 1.0}])
-def test_a_row_that_lacks_something_is_refused_by_name(row):
-    with pytest.raises(ValueError, match=r"without mean; \(label, epsilon, mean, spread\) are needed"):
-        BudgetDisplay.from_results([row])
-
-
 def test_pictures_of_a_search_are_those_of_its_cost_and_then_of_what_it_spent():
     X, y = two_blobs(60)
     search = DPRandomSearchCV(NoisyCentroids(), {"shrink": [0.0]}, n_iter=2, refit=True)
@@ -232,35 +200,6 @@ def test_parts_are_drawn_with_numbers_that_are_never_too_small(ax):
     assert [bar.get_width() for bar in display.bars_] == [*display.parts.values(), display.sum, display.total]
     labels = [float(text.get_text()) for text in ax.texts]
     assert all(label >= bar.get_width() for label, bar in zip(labels, display.bars_))
-
-
-def test_results_are_drawn_in_the_order_of_epsilon_with_their_spread(ax):
-    display = BudgetDisplay.from_results(reversed(RESULTS), reference=0.9).plot(ax)
-    assert list(display.lines_["one fit"].lines[0].get_xdata()) == [0.5, 3.0]
-    assert [text.get_text() for text in ax.get_xticklabels()] == ["0.5", "1", "3"]
-
-
-@pytest.mark.parametrize("number", [1, 20])
-def test_a_ledger_is_drawn_bar_by_bar(ax, number):
-    display = LedgerDisplay.from_history(HISTORY[:1] * number, budget=3.0).plot(ax)
-    assert len(display.bars_) == number
-    assert list(display.line_.get_ydata()) == [2.0] * number
-
-
-@pytest.mark.parametrize("number", [1, 4, 10])
-def test_a_ledger_shows_whole_labels_and_its_legend_covers_no_line(ax, number):
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-
-    rows = [(f"2026-01-{10 + day}", "DPRandomSearchCV: three searches", 2.0, 2.0 + day) for day in range(number)]
-    display = LedgerDisplay.from_history(rows, budget=3.0).plot(ax)
-    told = [" ".join(text.get_text().split()) for text in ax.get_xticklabels()]
-    assert told == [f"DPRandomSearchCV: three searches {day}" for day, *_ in rows]
-    display.figure_.set_layout_engine("constrained")
-    FigureCanvasAgg(display.figure_).draw()
-    legend, inside = ax.get_legend().get_window_extent(), ax.get_window_extent()
-    assert legend.y0 >= inside.y1
-    boxes = [text.get_window_extent() for text in ax.get_xticklabels()]
-    assert all(one.x1 <= other.x0 + 1 for one, other in pairwise(boxes))
 
 
 # --- shapes of a model ------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from sklearn_dpsearch import DPGridSearchCV, DPRandomSearchCV, DPSubsetSearchCV, PrivacyError, plan
 from sklearn_dpsearch.privacy import Geometric, Logarithmic, PureDP
-from sklearn_dpsearch.report import Comparison, PlanDisplay, planning
+from sklearn_dpsearch.report import Comparison, planning
 from sklearn_dpsearch.search._preview import planned
 
 from ..search.toys import NoisyCentroids
@@ -184,19 +184,6 @@ def test_markup_in_names_does_not_reach_the_page():
     found = compared()
     odd = Comparison(**{**vars(found), "left_out": {"<b>": "<script>"}})
     assert "<script>" not in odd._repr_html_()
-
-
-def test_the_picture_has_a_point_for_every_row():
-    pytest.importorskip("matplotlib")
-    from matplotlib.figure import Figure
-
-    found, ax = compared(), Figure().add_subplot()
-    display = found.plot(ax)
-    assert isinstance(display, PlanDisplay)
-    assert (display.ax_, display.figure_) == (ax, ax.figure)
-    points = {name: line.get_xydata()[0].tolist() for name, line in display.lines_.items()}
-    assert points == {row.search: [row.work, row.epsilon_final] for row in found.rows}
-    assert "work" in ax.get_xlabel()
 
 
 def test_an_estimator_is_left_as_it_was():

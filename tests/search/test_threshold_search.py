@@ -34,7 +34,7 @@ from sklearn_dpsearch.privacy import (
     mixture,
     until_above,
 )
-from sklearn_dpsearch.privacy.mechanisms.above_threshold import AboveThreshold
+from sklearn_dpsearch.privacy.mechanisms.doubling_walk import AboveThreshold
 from sklearn_dpsearch.privacy.selection.doubling import default_max_rounds
 from sklearn_dpsearch.search._inspection import utilities_in_the_open
 from sklearn_dpsearch.search.execution import runs as _runs

@@ -243,7 +243,7 @@ def _pair_of(curve: Callable[[int, Array], Array], directions: int) -> Dominatin
 
 @dataclass(frozen=True, kw_only=True)
 class BestOf(SmallestOf):
-    """The best of a random number of runs: at each ε the smallest of Theorems 1 and 5 and the published bounds.
+    """The best of a random number of runs: at each ε the smallest of Theorems 1, 5, 6 and the published bounds.
 
     Parameters
     ----------

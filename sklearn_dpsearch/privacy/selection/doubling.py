@@ -4,7 +4,7 @@ Its rules, and the walk that runs, are in ``mechanisms.doubling_walk``. A round 
 threshold is an *accept*: the step doubles. Any other is a *reject*: the step is halved.
 
 Between neighbours, one round with noise Lap(2Δ/ε) on the threshold and Lap(4Δ/ε) on each candidate changes the
-probability of a reject by a factor e^{ε/2} at most and that of "candidate k is accepted" by e^ε (``above_threshold``).
+probability of a reject by a factor e^{ε/2} at most and that of "candidate k is accepted" by e^ε (``doubling_walk``).
 The number of rounds of each kind depends on the data, so the cost is the worst case over all walks that the rules
 allow.
 

@@ -25,8 +25,7 @@ from ..guarantees.tightest import SmallestOf
 from ..guarantees.values import DPSGD, ZCDP, ApproxDP, GaussianDP, NonPrivate, ProfileDP
 from ..numerics.loss_distribution import DominatingPair, LossDistribution
 from .best_of import best_of
-from .score_orders import ManyGroups, Outcomes
-from .witness import Tails, always, gaussian_tails, largest_gain, told_apart
+from .witness import ManyGroups, Outcomes, Tails, always, gaussian_tails, largest_gain, told_apart
 
 #: A refutation must exceed the claimed δ by this share of itself.
 MARGIN = 1e-9

@@ -70,7 +70,6 @@ WORDS: dict[str, Callable[[Any], str]] = {
     "OfGroup": lambda one: f"{in_words(one.one_record)}, for {one.records} records at once",
     "BestOf": _best_of,
     "SearchThen": lambda one: f"{in_words(one.search)}; then {in_words(one.after)}",
-    "NoisyMax": lambda one: f"choice of one of {one.n_candidates} candidates by noisy utilities ({one.noise!r})",
     "UntilAbove": lambda one: (
         f"runs until a private score reaches the threshold, or with probability {one.stop_probability:.4g} before each "
         f"run; each run: {in_words(one.one_run)}"

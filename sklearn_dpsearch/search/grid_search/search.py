@@ -14,8 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from ...adapters.declared_guarantee import Declared
 from ...ledger import PrivacyLedger
-from ...privacy import PrivacyError
-from ...privacy.mechanisms.report_noisy_max import MaxNoise
+from ...privacy import GumbelNoise, PrivacyError
 from ...scoring.validation import Validation
 from .._base import BasePrivateSearch
 from .._types import Candidate, Distributions, Scorer
@@ -26,7 +25,7 @@ from ..execution.randomness import Randomness
 from ..planning.grid import number_of_points
 from ..planning.plan import CostModel, Plan
 from ..strategies.sample_and_aggregate import SampleAndAggregate, train_winner
-from .choice import LARGEST_OF, NOISES, CostOfChoice
+from .choice import CostOfChoice
 
 #: Share of ``epsilon`` that the choice gets, where ``selection_epsilon`` is not given.
 SHARE = 0.3
@@ -54,9 +53,6 @@ class DPGridSearchCV(BasePrivateSearch):
         Any score with values in [0, 1], on private or public data: scores outside are clipped.
     selection_epsilon : float, optional
         ε of the choice. Default: 0.3 times ``epsilon``.
-    noise : {"exponential", "permute_and_flip", "laplace", "gaussian"}, default="exponential"
-        Gumbel noise (the exponential mechanism), exponential noise (permute and flip), Laplace noise: purely private.
-        Gaussian noise: at ``delta``.
     n_parts : int, optional
         Number of parts k. Default: the smallest k with which noise costs at most 0.05 of utility in expectation,
         2·log(candidates)/(k·ε), but at most one part for 50 records, and at most 400 trainings on parts of all
@@ -120,7 +116,6 @@ class DPGridSearchCV(BasePrivateSearch):
         **BasePrivateSearch._parameter_constraints,
         "param_grid": [dict, list, StrOptions({"auto"})],
         "selection_epsilon": [None, Interval(numbers.Real, 0, None, closed="neither")],
-        "noise": [StrOptions(set(NOISES))],
         "n_parts": [None, Interval(numbers.Integral, 2, None, closed="left")],
         "part_noise": [StrOptions({"scaled", "same"})],
     }
@@ -135,7 +130,6 @@ class DPGridSearchCV(BasePrivateSearch):
         delta: float | None = None,
         scoring: str | Scorer | None = None,
         selection_epsilon: float | None = None,
-        noise: str = "exponential",
         n_parts: int | None = None,
         part_noise: str = "scaled",
         guarantee: Declared | None = None,
@@ -154,7 +148,6 @@ class DPGridSearchCV(BasePrivateSearch):
         self.delta = delta
         self.scoring = scoring
         self.selection_epsilon = selection_epsilon
-        self.noise = noise
         self.n_parts = n_parts
         self.part_noise = part_noise
         self.guarantee = guarantee
@@ -199,19 +192,19 @@ class GridStrategy(SampleAndAggregate):
             )
         return SHARE * float(search.epsilon)
 
-    def chooser(self, unit: Fraction, n_candidates: int) -> MaxNoise:
+    def chooser(self, unit: Fraction) -> GumbelNoise:
         """Noise of the choice, for utilities of the given sensitivity."""
-        return NOISES[self.search.noise](Fraction(self.choice_epsilon), unit, n_candidates, self.search.delta)
+        return GumbelNoise(scale=2 * unit / Fraction(self.choice_epsilon))
 
     def expected_loss(self, n_parts: int, n_candidates: int) -> str:
-        """E[max of n noises] − E[noise] bounds what the winner lacks; permute and flip is never worse than Gumbel."""
-        scale = float(self.chooser(sensitivity(n_parts), n_candidates).scale)
-        loss = min(math.ceil(100 * scale * LARGEST_OF[self.search.noise](n_candidates)) / 100, 1.0)
+        """E[max of n noises] − E[noise] = scale·log(n) bounds what the winner lacks."""
+        scale = float(self.chooser(sensitivity(n_parts)).scale)
+        loss = min(math.ceil(100 * scale * math.log(n_candidates)) / 100, 1.0)
         return f", and the noise of the choice costs at most {loss:.2f} of utility on average"
 
     def cost(self, validation: Validation) -> CostModel:
         number = number_of_points(self.space)
-        return CostOfChoice(n_candidates=number, noise=self.chooser(Fraction(1), number), name=self.search.noise)
+        return CostOfChoice(n_candidates=number, noise=self.chooser(Fraction(1)))
 
     def run(self, plan: Plan, job: Job, candidates: Sequence[Candidate], source: Randomness, X: Any, y: Any) -> Outcome:
         k = len(job.split.folds)
@@ -221,5 +214,5 @@ class GridStrategy(SampleAndAggregate):
         self.count_trainings(job, candidates)
         utilities = self.utilities(job, candidates, seeds, X, y)
         self.progress.last_training()
-        chosen = self.chooser(sensitivity(k), len(candidates)).select(utilities, source.bits)
+        chosen = self.chooser(sensitivity(k)).select(utilities, source.bits)
         return train_winner(job, candidates[chosen], float("nan"), last, X, y)

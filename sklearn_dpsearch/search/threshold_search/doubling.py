@@ -15,8 +15,7 @@ from sklearn.utils._param_validation import Interval, StrOptions, validate_param
 from ...privacy import Guarantee, PrivacyError, calibrate, doubling_search
 from ...privacy._cached_property import cached_property
 from ...privacy._types import Neighboring
-from ...privacy.mechanisms.above_threshold import AboveThreshold
-from ...privacy.mechanisms.doubling_walk import DoublingRounds, DoublingSteps
+from ...privacy.mechanisms.doubling_walk import AboveThreshold, DoublingRounds, DoublingSteps
 from ...privacy.mechanisms.exact_sampling import IntegerSource
 from ...privacy.selection.doubling import default_max_rounds
 from ...privacy.spent import Component

@@ -27,6 +27,7 @@ from sklearn_dpsearch.privacy import (
 from sklearn_dpsearch.privacy.count_distributions.distributions import as_count_distribution
 from sklearn_dpsearch.privacy.count_distributions.inverse_cdf import MOST_STEPS, _search, draw, steps_of
 from tests.privacy import brute_force
+from tests.privacy.brute_force import FULL, size
 
 DISTRIBUTIONS: list[CountDistribution] = [
     Geometric(10),
@@ -299,7 +300,7 @@ def test_exact_arithmetic_draws_the_same_numbers_as_the_table(distribution: Coun
 def test_the_table_decides_nothing_within_its_margin_of_a_step(distribution: CountDistribution) -> None:
     """Bits right below, on and right above every step of the doubles."""
     steps = steps_of(distribution)
-    for value in steps.values[(steps.values > 1e-12) & (steps.values < 1 - 1e-12)][:40]:
+    for value in steps.values[(steps.values > 1e-12) & (steps.values < 1 - 1e-12)][: size(40, 10)]:
         for moved in (-2 * steps.margin, -(2.0**-60), 0.0, 2.0**-60, 2 * steps.margin):
             bits = int((Fraction(float(value)) + Fraction(moved)) * 2**256)
             assert draw(distribution, steps, bits) == exactly(distribution, bits)
@@ -309,9 +310,9 @@ def test_the_table_decides_nothing_within_its_margin_of_a_step(distribution: Cou
     "distribution",
     [
         Geometric(1e6),
-        pytest.param(Logarithmic(1e5), marks=pytest.mark.slow),
+        pytest.param(Logarithmic(1e5 if FULL else 1e4), marks=pytest.mark.slow),
         Poisson(1e5),
-        pytest.param(Binomial(10**5, 0.3), marks=pytest.mark.slow),
+        pytest.param(Binomial(10**5 if FULL else 10**4, 0.3), marks=pytest.mark.slow),
         pytest.param(NegativeBinomial(-0.5, 1e4), marks=pytest.mark.slow),
     ],
 )
@@ -456,7 +457,9 @@ def test_integers_of_numpy_do_not_wrap_around() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("distribution", [Poisson(3e7), Binomial(10**9, 1e-3), NegativeBinomial(1e6, 10), Poisson(1e6)])
+@pytest.mark.parametrize(
+    "distribution", [Poisson(3e7 if FULL else 1e6), Binomial(10**9, 1e-3), NegativeBinomial(1e6, 10), Poisson(1e5)]
+)
 def test_sums_in_double_precision_decide_no_more_than_they_know(distribution: CountDistribution) -> None:
     steps = steps_of(distribution)
     with mpmath.workprec(300):

@@ -278,7 +278,7 @@ def test_one_of_several_pure_mechanisms_is_as_bad_as_the_worst_where_nothing_may
 def test_long_compositions_are_not_kept_for_ever() -> None:
     """A ledger of many entries asks for the ε of another one at each entry."""
     parts = [PureDP(epsilon=0.01), ZCDP(rho=0.01)] + [ApproxDP(epsilon=0.01 * i, delta=1e-9) for i in range(1, 100)]
-    totals = [compose(*parts[: 80 + i]) for i in range(8)]
+    totals = [compose(*parts[: 66 + i]) for i in range(6)]
     assert all(total.epsilon_at(1e-5) == total.epsilon_at(1e-5) for total in totals)
     alive = [weakref.ref(total) for total in totals]
     del totals

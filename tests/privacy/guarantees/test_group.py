@@ -71,7 +71,7 @@ def test_a_person_never_loses_more_than_is_stated() -> None:
 
 @pytest.mark.slow
 def test_many_persons_with_more_records_never_lose_more_than_is_stated() -> None:
-    check_chains(np.random.default_rng(4), size(300, 12), longest=6)
+    check_chains(np.random.default_rng(4), size(300, 4), longest=6)
 
 
 @pytest.mark.slow

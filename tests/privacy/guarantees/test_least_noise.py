@@ -8,14 +8,19 @@ import pytest
 from sklearn_dpsearch.privacy import DPSGD, GaussianDP, PrivacyError, best_of
 from sklearn_dpsearch.privacy.count_distributions.negative_binomial import Geometric
 from sklearn_dpsearch.privacy.guarantees.least_noise import covers, gaussian_target, noise_multiplier_under
+from tests.privacy.brute_force import cases
 
-SETTINGS = [
-    (0.5, 0.05, 400),
-    pytest.param(1.0, 0.01, 1000, marks=pytest.mark.slow),
-    (0.3, 0.5, 40),
-    (2.0, 1.0, 5),
-    pytest.param(0.7, 0.004, 5000, marks=pytest.mark.slow),
-]
+SETTINGS = cases(
+    [
+        (0.5, 0.05, 400),
+        pytest.param(1.0, 0.01, 1000, marks=pytest.mark.slow),
+        (0.3, 0.5, 40),
+        (2.0, 1.0, 5),
+        pytest.param(0.7, 0.004, 5000, marks=pytest.mark.slow),
+    ],
+    0,
+    -1,
+)
 
 
 @pytest.mark.slow

@@ -25,6 +25,7 @@ from sklearn_dpsearch.privacy.mechanisms.exact_sampling import (
     geometric_exp,
 )
 from sklearn_dpsearch.privacy.numerics import exact_numbers
+from tests.privacy.brute_force import size
 
 # --- every path of an algorithm, with its probability -------------------------------------------------------
 
@@ -96,7 +97,7 @@ def test_bernoulli_has_exactly_the_stated_probability(p):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("gamma", [0, Fraction(1, 1000), Fraction(1, 2), 1, Fraction(7, 3), 5])
+@pytest.mark.parametrize("gamma", [0, Fraction(1, 1000), Fraction(1, 2), 1, Fraction(7, 3), size(5, 3)])
 def test_bernoulli_exp_succeeds_with_probability_exp_minus_gamma(coins, gamma):
     found, pruned = distribution(lambda rng: bernoulli_exp(gamma, rng))
     assert pruned < 1e-9
@@ -165,7 +166,7 @@ def masses(log_weight: Callable[[np.ndarray], np.ndarray], reach: int) -> dict[i
 
 
 #: Draws for a look at their frequencies.
-NUMBERS = (3_000, pytest.param(20_000, marks=pytest.mark.slow))
+NUMBERS = (size(20_000, 3_000),)
 
 
 def goodness_of_fit(draws: list[int], expected: dict[int, float]) -> float:

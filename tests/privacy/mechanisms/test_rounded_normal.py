@@ -10,6 +10,7 @@ from scipy.special import ndtri
 
 from sklearn_dpsearch.privacy.mechanisms import rounded_normal
 from sklearn_dpsearch.privacy.mechanisms.rounded_normal import ACCURACY, rounded_normals
+from tests.privacy.brute_force import size
 
 
 def quantile(tail):
@@ -48,9 +49,9 @@ def test_a_large_scale_loses_no_digits():
 
 @pytest.mark.slow
 def test_quantiles_of_scipy_are_far_more_accurate_than_is_assumed():
-    rng = np.random.default_rng(0)
+    rng, few = np.random.default_rng(0), size(500, 100)
     tails = np.concatenate(
-        [rng.uniform(0, 0.5, 500), 0.5 * 10.0 ** -rng.uniform(0, 19, 1000), 0.5 - 10.0 ** -rng.uniform(1, 15, 500)]
+        [rng.uniform(0, 0.5, few), 0.5 * 10.0 ** -rng.uniform(0, 19, 2 * few), 0.5 - 10.0 ** -rng.uniform(1, 15, few)]
     )
     with mpmath.workprec(200):
         errors = [abs(quantile(tail) + float(ndtri(tail))) / (1 + quantile(tail)) for tail in tails]

@@ -11,6 +11,7 @@ from scipy import special
 
 from sklearn_dpsearch.privacy import DPSGD, GaussianDP, PureDP, RenyiDP
 from sklearn_dpsearch.privacy.numerics import basic_mechanisms
+from tests.privacy.brute_force import FULL
 
 ADD_REMOVE = dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE
 REPLACE_ONE = dp_accounting.NeighboringRelation.REPLACE_ONE
@@ -122,7 +123,7 @@ def test_renyi_curve_of_a_subsampled_step_is_above_the_integral(sigma: float, ra
         def density(x, shift):
             return mpmath.npdf(x, shift, s)
 
-        for order in (1.2, 1.9, 2.0, 2.5, 3.0, 5.5, 8.0):
+        for order in (1.2, 1.9, 2.0, 2.5, 3.0, 5.5, 8.0) if FULL else (1.2, 2.0, 2.5, 8.0):
             a = mpmath.mpf(order)
 
             def moment(x, a=a):

@@ -66,7 +66,7 @@ def stated(one, distribution: CountDistribution, after) -> Guarantee:
 def test_bound_is_never_below_the_exact_loss_of_search_and_what_follows(seed: int) -> None:
     rng = np.random.default_rng(100 + seed)
     tightest = 0.0
-    for _ in range(brute_force.size(400, 40)):
+    for _ in range(brute_force.size(400, 15)):
         one, after, distribution = random_mechanism(rng), random_mechanism(rng), random_distribution(rng)
         if distribution == Fixed(1):
             continue

@@ -18,7 +18,7 @@ from sklearn_dpsearch.privacy import (
     witness,
     witness_epsilon,
 )
-from sklearn_dpsearch.privacy.selection.score_orders import ManyGroups, Outcomes, best_order, groups
+from sklearn_dpsearch.privacy.selection.witness import ManyGroups, Outcomes, best_order, groups
 from tests.privacy.brute_force import hockey_stick, random_distribution, releases
 
 SGD = DPSGD(noise_multiplier=2.0, sample_rate=0.01, steps=5000)

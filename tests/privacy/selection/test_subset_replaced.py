@@ -52,7 +52,7 @@ def release(tune: np.ndarray, train: np.ndarray, record: int, fraction: float, t
 def test_bound_is_never_below_the_exact_loss(train_on: str) -> None:
     rng = np.random.default_rng(3)
     tightest = 0.0
-    for _ in range(brute_force.size(400, 12)):
+    for _ in range(brute_force.size(400, 6)):
         (tune, tuning), (train, training) = three_data_sets(rng), three_data_sets(rng)
         fraction = float(rng.choice([0.02, 0.1, 0.3, 0.7]))
         bound = as_replace_one(subset_then_train(tuning, training, fraction, train_on))

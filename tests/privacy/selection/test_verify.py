@@ -79,7 +79,7 @@ def best_of_three_blocks(one: Mechanism, distribution, epsilon: float, pieces: i
 @pytest.mark.parametrize("seed", [0, *(pytest.param(one, marks=pytest.mark.slow) for one in (1, 2, 3))])
 def test_a_claim_is_found_false_only_where_a_mechanism_that_can_be_written_down_loses_more(seed: int) -> None:
     rng = np.random.default_rng(100 + seed)
-    for _ in range(brute_force.size(60, 8)):
+    for _ in range(brute_force.size(60, 4)):
         one, distribution, epsilon = small_mechanism(rng), random_distribution(rng), float(rng.uniform(0, 1.5))
         base = ProfileDP.from_pair(brute_force.exact_pair(one))
         found = max(best_of_three_blocks(side, distribution, epsilon) for side in (one, one.reversed))

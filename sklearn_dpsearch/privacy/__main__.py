@@ -1,0 +1,78 @@
+"""``python -m sklearn_dpsearch.privacy``: the ε of a search on the command line, with a certificate from below."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable, Sequence
+
+from ..errors import PrivacyError
+from .count_distributions.base import CountDistribution
+from .count_distributions.distributions import Fixed, Poisson
+from .count_distributions.negative_binomial import Geometric, Logarithmic
+from .guarantees.base import Guarantee
+from .guarantees.pure import PureDP
+from .guarantees.values import DPSGD, ZCDP, ApproxDP, GaussianDP
+from .selection.best_of import best_of
+from .selection.witness import witness_epsilon
+from .statement.numbers import up
+
+#: Kind of one run ↦ its class and the names of its numbers.
+RUNS: dict[str, tuple[type[Guarantee], tuple[str, ...]]] = {
+    "pure": (PureDP, ("epsilon",)),
+    "approx": (ApproxDP, ("epsilon", "delta")),
+    "zcdp": (ZCDP, ("rho",)),
+    "gaussian": (GaussianDP, ("mu",)),
+    "dpsgd": (DPSGD, ("noise_multiplier", "sample_rate", "steps")),
+}
+COUNTS: dict[str, Callable[[float], CountDistribution]] = {
+    "geometric": Geometric,
+    "logarithmic": Logarithmic,
+    "poisson": Poisson,
+    "fixed": lambda number: Fixed(int(number) if number.is_integer() else number),  # type: ignore[arg-type]
+}
+
+
+def arguments() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m sklearn_dpsearch.privacy", description=__doc__.partition(": ")[2])
+    kinds = parser.add_mutually_exclusive_group(required=True)
+    for kind, (_, names) in RUNS.items():
+        shown = tuple(map(str.upper, names))
+        kinds.add_argument(f"--{kind}", type=float, nargs=len(names), metavar=shown, help="what one run promises")
+    parser.add_argument("--runs", type=float, required=True, help="mean number of runs")
+    parser.add_argument("--distribution", choices=COUNTS, default="geometric", help="of the number of runs")
+    parser.add_argument("--delta", type=float, required=True, help="of one run and of the search")
+    parser.add_argument("--neighboring", choices=("add_remove", "zero_out", "replace_one"), default="add_remove")
+    return parser
+
+
+def answer(given: argparse.Namespace) -> str:
+    """Three lines: one run, the search (both rounded up), and the certificate (rounded down)."""
+    kind, numbers = next((kind, found) for kind in RUNS if (found := getattr(given, kind)) is not None)
+    build, names = RUNS[kind]
+    one_run = build(**dict(zip(names, numbers)), neighboring=given.neighboring)
+    count = COUNTS[given.distribution](given.runs)
+    search = best_of(one_run, count)
+    name = search.tightest(given.delta) if hasattr(search, "tightest") else "one run"
+    certain = witness_epsilon(one_run, count, given.delta)
+    below = f"{math.floor(1000 * certain) / 1000:.3f}" if math.isfinite(certain) else "infinity"
+    return (
+        f"one run     epsilon {up(one_run.epsilon_at(given.delta))} at delta {given.delta!r}\n"
+        f"the search  epsilon {up(search.epsilon_at(given.delta))} at delta {given.delta!r}, by {name}: the best of "
+        f"{count!r} runs, {given.neighboring} neighbours\n"
+        f"certified   epsilon {below}: some mechanism with the guarantee of one run loses as much"
+    )
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Print the answer, or what is wrong with the arguments."""
+    parser = arguments()
+    try:
+        print(answer(parser.parse_args(words)))
+    except (PrivacyError, ValueError, TypeError) as error:
+        parser.error(str(error))
+
+
+if __name__ == "__main__":
+    main()
