@@ -73,7 +73,7 @@ INSIDE_NETS = {
         name: set()
         for name in (
             "checkpoints",
-            "code_references",
+            "digest",
             "layout",
             "named_tensors",
             "opacus_net",
@@ -83,13 +83,12 @@ INSIDE_NETS = {
             "training_progress",
         )
     },
-    "state": {"code_references"},
-    "optimizers": {"layout", "state"},
+    "optimizers": {"digest", "layout"},
     "schedules": {"optimizers"},
     "task": {"engines", "optimizers", "named_tensors", "randomness"},
     "memory_mapped": {"engines", "task"},
-    "datasets": {"named_tensors", "randomness", "state", "task"},
-    "engines": {"code_references", "layout", "named_tensors", "randomness", "state"},
+    "datasets": {"named_tensors", "randomness", "task"},
+    "engines": {"layout", "named_tensors", "randomness"},
     "averages": {"task"},
     "stack": {
         "averages",
@@ -112,7 +111,7 @@ INSIDE_NETS = {
         "torch_settings",
         "training_progress",
     },
-    "fingerprint": {"layout", "state", "task"},
+    "fingerprint": {"digest", "layout", "task"},
     "resuming": {"fingerprint", "randomness", "torch_settings", "task"},
 }
 #: Inside the searches: which rooms a room may look into, and what lies on the ground of all of them.

@@ -41,8 +41,11 @@ class Budget(Protocol):
 
 
 def relation_of(entries: Sequence[Entry], fixed: Neighboring | None) -> Neighboring | None:
-    """The relation of a ledger: its own, or that of its first entry."""
-    return fixed or (entries[0].guarantee.neighboring if entries else None)
+    """The relation of a ledger: its own, or that of its first entry; beside zero_out add_remove means zero_out."""
+    if fixed or not entries:
+        return fixed
+    relations = [entry.guarantee.neighboring for entry in entries]
+    return "zero_out" if relations[0] == "add_remove" and "zero_out" in relations else relations[0]
 
 
 def total_of(entries: Sequence[Entry], relation: Neighboring | None) -> Guarantee:

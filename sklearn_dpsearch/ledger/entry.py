@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
-from ..privacy import Guarantee, LaplaceDP, MixedNeighborsError, PrivacyError, PureDP, as_replace_one, from_dict
+from ..privacy import Guarantee, LaplaceDP, MixedNeighborsError, PrivacyError, PureDP, as_replace_one, as_zero_out, from_dict
 from ..privacy._types import Neighboring
 from ..privacy.guarantees.base import Statement, as_guarantee
 
@@ -99,6 +99,11 @@ def _for_changed(guarantee: Guarantee) -> Guarantee:
     return as_replace_one(guarantee)
 
 
+@lru_cache(maxsize=KEPT)
+def _for_blank(guarantee: Guarantee) -> Guarantee:
+    return as_zero_out(guarantee)
+
+
 def stated_under(guarantee: Guarantee, relation: Neighboring | None) -> Guarantee:
     """The guarantee under the relation of a ledger; None accepts any relation.
 
@@ -111,9 +116,11 @@ def stated_under(guarantee: Guarantee, relation: Neighboring | None) -> Guarante
         return guarantee
     if relation == "replace_one":
         return _for_changed(guarantee)
+    if relation == "zero_out" and guarantee.neighboring == "add_remove":
+        return _for_blank(guarantee)
     raise MixedNeighborsError(
         f"Found a guarantee under {guarantee.neighboring} for a ledger under {relation}; the same relation is needed "
-        "for all entries, and only replace_one can be reached from the others. Begin a ledger with "
+        "for all entries, and replace_one can be reached from the others. Begin a ledger with "
         'neighboring="replace_one", and enter there what was spent here: new.spend(old.spent(), label="before").'
     )
 

@@ -13,14 +13,12 @@ import torch
 
 from .._process import generators_kept
 from ..errors import TrainingError
-from ..privacy import LeakingEstimatorError
 from .named_tensors import Inputs, NamedTensors, each, joined, tensors_of
 from .randomness import Seed, reading_coins
-from .state import contents
 from .task import Records
 
 #: Assumption about the code that reads.
-ALONE = "what it returns for a number depends on that record alone, and what it keeps of it can be seen from it."
+ALONE = "what it returns for a number depends on that record alone."
 #: Reader: record number ↦ input and target, the target in the user's form.
 Read = Callable[[int], tuple[Inputs, Any]]
 
@@ -40,7 +38,7 @@ class ReadRecords(Records):
     number : int
         Number of records.
     owners : tuple of object
-        Objects that read the records. If reading changes one, no net is released.
+        Objects that read the records.
     inputs, targets : Tensor or NamedTensors
         One row of zeros: the shape and kind of a record, with nothing of one in it.
     coins : Generator, optional
@@ -63,12 +61,9 @@ class ReadRecords(Records):
 
     @contextlib.contextmanager
     def opened(self, seed: Seed) -> Iterator[ReadRecords]:
-        """Open for one training; raise at its end if reading has changed an owner."""
-        before = self.state()
+        """Open for one training."""
         with generators_kept():
             yield replace(self, coins=reading_coins(seed))
-        if self.state() != before:
-            raise self.changed()
 
     def __len__(self) -> int:
         return self.number
@@ -102,20 +97,6 @@ class ReadRecords(Records):
     def assumptions(self) -> tuple[str, ...]:
         names = " and ".join(type(owner).__name__ for owner in self.owners)
         return (f"{names}: {ALONE}",)
-
-    def state(self) -> str:
-        """Digest of the owners, for comparison: an owner that changes from record to record could mix them."""
-        return contents(*self.owners)
-
-    def changed(self) -> LeakingEstimatorError:
-        """Make the error for a source that reading has changed."""
-        names = " and ".join(type(owner).__name__ for owner in self.owners)
-        return LeakingEstimatorError(
-            f"{names} changes when a record is read (a counter, a cache, statistics, a random "
-            "generator of its own), so what it gives for one record could depend on others. Let __getitem__ change "
-            "nothing; fill caches before the training; draw augmentations from the global generators of PyTorch, "
-            "NumPy or Python, which every training seeds afresh."
-        )
 
 
 def _seed_all(words: np.ndarray) -> None:

@@ -17,8 +17,8 @@ from torch.nn.parameter import is_lazy
 from .._disk import store
 from .._disk.store import Marks, shown
 from ..privacy import PrivacyError
+from .digest import digest
 from .layout import named_trained
-from .state import contents
 from .task import TrainingTask
 
 #: Arguments without effect on the release, and parts of a task that follow from arguments.
@@ -53,7 +53,7 @@ def marks(task: TrainingTask, arguments: Mapping[str, Any], records: Sequence[to
 
 
 def _described(name: str, value: Any) -> tuple[str, str]:
-    return contents(value, lasting=True), type(value).__name__ if name in SECRET else shown(value)
+    return digest(value), type(value).__name__ if name in SECRET else shown(value)
 
 
 def place_of(device: torch.device) -> dict[str, str]:
@@ -83,9 +83,9 @@ def _blank(module: nn.Module) -> nn.Module:
 
 def marks_of_records(records: Sequence[torch.Tensor]) -> dict[str, tuple[str, str]]:
     """Mark of records, in the form used by training."""
-    digest = hashlib.sha256()
+    found = hashlib.sha256()
     for values in records:
         own = np.ascontiguousarray(values.detach().cpu().numpy())
-        digest.update(f"{own.dtype}{own.shape}".encode())
-        digest.update(own.reshape(-1).view(np.uint8).data)
-    return {"records": (digest.hexdigest(), "")}
+        found.update(f"{own.dtype}{own.shape}".encode())
+        found.update(own.reshape(-1).view(np.uint8).data)
+    return {"records": (found.hexdigest(), "")}

@@ -15,8 +15,8 @@ from torch import nn
 from torch.utils._pytree import tree_map
 
 from ..errors import TrainingError
+from .digest import digest
 from .layout import Layout, named_trained
-from .state import contents
 
 #: Attributes of an optimizer that its ``state_dict`` holds, and those with which PyTorch tracks calls.
 KEPT = ("state", "param_groups", "step", "_opt_called", "_warned_capturable_if_run_uncaptured")
@@ -311,7 +311,7 @@ class BuiltOptimizer:
         """
         assert self.optimizer is not None
         own = {name: value for name, value in vars(self.optimizer).items() if name not in KEPT}
-        before, self._elsewhere = self._elsewhere, contents(own)
+        before, self._elsewhere = self._elsewhere, digest(own)
         if before not in (None, self._elsewhere):
             raise TrainingError(
                 f"Found optimizer {type(self.optimizer).__name__}, which keeps something from step to step outside of "

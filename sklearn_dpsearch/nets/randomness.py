@@ -20,7 +20,7 @@ _GLOBAL_GENERATOR = threading.Lock()
 CPU_STATE, WORDS = 5056, slice(24, 24 + 8 * 624)
 
 #: Random streams of one training, each from its own child of the seed.
-STREAMS = ("coins", "noise", "device", "labels", "later parameters", "reading")
+STREAMS = ("coins", "noise", "later parameters", "reading")
 
 
 class Secrets:
@@ -33,49 +33,35 @@ class Secrets:
 
     Notes
     -----
-    Noise is drawn in double precision. PyTorch's single-precision normals come from 24 random bits and are cut at 5.77
-    standard deviations, its CPU generator keeps 32 bits of a seed, and its global generator is shared with the user:
-    each of these three alone would make a stated ε false.
+    Noise is drawn in double precision on the CPU, for every device. PyTorch's single-precision normals come from 24
+    random bits and are cut at 5.77 standard deviations, its generators keep 32 or 64 bits of a seed, and its global
+    generator is shared with the user: each of these three alone would make a stated ε false.
     """
 
     def __init__(self, seed: Seed = None) -> None:
         source = sequence(seed)
         self.coins = np.random.Generator(np.random.PCG64DXSM(_stream(source, "coins")))
-        self.labels = np.random.Generator(np.random.PCG64DXSM(_stream(source, "labels")))
         self._noise = np.random.Generator(np.random.SFC64(_stream(source, "noise")))
-        self._device_seed = int(_stream(source, "device").generate_state(1, np.uint64)[0] >> 1)
-        self._device_noise: torch.Generator | None = None
 
     def normals(self, out: torch.Tensor, scale: float = 1.0) -> None:
-        """Fill a contiguous double-precision tensor with independent normals of this scale, on its own device."""
-        if out.device.type == "cpu":
-            values = out.numpy()
-            self._noise.standard_normal(out=values)
-            values *= scale
-            return
-        out.normal_(std=scale, generator=self._on(out.device))
+        """Fill a contiguous double-precision tensor, on any device, with independent normals of this scale."""
+        values = out if out.device.type == "cpu" else torch.empty(out.shape, dtype=torch.float64)
+        self._noise.standard_normal(out=values.numpy())
+        values.mul_(scale)
+        if values is not out:
+            out.copy_(values)
 
-    def _on(self, device: torch.device) -> torch.Generator:
-        """Generator of an accelerator, made at its first use."""
-        if self._device_noise is None:
-            self._device_noise = torch.Generator(device=device)
-            self._device_noise.manual_seed(self._device_seed)
-        return self._device_noise
+    def state(self) -> dict[str, Any]:
+        """State of all generators."""
+        return {name: _state_of(one) for name, one in self._generators()}
 
-    def state(self, device: torch.device) -> dict[str, Any]:
-        """State of all generators, for a training on this device."""
-        there = None if device.type == "cpu" else self._on(device).get_state()
-        return {"device": there, **{name: _state_of(one) for name, one in self._generators()}}
-
-    def restore(self, state: dict[str, Any], device: torch.device) -> None:
+    def restore(self, state: dict[str, Any]) -> None:
         """Go on drawing from a saved state."""
         for name, one in self._generators():
             _set_state(one, state[name])
-        if state["device"] is not None:
-            self._on(device).set_state(state["device"])
 
     def _generators(self) -> list[tuple[str, np.random.Generator]]:
-        """All generators on the CPU, by name."""
+        """All generators, by name."""
         return [(name, one) for name, one in vars(self).items() if isinstance(one, np.random.Generator)]
 
 
@@ -132,8 +118,8 @@ def later_parameters(seed: Seed) -> np.random.SeedSequence:
 def global_torch_seed(seed: Seed = None) -> Iterator[None]:
     """Seed PyTorch's global generators afresh, and restore them afterwards.
 
-    Only initial weights and dropout masks use them. One more record moves the masks of all later records, so masks are
-    as secret as batches, and 32 bits (all that the CPU's generator takes of a seed) are too few.
+    Only initial weights and dropout masks use them. Masks belong to places in a batch, so they are as secret as
+    batches, and 32 bits (all that the CPU's generator takes of a seed) are too few.
     """
     source = sequence(seed)
     with _GLOBAL_GENERATOR, torch.random.fork_rng(devices=range(torch.cuda.device_count())):

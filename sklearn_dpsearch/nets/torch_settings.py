@@ -63,6 +63,25 @@ def _to_full_precision() -> Callable[[], None]:
     return undo
 
 
+def _to_exact_cudnn() -> Callable[[], None]:
+    """Let cuDNN choose its algorithms by shapes alone, deterministic ones, in full single precision."""
+    cudnn: Any = torch.backends.cudnn
+    parts = [getattr(cudnn, name, None) for name in ("conv", "rnn")]
+    new: list[tuple[Any, str, Any]] = [
+        (part, "fp32_precision", "ieee") for part in parts if hasattr(part, "fp32_precision")
+    ]
+    changes = [(cudnn, "benchmark", False), (cudnn, "deterministic", True), *(new or [(cudnn, "allow_tf32", False)])]
+    before = [(owner, name, getattr(owner, name)) for owner, name, _ in changes]
+    for owner, name, value in changes:
+        setattr(owner, name, value)
+
+    def undo() -> None:
+        for owner, name, value in before:
+            setattr(owner, name, value)
+
+    return undo
+
+
 def _to_numbers_as_they_come() -> Callable[[], None]:
     """Turn off PyTorch's anomaly detection, which raises for NaN gradients: a single record could trigger it."""
     before, checks = torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()
@@ -78,6 +97,7 @@ _no_anomalies = WhileAnyone(_to_numbers_as_they_come)
 _same_threads = WhileAnyone(_to_same_threads)
 #: Full single precision of matrix products: with fewer bits sums would move by more than the noise covers.
 full_precision = WhileAnyone(_to_full_precision)
+_exact_cudnn = WhileAnyone(_to_exact_cudnn)
 
 
 @contextlib.contextmanager
@@ -99,6 +119,12 @@ def one_thread() -> contextlib.AbstractContextManager[None]:
 
 @contextlib.contextmanager
 def exactly(device: torch.device) -> Iterator[None]:
-    """Turn on gradients and full single precision, against any setting of the user."""
-    with full_precision(), _no_anomalies(), torch.enable_grad(), torch.autocast(device.type, enabled=False):
+    """Turn on gradients, full single precision and deterministic convolutions, against any setting of the user."""
+    with (
+        full_precision(),
+        _exact_cudnn(),
+        _no_anomalies(),
+        torch.enable_grad(),
+        torch.autocast(device.type, enabled=False),
+    ):
         yield

@@ -12,15 +12,13 @@ from torch import nn
 from .._disk.store import KeyedFile
 from .._process import contained
 from ..errors import TrainingError
-from .engines import engine_choice, operations, plain, probe, rounding
+from .engines import engine_choice
 from .engines.base import Engine
-from .engines.linear import PlainEngine, TracedEngine
-from .engines.refusals import refuse
 from .named_tensors import name_of
 from .optimizers import BuiltOptimizer
 from .randomness import global_torch_seed
 from .resuming import kept, shared
-from .stack import Stack
+from .stack import ROWS, Stack
 from .task import Records, TrainingTask
 from .torch_settings import exactly
 from .training_progress import NO_WATCHERS, Watchers
@@ -38,32 +36,33 @@ def train(task: TrainingTask, records: Records, *, max_physical_batch: int, watc
     Raises
     ------
     LeakingEstimatorError, PrivacyError
-        For a net that may mix records, or that kept something of them; for records whose source changes when it is
-        read.
+        For a net that may mix records.
     ValueError
         For tokens that an embedding has no row for.
     """
     device = records.inputs.device
     with exactly(device), contextlib.closing(watchers):
-        engine = _engine(task, records)
-        before = engine_choice.digest_of_code(engine)
+        engine, notes = _engine(task, records)
         # Seeded for dropout.
         with records.opened(task.seed) as opened, global_torch_seed(task.seed), _tokens_explained(task.module):
             Stack([task], engine, opened, max_physical_batch, watchers).run()
-        if engine_choice.digest_of_code(engine) != before:  # its contents could tell about records
-            raise engine_choice.kept_something(task.module)
-    task.notes[:] = (*engine_choice.assumptions(engine, task.module, task.criterion), *records.assumptions())
+    task.notes[:] = (*notes, *records.assumptions())
 
 
-def _engine(task: TrainingTask, records: Records) -> Engine:
-    """Engine for one net."""
+def _choice(task: TrainingTask, records: Records) -> engine_choice.Choice:
+    return engine_choice.choose(task.module, task.criterion, records.inputs, records.targets)
+
+
+def _engine(task: TrainingTask, records: Records) -> tuple[Engine, tuple[str, ...]]:
+    """Engine for one net, and what it takes on trust."""
     device = records.inputs.device
     if task.engine == "opacus":
         from .engines.opacus import OpacusEngine
 
-        return OpacusEngine(task.module, task.criterion, device)
-    rows, targets = probe.records_for(task.module, records.inputs, records.targets)
-    return engine_choice.engine_for(task.module, task.criterion, rows, targets, device, task.expected_batch_size)
+        return OpacusEngine(task.module, task.criterion, device), ()
+    choice = _choice(task, records)
+    engine = choice.engine(task.module, task.criterion, device)
+    return engine, engine_choice.assumptions(choice, task.module, task.criterion)
 
 
 @contextlib.contextmanager
@@ -153,9 +152,9 @@ def _groups(tasks: Sequence[TrainingTask], records: Records, max_physical_batch:
 def _most_in_cache(task: TrainingTask, size: float, device: torch.device) -> float:
     """Largest number of records in a stack of nets like this one; at least those of one net."""
     room = CACHE.get(device.type, math.inf)
-    # Parameters, noise, sums and gradients; inputs and outputs of the layers for one part of a batch.
+    # Parameters, noise, sums and gradients; inputs and outputs of the layers for the records of one round.
     layers = [layer for layer in task.module.modules() if type(layer) is nn.Linear]
-    numbers = sum(layer.in_features + layer.out_features for layer in layers) * size / rounding.parts(size)
+    numbers = sum(layer.in_features + layer.out_features for layer in layers) * min(size, ROWS)
     each = float(20 * sum(p.numel() for p in task.module.parameters()) + 4 * numbers)
     return size * (room // each if room >= FEWEST * each else 1.0)
 
@@ -166,35 +165,12 @@ def _stack_key(task: TrainingTask, records: Records) -> Hashable | None:
     if not records.stacks or task.engine != "auto":
         return None
     with contained():  # this net will fail, alone
-        structure = _structure(task, records)
+        structure = _choice(task, records).stack_key(task.criterion)
         update = BuiltOptimizer(task.module, task.optimizer, records.inputs.device).structure
         if structure is not None and update is not None:
             hash((structure, update))  # raises for a layer with a constant that cannot be compared
             key = (structure, update)
     return key
-
-
-def _structure(task: TrainingTask, records: Records) -> Hashable | None:
-    """Key shared by all nets of one stack: structure of plain nets, signature of graphs; None for a net alone."""
-    refuse(task.module)
-    refuse(task.criterion)
-    known = plain.structure(task.module, task.criterion)
-    if known is not None:
-        return known
-    way = engine_choice.way_of(
-        task.module, task.criterion, *probe.records_for(task.module, records.inputs, records.targets)
-    )
-    if way.traced is None or not way.stacks:
-        return None
-    return (way.traced.signature, *_signature(task.criterion))
-
-
-def _signature(criterion: nn.Module) -> tuple[Hashable, ...]:
-    """Type, attributes and weights of a known criterion, and of one inside of it."""
-    kinds = [
-        (type(inner).__name__, repr(sorted(operations.attributes(inner).items()))) for inner in criterion.modules()
-    ]
-    return (*kinds, *(weights.detach().cpu().numpy().tobytes() for weights in criterion.buffers()))
 
 
 def _within(members: list[int], sizes: list[float], most: float) -> list[list[int]]:
@@ -219,18 +195,7 @@ def _stack(
     """Put all nets into one stack; return None if they must be trained alone (for example if a schedule fails)."""
     found = None
     with contained():  # nothing has been trained yet
-        engine = _stacked_engine(tasks, records)
-        watchers = Watchers(kept(keeper, tasks))
-        found = None if engine is None else Stack(tasks, engine, records, max_physical_batch, watchers)
+        first = tasks[0]
+        engine = _choice(first, records).engine(first.module, first.criterion, records.inputs.device)
+        found = Stack(tasks, engine, records, max_physical_batch, Watchers(kept(keeper, tasks)))
     return found
-
-
-def _stacked_engine(tasks: Sequence[TrainingTask], records: Records) -> Engine | None:
-    """Engine for nets of equal structure."""
-    first = tasks[0]
-    device = records.inputs.device
-    if plain.structure(first.module, first.criterion) is not None:
-        return PlainEngine(first.module, first.criterion, device)
-    rows, targets = probe.records_for(first.module, records.inputs, records.targets)
-    traced = engine_choice.way_of(first.module, first.criterion, rows, targets).traced
-    return None if traced is None else TracedEngine(first.module, first.criterion, device, traced)

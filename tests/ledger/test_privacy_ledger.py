@@ -280,9 +280,8 @@ def test_copies_and_pickles_are_the_same_ledger(begin):
 def test_the_first_entry_sets_the_relation_and_others_are_refused(begin):
     ledger = begin()
     ledger.spend(PureDP(epsilon=1.0, neighboring="zero_out"))
-    for relation in ("add_remove", "replace_one"):
-        with pytest.raises(MixedNeighborsError, match=f"under {relation} for a ledger under zero_out"):
-            ledger.spend(PureDP(epsilon=1.0, neighboring=relation))
+    with pytest.raises(MixedNeighborsError, match="under replace_one for a ledger under zero_out"):
+        ledger.spend(PureDP(epsilon=1.0, neighboring="replace_one"))
     assert len(ledger.entries()) == 1
 
 
@@ -296,6 +295,15 @@ def test_under_replace_one_every_relation_is_carried_over_and_that_is_said(begin
     assert spent.epsilon == compose(*map(as_replace_one, parts)).epsilon_at(1e-5)
     assert [entry.guarantee for entry in ledger.entries()] == parts
     assert "add_remove and zero_out neighbours are stated under replace_one" in spent.assumptions[-1]
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_missing_and_blank_records_are_one_relation(begin, order):
+    """What is declared without a relation is under add_remove, and searches are under zero_out."""
+    ledger = begin()
+    for one in (GaussianDP(mu=0.3), GaussianDP(mu=0.4, neighboring="zero_out"))[::order]:
+        ledger.spend(one)
+    assert ledger.spent().guarantee == GaussianDP(mu=0.5, neighboring="zero_out")
 
 
 def test_what_one_ledger_spent_can_be_entered_into_another(begin):

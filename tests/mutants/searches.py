@@ -480,7 +480,7 @@ MUTANTS = [
         file="search/subset_search/search.py",
         old="expected=sizes.tune if tells else None,",
         new="expected=float(joins.sum()) if tells else None,",
-        tests=("search/test_subset_search.py::test_models_are_told_the_expected_numbers_where_n_is_public",),
+        tests=("search/test_subset_search.py::test_models_are_told_the_expected_numbers",),
         seen="Opacus#571, #819: int(len(dataset)·rate)",
     ),
     Mutant(

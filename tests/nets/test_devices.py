@@ -10,7 +10,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from sklearn_dpsearch.nets import randomness
-from sklearn_dpsearch.nets.engines.linear import PlainEngine
+from sklearn_dpsearch.nets.engines.linear import LinearEngine
+from sklearn_dpsearch.nets.estimators.training_records import device_of
 from sklearn_dpsearch.nets.stack import Stack
 from sklearn_dpsearch.nets.task import Records
 
@@ -76,7 +77,7 @@ def alone(module, criterion, device):
 @pytest.mark.slow
 @pytest.mark.parametrize("optimizer", optimizers(), ids=lambda make: make.__name__)
 @pytest.mark.parametrize(
-    ("make", "engine", "number"), [(mlp, PlainEngine, 1), (mlp, PlainEngine, 3), (Residual, alone, 1)]
+    ("make", "engine", "number"), [(mlp, LinearEngine, 1), (mlp, LinearEngine, 3), (Residual, alone, 1)]
 )
 def test_a_step_stays_on_one_device(make, engine, number, optimizer):
     nets = stack(make, engine, optimizer, number)
@@ -86,7 +87,12 @@ def test_a_step_stays_on_one_device(make, engine, number, optimizer):
 
 
 def test_a_tensor_left_on_the_cpu_would_be_noticed():
-    nets = stack(mlp, PlainEngine, optimizers()[0], 2)
+    nets = stack(mlp, LinearEngine, optimizers()[0], 2)
     nets.divisors = torch.ones(2, 1)
     with pytest.raises(AssertionError, match="on devices"):
         nets.run()
+
+
+def test_a_device_without_double_precision_is_refused_with_a_reason():
+    with pytest.raises(ValueError, match="device='mps'.*no double precision.*device='cpu'"):
+        device_of("mps")

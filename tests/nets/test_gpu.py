@@ -95,7 +95,7 @@ def test_extreme_records_leave_everything_finite_there_too():
         assert flat(net).isfinite().all()
 
 
-def test_noise_is_drawn_on_the_device_in_double_precision():
+def test_noise_is_that_of_the_cpu_in_double_precision():
     out = torch.empty(3, 100_000, dtype=torch.float64, device=CUDA)
     fill_normals([Secrets(0), Secrets(1), Secrets(0)], [1.0] * 3, out)
     assert torch.equal(out[0], out[2])

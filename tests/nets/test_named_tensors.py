@@ -10,9 +10,9 @@ pytest.importorskip("torch")
 import torch
 from torch import nn
 
-from sklearn_dpsearch.nets.engines import engine_choice, probe
+from sklearn_dpsearch.nets.engines import engine_choice
 from sklearn_dpsearch.nets.engines.layered import LayeredEngine
-from sklearn_dpsearch.nets.engines.linear import TracedEngine
+from sklearn_dpsearch.nets.engines.linear import LinearEngine
 from sklearn_dpsearch.nets.engines.vmap import VmapEngine
 from sklearn_dpsearch.nets.named_tensors import ByName, NamedTensors, name_of
 from sklearn_dpsearch.nets.task import Records
@@ -85,8 +85,8 @@ class CoupledBranch(Wide):
 def engine_of(kind, criterion=None):
     module = ByName(seeded(kind), inputs().names)
     loss = nn.CrossEntropyLoss(reduction="sum") if criterion is None else criterion
-    made_up = probe.records_for(module, inputs(), labels())
-    return module, engine_choice.engine_for(module, loss, *made_up, CPU, lot=8)
+    choice = engine_choice.choose(module, loss, inputs(), labels())
+    return module, choice.engine(module, loss, CPU)
 
 
 def by_hand(module, norm):
@@ -102,7 +102,7 @@ def by_hand(module, norm):
 @pytest.mark.parametrize(
     ("kind", "engine", "own"),
     [
-        (Wide, TracedEngine, False),
+        (Wide, LinearEngine, False),
         (Embedded, LayeredEngine, False),
         (Scaled, VmapEngine, False),
         (NoGraph, VmapEngine, True),

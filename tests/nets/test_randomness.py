@@ -28,7 +28,7 @@ from sklearn_dpsearch.nets.randomness import (
 )
 from sklearn_dpsearch.nets.resuming import loaded, stored
 
-from .toys import CPU, flat, mlp, records, training
+from .toys import flat, mlp, records, training
 
 DRAWS = 2_000_000 if os.environ.get("SKLEARN_DPSEARCH_FULL") else 200_000
 FORK = pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")  # Python 3.12 and newer
@@ -269,9 +269,9 @@ def drawn(one, size=7):
 def test_restored_secrets_draw_what_was_still_to_be_drawn():
     one, other = Secrets(0), Secrets(None)
     first = drawn(one)
-    saved = loaded(stored(one.state(CPU)))
+    saved = loaded(stored(one.state()))
     expected = [drawn(one), drawn(one)]
-    other.restore(saved, CPU)
+    other.restore(saved)
     assert [drawn(other), drawn(other)] == expected
     assert first not in expected
 
@@ -280,14 +280,14 @@ def test_every_generator_of_a_training_is_saved():
     """Whichever may be added: one that were forgotten would draw the same again after a crash."""
     generators = {name for name, one in vars(Secrets(0)).items() if isinstance(one, np.random.Generator)}
     assert len(generators) >= 2
-    assert set(Secrets(0).state(CPU)) == {*generators, "device"}
+    assert set(Secrets(0).state()) == {*generators}
 
 
 def test_no_two_streams_of_a_training_draw_the_same():
     own = Secrets(7)
-    generators = [own.coins, own.labels, own._noise, reading_coins(7)]
+    generators = [own.coins, own._noise, reading_coins(7)]
     first = [generator.bit_generator.random_raw() for generator in generators]
-    first += [own._device_seed, int(later_parameters(7).generate_state(1, np.uint64)[0] >> 1)]
+    first += [int(later_parameters(7).generate_state(1, np.uint64)[0] >> 1)]
     assert len(set(first)) == len(STREAMS) == len(first)
     words = {tuple(_stream(sequence(7), name).generate_state(4)) for name in STREAMS}
     assert len(words) == len(STREAMS)

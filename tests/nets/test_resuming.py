@@ -24,10 +24,10 @@ from sklearn_dpsearch._disk.durable import START
 from sklearn_dpsearch._disk.secret_folder import GOING, LOCK, README, RELEASE
 from sklearn_dpsearch._disk.store import KeyedFile, Store
 from sklearn_dpsearch.nets import DPMLPClassifier, resuming, training_progress
+from sklearn_dpsearch.nets.digest import digest
 from sklearn_dpsearch.nets.estimators import base as estimators_base
 from sklearn_dpsearch.nets.resuming import TRAINING, SavedTraining
 from sklearn_dpsearch.nets.stack import Stack
-from sklearn_dpsearch.nets.state import contents
 from sklearn_dpsearch.nets.training import train
 from sklearn_dpsearch.privacy import PrivacyError
 
@@ -124,7 +124,7 @@ class Halfway:
         elif stack.done == 8:
             stack.state()
             own = sorted(set(vars(stack)) - NOT_COMPARED)
-            self.digests = {name: contents(vars(stack)[name]) for name in own}
+            self.digests = {name: digest(vars(stack)[name]) for name in own}
 
     def close(self):
         pass
@@ -201,7 +201,7 @@ def test_the_same_fit_once_more_gets_its_release_back_and_another_one_trains(kin
     assert repr(again.privacy_spent_) == repr(first.privacy_spent_)
     assert again.privacy_spent_.assumptions == first.privacy_spent_.assumptions
     assert {*vars(again)} == {*vars(first)}
-    assert contents(again.optimizer_memory_) == contents(first.optimizer_memory_)
+    assert digest(again.optimizer_memory_) == digest(first.optimizer_memory_)
     assert holds_a_release_alone(folder)
     changed = X.copy()
     changed[0, 0] += 1e-6

@@ -23,9 +23,9 @@ from sklearn_dpsearch._disk.durable import START, write_whole
 from sklearn_dpsearch._disk.secret_folder import GOING, LOCK, README
 from sklearn_dpsearch._disk.store import opened
 from sklearn_dpsearch.nets import DPMLPClassifier
+from sklearn_dpsearch.nets.digest import digest
 from sklearn_dpsearch.nets.fingerprint import marks
 from sklearn_dpsearch.nets.resuming import TRAINING, TrainingCheckpoint, loaded, stored
-from sklearn_dpsearch.nets.state import contents
 from sklearn_dpsearch.privacy import PrivacyError
 
 from .crashes import POSIX, SEEDED, STATE, STEPS, Untouchable, X, cut_off, parameters, table_net, y
@@ -101,7 +101,7 @@ def test_what_is_stored_comes_back_as_it_was():
         "nested": {0: {"betas": (0.9, 0.999)}, "empty": {}, "list": []},
     }
     found = loaded(stored(value))
-    assert contents(found) == contents(loaded(stored(found)))
+    assert digest(found) == digest(loaded(stored(found)))
     assert found["nested"] == value["nested"]
     assert found["numbers"] == value["numbers"]
     assert all(

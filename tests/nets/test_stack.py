@@ -12,8 +12,7 @@ pytest.importorskip("torch")
 import torch
 
 from sklearn_dpsearch.nets import DPLogisticRegression
-from sklearn_dpsearch.nets.engines import engine_choice
-from sklearn_dpsearch.nets.engines.linear import PlainEngine
+from sklearn_dpsearch.nets.engines.linear import LinearEngine
 from sklearn_dpsearch.nets.engines.rounding import noise_factor
 from sklearn_dpsearch.nets.estimators import scaling
 from sklearn_dpsearch.nets.layout import Layout
@@ -21,12 +20,12 @@ from sklearn_dpsearch.nets.optimizers import UpdateRule
 from sklearn_dpsearch.nets.stack import Stack, noise_scale
 from sklearn_dpsearch.nets.training import train
 
-from .toys import CPU, Residual, alone, flat, mlp, records, same, seeded, table, traced, training
+from .toys import CPU, Residual, alone, engine_for, flat, mlp, records, same, seeded, table, traced, training
 
 RUNS = 20_000 if os.environ.get("SKLEARN_DPSEARCH_FULL") else 2_000
 
 
-def updates(noise_multiplier, norm, expected, seeds, make=mlp, engine=PlainEngine):
+def updates(noise_multiplier, norm, expected, seeds, make=mlp, engine=LinearEngine):
     """One step with rate 1 from the same start for each seed; the parameters' moves, shape (len(seeds), size)."""
     start = make()
     tasks = [
@@ -62,7 +61,7 @@ def test_noise_of_an_update_has_the_stated_variance(noise_multiplier, norm, expe
     assert each.max() < wanted * (1 + 6 / np.sqrt(2 * len(noise)))
 
 
-@pytest.mark.parametrize(("make", "engine"), [(mlp, PlainEngine), (lambda: seeded(Residual), traced)])
+@pytest.mark.parametrize(("make", "engine"), [(mlp, LinearEngine), (lambda: seeded(Residual), traced)])
 def test_nets_of_a_stack_have_noise_independent_of_each_other(make, engine):
     noise = updates(1.0, 1.0, 12.0, range(12), make, engine) - updates(0.0, 1.0, 12.0, [0], make, engine)
     correlations = np.corrcoef(noise)
@@ -73,7 +72,7 @@ def test_nets_of_a_stack_have_noise_independent_of_each_other(make, engine):
 @pytest.mark.slow
 def test_noise_is_independent_from_step_to_step_and_from_parameter_to_parameter():
     tasks = [training(mlp(), seed=seed, steps=2, sample_rate=1e-12, noise_multiplier=1.0) for seed in range(RUNS // 3)]
-    stack = Stack(tasks, PlainEngine(mlp(), tasks[0].criterion, CPU), records(5), 10**6)
+    stack = Stack(tasks, LinearEngine(mlp(), tasks[0].criterion, CPU), records(5), 10**6)
     seen, step = [], stack.stepper.step
     stack.stepper.step = lambda weights, slopes, t: (seen.append(slopes.numpy().copy()), step(weights, slopes, t))
     stack.run()
@@ -93,7 +92,7 @@ def test_not_one_bit_of_a_net_depends_on_what_the_others_of_its_stack_draw(make,
             training(seeded(make), seed=one, steps=20, sample_rate=rate, expected_batch_size=expected)
             for one, rate in ((0, 0.2), (seed, 0.2), (seed + 1, 0.3))
         ]
-        engine = engine_choice.engine_for(tasks[0].module, tasks[0].criterion, *table(8), CPU)
+        engine = engine_for(tasks[0].module, tasks[0].criterion, *table(8))
         Stack(tasks, engine, records(), 10_000).run()
         return flat(tasks[0].module)
 
@@ -113,7 +112,7 @@ def test_noise_is_added_once_per_step_whatever_the_chunks():
 
 def test_rounding_is_covered_by_a_little_more_noise():
     tasks = [training(noise_multiplier=2.0, max_grad_norm=3.0)]
-    stack = Stack(tasks, PlainEngine(tasks[0].module, tasks[0].criterion, CPU), records(), 100)
+    stack = Stack(tasks, LinearEngine(tasks[0].module, tasks[0].criterion, CPU), records(), 100)
     assert stack.scales[0] == noise_scale(stack.tasks[0]) == 6.0 * noise_factor(12.0)
     assert stack.sums.dtype is torch.float64
 
@@ -124,7 +123,7 @@ def test_rounding_is_covered_by_a_little_more_noise():
 def test_the_stack_shrinks_as_nets_finish():
     steps = [1, 2, 5, 5, 9]
     tasks = [training(mlp(seed=i), seed=i, steps=one, noise_multiplier=1.0) for i, one in enumerate(steps)]
-    stack = Stack(tasks, PlainEngine(tasks[0].module, tasks[0].criterion, CPU), records(), 1000)
+    stack = Stack(tasks, LinearEngine(tasks[0].module, tasks[0].criterion, CPU), records(), 1000)
     seen, finish = [], stack._finish
     stack._finish = lambda t: (finish(t), seen.append((t, len(stack.tasks), stack.trained.shape[0])))
     stack.run()
@@ -136,7 +135,7 @@ def test_the_stack_shrinks_as_nets_finish():
 def test_memory_grows_with_the_stack_by_little_more_than_parameters():
     layout = Layout(mlp())
     tasks = [training(mlp(), seed=i) for i in range(4)]
-    stack = Stack(tasks, PlainEngine(tasks[0].module, tasks[0].criterion, CPU), records(), 100)
+    stack = Stack(tasks, LinearEngine(tasks[0].module, tasks[0].criterion, CPU), records(), 100)
     assert stack.trained.shape == stack.sums.shape == stack.gradients.shape == (4, layout.trained)
 
 

@@ -27,6 +27,18 @@ def test_pytorchs_newer_switches_are_put_back_too():
         torch.set_float32_matmul_precision("highest")
 
 
+def test_convolutions_are_deterministic_while_training_lasts():
+    cudnn = torch.backends.cudnn
+    before = (cudnn.benchmark, cudnn.deterministic)
+    cudnn.benchmark = True
+    try:
+        with torch_settings.exactly(CPU):
+            assert (cudnn.benchmark, cudnn.deterministic) == (False, True)
+        assert cudnn.benchmark
+    finally:
+        cudnn.benchmark, cudnn.deterministic = before
+
+
 def in_turns(change):
     """Two threads: the second enters before the first leaves, and leaves after it."""
     inside, entered, left, found = threading.Event(), threading.Event(), threading.Event(), []

@@ -9,8 +9,8 @@ pytest.importorskip("torch")
 import torch
 from torch import nn
 
-from sklearn_dpsearch.nets.engines import engine_choice, graph, probe
-from sklearn_dpsearch.nets.engines.linear import TracedEngine
+from sklearn_dpsearch.nets.engines import engine_choice, graph
+from sklearn_dpsearch.nets.engines.linear import LinearEngine
 from sklearn_dpsearch.nets.optimizers import UpdateRule
 from sklearn_dpsearch.nets.randomness import global_torch_seed
 from sklearn_dpsearch.nets.task import Records, TrainingTask
@@ -58,7 +58,12 @@ def traced(module, criterion=None, device=CPU, rows=None):
     """The engine of a net whose graph has linear layers alone, whichever way it would be given."""
     rows = table(8)[0].to(device) if rows is None else rows
     criterion = nn.CrossEntropyLoss(reduction="sum") if criterion is None else criterion
-    return TracedEngine(module, criterion, device, graph.trace(module, rows))
+    return LinearEngine(module, criterion, device, graph.trace(module, rows).runnable)
+
+
+def engine_for(module, criterion, inputs, targets, device=CPU):
+    """The engine that training takes."""
+    return engine_choice.choose(module, criterion, inputs, targets).engine(module, criterion, device)
 
 
 def seeded(make, seed=0):
@@ -115,32 +120,47 @@ def clipped_sums(engine, module, inputs, targets, norm=1.0, stack=1):
 
 
 def largest_change(module, criterion, inputs, targets, extra, labels, norm=1.0):
-    """The most by which any one more record changes the sum of a step, in clipping norms: 1 is allowed.
+    """The most by which blanking any one record changes the sum of a step, in clipping norms: 1 is allowed.
 
-    The record stands in front of the others, among them, and behind them; behind them alone if the net draws random
-    numbers, because records have those of their places. Raises what training would raise if the net is refused.
+    The record stands in front of the others, among them, and behind them. Raises what training would raise if the net
+    is refused.
     """
-    made_up = probe.records_for(module, inputs, targets)
-    engine = engine_choice.engine_for(module, criterion, *made_up, CPU, lot=len(inputs))
-
-    def total(records, answers, seed=0):
-        with global_torch_seed(seed):
-            return clipped_sums(engine, module, records, answers, norm)
-
-    without = total(inputs, targets)
-    draws = not torch.equal(without, total(inputs, targets, seed=1))
+    engine = engine_for(module, criterion, inputs, targets)
     changes = [
-        float((total(inserted(inputs, extra[i], place), inserted(targets, labels[i], place)) - without).norm()) / norm
+        change(engine, module, replaced(inputs, extra[i], place), replaced(targets, labels[i], place), place, norm)
         for i in range(len(extra))
-        for place in ((len(inputs),) if draws else (0, len(inputs) // 2, len(inputs)))
+        for place in (0, len(inputs) // 2, len(inputs) - 1)
     ]
     assert max(changes) > 0.01 * min(1.0, norm)  # something is trained
     return max(changes)
 
 
-def inserted(values, one, place):
-    """One more record at a place."""
-    return torch.cat([values[:place], one[None], values[place:]])
+def change(engine, module, inputs, targets, place, norm=1.0, other=None):
+    """By how much the sum changes if one record is blanked, or replaced by another, in clipping norms."""
+    bounds = torch.full((1, len(inputs)), norm)
+    without = bounds.clone()
+    if other is None:
+        without[0, place] = 0.0
+        other = torch.zeros_like(inputs[0]), torch.zeros_like(targets[0])
+    rows, answers = (replaced(values, one, place) for values, one in zip((inputs, targets), other))
+    both = (summed(engine, module, *pair) for pair in ((inputs, targets, bounds), (rows, answers, without)))
+    first, second = both
+    return float((first - second).norm()) / norm
+
+
+def summed(engine, module, inputs, targets, bounds):
+    """The clipped sum of one step, in double precision, with the random numbers of a seed."""
+    trained, frozen = (engine.layout.read([module], CPU, flag) for flag in (True, False))
+    sums = torch.zeros_like(trained, dtype=torch.float64)
+    engine.bind(trained, frozen, sums)
+    with global_torch_seed(0):
+        engine.add_clipped(inputs[None], targets[None], bounds)
+    return sums
+
+
+def replaced(values, one, place):
+    """The same values with another record at a place."""
+    return torch.cat([values[:place], one[None].to(values), values[place + 1 :]])
 
 
 def gradients(module, criterion, inputs, targets):

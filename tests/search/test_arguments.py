@@ -180,8 +180,8 @@ def test_a_grid_that_nobody_could_run_is_refused(kind):
 
 
 @pytest.mark.parametrize("kind", SEARCHES)
-@pytest.mark.parametrize("found", ["2*n_jobs", "n_jobs", "all", "1.5*n_jobs", "3", 4, "2 * (n_jobs + 1)"])
-def test_what_joblib_understands_is_fine(kind, found):
+@pytest.mark.parametrize("found", ["2*n_jobs", "n_jobs", "all", "3", 4, "3 * n_jobs"])
+def test_multiples_of_the_workers_are_fine(kind, found):
     assert made(kind, pre_dispatch=found).privacy_cost(300).epsilon > 0
 
 

@@ -362,3 +362,14 @@ def test_a_subclass_with_a_promise_of_its_own_is_trained_by_its_own_fit():
     net = Stated(classes=[0, 1], noise_multiplier=1.0, max_steps=5)
     search = DPRandomSearchCV(net, {"learning_rate_init": [0.1, 0.2]}, n_iter=Fixed(3), delta=1e-5).fit(X, y)
     assert hasattr(search.best_estimator_, "mean_")
+
+
+def test_a_batch_size_states_the_rate_of_all_records_also_beside_a_hold_out():
+    options = {"noise_multiplier": 1.0, "classes": [0, 1], "max_epochs": 3}
+    costs = [
+        DPRandomSearchCV(DPMLPClassifier(**options, **rate), {"alpha": [0.0, 0.1]}, n_iter=3, delta=1e-5)
+        .privacy_cost(n_samples=1000)
+        .epsilon
+        for rate in ({"sample_rate": None, "batch_size": 50}, {"sample_rate": 0.05})
+    ]
+    assert costs[0] == costs[1]

@@ -36,7 +36,7 @@ class Engine(ABC):
         self.template = in_training(self.template.to(device))
         self.criterion = copy.deepcopy(criterion).to(device)
         self.piece = 0  # records in a sum in single precision, see ``rounding``; 0: double precision throughout
-        self.wants_norms = False  # of the inputs
+        self.wants_norms = False  # of the records
         #: Which nets clip automatically, shape (M, 1); None: none of them.
         self.automatic: torch.Tensor | None = None
 

@@ -1,161 +1,151 @@
 """Three ways to train a module with a criterion, and no other: privacy is read from structure.
 
-1. Known layers in sequence with a known loss (``plain``).
-2. A graph of operations that act on each record alone, with a known loss (``graph``).
-3. Any other code, as the gradient of one record under ``vmap``, where other records cannot be seen (``vmap``).
+1. Linear layers, in sequence or in a graph of operations that act on each record alone, with a known loss (``linear``).
+2. A graph with other layers whose gradients are known (``layered``).
+3. The gradient of one record under ``vmap``, where other records cannot be seen: of a graph, or of any other code.
 """
 
 from __future__ import annotations
 
 import copy
 import traceback
+from collections.abc import Hashable
 from dataclasses import dataclass
 
 import torch
 from torch import nn
 
 from ...privacy import LeakingEstimatorError, PrivacyError
-from ..named_tensors import Inputs, each, name_of, tensors_of
+from ..named_tensors import Inputs, name_of
 from ..randomness import global_torch_seed
-from ..state import contents
-from . import losses, plain, probe
+from . import losses, operations, sequences
 from .base import Engine
 from .graph import Traced, trace
 from .layered import LayeredEngine
-from .linear import PlainEngine, TracedEngine
+from .linear import LinearEngine
+from .made_up import check_same_on_batches, labels_for, made_up
 from .refusals import in_training, refuse
 from .rules import NO_TOKENS, NotPerRecord
-from .user_code import refuse_code
 from .vmap import VmapEngine
 
 #: Assumption where a module, or a criterion, runs unknown code.
 TRUST = (
-    "{module} and {criterion} run code of their own on one record at a time; it keeps nothing in files, or in other "
-    "places that cannot be seen from them."
+    "{module} and {criterion} run code of their own on one record at a time, inside of torch.func.vmap; they are "
+    "trusted not to leave it, and to keep nothing of a record outside of themselves."
 )
 
 
 @dataclass(frozen=True)
-class Way:
-    """One way to train a module with a criterion.
+class Choice:
+    """The way to train a module with a criterion.
 
     Parameters
     ----------
-    traced : Traced or None
-        The graph of the module.
     known : bool
         Whether the criterion is known to sum one loss per record.
+    traced : Traced or None
+        Graph of the module.
+    sequence : hashable or None
+        Structure of a sequence of linear and element-wise layers, which needs no graph.
     reason : str
         Why there is no graph; empty if there is one.
     """
 
-    traced: Traced | None
     known: bool
-    reason: str
+    traced: Traced | None = None
+    sequence: Hashable | None = None
+    reason: str = ""
+
+    def stack_key(self, criterion: nn.Module) -> Hashable | None:
+        """Key that is equal for nets that can be trained as one; None for a net that is trained alone."""
+        if self.known and self.sequence is not None:
+            return (self.sequence, *_signature(criterion))
+        if self.traced is None or not self.known or not self.traced.linear or self.traced.random:
+            return None
+        return (self.traced.signature, *_signature(criterion))
 
     @property
-    def stacks(self) -> bool:
-        """Return whether several nets of equal signature can be trained as one."""
-        return self.traced is not None and self.known and self.traced.linear and not self.traced.random
+    def runs_own_code(self) -> bool:
+        """Return whether unknown code runs, one record at a time."""
+        return not self.known or (self.traced is None and self.sequence is None)
+
+    def engine(self, module: nn.Module, criterion: nn.Module, device: torch.device) -> Engine:
+        """Engine for nets of this structure."""
+        if self.runs_own_code:
+            return VmapEngine(module, criterion, device)
+        if self.traced is None:
+            return LinearEngine(module, criterion, device)
+        if self.traced.linear:
+            return LinearEngine(module, criterion, device, self.traced.runnable)
+        if self.traced.layered:
+            return LayeredEngine(module, criterion, device, self.traced)
+        return VmapEngine(module, criterion, device, self.traced.runnable, own_code=False)
 
 
-def way_of(module: nn.Module, criterion: nn.Module, rows: Inputs, targets: torch.Tensor) -> Way:
-    """Find the graph of a module that is not plain, and run it once on made-up records.
-
-    Raises
-    ------
-    LeakingEstimatorError
-        For layers and hooks that are refused by type, and code that keeps something of a forward pass.
-    ValueError
-        For outputs that do not fit the criterion.
-    """
-    device = next(module.parameters()).device
-    rows, targets = rows.to(device), targets.to(device)
-    traced, reason = _traced(module, rows)
-    outputs = _outputs_of_copies(module, criterion, rows, targets)
-    if outputs is not None:
-        losses.check_outputs(criterion, outputs)
-    # Code may differ from its graph, for example by its own gradient; then the graph is not used.
-    if traced is not None and (outputs is None or not _computes_what_the_module_does(traced, module, rows)):
-        traced, reason = None, "forward computes something else than its graph"
-    known = outputs is not None and losses.sums_over_records(criterion, outputs, targets)
-    return Way(traced, known, reason)
-
-
-def engine_for(
-    module: nn.Module,
-    criterion: nn.Module,
-    rows: Inputs,
-    targets: torch.Tensor,
-    device: torch.device,
-    lot: float = 1.0,
-) -> Engine:
-    """Fastest engine for this net's clipped sums, each record alone.
+def choose(module: nn.Module, criterion: nn.Module, inputs: Inputs, targets: torch.Tensor) -> Choice:
+    """Choose the fastest way that sums clipped gradients of single records.
 
     Parameters
     ----------
     module, criterion : Module
         Left as found.
-    rows, targets : tensors, or NamedTensors
-        Made-up records of the shape and kind of the real ones.
-    device : torch.device
-    lot : float
-        Expected batch size.
+    inputs, targets : tensors, or NamedTensors
+        Records, or one like them: only their shapes and kinds are used.
 
     Raises
     ------
     LeakingEstimatorError, PrivacyError
-        If none of the three ways applies: with the reason and the remedy.
+        For what is refused by type, and if none of the three ways applies: with the reason and the remedy.
+    ValueError
+        For outputs that do not fit the criterion.
     """
     refuse(module)
     refuse(criterion)
-    if plain.structure(module, criterion) is not None:
-        return PlainEngine(module, criterion, device)
-    way = way_of(module, criterion, rows, targets)
-    if way.traced is not None and way.known:
-        if way.traced.linear:
-            return TracedEngine(module, criterion, device, way.traced)
-        if way.traced.layered:
-            return LayeredEngine(module, criterion, device, way.traced)
-        return VmapEngine(module, criterion, device, way.traced.runnable, own_code=False)
-    # Unknown code: run as written, one record at a time, and probed on made-up records first.
-    refuse_code(module, criterion)
-    engine = VmapEngine(module, criterion, device)
-    engine.draws = _check_on_made_up(way, module, criterion, rows, targets, round(lot))
-    return engine
+    device = next(module.parameters()).device
+    rows, labels = made_up(inputs, targets)
+    sequence = sequences.structure(module) if isinstance(rows, torch.Tensor) and rows.dim() == 2 else None
+    rows = rows.to(device)
+    outputs = _outputs(module if sequence is not None else copy.deepcopy(module), rows)
+    targets = labels_for(outputs, labels.to(device))
+    if outputs is not None:
+        losses.check_outputs(criterion, outputs)
+    known = outputs is not None and losses.sums_over_records(criterion, outputs, targets)
+    if known and sequence is not None:
+        return Choice(known, sequence=sequence)
+    choice = _with_graph(module, rows, outputs, known)
+    if choice.runs_own_code:
+        _check_on_made_up(choice, module, criterion, rows, targets)
+    return choice
 
 
-def _traced(module: nn.Module, rows: Inputs) -> tuple[Traced | None, str]:
+def _with_graph(module: nn.Module, rows: Inputs, outputs: torch.Tensor | None, known: bool) -> Choice:
     try:
         with global_torch_seed(0):
-            return trace(module, rows), ""
+            traced = trace(module, rows)
     except NotPerRecord as error:
-        return None, str(error)
+        return Choice(known, reason=str(error))
+    # Code may differ from its graph, for example by its own gradient; then the graph is not used.
+    if outputs is None or not _computes_what_the_module_does(traced, module, rows):
+        return Choice(known, reason="forward computes something else than its graph")
+    return Choice(known, traced)
 
 
-def _outputs_of_copies(
-    module: nn.Module, criterion: nn.Module, rows: Inputs, targets: torch.Tensor
-) -> torch.Tensor | None:
-    """Outputs on made-up records; None if the code takes no batch. The code runs on copies, which must stay equal."""
-    probed, loss = in_training(copy.deepcopy(module)), copy.deepcopy(criterion)
-    before = contents(probed), contents(loss)
-    outputs, given = None, each(torch.Tensor.clone, rows)
+def _outputs(module: nn.Module, rows: Inputs) -> torch.Tensor | None:
+    """Outputs on made-up records; None if the code takes no batch."""
     try:
         with torch.no_grad(), global_torch_seed(0):
-            outputs = probed(given)
-            loss(outputs, targets)
+            outputs = in_training(module)(rows)
     except Exception:  # the third way raises the explaining error
-        pass
-    if not all(torch.equal(one, other) for one, other in zip(tensors_of(rows), tensors_of(given))):
-        raise LeakingEstimatorError(
-            f"{name_of(module)} changes its inputs in place in forward (x.mul_(2), x += 1, x[...] = 0), which are "
-            "records. Make new tensors: x = x * 2."
-        )
-    for code, held in zip((probed, loss), before):
-        if contents(code) != held:
-            refuse_code(module, criterion)  # may know the reason
-            raise kept_something(code)
+        return None
     return outputs if isinstance(outputs, torch.Tensor) else None
+
+
+def _signature(criterion: nn.Module) -> tuple[Hashable, ...]:
+    """Type, attributes and weights of a known criterion, and of one inside of it."""
+    kinds = [
+        (type(inner).__name__, repr(sorted(operations.attributes(inner).items()))) for inner in criterion.modules()
+    ]
+    return (*kinds, *(weights.detach().cpu().numpy().tobytes() for weights in criterion.buffers()))
 
 
 def separate(module: nn.Module) -> nn.Module:
@@ -164,25 +154,11 @@ def separate(module: nn.Module) -> nn.Module:
     return copy.deepcopy(module, memo)
 
 
-def digest_of_code(engine: Engine) -> str:
-    """Digest of all that unknown code could have kept: equal before and after a training that may be released."""
-    own = isinstance(engine, VmapEngine) and engine.own_code
-    return contents(engine.template, engine.criterion) if own else ""
-
-
-def assumptions(engine: Engine, module: nn.Module, criterion: nn.Module) -> tuple[str, ...]:
-    """Assumptions of a training with this engine, as plain sentences."""
-    own = isinstance(engine, VmapEngine) and engine.own_code
-    return (TRUST.format(module=name_of(module), criterion=type(criterion).__name__),) if own else ()
-
-
-def kept_something(code: nn.Module) -> LeakingEstimatorError:
-    """Make the error for code that keeps something of a forward pass."""
-    return LeakingEstimatorError(
-        f"{name_of(code)} changes its parameters, buffers or attributes in forward, or something that its code "
-        "refers to, so what it holds after training would tell about records without noise. Keep only parameters, and "
-        "constant buffers."
-    )
+def assumptions(choice: Choice, module: nn.Module, criterion: nn.Module) -> tuple[str, ...]:
+    """Assumptions of a training in this way, as plain sentences."""
+    if not choice.runs_own_code:
+        return ()
+    return (TRUST.format(module=name_of(module), criterion=type(criterion).__name__),)
 
 
 def _computes_what_the_module_does(traced: Traced, module: nn.Module, rows: Inputs) -> bool:
@@ -209,33 +185,19 @@ def _outputs_and_slopes(module: nn.Module, rows: Inputs) -> dict[str, torch.Tens
 
 
 def _check_on_made_up(
-    way: Way, module: nn.Module, criterion: nn.Module, rows: Inputs, targets: torch.Tensor, lot: int
-) -> bool:
-    """Try the third way on made-up records, and compare it with the code on batches.
-
-    Returns
-    -------
-    bool
-        Whether the code draws random numbers.
-    """
-    probed, loss = in_training(probe.awake(module)), copy.deepcopy(criterion)
-    engine = VmapEngine(probed, loss, next(module.parameters()).device)
-    trained, frozen = (engine.layout.read([probed], engine.device, flag) for flag in (True, False))
+    choice: Choice, module: nn.Module, criterion: nn.Module, rows: Inputs, targets: torch.Tensor
+) -> None:
+    """Try the third way on a made-up record, and compare code on a batch with code on its records."""
+    device = next(module.parameters()).device
+    engine = VmapEngine(module, criterion, device)
+    trained, frozen = (engine.layout.read([module], device, flag) for flag in (True, False))
     engine.bind(trained, frozen, torch.zeros_like(trained, dtype=torch.float64))
-    before = digest_of_code(engine)
-
-    def once() -> None:
-        engine.gradients(rows[:1].to(engine.device), targets[:1].to(engine.device))
-        if digest_of_code(engine) != before:
-            raise kept_something(module)
-
     try:
         with global_torch_seed(0):
-            probe.check_draws_nowhere_else(once)
+            engine.gradients(rows[:1], targets[:1])
     except Exception as error:
-        raise _refused(way, module, criterion, error) from None
-    probe.check_same_on_batches(engine, probed, loss, rows, targets, lot)
-    return engine.drew
+        raise _refused(choice, module, criterion, error) from None
+    check_same_on_batches(module, criterion, rows, targets)
 
 
 #: Error text of PyTorch under ``vmap`` ↦ its meaning for a module.
@@ -252,10 +214,10 @@ MEANINGS = {
 }
 
 
-def _refused(way: Way, module: nn.Module, criterion: nn.Module, error: Exception) -> PrivacyError:
+def _refused(choice: Choice, module: nn.Module, criterion: nn.Module, error: Exception) -> PrivacyError:
     if isinstance(error, LeakingEstimatorError):
         return error
-    if NO_TOKENS in str(way.reason):
+    if NO_TOKENS in str(choice.reason):
         return PrivacyError(
             f"Found numbers that are not whole for an embedding of {name_of(module)}; embeddings need whole numbers, "
             "from 0 to num_embeddings - 1. Give tokens of a whole type: X.astype('int64')."
@@ -266,15 +228,15 @@ def _refused(way: Way, module: nn.Module, criterion: nn.Module, error: Exception
         said = (
             "F.one_hot, which looks at values (the same is x.unsqueeze(-1) == self.numbers, a buffer torch.arange(10))"
         )
-        return _unshown(names, way, said)
+        return _unshown(names, choice, said)
     meant = next((meaning for words, meaning in MEANINGS.items() if words in str(error)), said)
-    return _unshown(names, way, meant)
+    return _unshown(names, choice, meant)
 
 
-def _unshown(names: str, way: Way, meant: str) -> PrivacyError:
+def _unshown(names: str, choice: Choice, meant: str) -> PrivacyError:
     return LeakingEstimatorError(
         f"Found {names}, which cannot be shown to act on each record alone. As a graph: "
-        f"{way.reason or 'the loss is not one that is known'}. One record at a time (torch.func.vmap): {meant}. "
+        f"{choice.reason or 'the loss is not one that is known'}. One record at a time (torch.func.vmap): {meant}. "
         "Needed: outputs and a loss that are computed from each record alone, without branches on values, .item() or "
         "NumPy. Use torch.where in place of if, x.shape[0] in place of len(x), constants known in advance in place of "
         "statistics of a batch, and layers of PyTorch."

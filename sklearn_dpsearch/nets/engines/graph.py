@@ -18,7 +18,7 @@ from torch import fx, nn
 
 from ..named_tensors import Inputs, NamedTensors
 from . import layer_gradients, operations, rules
-from .refusals import in_training, touched
+from .refusals import altered, in_training
 from .rules import Constant, Kind, Named, NotPerRecord, Rows, Several
 
 
@@ -33,7 +33,7 @@ class Traced:
     linear : bool
         Whether all parameters lie in linear layers, each used once on one vector per record.
     layered : bool
-        Whether all parameters lie in layers that ``shares`` has rules for, each used once on records.
+        Whether all parameters lie in layers that ``layer_gradients`` has rules for, each used once on records.
     numbers : int
         Number of values that a record needs in its two passes, and in gradients that are formed.
     random : bool
@@ -116,7 +116,7 @@ def _recorded(module: nn.Module) -> fx.Graph:
     root = _copy(module, empty=True)
     recorder = _Recorder(root)
     for name, layer in root.named_modules():
-        if name and type(layer) in operations.LAYERS and not touched(layer):
+        if name and type(layer) in operations.LAYERS and not altered(layer):
             vars(layer)["forward"] = _stand_in(recorder, name)
     records = recorder.create_proxy("placeholder", "records", (), {})
     try:

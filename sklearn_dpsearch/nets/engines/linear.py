@@ -1,18 +1,20 @@
-"""Engines for nets with all parameters in linear layers: clipped sums without per-record gradients."""
+"""Engine for nets with all parameters in linear layers: clipped sums without per-record gradients."""
 
 from __future__ import annotations
 
 import functools
 import operator
-from abc import abstractmethod
+from typing import TypeAlias
 
 import torch
 from torch import nn
 
-from . import plain
+from . import losses, sequences
 from .base import Engine, clip_factors, which_finite
-from .graph import Traced
 from .rounding import add_products, norms_of, root_of_sum
+
+#: Number of a layer, its inputs, shape (M, B, in), and slopes of the summed loss in its outputs, shape (M, B, out).
+Seen: TypeAlias = tuple[int, torch.Tensor, torch.Tensor]
 
 
 class LinearEngine(Engine):
@@ -20,6 +22,15 @@ class LinearEngine(Engine):
 
     The gradient of a linear layer is an outer product δ⊗a, with norm |δ|·√(|a|² + 1) and clipped sum Σ c·δ⊗a: no
     per-record gradient is ever formed (Goodfellow 2015; Li, Tramèr, Liang & Hashimoto 2022, "ghost clipping").
+
+    Back-propagation through a sequence is spelled out. The layers of a graph are watched while it runs: every operation
+    acts on each record alone, so the records of several nets go through as one batch; only the linear layers tell them
+    apart.
+
+    Parameters
+    ----------
+    template : Module, optional
+        Graph of a module that is no sequence of layers, to run instead.
     """
 
     def __init__(
@@ -27,12 +38,20 @@ class LinearEngine(Engine):
     ) -> None:
         super().__init__(module, criterion, device, template)
         self.layers = [(name, layer) for name, layer in self.template.named_modules() if type(layer) is nn.Linear]
+        numbers = {id(layer): i for i, (_, layer) in enumerate(self.layers)}
+        #: Number of each linear layer of a sequence, and any other layer itself; None of a graph.
+        self.sequence: list[int | nn.Module] | None = None
+        if template is None:
+            self.sequence = [numbers.get(id(layer), layer) for layer in sequences.layers_of(self.template)]
+            self.wants_norms = isinstance(self.sequence[0], int)  # the first inputs are the records themselves
+        for layer in self.template.modules():
+            if type(layer) is nn.Linear:
+                layer.forward = functools.partial(self._watched, numbers[id(layer)])
+            elif getattr(layer, "inplace", False) is True:
+                layer.inplace = False
         for parameter in self.template.parameters():
             parameter.requires_grad_(False)
-
-    @abstractmethod
-    def _slopes(self, inputs: torch.Tensor, targets: torch.Tensor) -> list[tuple[int, torch.Tensor, torch.Tensor]]:
-        """Yield for each layer its number, inputs (M, B, in), and slopes of the summed loss in its outputs."""
+            parameter.data.fill_(torch.nan)  # not those in training: of no use outside of their layers
 
     def bind(self, trained: torch.Tensor, frozen: torch.Tensor, sums: torch.Tensor) -> None:
         names = [[f"{name}.{end}" if name else end for end in ("weight", "bias")] for name, _ in self.layers]
@@ -59,7 +78,8 @@ class LinearEngine(Engine):
     def add_clipped(
         self, inputs: torch.Tensor, targets: torch.Tensor, bounds: torch.Tensor, norms: torch.Tensor | None = None
     ) -> None:
-        seen = sorted(self._slopes(inputs, targets), key=operator.itemgetter(0))
+        seen = self._of_graph(inputs, targets) if self.sequence is None else self._of_sequence(inputs, targets)
+        seen.sort(key=operator.itemgetter(0))
         tables, slopes = [a for _, a, _ in seen], [slope for _, _, slope in seen]
         along, across = _lengths([*tables, *slopes], norms if self.wants_norms else None).square_().chunk(2)
         # |δ|²·(|a|² + 1), of all layers together: one norm per record over all of its layers.
@@ -70,6 +90,43 @@ class LinearEngine(Engine):
             tables = [torch.where(finite.unsqueeze(-1), table, 0.0) for table in tables]
             slopes = [torch.where(finite.unsqueeze(-1), slope, 0.0) for slope in slopes]
         self._add([slope * factors for slope in slopes], tables)
+
+    def _of_sequence(self, inputs: torch.Tensor, targets: torch.Tensor) -> list[Seen]:
+        """Back-propagate through the layers of a sequence."""
+        assert self.sequence is not None
+        seen = [inputs]
+        for layer in self.sequence:
+            seen.append(self._affine(layer, seen[-1]) if isinstance(layer, int) else layer.forward(seen[-1]))
+        slope = losses.slope(self.criterion, seen[-1].flatten(0, 1), targets.flatten(0, 1)).view_as(seen[-1])
+        found = []
+        first = next(k for k, layer in enumerate(self.sequence) if isinstance(layer, int))
+        for k in range(len(self.sequence) - 1, first - 1, -1):  # before the first linear layer nothing is trained
+            layer = self.sequence[k]
+            if not isinstance(layer, int):
+                slope = sequences.ELEMENTWISE[type(layer)](layer, slope, seen[k], seen[k + 1])
+                continue
+            found.append((layer, seen[k], slope))
+            if k > first:
+                slope = torch.bmm(slope, self._weights[layer])
+        return found
+
+    def _of_graph(self, inputs: torch.Tensor, targets: torch.Tensor) -> list[Seen]:
+        """Run the graph, and back-propagate by autograd."""
+        self._nets = len(inputs)
+        self._seen: list[Seen] = []
+        outputs = self.template(inputs.flatten(0, 1))
+        seen, self._seen = self._seen, []
+        slope = losses.slope(self.criterion, outputs.detach(), targets.flatten(0, 1))
+        slopes = torch.autograd.grad(outputs, [after for _, _, after in seen], slope, materialize_grads=True)
+        return [(i, a, slope) for (i, a, _), slope in zip(seen, slopes)]
+
+    def _watched(self, i: int, inputs: torch.Tensor) -> torch.Tensor:
+        stacked = inputs.reshape(self._nets, len(inputs) // self._nets, -1)
+        outputs = self._affine(i, stacked)
+        if not outputs.requires_grad:
+            outputs.requires_grad_()
+        self._seen.append((i, stacked.detach(), outputs))
+        return outputs.flatten(0, 1)
 
     def _add(self, slopes: list[torch.Tensor], tables: list[torch.Tensor]) -> None:
         """Add the sums over records of δ⊗a and of δ: pieces in single precision, one after the other in double."""
@@ -104,67 +161,3 @@ def _lengths(tables: list[torch.Tensor], first: torch.Tensor | None) -> torch.Te
     if first is None:
         return norms_of(tables)
     return torch.cat([first.unsqueeze(0), norms_of(tables[1:])])
-
-
-class PlainEngine(LinearEngine):
-    """Nets of linear and element-wise layers in sequence (``plain.structure``): back-propagation spelled out."""
-
-    def __init__(self, module: nn.Module, criterion: nn.Module, device: torch.device) -> None:
-        super().__init__(module, criterion, device)
-        numbers = {id(layer): i for i, (_, layer) in enumerate(self.layers)}
-        #: Number of each linear layer; any other layer itself.
-        self.sequence = [numbers.get(id(layer), layer) for layer in plain.layers_of(self.template)]
-        self.wants_norms = isinstance(self.sequence[0], int)  # the first table is that of the records themselves
-
-    def _slopes(self, inputs: torch.Tensor, targets: torch.Tensor) -> list[tuple[int, torch.Tensor, torch.Tensor]]:
-        seen = [inputs]
-        for layer in self.sequence:
-            seen.append(self._affine(layer, seen[-1]) if isinstance(layer, int) else plain.forward(layer, seen[-1]))
-        slope = plain.loss_slope(self.criterion, seen[-1], targets)
-        found = []
-        first = next(k for k, layer in enumerate(self.sequence) if isinstance(layer, int))
-        for k in range(len(self.sequence) - 1, first - 1, -1):  # before the first linear layer nothing is trained
-            layer = self.sequence[k]
-            if not isinstance(layer, int):
-                slope = plain.backward(layer, slope, seen[k], seen[k + 1])
-                continue
-            found.append((layer, seen[k], slope))
-            if k > first:
-                slope = torch.bmm(slope, self._weights[layer])
-        return found
-
-
-class TracedEngine(LinearEngine):
-    """Nets of one graph (``graph.trace``): linear layers are watched while it runs, slopes come from autograd.
-
-    Every operation acts on each record alone, so the records of several nets go through as one batch; only the linear
-    layers tell them apart.
-
-    Parameters
-    ----------
-    traced : Traced
-        The graph of the module, linear.
-    """
-
-    def __init__(self, module: nn.Module, criterion: nn.Module, device: torch.device, traced: Traced) -> None:
-        super().__init__(module, criterion, device, traced.runnable)
-        for i, (_, layer) in enumerate(self.layers):
-            layer.forward = functools.partial(self._watched, i)
-        for parameter in self.template.parameters():
-            parameter.data.fill_(torch.nan)  # not those in training: of no use outside of their layers
-
-    def _watched(self, i: int, inputs: torch.Tensor) -> torch.Tensor:
-        stacked = inputs.reshape(self._nets, len(inputs) // self._nets, -1)
-        outputs = self._affine(i, stacked)
-        if not outputs.requires_grad:
-            outputs.requires_grad_()
-        self._seen.append((i, stacked.detach(), outputs))
-        return outputs.flatten(0, 1)
-
-    def _slopes(self, inputs: torch.Tensor, targets: torch.Tensor) -> list[tuple[int, torch.Tensor, torch.Tensor]]:
-        self._nets = len(inputs)
-        self._seen: list[tuple[int, torch.Tensor, torch.Tensor]] = []
-        loss = self.criterion(self.template(inputs.flatten(0, 1)), targets.flatten(0, 1))
-        seen, self._seen = self._seen, []
-        slopes = torch.autograd.grad(loss, [outputs for _, _, outputs in seen], materialize_grads=True)
-        return [(i, a, slope) for (i, a, _), slope in zip(seen, slopes)]

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from ...errors import TrainingError
-from .refusals import touched
+from .refusals import altered
 
 #: (shape of a record's outputs, shape of its targets) ↦ whether they fit.
 Fits = Callable[[torch.Size, torch.Size], bool]
@@ -57,13 +57,39 @@ class OfProbabilities(nn.Module):
 def sums_over_records(criterion: nn.Module, outputs: torch.Tensor, targets: torch.Tensor) -> bool:
     """Return whether a criterion is known to sum one loss per record, for outputs and targets of these shapes."""
     if type(criterion) is OfProbabilities:
-        return not touched(criterion) and sums_over_records(criterion.criterion, outputs, targets)
+        return not altered(criterion) and sums_over_records(criterion.criterion, outputs, targets)
     fits = KNOWN.get(type(criterion))
-    if fits is None or touched(criterion) or getattr(criterion, "reduction", None) != "sum":
+    if fits is None or altered(criterion) or getattr(criterion, "reduction", None) != "sum":
         return False
     weights = [*criterion.buffers(), *criterion.parameters()]
     spread = any(weight.dim() >= outputs.dim() for weight in weights)  # an entry per record
     return not spread and not any(True for _ in criterion.parameters()) and fits(outputs.shape[1:], targets.shape[1:])
+
+
+#: Classes up to which ``_softmax`` runs over the other axis.
+SHORT = 32
+
+
+def slope(criterion: nn.Module, outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """Slope of a known sum of losses in the outputs, shape (B, ...)."""
+    # The two most frequent losses have formulas: autograd would take longer than the rest of the step.
+    classes = type(criterion) is nn.CrossEntropyLoss and outputs.dim() == 2 and targets.dim() == 1
+    if classes and criterion.label_smoothing == 0 and criterion.ignore_index == -100:
+        found = _softmax(outputs)
+        places = targets.unsqueeze(-1)
+        found = found.scatter_add_(-1, places, found.new_full((1, 1), -1.0).expand(places.shape))
+        return found if criterion.weight is None else found * criterion.weight[places]
+    if type(criterion) is nn.MSELoss:
+        return (outputs - targets) * 2.0
+    leaf = outputs.requires_grad_()
+    return torch.autograd.grad(criterion(leaf, targets), leaf)[0]
+
+
+def _softmax(logits: torch.Tensor) -> torch.Tensor:
+    """Softmax over the last axis. If that axis is short, PyTorch is ten times faster over another one."""
+    if logits.shape[-1] > SHORT:
+        return torch.softmax(logits, dim=-1)
+    return torch.softmax(logits.mT.contiguous(), dim=-2).mT
 
 
 # --- criteria that do not belong to the outputs ----------------------------------------------------------------------

@@ -1,7 +1,9 @@
-"""Modules and criteria that are always refused: by their types, and for hooks."""
+"""Modules and criteria that are refused by their types, and layers that are not what their types say."""
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Callable
 
 import torch
@@ -12,7 +14,7 @@ from ...privacy import LeakingEstimatorError
 
 def has_frozen_statistics(layer: nn.Module) -> bool:
     """Return whether a layer is batch normalisation in evaluation mode: a fixed map of each record alone."""
-    fixed = type(layer) in BATCH_NORMS and not layer.training and not touched(layer)
+    fixed = type(layer) in BATCH_NORMS and not layer.training and not altered(layer)
     return fixed and all(isinstance(getattr(layer, name), torch.Tensor) for name in ("running_mean", "running_var"))
 
 
@@ -44,7 +46,11 @@ KINDS: tuple[tuple[Callable[[nn.Module], bool], str, str], ...] = (
         "bounds nothing",
         "Use nn.GroupNorm or nn.LayerNorm; or, to fine-tune with its statistics as they are, call its eval()",
     ),
-    (_is_compiled, "is compiled, so what it does cannot be read", "Give the module as it was before it was compiled"),
+    (
+        _is_compiled,
+        "is compiled, or a script (torch.compile, torch.jit), which cannot be run on one record at a time",
+        "Give the module as it was before",
+    ),
     (
         lambda layer: isinstance(layer, (nn.DataParallel, nn.parallel.DistributedDataParallel)),
         "spreads batches over devices",
@@ -56,14 +62,6 @@ KINDS: tuple[tuple[Callable[[nn.Module], bool], str, str], ...] = (
         "State the shapes, e.g. nn.Linear in place of nn.LazyLinear",
     ),
 )
-#: Attributes in which PyTorch keeps hooks of one module, and of all.
-HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
-
-
-def touched(module: nn.Module) -> bool:
-    """Return whether this instance carries hooks, or a method in the place of one of its class."""
-    hooked = any(getattr(module, hooks, None) for hooks in HOOKS)
-    return hooked or any(callable(getattr(type(module), name, None)) for name in vars(module))
 
 
 def refuse(module: nn.Module) -> None:
@@ -72,33 +70,43 @@ def refuse(module: nn.Module) -> None:
     Raises
     ------
     LeakingEstimatorError
-        For statistics over a batch, compiled or distributed modules, hooks.
+        For statistics over a batch, compiled, distributed and lazy modules, and for parameters or buffers of a type of
+        one's own.
     """
-    _refuse_hooks_on_everything()
     for name, layer in module.named_modules():
-        where = f"Layer {name!r} ({type(layer).__name__})" if name else type(layer).__name__
         for applies, found, remedy in KINDS:
             if applies(layer):
+                where = f"Layer {name!r} ({type(layer).__name__})" if name else type(layer).__name__
                 raise LeakingEstimatorError(f"{where} {found}. {remedy}.")
-        if any(getattr(layer, hooks, None) for hooks in HOOKS):
+    for name, tensor in (*module.named_parameters(), *module.named_buffers()):
+        if type(tensor) not in (torch.Tensor, nn.Parameter):
             raise LeakingEstimatorError(
-                f"{where} has hooks: they would see records without noise, and may keep them. Remove the hooks, and "
-                "compute in forward what they compute (torch.nn.utils.parametrizations.weight_norm and the like do)."
-            )
-    for name, parameter in module.named_parameters():
-        if _has_hooks(parameter):
-            raise LeakingEstimatorError(
-                f"Parameter {name!r} has hooks: they would see gradients without noise. Remove the hooks."
+                f"Found {name!r} of type {type(tensor).__name__}: the operations of a subclass of Tensor are its own, "
+                "and may see several records at once. Make it an nn.Parameter, or a plain tensor."
             )
 
 
-def _refuse_hooks_on_everything() -> None:
-    if any(getattr(nn.modules.module, f"_global{hooks}", None) for hooks in HOOKS):
-        raise LeakingEstimatorError(
-            "Found hooks on all modules of PyTorch (torch.nn.modules.module.register_module_forward_hook and the "
-            "like): they would see records without noise. Remove them before training."
-        )
+#: Attributes in which PyTorch keeps hooks of one module, and of all.
+HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
-def _has_hooks(parameter: nn.Parameter) -> bool:
-    return bool(parameter._backward_hooks) or bool(getattr(parameter, "_post_accumulate_grad_hooks", None))
+def altered(layer: nn.Module) -> bool:
+    """Return whether a layer may do something else than its type says.
+
+    It may have hooks, or methods other than PyTorch's, of its own or put into its class.
+    """
+    hooked = any(getattr(layer, hooks, None) or getattr(nn.modules.module, f"_global{hooks}") for hooks in HOOKS)
+    return hooked or any(callable(getattr(type(layer), name, None)) for name in vars(layer)) or _is_patched(type(layer))
+
+
+def _is_patched(kind: type[nn.Module]) -> bool:
+    """Return whether a class of PyTorch has a method that is not PyTorch's."""
+    methods = (one for parent in kind.__mro__[:-1] for one in vars(parent).values())
+    return not all(_is_pytorchs(method) for method in methods if inspect.isfunction(method))
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_pytorchs(method: Callable[..., object]) -> bool:
+    """Return whether a function is one of PyTorch, or of a class of this library."""
+    name = inspect.unwrap(method).__module__ or ""
+    return name.partition(".")[0] in ("torch", "typing", __name__.partition(".")[0])

@@ -25,11 +25,11 @@ from ...privacy._checks import check_size_of_delta
 from ...privacy._types import Neighboring
 from ...privacy.spent import PrivacySpent
 from ..datasets import ReadRecords
+from ..digest import digest
 from ..memory_mapped import MappedRecords
 from ..optimizers import Memory, Table, UpdateRule, on_cpu
 from ..randomness import Seed, mixed, sequence
 from ..resuming import TrainingCheckpoint, checkpoint_in, kept
-from ..state import contents
 from ..task import TrainingTask
 from ..training import train
 from ..training_progress import TrainingProgress, Watchers
@@ -37,7 +37,17 @@ from . import step_size
 from .cost import ParameterCost
 from .joint_training import KEEPER, refuse_checkpoints, shared_records
 from .seeded_noise import words_of
-from .settings import LEAST_NORM, NOISE, RATES, SettingArguments, Settings, check_settings, follows_number, settings_of
+from .settings import (
+    LEAST_NORM,
+    NOISE,
+    RATES,
+    SettingArguments,
+    Settings,
+    check_settings,
+    follows_number,
+    rate_of,
+    settings_of,
+)
 from .training_records import Given, device_of, held, number_of, records_of
 
 if TYPE_CHECKING:
@@ -140,12 +150,12 @@ class DPSGDEstimator(ParameterCost, SettingArguments, BaseEstimator):
         """
         if follows_number(self):
             return None
-        rate = settings_of(self).sample_rate
+        rate = rate_of(self)
         return {"sample_rate": rate, "batch_size": rate * n}
 
     def sized(self, n: float) -> dict[str, Any]:
         """Parameters that fix the sampling rate of trainings on ``n`` records, also for parts of them."""
-        return {"sample_rate": settings_of(self, n).sample_rate, "batch_size": None} if follows_number(self) else {}
+        return {"sample_rate": rate_of(self, n), "batch_size": None} if follows_number(self) else {}
 
     def expected_number(self, n: int) -> float:
         """Number of records that the net expects: ``n``, unless its arguments tell another."""
@@ -344,7 +354,7 @@ class DPSGDEstimator(ParameterCost, SettingArguments, BaseEstimator):
 
     def _bound(self, checkpoint: TrainingCheckpoint, task: TrainingTask, given: Given, fresh: bool) -> TrainingTask:
         """Bind a checkpoint to this training, and return the training that goes on."""
-        start = "" if fresh else contents(*task.module.state_dict().values(), task.memory, lasting=True)
+        start = "" if fresh else digest(*task.module.state_dict().values(), task.memory)
         return checkpoint.bind(task, {"class": type(self), **self.get_params(deep=False)}, held(given), start)
 
     @staticmethod

@@ -11,7 +11,7 @@ from torch import nn
 from ...privacy import Guarantee, compose
 from ...privacy.spent import Component, PrivacySpent
 from .. import checkpoints
-from ..state import contents
+from ..digest import digest
 from .settings import Settings
 
 #: δ at which ``privacy_spent_`` states ε where no ``target_delta`` was given; ``epsilon_at`` gives any other.
@@ -82,12 +82,12 @@ class ParameterCost:
 
     def _remember(self) -> None:
         """Remember these parameters, so that parameters from elsewhere are recognised by their difference."""
-        self._known_parameters_ = contents(*self.module_.state_dict().values())
+        self._known_parameters_ = digest(*self.module_.state_dict().values())
 
     def _foreign_parameters(self) -> tuple[str, ...]:
         """Assumptions about parameters that came into the module from elsewhere."""
         known = vars(self).get("_known_parameters_")
-        if known is None or known == contents(*self.module_.state_dict().values()):
+        if known is None or known == digest(*self.module_.state_dict().values()):
             return ()
         return (f"{type(self).__name__}: parameters put into module_ from elsewhere hold nothing of the records.",)
 

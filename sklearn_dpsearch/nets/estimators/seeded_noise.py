@@ -13,9 +13,9 @@ import numpy as np
 import torch
 from torch import nn
 
+from ..digest import digest
 from ..fingerprint import FREE, argument
 from ..named_tensors import tensors_of
-from ..state import contents
 from .training_records import Given
 
 #: Arguments that change no result beyond rounding, or that show in the initial parameters.
@@ -39,7 +39,7 @@ def words_of(module: nn.Module, arguments: Mapping[str, Any], given: Given, trai
     """
     named = {name: argument(value) for name, value in sorted(arguments.items()) if name not in OF_PLACE}
     start = [value.detach().cpu() for value in module.state_dict().values()]
-    told = contents(named, start, trainings, *_digests(given), lasting=True)
+    told = digest(named, start, trainings, *_digests(given))
     return [int(word) for word in np.frombuffer(bytes.fromhex(told), np.uint32)]
 
 
@@ -48,9 +48,9 @@ def _digests(given: Given) -> list[str]:
     found: list[Any] = []
     for tensors in _blocks(given):
         found = found or [hashlib.blake2b() for _ in tensors]
-        for digest, rows in zip(found, tensors):
-            digest.update(rows.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
-    return [digest.hexdigest() for digest in found]
+        for one, rows in zip(found, tensors):
+            one.update(rows.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    return [one.hexdigest() for one in found]
 
 
 def _blocks(given: Given) -> Iterator[list[torch.Tensor]]:

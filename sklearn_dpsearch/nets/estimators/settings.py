@@ -187,7 +187,7 @@ def settings_of(net: SettingArguments, n: float | None = None) -> Settings:
     # Checked here, not only in fit: a guarantee is computed from checked arguments only.
     validate_parameter_constraints(CONSTRAINTS, {name: getattr(net, name) for name in CONSTRAINTS}, type(net).__name__)
     check_relation(net.neighboring)
-    rate = _rate(net, n)
+    rate = rate_of(net, n)
     steps = int(net.max_steps) if net.max_steps is not None else max(1, round(net.max_epochs / rate))
     return Settings(
         sample_rate=rate,
@@ -225,7 +225,8 @@ def _clipping_norm(given: MaxGradNorm) -> float | None:
     return float(given)
 
 
-def _rate(net: SettingArguments, n: float | None) -> float:
+def rate_of(net: SettingArguments, n: float | None = None) -> float:
+    """Sampling rate for ``n`` records."""
     if not follows_number(net):
         rate = net.default_rate if net.sample_rate is None else net.sample_rate
         if rate is None:

@@ -53,6 +53,11 @@ def device_of(name: Any) -> torch.device:
     ValueError
         If this machine does not have the device.
     """
+    if str(name).startswith("mps"):
+        raise ValueError(
+            f"Found device={name!r}, where PyTorch has no double precision, in which clipped sums and noise are added. "
+            "Use device='cpu', or a CUDA device."
+        )
     try:
         device = torch.device(name)
         torch.empty(1, device=device)

@@ -15,7 +15,7 @@ from skorch.utils import to_numpy
 from torch import nn
 
 from ...data.lists import is_list, numbers_in
-from ..engines.probe import made_up
+from ..engines.made_up import made_up
 from ..named_tensors import Inputs, taking
 
 #: Kinds of arrays that hold no numbers: the whole type would tell the longest text of all records.

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
 import math
 import numbers
-import operator
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeGuard
 
 import numpy as np
-from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator
 
 from ...privacy import CountDistribution
@@ -21,6 +19,9 @@ from .keywords import check_one_metric, check_refit
 MOST_RUNS, MOST_PARTS = 10**6, 10**6
 #: Budgets below it are not private but meaningless: halves and shares of them would no longer be numbers.
 SMALLEST_BUDGET = 1e-100
+
+#: What ``pre_dispatch`` may say.
+TASKS = re.compile(r"all|([1-9]\d*\*)?n_jobs|[1-9]\d*")
 
 BUDGETS = ("epsilon", "delta", "selection_epsilon", "round_epsilon")
 #: Parameters that are numbers, unless None, a word or a distribution of K.
@@ -170,42 +171,13 @@ def _takes_two(function: Callable[..., Any]) -> bool:
 def _check_pre_dispatch(given: Mapping[str, Any]) -> None:
     """Raise for a wrong ``pre_dispatch``: joblib would notice after the data were read, or stay silent."""
     found = given["pre_dispatch"]
-    if found == "all" or given["n_jobs"] == 0:
+    if is_real(found) and 1 <= found < math.inf:
         return
-    tasks = _evaluated(found, effective_n_jobs(given["n_jobs"])) if isinstance(found, str) else found
-    if is_real(tasks) and 1 <= tasks < math.inf:
-        return
-    raise ValueError(
-        f"Found pre_dispatch={found!r}; a number of tasks of at least 1, 'all', or a product with n_jobs is needed. "
-        "Leave pre_dispatch='2*n_jobs'."
-    )
-
-
-OPERATIONS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
-}
-
-
-def _evaluated(expression: str, n_jobs: int) -> float | None:
-    """Evaluate an expression of numbers and ``n_jobs`` as joblib does; None for any other text."""
-
-    def value(node: ast.expr) -> Any:
-        if isinstance(node, ast.Name) and node.id == "n_jobs":
-            return n_jobs
-        if isinstance(node, ast.Constant) and type(node.value) in (int, float):
-            return node.value
-        if isinstance(node, ast.BinOp) and type(node.op) in OPERATIONS:
-            return OPERATIONS[type(node.op)](value(node.left), value(node.right))
-        raise SyntaxError
-
-    try:
-        return float(value(ast.parse(expression.strip(), mode="eval").body))
-    except (SyntaxError, ArithmeticError, ValueError):
-        return None
+    if not isinstance(found, str) or not TASKS.fullmatch(found.replace(" ", "")):
+        raise ValueError(
+            f"Found pre_dispatch={found!r}; a number of tasks of at least 1, 'all', or a whole multiple of n_jobs is "
+            "needed. Leave pre_dispatch='2*n_jobs'."
+        )
 
 
 CHECKS_OF_NUMBERS: tuple[Callable[[Mapping[str, Any]], None], ...] = (_check_numbers, _check_budgets, _check_parts)

@@ -15,13 +15,13 @@ from opacus.layers import DPLSTM, DPMultiheadAttention
 from opacus.optimizers import DPOptimizer
 from torch import nn
 
-from sklearn_dpsearch.nets.engines import engine_choice, graph, plain, probe, vmap
-from sklearn_dpsearch.nets.engines.linear import PlainEngine
+from sklearn_dpsearch.nets.digest import digest
+from sklearn_dpsearch.nets.engines import graph, losses, sequences, vmap
+from sklearn_dpsearch.nets.engines.linear import LinearEngine
 from sklearn_dpsearch.nets.engines.rounding import OWN, norms_of
 from sklearn_dpsearch.nets.engines.vmap import VmapEngine
 from sklearn_dpsearch.nets.randomness import Secrets
 from sklearn_dpsearch.nets.sampling import PoissonBatches
-from sklearn_dpsearch.nets.state import contents
 from sklearn_dpsearch.nets.task import Records
 from sklearn_dpsearch.nets.training import train
 
@@ -31,6 +31,7 @@ from ..toys import (
     Residual,
     clipped,
     clipped_sums,
+    engine_for,
     flat,
     gradients,
     mlp,
@@ -163,15 +164,17 @@ def test_backward_of_every_activation_is_that_of_autograd(layer):
     inputs = torch.linspace(-8, 8, 201).requires_grad_()
     slope = torch.linspace(1, 2, 201)
     kept = inputs.detach().clone()
-    outputs = plain.forward(layer, kept)
+    layer = copy.deepcopy(layer)
+    layer.inplace = False
+    outputs = layer(kept)
     expected = torch.autograd.grad((copy.deepcopy(layer)(inputs * 1.0) * slope).sum(), inputs)[0]
-    torch.testing.assert_close(plain.backward(layer, slope, kept, outputs), expected, rtol=1e-5, atol=1e-6)
-    torch.testing.assert_close(kept, inputs.detach(), rtol=0, atol=0)  # never in place
+    torch.testing.assert_close(
+        sequences.ELEMENTWISE[type(layer)](layer, slope, kept, outputs), expected, rtol=1e-5, atol=1e-6
+    )
 
 
-def test_every_activation_and_loss_of_the_tables_is_tested():
-    assert {type(one) for one in ACTIVATIONS} == set(plain.ELEMENTWISE)
-    assert {type(one) for one in LOSSES} == set(plain.LOSSES)
+def test_every_activation_of_the_table_is_tested():
+    assert {type(one) for one in ACTIVATIONS} == set(sequences.ELEMENTWISE)
 
 
 @pytest.mark.parametrize("criterion", LOSSES, ids=name)
@@ -179,11 +182,11 @@ def test_slope_of_every_loss_is_that_of_autograd(criterion):
     predicted = torch.randn(2, 9, 3, generator=torch.Generator().manual_seed(0)) * 3
     labels = torch.arange(18).reshape(2, 9) % 3
     targets = targets_for(criterion, labels)
-    found = plain.loss_slope(criterion, predicted.clone(), targets)
     for k in range(2):
+        found = losses.slope(criterion, predicted[k].clone(), targets[k])
         leaf = predicted[k].clone().requires_grad_()
         expected = torch.autograd.grad(criterion(leaf, targets[k]), leaf)[0]
-        torch.testing.assert_close(found[k], expected, rtol=1e-5, atol=1e-6)
+        torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
 
 
 # --- the sums ---------------------------------------------------------------------------------------------------
@@ -196,8 +199,8 @@ def test_plain_nets_sum_what_autograd_gives_record_by_record(layer, criterion):
     )
     inputs, labels = table(40)
     targets = targets_for(criterion, labels)
-    assert plain.structure(net, criterion) is not None
-    found = clipped_sums(PlainEngine(net, criterion, CPU), net, inputs, targets, norm=0.7, stack=3)
+    assert sequences.structure(net) is not None
+    found = clipped_sums(LinearEngine(net, criterion, CPU), net, inputs, targets, norm=0.7, stack=3)
     expected = clipped(gradients(net, criterion, inputs, targets), 0.7)
     for row in found:
         torch.testing.assert_close(row, expected, rtol=1e-4, atol=2e-6)
@@ -238,7 +241,7 @@ def engines_of(net, criterion=CROSS_ENTROPY):
         (VmapEngine(net, criterion, CPU), 1),
         (VmapEngine(net, criterion, CPU, graph.trace(net, table(8)[0]).runnable, own_code=False), 1),
     ]
-    return found if plain.structure(net, criterion) is None else [*found, (PlainEngine(net, criterion, CPU), 2)]
+    return found if sequences.structure(net) is None else [*found, (LinearEngine(net, criterion, CPU), 2)]
 
 
 @pytest.mark.parametrize("make", [mlp, lambda: mlp(bias=False), Residual], ids=["mlp", "without biases", "residual"])
@@ -274,7 +277,7 @@ def test_places_without_a_record_add_nothing(criterion, bias, as_graph):
     net = mlp(bias=bias)
     inputs, labels = table(10)
     targets = targets_for(criterion, labels)
-    engine = traced(net, criterion) if as_graph else PlainEngine(net, criterion, CPU)
+    engine = traced(net, criterion) if as_graph else LinearEngine(net, criterion, CPU)
     alone = clipped_sums(engine, net, inputs, targets)
     trained = engine.layout.read([net], CPU, True)
     sums = torch.zeros_like(trained, dtype=torch.float64)
@@ -312,7 +315,7 @@ def worst(engine, net, targets, norm, stack, kinds=ADVERSARIAL):
 def test_no_record_moves_a_plain_net_by_more_than_the_norm(layer, criterion):
     net = nn.Sequential(nn.Linear(5, 6), copy.deepcopy(layer), nn.Linear(6, 3))
     targets = targets_for(criterion, table(33)[1])
-    assert worst(PlainEngine(net, criterion, CPU), net, targets, 0.5, 2) <= 0.5 * (1 + OWN)
+    assert worst(LinearEngine(net, criterion, CPU), net, targets, 0.5, 2) <= 0.5 * (1 + OWN)
 
 
 @pytest.mark.slow
@@ -377,8 +380,8 @@ def test_a_layer_used_twice_is_clipped_as_the_one_parameter_it_is():
     layer = nn.Linear(5, 5)
     net = nn.Sequential(layer, nn.Tanh(), layer)
     inputs, targets = table(30)
-    assert plain.structure(net, CROSS_ENTROPY) is None
-    engine = engine_choice.engine_for(net, CROSS_ENTROPY, *probe.made_up(inputs, targets), CPU)
+    assert sequences.structure(net) is None
+    engine = engine_for(net, CROSS_ENTROPY, inputs, targets)
     expected = clipped(gradients(net, CROSS_ENTROPY, inputs, targets), 0.1)
     torch.testing.assert_close(clipped_sums(engine, net, inputs, targets, 0.1)[0], expected, rtol=1e-4, atol=1e-6)
     assert worst(engine, net, table(33)[1], 0.1, 1) <= 0.1 * (1 + OWN)
@@ -392,7 +395,7 @@ def test_nets_that_somebody_hung_a_hook_on_are_not_taken_for_plain():
     ):
         net = mlp()
         touch(net)
-        assert plain.structure(net, CROSS_ENTROPY) is None
+        assert sequences.structure(net) is None
 
 
 @pytest.mark.parametrize("size", [100, 5_000, 1_000_000])
@@ -407,7 +410,7 @@ def test_norms_of_long_vectors_are_not_too_small(size, value):
 def test_no_record_of_a_million_features_moves_the_sum_by_more_than_the_norm():
     net = nn.Linear(1_000_000, 2, bias=False)
     nn.init.zeros_(net.weight)
-    for engine in (PlainEngine(net, CROSS_ENTROPY, CPU), VmapEngine(net, CROSS_ENTROPY, CPU)):
+    for engine in (LinearEngine(net, CROSS_ENTROPY, CPU), VmapEngine(net, CROSS_ENTROPY, CPU)):
         found = clipped_sums(engine, net, torch.full((1, 1_000_000), 0.7), torch.tensor([1]))
         assert float(found.double().norm()) <= 1 + OWN
 
@@ -479,9 +482,9 @@ def test_the_engine_for_any_code_keeps_nothing_of_the_records(make):
     net = seeded(make)
     inputs, targets = table(20)
     engine = VmapEngine(net, CROSS_ENTROPY, CPU)
-    before = contents(engine.template, engine.criterion, net)
+    before = digest(engine.template, engine.criterion, net)
     clipped_sums(engine, net, inputs, targets)
-    assert contents(engine.template, engine.criterion, net) == before
+    assert digest(engine.template, engine.criterion, net) == before
     for parameter in (*engine.template.parameters(), *net.parameters()):
         assert parameter.grad is None
         assert not vars(parameter)

@@ -10,7 +10,7 @@ pytest.importorskip("torch")
 import torch
 from torch import nn
 
-from sklearn_dpsearch.nets.engines import engine_choice, graph, layer_gradients, layered
+from sklearn_dpsearch.nets.engines import graph, layer_gradients, layered
 from sklearn_dpsearch.nets.engines.base import STABILITY
 from sklearn_dpsearch.nets.engines.layered import LayeredEngine
 from sklearn_dpsearch.nets.engines.rounding import OWN
@@ -18,7 +18,7 @@ from sklearn_dpsearch.nets.engines.rules import NotPerRecord
 from sklearn_dpsearch.nets.task import Records
 from sklearn_dpsearch.nets.training import train
 
-from ..toys import ADVERSARIAL, CPU, clipped, clipped_sums, flat, gradients, seeded, training
+from ..toys import ADVERSARIAL, CPU, clipped, clipped_sums, engine_for, flat, gradients, seeded, training
 
 SUM = nn.CrossEntropyLoss(reduction="sum")
 
@@ -118,8 +118,8 @@ def data(shape, n=20, seed=0):
     return inputs, torch.randint(0, 3, (n,), generator=rng)
 
 
-def engine_for(net, inputs, targets):
-    made = engine_choice.engine_for(net, SUM, inputs[:8], targets[:8], CPU)
+def layered_engine(net, inputs, targets):
+    made = engine_for(net, SUM, inputs[:8], targets[:8])
     assert type(made) is LayeredEngine
     return made
 
@@ -150,7 +150,7 @@ def in_double_precision(net, inputs, targets, summed):
 @pytest.mark.parametrize(("make", "shape"), NETS.values(), ids=NETS)
 def test_every_rule_gives_what_autograd_gives_record_by_record(make, shape, most):
     net, (inputs, targets) = seeded(make), data(shape)
-    engine = engine_for(net, inputs, targets)
+    engine = layered_engine(net, inputs, targets)
     engine.most = most
     norm = float(gradients(net, SUM, inputs, targets).norm(dim=1).median())  # some are clipped, some are not
     found = clipped_sums(engine, net, inputs, targets, norm)[0].double()
@@ -162,7 +162,7 @@ def test_every_rule_gives_what_autograd_gives_record_by_record(make, shape, most
 def test_norms_are_those_of_the_gradients_alone(make, shape):
     """Not only of their sum: a part that is left out of the norm would show in each record."""
     net, (inputs, targets) = seeded(make), data(shape)
-    engine = engine_for(net, inputs, targets)
+    engine = layered_engine(net, inputs, targets)
     trained, frozen = (engine.layout.read([net], CPU, flag) for flag in (True, False))
     engine.bind(trained, frozen, torch.zeros_like(trained, dtype=torch.float64))
     squares = sum(share.squares() for share in engine._shares(inputs, targets).values())
@@ -174,7 +174,7 @@ def test_norms_are_those_of_the_gradients_alone(make, shape):
 @pytest.mark.parametrize(("make", "shape"), [*NETS.values(), *ILL_CONDITIONED.values()], ids=[*NETS, *ILL_CONDITIONED])
 def test_no_record_moves_the_sum_by_more_than_the_norm(make, shape):
     net, (inputs, targets) = seeded(make), data(shape, 33)
-    engine = engine_for(net, inputs, targets)
+    engine = layered_engine(net, inputs, targets)
     for spoiled in _spoiled(inputs):
         for norm in (1e-3, 0.5):
             alone = clipped_sums(engine, net, spoiled[-1:], targets[-1:], norm)
@@ -205,7 +205,7 @@ def test_places_that_cancel_leave_a_gradient_that_is_clipped_as_it_was_rounded()
     inputs[..., 2048:] = -inputs[..., :2048].flip(-1)
     targets = torch.ones(1, 1)
     loss = nn.MSELoss(reduction="sum")
-    engine = engine_choice.engine_for(net, loss, inputs.repeat(8, 1, 1), targets.repeat(8, 1), CPU)
+    engine = engine_for(net, loss, inputs.repeat(8, 1, 1), targets.repeat(8, 1))
     assert type(engine) is LayeredEngine
     assert float(clipped_sums(engine, net, inputs, targets, 1e-6).norm()) <= 1e-6 * (1 + OWN)
 
@@ -215,7 +215,7 @@ def test_places_that_cancel_leave_a_gradient_that_is_clipped_as_it_was_rounded()
 def test_a_record_without_a_finite_gradient_contributes_nothing(name, value):
     (make, shape) = NETS[name]
     net, (inputs, targets) = seeded(make), data(shape)
-    engine = engine_for(net, inputs, targets)
+    engine = layered_engine(net, inputs, targets)
     spoiled, others = inputs.clone(), [i for i in range(20) if i != 3]
     spoiled[3] = value
     found = clipped_sums(engine, net, spoiled, targets, 0.5)
@@ -231,7 +231,7 @@ def test_a_word_whose_row_is_not_finite_takes_only_its_own_records_out():
     inputs[4, 2] = inputs[9, 0] = 7
     net.table.weight.data[7] = torch.nan
     others = [i for i in range(20) if i not in (4, 9)]
-    engine = engine_for(net, data(None)[0].clamp(max=6), targets)
+    engine = layered_engine(net, data(None)[0].clamp(max=6), targets)
     found = clipped_sums(engine, net, inputs, targets, 0.5)
     torch.testing.assert_close(
         found, clipped_sums(engine, net, inputs[others], targets[others], 0.5), rtol=1e-5, atol=1e-6
@@ -252,7 +252,7 @@ def test_a_word_that_comes_twice_counts_as_the_one_row_it_is():
 def test_places_without_a_record_add_nothing(name):
     (make, shape) = NETS[name]
     net, (inputs, targets) = seeded(make), data(shape, 10)
-    engine = engine_for(net, inputs, targets)
+    engine = layered_engine(net, inputs, targets)
     alone = clipped_sums(engine, net, inputs, targets)
     trained = engine.layout.read([net], CPU, True)
     sums = torch.zeros_like(trained, dtype=torch.float64)
@@ -269,7 +269,7 @@ def test_frozen_parameters_neither_move_nor_count_in_the_norm(frozen):
     for key, parameter in net.named_parameters():
         parameter.requires_grad_(key not in frozen)
     expected = clipped(gradients(net, SUM, inputs, targets), 0.3)
-    found = clipped_sums(engine_for(net, inputs, targets), net, inputs, targets, 0.3)[0]
+    found = clipped_sums(layered_engine(net, inputs, targets), net, inputs, targets, 0.3)[0]
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=2e-6)
     before = {key: p.detach().clone() for key, p in net.named_parameters()}
     train(training(net), Records.of(inputs, targets, CPU), max_physical_batch=100)
@@ -299,11 +299,11 @@ def test_a_training_leaves_the_module_without_gradients_and_the_template_apart()
 def test_memory_is_bounded_by_bytes_whatever_the_records():
     for make, shape in NETS.values():
         net, (inputs, targets) = seeded(make), data(shape)
-        engine = engine_for(net, inputs, targets)
+        engine = layered_engine(net, inputs, targets)
         traced = graph.trace(net, inputs[:8])
         assert engine.most == layered.MOST or engine.most * 4 * traced.numbers <= layered.MEMORY["cpu"]
     large = nn.Sequential(nn.Conv2d(3, 64, 3, padding=1), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 3))
-    made = engine_for(large, torch.zeros(8, 3, 200, 200), torch.zeros(8, dtype=torch.long))
+    made = layered_engine(large, torch.zeros(8, 3, 200, 200), torch.zeros(8, dtype=torch.long))
     assert made.most == layered.LEAST
 
 
@@ -327,7 +327,7 @@ def test_a_large_table_of_words_costs_as_much_as_the_words_that_come():
 def test_automatic_clipping_brings_short_gradients_to_the_norm_too(name):
     (make, shape) = NETS[name]
     net, (inputs, targets) = seeded(make), data(shape)
-    engine = engine_for(net, inputs, targets)
+    engine = layered_engine(net, inputs, targets)
     engine.automatic = torch.tensor([[True]])
     each = gradients(net, SUM, inputs, targets)
     expected = (each * 0.3 / (each.norm(dim=1, keepdim=True) + STABILITY)).sum(0)

@@ -12,8 +12,8 @@ from torch import nn
 
 from sklearn_dpsearch import DPRandomSearchCV
 from sklearn_dpsearch.nets import DPLogisticRegression, DPMLPClassifier
-from sklearn_dpsearch.nets.engines import plain
-from sklearn_dpsearch.nets.engines.linear import PlainEngine
+from sklearn_dpsearch.nets.engines import engine_choice, sequences
+from sklearn_dpsearch.nets.engines.linear import LinearEngine
 from sklearn_dpsearch.privacy import PrivacyError
 
 from ..toys import CPU, clipped, clipped_sums, flat, gradients, largest_change, mlp, table
@@ -50,15 +50,16 @@ def test_weighted_losses_are_summed_and_one_record_moves_a_step_by_no_more_than_
 
 def test_weighted_nets_take_the_fast_way_and_sum_what_autograd_gives():
     inputs, labels = table(40)
-    assert plain.structure(mlp(), WEIGHTED) is not None
-    (found,) = clipped_sums(PlainEngine(mlp(), WEIGHTED, CPU), mlp(), inputs, labels, norm=0.7)
+    assert sequences.structure(mlp()) is not None
+    (found,) = clipped_sums(LinearEngine(mlp(), WEIGHTED, CPU), mlp(), inputs, labels, norm=0.7)
     expected = clipped(gradients(mlp(), WEIGHTED, inputs, labels), 0.7)
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=2e-6)
 
 
 def test_nets_of_different_weights_are_not_trained_as_one():
     other = nn.CrossEntropyLoss(reduction="sum", weight=torch.tensor([1.0, 1.0, 1.0]))
-    assert len({plain.structure(mlp(), criterion) for criterion in (WEIGHTED, other)}) == 2
+    choice = engine_choice.choose(mlp(), WEIGHTED, *table(8))
+    assert len({choice.stack_key(criterion) for criterion in (WEIGHTED, other)}) == 2
     nets = [model(class_weight={1: w}, noise_seed=i, classes=[0, 1]) for i, w in enumerate((0.1, 1.0, 0.1))]
     alone = [model(class_weight={1: w}, noise_seed=i, classes=[0, 1]) for i, w in enumerate((0.1, 1.0, 0.1))]
     for one, single in zip(DPLogisticRegression.fit_together(nets, X, y), alone):

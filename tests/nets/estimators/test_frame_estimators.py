@@ -323,11 +323,13 @@ def test_the_guarantee_follows_from_the_arguments_alone():
 
 def test_the_net_is_trained_as_a_graph_in_stacks():
     """Known to act on each record alone: neither own code nor one net at a time."""
-    from sklearn_dpsearch.nets.engines.engine_choice import way_of
+    from sklearn_dpsearch.nets.engines.engine_choice import choose
 
     made = layers.wide_and_deep([7, 2], [4, 5, 2], torch.nn.ReLU, torch.Generator().manual_seed(0), from_linear=True)
-    way = way_of(made, torch.nn.CrossEntropyLoss(reduction="sum"), torch.randn(3, 7), torch.tensor([0, 1, 0]))
-    assert way.stacks
+    criterion = torch.nn.CrossEntropyLoss(reduction="sum")
+    choice = choose(made, criterion, torch.randn(3, 7), torch.tensor([0, 1, 0]))
+    assert choice.stack_key(criterion) is not None
+    assert not choice.runs_own_code
 
 
 @pytest.mark.slow
