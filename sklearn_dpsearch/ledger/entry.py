@@ -9,7 +9,16 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
-from ..privacy import Guarantee, LaplaceDP, MixedNeighborsError, PrivacyError, PureDP, as_replace_one, as_zero_out, from_dict
+from ..privacy import (
+    Guarantee,
+    LaplaceDP,
+    MixedNeighborsError,
+    PrivacyError,
+    PureDP,
+    as_replace_one,
+    as_zero_out,
+    from_dict,
+)
 from ..privacy._types import Neighboring
 from ..privacy.guarantees.base import Statement, as_guarantee
 
