@@ -79,7 +79,7 @@ def test_the_total_is_that_of_a_noisy_maximum_and_one_training(size):
     assert one.privacy_cost().epsilon == pytest.approx(compose(choice, GaussianDP(mu=0.4)).epsilon_at(1e-6), rel=1e-12)
     first, second = one.privacy_cost().components
     assert first.guarantee.epsilon_at(0.0) == 0.5
-    assert second.guarantee == GaussianDP(mu=0.4)
+    assert second.guarantee == GaussianDP(mu=0.4, neighboring="zero_out")
     assert one.privacy_cost().bound == "composition"
 
 
