@@ -209,8 +209,8 @@ MUTANTS = [
         name="rehearsed on private records",
         mistake="A rehearsal, whose errors are shown in full, is given the records and not only their public facts.",
         file="search/planning/container_facts.py",
-        old="values[:0] if sliced else None",
-        new="values if sliced else None",
+        old="empty = values[:0] if isinstance(values, np.ndarray) or is_frame(values) else None",
+        new="empty = values",
         tests=("search/test_rehearsal.py::test_only_names_shapes_and_types_are_read",),
     ),
     Mutant(
@@ -982,8 +982,8 @@ MUTANTS = [
         name="one family counts",
         mistake="A subset search counts as amplified although one of several families counts its records.",
         file="search/planning/families.py",
-        old="return all(self.adapter.expecting(model, 1.0) is not None for model in self.models)",
-        new="return any(self.adapter.expecting(model, 1.0) is not None for model in self.models)",
+        old="        return all(\n            run.guarantee",
+        new="        return any(\n            run.guarantee",
         tests=("search/test_subset_bad_input.py::test_a_replaced_step_that_counts_its_records_makes_the_coins_known",),
     ),
     Mutant(
@@ -1108,8 +1108,8 @@ MUTANTS = [
         name="values without their names",
         mistake="Of a data frame the values alone are compared: the same noise meets rows that have other names.",
         file="search/_fingerprint.py",
-        old="return None if callable(found) else _values(found)",
-        new="return None",
+        old="return [np.asarray(value.index), *(",
+        new="return [*(",
         tests=("search/test_resuming.py::test_what_lies_beside_the_values_of_records_is_compared_too",),
     ),
     Mutant(
