@@ -152,13 +152,12 @@ def _module(body):
 
 
 CODE = """
-scale = 2.0
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.layer, self.power = nn.Linear(5, 2), 1
     def forward(self, inputs):
-        return self.layer(torch.tanh(inputs * scale))
+        return self.layer(torch.tanh(inputs * 2.0))
 """
 
 
