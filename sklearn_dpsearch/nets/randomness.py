@@ -20,7 +20,7 @@ _GLOBAL_GENERATOR = threading.Lock()
 CPU_STATE, WORDS = 5056, slice(24, 24 + 8 * 624)
 
 #: Random streams of one training, each from its own child of the seed.
-STREAMS = ("coins", "noise", "later parameters", "reading")
+STREAMS = ("coins", "noise", "later parameters", "reading", "labels")
 
 
 class Secrets:
@@ -41,6 +41,7 @@ class Secrets:
     def __init__(self, seed: Seed = None) -> None:
         source = sequence(seed)
         self.coins = np.random.Generator(np.random.PCG64DXSM(_stream(source, "coins")))
+        self.labels = np.random.Generator(np.random.PCG64DXSM(_stream(source, "labels")))
         self._noise = np.random.Generator(np.random.SFC64(_stream(source, "noise")))
 
     def normals(self, out: torch.Tensor, scale: float = 1.0) -> None:

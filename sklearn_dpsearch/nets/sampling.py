@@ -26,10 +26,14 @@ class PoissonBatches:
         At least ``LEAST_RATE``: the distribution of gaps is then exact to one part in a million, and no sum overflows.
     n : int
         Number of records.
+    labels : Generator, optional
+        Deals records to parts.
     """
 
-    def __init__(self, rng: np.random.Generator, rate: float, n: int) -> None:
-        self._rng, self._rate, self._n = rng, float(rate), int(n)
+    def __init__(
+        self, rng: np.random.Generator, rate: float, n: int, labels: np.random.Generator | None = None
+    ) -> None:
+        self._rng, self._rate, self._n, self._labels = rng, float(rate), int(n), labels
         self._ahead = self._successes(-1, 1)
 
     def draw(self, steps: int) -> tuple[np.ndarray, np.ndarray]:
@@ -47,6 +51,19 @@ class PoissonBatches:
         self._ahead = positions[inside:] - trials
         return np.divmod(positions[:inside], max(self._n, 1))
 
+    def draw_parts(self, steps: int, parts: int) -> tuple[np.ndarray, np.ndarray]:
+        """Draw batches, and deal every record to one of the parts of its batch by a label of its own.
+
+        A label depends neither on records nor on their number. A step's number is replaced by step · parts + label.
+        """
+        step, record = self.draw(steps)
+        if parts == 1:
+            return step, record
+        assert self._labels is not None
+        place = step * parts + self._labels.integers(parts, size=len(step))
+        order = np.argsort(place, kind="stable")
+        return place[order], record[order]
+
     def state(self) -> torch.Tensor:
         """Members drawn ahead. The state of the generator is kept apart."""
         return torch.from_numpy(self._ahead)
@@ -62,28 +79,28 @@ class PoissonBatches:
 
 
 def padded_batches(
-    sources: Sequence[PoissonBatches], steps: int, n: int, width: int = 1
+    sources: Sequence[PoissonBatches], steps: int, n: int, parts: int = 1, width: int = 1
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Draw the next batches of several trainings, never truncated.
+    """Draw the next batches of several trainings, part by part, never truncated.
 
     Parameters
     ----------
     sources : sequence of PoissonBatches
-    steps, n : int
+    steps, n, parts : int
     width : int
-        All batches are filled up to a multiple of this width.
+        All parts are filled up to a multiple of this width.
 
     Returns
     -------
-    records : array of shape (steps, len(sources), widest)
-        Record numbers; ``n`` where a batch is shorter than the widest.
-    sizes : array of shape (steps, len(sources))
+    records : array of shape (steps · parts, len(sources), widest)
+        Record numbers; ``n`` where a part is shorter than the widest.
+    sizes : array of shape (steps · parts, len(sources))
     """
-    drawn = [source.draw(steps) for source in sources]
-    sizes = np.stack([np.bincount(step, minlength=steps) for step, _ in drawn], axis=1)
+    drawn = [source.draw_parts(steps, parts) for source in sources]
+    sizes = np.stack([np.bincount(place, minlength=steps * parts) for place, _ in drawn], axis=1)
     widest = -(-int(sizes.max(initial=0)) // width) * width
-    records = np.full((steps, len(sources), widest), n, dtype=np.int64)
-    for i, (step, record) in enumerate(drawn):
+    records = np.full((steps * parts, len(sources), widest), n, dtype=np.int64)
+    for i, (place, record) in enumerate(drawn):
         starts = np.cumsum(sizes[:, i]) - sizes[:, i]
-        records[step, i, np.arange(len(step)) - starts[step]] = record
+        records[place, i, np.arange(len(place)) - starts[place]] = record
     return records, sizes

@@ -70,8 +70,10 @@ class Stack:
         # theorems about the best of several candidates need.
         self.secrets = [Secrets(task.seed) for task in tasks]
         self.batches = [
-            PoissonBatches(own.coins, task.sample_rate, len(records)) for own, task in zip(self.secrets, tasks)
+            PoissonBatches(own.coins, task.sample_rate, len(records), own.labels)
+            for own, task in zip(self.secrets, tasks)
         ]
+        self.parts = max((rounding.parts(task.expected_batch_size) for task in tasks), default=1)
         self.averages = Averages(self.tasks, self.trained)
         self.done = 0  # steps
         self._allocate()
@@ -91,20 +93,20 @@ class Stack:
         while self.tasks:
             t = self.done
             steps = int(min(self._ahead(t), self.watchers.patience))
-            for step, places in enumerate(self._drawn(steps)):
-                self._step(places, t + step)
+            for step, parts in enumerate(self._drawn(steps)):
+                self._step(parts, t + step)
             self.done += steps
             self._finish(self.done)
             self.watchers.look(self)
 
-    def _drawn(self, steps: int) -> Iterator[torch.Tensor]:
-        """Record numbers of the next batches; in a stack their widths are public."""
+    def _drawn(self, steps: int) -> Iterator[list[torch.Tensor]]:
+        """Record numbers of the next batches, part by part; in a stack their widths are public."""
         filled = 1 if len(self.tasks) == 1 else self.width
-        batches, sizes = padded_batches(self.batches, steps, len(self.records), filled)
+        batches, sizes = padded_batches(self.batches, steps, len(self.records), self.parts, filled)
         places = torch.from_numpy(batches).to(self.device)
         widths = (-(-sizes.max(axis=1, initial=0) // filled) * filled).tolist()
-        for step, width in enumerate(widths):
-            yield places[step, :, :width]
+        for start in range(0, len(widths), self.parts):
+            yield [places[part, :, : widths[part]] for part in range(start, start + self.parts)]
 
     def state(self) -> dict[str, Any]:
         """State between two blocks of steps: as secret as the records."""
@@ -135,24 +137,26 @@ class Stack:
         widest = max(1.0, max(task.sample_rate for task in self.tasks) * len(self.records))
         return max(1, min(min(task.steps for task in self.tasks) - t, int(AHEAD / (widest * len(self.tasks)))))
 
-    def _step(self, places: torch.Tensor, t: int) -> None:
-        """Noise, clipped sums over the batches, division by a constant, optimizer."""
+    def _step(self, parts: Sequence[torch.Tensor], t: int) -> None:
+        """Noise once, clipped sums over the batches, part by part, division by a constant, optimizer."""
         if self.noisy:
             # Noise first: the sums are added to it, in double precision, so that rounding to single comes after noise.
             fill_normals(self.secrets, self.scales, self.sums)
         else:
             self.sums.zero_()
-        self._add(places)
+        for places in parts:
+            self._add(places)
         # By the expected batch size: the real one is secret, and would scale the noise with it.
         self.gradients.copy_(self.sums).div_(self.divisors)
         self.stepper.step(self.trained, self.gradients, t)
         self.averages.add(self.trained, t)
 
     def _add(self, places: torch.Tensor) -> None:
-        """Add the clipped gradients of each net's batch."""
+        """Add the clipped gradients of a part of each net's batch."""
         # The whole batch, at any cost in memory: a truncated batch would not be a Poisson sample.
         for start in range(0, places.shape[1], self.width):
             chosen = places[:, start : start + self.width]
+            self.engine.piece = self.piece if start + chosen.shape[1] <= self.most else 0
             bounds = (chosen < len(self.records)) * self.norms  # 0 where a shorter batch is filled up: nothing is added
             known = self.records.norms if self.engine.wants_norms else None
             norms = None if known is None else torch.take(known, chosen)
@@ -194,7 +198,8 @@ class Stack:
         self.scales = [noise_scale(task) for task in self.tasks]
         expected = [task.expected_batch_size for task in self.tasks]
         self.divisors = self._column(expected).float()
-        self.engine.piece = rounding.PIECE if rounding.single_is_single() else 0
+        self.most = min(map(rounding.most_records, expected), default=0.0)
+        self.piece = min(map(rounding.piece, expected), default=0) if rounding.single_is_single() else 0
         self.width = self._width(expected)
         self.engine.bind(self.trained, self.frozen, self.sums)
 
@@ -202,12 +207,12 @@ class Stack:
         """Records of each net at once.
 
         Public, and in a stack equal in every step: no bit of a net depends on the batches of other nets. The few wider
-        batches take another round, in which nets without more records add zeros.
+        parts take another round, in which nets without more records add zeros.
         """
         allowed = max(1, self.max_physical_batch // max(1, len(self.tasks)))
         allowed = min(allowed, ROWS) if self.device.type == "cpu" else allowed
-        most = max(expected, default=1.0)
-        return allowed if len(self.tasks) == 1 else min(allowed, math.ceil(most + 3.0 * math.sqrt(most)) + 1)
+        part = max(expected, default=1.0) / self.parts
+        return allowed if len(self.tasks) == 1 else min(allowed, math.ceil(part + 3.0 * math.sqrt(part)) + 1)
 
     def _column(self, values: Sequence[float]) -> torch.Tensor:
         return torch.tensor(np.asarray(values, float), device=self.device).unsqueeze(1)

@@ -24,7 +24,7 @@ Respond = Callable[[Any], Labels]
 Evaluate = Callable[[Labels, Labels], Any]
 
 #: Number of records in a call of a model.
-BLOCK = 2**12
+BLOCK = 2**10
 #: Noise is cut off here, which is as good as infinite, so that every quotient of integers is finite.
 LARGEST = 10**30
 

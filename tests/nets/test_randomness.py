@@ -285,7 +285,7 @@ def test_every_generator_of_a_training_is_saved():
 
 def test_no_two_streams_of_a_training_draw_the_same():
     own = Secrets(7)
-    generators = [own.coins, own._noise, reading_coins(7)]
+    generators = [own.coins, own.labels, own._noise, reading_coins(7)]
     first = [generator.bit_generator.random_raw() for generator in generators]
     first += [int(later_parameters(7).generate_state(1, np.uint64)[0] >> 1)]
     assert len(set(first)) == len(STREAMS) == len(first)

@@ -23,6 +23,11 @@ def batches(rate, n, seed=0):
     return PoissonBatches(Secrets(seed).coins, rate, n)
 
 
+def labelled(rate, n, seed=0):
+    own = Secrets(seed)
+    return PoissonBatches(own.coins, rate, n, own.labels)
+
+
 def drawn(rate, n, steps=STEPS, seed=0):
     """Whether each record is in each batch, shape (steps, n)."""
     step, record = batches(rate, n, seed).draw(steps)
@@ -98,6 +103,33 @@ def test_how_many_steps_are_drawn_at_once_changes_nothing(rate):
         parts.append(np.stack([step + before, record]))
         before += number
     np.testing.assert_array_equal(np.concatenate(parts, axis=1), whole)
+
+
+def test_parts_hold_the_batch_dealt_by_labels_that_do_not_depend_on_how_many_steps_are_drawn_at_once():
+    n, parts, rate = 100, 3, 0.3
+    step, record = batches(rate, n).draw(600)
+    place, dealt = labelled(rate, n).draw_parts(600, parts)
+    assert (np.diff(place) >= 0).all()
+    assert sorted(zip(place // parts, dealt)) == sorted(zip(step, record))
+    assert all((np.diff(dealt[place == one]) > 0).all() for one in range(6))  # in each part in one order
+    source = labelled(rate, n)
+    np.testing.assert_array_equal(
+        np.concatenate([source.draw_parts(number, parts)[1] for number in [1, 7, 0, 292, 300]]), dealt
+    )
+
+
+def test_labels_are_uniform_and_independent_of_steps_and_records():
+    n, parts = 30, 4
+    place, record = labelled(0.5, n).draw_parts(STEPS, parts)
+    counts = np.zeros((n, parts))
+    np.add.at(counts, (record, place % parts), 1)
+    shares = counts / counts.sum(axis=1, keepdims=True)
+    assert np.abs(shares - 1 / parts).max() < 5.5 * np.sqrt(3 / 16 / (STEPS * 0.5))
+    labels = np.full((STEPS, n), np.nan)
+    labels[place // parts, record] = place % parts
+    same = [np.nanmean(np.where(np.isnan(labels[:, i] + labels[:, j]), np.nan, labels[:, i] == labels[:, j]))
+            for i in range(n) for j in range(i)]  # fmt: skip
+    assert np.abs(np.array(same) - 1 / parts).max() < 6 * np.sqrt(3 / 16 / (STEPS * 0.25))
 
 
 def test_batches_drawn_step_by_step_are_as_exact_as_those_drawn_together():

@@ -11,9 +11,12 @@ from sklearn.metrics import mean_squared_error
 
 from sklearn_dpsearch._process.containment import PRIVATE
 from sklearn_dpsearch.scoring import make_private_scorer, private_scorer
-from sklearn_dpsearch.scoring.contributions import BLOCK, as_array
+from sklearn_dpsearch.scoring.contributions import as_array
 from sklearn_dpsearch.scoring.counts import BalancedAccuracyScorer
 from sklearn_dpsearch.scoring.r2 import R2Scorer
+
+#: Of records.
+NUMBER = 48
 
 pd = pytest.importorskip("pandas")
 BIG = 2**53
@@ -64,13 +67,13 @@ SHAPES = {
 }
 
 
-@pytest.mark.parametrize("y_shape", [(BLOCK,), (BLOCK, 1), "frame", "list", "list of lists"])
+@pytest.mark.parametrize("y_shape", [(NUMBER,), (NUMBER, 1), "frame", "list", "list of lists"])
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("name", NUMBERS)
 def test_no_shape_of_labels_and_answers_mixes_records(name, shape, y_shape):
     """Once (n, 1) and (n,) gave (n, n), and the label of one record was compared with all predictions."""
     scorer, model = NUMBERS[name], Says(0.0, SHAPES[shape])
-    one = np.zeros(BLOCK)
+    one = np.zeros(NUMBER)
     other = one.copy()
     other[7] = 5.0
     if y_shape == "frame":
@@ -83,7 +86,7 @@ def test_no_shape_of_labels_and_answers_mixes_records(name, shape, y_shape):
         one, other = one.reshape(y_shape), other.reshape(y_shape)
     assert moved(scorer, model, one, other) <= scorer.sensitivity("replace_one").l1
     if shape in ("flat", "column"):
-        X = np.zeros((BLOCK, 1))
+        X = np.zeros((NUMBER, 1))
         wrong = scorer.statistic(Says(5.0), X, one, "replace_one")
         assert scorer.statistic(model, X, one, "replace_one") != wrong
 
@@ -93,7 +96,7 @@ def test_no_shape_of_labels_and_answers_mixes_records(name, shape, y_shape):
 def test_no_shape_of_probabilities_mixes_records(name, shape):
     scorer = private_scorer(name, **({"pos_label": 1} if name == "roc_auc" else {}))
     model = Says(1, SHAPES[shape])
-    one, other = np.ones(BLOCK, int), np.ones(BLOCK, int)
+    one, other = np.ones(NUMBER, int), np.ones(NUMBER, int)
     other[7] = 0
     assert moved(scorer, model, one, other) <= scorer.sensitivity("replace_one").l1
 
@@ -103,12 +106,12 @@ def test_one_answer_for_a_whole_call_is_an_error_outside_of_a_search_and_the_wor
         def predict(self, X):
             return np.array([np.asarray(X).max()])
 
-    X = np.zeros((BLOCK, 1))
+    X = np.zeros((NUMBER, 1))
     other = X.copy()
     other[7] = 1.0
-    y = np.zeros(BLOCK, int)
+    y = np.zeros(NUMBER, int)
     assert [ACCURACY.statistic(Largest(0), X, y, "replace_one") for X in (X, other)] == [[0], [0]]
-    with pytest.raises(ValueError, match=f"Found 1 answers of the estimator to {BLOCK} records.*one for each"):
+    with pytest.raises(ValueError, match=f"Found 1 answers of the estimator to {NUMBER} records.*one for each"):
         ACCURACY(Largest(0), X, y)
 
 

@@ -1,14 +1,18 @@
 """Rounding in clipped sums: bounded for every order of addition, and covered by extra noise.
 
-Neighbouring data sets have the same batches, with one record blanked or replaced. Its contribution changes by at most
-one clipping norm C (two), but rounding of the partial sums after it changes too.
+Batches of neighbouring data sets may be added in quite different orders: one more record moves the others to other
+lanes and blocks, and into ranges where single-precision numbers are spaced more widely. Added naively, 5000 chosen
+records let one more record move a sum by 1.36 clipping norms instead of 1.
 
 **Bound.** With u = 2⁻²⁴ every operation errs by at most u of its result: an addition by at most u times the sum of the
 absolute terms below it. In any tree of additions, a sum of b vectors of rounded products, each of norm at most C,
-therefore errs by at most u·C·(depths of the b leaves + b) ≤ u·C·(b² + 3b)/2. Sums of b records in a row are taken in
-single precision, and added in double. A record keeps its place, so neighbours differ in one of these sums: the others
-hold the same numbers in the same order, and are the same, bit by bit. Two neighbours differ by at most u·C·(b² + 3b) by
-rounding, whatever the size of the batch. (Proof: `docs/theory/clipped_sums.md`.)
+therefore errs by at most u·C·(depths of the b leaves + b) ≤ u·C·(b² + 3b)/2. Sums of at most b records are taken in
+single precision and added in double: B records err by at most u·C·B·(b + 3)/2, and two neighbours by twice that.
+
+**Parts.** The bound grows with B. So labels deal the records of a large batch to parts: each record in each step gets
+its own label, uniform and independent of the data. Each part goes through the net, and is summed, by itself. Given the
+labels, neighbours differ in one part only: the other parts hold the same numbers in the same order, and give the same
+sums, bit by bit. The bound holds with the size of one part in place of B. (Proof: `docs/theory/clipped_sums.md`.)
 """
 
 from __future__ import annotations
@@ -24,21 +28,42 @@ SINGLE, DOUBLE = 2.0**-24, 2.0**-53
 OWN = 2.0**-15
 #: Most numbers whose norm is taken in single precision; norms of longer vectors are combined in double.
 LONG = 128
-#: Records added in single precision before the sum goes to double: they add 2⁻⁸ to the noise.
-PIECE = 252
+#: Share of the noise that single precision may add.
+LOSS = 2.0**-8
+#: Most expected records in a part of a batch: more would make pieces too short to be fast.
+PART = 512
 #: Above the norm of every vector of up to 1e9 numbers whose squares vanish in single precision.
 TINY = 1e-18
 
 
-def noise_factor(expected: float) -> float:
-    """Factor on the noise that covers all rounding in a clipped sum of ``expected`` records.
+def parts(expected: float) -> int:
+    """Number of parts that a batch of this expected size is dealt to."""
+    return max(1, math.ceil(expected / PART))
 
-    The double sum over pieces is covered for batches six standard deviations above the expected size; ``OWN`` covers
-    larger ones, of up to 3e5 records.
+
+def most_records(expected: float) -> float:
+    """Largest part that is added in single precision: six standard deviations above the expected one.
+
+    Larger parts are rare, and are added in double precision, where batches of up to 3e5 records err by less than
+    ``OWN`` leaves over.
     """
-    most = expected + 6.0 * math.sqrt(expected) + 8.0
-    together = min(most, PIECE)
-    return 1.0 + OWN + SINGLE * together * (together + 3.0) + DOUBLE * most**2
+    return _high(expected / parts(expected))
+
+
+def piece(expected: float) -> int:
+    """Number of records added in single precision before the sum goes to double."""
+    most = most_records(expected)
+    return math.floor(min(LOSS / (SINGLE * most) - 3.0, most))
+
+
+def noise_factor(expected: float) -> float:
+    """Factor on the noise that covers all rounding in a clipped sum."""
+    single = SINGLE * most_records(expected) * (piece(expected) + 3.0)
+    return 1.0 + OWN + single + DOUBLE * _high(expected) ** 2
+
+
+def _high(expected: float) -> float:
+    return expected + 6.0 * math.sqrt(expected) + 8.0
 
 
 def single_is_single() -> bool:

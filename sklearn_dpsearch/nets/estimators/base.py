@@ -123,6 +123,7 @@ class DPSGDEstimator(ParameterCost, SettingArguments, BaseEstimator):
             f"{name}: the number of records is public; batches and noise come from statistical generators seeded by "
             f"{source}, noise in double precision.",
             *([known] if seeded else []),
+            f"{name}: to its last bits, what a record adds does not depend on which others were drawn into its batch.",
             *([f"{name}: the checkpoint was not read or changed by others."] if self.checkpoint is not None else []),
             *self._further_assumptions(),
         )

@@ -20,7 +20,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from sklearn_dpsearch.nets.engines import engine_choice
-from sklearn_dpsearch.nets.engines.rounding import PIECE, noise_factor
+from sklearn_dpsearch.nets.engines.rounding import noise_factor, piece
 from sklearn_dpsearch.nets.layout import Layout
 from sklearn_dpsearch.nets.randomness import global_torch_seed
 from sklearn_dpsearch.privacy import LeakingEstimatorError
@@ -179,7 +179,7 @@ def step(make, inputs, targets, bounds):
     engine = engine_choice.choose(net, SUM, inputs, targets).engine(net, SUM, CPU)
     global FACTORS
     FACTORS = itertools.count(1)
-    engine.piece, engine.most = PIECE, 8
+    engine.piece, engine.most = piece(len(inputs)), 8
     trained, frozen = (Layout(net).read([net], CPU, flag) for flag in (True, False))
     sums = torch.zeros_like(trained, dtype=torch.float64)
     engine.bind(trained, frozen, sums)
